@@ -1,0 +1,80 @@
+// The module pyfastenv._core.
+#include <mujoco/mujoco.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cmath>
+
+#include "bindings/errors.h"
+#include "bindings/numpy_interop.h"
+#include "core/errors.h"
+#include "envs/physics_limit.h"
+#include "envs/registry.h"
+
+namespace pyfastenv {
+
+void BindVectorEnv(py::module_& m);
+
+namespace {
+
+std::string VersionText(int version) {
+  return std::to_string(version / 1000000) + "." + std::to_string(version / 1000 % 1000) + "." +
+         std::to_string(version % 1000);
+}
+
+void CheckMujocoVersion() {
+  if (mj_version() == mjVERSION_HEADER) return;
+  throw py::import_error("pyfastenv was built against MuJoCo " + VersionText(mjVERSION_HEADER) +
+                         " but MuJoCo " + VersionText(mj_version()) +
+                         " is loaded: install mujoco==" + VersionText(mjVERSION_HEADER) +
+                         ", or rebuild pyfastenv beside the MuJoCo you want");
+}
+
+py::list RegistryList() {
+  py::list entries;
+  for (const auto& entry : Registry()) {
+    const py::object threshold =
+        std::isnan(entry.reward_threshold) ? py::none() : py::object(py::float_(entry.reward_threshold));
+    entries.append(py::make_tuple(entry.id, entry.max_episode_steps, threshold));
+  }
+  return entries;
+}
+
+double PhysicsLimit(const std::string& env_id, const std::string& assets_dir, py::handle actions,
+                    int num_threads, uint32_t seed) {
+  const InputArray input = ReadFloats(actions, "actions", "(num_steps, num_envs, action_size) float32");
+  if (input.shape.size() != 3 || input.dtype != DType::kFloat32) {
+    throw UsageError(UsageError::Code::kValue,
+                     "actions: expected (num_steps, num_envs, action_size) float32");
+  }
+  PhysicsLimitOptions options;
+  options.env_id = env_id;
+  options.assets_dir = assets_dir;
+  options.num_steps = static_cast<int>(input.shape[0]);
+  options.num_envs = static_cast<int>(input.shape[1]);
+  options.num_threads = std::min(num_threads, options.num_envs);
+  options.actions = static_cast<const float*>(input.data);
+  options.seed = seed;
+  const py::gil_scoped_release release;
+  return MeasurePhysicsLimit(options);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "The compiled core of pyfastenv; use the pyfastenv package.";
+  CheckMujocoVersion();
+  InitNumpy();
+  RegisterErrors();
+  BindVectorEnv(m);
+  m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
+  m.def("registry", &RegistryList, "All environments: (id, max_episode_steps, reward_threshold or None).");
+  m.def("nearest_ids", [](const std::string& id) { FindEnv(id); }, py::arg("env_id"),
+        "Raises ValueError with the nearest ids unless env_id is one.");
+  m.def("physics_limit", &PhysicsLimit, py::kw_only(), py::arg("env_id"), py::arg("assets_dir"),
+        py::arg("actions"), py::arg("num_threads"), py::arg("seed") = 0,
+        "Environment calls per second of a bare mj_step loop over state rows (no barrier, observation, "
+        "reward or Python) with these actions and the resets they lead to.");
+}
+
+}  // namespace pyfastenv

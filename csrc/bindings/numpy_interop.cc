@@ -1,0 +1,203 @@
+#include "bindings/numpy_interop.h"
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+#include <numpy/ufuncobject.h>
+
+#include <cstring>
+
+#include "core/errors.h"
+#include "core/numpy_math.h"
+
+namespace pyfastenv {
+
+namespace {
+
+using Code = UsageError::Code;
+
+// A ufunc's inner loop for one element. NumPy's float loops need no GIL.
+struct Loop {
+  PyUFuncGenericFunction function = nullptr;
+  void* data = nullptr;
+
+  template <class T>
+  T operator()(T x) const {
+    T y;
+    char* args[] = {reinterpret_cast<char*>(&x), reinterpret_cast<char*>(&y)};
+    const npy_intp count = 1;
+    const npy_intp strides[] = {sizeof(T), sizeof(T)};
+    function(args, &count, strides, data);
+    return y;
+  }
+};
+
+Loop sin_f64, cos_f64, sin_f32, cos_f32;
+PyArray_DotFunc* dot_f64 = nullptr;
+
+Loop FindLoop(const py::module_& numpy, const char* name, int type) {
+  const py::object object = numpy.attr(name);
+  const auto* ufunc = reinterpret_cast<PyUFuncObject*>(object.ptr());
+  for (int i = 0; i < ufunc->ntypes; ++i) {
+    const char* types = ufunc->types + static_cast<ptrdiff_t>(i) * ufunc->nargs;
+    if (types[0] == type && types[1] == type) {
+      return {ufunc->functions[i], ufunc->data == nullptr ? nullptr : const_cast<void*>(ufunc->data[i])};
+    }
+  }
+  throw py::import_error(std::string("pyfastenv: numpy.") + name + " has no loop for this dtype");
+}
+
+int ImportNumpy() {
+  import_array1(-1);
+  import_umath1(-1);
+  return 0;
+}
+
+int TypeNumber(ArrayType type) {
+  switch (type) {
+    case ArrayType::kFloat32:
+      return NPY_FLOAT32;
+    case ArrayType::kFloat64:
+      return NPY_FLOAT64;
+    case ArrayType::kInt32:
+      return NPY_INT32;
+    case ArrayType::kInt64:
+      return NPY_INT64;
+    case ArrayType::kUInt8:
+      return NPY_UINT8;
+    case ArrayType::kBool:
+      return NPY_BOOL;
+    case ArrayType::kObject:
+      return NPY_OBJECT;
+  }
+  return NPY_FLOAT64;
+}
+
+NewArray Wrap(PyObject* array) {
+  if (array == nullptr) throw py::error_already_set();
+  return {py::reinterpret_steal<py::object>(array),
+          PyArray_DATA(reinterpret_cast<PyArrayObject*>(array))};
+}
+
+PyArrayObject* AsArray(const py::object& object) {
+  return reinterpret_cast<PyArrayObject*>(object.ptr());
+}
+
+// any array-like, as an array of whatever dtype it has
+py::object ToArray(py::handle object, const char* name) {
+  if (PyArray_Check(object.ptr())) return py::reinterpret_borrow<py::object>(object);
+  PyObject* array = PyArray_FROM_O(object.ptr());
+  if (array == nullptr) {
+    PyErr_Clear();
+    throw UsageError(Code::kType, std::string(name) + ": expected an array, got " +
+                                      std::string(py::str(py::type::handle_of(object))));
+  }
+  return py::reinterpret_steal<py::object>(array);
+}
+
+InputArray Convert(const py::object& array, int type, DType dtype) {
+  PyObject* converted = PyArray_FROM_OTF(array.ptr(), type, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
+  if (converted == nullptr) throw py::error_already_set();
+  InputArray input;
+  input.array = py::reinterpret_steal<py::object>(converted);
+  auto* a = AsArray(input.array);
+  input.data = PyArray_DATA(a);
+  input.dtype = dtype;
+  input.shape.assign(PyArray_DIMS(a), PyArray_DIMS(a) + PyArray_NDIM(a));
+  return input;
+}
+
+[[noreturn]] void ThrowType(const char* name, const std::string& expected, const py::object& array) {
+  throw UsageError(Code::kType, std::string(name) + ": expected " + expected + ", got " + Describe(array));
+}
+
+}  // namespace
+
+void InitNumpy() {
+  if (ImportNumpy() < 0) throw py::error_already_set();
+  const auto numpy = py::module_::import("numpy");
+  sin_f64 = FindLoop(numpy, "sin", NPY_DOUBLE);
+  cos_f64 = FindLoop(numpy, "cos", NPY_DOUBLE);
+  sin_f32 = FindLoop(numpy, "sin", NPY_FLOAT);
+  cos_f32 = FindLoop(numpy, "cos", NPY_FLOAT);
+  PyArray_Descr* descr = PyArray_DescrFromType(NPY_DOUBLE);
+  dot_f64 = PyDataType_GetArrFuncs(descr)->dotfunc;
+  Py_DECREF(descr);
+
+  npy::MathTable& math = npy::Math();
+  math.sin = [](double x) { return sin_f64(x); };
+  math.cos = [](double x) { return cos_f64(x); };
+  math.sinf = [](float x) { return sin_f32(x); };
+  math.cosf = [](float x) { return cos_f32(x); };
+  math.dot = [](const double* a, const double* b, int n) {
+    double result = 0.0;
+    dot_f64(const_cast<double*>(a), sizeof(double), const_cast<double*>(b), sizeof(double), &result, n,
+            nullptr);
+    return result;
+  };
+}
+
+ArrayType ToArrayType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return ArrayType::kFloat32;
+    case DType::kFloat64:
+      return ArrayType::kFloat64;
+    case DType::kInt64:
+      return ArrayType::kInt64;
+  }
+  return ArrayType::kFloat64;
+}
+
+NewArray MakeArray(std::initializer_list<int64_t> shape, ArrayType type) {
+  npy_intp dims[3];
+  std::copy(shape.begin(), shape.end(), dims);
+  return Wrap(PyArray_SimpleNew(static_cast<int>(shape.size()), dims, TypeNumber(type)));
+}
+
+NewArray MakeArray(const std::vector<int64_t>& shape, ArrayType type) {
+  const std::vector<npy_intp> dims(shape.begin(), shape.end());
+  return Wrap(PyArray_SimpleNew(static_cast<int>(dims.size()), const_cast<npy_intp*>(dims.data()),
+                                TypeNumber(type)));
+}
+
+NewArray MakeZeros(const std::vector<int64_t>& shape, ArrayType type) {
+  const std::vector<npy_intp> dims(shape.begin(), shape.end());
+  return Wrap(PyArray_ZEROS(static_cast<int>(dims.size()), const_cast<npy_intp*>(dims.data()),
+                            TypeNumber(type), 0));
+}
+
+InputArray ReadFloats(py::handle object, const char* name, const std::string& expected) {
+  const py::object array = ToArray(object, name);
+  const int type = PyArray_TYPE(AsArray(array));
+  if (type == NPY_FLOAT32) return Convert(array, NPY_FLOAT32, DType::kFloat32);
+  if (type == NPY_FLOAT64) return Convert(array, NPY_FLOAT64, DType::kFloat64);
+  ThrowType(name, expected, array);
+}
+
+InputArray ReadIntegers(py::handle object, const char* name, const std::string& expected) {
+  const py::object array = ToArray(object, name);
+  if (!PyArray_ISINTEGER(AsArray(array))) ThrowType(name, expected, array);
+  return Convert(array, NPY_INT64, DType::kInt64);
+}
+
+InputArray ReadNumbers(py::handle object, const char* name) {
+  const py::object array = ToArray(object, name);
+  auto* a = AsArray(array);
+  if (!PyArray_ISFLOAT(a) && !PyArray_ISINTEGER(a)) ThrowType(name, "real numbers", array);
+  return Convert(array, NPY_FLOAT64, DType::kFloat64);
+}
+
+std::string Describe(const std::vector<int64_t>& shape) {
+  std::string text = "(";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+std::string Describe(py::handle array) {
+  auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
+  const std::vector<int64_t> shape(PyArray_DIMS(a), PyArray_DIMS(a) + PyArray_NDIM(a));
+  return Describe(shape) + " " + std::string(py::str(array.attr("dtype")));
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,54 @@
+// NumPy's C API, in one place: fast array creation, checked array access, NumPy's own loops.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace pyfastenv {
+
+namespace py = pybind11;
+
+/// Imports NumPy's C API and installs its sin, cos and dot loops in core/numpy_math.h.
+void InitNumpy();
+
+/// A new C-contiguous array and the address of its data.
+struct NewArray {
+  py::object array;
+  void* data = nullptr;
+};
+
+enum class ArrayType { kFloat32, kFloat64, kInt32, kInt64, kUInt8, kBool, kObject };
+
+ArrayType ToArrayType(DType dtype);
+
+/// Uninitialised (object arrays: None). `shape` has 1 to 3 entries.
+NewArray MakeArray(std::initializer_list<int64_t> shape, ArrayType type);
+NewArray MakeArray(const std::vector<int64_t>& shape, ArrayType type);
+NewArray MakeZeros(const std::vector<int64_t>& shape, ArrayType type);
+
+/// A caller's array, C-contiguous and aligned; `array` keeps `data` alive.
+struct InputArray {
+  py::object array;
+  const void* data = nullptr;
+  DType dtype = DType::kFloat64;
+  std::vector<int64_t> shape;
+};
+
+/// Reads a batch of real numbers: float32 and float64 as they are. Throws UsageError (kType) for
+/// other dtypes; `expected` is the message's "(8, 6) float32".
+InputArray ReadFloats(py::handle object, const char* name, const std::string& expected);
+/// Reads integers of any width as int64.
+InputArray ReadIntegers(py::handle object, const char* name, const std::string& expected);
+/// Reads real numbers of any kind as float64.
+InputArray ReadNumbers(py::handle object, const char* name);
+
+/// "(8, 5) float64", for messages.
+std::string Describe(py::handle array);
+std::string Describe(const std::vector<int64_t>& shape);
+
+}  // namespace pyfastenv

@@ -1,0 +1,56 @@
+// What can go wrong at the core's edge, in terms the bindings turn into Python exceptions.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pyfastenv {
+
+/// The caller asked for something that cannot be done; no environment has moved.
+class UsageError : public std::runtime_error {
+ public:
+  enum class Code {
+    kValue,           // ValueError
+    kType,            // TypeError
+    kIndex,           // IndexError: unknown environment id
+    kClosed,          // used after close
+    kForked,          // used in a forked child
+    kResetNeeded,     // step before reset
+    kBusy,            // an environment has a request under way
+    kNothingPending,  // recv with nothing sent
+    kFileNotFound,    // FileNotFoundError
+  };
+
+  UsageError(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Code code() const { return code_; }
+
+ private:
+  Code code_;
+};
+
+/// An environment that raised in a worker. It keeps its state from before the call.
+struct EnvFailure {
+  int32_t env_id;
+  std::string message;
+};
+
+/// "3, 5, 8 and 12 more": environment ids for a message.
+inline std::string JoinIds(const std::vector<int32_t>& ids) {
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < ids.size() && i < kShown; ++i) {
+    if (i > 0) text += ", ";
+    text += std::to_string(ids[i]);
+  }
+  if (ids.size() > kShown) {
+    text += " and ";
+    text += std::to_string(ids.size() - kShown);
+    text += " more";
+  }
+  return text;
+}
+
+}  // namespace pyfastenv

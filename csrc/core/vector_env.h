@@ -1,0 +1,240 @@
+// Many environments on a pool of threads: reset, step, send and receive.
+//
+// Owns the environments' rows, random streams, step counts and flags; knows environments only
+// through core/env.h. Results do not depend on the number of threads: an environment's results
+// are a function of its own row, stream and action alone.
+//
+// Threads: any thread may call any method. Step, Reset and the state accessors run one at a time;
+// Send and Receive may run beside each other and beside them. The calling thread is worker 0.
+//
+// Errors: UsageError before anything has moved. An environment that throws keeps its row, stream
+// and flags from before the call; failures are returned beside the others' results.
+//
+// Interruption: blocking calls poll `interrupted` a few dozen times a second and, when it returns
+// true, stop within one environment step. See Outcome::interrupted.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/buffers.h"
+#include "core/env.h"
+#include "core/errors.h"
+#include "core/id_queue.h"
+#include "core/random.h"
+#include "core/thread_pool.h"
+
+namespace pyfastenv {
+
+/// gymnasium.vector.AutoresetMode.
+enum class AutoresetMode { kNextStep, kSameStep, kDisabled };
+
+struct VectorEnvOptions {
+  int num_envs = 1;
+  int num_threads = 1;  // the calling thread included
+  AutoresetMode autoreset_mode = AutoresetMode::kNextStep;
+  DType obs_dtype = DType::kFloat64;
+  int max_episode_steps = 0;  // 0: episodes are never truncated
+};
+
+struct Stats {
+  int64_t steps = 0;
+  int64_t episodes = 0;  // episodes that ended
+  int64_t diverged = 0;
+  int64_t failures = 0;
+};
+
+/// Observation and info of an episode's last step, kept in SAME_STEP mode.
+struct FinalStep {
+  std::vector<double> obs;   // (obs_size)
+  std::vector<double> info;  // (info_size)
+  uint8_t kind = kNoInfo;    // which of the info's fields are there
+};
+
+class VectorEnv {
+ public:
+  using Interrupted = std::function<bool()>;
+  using MakeEnvironment = std::function<std::unique_ptr<Environment>()>;
+
+  struct Outcome {
+    std::vector<EnvFailure> failures;
+    bool interrupted = false;  // Step, Reset: these environments must be reset before they step on
+  };
+
+  VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& options);
+  ~VectorEnv();
+  VectorEnv(const VectorEnv&) = delete;
+  VectorEnv& operator=(const VectorEnv&) = delete;
+
+  const EnvSpec& spec() const { return envs_[0]->spec(); }
+  const VectorEnvOptions& options() const { return options_; }
+  int num_envs() const { return options_.num_envs; }
+  int num_threads() const { return num_threads_; }
+  size_t obs_bytes() const { return obs_bytes_; }
+
+  /// Gives environments new streams, used from their next reset on; entropy[i] is for ids[i], as
+  /// little-endian 32-bit words, and where it is empty the stream goes on.
+  void Seed(std::span<const int32_t> ids, std::span<const std::vector<uint32_t>> entropy);
+
+  /// Resets environments; slot = environment id, other slots are not touched.
+  Outcome Reset(std::span<const int32_t> ids, std::span<const double> reset_options,
+                const OutputViews& out, const Interrupted& interrupted);
+
+  /// Steps all environments; slot = environment id.
+  Outcome Step(const ActionViews& actions, const OutputViews& out, const Interrupted& interrupted);
+
+  /// Queues a step (or a reset) of each of `ids`, in any order; copies the actions.
+  void Send(std::span<const int32_t> ids, const ActionViews& actions);
+  void SendReset(std::span<const int32_t> ids, std::span<const double> reset_options);
+
+  struct Ready {
+    std::vector<int32_t> ids;  // in order of arrival
+    std::vector<EnvFailure> failures;
+    bool interrupted = false;  // nothing was taken; everything is still there for the next call
+  };
+
+  /// Waits until `min_envs` results are there (0: all that are under way), or at least one after
+  /// `timeout_seconds`, and takes them, `max_envs` (0: no limit) at the most. The caller must
+  /// Gather the ids next; until then they count as under way.
+  Ready Wait(int min_envs, int max_envs, std::optional<double> timeout_seconds,
+             const Interrupted& interrupted);
+
+  /// Writes slot i of `out` for ids[i] and makes these environments free for the next request.
+  void Gather(std::span<const int32_t> ids, const OutputViews& out);
+
+  /// Takes the last step of the episode that `id` just ended (SAME_STEP).
+  std::unique_ptr<FinalStep> TakeFinal(int32_t id);
+
+  /// Copies the latest observation of every environment, (num_envs, obs_size).
+  void CopyObservations(void* obs);
+
+  /// A snapshot of an environment is `state_bytes()` bytes; it grows with AddField.
+  size_t state_bytes() const;
+  void GetState(std::span<const int32_t> ids, uint8_t* states);
+  void SetState(std::span<const int32_t> ids, const uint8_t* states);
+
+  /// Writes the task section of the rows: (ids, spec().task_size()).
+  void SetTasks(std::span<const int32_t> ids, const double* tasks);
+  void GetTasks(std::span<const int32_t> ids, double* tasks);
+
+  /// Gives every environment its own copy of a model field (once; later calls find it again).
+  FieldSlot AddField(const std::string& name);
+  void SetField(const FieldSlot& slot, std::span<const int32_t> ids, const double* values);
+  void GetField(const FieldSlot& slot, std::span<const int32_t> ids, double* values);
+
+  /// The environment's row, for rendering: (spec().state_size).
+  void CopyRow(int32_t id, double* row);
+  std::array<uint64_t, 4> RandomState(int32_t id);
+
+  Stats stats() const;
+
+  /// Waits for running steps, drops queued ones and ends the threads. Idempotent.
+  void Close();
+  bool closed() const { return closed_.load(); }
+
+ private:
+  enum Flag : uint8_t {
+    kNeedsReset = 1,  // never reset, ended in DISABLED mode, or interrupted
+    kAutoreset = 2,   // NEXT_STEP: the episode has ended, the next step is a reset
+  };
+  enum class Request : uint8_t { kStep, kReset };
+
+  struct alignas(64) Worker {
+    std::vector<double> info;
+    std::vector<double> obs;
+    // written by one worker, read by any thread
+    std::atomic<int64_t> steps{0}, episodes{0}, diverged{0}, failures{0};
+  };
+
+  // the barrier batch being worked on; written while unclaimed_ is 0, read after claiming
+  struct Batch {
+    Request request = Request::kStep;
+    std::span<const int32_t> ids;  // empty: all
+    ActionViews actions;
+    std::span<const double> reset_options;
+    const OutputViews* out = nullptr;
+    int size = 0;
+    int chunk = 1;  // items claimed at a time
+    int num_chunks = 0;
+  };
+
+  class Call;  // RAII: counts a call as running; refuses closed, forked and re-entrant ones
+
+  double* Row(int32_t id) { return rows_.data() + static_cast<size_t>(id) * stride_; }
+  uint8_t* Obs(int32_t id) { return obs_.data() + static_cast<size_t>(id) * obs_bytes_; }
+
+  void Work(int worker);
+  bool RunChunk(int worker);
+  bool RunQueued(int worker, size_t max);
+  void RunAndCatch(int worker, Request request, int32_t id, const Action& action,
+                   std::span<const double> reset_options, const OutputViews& out);
+  void RunOne(int worker, Request request, int32_t id, const Action& action,
+              std::span<const double> reset_options, const OutputViews& out);
+  void StoreObservation(Worker& scratch, Environment& env, int32_t id);
+  void WriteInfo(const OutputViews& out, int32_t id, const double* info, uint8_t kind) const;
+
+  Outcome RunBatch(const Batch& batch, const Interrupted& interrupted);
+  void Enqueue(std::span<const int32_t> ids, Request request, const ActionViews* actions,
+               std::span<const double> reset_options);
+  void CheckIds(std::span<const int32_t> ids) const;
+  void CheckFree(std::span<const int32_t> ids, const char* what);
+  std::vector<EnvFailure> TakeFailures();
+  uint64_t Fingerprint() const;
+
+  VectorEnvOptions options_;
+  int num_threads_;
+  size_t stride_ = 0;  // doubles per row
+  size_t obs_bytes_ = 0;
+
+  std::vector<std::unique_ptr<Environment>> envs_;  // one per worker
+  std::vector<Worker> workers_;
+
+  // per environment
+  std::vector<double> rows_;
+  std::vector<Random> random_;
+  std::vector<int32_t> elapsed_;
+  std::vector<uint8_t> flags_;
+  std::vector<uint8_t> obs_;  // latest observation, in obs_dtype
+  std::vector<std::unique_ptr<FinalStep>> finals_;
+  std::vector<std::pair<std::string, FieldSlot>> fields_;
+
+  // barrier batches
+  std::mutex caller_mutex_;  // held by whoever is worker 0
+  Batch batch_;
+  std::atomic<int32_t> unclaimed_{0};  // chunks; release by the caller, acquire by claimers
+  std::atomic<int32_t> finished_{0};   // chunks; release by workers, acquire by the caller
+  double step_seconds_ = 0.0;          // running estimate of one environment's step
+
+  // asynchronous requests; everything here is guarded by queue_mutex_ unless said otherwise
+  struct AsyncStore;
+  std::mutex queue_mutex_;
+  std::condition_variable results_changed_;
+  std::unique_ptr<AsyncStore> async_;  // made by the first Send
+  std::vector<uint8_t> busy_;
+  std::atomic<int> in_flight_{0};  // sent and not yet gathered; written under the lock
+  std::atomic<int> queued_{0};     // a hint that spares idle helpers the lock
+  std::atomic<int> arrived_{0};    // results waiting; lets a receiver spin without the lock
+  int receivers_ = 0;              // asleep on results_changed_
+
+  std::mutex failures_mutex_;
+  std::vector<EnvFailure> failures_;
+
+  std::atomic<bool> closed_{false};
+  std::mutex calls_mutex_;
+  std::condition_variable calls_changed_;
+  std::vector<std::thread::id> calls_;  // threads inside a call
+  unsigned fork_generation_;
+
+  std::unique_ptr<ThreadPool> pool_;  // last: its threads use everything above
+};
+
+}  // namespace pyfastenv

@@ -1,0 +1,61 @@
+// MountainCar-v0: gymnasium/envs/classic_control/mountain_car.py.
+#include <cmath>
+
+#include "core/numpy_math.h"
+#include "envs/classic/classic_env.h"
+#include "envs/registry.h"
+
+namespace pyfastenv {
+
+namespace {
+
+constexpr double kMinPosition = -1.2;
+constexpr double kMaxPosition = 0.6;
+constexpr double kMaxSpeed = 0.07;
+constexpr double kGoalPosition = 0.5;
+constexpr double kForce = 0.001;
+constexpr double kGravity = 0.0025;
+
+class MountainCar final : public ClassicEnv {
+ public:
+  explicit MountainCar(const Params& params)
+      : ClassicEnv(2), goal_velocity_(params.Get("goal_velocity", 0.0)) {
+    SetObservation({kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed});
+    spec_.num_actions = 3;
+    spec_.reset_options = {{"low", -0.6}, {"high", -0.4}};
+    spec_.render_fps = 30;
+  }
+
+  void Reset(Random& random, std::span<const double> options, double* /*info*/) override {
+    state()[0] = random.Uniform(options[0], options[1]);
+    state()[1] = 0.0;
+  }
+
+  StepResult Step(const Action& action, double* /*info*/) override {
+    double position = state()[0];
+    double velocity = state()[1];
+    // math.cos is the C library's, not NumPy's
+    velocity += static_cast<double>(action.index() - 1) * kForce +
+                std::cos(3 * position) * -kGravity;
+    velocity = npy::Clip(velocity, -kMaxSpeed, kMaxSpeed);
+    position = npy::Clip(position + velocity, kMinPosition, kMaxPosition);
+    if (position == kMinPosition && velocity < 0.0) velocity = 0.0;
+    state()[0] = position;
+    state()[1] = velocity;
+    return {.reward = -1.0,
+            .terminated = position >= kGoalPosition && velocity >= goal_velocity_};
+  }
+
+  void Observe(double* obs) const override { std::copy_n(state(), 2, obs); }
+
+ private:
+  const double goal_velocity_;
+};
+
+}  // namespace
+
+std::unique_ptr<Environment> MakeMountainCarV0(const Params& params, ModelCache& /*models*/) {
+  return std::make_unique<MountainCar>(params);
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,73 @@
+// Pendulum-v1: gymnasium/envs/classic_control/pendulum.py.
+#include <numbers>
+
+#include "core/numpy_math.h"
+#include "envs/classic/classic_env.h"
+#include "envs/registry.h"
+
+namespace pyfastenv {
+
+namespace {
+
+constexpr double kPi = std::numbers::pi;
+constexpr double kMaxSpeed = 8.0;
+constexpr double kMaxTorque = 2.0;
+constexpr double kDt = 0.05;
+constexpr double kMass = 1.0;
+constexpr double kLength = 1.0;
+
+class Pendulum final : public ClassicEnv {
+ public:
+  explicit Pendulum(const Params& params) : ClassicEnv(2), g_(params.Get("g", 10.0)) {
+    SetObservation({-1.0, -1.0, -kMaxSpeed}, {1.0, 1.0, kMaxSpeed});
+    spec_.action_low = {-kMaxTorque};
+    spec_.action_high = {kMaxTorque};
+    spec_.reset_options = {{"x_init", kPi}, {"y_init", 1.0}};
+    spec_.render_fps = 30;
+  }
+
+  void Reset(Random& random, std::span<const double> options, double* /*info*/) override {
+    for (size_t i = 0; i < 2; ++i) state()[i] = random.Uniform(-options[i], options[i]);
+  }
+
+  StepResult Step(const Action& action, double* /*info*/) override {
+    const double theta = state()[0];
+    const double theta_dot = state()[1];
+    NumpyScalar torque = action[0];
+    if (torque < -kMaxTorque) torque = Like(torque, -kMaxTorque);
+    if (torque > kMaxTorque) torque = Like(torque, kMaxTorque);
+
+    const double angle = npy::Remainder(theta + kPi, 2 * kPi) - kPi;
+    const double costs = npy::Squared(angle) + 0.1 * npy::Squared(theta_dot) +
+                         (NumpyScalar(0.001) * torque.Squared()).value();
+    const double gain = 3 * g_ / (2 * kLength);
+    const double torque_gain = 3.0 / (kMass * kLength * kLength);
+    const double acceleration =
+        gain * npy::Sin(theta) + (NumpyScalar(torque_gain) * torque).value();
+    const double new_theta_dot = npy::Clip(theta_dot + acceleration * kDt, -kMaxSpeed, kMaxSpeed);
+    state()[0] = theta + new_theta_dot * kDt;
+    state()[1] = new_theta_dot;
+    return {.reward = -costs};
+  }
+
+  void Observe(double* obs) const override {
+    obs[0] = npy::Cos(state()[0]);
+    obs[1] = npy::Sin(state()[0]);
+    obs[2] = state()[1];
+  }
+
+ private:
+  static NumpyScalar Like(NumpyScalar x, double value) {
+    return x.is_float32() ? NumpyScalar::Float32(value) : NumpyScalar::Float64(value);
+  }
+
+  const double g_;
+};
+
+}  // namespace
+
+std::unique_ptr<Environment> MakePendulumV1(const Params& params, ModelCache& /*models*/) {
+  return std::make_unique<Pendulum>(params);
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,176 @@
+// Ant-v5 and -v4: gymnasium/envs/mujoco/ant_v{5,4}.py.
+#include <cmath>
+
+#include "core/errors.h"
+#include "envs/mujoco/mujoco_env.h"
+#include "envs/registry.h"
+
+namespace pyfastenv {
+
+namespace {
+
+struct AntParams {
+  AntParams(const Params& params, GymVersion version)
+      : v5(version == GymVersion::kV5),
+        forward_reward_weight(v5 ? params.Get("forward_reward_weight", 1.0) : 1.0),
+        ctrl_cost_weight(params.Get("ctrl_cost_weight", 0.5)),
+        contact_cost_weight(params.Get("contact_cost_weight", 5e-4)),
+        healthy_reward(params.Get("healthy_reward", 1.0)),
+        terminate_when_unhealthy(params.GetBool("terminate_when_unhealthy", true)),
+        healthy_z_range(params.GetRange("healthy_z_range", {0.2, 1.0})),
+        contact_force_range(params.GetRange("contact_force_range", {-1.0, 1.0})),
+        reset_noise_scale(params.Get("reset_noise_scale", 0.1)),
+        exclude_positions(params.GetBool("exclude_current_positions_from_observation", true)),
+        contact_cost(v5 || params.GetBool("use_contact_forces", false)),
+        contact_obs(v5 ? params.GetBool("include_cfrc_ext_in_observation", true) : contact_cost) {}
+
+  bool v5;
+  double forward_reward_weight, ctrl_cost_weight, contact_cost_weight, healthy_reward;
+  bool terminate_when_unhealthy;
+  Params::Range healthy_z_range, contact_force_range;
+  double reset_noise_scale;
+  bool exclude_positions;
+  bool contact_cost, contact_obs;
+};
+
+// contact forces of all bodies (v4), or all but the world's (v5)
+constexpr int kV5FirstBody = 1;
+
+class Ant final : public MujocoEnv {
+ public:
+  Ant(const Params& params, ModelCache& models, GymVersion version)
+      : Ant(params, models, version, AntParams(params, version)) {}
+
+  void ResetModel(Random& random) override {
+    NoisyPositions(random);
+    NormalVelocities(random);
+  }
+
+  StepResult StepTask(const Action& action, double* info) override {
+    const double x_before = cache()[0];
+    const double y_before = cache()[1];
+    Simulate(action);
+    UpdateCache();
+    const double x_velocity = (cache()[0] - x_before) / dt();
+    const double y_velocity = (cache()[1] - y_before) / dt();
+    const bool healthy = IsHealthy();
+    const double forward_reward = x_velocity * p_.forward_reward_weight;
+    // v4 pays the reward of health for the last step too
+    const bool paid = healthy || (!p_.v5 && p_.terminate_when_unhealthy);
+    const double healthy_reward = (paid ? 1.0 : 0.0) * p_.healthy_reward;
+    const double ctrl_cost = ControlCost(p_.ctrl_cost_weight, action).value();
+    const double contact_cost = p_.contact_cost ? ContactCost() : 0.0;
+    const double costs = p_.contact_cost ? ctrl_cost + contact_cost : ctrl_cost;
+
+    if (p_.v5) {
+      info = PositionInfo(info);
+    } else {
+      info[0] = cache()[0];
+      info[1] = cache()[1];
+      info[2] = npy::Norm(cache(), 2);
+      info += 3;
+    }
+    *info++ = x_velocity;
+    *info++ = y_velocity;
+    *info++ = forward_reward;
+    *info++ = p_.v5 || !p_.contact_cost ? -ctrl_cost : -contact_cost;  // sic: v4 overwrites it
+    *info++ = healthy_reward;
+    *info++ = p_.v5 ? -contact_cost : forward_reward;
+    return {.reward = forward_reward + healthy_reward - costs,
+            .terminated = !healthy && p_.terminate_when_unhealthy};
+  }
+
+  double* PositionInfo(double* info) const override {
+    if (!p_.v5) return info;
+    info[0] = qpos()[0];
+    info[1] = qpos()[1];
+    info[2] = npy::Norm(qpos(), 2);
+    return info + 3;
+  }
+
+  void UpdateCache() override { std::copy_n(body_xpos(main_body_), 2, cache()); }
+
+  void Observe(double* obs) const override {
+    const int skipped = p_.exclude_positions ? 2 : 0;
+    obs = Append(obs, qpos() + skipped, model().nq - skipped);
+    obs = Append(obs, qvel(), model().nv);
+    if (!p_.contact_obs) return;
+    const int first = p_.v5 ? kV5FirstBody : 0;
+    AppendClipped(obs, data().cfrc_ext + 6 * first, 6 * (model().nbody - first),
+                  p_.contact_force_range.first, p_.contact_force_range.second);
+  }
+
+ private:
+  Ant(const Params& params, ModelCache& models, GymVersion version, const AntParams& p)
+      : MujocoEnv(params, models, version,
+                  {.xml_file = "ant.xml",
+                   .frame_skip = 5,
+                   .reset_noise_scale = p.reset_noise_scale,
+                   .external_forces = p.contact_cost || p.contact_obs,
+                   .cache_size = 2,
+                   .v4_takes_xml_file = true, .min_nq = 3, .min_nv = 1}),
+        p_(p),
+        main_body_(version == GymVersion::kV5 ? MainBody(params) : BodyId("torso")) {
+    int size = model().nq + model().nv - (p_.exclude_positions ? 2 : 0);
+    if (p_.contact_obs) size += 6 * (model().nbody - (p_.v5 ? kV5FirstBody : 0));
+    SetObservation(size);
+    const auto when = p_.v5 ? InfoField::When::kAlways : InfoField::When::kStep;
+    for (const char* name : {"x_position", "y_position", "distance_from_origin"}) {
+      AddInfo(name, when);
+    }
+    for (const char* name : {"x_velocity", "y_velocity", "reward_forward"}) AddInfo(name);
+    if (p_.v5 || !p_.contact_cost) {
+      AddActionInfo("reward_ctrl");
+    } else {
+      AddInfo("reward_ctrl");
+    }
+    AddInfo("reward_survive");
+    AddInfo(p_.v5 ? "reward_contact" : "forward_reward");
+  }
+
+  int MainBody(const Params& params) const {
+    const Params::Value* value = params.Find("main_body");
+    if (value == nullptr) return 1;
+    if (const auto* name = std::get_if<std::string>(value)) return BodyId(*name);
+    const auto* id = std::get_if<double>(value);
+    if (id == nullptr) throw BadParamType("main_body: expected a body's id or name");
+    if (*id < 0 || *id >= model().nbody) {
+      throw UsageError(UsageError::Code::kValue, "main_body: expected an id from 0 to " +
+                                                     std::to_string(model().nbody - 1));
+    }
+    return static_cast<int>(*id);
+  }
+
+  bool IsHealthy() const {
+    const auto finite = [](double x) { return std::isfinite(x); };
+    return std::all_of(qpos(), qpos() + model().nq, finite) &&
+           std::all_of(qvel(), qvel() + model().nv, finite) &&
+           p_.healthy_z_range.first <= qpos()[2] && qpos()[2] <= p_.healthy_z_range.second;
+  }
+
+  double ContactCost() const {
+    const mjtNum* forces = data().cfrc_ext;
+    const auto [low, high] = p_.contact_force_range;
+    return p_.contact_cost_weight * npy::PairwiseSum<double>(
+                                        [=, low = low, high = high](ptrdiff_t i) {
+                                          const double force = npy::Clip(forces[i], low, high);
+                                          return force * force;
+                                        },
+                                        0, ptrdiff_t{6} * model().nbody);
+  }
+
+  const AntParams p_;
+  const int main_body_;
+};
+
+}  // namespace
+
+std::unique_ptr<Environment> MakeAntV5(const Params& params, ModelCache& models) {
+  return std::make_unique<Ant>(params, models, GymVersion::kV5);
+}
+
+std::unique_ptr<Environment> MakeAntV4(const Params& params, ModelCache& models) {
+  return std::make_unique<Ant>(params, models, GymVersion::kV4);
+}
+
+}  // namespace pyfastenv

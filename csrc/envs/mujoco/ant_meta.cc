@@ -1,0 +1,142 @@
+// AntDir-v5, AntVel-v5 and AntGoal-v5: tasks of Finn et al., Model-Agnostic Meta-Learning (2017),
+// section 5.3, on gymnasium's v5 robot.
+//
+// Reward: goal term - 0.005 * |a|^2 - 0.0005 * |clip(cfrc_ext, -1, 1)|^2 + 0.05, the goal term being
+// d * v (d = +-1), 1 - |v - v*| (v* ~ U[0, 3]) or 4 - |xy - goal|_1 (goal ~ U[-3, 3]^2).
+// The episode ends when the torso's height leaves [0.2, 1.0].
+// Observation: qpos, qvel, clipped cfrc_ext, rotation matrix and position of the torso.
+#include <cmath>
+
+#include "envs/mujoco/mujoco_env.h"
+#include "envs/registry.h"
+
+namespace pyfastenv {
+
+namespace {
+
+class AntMeta : public MujocoEnv {
+ public:
+  AntMeta(const Params& params, ModelCache& models)
+      : MujocoEnv(params, models, GymVersion::kV5,
+                  {.xml_file = "ant.xml",
+                   .frame_skip = 5,
+                   .reset_noise_scale = params.Get("reset_noise_scale", 0.1),
+                   .external_forces = true,
+                   .cache_size = 2, .min_nq = 3, .min_nv = 1}),
+        torso_(BodyId("torso")) {
+    SetObservation(model().nq + model().nv + 6 * model().nbody + 9 + 3);
+    AddPositionInfo("x_position");
+    AddPositionInfo("y_position");
+    AddInfo("x_velocity");
+    AddInfo("reward_forward");
+    AddActionInfo("reward_ctrl");
+    AddInfo("reward_contact");
+    AddInfo("reward_survive");
+  }
+
+  void ResetModel(Random& random) override {
+    NoisyPositions(random);
+    NormalVelocities(random);
+  }
+
+  StepResult StepTask(const Action& action, double* info) override {
+    const double x_before = cache()[0];
+    Simulate(action);
+    UpdateCache();
+    const double x_velocity = (cache()[0] - x_before) / dt();
+    const double goal_reward = GoalReward(x_velocity, cache());
+    const double ctrl_cost = ControlCost(0.005, action).value();
+    const double contact_cost = 0.0005 * SumOfSquaredContacts();
+    constexpr double kSurviveReward = 0.05;
+    info = PositionInfo(info);
+    info[0] = x_velocity;
+    info[1] = goal_reward;
+    info[2] = -ctrl_cost;
+    info[3] = -contact_cost;
+    info[4] = kSurviveReward;
+    return {.reward = goal_reward - ctrl_cost - contact_cost + kSurviveReward,
+            .terminated = !IsHealthy()};
+  }
+
+  double* PositionInfo(double* info) const override {
+    return std::copy_n(body_xpos(torso_), 2, info);
+  }
+
+  void UpdateCache() override { std::copy_n(body_xpos(torso_), 2, cache()); }
+
+  void Observe(double* obs) const override {
+    obs = Append(obs, qpos(), model().nq);
+    obs = Append(obs, qvel(), model().nv);
+    obs = AppendClipped(obs, data().cfrc_ext, ptrdiff_t{6} * model().nbody, -1.0, 1.0);
+    obs = Append(obs, data().xmat + 9 * static_cast<ptrdiff_t>(torso_), 9);
+    Append(obs, body_xpos(torso_), 3);
+  }
+
+ protected:
+  virtual double GoalReward(double x_velocity, const double* xy) const = 0;
+
+ private:
+  bool IsHealthy() const {
+    const auto finite = [](double x) { return std::isfinite(x); };
+    return std::all_of(qpos(), qpos() + model().nq, finite) &&
+           std::all_of(qvel(), qvel() + model().nv, finite) && qpos()[2] >= 0.2 && qpos()[2] <= 1.0;
+  }
+
+  double SumOfSquaredContacts() const {
+    const mjtNum* forces = data().cfrc_ext;
+    return npy::PairwiseSum<double>(
+        [forces](ptrdiff_t i) {
+          const double force = npy::Clip(forces[i], -1.0, 1.0);
+          return force * force;
+        },
+        0, ptrdiff_t{6} * model().nbody);
+  }
+
+  const int torso_;
+};
+
+class AntDir final : public AntMeta {
+ public:
+  AntDir(const Params& params, ModelCache& models) : AntMeta(params, models) {
+    AddTask({.name = "direction", .sampler = TaskField::Sampler::kSign});
+  }
+  double GoalReward(double x_velocity, const double* /*xy*/) const override {
+    return task()[0] * x_velocity;
+  }
+};
+
+class AntVel final : public AntMeta {
+ public:
+  AntVel(const Params& params, ModelCache& models) : AntMeta(params, models) {
+    AddTask({.name = "velocity", .low = 0.0, .high = 3.0});
+  }
+  double GoalReward(double x_velocity, const double* /*xy*/) const override {
+    return 1.0 - std::abs(x_velocity - task()[0]);
+  }
+};
+
+class AntGoal final : public AntMeta {
+ public:
+  AntGoal(const Params& params, ModelCache& models) : AntMeta(params, models) {
+    AddTask({.name = "goal", .size = 2, .low = -3.0, .high = 3.0});
+  }
+  double GoalReward(double /*x_velocity*/, const double* xy) const override {
+    return 4.0 - (std::abs(xy[0] - task()[0]) + std::abs(xy[1] - task()[1]));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Environment> MakeAntDirV5(const Params& params, ModelCache& models) {
+  return std::make_unique<AntDir>(params, models);
+}
+
+std::unique_ptr<Environment> MakeAntVelV5(const Params& params, ModelCache& models) {
+  return std::make_unique<AntVel>(params, models);
+}
+
+std::unique_ptr<Environment> MakeAntGoalV5(const Params& params, ModelCache& models) {
+  return std::make_unique<AntGoal>(params, models);
+}
+
+}  // namespace pyfastenv

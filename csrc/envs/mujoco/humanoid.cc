@@ -1,0 +1,156 @@
+// Humanoid-v5 and -v4: gymnasium/envs/mujoco/humanoid_v{5,4}.py.
+#include <cmath>
+#include <limits>
+
+#include "envs/mujoco/humanoid_body.h"
+#include "envs/registry.h"
+
+namespace pyfastenv {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class Humanoid final : public MujocoEnv {
+ public:
+  Humanoid(const Params& params, ModelCache& models, GymVersion version)
+      : MujocoEnv(params, models, version,
+                  {.xml_file = "humanoid.xml",
+                   .frame_skip = 5,
+                   .reset_noise_scale = params.Get("reset_noise_scale", 1e-2),
+                   .external_forces = true,
+                   .cache_size = 2, .min_nq = 3, .min_nv = 6}),
+        v5_(version == GymVersion::kV5),
+        forward_reward_weight_(params.Get("forward_reward_weight", 1.25)),
+        ctrl_cost_weight_(params.Get("ctrl_cost_weight", 0.1)),
+        contact_cost_weight_(v5_ ? params.Get("contact_cost_weight", 5e-7) : 0.0),
+        contact_cost_range_(v5_ ? params.GetRange("contact_cost_range", {-kInfinity, 10.0})
+                                : Params::Range{}),
+        healthy_reward_(params.Get("healthy_reward", 5.0)),
+        terminate_when_unhealthy_(params.GetBool("terminate_when_unhealthy", true)),
+        healthy_z_range_(params.GetRange("healthy_z_range", {1.0, 2.0})),
+        observation_(params, version,
+                     params.GetBool("exclude_current_positions_from_observation", true)) {
+    SetObservation(observation_.Size(model()));
+    if (v5_) {
+      AddPositionInfo("x_position");
+      AddPositionInfo("y_position");
+      AddPositionInfo("tendon_length", model().ntendon);
+      AddPositionInfo("tendon_velocity", model().ntendon);
+      AddPositionInfo("distance_from_origin");
+      for (const char* name : {"x_velocity", "y_velocity", "reward_survive", "reward_forward",
+                               "reward_ctrl", "reward_contact"}) {
+        AddInfo(name);
+      }
+    } else {
+      for (const char* name : {"x_position", "y_position", "distance_from_origin", "x_velocity",
+                               "y_velocity", "reward_alive", "reward_linvel", "reward_quadctrl",
+                               "forward_reward"}) {
+        AddInfo(name);
+      }
+    }
+  }
+
+  void ResetModel(Random& random) override {
+    NoisyPositions(random);
+    UniformVelocities(random);
+  }
+
+  StepResult StepTask(const Action& action, double* info) override {
+    const double x_before = cache()[0];
+    const double y_before = cache()[1];
+    Simulate(action);
+    UpdateCache();
+    const double x_velocity = (cache()[0] - x_before) / dt();
+    const double y_velocity = (cache()[1] - y_before) / dt();
+    const bool healthy = healthy_z_range_.first < qpos()[2] && qpos()[2] < healthy_z_range_.second;
+    const double forward_reward = forward_reward_weight_ * x_velocity;
+    // v4 pays the reward of health for the last step too
+    const bool paid = healthy || (!v5_ && terminate_when_unhealthy_);
+    const double healthy_reward = (paid ? 1.0 : 0.0) * healthy_reward_;
+    const double ctrl_cost = ctrl_cost_weight_ * npy::SumOfSquares(data().ctrl, model().nu);
+    double costs = ctrl_cost;
+    if (v5_) {
+      const double contact_cost = ContactCost();
+      costs = ctrl_cost + contact_cost;
+      info = PositionInfo(info);
+      info[0] = x_velocity;
+      info[1] = y_velocity;
+      info[2] = healthy_reward;
+      info[3] = forward_reward;
+      info[4] = -ctrl_cost;
+      info[5] = -contact_cost;
+    } else {
+      info[0] = cache()[0];
+      info[1] = cache()[1];
+      info[2] = npy::Norm(cache(), 2);
+      info[3] = x_velocity;
+      info[4] = y_velocity;
+      info[5] = healthy_reward;
+      info[6] = forward_reward;
+      info[7] = -ctrl_cost;
+      info[8] = forward_reward;
+    }
+    return {.reward = forward_reward + healthy_reward - costs,
+            .terminated = !healthy && terminate_when_unhealthy_};
+  }
+
+  double* PositionInfo(double* info) const override {
+    if (!v5_) return info;
+    info[0] = qpos()[0];
+    info[1] = qpos()[1];
+    info = AppendTendons(info + 2, model(), data());
+    *info = npy::Norm(qpos(), 2);
+    return info + 1;
+  }
+
+  // mass_center(): np.einsum('b,bj->j', body_mass, xipos) / body_mass.sum()
+  void UpdateCache() override {
+    const mjtNum* mass = model().body_mass;
+    const double total =
+        npy::PairwiseSum<double>([mass](ptrdiff_t b) { return mass[b]; }, 0, model().nbody);
+    for (int j = 0; j < 2; ++j) {
+      double sum = 0.0;
+      for (int b = 0; b < model().nbody; ++b) {
+        const double x = data().xipos[3 * b + j];
+#if defined(__aarch64__)
+        sum = std::fma(mass[b], x, sum);  // einsum's vector loop there is fused
+#else
+        sum += mass[b] * x;
+#endif
+      }
+      cache()[j] = sum / total;
+    }
+  }
+
+  void Observe(double* obs) const override { observation_.Write(model(), data(), obs); }
+
+ private:
+  double ContactCost() const {
+    const double cost = contact_cost_weight_ *
+                        npy::SumOfSquares(data().cfrc_ext, ptrdiff_t{6} * model().nbody);
+    return npy::Clip(cost, contact_cost_range_.first, contact_cost_range_.second);
+  }
+
+  const bool v5_;
+  const double forward_reward_weight_;
+  const double ctrl_cost_weight_;
+  const double contact_cost_weight_;
+  const Params::Range contact_cost_range_;
+  const double healthy_reward_;
+  const bool terminate_when_unhealthy_;
+  const Params::Range healthy_z_range_;
+  const HumanoidObservation observation_;
+};
+
+}  // namespace
+
+std::unique_ptr<Environment> MakeHumanoidV5(const Params& params, ModelCache& models) {
+  return std::make_unique<Humanoid>(params, models, GymVersion::kV5);
+}
+
+std::unique_ptr<Environment> MakeHumanoidV4(const Params& params, ModelCache& models) {
+  return std::make_unique<Humanoid>(params, models, GymVersion::kV4);
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,74 @@
+// InvertedDoublePendulum-v5 and -v4: gymnasium/envs/mujoco/inverted_double_pendulum_v{5,4}.py.
+#include "envs/mujoco/mujoco_env.h"
+#include "envs/registry.h"
+
+namespace pyfastenv {
+
+namespace {
+
+class InvertedDoublePendulum final : public MujocoEnv {
+ public:
+  InvertedDoublePendulum(const Params& params, ModelCache& models, GymVersion version)
+      : MujocoEnv(params, models, version,
+                  {.xml_file = "inverted_double_pendulum.xml",
+                   .frame_skip = 5,
+                   .reset_noise_scale =
+                       version == GymVersion::kV5 ? params.Get("reset_noise_scale", 0.1) : 0.1, .min_nq = 1, .min_nv = 3}),
+        v5_(version == GymVersion::kV5),
+        healthy_reward_(v5_ ? params.Get("healthy_reward", 10.0) : 10.0),
+        num_constraints_(v5_ ? 1 : model().nv) {
+    SetObservation(1 + 2 * (model().nq - 1) + model().nv + num_constraints_);
+    if (!v5_) return;
+    for (const char* name : {"reward_survive", "distance_penalty", "velocity_penalty"}) AddInfo(name);
+  }
+
+  void ResetModel(Random& random) override {
+    NoisyPositions(random);
+    NormalVelocities(random);
+  }
+
+  StepResult StepTask(const Action& action, double* info) override {
+    Simulate(action);
+    const double x = data().site_xpos[0];
+    const double y = data().site_xpos[2];
+    const bool terminated = y <= 1.0;
+    const double distance_penalty = 0.01 * npy::Squared(x) + npy::Squared(y - 2.0);
+    const double velocity_penalty =
+        1e-3 * npy::Squared(qvel()[1]) + 5e-3 * npy::Squared(qvel()[2]);
+    const double alive_bonus = healthy_reward_ * (v5_ && terminated ? 0.0 : 1.0);
+    if (v5_) {
+      info[0] = alive_bonus;
+      info[1] = -distance_penalty;
+      info[2] = -velocity_penalty;
+    }
+    return {.reward = alive_bonus - distance_penalty - velocity_penalty, .terminated = terminated};
+  }
+
+  void Observe(double* obs) const override {
+    const int nq = model().nq;
+    *obs++ = qpos()[0];
+    obs = std::transform(qpos() + 1, qpos() + nq, obs, npy::Math().sin);
+    obs = std::transform(qpos() + 1, qpos() + nq, obs, npy::Math().cos);
+    obs = AppendClipped(obs, qvel(), model().nv, -10.0, 10.0);
+    AppendClipped(obs, data().qfrc_constraint, num_constraints_, -10.0, 10.0);
+  }
+
+ private:
+  const bool v5_;
+  const double healthy_reward_;
+  const int num_constraints_;
+};
+
+}  // namespace
+
+std::unique_ptr<Environment> MakeInvertedDoublePendulumV5(const Params& params,
+                                                          ModelCache& models) {
+  return std::make_unique<InvertedDoublePendulum>(params, models, GymVersion::kV5);
+}
+
+std::unique_ptr<Environment> MakeInvertedDoublePendulumV4(const Params& params,
+                                                          ModelCache& models) {
+  return std::make_unique<InvertedDoublePendulum>(params, models, GymVersion::kV4);
+}
+
+}  // namespace pyfastenv

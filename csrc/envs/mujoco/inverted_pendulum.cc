@@ -1,0 +1,60 @@
+// InvertedPendulum-v5 and -v4: gymnasium/envs/mujoco/inverted_pendulum_v{5,4}.py.
+#include <cmath>
+
+#include "envs/mujoco/mujoco_env.h"
+#include "envs/registry.h"
+
+namespace pyfastenv {
+
+namespace {
+
+class InvertedPendulum final : public MujocoEnv {
+ public:
+  InvertedPendulum(const Params& params, ModelCache& models, GymVersion version)
+      : MujocoEnv(params, models, version,
+                  {.xml_file = "inverted_pendulum.xml",
+                   .frame_skip = 2,
+                   .reset_noise_scale = version == GymVersion::kV5
+                                            ? params.Get("reset_noise_scale", 0.01)
+                                            : 0.01, .min_nq = 2, .min_nv = 1}),
+        v5_(version == GymVersion::kV5) {
+    SetObservation(model().nq + model().nv);
+    if (v5_) AddInfo("reward_survive", InfoField::When::kStep, InfoField::Type::kInt64);
+  }
+
+  void ResetModel(Random& random) override {
+    NoisyPositions(random);
+    UniformVelocities(random);
+  }
+
+  StepResult StepTask(const Action& action, double* info) override {
+    Simulate(action);
+    const auto finite = [](double x) { return std::isfinite(x); };
+    const bool terminated = !std::all_of(qpos(), qpos() + model().nq, finite) ||
+                            !std::all_of(qvel(), qvel() + model().nv, finite) ||
+                            std::abs(qpos()[1]) > 0.2;
+    const double reward = v5_ && terminated ? 0.0 : 1.0;
+    if (v5_) *info = reward;
+    return {.reward = reward, .terminated = terminated};
+  }
+
+  void Observe(double* obs) const override {
+    obs = Append(obs, qpos(), model().nq);
+    Append(obs, qvel(), model().nv);
+  }
+
+ private:
+  const bool v5_;
+};
+
+}  // namespace
+
+std::unique_ptr<Environment> MakeInvertedPendulumV5(const Params& params, ModelCache& models) {
+  return std::make_unique<InvertedPendulum>(params, models, GymVersion::kV5);
+}
+
+std::unique_ptr<Environment> MakeInvertedPendulumV4(const Params& params, ModelCache& models) {
+  return std::make_unique<InvertedPendulum>(params, models, GymVersion::kV4);
+}
+
+}  // namespace pyfastenv

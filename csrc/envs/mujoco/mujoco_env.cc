@@ -1,0 +1,167 @@
+#include "envs/mujoco/mujoco_env.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/errors.h"
+
+namespace pyfastenv {
+
+namespace {
+
+
+int FrameSkip(const Params& params, GymVersion version, int fallback) {
+  if (version == GymVersion::kV4) return fallback;
+  const double frame_skip = params.Get("frame_skip", fallback);
+  if (frame_skip < 1.0 || frame_skip != std::floor(frame_skip)) {
+    throw UsageError(UsageError::Code::kValue, "frame_skip: expected a positive integer");
+  }
+  return static_cast<int>(frame_skip);
+}
+
+}  // namespace
+
+MujocoEnv::MujocoEnv(const Params& params, ModelCache& models, GymVersion version, const Robot& robot)
+    : workspace_(models.Load(ModelPath(params, models, version, robot))),
+      frame_skip_(FrameSkip(params, version, robot.frame_skip)),
+      reset_noise_scale_(robot.reset_noise_scale),
+      external_forces_(robot.external_forces),
+      dt_(model().opt.timestep * frame_skip_),
+      init_qpos_(data().qpos, data().qpos + model().nq),
+      init_qvel_(data().qvel, data().qvel + model().nv),
+      cache_(static_cast<size_t>(robot.cache_size)) {
+  if (model().nq < robot.min_nq || model().nv < robot.min_nv) {
+    throw UsageError(UsageError::Code::kValue,
+                     ModelPath(params, models, version, robot) + ": expected a model with nq >= " +
+                         std::to_string(robot.min_nq) + " and nv >= " +
+                         std::to_string(robot.min_nv) + ", got nq = " + std::to_string(model().nq) +
+                         " and nv = " + std::to_string(model().nv));
+  }
+  for (int i = 0; i < model().nu; ++i) {
+    // gymnasium's action space is float32
+    spec_.action_low.push_back(static_cast<float>(model().actuator_ctrlrange[2 * i]));
+    spec_.action_high.push_back(static_cast<float>(model().actuator_ctrlrange[2 * i + 1]));
+  }
+  spec_.render_fps = std::nearbyint(1.0 / dt_);
+  spec_.model_path = ModelPath(params, models, version, robot);
+  LayOutRow();
+}
+
+std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models,
+                                 GymVersion version, const Robot& robot) {
+  const bool takes_xml_file = version == GymVersion::kV5 || robot.v4_takes_xml_file;
+  return models.Resolve(takes_xml_file ? params.GetString("xml_file", robot.xml_file)
+                                       : robot.xml_file);
+}
+
+void MujocoEnv::LayOutRow() {
+  spec_.task_offset = workspace_.state_size() + static_cast<int>(cache_.size());
+  spec_.state_size = spec_.task_offset + spec_.task_size();
+  task_.resize(static_cast<size_t>(spec_.task_size()));
+}
+
+void MujocoEnv::SetObservation(int size) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  spec_.obs_size = size;
+  spec_.obs_low.assign(static_cast<size_t>(size), -kInfinity);
+  spec_.obs_high.assign(static_cast<size_t>(size), kInfinity);
+}
+
+void MujocoEnv::AddInfo(const char* name, InfoField::When when, InfoField::Type type, int size) {
+  spec_.infos.push_back({name, when, type, size});
+}
+
+void MujocoEnv::AddTask(const TaskField& field) {
+  spec_.tasks.push_back(field);
+  LayOutRow();
+}
+
+int MujocoEnv::BodyId(const std::string& name) const {
+  const int id = mj_name2id(&model(), mjOBJ_BODY, name.c_str());
+  if (id < 0) throw UsageError(UsageError::Code::kValue, "the model has no body named '" + name + "'");
+  return id;
+}
+
+void MujocoEnv::Load(const double* row) {
+  workspace_.Load(row);
+  std::copy_n(row + workspace_.state_size(), cache_.size(), cache_.data());
+  std::copy_n(row + spec_.task_offset, task_.size(), task_.data());
+  workspace_.SwapFields(row + spec_.task_offset + task_.size());
+}
+
+void MujocoEnv::Save(double* row) const {
+  workspace_.Save(row);
+  std::copy(cache_.begin(), cache_.end(), row + workspace_.state_size());
+}
+
+std::vector<double> MujocoEnv::InitialRow() const {
+  std::vector<double> row(static_cast<size_t>(spec_.state_size));
+  std::copy(workspace_.initial_state().begin(), workspace_.initial_state().end(), row.begin());
+  double* out = row.data() + spec_.task_offset;
+  for (const auto& field : spec_.tasks) {
+    // before the first reset_task: forward, and at rest in the origin
+    const double value = field.sampler == TaskField::Sampler::kSign ? 1.0 : 0.0;
+    out = std::fill_n(out, field.size, value);
+  }
+  return row;
+}
+
+FieldSlot MujocoEnv::AddField(const std::string& name) {
+  const ModelField field = FindModelField(model(), name);
+  FieldSlot slot;
+  slot.offset = spec_.state_size;
+  slot.shape = field.shape;
+  slot.defaults = workspace_.ExpandField(field);
+  spec_.state_size += field.size();
+  return slot;
+}
+
+void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, double* info) {
+  workspace_.ResetData();
+  ResetModel(random);
+  workspace_.Forward();
+  UpdateCache();
+  PositionInfo(info);
+}
+
+StepResult MujocoEnv::Step(const Action& action, double* info) {
+  StepResult result = StepTask(action, info);
+  if (workspace_.Diverged()) {
+    // MuJoCo has jumped, or is about to jump, to its default pose: nothing it says of this step is
+    // meaningful, so report that pose, no reward, and the end of the episode
+    workspace_.ResetData();
+    workspace_.Forward();
+    UpdateCache();
+    PositionInfo(info);
+    result = {.reward = 0.0, .terminated = true, .diverged = true};
+  }
+  return result;
+}
+
+void MujocoEnv::Simulate(const Action& action) {
+  action.CopyTo(data().ctrl);
+  workspace_.Step(frame_skip_, external_forces_);
+}
+
+void MujocoEnv::NoisyPositions(Random& random) {
+  for (int i = 0; i < model().nq; ++i) {
+    data().qpos[i] = init_qpos_[static_cast<size_t>(i)] +
+                     random.Uniform(-reset_noise_scale_, reset_noise_scale_);
+  }
+}
+
+void MujocoEnv::UniformVelocities(Random& random) {
+  for (int i = 0; i < model().nv; ++i) {
+    data().qvel[i] = init_qvel_[static_cast<size_t>(i)] +
+                     random.Uniform(-reset_noise_scale_, reset_noise_scale_);
+  }
+}
+
+void MujocoEnv::NormalVelocities(Random& random) {
+  for (int i = 0; i < model().nv; ++i) {
+    data().qvel[i] =
+        init_qvel_[static_cast<size_t>(i)] + reset_noise_scale_ * random.StandardNormal();
+  }
+}
+
+}  // namespace pyfastenv

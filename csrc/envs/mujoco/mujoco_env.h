@@ -1,0 +1,134 @@
+// What gymnasium's MuJoCo environments share: the model, frame skip, reset noise, row layout and
+// the order of a step. A task derives from MujocoEnv and says only what is its own.
+//
+// Row: [mjSTATE_INTEGRATION | cache | task | model fields]. The cache holds the numbers a task
+// reads *before* a step that are not part of the physics state: gymnasium reads body positions that
+// lag one substep behind the state, and so must we.
+//
+// Bit-identity: formulas stand in gymnasium's order of operations, with NumPy's functions
+// (core/numpy_math.h); the build forbids fused multiply-add.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/env.h"
+#include "core/numpy_math.h"
+#include "core/params.h"
+#include "mujoco/model.h"
+#include "mujoco/workspace.h"
+
+namespace pyfastenv {
+
+/// Gymnasium's two generations: v5 takes xml_file and frame_skip everywhere and reports more infos.
+enum class GymVersion { kV4, kV5 };
+
+class MujocoEnv : public Environment {
+ public:
+  void Load(const double* row) final;
+  void Save(double* row) const final;
+  void Reset(Random& random, std::span<const double> options, double* info) final;
+  StepResult Step(const Action& action, double* info) final;
+  FieldSlot AddField(const std::string& name) final;
+  std::vector<double> InitialRow() const final;
+
+  /// Reset without its infos, and the episode's end without the rest: what the physics limit needs.
+  Workspace& workspace() { return workspace_; }
+  int frame_skip() const { return frame_skip_; }
+
+ protected:
+  struct Robot {
+    const char* xml_file;
+    int frame_skip;
+    double reset_noise_scale = 0.0;
+    bool external_forces = false;  // the task reads cfrc_ext
+    int cache_size = 0;
+    bool v4_takes_xml_file = false;
+    // the least that a user's model must have for the task's formulas to make sense
+    int min_nq = 1;
+    int min_nv = 1;
+  };
+
+  MujocoEnv(const Params& params, ModelCache& models, GymVersion version, const Robot& robot);
+
+  // -- what a task says --
+
+  /// Draws qpos and qvel of a new episode, in gymnasium's order of draws.
+  virtual void ResetModel(Random& random) = 0;
+  /// Runs one step, Simulate included; the info of a step follows that of a reset.
+  virtual StepResult StepTask(const Action& action, double* info) = 0;
+  /// Writes the infos that reset reports too (InfoField::When::kAlways; they come first).
+  virtual double* PositionInfo(double* info) const { return info; }
+  /// Refreshes cache() after a reset or a diverged step.
+  virtual void UpdateCache() {}
+
+  // -- what a task uses --
+
+  void Simulate(const Action& action);
+
+  const mjModel& model() const { return workspace_.model(); }
+  mjData& data() { return workspace_.data(); }
+  const mjData& data() const { return workspace_.data(); }
+  const mjtNum* qpos() const { return data().qpos; }
+  const mjtNum* qvel() const { return data().qvel; }
+  const std::vector<double>& init_qpos() const { return init_qpos_; }
+  double dt() const { return dt_; }
+  double* cache() { return cache_.data(); }
+  const double* task() const { return task_.data(); }
+  double reset_noise_scale() const { return reset_noise_scale_; }
+
+  int BodyId(const std::string& name) const;
+  const mjtNum* body_xpos(int body) const { return data().xpos + 3 * static_cast<ptrdiff_t>(body); }
+
+  /// init_qpos + uniform(-noise, noise), and init_qvel + uniform or noise * standard_normal.
+  void NoisyPositions(Random& random);
+  void UniformVelocities(Random& random);
+  void NormalVelocities(Random& random);
+
+  /// Declares Box(-inf, inf) observations.
+  void SetObservation(int size);
+  /// Declares infos; those of PositionInfo before the others.
+  void AddInfo(const char* name, InfoField::When when = InfoField::When::kStep,
+               InfoField::Type type = InfoField::Type::kFloat64, int size = 0);
+  void AddPositionInfo(const char* name, int size = 0) {
+    AddInfo(name, InfoField::When::kAlways, InfoField::Type::kFloat64, size);
+  }
+  void AddActionInfo(const char* name) {
+    AddInfo(name, InfoField::When::kStep, InfoField::Type::kActionDType);
+  }
+  void AddTask(const TaskField& field);
+
+ private:
+  static std::string ModelPath(const Params& params, const ModelCache& models, GymVersion version,
+                               const Robot& robot);
+  void LayOutRow();
+
+  Workspace workspace_;
+  int frame_skip_;
+  double reset_noise_scale_;
+  bool external_forces_;
+  double dt_;
+  std::vector<double> init_qpos_, init_qvel_;
+  std::vector<double> cache_;
+  std::vector<double> task_;
+};
+
+/// `weight * np.sum(np.square(action))`, in the action's dtype.
+inline NumpyScalar ControlCost(double weight, const Action& action) {
+  return NumpyScalar(weight) * action.SumOfSquares();
+}
+
+/// Copies an array to `out` and returns its end.
+inline double* Append(double* out, const mjtNum* values, ptrdiff_t n) {
+  return std::copy_n(values, n, out);
+}
+
+inline double* AppendClipped(double* out, const mjtNum* values, ptrdiff_t n, double low, double high) {
+  return std::transform(values, values + n, out,
+                        [=](double x) { return npy::Clip(x, low, high); });
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,48 @@
+#include "mujoco/model.h"
+
+#include <filesystem>
+
+#include "core/errors.h"
+#include "mujoco/error_trap.h"
+
+namespace pyfastenv {
+
+namespace {
+
+mjModel* LoadFile(const std::string& path, char* error, int error_size) {
+  const bool binary = std::filesystem::path(path).extension() == ".mjb";
+  return binary ? mj_loadModel(path.c_str(), nullptr)
+                : mj_loadXML(path.c_str(), nullptr, error, error_size);
+}
+
+}  // namespace
+
+SharedModel LoadModel(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path)) {
+    throw UsageError(UsageError::Code::kFileNotFound, "model file " + path + " does not exist");
+  }
+  char error[1024] = "";
+  mjModel* model = nullptr;
+  try {
+    Trapped([&] { model = LoadFile(path, error, sizeof(error)); });
+  } catch (const MujocoError& engine_error) {
+    throw UsageError(UsageError::Code::kValue, path + ": " + engine_error.what());
+  }
+  if (model == nullptr) {
+    throw UsageError(UsageError::Code::kValue, path + ": MuJoCo cannot load this model: " + error);
+  }
+  return {model, [](const mjModel* m) { mj_deleteModel(const_cast<mjModel*>(m)); }};
+}
+
+std::string ModelCache::Resolve(const std::string& xml_file) const {
+  if (xml_file.find('/') != std::string::npos) return xml_file;
+  return (std::filesystem::path(assets_dir_) / xml_file).string();
+}
+
+SharedModel ModelCache::Load(const std::string& path) {
+  SharedModel& model = models_[path];
+  if (!model) model = LoadModel(path);
+  return model;
+}
+
+}  // namespace pyfastenv

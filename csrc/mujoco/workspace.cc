@@ -1,0 +1,99 @@
+#include "mujoco/workspace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "mujoco/error_trap.h"
+
+namespace pyfastenv {
+
+Workspace::Workspace(SharedModel model)
+    : shared_(std::move(model)),
+      model_(shared_.get()),
+      state_size_(mj_stateSize(model_, mjSTATE_INTEGRATION)),
+      initial_state_(static_cast<size_t>(state_size_)) {
+  MakeData();
+  Save(initial_state_.data());
+}
+
+Workspace::~Workspace() {
+  mj_deleteData(data_);
+  for (const auto& expanded : expanded_) {
+    if (expanded.field.array != nullptr) own_->*expanded.field.array = expanded.original;
+  }
+  mj_deleteModel(own_);
+}
+
+void Workspace::MakeData() {
+  mjData* data = nullptr;
+  Trapped([&] { data = mj_makeData(model_); });
+  if (data == nullptr) throw MujocoError("MuJoCo could not allocate mjData");
+  mj_deleteData(data_);
+  data_ = data;
+  broken_ = false;
+}
+
+void Workspace::Load(const double* state) {
+  if (broken_) MakeData();
+  mj_setState(model_, data_, state, mjSTATE_INTEGRATION);
+}
+
+void Workspace::Save(double* state) const { mj_getState(model_, data_, state, mjSTATE_INTEGRATION); }
+
+void Workspace::ResetData() {
+  broken_ = true;
+  Trapped([&] { mj_resetData(model_, data_); });
+  broken_ = false;
+}
+
+void Workspace::Forward() {
+  broken_ = true;
+  Trapped([&] { mj_forward(model_, data_); });
+  broken_ = false;
+}
+
+void Workspace::Step(int num_steps, bool external_forces) {
+  broken_ = true;
+  Trapped([&] {
+    for (int i = 0; i < num_steps; ++i) mj_step(model_, data_);
+    if (external_forces) mj_rnePostConstraint(model_, data_);
+  });
+  broken_ = false;
+}
+
+bool Workspace::Diverged() const {
+  const mjWarningStat* warning = data_->warning;
+  if (warning[mjWARN_BADQPOS].number + warning[mjWARN_BADQVEL].number +
+          warning[mjWARN_BADQACC].number >
+      0) {
+    return true;
+  }
+  const auto bad = [](double x) { return !(std::abs(x) <= mjMAXVAL); };
+  return std::any_of(data_->qpos, data_->qpos + model_->nq, bad) ||
+         std::any_of(data_->qvel, data_->qvel + model_->nv, bad);
+}
+
+std::vector<double> Workspace::ExpandField(const ModelField& field) {
+  if (own_ == nullptr) {
+    own_ = mj_copyModel(nullptr, shared_.get());
+    if (own_ == nullptr) throw MujocoError("MuJoCo could not copy the model");
+    model_ = own_;
+  }
+  mjtNum* values = field.array != nullptr ? own_->*field.array : field.option(own_);
+  expanded_.push_back({field, values});
+  return {values, values + field.size()};
+}
+
+void Workspace::SwapFields(const double* values) {
+  for (const auto& [field, original] : expanded_) {
+    if (field.array != nullptr) {
+      own_->*field.array = const_cast<mjtNum*>(values);
+    } else {
+      std::copy_n(values, field.size(), field.option(own_));
+    }
+    values += field.size();
+  }
+}
+
+}  // namespace pyfastenv

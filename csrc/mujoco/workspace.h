@@ -1,0 +1,68 @@
+// One worker's mjData (and, for per-environment physics, its own mjModel), on which it runs the
+// state rows of many environments.
+//
+// A row is mjSTATE_INTEGRATION: everything a step depends on. Derived quantities (body positions,
+// contact forces …) in data() belong to the last Step or Forward, not to the loaded row. Not
+// thread-safe. Every member function that runs the engine may throw MujocoError; the next Load
+// repairs the workspace.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mujoco/model.h"
+#include "mujoco/model_fields.h"
+
+namespace pyfastenv {
+
+class Workspace {
+ public:
+  explicit Workspace(SharedModel model);
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
+  const mjModel& model() const { return *model_; }
+  mjData& data() { return *data_; }
+  const mjData& data() const { return *data_; }
+
+  int state_size() const { return state_size_; }
+  const std::vector<double>& initial_state() const { return initial_state_; }
+
+  void Load(const double* state);
+  void Save(double* state) const;
+
+  /// mj_resetData: the model's initial state, zero forces.
+  void ResetData();
+  /// mj_forward.
+  void Forward();
+  /// `num_steps` calls of mj_step, then mj_rnePostConstraint if `external_forces` (cfrc_ext).
+  void Step(int num_steps, bool external_forces);
+  /// Whether the engine met a bad number since the last reset, or the state now holds one.
+  bool Diverged() const;
+
+  /// Makes a field of this worker's model swappable; returns its values in the model file.
+  std::vector<double> ExpandField(const ModelField& field);
+  /// Points the expanded fields at these values, one field after another. The caller keeps them.
+  void SwapFields(const double* values);
+
+ private:
+  void MakeData();
+
+  SharedModel shared_;
+  mjModel* own_ = nullptr;  // copy made by the first ExpandField
+  const mjModel* model_;
+  mjData* data_ = nullptr;
+  bool broken_ = false;
+  int state_size_;
+  std::vector<double> initial_state_;
+
+  struct Expanded {
+    ModelField field;
+    mjtNum* original;
+  };
+  std::vector<Expanded> expanded_;
+};
+
+}  // namespace pyfastenv

@@ -1,0 +1,75 @@
+"""pyfastenv: MuJoCo environments at the speed of bare physics, bit-identical to gymnasium.
+
+    import pyfastenv
+    envs = pyfastenv.make_vec("HalfCheetah-v5", num_envs=64)
+
+or, without importing it, ``gymnasium.make_vec("pyfastenv/HalfCheetah-v5", num_envs=64)``.
+
+Importing the package loads the compiled core and NumPy, and nothing else; gymnasium follows with
+the first environment.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import _pyfastenv_gymnasium
+from pyfastenv import _load
+
+__version__ = "0.1.0"
+
+_load.load_core()
+_pyfastenv_gymnasium.install()
+
+if TYPE_CHECKING:
+    from pyfastenv.env import FastEnv
+    from pyfastenv.errors import (
+        BusyError,
+        ClosedError,
+        EnvError,
+        ForkedError,
+        NothingPendingError,
+        ResetNeededError,
+    )
+    from pyfastenv.specs import env_ids
+    from pyfastenv.vector_env import FastVectorEnv, make_vec
+
+# what lives where; imported on first use (PEP 562)
+_EXPORTS = {
+    "FastEnv": "env",
+    "FastVectorEnv": "vector_env",
+    "make_vec": "vector_env",
+    "env_ids": "specs",
+    "BusyError": "errors",
+    "ClosedError": "errors",
+    "EnvError": "errors",
+    "ForkedError": "errors",
+    "NothingPendingError": "errors",
+    "ResetNeededError": "errors",
+}
+
+__all__ = [
+    "BusyError",
+    "ClosedError",
+    "EnvError",
+    "FastEnv",
+    "FastVectorEnv",
+    "ForkedError",
+    "NothingPendingError",
+    "ResetNeededError",
+    "env_ids",
+    "make_vec",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'pyfastenv' has no attribute {name!r}")
+    value = getattr(import_module(f"pyfastenv.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_EXPORTS])

@@ -1,0 +1,65 @@
+"""What pyfastenv raises beside ValueError, TypeError, IndexError and FileNotFoundError.
+
+Where gymnasium has an error for the same thing, ours is one of its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gymnasium import error as gymnasium_error
+
+
+class EnvError(RuntimeError):
+    """Environments raised while stepping or resetting (an error of the physics engine, say).
+
+    They keep their state from before the call and can be stepped or reset again; the other
+    environments' results stand.
+
+    Attributes:
+        env_ids: The environments that failed.
+        messages: What each of them said.
+        results: What the call would have returned. From ``step`` and ``reset`` the failed
+            environments' rows are zero; from ``recv`` they are left out.
+    """
+
+    def __init__(self, env_ids: Sequence[int], messages: Sequence[str], results: Any = None):
+        self.env_ids = tuple(env_ids)
+        self.messages = tuple(messages)
+        self.results = results
+        shown = "; ".join(
+            f"environment {env_id}: {message}"
+            for env_id, message in list(zip(self.env_ids, self.messages, strict=True))[:4]
+        )
+        more = len(self.env_ids) - 4
+        super().__init__(shown + (f"; and {more} more" if more > 0 else ""))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.env_ids, self.messages, self.results)
+
+
+class ClosedError(gymnasium_error.ClosedEnvironmentError):
+    """The vector environment is closed."""
+
+
+class ForkedError(RuntimeError):
+    """The vector environment was created before a fork; its threads do not exist in the child."""
+
+
+class ResetNeededError(gymnasium_error.ResetNeeded):
+    """An environment must be reset before it can step."""
+
+
+class BusyError(gymnasium_error.AlreadyPendingCallError):
+    """An environment has been sent a request whose result has not been received."""
+
+    def __init__(self, message: str, name: str = "send"):
+        super().__init__(message, name)
+
+
+class NothingPendingError(gymnasium_error.NoAsyncCallError):
+    """``recv`` was called with nothing sent."""
+
+    def __init__(self, message: str, name: str = "recv"):
+        super().__init__(message, name)

@@ -1,0 +1,183 @@
+"""Pictures of environments, drawn from their state rows.
+
+MuJoCo environments through the ``mujoco`` package's renderer with gymnasium's camera; classic
+control through gymnasium's own drawing (pygame). Both are imported on the first frame.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Frame = NDArray[np.uint8]
+# what the core says of a per-environment model field: name, offset in the row, shape
+Fields = Sequence[tuple[str, int, Sequence[int]]]
+
+# gymnasium's MujocoEnv takes these; the physics does not
+RENDER_KWARGS = (
+    "width",
+    "height",
+    "camera_id",
+    "camera_name",
+    "default_camera_config",
+    "max_geom",
+    "visual_options",
+)
+
+# DEFAULT_CAMERA_CONFIG of gymnasium/envs/mujoco/<robot>_v5.py, by the id's beginning (the longer
+# name first where one begins another)
+_CAMERAS: dict[str, dict[str, Any]] = {
+    "HumanoidStandup": {"distance": 4.0, "lookat": (0.0, 0.0, 0.8925), "elevation": -20.0},
+    "Humanoid": {"distance": 4.0, "lookat": (0.0, 0.0, 2.0), "elevation": -20.0},
+    "HalfCheetah": {"distance": 4.0},
+    "Ant": {"distance": 4.0},
+    "Hopper": {"distance": 3.0, "lookat": (0.0, 0.0, 1.15), "elevation": -20.0},
+    "Walker2d": {"distance": 4.0, "lookat": (0.0, 0.0, 1.15), "elevation": -20.0},
+    "InvertedDoublePendulum": {"distance": 4.1225, "lookat": (0.0, 0.0, 0.1225)},
+    "InvertedPendulum": {"distance": 2.04},
+    "Pusher": {"distance": 4.0},
+}
+
+
+class Renderer(Protocol):
+    """Draws one state row after another."""
+
+    def draw(self, row: NDArray[np.float64], fields: Fields) -> Frame: ...
+    def close(self) -> None: ...
+
+
+def make_renderer(
+    env_id: str, model_path: str, env_kwargs: Mapping[str, Any], render_kwargs: Mapping[str, Any]
+) -> Renderer:
+    """The renderer of an environment; ``model_path`` is empty for classic control."""
+    if not model_path:
+        if render_kwargs:
+            raise TypeError(f"{env_id} has no camera: {', '.join(render_kwargs)} cannot be set")
+        return ClassicRenderer(env_id, env_kwargs)
+    camera = next((c for name, c in _CAMERAS.items() if env_id.startswith(name)), {})
+    return MujocoRenderer(model_path, camera, **render_kwargs)
+
+
+def tile(frames: Sequence[Frame]) -> Frame:
+    """Lays frames of one size out in a grid as square as possible, row by row; gaps are black."""
+    columns = math.ceil(math.sqrt(len(frames)))
+    rows = math.ceil(len(frames) / columns)
+    height, width, channels = frames[0].shape
+    picture = np.zeros((rows * height, columns * width, channels), np.uint8)
+    for i, frame in enumerate(frames):
+        y, x = divmod(i, columns)
+        picture[y * height : (y + 1) * height, x * width : (x + 1) * width] = frame
+    return picture
+
+
+class MujocoRenderer:
+    """Offscreen frames of a MuJoCo model, with gymnasium's arguments and free camera."""
+
+    def __init__(
+        self,
+        model_path: str,
+        camera: Mapping[str, Any],
+        *,
+        width: int = 480,
+        height: int = 480,
+        camera_id: int | None = None,
+        camera_name: str | None = None,
+        default_camera_config: Mapping[str, Any] | None = None,
+        max_geom: int = 1000,
+        visual_options: Mapping[int, bool] | None = None,
+    ):
+        if camera_id is not None and camera_name is not None:
+            raise ValueError("give camera_id or camera_name, not both")
+        _choose_gl_backend()
+        import mujoco
+
+        self._mujoco = mujoco
+        if model_path.endswith(".mjb"):
+            self._model = mujoco.MjModel.from_binary_path(model_path)
+        else:
+            self._model = mujoco.MjModel.from_xml_path(model_path)
+        offscreen = self._model.vis.global_
+        offscreen.offwidth = max(offscreen.offwidth, width)
+        offscreen.offheight = max(offscreen.offheight, height)
+        self._data = mujoco.MjData(self._model)
+        mujoco.mj_forward(self._model, self._data)
+        self._options = mujoco.MjvOption()
+        for flag, value in (visual_options or {}).items():
+            self._options.flags[flag] = value
+        self._camera: Any = camera_id if camera_id is not None else camera_name
+        if self._camera is None:
+            self._camera = self._free_camera(default_camera_config or camera)
+        self._renderer = mujoco.Renderer(self._model, height, width, max_geom)
+
+    def draw(self, row: NDArray[np.float64], fields: Fields) -> Frame:
+        """Draws one environment's state."""
+        mujoco = self._mujoco
+        for name, offset, shape in fields:
+            target: Any = self._model
+            for part in name.split("."):
+                owner, target = target, getattr(target, part)
+            values = row[offset : offset + math.prod(shape)]
+            if np.ndim(target) == 0:
+                setattr(owner, name.split(".")[-1], values[0])
+            else:
+                target[:] = values.reshape(np.shape(target))
+        state = mujoco.mjtState.mjSTATE_INTEGRATION
+        size = mujoco.mj_stateSize(self._model, state)
+        mujoco.mj_setState(self._model, self._data, row[:size], state)
+        mujoco.mj_forward(self._model, self._data)
+        self._renderer.update_scene(self._data, self._camera, self._options)
+        frame: Frame = self._renderer.render()
+        return frame
+
+    def close(self) -> None:
+        """Frees the OpenGL context."""
+        self._renderer.close()
+
+    def _free_camera(self, config: Mapping[str, Any]) -> Any:
+        camera = self._mujoco.MjvCamera()
+        camera.type = self._mujoco.mjtCamera.mjCAMERA_FREE
+        camera.lookat[:] = np.median(self._data.geom_xpos, axis=0)
+        camera.distance = self._model.stat.extent
+        for name, value in config.items():
+            if name == "lookat":
+                camera.lookat[:] = value
+            else:
+                setattr(camera, name, value)
+        return camera
+
+
+class ClassicRenderer:
+    """gymnasium's drawing of a classic-control environment in a given state."""
+
+    def __init__(self, env_id: str, env_kwargs: Mapping[str, Any]):
+        import gymnasium
+
+        self._env: Any = gymnasium.make(env_id, render_mode="rgb_array", **env_kwargs).unwrapped
+        self._env.reset(seed=0)  # makes the attributes that render() reads
+        self._state_size = len(self._env.state)
+
+    def draw(self, row: NDArray[np.float64], fields: Fields) -> Frame:
+        """Draws one environment's state."""
+        self._env.state = row[: self._state_size]
+        frame: Frame = self._env.render()
+        return frame
+
+    def close(self) -> None:
+        """Frees pygame's surfaces."""
+        self._env.close()
+
+
+def _choose_gl_backend() -> None:
+    """Without a display, MuJoCo's default (GLFW) cannot work: take EGL, unless the user chose."""
+    headless = sys.platform == "linux" and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+    if headless and "mujoco" not in sys.modules:
+        os.environ.setdefault("MUJOCO_GL", "egl")
+        os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])

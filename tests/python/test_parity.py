@@ -1,0 +1,140 @@
+"""Bit-identity with gymnasium, for every environment and autoreset mode."""
+
+from __future__ import annotations
+
+import pathlib
+
+import gymnasium
+import numpy as np
+import pytest
+from parity import GYMNASIUM_IDS, MODES, assert_same, compare, make_gymnasium, random_actions
+
+import pyfastenv
+
+STEPS = 2_000
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", GYMNASIUM_IDS)
+def test_equals_gymnasium(env_id: str, mode: str) -> None:
+    assert compare(env_id, mode, STEPS) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env_id", GYMNASIUM_IDS)
+def test_equals_gymnasium_for_a_million_steps(env_id: str) -> None:
+    compare(env_id, "NextStep", 125_000, num_envs=8, seed=1, reset_every=10_007)
+
+
+VARIANTS = [
+    ("HalfCheetah-v5", {"forward_reward_weight": 2.5, "ctrl_cost_weight": 0.3, "frame_skip": 3}),
+    ("HalfCheetah-v5", {"exclude_current_positions_from_observation": False}),
+    ("HalfCheetah-v4", {"reset_noise_scale": 0.02, "ctrl_cost_weight": 0.01}),
+    ("Ant-v5", {"main_body": "torso", "contact_force_range": (-0.5, 0.3), "healthy_reward": 0.7}),
+    ("Ant-v5", {"include_cfrc_ext_in_observation": False, "terminate_when_unhealthy": False}),
+    ("Ant-v5", {"main_body": 3, "exclude_current_positions_from_observation": False}),
+    ("Ant-v4", {"use_contact_forces": True, "contact_cost_weight": 0.01}),
+    ("Ant-v4", {"healthy_z_range": (0.4, 0.8), "terminate_when_unhealthy": False}),
+    ("Hopper-v5", {"healthy_angle_range": (-0.1, 0.3), "healthy_z_range": (0.9, 1.5)}),
+    ("Hopper-v5", {"terminate_when_unhealthy": False, "healthy_state_range": (-3.0, 3.0)}),
+    ("Hopper-v4", {"terminate_when_unhealthy": False, "reset_noise_scale": 0.01}),
+    ("Walker2d-v5", {"healthy_angle_range": (-0.4, 0.4), "ctrl_cost_weight": 0.02}),
+    ("Walker2d-v4", {"exclude_current_positions_from_observation": False}),
+    ("Humanoid-v5", {"include_cinert_in_observation": False, "healthy_reward": 2.0}),
+    ("Humanoid-v5", {"include_cvel_in_observation": False, "contact_cost_range": (0.0, 0.001)}),
+    ("Humanoid-v5", {"include_qfrc_actuator_in_observation": False, "contact_cost_weight": 1e-3}),
+    ("Humanoid-v5", {"include_cfrc_ext_in_observation": False, "terminate_when_unhealthy": False}),
+    ("Humanoid-v4", {"exclude_current_positions_from_observation": False}),
+    ("HumanoidStandup-v5", {"impact_cost_range": (0.0, 0.002), "uph_cost_weight": 3.0}),
+    ("HumanoidStandup-v5", {"include_cfrc_ext_in_observation": False, "impact_cost_weight": 1e-4}),
+    ("InvertedPendulum-v5", {"reset_noise_scale": 0.1, "frame_skip": 4}),
+    ("InvertedDoublePendulum-v5", {"healthy_reward": 5.0, "reset_noise_scale": 0.02}),
+    ("Pusher-v5", {"reward_near_weight": 0.2, "reward_dist_weight": 3.0}),
+    ("Pusher-v5", {"reward_control_weight": 0.7}),
+    ("Reacher-v5", {"reward_dist_weight": 0.4, "reward_control_weight": 0.3}),
+    ("Swimmer-v5", {"exclude_current_positions_from_observation": False, "frame_skip": 7}),
+    ("Swimmer-v4", {"forward_reward_weight": 3.0, "ctrl_cost_weight": 0.1}),
+    ("CartPole-v1", {"sutton_barto_reward": True}),
+    ("Pendulum-v1", {"g": 9.81}),
+    ("MountainCar-v0", {"goal_velocity": 0.01}),
+    ("MountainCarContinuous-v0", {"goal_velocity": 0.01}),
+]
+
+
+@pytest.mark.parametrize(("env_id", "kwargs"), VARIANTS, ids=lambda v: str(v)[:40])
+def test_equals_gymnasium_with_other_arguments(env_id: str, kwargs: dict) -> None:
+    compare(env_id, "NextStep", 400, max_episode_steps=150, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "env_id", ["HalfCheetah-v5", "Ant-v4", "Reacher-v5", "Pendulum-v1", "MountainCarContinuous-v0"]
+)
+def test_float64_actions_are_used_as_they_are(env_id: str) -> None:
+    compare(env_id, "SameStep", 500, dtype=np.float64, max_episode_steps=60)
+
+
+@pytest.mark.parametrize("env_id", ["Hopper-v5", "HalfCheetah-v5", "Acrobot-v1"])
+@pytest.mark.parametrize("mode", MODES)
+def test_failure_and_truncation_on_the_same_step(env_id: str, mode: str) -> None:
+    # a limit of 1 makes every step the last: terminations there are terminations and truncations
+    compare(env_id, mode, 60, max_episode_steps=1)
+
+
+def test_own_model_file(tmp_path: pathlib.Path) -> None:
+    xml = pathlib.Path(gymnasium.__file__).parent / "envs/mujoco/assets/hopper.xml"
+    text = xml.read_text().replace('damping="1"', 'damping="2"')
+    assert text != xml.read_text()
+    own = tmp_path / "my_hopper.xml"
+    own.write_text(text)
+    compare("Hopper-v5", "NextStep", 300, xml_file=str(own))
+    envs = pyfastenv.make_vec("Hopper-v5", xml_file=own)
+    default = pyfastenv.make_vec("Hopper-v5")
+    envs.reset(seed=0)
+    default.reset(seed=0)
+    actions = np.ones((1, 3), np.float32)
+    assert not np.array_equal(envs.step(actions)[0], default.step(actions)[0])
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options"),
+    [
+        ("CartPole-v1", {"low": -0.2, "high": 0.1}),
+        ("Acrobot-v1", {"high": 0.3}),
+        ("MountainCar-v0", {"low": -0.5}),
+        ("MountainCarContinuous-v0", {"low": -0.9, "high": -0.8}),
+        ("Pendulum-v1", {"x_init": 0.1, "y_init": 0.2}),
+    ],
+)
+def test_reset_bounds(env_id: str, options: dict) -> None:
+    ours = pyfastenv.make_vec(env_id, 3)
+    theirs = make_gymnasium(env_id, 3, "NextStep")
+    assert_same(ours.reset(seed=5, options=options), theirs.reset(seed=5, options=dict(options)))
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        actions = random_actions(ours.single_action_space, rng, 3)
+        assert_same(ours.step(actions), theirs.step(actions))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31, 2**32, 2**63 + 5, 2**64 + 1, 2**127 + 3, 2**200 + 9])
+def test_seeds_of_any_size(seed: int) -> None:
+    ours = pyfastenv.make_vec("Ant-v5", 2)
+    theirs = make_gymnasium("Ant-v5", 2, "NextStep")
+    assert_same(ours.reset(seed=seed), theirs.reset(seed=seed))
+    assert ours.np_random_seed == theirs.np_random_seed
+    for mine, other in zip(ours.np_random, theirs.np_random, strict=True):
+        assert mine.random() == other.random()
+
+
+@pytest.mark.parametrize("env_id", GYMNASIUM_IDS)
+def test_spaces_and_spec(env_id: str) -> None:
+    ours = pyfastenv.make_vec(env_id, 3)
+    theirs = make_gymnasium(env_id, 3, "NextStep")
+    assert ours.single_observation_space == theirs.single_observation_space
+    assert ours.observation_space == theirs.observation_space
+    assert ours.single_action_space == theirs.single_action_space
+    assert ours.action_space == theirs.action_space
+    assert ours.metadata["render_fps"] == theirs.metadata["render_fps"]
+    spec = gymnasium.spec(env_id)
+    assert ours.spec is not None
+    assert ours.spec.max_episode_steps == ours.max_episode_steps == spec.max_episode_steps
+    assert ours.spec.reward_threshold == spec.reward_threshold
