@@ -6,6 +6,8 @@
 // environment exists, and only read afterwards.
 #pragma once
 
+#include <math.h>
+
 #include <cmath>
 #include <cstddef>
 
@@ -30,7 +32,7 @@ inline float Cos(float x) { return Math().cosf(x); }
 inline double Norm(const double* x, int n) { return std::sqrt(Math().dot(x, x, n)); }
 
 /// `x ** 2` of an np.float64 scalar: pow, not x * x (they differ in the last bit now and then).
-inline double Squared(double x) { return std::pow(x, 2.0); }
+inline double Squared(double x) { return ::pow(x, 2.0); }
 
 /// np.clip of a scalar; NaN passes through.
 inline double Clip(double x, double low, double high) {

@@ -6,7 +6,7 @@
 // their formulas with NumpyScalar and read like the Python they reproduce.
 #pragma once
 
-#include <cmath>
+#include <math.h>  // ::powf: std::pow(float, float) is a builtin that becomes x * x
 
 namespace pyfastenv {
 
@@ -53,8 +53,8 @@ class NumpyScalar {
 
   /// `x ** 2`: NumPy's scalars call the C library's pow, which may differ from x * x in the last bit.
   NumpyScalar Squared() const {
-    if (kind_ == Kind::kFloat32) return {std::pow(static_cast<float>(value_), 2.0F), kind_};
-    return {std::pow(value_, 2.0), kind_};
+    if (kind_ == Kind::kFloat32) return {::powf(static_cast<float>(value_), 2.0F), kind_};
+    return {::pow(value_, 2.0), kind_};
   }
 
  private:

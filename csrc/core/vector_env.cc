@@ -127,6 +127,7 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
     worker.info.resize(static_cast<size_t>(spec().info_size()));
     worker.obs.resize(static_cast<size_t>(spec().obs_size));
   }
+  for (const auto& option : spec().reset_options) default_options_.push_back(option.fallback);
   const std::vector<double> row = envs_[0]->InitialRow();
   rows_.resize(num_envs * stride_);
   for (size_t i = 0; i < num_envs; ++i) std::copy(row.begin(), row.end(), &rows_[i * stride_]);
@@ -258,7 +259,7 @@ void VectorEnv::RunOne(int worker, Request request, int32_t id, const Action& ac
 
   env.Load(Row(id));
   if (request == Request::kReset || (flags & kAutoreset) != 0) {
-    env.Reset(random, reset_options, info);
+    env.Reset(random, request == Request::kReset ? reset_options : default_options_, info);
     elapsed = 0;
     flags = 0;
   } else {
@@ -280,7 +281,7 @@ void VectorEnv::RunOne(int worker, Request request, int32_t id, const Action& ac
           env.Observe(final_step->obs.data());
           final_step->info = scratch.info;
           final_step->kind = kind;
-          env.Reset(random, reset_options, info);
+          env.Reset(random, default_options_, info);
           elapsed = 0;
           kind = kResetInfo | kFinal;
           break;

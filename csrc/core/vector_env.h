@@ -194,6 +194,7 @@ class VectorEnv {
   int num_threads_;
   size_t stride_ = 0;  // doubles per row
   size_t obs_bytes_ = 0;
+  std::vector<double> default_options_;  // of the resets that autoreset does
 
   std::vector<std::unique_ptr<Environment>> envs_;  // one per worker
   std::vector<Worker> workers_;

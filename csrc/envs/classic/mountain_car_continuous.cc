@@ -55,7 +55,7 @@ class MountainCarContinuous final : public ClassicEnv {
 
     const bool terminated = position >= kGoalPosition && velocity >= goal_velocity_;
     double reward = terminated ? 100.0 : 0.0;
-    reward -= std::pow(action[0].value(), 2.0) * 0.1;
+    reward -= ::pow(action[0].value(), 2.0) * 0.1;
     state()[0] = static_cast<float>(position.value());
     state()[1] = static_cast<float>(velocity.value());
     state()[kFresh] = 0.0;
