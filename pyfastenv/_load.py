@@ -16,7 +16,7 @@ def load_core() -> None:
         ImportError: MuJoCo is missing, or another version than the core was built against.
     """
     try:
-        import pyfastenv._core  # noqa: F401
+        import pyfastenv._core
     except ImportError as error:
         if "mujoco" not in str(error).lower():
             raise
@@ -30,7 +30,6 @@ def load_core() -> None:
             raise ImportError(_explain(built_against)) from error
         # the right MuJoCo, but not beside us (another site-packages): load it first
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
-        import pyfastenv._core  # noqa: F401
 
 
 def _find_mujoco_library() -> Path | None:
@@ -49,5 +48,5 @@ def _explain(built_against: str) -> str:
         found = "MuJoCo is not installed"
     return (
         f"pyfastenv was built against MuJoCo {built_against} but {found}: "
-        f"run `pip install mujoco=={built_against}`, or rebuild pyfastenv beside the MuJoCo you want"
+        f"run `pip install mujoco=={built_against}`, or rebuild pyfastenv with your MuJoCo"
     )

@@ -51,9 +51,7 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
         obs, infos = self.envs.reset(seed=seed, options=options)
         return obs[0], _first(infos)
 
-    def step(
-        self, action: Any
-    ) -> tuple[NDArray[Any], SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[NDArray[Any], SupportsFloat, bool, bool, dict[str, Any]]:
         """Runs one step; ``action`` has ``action_space``'s shape."""
         obs, rewards, terminations, truncations, infos = self.envs.step(np.asarray(action)[None])
         return (
@@ -64,7 +62,7 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
             _first(infos),
         )
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> NDArray[np.uint8] | None:
         """A ``(height, width, 3)`` uint8 frame, or None without ``render_mode="rgb_array"``."""
         frames = self.envs.render()
         return None if frames is None else frames[0]

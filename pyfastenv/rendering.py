@@ -158,7 +158,8 @@ class ClassicRenderer:
     def __init__(self, env_id: str, env_kwargs: Mapping[str, Any]):
         import gymnasium
 
-        self._env: Any = gymnasium.make(env_id, render_mode="rgb_array", **env_kwargs).unwrapped
+        env: Any = gymnasium.make(env_id, render_mode="rgb_array", **env_kwargs)
+        self._env = env.unwrapped
         self._env.reset(seed=0)  # makes the attributes that render() reads
         self._state_size = len(self._env.state)
 

@@ -157,7 +157,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     @property
     def num_threads(self) -> int:
         """Threads that step, the calling one included."""
-        return self._core.num_threads
+        num_threads: int = self._core.num_threads
+        return num_threads
 
     @property
     def max_episode_steps(self) -> int | None:
@@ -201,8 +202,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         """Steps every environment once.
 
         Args:
-            actions: ``(num_envs, action_size)`` float32 (or float64, which like in gymnasium is used
-                as it is), or ``(num_envs,)`` integers.
+            actions: ``(num_envs, action_size)`` float32 (or float64: used as it is, like in
+                gymnasium), or ``(num_envs,)`` integers.
 
         Returns:
             Observations ``(num_envs, obs_size)``, rewards ``(num_envs,)`` float64, terminations and
@@ -218,7 +219,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             BusyError: Environments have been sent and not received.
             EnvError: Environments raised; see its ``results``.
         """
-        return self._core_step(actions)  # type: ignore[no-any-return]
+        return self._core_step(actions)
 
     # ---- send and receive --------------------------------------------------------------------
 
@@ -277,7 +278,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             NothingPendingError: Nothing has been sent.
             EnvError: Environments raised; its ``results`` are those of the others.
         """
-        return self._core.recv(min_envs, max_envs, timeout)  # type: ignore[no-any-return]
+        return self._core.recv(min_envs, max_envs, timeout)
 
     # ---- state -------------------------------------------------------------------------------
 
@@ -287,7 +288,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         Physics, random stream, elapsed steps, pending autoreset, task, per-environment model fields
         and latest observation: a restored environment goes on bit for bit as the original would.
         """
-        return self._core.get_state(env_ids)
+        states: NDArray[np.uint8] = self._core.get_state(env_ids)
+        return states
 
     def set_state(self, state: NDArray[np.uint8], env_ids: ArrayLike | None = None) -> None:
         """Restores snapshots of :meth:`get_state`, also into other environments or another object.
@@ -340,42 +342,48 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
                 ``{"direction": 1}``.
             env_ids: ``(n,)`` ints; None means all.
         """
-        if isinstance(tasks, Sequence) and tasks and isinstance(tasks[0], Mapping):
-            names = [task["name"] for task in self._core.tasks]
-            tasks = [np.concatenate([np.atleast_1d(task[name]) for name in names]) for task in tasks]
+        if isinstance(tasks, Sequence) and any(isinstance(task, Mapping) for task in tasks):
+            tasks = [self._task_row(task) for task in tasks]
         self._core.set_tasks(tasks, env_ids)
+
+    def _task_row(self, task: Any) -> NDArray[np.float64]:
+        names = [field["name"] for field in self._core.tasks]
+        if not isinstance(task, Mapping) or set(task) != set(names):
+            raise ValueError(f"tasks: expected dicts with {names}, got {task!r}")
+        return np.concatenate([np.atleast_1d(task[name]) for name in names])
 
     def get_task(self) -> NDArray[np.float64]:
         """The environments' tasks, ``(num_envs, task_size)``."""
-        return self._core.get_tasks()
+        tasks: NDArray[np.float64] = self._core.get_tasks()
+        return tasks
 
     def set_model_field(
         self, name: str, values: ArrayLike, env_ids: ArrayLike | None = None
     ) -> None:
         """Gives environments their own values of a MuJoCo model field, from the next step on.
 
-        What ``env.unwrapped.model.<name>[:] = values`` does in gymnasium: constants that MuJoCo
-        derives when it compiles a model (inertias relative to the joints, say) are not derived anew.
+        XX
 
-        Args:
-            name: A real-valued array of mjModel (``"body_mass"``, ``"geom_friction"``,
-                ``"actuator_gainprm"``, ``"dof_damping"`` …) or ``"opt.gravity"``, ``"opt.wind"``,
-                ``"opt.density"``, ``"opt.viscosity"``.
-            values: ``(n, *field shape)``, or ``(*field shape)`` for all alike.
-            env_ids: ``(n,)`` ints; None means all.
+            Args:
+                name: A real-valued array of mjModel (``"body_mass"``, ``"geom_friction"``,
+                    ``"actuator_gainprm"``, ``"dof_damping"`` …) or ``"opt.gravity"``, ``"opt.wind"``,
+                    ``"opt.density"``, ``"opt.viscosity"``.
+                values: ``(n, *field shape)``, or ``(*field shape)`` for all alike.
+                env_ids: ``(n,)`` ints; None means all.
 
-        Raises:
-            ValueError: No such field (the message names similar ones), or wrong shape.
+            Raises:
+                ValueError: No such field (the message names similar ones), or wrong shape.
         """
         self._core.set_model_field(name, values, env_ids)
 
     def get_model_field(self, name: str) -> NDArray[np.float64]:
         """The environments' values of a model field, ``(num_envs, *field shape)``."""
-        return self._core.get_model_field(name)
+        values: NDArray[np.float64] = self._core.get_model_field(name)
+        return values
 
     # ---- rendering ---------------------------------------------------------------------------
 
-    def render(
+    def render(  # type: ignore[override]
         self, env_ids: Sequence[int] | None = None, *, tiled: bool = False
     ) -> tuple[NDArray[np.uint8], ...] | NDArray[np.uint8] | None:
         """Draws environments in their present states.
@@ -409,7 +417,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         """The environments' seeds (drawn from the system's entropy where none was given)."""
         return tuple(self._seeds)
 
-    @property
+    @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Copies of the environments' generators in their present states."""
         generators = []

@@ -69,8 +69,6 @@ PYBIND11_MODULE(_core, m) {
   BindVectorEnv(m);
   m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
   m.def("registry", &RegistryList, "All environments: (id, max_episode_steps, reward_threshold or None).");
-  m.def("nearest_ids", [](const std::string& id) { FindEnv(id); }, py::arg("env_id"),
-        "Raises ValueError with the nearest ids unless env_id is one.");
   m.def("physics_limit", &PhysicsLimit, py::kw_only(), py::arg("env_id"), py::arg("assets_dir"),
         py::arg("actions"), py::arg("num_threads"), py::arg("seed") = 0,
         "Environment calls per second of a bare mj_step loop over state rows (no barrier, observation, "

@@ -181,6 +181,12 @@ InputArray ReadIntegers(py::handle object, const char* name, const std::string& 
   return Convert(array, NPY_INT64, DType::kInt64);
 }
 
+InputArray ReadBytes(py::handle object, const char* name, const std::string& expected) {
+  const py::object array = ToArray(object, name);
+  if (PyArray_TYPE(AsArray(array)) != NPY_UINT8) ThrowType(name, expected, array);
+  return Convert(array, NPY_UINT8, DType::kInt64);  // the dtype is not used
+}
+
 InputArray ReadNumbers(py::handle object, const char* name) {
   const py::object array = ToArray(object, name);
   auto* a = AsArray(array);

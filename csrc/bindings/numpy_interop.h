@@ -44,6 +44,8 @@ struct InputArray {
 InputArray ReadFloats(py::handle object, const char* name, const std::string& expected);
 /// Reads integers of any width as int64.
 InputArray ReadIntegers(py::handle object, const char* name, const std::string& expected);
+/// Reads a uint8 array.
+InputArray ReadBytes(py::handle object, const char* name, const std::string& expected);
 /// Reads real numbers of any kind as float64.
 InputArray ReadNumbers(py::handle object, const char* name);
 

@@ -173,21 +173,17 @@ class PyVectorEnv {
     return std::move(states.array);
   }
 
-  void SetState(const py::buffer& states, const py::object& env_ids) {
+  void SetState(const py::object& states, const py::object& env_ids) {
     const std::vector<int32_t> ids = ReadIds(env_ids);
-    const py::buffer_info info = states.request();
-    const std::vector<int64_t> expected = {static_cast<int64_t>(ids.size()),
-                                           static_cast<int64_t>(env_->state_bytes())};
-    const std::vector<int64_t> got(info.shape.begin(), info.shape.end());
-    if (got != expected || info.itemsize != 1 || (info.size > 0 && info.strides[1] != 1) ||
-        (info.shape[0] > 1 && info.strides[0] != info.shape[1])) {
-      throw UsageError(Code::kValue, "set_state: expected a C-contiguous " + Describe(expected) +
-                                         " uint8 array from get_state (of the same model fields), got " +
-                                         Describe(got) + " of " + std::to_string(info.itemsize) +
-                                         "-byte items");
+    const std::vector<int64_t> shape = {static_cast<int64_t>(ids.size()),
+                                        static_cast<int64_t>(env_->state_bytes())};
+    const std::string expected = Describe(shape) + " uint8 from get_state (with the same model fields)";
+    const InputArray input = ReadBytes(states, "state", expected);
+    if (input.shape != shape) {
+      throw UsageError(Code::kValue, "state: expected " + expected + ", got " + Describe(input.array));
     }
     const py::gil_scoped_release release;
-    env_->SetState(ids, static_cast<const uint8_t*>(info.ptr));
+    env_->SetState(ids, static_cast<const uint8_t*>(input.data));
   }
 
   void SetTasks(const py::object& tasks, const py::object& env_ids) {
@@ -608,14 +604,6 @@ class PyVectorEnv {
   DType async_action_dtype_ = DType::kFloat32;
 };
 
-py::list InfoList(const EnvSpec& spec) {
-  py::list infos;
-  for (const auto& info : spec.infos) {
-    infos.append(py::make_tuple(info.name, info.size, info.when == InfoField::When::kAlways));
-  }
-  return infos;
-}
-
 py::list TaskList(const EnvSpec& spec) {
   py::list tasks;
   for (const auto& task : spec.tasks) {
@@ -671,7 +659,6 @@ void BindVectorEnv(py::module_& m) {
                              [](const PyVectorEnv& self) { return self.env().options().max_episode_steps; })
       .def_property_readonly("render_fps", [](const PyVectorEnv& self) { return self.env().spec().render_fps; })
       .def_property_readonly("model_path", [](const PyVectorEnv& self) { return self.env().spec().model_path; })
-      .def_property_readonly("infos", [](const PyVectorEnv& self) { return InfoList(self.env().spec()); })
       .def_property_readonly("tasks", [](const PyVectorEnv& self) { return TaskList(self.env().spec()); })
       .def_property_readonly("reset_options",
                              [](const PyVectorEnv& self) {

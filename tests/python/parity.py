@@ -1,4 +1,4 @@
-"""Drives ours and gymnasium's SyncVectorEnv with the same seeds and actions and compares all bits."""
+"""Drives ours and gymnasium's SyncVectorEnv with the same seeds and actions; compares all bits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def assert_same(ours: Any, theirs: Any, where: str = "result") -> None:
     elif theirs is None:
         assert ours is None, where
     else:
-        assert isinstance(ours, np.ndarray) and isinstance(theirs, np.ndarray), where
+        assert isinstance(ours, np.ndarray), where
         assert ours.dtype == theirs.dtype, f"{where}: dtype {ours.dtype}, expected {theirs.dtype}"
         assert ours.shape == theirs.shape, where
         if theirs.dtype == object:
@@ -83,7 +83,7 @@ def compare(
     max_episode_steps: int | None = None,
     **kwargs: Any,
 ) -> int:
-    """Runs both side by side; every ``reset_every`` steps resets some or all. Returns episodes ended.
+    """Runs both side by side, with masked resets in between. Returns the number of episodes ended.
 
     The first episodes are long-lived only where the robot survives random actions, so a time limit
     may be given to see truncations too.

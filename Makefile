@@ -1,0 +1,121 @@
+# The front door. `make demo` and `make test` set themselves up in .venv; nothing else is needed than
+# Python >= 3.11 and a C++20 compiler.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproject.toml constraints.txt
+CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
+GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
+
+.PHONY: help install demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp wheel wheel-test clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+# ---- installing --------------------------------------------------------------------------------
+
+$(VENV)/.tools: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip
+	$(PIP) scikit-build-core pybind11 numpy mujoco cmake ninja
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.tools $(SOURCES)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e . imageio
+	touch $@
+
+$(VENV)/.test: $(VENV)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	$(PIP) ruff mypy pybind11-stubgen clang-format clang-tidy
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(PIP) envpool matplotlib psutil imageio
+	touch $@
+
+install: $(VENV)/.installed  ## Build and install into .venv
+
+# ---- using -------------------------------------------------------------------------------------
+
+demo: $(VENV)/.installed  ## Step two robots, check them against gymnasium, print the speeds
+	$(BIN)/python bench/python/demo.py
+
+test: $(VENV)/.test  ## The fast tests
+	$(GL) $(BIN)/pytest -q
+
+test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
+	$(GL) $(BIN)/pytest -q -m slow
+
+bench: $(VENV)/.bench  ## Measure against the physics limit and the peers (bench/results)
+	$(BIN)/python bench/python/bench.py
+
+# ---- checking ----------------------------------------------------------------------------------
+
+check: $(VENV)/.dev  ## Format, lint, types, stubs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CPP_FILES)
+	$(BIN)/python -m pybind11_stubgen pyfastenv._core --output-dir build/stubs --exit-code
+	$(BIN)/ruff format --quiet build/stubs/pyfastenv/_core.pyi
+	diff -u pyfastenv/_core.pyi build/stubs/pyfastenv/_core.pyi
+
+format: $(VENV)/.dev  ## Format everything
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/clang-format -i $(CPP_FILES)
+
+stubs: $(VENV)/.dev  ## Generate pyfastenv/_core.pyi
+	$(BIN)/python -m pybind11_stubgen pyfastenv._core --output-dir build/stubs --exit-code
+	cp build/stubs/pyfastenv/_core.pyi pyfastenv/_core.pyi
+	$(BIN)/ruff format --quiet pyfastenv/_core.pyi
+
+tidy: $(VENV)/.dev build/cpp/build.ninja  ## clang-tidy over the core
+	$(BIN)/clang-tidy -p build/cpp --quiet csrc/core/*.cc
+
+# ---- C++ ---------------------------------------------------------------------------------------
+
+CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
+  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DPYFASTENV_BUILD_PYTHON=OFF -DPYFASTENV_WERROR=ON
+CORE_TESTS := -DPYFASTENV_BUILD_TESTS=ON
+
+build/cpp/build.ninja: $(VENV)/.tools CMakeLists.txt
+	$(CMAKE) -B build/cpp $(CORE_TESTS)
+
+test-cpp: build/cpp/build.ninja  ## The core's C++ tests (needs GoogleTest)
+	$(BIN)/cmake --build build/cpp
+	build/cpp/core_tests --gtest_brief=1
+
+tsan: $(VENV)/.tools  ## The same under ThreadSanitizer
+	$(CMAKE) -B build/tsan $(CORE_TESTS) -DPYFASTENV_SANITIZE=thread
+	$(BIN)/cmake --build build/tsan
+	TSAN_OPTIONS=halt_on_error=1 build/tsan/core_tests --gtest_brief=1
+
+asan: $(VENV)/.tools  ## The same under Address- and UndefinedBehaviorSanitizer
+	$(CMAKE) -B build/asan $(CORE_TESTS) -DPYFASTENV_SANITIZE=address,undefined
+	$(BIN)/cmake --build build/asan
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/asan/core_tests --gtest_brief=1
+
+bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
+	$(CMAKE) -B build/bench -DPYFASTENV_BUILD_BENCH=ON
+	$(BIN)/cmake --build build/bench
+	PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from pyfastenv.specs import assets_dir; print(assets_dir())')" \
+	  build/bench/pyfastenv_bench --benchmark_counters_tabular=true
+
+# ---- wheels ------------------------------------------------------------------------------------
+
+wheel: $(VENV)/.tools  ## Build a wheel into dist/
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps . -w dist
+
+wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and test it there
+	rm -rf build/wheel-venv && $(PYTHON) -m venv build/wheel-venv
+	build/wheel-venv/bin/pip install --quiet -c constraints.txt "$$(ls -t dist/pyfastenv-*.whl | head -1)[test]"
+	cd build/wheel-venv && $(GL) bin/pytest -q -c ../../pyproject.toml --rootdir ../.. ../../tests/python
+
+clean:  ## Remove everything that was built
+	rm -rf build dist $(VENV)

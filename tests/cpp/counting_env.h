@@ -1,0 +1,374 @@
+// CountingEnv, an environment with no MuJoCo and no Python, and what the core's tests run it with.
+//
+// CountingEnv is deterministic: its results are a function of its row, stream and action. Some
+// action values are commands (kThrow, kDiverge, Nap(ms) …), so a test can make one environment of a
+// batch fail or be slow. `Runner` owns a VectorEnv and the arrays its results go to.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/vector_env.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define PYFASTENV_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PYFASTENV_TSAN 1
+#endif
+#endif
+
+namespace pyfastenv::testing {
+
+using Code = UsageError::Code;
+
+// actions that are commands; ordinary ones are far smaller
+constexpr float kThrow = 100.0F;       // throws std::runtime_error, after changing the object
+constexpr float kThrowOther = 101.0F;  // throws something that is no std::exception
+constexpr float kDiverge = 102.0F;     // ends the episode as diverged
+constexpr float kBusyWork = 103.0F;    // some microseconds that depend on the row
+constexpr float Nap(int milliseconds) { return 200.0F + static_cast<float>(milliseconds); }
+
+// the value of the reset option "start" that makes Reset throw, after drawing numbers
+constexpr double kThrowingStart = 1e6;
+
+/// Row: [sum, count, drift, length | bias | gain]. An episode ends after `length` steps, drawn by
+/// Reset. Observation: (sum, count, drift). Reward: sum. "gain" is a field of two numbers.
+class CountingEnv final : public Environment {
+ public:
+  static constexpr int kOwn = 4;
+  static constexpr int kObsSize = 3;
+  static constexpr int kMinLength = 3;
+  static constexpr int kMaxLength = 14;
+
+  CountingEnv() {
+    spec_.obs_size = kObsSize;
+    spec_.obs_low.assign(kObsSize, -1e9);
+    spec_.obs_high.assign(kObsSize, 1e9);
+    spec_.action_low = {-1000.0};
+    spec_.action_high = {1000.0};
+    spec_.infos = {
+        {.name = "count", .when = InfoField::When::kAlways, .type = InfoField::Type::kInt64},
+        {.name = "terms", .when = InfoField::When::kStep, .size = 2},
+    };
+    spec_.tasks = {{.name = "bias", .low = -1.0, .high = 1.0}};
+    spec_.reset_options = {{.name = "start", .fallback = 0.0}};
+    spec_.task_offset = kOwn;
+    spec_.state_size = kOwn + 1;
+  }
+
+  void Load(const double* row) override {
+    std::copy_n(row, kOwn, own_);
+    row_ = row;
+  }
+
+  // the task and the fields are the callers' to write
+  void Save(double* row) const override { std::copy_n(own_, kOwn, row); }
+
+  void Reset(Random& random, std::span<const double> options, double* info) override {
+    sum() = options[0] + random.Uniform(-1.0, 1.0);
+    count() = 0.0;
+    drift() = random.StandardNormal();
+    length() = kMinLength + std::floor(random.NextDouble() * (kMaxLength + 1 - kMinLength));
+    if (options[0] == kThrowingStart) throw std::runtime_error("cannot start there");
+    info[0] = count();
+  }
+
+  StepResult Step(const Action& action, double* info) override {
+    const double value =
+        action.dtype() == DType::kInt64 ? static_cast<double>(action.index()) : action[0].value();
+    count() += 1.0;
+    const double push = gain(0) * Command(value);
+    sum() = 0.9 * sum() + push + bias() + gain(1) * drift();
+    info[0] = count();
+    if (value == kDiverge) return {.reward = 0.0, .terminated = true, .diverged = true};
+    info[1] = push;
+    info[2] = bias();
+    return {.reward = sum(), .terminated = count() >= length()};
+  }
+
+  void Observe(double* obs) const override { std::copy_n(own_, kObsSize, obs); }
+
+  FieldSlot AddField(const std::string& name) override {
+    if (name != "gain") throw std::invalid_argument("no such field: " + name);
+    FieldSlot slot{spec_.state_size, {2}, {1.0, 0.01}};
+    gain_offset_ = slot.offset;
+    spec_.state_size += 2;
+    return slot;
+  }
+
+  std::vector<double> InitialRow() const override {
+    std::vector<double> row(static_cast<size_t>(kOwn) + 1, 0.0);
+    row[3] = kMinLength;
+    row[kOwn] = 0.125;
+    return row;
+  }
+
+ private:
+  double& sum() { return own_[0]; }
+  double& count() { return own_[1]; }
+  double& drift() { return own_[2]; }
+  double& length() { return own_[3]; }
+  double bias() const { return row_[kOwn]; }
+  double gain(int i) const {
+    if (gain_offset_ == 0) return i == 0 ? 1.0 : 0.01;
+    return row_[gain_offset_ + i];
+  }
+
+  // obeys a command and returns the number that stands for the action
+  double Command(double value) {
+    if (value == kThrow) {
+      sum() = -1e9;
+      throw std::runtime_error("told to throw at count " + std::to_string(static_cast<int>(count())));
+    }
+    if (value == kThrowOther) throw 42;
+    if (value == kBusyWork) {
+      volatile double sink = 0.0;
+      const int rounds = static_cast<int>(std::fmod(std::fabs(drift()) * 1e6, 4000.0));
+      for (int i = 0; i < rounds; ++i) sink = sink + 1.0;
+    }
+    if (value >= Nap(0)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(static_cast<int>(value - Nap(0))));
+    }
+    return value < kThrow ? value : 0.5;
+  }
+
+  double own_[kOwn] = {};
+  const double* row_ = nullptr;
+  int gain_offset_ = 0;
+};
+
+template <class T>
+bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+/// The arrays of one call, and the final steps taken after it.
+struct Results {
+  explicit Results(int num_envs)
+      : obs(static_cast<size_t>(num_envs) * CountingEnv::kObsSize),
+        rewards(static_cast<size_t>(num_envs)),
+        terminations(rewards.size()),
+        truncations(rewards.size()),
+        kinds(rewards.size()),
+        counts(rewards.size()),
+        terms(2 * rewards.size()),
+        finals(rewards.size()) {}
+
+  OutputViews Views() {
+    return {obs.data(),   rewards.data(), terminations.data(), truncations.data(),
+            kinds.data(), {{counts.data(), DType::kInt64, 1}, {terms.data(), DType::kFloat64, 2}}};
+  }
+
+  /// Copies slot `from` of `other` to slot `to`.
+  void Take(size_t to, const Results& other, size_t from) {
+    std::copy_n(&other.obs[from * CountingEnv::kObsSize], CountingEnv::kObsSize,
+                &obs[to * CountingEnv::kObsSize]);
+    rewards[to] = other.rewards[from];
+    terminations[to] = other.terminations[from];
+    truncations[to] = other.truncations[from];
+    kinds[to] = other.kinds[from];
+    counts[to] = other.counts[from];
+    std::copy_n(&other.terms[from * 2], 2, &terms[to * 2]);
+    finals[to] = other.finals[from];
+  }
+
+  Results Slot(size_t i) const {
+    Results slot(1);
+    slot.Take(0, *this, i);
+    return slot;
+  }
+
+  bool ended(size_t i) const { return terminations[i] != 0 || truncations[i] != 0; }
+
+  /// Bit for bit.
+  friend bool operator==(const Results& a, const Results& b) {
+    return SameBits(a.obs, b.obs) && SameBits(a.rewards, b.rewards) &&
+           SameBits(a.terminations, b.terminations) && SameBits(a.truncations, b.truncations) &&
+           SameBits(a.kinds, b.kinds) && SameBits(a.counts, b.counts) &&
+           SameBits(a.terms, b.terms) &&
+           std::equal(a.finals.begin(), a.finals.end(), b.finals.begin(), b.finals.end(),
+                      SameBits<double>);
+  }
+
+  std::vector<double> obs, rewards;
+  std::vector<uint8_t> terminations, truncations, kinds;
+  std::vector<int64_t> counts;
+  std::vector<double> terms;
+  std::vector<std::vector<double>> finals;  // obs, info and kind of a final step, or empty
+};
+
+inline bool Never() { return false; }
+
+inline VectorEnvOptions MakeOptions(int num_envs, int num_threads,
+                                    AutoresetMode mode = AutoresetMode::kNextStep,
+                                    int max_episode_steps = 0) {
+  VectorEnvOptions options;
+  options.num_envs = num_envs;
+  options.num_threads = num_threads;
+  options.autoreset_mode = mode;
+  options.max_episode_steps = max_episode_steps;
+  return options;
+}
+
+/// A VectorEnv of CountingEnvs with one slot of results per environment.
+class Runner {
+ public:
+  explicit Runner(const VectorEnvOptions& options)
+      : env([] { return std::make_unique<CountingEnv>(); }, options),
+        out(options.num_envs),
+        all(static_cast<size_t>(options.num_envs)) {
+    std::iota(all.begin(), all.end(), 0);
+  }
+
+  void Seed(uint32_t seed) {
+    std::vector<std::vector<uint32_t>> entropy;
+    for (const int32_t id : all) entropy.push_back({seed + static_cast<uint32_t>(id)});
+    env.Seed(all, entropy);
+  }
+
+  VectorEnv::Outcome Reset(const std::vector<int32_t>& ids, double start = 0.0) {
+    const double options[] = {start};
+    for (const int32_t id : ids) out.finals[static_cast<size_t>(id)].clear();
+    return env.Reset(ids, options, out.Views(), Never);
+  }
+
+  /// Seeds and resets everything, as tests begin.
+  void Start(uint32_t seed = 7) {
+    Seed(seed);
+    ASSERT_TRUE(Reset(all).failures.empty());
+  }
+
+  VectorEnv::Outcome Step(const std::vector<float>& actions,
+                          const VectorEnv::Interrupted& interrupted = Never) {
+    const ActionViews views{actions.data(), DType::kFloat32, sizeof(float)};
+    auto outcome = env.Step(views, out.Views(), interrupted);
+    for (size_t i = 0; i < all.size(); ++i) TakeFinal(out, i, static_cast<int32_t>(i));
+    return outcome;
+  }
+  VectorEnv::Outcome StepAll(float action) { return Step(std::vector<float>(all.size(), action)); }
+
+  /// Sends actions[i] to ids[i].
+  void Send(const std::vector<int32_t>& ids, const std::vector<float>& actions) {
+    env.Send(ids, {actions.data(), DType::kFloat32, sizeof(float)});
+  }
+  void SendAll(float action) { Send(all, std::vector<float>(all.size(), action)); }
+  void SendReset(const std::vector<int32_t>& ids, double start = 0.0) {
+    const double options[] = {start};
+    env.SendReset(ids, options);
+  }
+
+  /// Waits, gathers, and puts every result where Step would have put it.
+  VectorEnv::Ready Receive(int min_envs = 0, int max_envs = 0,
+                           std::optional<double> timeout = std::nullopt,
+                           const VectorEnv::Interrupted& interrupted = Never) {
+    auto ready = env.Wait(min_envs, max_envs, timeout, interrupted);
+    Results arrived(static_cast<int>(ready.ids.size()));
+    env.Gather(ready.ids, arrived.Views());
+    for (size_t i = 0; i < ready.ids.size(); ++i) {
+      TakeFinal(arrived, i, ready.ids[i]);
+      out.Take(static_cast<size_t>(ready.ids[i]), arrived, i);
+    }
+    return ready;
+  }
+
+  std::vector<uint8_t> State(const std::vector<int32_t>& ids) {
+    std::vector<uint8_t> states(ids.size() * env.state_bytes());
+    env.GetState(ids, states.data());
+    return states;
+  }
+  std::vector<uint8_t> State() { return State(all); }
+
+  std::vector<double> Row(int32_t id) {
+    std::vector<double> row(static_cast<size_t>(env.spec().state_size));
+    env.CopyRow(id, row.data());
+    return row;
+  }
+
+  std::vector<int32_t> Ended() const {
+    std::vector<int32_t> ids;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (out.ended(i)) ids.push_back(static_cast<int32_t>(i));
+    }
+    return ids;
+  }
+
+  VectorEnv env;
+  Results out;
+  std::vector<int32_t> all;
+
+ private:
+  void TakeFinal(Results& results, size_t slot, int32_t id) {
+    results.finals[slot].clear();
+    if ((results.kinds[slot] & kFinal) == 0) return;
+    const auto final_step = env.TakeFinal(id);
+    ASSERT_NE(final_step, nullptr);
+    auto& flat = results.finals[slot];
+    flat = final_step->obs;
+    flat.insert(flat.end(), final_step->info.begin(), final_step->info.end());
+    flat.push_back(final_step->kind);
+  }
+};
+
+/// The action of environment `id` in its step `t`: a small number, or now and then some work.
+inline float ActionOf(int t, int32_t id) {
+  const int k = 31 * t + 17 * id;
+  return k % 11 == 0 ? kBusyWork : 0.25F * static_cast<float>(k % 13 - 6);
+}
+
+inline std::vector<float> ActionsOf(int t, const std::vector<int32_t>& ids) {
+  std::vector<float> actions;
+  for (const int32_t id : ids) actions.push_back(ActionOf(t, id));
+  return actions;
+}
+
+inline std::vector<int32_t> FailedIds(const std::vector<EnvFailure>& failures) {
+  std::vector<int32_t> ids;
+  for (const auto& failure : failures) ids.push_back(failure.env_id);
+  return ids;
+}
+
+/// `call` throws UsageError of this code, with `part` in its message.
+template <class F>
+void ExpectUsageError(Code code, const std::string& part, F call) {
+  try {
+    call();
+    ADD_FAILURE() << "no UsageError; expected one with '" << part << "'";
+  } catch (const UsageError& error) {
+    EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code)) << error.what();
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+/// An `interrupted` that gives up after a while: a hang becomes a failed test.
+inline VectorEnv::Interrupted GiveUpAfter(double seconds) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  return [until] { return std::chrono::steady_clock::now() > until; };
+}
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace pyfastenv::testing

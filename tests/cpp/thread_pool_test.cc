@@ -1,0 +1,151 @@
+// ThreadPool: every Wake is followed by a full run of every helper.
+#include "core/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+namespace pyfastenv {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// runs of each worker, counted at their beginning and end
+class Runs {
+ public:
+  explicit Runs(int num_threads) : begun_(Size(num_threads)), ended_(Size(num_threads)) {}
+
+  void operator()(int worker) {
+    begun_[Size(worker)].fetch_add(1);
+    ended_[Size(worker)].fetch_add(1);
+  }
+  int begun(int worker) const { return begun_[Size(worker)].load(); }
+  int ended(int worker) const { return ended_[Size(worker)].load(); }
+
+  /// Waits until `worker` has ended a run that began after `before` runs had begun.
+  bool WaitForRunAfter(int worker, int before) const {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (ended(worker) <= before) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+ private:
+  static size_t Size(int n) { return static_cast<size_t>(n); }
+  std::vector<std::atomic<int>> begun_, ended_;
+};
+
+// wakes again and again, pausing so that helpers are met running, spinning and parked
+void ExpectARunAfterEveryWake(int num_threads, int wakes, microseconds pause) {
+  Runs runs(num_threads);
+  ThreadPool pool(num_threads, [&](int worker) { runs(worker); });
+  for (int i = 0; i < wakes; ++i) {
+    std::vector<int> before;
+    for (int worker = 0; worker < num_threads; ++worker) before.push_back(runs.begun(worker));
+    pool.Wake();
+    for (int worker = 1; worker < num_threads; ++worker) {
+      ASSERT_TRUE(runs.WaitForRunAfter(worker, before[static_cast<size_t>(worker)]));
+    }
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
+  }
+  EXPECT_EQ(runs.begun(0), 0);  // worker 0 is the caller
+}
+
+TEST(ThreadPool, CountsTheCallingThread) {
+  ThreadPool alone(1, [](int) { FAIL() << "there is no helper"; });
+  EXPECT_EQ(alone.num_threads(), 1);
+  alone.Wake();
+  ThreadPool many(4, [](int) {});
+  EXPECT_EQ(many.num_threads(), 4);
+}
+
+TEST(ThreadPool, EveryWakeOfSpinningHelpersIsFollowedByARun) {
+  ExpectARunAfterEveryWake(3, 1000, microseconds(0));
+}
+
+// the pause is about the helpers' spin time: the most likely place for a lost wake-up
+TEST(ThreadPool, EveryWakeOfParkingHelpersIsFollowedByARun) {
+  ExpectARunAfterEveryWake(3, 300, microseconds(40));
+}
+
+TEST(ThreadPool, EveryWakeOfParkedHelpersIsFollowedByARun) {
+  ExpectARunAfterEveryWake(7, 100, microseconds(400));
+}
+
+// a Wake while work runs is not lost: the work runs once more, from its beginning
+TEST(ThreadPool, AWakeDuringWorkRunsItAgain) {
+  std::atomic<int> begun{0};
+  std::atomic<bool> hold{true};
+  ThreadPool pool(2, [&](int) {
+    begun.fetch_add(1);
+    while (hold.load()) std::this_thread::yield();
+  });
+  pool.Wake();
+  while (begun.load() == 0) std::this_thread::yield();
+  pool.Wake();
+  hold.store(false);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (begun.load() < 2 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(begun.load(), 2);
+}
+
+// what the caller wrote before Wake is seen by the work, without any other synchronisation
+TEST(ThreadPool, WakePublishesTheCallersWrites) {
+  int message = 0;
+  std::atomic<int> seen{0};
+  ThreadPool pool(2, [&](int) { seen.store(message); });
+  for (int i = 1; i <= 300; ++i) {
+    message = i;
+    pool.Wake();
+    while (seen.load() != i) std::this_thread::yield();
+  }
+}
+
+TEST(ThreadPool, TheDestructorWaitsForRunningWork) {
+  std::atomic<int> begun{0};
+  std::atomic<int> ended{0};
+  auto pool = std::make_unique<ThreadPool>(3, [&](int) {
+    begun.fetch_add(1);
+    std::this_thread::sleep_for(milliseconds(20));
+    ended.fetch_add(1);
+  });
+  pool->Wake();
+  while (begun.load() < 2) std::this_thread::yield();
+  pool.reset();
+  EXPECT_EQ(ended.load(), begun.load());
+}
+
+TEST(ThreadPool, ComesAndGoesWhateverItsHelpersDo) {
+  for (int i = 0; i < 200; ++i) {
+    ThreadPool pool(1 + i % 4, [](int) {});
+    if (i % 2 == 0) pool.Wake();
+    if (i % 20 == 0) std::this_thread::sleep_for(microseconds(100));
+  }
+}
+
+// Wake may be called from any thread
+TEST(ThreadPool, WakesFromManyThreads) {
+  Runs runs(3);
+  ThreadPool pool(3, [&](int worker) { runs(worker); });
+  std::vector<std::thread> wakers;
+  for (int i = 0; i < 3; ++i) {
+    wakers.emplace_back([&] {
+      for (int k = 0; k < 300; ++k) pool.Wake();
+    });
+  }
+  for (auto& waker : wakers) waker.join();
+  const int before[] = {0, runs.begun(1), runs.begun(2)};
+  pool.Wake();
+  for (int worker = 1; worker < 3; ++worker) {
+    EXPECT_TRUE(runs.WaitForRunAfter(worker, before[worker]));
+  }
+}
+
+}  // namespace
+}  // namespace pyfastenv

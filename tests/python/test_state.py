@@ -1,0 +1,340 @@
+"""Snapshots: an environment restored from one goes on bit for bit as the original did."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from parity import MODES, assert_same
+from test_determinism import (
+    action_table,
+    assert_same_trajectories,
+    bits,
+    row_of,
+    send_through,
+    step_through,
+)
+
+import pyfastenv
+
+NUM_ENVS = 6
+LIMIT = 25
+IDS = ["HalfCheetah-v5", "Ant-v5", "Humanoid-v4", "CartPole-v1", "Pendulum-v1", "AntGoal-v5"]
+SWAPPED = [4, 0, 5, 1, 3, 2]
+
+
+def make(env_id: str, mode: str = "NextStep", **kwargs: Any) -> pyfastenv.FastVectorEnv:
+    kwargs.setdefault("max_episode_steps", LIMIT)
+    return pyfastenv.make_vec(env_id, NUM_ENVS, autoreset_mode=mode, **kwargs)
+
+
+def prepare(envs: pyfastenv.FastVectorEnv, seed: int = 1) -> None:
+    """Seeds, and where there are any, tasks and model fields that differ between environments."""
+    if "Goal" in envs.env_id:
+        envs.reset_task(envs.sample_tasks(NUM_ENVS, seed=seed))
+    if envs.env_id in ("HalfCheetah-v5", "AntGoal-v5"):
+        scale = 1.0 + 0.1 * np.arange(NUM_ENVS)
+        envs.set_model_field("body_mass", envs.get_model_field("body_mass") * scale[:, None])
+    envs.reset(seed=seed)
+
+
+def allow_fields(envs: pyfastenv.FastVectorEnv, like: pyfastenv.FastVectorEnv) -> None:
+    """Snapshots fit where the same model fields are each environment's own."""
+    for name, *_ in like._core.fields:
+        envs.get_model_field(name)
+
+
+def run(envs: pyfastenv.FastVectorEnv, num_steps: int, seed: int) -> list[list[Any]]:
+    """Whole steps, a reset of some, and one of all: what the random streams say shows too."""
+    trajectories = step_through(envs, action_table(envs, num_steps, seed))
+    mask = np.arange(NUM_ENVS) % 2 == 0
+    obs, infos = envs.reset(options={"reset_mask": mask})
+    for i, trajectory in enumerate(trajectories):
+        trajectory.append(bits(obs, i))  # the latest observation where not reset
+        if mask[i]:
+            trajectory.append(bits(infos, i))
+    for trajectory, more in zip(
+        trajectories, step_through(envs, action_table(envs, 30, seed + 1)), strict=True
+    ):
+        trajectory += more
+    result = envs.reset()
+    for i, trajectory in enumerate(trajectories):
+        trajectory.append(row_of(result, i))
+    return trajectories
+
+
+def advance(envs: pyfastenv.FastVectorEnv, moment: str) -> None:
+    if moment == "after sends":
+        send_through(envs, action_table(envs, 12, 5), np.random.default_rng(0))
+        return
+    # LIMIT steps without terminations end right at an episode's last step
+    steps = {"just reset": 0, "mid-episode": 11, "at the end": LIMIT}[moment]
+    step_through(envs, action_table(envs, steps, 5) if steps else np.empty(0))
+
+
+@pytest.mark.parametrize("moment", ["just reset", "mid-episode", "at the end", "after sends"])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", IDS)
+def test_restored_environments_go_on_as_the_original(env_id: str, mode: str, moment: str) -> None:
+    envs = make(env_id, mode, num_threads=2)
+    prepare(envs)
+    advance(envs, moment)
+    state = envs.get_state()
+    assert state.dtype == np.uint8 and state.shape == (NUM_ENVS, envs.state_bytes)
+    expected = run(envs, 40, seed=9)
+    kept = state.copy()
+
+    # the same object
+    envs.set_state(state)
+    assert np.array_equal(envs.get_state(), state)
+    assert_same_trajectories(run(envs, 40, seed=9), expected)
+
+    # other objects with other numbers of threads, whatever they did before
+    for num_threads in (1, 5):
+        other = make(env_id, mode, num_threads=num_threads)
+        allow_fields(other, envs)
+        prepare(other, seed=77)
+        step_through(other, action_table(other, 7, seed=8))
+        other.set_state(state)
+        assert_same_trajectories(run(other, 40, seed=9), expected)
+    assert np.array_equal(state, kept)
+
+
+def test_pending_autoreset_is_part_of_the_state() -> None:
+    envs = make("HalfCheetah-v5")
+    prepare(envs)
+    results = [envs.step(a) for a in action_table(envs, LIMIT)]
+    assert results[-1][3].all()
+    state = envs.get_state()
+    actions = action_table(envs, 1, seed=3)[0]
+    first = envs.step(actions)
+    assert not first[1].any()  # an autoreset: reward 0
+    envs.set_state(state)
+    assert_same(envs.step(actions), first)
+
+
+def test_ended_environments_need_a_reset_in_the_copy_too() -> None:
+    envs, other = make("CartPole-v1", "Disabled"), make("CartPole-v1", "Disabled")
+    envs.reset(seed=0)
+    other.reset(seed=0)
+    actions = np.ones(NUM_ENVS, int)
+    while not envs.step(actions)[2].all():
+        ended = envs.get_state()
+        other.set_state(ended)
+        try:
+            envs.step(actions)
+        except pyfastenv.ResetNeededError as error:
+            with pytest.raises(pyfastenv.ResetNeededError, match=str(error)[:30]):
+                other.step(actions)
+            return
+        envs.set_state(ended)
+    other.set_state(envs.get_state())
+    with pytest.raises(pyfastenv.ResetNeededError):
+        other.step(actions)
+
+
+def test_never_reset_environments() -> None:
+    envs, other = make("HalfCheetah-v5"), make("HalfCheetah-v5")
+    other.reset(seed=0)
+    other.set_state(envs.get_state())
+    with pytest.raises(pyfastenv.ResetNeededError):
+        other.step(np.zeros((NUM_ENVS, 6), np.float32))
+    assert_same(other.reset(), envs.reset())  # the same streams, drawn from the system's entropy
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_truncation_on_the_same_step(env_id: str) -> None:
+    envs = make(env_id, "SameStep")
+    prepare(envs)
+    for a in action_table(envs, 10):
+        envs.step(a)
+    state = envs.get_state()
+    other = make(env_id, "SameStep", num_threads=1)
+    allow_fields(other, envs)
+    other.set_state(state)
+    for a in action_table(envs, 2 * LIMIT, seed=3):
+        assert_same(other.step(a), envs.step(a))
+
+
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1", "AntGoal-v5"])
+def test_into_other_environments(env_id: str) -> None:
+    envs = make(env_id)
+    prepare(envs)
+    advance(envs, "mid-episode")
+    state = envs.get_state()
+    actions = action_table(envs, 60, seed=9)
+    expected = step_through(envs, actions)
+
+    # environment SWAPPED[i] goes on as i did
+    envs.set_state(state, SWAPPED)
+    assert np.array_equal(envs.get_state(SWAPPED), state)
+    swapped = np.empty_like(actions)
+    swapped[:, SWAPPED] = actions
+    got = step_through(envs, swapped)
+    assert_same_trajectories([got[i] for i in SWAPPED], expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_some_environments_only(mode: str) -> None:
+    envs = make("Ant-v5", mode)
+    prepare(envs)
+    advance(envs, "mid-episode")
+    ids = [4, 1]
+    state = envs.get_state(ids)
+    assert state.shape == (2, envs.state_bytes)
+    assert np.array_equal(state, envs.get_state()[ids])
+    actions = action_table(envs, 50, seed=9)
+    expected = step_through(envs, actions)
+    later = envs.get_state()
+    envs.set_state(state, ids)
+    others = [0, 2, 3, 5]
+    assert np.array_equal(envs.get_state(others), later[others])
+    got = step_through(envs, actions)
+    assert_same_trajectories([got[i] for i in ids], [expected[i] for i in ids])
+
+
+def test_one_state_for_all() -> None:
+    envs = make("HalfCheetah-v5", num_threads=3)
+    prepare(envs)
+    advance(envs, "mid-episode")
+    envs.set_state(np.repeat(envs.get_state([2]), NUM_ENVS, axis=0))
+    actions = np.repeat(action_table(envs, 60)[:, :1], NUM_ENVS, axis=1)
+    trajectories = step_through(envs, actions)
+    assert_same_trajectories(trajectories, [trajectories[0]] * NUM_ENVS)
+
+
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1"])
+def test_survives_a_file(env_id: str, tmp_path: pathlib.Path) -> None:
+    envs = make(env_id)
+    prepare(envs)
+    advance(envs, "after sends")
+    state = envs.get_state()
+    assert type(state) is np.ndarray and state.flags.c_contiguous and state.flags.owndata
+    np.save(tmp_path / "state.npy", state)
+    expected = run(envs, 40, seed=9)
+    loaded = np.load(tmp_path / "state.npy", mmap_mode="r")
+    envs.set_state(loaded)
+    assert_same_trajectories(run(envs, 40, seed=9), expected)
+
+
+def test_tasks_and_model_fields_are_restored() -> None:
+    envs = make("AntGoal-v5")
+    prepare(envs)
+    tasks, masses = envs.get_task(), envs.get_model_field("body_mass")
+    state = envs.get_state()
+    envs.reset_task(np.zeros((NUM_ENVS, 2)))
+    envs.set_model_field("body_mass", masses[::-1])
+    envs.set_state(state)
+    assert np.array_equal(envs.get_task(), tasks)
+    assert np.array_equal(envs.get_model_field("body_mass"), masses)
+
+
+def test_random_streams_are_restored() -> None:
+    envs, other = make("Reacher-v5"), make("Reacher-v5")
+    envs.reset(seed=5)
+    for a in action_table(envs, 2 * LIMIT):
+        envs.step(a)
+    other.set_state(envs.get_state())
+    for mine, theirs in zip(other.np_random, envs.np_random, strict=True):
+        assert mine.bit_generator.state == theirs.bit_generator.state
+    for _ in range(3):
+        assert_same(other.reset(), envs.reset())
+
+
+def test_float32_observations_of_unmasked_environments() -> None:
+    envs, other = make("Ant-v5", obs_dtype="float32"), make("Ant-v5", obs_dtype="float32")
+    envs.reset(seed=0)
+    latest = [envs.step(a)[0] for a in action_table(envs, 5)][-1]
+    other.set_state(envs.get_state())
+    mask = np.arange(NUM_ENVS) == 3
+    obs = other.reset(options={"reset_mask": mask})[0]
+    assert np.array_equal(obs[~mask], latest[~mask])
+
+
+FOREIGN: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
+    ("HalfCheetah-v5", {}, "Ant-v5", {}),
+    ("HalfCheetah-v5", {}, "HalfCheetah-v5", {"obs_dtype": "float32"}),
+    ("HalfCheetah-v5", {}, "HalfCheetah-v4", {}),
+    ("HalfCheetahDir-v5", {}, "HalfCheetahVel-v5", {}),
+    ("AntDir-v5", {}, "AntVel-v5", {}),
+    ("HalfCheetah-v5", {}, "HalfCheetah-v5", {"frame_skip": 3}),
+    ("HalfCheetah-v5", {}, "HalfCheetah-v5", {"ctrl_cost_weight": 0.2}),
+    ("Hopper-v5", {}, "Hopper-v5", {"healthy_z_range": (0.5, 1.0)}),
+    ("Hopper-v5", {}, "Hopper-v5", {"terminate_when_unhealthy": False}),
+    ("Pendulum-v1", {}, "Pendulum-v1", {"g": 9.0}),
+    ("InvertedPendulum-v4", {}, "InvertedPendulum-v5", {}),
+]
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "other_id", "other_kwargs"), FOREIGN, ids=str)
+def test_states_of_other_environments_are_refused(
+    env_id: str, kwargs: dict[str, Any], other_id: str, other_kwargs: dict[str, Any]
+) -> None:
+    envs, other = make(env_id, **kwargs), make(other_id, **other_kwargs)
+    envs.reset(seed=0)
+    other.reset(seed=0)
+    before = other.get_state()
+    with pytest.raises(ValueError, match="set_state"):
+        other.set_state(envs.get_state())
+    assert np.array_equal(other.get_state(), before)
+
+
+def test_states_with_other_model_fields_are_refused() -> None:
+    envs, other = make("HalfCheetah-v5"), make("HalfCheetah-v5")
+    plain = envs.get_state()
+    envs.get_model_field("dof_damping")
+    other.get_model_field("dof_armature")  # of the same size
+    assert envs.state_bytes == other.state_bytes > plain.shape[1]
+    for state in (plain, other.get_state()):
+        with pytest.raises(ValueError, match="set_state"):
+            envs.set_state(state)
+
+
+def test_bad_states_change_nothing() -> None:
+    envs = make("HalfCheetah-v5")
+    envs.reset(seed=0)
+    state = envs.get_state()
+    damaged = state.copy()
+    damaged[3, 0] ^= 1
+    bad: list[tuple[Any, Any]] = [
+        (damaged, None),
+        (state[:3], None),
+        (state, [0, 1]),
+        (state[:, :-1].copy(), None),
+        (state[:, ::-1], None),
+        (state[::-1], None),
+        (np.asfortranarray(state), None),
+        (state.astype(np.int32), None),
+        (state[0], [0]),
+        (np.zeros_like(state), None),
+        (state[:2], [1, 1]),
+    ]
+    for value, ids in bad:
+        with pytest.raises(ValueError, match=r"set_state|env_ids"):
+            envs.set_state(value, ids)
+        assert np.array_equal(envs.get_state(), state)
+    for ids in ([NUM_ENVS], [-1]):
+        with pytest.raises(IndexError):
+            envs.get_state(ids)
+        with pytest.raises(IndexError):
+            envs.set_state(state[:1], ids)
+    with pytest.raises(TypeError):
+        envs.set_state("state")  # type: ignore[arg-type]
+
+
+def test_environments_under_way_have_no_state() -> None:
+    envs = make("HalfCheetah-v5", num_threads=2)
+    envs.reset(seed=0)
+    state = envs.get_state()
+    envs.send(np.zeros((2, 6), np.float32), [1, 3])
+    for ids in (None, [3]):
+        with pytest.raises(pyfastenv.BusyError, match="environments? .*3"):
+            envs.get_state(ids)
+        with pytest.raises(pyfastenv.BusyError):
+            envs.set_state(state if ids is None else state[:1], ids)
+    assert np.array_equal(envs.get_state([0, 2]), state[[0, 2]])
+    envs.set_state(state[:1], [0])
+    envs.recv()
+    envs.set_state(state)
