@@ -26,7 +26,7 @@ struct Share {
 class Runner {
  public:
   explicit Runner(const PhysicsLimitOptions& options)
-      : options_(options), entry_(FindEnv(options.env_id)), models_(options.assets_dir) {
+      : options_(options), entry_(FindEnv(options.env_id)), models_(options.assets_dir, ModelParts::kAll) {
     for (int k = 0; k < options.num_threads; ++k) {
       Share share;
       share.owner = entry_.make(Params(), models_);

@@ -47,6 +47,15 @@ void Workspace::ResetData() {
   broken_ = false;
 }
 
+void Workspace::Restart() {
+  if (model_->nplugin > 0) {  // plugins keep data outside the state
+    ResetData();
+    return;
+  }
+  mj_setState(model_, data_, initial_state_.data(), mjSTATE_INTEGRATION);
+  mju_zero(data_->cfrc_ext, 6 * model_->nbody);
+}
+
 void Workspace::Forward() {
   broken_ = true;
   Trapped([&] { mj_forward(model_, data_); });

@@ -77,9 +77,11 @@ void MujocoEnv::AddTask(const TaskField& field) {
 }
 
 int MujocoEnv::BodyId(const std::string& name) const {
-  const int id = mj_name2id(&model(), mjOBJ_BODY, name.c_str());
-  if (id < 0) throw UsageError(UsageError::Code::kValue, "the model has no body named '" + name + "'");
-  return id;
+  // not mj_name2id: its hash table counts the cameras that LoadModel leaves out
+  for (int body = 0; body < model().nbody; ++body) {
+    if (name == model().names + model().name_bodyadr[body]) return body;
+  }
+  throw UsageError(UsageError::Code::kValue, "the model has no body named '" + name + "'");
 }
 
 void MujocoEnv::Load(const double* row) {
@@ -117,7 +119,7 @@ FieldSlot MujocoEnv::AddField(const std::string& name) {
 }
 
 void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, double* info) {
-  workspace_.ResetData();
+  workspace_.Restart();
   ResetModel(random);
   workspace_.Forward();
   UpdateCache();
