@@ -33,8 +33,9 @@ void CheckMujocoVersion() {
 py::list RegistryList() {
   py::list entries;
   for (const auto& entry : Registry()) {
-    const py::object threshold =
-        std::isnan(entry.reward_threshold) ? py::none() : py::object(py::float_(entry.reward_threshold));
+    const py::object threshold = std::isnan(entry.reward_threshold)
+                                     ? py::none()
+                                     : py::object(py::float_(entry.reward_threshold));
     entries.append(py::make_tuple(entry.id, entry.max_episode_steps, threshold));
   }
   return entries;
@@ -42,7 +43,8 @@ py::list RegistryList() {
 
 double PhysicsLimit(const std::string& env_id, const std::string& assets_dir, py::handle actions,
                     int num_threads, uint32_t seed) {
-  const InputArray input = ReadFloats(actions, "actions", "(num_steps, num_envs, action_size) float32");
+  const InputArray input =
+      ReadFloats(actions, "actions", "(num_steps, num_envs, action_size) float32");
   if (input.shape.size() != 3 || input.dtype != DType::kFloat32) {
     throw UsageError(UsageError::Code::kValue,
                      "actions: expected (num_steps, num_envs, action_size) float32");
@@ -68,10 +70,12 @@ PYBIND11_MODULE(_core, m) {
   RegisterErrors();
   BindVectorEnv(m);
   m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
-  m.def("registry", &RegistryList, "All environments: (id, max_episode_steps, reward_threshold or None).");
+  m.def("registry", &RegistryList,
+        "All environments: (id, max_episode_steps, reward_threshold or None).");
   m.def("physics_limit", &PhysicsLimit, py::kw_only(), py::arg("env_id"), py::arg("assets_dir"),
         py::arg("actions"), py::arg("num_threads"), py::arg("seed") = 0,
-        "Environment calls per second of a bare mj_step loop over state rows (no barrier, observation, "
+        "Environment calls per second of a bare mj_step loop over state rows (no barrier, "
+        "observation, "
         "reward or Python) with these actions and the resets they lead to.");
 }
 

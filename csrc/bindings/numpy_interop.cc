@@ -41,7 +41,8 @@ Loop FindLoop(const py::module_& numpy, const char* name, int type) {
   for (int i = 0; i < ufunc->ntypes; ++i) {
     const char* types = ufunc->types + static_cast<ptrdiff_t>(i) * ufunc->nargs;
     if (types[0] == type && types[1] == type) {
-      return {ufunc->functions[i], ufunc->data == nullptr ? nullptr : const_cast<void*>(ufunc->data[i])};
+      return {ufunc->functions[i],
+              ufunc->data == nullptr ? nullptr : const_cast<void*>(ufunc->data[i])};
     }
   }
   throw py::import_error(std::string("pyfastenv: numpy.") + name + " has no loop for this dtype");
@@ -96,7 +97,8 @@ py::object ToArray(py::handle object, const char* name) {
 }
 
 InputArray Convert(const py::object& array, int type, DType dtype) {
-  PyObject* converted = PyArray_FROM_OTF(array.ptr(), type, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
+  PyObject* converted =
+      PyArray_FROM_OTF(array.ptr(), type, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
   if (converted == nullptr) throw py::error_already_set();
   InputArray input;
   input.array = py::reinterpret_steal<py::object>(converted);
@@ -107,8 +109,10 @@ InputArray Convert(const py::object& array, int type, DType dtype) {
   return input;
 }
 
-[[noreturn]] void ThrowType(const char* name, const std::string& expected, const py::object& array) {
-  throw UsageError(Code::kType, std::string(name) + ": expected " + expected + ", got " + Describe(array));
+[[noreturn]] void ThrowType(const char* name, const std::string& expected,
+                            const py::object& array) {
+  throw UsageError(Code::kType,
+                   std::string(name) + ": expected " + expected + ", got " + Describe(array));
 }
 
 }  // namespace
@@ -131,8 +135,8 @@ void InitNumpy() {
   math.cosf = [](float x) { return cos_f32(x); };
   math.dot = [](const double* a, const double* b, int n) {
     double result = 0.0;
-    dot_f64(const_cast<double*>(a), sizeof(double), const_cast<double*>(b), sizeof(double), &result, n,
-            nullptr);
+    dot_f64(const_cast<double*>(a), sizeof(double), const_cast<double*>(b), sizeof(double), &result,
+            n, nullptr);
     return result;
   };
 }

@@ -23,7 +23,8 @@ AutoresetMode ToAutoresetMode(const std::string& mode) {
   if (mode == "NextStep") return AutoresetMode::kNextStep;
   if (mode == "SameStep") return AutoresetMode::kSameStep;
   if (mode == "Disabled") return AutoresetMode::kDisabled;
-  throw UsageError(Code::kValue, "autoreset_mode: expected NextStep, SameStep or Disabled, got '" + mode + "'");
+  throw UsageError(Code::kValue,
+                   "autoreset_mode: expected NextStep, SameStep or Disabled, got '" + mode + "'");
 }
 
 DType ToDType(const std::string& dtype) {
@@ -50,15 +51,17 @@ class PyVectorEnv {
  public:
   PyVectorEnv(const std::string& env_id, const py::dict& kwargs, const std::string& assets_dir,
               int num_envs, int num_threads, const std::string& autoreset_mode,
-              const std::string& obs_dtype, std::optional<int> max_episode_steps, bool copy, bool infos,
-              const py::list& seeds)
+              const std::string& obs_dtype, std::optional<int> max_episode_steps, bool copy,
+              bool infos, const py::list& seeds)
       : copy_(copy), infos_(infos) {
     const EnvEntry& entry = FindEnv(env_id);
     if (num_envs < 1) {
-      throw UsageError(Code::kValue, "num_envs: expected a positive integer, got " + std::to_string(num_envs));
+      throw UsageError(Code::kValue,
+                       "num_envs: expected a positive integer, got " + std::to_string(num_envs));
     }
     if (num_threads < 1) {
-      throw UsageError(Code::kValue, "num_threads: expected a positive integer, got " + std::to_string(num_threads));
+      throw UsageError(Code::kValue, "num_threads: expected a positive integer, got " +
+                                         std::to_string(num_threads));
     }
     const Params params = ToParams(kwargs);
     ModelCache models(assets_dir);
@@ -84,7 +87,8 @@ class PyVectorEnv {
   // ---- reset and step ----
 
   // seeds: None, or one int or None per environment. mask: None or bools. Returns (obs, infos).
-  py::tuple Reset(const py::object& seeds, const py::object& mask, const std::vector<double>& options) {
+  py::tuple Reset(const py::object& seeds, const py::object& mask,
+                  const std::vector<double>& options) {
     std::vector<int32_t> ids = mask.is_none() ? all_ids_ : MaskedIds(mask);
     Seed(seeds, ids);
     Results results = Allocate(env_->num_envs(), DType::kFloat32);
@@ -177,10 +181,12 @@ class PyVectorEnv {
     const std::vector<int32_t> ids = ReadIds(env_ids);
     const std::vector<int64_t> shape = {static_cast<int64_t>(ids.size()),
                                         static_cast<int64_t>(env_->state_bytes())};
-    const std::string expected = Describe(shape) + " uint8 from get_state (with the same model fields)";
+    const std::string expected =
+        Describe(shape) + " uint8 from get_state (with the same model fields)";
     const InputArray input = ReadBytes(states, "state", expected);
     if (input.shape != shape) {
-      throw UsageError(Code::kValue, "state: expected " + expected + ", got " + Describe(input.array));
+      throw UsageError(Code::kValue,
+                       "state: expected " + expected + ", got " + Describe(input.array));
     }
     const py::gil_scoped_release release;
     env_->SetState(ids, static_cast<const uint8_t*>(input.data));
@@ -215,8 +221,9 @@ class PyVectorEnv {
     std::vector<int64_t> each = one;
     each.insert(each.begin(), static_cast<int64_t>(ids.size()));
     if (input.shape != one && input.shape != each) {
-      throw UsageError(Code::kValue, "set_model_field: " + name + ": expected shape " + Describe(each) +
-                                         " or " + Describe(one) + ", got " + Describe(input.shape));
+      throw UsageError(Code::kValue, "set_model_field: " + name + ": expected shape " +
+                                         Describe(each) + " or " + Describe(one) + ", got " +
+                                         Describe(input.shape));
     }
     const auto* data = static_cast<const double*>(input.data);
     const auto size = slot.defaults.size();
@@ -303,7 +310,8 @@ class PyVectorEnv {
     if (env_ids.is_none()) return all_ids_;
     const InputArray input = ReadIntegers(env_ids, "env_ids", "a vector of integers");
     if (input.shape.size() != 1) {
-      throw UsageError(Code::kValue, "env_ids: expected a vector, got shape " + Describe(input.shape));
+      throw UsageError(Code::kValue,
+                       "env_ids: expected a vector, got shape " + Describe(input.shape));
     }
     if (input.shape[0] == 0) throw UsageError(Code::kValue, "env_ids: expected at least one id");
     const auto* ids = static_cast<const int64_t*>(input.data);
@@ -358,7 +366,8 @@ class PyVectorEnv {
     return words;
   }
 
-  InputArray ReadActions(py::handle actions, int count, const std::vector<int32_t>* ids = nullptr) const {
+  InputArray ReadActions(py::handle actions, int count,
+                         const std::vector<int32_t>* ids = nullptr) const {
     const EnvSpec& spec = env_->spec();
     const bool discrete = spec.num_actions > 0;
     std::vector<int64_t> shape = {count};
@@ -367,7 +376,8 @@ class PyVectorEnv {
     InputArray input = discrete ? ReadIntegers(actions, "actions", expected)
                                 : ReadFloats(actions, "actions", expected);
     if (input.shape != shape) {
-      throw UsageError(Code::kValue, "actions: expected " + expected + ", got " + Describe(input.array));
+      throw UsageError(Code::kValue,
+                       "actions: expected " + expected + ", got " + Describe(input.array));
     }
     if (discrete) {
       const auto* values = static_cast<const int64_t*>(input.data);
@@ -375,9 +385,11 @@ class PyVectorEnv {
       if (std::any_of(values, values + count, bad)) {
         std::vector<int32_t> bad_ids;
         for (int i = 0; i < count; ++i) {
-          if (bad(values[i])) bad_ids.push_back(ids != nullptr ? (*ids)[static_cast<size_t>(i)] : i);
+          if (bad(values[i]))
+            bad_ids.push_back(ids != nullptr ? (*ids)[static_cast<size_t>(i)] : i);
         }
-        throw UsageError(Code::kValue, "actions: expected 0 to " + std::to_string(spec.num_actions - 1) +
+        throw UsageError(Code::kValue, "actions: expected 0 to " +
+                                           std::to_string(spec.num_actions - 1) +
                                            ", got others for environments " + JoinIds(bad_ids));
       }
     } else {
@@ -401,12 +413,14 @@ class PyVectorEnv {
     return sum == T(0);
   }
 
-  static void CheckFinite(const InputArray& input, const char* name, const std::vector<int32_t>* ids) {
+  static void CheckFinite(const InputArray& input, const char* name,
+                          const std::vector<int32_t>* ids) {
     int64_t count = 1;
     for (const int64_t n : input.shape) count *= n;
     const auto finite = [&](int64_t begin, int64_t n) {
-      return input.dtype == DType::kFloat32 ? AllFinite(static_cast<const float*>(input.data) + begin, n)
-                                            : AllFinite(static_cast<const double*>(input.data) + begin, n);
+      return input.dtype == DType::kFloat32
+                 ? AllFinite(static_cast<const float*>(input.data) + begin, n)
+                 : AllFinite(static_cast<const double*>(input.data) + begin, n);
     };
     if (finite(0, count)) return;
     const int64_t rows = input.shape.empty() ? 1 : input.shape[0];
@@ -416,7 +430,8 @@ class PyVectorEnv {
         bad.push_back(ids != nullptr ? (*ids)[static_cast<size_t>(i)] : static_cast<int32_t>(i));
       }
     }
-    throw UsageError(Code::kValue, std::string(name) + ": expected finite numbers, got NaN or infinity for " +
+    throw UsageError(Code::kValue, std::string(name) +
+                                       ": expected finite numbers, got NaN or infinity for " +
                                        "environments " + JoinIds(bad));
   }
 
@@ -440,7 +455,8 @@ class PyVectorEnv {
 
   Results NewResults(int count) const {
     Results results;
-    const NewArray obs = MakeArray({count, env_->spec().obs_size}, ToArrayType(env_->options().obs_dtype));
+    const NewArray obs =
+        MakeArray({count, env_->spec().obs_size}, ToArrayType(env_->options().obs_dtype));
     const NewArray rewards = MakeArray({count}, ArrayType::kFloat64);
     const NewArray terminations = MakeArray({count}, ArrayType::kBool);
     const NewArray truncations = MakeArray({count}, ArrayType::kBool);
@@ -463,7 +479,8 @@ class PyVectorEnv {
       results = RingSlot();
       if (count < env_->num_envs()) {
         const py::slice head(0, count, 1);
-        for (py::object* array : {&results.obs, &results.rewards, &results.terminations, &results.truncations}) {
+        for (py::object* array :
+             {&results.obs, &results.rewards, &results.terminations, &results.truncations}) {
           *array = (*array)[head];
         }
       }
@@ -485,7 +502,8 @@ class PyVectorEnv {
 
   static DType ColumnDType(const InfoField& info, DType action_dtype) {
     if (info.type == InfoField::Type::kInt64) return DType::kInt64;
-    const bool follows = info.type == InfoField::Type::kActionDType && action_dtype != DType::kInt64;
+    const bool follows =
+        info.type == InfoField::Type::kActionDType && action_dtype != DType::kInt64;
     return follows ? action_dtype : DType::kFloat64;
   }
 
@@ -496,7 +514,8 @@ class PyVectorEnv {
 
   py::tuple Pack(const Results& results, const std::vector<int32_t>* ids) {
     py::dict infos = Infos(results, ids);
-    return py::make_tuple(results.obs, results.rewards, results.terminations, results.truncations, infos);
+    return py::make_tuple(results.obs, results.rewards, results.terminations, results.truncations,
+                          infos);
   }
 
   // A bool array: which kinds have one of `bits`; null if none has.
@@ -511,7 +530,8 @@ class PyVectorEnv {
     return any != 0 ? std::move(mask.array) : py::object();
   }
 
-  void AddColumns(py::dict& infos, const std::vector<py::object>& columns, const std::vector<uint8_t>& kinds) const {
+  void AddColumns(py::dict& infos, const std::vector<py::object>& columns,
+                  const std::vector<uint8_t>& kinds) const {
     const auto& fields = env_->spec().infos;
     for (size_t i = 0; i < columns.size(); ++i) {
       const bool always = fields[i].when == InfoField::When::kAlways;
@@ -622,44 +642,59 @@ py::list TaskList(const EnvSpec& spec) {
 
 void BindVectorEnv(py::module_& m) {
   py::class_<PyVectorEnv>(m, "VectorEnv", "The compiled part of pyfastenv.FastVectorEnv.")
-      .def(py::init<const std::string&, const py::dict&, const std::string&, int, int, const std::string&,
-                    const std::string&, std::optional<int>, bool, bool, const py::list&>(),
-           py::kw_only(), py::arg("env_id"), py::arg("kwargs"), py::arg("assets_dir"), py::arg("num_envs"),
-           py::arg("num_threads"), py::arg("autoreset_mode"), py::arg("obs_dtype"),
-           py::arg("max_episode_steps"), py::arg("copy"), py::arg("infos"),
+      .def(py::init<const std::string&, const py::dict&, const std::string&, int, int,
+                    const std::string&, const std::string&, std::optional<int>, bool, bool,
+                    const py::list&>(),
+           py::kw_only(), py::arg("env_id"), py::arg("kwargs"), py::arg("assets_dir"),
+           py::arg("num_envs"), py::arg("num_threads"), py::arg("autoreset_mode"),
+           py::arg("obs_dtype"), py::arg("max_episode_steps"), py::arg("copy"), py::arg("infos"),
            py::arg("seeds"))
       .def("reset", &PyVectorEnv::Reset, py::arg("seeds"), py::arg("mask"), py::arg("options"))
       .def("step", &PyVectorEnv::Step, py::arg("actions"))
       .def("send", &PyVectorEnv::Send, py::arg("actions"), py::arg("env_ids"))
       .def("send_reset", &PyVectorEnv::SendReset, py::arg("seeds"), py::arg("options"))
-      .def("recv", &PyVectorEnv::Receive, py::arg("min_envs"), py::arg("max_envs"), py::arg("timeout"))
+      .def("recv", &PyVectorEnv::Receive, py::arg("min_envs"), py::arg("max_envs"),
+           py::arg("timeout"))
       .def("get_state", &PyVectorEnv::GetState, py::arg("env_ids"))
       .def("set_state", &PyVectorEnv::SetState, py::arg("states"), py::arg("env_ids"))
       .def("set_tasks", &PyVectorEnv::SetTasks, py::arg("tasks"), py::arg("env_ids"))
       .def("get_tasks", &PyVectorEnv::GetTasks)
-      .def("set_model_field", &PyVectorEnv::SetField, py::arg("name"), py::arg("values"), py::arg("env_ids"))
+      .def("set_model_field", &PyVectorEnv::SetField, py::arg("name"), py::arg("values"),
+           py::arg("env_ids"))
       .def("get_model_field", &PyVectorEnv::GetField, py::arg("name"))
       .def("row", &PyVectorEnv::Row, py::arg("env_id"))
       .def("random_state", &PyVectorEnv::RandomState, py::arg("env_id"))
       .def("stats", &PyVectorEnv::Stats)
       .def("close", &PyVectorEnv::Close)
       .def_property_readonly("closed", [](const PyVectorEnv& self) { return self.env().closed(); })
-      .def_property_readonly("num_threads", [](const PyVectorEnv& self) { return self.env().num_threads(); })
-      .def_property_readonly("state_bytes", [](const PyVectorEnv& self) { return self.env().state_bytes(); })
-      .def_property_readonly("obs_low", [](const PyVectorEnv& self) { return self.env().spec().obs_low; })
-      .def_property_readonly("obs_high", [](const PyVectorEnv& self) { return self.env().spec().obs_high; })
+      .def_property_readonly("num_threads",
+                             [](const PyVectorEnv& self) { return self.env().num_threads(); })
+      .def_property_readonly("state_bytes",
+                             [](const PyVectorEnv& self) { return self.env().state_bytes(); })
+      .def_property_readonly("obs_low",
+                             [](const PyVectorEnv& self) { return self.env().spec().obs_low; })
+      .def_property_readonly("obs_high",
+                             [](const PyVectorEnv& self) { return self.env().spec().obs_high; })
       .def_property_readonly("obs_dtype",
                              [](const PyVectorEnv& self) {
-                               return self.env().options().obs_dtype == DType::kFloat32 ? "float32" : "float64";
+                               return self.env().options().obs_dtype == DType::kFloat32 ? "float32"
+                                                                                        : "float64";
                              })
-      .def_property_readonly("num_actions", [](const PyVectorEnv& self) { return self.env().spec().num_actions; })
-      .def_property_readonly("action_low", [](const PyVectorEnv& self) { return self.env().spec().action_low; })
-      .def_property_readonly("action_high", [](const PyVectorEnv& self) { return self.env().spec().action_high; })
-      .def_property_readonly("max_episode_steps",
-                             [](const PyVectorEnv& self) { return self.env().options().max_episode_steps; })
-      .def_property_readonly("render_fps", [](const PyVectorEnv& self) { return self.env().spec().render_fps; })
-      .def_property_readonly("model_path", [](const PyVectorEnv& self) { return self.env().spec().model_path; })
-      .def_property_readonly("tasks", [](const PyVectorEnv& self) { return TaskList(self.env().spec()); })
+      .def_property_readonly("num_actions",
+                             [](const PyVectorEnv& self) { return self.env().spec().num_actions; })
+      .def_property_readonly("action_low",
+                             [](const PyVectorEnv& self) { return self.env().spec().action_low; })
+      .def_property_readonly("action_high",
+                             [](const PyVectorEnv& self) { return self.env().spec().action_high; })
+      .def_property_readonly(
+          "max_episode_steps",
+          [](const PyVectorEnv& self) { return self.env().options().max_episode_steps; })
+      .def_property_readonly("render_fps",
+                             [](const PyVectorEnv& self) { return self.env().spec().render_fps; })
+      .def_property_readonly("model_path",
+                             [](const PyVectorEnv& self) { return self.env().spec().model_path; })
+      .def_property_readonly("tasks",
+                             [](const PyVectorEnv& self) { return TaskList(self.env().spec()); })
       .def_property_readonly("reset_options",
                              [](const PyVectorEnv& self) {
                                std::vector<std::pair<std::string, double>> options;
@@ -670,7 +705,8 @@ void BindVectorEnv(py::module_& m) {
                              })
       .def_property_readonly("fields", [](const PyVectorEnv& self) {
         std::vector<std::tuple<std::string, int, std::vector<int>>> fields;
-        for (const auto& [name, slot] : self.fields()) fields.emplace_back(name, slot.offset, slot.shape);
+        for (const auto& [name, slot] : self.fields())
+          fields.emplace_back(name, slot.offset, slot.shape);
         return fields;
       });
 }

@@ -23,7 +23,8 @@ class Action {
   int64_t index() const { return *static_cast<const int64_t*>(data_); }
 
   NumpyScalar operator[](int i) const {
-    return dtype_ == DType::kFloat32 ? NumpyScalar::Float32(f32()[i]) : NumpyScalar::Float64(f64()[i]);
+    return dtype_ == DType::kFloat32 ? NumpyScalar::Float32(f32()[i])
+                                     : NumpyScalar::Float64(f64()[i]);
   }
 
   void CopyTo(double* out) const {

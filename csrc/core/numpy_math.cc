@@ -14,8 +14,10 @@ double Dot(const double* a, const double* b, int n) {
 
 MathTable& Math() {
   static MathTable table = {
-      [](double x) { return std::sin(x); }, [](double x) { return std::cos(x); },
-      [](float x) { return std::cos(x); },  [](float x) { return std::sin(x); },
+      [](double x) { return std::sin(x); },
+      [](double x) { return std::cos(x); },
+      [](float x) { return std::cos(x); },
+      [](float x) { return std::sin(x); },
       Dot,
   };
   return table;

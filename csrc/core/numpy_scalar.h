@@ -51,7 +51,8 @@ class NumpyScalar {
     return In(a, kind) == In(b, kind);
   }
 
-  /// `x ** 2`: NumPy's scalars call the C library's pow, which may differ from x * x in the last bit.
+  /// `x ** 2`: NumPy's scalars call the C library's pow, which may differ from x * x in the last
+  /// bit.
   NumpyScalar Squared() const {
     if (kind_ == Kind::kFloat32) return {::powf(static_cast<float>(value_), 2.0F), kind_};
     return {::pow(value_, 2.0), kind_};
@@ -60,7 +61,9 @@ class NumpyScalar {
  private:
   constexpr NumpyScalar(double value, Kind kind) : value_(value), kind_(kind) {}
 
-  static Kind Promote(NumpyScalar a, NumpyScalar b) { return a.kind_ > b.kind_ ? a.kind_ : b.kind_; }
+  static Kind Promote(NumpyScalar a, NumpyScalar b) {
+    return a.kind_ > b.kind_ ? a.kind_ : b.kind_;
+  }
   static double In(NumpyScalar x, Kind kind) {
     return kind == Kind::kFloat32 ? static_cast<double>(static_cast<float>(x.value_)) : x.value_;
   }

@@ -1,7 +1,8 @@
 // Constructor arguments of an environment, by name.
 //
 // An environment asks for each argument with its default; what a caller gave and no environment
-// asked for is an unknown keyword. The defaults therefore stand in one place: the environment's file.
+// asked for is an unknown keyword. The defaults therefore stand in one place: the environment's
+// file.
 #pragma once
 
 #include <map>

@@ -1,9 +1,9 @@
 #include "core/random.h"
 
+#include <numpy/random/bitgen.h>
+
 #include <bit>
 #include <vector>
-
-#include <numpy/random/bitgen.h>
 
 // from NumPy's static library libnpyrandom (numpy/random/distributions.h, which needs Python.h)
 extern "C" {
@@ -93,8 +93,8 @@ Random::Random(std::span<const uint32_t> entropy) {
 }
 
 void Random::Advance() {
-  const uint128 state = MakeUint128(state_[1], state_[0]) * kMultiplier +
-                        MakeUint128(increment_[1], increment_[0]);
+  const uint128 state =
+      MakeUint128(state_[1], state_[0]) * kMultiplier + MakeUint128(increment_[1], increment_[0]);
   state_[0] = static_cast<uint64_t>(state);
   state_[1] = static_cast<uint64_t>(state >> 64);
 }

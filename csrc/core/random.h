@@ -3,7 +3,8 @@
 // A Random seeded with the words of an integer gives the numbers that
 // `numpy.random.Generator(PCG64(SeedSequence(integer)))` gives, bit for bit. It is 40 bytes,
 // trivially copyable (a copy is a snapshot), and is not safe to share between threads.
-// Algorithms: M. E. O'Neill, PCG (HMC-CS-2014-0905) and seed_seq_fe; numpy/random/bit_generator.pyx.
+// Algorithms: M. E. O'Neill, PCG (HMC-CS-2014-0905) and seed_seq_fe;
+// numpy/random/bit_generator.pyx.
 #pragma once
 
 #include <array>
@@ -23,7 +24,9 @@ class Random {
 
   uint64_t NextUint64();
   uint32_t NextUint32();
-  double NextDouble() { return static_cast<double>(NextUint64() >> 11) * (1.0 / 9007199254740992.0); }
+  double NextDouble() {
+    return static_cast<double>(NextUint64() >> 11) * (1.0 / 9007199254740992.0);
+  }
 
   /// Generator.uniform(low, high) of one value.
   double Uniform(double low, double high);

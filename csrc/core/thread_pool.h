@@ -45,8 +45,8 @@ class ThreadPool {
   void Loop(int worker);
 
   std::function<void(int)> work_;
-  std::atomic<uint32_t> epoch_{0};   // release in Wake pairs with acquire in Loop
-  std::atomic<int> parked_{0};       // helpers in the kernel; seq_cst with epoch_ (see Wake)
+  std::atomic<uint32_t> epoch_{0};  // release in Wake pairs with acquire in Loop
+  std::atomic<int> parked_{0};      // helpers in the kernel; seq_cst with epoch_ (see Wake)
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> helpers_;
 };

@@ -46,9 +46,10 @@ class VectorEnv::Call {
  public:
   explicit Call(VectorEnv* env) : env_(env) {
     if (env->fork_generation_ != ForkGeneration()) {
-      throw UsageError(Code::kForked,
-                       "this vector environment was created before fork(); its threads do not exist "
-                       "in the child process: create it in the child instead");
+      throw UsageError(
+          Code::kForked,
+          "this vector environment was created before fork(); its threads do not exist "
+          "in the child process: create it in the child instead");
     }
     const auto me = std::this_thread::get_id();
     std::lock_guard lock(env->calls_mutex_);
@@ -56,9 +57,10 @@ class VectorEnv::Call {
       throw UsageError(Code::kClosed, "the vector environment is closed");
     }
     if (std::find(env->calls_.begin(), env->calls_.end(), me) != env->calls_.end()) {
-      throw UsageError(Code::kBusy,
-                       "called from a signal handler while this thread is inside another call of the "
-                       "same vector environment");
+      throw UsageError(
+          Code::kBusy,
+          "called from a signal handler while this thread is inside another call of the "
+          "same vector environment");
     }
     env->calls_.push_back(me);
   }
@@ -147,9 +149,10 @@ void VectorEnv::Close() {
     std::unique_lock lock(calls_mutex_);
     const auto me = std::this_thread::get_id();
     if (std::find(calls_.begin(), calls_.end(), me) != calls_.end()) {
-      throw UsageError(Code::kBusy,
-                       "close() was called from a signal handler while this thread is inside another "
-                       "call of the same vector environment");
+      throw UsageError(
+          Code::kBusy,
+          "close() was called from a signal handler while this thread is inside another "
+          "call of the same vector environment");
     }
     closed_.store(true);
   }
@@ -166,7 +169,8 @@ void VectorEnv::Close() {
   pool_.reset();
 }
 
-// ---- running environments ------------------------------------------------------------------------
+// ---- running environments
+// ------------------------------------------------------------------------
 
 void VectorEnv::Work(int worker) {
   while (RunChunk(worker) || (queued_.load() > 0 && RunQueued(worker, kMaxChunk))) {
@@ -233,7 +237,8 @@ void VectorEnv::RunAndCatch(int worker, Request request, int32_t id, const Actio
   }
   Count(workers_[static_cast<size_t>(worker)].failures);
   if (out.obs != nullptr) {
-    std::memset(static_cast<uint8_t*>(out.obs) + static_cast<size_t>(id) * obs_bytes_, 0, obs_bytes_);
+    std::memset(static_cast<uint8_t*>(out.obs) + static_cast<size_t>(id) * obs_bytes_, 0,
+                obs_bytes_);
   }
   out.rewards[id] = 0.0;
   out.terminations[id] = out.truncations[id] = 0;
@@ -251,7 +256,8 @@ void VectorEnv::RunOne(int worker, Request request, int32_t id, const Action& ac
   bool truncated = false;
   uint8_t kind = kResetInfo;
 
-  // everything below works on copies; the environment's own data changes only once nothing can throw
+  // everything below works on copies; the environment's own data changes only once nothing can
+  // throw
   Random random = random_[index];
   int32_t elapsed = elapsed_[index];
   uint8_t flags = flags_[index];
@@ -322,7 +328,8 @@ void VectorEnv::StoreObservation(Worker& scratch, Environment& env, int32_t id) 
   }
 }
 
-void VectorEnv::WriteInfo(const OutputViews& out, int32_t id, const double* info, uint8_t kind) const {
+void VectorEnv::WriteInfo(const OutputViews& out, int32_t id, const double* info,
+                          uint8_t kind) const {
   size_t offset = 0;
   for (size_t i = 0; i < out.columns.size(); ++i) {
     const InfoColumn& column = out.columns[i];
@@ -340,7 +347,8 @@ void VectorEnv::WriteInfo(const OutputViews& out, int32_t id, const double* info
   }
 }
 
-// ---- barrier calls -------------------------------------------------------------------------------
+// ---- barrier calls
+// -------------------------------------------------------------------------------
 
 VectorEnv::Outcome VectorEnv::Reset(std::span<const int32_t> ids,
                                     std::span<const double> reset_options, const OutputViews& out,
@@ -429,7 +437,8 @@ VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& in
   }
   if (outcome.interrupted) {
     for (int i = 0; i < batch.size; ++i) {
-      flags_[static_cast<size_t>(batch.ids.empty() ? i : batch.ids[static_cast<size_t>(i)])] |= kNeedsReset;
+      flags_[static_cast<size_t>(batch.ids.empty() ? i : batch.ids[static_cast<size_t>(i)])] |=
+          kNeedsReset;
     }
   }
   outcome.failures = TakeFailures();
@@ -445,7 +454,8 @@ void VectorEnv::CheckIds(std::span<const int32_t> ids) const {
                                          std::to_string(id));
     }
     if (seen[static_cast<size_t>(id)]) {
-      throw UsageError(Code::kValue, "env_ids: environment " + std::to_string(id) + " is given twice");
+      throw UsageError(Code::kValue,
+                       "env_ids: environment " + std::to_string(id) + " is given twice");
     }
     seen[static_cast<size_t>(id)] = true;
   }
@@ -478,7 +488,8 @@ std::vector<EnvFailure> VectorEnv::TakeFailures() {
   return failures;
 }
 
-// ---- asynchronous calls --------------------------------------------------------------------------
+// ---- asynchronous calls
+// --------------------------------------------------------------------------
 
 void VectorEnv::Send(std::span<const int32_t> ids, const ActionViews& actions) {
   Call call(this);
@@ -510,9 +521,10 @@ void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const Act
                                         " have been sent and not received; call recv() first");
     }
     if (!unreset.empty()) {
-      throw UsageError(Code::kResetNeeded, "send: reset environments " + JoinIds(unreset) +
-                                               " first (never reset, ended with autoreset disabled, "
-                                               "or interrupted)");
+      throw UsageError(Code::kResetNeeded,
+                       "send: reset environments " + JoinIds(unreset) +
+                           " first (never reset, ended with autoreset disabled, "
+                           "or interrupted)");
     }
     if (actions != nullptr && in_flight_.load() > 0 && async_->action_dtype != actions->dtype) {
       throw UsageError(Code::kType,
@@ -521,7 +533,8 @@ void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const Act
     if (!async_) async_ = std::make_unique<AsyncStore>(num_envs(), spec());
     AsyncStore& store = *async_;
     if (actions != nullptr) store.action_dtype = actions->dtype;
-    if (request == Request::kReset) store.reset_options.assign(reset_options.begin(), reset_options.end());
+    if (request == Request::kReset)
+      store.reset_options.assign(reset_options.begin(), reset_options.end());
     for (size_t i = 0; i < ids.size(); ++i) {
       const auto index = static_cast<size_t>(ids[i]);
       if (actions != nullptr) {
@@ -546,10 +559,10 @@ VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<doubl
   std::unique_lock worker_lock(caller_mutex_, std::try_to_lock);
   Ready ready;
   const auto start = Clock::now();
-  const auto deadline = timeout_seconds
-                            ? start + std::chrono::duration_cast<Clock::duration>(
-                                          std::chrono::duration<double>(std::min(*timeout_seconds, 1e8)))
-                            : Clock::time_point::max();
+  const auto deadline =
+      timeout_seconds ? start + std::chrono::duration_cast<Clock::duration>(
+                                    std::chrono::duration<double>(std::min(*timeout_seconds, 1e8)))
+                      : Clock::time_point::max();
   auto poll_at = start + kPollInterval;
   std::unique_lock lock(queue_mutex_);
   size_t wanted = 1;
@@ -557,7 +570,8 @@ VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<doubl
     if (closed_.load()) throw UsageError(Code::kClosed, "the vector environment is closed");
     const int in_flight = in_flight_.load();
     if (in_flight == 0) {
-      throw UsageError(Code::kNothingPending, "recv: nothing has been sent; call send() or async_reset() first");
+      throw UsageError(Code::kNothingPending,
+                       "recv: nothing has been sent; call send() or async_reset() first");
     }
     wanted = static_cast<size_t>(min_envs > 0 ? std::min(min_envs, in_flight) : in_flight);
     const size_t there = async_->results.size();
@@ -647,7 +661,8 @@ std::unique_ptr<FinalStep> VectorEnv::TakeFinal(int32_t id) {
   return std::move(finals_[static_cast<size_t>(id)]);
 }
 
-// ---- state ---------------------------------------------------------------------------------------
+// ---- state
+// ---------------------------------------------------------------------------------------
 
 namespace {
 
@@ -732,8 +747,7 @@ void VectorEnv::SetState(std::span<const int32_t> ids, const uint8_t* states) {
   }
 }
 
-void VectorEnv::Seed(std::span<const int32_t> ids,
-                     std::span<const std::vector<uint32_t>> entropy) {
+void VectorEnv::Seed(std::span<const int32_t> ids, std::span<const std::vector<uint32_t>> entropy) {
   Call call(this);
   std::lock_guard lock(caller_mutex_);
   CheckIds(ids);
@@ -790,7 +804,8 @@ FieldSlot VectorEnv::AddField(const std::string& name) {
   return slot;
 }
 
-void VectorEnv::SetField(const FieldSlot& slot, std::span<const int32_t> ids, const double* values) {
+void VectorEnv::SetField(const FieldSlot& slot, std::span<const int32_t> ids,
+                         const double* values) {
   Call call(this);
   std::lock_guard lock(caller_mutex_);
   CheckIds(ids);

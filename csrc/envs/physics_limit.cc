@@ -26,7 +26,9 @@ struct Share {
 class Runner {
  public:
   explicit Runner(const PhysicsLimitOptions& options)
-      : options_(options), entry_(FindEnv(options.env_id)), models_(options.assets_dir, ModelParts::kAll) {
+      : options_(options),
+        entry_(FindEnv(options.env_id)),
+        models_(options.assets_dir, ModelParts::kAll) {
     for (int k = 0; k < options.num_threads; ++k) {
       Share share;
       share.owner = entry_.make(Params(), models_);
@@ -75,9 +77,9 @@ class Runner {
 
   const float* ActionOf(int step, int env) const {
     const auto size = static_cast<size_t>(shares_[0].env->spec().action_size());
-    return options_.actions +
-           (static_cast<size_t>(step) * static_cast<size_t>(options_.num_envs) +
-            static_cast<size_t>(env)) * size;
+    return options_.actions + (static_cast<size_t>(step) * static_cast<size_t>(options_.num_envs) +
+                               static_cast<size_t>(env)) *
+                                  size;
   }
 
   void Rehearse(Share& share) {
@@ -136,8 +138,7 @@ class Runner {
         workspace.Save(row);
       }
     }
-    share.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    share.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
   const PhysicsLimitOptions options_;

@@ -17,9 +17,9 @@ struct PhysicsLimitOptions {
   std::string assets_dir;
   int num_envs = 1;
   int num_threads = 1;
-  int num_steps = 1;             // calls per environment, resets included (NEXT_STEP)
+  int num_steps = 1;               // calls per environment, resets included (NEXT_STEP)
   const float* actions = nullptr;  // (num_steps, num_envs, action_size)
-  uint32_t seed = 0;             // environment i starts from seed + i
+  uint32_t seed = 0;               // environment i starts from seed + i
 };
 
 /// Environment calls per second, summed over the threads.

@@ -91,7 +91,8 @@ const EnvEntry& FindEnv(const std::string& id) {
     return EditDistance(id, a->id) < EditDistance(id, b->id);
   });
   std::string message = "unknown environment id '" + id + "'; the nearest ones:";
-  for (size_t i = 0; i < kNearest; ++i) message += (i == 0 ? " " : ", ") + std::string(entries[i]->id);
+  for (size_t i = 0; i < kNearest; ++i)
+    message += (i == 0 ? " " : ", ") + std::string(entries[i]->id);
   throw UsageError(UsageError::Code::kValue, message);
 }
 

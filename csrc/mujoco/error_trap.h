@@ -5,15 +5,15 @@
 // the process, are not touched. Warnings of trapped calls are not printed: divergence is read from
 // mjData and reported as such.
 //
-// The trapped function may only make plain C calls: the jump runs no destructors. After an error the
-// mjData it used must not be used again.
+// The trapped function may only make plain C calls: the jump runs no destructors. After an error
+// the mjData it used must not be used again.
 #pragma once
+
+#include <mujoco/mujoco.h>
 
 #include <csetjmp>
 #include <cstdio>
 #include <stdexcept>
-
-#include <mujoco/mujoco.h>
 
 extern "C" {
 // the thread-local form of mju_setLogHandler, which MuJoCo's own Python bindings use

@@ -1,19 +1,19 @@
 // MuJoCo models: loaded once, shared read-only by every worker.
 #pragma once
 
+#include <mujoco/mujoco.h>
+
 #include <map>
 #include <memory>
 #include <string>
-
-#include <mujoco/mujoco.h>
 
 namespace pyfastenv {
 
 using SharedModel = std::shared_ptr<const mjModel>;
 
-/// What to load of a model. Cameras and lights are for pictures, yet mj_step places them in space at
-/// every substep: without them a step is 2 to 3 % faster and changes no bit of the physics. Models
-/// with sensors or plugins, which may read cameras, are always loaded whole.
+/// What to load of a model. Cameras and lights are for pictures, yet mj_step places them in space
+/// at every substep: without them a step is 2 to 3 % faster and changes no bit of the physics.
+/// Models with sensors or plugins, which may read cameras, are always loaded whole.
 enum class ModelParts { kPhysics, kAll };
 
 /// Loads an XML (or MJB) file.

@@ -1,9 +1,9 @@
 #include "mujoco/model_fields.h"
 
+#include <mujoco/mjxmacro.h>
+
 #include <stdexcept>
 #include <type_traits>
-
-#include <mujoco/mjxmacro.h>
 
 namespace pyfastenv {
 
@@ -20,10 +20,10 @@ std::vector<ModelField> AllModelFields(const mjModel& model) {
   MJMODEL_POINTERS_PREAMBLE(m)
 #undef MJ_M
 #define MJ_M(n) m->n
-#define X(type, field, rows, columns)                                                    \
-  if constexpr (std::is_same_v<type, mjtNum>) {                                          \
+#define X(type, field, rows, columns)                                                      \
+  if constexpr (std::is_same_v<type, mjtNum>) {                                            \
     fields.push_back({#field, Shape(static_cast<int>(m->rows), static_cast<int>(columns)), \
-                      reinterpret_cast<mjtNum* mjModel::*>(&mjModel::field), nullptr});  \
+                      reinterpret_cast<mjtNum * mjModel::*>(&mjModel::field), nullptr});   \
   }
 #undef XNV
 #define XNV X
@@ -33,7 +33,9 @@ std::vector<ModelField> AllModelFields(const mjModel& model) {
 #define XNV X
 #undef MJ_M
 #define MJ_M(n) n
-  (void)nv, (void)na, (void)nq, (void)nu, (void)nmocap, (void)nplastic;
+      (void)
+      nv,
+      (void)na, (void)nq, (void)nu, (void)nmocap, (void)nplastic;
   fields.push_back({"opt.gravity", {3}, nullptr, [](mjModel* x) { return x->opt.gravity; }});
   fields.push_back({"opt.wind", {3}, nullptr, [](mjModel* x) { return x->opt.wind; }});
   fields.push_back({"opt.density", {1}, nullptr, [](mjModel* x) { return &x->opt.density; }});

@@ -1,18 +1,18 @@
 // The real-valued array fields of mjModel, by name, for per-environment physics.
 #pragma once
 
+#include <mujoco/mujoco.h>
+
 #include <string>
 #include <vector>
-
-#include <mujoco/mujoco.h>
 
 namespace pyfastenv {
 
 struct ModelField {
   std::string name;
-  std::vector<int> shape;          // (n,) or (n, columns)
-  mjtNum* mjModel::* array;        // null for a vector inside mjOption
-  mjtNum* (*option)(mjModel*);     // null for an array
+  std::vector<int> shape;       // (n,) or (n, columns)
+  mjtNum* mjModel::* array;     // null for a vector inside mjOption
+  mjtNum* (*option)(mjModel*);  // null for an array
 
   int size() const {
     int size = 1;

@@ -39,7 +39,9 @@ void Workspace::Load(const double* state) {
   mj_setState(model_, data_, state, mjSTATE_INTEGRATION);
 }
 
-void Workspace::Save(double* state) const { mj_getState(model_, data_, state, mjSTATE_INTEGRATION); }
+void Workspace::Save(double* state) const {
+  mj_getState(model_, data_, state, mjSTATE_INTEGRATION);
+}
 
 void Workspace::ResetData() {
   broken_ = true;

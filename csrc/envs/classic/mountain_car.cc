@@ -35,15 +35,14 @@ class MountainCar final : public ClassicEnv {
     double position = state()[0];
     double velocity = state()[1];
     // math.cos is the C library's, not NumPy's
-    velocity += static_cast<double>(action.index() - 1) * kForce +
-                std::cos(3 * position) * -kGravity;
+    velocity +=
+        static_cast<double>(action.index() - 1) * kForce + std::cos(3 * position) * -kGravity;
     velocity = npy::Clip(velocity, -kMaxSpeed, kMaxSpeed);
     position = npy::Clip(position + velocity, kMinPosition, kMaxPosition);
     if (position == kMinPosition && velocity < 0.0) velocity = 0.0;
     state()[0] = position;
     state()[1] = velocity;
-    return {.reward = -1.0,
-            .terminated = position >= kGoalPosition && velocity >= goal_velocity_};
+    return {.reward = -1.0, .terminated = position >= kGoalPosition && velocity >= goal_velocity_};
   }
 
   void Observe(double* obs) const override { std::copy_n(state(), 2, obs); }

@@ -38,8 +38,10 @@ class MountainCarContinuous final : public ClassicEnv {
 
   StepResult Step(const Action& action, double* /*info*/) override {
     const bool fresh = state()[kFresh] != 0.0;
-    NumpyScalar position = fresh ? NumpyScalar::Float64(state()[0]) : NumpyScalar::Float32(state()[0]);
-    NumpyScalar velocity = fresh ? NumpyScalar::Float64(state()[1]) : NumpyScalar::Float32(state()[1]);
+    NumpyScalar position =
+        fresh ? NumpyScalar::Float64(state()[0]) : NumpyScalar::Float32(state()[0]);
+    NumpyScalar velocity =
+        fresh ? NumpyScalar::Float64(state()[1]) : NumpyScalar::Float32(state()[1]);
     NumpyScalar force = action[0];
     if (force < -kMaxAction) force = -kMaxAction;
     if (force > kMaxAction) force = kMaxAction;

@@ -108,7 +108,9 @@ class Ant final : public MujocoEnv {
                    .reset_noise_scale = p.reset_noise_scale,
                    .external_forces = p.contact_cost || p.contact_obs,
                    .cache_size = 2,
-                   .v4_takes_xml_file = true, .min_nq = 3, .min_nv = 1}),
+                   .v4_takes_xml_file = true,
+                   .min_nq = 3,
+                   .min_nv = 1}),
         p_(p),
         main_body_(version == GymVersion::kV5 ? MainBody(params) : BodyId("torso")) {
     int size = model().nq + model().nv - (p_.exclude_positions ? 2 : 0);
@@ -135,8 +137,8 @@ class Ant final : public MujocoEnv {
     const auto* id = std::get_if<double>(value);
     if (id == nullptr) throw BadParamType("main_body: expected a body's id or name");
     if (*id < 0 || *id >= model().nbody) {
-      throw UsageError(UsageError::Code::kValue, "main_body: expected an id from 0 to " +
-                                                     std::to_string(model().nbody - 1));
+      throw UsageError(UsageError::Code::kValue,
+                       "main_body: expected an id from 0 to " + std::to_string(model().nbody - 1));
     }
     return static_cast<int>(*id);
   }

@@ -1,10 +1,10 @@
 // AntDir-v5, AntVel-v5 and AntGoal-v5: tasks of Finn et al., Model-Agnostic Meta-Learning (2017),
 // section 5.3, on gymnasium's v5 robot.
 //
-// Reward: goal term - 0.005 * |a|^2 - 0.0005 * |clip(cfrc_ext, -1, 1)|^2 + 0.05, the goal term being
-// d * v (d = +-1), 1 - |v - v*| (v* ~ U[0, 3]) or 4 - |xy - goal|_1 (goal ~ U[-3, 3]^2).
-// The episode ends when the torso's height leaves [0.2, 1.0].
-// Observation: qpos, qvel, clipped cfrc_ext, rotation matrix and position of the torso.
+// Reward: goal term - 0.005 * |a|^2 - 0.0005 * |clip(cfrc_ext, -1, 1)|^2 + 0.05, the goal term
+// being d * v (d = +-1), 1 - |v - v*| (v* ~ U[0, 3]) or 4 - |xy - goal|_1 (goal ~ U[-3, 3]^2). The
+// episode ends when the torso's height leaves [0.2, 1.0]. Observation: qpos, qvel, clipped
+// cfrc_ext, rotation matrix and position of the torso.
 #include <cmath>
 
 #include "envs/mujoco/mujoco_env.h"
@@ -22,7 +22,9 @@ class AntMeta : public MujocoEnv {
                    .frame_skip = 5,
                    .reset_noise_scale = params.Get("reset_noise_scale", 0.1),
                    .external_forces = true,
-                   .cache_size = 2, .min_nq = 3, .min_nv = 1}),
+                   .cache_size = 2,
+                   .min_nq = 3,
+                   .min_nv = 1}),
         torso_(BodyId("torso")) {
     SetObservation(model().nq + model().nv + 6 * model().nbody + 9 + 3);
     AddPositionInfo("x_position");

@@ -16,7 +16,9 @@ class Hopper final : public MujocoEnv {
       : MujocoEnv(params, models, version,
                   {.xml_file = "hopper.xml",
                    .frame_skip = 4,
-                   .reset_noise_scale = params.Get("reset_noise_scale", 5e-3), .min_nq = 3, .min_nv = 1}),
+                   .reset_noise_scale = params.Get("reset_noise_scale", 5e-3),
+                   .min_nq = 3,
+                   .min_nv = 1}),
         v5_(version == GymVersion::kV5),
         forward_reward_weight_(params.Get("forward_reward_weight", 1.0)),
         ctrl_cost_weight_(params.Get("ctrl_cost_weight", 1e-3)),
@@ -88,8 +90,8 @@ class Hopper final : public MujocoEnv {
     };
     const auto healthy = [&](double x) { return within(x, healthy_state_range_); };
     return std::all_of(qpos() + 2, qpos() + model().nq, healthy) &&
-           std::all_of(qvel(), qvel() + model().nv, healthy) && within(qpos()[1], healthy_z_range_) &&
-           within(qpos()[2], healthy_angle_range_);
+           std::all_of(qvel(), qvel() + model().nv, healthy) &&
+           within(qpos()[1], healthy_z_range_) && within(qpos()[2], healthy_angle_range_);
   }
 
   const bool v5_;

@@ -19,7 +19,9 @@ class Humanoid final : public MujocoEnv {
                    .frame_skip = 5,
                    .reset_noise_scale = params.Get("reset_noise_scale", 1e-2),
                    .external_forces = true,
-                   .cache_size = 2, .min_nq = 3, .min_nv = 6}),
+                   .cache_size = 2,
+                   .min_nq = 3,
+                   .min_nv = 6}),
         v5_(version == GymVersion::kV5),
         forward_reward_weight_(params.Get("forward_reward_weight", 1.25)),
         ctrl_cost_weight_(params.Get("ctrl_cost_weight", 0.1)),
@@ -43,9 +45,9 @@ class Humanoid final : public MujocoEnv {
         AddInfo(name);
       }
     } else {
-      for (const char* name : {"x_position", "y_position", "distance_from_origin", "x_velocity",
-                               "y_velocity", "reward_alive", "reward_linvel", "reward_quadctrl",
-                               "forward_reward"}) {
+      for (const char* name :
+           {"x_position", "y_position", "distance_from_origin", "x_velocity", "y_velocity",
+            "reward_alive", "reward_linvel", "reward_quadctrl", "forward_reward"}) {
         AddInfo(name);
       }
     }
@@ -127,8 +129,8 @@ class Humanoid final : public MujocoEnv {
 
  private:
   double ContactCost() const {
-    const double cost = contact_cost_weight_ *
-                        npy::SumOfSquares(data().cfrc_ext, ptrdiff_t{6} * model().nbody);
+    const double cost =
+        contact_cost_weight_ * npy::SumOfSquares(data().cfrc_ext, ptrdiff_t{6} * model().nbody);
     return npy::Clip(cost, contact_cost_range_.first, contact_cost_range_.second);
   }
 

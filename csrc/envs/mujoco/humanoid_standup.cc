@@ -22,7 +22,9 @@ class HumanoidStandup final : public MujocoEnv {
                   {.xml_file = "humanoidstandup.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = Weight(params, version, "reset_noise_scale", 1e-2),
-                   .external_forces = true, .min_nq = 3, .min_nv = 6}),
+                   .external_forces = true,
+                   .min_nq = 3,
+                   .min_nv = 6}),
         v5_(version == GymVersion::kV5),
         ctrl_cost_weight_(Weight(params, version, "ctrl_cost_weight", 0.1)),
         impact_cost_weight_(Weight(params, version, "impact_cost_weight", 5e-7)),
@@ -51,10 +53,9 @@ class HumanoidStandup final : public MujocoEnv {
     Simulate(action);
     const double uph_cost = qpos()[2] / model().opt.timestep;
     const double ctrl_cost = ctrl_cost_weight_ * npy::SumOfSquares(data().ctrl, model().nu);
-    const double impact_cost =
-        npy::Clip(impact_cost_weight_ *
-                      npy::SumOfSquares(data().cfrc_ext, ptrdiff_t{6} * model().nbody),
-                  impact_cost_range_.first, impact_cost_range_.second);
+    const double impact_cost = npy::Clip(
+        impact_cost_weight_ * npy::SumOfSquares(data().cfrc_ext, ptrdiff_t{6} * model().nbody),
+        impact_cost_range_.first, impact_cost_range_.second);
     info = PositionInfo(info);
     info[0] = uph_cost;
     info[1] = -ctrl_cost;

@@ -13,13 +13,16 @@ class InvertedDoublePendulum final : public MujocoEnv {
                   {.xml_file = "inverted_double_pendulum.xml",
                    .frame_skip = 5,
                    .reset_noise_scale =
-                       version == GymVersion::kV5 ? params.Get("reset_noise_scale", 0.1) : 0.1, .min_nq = 1, .min_nv = 3}),
+                       version == GymVersion::kV5 ? params.Get("reset_noise_scale", 0.1) : 0.1,
+                   .min_nq = 1,
+                   .min_nv = 3}),
         v5_(version == GymVersion::kV5),
         healthy_reward_(v5_ ? params.Get("healthy_reward", 10.0) : 10.0),
         num_constraints_(v5_ ? 1 : model().nv) {
     SetObservation(1 + 2 * (model().nq - 1) + model().nv + num_constraints_);
     if (!v5_) return;
-    for (const char* name : {"reward_survive", "distance_penalty", "velocity_penalty"}) AddInfo(name);
+    for (const char* name : {"reward_survive", "distance_penalty", "velocity_penalty"})
+      AddInfo(name);
   }
 
   void ResetModel(Random& random) override {
@@ -33,8 +36,7 @@ class InvertedDoublePendulum final : public MujocoEnv {
     const double y = data().site_xpos[2];
     const bool terminated = y <= 1.0;
     const double distance_penalty = 0.01 * npy::Squared(x) + npy::Squared(y - 2.0);
-    const double velocity_penalty =
-        1e-3 * npy::Squared(qvel()[1]) + 5e-3 * npy::Squared(qvel()[2]);
+    const double velocity_penalty = 1e-3 * npy::Squared(qvel()[1]) + 5e-3 * npy::Squared(qvel()[2]);
     const double alive_bonus = healthy_reward_ * (v5_ && terminated ? 0.0 : 1.0);
     if (v5_) {
       info[0] = alive_bonus;

@@ -14,9 +14,10 @@ class InvertedPendulum final : public MujocoEnv {
       : MujocoEnv(params, models, version,
                   {.xml_file = "inverted_pendulum.xml",
                    .frame_skip = 2,
-                   .reset_noise_scale = version == GymVersion::kV5
-                                            ? params.Get("reset_noise_scale", 0.01)
-                                            : 0.01, .min_nq = 2, .min_nv = 1}),
+                   .reset_noise_scale =
+                       version == GymVersion::kV5 ? params.Get("reset_noise_scale", 0.01) : 0.01,
+                   .min_nq = 2,
+                   .min_nv = 1}),
         v5_(version == GymVersion::kV5) {
     SetObservation(model().nq + model().nv);
     if (v5_) AddInfo("reward_survive", InfoField::When::kStep, InfoField::Type::kInt64);

@@ -9,7 +9,6 @@ namespace pyfastenv {
 
 namespace {
 
-
 int FrameSkip(const Params& params, GymVersion version, int fallback) {
   if (version == GymVersion::kV4) return fallback;
   const double frame_skip = params.Get("frame_skip", fallback);
@@ -21,7 +20,8 @@ int FrameSkip(const Params& params, GymVersion version, int fallback) {
 
 }  // namespace
 
-MujocoEnv::MujocoEnv(const Params& params, ModelCache& models, GymVersion version, const Robot& robot)
+MujocoEnv::MujocoEnv(const Params& params, ModelCache& models, GymVersion version,
+                     const Robot& robot)
     : workspace_(models.Load(ModelPath(params, models, version, robot))),
       frame_skip_(FrameSkip(params, version, robot.frame_skip)),
       reset_noise_scale_(robot.reset_noise_scale),
@@ -32,10 +32,10 @@ MujocoEnv::MujocoEnv(const Params& params, ModelCache& models, GymVersion versio
       cache_(static_cast<size_t>(robot.cache_size)) {
   if (model().nq < robot.min_nq || model().nv < robot.min_nv) {
     throw UsageError(UsageError::Code::kValue,
-                     ModelPath(params, models, version, robot) + ": expected a model with nq >= " +
-                         std::to_string(robot.min_nq) + " and nv >= " +
-                         std::to_string(robot.min_nv) + ", got nq = " + std::to_string(model().nq) +
-                         " and nv = " + std::to_string(model().nv));
+                     ModelPath(params, models, version, robot) +
+                         ": expected a model with nq >= " + std::to_string(robot.min_nq) +
+                         " and nv >= " + std::to_string(robot.min_nv) + ", got nq = " +
+                         std::to_string(model().nq) + " and nv = " + std::to_string(model().nv));
   }
   for (int i = 0; i < model().nu; ++i) {
     // gymnasium's action space is float32
@@ -47,8 +47,8 @@ MujocoEnv::MujocoEnv(const Params& params, ModelCache& models, GymVersion versio
   LayOutRow();
 }
 
-std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models,
-                                 GymVersion version, const Robot& robot) {
+std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models, GymVersion version,
+                                 const Robot& robot) {
   const bool takes_xml_file = version == GymVersion::kV5 || robot.v4_takes_xml_file;
   return models.Resolve(takes_xml_file ? params.GetString("xml_file", robot.xml_file)
                                        : robot.xml_file);

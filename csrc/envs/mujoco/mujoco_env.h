@@ -126,9 +126,9 @@ inline double* Append(double* out, const mjtNum* values, ptrdiff_t n) {
   return std::copy_n(values, n, out);
 }
 
-inline double* AppendClipped(double* out, const mjtNum* values, ptrdiff_t n, double low, double high) {
-  return std::transform(values, values + n, out,
-                        [=](double x) { return npy::Clip(x, low, high); });
+inline double* AppendClipped(double* out, const mjtNum* values, ptrdiff_t n, double low,
+                             double high) {
+  return std::transform(values, values + n, out, [=](double x) { return npy::Clip(x, low, high); });
 }
 
 }  // namespace pyfastenv

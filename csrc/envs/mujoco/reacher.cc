@@ -10,7 +10,11 @@ class Reacher final : public MujocoEnv {
  public:
   Reacher(const Params& params, ModelCache& models, GymVersion version)
       : MujocoEnv(params, models, version,
-                  {.xml_file = "reacher.xml", .frame_skip = 2, .cache_size = 3, .min_nq = 2, .min_nv = 2}),
+                  {.xml_file = "reacher.xml",
+                   .frame_skip = 2,
+                   .cache_size = 3,
+                   .min_nq = 2,
+                   .min_nv = 2}),
         v5_(version == GymVersion::kV5),
         reward_dist_weight_(v5_ ? params.Get("reward_dist_weight", 1.0) : 1.0),
         reward_control_weight_(v5_ ? params.Get("reward_control_weight", 1.0) : 1.0),
