@@ -16,37 +16,44 @@ def load_core() -> None:
         ImportError: MuJoCo is missing, or another version than the core was built against.
     """
     try:
-        import pyfastenv._core
+        importlib.import_module("pyfastenv._core")
     except ImportError as error:
-        if "mujoco" not in str(error).lower():
-            raise
-        library = _find_mujoco_library()
         # the loader names the file it misses, and the file its version
-        match = re.search(r"\d+\.\d+\.\d+", str(error))
-        if match is None:
+        missing = re.search(r"libmujoco\S*?(\d+\.\d+\.\d+)", str(error))
+        if missing is None:
             raise
-        built_against = match.group()
-        if library is None or built_against not in library.name:
+        built_against = missing.group(1)
+        library = _find_mujoco_library(built_against)
+        if library is None:
             raise ImportError(_explain(built_against)) from error
         # the right MuJoCo, but not beside us (another site-packages): load it first
         ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+        importlib.import_module("pyfastenv._core")
 
 
-def _find_mujoco_library() -> Path | None:
+def _find_mujoco_library(wanted: str) -> Path | None:
     spec = importlib.util.find_spec("mujoco")
     if spec is None or not spec.submodule_search_locations:
         return None
-    folder = Path(next(iter(spec.submodule_search_locations)))
-    libraries = [*folder.glob("libmujoco.so.*"), *folder.glob("libmujoco.*.dylib")]
-    return libraries[0] if libraries else None
+    for folder in map(Path, spec.submodule_search_locations):
+        for name in (f"libmujoco.so.{wanted}", f"libmujoco.{wanted}.dylib"):
+            if (folder / name).is_file():
+                return folder / name
+    return None
 
 
 def _explain(built_against: str) -> str:
+    install = f"run `pip install --force-reinstall mujoco=={built_against}`"
     try:
-        found = f"MuJoCo {version('mujoco')} is installed"
+        found = version("mujoco")
     except PackageNotFoundError:
-        found = "MuJoCo is not installed"
+        found = "no MuJoCo"
+    if found == built_against:
+        return (
+            f"MuJoCo {found} is installed, but without its library libmujoco {built_against}, "
+            f"which pyfastenv was built against: {install}"
+        )
     return (
-        f"pyfastenv was built against MuJoCo {built_against} but {found}: "
-        f"run `pip install mujoco=={built_against}`, or rebuild pyfastenv with your MuJoCo"
+        f"pyfastenv was built against MuJoCo {built_against} but {found} is installed: {install}, "
+        "or rebuild pyfastenv with your MuJoCo"
     )

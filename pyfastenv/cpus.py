@@ -7,22 +7,46 @@ import os
 from pathlib import Path
 
 
-def available_cpus(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """The CPUs of the affinity mask, or fewer where a cgroup quota (a container's) says so."""
+def available_cpus(root: Path = Path("/")) -> int:
+    """The CPUs of the affinity mask, or fewer where a cgroup quota (a container's) says so.
+
+    Args:
+        root: Where ``sys/fs/cgroup`` and ``proc/self/cgroup`` are looked for.
+    """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cpus, _cgroup_quota(cgroup) or cpus))
+    quotas = [math.ceil(quota) for quota in _cgroup_quotas(root)]
+    return max(1, min([cpus, *quotas]))
 
 
-def _cgroup_quota(cgroup: Path) -> int | None:
-    """The quota in whole CPUs, rounded up; None if there is none. Reads cgroup v2, then v1."""
+def _cgroup_quotas(root: Path) -> list[float]:
+    """The quotas in CPUs of this process's cgroup and those above it."""
+    mount = root / "sys/fs/cgroup"
+    quotas = []
+    for group in _cgroups(root):
+        folder = mount / group
+        try:  # version 2
+            quota, period = (folder / "cpu.max").read_text().split()
+        except (OSError, ValueError):
+            try:  # version 1
+                quota = (mount / "cpu" / group / "cpu.cfs_quota_us").read_text().strip()
+                period = (mount / "cpu" / group / "cpu.cfs_period_us").read_text().strip()
+            except OSError:
+                continue
+        if quota not in ("max", "-1"):
+            quotas.append(int(quota) / int(period))
+    return quotas
+
+
+def _cgroups(root: Path) -> list[Path]:
+    """This process's cgroup and its ancestors, relative to the mount; "." is the root."""
+    groups = {Path()}
     try:
-        quota, period = (cgroup / "cpu.max").read_text().split()
-    except (OSError, ValueError):
-        try:
-            quota = (cgroup / "cpu/cpu.cfs_quota_us").read_text().strip()
-            period = (cgroup / "cpu/cpu.cfs_period_us").read_text().strip()
-        except OSError:
-            return None
-    if quota in ("max", "-1"):
-        return None
-    return max(1, math.ceil(int(quota) / int(period)))
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        lines = []
+    for line in lines:  # hierarchy:controllers:path
+        _, controllers, path = line.split(":", 2)
+        if controllers == "" or "cpu" in controllers.split(","):
+            group = Path(path.lstrip("/"))
+            groups.update([group, *group.parents])
+    return sorted(groups)

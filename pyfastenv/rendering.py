@@ -77,7 +77,11 @@ def tile(frames: Sequence[Frame]) -> Frame:
 
 
 class MujocoRenderer:
-    """Offscreen frames of a MuJoCo model, with gymnasium's arguments and free camera."""
+    """Offscreen frames of a MuJoCo model, with gymnasium's arguments and free camera.
+
+    Where gymnasium points the camera at the middle of the first frame's geoms, this takes the
+    default pose's: all environments, whatever their reset noise, are seen from the same place.
+    """
 
     def __init__(
         self,
@@ -94,6 +98,9 @@ class MujocoRenderer:
     ):
         if camera_id is not None and camera_name is not None:
             raise ValueError("give camera_id or camera_name, not both")
+        for name, size in (("width", width), ("height", height), ("max_geom", max_geom)):
+            if size < 1:
+                raise ValueError(f"{name}: expected at least 1, got {size}")
         _choose_gl_backend()
         import mujoco
 
@@ -166,6 +173,9 @@ class ClassicRenderer:
     def draw(self, row: NDArray[np.float64], fields: Fields) -> Frame:
         """Draws one environment's state."""
         self._env.state = row[: self._state_size]
+        if hasattr(self._env, "last_u"):  # Pendulum's arrow; its row keeps the torque, NaN at first
+            torque = row[self._state_size]
+            self._env.last_u = None if np.isnan(torque) else torque
         frame: Frame = self._env.render()
         return frame
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pyfastenv import _core, specs
 from pyfastenv.cpus import available_cpus
+from pyfastenv.errors import EnvError
 from pyfastenv.rendering import RENDER_KWARGS, Renderer, make_renderer, tile
 
 Infos = dict[str, Any]
@@ -39,7 +41,7 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> FastVectorEnv:
     """
     env_id = env_id.removeprefix("pyfastenv/")
     envs = FastVectorEnv(env_id, num_envs, **kwargs)
-    spec = gymnasium.spec(f"pyfastenv/{env_id}")
+    spec = deepcopy(gymnasium.spec(f"pyfastenv/{env_id}"))
     spec.kwargs = {**kwargs, "env_id": env_id, "num_envs": num_envs}
     envs.spec = spec
     return envs
@@ -73,6 +75,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     """
 
     metadata = {"render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.NEXT_STEP}
+    closed = True  # until there is something to close
 
     def __init__(
         self,
@@ -88,7 +91,6 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         render_mode: str | None = None,
         **kwargs: Any,
     ):
-        self.closed = True  # until there is something to close
         self._arguments = {
             "env_id": env_id,
             "num_envs": num_envs,
@@ -103,6 +105,9 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         }
         self.num_envs = _integer("num_envs", num_envs, minimum=1)
         num_threads = _integer("num_threads", num_threads, minimum=0) or available_cpus()
+        for name, flag in (("copy", copy), ("infos", infos)):
+            if not isinstance(flag, bool | np.bool_):
+                raise TypeError(f"{name}: expected True or False, got {flag!r}")
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode: expected None or 'rgb_array', got {render_mode!r}")
@@ -123,8 +128,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             autoreset_mode=self.autoreset_mode.value,
             obs_dtype="" if obs_dtype is None else np.dtype(obs_dtype).name,
             max_episode_steps=max_episode_steps,
-            copy=copy,
-            infos=infos,
+            copy=bool(copy),
+            infos=bool(infos),
             seeds=self._seeds,
         )
         self.closed = False
@@ -194,7 +199,11 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         mask = self._reset_mask(options.pop("reset_mask", None))
         bounds = self._reset_bounds(options)
         seeds = self._parse_seed(seed)
-        result: tuple[NDArray[Any], Infos] = self._core.reset(seeds, mask, bounds)
+        try:
+            result: tuple[NDArray[Any], Infos] = self._core.reset(seeds, mask, bounds)
+        except EnvError as error:
+            self._remember_seeds(seeds, mask, error.env_ids)
+            raise
         self._remember_seeds(seeds, mask)
         return result
 
@@ -278,6 +287,12 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             NothingPendingError: Nothing has been sent.
             EnvError: Environments raised; its ``results`` are those of the others.
         """
+        if min_envs is not None:
+            min_envs = _integer("min_envs", min_envs, minimum=1)
+        if max_envs is not None:
+            max_envs = _integer("max_envs", max_envs, minimum=1)
+        if timeout is not None and not isinstance(timeout, int | float | np.number):
+            raise TypeError(f"timeout: expected seconds or None, got {timeout!r}")
         return self._core.recv(min_envs, max_envs, timeout)
 
     # ---- state -------------------------------------------------------------------------------
@@ -294,8 +309,11 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     def set_state(self, state: NDArray[np.uint8], env_ids: ArrayLike | None = None) -> None:
         """Restores snapshots of :meth:`get_state`, also into other environments or another object.
 
+        Seeds are not part of a snapshot (the random streams are): ``np_random_seed`` stays.
+
         Raises:
-            ValueError: Not snapshots of this environment (id, arguments, obs_dtype, model fields).
+            ValueError: Not snapshots of such environments: same id, arguments, autoreset_mode,
+                max_episode_steps, obs_dtype and fields set by :meth:`set_model_field` are needed.
         """
         self._core.set_state(state, env_ids)
 
@@ -362,17 +380,18 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     ) -> None:
         """Gives environments their own values of a MuJoCo model field, from the next step on.
 
-        XX
+        What ``env.unwrapped.model.<name>[:] = values`` does in gymnasium: constants that MuJoCo
+        derives when it compiles a model (inverse weights, say) are not derived anew.
 
-            Args:
-                name: A real-valued array of mjModel (``"body_mass"``, ``"geom_friction"``,
-                    ``"actuator_gainprm"``, ``"dof_damping"`` …) or ``"opt.gravity"``, ``"opt.wind"``,
-                    ``"opt.density"``, ``"opt.viscosity"``.
-                values: ``(n, *field shape)``, or ``(*field shape)`` for all alike.
-                env_ids: ``(n,)`` ints; None means all.
+        Args:
+            name: A real-valued array of mjModel (``"body_mass"``, ``"geom_friction"``,
+                ``"actuator_gainprm"``, ``"dof_damping"`` …) or ``"opt.gravity"``, ``"opt.wind"``,
+                ``"opt.density"``, ``"opt.viscosity"``.
+            values: ``(n, *field shape)``, or ``(*field shape)`` for all alike.
+            env_ids: ``(n,)`` ints; None means all.
 
-            Raises:
-                ValueError: No such field (the message names similar ones), or wrong shape.
+        Raises:
+            ValueError: No such field (the message names similar ones), or wrong shape.
         """
         self._core.set_model_field(name, values, env_ids)
 
@@ -402,6 +421,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             )
             return None
         ids = range(self.num_envs) if env_ids is None else [operator.index(i) for i in env_ids]
+        if len(ids) == 0:
+            raise ValueError("env_ids: expected at least one id")
         rows = [self._core.row(env_id) for env_id in ids]
         if self._renderer is None:
             self._renderer = make_renderer(
@@ -455,10 +476,16 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     def _parse_seed(self, seed: int | Sequence[int | None] | None) -> list[int | None] | None:
         if seed is None:
             return None
-        if isinstance(seed, int | np.integer):
-            seeds: list[int | None] = [int(seed) + i for i in range(self.num_envs)]
-        else:
-            seeds = [None if s is None else operator.index(s) for s in seed]
+        try:
+            if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str | bytes):
+                seeds = [None if s is None else operator.index(s) for s in seed]
+            else:
+                first = operator.index(seed)
+                seeds = [first + i for i in range(self.num_envs)]
+        except TypeError:
+            raise TypeError(
+                f"seed: expected an int, {self.num_envs} ints or None, got {seed!r}"
+            ) from None
         if len(seeds) != self.num_envs:
             raise ValueError(f"seed: expected {self.num_envs} seeds, got {len(seeds)}")
         if any(s is not None and s < 0 for s in seeds):
@@ -466,10 +493,13 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         return seeds
 
     def _remember_seeds(
-        self, seeds: list[int | None] | None, mask: NDArray[np.bool_] | None
+        self,
+        seeds: list[int | None] | None,
+        mask: NDArray[np.bool_] | None,
+        failed: Sequence[int] = (),
     ) -> None:
         for i, seed in enumerate(seeds or []):
-            if seed is not None and (mask is None or mask[i]):
+            if seed is not None and (mask is None or mask[i]) and i not in failed:
                 self._seeds[i] = seed
 
     def _reset_mask(self, mask: Any) -> NDArray[np.bool_] | None:
@@ -506,8 +536,10 @@ def _integer(name: str, value: Any, *, minimum: int) -> int:
         integer = operator.index(value)
     except TypeError:
         raise TypeError(f"{name}: expected an integer, got {value!r}") from None
-    if integer < minimum:
-        raise ValueError(f"{name}: expected at least {minimum}, got {integer}")
+    if not minimum <= integer < 2**31:
+        raise ValueError(
+            f"{name}: expected an integer from {minimum} to {2**31 - 1}, got {integer}"
+        )
     return integer
 
 

@@ -68,8 +68,6 @@ int TypeNumber(ArrayType type) {
       return NPY_UINT8;
     case ArrayType::kBool:
       return NPY_BOOL;
-    case ArrayType::kObject:
-      return NPY_OBJECT;
   }
   return NPY_FLOAT64;
 }
@@ -96,9 +94,9 @@ py::object ToArray(py::handle object, const char* name) {
   return py::reinterpret_steal<py::object>(array);
 }
 
-InputArray Convert(const py::object& array, int type, DType dtype) {
+InputArray Convert(const py::object& array, int type, DType dtype, int flags = 0) {
   PyObject* converted =
-      PyArray_FROM_OTF(array.ptr(), type, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
+      PyArray_FROM_OTF(array.ptr(), type, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED | flags);
   if (converted == nullptr) throw py::error_already_set();
   InputArray input;
   input.array = py::reinterpret_steal<py::object>(converted);
@@ -165,6 +163,20 @@ NewArray MakeArray(const std::vector<int64_t>& shape, ArrayType type) {
                                 TypeNumber(type)));
 }
 
+py::object MakeNones(int64_t count) {
+  const npy_intp dims[] = {count};
+  // a new object array holds null pointers, which NumPy reads as None
+  NewArray array = Wrap(PyArray_SimpleNew(1, const_cast<npy_intp*>(dims), NPY_OBJECT));
+  auto** items = static_cast<PyObject**>(array.data);
+  for (int64_t i = 0; i < count; ++i) {
+    Py_INCREF(Py_None);
+    PyObject* old = items[i];
+    items[i] = Py_None;
+    Py_XDECREF(old);
+  }
+  return array.array;
+}
+
 NewArray MakeZeros(const std::vector<int64_t>& shape, ArrayType type) {
   const std::vector<npy_intp> dims(shape.begin(), shape.end());
   return Wrap(PyArray_ZEROS(static_cast<int>(dims.size()), const_cast<npy_intp*>(dims.data()),
@@ -182,7 +194,8 @@ InputArray ReadFloats(py::handle object, const char* name, const std::string& ex
 InputArray ReadIntegers(py::handle object, const char* name, const std::string& expected) {
   const py::object array = ToArray(object, name);
   if (!PyArray_ISINTEGER(AsArray(array))) ThrowType(name, expected, array);
-  return Convert(array, NPY_INT64, DType::kInt64);
+  // uint64 too: what does not fit turns negative, which no id and no action is
+  return Convert(array, NPY_INT64, DType::kInt64, NPY_ARRAY_FORCECAST);
 }
 
 InputArray ReadBytes(py::handle object, const char* name, const std::string& expected) {

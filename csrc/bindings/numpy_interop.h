@@ -22,13 +22,15 @@ struct NewArray {
   void* data = nullptr;
 };
 
-enum class ArrayType { kFloat32, kFloat64, kInt32, kInt64, kUInt8, kBool, kObject };
+enum class ArrayType { kFloat32, kFloat64, kInt32, kInt64, kUInt8, kBool };
 
 ArrayType ToArrayType(DType dtype);
 
-/// Uninitialised (object arrays: None). `shape` has 1 to 3 entries.
+/// Uninitialised. `shape` has 1 to 3 entries.
 NewArray MakeArray(std::initializer_list<int64_t> shape, ArrayType type);
 NewArray MakeArray(const std::vector<int64_t>& shape, ArrayType type);
+/// An object array of None.
+py::object MakeNones(int64_t count);
 NewArray MakeZeros(const std::vector<int64_t>& shape, ArrayType type);
 
 /// A caller's array, C-contiguous and aligned; `array` keeps `data` alive.

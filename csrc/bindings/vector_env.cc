@@ -38,6 +38,13 @@ bool Interrupted() {
   return PyErr_CheckSignals() != 0;
 }
 
+/// Runs f without the GIL: everything that may wait for another thread must, or both may hang.
+template <class F>
+auto WithoutGil(F f) {
+  const py::gil_scoped_release release;
+  return f();
+}
+
 /// The arrays of one call's results, owned by Python, written by the core.
 struct Results {
   py::object obs, rewards, terminations, truncations;
@@ -48,6 +55,8 @@ struct Results {
 };
 
 class PyVectorEnv {
+  using Finals = std::vector<std::unique_ptr<FinalStep>>;
+
  public:
   PyVectorEnv(const std::string& env_id, const py::dict& kwargs, const std::string& assets_dir,
               int num_envs, int num_threads, const std::string& autoreset_mode,
@@ -74,13 +83,16 @@ class PyVectorEnv {
     options.autoreset_mode = ToAutoresetMode(autoreset_mode);
     options.obs_dtype = obs_dtype.empty() ? first->spec().obs_dtype : ToDType(obs_dtype);
     options.max_episode_steps = max_episode_steps.value_or(entry.max_episode_steps);
-    {
-      const py::gil_scoped_release release;
+    // what snapshots must agree on: the environment and its arguments, the model's path resolved
+    options.identity = env_id + std::string(py::repr(kwargs)) + first->spec().model_path +
+                       autoreset_mode + std::to_string(options.max_episode_steps);
+    for (int i = 0; i < num_envs; ++i) all_ids_.push_back(i);
+    const auto entropy = Entropy(seeds, all_ids_);
+    WithoutGil([&] {
       env_ = std::make_unique<VectorEnv>(
           [&] { return first ? std::move(first) : entry.make(params, models); }, options);
-    }
-    for (int i = 0; i < num_envs; ++i) all_ids_.push_back(i);
-    Seed(seeds, all_ids_);
+      env_->Seed(entropy);
+    });
     column_names_ = InternNames();
   }
 
@@ -89,17 +101,15 @@ class PyVectorEnv {
   // seeds: None, or one int or None per environment. mask: None or bools. Returns (obs, infos).
   py::tuple Reset(const py::object& seeds, const py::object& mask,
                   const std::vector<double>& options) {
-    std::vector<int32_t> ids = mask.is_none() ? all_ids_ : MaskedIds(mask);
-    Seed(seeds, ids);
+    const std::vector<int32_t> ids = mask.is_none() ? all_ids_ : MaskedIds(mask);
+    const auto entropy = Entropy(seeds, ids);
     Results results = Allocate(env_->num_envs(), DType::kFloat32);
-    VectorEnv::Outcome outcome;
-    {
-      const py::gil_scoped_release release;
-      outcome = env_->Reset(ids, options, results.views, Interrupted);
-      if (!mask.is_none() && outcome.failures.empty()) env_->CopyObservations(results.views.obs);
-    }
+    const VectorEnv::Outcome outcome = WithoutGil([&] {
+      if (!mask.is_none()) env_->CopyObservations(results.views.obs);
+      return env_->Reset(ids, entropy, options, results.views, Interrupted);
+    });
     if (outcome.interrupted) throw py::error_already_set();
-    py::dict infos = Infos(results, nullptr);
+    const py::dict infos = Infos(results, outcome.finals, nullptr);
     py::tuple result = py::make_tuple(results.obs, infos);
     if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, result);
     return result;
@@ -108,13 +118,10 @@ class PyVectorEnv {
   py::tuple Step(py::handle actions) {
     const InputArray input = ReadActions(actions, env_->num_envs());
     Results results = Allocate(env_->num_envs(), input.dtype);
-    VectorEnv::Outcome outcome;
-    {
-      const py::gil_scoped_release release;
-      outcome = env_->Step(ActionsOf(input), results.views, Interrupted);
-    }
+    const VectorEnv::Outcome outcome =
+        WithoutGil([&] { return env_->Step(ActionsOf(input), results.views, Interrupted); });
     if (outcome.interrupted) throw py::error_already_set();
-    py::tuple result = Pack(results, nullptr);
+    py::tuple result = Pack(results, outcome.finals, nullptr);
     if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, result);
     return result;
   }
@@ -124,15 +131,12 @@ class PyVectorEnv {
   void Send(py::handle actions, const py::object& env_ids) {
     const std::vector<int32_t> ids = ReadIds(env_ids);
     const InputArray input = ReadActions(actions, static_cast<int>(ids.size()), &ids);
-    async_action_dtype_ = input.dtype;
-    const py::gil_scoped_release release;
-    env_->Send(ids, ActionsOf(input));
+    WithoutGil([&] { env_->Send(ids, ActionsOf(input)); });
   }
 
   void SendReset(const py::object& seeds, const std::vector<double>& options) {
-    Seed(seeds, all_ids_);
-    const py::gil_scoped_release release;
-    env_->SendReset(all_ids_, options);
+    const auto entropy = Entropy(seeds, all_ids_);
+    WithoutGil([&] { env_->SendReset(all_ids_, entropy, options); });
   }
 
   py::tuple Receive(std::optional<int> min_envs, std::optional<int> max_envs,
@@ -153,15 +157,12 @@ class PyVectorEnv {
     if (timeout && !(*timeout >= 0.0)) {
       throw UsageError(Code::kValue, "timeout: expected seconds >= 0, or None");
     }
-    VectorEnv::Ready ready;
-    {
-      const py::gil_scoped_release release;
-      ready = env_->Wait(least, most, timeout, Interrupted);
-    }
+    const VectorEnv::Ready ready =
+        WithoutGil([&] { return env_->Wait(least, most, timeout, Interrupted); });
     if (ready.interrupted) throw py::error_already_set();
-    Results results = Allocate(static_cast<int>(ready.ids.size()), async_action_dtype_);
-    env_->Gather(ready.ids, results.views);
-    py::tuple result = Pack(results, &ready.ids);
+    Results results = Allocate(static_cast<int>(ready.ids.size()), ready.action_dtype);
+    const auto finals = WithoutGil([&] { return env_->Gather(ready.ids, results.views); });
+    py::tuple result = Pack(results, finals, &ready.ids);
     if (!ready.failures.empty()) ThrowEnvError(ready.failures, result);
     return result;
   }
@@ -172,8 +173,7 @@ class PyVectorEnv {
     const std::vector<int32_t> ids = ReadIds(env_ids);
     const auto bytes = static_cast<int64_t>(env_->state_bytes());
     NewArray states = MakeArray({static_cast<int64_t>(ids.size()), bytes}, ArrayType::kUInt8);
-    const py::gil_scoped_release release;
-    env_->GetState(ids, static_cast<uint8_t*>(states.data));
+    WithoutGil([&] { env_->GetState(ids, static_cast<uint8_t*>(states.data)); });
     return std::move(states.array);
   }
 
@@ -188,8 +188,7 @@ class PyVectorEnv {
       throw UsageError(Code::kValue,
                        "state: expected " + expected + ", got " + Describe(input.array));
     }
-    const py::gil_scoped_release release;
-    env_->SetState(ids, static_cast<const uint8_t*>(input.data));
+    WithoutGil([&] { env_->SetState(ids, static_cast<const uint8_t*>(input.data)); });
   }
 
   void SetTasks(const py::object& tasks, const py::object& env_ids) {
@@ -202,22 +201,21 @@ class PyVectorEnv {
       throw UsageError(Code::kValue, "tasks: expected shape " + Describe(expected) + ", got " +
                                          Describe(input.shape));
     }
-    CheckFinite(input, "tasks", nullptr);
-    env_->SetTasks(ids, static_cast<const double*>(input.data));
+    CheckFinite(input, "tasks", &ids);
+    WithoutGil([&] { env_->SetTasks(ids, static_cast<const double*>(input.data)); });
   }
 
   py::object GetTasks() {
     NewArray tasks = MakeArray({env_->num_envs(), env_->spec().task_size()}, ArrayType::kFloat64);
-    env_->GetTasks(all_ids_, static_cast<double*>(tasks.data));
+    WithoutGil([&] { env_->GetTasks(all_ids_, static_cast<double*>(tasks.data)); });
     return std::move(tasks.array);
   }
 
   void SetField(const std::string& name, const py::object& values, const py::object& env_ids) {
     const std::vector<int32_t> ids = ReadIds(env_ids);
     const InputArray input = ReadNumbers(values, "values");
-    CheckFinite(input, "values", nullptr);
-    const FieldSlot slot = AddField(name);
-    std::vector<int64_t> one(slot.shape.begin(), slot.shape.end());
+    FieldSlot slot = DescribeField(name);
+    const std::vector<int64_t> one(slot.shape.begin(), slot.shape.end());
     std::vector<int64_t> each = one;
     each.insert(each.begin(), static_cast<int64_t>(ids.size()));
     if (input.shape != one && input.shape != each) {
@@ -225,23 +223,41 @@ class PyVectorEnv {
                                          Describe(each) + " or " + Describe(one) + ", got " +
                                          Describe(input.shape));
     }
+    const bool shared = input.shape != each;
+    CheckFinite(input, "values", shared ? &all_ids_ : &ids);
     const auto* data = static_cast<const double*>(input.data);
     const auto size = slot.defaults.size();
-    if (input.shape == each) {
-      env_->SetField(slot, ids, data);
-    } else {
-      std::vector<double> repeated;
+    std::vector<double> repeated;
+    if (shared) {
       for (size_t i = 0; i < ids.size(); ++i) repeated.insert(repeated.end(), data, data + size);
-      env_->SetField(slot, ids, repeated.data());
+      data = repeated.data();
+    }
+    WithoutGil([&] {
+      env_->CheckUsable(ids, "set_model_field");
+      slot = env_->AddField(name);
+      env_->SetField(slot, ids, data);
+    });
+    const auto known = [&](const auto& item) { return item.first == name; };
+    if (std::none_of(field_slots_.begin(), field_slots_.end(), known)) {
+      field_slots_.emplace_back(name, slot);
     }
   }
 
   py::object GetField(const std::string& name) {
-    const FieldSlot slot = AddField(name);
+    const FieldSlot slot = DescribeField(name);
     std::vector<int64_t> shape(slot.shape.begin(), slot.shape.end());
     shape.insert(shape.begin(), env_->num_envs());
     NewArray values = MakeArray(shape, ArrayType::kFloat64);
-    env_->GetField(slot, all_ids_, static_cast<double*>(values.data));
+    auto* out = static_cast<double*>(values.data);
+    WithoutGil([&] {
+      if (env_->HasField(name)) {
+        env_->GetField(slot, all_ids_, out);
+      } else {
+        for (int i = 0; i < env_->num_envs(); ++i) {
+          out = std::copy(slot.defaults.begin(), slot.defaults.end(), out);
+        }
+      }
+    });
     return std::move(values.array);
   }
 
@@ -250,12 +266,12 @@ class PyVectorEnv {
 
   py::object Row(int env_id) {
     NewArray row = MakeArray({env_->spec().state_size}, ArrayType::kFloat64);
-    env_->CopyRow(env_id, static_cast<double*>(row.data));
+    WithoutGil([&] { env_->CopyRow(env_id, static_cast<double*>(row.data)); });
     return std::move(row.array);
   }
 
   py::tuple RandomState(int env_id) {
-    const auto words = env_->RandomState(env_id);
+    const auto words = WithoutGil([&] { return env_->RandomState(env_id); });
     return py::make_tuple(words[0], words[1], words[2], words[3]);
   }
 
@@ -270,8 +286,7 @@ class PyVectorEnv {
   }
 
   void Close() {
-    const py::gil_scoped_release release;
-    env_->Close();
+    WithoutGil([&] { env_->Close(); });
   }
 
   const VectorEnv& env() const { return *env_; }
@@ -291,14 +306,9 @@ class PyVectorEnv {
     return names;
   }
 
-  FieldSlot AddField(const std::string& name) {
+  FieldSlot DescribeField(const std::string& name) {
     try {
-      FieldSlot slot = env_->AddField(name);
-      const auto known = [&](const auto& item) { return item.first == name; };
-      if (std::none_of(field_slots_.begin(), field_slots_.end(), known)) {
-        field_slots_.emplace_back(name, slot);
-      }
-      return slot;
+      return WithoutGil([&] { return env_->DescribeField(name); });
     } catch (const std::invalid_argument& error) {
       throw UsageError(Code::kValue, error.what());
     }
@@ -337,15 +347,17 @@ class PyVectorEnv {
     return ids;
   }
 
-  void Seed(const py::object& seeds, const std::vector<int32_t>& ids) {
-    if (seeds.is_none()) return;
+  static std::vector<std::vector<uint32_t>> Entropy(const py::object& seeds,
+                                                    const std::vector<int32_t>& ids) {
+    std::vector<std::vector<uint32_t>> entropy;
+    if (seeds.is_none()) return entropy;
     const py::sequence sequence = seeds;
-    std::vector<std::vector<uint32_t>> entropy(ids.size());
+    entropy.resize(ids.size());
     for (size_t i = 0; i < ids.size(); ++i) {
       const py::object seed = sequence[static_cast<size_t>(ids[i])];
       if (!seed.is_none()) entropy[i] = SeedWords(seed);
     }
-    env_->Seed(ids, entropy);
+    return entropy;
   }
 
   // an int as little-endian 32-bit words, without leading zeros
@@ -489,15 +501,19 @@ class PyVectorEnv {
     results.kinds.assign(static_cast<size_t>(count), kNoInfo);
     results.views.kinds = results.kinds.data();
     results.action_dtype = action_dtype;
-    if (infos_) {
-      for (const auto& info : env_->spec().infos) {
-        const DType dtype = ColumnDType(info, action_dtype);
-        NewArray column = Column(info, count, dtype);
-        results.views.columns.push_back({column.data, dtype, info.width()});
-        results.columns.push_back(std::move(column.array));
-      }
-    }
+    AddInfoColumns(results, action_dtype);
     return results;
+  }
+
+  void AddInfoColumns(Results& results, DType action_dtype) const {
+    if (!infos_) return;
+    const auto count = static_cast<int64_t>(results.kinds.size());
+    for (const auto& info : env_->spec().infos) {
+      const DType dtype = ColumnDType(info, action_dtype);
+      NewArray column = Column(info, count, dtype);
+      results.views.columns.push_back({column.data, dtype, info.width()});
+      results.columns.push_back(std::move(column.array));
+    }
   }
 
   static DType ColumnDType(const InfoField& info, DType action_dtype) {
@@ -512,8 +528,8 @@ class PyVectorEnv {
     return MakeZeros({count, info.size}, ToArrayType(dtype));
   }
 
-  py::tuple Pack(const Results& results, const std::vector<int32_t>* ids) {
-    py::dict infos = Infos(results, ids);
+  py::tuple Pack(const Results& results, const Finals& finals, const std::vector<int32_t>* ids) {
+    const py::dict infos = Infos(results, finals, ids);
     return py::make_tuple(results.obs, results.rewards, results.terminations, results.truncations,
                           infos);
   }
@@ -542,12 +558,10 @@ class PyVectorEnv {
     }
   }
 
-  py::dict Infos(const Results& results, const std::vector<int32_t>* ids) {
+  py::dict Infos(const Results& results, const Finals& finals, const std::vector<int32_t>* ids) {
     py::dict infos;
     AddColumns(infos, results.columns, results.kinds);
-    if (env_->options().autoreset_mode == AutoresetMode::kSameStep) {
-      AddFinals(infos, results.kinds, results.action_dtype, ids);
-    }
+    if (!finals.empty()) AddFinals(infos, results, finals);
     if (py::object diverged = Mask(results.kinds, kDiverged)) {
       infos["diverged"] = diverged;
       infos["_diverged"] = Mask(results.kinds, kDiverged);
@@ -563,54 +577,40 @@ class PyVectorEnv {
     return infos;
   }
 
-  // SAME_STEP: final_obs (an object array) and final_info, gymnasium's names and shapes.
-  void AddFinals(py::dict& infos, const std::vector<uint8_t>& kinds, DType action_dtype,
-                 const std::vector<int32_t>* ids) {
-    const py::object final_mask = Mask(kinds, kFinal);
-    if (!final_mask) return;
+  // SAME_STEP: final_obs (an object array) and final_info, gymnasium's names and shapes. Results
+  // whose kind has kFinal correspond to `finals` in order.
+  void AddFinals(py::dict& infos, const Results& results, const Finals& finals) const {
     const EnvSpec& spec = env_->spec();
-    const auto count = static_cast<int64_t>(kinds.size());
-    const NewArray final_obs = MakeZeros({count}, ArrayType::kObject);
-    auto** slots = static_cast<PyObject**>(final_obs.data);
-    for (int64_t i = 0; i < count; ++i) {
-      Py_XDECREF(slots[i]);
-      slots[i] = Py_NewRef(Py_None);
-    }
-    Results finals;  // only its columns and kinds are used
-    finals.kinds.assign(kinds.size(), kNoInfo);
-    if (infos_) {
-      for (const auto& info : spec.infos) {
-        const DType dtype = ColumnDType(info, action_dtype);
-        NewArray column = Column(info, count, dtype);
-        finals.views.columns.push_back({column.data, dtype, info.width()});
-        finals.columns.push_back(std::move(column.array));
-      }
-    }
-    for (size_t i = 0; i < kinds.size(); ++i) {
-      if ((kinds[i] & kFinal) == 0) continue;
-      const auto final_step = env_->TakeFinal(ids != nullptr ? (*ids)[i] : static_cast<int32_t>(i));
+    const auto count = static_cast<int64_t>(results.kinds.size());
+    const py::object final_obs = MakeNones(count);
+    Results final_results;  // only columns and kinds are used
+    final_results.kinds.assign(results.kinds.size(), kNoInfo);
+    AddInfoColumns(final_results, results.action_dtype);
+    size_t next = 0;
+    for (size_t i = 0; i < results.kinds.size(); ++i) {
+      if ((results.kinds[i] & kFinal) == 0) continue;
+      const FinalStep& final_step = *finals[next++];
       NewArray obs = MakeArray({spec.obs_size}, ToArrayType(env_->options().obs_dtype));
-      StoreAs(env_->options().obs_dtype, final_step->obs.data(), spec.obs_size, obs.data);
-      Py_DECREF(slots[i]);
-      slots[i] = obs.array.release().ptr();
-      finals.kinds[i] = final_step->kind;
+      StoreAs(env_->options().obs_dtype, final_step.obs.data(), spec.obs_size, obs.data);
+      final_obs[py::int_(i)] = obs.array;
+      final_results.kinds[i] = final_step.kind;
       size_t offset = 0;
-      for (size_t k = 0; k < finals.columns.size(); ++k) {
-        const InfoColumn& column = finals.views.columns[k];
+      for (size_t k = 0; k < final_results.columns.size(); ++k) {
+        const InfoColumn& column = final_results.views.columns[k];
         const auto width = static_cast<size_t>(column.width);
-        if ((final_step->kind & kStepInfo) != 0 || spec.infos[k].when == InfoField::When::kAlways) {
-          StoreAs(column.dtype, final_step->info.data() + offset, column.width,
+        if ((final_step.kind & kStepInfo) != 0 || spec.infos[k].when == InfoField::When::kAlways) {
+          StoreAs(column.dtype, final_step.info.data() + offset, column.width,
                   static_cast<uint8_t*>(column.data) + i * width * ItemSize(column.dtype));
         }
         offset += width;
       }
     }
     py::dict final_info;
-    AddColumns(final_info, finals.columns, finals.kinds);
-    infos["final_obs"] = final_obs.array;
-    infos["_final_obs"] = final_mask;
+    AddColumns(final_info, final_results.columns, final_results.kinds);
+    infos["final_obs"] = final_obs;
+    infos["_final_obs"] = Mask(results.kinds, kFinal);
     infos["final_info"] = final_info;
-    infos["_final_info"] = Mask(kinds, kFinal);
+    infos["_final_info"] = Mask(results.kinds, kFinal);
   }
 
   std::unique_ptr<VectorEnv> env_;
@@ -621,7 +621,6 @@ class PyVectorEnv {
   std::vector<std::pair<std::string, FieldSlot>> field_slots_;
   std::vector<Results> ring_;
   size_t ring_next_ = 0;
-  DType async_action_dtype_ = DType::kFloat32;
 };
 
 py::list TaskList(const EnvSpec& spec) {

@@ -105,6 +105,7 @@ class Environment {
   const EnvSpec& spec() const { return spec_; }
 
   virtual void Load(const double* row) = 0;
+  /// Leaves the task and field sections alone: callers may read them meanwhile.
   virtual void Save(double* row) const = 0;
 
   /// Starts an episode. `options` has one value per spec().reset_options.
@@ -116,9 +117,12 @@ class Environment {
   /// Writes spec().obs_size doubles.
   virtual void Observe(double* obs) const = 0;
 
+  /// Shape, values in the model, and place in the row (if it were added next) of a model field.
+  /// Throws std::invalid_argument for an unknown name.
+  virtual FieldSlot DescribeField(const std::string& name) const = 0;
   /// Appends a per-environment copy of a model field to the row, growing spec().state_size.
-  /// Throws std::invalid_argument for an unknown name. Every worker's object must add the same.
-  virtual FieldSlot AddField(const std::string& name) = 0;
+  /// Every worker's object must add the same.
+  virtual void AddField(const std::string& name) = 0;
 
   /// A first row, before any Reset.
   virtual std::vector<double> InitialRow() const = 0;

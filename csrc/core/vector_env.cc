@@ -68,7 +68,7 @@ class VectorEnv::Call {
     std::lock_guard lock(env_->calls_mutex_);
     env_->calls_.erase(
         std::find(env_->calls_.begin(), env_->calls_.end(), std::this_thread::get_id()));
-    if (env_->closed_.load()) env_->calls_changed_.notify_all();
+    if (env_->closed_.load()) env_->calls_changed_->notify_all();
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -77,12 +77,27 @@ class VectorEnv::Call {
   VectorEnv* env_;
 };
 
+class VectorEnv::Exclusive {
+ public:
+  explicit Exclusive(VectorEnv* env)
+      : call_(env), caller_lock_(env->caller_mutex_), rows_lock_(env->rows_mutex_) {}
+
+ private:
+  Call call_;
+  std::lock_guard<std::mutex> caller_lock_;
+  std::lock_guard<std::mutex> rows_lock_;
+};
+
 // What a request needs and leaves while its environment is under way, one slot per environment.
 struct VectorEnv::AsyncStore {
   AsyncStore(int num_envs, const EnvSpec& spec)
       : requests(static_cast<size_t>(num_envs)),
         results(static_cast<size_t>(num_envs)),
         request(static_cast<size_t>(num_envs)),
+        seeds(static_cast<size_t>(num_envs)),
+        action_dtypes(static_cast<size_t>(num_envs), DType::kFloat32),
+        num_reset_options(spec.reset_options.size()),
+        reset_options(static_cast<size_t>(num_envs) * num_reset_options),
         action_stride(static_cast<size_t>(spec.action_size()) * sizeof(double)),
         actions(static_cast<size_t>(num_envs) * action_stride),
         rewards(static_cast<size_t>(num_envs)),
@@ -102,10 +117,12 @@ struct VectorEnv::AsyncStore {
   IdQueue requests;
   IdQueue results;
   std::vector<Request> request;
+  std::vector<std::vector<uint32_t>> seeds;
+  std::vector<DType> action_dtypes;
+  size_t num_reset_options;
+  std::vector<double> reset_options;
   size_t action_stride;
   std::vector<uint8_t> actions;  // float64, float32 or int64 items as sent
-  DType action_dtype = DType::kFloat32;
-  std::vector<double> reset_options;
   std::vector<double> rewards;
   std::vector<uint8_t> flags;  // terminations, truncations, kinds
   std::vector<double> infos;   // one column after another
@@ -119,7 +136,9 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
       random_(static_cast<size_t>(options.num_envs)),
       elapsed_(static_cast<size_t>(options.num_envs)),
       flags_(static_cast<size_t>(options.num_envs), kNeedsReset),
+      results_changed_(std::make_unique<std::condition_variable>()),
       busy_(static_cast<size_t>(options.num_envs)),
+      calls_changed_(std::make_unique<std::condition_variable>()),
       fork_generation_(ForkGeneration()) {
   for (int i = 0; i < num_threads_; ++i) envs_.push_back(make());
   const auto num_envs = static_cast<size_t>(options.num_envs);
@@ -142,7 +161,11 @@ VectorEnv::~VectorEnv() { Close(); }
 
 void VectorEnv::Close() {
   if (fork_generation_ != ForkGeneration()) {
-    if (!closed_.exchange(true)) pool_->Abandon();
+    if (!closed_.exchange(true)) {
+      pool_->Abandon();
+      // NOLINTNEXTLINE(bugprone-unused-return-value): leaked, see the header
+      (void)results_changed_.release(), (void)calls_changed_.release();
+    }
     return;
   }
   {
@@ -160,17 +183,17 @@ void VectorEnv::Close() {
     std::lock_guard lock(queue_mutex_);
     if (async_) async_->requests.Clear();
     queued_.store(0);
-    results_changed_.notify_all();
+    results_changed_->notify_all();
   }
   {
     std::unique_lock lock(calls_mutex_);
-    calls_changed_.wait(lock, [this] { return calls_.empty(); });
+    calls_changed_->wait(lock, [this] { return calls_.empty(); });
   }
+  const std::lock_guard lock(close_mutex_);
   pool_.reset();
 }
 
-// ---- running environments
-// ------------------------------------------------------------------------
+// ---- running environments ----
 
 void VectorEnv::Work(int worker) {
   while (RunChunk(worker) || (queued_.load() > 0 && RunQueued(worker, kMaxChunk))) {
@@ -191,9 +214,12 @@ bool VectorEnv::RunChunk(int worker) {
   const int end = std::min(begin + batch.chunk, batch.size);
   for (int i = begin; i < end; ++i) {
     const int32_t id = batch.ids.empty() ? i : batch.ids[static_cast<size_t>(i)];
-    const Action action(batch.actions.at(static_cast<size_t>(id)), batch.actions.dtype,
-                        spec().action_size());
-    RunAndCatch(worker, batch.request, id, action, batch.reset_options, *batch.out);
+    const Job job{batch.request, id,
+                  Action(batch.actions.at(static_cast<size_t>(id)), batch.actions.dtype,
+                         spec().action_size()),
+                  batch.seeds.empty() ? nullptr : &batch.seeds[static_cast<size_t>(i)],
+                  batch.reset_options};
+    RunAndCatch(worker, job, *batch.out, failures_);
   }
   if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_chunks) finished_.notify_one();
   return true;
@@ -212,28 +238,34 @@ bool VectorEnv::RunQueued(int worker, size_t max) {
   if (count == 0) return false;
   for (size_t i = 0; i < count; ++i) {
     const auto id = static_cast<size_t>(ids[i]);
-    const Action action(async_->actions.data() + id * async_->action_stride, async_->action_dtype,
-                        spec().action_size());
-    RunAndCatch(worker, async_->request[id], ids[i], action, async_->reset_options, async_->views);
+    const Job job{
+        async_->request[id],
+        ids[i],
+        Action(async_->actions.data() + id * async_->action_stride, async_->action_dtypes[id],
+               spec().action_size()),
+        &async_->seeds[id],
+        {async_->reset_options.data() + id * async_->num_reset_options, async_->num_reset_options}};
+    RunAndCatch(worker, job, async_->views, async_failures_);
   }
   std::lock_guard lock(queue_mutex_);
   for (size_t i = 0; i < count; ++i) async_->results.Push(ids[i]);
   arrived_.store(static_cast<int>(async_->results.size()), std::memory_order_release);
-  if (receivers_ > 0) results_changed_.notify_all();
+  if (receivers_ > 0) results_changed_->notify_all();
   return true;
 }
 
-void VectorEnv::RunAndCatch(int worker, Request request, int32_t id, const Action& action,
-                            std::span<const double> reset_options, const OutputViews& out) {
+void VectorEnv::RunAndCatch(int worker, const Job& job, const OutputViews& out,
+                            std::vector<EnvFailure>& failures) {
+  const int32_t id = job.id;
   try {
-    RunOne(worker, request, id, action, reset_options, out);
+    RunOne(worker, job, out);
     return;
   } catch (const std::exception& error) {
     std::lock_guard lock(failures_mutex_);
-    failures_.push_back({id, error.what()});
+    failures.push_back({id, error.what()});
   } catch (...) {
     std::lock_guard lock(failures_mutex_);
-    failures_.push_back({id, "unknown exception"});
+    failures.push_back({id, "unknown exception"});
   }
   Count(workers_[static_cast<size_t>(worker)].failures);
   if (out.obs != nullptr) {
@@ -246,8 +278,8 @@ void VectorEnv::RunAndCatch(int worker, Request request, int32_t id, const Actio
   WriteInfo(out, id, nullptr, kNoInfo);
 }
 
-void VectorEnv::RunOne(int worker, Request request, int32_t id, const Action& action,
-                       std::span<const double> reset_options, const OutputViews& out) {
+void VectorEnv::RunOne(int worker, const Job& job, const OutputViews& out) {
+  const int32_t id = job.id;
   const auto index = static_cast<size_t>(id);
   Environment& env = *envs_[static_cast<size_t>(worker)];
   Worker& scratch = workers_[static_cast<size_t>(worker)];
@@ -264,12 +296,17 @@ void VectorEnv::RunOne(int worker, Request request, int32_t id, const Action& ac
   std::unique_ptr<FinalStep> final_step;
 
   env.Load(Row(id));
-  if (request == Request::kReset || (flags & kAutoreset) != 0) {
-    env.Reset(random, request == Request::kReset ? reset_options : default_options_, info);
+  if (job.request == Request::kReset) {
+    if (job.seed != nullptr && !job.seed->empty()) random = Random(*job.seed);
+    env.Reset(random, job.reset_options, info);
+    elapsed = 0;
+    flags = 0;
+  } else if ((flags & kAutoreset) != 0) {
+    env.Reset(random, default_options_, info);
     elapsed = 0;
     flags = 0;
   } else {
-    result = env.Step(action, info);
+    result = env.Step(job.action, info);
     ++elapsed;
     truncated = options_.max_episode_steps > 0 && elapsed >= options_.max_episode_steps;
     kind = result.diverged ? kResetInfo : kStepInfo;
@@ -283,6 +320,7 @@ void VectorEnv::RunOne(int worker, Request request, int32_t id, const Action& ac
           break;
         case AutoresetMode::kSameStep:
           final_step = std::make_unique<FinalStep>();
+          final_step->env_id = id;
           final_step->obs.resize(static_cast<size_t>(spec().obs_size));
           env.Observe(final_step->obs.data());
           final_step->info = scratch.info;
@@ -347,22 +385,18 @@ void VectorEnv::WriteInfo(const OutputViews& out, int32_t id, const double* info
   }
 }
 
-// ---- barrier calls
-// -------------------------------------------------------------------------------
+// ---- barrier calls ----
 
-VectorEnv::Outcome VectorEnv::Reset(std::span<const int32_t> ids,
+VectorEnv::Outcome VectorEnv::Reset(std::span<const int32_t> ids, Seeds seeds,
                                     std::span<const double> reset_options, const OutputViews& out,
                                     const Interrupted& interrupted) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   CheckIds(ids);
-  CheckFree(ids, "reset");
-  for (const int32_t id : ids) {
-    if (!finals_.empty()) finals_[static_cast<size_t>(id)].reset();
-  }
+  CheckFree({}, "reset");
   Batch batch;
   batch.request = Request::kReset;
   batch.ids = ids;
+  batch.seeds = seeds;
   batch.reset_options = reset_options;
   batch.out = &out;
   batch.size = static_cast<int>(ids.size());
@@ -371,8 +405,7 @@ VectorEnv::Outcome VectorEnv::Reset(std::span<const int32_t> ids,
 
 VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews& out,
                                    const Interrupted& interrupted) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   CheckFree({}, "step");
   const auto needs_reset = [](uint8_t flags) { return (flags & kNeedsReset) != 0; };
   if (std::any_of(flags_.begin(), flags_.end(), needs_reset)) {
@@ -441,7 +474,15 @@ VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& in
           kNeedsReset;
     }
   }
-  outcome.failures = TakeFailures();
+  if (!finals_.empty() && batch.request == Request::kStep && !outcome.interrupted) {
+    for (int id = 0; id < num_envs(); ++id) {
+      if ((batch.out->kinds[id] & kFinal) == 0) continue;
+      outcome.finals.push_back(std::move(finals_[static_cast<size_t>(id)]));
+    }
+  }
+  outcome.failures.swap(failures_);  // every worker has left the batch
+  std::sort(outcome.failures.begin(), outcome.failures.end(),
+            [](const EnvFailure& a, const EnvFailure& b) { return a.env_id < b.env_id; });
   return outcome;
 }
 
@@ -479,32 +520,24 @@ void VectorEnv::CheckFree(std::span<const int32_t> ids, const char* what) {
   }
 }
 
-std::vector<EnvFailure> VectorEnv::TakeFailures() {
-  std::lock_guard lock(failures_mutex_);
-  std::vector<EnvFailure> failures;
-  failures.swap(failures_);
-  std::sort(failures.begin(), failures.end(),
-            [](const EnvFailure& a, const EnvFailure& b) { return a.env_id < b.env_id; });
-  return failures;
-}
-
-// ---- asynchronous calls
-// --------------------------------------------------------------------------
+// ---- asynchronous calls ----
 
 void VectorEnv::Send(std::span<const int32_t> ids, const ActionViews& actions) {
   Call call(this);
-  Enqueue(ids, Request::kStep, &actions, {});
+  Enqueue(ids, Request::kStep, &actions, {}, {});
 }
 
-void VectorEnv::SendReset(std::span<const int32_t> ids, std::span<const double> reset_options) {
+void VectorEnv::SendReset(std::span<const int32_t> ids, Seeds seeds,
+                          std::span<const double> reset_options) {
   Call call(this);
-  Enqueue(ids, Request::kReset, nullptr, reset_options);
+  Enqueue(ids, Request::kReset, nullptr, seeds, reset_options);
 }
 
 void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const ActionViews* actions,
-                        std::span<const double> reset_options) {
+                        Seeds seeds, std::span<const double> reset_options) {
   CheckIds(ids);
   {
+    const std::lock_guard rows_lock(rows_mutex_);
     std::lock_guard lock(queue_mutex_);
     std::vector<int32_t> busy;
     std::vector<int32_t> unreset;
@@ -526,27 +559,27 @@ void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const Act
                            " first (never reset, ended with autoreset disabled, "
                            "or interrupted)");
     }
-    if (actions != nullptr && in_flight_.load() > 0 && async_->action_dtype != actions->dtype) {
-      throw UsageError(Code::kType,
-                       "send: actions of another dtype are still under way; use one dtype");
-    }
     if (!async_) async_ = std::make_unique<AsyncStore>(num_envs(), spec());
     AsyncStore& store = *async_;
-    if (actions != nullptr) store.action_dtype = actions->dtype;
-    if (request == Request::kReset)
-      store.reset_options.assign(reset_options.begin(), reset_options.end());
     for (size_t i = 0; i < ids.size(); ++i) {
       const auto index = static_cast<size_t>(ids[i]);
       if (actions != nullptr) {
         std::memcpy(store.actions.data() + index * store.action_stride, actions->at(i),
                     static_cast<size_t>(spec().action_size()) * ItemSize(actions->dtype));
       }
-      if (!finals_.empty()) finals_[index].reset();
+      if (actions != nullptr) store.action_dtypes[index] = actions->dtype;
+      store.seeds[index] = seeds.empty() ? std::vector<uint32_t>() : seeds[i];
+      if (request == Request::kReset) {
+        std::copy(
+            reset_options.begin(), reset_options.end(),
+            store.reset_options.begin() + static_cast<ptrdiff_t>(index * store.num_reset_options));
+      }
       store.request[index] = request;
       busy_[index] = 1;
       store.requests.Push(ids[i]);
     }
     in_flight_.fetch_add(static_cast<int>(ids.size()));
+    pending_ += static_cast<int>(ids.size());
     queued_.store(static_cast<int>(store.requests.size()));
   }
   if (num_threads_ > 1) pool_->Wake();
@@ -555,7 +588,7 @@ void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const Act
 VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<double> timeout_seconds,
                                  const Interrupted& interrupted) {
   Call call(this);
-  // whoever gets worker 0's environment helps; a second receiver only waits
+  // whoever gets worker 0's environment helps; another receiver only waits, unless the first leaves
   std::unique_lock worker_lock(caller_mutex_, std::try_to_lock);
   Ready ready;
   const auto start = Clock::now();
@@ -566,14 +599,14 @@ VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<doubl
   auto poll_at = start + kPollInterval;
   std::unique_lock lock(queue_mutex_);
   size_t wanted = 1;
+  size_t chunk = 1;  // environments to run before looking up; as many as take a millisecond
   while (true) {
     if (closed_.load()) throw UsageError(Code::kClosed, "the vector environment is closed");
-    const int in_flight = in_flight_.load();
-    if (in_flight == 0) {
+    if (pending_ == 0) {
       throw UsageError(Code::kNothingPending,
                        "recv: nothing has been sent; call send() or async_reset() first");
     }
-    wanted = static_cast<size_t>(min_envs > 0 ? std::min(min_envs, in_flight) : in_flight);
+    wanted = static_cast<size_t>(min_envs > 0 ? std::min(min_envs, pending_) : pending_);
     const size_t there = async_->results.size();
     const auto now = Clock::now();
     if (there >= wanted || (there > 0 && now >= deadline)) break;
@@ -587,11 +620,13 @@ VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<doubl
       lock.lock();
       continue;
     }
-    if (worker_lock.owns_lock() && async_->requests.size() > 0) {
+    if (async_->requests.size() > 0 && (worker_lock.owns_lock() || worker_lock.try_lock())) {
       lock.unlock();
       // with a deadline or a few missing results, look up after every environment
       const bool hurry = timeout_seconds.has_value() || wanted - there < kMaxChunk;
-      RunQueued(0, hurry ? 1 : kMaxChunk);
+      RunQueued(0, hurry ? 1 : chunk);
+      const bool quick = Clock::now() - now < std::chrono::milliseconds(1);
+      chunk = quick ? std::min(2 * chunk, kMaxChunk) : 1;
       lock.lock();
       continue;
     }
@@ -607,7 +642,7 @@ VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<doubl
         !(worker_lock.owns_lock() && async_->requests.size() > 0)) {
       ++receivers_;
       const auto until = async_->results.size() > 0 ? std::min(poll_at, deadline) : poll_at;
-      results_changed_.wait_until(lock, until);
+      results_changed_->wait_until(lock, until);
       --receivers_;
     }
   }
@@ -615,27 +650,34 @@ VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<doubl
   if (max_envs > 0) count = std::min(count, static_cast<size_t>(max_envs));
   ready.ids.resize(count);
   async_->results.Pop(count, ready.ids.data());
+  pending_ -= static_cast<int>(count);
+  if (receivers_ > 0) results_changed_->notify_all();  // the others may now be waiting for less
   arrived_.store(static_cast<int>(async_->results.size()), std::memory_order_release);
 
   // take out those that failed: they have no results and are free again
   std::lock_guard failures_lock(failures_mutex_);
-  if (!failures_.empty()) {
-    std::erase_if(ready.ids, [&](int32_t id) {
-      if (async_->views.kinds[id] != kFailed) return false;
-      const auto failure = std::find_if(failures_.begin(), failures_.end(),
-                                        [id](const EnvFailure& f) { return f.env_id == id; });
-      ready.failures.push_back(std::move(*failure));
-      failures_.erase(failure);
-      busy_[static_cast<size_t>(id)] = 0;
-      in_flight_.fetch_sub(1);
-      return true;
-    });
+  std::erase_if(ready.ids, [&](int32_t id) {
+    if (async_->views.kinds[id] != kFailed) return false;
+    const auto failure = std::find_if(async_failures_.begin(), async_failures_.end(),
+                                      [id](const EnvFailure& f) { return f.env_id == id; });
+    ready.failures.push_back(std::move(*failure));
+    async_failures_.erase(failure);
+    busy_[static_cast<size_t>(id)] = 0;
+    in_flight_.fetch_sub(1);
+    return true;
+  });
+  for (const int32_t id : ready.ids) {
+    if (async_->action_dtypes[static_cast<size_t>(id)] == DType::kFloat64) {
+      ready.action_dtype = DType::kFloat64;
+    }
   }
   return ready;
 }
 
-void VectorEnv::Gather(std::span<const int32_t> ids, const OutputViews& out) {
+std::vector<std::unique_ptr<FinalStep>> VectorEnv::Gather(std::span<const int32_t> ids,
+                                                          const OutputViews& out) {
   Call call(this);
+  std::vector<std::unique_ptr<FinalStep>> finals;
   const OutputViews& from = async_->views;
   for (size_t i = 0; i < ids.size(); ++i) {
     const int32_t id = ids[i];
@@ -644,6 +686,9 @@ void VectorEnv::Gather(std::span<const int32_t> ids, const OutputViews& out) {
     out.terminations[i] = from.terminations[id];
     out.truncations[i] = from.truncations[id];
     out.kinds[i] = from.kinds[id];
+    if ((from.kinds[id] & kFinal) != 0) {
+      finals.push_back(std::move(finals_[static_cast<size_t>(id)]));
+    }
     for (size_t k = 0; k < out.columns.size(); ++k) {
       const InfoColumn& to = out.columns[k];
       const auto width = static_cast<size_t>(to.width);
@@ -655,14 +700,10 @@ void VectorEnv::Gather(std::span<const int32_t> ids, const OutputViews& out) {
   std::lock_guard lock(queue_mutex_);
   for (const int32_t id : ids) busy_[static_cast<size_t>(id)] = 0;
   in_flight_.fetch_sub(static_cast<int>(ids.size()));
+  return finals;
 }
 
-std::unique_ptr<FinalStep> VectorEnv::TakeFinal(int32_t id) {
-  return std::move(finals_[static_cast<size_t>(id)]);
-}
-
-// ---- state
-// ---------------------------------------------------------------------------------------
+// ---- state ----
 
 namespace {
 
@@ -690,7 +731,7 @@ uint64_t VectorEnv::Fingerprint() const {
   const int sizes[] = {spec().obs_size, spec().action_size(), spec().state_size, spec().task_offset,
                        static_cast<int>(options_.obs_dtype)};
   hash = Fnv1a(hash, sizes, sizeof(sizes));
-  for (const auto& info : spec().infos) hash = Fnv1a(hash, info.name.data(), info.name.size());
+  hash = Fnv1a(hash, options_.identity.data(), options_.identity.size());
   for (const auto& [name, slot] : fields_) hash = Fnv1a(hash, name.data(), name.size());
   return hash;
 }
@@ -700,8 +741,7 @@ size_t VectorEnv::state_bytes() const {
 }
 
 void VectorEnv::GetState(std::span<const int32_t> ids, uint8_t* states) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   CheckIds(ids);
   CheckFree(ids, "get_state");
   for (const int32_t id : ids) {
@@ -717,8 +757,7 @@ void VectorEnv::GetState(std::span<const int32_t> ids, uint8_t* states) {
 }
 
 void VectorEnv::SetState(std::span<const int32_t> ids, const uint8_t* states) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   CheckIds(ids);
   CheckFree(ids, "set_state");
   const uint64_t expected = Fingerprint();
@@ -747,25 +786,20 @@ void VectorEnv::SetState(std::span<const int32_t> ids, const uint8_t* states) {
   }
 }
 
-void VectorEnv::Seed(std::span<const int32_t> ids, std::span<const std::vector<uint32_t>> entropy) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
-  CheckIds(ids);
-  CheckFree(ids, "reset");
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (!entropy[i].empty()) random_[static_cast<size_t>(ids[i])] = Random(entropy[i]);
-  }
+void VectorEnv::Seed(Seeds seeds) {
+  const Exclusive exclusive(this);
+  CheckFree({}, "seed");
+  for (size_t i = 0; i < seeds.size(); ++i) random_[i] = Random(seeds[i]);
 }
 
 void VectorEnv::CopyObservations(void* obs) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
+  CheckFree({}, "reset");
   std::memcpy(obs, obs_.data(), obs_.size());
 }
 
 void VectorEnv::SetTasks(std::span<const int32_t> ids, const double* tasks) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   CheckIds(ids);
   CheckFree(ids, "reset_task");
   for (const int32_t id : ids) {
@@ -775,28 +809,32 @@ void VectorEnv::SetTasks(std::span<const int32_t> ids, const double* tasks) {
 }
 
 void VectorEnv::GetTasks(std::span<const int32_t> ids, double* tasks) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   CheckIds(ids);
   for (const int32_t id : ids) {
     tasks = std::copy_n(Row(id) + spec().task_offset, spec().task_size(), tasks);
   }
 }
 
-FieldSlot VectorEnv::AddField(const std::string& name) {
+void VectorEnv::CheckUsable(std::span<const int32_t> ids, const char* what) {
   Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  CheckIds(ids);
+  CheckFree(ids, what);
+}
+
+FieldSlot VectorEnv::AddField(const std::string& name) {
+  const Exclusive exclusive(this);
   for (const auto& [known, slot] : fields_) {
     if (known == name) return slot;
   }
   CheckFree({}, "set_model_field");
-  FieldSlot slot = envs_[0]->AddField(name);
-  for (size_t i = 1; i < envs_.size(); ++i) envs_[i]->AddField(name);
+  const FieldSlot slot = envs_[0]->DescribeField(name);
+  for (const auto& env : envs_) env->AddField(name);
   const size_t stride = stride_ + slot.defaults.size();
   std::vector<double> rows(static_cast<size_t>(num_envs()) * stride);
   for (size_t i = 0; i < static_cast<size_t>(num_envs()); ++i) {
-    double* end = std::copy_n(&rows_[i * stride_], stride_, &rows[i * stride]);
-    std::copy(slot.defaults.begin(), slot.defaults.end(), end);
+    std::copy_n(&rows_[i * stride_], stride_, &rows[i * stride]);
+    std::copy(slot.defaults.begin(), slot.defaults.end(), &rows[i * stride + stride_]);
   }
   rows_.swap(rows);
   stride_ = stride;
@@ -804,10 +842,23 @@ FieldSlot VectorEnv::AddField(const std::string& name) {
   return slot;
 }
 
+FieldSlot VectorEnv::DescribeField(const std::string& name) {
+  const Exclusive exclusive(this);
+  for (const auto& [known, slot] : fields_) {
+    if (known == name) return slot;
+  }
+  return envs_[0]->DescribeField(name);
+}
+
+bool VectorEnv::HasField(const std::string& name) {
+  const Exclusive exclusive(this);
+  return std::any_of(fields_.begin(), fields_.end(),
+                     [&](const auto& item) { return item.first == name; });
+}
+
 void VectorEnv::SetField(const FieldSlot& slot, std::span<const int32_t> ids,
                          const double* values) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   CheckIds(ids);
   CheckFree(ids, "set_model_field");
   for (const int32_t id : ids) {
@@ -817,8 +868,7 @@ void VectorEnv::SetField(const FieldSlot& slot, std::span<const int32_t> ids,
 }
 
 void VectorEnv::GetField(const FieldSlot& slot, std::span<const int32_t> ids, double* values) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   CheckIds(ids);
   for (const int32_t id : ids) {
     values = std::copy_n(Row(id) + slot.offset, slot.defaults.size(), values);
@@ -826,8 +876,7 @@ void VectorEnv::GetField(const FieldSlot& slot, std::span<const int32_t> ids, do
 }
 
 void VectorEnv::CopyRow(int32_t id, double* row) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   const int32_t ids[] = {id};
   CheckIds(ids);
   CheckFree(ids, "render");
@@ -835,8 +884,7 @@ void VectorEnv::CopyRow(int32_t id, double* row) {
 }
 
 std::array<uint64_t, 4> VectorEnv::RandomState(int32_t id) {
-  Call call(this);
-  std::lock_guard lock(caller_mutex_);
+  const Exclusive exclusive(this);
   const int32_t ids[] = {id};
   CheckIds(ids);
   CheckFree(ids, "np_random");

@@ -44,6 +44,7 @@ struct VectorEnvOptions {
   AutoresetMode autoreset_mode = AutoresetMode::kNextStep;
   DType obs_dtype = DType::kFloat64;
   int max_episode_steps = 0;  // 0: episodes are never truncated
+  std::string identity;       // id and arguments: snapshots of others are refused
 };
 
 struct Stats {
@@ -55,6 +56,7 @@ struct Stats {
 
 /// Observation and info of an episode's last step, kept in SAME_STEP mode.
 struct FinalStep {
+  int32_t env_id = 0;
   std::vector<double> obs;   // (obs_size)
   std::vector<double> info;  // (info_size)
   uint8_t kind = kNoInfo;    // which of the info's fields are there
@@ -67,8 +69,13 @@ class VectorEnv {
 
   struct Outcome {
     std::vector<EnvFailure> failures;
-    bool interrupted = false;  // Step, Reset: these environments must be reset before they step on
+    std::vector<std::unique_ptr<FinalStep>> finals;  // of results whose kind has kFinal, in order
+    bool interrupted = false;  // these environments must be reset before they step on
   };
+
+  /// Entropy of new random streams as little-endian 32-bit words, one per id in the same call;
+  /// where it is empty the stream goes on.
+  using Seeds = std::span<const std::vector<uint32_t>>;
 
   VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& options);
   ~VectorEnv();
@@ -81,12 +88,12 @@ class VectorEnv {
   int num_threads() const { return num_threads_; }
   size_t obs_bytes() const { return obs_bytes_; }
 
-  /// Gives environments new streams, used from their next reset on; entropy[i] is for ids[i], as
-  /// little-endian 32-bit words, and where it is empty the stream goes on.
-  void Seed(std::span<const int32_t> ids, std::span<const std::vector<uint32_t>> entropy);
+  /// Gives all environments their first streams.
+  void Seed(Seeds seeds);
 
-  /// Resets environments; slot = environment id, other slots are not touched.
-  Outcome Reset(std::span<const int32_t> ids, std::span<const double> reset_options,
+  /// Resets environments; slot = environment id, other slots are not touched. No environment may be
+  /// under way. `seeds` is empty or has one entry per id.
+  Outcome Reset(std::span<const int32_t> ids, Seeds seeds, std::span<const double> reset_options,
                 const OutputViews& out, const Interrupted& interrupted);
 
   /// Steps all environments; slot = environment id.
@@ -94,11 +101,12 @@ class VectorEnv {
 
   /// Queues a step (or a reset) of each of `ids`, in any order; copies the actions.
   void Send(std::span<const int32_t> ids, const ActionViews& actions);
-  void SendReset(std::span<const int32_t> ids, std::span<const double> reset_options);
+  void SendReset(std::span<const int32_t> ids, Seeds seeds, std::span<const double> reset_options);
 
   struct Ready {
     std::vector<int32_t> ids;  // in order of arrival
     std::vector<EnvFailure> failures;
+    DType action_dtype = DType::kFloat32;  // that of the actions; float64 where they differ
     bool interrupted = false;  // nothing was taken; everything is still there for the next call
   };
 
@@ -108,11 +116,10 @@ class VectorEnv {
   Ready Wait(int min_envs, int max_envs, std::optional<double> timeout_seconds,
              const Interrupted& interrupted);
 
-  /// Writes slot i of `out` for ids[i] and makes these environments free for the next request.
-  void Gather(std::span<const int32_t> ids, const OutputViews& out);
-
-  /// Takes the last step of the episode that `id` just ended (SAME_STEP).
-  std::unique_ptr<FinalStep> TakeFinal(int32_t id);
+  /// Writes slot i of `out` for ids[i], makes these environments free for the next request and
+  /// returns the final steps of results whose kind has kFinal, in order.
+  std::vector<std::unique_ptr<FinalStep>> Gather(std::span<const int32_t> ids,
+                                                 const OutputViews& out);
 
   /// Copies the latest observation of every environment, (num_envs, obs_size).
   void CopyObservations(void* obs);
@@ -126,8 +133,15 @@ class VectorEnv {
   void SetTasks(std::span<const int32_t> ids, const double* tasks);
   void GetTasks(std::span<const int32_t> ids, double* tasks);
 
+  /// Throws UsageError unless these environments exist, are given once and are not under way.
+  void CheckUsable(std::span<const int32_t> ids, const char* what);
+
   /// Gives every environment its own copy of a model field (once; later calls find it again).
+  /// Throws std::invalid_argument for an unknown name.
   FieldSlot AddField(const std::string& name);
+  /// The same without adding it.
+  FieldSlot DescribeField(const std::string& name);
+  bool HasField(const std::string& name);
   void SetField(const FieldSlot& slot, std::span<const int32_t> ids, const double* values);
   void GetField(const FieldSlot& slot, std::span<const int32_t> ids, double* values);
 
@@ -159,6 +173,7 @@ class VectorEnv {
   struct Batch {
     Request request = Request::kStep;
     std::span<const int32_t> ids;  // empty: all
+    Seeds seeds;                   // empty: streams go on
     ActionViews actions;
     std::span<const double> reset_options;
     const OutputViews* out = nullptr;
@@ -167,7 +182,8 @@ class VectorEnv {
     int num_chunks = 0;
   };
 
-  class Call;  // RAII: counts a call as running; refuses closed, forked and re-entrant ones
+  class Exclusive;  // RAII: a call that is worker 0 and may use the rows
+  class Call;       // RAII: counts a call as running; refuses closed, forked and re-entrant ones
 
   double* Row(int32_t id) { return rows_.data() + static_cast<size_t>(id) * stride_; }
   uint8_t* Obs(int32_t id) { return obs_.data() + static_cast<size_t>(id) * obs_bytes_; }
@@ -175,19 +191,25 @@ class VectorEnv {
   void Work(int worker);
   bool RunChunk(int worker);
   bool RunQueued(int worker, size_t max);
-  void RunAndCatch(int worker, Request request, int32_t id, const Action& action,
-                   std::span<const double> reset_options, const OutputViews& out);
-  void RunOne(int worker, Request request, int32_t id, const Action& action,
-              std::span<const double> reset_options, const OutputViews& out);
+  // one environment's part of a call
+  struct Job {
+    Request request;
+    int32_t id;
+    Action action;
+    const std::vector<uint32_t>* seed;  // null or empty: the stream goes on
+    std::span<const double> reset_options;
+  };
+  void RunAndCatch(int worker, const Job& job, const OutputViews& out,
+                   std::vector<EnvFailure>& failures);
+  void RunOne(int worker, const Job& job, const OutputViews& out);
   void StoreObservation(Worker& scratch, Environment& env, int32_t id);
   void WriteInfo(const OutputViews& out, int32_t id, const double* info, uint8_t kind) const;
 
   Outcome RunBatch(const Batch& batch, const Interrupted& interrupted);
   void Enqueue(std::span<const int32_t> ids, Request request, const ActionViews* actions,
-               std::span<const double> reset_options);
+               Seeds seeds, std::span<const double> reset_options);
   void CheckIds(std::span<const int32_t> ids) const;
   void CheckFree(std::span<const int32_t> ids, const char* what);
-  std::vector<EnvFailure> TakeFailures();
   uint64_t Fingerprint() const;
 
   VectorEnvOptions options_;
@@ -210,6 +232,7 @@ class VectorEnv {
 
   // barrier batches
   std::mutex caller_mutex_;  // held by whoever is worker 0
+  std::mutex rows_mutex_;    // held while rows are in use without being busy; after caller_mutex_
   Batch batch_;
   std::atomic<int32_t> unclaimed_{0};  // chunks; release by the caller, acquire by claimers
   std::atomic<int32_t> finished_{0};   // chunks; release by workers, acquire by the caller
@@ -218,20 +241,24 @@ class VectorEnv {
   // asynchronous requests; everything here is guarded by queue_mutex_ unless said otherwise
   struct AsyncStore;
   std::mutex queue_mutex_;
-  std::condition_variable results_changed_;
+  // on the heap: a forked child cannot destroy it while a thread of its parent was asleep on it
+  std::unique_ptr<std::condition_variable> results_changed_;
   std::unique_ptr<AsyncStore> async_;  // made by the first Send
   std::vector<uint8_t> busy_;
   std::atomic<int> in_flight_{0};  // sent and not yet gathered; written under the lock
   std::atomic<int> queued_{0};     // a hint that spares idle helpers the lock
   std::atomic<int> arrived_{0};    // results waiting; lets a receiver spin without the lock
   int receivers_ = 0;              // asleep on results_changed_
+  int pending_ = 0;                // sent and not yet taken by Wait
 
   std::mutex failures_mutex_;
-  std::vector<EnvFailure> failures_;
+  std::vector<EnvFailure> failures_;        // of the barrier batch
+  std::vector<EnvFailure> async_failures_;  // of requests whose results have not been received
 
   std::atomic<bool> closed_{false};
   std::mutex calls_mutex_;
-  std::condition_variable calls_changed_;
+  std::unique_ptr<std::condition_variable> calls_changed_;  // see results_changed_
+  std::mutex close_mutex_;
   std::vector<std::thread::id> calls_;  // threads inside a call
   unsigned fork_generation_;
 

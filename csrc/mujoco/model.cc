@@ -17,7 +17,7 @@ mjModel* LoadFile(const std::string& path, char* error, int error_size) {
 
 }  // namespace
 
-SharedModel LoadModel(const std::string& path, ModelParts parts) {
+SharedModel LoadModel(const std::string& path) {
   if (!std::filesystem::is_regular_file(path)) {
     throw UsageError(UsageError::Code::kFileNotFound, "model file " + path + " does not exist");
   }
@@ -31,10 +31,6 @@ SharedModel LoadModel(const std::string& path, ModelParts parts) {
   if (model == nullptr) {
     throw UsageError(UsageError::Code::kValue, path + ": MuJoCo cannot load this model: " + error);
   }
-  if (parts == ModelParts::kPhysics && model->nsensor == 0 && model->nplugin == 0) {
-    model->ncam = 0;
-    model->nlight = 0;
-  }
   return {model, [](const mjModel* m) { mj_deleteModel(const_cast<mjModel*>(m)); }};
 }
 
@@ -45,7 +41,7 @@ std::string ModelCache::Resolve(const std::string& xml_file) const {
 
 SharedModel ModelCache::Load(const std::string& path) {
   SharedModel& model = models_[path];
-  if (!model) model = LoadModel(path, parts_);
+  if (!model) model = LoadModel(path);
   return model;
 }
 

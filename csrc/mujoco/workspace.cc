@@ -8,26 +8,24 @@
 
 namespace pyfastenv {
 
-Workspace::Workspace(SharedModel model)
+Workspace::Workspace(SharedModel model, ModelParts parts)
     : shared_(std::move(model)),
-      model_(shared_.get()),
-      state_size_(mj_stateSize(model_, mjSTATE_INTEGRATION)),
+      model_(*shared_),
+      state_size_(mj_stateSize(&model_, mjSTATE_INTEGRATION)),
       initial_state_(static_cast<size_t>(state_size_)) {
+  if (parts == ModelParts::kPhysics && model_.nsensor == 0 && model_.nplugin == 0) {
+    model_.ncam = 0;
+    model_.nlight = 0;
+  }
   MakeData();
   Save(initial_state_.data());
 }
 
-Workspace::~Workspace() {
-  mj_deleteData(data_);
-  for (const auto& expanded : expanded_) {
-    if (expanded.field.array != nullptr) own_->*expanded.field.array = expanded.original;
-  }
-  mj_deleteModel(own_);
-}
+Workspace::~Workspace() { mj_deleteData(data_); }
 
 void Workspace::MakeData() {
   mjData* data = nullptr;
-  Trapped([&] { data = mj_makeData(model_); });
+  Trapped([&] { data = mj_makeData(&model_); });
   if (data == nullptr) throw MujocoError("MuJoCo could not allocate mjData");
   mj_deleteData(data_);
   data_ = data;
@@ -36,39 +34,39 @@ void Workspace::MakeData() {
 
 void Workspace::Load(const double* state) {
   if (broken_) MakeData();
-  mj_setState(model_, data_, state, mjSTATE_INTEGRATION);
+  mj_setState(&model_, data_, state, mjSTATE_INTEGRATION);
 }
 
 void Workspace::Save(double* state) const {
-  mj_getState(model_, data_, state, mjSTATE_INTEGRATION);
+  mj_getState(&model_, data_, state, mjSTATE_INTEGRATION);
 }
 
 void Workspace::ResetData() {
   broken_ = true;
-  Trapped([&] { mj_resetData(model_, data_); });
+  Trapped([&] { mj_resetData(&model_, data_); });
   broken_ = false;
 }
 
 void Workspace::Restart() {
-  if (model_->nplugin > 0) {  // plugins keep data outside the state
+  if (model_.nplugin > 0) {  // plugins keep data outside the state
     ResetData();
     return;
   }
-  mj_setState(model_, data_, initial_state_.data(), mjSTATE_INTEGRATION);
-  mju_zero(data_->cfrc_ext, 6 * model_->nbody);
+  mj_setState(&model_, data_, initial_state_.data(), mjSTATE_INTEGRATION);
+  mju_zero(data_->cfrc_ext, 6 * model_.nbody);
 }
 
 void Workspace::Forward() {
   broken_ = true;
-  Trapped([&] { mj_forward(model_, data_); });
+  Trapped([&] { mj_forward(&model_, data_); });
   broken_ = false;
 }
 
 void Workspace::Step(int num_steps, bool external_forces) {
   broken_ = true;
   Trapped([&] {
-    for (int i = 0; i < num_steps; ++i) mj_step(model_, data_);
-    if (external_forces) mj_rnePostConstraint(model_, data_);
+    for (int i = 0; i < num_steps; ++i) mj_step(&model_, data_);
+    if (external_forces) mj_rnePostConstraint(&model_, data_);
   });
   broken_ = false;
 }
@@ -81,27 +79,23 @@ bool Workspace::Diverged() const {
     return true;
   }
   const auto bad = [](double x) { return !(std::abs(x) <= mjMAXVAL); };
-  return std::any_of(data_->qpos, data_->qpos + model_->nq, bad) ||
-         std::any_of(data_->qvel, data_->qvel + model_->nv, bad);
+  return std::any_of(data_->qpos, data_->qpos + model_.nq, bad) ||
+         std::any_of(data_->qvel, data_->qvel + model_.nv, bad);
 }
 
-std::vector<double> Workspace::ExpandField(const ModelField& field) {
-  if (own_ == nullptr) {
-    own_ = mj_copyModel(nullptr, shared_.get());
-    if (own_ == nullptr) throw MujocoError("MuJoCo could not copy the model");
-    model_ = own_;
-  }
-  mjtNum* values = field.array != nullptr ? own_->*field.array : field.option(own_);
-  expanded_.push_back({field, values});
+std::vector<double> Workspace::FieldDefaults(const ModelField& field) const {
+  // option() needs a mutable model, and only takes an address in it
+  auto* whole = const_cast<mjModel*>(shared_.get());
+  const mjtNum* values = field.array != nullptr ? whole->*field.array : field.option(whole);
   return {values, values + field.size()};
 }
 
 void Workspace::SwapFields(const double* values) {
-  for (const auto& [field, original] : expanded_) {
+  for (const auto& field : expanded_) {
     if (field.array != nullptr) {
-      own_->*field.array = const_cast<mjtNum*>(values);
+      model_.*field.array = const_cast<mjtNum*>(values);
     } else {
-      std::copy_n(values, field.size(), field.option(own_));
+      std::copy_n(values, field.size(), field.option(&model_));
     }
     values += field.size();
   }

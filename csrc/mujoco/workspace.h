@@ -1,5 +1,8 @@
-// One worker's mjData (and, for per-environment physics, its own mjModel), on which it runs the
-// state rows of many environments.
+// One worker's mjData, and its own header of the shared model, on which it runs the state rows of
+// many environments.
+//
+// The header is a copy of struct mjModel whose arrays are the shared model's. A per-environment
+// field is a pointer in it that is swapped to the environment's values before each step.
 //
 // A row is mjSTATE_INTEGRATION: everything a step depends on. Derived quantities (body positions,
 // contact forces …) in data() belong to the last Step or Forward, not to the loaded row. Not
@@ -18,12 +21,12 @@ namespace pyfastenv {
 
 class Workspace {
  public:
-  explicit Workspace(SharedModel model);
+  Workspace(SharedModel model, ModelParts parts);
   ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
 
-  const mjModel& model() const { return *model_; }
+  const mjModel& model() const { return model_; }
   mjData& data() { return *data_; }
   const mjData& data() const { return *data_; }
 
@@ -45,27 +48,24 @@ class Workspace {
   /// Whether the engine met a bad number since the last reset, or the state now holds one.
   bool Diverged() const;
 
-  /// Makes a field of this worker's model swappable; returns its values in the model file.
-  std::vector<double> ExpandField(const ModelField& field);
-  /// Points the expanded fields at these values, one field after another. The caller keeps them.
+  /// A field's values in the model file.
+  std::vector<double> FieldDefaults(const ModelField& field) const;
+  /// Makes a field of this worker's model swappable.
+  void ExpandField(const ModelField& field) { expanded_.push_back(field); }
+  /// Points the expanded fields at these values, one field after another. The caller keeps them
+  /// until the next swap; swap before Load, which may make mjData anew from the model.
   void SwapFields(const double* values);
 
  private:
   void MakeData();
 
   SharedModel shared_;
-  mjModel* own_ = nullptr;  // copy made by the first ExpandField
-  const mjModel* model_;
+  mjModel model_;  // header: arrays belong to shared_, or to the rows of environments
   mjData* data_ = nullptr;
   bool broken_ = false;
   int state_size_;
   std::vector<double> initial_state_;
-
-  struct Expanded {
-    ModelField field;
-    mjtNum* original;
-  };
-  std::vector<Expanded> expanded_;
+  std::vector<ModelField> expanded_;
 };
 
 }  // namespace pyfastenv

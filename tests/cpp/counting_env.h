@@ -103,12 +103,14 @@ class CountingEnv final : public Environment {
 
   void Observe(double* obs) const override { std::copy_n(own_, kObsSize, obs); }
 
-  FieldSlot AddField(const std::string& name) override {
+  FieldSlot DescribeField(const std::string& name) const override {
     if (name != "gain") throw std::invalid_argument("no such field: " + name);
-    FieldSlot slot{spec_.state_size, {2}, {1.0, 0.01}};
-    gain_offset_ = slot.offset;
+    return {spec_.state_size, {2}, {1.0, 0.01}};
+  }
+
+  void AddField(const std::string& name) override {
+    gain_offset_ = DescribeField(name).offset;
     spec_.state_size += 2;
-    return slot;
   }
 
   std::vector<double> InitialRow() const override {
@@ -133,7 +135,8 @@ class CountingEnv final : public Environment {
   double Command(double value) {
     if (value == kThrow) {
       sum() = -1e9;
-      throw std::runtime_error("told to throw at count " + std::to_string(static_cast<int>(count())));
+      throw std::runtime_error("told to throw at count " +
+                               std::to_string(static_cast<int>(count())));
     }
     if (value == kThrowOther) throw 42;
     if (value == kBusyWork) {
@@ -171,8 +174,12 @@ struct Results {
         finals(rewards.size()) {}
 
   OutputViews Views() {
-    return {obs.data(),   rewards.data(), terminations.data(), truncations.data(),
-            kinds.data(), {{counts.data(), DType::kInt64, 1}, {terms.data(), DType::kFloat64, 2}}};
+    return {obs.data(),
+            rewards.data(),
+            terminations.data(),
+            truncations.data(),
+            kinds.data(),
+            {{counts.data(), DType::kInt64, 1}, {terms.data(), DType::kFloat64, 2}}};
   }
 
   /// Copies slot `from` of `other` to slot `to`.
@@ -239,13 +246,13 @@ class Runner {
   void Seed(uint32_t seed) {
     std::vector<std::vector<uint32_t>> entropy;
     for (const int32_t id : all) entropy.push_back({seed + static_cast<uint32_t>(id)});
-    env.Seed(all, entropy);
+    env.Seed(entropy);
   }
 
   VectorEnv::Outcome Reset(const std::vector<int32_t>& ids, double start = 0.0) {
     const double options[] = {start};
     for (const int32_t id : ids) out.finals[static_cast<size_t>(id)].clear();
-    return env.Reset(ids, options, out.Views(), Never);
+    return env.Reset(ids, {}, options, out.Views(), Never);
   }
 
   /// Seeds and resets everything, as tests begin.
@@ -258,7 +265,7 @@ class Runner {
                           const VectorEnv::Interrupted& interrupted = Never) {
     const ActionViews views{actions.data(), DType::kFloat32, sizeof(float)};
     auto outcome = env.Step(views, out.Views(), interrupted);
-    for (size_t i = 0; i < all.size(); ++i) TakeFinal(out, i, static_cast<int32_t>(i));
+    KeepFinals(out, outcome.finals, [](int32_t id) { return static_cast<size_t>(id); });
     return outcome;
   }
   VectorEnv::Outcome StepAll(float action) { return Step(std::vector<float>(all.size(), action)); }
@@ -270,7 +277,7 @@ class Runner {
   void SendAll(float action) { Send(all, std::vector<float>(all.size(), action)); }
   void SendReset(const std::vector<int32_t>& ids, double start = 0.0) {
     const double options[] = {start};
-    env.SendReset(ids, options);
+    env.SendReset(ids, {}, options);
   }
 
   /// Waits, gathers, and puts every result where Step would have put it.
@@ -279,9 +286,12 @@ class Runner {
                            const VectorEnv::Interrupted& interrupted = Never) {
     auto ready = env.Wait(min_envs, max_envs, timeout, interrupted);
     Results arrived(static_cast<int>(ready.ids.size()));
-    env.Gather(ready.ids, arrived.Views());
+    const auto finals = env.Gather(ready.ids, arrived.Views());
+    KeepFinals(arrived, finals, [&](int32_t id) {
+      const auto place = std::find(ready.ids.begin(), ready.ids.end(), id);
+      return static_cast<size_t>(place - ready.ids.begin());
+    });
     for (size_t i = 0; i < ready.ids.size(); ++i) {
-      TakeFinal(arrived, i, ready.ids[i]);
       out.Take(static_cast<size_t>(ready.ids[i]), arrived, i);
     }
     return ready;
@@ -313,15 +323,18 @@ class Runner {
   std::vector<int32_t> all;
 
  private:
-  void TakeFinal(Results& results, size_t slot, int32_t id) {
-    results.finals[slot].clear();
-    if ((results.kinds[slot] & kFinal) == 0) return;
-    const auto final_step = env.TakeFinal(id);
-    ASSERT_NE(final_step, nullptr);
-    auto& flat = results.finals[slot];
-    flat = final_step->obs;
-    flat.insert(flat.end(), final_step->info.begin(), final_step->info.end());
-    flat.push_back(final_step->kind);
+  // flattens final steps into the slots of their environments
+  template <class SlotOf>
+  static void KeepFinals(Results& results, const std::vector<std::unique_ptr<FinalStep>>& finals,
+                         SlotOf slot_of) {
+    for (auto& flat : results.finals) flat.clear();
+    for (const auto& final_step : finals) {
+      ASSERT_NE(final_step, nullptr);
+      auto& flat = results.finals[slot_of(final_step->env_id)];
+      flat = final_step->obs;
+      flat.insert(flat.end(), final_step->info.begin(), final_step->info.end());
+      flat.push_back(final_step->kind);
+    }
   }
 };
 
@@ -335,6 +348,39 @@ inline std::vector<float> ActionsOf(int t, const std::vector<int32_t>& ids) {
   std::vector<float> actions;
   for (const int32_t id : ids) actions.push_back(ActionOf(t, id));
   return actions;
+}
+
+constexpr int kTraceEnvs = 23;
+constexpr int kTraceSteps = 40;
+constexpr int kTraceMaxEpisodeSteps = 9;  // so that episodes end in both ways
+
+/// Results of every call of a seeded run: the reset, the steps and, with autoreset disabled, the
+/// masked resets between them.
+inline std::vector<Results> RunSteps(AutoresetMode mode, int num_threads) {
+  Runner runner(MakeOptions(kTraceEnvs, num_threads, mode, kTraceMaxEpisodeSteps));
+  runner.Start();
+  std::vector<Results> trace = {runner.out};
+  for (int t = 0; t < kTraceSteps; ++t) {
+    runner.Step(ActionsOf(t, runner.all));
+    trace.push_back(runner.out);
+    if (mode == AutoresetMode::kDisabled) {
+      runner.Reset(runner.Ended());
+      trace.push_back(runner.out);
+    }
+  }
+  return trace;
+}
+
+inline std::string ModeName(AutoresetMode mode) {
+  switch (mode) {
+    case AutoresetMode::kNextStep:
+      return "NextStep";
+    case AutoresetMode::kSameStep:
+      return "SameStep";
+    case AutoresetMode::kDisabled:
+      return "Disabled";
+  }
+  return "";
 }
 
 inline std::vector<int32_t> FailedIds(const std::vector<EnvFailure>& failures) {

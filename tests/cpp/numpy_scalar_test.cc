@@ -47,7 +47,7 @@ TEST(NumpyScalar, PythonFloatsStayWeak) {
 }
 
 TEST(NumpyScalar, Comparisons) {
-  EXPECT_TRUE(F32(0.1) == 0.1);   // 0.1 is rounded to float32
+  EXPECT_TRUE(F32(0.1) == 0.1);  // 0.1 is rounded to float32
   EXPECT_TRUE(F32(0.1) >= 0.1);
   EXPECT_FALSE(F32(0.1) < 0.1);
   EXPECT_FALSE(F64(static_cast<float>(0.1)) == 0.1);

@@ -13,18 +13,18 @@ namespace {
 
 struct Expected {
   const char* seed;
-  std::vector<uint32_t> entropy;        // little-endian words of the seed
-  std::array<uint64_t, 4> seed_state;   // SeedSequence(seed).generate_state(4, np.uint64)
-  std::array<uint64_t, 4> state;        // bits.state["state"]: high and low of state, inc
-  std::array<uint64_t, 3> raw;          // bits.random_raw()
-  std::array<uint32_t, 3> raw32;        // next_uint32, then one next_uint64 and next_uint32:
+  std::vector<uint32_t> entropy;       // little-endian words of the seed
+  std::array<uint64_t, 4> seed_state;  // SeedSequence(seed).generate_state(4, np.uint64)
+  std::array<uint64_t, 4> state;       // bits.state["state"]: high and low of state, inc
+  std::array<uint64_t, 3> raw;         // bits.random_raw()
+  std::array<uint32_t, 3> raw32;       // next_uint32, then one next_uint64 and next_uint32:
   uint64_t after_raw32;
   uint32_t last_raw32;
-  std::array<double, 2> doubles;        // generator.random()
-  std::array<double, 3> uniform;        // generator.uniform(-0.1, 0.3)
-  std::array<double, 3> normal;         // generator.standard_normal()
-  double normal_4000;                   // the 4000th, past the ziggurat's rare branches
-  double after_normal_4000;             // generator.random() then
+  std::array<double, 2> doubles;  // generator.random()
+  std::array<double, 3> uniform;  // generator.uniform(-0.1, 0.3)
+  std::array<double, 3> normal;   // generator.standard_normal()
+  double normal_4000;             // the 4000th, past the ziggurat's rare branches
+  double after_normal_4000;       // generator.random() then
 };
 
 const std::vector<Expected>& Cases() {

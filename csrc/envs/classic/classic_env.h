@@ -16,9 +16,10 @@ class ClassicEnv : public Environment {
  public:
   void Load(const double* row) final { std::copy_n(row, state_.size(), state_.begin()); }
   void Save(double* row) const final { std::copy(state_.begin(), state_.end(), row); }
-  FieldSlot AddField(const std::string& name) final {
+  FieldSlot DescribeField(const std::string& name) const final {
     throw std::invalid_argument("'" + name + "': this environment has no MuJoCo model");
   }
+  void AddField(const std::string& name) final { DescribeField(name); }
   std::vector<double> InitialRow() const final { return std::vector<double>(state_.size()); }
 
  protected:

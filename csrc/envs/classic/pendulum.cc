@@ -1,4 +1,5 @@
 // Pendulum-v1: gymnasium/envs/classic_control/pendulum.py.
+#include <limits>
 #include <numbers>
 
 #include "core/numpy_math.h"
@@ -18,7 +19,7 @@ constexpr double kLength = 1.0;
 
 class Pendulum final : public ClassicEnv {
  public:
-  explicit Pendulum(const Params& params) : ClassicEnv(2), g_(params.Get("g", 10.0)) {
+  explicit Pendulum(const Params& params) : ClassicEnv(3), g_(params.Get("g", 10.0)) {
     SetObservation({-1.0, -1.0, -kMaxSpeed}, {1.0, 1.0, kMaxSpeed});
     spec_.action_low = {-kMaxTorque};
     spec_.action_high = {kMaxTorque};
@@ -28,6 +29,7 @@ class Pendulum final : public ClassicEnv {
 
   void Reset(Random& random, std::span<const double> options, double* /*info*/) override {
     for (size_t i = 0; i < 2; ++i) state()[i] = random.Uniform(-options[i], options[i]);
+    state()[kLastTorque] = std::numeric_limits<double>::quiet_NaN();
   }
 
   StepResult Step(const Action& action, double* /*info*/) override {
@@ -47,6 +49,7 @@ class Pendulum final : public ClassicEnv {
     const double new_theta_dot = npy::Clip(theta_dot + acceleration * kDt, -kMaxSpeed, kMaxSpeed);
     state()[0] = theta + new_theta_dot * kDt;
     state()[1] = new_theta_dot;
+    state()[kLastTorque] = torque.value();
     return {.reward = -costs};
   }
 
@@ -57,6 +60,8 @@ class Pendulum final : public ClassicEnv {
   }
 
  private:
+  static constexpr int kLastTorque = 2;  // index of what gymnasium's picture shows as an arrow
+
   static NumpyScalar Like(NumpyScalar x, double value) {
     return x.is_float32() ? NumpyScalar::Float32(value) : NumpyScalar::Float64(value);
   }

@@ -12,8 +12,9 @@ namespace {
 int FrameSkip(const Params& params, GymVersion version, int fallback) {
   if (version == GymVersion::kV4) return fallback;
   const double frame_skip = params.Get("frame_skip", fallback);
-  if (frame_skip < 1.0 || frame_skip != std::floor(frame_skip)) {
-    throw UsageError(UsageError::Code::kValue, "frame_skip: expected a positive integer");
+  if (!(frame_skip >= 1.0 && frame_skip <= 1e6) || frame_skip != std::floor(frame_skip)) {
+    throw UsageError(UsageError::Code::kValue,
+                     "frame_skip: expected an integer from 1 to 1,000,000");
   }
   return static_cast<int>(frame_skip);
 }
@@ -22,7 +23,7 @@ int FrameSkip(const Params& params, GymVersion version, int fallback) {
 
 MujocoEnv::MujocoEnv(const Params& params, ModelCache& models, GymVersion version,
                      const Robot& robot)
-    : workspace_(models.Load(ModelPath(params, models, version, robot))),
+    : workspace_(models.Load(ModelPath(params, models, version, robot)), models.parts()),
       frame_skip_(FrameSkip(params, version, robot.frame_skip)),
       reset_noise_scale_(robot.reset_noise_scale),
       external_forces_(robot.external_forces),
@@ -85,10 +86,10 @@ int MujocoEnv::BodyId(const std::string& name) const {
 }
 
 void MujocoEnv::Load(const double* row) {
+  workspace_.SwapFields(row + spec_.task_offset + task_.size());
   workspace_.Load(row);
   std::copy_n(row + workspace_.state_size(), cache_.size(), cache_.data());
   std::copy_n(row + spec_.task_offset, task_.size(), task_.data());
-  workspace_.SwapFields(row + spec_.task_offset + task_.size());
 }
 
 void MujocoEnv::Save(double* row) const {
@@ -108,14 +109,15 @@ std::vector<double> MujocoEnv::InitialRow() const {
   return row;
 }
 
-FieldSlot MujocoEnv::AddField(const std::string& name) {
+FieldSlot MujocoEnv::DescribeField(const std::string& name) const {
   const ModelField field = FindModelField(model(), name);
-  FieldSlot slot;
-  slot.offset = spec_.state_size;
-  slot.shape = field.shape;
-  slot.defaults = workspace_.ExpandField(field);
+  return {spec_.state_size, field.shape, workspace_.FieldDefaults(field)};
+}
+
+void MujocoEnv::AddField(const std::string& name) {
+  const ModelField field = FindModelField(model(), name);
+  workspace_.ExpandField(field);
   spec_.state_size += field.size();
-  return slot;
 }
 
 void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, double* info) {

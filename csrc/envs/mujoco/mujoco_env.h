@@ -32,7 +32,8 @@ class MujocoEnv : public Environment {
   void Save(double* row) const final;
   void Reset(Random& random, std::span<const double> options, double* info) final;
   StepResult Step(const Action& action, double* info) final;
-  FieldSlot AddField(const std::string& name) final;
+  FieldSlot DescribeField(const std::string& name) const final;
+  void AddField(const std::string& name) final;
   std::vector<double> InitialRow() const final;
 
   /// Reset without its infos, and the episode's end without the rest: what the physics limit needs.

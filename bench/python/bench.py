@@ -1,0 +1,80 @@
+"""Benchmarks of pyfastenv and its peers: ``python bench/python/bench.py [--quick]``.
+
+Writes bench.json (machine, settings, every raw rate), bench.md (tables with the targets) and
+plots. A section measured alone replaces its own part of bench.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import time
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import measure
+import report
+from sections import SECTIONS, Settings, has_envpool
+
+
+def main() -> None:
+    """The program."""
+    args = _arguments()
+    warnings.filterwarnings("ignore", module="gymnasium")
+    if not has_envpool():
+        print("EnvPool is not installed (pip install envpool==1.2.5): measuring without it")
+    settings = Settings(quick=args.quick, num_threads=args.num_threads)
+    args.output.mkdir(parents=True, exist_ok=True)
+    path = args.output / "bench.json"
+    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    for name in args.sections:
+        print(f"{name}:", flush=True)
+        start = time.perf_counter()
+        rows = SECTIONS[name](settings)
+        results[name] = {
+            "machine": measure.machine(),
+            "settings": {
+                **asdict(settings),
+                "seconds": settings.seconds,
+                "repeats": settings.repeats,
+            },
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "duration_s": round(time.perf_counter() - start),
+            "rows": rows,
+        }
+        # after each section, so that an interrupted run leaves what it has measured
+        ordered = {name: results[name] for name in SECTIONS if name in results}
+        path.write_text(json.dumps(ordered, indent=1) + "\n")
+        (args.output / "bench.md").write_text(report.markdown(ordered))
+    _plot(results, args.output)
+    print("wrote bench.json, bench.md and plots")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="short and rough")
+    parser.add_argument("--sections", default=",".join(SECTIONS), help="comma-separated")
+    parser.add_argument("--num-threads", type=int, default=2)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "results")
+    args = parser.parse_args()
+    args.sections = args.sections.split(",")
+    for name in args.sections:
+        if name not in SECTIONS:
+            parser.error(f"--sections: expected some of {', '.join(SECTIONS)}, got {name!r}")
+    return args
+
+
+def _plot(results: dict[str, Any], output: Path) -> None:
+    if importlib.util.find_spec("matplotlib") is None:
+        print("matplotlib is not installed (pip install matplotlib): no plots")
+        return
+    import plots
+
+    plots.write_all(results, output)
+
+
+if __name__ == "__main__":
+    main()

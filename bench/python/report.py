@@ -1,0 +1,244 @@
+"""bench.md: one table per section, each with its target. Pure text from JSON rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import measure
+
+Row = dict[str, Any]
+OURS = "pyfastenv"
+LIMIT = "physics limit"
+SHARE_TARGETS = {8: 0.90, 64: 0.95, 1024: 0.97, 32_000: 0.95}
+SHARE_IDS = ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5")
+ENVPOOL_TARGETS = {8: 1.6, 64: 1.25}
+CARTPOLE_TARGETS = {8: 0.8e6, 1024: 10e6}
+MAX_MEMORY_MB = 300.0
+MAX_MAKE_S = 2.0
+MIN_HALF_BATCHES = 0.9
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The whole report."""
+    parts = ["# Benchmarks", INTRODUCTION]
+    for name, section in results.items():
+        parts += [f"## {TITLES[name]}", TABLES[name](section["rows"]), _footer(section)]
+    return "\n\n".join(parts) + "\n"
+
+
+INTRODUCTION = """\
+Written by `bench/python/bench.py`; every raw rate is in bench.json. Rates are environment calls per
+second (resets included), medians over rounds with the quartiles in brackets. Contestants run in
+turn within each round, and shares and factors are medians of the rounds' ratios, so that a drift of
+the machine cancels; they are therefore not exactly the quotients of the medians beside them. All
+start from a reset with random actions; making and resetting are not timed. ✓ and ✗ tell whether the
+target beside them is met."""
+
+TITLES = {
+    "stepping": "Stepping: share of the physics limit",
+    "tasks": "Tasks: against other vector environments",
+    "cartpole": "CartPole-v1: the price of a call",
+    "async": "Half batches: send/recv against step",
+    "memory": "Many environments: time and memory",
+    "scaling": "Scaling with threads",
+}
+
+
+def stepping(rows: Sequence[Row]) -> str:
+    """Ours, the limit, the share, the target."""
+    lines = []
+    for row in rows:
+        share = row["ratios"][LIMIT]
+        target = SHARE_TARGETS.get(row["num_envs"]) if row["env_id"] in SHARE_IDS else None
+        lines.append(
+            [
+                row["env_id"],
+                f"{row['num_envs']:,}",
+                _rate(row, OURS),
+                _rate(row, LIMIT),
+                f"{share['median']:.1%} [{share['q1']:.1%}, {share['q3']:.1%}]",
+                "" if target is None else f"≥ {target:.0%} {_mark(share['median'] >= target)}",
+            ]
+        )
+    return _table(["environment", "envs", "pyfastenv", LIMIT, "share", "target"], lines)
+
+
+def tasks(rows: Sequence[Row]) -> str:
+    """Factors to EnvPool and their geometric means; then everyone's rates."""
+    factors = []
+    everyone = []
+    by_size: dict[int, list[float]] = {}
+    for row in rows:
+        head = [row["env_id"], f"{row['num_envs']:,}"]
+        if "skipped" in row:
+            factors.append([*head, "", "", row["skipped"]])
+            continue
+        if "EnvPool" in row["ratios"]:
+            by_size.setdefault(row["num_envs"], []).append(row["ratios"]["EnvPool"]["median"])
+            factors.append([*head, _rate(row, OURS), _rate(row, "EnvPool"), _times(row, "EnvPool")])
+        for name in row["ratios"]:
+            if len(row["ratios"]) > 1:
+                everyone.append([*head, name, _rate(row, name), _times(row, name)])
+    means = []
+    for num_envs, values in sorted(by_size.items()):
+        mean = measure.geometric_mean(values)
+        target = ENVPOOL_TARGETS.get(num_envs)
+        means.append(
+            [
+                f"{num_envs:,}",
+                str(len(values)),
+                f"{mean:.2f}×",
+                "" if target is None else f"≥ {target}× {_mark(mean >= target)}",
+            ]
+        )
+    return "\n\n".join(
+        [
+            "Geometric mean of pyfastenv / EnvPool:",
+            _table(["envs", "tasks", "factor", "target"], means),
+            _table(["environment", "envs", "pyfastenv", "EnvPool", "factor"], factors),
+            "Everyone (`mujoco.batch` has physics only, so its bodies fall once and stay where "
+            "they are: other contacts, no resets). The factor is pyfastenv's rate over theirs:",
+            _table(["environment", "envs", "contestant", "its rate", "factor"], everyone),
+        ]
+    )
+
+
+def cartpole(rows: Sequence[Row]) -> str:
+    """Rates, and microseconds per call."""
+    lines = []
+    for row in rows:
+        for name, rate in row["summary"].items():
+            target = CARTPOLE_TARGETS.get(row["num_envs"]) if name == OURS else None
+            lines.append(
+                [
+                    f"{row['num_envs']:,}",
+                    name,
+                    _rate(row, name),
+                    f"{row['num_envs'] / rate['median'] * 1e6:,.1f}",
+                    "" if name == OURS else _times(row, name),
+                    ""
+                    if target is None
+                    else f"≥ {target / 1e6:g} M/s {_mark(rate['median'] >= target)}",
+                ]
+            )
+    return _table(["envs", "contestant", "rate", "µs per step()", "factor", "target"], lines)
+
+
+def half_batches(rows: Sequence[Row]) -> str:
+    """send/recv over step."""
+    lines = []
+    for row in rows:
+        share = row["ratios"][OURS]
+        good = share["median"] >= MIN_HALF_BATCHES
+        lines.append(
+            [
+                row["env_id"],
+                f"{row['num_envs']:,}",
+                _rate(row, OURS),
+                _rate(row, "pyfastenv send/recv"),
+                f"{share['median']:.1%} [{share['q1']:.1%}, {share['q3']:.1%}]",
+                f"≥ {MIN_HALF_BATCHES:.0%} {_mark(good)}",
+            ]
+        )
+    return _table(
+        ["environment", "envs", "step", "send/recv of halves", "share of step", "target"], lines
+    )
+
+
+def memory(rows: Sequence[Row]) -> str:
+    """Seconds and megabytes of fresh processes."""
+    lines = []
+    for row in rows:
+        target = ""
+        if (row["contestant"], row["env_id"], row["num_envs"]) == (OURS, "HalfCheetah-v5", 32_000):
+            good = row["peak_rss_mb"] < MAX_MEMORY_MB and row["make_s"] < MAX_MAKE_S
+            target = f"peak < {MAX_MEMORY_MB:.0f} MB, make < {MAX_MAKE_S:.0f} s {_mark(good)}"
+        lines.append(
+            [
+                row["contestant"],
+                row["env_id"],
+                f"{row['num_envs']:,}",
+                *[f"{row[key]:.3f}" for key in ("make_s", "reset_s", "step_s")],
+                *[f"{row[key]:,.0f}" for key in ("rss_before_mb", "rss_mb", "peak_rss_mb")],
+                target,
+            ]
+        )
+    return _table(
+        [
+            "contestant",
+            "environment",
+            "envs",
+            "make [s]",
+            "reset [s]",
+            "one step [s]",
+            "RSS before [MB]",
+            "after [MB]",
+            "peak [MB]",
+            "target",
+        ],
+        lines,
+    )
+
+
+def scaling(rows: Sequence[Row]) -> str:
+    """Rates by threads, and the speed-up over one."""
+    lines = []
+    for row in rows:
+        first = next(r for r in rows if r["env_id"] == row["env_id"])
+        speedup = row["summary"][OURS]["median"] / first["summary"][OURS]["median"]
+        lines.append(
+            [
+                row["env_id"],
+                str(row["num_threads"]),
+                f"{row['num_envs']:,}",
+                _rate(row, OURS),
+                f"{speedup:.2f}×",
+                _rate(row, LIMIT),
+                f"{row['ratios'][LIMIT]['median']:.1%}",
+            ]
+        )
+    return _table(
+        ["environment", "threads", "envs", "pyfastenv", "speed-up", LIMIT, "share"], lines
+    )
+
+
+TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
+    "stepping": stepping,
+    "tasks": tasks,
+    "cartpole": cartpole,
+    "async": half_batches,
+    "memory": memory,
+    "scaling": scaling,
+}
+
+
+def _rate(row: Row, name: str) -> str:
+    rate = row["summary"][name]
+    return f"{rate['median']:,.0f} [{rate['q1']:,.0f}, {rate['q3']:,.0f}]"
+
+
+def _times(row: Row, name: str) -> str:
+    return f"{row['ratios'][name]['median']:.2f}×"
+
+
+def _mark(good: bool) -> str:
+    return "✓" if good else "✗"
+
+
+def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [head, ["---"] * len(head), *lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _footer(section: dict[str, Any]) -> str:
+    machine = section["machine"]
+    settings = section["settings"]
+    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
+    quick = " **A quick run: rough figures.**" if settings["quick"] else ""
+    return (
+        f"*{section['date']}, {machine['cpu']}, {machine['cpus_available']} CPUs, "
+        f"{machine['memory_gib']} GiB, {machine['os']}; Python {machine['python']}, {versions}; "
+        f"commit {machine['commit']}; {settings['num_threads']} threads unless said, "
+        f"up to {settings['repeats']} rounds.*{quick}"
+    )

@@ -1,0 +1,230 @@
+"""What is measured: one function per section, each returning JSON rows.
+
+Knows neither files nor tables (bench.py, report.py) nor how to measure (contest.py).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import measure
+import peers
+from contest import contest
+
+from pyfastenv.cpus import available_cpus
+
+Row = dict[str, Any]
+Contestants = list[type[peers.Contestant]]
+
+STEPPING_IDS = ["HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Hopper-v5", "InvertedPendulum-v5"]
+ALL_PEERS_IDS = ["HalfCheetah-v5", "Ant-v5", "Humanoid-v5"]
+TASK_IDS = [
+    *STEPPING_IDS,
+    "HumanoidStandup-v5",
+    "InvertedDoublePendulum-v5",
+    "Pusher-v5",
+    "Reacher-v5",
+    "Swimmer-v5",
+    "Walker2d-v5",
+]
+MANY = 32_000
+MEMORY_SHARE = 0.5  # of the available memory that EnvPool's environments may take
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how often; ``quick`` shows that everything runs, not what it is worth."""
+
+    quick: bool = False
+    num_threads: int = 2
+
+    @property
+    def seconds(self) -> float:
+        """One timing of ours [s]."""
+        return 0.1 if self.quick else 0.7
+
+    @property
+    def repeats(self) -> int:
+        """Rounds."""
+        return 3 if self.quick else 9
+
+    def of(self, num_envs: int, *, seconds: float | None = None) -> dict[str, Any]:
+        """Arguments of :func:`contest`; few rounds where a single step takes long."""
+        many = num_envs >= MANY
+        return {
+            "num_threads": self.num_threads,
+            "seconds": self.seconds if seconds is None or self.quick else seconds,
+            "repeats": min(self.repeats, 5) if many else self.repeats,
+        }
+
+
+def has_envpool() -> bool:
+    """Whether EnvPool is installed."""
+    return importlib.util.find_spec("envpool") is not None
+
+
+def stepping(settings: Settings) -> list[Row]:
+    """Ours against the physics limit."""
+    rows = []
+    for env_id in STEPPING_IDS:
+        for num_envs in (8, 64, 1024, *([] if settings.quick else [MANY])):
+            rows.append(
+                _show(
+                    contest(
+                        env_id, num_envs, [peers.Ours, peers.PhysicsLimit], **settings.of(num_envs)
+                    )
+                )
+            )
+    return rows
+
+
+def tasks(settings: Settings) -> list[Row]:
+    """Ours against EnvPool on every task, and against everyone on three of them."""
+    rows = []
+    envpool: Contestants = [peers.EnvPool] if has_envpool() else []
+    everyone: Contestants = [
+        *envpool,
+        peers.MujocoBatch,
+        peers.GymnasiumSync,
+        peers.GymnasiumAsync,
+    ]
+    for env_id in TASK_IDS:
+        for num_envs in (8, 64, *([] if settings.quick else [1024])):
+            rivals = everyone if env_id in ALL_PEERS_IDS and num_envs <= 64 else envpool
+            if rivals:
+                rows.append(
+                    _show(
+                        contest(
+                            env_id,
+                            num_envs,
+                            [peers.Ours, *rivals],
+                            **settings.of(num_envs, seconds=0.5),
+                        )
+                    )
+                )
+        if envpool and not settings.quick:
+            rows.append(_show(_many_of_envpool(env_id, settings)))
+    return rows
+
+
+def cartpole(settings: Settings) -> list[Row]:
+    """CartPole: almost no physics, so this is the price of a call."""
+    rows = []
+    envpool: Contestants = [peers.EnvPool] if has_envpool() else []
+    for num_envs in (8, 64, 1024):
+        rivals: Contestants = [*envpool, *([_SyncCartPole] if num_envs == 8 else [])]
+        rows.append(
+            _show(contest("CartPole-v1", num_envs, [peers.Ours, *rivals], **settings.of(num_envs)))
+        )
+    return rows
+
+
+def half_batches(settings: Settings) -> list[Row]:
+    """send/recv of half batches against step."""
+    return [
+        _show(contest(env_id, num_envs, [peers.OursAsync, peers.Ours], **settings.of(num_envs)))
+        for env_id in ("HalfCheetah-v5", "Humanoid-v5", "CartPole-v1")
+        for num_envs in (64, 1024)
+    ]
+
+
+def memory(settings: Settings) -> list[Row]:
+    """Time and memory of many environments, each in a fresh process."""
+    sizes = [("HalfCheetah-v5", MANY), ("HalfCheetah-v5", 100_000), ("CartPole-v1", 100_000)]
+    rows = [_probe("pyfastenv", env_id, n, settings.num_threads) for env_id, n in sizes]
+    if has_envpool() and not settings.quick:
+        rows.append(_probe("EnvPool", "HalfCheetah-v5", 1024, settings.num_threads))
+    for row in rows:
+        print(
+            f"  {row['contestant']} {row['env_id']} x {row['num_envs']:,}: "
+            f"make {row['make_s']:.2f} s, peak {row['peak_rss_mb']:,.0f} MB",
+            flush=True,
+        )
+    return rows
+
+
+def scaling(settings: Settings) -> list[Row]:
+    """64 environments per thread, with 1, 2, 4, … threads."""
+    counts = [1, 2]
+    while counts[-1] * 2 <= available_cpus():
+        counts.append(counts[-1] * 2)
+    if counts[-1] < available_cpus():
+        counts.append(available_cpus())
+    return [
+        _show(
+            contest(
+                env_id,
+                64 * n,
+                [peers.Ours, peers.PhysicsLimit],
+                **{**settings.of(64 * n), "num_threads": n},
+            )
+        )
+        for env_id in ("HalfCheetah-v5", "Humanoid-v5")
+        for n in counts
+    ]
+
+
+SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
+    "stepping": stepping,
+    "tasks": tasks,
+    "cartpole": cartpole,
+    "async": half_batches,
+    "memory": memory,
+    "scaling": scaling,
+}
+
+
+class _SyncCartPole(peers.GymnasiumSync):
+    share_of_steps = 0.02  # ours makes 50 times its steps
+
+
+def _many_of_envpool(env_id: str, settings: Settings) -> Row:
+    """32,000 environments if EnvPool's mjDatas fit, which a fresh process with 1,024 tells."""
+    probe = _probe("EnvPool", env_id, 1024, settings.num_threads)
+    needed = (probe["rss_mb"] - probe["rss_before_mb"]) / 1024 * MANY / 1000  # [GB]
+    available = measure.available_memory_bytes() / 1e9
+    if needed > MEMORY_SHARE * available:
+        return {
+            "env_id": env_id,
+            "num_envs": MANY,
+            "skipped": f"EnvPool does not fit: {MANY:,} would need about {needed:.0f} GB, "
+            f"and {MEMORY_SHARE:.0%} of the available {available:.0f} GB may be used",
+        }
+    return contest(env_id, MANY, [peers.Ours, peers.EnvPool], **settings.of(MANY))
+
+
+def _probe(contestant: str, env_id: str, num_envs: int, num_threads: int) -> Row:
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        str(Path(__file__).with_name("memory_probe.py")),
+        f"--contestant={contestant}",
+        f"--env-id={env_id}",
+        f"--num-envs={num_envs}",
+        f"--num-threads={num_threads}",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{contestant} {env_id} x {num_envs} failed:\n{done.stderr}")
+    row: Row = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def _show(row: Row) -> Row:
+    line = f"  {row['env_id']} x {row['num_envs']:,}: "
+    if "skipped" in row:
+        print(line + row["skipped"], flush=True)
+        return row
+    rates = [f"{name} {s['median']:,.0f}/s" for name, s in row["summary"].items()]
+    first = next(iter(row["rates"]))
+    ratios = [f"{first} = {s['median']:.3f} {name}" for name, s in row["ratios"].items()]
+    print(line + "; ".join(rates + ratios), flush=True)
+    return row

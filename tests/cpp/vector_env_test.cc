@@ -1,0 +1,713 @@
+// VectorEnv's barrier calls: Step, Reset, autoreset, state, fields, tasks, Close, fork.
+#include "core/vector_env.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tuple>
+
+#include "counting_env.h"
+
+namespace pyfastenv {
+namespace {
+
+using namespace pyfastenv::testing;  // NOLINT
+
+// ---- parallel equals serial
+// ----------------------------------------------------------------------
+
+class ModesAndThreads : public ::testing::TestWithParam<std::tuple<AutoresetMode, int>> {};
+
+// bit for bit, over both kinds of episode ends
+TEST_P(ModesAndThreads, StepEqualsSerial) {
+  const auto [mode, num_threads] = GetParam();
+  const std::vector<Results> serial = RunSteps(mode, 1);
+  const auto ended = [&](auto flags) {
+    return std::any_of(serial.begin(), serial.end(), [&](const Results& results) {
+      return std::any_of((results.*flags).begin(), (results.*flags).end(),
+                         [](uint8_t flag) { return flag != 0; });
+    });
+  };
+  ASSERT_TRUE(ended(&Results::terminations) && ended(&Results::truncations));
+  EXPECT_TRUE(RunSteps(mode, num_threads) == serial);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ModesAndThreads,
+                         ::testing::Combine(::testing::Values(AutoresetMode::kNextStep,
+                                                              AutoresetMode::kSameStep,
+                                                              AutoresetMode::kDisabled),
+                                            ::testing::Values(1, 3, 7)),
+                         [](const auto& info) {
+                           return ModeName(std::get<0>(info.param)) +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+TEST(VectorEnv, HasNoMoreThreadsThanEnvironments) {
+  Runner runner(MakeOptions(2, 7));
+  EXPECT_EQ(runner.env.num_threads(), 2);
+}
+
+// float32 observations are the float64 ones, rounded
+TEST(VectorEnv, ObservationsInFloat32) {
+  VectorEnvOptions options = MakeOptions(5, 3, AutoresetMode::kSameStep);
+  Runner wide(options);
+  options.obs_dtype = DType::kFloat32;
+  Runner narrow(options);
+  EXPECT_EQ(narrow.env.obs_bytes() * 2, wide.env.obs_bytes());
+  wide.Start();
+  narrow.Start();
+  for (int t = 0; t < 20; ++t) {
+    wide.StepAll(0.1F);
+    narrow.StepAll(0.1F);
+    std::vector<float> obs(wide.out.obs.size());
+    std::memcpy(obs.data(), narrow.out.obs.data(), obs.size() * sizeof(float));
+    EXPECT_EQ(obs, std::vector<float>(wide.out.obs.begin(), wide.out.obs.end()));
+    EXPECT_EQ(narrow.out.finals, wide.out.finals);  // these stay float64
+  }
+}
+
+TEST(VectorEnv, CopyObservationsGivesTheLatest) {
+  Runner runner(MakeOptions(4, 3));
+  runner.Start();
+  runner.StepAll(0.5F);
+  runner.Reset({1});
+  std::vector<double> obs(runner.out.obs.size());
+  runner.env.CopyObservations(obs.data());
+  EXPECT_EQ(obs, runner.out.obs);
+}
+
+// ---- autoreset and episode ends
+// ------------------------------------------------------------------
+
+constexpr float kPush = 0.5F;
+
+/// Steps until environment 0 has ended.
+void StepToTheEnd(Runner& runner) {
+  for (int t = 0; t <= CountingEnv::kMaxLength; ++t) {
+    runner.StepAll(kPush);
+    if (runner.out.ended(0)) return;
+  }
+  FAIL() << "the episode does not end";
+}
+
+// the step after an episode's end ignores its action, gives reward 0 and reset's info
+TEST(Autoreset, NextStepResetsOnTheStepAfter) {
+  Runner runner(MakeOptions(1, 1, AutoresetMode::kNextStep));
+  runner.Start();
+  StepToTheEnd(runner);
+  EXPECT_EQ(runner.out.kinds[0], kStepInfo);
+  EXPECT_NE(runner.out.rewards[0], 0.0);
+  EXPECT_EQ(runner.out.terms[0], kPush);
+
+  Runner twin(MakeOptions(1, 1));
+  twin.env.SetState(twin.all, runner.State().data());
+  twin.Reset({0});
+
+  runner.StepAll(kThrow);  // not even looked at
+  EXPECT_EQ(runner.out.rewards[0], 0.0);
+  EXPECT_FALSE(runner.out.ended(0));
+  EXPECT_EQ(runner.out.kinds[0], kResetInfo);
+  EXPECT_EQ(runner.out.counts[0], 0);   // an info that is always there
+  EXPECT_EQ(runner.out.terms[0], 0.0);  // one that only steps have
+  EXPECT_EQ(runner.out.obs, twin.out.obs);
+  runner.StepAll(kPush);
+  EXPECT_EQ(runner.out.counts[0], 1);
+}
+
+// obs and info are the new episode's, reward and flags the old one's; the last obs is kept aside
+TEST(Autoreset, SameStepKeepsTheFinalStep) {
+  Runner runner(MakeOptions(1, 1, AutoresetMode::kSameStep));
+  Runner twin(MakeOptions(1, 1, AutoresetMode::kDisabled));
+  runner.Start();
+  twin.Start();
+  StepToTheEnd(runner);
+  StepToTheEnd(twin);
+  EXPECT_EQ(runner.out.kinds[0], kResetInfo | kFinal);
+  EXPECT_EQ(runner.out.rewards, twin.out.rewards);
+  EXPECT_EQ(runner.out.terminations, twin.out.terminations);
+  std::vector<double> last = twin.out.obs;  // obs, info, kind
+  last.push_back(static_cast<double>(twin.out.counts[0]));
+  last.insert(last.end(), twin.out.terms.begin(), twin.out.terms.end());
+  last.push_back(kStepInfo);
+  EXPECT_EQ(runner.out.finals[0], last);
+
+  twin.Reset({0});
+  EXPECT_EQ(runner.out.obs, twin.out.obs);
+  EXPECT_EQ(runner.out.counts[0], 0);
+  EXPECT_EQ(runner.out.terms[0], 0.0);
+}
+
+// a masked reset into the arrays of a step that ended episodes hands out no final step again
+TEST(Autoreset, SameStepFinalsAreGivenOnce) {
+  Runner runner(MakeOptions(2, 1, AutoresetMode::kSameStep, 1));
+  runner.Start();
+  EXPECT_EQ(runner.StepAll(kPush).finals.size(), 2U);
+  EXPECT_TRUE(runner.Reset({0}).finals.empty());
+}
+
+// an environment that has ended must be reset; the refused step moves nobody
+TEST(Autoreset, DisabledNeedsAReset) {
+  Runner runner(MakeOptions(3, 3, AutoresetMode::kDisabled));
+  runner.Start();
+  while (runner.Ended().empty()) runner.StepAll(kPush);
+  const auto ended = runner.Ended();
+  const auto state = runner.State();
+  ExpectUsageError(Code::kResetNeeded, "step: reset environments " + JoinIds(ended),
+                   [&] { runner.StepAll(kPush); });
+  ExpectUsageError(Code::kResetNeeded, "send: reset environments " + JoinIds(ended),
+                   [&] { runner.SendAll(kPush); });
+  EXPECT_EQ(runner.State(), state);
+  runner.Reset(ended);
+  runner.StepAll(kPush);
+  EXPECT_EQ(runner.out.counts[static_cast<size_t>(ended[0])], 1);
+}
+
+TEST(Episodes, StepBeforeTheFirstReset) {
+  Runner runner(MakeOptions(12, 3));
+  runner.Reset({1});
+  ExpectUsageError(Code::kResetNeeded, "0, 2, 3, 4, 5, 6, 7, 8 and 3 more",
+                   [&] { runner.StepAll(kPush); });
+}
+
+TEST(Episodes, TruncationAtMaxEpisodeSteps) {
+  constexpr int kLimit = CountingEnv::kMinLength - 1;
+  Runner runner(MakeOptions(3, 1, AutoresetMode::kNextStep, kLimit));
+  runner.Start();
+  for (int episode = 0; episode < 3; ++episode) {
+    for (int t = 1; t <= kLimit; ++t) {
+      runner.StepAll(kPush);
+      EXPECT_EQ(runner.out.truncations, std::vector<uint8_t>(3, t == kLimit ? 1 : 0));
+      EXPECT_EQ(runner.out.terminations, std::vector<uint8_t>(3, 0));
+    }
+    runner.StepAll(kPush);  // the reset
+    EXPECT_EQ(runner.out.truncations, std::vector<uint8_t>(3, 0));
+  }
+}
+
+// an episode may end in both ways at once
+TEST(Episodes, TerminationAndTruncationOnTheSameStep) {
+  Runner probe(MakeOptions(1, 1));
+  probe.Start();
+  const int length = static_cast<int>(probe.Row(0)[3]);
+  Runner runner(MakeOptions(1, 1, AutoresetMode::kNextStep, length));
+  runner.Start();
+  for (int t = 1; t < length; ++t) {
+    runner.StepAll(kPush);
+    ASSERT_FALSE(runner.out.ended(0));
+  }
+  runner.StepAll(kPush);
+  EXPECT_EQ(runner.out.terminations[0], 1);
+  EXPECT_EQ(runner.out.truncations[0], 1);
+  EXPECT_EQ(runner.env.stats().episodes, 1);
+}
+
+TEST(Episodes, StatsCountStepsAndNotResets) {
+  Runner runner(MakeOptions(4, 3, AutoresetMode::kNextStep, 2));
+  runner.Start();
+  for (int t = 0; t < 9; ++t) runner.StepAll(kPush);  // step, step, reset
+  const Stats stats = runner.env.stats();
+  EXPECT_EQ(stats.steps, 4 * 6);
+  EXPECT_EQ(stats.episodes, 4 * 3);
+  EXPECT_EQ(stats.diverged, 0);
+  EXPECT_EQ(stats.failures, 0);
+}
+
+// ---- reset
+// ---------------------------------------------------------------------------------------
+
+// a masked reset touches its slots and environments only, in any order of ids
+TEST(Reset, OfSomeLeavesTheOthers) {
+  Runner runner(MakeOptions(6, 3));
+  runner.Start();
+  runner.StepAll(kPush);
+  const Results before = runner.out;
+  const auto untouched = runner.State({0, 2, 3});
+  runner.Reset({5, 1, 4});
+  EXPECT_EQ(runner.State({0, 2, 3}), untouched);
+  for (const size_t i : {0U, 2U, 3U}) EXPECT_TRUE(runner.out.Slot(i) == before.Slot(i));
+  for (const size_t i : {5U, 1U, 4U}) {
+    EXPECT_EQ(runner.out.kinds[i], kResetInfo);
+    EXPECT_EQ(runner.out.counts[i], 0);
+  }
+  EXPECT_TRUE(runner.Reset({}).failures.empty());
+}
+
+TEST(Reset, PassesItsOptions) {
+  Runner runner(MakeOptions(3, 3));
+  runner.Start();
+  runner.Reset({0, 2}, 50.0);
+  EXPECT_GT(runner.out.obs[0], 40.0);
+  EXPECT_LT(runner.out.obs[CountingEnv::kObsSize], 40.0);
+  EXPECT_GT(runner.out.obs[2 * CountingEnv::kObsSize], 40.0);
+}
+
+// the same seed gives the same episode; without one the stream goes on
+TEST(Reset, SeedsOnlyWhereGiven) {
+  Runner runner(MakeOptions(2, 1));
+  runner.Start(3);
+  const auto first = runner.out.obs;
+  const double options[] = {0.0};
+  runner.env.Reset(runner.all, std::vector<std::vector<uint32_t>>{{3}, {}}, options,
+                   runner.out.Views(), Never);
+  EXPECT_TRUE(std::equal(first.begin(), first.begin() + 3, runner.out.obs.begin()));
+  EXPECT_NE(first[3], runner.out.obs[3]);
+}
+
+// bad ids are refused before anything moves, by every call that takes ids
+TEST(Reset, RefusesBadIds) {
+  Runner runner(MakeOptions(3, 3));
+  runner.Start();
+  const auto state = runner.State();
+  std::vector<uint8_t> states(2 * runner.env.state_bytes());
+  std::vector<double> numbers(16);
+  const FieldSlot slot{0, {1}, {0.0}};
+  const auto calls = [&](const std::vector<int32_t>& ids) {
+    return std::vector<std::function<void()>>{
+        [&runner, ids] { runner.Reset(ids); },
+        [&runner, ids] { runner.Send(ids, std::vector<float>(ids.size())); },
+        [&runner, ids] { runner.SendReset(ids); },
+        [&, ids] { runner.env.GetState(ids, states.data()); },
+        [&, ids] { runner.env.SetState(ids, states.data()); },
+        [&, ids] { runner.env.SetTasks(ids, numbers.data()); },
+        [&, ids] { runner.env.GetTasks(ids, numbers.data()); },
+        [&, ids] { runner.env.SetField(slot, ids, numbers.data()); },
+        [&, ids] { runner.env.GetField(slot, ids, numbers.data()); },
+    };
+  };
+  // Runner::Reset writes to the ids' slots before the call, so unknown ids go to VectorEnv itself
+  const double options[] = {0.0};
+  for (const int32_t bad : {-1, 3}) {
+    ExpectUsageError(Code::kIndex, "expected ids from 0 to 2, got " + std::to_string(bad), [&] {
+      runner.env.Reset(std::vector<int32_t>{0, bad}, {}, options, runner.out.Views(), Never);
+    });
+    const auto all_calls = calls({0, bad});
+    for (size_t i = 1; i < all_calls.size(); ++i) {
+      ExpectUsageError(Code::kIndex, "expected ids from 0 to 2", all_calls[i]);
+    }
+    ExpectUsageError(Code::kIndex, "", [&] { runner.Row(bad); });
+    ExpectUsageError(Code::kIndex, "", [&] { runner.env.RandomState(bad); });
+  }
+  for (const auto& call : calls({1, 1})) {
+    ExpectUsageError(Code::kValue, "environment 1 is given twice", call);
+  }
+  EXPECT_EQ(runner.State(), state);
+  ExpectUsageError(Code::kNothingPending, "nothing has been sent", [&] { runner.Receive(); });
+}
+
+// ---- state
+// ---------------------------------------------------------------------------------------
+
+std::vector<Results> Continue(Runner& runner, int begin, int end) {
+  std::vector<Results> trace;
+  for (int t = begin; t < end; ++t) {
+    runner.Step(ActionsOf(t, runner.all));
+    trace.push_back(runner.out);
+  }
+  return trace;
+}
+
+// a run restored in its middle goes on as the uninterrupted one: in place, and elsewhere with
+// another number of threads; pending autoresets, step counts and streams included
+TEST(State, RestoredRunEqualsUninterrupted) {
+  for (const int at : {1, 8, 9, 10, 17}) {  // around the ends of episodes
+    Runner runner(MakeOptions(9, 3, AutoresetMode::kNextStep, 9));
+    runner.Start();
+    Continue(runner, 0, at);
+    const auto state = runner.State();
+    const auto rest = Continue(runner, at, at + 25);
+    runner.env.SetState(runner.all, state.data());
+    EXPECT_TRUE(Continue(runner, at, at + 25) == rest);
+
+    Runner other(MakeOptions(9, 7, AutoresetMode::kNextStep, 9));
+    other.env.SetState(other.all, state.data());
+    EXPECT_TRUE(Continue(other, at, at + 25) == rest);
+  }
+}
+
+// a state can be given to another environment: it carries everything
+TEST(State, MovesBetweenEnvironments) {
+  Runner runner(MakeOptions(3, 1));
+  runner.Start();
+  runner.Step({1.0F, 2.0F, 3.0F});
+  runner.env.SetState(std::vector<int32_t>{0}, runner.State({2}).data());
+  std::vector<double> obs(runner.out.obs.size());
+  runner.env.CopyObservations(obs.data());
+  EXPECT_EQ(obs[0], obs[6]);
+  for (int t = 0; t < 30; ++t) {
+    runner.StepAll(kPush);
+    ASSERT_TRUE(runner.out.Slot(0) == runner.out.Slot(2));
+  }
+}
+
+// a foreign state is refused, and then no row has been written, the good ones neither
+TEST(State, RefusesAnotherFingerprint) {
+  Runner runner(MakeOptions(2, 1));
+  runner.Start();
+  const auto old = runner.State();
+  runner.StepAll(kPush);
+  const auto now = runner.State();
+  auto broken = old;
+  broken[runner.env.state_bytes()] ^= 1;  // the second environment's
+  ExpectUsageError(Code::kValue, "row 1 is not a state of this environment",
+                   [&] { runner.env.SetState(runner.all, broken.data()); });
+  EXPECT_EQ(runner.State(), now);
+}
+
+TEST(State, RefusesTheStateOfAnotherLayout) {
+  Runner plain(MakeOptions(2, 1));
+  Runner with_field(MakeOptions(2, 1));
+  with_field.env.AddField("gain");
+  plain.Start();
+  with_field.Start();
+  ASSERT_GT(with_field.env.state_bytes(), plain.env.state_bytes());
+  auto state = plain.State();
+  state.resize(2 * with_field.env.state_bytes());
+  ExpectUsageError(Code::kValue, "row 0",
+                   [&] { with_field.env.SetState(with_field.all, state.data()); });
+}
+
+// ---- tasks and model fields
+// ----------------------------------------------------------------------
+
+TEST(Tasks, AreSetPerEnvironmentAndSurviveResets) {
+  Runner runner(MakeOptions(3, 3));
+  runner.Start();
+  const double biases[] = {5.0, -5.0};
+  runner.env.SetTasks(std::vector<int32_t>{2, 0}, biases);
+  for (int i = 0; i < 2; ++i) {
+    std::vector<double> tasks(3);
+    runner.env.GetTasks(runner.all, tasks.data());
+    EXPECT_EQ(tasks, (std::vector<double>{-5.0, 0.125, 5.0}));
+    runner.Reset(runner.all);
+    runner.StepAll(0.0F);
+    EXPECT_EQ(runner.out.terms, (std::vector<double>{0.0, -5.0, 0.0, 0.125, 0.0, 5.0}));
+  }
+}
+
+// adding a field keeps the rows, and its defaults change no result
+TEST(Fields, AddFieldKeepsTheRun) {
+  Runner plain(MakeOptions(5, 3));
+  Runner runner(MakeOptions(5, 3));
+  plain.Start();
+  runner.Start();
+  Continue(plain, 0, 7);
+  Continue(runner, 0, 7);
+  const auto row = runner.Row(4);
+  const FieldSlot slot = runner.env.AddField("gain");
+  EXPECT_EQ(slot.offset, static_cast<int>(row.size()));
+  auto longer = row;
+  longer.insert(longer.end(), slot.defaults.begin(), slot.defaults.end());
+  EXPECT_EQ(runner.Row(4), longer);
+  EXPECT_TRUE(Continue(runner, 7, 30) == Continue(plain, 7, 30));
+}
+
+TEST(Fields, AreSetPerEnvironment) {
+  Runner plain(MakeOptions(4, 3));
+  Runner runner(MakeOptions(4, 3));
+  plain.Start();
+  runner.Start();
+  const FieldSlot slot = runner.env.AddField("gain");
+  EXPECT_EQ(slot.shape, std::vector<int>{2});
+  const std::vector<double> values = {2.0, 0.0, 3.0, 0.5};
+  runner.env.SetField(slot, std::vector<int32_t>{3, 1}, values.data());
+  std::vector<double> read(8);
+  runner.env.GetField(slot, runner.all, read.data());
+  EXPECT_EQ(read, (std::vector<double>{1.0, 0.01, 3.0, 0.5, 1.0, 0.01, 2.0, 0.0}));
+  runner.StepAll(1.0F);
+  plain.StepAll(1.0F);
+  for (const size_t i : {0U, 2U}) EXPECT_TRUE(runner.out.Slot(i) == plain.out.Slot(i));
+  EXPECT_EQ(runner.out.terms[2 * 1], 3.0);
+  EXPECT_EQ(runner.out.terms[2 * 3], 2.0);
+}
+
+TEST(Fields, AreAddedOnce) {
+  Runner runner(MakeOptions(3, 3));
+  const FieldSlot slot = runner.env.AddField("gain");
+  const size_t bytes = runner.env.state_bytes();
+  EXPECT_EQ(runner.env.AddField("gain").offset, slot.offset);
+  EXPECT_EQ(runner.env.state_bytes(), bytes);
+}
+
+TEST(Fields, UnknownNamesAreRefused) {
+  Runner runner(MakeOptions(3, 3));
+  runner.Start();
+  const auto state = runner.State();
+  EXPECT_THROW(runner.env.AddField("colour"), std::invalid_argument);
+  EXPECT_EQ(runner.State(), state);
+}
+
+// a state with fields carries their values
+TEST(Fields, ArePartOfTheState) {
+  Runner runner(MakeOptions(2, 1));
+  runner.Start();
+  const FieldSlot slot = runner.env.AddField("gain");
+  const double values[] = {2.0, 0.5};
+  runner.env.SetField(slot, std::vector<int32_t>{0}, values);
+  runner.env.SetState(std::vector<int32_t>{1}, runner.State({0}).data());
+  double read[2];
+  runner.env.GetField(slot, std::vector<int32_t>{1}, read);
+  EXPECT_EQ(read[0], 2.0);
+  EXPECT_EQ(read[1], 0.5);
+}
+
+// ---- interruption
+// --------------------------------------------------------------------------------
+
+class Threads : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Counts, Threads, ::testing::Values(1, 3));
+
+// Step stops early, its environments need a reset, and then everything works as ever
+TEST_P(Threads, InterruptedStep) {
+  Runner runner(MakeOptions(40, GetParam()));
+  runner.Start();
+  const Stopwatch watch;
+  const auto outcome = runner.Step(std::vector<float>(40, Nap(8)), [] { return true; });
+  EXPECT_TRUE(outcome.interrupted);
+  EXPECT_LT(runner.env.stats().steps, 40);
+  EXPECT_LT(watch.seconds(), 40 * 0.008 / GetParam());
+  ExpectUsageError(Code::kResetNeeded, "interrupted", [&] { runner.StepAll(kPush); });
+
+  runner.Start();
+  Runner fresh(MakeOptions(40, GetParam()));
+  fresh.Start();
+  EXPECT_TRUE(Continue(runner, 0, 20) == Continue(fresh, 0, 20));
+}
+
+TEST_P(Threads, ACallbackThatSaysNoChangesNothing) {
+  Runner runner(MakeOptions(8, GetParam()));
+  runner.Start();
+  int polls = 0;
+  const auto outcome = runner.Step(std::vector<float>(8, Nap(15)), [&] { return ++polls < 0; });
+  EXPECT_FALSE(outcome.interrupted);
+  EXPECT_GT(polls, 0);
+  EXPECT_EQ(runner.env.stats().steps, 8);
+}
+
+// a signal handler that calls back into the same environment is refused, not deadlocked
+TEST_P(Threads, CallsFromTheInterruptedCallbackAreRefused) {
+  Runner runner(MakeOptions(8, GetParam()));
+  runner.Start();
+  int refused = 0;
+  runner.Step(std::vector<float>(8, Nap(15)), [&] {
+    ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.State(); });
+    ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.env.Close(); });
+    ++refused;
+    return false;
+  });
+  EXPECT_GT(refused, 0);
+  EXPECT_FALSE(runner.env.closed());
+}
+
+// ---- several threads
+// -----------------------------------------------------------------------------
+
+// two threads that step take turns: as many steps as one thread would have made
+TEST_P(Threads, TwoThreadsMayStep) {
+  constexpr int kSteps = 150;
+  Runner runner(MakeOptions(6, GetParam()));
+  Runner serial(MakeOptions(6, 1));
+  runner.Start();
+  serial.Start();
+  const auto step = [&] {
+    Results out(6);
+    const std::vector<float> actions(6, kPush);
+    for (int t = 0; t < kSteps; ++t) {
+      runner.env.Step({actions.data(), DType::kFloat32, sizeof(float)}, out.Views(), Never);
+    }
+  };
+  std::thread other(step);
+  step();
+  other.join();
+  for (int t = 0; t < 2 * kSteps; ++t) serial.StepAll(kPush);
+  EXPECT_EQ(runner.State(), serial.State());
+  EXPECT_EQ(runner.env.stats().steps, serial.env.stats().steps);
+}
+
+// the accessors may be called while another thread steps
+TEST_P(Threads, AccessorsBesideSteps) {
+  Runner runner(MakeOptions(6, GetParam()));
+  runner.Start();
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    std::vector<double> obs(6 * CountingEnv::kObsSize), tasks(6);
+    while (!stop.load()) {
+      runner.State();
+      runner.Row(1);
+      runner.env.CopyObservations(obs.data());
+      runner.env.GetTasks(runner.all, tasks.data());
+      runner.env.RandomState(2);
+      runner.env.stats();
+    }
+  });
+  for (int t = 0; t < 200; ++t) runner.StepAll(kPush);
+  stop.store(true);
+  reader.join();
+}
+
+// batches of all sizes, one after another: late helpers never touch a finished batch
+TEST_P(Threads, StressBatches) {
+  Runner runner(MakeOptions(16, GetParam()));
+  Runner serial(MakeOptions(16, 1));
+  runner.Start();
+  serial.Start();
+  std::vector<int32_t> some;
+  for (int t = 0; t < 400; ++t) {
+    some.assign(runner.all.begin(), runner.all.begin() + t % 17);
+    runner.Reset(some);
+    serial.Reset(some);
+    runner.Step(ActionsOf(t, runner.all));
+    serial.Step(ActionsOf(t, serial.all));
+    ASSERT_TRUE(runner.out == serial.out);
+  }
+}
+
+// ---- Close and fork
+// ------------------------------------------------------------------------------
+
+TEST_P(Threads, UseAfterClose) {
+  Runner runner(MakeOptions(2, GetParam()));
+  runner.Start();
+  const auto state = runner.State();
+  runner.env.Close();
+  runner.env.Close();  // idempotent
+  EXPECT_TRUE(runner.env.closed());
+  std::vector<double> numbers(16);
+  const std::function<void()> calls[] = {
+      [&] { runner.StepAll(kPush); },
+      [&] { runner.Reset({0}); },
+      [&] { runner.SendAll(kPush); },
+      [&] { runner.SendReset({0}); },
+      [&] { runner.Receive(); },
+      [&] { runner.env.Gather({}, runner.out.Views()); },
+      [&] { runner.State(); },
+      [&] { runner.env.SetState(runner.all, state.data()); },
+      [&] { runner.env.CopyObservations(numbers.data()); },
+      [&] { runner.env.GetTasks(runner.all, numbers.data()); },
+      [&] { runner.env.SetTasks(runner.all, numbers.data()); },
+      [&] { runner.env.AddField("gain"); },
+      [&] { runner.Row(0); },
+      [&] { runner.env.RandomState(0); },
+      [&] { runner.Seed(1); },
+  };
+  for (const auto& call : calls) ExpectUsageError(Code::kClosed, "closed", call);
+  EXPECT_EQ(runner.env.spec().obs_size, CountingEnv::kObsSize);  // these need no threads
+  EXPECT_EQ(runner.env.stats().failures, 0);
+}
+
+// Close waits for another thread's step to end
+TEST_P(Threads, CloseWaitsForAStep) {
+  Runner runner(MakeOptions(6, GetParam()));
+  runner.Start();
+  std::atomic<bool> begun{false};
+  std::thread stepper([&] {
+    begun.store(true);
+    try {
+      runner.StepAll(Nap(20));
+      EXPECT_EQ(runner.env.stats().steps, 6);
+    } catch (const UsageError& error) {  // Close came first
+      EXPECT_EQ(error.code(), Code::kClosed);
+    }
+  });
+  while (!begun.load()) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  runner.env.Close();
+  stepper.join();
+}
+
+// Close from several threads at once: one closes, all return when it is done
+TEST_P(Threads, ConcurrentCloses) {
+  for (int i = 0; i < 100; ++i) {
+    Runner runner(MakeOptions(4, GetParam()));
+    runner.Start();
+    std::vector<std::thread> closers;
+    for (int k = 0; k < 3; ++k) closers.emplace_back([&] { runner.env.Close(); });
+    for (auto& closer : closers) closer.join();
+    EXPECT_TRUE(runner.env.closed());
+  }
+}
+
+TEST_P(Threads, ComesAndGoes) {
+  for (int i = 0; i < 100; ++i) {
+    Runner runner(MakeOptions(4, GetParam()));
+    if (i % 3 > 0) runner.Start();
+    if (i % 3 > 1) runner.SendAll(kPush);
+  }
+}
+
+// runs `child` in a forked process; false if it fails or hangs
+template <class F>
+bool InForkedChild(F child) {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(child() ? 0 : 1);
+  for (int i = 0; i < 500; ++i) {
+    int status = 0;
+    if (waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  return false;
+}
+
+bool RefusedAsForked(Runner& runner) {
+  try {
+    runner.StepAll(kPush);
+  } catch (const UsageError& error) {
+    return error.code() == Code::kForked;
+  }
+  return false;
+}
+
+// the child is told so, and can destroy the object; the parent goes on
+TEST_P(Threads, ForkedChildIsRefused) {
+#ifdef PYFASTENV_TSAN
+  GTEST_SKIP() << "ThreadSanitizer does not follow a threaded process through fork()";
+#endif
+  auto runner = std::make_unique<Runner>(MakeOptions(4, GetParam()));
+  runner->Start();
+  EXPECT_TRUE(InForkedChild([&] {
+    const bool refused = RefusedAsForked(*runner);
+    runner->env.Close();
+    runner.reset();
+    Runner fresh(MakeOptions(4, GetParam()));  // a new one works
+    fresh.Start();
+    fresh.StepAll(kPush);
+    return refused && fresh.out.counts[0] == 1;
+  }));
+  runner->StepAll(kPush);
+  EXPECT_EQ(runner->out.counts[0], 1);
+}
+
+// the same while another thread of the parent sleeps inside Wait, holding what it holds
+TEST(Fork, WhileAnotherThreadWaits) {
+#ifdef PYFASTENV_TSAN
+  GTEST_SKIP() << "ThreadSanitizer does not follow a threaded process through fork()";
+#endif
+  auto runner = std::make_unique<Runner>(MakeOptions(3, 3));
+  runner->Start();
+  runner->SendAll(Nap(300));
+  std::thread waiter([&] { runner->Receive(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // the first Receive naps as worker 0, a second one sleeps on the condition
+  std::thread sleeper([&] {
+    try {
+      const auto ready = runner->env.Wait(1, 1, std::nullopt, Never);
+      runner->env.Gather(ready.ids, Results(1).Views());
+    } catch (const UsageError& error) {  // the first took everything
+      EXPECT_EQ(error.code(), Code::kNothingPending);
+    }
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(InForkedChild([&] {
+    const bool refused = RefusedAsForked(*runner);
+    runner.reset();
+    return refused;
+  }));
+  waiter.join();
+  sleeper.join();
+}
+
+}  // namespace
+}  // namespace pyfastenv

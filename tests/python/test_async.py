@@ -1,0 +1,435 @@
+"""send, recv and async_reset: what is under way, what comes when, and what it looks like."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from parity import MODES, assert_same
+from test_determinism import action_table, row_of
+
+import pyfastenv
+
+NUM_ENVS = 6
+THREADS = [1, 3]
+
+
+def make(
+    env_id: str = "HalfCheetah-v5", mode: str = "NextStep", **kwargs: Any
+) -> pyfastenv.FastVectorEnv:
+    return pyfastenv.make_vec(env_id, NUM_ENVS, autoreset_mode=mode, **kwargs)
+
+
+def make_pair(
+    env_id: str = "HalfCheetah-v5", mode: str = "NextStep", **kwargs: Any
+) -> tuple[pyfastenv.FastVectorEnv, pyfastenv.FastVectorEnv]:
+    """Two that were reset alike: one to send to, one to step."""
+    envs, other = make(env_id, mode, **kwargs), make(env_id, mode, **kwargs)
+    assert_same(envs.reset(seed=0), other.reset(seed=0))
+    return envs, other
+
+
+def by_env(result: tuple[Any, ...]) -> dict[int, Any]:
+    """The rows of a recv by environment, each checked to be named once."""
+    ids = result[4]["env_id"].tolist()
+    assert len(ids) == len(set(ids)) == len(result[0])
+    return {i: row_of(result, k) for k, i in enumerate(ids)}
+
+
+def rows(result: tuple[Any, ...]) -> dict[int, Any]:
+    """The rows of a step or reset by environment."""
+    return {i: row_of(result, i) for i in range(NUM_ENVS)}
+
+
+def receive_all(envs: pyfastenv.FastVectorEnv, **kwargs: Any) -> dict[int, Any]:
+    """Calls recv until nothing is under way."""
+    received: dict[int, Any] = {}
+    while True:
+        try:
+            part = by_env(envs.recv(**kwargs))
+        except pyfastenv.NothingPendingError:
+            return received
+        assert not set(part) & set(received)
+        received |= part
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Humanoid-v5", "CartPole-v1"])
+def test_send_and_recv_is_step(env_id: str, num_threads: int) -> None:
+    envs, other = make_pair(env_id, num_threads=num_threads)
+    for actions in action_table(envs, 40):
+        envs.send(actions)
+        assert by_env(envs.recv()) == rows(other.step(actions))
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Ant-v5", "CartPole-v1"])
+def test_async_reset_is_reset(env_id: str, num_threads: int) -> None:
+    envs, other = make_pair(env_id, num_threads=num_threads)
+    seeds: list[Any] = [None, 7, [1, None, 2, 3, None, 2**70]]
+    for seed in seeds:
+        envs.async_reset(seed=seed)
+        result = envs.recv()
+        obs, infos = other.reset(seed=seed)
+        nothing = np.zeros(NUM_ENVS)
+        expected = (obs, nothing, nothing.astype(bool), nothing.astype(bool), infos)
+        assert by_env(result) == rows(expected)
+        assert envs.np_random_seed == other.np_random_seed
+        assert result[1].dtype == np.float64 and not result[1].any()
+
+
+def test_async_reset_takes_bounds_and_no_mask() -> None:
+    envs, other = make("CartPole-v1"), make("CartPole-v1")
+    options = {"low": 0.01, "high": 0.02}
+    envs.async_reset(seed=0, options=options)
+    obs, *_, infos = envs.recv()
+    assert options == {"low": 0.01, "high": 0.02}
+    assert np.array_equal(obs[np.argsort(infos["env_id"])], other.reset(seed=0, options=options)[0])
+    # the bounds are this reset's, not the next autoreset's
+    assert ((obs >= 0.01) & (obs <= 0.02)).all()
+    with pytest.raises(ValueError, match="reset_mask"):
+        envs.async_reset(options={"reset_mask": np.ones(NUM_ENVS, bool)})
+
+
+def test_bounds_of_async_reset_are_not_the_next_autoresets() -> None:
+    results = []
+    for sent in (True, False):
+        envs = make("CartPole-v1")
+        options = {"low": 0.049, "high": 0.05}
+        if sent:
+            envs.async_reset(seed=0, options=options)
+            envs.recv()
+        else:
+            envs.reset(seed=0, options=options)
+        received = []
+        for actions in np.ones((30, NUM_ENVS), int):
+            envs.send(actions)
+            received.append(by_env(envs.recv()))
+        results.append(received)
+    assert results[0] == results[1]
+
+
+def test_first_reset_may_be_asynchronous() -> None:
+    envs = make(num_threads=2)
+    with pytest.raises(pyfastenv.ResetNeededError, match="send: reset environments 0, 1"):
+        envs.send(np.zeros((NUM_ENVS, 6), np.float32))
+    envs.async_reset(seed=0)
+    envs.recv()
+    envs.step(np.zeros((NUM_ENVS, 6), np.float32))
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_env_id(num_threads: int) -> None:
+    envs, _ = make_pair(num_threads=num_threads)
+    envs.send(np.zeros((3, 6), np.float32), [4, 0, 2])
+    infos = envs.recv()[4]
+    assert infos["env_id"].dtype == np.int32 and infos["env_id"].shape == (3,)
+    assert sorted(infos["env_id"]) == [0, 2, 4]
+    assert infos["_env_id"].dtype == np.bool_ and infos["_env_id"].tolist() == [True] * 3
+
+
+def test_one_thread_works_in_the_order_sent() -> None:
+    envs, _ = make_pair(num_threads=1)
+    envs.send(np.zeros((3, 6), np.float32), [4, 0, 2])
+    envs.send(np.zeros((2, 6), np.float32), [1, 5])
+    assert envs.recv()[4]["env_id"].tolist() == [4, 0, 2, 1, 5]
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_subsets(num_threads: int) -> None:
+    envs, other = make_pair("Ant-v5", num_threads=num_threads)
+    first, second = action_table(envs, 2)
+    envs.send(first[[5, 1]], [5, 1])
+    envs.send(first[[0]], np.array([0]))
+    envs.send(first[[2, 3, 4]], (2, 3, 4))
+    expected = rows(other.step(first))
+    assert receive_all(envs) == expected
+    # some twice while others rest: rows do not depend on what the others do
+    envs.send(second[[3]], [3])
+    got = by_env(envs.recv())
+    assert got[3] == rows(other.step(second))[3]
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_min_envs(num_threads: int) -> None:
+    envs, other = make_pair(num_threads=num_threads)
+    for least, actions in zip(range(1, NUM_ENVS + 1), action_table(envs, NUM_ENVS), strict=True):
+        envs.send(actions)
+        first = by_env(envs.recv(min_envs=least))
+        assert len(first) >= least
+        rest = receive_all(envs, min_envs=1)
+        assert not set(first) & set(rest)
+        assert first | rest == rows(other.step(actions))
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_min_envs_above_what_is_under_way_is_all_of_it(num_threads: int) -> None:
+    envs, _ = make_pair(num_threads=num_threads)
+    envs.send(np.zeros((2, 6), np.float32), [1, 4])
+    assert set(by_env(envs.recv(min_envs=NUM_ENVS))) == {1, 4}
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_max_envs(num_threads: int) -> None:
+    envs, other = make_pair(num_threads=num_threads)
+    for most, actions in zip(range(1, NUM_ENVS + 1), action_table(envs, NUM_ENVS), strict=True):
+        envs.send(actions)
+        received: dict[int, Any] = {}
+        while len(received) < NUM_ENVS:
+            part = by_env(envs.recv(min_envs=1, max_envs=most))
+            assert 1 <= len(part) <= most
+            received |= part
+        assert received == rows(other.step(actions))
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_max_envs_alone(num_threads: int) -> None:
+    # without min_envs: waits for all that are under way, takes as many as asked for
+    envs, other = make_pair(num_threads=num_threads)
+    actions = action_table(envs, 1)[0]
+    envs.send(actions)
+    parts = [by_env(envs.recv(max_envs=4)), by_env(envs.recv(max_envs=4))]
+    assert [len(part) for part in parts] == [4, 2]
+    assert parts[0] | parts[1] == rows(other.step(actions))
+
+
+@pytest.mark.parametrize("timeout", [0.0, 1e-6, 1e-3, 10.0, float("inf")])
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_timeout_loses_nothing(num_threads: int, timeout: float) -> None:
+    envs, other = make_pair("Humanoid-v5", num_threads=num_threads)
+    for actions in action_table(envs, 5):
+        envs.send(actions)
+        received = {}
+        while len(received) < NUM_ENVS:
+            part = by_env(envs.recv(timeout=timeout))
+            assert part  # at least one
+            if timeout >= 10.0:
+                assert len(part) == NUM_ENVS
+            received |= part
+        assert received == rows(other.step(actions))
+
+
+def test_timeout_bounds_the_wait() -> None:
+    # a thousand environments take far longer than the timeout
+    envs = pyfastenv.make_vec("Humanoid-v5", 1_000, num_threads=2)
+    envs.reset(seed=0)
+    envs.send(np.zeros((1_000, 17), np.float32))
+    start = time.perf_counter()
+    result = envs.recv(timeout=0.005)
+    assert 0 < len(result[0]) < 1_000
+    assert time.perf_counter() - start < 0.5
+    total = len(result[0])
+    while total < 1_000:
+        total += len(envs.recv(timeout=0.05)[0])
+
+
+def test_results_wait_for_their_receiver() -> None:
+    envs, other = make_pair(num_threads=3)
+    actions = action_table(envs, 1)[0]
+    envs.send(actions)
+    time.sleep(0.05)
+    assert by_env(envs.recv(timeout=0.0)).keys() == rows(other.step(actions)).keys()
+
+
+def test_actions_are_copied() -> None:
+    envs, other = make_pair(num_threads=1)
+    actions = action_table(envs, 1)[0]
+    sent = actions.copy()
+    envs.send(sent)
+    sent[:] = 99.0
+    assert by_env(envs.recv()) == rows(other.step(actions))
+
+
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Ant-v4", "MountainCarContinuous-v0"])
+def test_float64_actions_are_used_as_they_are(env_id: str) -> None:
+    envs, other = make_pair(env_id, num_threads=2)
+    for actions in action_table(envs, 30):
+        wide = actions.astype(np.float64) + 1e-12
+        envs.send(wide)
+        result = envs.recv()
+        assert by_env(result) == rows(other.step(wide))  # dtypes of info entries included
+
+
+def test_one_dtype_at_a_time() -> None:
+    envs, _ = make_pair(num_threads=1)
+    envs.send(np.zeros((1, 6), np.float32), [0])
+    with pytest.raises(TypeError, match="another dtype"):
+        envs.send(np.zeros((1, 6), np.float64), [1])
+    result = envs.recv()
+    assert result[4]["reward_ctrl"].dtype == np.float32
+    envs.send(np.zeros((1, 6), np.float64), [1])
+    assert envs.recv()[4]["reward_ctrl"].dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_refused_sends_change_nothing_of_what_is_under_way(dtype: Any) -> None:
+    envs, other = make_pair(num_threads=1)
+    actions = action_table(envs, 1)[0]
+    envs.send(actions)
+    with pytest.raises((TypeError, pyfastenv.BusyError)):
+        envs.send(np.zeros((1, 6), dtype), [0])
+    with pytest.raises(ValueError, match="actions"):
+        envs.send(np.full((1, 6), np.nan, dtype), [0])
+    result = envs.recv()
+    assert by_env(result) == rows(other.step(actions))
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Hopper-v5", "CartPole-v1"])
+@pytest.mark.parametrize("mode", MODES)
+def test_ends_of_episodes(env_id: str, mode: str, num_threads: int) -> None:
+    envs, other = make_pair(env_id, mode, num_threads=num_threads, max_episode_steps=13)
+    finals = 0
+    for actions in action_table(envs, 60):
+        envs.send(actions[::-1], np.arange(NUM_ENVS)[::-1])
+        received: dict[int, Any] = {}
+        while len(received) < NUM_ENVS:
+            result = envs.recv(1, max_envs=4)
+            ended = result[2] | result[3]
+            if mode == "SameStep" and ended.any():
+                finals += int(ended.sum())
+                assert np.array_equal(result[4]["_final_obs"], ended)
+                assert np.array_equal(result[4]["_final_info"], ended)
+                for row, final in enumerate(result[4]["final_obs"]):
+                    assert (final is not None) == ended[row]
+            else:
+                assert "final_obs" not in result[4] and "final_info" not in result[4]
+            received |= by_env(result)
+        stepped = other.step(actions)
+        assert received == rows(stepped)
+        ended = stepped[2] | stepped[3]
+        if mode == "Disabled" and ended.any():
+            for i in np.flatnonzero(ended):
+                with pytest.raises(pyfastenv.ResetNeededError):
+                    envs.send(actions[[i]], [i])
+            options = {"reset_mask": ended}
+            assert_same(envs.reset(options=options), other.reset(options=options))
+    assert mode != "SameStep" or finals >= 4 * NUM_ENVS
+
+
+def test_reward_of_an_autoreset_is_zero() -> None:
+    envs, _ = make_pair(max_episode_steps=3)
+    for step, actions in enumerate(action_table(envs, 8)):
+        envs.send(actions)
+        _, rewards, terminations, truncations, infos = envs.recv()
+        if step % 4 == 3:
+            assert not (rewards.any() or terminations.any() or truncations.any())
+            assert "x_velocity" not in infos and infos["_x_position"].all()
+        else:
+            assert rewards.all() and truncations.all() == (step % 4 == 2)
+
+
+def test_results_do_not_depend_on_the_order() -> None:
+    orders = [np.random.default_rng(seed).permutation(NUM_ENVS) for seed in range(4)]
+    received = []
+    for order in orders:
+        envs, _ = make_pair("Ant-v5", num_threads=3)
+        received.append([])
+        for actions in action_table(envs, 25):
+            for ids in np.split(order, 3):
+                envs.send(actions[ids], ids)
+            received[-1].append(receive_all(envs, timeout=0.0))
+    assert all(other == received[0] for other in received[1:])
+
+
+def test_busy_environments() -> None:
+    envs, _ = make_pair(num_threads=1)
+    zeros = np.zeros((NUM_ENVS, 6), np.float32)
+    envs.send(zeros[:2], [1, 3])
+    calls: list[Any] = [
+        lambda: envs.step(zeros),
+        envs.reset,
+        envs.async_reset,
+        lambda: envs.send(zeros),
+        lambda: envs.send(zeros[:2], [0, 3]),
+        lambda: envs.reset(options={"reset_mask": np.arange(NUM_ENVS) == 3}),
+        lambda: envs.set_model_field("body_mass", np.ones(8), [1]),
+    ]
+    for call in calls:
+        with pytest.raises(pyfastenv.BusyError, match=r"3|1"):
+            call()
+    envs.send(zeros[:1], [0])  # [0, 3] above has sent nothing
+    envs.reset(options={"reset_mask": np.arange(NUM_ENVS) == 2})
+    assert set(by_env(envs.recv())) == {0, 1, 3}
+    envs.step(zeros)
+
+
+def test_refused_resets_leave_seeds_and_streams_alone() -> None:
+    envs, other = make_pair(num_threads=1)
+    envs.send(np.zeros((1, 6), np.float32), [2])
+    before = envs.np_random_seed
+    for call in (envs.reset, envs.async_reset):
+        with pytest.raises(pyfastenv.BusyError):
+            call(seed=99)
+        assert envs.np_random_seed == before
+    envs.recv()
+    assert_same(envs.reset(), other.reset())
+
+
+def test_nothing_pending() -> None:
+    envs = make()
+    with pytest.raises(pyfastenv.NothingPendingError, match="nothing has been sent"):
+        envs.recv()
+    envs.async_reset(seed=0)
+    envs.recv()
+    with pytest.raises(pyfastenv.NothingPendingError):
+        envs.recv(timeout=0.0)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"min_envs": 0}, "min_envs: expected 1 to 6, got 0"),
+        ({"min_envs": 7}, "min_envs: expected 1 to 6, got 7"),
+        ({"max_envs": 0}, "max_envs: expected 1 to 6, got 0"),
+        ({"max_envs": -1}, "max_envs: expected 1 to 6, got -1"),
+        ({"min_envs": 3, "max_envs": 2}, "min_envs is larger than max_envs"),
+        ({"timeout": -0.5}, "timeout: expected seconds >= 0"),
+        ({"timeout": float("nan")}, "timeout: expected seconds >= 0"),
+    ],
+)
+def test_bad_recv_arguments_lose_nothing(kwargs: dict[str, Any], message: str) -> None:
+    envs, other = make_pair()
+    actions = action_table(envs, 1)[0]
+    envs.send(actions)
+    with pytest.raises(ValueError, match=message):
+        envs.recv(**kwargs)
+    assert by_env(envs.recv()) == rows(other.step(actions))
+
+
+@pytest.mark.parametrize(
+    ("actions", "env_ids", "error", "message"),
+    [
+        (np.zeros((2, 6), np.float32), [1, 1], ValueError, "environment 1 is given twice"),
+        (np.zeros((1, 6), np.float32), [6], IndexError, "expected ids from 0 to 5, got 6"),
+        (np.zeros((1, 6), np.float32), [-1], IndexError, "got -1"),
+        (np.zeros((1, 6), np.float32), [[0]], ValueError, "env_ids: expected a vector"),
+        (np.zeros((1, 6), np.float32), [0.0], TypeError, "env_ids: expected a vector of integers"),
+        (np.zeros((0, 6), np.float32), np.zeros(0, int), ValueError, "at least one id"),
+        (np.zeros((2, 6), np.float32), [0], ValueError, r"expected \(1, 6\) float32"),
+        (np.zeros((1, 5), np.float32), [0], ValueError, r"got \(1, 5\) float32"),
+        (np.zeros((1, 6), int), [0], TypeError, "expected .*float32"),
+        (np.full((1, 6), np.inf, np.float32), [3], ValueError, "infinity for environments 3"),
+    ],
+)
+def test_bad_sends_send_nothing(
+    actions: Any, env_ids: Any, error: type[Exception], message: str
+) -> None:
+    envs, _ = make_pair()
+    with pytest.raises(error, match=message):
+        envs.send(actions, env_ids)
+    with pytest.raises(pyfastenv.NothingPendingError):
+        envs.recv()
+
+
+def test_close_with_requests_under_way() -> None:
+    envs = pyfastenv.make_vec("Humanoid-v5", 200, num_threads=2)
+    envs.reset(seed=0)
+    envs.send(np.zeros((200, 17), np.float32))
+    start = time.perf_counter()
+    envs.close()
+    assert time.perf_counter() - start < 2.0
+    with pytest.raises(pyfastenv.ClosedError):
+        envs.recv()

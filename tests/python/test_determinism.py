@@ -1,0 +1,263 @@
+"""Results are a function of seeds and actions alone: not of threads, batching, dtype or copying."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+from parity import MODES, assert_same, random_actions
+
+import pyfastenv
+
+IDS = [
+    "HalfCheetah-v5",
+    "Ant-v5",
+    "Humanoid-v5",
+    "Reacher-v4",
+    "CartPole-v1",
+    "MountainCarContinuous-v0",
+    "HalfCheetahDir-v5",
+]
+NUM_ENVS = 11
+STEPS = 90
+LIMIT = 31  # every environment ends a few episodes
+
+
+def bits(value: Any, i: int) -> Any:
+    """Row i of an array or of a dict of them as plain bytes, without absent info entries."""
+    if isinstance(value, dict):
+        return {
+            key: bits(column, i)
+            for key, column in value.items()
+            if not key.startswith("_") and key != "env_id" and value.get("_" + key, _ALL)[i]
+        }
+    row = value[i]
+    if row is None:
+        return None
+    return row.dtype.str, row.shape, row.tobytes()
+
+
+class _All:
+    def __getitem__(self, i: int) -> bool:
+        return True
+
+
+_ALL: Any = _All()  # gymnasium gives final_info's dict no mask of its own
+
+
+def row_of(result: tuple[Any, ...], i: int) -> tuple[Any, ...]:
+    """Everything that step, recv or reset says of row i, comparable with ==."""
+    return tuple(bits(part, i) for part in result)
+
+
+def action_table(envs: pyfastenv.FastVectorEnv, steps: int, seed: int = 0) -> np.ndarray:
+    """(steps, num_envs, ...) random actions."""
+    rng = np.random.default_rng(seed)
+    space = envs.single_action_space
+    return np.stack([random_actions(space, rng, envs.num_envs) for _ in range(steps)])
+
+
+def reset_ended(
+    envs: pyfastenv.FastVectorEnv, ended: np.ndarray
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """With autoreset disabled, resets what has ended; yields (env_id, row) of each."""
+    if envs.autoreset_mode.value != "Disabled" or not ended.any():
+        return
+    result = envs.reset(options={"reset_mask": ended})
+    for i in np.flatnonzero(ended):
+        yield int(i), row_of(result, i)
+
+
+def step_through(envs: pyfastenv.FastVectorEnv, actions: np.ndarray) -> list[list[Any]]:
+    """Whole steps; the trajectory of each environment."""
+    trajectories: list[list[Any]] = [[] for _ in range(envs.num_envs)]
+    for a in actions:
+        result = envs.step(a)
+        for i, trajectory in enumerate(trajectories):
+            trajectory.append(row_of(result, i))
+        for i, row in reset_ended(envs, result[2] | result[3]):
+            trajectories[i].append(row)
+    return trajectories
+
+
+def send_through(
+    envs: pyfastenv.FastVectorEnv, actions: np.ndarray, rng: np.random.Generator
+) -> list[list[Any]]:
+    """Random subsets in random order, received in random portions; the same trajectories."""
+    num_envs = envs.num_envs
+    trajectories: list[list[Any]] = [[] for _ in range(num_envs)]
+    done = np.zeros(num_envs, int)  # steps sent
+    free = np.ones(num_envs, bool)
+    while (done < len(actions)).any() or not free.all():
+        ready = np.flatnonzero(free & (done < len(actions)))
+        if len(ready) and (free.all() or rng.random() < 0.7):
+            ids = rng.permutation(ready)[: rng.integers(1, len(ready) + 1)]
+            envs.send(actions[done[ids], ids], ids)
+            done[ids] += 1
+            free[ids] = False
+            continue
+        max_envs = int(rng.integers(1, num_envs + 1))
+        least = [None, int(rng.integers(1, max_envs + 1))][rng.integers(2)]
+        timeout = [None, 0.0, 1e-4, 0.01][rng.integers(4)]
+        most = max_envs if least is not None and rng.random() < 0.5 else None
+        result = envs.recv(least, timeout, max_envs=most)
+        ids = result[4]["env_id"]
+        assert 0 < len(ids) == len(set(ids)) and not free[ids].any()
+        free[ids] = True
+        ended = np.zeros(num_envs, bool)
+        for k, i in enumerate(ids):
+            trajectories[i].append(row_of(result, k))
+            ended[i] = result[2][k] | result[3][k]
+        for i, row in reset_ended(envs, ended):
+            trajectories[i].append(row)
+    return trajectories
+
+
+def make(env_id: str, mode: str = "NextStep", **kwargs: Any) -> pyfastenv.FastVectorEnv:
+    envs = pyfastenv.make_vec(
+        env_id, NUM_ENVS, autoreset_mode=mode, max_episode_steps=LIMIT, **kwargs
+    )
+    if env_id == "HalfCheetahDir-v5":
+        envs.reset_task(envs.sample_tasks(NUM_ENVS, seed=4))
+    return envs
+
+
+def assert_same_trajectories(ours: list[list[Any]], expected: list[list[Any]]) -> None:
+    for i, (a, b) in enumerate(zip(ours, expected, strict=True)):
+        first = next((t for t, (x, y) in enumerate(zip(a, b, strict=True)) if x != y), None)
+        assert first is None, f"environment {i} differs first in row {first}"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", IDS)
+def test_threads_and_batching_do_not_matter(env_id: str, mode: str) -> None:
+    with closing(make(env_id, mode, num_threads=1)) as envs:
+        envs.reset(seed=3)
+        actions = action_table(envs, STEPS)
+        expected = step_through(envs, actions)
+    assert all(len(trajectory) >= STEPS for trajectory in expected)
+    for num_threads in (3, 7):
+        with closing(make(env_id, mode, num_threads=num_threads)) as envs:
+            assert envs.num_threads == num_threads
+            envs.reset(seed=3)
+            assert_same_trajectories(step_through(envs, actions), expected)
+    for num_threads in (1, 3, 7):
+        with closing(make(env_id, mode, num_threads=num_threads)) as envs:
+            envs.reset(seed=3)
+            rng = np.random.default_rng(num_threads)
+            assert_same_trajectories(send_through(envs, actions, rng), expected)
+
+
+def test_steps_between_sends() -> None:
+    with (
+        closing(make("HalfCheetah-v5", num_threads=3)) as envs,
+        closing(make("HalfCheetah-v5")) as other,
+    ):
+        envs.reset(seed=1)
+        other.reset(seed=1)
+        actions = action_table(envs, 60)
+        rng = np.random.default_rng(0)
+        ours: list[list[Any]] = [[] for _ in range(NUM_ENVS)]
+        for part in np.split(actions, 6):
+            for more in (step_through(envs, part[:5]), send_through(envs, part[5:], rng)):
+                for trajectory, rows in zip(ours, more, strict=True):
+                    trajectory += rows
+        assert_same_trajectories(ours, step_through(other, actions))
+
+
+def run(env_id: str, mode: str = "NextStep", **kwargs: Any) -> list[tuple[Any, ...]]:
+    with closing(make(env_id, mode, **kwargs)) as envs:
+        results = [envs.reset(seed=3)]
+        for a in action_table(envs, STEPS):
+            results.append(envs.step(a))
+            for _ in reset_ended(envs, results[-1][2] | results[-1][3]):
+                pass
+        return results
+
+
+def as_float32(infos: dict[str, Any]) -> dict[str, Any]:
+    """Infos whose final observations are rounded; the rest as it is."""
+    if "final_obs" in infos:
+        final_obs = infos["final_obs"].copy()
+        for i, obs in enumerate(final_obs):
+            final_obs[i] = None if obs is None else obs.astype(np.float32)
+        infos = {**infos, "final_obs": final_obs}
+    return infos
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", IDS)
+def test_float32_observations_are_rounded_float64_ones(env_id: str, mode: str) -> None:
+    single = run(env_id, mode, obs_dtype="float32")
+    double = run(env_id, mode, obs_dtype=np.float64)
+    for ours, expected in zip(single, double, strict=True):
+        assert ours[0].dtype == np.float32 and expected[0].dtype == np.float64
+        rounded = (expected[0].astype(np.float32), *expected[1:-1], as_float32(expected[-1]))
+        assert_same(ours, rounded)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", ["Ant-v5", "CartPole-v1"])
+def test_without_infos_everything_else_is_the_same(env_id: str, mode: str) -> None:
+    for ours, expected in zip(run(env_id, mode, infos=False), run(env_id, mode), strict=True):
+        assert_same(ours[:-1], expected[:-1])
+        kept = {
+            key: expected[-1][key] for key in ("final_obs", "_final_obs") if key in expected[-1]
+        }
+        got = {key: value for key, value in ours[-1].items() if "final_info" not in key}
+        assert_same(got, kept)
+
+
+def test_without_infos_recv_still_names_the_environments() -> None:
+    with closing(make("Ant-v5", infos=False)) as envs:
+        envs.reset(seed=0)
+        envs.send(action_table(envs, 1)[0])
+        assert sorted(envs.recv()[4]["env_id"]) == list(range(NUM_ENVS))
+
+
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1"])
+def test_views_have_the_same_values(env_id: str) -> None:
+    with (
+        closing(make(env_id, "SameStep", copy=False)) as envs,
+        closing(make(env_id, "SameStep")) as other,
+    ):
+        assert_same(envs.reset(seed=3), other.reset(seed=3))
+        for a in action_table(envs, STEPS):
+            assert_same(envs.step(a), other.step(a))
+        a = action_table(envs, 1)[0]
+        envs.send(a[:4], [3, 1, 0, 7])
+        other.send(a[:4], [3, 1, 0, 7])
+        ours, expected = envs.recv(), other.recv()
+        rows = {int(i): k for k, i in enumerate(expected[4]["env_id"])}
+        for k, i in enumerate(ours[4]["env_id"]):
+            assert row_of(ours, k) == row_of(expected, rows[int(i)])
+
+
+def test_ring_of_four() -> None:
+    # what a call returns is overwritten by the fourth call after it, and by none before
+    with closing(make("HalfCheetah-v5", copy=False)) as envs:
+        results: list[tuple[np.ndarray, ...]] = [envs.reset(seed=0)[:1]]
+        copies = [tuple(array.copy() for array in results[0])]
+        for a in action_table(envs, 12):
+            results.append(envs.step(a)[:4])
+            copies.append(tuple(array.copy() for array in results[-1]))
+            for age in range(1, min(4, len(results))):
+                assert_same(results[-1 - age], copies[-1 - age], f"{age} calls old")
+                assert not np.shares_memory(results[-1 - age][0], results[-1][0])
+            if len(results) > 4:
+                assert np.shares_memory(results[-5][0], results[-1][0])
+
+
+def test_new_arrays_share_nothing() -> None:
+    with closing(make("HalfCheetah-v5")) as envs:
+        first = envs.reset(seed=0)[0]
+        kept = first.copy()
+        first_of_all = [first]
+        for a in action_table(envs, 6):
+            first_of_all.append(envs.step(a)[0])
+        assert np.array_equal(first, kept)
+        for i, a in enumerate(first_of_all):
+            assert not any(np.shares_memory(a, b) for b in first_of_all[i + 1 :])

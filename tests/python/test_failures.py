@@ -1,0 +1,788 @@
+"""Engine errors, divergence, Ctrl-C, fork, the end: the pool survives or says why."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import pickle
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from parity import MODES, assert_same
+
+import pyfastenv
+from pyfastenv import specs
+from pyfastenv.errors import EnvError, ResetNeededError
+
+pytestmark = pytest.mark.timeout(20)
+
+NUM_ENVS = 4
+THREADS = [1, 4]
+BAD, GOOD = [1, 3], [0, 2]
+
+
+def actions(step: int = 0) -> np.ndarray:
+    return np.random.default_rng(step).uniform(-1, 1, (NUM_ENVS, 6)).astype(np.float32)
+
+
+def make(xml_file: pathlib.Path | str = "half_cheetah.xml", **kwargs: Any) -> Any:
+    return pyfastenv.make_vec(
+        "HalfCheetah-v5", **{"num_envs": NUM_ENVS, "num_threads": 1, "xml_file": xml_file, **kwargs}
+    )
+
+
+@pytest.fixture(autouse=True)
+def quiet(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[None]:
+    """MuJoCo prints nothing and writes no log file."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    assert capfd.readouterr() == ("", "")
+    assert not list(tmp_path.glob("MUJOCO_LOG*"))
+
+
+# ---- errors of the physics engine ----------------------------------------------------------------
+
+
+@pytest.fixture
+def xml_file(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A cheetah whose arena holds an ordinary step's contacts, but not those of a huge margin."""
+    text = pathlib.Path(specs.assets_dir(), "half_cheetah.xml").read_text()
+    text, count = re.subn(r"<size nstack=\"\d+\"", '<size memory="20K"', text)
+    assert count == 1
+    path = tmp_path / "cheetah.xml"
+    path.write_text(text)
+    return path
+
+
+def break_contacts(envs: Any, ids: list[int], margin: float = 10.0) -> None:
+    shape = envs.get_model_field("geom_margin").shape[1:]
+    envs.set_model_field("geom_margin", np.full(shape, margin), ids)
+
+
+def broken_pair(xml_file: pathlib.Path, num_threads: int, **kwargs: Any) -> tuple[Any, Any]:
+    """An environment with BAD broken, and a twin without; both a few steps into their episodes."""
+    envs, twin = make(xml_file, num_threads=num_threads, **kwargs), make(xml_file, **kwargs)
+    for each in (envs, twin):
+        break_contacts(each, [0, 1, 2, 3], 0.0)
+        each.reset(seed=0)
+        for step in range(3):
+            each.step(actions(step))
+    break_contacts(envs, BAD)
+    return envs, twin
+
+
+def assert_failed(error: EnvError) -> None:
+    assert error.env_ids == tuple(BAD)
+    assert len(error.messages) == len(BAD)
+    assert all("stack overflow" in message for message in error.messages)
+    assert all(f"environment {i}: " in str(error) for i in BAD)
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.env_ids, copy.messages) == (error.env_ids, error.messages)
+    assert_same(copy.results, error.results)
+
+
+def assert_rows_same(ours: Any, theirs: Any, rows: Any, their_rows: Any = None) -> None:
+    """Like assert_same, of some environments' rows."""
+    their_rows = rows if their_rows is None else their_rows
+    if isinstance(theirs, dict):
+        assert set(theirs) <= set(ours)
+        for key in theirs:
+            assert_rows_same(ours[key], theirs[key], rows, their_rows)
+    elif isinstance(theirs, tuple):
+        for a, b in zip(ours, theirs, strict=True):
+            assert_rows_same(a, b, rows, their_rows)
+    else:
+        assert_same(ours[rows], theirs[their_rows])
+
+
+def assert_goes_on(envs: Any, twin: Any) -> None:
+    """BAD repaired, all environments equal those of the twin from here on."""
+    break_contacts(envs, BAD, 0.0)
+    np.testing.assert_array_equal(envs.get_state(GOOD), twin.get_state(GOOD))
+    twin.set_state(envs.get_state())
+    for step in range(5):
+        assert_same(envs.step(actions(step)), twin.step(actions(step)))
+    np.testing.assert_array_equal(envs.get_state(), twin.get_state())
+    assert_same(envs.reset(seed=7), twin.reset(seed=7))
+    envs.close()
+    twin.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_engine_error_in_step(xml_file: pathlib.Path, num_threads: int, mode: str) -> None:
+    envs, twin = broken_pair(xml_file, num_threads, autoreset_mode=mode)
+    before = envs.get_state(BAD)
+    for step in range(2):
+        with pytest.raises(EnvError) as caught:
+            envs.step(actions(step))
+        assert_failed(caught.value)
+        results = caught.value.results
+        assert_rows_same(results, twin.step(actions(step)), GOOD)
+        assert not any(array[BAD].any() for array in results[:4])
+        assert not any(results[4][key][BAD].any() for key in results[4])
+        np.testing.assert_array_equal(envs.get_state(BAD), before)
+    assert envs.stats()["errors"] == 4
+    assert_goes_on(envs, twin)
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_engine_error_in_reset(xml_file: pathlib.Path, num_threads: int, seed: int | None) -> None:
+    envs, twin = broken_pair(xml_file, num_threads)
+    before = envs.get_state(BAD)
+    with pytest.raises(EnvError) as caught:
+        envs.reset(seed=seed)
+    assert_failed(caught.value)
+    assert_rows_same(caught.value.results, twin.reset(seed=seed), GOOD)
+    assert not caught.value.results[0][BAD].any()
+    np.testing.assert_array_equal(envs.get_state(BAD), before)
+    assert_goes_on(envs, twin)
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_engine_error_in_masked_reset(xml_file: pathlib.Path, num_threads: int) -> None:
+    envs, twin = broken_pair(xml_file, num_threads)
+    before = envs.get_state(BAD)
+    mask = np.array([True, True, False, True])
+    with pytest.raises(EnvError) as caught:
+        envs.reset(options={"reset_mask": mask})
+    assert_failed(caught.value)
+    expected = twin.reset(options={"reset_mask": mask})
+    assert_rows_same(caught.value.results, expected, GOOD)  # 2, not reset: its latest observation
+    np.testing.assert_array_equal(envs.get_state(BAD), before)
+    assert_goes_on(envs, twin)
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_engine_error_in_send_and_recv(xml_file: pathlib.Path, num_threads: int) -> None:
+    envs, twin = broken_pair(xml_file, num_threads)
+    before = envs.get_state(BAD)
+    envs.send(actions())
+    with pytest.raises(EnvError) as caught:
+        envs.recv()
+    assert sorted(caught.value.env_ids) == BAD
+    results = caught.value.results
+    ids = results[4]["env_id"]
+    assert sorted(ids) == GOOD
+    assert_rows_same(results, twin.step(actions()), slice(None), ids)
+    np.testing.assert_array_equal(envs.get_state(BAD), before)
+    with pytest.raises(pyfastenv.NothingPendingError):
+        envs.recv()
+    assert_goes_on(envs, twin)
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_engine_error_in_async_reset(xml_file: pathlib.Path, num_threads: int) -> None:
+    envs, twin = broken_pair(xml_file, num_threads)
+    before = envs.get_state(BAD)
+    envs.async_reset(seed=5)
+    failed: list[int] = []
+    received: list[int] = []
+    while len(failed) + len(received) < NUM_ENVS:
+        try:
+            received += envs.recv(1)[4]["env_id"].tolist()
+        except EnvError as error:
+            failed += error.env_ids
+            received += error.results[4]["env_id"].tolist()
+    assert (sorted(failed), sorted(received)) == (BAD, GOOD)
+    twin.reset(seed=5)
+    np.testing.assert_array_equal(envs.get_state(BAD), before)
+    assert_goes_on(envs, twin)
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_errors_under_way_are_not_reported_by_another_call(
+    xml_file: pathlib.Path, num_threads: int
+) -> None:
+    envs, twin = broken_pair(xml_file, num_threads)
+    envs.send(actions()[BAD], BAD)
+    time.sleep(0.1)  # the helpers, if any, run into the errors
+    mask = np.array([True, False, True, False])
+    envs.reset(seed=1, options={"reset_mask": mask})  # of the good ones: no error
+    with pytest.raises(EnvError) as caught:
+        envs.recv()
+    assert sorted(caught.value.env_ids) == BAD
+    assert len(caught.value.results[1]) == 0
+    twin.reset(seed=1, options={"reset_mask": mask})
+    assert_goes_on(envs, twin)
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_engine_error_then_another_model_field(xml_file: pathlib.Path, num_threads: int) -> None:
+    envs, twin = broken_pair(xml_file, num_threads)
+    with pytest.raises(EnvError):
+        envs.step(actions())
+    twin.step(actions())
+    for each in (envs, twin):  # the rows move in memory while a worker's mjData is broken
+        each.set_model_field("body_mass", each.get_model_field("body_mass") * 1.1)
+    assert_goes_on(envs, twin)
+
+
+def test_engine_error_in_every_environment(xml_file: pathlib.Path) -> None:
+    envs = make(xml_file, num_envs=6, num_threads=4)
+    envs.reset(seed=0)
+    break_contacts(envs, list(range(6)))
+    with pytest.raises(EnvError, match="and 2 more") as caught:
+        envs.step(np.zeros((6, 6), np.float32))
+    assert caught.value.env_ids == tuple(range(6))
+    envs.close()
+
+
+# ---- divergence ----------------------------------------------------------------------------------
+
+
+def set_gain(envs: Any, factor: float, ids: list[int]) -> None:
+    gain = np.zeros(envs.get_model_field("actuator_gainprm").shape[1:])
+    gain[:, 0] = factor
+    envs.set_model_field("actuator_gainprm", gain, ids)
+
+
+def diverging_pair(num_threads: int, mode: str) -> tuple[Any, Any]:
+    envs, twin = make(num_threads=num_threads, autoreset_mode=mode), make(autoreset_mode=mode)
+    for each in (envs, twin):
+        set_gain(each, 1.0, [0, 1, 2, 3])
+        each.reset(seed=0)
+        each.step(actions())
+    set_gain(envs, 1e30, BAD)
+    return envs, twin
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_divergence_ends_the_episode(num_threads: int, mode: str) -> None:
+    envs, twin = diverging_pair(num_threads, mode)
+    results, expected = envs.step(actions(1)), twin.step(actions(1))
+    obs, rewards, terminations, truncations, infos = results
+    assert_rows_same(results, expected, GOOD)
+    is_bad = np.isin(np.arange(NUM_ENVS), BAD)
+    np.testing.assert_array_equal(terminations, is_bad)
+    np.testing.assert_array_equal(infos["diverged"], is_bad)
+    np.testing.assert_array_equal(infos["_diverged"], is_bad)
+    assert not truncations.any()
+    assert not rewards[BAD].any()
+    assert np.isfinite(obs).all()
+    stats = envs.stats()
+    assert (stats["diverged"], stats["episodes"], stats["errors"]) == (2, 2, 0)
+
+    # the next episode is the twin's, had it been reset now
+    set_gain(envs, 1.0, BAD)
+    reset = {"options": {"reset_mask": is_bad}}
+    if mode == "SameStep":
+        np.testing.assert_array_equal(infos["_final_obs"], is_bad)
+        assert all(np.isfinite(infos["final_obs"][i]).all() for i in BAD)
+        assert_rows_same((obs,), (twin.reset(**reset)[0],), BAD)
+    elif mode == "NextStep":
+        results, expected = envs.step(actions(2)), twin.step(actions(2))
+        assert_rows_same(results, expected, GOOD)
+        assert "diverged" not in results[4]
+        assert_rows_same((results[0],), (twin.reset(**reset)[0],), BAD)
+    else:
+        with pytest.raises(ResetNeededError, match="1, 3"):
+            envs.step(actions(2))
+        assert_same(envs.reset(**reset), twin.reset(**reset))
+    np.testing.assert_array_equal(envs.get_state(), twin.get_state())
+    for step in range(5):
+        assert_same(envs.step(actions(step)), twin.step(actions(step)))
+    envs.close()
+    twin.close()
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_divergence_in_recv(num_threads: int) -> None:
+    envs, twin = diverging_pair(num_threads, "NextStep")
+    envs.send(actions(1))
+    results = envs.recv()
+    ids = results[4]["env_id"]
+    np.testing.assert_array_equal(results[4]["diverged"], np.isin(ids, BAD))
+    np.testing.assert_array_equal(results[2], np.isin(ids, BAD))
+    assert np.isfinite(results[0]).all()
+    expected = twin.step(actions(1))
+    good = np.isin(ids, GOOD)
+    assert_rows_same(results, expected, good, ids[good])
+    envs.close()
+    twin.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_divergence_by_huge_actions(tmp_path: pathlib.Path, num_threads: int, mode: str) -> None:
+    text = pathlib.Path(specs.assets_dir(), "half_cheetah.xml").read_text()
+    path = tmp_path / "unlimited.xml"
+    path.write_text(text.replace('ctrllimited="true"', 'ctrllimited="false"'))
+    envs = make(path, num_threads=num_threads, autoreset_mode=mode)
+    envs.reset(seed=0)
+    huge = actions().astype(np.float64)
+    huge[BAD] = 1e9  # MuJoCo takes beyond 1e10 for a mistake and sets such controls to 0
+    obs, rewards, terminations, _, infos = envs.step(huge)
+    np.testing.assert_array_equal(infos["diverged"], [False, True, False, True])
+    np.testing.assert_array_equal(terminations, infos["diverged"])
+    assert np.isfinite(obs).all()
+    assert not rewards[BAD].any()
+    envs.close()
+
+
+# ---- scripts in a process of their own -----------------------------------------------------------
+
+
+def run_script(script: str, *args: object, timeout: float = 15.0, **kwargs: Any) -> str:
+    """Runs Python; it must end by itself, with status 0 and nothing on stderr."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script, *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        **kwargs,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+LONG = """
+import os, signal, sys, time
+import numpy as np, pyfastenv
+# one call takes a second or so on one thread, one environment a few milliseconds
+envs = pyfastenv.make_vec("Humanoid-v5", 200, num_threads=int(sys.argv[1]), frame_skip=200,
+                          reset_noise_scale=0.01, terminate_when_unhealthy=False)
+actions = np.zeros((200, 17), np.float32)
+envs.reset(seed=0)
+"""
+
+
+def interrupt(script: str, num_threads: int) -> tuple[float, list[str]]:
+    """Runs a script, interrupts it after its line "ready"; returns the delay and further lines.
+
+    The script prints time.monotonic() (one clock for all processes) once it was interrupted.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", LONG + script, str(num_threads)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        try:
+            assert child.stdout is not None and child.stderr is not None
+            assert child.stdout.readline() == "ready\n", child.stderr.read()
+            time.sleep(0.15)
+            sent = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=15)
+        finally:
+            child.kill()
+    assert (child.returncode, err) == (0, "")
+    lines = out.splitlines()
+    return float(lines[0]) - sent, lines[1:]
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_ctrl_c_in_step(num_threads: int) -> None:
+    delay, lines = interrupt(
+        """
+print("ready", flush=True)
+try:
+    envs.step(actions)
+except KeyboardInterrupt:
+    print(time.monotonic())
+try:
+    envs.step(actions)
+except pyfastenv.ResetNeededError as error:
+    print("reset needed" if "interrupted" in str(error) else error)
+envs.reset(seed=1)
+envs.step(actions)
+print(envs.stats()["errors"])
+""",
+        num_threads,
+    )
+    assert 0 < delay < 0.3
+    assert lines == ["reset needed", "0"]
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_ctrl_c_in_recv_loses_nothing(num_threads: int) -> None:
+    delay, lines = interrupt(
+        """
+print("ready", flush=True)
+envs.send(actions)
+try:
+    envs.recv()
+except KeyboardInterrupt:
+    print(time.monotonic())
+ids = envs.recv()[4]["env_id"]
+print(sorted(ids.tolist()) == list(range(200)))
+""",
+        num_threads,
+    )
+    assert 0 < delay < 0.3
+    assert lines == ["True"]
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_ctrl_c_in_reset(num_threads: int) -> None:
+    delay, lines = interrupt(
+        """
+envs = pyfastenv.make_vec("Humanoid-v5", 40_000, num_threads=int(sys.argv[1]))
+print("ready", flush=True)
+try:
+    envs.reset(seed=0)
+except KeyboardInterrupt:
+    print(time.monotonic())
+try:
+    envs.step(np.zeros((40_000, 17), np.float32))
+except pyfastenv.ResetNeededError:
+    print("reset needed")
+mask = np.arange(40_000) < 10
+envs.reset(seed=0, options={"reset_mask": mask})
+envs.send(actions[:10], np.arange(10))
+print(len(envs.recv()[1]))
+""",
+        num_threads,
+    )
+    assert 0 < delay < 0.3
+    assert lines == ["reset needed", "10"]
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize("call", ["envs.step(actions)", "envs.send(actions); envs.recv()"])
+@pytest.mark.parametrize("inner", ["close()", "step(actions)", "get_state()", "stats()", "recv()"])
+def test_signal_handler_that_uses_the_environment(inner: str, call: str, num_threads: int) -> None:
+    delay, lines = interrupt(
+        f"""
+def handler(*_):
+    print(time.monotonic())
+    try:
+        envs.{inner}
+        print("fine")
+    except pyfastenv.BusyError as error:
+        print("busy")
+signal.signal(signal.SIGINT, handler)
+print("ready", flush=True)
+{call}  # the handler has swallowed it: the call is completed
+envs.close()
+print(envs.closed)
+""",
+        num_threads,
+    )
+    assert 0 < delay < 0.3
+    assert lines == ["fine" if inner == "stats()" else "busy", "True"]
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_signal_handler_that_raises(num_threads: int) -> None:
+    _, lines = interrupt(
+        """
+def handler(*_):
+    print(time.monotonic())
+    envs.close()
+signal.signal(signal.SIGINT, handler)
+print("ready", flush=True)
+try:
+    envs.step(actions)
+except pyfastenv.BusyError:
+    print("busy", envs.closed)
+envs.reset(seed=0)
+envs.step(actions)
+envs.close()
+print(envs.closed)
+""",
+        num_threads,
+    )
+    assert lines == ["busy False", "True"]
+
+
+# ---- fork and pickle -----------------------------------------------------------------------------
+
+FORK = """
+import gc, os, sys, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+import numpy as np, pyfastenv
+envs = pyfastenv.make_vec("HalfCheetah-v5", 4, num_threads=int(sys.argv[1]))
+envs.reset(seed=0)
+actions = np.zeros((4, 6), np.float32)
+def wait(pid):
+    limit = time.monotonic() + 5
+    while time.monotonic() < limit:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(pid, 9)
+    return "hangs"
+"""
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+@pytest.mark.parametrize("under_way", [False, True])
+def test_use_in_a_forked_child(num_threads: int, under_way: bool) -> None:
+    script = f"""
+if {under_way}:
+    envs.send(actions)
+pid = os.fork()
+if pid == 0:
+    calls = [lambda: envs.step(actions), lambda: envs.recv(), lambda: envs.get_state(),
+             lambda: envs.reset(), lambda: envs.reset(seed=1), lambda: envs.send(actions)]
+    for call in calls:
+        start = time.monotonic()
+        try:
+            call()
+        except pyfastenv.ForkedError as error:
+            assert "fork" in str(error) and time.monotonic() - start < 0.1
+        else:
+            os._exit(3)
+    own = pyfastenv.make_vec("HalfCheetah-v5", 4, num_threads=int(sys.argv[1]))
+    own.reset(seed=0)
+    own.step(actions)
+    envs.close()
+    del envs, calls, call
+    gc.collect()
+    sys.exit(0)
+print(wait(pid))
+print(len(envs.recv()[0]) if {under_way} else len(envs.step(actions)[0]))
+"""
+    assert run_script(FORK + script, num_threads).split() == ["0", "4"]
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+@pytest.mark.parametrize("end", ["sys.exit(0)", "del envs; gc.collect(); sys.exit(0)", "pass"])
+def test_forked_child_ends(num_threads: int, end: str) -> None:
+    script = f"""
+import threading
+thread = threading.Thread(target=lambda: [envs.step(actions) for _ in range(2000)])
+thread.start()
+time.sleep(0.02)
+pid = os.fork()  # in the middle of a step
+if pid == 0:
+    {end}
+else:
+    print(wait(pid))
+    thread.join()
+    print(len(envs.step(actions)[0]))
+"""
+    assert run_script(FORK + script, num_threads).split() == ["0", "4"]
+
+
+def test_forked_while_another_thread_receives() -> None:
+    script = """
+import threading
+envs = pyfastenv.make_vec("Humanoid-v5", 2, num_threads=2, frame_skip=2000)
+envs.reset(seed=0)
+envs.send(np.zeros((2, 17), np.float32))
+threads = [threading.Thread(target=envs.recv, args=(1,), kwargs={"max_envs": 1}) for _ in range(2)]
+for thread in threads:
+    thread.start()
+time.sleep(0.02)
+pid = os.fork()
+if pid == 0:
+    del envs, threads, thread
+    gc.collect()
+    sys.exit(0)
+print(wait(pid))
+for thread in threads:
+    thread.join()
+"""
+    assert run_script(FORK + script, 2).split() == ["0"]
+
+
+def test_pickle_remakes_from_the_arguments() -> None:
+    envs = make(num_threads=2, autoreset_mode="SameStep", max_episode_steps=3, frame_skip=2)
+    envs.reset(seed=0)
+    copy = pickle.loads(pickle.dumps(envs))
+    fresh = make(num_threads=2, autoreset_mode="SameStep", max_episode_steps=3, frame_skip=2)
+    with pytest.raises(ResetNeededError):
+        copy.step(actions())
+    assert copy.spec == envs.spec
+    assert copy.num_threads == 2
+    assert_same(copy.reset(seed=5), fresh.reset(seed=5))
+    for step in range(5):
+        assert_same(copy.step(actions(step)), fresh.step(actions(step)))
+    for each in (envs, copy, fresh):
+        each.close()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_pickled_into_another_process(tmp_path: pathlib.Path, method: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"""
+import multiprocessing, pickle, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+import numpy as np, pyfastenv
+
+def work(data, queue):
+    envs = pickle.loads(data)
+    envs.reset(seed=0)
+    queue.put(envs.step(np.zeros((4, 6), np.float32))[0])
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("{method}")
+    envs = pyfastenv.make_vec("HalfCheetah-v5", 4, num_threads=4)
+    envs.reset(seed=0)
+    queue = context.Queue()
+    process = context.Process(target=work, args=(pickle.dumps(envs), queue))
+    process.start()
+    obs = queue.get(timeout=10)
+    process.join(10)
+    print(process.exitcode, np.array_equal(obs, envs.step(np.zeros((4, 6), np.float32))[0]))
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=15, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0 True\n", "")
+
+
+# ---- the end -------------------------------------------------------------------------------------
+
+ENDS = {
+    "idle": "",
+    "sent": "envs.send(actions)",
+    "sent, then deleted": "envs.send(actions); del envs",
+    "sent, kept by a cycle": "envs.send(actions); envs.me = envs",
+    "results not received": "envs.send(actions); envs.recv(1, max_envs=1)",
+    "receiving in a daemon thread": (
+        "import threading; envs.send(actions);"
+        "threading.Thread(target=envs.recv, daemon=True).start(); time.sleep(0.05)"
+    ),
+}
+
+
+@pytest.mark.parametrize("num_threads", [1, 4])
+@pytest.mark.parametrize("end", ENDS)
+def test_interpreter_exit_without_close(end: str, num_threads: int) -> None:
+    # the environments under way are finished, the queued ones are not
+    script = LONG + ENDS[end] + '\nprint("end", time.monotonic())'
+    out = run_script(script, num_threads)
+    assert out.startswith("end")
+    assert time.monotonic() - float(out.split()[1]) < 1.0
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+def test_destruction_without_close_ends_the_threads(num_threads: int) -> None:
+    threads = len(os.listdir("/proc/self/task"))
+    for _ in range(3):
+        envs = make(num_threads=num_threads)
+        envs.reset(seed=0)
+        envs.send(actions())
+        del envs
+    assert len(os.listdir("/proc/self/task")) == threads
+
+
+@pytest.mark.parametrize(
+    "kwargs", [{"nonsense": 1}, {"obs_dtype": "float16"}, {"ctrl_cost_weight": "much"}]
+)
+def test_failed_construction_leaves_nothing_behind(kwargs: dict[str, Any]) -> None:
+    threads = len(os.listdir("/proc/self/task"))
+    for _ in range(3):
+        with pytest.raises((TypeError, ValueError)):
+            make(num_threads=4, **kwargs)
+    assert len(os.listdir("/proc/self/task")) == threads
+
+
+# ---- another MuJoCo ------------------------------------------------------------------------------
+
+BUILT = importlib.metadata.version("mujoco")
+
+
+def install_beside(
+    site: pathlib.Path, mujoco_library: str | None, mujoco_version: str | None
+) -> None:
+    """Copies pyfastenv and NumPy into an empty site folder, with a mujoco package of our making."""
+    import numpy as installed_numpy
+
+    from pyfastenv import _core
+
+    packages = pathlib.Path(installed_numpy.__file__).parents[1]
+    for name in ("numpy", "numpy.libs"):
+        if (packages / name).exists():
+            (site / name).symlink_to(packages / name)
+    shutil.copytree(
+        pathlib.Path(pyfastenv.__file__).parent,
+        site / "pyfastenv",
+        ignore=shutil.ignore_patterns("__pycache__", "*.so"),
+    )
+    shutil.copy(_core.__file__, site / "pyfastenv")
+    hook = importlib.util.find_spec("_pyfastenv_gymnasium")
+    assert hook is not None and hook.origin is not None
+    shutil.copy(hook.origin, site)
+    if mujoco_library is not None:
+        (site / "mujoco").mkdir()
+        (site / "mujoco" / "__init__.py").touch()
+        if mujoco_library:
+            (site / "mujoco" / mujoco_library).touch()
+    if mujoco_version is not None:
+        (site / f"mujoco-{mujoco_version}.dist-info").mkdir()
+        (site / f"mujoco-{mujoco_version}.dist-info" / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: mujoco\nVersion: {mujoco_version}\n"
+        )
+
+
+def import_error(*sites: pathlib.Path) -> str:
+    script = """
+try:
+    import pyfastenv
+except ImportError as error:
+    print(error)
+else:
+    from pyfastenv import _core
+    print("imported", _core.MUJOCO_VERSION)
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sites))}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", script],  # -S: no site-packages but ours
+        capture_output=True,
+        text=True,
+        timeout=15,
+        check=False,
+        env=env,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("library", "found"),
+    [("libmujoco.so.3.9.9", "3.9.9"), ("", "3.9.9"), (None, None)],
+    ids=["other version", "no library", "no package"],
+)
+def test_another_mujoco(tmp_path: pathlib.Path, library: str | None, found: str | None) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    install_beside(site, library, found)
+    message = import_error(site)
+    assert f"built against MuJoCo {BUILT}" in message
+    assert ("MuJoCo 3.9.9 is installed" if found else "MuJoCo is not installed") in message
+    assert f"pip install mujoco=={BUILT}" in message
+    assert "rebuild" in message
+
+
+def test_right_mujoco_without_its_library(tmp_path: pathlib.Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    install_beside(site, "", BUILT)
+    message = import_error(site)
+    # "built against 4.0.0 but 4.0.0 is installed" would help nobody
+    assert "libmujoco" in message
+    assert "reinstall" in message
+
+
+def test_mujoco_in_another_site_folder(tmp_path: pathlib.Path) -> None:
+    site, other = tmp_path / "site", tmp_path / "other"
+    site.mkdir()
+    other.mkdir()
+    install_beside(site, None, None)
+    spec = importlib.util.find_spec("mujoco")
+    assert spec is not None and spec.origin is not None
+    (other / "mujoco").symlink_to(pathlib.Path(spec.origin).parent)
+    assert import_error(site, other) == f"imported {BUILT}"

@@ -1,0 +1,333 @@
+"""The meta-RL environments against a plain NumPy reference on gymnasium's MujocoEnv."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.envs.mujoco import MujocoEnv
+from parity import META_IDS, assert_same, random_actions
+
+import pyfastenv
+
+NUM_ENVS = 4
+HORIZON = 100
+
+
+class MetaEnv(MujocoEnv):
+    """Finn et al. (2017), section 5.3, on gymnasium's v5 robots; ``task`` is (task_size,)."""
+
+    metadata = {"render_modes": ["human", "rgb_array", "depth_array", "rgbd_tuple"]}
+    xml_file: str
+    ctrl_cost_weight: float
+
+    def __init__(self) -> None:
+        super().__init__(self.xml_file, 5, observation_space=None)
+        obs = self._obs()
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, obs.shape, np.float64)
+        self.task = np.ones(1)
+
+    def reset_model(self) -> np.ndarray:
+        qpos = self.init_qpos + self.np_random.uniform(-0.1, 0.1, self.model.nq)
+        qvel = self.init_qvel + 0.1 * self.np_random.standard_normal(self.model.nv)
+        self.set_state(qpos, qvel)
+        return self._obs()
+
+    def _get_reset_info(self) -> dict[str, Any]:
+        return self._position()
+
+    def _ctrl_cost(self, action: np.ndarray) -> Any:
+        return self.ctrl_cost_weight * np.sum(np.square(action))
+
+    def _torso(self) -> np.ndarray:
+        return self.data.body("torso").xpos.copy()
+
+    def _obs(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def _position(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class HalfCheetahMeta(MetaEnv):
+    xml_file = "half_cheetah.xml"
+    ctrl_cost_weight = 0.05
+
+    def forward_reward(self, v: float) -> float:
+        raise NotImplementedError
+
+    def step(self, action: np.ndarray) -> Any:
+        before = self.data.qpos[0]
+        self.do_simulation(action, self.frame_skip)
+        velocity = (self.data.qpos[0] - before) / self.dt
+        forward = self.forward_reward(velocity)
+        ctrl_cost = self._ctrl_cost(action)
+        info = {
+            **self._position(),
+            "x_velocity": velocity,
+            "reward_forward": forward,
+            "reward_ctrl": -ctrl_cost,
+        }
+        return self._obs(), forward - ctrl_cost, False, False, info
+
+    def _obs(self) -> np.ndarray:
+        return np.concatenate([self.data.qpos[1:], self.data.qvel, self._torso()])
+
+    def _position(self) -> dict[str, Any]:
+        return {"x_position": self.data.qpos[0]}
+
+
+class HalfCheetahDir(HalfCheetahMeta):
+    def forward_reward(self, v: float) -> float:
+        return self.task[0] * v
+
+
+class HalfCheetahVel(HalfCheetahMeta):
+    def forward_reward(self, v: float) -> float:
+        return -np.abs(v - self.task[0])
+
+
+class AntMeta(MetaEnv):
+    xml_file = "ant.xml"
+    ctrl_cost_weight = 0.005
+
+    def goal_reward(self, v: float, xy: np.ndarray) -> float:
+        raise NotImplementedError
+
+    def step(self, action: np.ndarray) -> Any:
+        before = self._torso()[0]
+        self.do_simulation(action, self.frame_skip)
+        xy = self._torso()[:2]
+        velocity = (xy[0] - before) / self.dt
+        goal = self.goal_reward(velocity, xy)
+        ctrl_cost = self._ctrl_cost(action)
+        contact_cost = 0.0005 * np.sum(np.square(self._contact_forces()))
+        survive = 0.05
+        state = self.state_vector()
+        terminated = not (np.isfinite(state).all() and 0.2 <= state[2] <= 1.0)
+        info = {
+            **self._position(),
+            "x_velocity": velocity,
+            "reward_forward": goal,
+            "reward_ctrl": -ctrl_cost,
+            "reward_contact": -contact_cost,
+            "reward_survive": survive,
+        }
+        return self._obs(), goal - ctrl_cost - contact_cost + survive, terminated, False, info
+
+    def _contact_forces(self) -> np.ndarray:
+        return np.clip(self.data.cfrc_ext, -1.0, 1.0)
+
+    def _obs(self) -> np.ndarray:
+        rotation = self.data.body("torso").xmat
+        parts = (self.data.qpos, self.data.qvel, self._contact_forces().ravel())
+        return np.concatenate([*parts, rotation, self._torso()])
+
+    def _position(self) -> dict[str, Any]:
+        x, y, _ = self._torso()
+        return {"x_position": x, "y_position": y}
+
+
+class AntDir(AntMeta):
+    def goal_reward(self, v: float, xy: np.ndarray) -> float:
+        return self.task[0] * v
+
+
+class AntVel(AntMeta):
+    def goal_reward(self, v: float, xy: np.ndarray) -> float:
+        return 1.0 - np.abs(v - self.task[0])
+
+
+class AntGoal(AntMeta):
+    def goal_reward(self, v: float, xy: np.ndarray) -> float:
+        return 4.0 - np.sum(np.abs(xy - self.task))
+
+
+REFERENCES: dict[str, type[MetaEnv]] = {
+    "HalfCheetahDir-v5": HalfCheetahDir,
+    "HalfCheetahVel-v5": HalfCheetahVel,
+    "AntDir-v5": AntDir,
+    "AntVel-v5": AntVel,
+    "AntGoal-v5": AntGoal,
+}
+NAMES = {"Dir": "direction", "Vel": "velocity", "Goal": "goal"}
+# (task_size, the values' set or range)
+RANGES: dict[str, tuple[int, float, float]] = {
+    "HalfCheetahDir-v5": (1, -1.0, 1.0),
+    "HalfCheetahVel-v5": (1, 0.0, 2.0),
+    "AntDir-v5": (1, -1.0, 1.0),
+    "AntVel-v5": (1, 0.0, 3.0),
+    "AntGoal-v5": (2, -3.0, 3.0),
+}
+
+
+def make_reference(env_id: str, mode: str = "NextStep") -> gymnasium.vector.SyncVectorEnv:
+    def make() -> gymnasium.Env[Any, Any]:
+        return gymnasium.wrappers.TimeLimit(REFERENCES[env_id](), HORIZON)
+
+    return gymnasium.vector.SyncVectorEnv([make] * NUM_ENVS, autoreset_mode=mode)
+
+
+def make_ours(env_id: str, mode: str = "NextStep", **kwargs: Any) -> pyfastenv.FastVectorEnv:
+    return pyfastenv.make_vec(
+        env_id, NUM_ENVS, autoreset_mode=mode, max_episode_steps=HORIZON, **kwargs
+    )
+
+
+def set_tasks(
+    ours: pyfastenv.FastVectorEnv, theirs: gymnasium.vector.SyncVectorEnv, tasks: np.ndarray
+) -> None:
+    ours.reset_task(tasks)
+    for env, task in zip(theirs.envs, tasks, strict=True):
+        env.unwrapped.task = task  # type: ignore[attr-defined]
+
+
+def test_every_id_has_a_reference() -> None:
+    assert set(REFERENCES) == set(RANGES) == set(META_IDS)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("env_id", META_IDS)
+def test_equals_the_reference(env_id: str, mode: str) -> None:
+    theirs = make_reference(env_id, mode)
+    ours = make_ours(env_id, mode, num_threads=2)
+    rng = np.random.default_rng(0)
+    ended = 0
+    assert ours.single_observation_space == theirs.single_observation_space
+    assert ours.single_action_space == theirs.single_action_space
+    set_tasks(ours, theirs, ours.sample_tasks(NUM_ENVS, seed=0))
+    assert_same(ours.reset(seed=0), theirs.reset(seed=0), "reset")
+    for step in range(2_000):
+        actions = random_actions(ours.single_action_space, rng, NUM_ENVS)
+        result = ours.step(actions)
+        assert_same(result, theirs.step(actions), f"{env_id} step {step}")
+        ended += int((result[2] | result[3]).sum())
+        if step % 250 == 130:  # in the middle of episodes
+            set_tasks(ours, theirs, ours.sample_tasks(NUM_ENVS, seed=step))
+        if step % 701 == 700:
+            mask = np.array([True, False, True, False])
+            assert_same(
+                ours.reset(seed=step, options={"reset_mask": mask}),
+                theirs.reset(seed=step, options={"reset_mask": mask}),
+                "masked reset",
+            )
+    assert ended >= 60
+    ours.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("env_id", ["HalfCheetahVel-v5", "AntGoal-v5"])
+def test_equals_the_reference_with_float64_actions(env_id: str) -> None:
+    theirs, ours = make_reference(env_id), make_ours(env_id)
+    rng = np.random.default_rng(1)
+    set_tasks(ours, theirs, ours.sample_tasks(NUM_ENVS, seed=1))
+    assert_same(ours.reset(seed=1), theirs.reset(seed=1))
+    for _ in range(150):
+        actions = random_actions(ours.single_action_space, rng, NUM_ENVS, np.float64)
+        assert_same(ours.step(actions), theirs.step(actions))
+
+
+@pytest.mark.parametrize("env_id", META_IDS)
+def test_sampled_tasks(env_id: str) -> None:
+    envs = make_ours(env_id)
+    size, low, high = RANGES[env_id]
+    tasks = envs.sample_tasks(5_000, seed=7)
+    assert tasks.shape == (5_000, size) and tasks.dtype == np.float64
+    if "Dir" in env_id:
+        assert set(tasks.ravel()) == {-1.0, 1.0}
+        assert abs(tasks.mean()) < 0.05
+    else:
+        assert low <= tasks.min() < low + 0.01 and high - 0.01 < tasks.max() <= high
+        assert np.allclose(tasks.mean(axis=0), (low + high) / 2, atol=0.1)
+    assert np.array_equal(tasks, envs.sample_tasks(5_000, seed=7))
+    assert not np.array_equal(tasks, envs.sample_tasks(5_000, seed=8))
+    assert not np.array_equal(envs.sample_tasks(64), envs.sample_tasks(64))
+    with pytest.raises(ValueError, match="n: expected at least 1, got 0"):
+        envs.sample_tasks(0)
+
+
+def test_sampling_leaves_the_environments_random_streams_alone() -> None:
+    envs, other = make_ours("AntGoal-v5"), make_ours("AntGoal-v5")
+    envs.reset(seed=0)
+    other.reset(seed=0)
+    envs.sample_tasks(10)
+    assert_same(envs.reset(), other.reset())
+
+
+@pytest.mark.parametrize("env_id", META_IDS)
+def test_tasks_as_arrays_dicts_and_for_some(env_id: str) -> None:
+    envs = make_ours(env_id)
+    size = RANGES[env_id][0]
+    default = 1.0 if "Dir" in env_id else 0.0
+    assert np.array_equal(envs.get_task(), np.full((NUM_ENVS, size), default))
+    tasks = envs.sample_tasks(NUM_ENVS, seed=2)
+    envs.reset_task(tasks.tolist())
+    assert np.array_equal(envs.get_task(), tasks)
+    others = -tasks
+    name = next(value for key, value in NAMES.items() if key in env_id)
+    envs.reset_task([{name: task if size > 1 else task[0]} for task in others])
+    assert np.array_equal(envs.get_task(), others)
+    envs.reset_task(tasks[:2], env_ids=[3, 1])
+    assert np.array_equal(envs.get_task(), [others[0], tasks[1], others[2], tasks[0]])
+    envs.reset_task([{name: tasks[2]}], env_ids=np.array([2]))
+    assert np.array_equal(envs.get_task()[2], tasks[2])
+    copy = envs.get_task()
+    copy[:] = 99.0
+    assert not (envs.get_task() == 99.0).any()
+
+
+def test_integer_tasks() -> None:
+    envs = make_ours("HalfCheetahDir-v5")
+    envs.reset_task([[1], [-1], [-1], [1]])
+    envs.reset_task([{"direction": -1}], env_ids=[0])
+    assert envs.get_task().ravel().tolist() == [-1.0, -1.0, -1.0, 1.0]
+
+
+def test_a_task_holds_from_the_next_step_on_and_survives_resets() -> None:
+    envs, other = make_ours("HalfCheetahDir-v5"), make_ours("HalfCheetahDir-v5")
+    envs.reset(seed=0)
+    other.reset(seed=0)
+    rng = np.random.default_rng(0)
+    signs = np.array([1.0, -1.0, -1.0, 1.0])
+    for step in range(2 * HORIZON + 10):
+        if step == 50:
+            envs.reset_task(signs[:, None])
+        if step == 70:
+            assert np.array_equal(envs.reset()[0], other.reset()[0])
+        actions = random_actions(envs.single_action_space, rng, NUM_ENVS)
+        ours, theirs = envs.step(actions), other.step(actions)
+        assert np.array_equal(ours[0], theirs[0])  # the task changes rewards only
+        if "reward_forward" in theirs[4]:  # not where the episodes start anew
+            expected = theirs[4]["reward_forward"] * (signs if step >= 50 else 1.0)
+            assert np.array_equal(ours[4]["reward_forward"], expected)
+    assert np.array_equal(envs.get_task().ravel(), signs)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "env_ids", "error", "message"),
+    [
+        (np.zeros((3, 2)), None, ValueError, r"tasks: expected shape \(4, 2\), got \(3, 2\)"),
+        (np.zeros((4, 1)), None, ValueError, r"tasks: expected shape \(4, 2\), got \(4, 1\)"),
+        (np.zeros(2), [0], ValueError, r"tasks: expected shape \(1, 2\), got \(2,\)"),
+        (np.full((1, 2), np.nan), [0], ValueError, "tasks: expected finite numbers"),
+        (np.zeros((2, 2)), [1, 1], ValueError, "environment 1 is given twice"),
+        (np.zeros((1, 2)), [4], IndexError, "expected ids from 0 to 3, got 4"),
+        (np.zeros((1, 2)), [-1], IndexError, "got -1"),
+        ([["a", "b"]], [0], TypeError, "tasks: expected real numbers"),
+    ],
+)
+def test_bad_tasks(tasks: Any, env_ids: Any, error: type[Exception], message: str) -> None:
+    envs = make_ours("AntGoal-v5")
+    with pytest.raises(error, match=message):
+        envs.reset_task(tasks, env_ids)
+    assert np.array_equal(envs.get_task(), np.zeros((4, 2)))
+
+
+def test_environments_without_tasks_say_so() -> None:
+    envs = pyfastenv.make_vec("HalfCheetah-v5", 2)
+    with pytest.raises(ValueError, match="HalfCheetah-v5 has no tasks"):
+        envs.sample_tasks(2)
+    with pytest.raises(ValueError, match="this environment has no tasks"):
+        envs.reset_task(np.zeros((2, 1)))

@@ -1,0 +1,268 @@
+"""Per-environment model fields = gymnasium environments whose models were edited the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from parity import assert_same, make_gymnasium, random_actions
+
+import pyfastenv
+
+NUM_ENVS = 4
+LIMIT = 60
+FIELDS = ["body_mass", "geom_friction", "actuator_gainprm", "dof_damping", "opt.gravity"]
+IDS = ["HalfCheetah-v5", "Humanoid-v5"]
+
+
+def target(model: Any, name: str) -> np.ndarray:
+    """The model's own array, to be written into."""
+    for part in name.split("."):
+        model = getattr(model, part)
+    array: np.ndarray = model
+    return array
+
+
+class Pair:
+    """Ours and gymnasium's, edited and stepped together."""
+
+    def __init__(self, env_id: str, mode: str = "NextStep", num_threads: int = 3, **kwargs: Any):
+        kwargs.setdefault("max_episode_steps", LIMIT)
+        self.theirs = make_gymnasium(env_id, NUM_ENVS, mode, **kwargs)
+        self.ours = pyfastenv.make_vec(
+            env_id, NUM_ENVS, autoreset_mode=mode, num_threads=num_threads, **kwargs
+        )
+        self.rng = np.random.default_rng(0)
+
+    @property
+    def models(self) -> list[Any]:
+        envs: list[gymnasium.Env[Any, Any]] = self.theirs.envs
+        return [env.unwrapped.model for env in envs]  # type: ignore[attr-defined]
+
+    def defaults(self, name: str) -> np.ndarray:
+        return np.stack([target(model, name) for model in self.models])
+
+    def set(self, name: str, values: np.ndarray, env_ids: Any = None) -> None:
+        self.ours.set_model_field(name, values, env_ids)
+        ids = range(NUM_ENVS) if env_ids is None else env_ids
+        shape = target(self.models[0], name).shape
+        for i, value in zip(ids, np.broadcast_to(values, (len(ids), *shape)), strict=True):
+            target(self.models[i], name)[:] = value
+
+    def scale(self, name: str, low: float = 0.6, high: float = 1.4) -> None:
+        """Multiplies every entry by a random factor."""
+        values = self.defaults(name)
+        self.set(name, values * self.rng.uniform(low, high, values.shape))
+
+    def reset(self, **kwargs: Any) -> None:
+        assert_same(self.ours.reset(**kwargs), self.theirs.reset(**kwargs), "reset")
+
+    def run(self, num_steps: int, where: str = "") -> int:
+        ended = 0
+        for step in range(num_steps):
+            actions = random_actions(self.ours.single_action_space, self.rng, NUM_ENVS)
+            result = self.ours.step(actions)
+            assert_same(result, self.theirs.step(actions), f"{where} step {step}")
+            ended += int((result[2] | result[3]).sum())
+        return ended
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize("env_id", IDS)
+def test_equals_an_edited_model(env_id: str, name: str, num_threads: int) -> None:
+    pair = Pair(env_id, num_threads=num_threads)
+    pair.scale(name)
+    pair.reset(seed=1)
+    assert pair.run(250, name) >= NUM_ENVS
+    pair.reset(seed=[3, None, 5, None])
+    pair.run(20, name)
+    assert np.array_equal(pair.ours.get_model_field(name), pair.defaults(name))
+
+
+@pytest.mark.parametrize("env_id", ["Ant-v5", "HumanoidStandup-v5", "InvertedPendulum-v5"])
+def test_several_fields_in_other_environments(env_id: str) -> None:
+    pair = Pair(env_id, "SameStep", num_threads=2)
+    for name in ("body_mass", "opt.gravity", "geom_friction"):
+        pair.scale(name)
+    pair.reset(seed=1)
+    assert pair.run(200) >= NUM_ENVS
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_all_fields_at_once(num_threads: int) -> None:
+    pair = Pair("Humanoid-v5", num_threads=num_threads)
+    for name in FIELDS:
+        pair.scale(name)
+    pair.reset(seed=2)
+    pair.run(200)
+    for name in FIELDS:
+        assert np.array_equal(pair.ours.get_model_field(name), pair.defaults(name))
+
+
+def test_env_ids() -> None:
+    pair = Pair("HalfCheetah-v5")
+    pair.reset(seed=0)
+    masses = pair.defaults("body_mass")
+    pair.set("body_mass", masses[:2] * np.array([[0.5], [2.0]]), [3, 1])
+    got = pair.ours.get_model_field("body_mass")
+    assert np.array_equal(got, masses * np.array([1.0, 2.0, 1.0, 0.5])[:, None])
+    pair.run(100)
+    pair.set("body_mass", masses[0] * 1.5, [0, 2])  # one value for both
+    pair.run(100)
+    pair.set("opt.gravity", np.array([[0.0, 0.0, -3.0]]), np.array([2]))
+    pair.run(100)
+
+
+def test_one_value_for_all() -> None:
+    pair = Pair("HalfCheetah-v5")
+    pair.reset(seed=0)
+    pair.set("dof_damping", 2.0 * pair.defaults("dof_damping")[0])
+    pair.set("opt.gravity", np.array([0.0, 0.0, -1.6]))
+    pair.run(150)
+    assert np.array_equal(
+        pair.ours.get_model_field("opt.gravity"), np.tile([0.0, 0.0, -1.6], (NUM_ENVS, 1))
+    )
+
+
+def test_values_changed_later() -> None:
+    # in the middle of episodes, right before a reset, and back to the default
+    pair = Pair("HalfCheetah-v5")
+    default = pair.defaults("body_mass")
+    pair.reset(seed=0)
+    pair.run(35)
+    for _ in range(4):
+        pair.scale("body_mass", 0.8, 1.25)
+        pair.run(40)
+    pair.scale("geom_friction")
+    pair.reset()
+    pair.run(40)
+    pair.set("body_mass", default)
+    pair.run(70)
+
+
+@pytest.mark.parametrize(("name", "scale"), [("opt.density", 1000.0), ("opt.viscosity", 0.1)])
+def test_scalar_options(name: str, scale: float) -> None:
+    # MuJoCo's Python attribute is a number and cannot be written into
+    pair = Pair("Swimmer-v5")
+    attribute = name.removeprefix("opt.")
+    values = scale * np.array([[0.1], [0.5], [1.0], [3.0]])
+    pair.ours.set_model_field(name, values)
+    for model, value in zip(pair.models, values[:, 0], strict=True):
+        setattr(model.opt, attribute, value)
+    pair.reset(seed=0)
+    pair.run(150)
+    assert np.array_equal(pair.ours.get_model_field(name), values)
+
+
+def test_wind() -> None:
+    pair = Pair("Swimmer-v5")
+    pair.reset(seed=0)
+    pair.set("opt.wind", np.array([[0, 0, 0], [1, 0, 0], [0, -2, 0], [3, 3, 0]]))
+    pair.run(150)
+
+
+def test_fields_reach_sent_steps() -> None:
+    pair = Pair("HalfCheetah-v5")
+    pair.scale("body_mass")
+    pair.reset(seed=0)
+    for _ in range(80):
+        actions = random_actions(pair.ours.single_action_space, pair.rng, NUM_ENVS)
+        pair.ours.send(actions)
+        obs, rewards, *_, infos = pair.ours.recv()
+        order = np.argsort(infos["env_id"])
+        expected = pair.theirs.step(actions)
+        assert np.array_equal(obs[order], expected[0])
+        assert np.array_equal(rewards[order], expected[1])
+
+
+def test_reading_changes_nothing() -> None:
+    pair = Pair("Humanoid-v5")
+    for name in FIELDS:
+        values = pair.ours.get_model_field(name)
+        assert values.dtype == np.float64
+        assert np.array_equal(values, pair.defaults(name))
+        values[:] = 0.0  # a copy
+    pair.reset(seed=0)
+    pair.run(60)
+
+
+def test_environments_that_share_a_model_file_do_not_share_fields() -> None:
+    pair = Pair("HalfCheetah-v5")
+    other = pyfastenv.make_vec("HalfCheetah-v5", NUM_ENVS)
+    other.set_model_field("body_mass", 2.0 * other.get_model_field("body_mass"))
+    pair.reset(seed=0)
+    other.reset(seed=0)
+    for _ in range(50):
+        pair.run(1)
+        other.step(np.zeros((NUM_ENVS, 6), np.float32))
+    values = pair.ours.get_model_field("body_mass")
+    assert np.array_equal(values * 2.0, other.get_model_field("body_mass"))
+
+
+def ours() -> pyfastenv.FastVectorEnv:
+    return pyfastenv.make_vec("HalfCheetah-v5", NUM_ENVS, num_threads=2)
+
+
+BAD: list[tuple[str, Any, Any, type[Exception], str]] = [
+    ("body_mas", np.ones(8), None, ValueError, "'body_mas' .*similar ones: .*body_mass"),
+    ("mass", np.ones(8), None, ValueError, "'mass' is not a real-valued array field of mjModel"),
+    ("geom_type", np.ones(9), None, ValueError, "'geom_type' is not"),
+    ("opt.timestep", np.ones(1), None, ValueError, "'opt.timestep' is not"),
+    ("", np.ones(1), None, ValueError, "'' is not"),
+    ("body_mass", np.ones(7), None, ValueError, r"expected shape \(4, 8\) or \(8,\), got \(7,\)"),
+    ("body_mass", np.ones((3, 8)), None, ValueError, r"expected shape \(4, 8\)"),
+    ("body_mass", 1.0, None, ValueError, r"got \(\)"),
+    ("body_mass", np.ones((4, 8)), [0, 1], ValueError, r"expected shape \(2, 8\)"),
+    ("body_mass", np.full(8, np.nan), None, ValueError, "expected finite numbers"),
+    ("body_mass", np.ones(8), [4], IndexError, "expected ids from 0 to 3, got 4"),
+    ("body_mass", np.ones(8), [1, 1], ValueError, "environment 1 is given twice"),
+    ("body_mass", ["heavy"] * 8, None, TypeError, "values: expected real numbers"),
+    ("body_mass", np.ones(8, complex), None, TypeError, "values: expected real numbers"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "env_ids", "error", "message"), BAD)
+def test_bad_arguments(
+    name: str, values: Any, env_ids: Any, error: type[Exception], message: str
+) -> None:
+    envs = ours()
+    before = envs.get_model_field("body_mass")
+    with pytest.raises(error, match=message):
+        envs.set_model_field(name, values, env_ids)
+    assert np.array_equal(envs.get_model_field("body_mass"), before)
+
+
+def test_refused_calls_leave_states_loadable() -> None:
+    # a refused value must not make the field each environment's own: snapshots would not fit
+    envs = ours()
+    envs.reset(seed=0)
+    state = envs.get_state()
+    calls: list[Callable[[], None]] = [
+        lambda: envs.set_model_field("body_mass", np.ones(7)),
+        lambda: envs.set_model_field("body_mass", np.full(8, np.inf)),
+        lambda: envs.set_model_field("no_such_field", np.ones(7)),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"expected|model"):
+            call()
+        envs.set_state(state)
+
+
+def test_reading_a_field_leaves_states_loadable() -> None:
+    envs = ours()
+    envs.reset(seed=0)
+    state = envs.get_state()
+    envs.get_model_field("body_mass")
+    envs.set_state(state)
+
+
+def test_classic_control_has_no_model() -> None:
+    envs = pyfastenv.make_vec("CartPole-v1", 2)
+    with pytest.raises(ValueError, match=r"CartPole|model"):
+        envs.set_model_field("body_mass", np.ones(2))
+    with pytest.raises(ValueError, match=r"CartPole|model"):
+        envs.get_model_field("body_mass")

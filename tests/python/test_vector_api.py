@@ -1,0 +1,458 @@
+"""FastVectorEnv and FastEnv as gymnasium environments: attributes, registry, wrappers, pickling."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers import vector as wrappers
+from parity import MODES, assert_same, make_gymnasium, random_actions
+
+import pyfastenv
+
+SINGLE_IDS = [
+    "pyfastenv/HalfCheetah-v5",
+    "pyfastenv/Ant-v5",
+    "pyfastenv/Hopper-v4",
+    "pyfastenv/CartPole-v1",
+    "pyfastenv/MountainCarContinuous-v0",
+    "pyfastenv/AntGoal-v5",
+]
+
+
+def run_python(code: str) -> str:
+    """A new interpreter's output."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# ---- importing and registration ------------------------------------------------------------------
+
+
+def test_import_loads_neither_gymnasium_nor_torch() -> None:
+    code = "import sys, pyfastenv; print([m for m in ('gymnasium', 'torch') if m in sys.modules])"
+    assert run_python(code) == "[]"
+
+
+def test_public_names() -> None:
+    assert set(pyfastenv.__all__) <= set(dir(pyfastenv))
+    for name in pyfastenv.__all__:
+        assert getattr(pyfastenv, name).__module__.startswith("pyfastenv")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = pyfastenv.nothing  # type: ignore[attr-defined]
+    run_python("from pyfastenv import *; make_vec, FastVectorEnv, EnvError")
+
+
+@pytest.mark.parametrize("env_id", ["pyfastenv/HalfCheetah-v5", "pyfastenv:pyfastenv/CartPole-v1"])
+def test_make_vec_without_importing_pyfastenv(env_id: str) -> None:
+    code = f"""
+import gymnasium
+envs = gymnasium.make_vec({env_id!r}, num_envs=3, num_threads=2, max_episode_steps=9)
+obs, _ = envs.reset(seed=0)
+envs.step(envs.action_space.sample())
+print(type(envs).__name__, obs.shape[0], envs.num_threads, envs.spec.id, envs.max_episode_steps)
+"""
+    expected = f"FastVectorEnv 3 2 {env_id.removeprefix('pyfastenv:')} 9"
+    assert run_python(code) == expected
+
+
+def test_all_ids_are_registered() -> None:
+    for env_id in pyfastenv.env_ids():
+        spec = gymnasium.spec(f"pyfastenv/{env_id}")
+        assert spec.kwargs == {"env_id": env_id}
+
+
+def test_make_vec_leaves_the_registry_alone() -> None:
+    before = copy.deepcopy(gymnasium.spec("pyfastenv/Swimmer-v5"))
+    envs = pyfastenv.make_vec("Swimmer-v5", 2, frame_skip=2)
+    assert gymnasium.spec("pyfastenv/Swimmer-v5") == before
+    gymnasium.make("pyfastenv/Swimmer-v5").reset(seed=0)
+    assert gymnasium.make_vec("pyfastenv/Swimmer-v5", num_envs=3).num_envs == 3
+    other = pyfastenv.make_vec("Swimmer-v5", 5)
+    assert envs.spec is not other.spec
+    assert envs.spec is not None and envs.spec.kwargs["num_envs"] == 2
+
+
+def test_a_failed_construction_leaves_nothing_to_complain_about() -> None:
+    # a warning that a finalizer raised would be an error here
+    for call in (
+        lambda: pyfastenv.FastVectorEnv("Hopper-v5", 2, num_envs=2),  # type: ignore[misc]
+        lambda: pyfastenv.FastVectorEnv(),  # type: ignore[call-arg]
+        lambda: pyfastenv.FastVectorEnv("Hopper-v5", 2, no_such_argument=1),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    gc.collect()
+
+
+def test_make_vec_by_gymnasium_equals_ours() -> None:
+    theirs = gymnasium.make_vec("pyfastenv/Ant-v5", num_envs=3)
+    ours = pyfastenv.make_vec("Ant-v5", 3)
+    prefixed = pyfastenv.make_vec("pyfastenv/Ant-v5", 3)
+    expected = ours.reset(seed=2)
+    assert_same(theirs.reset(seed=2), expected)
+    assert_same(prefixed.reset(seed=2), expected)
+    assert isinstance(theirs, pyfastenv.FastVectorEnv)
+    assert theirs.spec is not None and ours.spec is not None
+    assert theirs.spec.id == ours.spec.id == "pyfastenv/Ant-v5"
+
+
+@pytest.mark.parametrize("env_id", SINGLE_IDS)
+def test_check_env(env_id: str) -> None:
+    env = gymnasium.make(env_id)
+    with warnings.catch_warnings():
+        # unbounded observations are gymnasium's own
+        warnings.simplefilter("ignore", UserWarning)
+        check_env(env.unwrapped, skip_render_check=True)
+
+
+@pytest.mark.parametrize("env_id", [env_id for env_id in SINGLE_IDS if "AntGoal" not in env_id])
+def test_single_environment_equals_gymnasiums(env_id: str) -> None:
+    ours = gymnasium.make(env_id, max_episode_steps=30)
+    theirs = gymnasium.make(env_id.removeprefix("pyfastenv/"), max_episode_steps=30)
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space
+    rng = np.random.default_rng(0)
+    ended = True
+    for step in range(100):
+        if ended:
+            seed = step if step % 2 else None
+            seed = 0 if step == 0 else seed
+            assert_same_single(ours.reset(seed=seed), theirs.reset(seed=seed))
+        action = random_actions(ours.action_space, rng, 1)[0]
+        result = ours.step(action)
+        assert_same_single(result, theirs.step(action))
+        assert type(result[1]) is float and type(result[2]) is type(result[3]) is bool
+        ended = result[2] or result[3]
+
+
+def assert_same_single(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> None:
+    assert np.array_equal(ours[0], theirs[0]) and ours[0].dtype == theirs[0].dtype
+    assert ours[1:-1] == theirs[1:-1]
+    assert set(ours[-1]) == set(theirs[-1])
+    for key, value in theirs[-1].items():
+        assert np.array_equal(ours[-1][key], value), key
+
+
+# ---- attributes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [*MODES, *AutoresetMode])
+def test_autoreset_mode(mode: str | AutoresetMode) -> None:
+    envs = pyfastenv.make_vec("CartPole-v1", 2, autoreset_mode=mode)
+    assert envs.metadata["autoreset_mode"] is AutoresetMode(mode)
+    assert envs.autoreset_mode is AutoresetMode(mode)
+
+
+def test_attributes() -> None:
+    envs = pyfastenv.make_vec("HalfCheetah-v5", 3, num_threads=2)
+    assert isinstance(envs, VectorEnv) and envs.unwrapped is envs
+    assert envs.num_envs == 3 and envs.num_threads == 2 and envs.max_episode_steps == 1000
+    assert not envs.closed and envs.render_mode is None
+    assert envs.metadata["render_modes"] == ["rgb_array"] and envs.metadata["render_fps"] == 20
+    assert pyfastenv.FastVectorEnv.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    assert envs.spec is not None and envs.spec.id == "pyfastenv/HalfCheetah-v5"
+    assert envs.action_space.shape == (3, 6) and envs.observation_space.shape == (3, 17)
+    text = repr(envs)
+    assert "FastVectorEnv" in text and "HalfCheetah-v5" in text and "3" in text
+    envs.close()
+    envs.close()
+    assert envs.closed
+    with pytest.raises(pyfastenv.ClosedError):
+        envs.reset()
+
+
+def test_number_of_threads() -> None:
+    assert pyfastenv.make_vec("CartPole-v1", 2, num_threads=5).num_threads == 2
+    assert 1 <= pyfastenv.make_vec("CartPole-v1", 64).num_threads <= 64
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, 500), (-1, None), (0, None), (7, 7)])
+def test_max_episode_steps(limit: int | None, expected: int | None) -> None:
+    envs = pyfastenv.make_vec("InvertedPendulum-v5", 1, max_episode_steps=limit)
+    default = gymnasium.spec("InvertedPendulum-v5").max_episode_steps
+    assert envs.max_episode_steps == (default if limit is None else expected)
+    envs = pyfastenv.make_vec("Pendulum-v1", 1, max_episode_steps=limit)
+    envs.reset(seed=0)
+    truncated = [envs.step(np.zeros((1, 1), np.float32))[3][0] for _ in range(450)]
+    first = truncated.index(True) + 1 if True in truncated else None
+    assert first == (200 if limit is None else expected)
+
+
+def test_random_streams_are_gymnasiums() -> None:
+    ours = pyfastenv.make_vec("Reacher-v5", 3)
+    theirs = make_gymnasium("Reacher-v5", 3, "NextStep")
+    for seed in (5, [1, 2, 3]):
+        ours.reset(seed=seed)
+        theirs.reset(seed=seed)
+        assert ours.np_random_seed == theirs.np_random_seed
+        for mine, other in zip(ours.np_random, theirs.np_random, strict=True):
+            assert mine.bit_generator.state == other.bit_generator.state
+            mine.random()  # a copy: the environment's own stream stays where it is
+        ours.reset()
+        theirs.reset()
+    seeds = ours.np_random_seed
+    ours.reset(seed=[None, 9, None])
+    assert ours.np_random_seed == (seeds[0], 9, seeds[2])
+
+
+def test_unseeded_environments_differ() -> None:
+    envs = pyfastenv.make_vec("Pendulum-v1", 3)
+    others = pyfastenv.make_vec("Pendulum-v1", 3)
+    obs = np.concatenate([envs.reset()[0], others.reset()[0]])
+    assert len(np.unique(obs, axis=0)) == 6
+    assert len(set(envs.np_random_seed + others.np_random_seed)) == 6
+
+
+def test_one_environment() -> None:
+    ours = pyfastenv.make_vec("Hopper-v5")
+    theirs = make_gymnasium("Hopper-v5", 1, "NextStep")
+    assert_same(ours.reset(seed=3), theirs.reset(seed=3))
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        actions = random_actions(ours.single_action_space, rng, 1)
+        assert_same(ours.step(actions), theirs.step(actions))
+
+
+# ---- arguments -----------------------------------------------------------------------------------
+
+
+def test_numpy_integers() -> None:
+    envs = pyfastenv.make_vec(
+        "Ant-v5", np.int64(3), num_threads=np.int32(2), max_episode_steps=np.uint8(7)
+    )
+    assert type(envs.num_envs) is int and envs.num_envs == 3 and envs.max_episode_steps == 7
+    other = pyfastenv.make_vec("Ant-v5", 3, max_episode_steps=7)
+    assert_same(envs.reset(seed=np.int64(3)), other.reset(seed=3))
+    assert_same(envs.reset(seed=np.array([5, 6, 7])), other.reset(seed=[5, 6, 7]))
+    assert_same(envs.reset(seed=(5, None, np.int8(7))), other.reset(seed=[5, None, 7]))
+
+
+def layouts(actions: np.ndarray) -> dict[str, Any]:
+    """The same actions as other objects; what can be viewed is not copied by us."""
+    wide = np.zeros((2 * len(actions), *actions.shape[1:]), actions.dtype)
+    wide[::2] = actions
+    frozen = actions.copy()
+    frozen.flags.writeable = False
+    odd = np.empty(actions.nbytes + 1, np.uint8)[1:].view(actions.dtype).reshape(actions.shape)
+    odd[:] = actions
+    return {
+        "strided": wide[::2],
+        "reversed": actions[::-1].copy()[::-1],
+        "Fortran": np.asfortranarray(actions),
+        "byte-swapped": actions.astype(actions.dtype.newbyteorder()),
+        "read-only": frozen,
+        "unaligned": odd,
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_actions_in_any_memory_layout(dtype: Any) -> None:
+    envs, other = pyfastenv.make_vec("HalfCheetah-v5", 4), pyfastenv.make_vec("HalfCheetah-v5", 4)
+    rng = np.random.default_rng(0)
+    for name in layouts(np.zeros((4, 6), dtype)):
+        envs.reset(seed=1)
+        other.reset(seed=1)
+        for _ in range(3):
+            actions = random_actions(envs.single_action_space, rng, 4, dtype)
+            assert_same(envs.step(layouts(actions)[name]), other.step(actions), name)
+
+
+def test_actions_as_lists() -> None:
+    envs, other = pyfastenv.make_vec("HalfCheetah-v5", 4), pyfastenv.make_vec("HalfCheetah-v5", 4)
+    envs.reset(seed=1)
+    other.reset(seed=1)
+    actions = random_actions(envs.single_action_space, np.random.default_rng(0), 4, np.float64)
+    assert_same(envs.step(actions.tolist()), other.step(actions))
+    float32 = actions.astype(np.float32)
+    assert_same(envs.step(list(float32)), other.step(float32))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, ">i4"])
+def test_discrete_actions_of_any_integer_type(dtype: Any) -> None:
+    envs, other = pyfastenv.make_vec("CartPole-v1", 4), pyfastenv.make_vec("CartPole-v1", 4)
+    envs.reset(seed=1)
+    other.reset(seed=1)
+    actions = np.array([0, 1, 1, 0])
+    assert_same(envs.step(actions.astype(dtype)), other.step(actions))
+    assert_same(envs.step(actions.tolist()), other.step(actions))
+
+
+@pytest.mark.parametrize("mask", [[True, False, True], [False, False, True]])
+def test_reset_options_are_not_changed(mask: list[bool]) -> None:
+    envs = pyfastenv.make_vec("CartPole-v1", 3)
+    envs.reset(seed=0)
+    options = {"reset_mask": np.array(mask), "low": -0.01, "high": 0.01}
+    before = copy.deepcopy(options)
+    envs.reset(options=options)
+    assert options.keys() == before.keys()
+    assert all(np.array_equal(options[key], before[key]) for key in before)
+
+    class Frozen(Mapping[str, Any]):
+        def __getitem__(self, key: str) -> Any:
+            return options[key]
+
+        def __iter__(self) -> Any:
+            return iter(options)
+
+        def __len__(self) -> int:
+            return len(options)
+
+    envs.reset(options=Frozen())
+
+
+@pytest.mark.parametrize(
+    ("mask", "error", "message"),
+    [
+        ([True, False, True], TypeError, "expected a bool array, got list"),
+        (np.array([1, 0, 1]), TypeError, "expected a bool array, got int64"),
+        (np.ones(4, bool), ValueError, r"expected shape \(3,\), got \(4,\)"),
+        (np.ones((3, 1), bool), ValueError, r"expected shape \(3,\), got \(3, 1\)"),
+        (np.zeros(3, bool), ValueError, "expected at least one True"),
+    ],
+)
+def test_bad_masks(mask: Any, error: type[Exception], message: str) -> None:
+    envs = pyfastenv.make_vec("CartPole-v1", 3)
+    envs.reset(seed=0)
+    before = envs.get_state()
+    with pytest.raises(error, match=message):
+        envs.reset(seed=1, options={"reset_mask": mask})
+    assert np.array_equal(envs.get_state(), before)
+
+
+# ---- copies --------------------------------------------------------------------------------------
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "pickle": lambda envs: pickle.loads(pickle.dumps(envs)),
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_copies_are_made_from_the_same_arguments(way: str) -> None:
+    envs = pyfastenv.make_vec(
+        "Hopper-v5",
+        3,
+        num_threads=2,
+        autoreset_mode="SameStep",
+        obs_dtype="float32",
+        max_episode_steps=17,
+        healthy_z_range=(0.6, 2.0),
+    )
+    envs.reset(seed=0)
+    copied = COPIES[way](envs)
+    assert type(copied) is pyfastenv.FastVectorEnv and copied is not envs
+    assert copied.num_threads == 2 and copied.autoreset_mode is AutoresetMode.SAME_STEP
+    assert copied.max_episode_steps == 17 and copied.spec.id == envs.spec.id
+    assert_same(copied.reset(seed=5), envs.reset(seed=5))
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        actions = random_actions(envs.single_action_space, rng, 3)
+        assert_same(copied.step(actions), envs.step(actions))
+    envs.close()
+    copied.step(actions)
+
+
+def test_pickled_through_wrappers() -> None:
+    envs = wrappers.RecordEpisodeStatistics(pyfastenv.make_vec("Hopper-v5", 2))
+    copied = pickle.loads(pickle.dumps(envs))
+    assert_same(copied.reset(seed=1), envs.reset(seed=1))
+
+
+def test_single_environment_is_copied() -> None:
+    env = gymnasium.make("pyfastenv/Hopper-v5").unwrapped
+    copied = pickle.loads(pickle.dumps(env))
+    assert np.array_equal(copied.reset(seed=1)[0], env.reset(seed=1)[0])
+
+
+# ---- gymnasium's vector wrappers -----------------------------------------------------------------
+
+WRAPPERS: dict[str, Callable[[Any], Any]] = {
+    "RecordEpisodeStatistics": wrappers.RecordEpisodeStatistics,
+    "NormalizeObservation": wrappers.NormalizeObservation,
+    "NormalizeReward": wrappers.NormalizeReward,
+    "ClipAction": wrappers.ClipAction,
+    "RescaleAction": lambda envs: wrappers.RescaleAction(envs, -2.0, 2.0),
+    "ClipReward": lambda envs: wrappers.ClipReward(envs, -0.5, 0.5),
+    "TransformReward": lambda envs: wrappers.TransformReward(envs, lambda r: 2.0 * r),
+    "TransformAction": lambda envs: wrappers.TransformAction(envs, lambda a: 0.5 * a),
+    "TransformObservation": lambda envs: wrappers.TransformObservation(envs, lambda o: o + 1.0),
+    "VectorizeTransformObservation": lambda envs: wrappers.VectorizeTransformObservation(
+        envs,
+        gymnasium.wrappers.TransformObservation,
+        func=lambda o: o + 1.0,
+        observation_space=None,
+    ),
+    "FlattenObservation": wrappers.FlattenObservation,
+    "DtypeObservation": lambda envs: wrappers.DtypeObservation(envs, np.float16),
+    "DictInfoToList": wrappers.DictInfoToList,
+    "stack": lambda envs: wrappers.NormalizeReward(
+        wrappers.NormalizeObservation(wrappers.ClipAction(wrappers.RecordEpisodeStatistics(envs)))
+    ),
+}
+
+
+def without_time(result: Any) -> Any:
+    """Leaves out what RecordEpisodeStatistics takes from the clock."""
+    if isinstance(result, dict):
+        return {k: without_time(v) for k, v in result.items() if k not in ("t", "_t")}
+    if isinstance(result, tuple | list):
+        return tuple(without_time(v) for v in result)
+    if isinstance(result, np.ndarray) and result.dtype == object:
+        return tuple(without_time(v) for v in result)
+    return result
+
+
+def assert_same_in_lists(ours: Any, theirs: Any) -> None:
+    """Like assert_same, for the scalars of DictInfoToList too."""
+    if isinstance(theirs, dict):
+        assert set(ours) == set(theirs)
+        for key in theirs:
+            assert_same_in_lists(ours[key], theirs[key])
+    elif isinstance(theirs, tuple):
+        for a, b in zip(ours, theirs, strict=True):
+            assert_same_in_lists(a, b)
+    else:
+        assert type(ours) is type(theirs) and np.array_equal(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore:.*precision lowered by casting:UserWarning")
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Hopper-v5"])
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_under_gymnasiums_wrappers(name: str, env_id: str, mode: str) -> None:
+    def wrap(envs: VectorEnv[Any, Any, Any]) -> Any:
+        try:
+            return WRAPPERS[name](envs)
+        except (AssertionError, ValueError) as error:  # NormalizeObservation, say, refuses SameStep
+            return error
+
+    ours = wrap(pyfastenv.make_vec(env_id, 3, autoreset_mode=mode, max_episode_steps=25))
+    theirs = wrap(make_gymnasium(env_id, 3, mode, 25))
+    if isinstance(theirs, Exception):
+        assert type(ours) is type(theirs)
+        return
+    assert ours.observation_space == theirs.observation_space
+    assert ours.single_action_space == theirs.single_action_space
+    rng = np.random.default_rng(0)
+    assert_same_in_lists(without_time(ours.reset(seed=1)), without_time(theirs.reset(seed=1)))
+    for _ in range(80):
+        actions = random_actions(theirs.single_action_space, rng, 3)
+        got, expected = ours.step(actions), theirs.step(actions)
+        assert_same_in_lists(without_time(got), without_time(expected))
+    ours.close()
+    theirs.close()
