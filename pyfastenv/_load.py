@@ -45,15 +45,12 @@ def _find_mujoco_library(wanted: str) -> Path | None:
 def _explain(built_against: str) -> str:
     install = f"run `pip install --force-reinstall mujoco=={built_against}`"
     try:
-        found = version("mujoco")
+        found = f"MuJoCo {version('mujoco')} is installed"
     except PackageNotFoundError:
-        found = "no MuJoCo"
-    if found == built_against:
-        return (
-            f"MuJoCo {found} is installed, but without its library libmujoco {built_against}, "
-            f"which pyfastenv was built against: {install}"
-        )
+        found = "MuJoCo is not installed"
+    if built_against in found:
+        found += " without its library"
     return (
-        f"pyfastenv was built against MuJoCo {built_against} but {found} is installed: {install}, "
+        f"pyfastenv was built against MuJoCo {built_against} but {found}: {install}, "
         "or rebuild pyfastenv with your MuJoCo"
     )

@@ -192,7 +192,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             Observations ``(num_envs, obs_size)`` and infos.
 
         Raises:
-            BusyError: Environments have been sent and not received.
+            BusyError: Environments (masked or not) have been sent and not received.
             EnvError: Environments raised; see its ``results``.
         """
         options = dict(options or {})
@@ -237,19 +237,24 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         *,
         seed: int | Sequence[int | None] | None = None,
         options: Mapping[str, Any] | None = None,
+        env_ids: ArrayLike | None = None,
     ) -> None:
-        """Queues a reset of every environment; the results come with :meth:`recv`.
+        """Queues a reset; the results come with :meth:`recv`.
 
         Args:
-            seed: As for :meth:`reset`.
+            seed: As for :meth:`reset`: environment i gets ``seed + i``, or ``seed[i]``.
             options: As for :meth:`reset`, without ``"reset_mask"``.
+            env_ids: ``(n,)`` ints; None means all.
         """
         options = dict(options or {})
         if "reset_mask" in options:
-            raise ValueError("async_reset: reset_mask is for reset(); here all environments reset")
+            raise ValueError("async_reset: reset_mask is for reset(); give env_ids here")
         seeds = self._parse_seed(seed)
-        self._core.send_reset(seeds, self._reset_bounds(options))
-        self._remember_seeds(seeds, None)
+        self._core.send_reset(seeds, self._reset_bounds(options), env_ids)
+        mask = None
+        if env_ids is not None:
+            mask = np.isin(np.arange(self.num_envs), np.asarray(env_ids))
+        self._remember_seeds(seeds, mask)
 
     def send(self, actions: ArrayLike, env_ids: ArrayLike | None = None) -> None:
         """Queues one step of each of ``env_ids`` and returns at once.
@@ -288,9 +293,9 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             EnvError: Environments raised; its ``results`` are those of the others.
         """
         if min_envs is not None:
-            min_envs = _integer("min_envs", min_envs, minimum=1)
+            min_envs = _integer("min_envs", min_envs)
         if max_envs is not None:
-            max_envs = _integer("max_envs", max_envs, minimum=1)
+            max_envs = _integer("max_envs", max_envs)
         if timeout is not None and not isinstance(timeout, int | float | np.number):
             raise TypeError(f"timeout: expected seconds or None, got {timeout!r}")
         return self._core.recv(min_envs, max_envs, timeout)
@@ -531,15 +536,15 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         return bounds
 
 
-def _integer(name: str, value: Any, *, minimum: int) -> int:
+def _integer(name: str, value: Any, *, minimum: int | None = None) -> int:
     try:
         integer = operator.index(value)
     except TypeError:
         raise TypeError(f"{name}: expected an integer, got {value!r}") from None
-    if not minimum <= integer < 2**31:
-        raise ValueError(
-            f"{name}: expected an integer from {minimum} to {2**31 - 1}, got {integer}"
-        )
+    if minimum is not None and integer < minimum:
+        raise ValueError(f"{name}: expected at least {minimum}, got {integer}")
+    if integer >= 2**31:
+        raise ValueError(f"{name}: expected less than {2**31}, got {integer}")
     return integer
 
 

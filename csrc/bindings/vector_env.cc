@@ -5,8 +5,10 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <optional>
+#include <thread>
 
 #include "bindings/errors.h"
 #include "bindings/numpy_interop.h"
@@ -33,7 +35,16 @@ DType ToDType(const std::string& dtype) {
   throw UsageError(Code::kValue, "obs_dtype: expected float32 or float64, got '" + dtype + "'");
 }
 
+/// Whether Python runs this thread's signal handlers; the others need not stop for a Ctrl-C.
+bool IsMainThread() {
+  // kept alive with the interpreter: the main thread does not change
+  static const unsigned long main_thread =  // NOLINT(google-runtime-int): Python's type
+      py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
+  return PyThread_get_thread_ident() == main_thread;
+}
+
 bool Interrupted() {
+  if (!IsMainThread()) return false;
   const py::gil_scoped_acquire gil;
   return PyErr_CheckSignals() != 0;
 }
@@ -41,7 +52,30 @@ bool Interrupted() {
 /// Runs f without the GIL: everything that may wait for another thread must, or both may hang.
 template <class F>
 auto WithoutGil(F f) {
-  const py::gil_scoped_release release;
+  class Release {
+   public:
+    Release() : main_(IsMainThread()), state_(PyEval_SaveThread()) {}
+    ~Release() {
+      // A daemon thread that comes back while the interpreter ends would be unwound by it, through
+      // C++ frames, which aborts the process: it stays here instead, as newer Pythons do.
+      while (!main_ && IsFinalizing()) std::this_thread::sleep_for(std::chrono::seconds(1));
+      PyEval_RestoreThread(state_);
+    }
+    Release(const Release&) = delete;
+    Release& operator=(const Release&) = delete;
+
+   private:
+    static bool IsFinalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+      return Py_IsFinalizing() != 0;
+#else
+      return _Py_IsFinalizing() != 0;
+#endif
+    }
+    const bool main_;
+    PyThreadState* const state_;
+  };
+  const Release release;
   return f();
 }
 
@@ -134,9 +168,11 @@ class PyVectorEnv {
     WithoutGil([&] { env_->Send(ids, ActionsOf(input)); });
   }
 
-  void SendReset(const py::object& seeds, const std::vector<double>& options) {
-    const auto entropy = Entropy(seeds, all_ids_);
-    WithoutGil([&] { env_->SendReset(all_ids_, entropy, options); });
+  void SendReset(const py::object& seeds, const std::vector<double>& options,
+                 const py::object& env_ids) {
+    const std::vector<int32_t> ids = ReadIds(env_ids);
+    const auto entropy = Entropy(seeds, ids);
+    WithoutGil([&] { env_->SendReset(ids, entropy, options); });
   }
 
   py::tuple Receive(std::optional<int> min_envs, std::optional<int> max_envs,
@@ -651,7 +687,8 @@ void BindVectorEnv(py::module_& m) {
       .def("reset", &PyVectorEnv::Reset, py::arg("seeds"), py::arg("mask"), py::arg("options"))
       .def("step", &PyVectorEnv::Step, py::arg("actions"))
       .def("send", &PyVectorEnv::Send, py::arg("actions"), py::arg("env_ids"))
-      .def("send_reset", &PyVectorEnv::SendReset, py::arg("seeds"), py::arg("options"))
+      .def("send_reset", &PyVectorEnv::SendReset, py::arg("seeds"), py::arg("options"),
+           py::arg("env_ids"))
       .def("recv", &PyVectorEnv::Receive, py::arg("min_envs"), py::arg("max_envs"),
            py::arg("timeout"))
       .def("get_state", &PyVectorEnv::GetState, py::arg("env_ids"))

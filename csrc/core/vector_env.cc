@@ -766,9 +766,9 @@ void VectorEnv::SetState(std::span<const int32_t> ids, const uint8_t* states) {
     std::memcpy(&fingerprint, states + i * state_bytes(), sizeof(fingerprint));
     if (fingerprint != expected) {
       throw UsageError(Code::kValue,
-                       "set_state: row " + std::to_string(i) +
-                           " is not a state of this environment (same id, arguments, obs_dtype and "
-                           "model fields are needed)");
+                       "state: row " + std::to_string(i) +
+                           ": expected a state of such an environment (same id, arguments, "
+                           "autoreset_mode, obs_dtype and model fields)");
     }
   }
   for (const int32_t id : ids) {

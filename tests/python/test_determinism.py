@@ -91,6 +91,7 @@ def send_through(
     trajectories: list[list[Any]] = [[] for _ in range(num_envs)]
     done = np.zeros(num_envs, int)  # steps sent
     free = np.ones(num_envs, bool)
+    resetting = np.zeros(num_envs, bool)  # with autoreset disabled, what has ended
     while (done < len(actions)).any() or not free.all():
         ready = np.flatnonzero(free & (done < len(actions)))
         if len(ready) and (free.all() or rng.random() < 0.7):
@@ -107,12 +108,15 @@ def send_through(
         ids = result[4]["env_id"]
         assert 0 < len(ids) == len(set(ids)) and not free[ids].any()
         free[ids] = True
-        ended = np.zeros(num_envs, bool)
         for k, i in enumerate(ids):
-            trajectories[i].append(row_of(result, k))
-            ended[i] = result[2][k] | result[3][k]
-        for i, row in reset_ended(envs, ended):
-            trajectories[i].append(row)
+            row = row_of(result, k)
+            trajectories[i].append((row[0], row[-1]) if resetting[i] else row)
+        resetting[ids] = False
+        ended = ids[result[2] | result[3]]
+        if envs.autoreset_mode.value == "Disabled" and len(ended):
+            envs.async_reset(env_ids=ended)
+            resetting[ended] = True
+            free[ended] = False
     return trajectories
 
 

@@ -123,7 +123,7 @@ def test_actions_of_wrong_dtype(cheetah: Pair, how: str, dtype: str) -> None:
 
 
 @STEP_AND_SEND
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bool", "complex64", "U1", "O", "uint64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bool", "complex64", "U1", "O"])
 def test_discrete_actions_of_wrong_dtype(cart_pole: Pair, how: str, dtype: str) -> None:
     with cart_pole.refused(TypeError):
         drive(cart_pole.envs, how, np.zeros(4, dtype))
@@ -586,7 +586,6 @@ def test_set_state_of_wrong_shape_or_dtype(cheetah: Pair) -> None:
         state[:3],
         state[:, :-1],
         state[0],
-        state[:, ::-1],
         state.astype(np.int32),
         np.zeros(state.shape, np.int8),
         np.zeros(state.shape, bool),

@@ -247,7 +247,7 @@ def test_refused_calls_leave_states_loadable() -> None:
         lambda: envs.set_model_field("no_such_field", np.ones(7)),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match=r"expected|model"):
+        with pytest.raises(ValueError, match=r"expected|mjModel"):
             call()
         envs.set_state(state)
 

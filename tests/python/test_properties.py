@@ -128,7 +128,7 @@ class Pool(RuleBasedStateMachine):
         def call() -> Any:
             return self.envs.reset(seed=seed, options={"reset_mask": mask})
 
-        if self.busy & set(ids):
+        if self.busy:  # also others: their latest rows are not known yet
             return self.refused(pyfastenv.BusyError, call)
         result = call()
         for i in range(NUM_ENVS):

@@ -88,11 +88,25 @@ def test_cgroup_quota(
     quota: int | None,
 ) -> None:
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+        file = tmp_path / "sys/fs/cgroup" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
     assert available_cpus(tmp_path) == min(quota or AFFINITY, AFFINITY)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
     assert available_cpus(tmp_path) == (quota or 64)
+
+
+def test_quota_of_an_enclosing_cgroup(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)), raising=False)
+    folder = tmp_path / "sys/fs/cgroup/user.slice/job"
+    folder.mkdir(parents=True)
+    (folder / "cpu.max").write_text("max 100000\n")
+    (folder.parent / "cpu.max").write_text("300000 100000\n")
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text("0::/user.slice/job\n")
+    assert available_cpus(tmp_path) == 3
 
 
 def test_missing_cgroup_folder(tmp_path: pathlib.Path) -> None:
