@@ -223,8 +223,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         Raises:
             ValueError: Wrong shape, NaN or infinite actions. No environment has moved.
             TypeError: Wrong dtype. No environment has moved.
-            ResetNeededError: Before the first reset; after an episode's end with autoreset disabled;
-                after an interrupted (Ctrl-C) step or reset.
+            ResetNeededError: Before the first reset; after an episode's end with autoreset
+                disabled; after an interrupted (Ctrl-C) step or reset.
             BusyError: Environments have been sent and not received.
             EnvError: Environments raised; see its ``results``.
         """
@@ -482,11 +482,10 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         if seed is None:
             return None
         try:
-            if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str | bytes):
+            if isinstance(seed, Sequence | np.ndarray):
                 seeds = [None if s is None else operator.index(s) for s in seed]
             else:
-                first = operator.index(seed)
-                seeds = [first + i for i in range(self.num_envs)]
+                seeds = [operator.index(seed) + i for i in range(self.num_envs)]
         except TypeError:
             raise TypeError(
                 f"seed: expected an int, {self.num_envs} ints or None, got {seed!r}"

@@ -43,8 +43,8 @@ py::list RegistryList() {
 
 double PhysicsLimit(const std::string& env_id, const std::string& assets_dir, py::handle actions,
                     int num_threads, uint32_t seed) {
-  const InputArray input =
-      ReadFloats(actions, "actions", "(num_steps, num_envs, action_size) float32");
+  const InputArray input = ReadFloats(
+      actions, "actions", [] { return std::string("(num_steps, num_envs, action_size) float32"); });
   if (input.shape.size() != 3 || input.dtype != DType::kFloat32) {
     throw UsageError(UsageError::Code::kValue,
                      "actions: expected (num_steps, num_envs, action_size) float32");

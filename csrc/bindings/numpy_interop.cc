@@ -183,24 +183,24 @@ NewArray MakeZeros(const std::vector<int64_t>& shape, ArrayType type) {
                             TypeNumber(type), 0));
 }
 
-InputArray ReadFloats(py::handle object, const char* name, const std::string& expected) {
+InputArray ReadFloats(py::handle object, const char* name, const Expected& expected) {
   const py::object array = ToArray(object, name);
   const int type = PyArray_TYPE(AsArray(array));
   if (type == NPY_FLOAT32) return Convert(array, NPY_FLOAT32, DType::kFloat32);
   if (type == NPY_FLOAT64) return Convert(array, NPY_FLOAT64, DType::kFloat64);
-  ThrowType(name, expected, array);
+  ThrowType(name, expected(), array);
 }
 
-InputArray ReadIntegers(py::handle object, const char* name, const std::string& expected) {
+InputArray ReadIntegers(py::handle object, const char* name, const Expected& expected) {
   const py::object array = ToArray(object, name);
-  if (!PyArray_ISINTEGER(AsArray(array))) ThrowType(name, expected, array);
+  if (!PyArray_ISINTEGER(AsArray(array))) ThrowType(name, expected(), array);
   // uint64 too: what does not fit turns negative, which no id and no action is
   return Convert(array, NPY_INT64, DType::kInt64, NPY_ARRAY_FORCECAST);
 }
 
-InputArray ReadBytes(py::handle object, const char* name, const std::string& expected) {
+InputArray ReadBytes(py::handle object, const char* name, const Expected& expected) {
   const py::object array = ToArray(object, name);
-  if (PyArray_TYPE(AsArray(array)) != NPY_UINT8) ThrowType(name, expected, array);
+  if (PyArray_TYPE(AsArray(array)) != NPY_UINT8) ThrowType(name, expected(), array);
   return Convert(array, NPY_UINT8, DType::kInt64);  // the dtype is not used
 }
 

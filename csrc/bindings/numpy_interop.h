@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ NewArray MakeArray(const std::vector<int64_t>& shape, ArrayType type);
 py::object MakeNones(int64_t count);
 NewArray MakeZeros(const std::vector<int64_t>& shape, ArrayType type);
 
+/// What an argument should have been, for an error message; called only then.
+using Expected = std::function<std::string()>;
+
 /// A caller's array, C-contiguous and aligned; `array` keeps `data` alive.
 struct InputArray {
   py::object array;
@@ -42,12 +46,12 @@ struct InputArray {
 };
 
 /// Reads a batch of real numbers: float32 and float64 as they are. Throws UsageError (kType) for
-/// other dtypes; `expected` is the message's "(8, 6) float32".
-InputArray ReadFloats(py::handle object, const char* name, const std::string& expected);
+/// other dtypes; `expected` says e.g. "(8, 6) float32".
+InputArray ReadFloats(py::handle object, const char* name, const Expected& expected);
 /// Reads integers of any width as int64.
-InputArray ReadIntegers(py::handle object, const char* name, const std::string& expected);
+InputArray ReadIntegers(py::handle object, const char* name, const Expected& expected);
 /// Reads a uint8 array.
-InputArray ReadBytes(py::handle object, const char* name, const std::string& expected);
+InputArray ReadBytes(py::handle object, const char* name, const Expected& expected);
 /// Reads real numbers of any kind as float64.
 InputArray ReadNumbers(py::handle object, const char* name);
 

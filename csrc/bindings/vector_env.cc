@@ -219,7 +219,7 @@ class PyVectorEnv {
                                         static_cast<int64_t>(env_->state_bytes())};
     const std::string expected =
         Describe(shape) + " uint8 from get_state (with the same model fields)";
-    const InputArray input = ReadBytes(states, "state", expected);
+    const InputArray input = ReadBytes(states, "state", [&] { return expected; });
     if (input.shape != shape) {
       throw UsageError(Code::kValue,
                        "state: expected " + expected + ", got " + Describe(input.array));
@@ -354,7 +354,8 @@ class PyVectorEnv {
 
   std::vector<int32_t> ReadIds(const py::object& env_ids) const {
     if (env_ids.is_none()) return all_ids_;
-    const InputArray input = ReadIntegers(env_ids, "env_ids", "a vector of integers");
+    const InputArray input =
+        ReadIntegers(env_ids, "env_ids", [] { return std::string("a vector of integers"); });
     if (input.shape.size() != 1) {
       throw UsageError(Code::kValue,
                        "env_ids: expected a vector, got shape " + Describe(input.shape));
@@ -420,12 +421,12 @@ class PyVectorEnv {
     const bool discrete = spec.num_actions > 0;
     std::vector<int64_t> shape = {count};
     if (!discrete) shape.push_back(spec.action_size());
-    const std::string expected = Describe(shape) + (discrete ? " int64" : " float32");
+    const auto expected = [&] { return Describe(shape) + (discrete ? " int64" : " float32"); };
     InputArray input = discrete ? ReadIntegers(actions, "actions", expected)
                                 : ReadFloats(actions, "actions", expected);
     if (input.shape != shape) {
       throw UsageError(Code::kValue,
-                       "actions: expected " + expected + ", got " + Describe(input.array));
+                       "actions: expected " + expected() + ", got " + Describe(input.array));
     }
     if (discrete) {
       const auto* values = static_cast<const int64_t*>(input.data);

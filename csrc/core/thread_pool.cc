@@ -1,16 +1,8 @@
 #include "core/thread_pool.h"
 
-#include <chrono>
 #include <utility>
 
 namespace pyfastenv {
-
-namespace {
-
-// Long enough for the Python between two steps, short enough not to fight PyTorch's threads.
-constexpr auto kSpin = std::chrono::microseconds(40);
-
-}  // namespace
 
 ThreadPool::ThreadPool(int num_threads, std::function<void(int)> work) : work_(std::move(work)) {
   helpers_.reserve(static_cast<size_t>(num_threads - 1));
@@ -48,7 +40,8 @@ void ThreadPool::Abandon() {
 void ThreadPool::Loop(int worker) {
   uint32_t seen = 0;
   while (true) {
-    const auto spin_until = std::chrono::steady_clock::now() + kSpin;
+    const auto spin_until = std::chrono::steady_clock::now() +
+                            std::chrono::nanoseconds(spin_ns_.load(std::memory_order_relaxed));
     uint32_t epoch = epoch_.load(std::memory_order_acquire);
     for (int i = 0; epoch == seen; epoch = epoch_.load(std::memory_order_acquire)) {
       CpuRelax();

@@ -5,12 +5,13 @@
 // thread, which runs the same function itself, so a pool of one thread has no helper at all.
 //
 // Wake() guarantees that every helper runs `work` at least once after it, entirely. An idle helper
-// spins for a few tens of microseconds, long enough to catch the next call of a busy loop, and
-// then parks in the kernel, where it costs nothing. Wake may be called from any thread. The
+// spins for set_spin(), by default long enough to catch the next call of a busy loop, and then
+// parks in the kernel, where it costs nothing. Wake may be called from any thread. The
 // destructor waits for running work to return.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <thread>
@@ -29,6 +30,9 @@ inline void CpuRelax() {
 
 class ThreadPool {
  public:
+  // Long enough for the Python between two steps, short enough not to fight PyTorch's threads.
+  static constexpr std::chrono::nanoseconds kDefaultSpin = std::chrono::microseconds(40);
+
   ThreadPool(int num_threads, std::function<void(int)> work);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -37,6 +41,11 @@ class ThreadPool {
   int num_threads() const { return static_cast<int>(helpers_.size()) + 1; }
 
   void Wake();
+
+  /// How long idle helpers spin before they park; about what is left for others of a job in hand.
+  void set_spin(std::chrono::nanoseconds spin) {
+    spin_ns_.store(spin.count(), std::memory_order_relaxed);
+  }
 
   /// Forgets the helpers without joining them: in a forked child they do not exist.
   void Abandon();
@@ -48,6 +57,7 @@ class ThreadPool {
   std::atomic<uint32_t> epoch_{0};  // release in Wake pairs with acquire in Loop
   std::atomic<int> parked_{0};      // helpers in the kernel; seq_cst with epoch_ (see Wake)
   std::atomic<bool> stopping_{false};
+  std::atomic<int64_t> spin_ns_{kDefaultSpin.count()};
   std::vector<std::thread> helpers_;
 };
 

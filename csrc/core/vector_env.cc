@@ -20,11 +20,15 @@ double Seconds(Clock::duration duration) { return std::chrono::duration<double>(
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
 // Waking helpers costs about as much as this much work (measured: bench/cpp, PoolWake).
 constexpr double kWorthWaking = 12e-6;
+// Up to this many environments per thread, the most expensive ones are run first.
+constexpr int kOrderedPerThread = 32;
 // Workers claim this much work at a time: long against a claim, short against the tail.
 constexpr double kChunkSeconds = 10e-6;
 constexpr size_t kMaxChunk = 64;
 // Waiters spin this long before they sleep.
 constexpr auto kSpin = std::chrono::microseconds(50);
+// … or, at the end of a batch of slow steps, up to this long.
+constexpr auto kMaxSpin = std::chrono::microseconds(500);
 
 std::atomic<unsigned> fork_generation{0};
 
@@ -200,18 +204,35 @@ void VectorEnv::Work(int worker) {
   }
 }
 
+std::pair<int, int> VectorEnv::ShareOf(int worker, int batch_size) const {
+  const int64_t size = batch_size;
+  return {static_cast<int>(size * worker / num_threads_),
+          static_cast<int>(size * (worker + 1) / num_threads_)};
+}
+
 bool VectorEnv::RunChunk(int worker) {
+  // first its own share, whose rows are in its cache from the step before, then the others'
+  for (int i = 0; i < num_threads_; ++i) {
+    if (RunChunkOf(worker, (worker + i) % num_threads_)) return true;
+  }
+  return false;
+}
+
+bool VectorEnv::RunChunkOf(int worker, int share) {
   // Claim by counting down. A worker that comes late, even in the next batch, claims what is
-  // unclaimed then: batch_ is only written while unclaimed_ is 0 and every claim has finished.
-  int32_t unclaimed = unclaimed_.load(std::memory_order_acquire);
+  // unclaimed then: batch_ is only written while nothing is unclaimed and every claim has finished.
+  std::atomic<int32_t>& counter = workers_[static_cast<size_t>(share)].unclaimed;
+  int32_t unclaimed = counter.load(std::memory_order_acquire);
   do {
     if (unclaimed == 0) return false;
-  } while (!unclaimed_.compare_exchange_weak(unclaimed, unclaimed - 1, std::memory_order_acq_rel,
-                                             std::memory_order_acquire));
+  } while (!counter.compare_exchange_weak(unclaimed, unclaimed - 1, std::memory_order_acq_rel,
+                                          std::memory_order_acquire));
   const Batch& batch = batch_;
   const int num_chunks = batch.num_chunks;
-  const int begin = (num_chunks - unclaimed) * batch.chunk;
-  const int end = std::min(begin + batch.chunk, batch.size);
+  const auto [share_begin, share_end] = ShareOf(share, batch.size);
+  const int share_chunks = (share_end - share_begin + batch.chunk - 1) / batch.chunk;
+  const int begin = share_begin + (share_chunks - unclaimed) * batch.chunk;
+  const int end = std::min(begin + batch.chunk, share_end);
   for (int i = begin; i < end; ++i) {
     const int32_t id = batch.ids.empty() ? i : batch.ids[static_cast<size_t>(i)];
     const Job job{batch.request, id,
@@ -219,7 +240,14 @@ bool VectorEnv::RunChunk(int worker) {
                          spec().action_size()),
                   batch.seeds.empty() ? nullptr : &batch.seeds[static_cast<size_t>(i)],
                   batch.reset_options};
+    if (!batch.timed) {
+      RunAndCatch(worker, job, *batch.out, failures_);
+      continue;
+    }
+    const auto start = Clock::now();
     RunAndCatch(worker, job, *batch.out, failures_);
+    float& cost = cost_[static_cast<size_t>(id)];
+    cost = 0.5F * cost + 0.5F * static_cast<float>(Seconds(Clock::now() - start));
   }
   if (finished_.fetch_add(1, std::memory_order_acq_rel) + 1 == num_chunks) finished_.notify_one();
   return true;
@@ -421,7 +449,31 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
   batch.actions = actions;
   batch.out = &out;
   batch.size = num_envs();
+  if (num_threads_ > 1 && num_envs() <= kOrderedPerThread * num_threads_ &&
+      step_seconds_ * num_envs() > kWorthWaking) {
+    batch.timed = true;
+    batch.ids = ExpensiveFirst();
+  }
   return RunBatch(batch, interrupted);
+}
+
+// With few environments, what a step costs in time is decided by who finishes last. A step's cost
+// follows from the contacts, which last for many steps, so the latest cost foretells the next.
+std::span<const int32_t> VectorEnv::ExpensiveFirst() {
+  cost_.resize(static_cast<size_t>(num_envs()));
+  order_.resize(static_cast<size_t>(num_envs()));
+  for (int32_t id = 0; id < num_envs(); ++id) {
+    order_[static_cast<size_t>(id)] = id;
+    // a reset is cheap
+    if ((flags_[static_cast<size_t>(id)] & kAutoreset) != 0) cost_[static_cast<size_t>(id)] = 0.0F;
+  }
+  for (int worker = 0; worker < num_threads_; ++worker) {
+    const auto [begin, end] = ShareOf(worker, num_envs());
+    std::sort(order_.begin() + begin, order_.begin() + end, [this](int32_t a, int32_t b) {
+      return cost_[static_cast<size_t>(a)] > cost_[static_cast<size_t>(b)];
+    });
+  }
+  return order_;
 }
 
 VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& interrupted) {
@@ -432,9 +484,17 @@ VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& in
   const double chunk = step_seconds_ > 0.0 ? kChunkSeconds / step_seconds_ : 1.0;
   const int share = batch.size / (4 * num_threads_);
   batch_.chunk = std::clamp(static_cast<int>(std::min(chunk, 1e6)), 1, std::max(share, 1));
-  batch_.num_chunks = (batch.size + batch_.chunk - 1) / batch_.chunk;
+  const auto chunks_of = [&](int worker) {
+    const auto [begin, end] = ShareOf(worker, batch.size);
+    return (end - begin + batch_.chunk - 1) / batch_.chunk;
+  };
+  batch_.num_chunks = 0;
+  for (int worker = 0; worker < num_threads_; ++worker) batch_.num_chunks += chunks_of(worker);
   finished_.store(0, std::memory_order_relaxed);
-  unclaimed_.store(batch_.num_chunks, std::memory_order_release);
+  for (int worker = 0; worker < num_threads_; ++worker) {
+    workers_[static_cast<size_t>(worker)].unclaimed.store(chunks_of(worker),
+                                                          std::memory_order_release);
+  }
   if (num_threads_ > 1 && (step_seconds_ == 0.0 || estimate > kWorthWaking)) pool_->Wake();
 
   auto poll_at = start + kPollInterval;
@@ -445,17 +505,24 @@ VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& in
     if (Clock::now() < poll_at) continue;
     if (interrupted()) {
       outcome.interrupted = true;
-      skipped = unclaimed_.exchange(0, std::memory_order_acq_rel);
+      for (Worker& worker : workers_) {
+        skipped += worker.unclaimed.exchange(0, std::memory_order_acq_rel);
+      }
       break;
     }
     poll_at = Clock::now() + kPollInterval;
   }
-  const auto spin_until = Clock::now() + kSpin;
   if (mine > 0) {
     // the first estimate counts in full, later ones smooth out single slow calls
     const double seconds = Seconds(Clock::now() - start) / (mine * batch_.chunk);
     step_seconds_ = step_seconds_ == 0.0 ? seconds : 0.9 * step_seconds_ + 0.1 * seconds;
   }
+  // Both sides wait for about a step at the end of a batch: going to sleep for it would cost more.
+  const auto step = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(step_seconds_ * batch_.chunk));
+  const auto spin = std::clamp<Clock::duration>(2 * step, kSpin, kMaxSpin);
+  pool_->set_spin(spin);
+  const auto spin_until = Clock::now() + spin;
   const int32_t expected = batch_.num_chunks - skipped;
   int32_t finished = finished_.load(std::memory_order_acquire);
   for (int i = 0; finished < expected; finished = finished_.load(std::memory_order_acquire)) {

@@ -165,11 +165,14 @@ class VectorEnv {
   struct alignas(64) Worker {
     std::vector<double> info;
     std::vector<double> obs;
+    // chunks left of its share of the batch; release by the caller, acquire by claimers
+    std::atomic<int32_t> unclaimed{0};
     // written by one worker, read by any thread
     std::atomic<int64_t> steps{0}, episodes{0}, diverged{0}, failures{0};
   };
 
-  // the barrier batch being worked on; written while unclaimed_ is 0, read after claiming
+  // the barrier batch being worked on; written while nothing is unclaimed, read after
+  // claiming
   struct Batch {
     Request request = Request::kStep;
     std::span<const int32_t> ids;  // empty: all
@@ -178,8 +181,9 @@ class VectorEnv {
     std::span<const double> reset_options;
     const OutputViews* out = nullptr;
     int size = 0;
-    int chunk = 1;  // items claimed at a time
-    int num_chunks = 0;
+    int chunk = 1;       // items claimed at a time
+    int num_chunks = 0;  // of all shares
+    bool timed = false;  // workers note what each environment cost
   };
 
   class Exclusive;  // RAII: a call that is worker 0 and may use the rows
@@ -208,6 +212,10 @@ class VectorEnv {
   Outcome RunBatch(const Batch& batch, const Interrupted& interrupted);
   void Enqueue(std::span<const int32_t> ids, Request request, const ActionViews* actions,
                Seeds seeds, std::span<const double> reset_options);
+  /// The items of a batch that are first a worker's own: begin and end.
+  std::pair<int, int> ShareOf(int worker, int batch_size) const;
+  bool RunChunkOf(int worker, int share);
+  std::span<const int32_t> ExpensiveFirst();
   void CheckIds(std::span<const int32_t> ids) const;
   void CheckFree(std::span<const int32_t> ids, const char* what);
   uint64_t Fingerprint() const;
@@ -234,9 +242,10 @@ class VectorEnv {
   std::mutex caller_mutex_;  // held by whoever is worker 0
   std::mutex rows_mutex_;    // held while rows are in use without being busy; after caller_mutex_
   Batch batch_;
-  std::atomic<int32_t> unclaimed_{0};  // chunks; release by the caller, acquire by claimers
-  std::atomic<int32_t> finished_{0};   // chunks; release by workers, acquire by the caller
-  double step_seconds_ = 0.0;          // running estimate of one environment's step
+  std::atomic<int32_t> finished_{0};  // chunks; release by workers, acquire by the caller
+  double step_seconds_ = 0.0;         // running estimate of one environment's step
+  std::vector<float> cost_;           // seconds of each environment's latest timed step
+  std::vector<int32_t> order_;        // ids, the most expensive of each share first
 
   // asynchronous requests; everything here is guarded by queue_mutex_ unless said otherwise
   struct AsyncStore;
