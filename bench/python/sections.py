@@ -48,12 +48,12 @@ class Settings:
     @property
     def seconds(self) -> float:
         """One timing of ours [s]."""
-        return 0.1 if self.quick else 0.7
+        return 0.1 if self.quick else 0.5
 
     @property
     def repeats(self) -> int:
         """Rounds."""
-        return 3 if self.quick else 9
+        return 3 if self.quick else 7
 
     def of(self, num_envs: int, *, seconds: float | None = None) -> dict[str, Any]:
         """Arguments of :func:`contest`; few rounds where a single step takes long."""
@@ -105,7 +105,7 @@ def tasks(settings: Settings) -> list[Row]:
                             env_id,
                             num_envs,
                             [peers.Ours, *rivals],
-                            **settings.of(num_envs, seconds=0.5),
+                            **settings.of(num_envs, seconds=0.4),
                         )
                     )
                 )
