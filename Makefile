@@ -112,10 +112,12 @@ bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
 wheel: $(VENV)/.tools  ## Build a wheel into dist/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps . -w dist
 
+TESTS ?= .
 wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and test it there
 	rm -rf build/wheel-venv && $(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install --quiet -c constraints.txt "$$(ls -t dist/pyfastenv-*.whl | head -1)[test]"
-	cd build/wheel-venv && $(GL) bin/pytest -q -c ../../pyproject.toml --rootdir ../.. ../../tests/python
+	cd build/wheel-venv && $(GL) bin/pytest -q -c ../../pyproject.toml --rootdir ../.. \
+	  $(addprefix ../../tests/python/,$(TESTS))
 
 clean:  ## Remove everything that was built
 	rm -rf build dist $(VENV)

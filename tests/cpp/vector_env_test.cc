@@ -350,7 +350,7 @@ TEST(State, RefusesAnotherFingerprint) {
   const auto now = runner.State();
   auto broken = old;
   broken[runner.env.state_bytes()] ^= 1;  // the second environment's
-  ExpectUsageError(Code::kValue, "row 1 is not a state of this environment",
+  ExpectUsageError(Code::kValue, "row 1: expected a state of such an environment",
                    [&] { runner.env.SetState(runner.all, broken.data()); });
   EXPECT_EQ(runner.State(), now);
 }
