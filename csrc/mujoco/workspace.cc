@@ -8,14 +8,35 @@
 
 namespace pyfastenv {
 
+namespace {
+
+// Whether any two geoms can be in contact, by MuJoCo's contact affinities.
+bool MayTouch(const mjModel& m) {
+  if (m.npair > 0 || m.nflex > 0) return true;
+  for (int i = 0; i < m.ngeom; ++i) {
+    for (int j = 0; j < i; ++j) {
+      if ((m.geom_contype[i] & m.geom_conaffinity[j]) != 0 ||
+          (m.geom_contype[j] & m.geom_conaffinity[i]) != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Workspace::Workspace(SharedModel model, ModelParts parts)
     : shared_(std::move(model)),
       model_(*shared_),
       state_size_(mj_stateSize(&model_, mjSTATE_INTEGRATION)),
       initial_state_(static_cast<size_t>(state_size_)) {
-  if (parts == ModelParts::kPhysics && model_.nsensor == 0 && model_.nplugin == 0) {
-    model_.ncam = 0;
-    model_.nlight = 0;
+  if (parts == ModelParts::kPhysics) {
+    if (model_.nsensor == 0 && model_.nplugin == 0) {
+      model_.ncam = 0;
+      model_.nlight = 0;
+    }
+    if (!MayTouch(model_)) model_.opt.disableflags |= mjDSBL_CONTACT;
   }
   MakeData();
   Save(initial_state_.data());
