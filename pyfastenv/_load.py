@@ -49,7 +49,7 @@ def _explain(built_against: str) -> str:
     except PackageNotFoundError:
         found = "MuJoCo is not installed"
     if built_against in found:
-        found += " without its library"
+        found += f" without its library (libmujoco {built_against})"
     return (
         f"pyfastenv was built against MuJoCo {built_against} but {found}: {install}, "
         "or rebuild pyfastenv with your MuJoCo"

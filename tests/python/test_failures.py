@@ -354,6 +354,8 @@ def run_script(script: str, *args: object, timeout: float = 15.0, **kwargs: Any)
 LONG = """
 import os, signal, sys, time
 import numpy as np, pyfastenv
+# whoever starts the tests in the background may have Ctrl-C ignored, which children inherit
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # one call takes a second or so on one thread, one environment a few milliseconds
 envs = pyfastenv.make_vec("Humanoid-v5", 200, num_threads=int(sys.argv[1]), frame_skip=200,
                           reset_noise_scale=0.01, terminate_when_unhealthy=False)
