@@ -364,8 +364,10 @@ envs.reset(seed=0)
 """
 
 
-def interrupt(script: str, num_threads: int) -> tuple[float, list[str]]:
-    """Runs a script, interrupts it after its line "ready"; returns the delay and further lines.
+def interrupt(script: str, num_threads: int, *, after: float = 0.15) -> tuple[float, list[str]]:
+    """Runs a script, interrupts it ``after`` seconds from its line "ready".
+
+    Returns the delay of the interruption [s] and further lines.
 
     The script prints time.monotonic() (one clock for all processes) once it was interrupted.
     """
@@ -378,7 +380,7 @@ def interrupt(script: str, num_threads: int) -> tuple[float, list[str]]:
         try:
             assert child.stdout is not None and child.stderr is not None
             assert child.stdout.readline() == "ready\n", child.stderr.read()
-            time.sleep(0.15)
+            time.sleep(after)
             sent = time.monotonic()
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=15)
@@ -435,22 +437,23 @@ print(sorted(ids.tolist()) == list(range(200)))
 def test_ctrl_c_in_reset(num_threads: int) -> None:
     delay, lines = interrupt(
         """
-envs = pyfastenv.make_vec("Humanoid-v5", 40_000, num_threads=int(sys.argv[1]))
+envs = pyfastenv.make_vec("Humanoid-v5", 60_000, num_threads=int(sys.argv[1]))
 print("ready", flush=True)
 try:
     envs.reset(seed=0)
 except KeyboardInterrupt:
     print(time.monotonic())
 try:
-    envs.step(np.zeros((40_000, 17), np.float32))
+    envs.step(np.zeros((60_000, 17), np.float32))
 except pyfastenv.ResetNeededError:
     print("reset needed")
-mask = np.arange(40_000) < 10
+mask = np.arange(60_000) < 10
 envs.reset(seed=0, options={"reset_mask": mask})
 envs.send(actions[:10], np.arange(10))
 print(len(envs.recv()[1]))
 """,
         num_threads,
+        after=0.05,
     )
     assert 0 < delay < 0.3
     assert lines == ["reset needed", "10"]
