@@ -42,7 +42,6 @@ class Params {
 
   /// Throws UnknownParam if something was given that no Get asked for.
   void CheckAllKnown(const std::string& env_id) const;
-  const std::set<std::string>& known() const { return known_; }
 
  private:
   std::map<std::string, Value> given_;
