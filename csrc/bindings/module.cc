@@ -13,6 +13,7 @@
 
 namespace pyfastenv {
 
+void BindPolicy(py::module_& m);
 void BindVectorEnv(py::module_& m);
 
 namespace {
@@ -68,6 +69,7 @@ PYBIND11_MODULE(_core, m) {
   CheckMujocoVersion();
   InitNumpy();
   RegisterErrors();
+  BindPolicy(m);
   BindVectorEnv(m);
   m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
   m.def("registry", &RegistryList,

@@ -217,6 +217,24 @@ std::string Describe(const std::vector<int64_t>& shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
+void* OutputData(const py::object& object, const char* name, const std::vector<int64_t>& shape,
+                 ArrayType type) {
+  const auto fail = [&](const std::string& got) {
+    const PyArray_Descr* descr = PyArray_DescrFromType(TypeNumber(type));
+    const py::object wanted = py::reinterpret_steal<py::object>(
+        reinterpret_cast<PyObject*>(const_cast<PyArray_Descr*>(descr)));
+    throw UsageError(Code::kValue, std::string(name) + ": expected a writeable C-contiguous " +
+                                       Describe(shape) + " " + std::string(py::str(wanted)) +
+                                       " array, got " + got);
+  };
+  if (!PyArray_Check(object.ptr())) fail(std::string(py::str(py::type::handle_of(object))));
+  PyArrayObject* array = AsArray(object);
+  const std::vector<int64_t> got(PyArray_DIMS(array), PyArray_DIMS(array) + PyArray_NDIM(array));
+  if (PyArray_TYPE(array) != TypeNumber(type) || got != shape) fail(Describe(object));
+  if (!PyArray_ISCARRAY(array)) fail(Describe(object) + ", read-only or not contiguous");
+  return PyArray_DATA(array);
+}
+
 std::string Describe(py::handle array) {
   auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
   const std::vector<int64_t> shape(PyArray_DIMS(a), PyArray_DIMS(a) + PyArray_NDIM(a));

@@ -55,6 +55,11 @@ InputArray ReadBytes(py::handle object, const char* name, const Expected& expect
 /// Reads real numbers of any kind as float64.
 InputArray ReadNumbers(py::handle object, const char* name);
 
+/// The address of a caller's array that is to be written: C-contiguous, aligned and writeable, of
+/// exactly this type and shape. Throws UsageError (kType, kValue).
+void* OutputData(const py::object& object, const char* name, const std::vector<int64_t>& shape,
+                 ArrayType type);
+
 /// "(8, 5) float64", for messages.
 std::string Describe(py::handle array);
 std::string Describe(const std::vector<int64_t>& shape);

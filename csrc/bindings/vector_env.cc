@@ -5,14 +5,14 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
-#include <thread>
 
 #include "bindings/errors.h"
+#include "bindings/gil.h"
 #include "bindings/numpy_interop.h"
 #include "bindings/params.h"
+#include "bindings/rollout.h"
 #include "envs/registry.h"
 
 namespace pyfastenv {
@@ -33,50 +33,6 @@ DType ToDType(const std::string& dtype) {
   if (dtype == "float32") return DType::kFloat32;
   if (dtype == "float64") return DType::kFloat64;
   throw UsageError(Code::kValue, "obs_dtype: expected float32 or float64, got '" + dtype + "'");
-}
-
-/// Whether Python runs this thread's signal handlers; the others need not stop for a Ctrl-C.
-bool IsMainThread() {
-  // kept alive with the interpreter: the main thread does not change
-  static const unsigned long main_thread =  // NOLINT(google-runtime-int): Python's type
-      py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
-  return PyThread_get_thread_ident() == main_thread;
-}
-
-bool Interrupted() {
-  if (!IsMainThread()) return false;
-  const py::gil_scoped_acquire gil;
-  return PyErr_CheckSignals() != 0;
-}
-
-/// Runs f without the GIL: everything that may wait for another thread must, or both may hang.
-template <class F>
-auto WithoutGil(F f) {
-  class Release {
-   public:
-    Release() : main_(IsMainThread()), state_(PyEval_SaveThread()) {}
-    ~Release() {
-      // A daemon thread that comes back while the interpreter ends would be unwound by it, through
-      // C++ frames, which aborts the process: it stays here instead, as newer Pythons do.
-      while (!main_ && IsFinalizing()) std::this_thread::sleep_for(std::chrono::seconds(1));
-      PyEval_RestoreThread(state_);
-    }
-    Release(const Release&) = delete;
-    Release& operator=(const Release&) = delete;
-
-   private:
-    static bool IsFinalizing() {
-#if PY_VERSION_HEX >= 0x030D0000
-      return Py_IsFinalizing() != 0;
-#else
-      return _Py_IsFinalizing() != 0;
-#endif
-    }
-    const bool main_;
-    PyThreadState* const state_;
-  };
-  const Release release;
-  return f();
 }
 
 /// The arrays of one call's results, owned by Python, written by the core.
@@ -158,6 +114,12 @@ class PyVectorEnv {
     py::tuple result = Pack(results, outcome.finals, nullptr);
     if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, result);
     return result;
+  }
+
+  // Returns the episodes that ended, a dict of arrays; see RunRollout.
+  py::dict Rollout(const Policy& policy, const py::object& policy_ids, int num_steps,
+                   const py::dict& out) {
+    return RunRollout(*env_, policy, policy_ids, num_steps, out);
   }
 
   // ---- send and receive ----
@@ -273,10 +235,6 @@ class PyVectorEnv {
       slot = env_->AddField(name);
       env_->SetField(slot, ids, data);
     });
-    const auto known = [&](const auto& item) { return item.first == name; };
-    if (std::none_of(field_slots_.begin(), field_slots_.end(), known)) {
-      field_slots_.emplace_back(name, slot);
-    }
   }
 
   py::object GetField(const std::string& name) {
@@ -298,7 +256,14 @@ class PyVectorEnv {
   }
 
   // The fields set so far: name -> offset in the row and shape.
-  const std::vector<std::pair<std::string, FieldSlot>>& fields() const { return field_slots_; }
+  py::list Fields() {
+    const auto fields = WithoutGil([&] { return env_->Fields(); });
+    py::list list;
+    for (const auto& [name, slot] : fields) {
+      list.append(py::make_tuple(name, slot.offset, slot.shape));
+    }
+    return list;
+  }
 
   py::object Row(int env_id) {
     NewArray row = MakeArray({env_->spec().state_size}, ArrayType::kFloat64);
@@ -434,8 +399,9 @@ class PyVectorEnv {
       if (std::any_of(values, values + count, bad)) {
         std::vector<int32_t> bad_ids;
         for (int i = 0; i < count; ++i) {
-          if (bad(values[i]))
+          if (bad(values[i])) {
             bad_ids.push_back(ids != nullptr ? (*ids)[static_cast<size_t>(i)] : i);
+          }
         }
         throw UsageError(Code::kValue, "actions: expected 0 to " +
                                            std::to_string(spec.num_actions - 1) +
@@ -655,7 +621,6 @@ class PyVectorEnv {
   bool infos_;
   std::vector<int32_t> all_ids_;
   std::vector<ColumnNames> column_names_;
-  std::vector<std::pair<std::string, FieldSlot>> field_slots_;
   std::vector<Results> ring_;
   size_t ring_next_ = 0;
 };
@@ -687,6 +652,8 @@ void BindVectorEnv(py::module_& m) {
            py::arg("seeds"))
       .def("reset", &PyVectorEnv::Reset, py::arg("seeds"), py::arg("mask"), py::arg("options"))
       .def("step", &PyVectorEnv::Step, py::arg("actions"))
+      .def("rollout", &PyVectorEnv::Rollout, py::arg("policy"), py::arg("policy_ids"),
+           py::arg("num_steps"), py::arg("out"))
       .def("send", &PyVectorEnv::Send, py::arg("actions"), py::arg("env_ids"))
       .def("send_reset", &PyVectorEnv::SendReset, py::arg("seeds"), py::arg("options"),
            py::arg("env_ids"))
@@ -740,12 +707,7 @@ void BindVectorEnv(py::module_& m) {
                                }
                                return options;
                              })
-      .def_property_readonly("fields", [](const PyVectorEnv& self) {
-        std::vector<std::tuple<std::string, int, std::vector<int>>> fields;
-        for (const auto& [name, slot] : self.fields())
-          fields.emplace_back(name, slot.offset, slot.shape);
-        return fields;
-      });
+      .def_property_readonly("fields", &PyVectorEnv::Fields);
 }
 
 }  // namespace pyfastenv

@@ -39,9 +39,16 @@ unsigned ForkGeneration() {
   return fork_generation.load(std::memory_order_relaxed);
 }
 
-void Count(std::atomic<int64_t>& counter) {
+void Count(std::atomic<int64_t>& counter, int64_t n = 1) {
   // one writer: no read-modify-write needed
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+std::vector<std::unique_ptr<Environment>> MakeMany(const VectorEnv::MakeEnvironment& make,
+                                                   int count) {
+  std::vector<std::unique_ptr<Environment>> envs;
+  for (int i = 0; i < count; ++i) envs.push_back(make());
+  return envs;
 }
 
 }  // namespace
@@ -136,28 +143,20 @@ struct VectorEnv::AsyncStore {
 VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& options)
     : options_(options),
       num_threads_(std::clamp(options.num_threads, 1, options.num_envs)),
+      envs_(MakeMany(make, num_threads_)),
       workers_(static_cast<size_t>(num_threads_)),
-      random_(static_cast<size_t>(options.num_envs)),
-      elapsed_(static_cast<size_t>(options.num_envs)),
-      flags_(static_cast<size_t>(options.num_envs), kNeedsReset),
+      store_(options.num_envs, *envs_[0], options.obs_dtype),
+      rules_{options.autoreset_mode, options.max_episode_steps, {}},
       results_changed_(std::make_unique<std::condition_variable>()),
       busy_(static_cast<size_t>(options.num_envs)),
       calls_changed_(std::make_unique<std::condition_variable>()),
       fork_generation_(ForkGeneration()) {
-  for (int i = 0; i < num_threads_; ++i) envs_.push_back(make());
-  const auto num_envs = static_cast<size_t>(options.num_envs);
-  stride_ = static_cast<size_t>(spec().state_size);
-  obs_bytes_ = static_cast<size_t>(spec().obs_size) * ItemSize(options.obs_dtype);
   for (auto& worker : workers_) {
     worker.info.resize(static_cast<size_t>(spec().info_size()));
     worker.obs.resize(static_cast<size_t>(spec().obs_size));
   }
-  for (const auto& option : spec().reset_options) default_options_.push_back(option.fallback);
-  const std::vector<double> row = envs_[0]->InitialRow();
-  rows_.resize(num_envs * stride_);
-  for (size_t i = 0; i < num_envs; ++i) std::copy(row.begin(), row.end(), &rows_[i * stride_]);
-  obs_.resize(num_envs * obs_bytes_);
-  if (options.autoreset_mode == AutoresetMode::kSameStep) finals_.resize(num_envs);
+  for (const auto& option : spec().reset_options) rules_.reset_options.push_back(option.fallback);
+  if (options.autoreset_mode == AutoresetMode::kSameStep) finals_.resize(busy_.size());
   pool_ = std::make_unique<ThreadPool>(num_threads_, [this](int worker) { Work(worker); });
 }
 
@@ -200,7 +199,8 @@ void VectorEnv::Close() {
 // ---- running environments ----
 
 void VectorEnv::Work(int worker) {
-  while (RunChunk(worker) || (queued_.load() > 0 && RunQueued(worker, kMaxChunk))) {
+  while (RunChunk(worker) || (queued_.load() > 0 && RunQueued(worker, kMaxChunk)) ||
+         (rolling_.load() && RunRolling(worker))) {
   }
 }
 
@@ -208,6 +208,11 @@ std::pair<int, int> VectorEnv::ShareOf(int worker, int batch_size) const {
   const int64_t size = batch_size;
   return {static_cast<int>(size * worker / num_threads_),
           static_cast<int>(size * (worker + 1) / num_threads_)};
+}
+
+int VectorEnv::ChunksOf(int share) const {
+  const auto [begin, end] = ShareOf(share, batch_.size);
+  return (end - begin + batch_.chunk - 1) / batch_.chunk;
 }
 
 bool VectorEnv::RunChunk(int worker) {
@@ -230,8 +235,7 @@ bool VectorEnv::RunChunkOf(int worker, int share) {
   const Batch& batch = batch_;
   const int num_chunks = batch.num_chunks;
   const auto [share_begin, share_end] = ShareOf(share, batch.size);
-  const int share_chunks = (share_end - share_begin + batch.chunk - 1) / batch.chunk;
-  const int begin = share_begin + (share_chunks - unclaimed) * batch.chunk;
+  const int begin = share_begin + (ChunksOf(share) - unclaimed) * batch.chunk;
   const int end = std::min(begin + batch.chunk, share_end);
   for (int i = begin; i < end; ++i) {
     const int32_t id = batch.ids.empty() ? i : batch.ids[static_cast<size_t>(i)];
@@ -297,8 +301,8 @@ void VectorEnv::RunAndCatch(int worker, const Job& job, const OutputViews& out,
   }
   Count(workers_[static_cast<size_t>(worker)].failures);
   if (out.obs != nullptr) {
-    std::memset(static_cast<uint8_t*>(out.obs) + static_cast<size_t>(id) * obs_bytes_, 0,
-                obs_bytes_);
+    std::memset(static_cast<uint8_t*>(out.obs) + static_cast<size_t>(id) * obs_bytes(), 0,
+                obs_bytes());
   }
   out.rewards[id] = 0.0;
   out.terminations[id] = out.truncations[id] = 0;
@@ -308,89 +312,58 @@ void VectorEnv::RunAndCatch(int worker, const Job& job, const OutputViews& out,
 
 void VectorEnv::RunOne(int worker, const Job& job, const OutputViews& out) {
   const int32_t id = job.id;
-  const auto index = static_cast<size_t>(id);
   Environment& env = *envs_[static_cast<size_t>(worker)];
   Worker& scratch = workers_[static_cast<size_t>(worker)];
   double* info = scratch.info.data();
-  StepResult result;
-  bool truncated = false;
-  uint8_t kind = kResetInfo;
+  const bool reseeded = job.seed != nullptr && !job.seed->empty();
 
-  // everything below works on copies; the environment's own data changes only once nothing can
-  // throw
-  Random random = random_[index];
-  int32_t elapsed = elapsed_[index];
-  uint8_t flags = flags_[index];
+  // on copies: the environment's own data changes only once nothing can throw
+  Progress progress = store_.progress(id);
+  Transition transition;
   std::unique_ptr<FinalStep> final_step;
-
-  env.Load(Row(id));
+  env.Load(store_.row(id));
   if (job.request == Request::kReset) {
-    if (job.seed != nullptr && !job.seed->empty()) random = Random(*job.seed);
-    env.Reset(random, job.reset_options, info);
-    elapsed = 0;
-    flags = 0;
-  } else if ((flags & kAutoreset) != 0) {
-    env.Reset(random, default_options_, info);
-    elapsed = 0;
-    flags = 0;
+    if (reseeded) progress.random = Random(*job.seed);
+    env.Reset(progress.random, job.reset_options, info);
+    progress = {progress.random, 0.0, 0, 0};
   } else {
-    result = env.Step(job.action, info);
-    ++elapsed;
-    truncated = options_.max_episode_steps > 0 && elapsed >= options_.max_episode_steps;
-    kind = result.diverged ? kResetInfo : kStepInfo;
-    if (result.terminated || truncated) {
-      switch (options_.autoreset_mode) {
-        case AutoresetMode::kNextStep:
-          flags = kAutoreset;
-          break;
-        case AutoresetMode::kDisabled:
-          flags = kNeedsReset;
-          break;
-        case AutoresetMode::kSameStep:
-          final_step = std::make_unique<FinalStep>();
-          final_step->env_id = id;
-          final_step->obs.resize(static_cast<size_t>(spec().obs_size));
-          env.Observe(final_step->obs.data());
-          final_step->info = scratch.info;
-          final_step->kind = kind;
-          env.Reset(random, default_options_, info);
-          elapsed = 0;
-          kind = kResetInfo | kFinal;
-          break;
-      }
-    }
-    if (result.diverged) kind |= kDiverged;
+    transition = Advance(env, rules_, job.action, progress, info, [&](const Transition& last) {
+      if (rules_.autoreset_mode != AutoresetMode::kSameStep) return;
+      final_step = std::make_unique<FinalStep>();
+      final_step->env_id = id;
+      final_step->obs.resize(static_cast<size_t>(spec().obs_size));
+      env.Observe(final_step->obs.data());
+      final_step->info = scratch.info;
+      final_step->kind = last.kind;
+    });
   }
 
-  env.Save(Row(id));
-  random_[index] = random;
-  elapsed_[index] = elapsed;
-  flags_[index] = flags;
+  env.Save(store_.row(id));
+  store_.Commit(id, progress);
+  if (reseeded) store_.SeedPolicy(id, *job.seed);
   StoreObservation(scratch, env, id);
 
-  if ((kind & (kStepInfo | kFinal | kDiverged)) != 0) {
-    Count(scratch.steps);
-    if (result.terminated || truncated) Count(scratch.episodes);
-    if (result.diverged) Count(scratch.diverged);
-  }
-  if (final_step) finals_[index] = std::move(final_step);
+  if (transition.stepped()) Count(scratch.steps);
+  if (transition.ended()) Count(scratch.episodes);
+  if ((transition.kind & kDiverged) != 0) Count(scratch.diverged);
+  if (final_step) finals_[static_cast<size_t>(id)] = std::move(final_step);
   if (out.obs != nullptr) {
-    std::memcpy(static_cast<uint8_t*>(out.obs) + static_cast<size_t>(id) * obs_bytes_, Obs(id),
-                obs_bytes_);
+    std::memcpy(static_cast<uint8_t*>(out.obs) + static_cast<size_t>(id) * obs_bytes(),
+                store_.obs(id), obs_bytes());
   }
-  out.rewards[id] = result.reward;
-  out.terminations[id] = result.terminated ? 1 : 0;
-  out.truncations[id] = truncated ? 1 : 0;
-  out.kinds[id] = kind;
-  WriteInfo(out, id, info, kind);
+  out.rewards[id] = transition.reward;
+  out.terminations[id] = transition.terminated ? 1 : 0;
+  out.truncations[id] = transition.truncated ? 1 : 0;
+  out.kinds[id] = transition.kind;
+  WriteInfo(out, id, info, transition.kind);
 }
 
 void VectorEnv::StoreObservation(Worker& scratch, Environment& env, int32_t id) {
   if (options_.obs_dtype == DType::kFloat64) {
-    env.Observe(reinterpret_cast<double*>(Obs(id)));
+    env.Observe(reinterpret_cast<double*>(store_.obs(id)));
   } else {
     env.Observe(scratch.obs.data());
-    StoreAs(options_.obs_dtype, scratch.obs.data(), spec().obs_size, Obs(id));
+    StoreAs(options_.obs_dtype, scratch.obs.data(), spec().obs_size, store_.obs(id));
   }
 }
 
@@ -435,16 +408,7 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
                                    const Interrupted& interrupted) {
   const Exclusive exclusive(this);
   CheckFree({}, "step");
-  const auto needs_reset = [](uint8_t flags) { return (flags & kNeedsReset) != 0; };
-  if (std::any_of(flags_.begin(), flags_.end(), needs_reset)) {
-    std::vector<int32_t> ids;
-    for (size_t i = 0; i < flags_.size(); ++i) {
-      if (needs_reset(flags_[i])) ids.push_back(static_cast<int32_t>(i));
-    }
-    throw UsageError(Code::kResetNeeded, "step: reset environments " + JoinIds(ids) +
-                                             " first (never reset, ended with autoreset disabled, "
-                                             "or interrupted)");
-  }
+  CheckReset("step", {});
   Batch batch;
   batch.actions = actions;
   batch.out = &out;
@@ -465,7 +429,7 @@ std::span<const int32_t> VectorEnv::ExpensiveFirst() {
   for (int32_t id = 0; id < num_envs(); ++id) {
     order_[static_cast<size_t>(id)] = id;
     // a reset is cheap
-    if ((flags_[static_cast<size_t>(id)] & kAutoreset) != 0) cost_[static_cast<size_t>(id)] = 0.0F;
+    if ((store_.flags(id) & kAutoreset) != 0) cost_[static_cast<size_t>(id)] = 0.0F;
   }
   for (int worker = 0; worker < num_threads_; ++worker) {
     const auto [begin, end] = ShareOf(worker, num_envs());
@@ -484,15 +448,11 @@ VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& in
   const double chunk = step_seconds_ > 0.0 ? kChunkSeconds / step_seconds_ : 1.0;
   const int share = batch.size / (4 * num_threads_);
   batch_.chunk = std::clamp(static_cast<int>(std::min(chunk, 1e6)), 1, std::max(share, 1));
-  const auto chunks_of = [&](int worker) {
-    const auto [begin, end] = ShareOf(worker, batch.size);
-    return (end - begin + batch_.chunk - 1) / batch_.chunk;
-  };
   batch_.num_chunks = 0;
-  for (int worker = 0; worker < num_threads_; ++worker) batch_.num_chunks += chunks_of(worker);
+  for (int worker = 0; worker < num_threads_; ++worker) batch_.num_chunks += ChunksOf(worker);
   finished_.store(0, std::memory_order_relaxed);
   for (int worker = 0; worker < num_threads_; ++worker) {
-    workers_[static_cast<size_t>(worker)].unclaimed.store(chunks_of(worker),
+    workers_[static_cast<size_t>(worker)].unclaimed.store(ChunksOf(worker),
                                                           std::memory_order_release);
   }
   if (num_threads_ > 1 && (step_seconds_ == 0.0 || estimate > kWorthWaking)) pool_->Wake();
@@ -537,8 +497,7 @@ VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& in
   }
   if (outcome.interrupted) {
     for (int i = 0; i < batch.size; ++i) {
-      flags_[static_cast<size_t>(batch.ids.empty() ? i : batch.ids[static_cast<size_t>(i)])] |=
-          kNeedsReset;
+      store_.MarkNeedsReset(batch.ids.empty() ? i : batch.ids[static_cast<size_t>(i)]);
     }
   }
   if (!finals_.empty() && batch.request == Request::kStep && !outcome.interrupted) {
@@ -551,6 +510,60 @@ VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& in
   std::sort(outcome.failures.begin(), outcome.failures.end(),
             [](const EnvFailure& a, const EnvFailure& b) { return a.env_id < b.env_id; });
   return outcome;
+}
+
+VectorEnv::RolloutOutcome VectorEnv::RunRollout(const Rollout::Request& request,
+                                                const Interrupted& interrupted) {
+  const Exclusive exclusive(this);
+  CheckFree({}, "rollout");
+  CheckReset("rollout", {});
+  if (rules_.autoreset_mode == AutoresetMode::kDisabled) {
+    throw UsageError(Code::kValue,
+                     "rollout: episodes must start by themselves: make the vector environment with "
+                     "autoreset_mode='SameStep' or 'NextStep'");
+  }
+  const auto rollout = std::make_shared<Rollout>(store_, rules_, request, spec(), num_threads_);
+  {
+    const std::lock_guard lock(rollout_mutex_);
+    rollout_ = rollout;
+    rolling_.store(true);
+  }
+  if (num_threads_ > 1) pool_->Wake();
+
+  RolloutOutcome outcome;
+  auto poll_at = Clock::now() + kPollInterval;
+  while (rollout->RunSome(0, *envs_[0]) || !rollout->WaitFor(kSpin, kPollInterval)) {
+    if (Clock::now() < poll_at) continue;
+    if (interrupted()) {
+      rollout->Stop();
+      for (int32_t id = 0; id < num_envs(); ++id) store_.MarkNeedsReset(id);
+      outcome.interrupted = true;
+      break;
+    }
+    poll_at = Clock::now() + kPollInterval;
+  }
+  rolling_.store(false);
+  {
+    const std::lock_guard lock(rollout_mutex_);
+    rollout_.reset();
+  }
+  outcome.episodes = rollout->TakeEpisodes();
+  outcome.failures = rollout->TakeFailures();
+  const Rollout::Counts counts = rollout->counts();
+  Count(workers_[0].steps, counts.steps);
+  Count(workers_[0].episodes, counts.episodes);
+  Count(workers_[0].diverged, counts.diverged);
+  Count(workers_[0].failures, counts.failures);
+  return outcome;
+}
+
+bool VectorEnv::RunRolling(int worker) {
+  std::shared_ptr<Rollout> rollout;
+  {
+    const std::lock_guard lock(rollout_mutex_);
+    rollout = rollout_;
+  }
+  return rollout && rollout->RunSome(worker, *envs_[static_cast<size_t>(worker)]);
 }
 
 void VectorEnv::CheckIds(std::span<const int32_t> ids) const {
@@ -567,6 +580,15 @@ void VectorEnv::CheckIds(std::span<const int32_t> ids) const {
     }
     seen[static_cast<size_t>(id)] = true;
   }
+}
+
+void VectorEnv::CheckReset(const char* what, std::span<const int32_t> ids) const {
+  const std::vector<int32_t> unreset = store_.Unreset(ids);
+  if (unreset.empty()) return;
+  throw UsageError(Code::kResetNeeded, std::string(what) + ": reset environments " +
+                                           JoinIds(unreset) +
+                                           " first (never reset, ended with autoreset disabled, "
+                                           "or interrupted)");
 }
 
 void VectorEnv::CheckFree(std::span<const int32_t> ids, const char* what) {
@@ -607,25 +629,14 @@ void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const Act
     const std::lock_guard rows_lock(rows_mutex_);
     std::lock_guard lock(queue_mutex_);
     std::vector<int32_t> busy;
-    std::vector<int32_t> unreset;
     for (const int32_t id : ids) {
-      const auto index = static_cast<size_t>(id);
-      if (busy_[index] != 0) {
-        busy.push_back(id);
-      } else if (request == Request::kStep && (flags_[index] & kNeedsReset) != 0) {
-        unreset.push_back(id);
-      }
+      if (busy_[static_cast<size_t>(id)] != 0) busy.push_back(id);
     }
     if (!busy.empty()) {
       throw UsageError(Code::kBusy, "send: environments " + JoinIds(busy) +
                                         " have been sent and not received; call recv() first");
     }
-    if (!unreset.empty()) {
-      throw UsageError(Code::kResetNeeded,
-                       "send: reset environments " + JoinIds(unreset) +
-                           " first (never reset, ended with autoreset disabled, "
-                           "or interrupted)");
-    }
+    if (request == Request::kStep) CheckReset("send", ids);
     if (!async_) async_ = std::make_unique<AsyncStore>(num_envs(), spec());
     AsyncStore& store = *async_;
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -748,7 +759,7 @@ std::vector<std::unique_ptr<FinalStep>> VectorEnv::Gather(std::span<const int32_
   const OutputViews& from = async_->views;
   for (size_t i = 0; i < ids.size(); ++i) {
     const int32_t id = ids[i];
-    std::memcpy(static_cast<uint8_t*>(out.obs) + i * obs_bytes_, Obs(id), obs_bytes_);
+    std::memcpy(static_cast<uint8_t*>(out.obs) + i * obs_bytes(), store_.obs(id), obs_bytes());
     out.rewards[i] = from.rewards[id];
     out.terminations[i] = from.terminations[id];
     out.truncations[i] = from.truncations[id];
@@ -772,54 +783,14 @@ std::vector<std::unique_ptr<FinalStep>> VectorEnv::Gather(std::span<const int32_
 
 // ---- state ----
 
-namespace {
-
-// A snapshot: this header, the row, the observation.
-struct StateHeader {
-  uint64_t fingerprint;
-  Random random;
-  int32_t elapsed;
-  uint8_t flags;
-  uint8_t padding[3];
-};
-
-uint64_t Fnv1a(uint64_t hash, const void* data, size_t size) {
-  for (size_t i = 0; i < size; ++i) {
-    hash = (hash ^ static_cast<const uint8_t*>(data)[i]) * 0x100000001b3ULL;
-  }
-  return hash;
-}
-
-}  // namespace
-
-uint64_t VectorEnv::Fingerprint() const {
-  constexpr uint32_t kStateVersion = 1;
-  uint64_t hash = Fnv1a(0xcbf29ce484222325ULL, &kStateVersion, sizeof(kStateVersion));
-  const int sizes[] = {spec().obs_size, spec().action_size(), spec().state_size, spec().task_offset,
-                       static_cast<int>(options_.obs_dtype)};
-  hash = Fnv1a(hash, sizes, sizeof(sizes));
-  hash = Fnv1a(hash, options_.identity.data(), options_.identity.size());
-  for (const auto& [name, slot] : fields_) hash = Fnv1a(hash, name.data(), name.size());
-  return hash;
-}
-
-size_t VectorEnv::state_bytes() const {
-  return sizeof(StateHeader) + stride_ * sizeof(double) + obs_bytes_;
-}
-
 void VectorEnv::GetState(std::span<const int32_t> ids, uint8_t* states) {
   const Exclusive exclusive(this);
   CheckIds(ids);
   CheckFree(ids, "get_state");
+  const uint64_t fingerprint = store_.Fingerprint(options_.identity);
   for (const int32_t id : ids) {
-    const auto index = static_cast<size_t>(id);
-    const StateHeader header{Fingerprint(), random_[index], elapsed_[index], flags_[index], {}};
-    std::memcpy(states, &header, sizeof(header));
-    states += sizeof(header);
-    std::memcpy(states, Row(id), stride_ * sizeof(double));
-    states += stride_ * sizeof(double);
-    std::memcpy(states, Obs(id), obs_bytes_);
-    states += obs_bytes_;
+    store_.GetState(id, fingerprint, states);
+    states += state_bytes();
   }
 }
 
@@ -827,11 +798,9 @@ void VectorEnv::SetState(std::span<const int32_t> ids, const uint8_t* states) {
   const Exclusive exclusive(this);
   CheckIds(ids);
   CheckFree(ids, "set_state");
-  const uint64_t expected = Fingerprint();
+  const uint64_t expected = store_.Fingerprint(options_.identity);
   for (size_t i = 0; i < ids.size(); ++i) {
-    uint64_t fingerprint = 0;
-    std::memcpy(&fingerprint, states + i * state_bytes(), sizeof(fingerprint));
-    if (fingerprint != expected) {
+    if (EnvStore::FingerprintOf(states + i * state_bytes()) != expected) {
       throw UsageError(Code::kValue,
                        "state: row " + std::to_string(i) +
                            ": expected a state of such an environment (same id, arguments, "
@@ -839,30 +808,21 @@ void VectorEnv::SetState(std::span<const int32_t> ids, const uint8_t* states) {
     }
   }
   for (const int32_t id : ids) {
-    const auto index = static_cast<size_t>(id);
-    StateHeader header;
-    std::memcpy(&header, states, sizeof(header));
-    states += sizeof(header);
-    random_[index] = header.random;
-    elapsed_[index] = header.elapsed;
-    flags_[index] = header.flags;
-    std::memcpy(Row(id), states, stride_ * sizeof(double));
-    states += stride_ * sizeof(double);
-    std::memcpy(Obs(id), states, obs_bytes_);
-    states += obs_bytes_;
+    store_.SetState(id, states);
+    states += state_bytes();
   }
 }
 
 void VectorEnv::Seed(Seeds seeds) {
   const Exclusive exclusive(this);
   CheckFree({}, "seed");
-  for (size_t i = 0; i < seeds.size(); ++i) random_[i] = Random(seeds[i]);
+  for (size_t i = 0; i < seeds.size(); ++i) store_.Seed(static_cast<int32_t>(i), seeds[i]);
 }
 
 void VectorEnv::CopyObservations(void* obs) {
   const Exclusive exclusive(this);
   CheckFree({}, "reset");
-  std::memcpy(obs, obs_.data(), obs_.size());
+  std::memcpy(obs, store_.all_obs().data(), store_.all_obs().size());
 }
 
 void VectorEnv::SetTasks(std::span<const int32_t> ids, const double* tasks) {
@@ -870,7 +830,7 @@ void VectorEnv::SetTasks(std::span<const int32_t> ids, const double* tasks) {
   CheckIds(ids);
   CheckFree(ids, "reset_task");
   for (const int32_t id : ids) {
-    std::copy_n(tasks, spec().task_size(), Row(id) + spec().task_offset);
+    std::copy_n(tasks, spec().task_size(), store_.row(id) + spec().task_offset);
     tasks += spec().task_size();
   }
 }
@@ -879,7 +839,7 @@ void VectorEnv::GetTasks(std::span<const int32_t> ids, double* tasks) {
   const Exclusive exclusive(this);
   CheckIds(ids);
   for (const int32_t id : ids) {
-    tasks = std::copy_n(Row(id) + spec().task_offset, spec().task_size(), tasks);
+    tasks = std::copy_n(store_.row(id) + spec().task_offset, spec().task_size(), tasks);
   }
 }
 
@@ -891,36 +851,28 @@ void VectorEnv::CheckUsable(std::span<const int32_t> ids, const char* what) {
 
 FieldSlot VectorEnv::AddField(const std::string& name) {
   const Exclusive exclusive(this);
-  for (const auto& [known, slot] : fields_) {
-    if (known == name) return slot;
-  }
+  if (const FieldSlot* known = store_.FindField(name)) return *known;
   CheckFree({}, "set_model_field");
   const FieldSlot slot = envs_[0]->DescribeField(name);
   for (const auto& env : envs_) env->AddField(name);
-  const size_t stride = stride_ + slot.defaults.size();
-  std::vector<double> rows(static_cast<size_t>(num_envs()) * stride);
-  for (size_t i = 0; i < static_cast<size_t>(num_envs()); ++i) {
-    std::copy_n(&rows_[i * stride_], stride_, &rows[i * stride]);
-    std::copy(slot.defaults.begin(), slot.defaults.end(), &rows[i * stride + stride_]);
-  }
-  rows_.swap(rows);
-  stride_ = stride;
-  fields_.emplace_back(name, slot);
+  store_.AddField(name, slot);
   return slot;
 }
 
 FieldSlot VectorEnv::DescribeField(const std::string& name) {
   const Exclusive exclusive(this);
-  for (const auto& [known, slot] : fields_) {
-    if (known == name) return slot;
-  }
+  if (const FieldSlot* known = store_.FindField(name)) return *known;
   return envs_[0]->DescribeField(name);
+}
+
+std::vector<std::pair<std::string, FieldSlot>> VectorEnv::Fields() {
+  const Exclusive exclusive(this);
+  return store_.fields();
 }
 
 bool VectorEnv::HasField(const std::string& name) {
   const Exclusive exclusive(this);
-  return std::any_of(fields_.begin(), fields_.end(),
-                     [&](const auto& item) { return item.first == name; });
+  return store_.FindField(name) != nullptr;
 }
 
 void VectorEnv::SetField(const FieldSlot& slot, std::span<const int32_t> ids,
@@ -929,7 +881,7 @@ void VectorEnv::SetField(const FieldSlot& slot, std::span<const int32_t> ids,
   CheckIds(ids);
   CheckFree(ids, "set_model_field");
   for (const int32_t id : ids) {
-    std::copy_n(values, slot.defaults.size(), Row(id) + slot.offset);
+    std::copy_n(values, slot.defaults.size(), store_.row(id) + slot.offset);
     values += slot.defaults.size();
   }
 }
@@ -938,7 +890,7 @@ void VectorEnv::GetField(const FieldSlot& slot, std::span<const int32_t> ids, do
   const Exclusive exclusive(this);
   CheckIds(ids);
   for (const int32_t id : ids) {
-    values = std::copy_n(Row(id) + slot.offset, slot.defaults.size(), values);
+    values = std::copy_n(store_.row(id) + slot.offset, slot.defaults.size(), values);
   }
 }
 
@@ -947,7 +899,7 @@ void VectorEnv::CopyRow(int32_t id, double* row) {
   const int32_t ids[] = {id};
   CheckIds(ids);
   CheckFree(ids, "render");
-  std::copy_n(Row(id), stride_, row);
+  std::copy_n(store_.row(id), spec().state_size, row);
 }
 
 std::array<uint64_t, 4> VectorEnv::RandomState(int32_t id) {
@@ -955,7 +907,7 @@ std::array<uint64_t, 4> VectorEnv::RandomState(int32_t id) {
   const int32_t ids[] = {id};
   CheckIds(ids);
   CheckFree(ids, "np_random");
-  return random_[static_cast<size_t>(id)].state_words();
+  return store_.progress(id).random.state_words();
 }
 
 Stats VectorEnv::stats() const {

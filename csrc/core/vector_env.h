@@ -1,11 +1,12 @@
-// Many environments on a pool of threads: reset, step, send and receive.
+// Many environments on a pool of threads: reset, step, send and receive, rollout.
 //
-// Owns the environments' rows, random streams, step counts and flags; knows environments only
-// through core/env.h. Results do not depend on the number of threads: an environment's results
-// are a function of its own row, stream and action alone.
+// Owns the environments' rows, random streams, step counts and flags (core/env_store.h); knows
+// environments only through core/env.h. Results do not depend on the number of threads: an
+// environment's results are a function of its own row, stream and action alone.
 //
-// Threads: any thread may call any method. Step, Reset and the state accessors run one at a time;
-// Send and Receive may run beside each other and beside them. The calling thread is worker 0.
+// Threads: any thread may call any method. Step, Reset, Rollout and the state accessors run one at
+// a time; Send and Receive may run beside each other and beside them. The calling thread is worker
+// 0.
 //
 // Errors: UsageError before anything has moved. An environment that throws keeps its row, stream
 // and flags from before the call; failures are returned beside the others' results.
@@ -26,17 +27,16 @@
 #include <thread>
 #include <vector>
 
+#include "core/advance.h"
 #include "core/buffers.h"
 #include "core/env.h"
+#include "core/env_store.h"
 #include "core/errors.h"
 #include "core/id_queue.h"
-#include "core/random.h"
+#include "core/rollout.h"
 #include "core/thread_pool.h"
 
 namespace pyfastenv {
-
-/// gymnasium.vector.AutoresetMode.
-enum class AutoresetMode { kNextStep, kSameStep, kDisabled };
 
 struct VectorEnvOptions {
   int num_envs = 1;
@@ -86,7 +86,7 @@ class VectorEnv {
   const VectorEnvOptions& options() const { return options_; }
   int num_envs() const { return options_.num_envs; }
   int num_threads() const { return num_threads_; }
-  size_t obs_bytes() const { return obs_bytes_; }
+  size_t obs_bytes() const { return store_.obs_bytes(); }
 
   /// Gives all environments their first streams.
   void Seed(Seeds seeds);
@@ -98,6 +98,15 @@ class VectorEnv {
 
   /// Steps all environments; slot = environment id.
   Outcome Step(const ActionViews& actions, const OutputViews& out, const Interrupted& interrupted);
+
+  struct RolloutOutcome {
+    std::vector<EpisodeEnd> episodes;  // by step and environment
+    std::vector<EnvFailure> failures;  // they stopped before the step that failed
+    bool interrupted = false;          // all environments must be reset before they step on
+  };
+
+  /// Runs every environment for `num_steps` with actions of its policy.
+  RolloutOutcome RunRollout(const Rollout::Request& request, const Interrupted& interrupted);
 
   /// Queues a step (or a reset) of each of `ids`, in any order; copies the actions.
   void Send(std::span<const int32_t> ids, const ActionViews& actions);
@@ -125,7 +134,7 @@ class VectorEnv {
   void CopyObservations(void* obs);
 
   /// A snapshot of an environment is `state_bytes()` bytes; it grows with AddField.
-  size_t state_bytes() const;
+  size_t state_bytes() const { return store_.state_bytes(); }
   void GetState(std::span<const int32_t> ids, uint8_t* states);
   void SetState(std::span<const int32_t> ids, const uint8_t* states);
 
@@ -142,6 +151,8 @@ class VectorEnv {
   /// The same without adding it.
   FieldSlot DescribeField(const std::string& name);
   bool HasField(const std::string& name);
+  /// The fields added so far.
+  std::vector<std::pair<std::string, FieldSlot>> Fields();
   void SetField(const FieldSlot& slot, std::span<const int32_t> ids, const double* values);
   void GetField(const FieldSlot& slot, std::span<const int32_t> ids, double* values);
 
@@ -156,10 +167,6 @@ class VectorEnv {
   bool closed() const { return closed_.load(); }
 
  private:
-  enum Flag : uint8_t {
-    kNeedsReset = 1,  // never reset, ended in DISABLED mode, or interrupted
-    kAutoreset = 2,   // NEXT_STEP: the episode has ended, the next step is a reset
-  };
   enum class Request : uint8_t { kStep, kReset };
 
   struct alignas(64) Worker {
@@ -189,12 +196,10 @@ class VectorEnv {
   class Exclusive;  // RAII: a call that is worker 0 and may use the rows
   class Call;       // RAII: counts a call as running; refuses closed, forked and re-entrant ones
 
-  double* Row(int32_t id) { return rows_.data() + static_cast<size_t>(id) * stride_; }
-  uint8_t* Obs(int32_t id) { return obs_.data() + static_cast<size_t>(id) * obs_bytes_; }
-
   void Work(int worker);
   bool RunChunk(int worker);
   bool RunQueued(int worker, size_t max);
+  bool RunRolling(int worker);
   // one environment's part of a call
   struct Job {
     Request request;
@@ -214,29 +219,21 @@ class VectorEnv {
                Seeds seeds, std::span<const double> reset_options);
   /// The items of a batch that are first a worker's own: begin and end.
   std::pair<int, int> ShareOf(int worker, int batch_size) const;
+  int ChunksOf(int share) const;
   bool RunChunkOf(int worker, int share);
   std::span<const int32_t> ExpensiveFirst();
   void CheckIds(std::span<const int32_t> ids) const;
   void CheckFree(std::span<const int32_t> ids, const char* what);
-  uint64_t Fingerprint() const;
+  void CheckReset(const char* what, std::span<const int32_t> ids) const;
 
   VectorEnvOptions options_;
   int num_threads_;
-  size_t stride_ = 0;  // doubles per row
-  size_t obs_bytes_ = 0;
-  std::vector<double> default_options_;  // of the resets that autoreset does
-
   std::vector<std::unique_ptr<Environment>> envs_;  // one per worker
   std::vector<Worker> workers_;
 
-  // per environment
-  std::vector<double> rows_;
-  std::vector<Random> random_;
-  std::vector<int32_t> elapsed_;
-  std::vector<uint8_t> flags_;
-  std::vector<uint8_t> obs_;  // latest observation, in obs_dtype
-  std::vector<std::unique_ptr<FinalStep>> finals_;
-  std::vector<std::pair<std::string, FieldSlot>> fields_;
+  EnvStore store_;
+  EpisodeRules rules_;
+  std::vector<std::unique_ptr<FinalStep>> finals_;  // per environment; empty unless SAME_STEP
 
   // barrier batches
   std::mutex caller_mutex_;  // held by whoever is worker 0
@@ -246,6 +243,11 @@ class VectorEnv {
   double step_seconds_ = 0.0;         // running estimate of one environment's step
   std::vector<float> cost_;           // seconds of each environment's latest timed step
   std::vector<int32_t> order_;        // ids, the most expensive of each share first
+
+  // the rollout being run, which workers that are late may still look at
+  std::shared_ptr<Rollout> rollout_;  // guarded by rollout_mutex_
+  std::mutex rollout_mutex_;
+  std::atomic<bool> rolling_{false};  // a hint that spares idle helpers the lock
 
   // asynchronous requests; everything here is guarded by queue_mutex_ unless said otherwise
   struct AsyncStore;

@@ -1,0 +1,182 @@
+// Class _core.Policy: a copy of a torch policy's parameters.
+#include "core/policy.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/errors.h"
+#include "bindings/numpy_interop.h"
+
+namespace pyfastenv {
+
+namespace {
+
+using Code = UsageError::Code;
+
+template <class T>
+T Lookup(const char* what, const std::map<std::string, T>& names, const std::string& name) {
+  const auto found = names.find(name);
+  if (found != names.end()) return found->second;
+  std::string known;
+  for (const auto& [key, value] : names) known += (known.empty() ? "" : ", ") + key;
+  throw UsageError(Code::kValue,
+                   std::string(what) + ": expected one of " + known + ", got '" + name + "'");
+}
+
+Activation ToActivation(const std::string& name) {
+  return Lookup<Activation>("activation",
+                            {{"tanh", Activation::kTanh},
+                             {"relu", Activation::kRelu},
+                             {"elu", Activation::kElu},
+                             {"silu", Activation::kSilu},
+                             {"identity", Activation::kIdentity}},
+                            name);
+}
+
+Distribution ToDistribution(const std::string& name) {
+  return Lookup<Distribution>("distribution",
+                              {{"categorical", Distribution::kCategorical},
+                               {"gaussian", Distribution::kGaussian},
+                               {"tanh_gaussian", Distribution::kTanhGaussian},
+                               {"deterministic", Distribution::kDeterministic}},
+                              name);
+}
+
+// A float32 array of this shape with finite numbers.
+InputArray ReadFloat32(const py::object& object, const std::string& name,
+                       const std::vector<int64_t>& shape) {
+  const auto expected = [&] { return Describe(shape) + " float32"; };
+  InputArray input = ReadFloats(object, name.c_str(), expected);
+  if (input.dtype != DType::kFloat32 || input.shape != shape) {
+    throw UsageError(Code::kValue,
+                     name + ": expected " + expected() + ", got " + Describe(input.array));
+  }
+  int64_t count = 1;
+  for (const int64_t n : shape) count *= n;
+  const auto* values = static_cast<const float*>(input.data);
+  float check = 0.0F;
+  for (int64_t i = 0; i < count; ++i) check += values[i] * 0.0F;
+  if (check != 0.0F) {
+    throw UsageError(Code::kValue, name + ": expected finite numbers, got NaN or infinity");
+  }
+  return input;
+}
+
+std::vector<float> ReadVector(const py::object& object, const std::string& name,
+                              const std::vector<int64_t>& shape) {
+  if (object.is_none()) return {};
+  const InputArray input = ReadFloat32(object, name, shape);
+  const auto* values = static_cast<const float*>(input.data);
+  int64_t count = 1;
+  for (const int64_t n : shape) count *= n;
+  return {values, values + count};
+}
+
+Mlp ReadMlp(const py::list& weights, const py::list& biases, const std::string& activation) {
+  if (weights.empty() || weights.size() != biases.size()) {
+    throw UsageError(Code::kValue, "policy: expected as many weights as biases, at least one");
+  }
+  std::vector<int> sizes;
+  int64_t num_networks = 0;
+  for (const py::handle weight : weights) {
+    const InputArray w = ReadFloats(weight, "weights",
+                                    [] { return std::string("(num_policies, in, out) float32"); });
+    if (w.shape.size() != 3 || w.shape[0] < 1 || w.shape[1] < 1 || w.shape[2] < 1 ||
+        (!sizes.empty() && (w.shape[1] != sizes.back() || w.shape[0] != num_networks))) {
+      throw UsageError(Code::kValue, "policy: layer " +
+                                         std::to_string(sizes.empty() ? 0 : sizes.size() - 1) +
+                                         ": expected weights (num_policies, in, out) that follow "
+                                         "the layer before, got " +
+                                         Describe(w.shape));
+    }
+    num_networks = w.shape[0];
+    if (sizes.empty()) sizes.push_back(static_cast<int>(w.shape[1]));
+    sizes.push_back(static_cast<int>(w.shape[2]));
+  }
+  Mlp mlp(static_cast<int>(num_networks), sizes, ToActivation(activation));
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const std::string layer = "policy: layer " + std::to_string(i);
+    const InputArray w =
+        ReadFloat32(weights[i], layer + ": weights", {num_networks, sizes[i], sizes[i + 1]});
+    const InputArray b = ReadFloat32(biases[i], layer + ": biases", {num_networks, sizes[i + 1]});
+    mlp.SetLayer(static_cast<int>(i), static_cast<const float*>(w.data),
+                 static_cast<const float*>(b.data));
+  }
+  return mlp;
+}
+
+void CheckOutputs(const Mlp& mlp, const PolicyOptions& options) {
+  if (options.distribution == Distribution::kCategorical) return;
+  const auto size = static_cast<int>(options.action_low.size());
+  const bool gaussian = options.distribution != Distribution::kDeterministic;
+  const int expected = gaussian && options.log_std.empty() ? 2 * size : size;
+  if (mlp.output_size() != expected) {
+    throw UsageError(Code::kValue, "policy: expected " + std::to_string(expected) +
+                                       " network outputs for " + std::to_string(size) +
+                                       " action dimensions, got " +
+                                       std::to_string(mlp.output_size()));
+  }
+  if (options.distribution == Distribution::kGaussian) return;
+  for (int i = 0; i < size; ++i) {
+    const auto index = static_cast<size_t>(i);
+    if (!(std::isfinite(options.action_low[index]) && std::isfinite(options.action_high[index]) &&
+          options.action_low[index] < options.action_high[index])) {
+      throw UsageError(Code::kValue, "policy: tanh needs finite action bounds, low below high");
+    }
+  }
+}
+
+std::unique_ptr<Policy> MakePolicy(const py::list& weights, const py::list& biases,
+                                   const std::string& activation, const std::string& distribution,
+                                   bool greedy, const std::vector<float>& action_low,
+                                   const std::vector<float>& action_high, bool clip_actions,
+                                   const py::object& log_std, float log_std_min, float log_std_max,
+                                   float noise, const py::object& obs_mean,
+                                   const py::object& obs_scale, float obs_clip) {
+  Mlp mlp = ReadMlp(weights, biases, activation);
+  const int64_t k = mlp.num_networks();
+  PolicyOptions options;
+  options.distribution = ToDistribution(distribution);
+  options.greedy = greedy;
+  options.action_low = action_low;
+  options.action_high = action_high;
+  options.clip_actions = clip_actions;
+  options.log_std = ReadVector(log_std, "log_std", {k, static_cast<int64_t>(action_low.size())});
+  options.log_std_min = log_std_min;
+  options.log_std_max = log_std_max;
+  options.noise = noise;
+  options.obs_mean = ReadVector(obs_mean, "obs_mean", {k, mlp.input_size()});
+  options.obs_scale = ReadVector(obs_scale, "obs_scale", {k, mlp.input_size()});
+  options.obs_clip = obs_clip;
+  if (action_low.size() != action_high.size()) {
+    throw UsageError(Code::kValue, "policy: action_low and action_high differ in size");
+  }
+  if (options.obs_mean.empty() != options.obs_scale.empty()) {
+    throw UsageError(Code::kValue, "policy: obs_mean and obs_scale go together");
+  }
+  if (!(noise >= 0.0F) || !(obs_clip >= 0.0F)) {
+    throw UsageError(Code::kValue, "policy: expected noise and obs_clip >= 0");
+  }
+  CheckOutputs(mlp, options);
+  return std::make_unique<Policy>(std::move(mlp), std::move(options));
+}
+
+}  // namespace
+
+void BindPolicy(py::module_& m) {
+  py::class_<Policy>(m, "Policy", "A policy's parameters, copied; see pyfastenv.PolicySpec.")
+      .def(py::init(&MakePolicy), py::kw_only(), py::arg("weights"), py::arg("biases"),
+           py::arg("activation"), py::arg("distribution"), py::arg("greedy"), py::arg("action_low"),
+           py::arg("action_high"), py::arg("clip_actions"), py::arg("log_std"),
+           py::arg("log_std_min"), py::arg("log_std_max"), py::arg("noise"), py::arg("obs_mean"),
+           py::arg("obs_scale"), py::arg("obs_clip"))
+      .def_property_readonly("num_policies", &Policy::num_policies);
+}
+
+}  // namespace pyfastenv

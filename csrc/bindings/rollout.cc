@@ -1,0 +1,155 @@
+#include "bindings/rollout.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "bindings/errors.h"
+#include "bindings/gil.h"
+#include "bindings/numpy_interop.h"
+
+namespace pyfastenv {
+
+namespace {
+
+using Code = UsageError::Code;
+
+std::string Text(int n) { return std::to_string(n); }
+
+void CheckFits(const VectorEnv& env, const Policy& policy) {
+  const EnvSpec& spec = env.spec();
+  if (policy.obs_size() != spec.obs_size) {
+    throw UsageError(Code::kValue, "policy: expected a network for observations of size " +
+                                       Text(spec.obs_size) + ", got one for " +
+                                       Text(policy.obs_size()));
+  }
+  const bool discrete = spec.num_actions > 0;
+  if (policy.discrete() != discrete) {
+    throw UsageError(Code::kValue,
+                     discrete ? "policy: expected a categorical one for discrete actions"
+                              : "policy: a categorical one does not fit continuous actions");
+  }
+  const int expected = discrete ? spec.num_actions : spec.action_size();
+  const int got = discrete ? policy.num_actions() : policy.action_size();
+  if (expected != got) {
+    throw UsageError(Code::kValue, "policy: expected one for " + Text(expected) +
+                                       (discrete ? " actions" : " action dimensions") + ", got " +
+                                       Text(got));
+  }
+}
+
+std::vector<int32_t> ReadPolicyIds(const py::object& object, const VectorEnv& env,
+                                   const Policy& policy) {
+  if (object.is_none()) return {};
+  const auto expected = [&] { return "(" + Text(env.num_envs()) + ",) integers"; };
+  const InputArray input = ReadIntegers(object, "policy_id", expected);
+  if (input.shape != std::vector<int64_t>{env.num_envs()}) {
+    throw UsageError(Code::kValue,
+                     "policy_id: expected " + expected() + ", got shape " + Describe(input.shape));
+  }
+  const auto* values = static_cast<const int64_t*>(input.data);
+  std::vector<int32_t> ids;
+  for (int i = 0; i < env.num_envs(); ++i) {
+    if (values[i] < 0 || values[i] >= policy.num_policies()) {
+      throw UsageError(Code::kIndex, "policy_id: expected 0 to " + Text(policy.num_policies() - 1) +
+                                         ", got " + std::to_string(values[i]) +
+                                         " for environment " + Text(i));
+    }
+    ids.push_back(static_cast<int32_t>(values[i]));
+  }
+  return ids;
+}
+
+// The dtype, float32 or float64, of a caller's array.
+DType FloatDType(const py::object& array, const char* name) {
+  const InputArray input =
+      ReadFloats(array, name, [] { return std::string("a float32 or float64 array"); });
+  return input.dtype;
+}
+
+RolloutViews ReadViews(const py::dict& out, const VectorEnv& env, const Policy& policy,
+                       int num_steps) {
+  const auto array = [&](const char* name) {
+    if (!out.contains(name)) {
+      throw UsageError(Code::kValue, std::string("out: '") + name + "' is missing");
+    }
+    return py::object(out[name]);
+  };
+  const int64_t steps = num_steps;
+  const int64_t envs = env.num_envs();
+  const int64_t obs_size = env.spec().obs_size;
+  RolloutViews views;
+  views.obs_dtype = FloatDType(array("obs"), "obs");
+  views.reward_dtype = FloatDType(array("rewards"), "rewards");
+  const ArrayType obs_type = ToArrayType(views.obs_dtype);
+  views.obs = OutputData(array("obs"), "obs", {steps, envs, obs_size}, obs_type);
+  views.last_obs = OutputData(array("last_obs"), "last_obs", {envs, obs_size}, obs_type);
+  if (policy.discrete()) {
+    views.actions = OutputData(array("actions"), "actions", {steps, envs}, ArrayType::kInt64);
+  } else {
+    views.actions = OutputData(array("actions"), "actions", {steps, envs, policy.action_size()},
+                               ArrayType::kFloat32);
+  }
+  views.log_probs = static_cast<float*>(
+      OutputData(array("log_probs"), "log_probs", {steps, envs}, ArrayType::kFloat32));
+  views.rewards =
+      OutputData(array("rewards"), "rewards", {steps, envs}, ToArrayType(views.reward_dtype));
+  const auto flags = [&](const char* name) {
+    return static_cast<uint8_t*>(OutputData(array(name), name, {steps, envs}, ArrayType::kBool));
+  };
+  views.terminations = flags("terminations");
+  views.truncations = flags("truncations");
+  views.autoresets = flags("autoresets");
+  return views;
+}
+
+py::dict EpisodeArrays(const std::vector<EpisodeEnd>& episodes, const VectorEnv& env,
+                       DType obs_dtype) {
+  const auto count = static_cast<int64_t>(episodes.size());
+  const int obs_size = env.spec().obs_size;
+  const NewArray steps = MakeArray({count}, ArrayType::kInt64);
+  const NewArray env_ids = MakeArray({count}, ArrayType::kInt64);
+  const NewArray returns = MakeArray({count}, ArrayType::kFloat64);
+  const NewArray lengths = MakeArray({count}, ArrayType::kInt64);
+  const NewArray terminated = MakeArray({count}, ArrayType::kBool);
+  const NewArray final_obs = MakeArray({count, obs_size}, ToArrayType(obs_dtype));
+  for (size_t i = 0; i < episodes.size(); ++i) {
+    const EpisodeEnd& episode = episodes[i];
+    static_cast<int64_t*>(steps.data)[i] = episode.step;
+    static_cast<int64_t*>(env_ids.data)[i] = episode.env_id;
+    static_cast<double*>(returns.data)[i] = episode.episode_return;
+    static_cast<int64_t*>(lengths.data)[i] = episode.length;
+    static_cast<uint8_t*>(terminated.data)[i] = episode.terminated ? 1 : 0;
+    StoreAs(obs_dtype, episode.final_obs.data(), obs_size,
+            static_cast<uint8_t*>(final_obs.data) +
+                i * static_cast<size_t>(obs_size) * ItemSize(obs_dtype));
+  }
+  py::dict result;
+  result["steps"] = steps.array;
+  result["env_ids"] = env_ids.array;
+  result["returns"] = returns.array;
+  result["lengths"] = lengths.array;
+  result["terminated"] = terminated.array;
+  result["final_obs"] = final_obs.array;
+  return result;
+}
+
+}  // namespace
+
+py::dict RunRollout(VectorEnv& env, const Policy& policy, const py::object& policy_ids,
+                    int num_steps, const py::dict& out) {
+  if (num_steps < 1) {
+    throw UsageError(Code::kValue, "num_steps: expected at least 1, got " + Text(num_steps));
+  }
+  CheckFits(env, policy);
+  const std::vector<int32_t> ids = ReadPolicyIds(policy_ids, env, policy);
+  const Rollout::Request request{&policy, ids, num_steps, ReadViews(out, env, policy, num_steps)};
+  const VectorEnv::RolloutOutcome outcome =
+      WithoutGil([&] { return env.RunRollout(request, Interrupted); });
+  if (outcome.interrupted) throw py::error_already_set();
+  py::dict episodes = EpisodeArrays(outcome.episodes, env, request.out.obs_dtype);
+  if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, episodes);
+  return episodes;
+}
+
+}  // namespace pyfastenv

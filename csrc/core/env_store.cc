@@ -1,0 +1,149 @@
+#include "core/env_store.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pyfastenv {
+
+namespace {
+
+// A snapshot: this header, the row, the observation.
+struct StateHeader {
+  uint64_t fingerprint;
+  Random random;
+  Random policy_random;
+  double episode_return;
+  int32_t elapsed;
+  uint8_t flags;
+  uint8_t padding[3];
+};
+
+uint64_t Fnv1a(uint64_t hash, const void* data, size_t size) {
+  for (size_t i = 0; i < size; ++i) {
+    hash = (hash ^ static_cast<const uint8_t*>(data)[i]) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+}  // namespace
+
+EnvStore::EnvStore(int num_envs, const Environment& env, DType obs_dtype)
+    : stride_(static_cast<size_t>(env.spec().state_size)),
+      obs_dtype_(obs_dtype),
+      obs_bytes_(static_cast<size_t>(env.spec().obs_size) * ItemSize(obs_dtype)),
+      task_offset_(env.spec().task_offset) {
+  const auto count = static_cast<size_t>(num_envs);
+  const std::vector<double> row = env.InitialRow();
+  rows_.resize(count * stride_);
+  for (size_t i = 0; i < count; ++i) std::copy(row.begin(), row.end(), &rows_[i * stride_]);
+  random_.resize(count);
+  policy_random_.resize(count);
+  episode_return_.resize(count);
+  elapsed_.resize(count);
+  flags_.assign(count, kNeedsReset);
+  obs_.resize(count * obs_bytes_);
+}
+
+Progress EnvStore::progress(int32_t id) const {
+  const auto i = static_cast<size_t>(id);
+  return {random_[i], episode_return_[i], elapsed_[i], flags_[i]};
+}
+
+void EnvStore::Commit(int32_t id, const Progress& progress) {
+  const auto i = static_cast<size_t>(id);
+  random_[i] = progress.random;
+  episode_return_[i] = progress.episode_return;
+  elapsed_[i] = progress.elapsed;
+  flags_[i] = progress.flags;
+}
+
+std::vector<int32_t> EnvStore::Unreset(std::span<const int32_t> ids) const {
+  std::vector<int32_t> unreset;
+  if (ids.empty()) {
+    for (int32_t id = 0; id < num_envs(); ++id) {
+      if ((flags(id) & kNeedsReset) != 0) unreset.push_back(id);
+    }
+  }
+  for (const int32_t id : ids) {
+    if ((flags(id) & kNeedsReset) != 0) unreset.push_back(id);
+  }
+  return unreset;
+}
+
+void EnvStore::Seed(int32_t id, std::span<const uint32_t> entropy) {
+  random_[static_cast<size_t>(id)] = Random(entropy);
+  SeedPolicy(id, entropy);
+}
+
+void EnvStore::SeedPolicy(int32_t id, std::span<const uint32_t> entropy) {
+  constexpr size_t kPoolSize = 4;  // entropy before a spawn key is padded to it
+  constexpr uint32_t kSpawnKey = 1;
+  std::vector<uint32_t> words(entropy.begin(), entropy.end());
+  words.resize(std::max(words.size(), kPoolSize));
+  words.push_back(kSpawnKey);
+  policy_random_[static_cast<size_t>(id)] = Random(words);
+}
+
+void EnvStore::AddField(const std::string& name, const FieldSlot& slot) {
+  const size_t stride = stride_ + slot.defaults.size();
+  std::vector<double> rows(flags_.size() * stride);
+  for (size_t i = 0; i < flags_.size(); ++i) {
+    std::copy_n(&rows_[i * stride_], stride_, &rows[i * stride]);
+    std::copy(slot.defaults.begin(), slot.defaults.end(), &rows[i * stride + stride_]);
+  }
+  rows_.swap(rows);
+  stride_ = stride;
+  fields_.emplace_back(name, slot);
+}
+
+const FieldSlot* EnvStore::FindField(const std::string& name) const {
+  for (const auto& [known, slot] : fields_) {
+    if (known == name) return &slot;
+  }
+  return nullptr;
+}
+
+size_t EnvStore::state_bytes() const {
+  return sizeof(StateHeader) + stride_ * sizeof(double) + obs_bytes_;
+}
+
+uint64_t EnvStore::Fingerprint(const std::string& identity) const {
+  constexpr uint32_t kStateVersion = 2;
+  uint64_t hash = Fnv1a(0xcbf29ce484222325ULL, &kStateVersion, sizeof(kStateVersion));
+  const size_t sizes[] = {stride_, obs_bytes_, static_cast<size_t>(task_offset_),
+                          static_cast<size_t>(obs_dtype_)};
+  hash = Fnv1a(hash, sizes, sizeof(sizes));
+  hash = Fnv1a(hash, identity.data(), identity.size());
+  for (const auto& [name, slot] : fields_) hash = Fnv1a(hash, name.data(), name.size());
+  return hash;
+}
+
+void EnvStore::GetState(int32_t id, uint64_t fingerprint, uint8_t* state) const {
+  const auto i = static_cast<size_t>(id);
+  const StateHeader header{
+      fingerprint, random_[i], policy_random_[i], episode_return_[i], elapsed_[i], flags_[i], {}};
+  std::memcpy(state, &header, sizeof(header));
+  state += sizeof(header);
+  std::memcpy(state, &rows_[i * stride_], stride_ * sizeof(double));
+  state += stride_ * sizeof(double);
+  std::memcpy(state, &obs_[i * obs_bytes_], obs_bytes_);
+}
+
+uint64_t EnvStore::FingerprintOf(const uint8_t* state) {
+  uint64_t fingerprint = 0;
+  std::memcpy(&fingerprint, state, sizeof(fingerprint));
+  return fingerprint;
+}
+
+void EnvStore::SetState(int32_t id, const uint8_t* state) {
+  StateHeader header;
+  std::memcpy(&header, state, sizeof(header));
+  state += sizeof(header);
+  Commit(id, {header.random, header.episode_return, header.elapsed, header.flags});
+  policy_random_[static_cast<size_t>(id)] = header.policy_random;
+  std::memcpy(row(id), state, stride_ * sizeof(double));
+  state += stride_ * sizeof(double);
+  std::memcpy(obs(id), state, obs_bytes_);
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,89 @@
+// What a pool owns per environment: its row, random streams, counters and latest observation.
+//
+// Knows no threads: whoever holds an environment reads and writes its slots.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/env.h"
+#include "core/random.h"
+
+namespace pyfastenv {
+
+/// What an environment needs, besides a step, before the next one; bits.
+enum EnvFlag : uint8_t {
+  kNeedsReset = 1,  // never reset, ended in DISABLED mode, or interrupted
+  kAutoreset = 2,   // NEXT_STEP: the episode has ended, the next step is a reset
+};
+
+/// What a step changes besides the row. Calls work on a copy and commit it once nothing can throw.
+struct Progress {
+  Random random;
+  double episode_return = 0.0;
+  int32_t elapsed = 0;  // steps of the episode
+  uint8_t flags = kNeedsReset;
+};
+
+class EnvStore {
+ public:
+  EnvStore(int num_envs, const Environment& env, DType obs_dtype);
+
+  int num_envs() const { return static_cast<int>(flags_.size()); }
+  size_t obs_bytes() const { return obs_bytes_; }
+  DType obs_dtype() const { return obs_dtype_; }
+
+  double* row(int32_t id) { return rows_.data() + static_cast<size_t>(id) * stride_; }
+  uint8_t* obs(int32_t id) { return obs_.data() + static_cast<size_t>(id) * obs_bytes_; }
+  const std::vector<uint8_t>& all_obs() const { return obs_; }
+
+  Progress progress(int32_t id) const;
+  void Commit(int32_t id, const Progress& progress);
+  uint8_t flags(int32_t id) const { return flags_[static_cast<size_t>(id)]; }
+  void MarkNeedsReset(int32_t id) { flags_[static_cast<size_t>(id)] |= kNeedsReset; }
+  /// Of `ids`, or of all if that is empty: those that kNeedsReset.
+  std::vector<int32_t> Unreset(std::span<const int32_t> ids) const;
+
+  /// Starts both streams of an environment: its own and the one its policy draws from in rollouts,
+  /// NumPy's SeedSequence(entropy) and SeedSequence(entropy, spawn_key=(1,)).
+  void Seed(int32_t id, std::span<const uint32_t> entropy);
+  /// Only the policy's.
+  void SeedPolicy(int32_t id, std::span<const uint32_t> entropy);
+  Random& policy_random(int32_t id) { return policy_random_[static_cast<size_t>(id)]; }
+
+  /// Widens every row by a field's values.
+  void AddField(const std::string& name, const FieldSlot& slot);
+  /// Null if it has not been added.
+  const FieldSlot* FindField(const std::string& name) const;
+  const std::vector<std::pair<std::string, FieldSlot>>& fields() const { return fields_; }
+
+  // ---- snapshots: complete; bytes that only mean something to a store of the same kind ----
+
+  size_t state_bytes() const;
+  /// Identifies the kind: environment, arguments (`identity`) and layout.
+  uint64_t Fingerprint(const std::string& identity) const;
+  void GetState(int32_t id, uint64_t fingerprint, uint8_t* state) const;
+  static uint64_t FingerprintOf(const uint8_t* state);
+  void SetState(int32_t id, const uint8_t* state);
+
+ private:
+  size_t stride_;  // doubles per row
+  DType obs_dtype_;
+  size_t obs_bytes_;
+  int task_offset_;
+
+  std::vector<double> rows_;
+  std::vector<Random> random_;
+  std::vector<Random> policy_random_;
+  std::vector<double> episode_return_;
+  std::vector<int32_t> elapsed_;
+  std::vector<uint8_t> flags_;
+  std::vector<uint8_t> obs_;  // latest observation, in obs_dtype
+  std::vector<std::pair<std::string, FieldSlot>> fields_;
+};
+
+}  // namespace pyfastenv

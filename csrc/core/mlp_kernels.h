@@ -1,0 +1,30 @@
+// Dense layers on one input vector, compiled several times for different vector units.
+//
+// Which of them runs is decided once per process, so results are the same in every thread; they may
+// differ in the last bits from machine to machine.
+#pragma once
+
+namespace pyfastenv {
+
+enum class Activation { kIdentity, kTanh, kRelu, kElu, kSilu };
+
+/// Weights (in, out) row-major, 64-byte aligned and zero-padded to these multiples, so kernels have
+/// no remainders. Every activation maps 0 to 0: padding stays 0 from layer to layer.
+struct DenseLayer {
+  static constexpr int kInMultiple = 8;
+  static constexpr int kOutMultiple = 8;
+
+  const float* weights = nullptr;  // (in, out)
+  const float* biases = nullptr;   // (out)
+  int in = 0;
+  int out = 0;
+};
+
+/// y (out) = activation(x (in) @ weights + biases); y is 64-byte aligned.
+using DenseFunction = void (*)(const DenseLayer& layer, const float* x, Activation activation,
+                               float* y);
+
+/// The fastest that this processor runs.
+DenseFunction Dense();
+
+}  // namespace pyfastenv
