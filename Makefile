@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp wheel wheel-test clean
+.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp wheel wheel-test clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -26,8 +26,12 @@ $(VENV)/.installed: $(VENV)/.tools $(SOURCES)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e . imageio
 	touch $@
 
+$(VENV)/.train: $(VENV)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[train]'
+	touch $@
+
 $(VENV)/.test: $(VENV)/.installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
@@ -41,6 +45,9 @@ $(VENV)/.bench: $(VENV)/.installed
 install: $(VENV)/.installed  ## Build and install into .venv
 
 # ---- using -------------------------------------------------------------------------------------
+
+train: $(VENV)/.train  ## Teach HalfCheetah to run: checkpoints, curves and a video in runs/
+	$(GL) $(BIN)/pyfastenv train ppo --env-id HalfCheetah-v5 --video $(ARGS)
 
 demo: $(VENV)/.installed  ## Step two robots, check them against gymnasium, print the speeds
 	$(BIN)/python bench/python/demo.py

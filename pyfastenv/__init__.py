@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         NothingPendingError,
         ResetNeededError,
     )
+    from pyfastenv.rollouts import Episodes, PolicySpec, RolloutBatch, rollout
     from pyfastenv.specs import env_ids
+    from pyfastenv.staging import Collector, PinnedRing, TorchVectorEnv
     from pyfastenv.vector_env import FastVectorEnv, make_vec
 
 # what lives where; imported on first use (PEP 562)
@@ -40,6 +42,13 @@ _EXPORTS = {
     "FastEnv": "env",
     "FastVectorEnv": "vector_env",
     "make_vec": "vector_env",
+    "Collector": "staging",
+    "Episodes": "rollouts",
+    "PinnedRing": "staging",
+    "PolicySpec": "rollouts",
+    "RolloutBatch": "rollouts",
+    "TorchVectorEnv": "staging",
+    "rollout": "rollouts",
     "env_ids": "specs",
     "BusyError": "errors",
     "ClosedError": "errors",
@@ -52,14 +61,21 @@ _EXPORTS = {
 __all__ = [
     "BusyError",
     "ClosedError",
+    "Collector",
     "EnvError",
+    "Episodes",
     "FastEnv",
     "FastVectorEnv",
     "ForkedError",
     "NothingPendingError",
+    "PinnedRing",
+    "PolicySpec",
     "ResetNeededError",
+    "RolloutBatch",
+    "TorchVectorEnv",
     "env_ids",
     "make_vec",
+    "rollout",
 ]
 
 

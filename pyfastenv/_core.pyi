@@ -6,7 +6,113 @@ from __future__ import annotations
 import collections.abc
 import typing
 
-__all__: list[str] = ["MUJOCO_VERSION", "VectorEnv", "physics_limit", "registry"]
+__all__: list[str] = [
+    "MUJOCO_VERSION",
+    "Policy",
+    "PpoHyper",
+    "PpoUpdate",
+    "VectorEnv",
+    "physics_limit",
+    "registry",
+]
+
+class Policy:
+    """
+    A policy's parameters, copied; see pyfastenv.PolicySpec.
+    """
+    def __init__(
+        self,
+        *,
+        weights: list,
+        biases: list,
+        activation: str,
+        distribution: str,
+        greedy: bool,
+        action_low: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+        action_high: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+        clip_actions: bool,
+        log_std: typing.Any,
+        log_std_min: typing.SupportsFloat | typing.SupportsIndex,
+        log_std_max: typing.SupportsFloat | typing.SupportsIndex,
+        noise: typing.SupportsFloat | typing.SupportsIndex,
+        obs_mean: typing.Any,
+        obs_scale: typing.Any,
+        obs_clip: typing.SupportsFloat | typing.SupportsIndex,
+    ) -> None: ...
+    @property
+    def num_policies(self) -> int: ...
+
+class PpoHyper:
+    """
+    What may change from epoch to epoch.
+    """
+
+    normalize_advantages: bool
+    def __init__(self) -> None: ...
+    @property
+    def beta1(self) -> float: ...
+    @beta1.setter
+    def beta1(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def beta2(self) -> float: ...
+    @beta2.setter
+    def beta2(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def clip(self) -> float: ...
+    @clip.setter
+    def clip(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def entropy_coef(self) -> float: ...
+    @entropy_coef.setter
+    def entropy_coef(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def eps(self) -> float: ...
+    @eps.setter
+    def eps(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def lr(self) -> float: ...
+    @lr.setter
+    def lr(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def max_grad_norm(self) -> float: ...
+    @max_grad_norm.setter
+    def max_grad_norm(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def minibatch_size(self) -> int: ...
+    @minibatch_size.setter
+    def minibatch_size(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def value_clip(self) -> float: ...
+    @value_clip.setter
+    def value_clip(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def value_coef(self) -> float: ...
+    @value_coef.setter
+    def value_coef(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+
+class PpoUpdate:
+    """
+    PPO's update on the CPU; see pyfastenv.learners.
+    """
+    def __init__(
+        self,
+        *,
+        policy_sizes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        value_sizes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        activation: str,
+        discrete: bool,
+        num_threads: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def run_epoch(
+        self,
+        samples: typing.Any,
+        order: typing.Any,
+        hyper: PpoHyper,
+        step: typing.SupportsInt | typing.SupportsIndex,
+        parameters: typing.Any,
+        mean: typing.Any,
+        square: typing.Any,
+    ) -> dict: ...
 
 class VectorEnv:
     """
@@ -44,6 +150,13 @@ class VectorEnv:
         mask: typing.Any,
         options: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
     ) -> tuple: ...
+    def rollout(
+        self,
+        policy: Policy,
+        policy_ids: typing.Any,
+        num_steps: typing.SupportsInt | typing.SupportsIndex,
+        out: dict,
+    ) -> dict: ...
     def row(self, env_id: typing.SupportsInt | typing.SupportsIndex) -> typing.Any: ...
     def send(self, actions: typing.Any, env_ids: typing.Any) -> None: ...
     def send_reset(
@@ -57,6 +170,12 @@ class VectorEnv:
     def set_tasks(self, tasks: typing.Any, env_ids: typing.Any) -> None: ...
     def stats(self) -> dict: ...
     def step(self, actions: typing.Any) -> tuple: ...
+    def use_buffers(
+        self,
+        buffers: collections.abc.Sequence[
+            typing.Annotated[collections.abc.Sequence[typing.Any], "FixedSize(4)"]
+        ],
+    ) -> None: ...
     @property
     def action_high(self) -> list[float]: ...
     @property
@@ -64,7 +183,7 @@ class VectorEnv:
     @property
     def closed(self) -> bool: ...
     @property
-    def fields(self) -> list[tuple[str, int, list[int]]]: ...
+    def fields(self) -> list: ...
     @property
     def max_episode_steps(self) -> int: ...
     @property

@@ -300,6 +300,19 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             raise TypeError(f"timeout: expected seconds or None, got {timeout!r}")
         return self._core.recv(min_envs, max_envs, timeout)
 
+    # ---- rollout -----------------------------------------------------------------------------
+
+    def run_rollout(
+        self,
+        policy: _core.Policy,
+        policy_ids: NDArray[Any] | None,
+        num_steps: int,
+        out: dict[str, NDArray[Any]],
+    ) -> dict[str, NDArray[Any]]:
+        """The closed loop on NumPy arrays; :func:`pyfastenv.rollout` is the one to use."""
+        num_steps = _integer("num_steps", num_steps, minimum=1)
+        return self._core.rollout(policy, policy_ids, num_steps, out)
+
     # ---- state -------------------------------------------------------------------------------
 
     def get_state(self, env_ids: ArrayLike | None = None) -> NDArray[np.uint8]:

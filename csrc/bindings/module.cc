@@ -14,6 +14,7 @@
 namespace pyfastenv {
 
 void BindPolicy(py::module_& m);
+void BindPpoUpdate(py::module_& m);
 void BindVectorEnv(py::module_& m);
 
 namespace {
@@ -70,6 +71,7 @@ PYBIND11_MODULE(_core, m) {
   InitNumpy();
   RegisterErrors();
   BindPolicy(m);
+  BindPpoUpdate(m);
   BindVectorEnv(m);
   m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
   m.def("registry", &RegistryList,

@@ -5,12 +5,11 @@
 #include <pybind11/stl.h>
 
 #include <cmath>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "bindings/errors.h"
+#include "bindings/names.h"
 #include "bindings/numpy_interop.h"
 
 namespace pyfastenv {
@@ -18,35 +17,6 @@ namespace pyfastenv {
 namespace {
 
 using Code = UsageError::Code;
-
-template <class T>
-T Lookup(const char* what, const std::map<std::string, T>& names, const std::string& name) {
-  const auto found = names.find(name);
-  if (found != names.end()) return found->second;
-  std::string known;
-  for (const auto& [key, value] : names) known += (known.empty() ? "" : ", ") + key;
-  throw UsageError(Code::kValue,
-                   std::string(what) + ": expected one of " + known + ", got '" + name + "'");
-}
-
-Activation ToActivation(const std::string& name) {
-  return Lookup<Activation>("activation",
-                            {{"tanh", Activation::kTanh},
-                             {"relu", Activation::kRelu},
-                             {"elu", Activation::kElu},
-                             {"silu", Activation::kSilu},
-                             {"identity", Activation::kIdentity}},
-                            name);
-}
-
-Distribution ToDistribution(const std::string& name) {
-  return Lookup<Distribution>("distribution",
-                              {{"categorical", Distribution::kCategorical},
-                               {"gaussian", Distribution::kGaussian},
-                               {"tanh_gaussian", Distribution::kTanhGaussian},
-                               {"deterministic", Distribution::kDeterministic}},
-                              name);
-}
 
 // A float32 array of this shape with finite numbers.
 InputArray ReadFloat32(const py::object& object, const std::string& name,
@@ -162,6 +132,9 @@ std::unique_ptr<Policy> MakePolicy(const py::list& weights, const py::list& bias
   }
   if (!(noise >= 0.0F) || !(obs_clip >= 0.0F)) {
     throw UsageError(Code::kValue, "policy: expected noise and obs_clip >= 0");
+  }
+  if (!(log_std_min <= log_std_max)) {
+    throw UsageError(Code::kValue, "policy: log_std_range: expected a lower and an upper bound");
   }
   CheckOutputs(mlp, options);
   return std::make_unique<Policy>(std::move(mlp), std::move(options));

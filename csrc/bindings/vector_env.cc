@@ -5,6 +5,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -286,6 +287,32 @@ class PyVectorEnv {
     return result;
   }
 
+  // The caller's arrays, sets of (obs, rewards, terminations, truncations) for all environments:
+  // the next calls' results go into them in turn. An empty list: into arrays of our own again.
+  void UseBuffers(const std::vector<std::array<py::object, 4>>& sets) {
+    const int count = env_->num_envs();
+    std::vector<Results> given;
+    for (const auto& [obs, rewards, terminations, truncations] : sets) {
+      Results results;
+      results.obs = obs;
+      results.rewards = rewards;
+      results.terminations = terminations;
+      results.truncations = truncations;
+      results.views.obs = OutputData(obs, "obs", {count, env_->spec().obs_size},
+                                     ToArrayType(env_->options().obs_dtype));
+      results.views.rewards =
+          static_cast<double*>(OutputData(rewards, "rewards", {count}, ArrayType::kFloat64));
+      const auto flags = [&](const py::object& array, const char* name) {
+        return static_cast<uint8_t*>(OutputData(array, name, {count}, ArrayType::kBool));
+      };
+      results.views.terminations = flags(terminations, "terminations");
+      results.views.truncations = flags(truncations, "truncations");
+      given.push_back(std::move(results));
+    }
+    given_.swap(given);
+    given_next_ = 0;
+  }
+
   void Close() {
     WithoutGil([&] { env_->Close(); });
   }
@@ -488,10 +515,10 @@ class PyVectorEnv {
 
   Results Allocate(int count, DType action_dtype) {
     Results results;
-    if (copy_) {
+    if (copy_ && given_.empty()) {
       results = NewResults(count);
     } else {
-      results = RingSlot();
+      results = given_.empty() ? RingSlot() : given_[given_next_++ % given_.size()];
       if (count < env_->num_envs()) {
         const py::slice head(0, count, 1);
         for (py::object* array :
@@ -623,6 +650,8 @@ class PyVectorEnv {
   std::vector<ColumnNames> column_names_;
   std::vector<Results> ring_;
   size_t ring_next_ = 0;
+  std::vector<Results> given_;
+  size_t given_next_ = 0;
 };
 
 py::list TaskList(const EnvSpec& spec) {
@@ -669,6 +698,7 @@ void BindVectorEnv(py::module_& m) {
       .def("row", &PyVectorEnv::Row, py::arg("env_id"))
       .def("random_state", &PyVectorEnv::RandomState, py::arg("env_id"))
       .def("stats", &PyVectorEnv::Stats)
+      .def("use_buffers", &PyVectorEnv::UseBuffers, py::arg("buffers"))
       .def("close", &PyVectorEnv::Close)
       .def_property_readonly("closed", [](const PyVectorEnv& self) { return self.env().closed(); })
       .def_property_readonly("num_threads",

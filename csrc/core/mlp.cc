@@ -5,18 +5,6 @@
 
 namespace pyfastenv {
 
-void DenseBaseline(const DenseLayer& layer, const float* x, Activation activation, float* y);
-#ifdef PYFASTENV_X86_KERNELS
-void DenseAvx2(const DenseLayer& layer, const float* x, Activation activation, float* y);
-#endif
-
-DenseFunction Dense() {
-#ifdef PYFASTENV_X86_KERNELS
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return DenseAvx2;
-#endif
-  return DenseBaseline;
-}
-
 namespace {
 
 int Padded(int size, int multiple) { return (size + multiple - 1) / multiple * multiple; }
@@ -60,7 +48,7 @@ Mlp::Scratch::Scratch(const Mlp& mlp) {
 }
 
 const float* Mlp::Forward(int network, Scratch& scratch) const {
-  static const DenseFunction dense = Dense();
+  static const DenseFunction dense = BestDense();
   const float* x = scratch.buffers_[0].data();
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];

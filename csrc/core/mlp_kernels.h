@@ -24,7 +24,7 @@ struct DenseLayer {
 using DenseFunction = void (*)(const DenseLayer& layer, const float* x, Activation activation,
                                float* y);
 
-/// The fastest that this processor runs.
-DenseFunction Dense();
+/// The fastest that this processor runs between steps of physics.
+DenseFunction BestDense();
 
 }  // namespace pyfastenv

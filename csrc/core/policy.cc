@@ -71,19 +71,20 @@ void Policy::ReadObservation(int policy, const double* obs, float* input) const 
 void Policy::ActCategorical(const float* logits, Random& random, Scratch& scratch) const {
   const int n = num_actions();
   const float* best = std::max_element(logits, logits + n);
-  float sum = 0.0F;
+  // in float64, or rounding would now and then draw the last action however unlikely it is
+  double sum = 0.0;
   for (int i = 0; i < n; ++i) sum += std::exp(logits[i] - *best);
   CheckFinite(std::isfinite(sum));
   int index = static_cast<int>(best - logits);
   if (!options_.greedy) {
-    auto left = static_cast<float>(random.NextDouble()) * sum;
+    double left = random.NextDouble() * sum;
     for (index = 0; index < n - 1; ++index) {
       left -= std::exp(logits[index] - *best);
       if (left < 0.0F) break;
     }
   }
   scratch.index = index;
-  scratch.log_prob = logits[index] - *best - std::log(sum);
+  scratch.log_prob = logits[index] - *best - std::log(static_cast<float>(sum));
 }
 
 void Policy::ActGaussian(int policy, const float* outputs, Random& random, Scratch& scratch) const {
@@ -120,7 +121,7 @@ void Policy::ActGaussian(int policy, const float* outputs, Random& random, Scrat
     }
     check += u * 0.0F;
   }
-  CheckFinite(check == 0.0F);
+  CheckFinite(check == 0.0F && std::isfinite(log_prob));
   scratch.log_prob = log_prob;
 }
 

@@ -1,0 +1,41 @@
+// The core's enumerations by their names in Python.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/errors.h"
+#include "core/policy.h"
+
+namespace pyfastenv {
+
+template <class T>
+T Lookup(const char* what, const std::map<std::string, T>& names, const std::string& name) {
+  const auto found = names.find(name);
+  if (found != names.end()) return found->second;
+  std::string known;
+  for (const auto& [key, value] : names) known += (known.empty() ? "" : ", ") + key;
+  throw UsageError(UsageError::Code::kValue,
+                   std::string(what) + ": expected one of " + known + ", got '" + name + "'");
+}
+
+inline Activation ToActivation(const std::string& name) {
+  return Lookup<Activation>("activation",
+                            {{"tanh", Activation::kTanh},
+                             {"relu", Activation::kRelu},
+                             {"elu", Activation::kElu},
+                             {"silu", Activation::kSilu},
+                             {"identity", Activation::kIdentity}},
+                            name);
+}
+
+inline Distribution ToDistribution(const std::string& name) {
+  return Lookup<Distribution>("distribution",
+                              {{"categorical", Distribution::kCategorical},
+                               {"gaussian", Distribution::kGaussian},
+                               {"tanh_gaussian", Distribution::kTanhGaussian},
+                               {"deterministic", Distribution::kDeterministic}},
+                              name);
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,119 @@
+// Class _core.PpoUpdate: PPO's minibatches on the CPU, in place on the caller's vectors.
+#include "core/ppo_update.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "bindings/gil.h"
+#include "bindings/names.h"
+#include "bindings/numpy_interop.h"
+
+namespace pyfastenv {
+
+namespace {
+
+using Code = UsageError::Code;
+
+class PyPpoUpdate {
+ public:
+  PyPpoUpdate(const std::vector<int>& policy_sizes, const std::vector<int>& value_sizes,
+              const std::string& activation, bool discrete, int num_threads) {
+    for (const auto* sizes : {&policy_sizes, &value_sizes}) {
+      for (const int size : *sizes) {
+        if (sizes->size() < 2 || size < 1) {
+          throw UsageError(Code::kValue, "sizes: expected at least two positive integers");
+        }
+      }
+    }
+    PpoOptions options;
+    options.policy_sizes = policy_sizes;
+    options.value_sizes = value_sizes;
+    options.activation = ToActivation(activation);
+    options.discrete = discrete;
+    options.num_threads = num_threads;
+    update_ = std::make_unique<PpoUpdate>(options);
+  }
+
+  py::dict RunEpoch(const py::object& samples, const py::object& order, const PpoHyper& hyper,
+                    int64_t step, const py::object& parameters, const py::object& mean,
+                    const py::object& square) {
+    const InputArray rows =
+        ReadFloats(samples, "samples", [] { return std::string("(n, columns) float32"); });
+    const InputArray indices =
+        ReadIntegers(order, "order", [] { return std::string("(n,) integers"); });
+    if (rows.dtype != DType::kFloat32 || rows.shape.size() != 2 ||
+        rows.shape[1] != update_->num_columns() || indices.shape.size() != 1) {
+      throw UsageError(Code::kValue, "samples: expected (n, " +
+                                         std::to_string(update_->num_columns()) +
+                                         ") float32, got " + Describe(rows.array));
+    }
+    const auto* row_numbers = static_cast<const int64_t*>(indices.data);
+    for (int64_t i = 0; i < indices.shape[0]; ++i) {
+      if (row_numbers[i] < 0 || row_numbers[i] >= rows.shape[0]) {
+        throw UsageError(Code::kIndex, "order: expected rows of samples");
+      }
+    }
+    if (hyper.minibatch_size < 1 || hyper.minibatch_size > indices.shape[0]) {
+      throw UsageError(Code::kValue, "minibatch_size: expected 1 to " +
+                                         std::to_string(indices.shape[0]) + ", got " +
+                                         std::to_string(hyper.minibatch_size));
+    }
+    const auto vector = [&](const py::object& array, const char* name) {
+      return static_cast<float*>(OutputData(
+          array, name, {static_cast<int64_t>(update_->num_parameters())}, ArrayType::kFloat32));
+    };
+    float* flat = vector(parameters, "parameters");
+    float* first = vector(mean, "mean");
+    float* second = vector(square, "square");
+    const PpoMetrics metrics = WithoutGil([&] {
+      const std::lock_guard lock(mutex_);
+      return update_->RunEpoch(static_cast<const float*>(rows.data), row_numbers, indices.shape[0],
+                               hyper, step, flat, first, second);
+    });
+    py::dict result;
+    result["loss/policy"] = metrics.policy_loss;
+    result["loss/value"] = metrics.value_loss;
+    result["policy/entropy"] = metrics.entropy;
+    result["policy/kl"] = metrics.kl;
+    result["policy/clip_fraction"] = metrics.clip_fraction;
+    result["train/grad_norm"] = metrics.grad_norm;
+    return result;
+  }
+
+ private:
+  std::unique_ptr<PpoUpdate> update_;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+void BindPpoUpdate(py::module_& m) {
+  py::class_<PpoHyper>(m, "PpoHyper", "What may change from epoch to epoch.")
+      .def(py::init<>())
+      .def_readwrite("minibatch_size", &PpoHyper::minibatch_size)
+      .def_readwrite("lr", &PpoHyper::lr)
+      .def_readwrite("beta1", &PpoHyper::beta1)
+      .def_readwrite("beta2", &PpoHyper::beta2)
+      .def_readwrite("eps", &PpoHyper::eps)
+      .def_readwrite("clip", &PpoHyper::clip)
+      .def_readwrite("value_clip", &PpoHyper::value_clip)
+      .def_readwrite("entropy_coef", &PpoHyper::entropy_coef)
+      .def_readwrite("value_coef", &PpoHyper::value_coef)
+      .def_readwrite("max_grad_norm", &PpoHyper::max_grad_norm)
+      .def_readwrite("normalize_advantages", &PpoHyper::normalize_advantages);
+  py::class_<PyPpoUpdate>(m, "PpoUpdate", "PPO's update on the CPU; see pyfastenv.learners.")
+      .def(py::init<const std::vector<int>&, const std::vector<int>&, const std::string&, bool,
+                    int>(),
+           py::kw_only(), py::arg("policy_sizes"), py::arg("value_sizes"), py::arg("activation"),
+           py::arg("discrete"), py::arg("num_threads"))
+      .def("run_epoch", &PyPpoUpdate::RunEpoch, py::arg("samples"), py::arg("order"),
+           py::arg("hyper"), py::arg("step"), py::arg("parameters"), py::arg("mean"),
+           py::arg("square"));
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,1 @@
+"""The algorithms, one readable file each: ``Config``, ``train(config)``, and the class between."""

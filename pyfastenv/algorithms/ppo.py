@@ -1,0 +1,501 @@
+"""Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347).
+
+The pool samples (:func:`pyfastenv.rollout` with a copy of the policy), torch learns. Read it top to
+bottom: Config, collecting, advantages, update, saving.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium
+import torch
+from torch import Tensor, nn
+
+import pyfastenv
+from pyfastenv import _core
+from pyfastenv.cpus import available_cpus
+from pyfastenv.functional import PPO_METRICS, discounted_returns, gae, ppo_gradients
+from pyfastenv.networks import MLP, FlatParameters, Saved, mlp_backward, mlp_forward
+from pyfastenv.normalize import RunningMoments
+from pyfastenv.optim import FlatAdam
+from pyfastenv.rollouts import PolicySpec, RolloutBatch, rollout
+from pyfastenv.training import distributed
+from pyfastenv.training.config import RunConfig
+from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.profiling import span
+
+
+@dataclass(kw_only=True)
+class Config(RunConfig):
+    """Proximal policy optimisation."""
+
+    algorithm: ClassVar[str] = "ppo"
+
+    num_envs: int = 64
+    """How many environments are stepped at once (in each process)."""
+    total_steps: int = 1_000_000
+    """Environment steps to train for."""
+    num_steps: int = 64
+    """Steps of each environment between updates."""
+    update_epochs: int = 10
+    """Passes over the collected steps."""
+    minibatch_size: int = 512
+    """Steps per gradient step (of all processes together)."""
+    learning_rate: float = 3e-4
+    """Adam's, at the start."""
+    anneal: bool = True
+    """Lower the learning rate linearly to 0."""
+    gamma: float = 0.99
+    """Discount."""
+    gae_lambda: float = 0.95
+    """λ of the advantage estimates."""
+    clip: float = 0.2
+    """How far a probability ratio is followed."""
+    value_clip: float = 0.0
+    """How far a value may move from its old one; 0: as far as it likes."""
+    entropy_coef: float = 0.0
+    """Weight of the entropy bonus."""
+    value_coef: float = 0.5
+    """Weight of the value loss."""
+    max_grad_norm: float = 0.5
+    """The gradient is scaled down to this norm."""
+    target_kl: float | None = None
+    """Stop the passes once the policy has moved this far (None: never)."""
+    normalize_advantages: bool = True
+    """Per minibatch."""
+    normalize_obs: bool = True
+    """By running mean and standard deviation."""
+    normalize_rewards: bool = True
+    """Divide by the running standard deviation of discounted returns."""
+    obs_clip: float = 10.0
+    """Bound of normalised observations."""
+    hidden_sizes: tuple[int, ...] = (64, 64)
+    """Hidden layers, of policy and value network each."""
+    activation: str = "tanh"
+    """tanh, relu, elu or silu."""
+    log_std_init: float = 0.0
+    """Logarithm of the initial standard deviation of actions."""
+    pool_size: int = 1
+    """Learn from so many of the latest batches (the trajectory pool); 1: on-policy."""
+
+    def check(self) -> None:
+        super().check()
+        for name in ("num_steps", "update_epochs", "minibatch_size", "pool_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        for name in ("learning_rate", "clip", "max_grad_norm"):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
+        for name in ("gamma", "gae_lambda"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name}: expected 0 to 1, got {getattr(self, name)}")
+        batch = self.num_envs * self.num_steps
+        if self.minibatch_size % distributed.world_size() != 0:
+            raise ValueError(
+                f"minibatch_size: {self.minibatch_size} is not a multiple of the number of "
+                f"processes, {distributed.world_size()}"
+            )
+        if self.minibatch_size // distributed.world_size() > batch * self.pool_size:
+            raise ValueError(
+                f"minibatch_size: expected at most num_envs * num_steps = {batch}, got "
+                f"{self.minibatch_size}"
+            )
+
+
+def train(config: Config) -> RunResult:
+    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised."""
+    return run(PPO, config)
+
+
+def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:
+    """The greedy policy of a checkpoint."""
+    spec: PolicySpec = PPO(config, restore=state).eval_policy()
+    return spec
+
+
+class Samples(NamedTuple):
+    """A batch on the learner's device (n = T * N; E episodes ended)."""
+
+    obs: Tensor  # (n, obs_size) float32, not normalised
+    actions: Tensor  # (n, A) float32 or (n,) int64
+    log_probs: Tensor  # (n,) when they were drawn
+    rewards: Tensor  # (T, N), normalised
+    ended: Tensor  # (T, N) bool
+    last_obs: Tensor  # (N, obs_size) after the last step
+    end_steps: Tensor  # (E,) where episodes ended …
+    end_env_ids: Tensor  # (E,)
+    end_terminated: Tensor  # (E,) bool … and how
+    final_obs: Tensor  # (E, obs_size)
+
+
+class PPO:
+    """The algorithm; :func:`train` drives it.
+
+    Args:
+        config: The options.
+        restore: A :meth:`state_dict`, to continue from it.
+    """
+
+    def __init__(self, config: Config, restore: dict[str, Any] | None = None):
+        self.config = config
+        self.device = config.learn_device
+        self.world_size = distributed.world_size()
+        self.envs = pyfastenv.make_vec(
+            config.env_id,
+            config.num_envs,
+            num_threads=config.num_threads,
+            autoreset_mode="SameStep",
+            infos=False,
+        )
+        self.obs_size = math.prod(self.envs.single_observation_space.shape or (1,))
+        space = self.envs.single_action_space
+        self.discrete = isinstance(space, gymnasium.spaces.Discrete)
+        if isinstance(space, gymnasium.spaces.Discrete):
+            num_outputs = int(space.n)
+        else:
+            num_outputs = math.prod(space.shape or (1,))
+
+        sizes = (self.obs_size, *config.hidden_sizes)
+        self.policy = MLP((*sizes, num_outputs), activation=config.activation, last_gain=0.01)
+        self.value = MLP((*sizes, 1), activation=config.activation)
+        self.log_std = nn.Parameter(torch.full((num_outputs,), config.log_std_init))
+        distributed.broadcast([*self.policy.parameters(), *self.value.parameters()])
+        for module in (self.policy, self.value):
+            module.to(self.device)
+        self.log_std.data = self.log_std.data.to(self.device)
+        trained: list[nn.Module | nn.Parameter] = [self.policy, self.value]
+        if not self.discrete:
+            trained.append(self.log_std)
+        self.flat = FlatParameters(trained)
+        self.optimizer = FlatAdam(self.flat, lr=config.learning_rate, eps=1e-5)
+        self.native = self._make_native()
+
+        self.obs_moments = RunningMoments(self.obs_size)
+        self.return_moments = RunningMoments(1)
+        self.running_returns = torch.zeros(config.num_envs)
+        self.generator = torch.Generator().manual_seed(config.seed + distributed.rank())
+        self.global_step = 0
+        # earlier batches; the newest joins them for its update
+        self.pool: deque[Samples] = deque(maxlen=config.pool_size - 1)
+        self.slots = [self._allocate() for _ in range(config.pool_size)]
+        self.next_slot = 0
+        if restore is not None:
+            self.load_state_dict(restore)
+            return
+        self.envs.reset(seed=config.seed + distributed.rank() * config.num_envs)
+        if config.normalize_obs:
+            self._warm_up()
+
+    def _make_native(self) -> _core.PpoUpdate | None:
+        """The compiled update: for a single process that learns on the CPU."""
+        if self.device.type != "cpu" or self.world_size > 1:
+            return None
+        return _core.PpoUpdate(
+            policy_sizes=list(self.policy.sizes),
+            value_sizes=list(self.value.sizes),
+            activation=self.config.activation,
+            discrete=self.discrete,
+            num_threads=self.config.num_threads or available_cpus(),
+        )
+
+    # ---- collecting --------------------------------------------------------------------------
+
+    def _allocate(self) -> RolloutBatch:
+        pin = self.device.type == "cuda"
+        return RolloutBatch.allocate(self.envs, self.config.num_steps, pin_memory=pin)
+
+    def _warm_up(self) -> None:
+        """Moments of observations, before the first policy is to see them normalised."""
+        batch = rollout(self.envs, self.policy_spec(), self.config.num_steps)
+        self._update_obs_moments(batch.obs)
+        self.envs.reset(seed=self.config.seed + distributed.rank() * self.config.num_envs)
+
+    def policy_spec(self) -> PolicySpec:
+        """The policy as the pool runs it."""
+        normalize = self.config.normalize_obs
+        return self.policy.spec(
+            distribution="categorical" if self.discrete else "gaussian",
+            log_std=None if self.discrete else self.log_std.detach().cpu().numpy()[None],
+            obs_mean=self.obs_moments.mean.float().numpy()[None] if normalize else None,
+            obs_scale=self.obs_moments.scale().numpy()[None] if normalize else None,
+            obs_clip=self.config.obs_clip if normalize else 0.0,
+        )
+
+    def eval_policy(self) -> PolicySpec:
+        """The same, always choosing the most likely action."""
+        return self.policy_spec().as_greedy()
+
+    def iterate(self) -> dict[str, float]:
+        """Collects ``num_steps`` of every environment and learns from them."""
+        config = self.config
+        began = time.perf_counter()
+        with span("env"):
+            slot = self.slots[self.next_slot]
+            self.next_slot = (self.next_slot + 1) % len(self.slots)
+            batch = rollout(self.envs, self.policy_spec(), config.num_steps, out=slot)
+        sampled = time.perf_counter()
+        self._schedule()
+        metrics = self._learn(batch)
+        self.global_step += config.num_envs * config.num_steps * self.world_size
+        if len(batch.episodes) > 0:
+            metrics["train/return"] = float(batch.episodes.returns.mean())
+            metrics["train/length"] = float(batch.episodes.lengths.double().mean())
+        metrics["time/sample_s"] = sampled - began
+        metrics["time/update_s"] = time.perf_counter() - sampled
+        return metrics
+
+    def _schedule(self) -> None:
+        left = 1.0 - self.global_step / self.config.total_steps if self.config.anneal else 1.0
+        self.optimizer.lr = self.config.learning_rate * max(left, 0.0)
+
+    # ---- advantages --------------------------------------------------------------------------
+
+    def _learn(self, batch: RolloutBatch) -> dict[str, float]:
+        with span("transfer"):
+            samples = self._to_device(batch)
+        packed = torch.cat([self._pack(each) for each in (*self.pool, samples)])
+        metrics = self._update(packed)
+        self.pool.append(samples)
+        if self.config.normalize_obs:
+            self._update_obs_moments(batch.obs)
+        return metrics
+
+    def _to_device(self, batch: RolloutBatch) -> Samples:
+        def move(tensor: Tensor) -> Tensor:
+            return tensor.to(self.device, non_blocking=True)
+
+        episodes = batch.episodes
+        return Samples(
+            obs=move(batch.obs.view(-1, self.obs_size)),
+            actions=move(batch.actions.flatten(0, 1)),
+            log_probs=move(batch.log_probs.flatten()),
+            rewards=move(self._normalize_rewards(batch)),
+            ended=move(batch.terminations | batch.truncations),
+            last_obs=move(batch.last_obs.view(-1, self.obs_size)),
+            end_steps=move(episodes.steps),
+            end_env_ids=move(episodes.env_ids),
+            end_terminated=move(episodes.terminated),
+            final_obs=move(episodes.final_obs.view(-1, self.obs_size)),
+        )
+
+    @torch.no_grad()
+    def _pack(self, samples: Samples) -> Tensor:
+        """``(n, obs_size + A + 4)``: all that a minibatch needs of a step, in one row.
+
+        One gather then shuffles everything. Columns: normalised observation, action, log-prob,
+        advantage, return, value.
+        """
+        with span("forward"):
+            obs = self._normalize(samples.obs)
+            values = self._values(obs).view_as(samples.rewards)
+            last_values = self._values(self._normalize(samples.last_obs))
+            next_values = torch.cat((values[1:], last_values[None]))
+            # what a truncated episode would still have given; nothing where it was terminated
+            final_values = self._values(self._normalize(samples.final_obs))
+            final_values *= ~samples.end_terminated
+            next_values[samples.end_steps, samples.end_env_ids] = final_values
+        advantages = gae(
+            samples.rewards,
+            values,
+            next_values,
+            samples.ended,
+            gamma=self.config.gamma,
+            gae_lambda=self.config.gae_lambda,
+        )
+        actions = samples.actions[:, None].float() if self.discrete else samples.actions
+        rest = (samples.log_probs, advantages, advantages + values, values)
+        return torch.cat((obs, actions, torch.stack([x.flatten() for x in rest], 1)), 1)
+
+    def _values(self, obs: Tensor) -> Tensor:
+        value = self.value
+        return mlp_forward(obs[None], value.weight_list, value.bias_list, value.activation)[
+            0
+        ].flatten()
+
+    def _normalize(self, obs: Tensor) -> Tensor:
+        """As the pool did for the policy."""
+        if not self.config.normalize_obs:
+            return obs
+        mean = self.obs_moments.mean.float().to(self.device)
+        bound = self.config.obs_clip
+        return ((obs - mean) * self.obs_moments.scale().to(self.device)).clamp_(-bound, bound)
+
+    def _update_obs_moments(self, obs: Tensor) -> None:
+        batch = RunningMoments(self.obs_size)
+        batch.update(obs)
+        self.obs_moments.merge(*distributed.merge_moments(batch.count, batch.mean, batch.m2))
+
+    def _normalize_rewards(self, batch: RolloutBatch) -> Tensor:
+        if not self.config.normalize_rewards:
+            return batch.rewards
+        ended = batch.terminations | batch.truncations
+        returns = discounted_returns(batch.rewards, ended, self.running_returns, self.config.gamma)
+        self.running_returns = returns[-1] * ~ended[-1]
+        moments = RunningMoments(1)
+        moments.update(returns)
+        self.return_moments.merge(
+            *distributed.merge_moments(moments.count, moments.mean, moments.m2)
+        )
+        return (batch.rewards * self.return_moments.scale()).clamp_(-10.0, 10.0)
+
+    # ---- update ------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _update(self, packed: Tensor) -> dict[str, float]:
+        config = self.config
+        run_epoch = self._epoch_natively if self.native is not None else self._epoch_in_torch
+        epochs: list[dict[str, float]] = []  # metrics of each pass's last minibatch
+        for _ in range(config.update_epochs):
+            order = torch.randperm(len(packed), generator=self.generator)
+            epochs.append(run_epoch(packed, order))
+            if config.target_kl is not None and epochs[-1]["policy/kl"] > config.target_kl:
+                break
+        result = {name: sum(e[name] for e in epochs) / len(epochs) for name in epochs[0]}
+        result["train/epochs"] = float(len(epochs))
+        result["train/learning_rate"] = self.optimizer.lr
+        if not self.discrete:
+            result["policy/std"] = float(self.log_std.exp().mean())
+        return result
+
+    def _epoch_natively(self, packed: Tensor, order: Tensor) -> dict[str, float]:
+        """The same as :meth:`_epoch_in_torch`, three times as fast on a CPU."""
+        assert self.native is not None
+        config, adam = self.config, self.optimizer
+        hyper = _core.PpoHyper()
+        hyper.minibatch_size = config.minibatch_size
+        hyper.lr = adam.lr
+        hyper.beta1, hyper.beta2 = adam.betas
+        hyper.eps = adam.eps
+        hyper.clip = config.clip
+        hyper.value_clip = config.value_clip
+        hyper.entropy_coef = config.entropy_coef
+        hyper.value_coef = config.value_coef
+        hyper.max_grad_norm = config.max_grad_norm
+        hyper.normalize_advantages = config.normalize_advantages
+        vectors = [x.detach().numpy() for x in (self.flat.parameter, adam.mean, adam.square)]
+        with span("backward"):
+            metrics: dict[str, float] = self.native.run_epoch(
+                packed.numpy(), order.numpy(), hyper, adam.num_steps, *vectors
+            )
+        adam.num_steps += len(packed) // config.minibatch_size
+        return metrics
+
+    def _epoch_in_torch(self, packed: Tensor, order: Tensor) -> dict[str, float]:
+        size = self.config.minibatch_size // self.world_size
+        shuffled = packed[order.to(self.device)]
+        minibatches = shuffled.split(size)[: len(packed) // size]
+        for rows in minibatches[:-1]:
+            self._gradient_step(rows, metrics=False)
+        metrics = self._gradient_step(minibatches[-1], metrics=True)
+        assert metrics is not None
+        names = (*PPO_METRICS, "train/grad_norm")
+        return dict(zip(names, distributed.mean(metrics).tolist(), strict=True))
+
+    def _gradient_step(self, rows: Tensor, *, metrics: bool) -> Tensor | None:
+        """One minibatch; returns :data:`PPO_METRICS` and the gradient's norm, if wanted."""
+        config = self.config
+        obs = rows[None, :, : self.obs_size]
+        actions = rows[:, self.obs_size : -4]
+        log_probs, advantages, returns, old_values = rows[:, -4:].unbind(1)
+        if config.normalize_advantages:
+            advantages = self._standardize(advantages)
+        policy, value = self.policy, self.value
+        with span("forward"):
+            outputs, policy_saved = mlp_forward(
+                obs, policy.weight_list, policy.bias_list, policy.activation
+            )
+            values, value_saved = mlp_forward(
+                obs, value.weight_list, value.bias_list, value.activation
+            )
+            gradients = ppo_gradients(
+                outputs[0],
+                None if self.discrete else self.log_std,
+                values.flatten(),
+                actions[:, 0].long() if self.discrete else actions,
+                log_probs,
+                advantages,
+                returns,
+                old_values,
+                clip=config.clip,
+                value_clip=config.value_clip,
+                entropy_coef=config.entropy_coef,
+                value_coef=config.value_coef,
+                metrics=metrics,
+            )
+        with span("backward"):
+            _backward(policy, policy_saved, gradients.outputs[None])
+            _backward(value, value_saved, gradients.values[None, :, None])
+            if gradients.log_std is not None and self.log_std.grad is not None:
+                self.log_std.grad.copy_(gradients.log_std)
+        with span("optimiser"):
+            distributed.average_gradients([self.flat.parameter])
+            norm = self.flat.clip_grad_norm(config.max_grad_norm)
+            self.optimizer.step()
+        return None if gradients.metrics is None else torch.cat((gradients.metrics, norm[None]))
+
+    def _standardize(self, advantages: Tensor) -> Tensor:
+        """By mean and standard deviation of the minibatch, over all processes."""
+        if self.world_size == 1:
+            std, mean = torch.std_mean(advantages)
+            return (advantages - mean) / (std + 1e-8)
+        count = torch.tensor(float(len(advantages)), device=self.device)
+        mean = advantages.mean()[None]
+        m2 = (advantages - mean).square().sum()[None]
+        count, mean, m2 = distributed.merge_moments(count, mean, m2)
+        return (advantages - mean) / ((m2 / (count - 1.0)).sqrt() + 1e-8)
+
+    # ---- saving ------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the training goes on from, bit for bit."""
+        return {
+            "policy": self.policy.state_dict(),
+            "value": self.value.state_dict(),
+            "log_std": self.log_std.detach(),
+            "optimizer": self.optimizer.state_dict(),
+            "obs_moments": self.obs_moments.state_dict(),
+            "return_moments": self.return_moments.state_dict(),
+            "running_returns": self.running_returns,
+            "generator": self.generator.get_state(),
+            "envs": torch.from_numpy(self.envs.get_state()),
+            "pool": [samples._asdict() for samples in self.pool],
+            "global_step": self.global_step,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        self.policy.load_state_dict(state["policy"])
+        self.value.load_state_dict(state["value"])
+        self.log_std.data.copy_(state["log_std"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.obs_moments.load_state_dict(state["obs_moments"])
+        self.return_moments.load_state_dict(state["return_moments"])
+        self.running_returns = state["running_returns"]
+        self.generator.set_state(state["generator"])
+        self.envs.set_state(state["envs"].numpy())
+        self.pool.clear()
+        for saved in state["pool"]:
+            self.pool.append(Samples(**{k: v.to(self.device) for k, v in saved.items()}))
+        self.global_step = state["global_step"]
+
+
+def _backward(network: MLP, saved: Saved, grad: Tensor) -> None:
+    """Writes the gradients of a network's parameters, given that of its outputs (1, B, out)."""
+    mlp_backward(
+        grad,
+        saved,
+        network.weight_list,
+        network.activation,
+        [_grad(weight) for weight in network.weight_list],
+        [_grad(bias) for bias in network.bias_list],
+    )
+
+
+def _grad(parameter: Tensor) -> Tensor:
+    assert parameter.grad is not None
+    return parameter.grad

@@ -1,0 +1,160 @@
+"""``pyfastenv …``: parses, calls, prints. No logic.
+
+Mistakes of the user's making are one sentence on stderr and status 1 (2 for a command line that
+does not parse); with PYFASTENV_TRACEBACK=1 they are tracebacks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyfastenv
+from pyfastenv.training.errors import TrainingError
+from pyfastenv.training.registry import ALGORITHMS, algorithm_module
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; returns the exit status."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        _dispatch(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except (ValueError, OSError, ImportError, TrainingError) as error:
+        if os.environ.get("PYFASTENV_TRACEBACK"):
+            raise
+        print(f"pyfastenv: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _dispatch(arguments: list[str]) -> None:
+    try:
+        import tyro
+    except ImportError as error:
+        raise ImportError("the command line needs tyro: pip install 'pyfastenv[train]'") from error
+    if arguments[:1] == ["train"] and arguments[1:] and not arguments[1].startswith("-"):
+        _train(arguments[1], arguments[2:])
+        return
+    tyro.extras.subcommand_cli_from_dict(
+        _COMMANDS,
+        prog="pyfastenv",
+        description="MuJoCo environments and training at speed.",
+        args=arguments,
+    )
+
+
+def _train(name: str, arguments: list[str]) -> None:
+    import tyro
+
+    module = algorithm_module(name)
+    config = tyro.cli(
+        module.Config, prog=f"pyfastenv train {name}", args=arguments, description=module.__doc__
+    )
+    module.train(config)
+
+
+# ---- commands ------------------------------------------------------------------------------------
+
+
+def train(algorithm: str, /) -> None:
+    _train(algorithm, [])
+
+
+train.__doc__ = f"""Train a policy; `pyfastenv train ALGORITHM --help` lists an algorithm's options.
+
+Args:
+    algorithm: {" or ".join(ALGORITHMS)}.
+"""
+
+
+def resume(run: Path, /, *, total_steps: int | None = None, quiet: bool = False) -> None:
+    """Go on with a training that was stopped.
+
+    Args:
+        run: The run folder, or one of its checkpoints (later ones are then dropped).
+        total_steps: Train up to this many steps, instead of what the run was to have.
+        quiet: Print nothing but warnings and errors.
+    """
+    from pyfastenv.training.saved import resumed_config
+
+    config = resumed_config(run, total_steps=total_steps, quiet=quiet)
+    algorithm_module(config.algorithm).train(config)
+
+
+def evaluate(run: Path, /, *, episodes: int = 10, seed: int = 0) -> None:
+    """Evaluate a trained policy.
+
+    Args:
+        run: A run folder or a checkpoint file.
+        episodes: How many episodes.
+        seed: Of the environments.
+    """
+    from pyfastenv.training.saved import evaluate_run
+
+    metrics = evaluate_run(run, episodes, seed).metrics()
+    print(
+        f"return {metrics['eval/return']:,.1f} ± {metrics['eval/return_std']:,.1f} "
+        f"({metrics['eval/return_min']:,.1f} to {metrics['eval/return_max']:,.1f}), "
+        f"length {metrics['eval/length']:,.1f}, {episodes} episodes"
+    )
+
+
+def record(
+    run: Path,
+    /,
+    *,
+    output: Path | None = None,
+    episodes: int = 1,
+    seed: int = 0,
+    width: int = 480,
+    height: int = 480,
+) -> None:
+    """Film a trained policy.
+
+    Args:
+        run: A run folder or a checkpoint file.
+        output: A file ending in .mp4 or .gif; by default video.mp4 in the run folder.
+        episodes: How many episodes.
+        seed: Of the environment.
+        width: Of the picture, in pixels.
+        height: Of the picture, in pixels.
+    """
+    from pyfastenv.training import video
+
+    path = video.record(run, output, episodes=episodes, seed=seed, width=width, height=height)
+    print(path)
+
+
+def plot(runs: tuple[Path, ...], /, *, output: Path = Path("learning_curves.png")) -> None:
+    """Draw the learning curves of several runs into one picture.
+
+    Args:
+        runs: Run folders.
+        output: The PNG file.
+    """
+    from pyfastenv.training.plots import plot_runs
+
+    print(plot_runs(runs, output))
+
+
+def envs() -> None:
+    """List the environments."""
+    print("\n".join(pyfastenv.env_ids()))
+
+
+def version() -> None:
+    """Print the version."""
+    print(pyfastenv.__version__)
+
+
+_COMMANDS: dict[str, Callable[..., None]] = {
+    command.__name__: command for command in (train, resume, evaluate, record, plot, envs, version)
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

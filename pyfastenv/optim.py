@@ -1,0 +1,67 @@
+"""Adam on one flat vector of parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyfastenv.networks import FlatParameters
+
+
+class FlatAdam:
+    """Adam (Kingma and Ba 2015, arXiv:1412.6980, algorithm 1).
+
+    PyTorch's takes several times as long around the arithmetic as for it when networks are small.
+
+    Args:
+        flat: The parameters and where their gradients stand.
+        lr: Step size; may be changed at any time.
+        betas: Decays of the moments.
+        eps: Added to the root of the second moment.
+
+    Attributes:
+        num_steps: Steps made so far.
+        mean: First moment, ``(num_parameters,)``.
+        square: Second moment.
+    """
+
+    def __init__(
+        self,
+        flat: FlatParameters,
+        *,
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ):
+        self.lr = lr
+        self._flat = flat
+        self.betas = betas
+        self.eps = eps
+        self.num_steps = 0
+        self.mean = torch.zeros_like(flat.grad)
+        self.square = torch.zeros_like(flat.grad)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Moves the parameters along the gradients that stand there."""
+        grad: Tensor = self._flat.grad
+        first, second = self.betas
+        self.num_steps += 1
+        self.mean.lerp_(grad, 1.0 - first)
+        self.square.mul_(second).addcmul_(grad, grad, value=1.0 - second)
+        root = self.square.sqrt().mul_(1.0 / math.sqrt(1.0 - second**self.num_steps)).add_(self.eps)
+        size = self.lr / (1.0 - first**self.num_steps)
+        self._flat.parameter.addcdiv_(self.mean, root, value=-size)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Moments and count; not the step size."""
+        return {"step": self.num_steps, "mean": self.mean, "square": self.square}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        self.num_steps = state["step"]
+        self.mean.copy_(state["mean"])
+        self.square.copy_(state["square"])

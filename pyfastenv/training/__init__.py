@@ -1,0 +1,4 @@
+"""What all algorithms share: configuration, the loop, checkpoints, logs, evaluation, pictures.
+
+Knows no algorithm: :mod:`pyfastenv.training.registry` finds them by name, when asked to.
+"""

@@ -1,0 +1,173 @@
+"""RunConfig: the options that all algorithms share. An algorithm's Config inherits from it."""
+
+from __future__ import annotations
+
+import os
+import types
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+
+import torch
+
+# what may be otherwise when a run is resumed; everything else must be as it was
+_MAY_DIFFER = frozenset(
+    {
+        "num_threads",
+        "total_steps",
+        "run_dir",
+        "eval_every",
+        "eval_episodes",
+        "checkpoint_every",
+        "keep_checkpoints",
+        "resume",
+        "profile",
+        "tensorboard",
+        "video",
+        "quiet",
+    }
+)
+_AT_LEAST = {
+    "num_envs": 1,
+    "num_threads": 0,
+    "total_steps": 1,
+    "seed": 0,
+    "eval_every": 0,
+    "eval_episodes": 1,
+    "checkpoint_every": 0,
+    "keep_checkpoints": 1,
+}
+
+
+@dataclass(kw_only=True)
+class RunConfig:
+    """What every training run needs to know."""
+
+    algorithm: ClassVar[str] = ""
+    """The algorithm's name, as in ``pyfastenv train NAME``; each Config sets it."""
+
+    env_id: str = "HalfCheetah-v5"
+    """The environment; `pyfastenv envs` lists them."""
+    num_envs: int
+    """How many environments are stepped at once (in each process)."""
+    num_threads: int = 0
+    """Threads that step environments; 0: the CPUs this process may use."""
+    total_steps: int
+    """Environment steps to train for."""
+    seed: int = 1
+    """Seeds everything: environments, networks, sampling."""
+    device: str = "cpu"
+    """cpu, cuda, or sample-cpu: sample the policy on the CPU, learn on CUDA."""
+    run_dir: Path | None = None
+    """Where everything is written; by default runs/<algorithm>-<env>-<seed>-<date>."""
+    eval_every: int = 100_000
+    """Environment steps between evaluations; 0: only at the end."""
+    eval_episodes: int = 10
+    """Episodes per evaluation."""
+    checkpoint_every: int = 500_000
+    """Environment steps between checkpoints; 0: only at the end."""
+    keep_checkpoints: int = 3
+    """How many of the newest checkpoints stay."""
+    resume: Path | None = None
+    """A run folder, or a checkpoint file, to go on from."""
+    profile: bool = False
+    """Profile three iterations: trace.json (for Perfetto) and profile.txt."""
+    tensorboard: bool = True
+    """Write TensorBoard's event files, if it is installed."""
+    video: bool = False
+    """Record an episode at the end."""
+    quiet: bool = False
+    """Print nothing but warnings and errors."""
+
+    def check(self) -> None:
+        """Checks the values.
+
+        Raises:
+            ValueError: One sentence: which field, what was expected, what was given.
+        """
+        for name, minimum in _AT_LEAST.items():
+            if getattr(self, name) < minimum:
+                raise ValueError(f"{name}: expected at least {minimum}, got {getattr(self, name)}")
+        self._check_env_id()
+        self._check_device()
+
+    @property
+    def learn_device(self) -> torch.device:
+        """Where the networks learn; under torchrun, each process its own GPU."""
+        if self.device == "cpu":
+            return torch.device("cpu")
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+    @property
+    def sample_device(self) -> torch.device:
+        """Where the policy acts while it collects."""
+        return torch.device("cpu") if self.device == "sample-cpu" else self.learn_device
+
+    def _check_env_id(self) -> None:
+        import pyfastenv
+
+        if self.env_id.removeprefix("pyfastenv/") not in pyfastenv.env_ids():
+            pyfastenv.make_vec(self.env_id)  # raises, and names the nearest ids
+
+    def _check_device(self) -> None:
+        if self.device not in ("cpu", "cuda", "sample-cpu"):
+            raise ValueError(f"device: expected cpu, cuda or sample-cpu, got {self.device!r}")
+        if self.device != "cpu" and not torch.cuda.is_available():
+            raise ValueError(
+                f"device: {self.device!r} needs CUDA, and PyTorch finds none here; use --device cpu"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON has them; :meth:`from_dict` is its inverse."""
+        return {name: _to_json(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Makes a configuration of :meth:`to_dict`'s result.
+
+        Raises:
+            ValueError: Unknown fields (of another version, say).
+        """
+        hints = get_type_hints(cls)
+        unknown = sorted(set(values) - {field.name for field in fields(cls)})
+        if unknown:
+            raise ValueError(f"{cls.algorithm} has no option {', '.join(unknown)}")
+        return cls(**{name: _from_json(hints[name], value) for name, value in values.items()})
+
+    def check_resumes(self, saved_algorithm: str, saved: Mapping[str, Any]) -> None:
+        """Checks that this configuration can go on from a run that had ``saved``.
+
+        Raises:
+            ValueError: Another algorithm, or other options; the message names them all.
+        """
+        if saved_algorithm != self.algorithm:
+            raise ValueError(
+                f"resume: the run was made by {saved_algorithm}, this is {self.algorithm}"
+            )
+        mine = self.to_dict()
+        differences = [
+            f"{name} was {saved.get(name)!r}, is {mine.get(name)!r}"
+            for name in sorted(mine.keys() | saved.keys())
+            if name not in _MAY_DIFFER and mine.get(name) != saved.get(name)
+        ]
+        if differences:
+            raise ValueError(f"resume: the run had other options: {'; '.join(differences)}")
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_to_json(item) for item in value]
+    return value
+
+
+def _from_json(hint: Any, value: Any) -> Any:
+    """Turns strings back into paths and lists into tuples where the type says so."""
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if isinstance(value, str) and Path in options:
+        return Path(value)
+    if isinstance(value, list) and any(get_origin(option) is tuple for option in options):
+        return tuple(value)
+    return value

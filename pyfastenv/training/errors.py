@@ -1,0 +1,19 @@
+"""What training raises for the user to act on; each message is one sentence that says how."""
+
+from __future__ import annotations
+
+
+class TrainingError(RuntimeError):
+    """The kind of all of these."""
+
+
+class CheckpointError(TrainingError):
+    """A checkpoint cannot be written or read; names the file and the last good one."""
+
+
+class DivergedError(TrainingError):
+    """A loss or the state became NaN or infinite; names it and the last good checkpoint."""
+
+
+class VideoError(TrainingError):
+    """There is no OpenGL to draw with, or nothing to write films with."""

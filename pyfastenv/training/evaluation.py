@@ -1,0 +1,114 @@
+"""How good a policy is: full episodes in environments of their own, each counted once."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode
+
+import pyfastenv
+from pyfastenv.vector_env import FastVectorEnv
+
+_MAX_ENVS = 64
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Episodes of one evaluation.
+
+    Attributes:
+        returns: ``(num_episodes,)`` float64, sums of rewards.
+        lengths: ``(num_episodes,)`` int64 [steps].
+    """
+
+    returns: torch.Tensor
+    lengths: torch.Tensor
+
+    def metrics(self) -> dict[str, float]:
+        """Mean, standard deviation (of the sample; 0 for one episode), range, mean length."""
+        std = self.returns.std() if len(self.returns) > 1 else torch.zeros(())
+        return {
+            "eval/return": float(self.returns.mean()),
+            "eval/return_std": float(std),
+            "eval/return_min": float(self.returns.min()),
+            "eval/return_max": float(self.returns.max()),
+            "eval/length": float(self.lengths.double().mean()),
+        }
+
+
+def evaluate(envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int) -> Evaluation:
+    """Runs a policy for whole episodes.
+
+    Of n environments each gives its first ``ceil(num_episodes / n)`` episodes; what is too many
+    is cut from the last round by environment. Taking the first that end instead would favour short
+    episodes.
+
+    Args:
+        envs: Autoreset mode SameStep, with a limit on an episode's steps. They are reset.
+        policy: What :func:`pyfastenv.rollout` takes.
+        num_episodes: How many episodes count.
+        seed: Environment i starts from ``seed + i``: the same episodes each time.
+
+    Raises:
+        ValueError: No episodes, another autoreset mode, or no limit on an episode's steps.
+    """
+    if num_episodes < 1:
+        raise ValueError(f"num_episodes: expected at least 1, got {num_episodes}")
+    if envs.autoreset_mode != AutoresetMode.SAME_STEP:
+        raise ValueError(f"envs: expected autoreset_mode SameStep, got {envs.autoreset_mode.value}")
+    if envs.max_episode_steps is None:
+        raise ValueError("envs: without max_episode_steps an episode need not end")
+    rounds = math.ceil(num_episodes / envs.num_envs)
+    episodes: list[list[tuple[float, int]]] = [[] for _ in range(envs.num_envs)]
+    envs.reset(seed=seed)
+    while any(len(mine) < rounds for mine in episodes):
+        ended = pyfastenv.rollout(envs, policy, envs.max_episode_steps).episodes
+        for env_id, total, length in zip(
+            ended.env_ids.tolist(), ended.returns.tolist(), ended.lengths.tolist(), strict=True
+        ):
+            episodes[env_id].append((total, length))
+    counted = [episodes[i][n] for n in range(rounds) for i in range(envs.num_envs)][:num_episodes]
+    returns, lengths = zip(*counted, strict=True)
+    return Evaluation(torch.tensor(returns, dtype=torch.float64), torch.tensor(lengths))
+
+
+def make_eval_envs(
+    env_id: str, kwargs: dict[str, Any], num_envs: int, render_mode: str | None = None
+) -> FastVectorEnv:
+    """Environments to evaluate in: like the training's, but separate from them.
+
+    Args:
+        env_id: The environment.
+        kwargs: :func:`env_kwargs` of the training environments.
+        num_envs: At most 64 are made.
+        render_mode: ``"rgb_array"`` to draw them.
+    """
+    return pyfastenv.make_vec(
+        env_id,
+        min(num_envs, _MAX_ENVS),
+        **{**kwargs, "autoreset_mode": AutoresetMode.SAME_STEP, "render_mode": render_mode},
+    )
+
+
+def env_kwargs(envs: FastVectorEnv) -> dict[str, Any]:
+    """The arguments that environments were made with, in a form that a checkpoint can hold.
+
+    Neither tasks (``reset_task``) nor model fields (``set_model_field``) are among them.
+    """
+    given = {} if envs.spec is None else dict(envs.spec.kwargs)
+    for name in ("env_id", "num_envs", "autoreset_mode", "render_mode", "copy"):
+        given.pop(name, None)
+    return {name: _storable(value) for name, value in given.items()}
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return np.dtype(value).name
+    return value

@@ -1,0 +1,351 @@
+"""run(): the loop around every algorithm, from a configuration to a run folder's files.
+
+An algorithm collects and learns; this logs, evaluates, saves, resumes, stops and sums up. The
+trainings with and without interruptions, evaluations or profiles are the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import torch
+
+from pyfastenv.training import distributed, run_folder
+from pyfastenv.training.atomic import write_text
+from pyfastenv.training.checkpoint import CheckpointDir, not_finite, rng_state, set_rng_state
+from pyfastenv.training.config import RunConfig
+from pyfastenv.training.errors import CheckpointError, DivergedError, VideoError
+from pyfastenv.training.evaluation import env_kwargs, evaluate, make_eval_envs
+from pyfastenv.training.interrupt import StopRequest
+from pyfastenv.training.logger import MetricLogger
+from pyfastenv.training.plots import plot_run
+from pyfastenv.training.profiling import Profile
+from pyfastenv.training.progress import duration, make_progress
+from pyfastenv.training.run_folder import Start
+from pyfastenv.vector_env import FastVectorEnv
+
+C = TypeVar("C", bound=RunConfig)
+# evaluation environments start far from the training's seeds
+_EVAL_SEED_OFFSET = 1_000_000
+
+
+class Algorithm(Protocol):
+    """What :func:`run` drives.
+
+    Attributes:
+        global_step: Environment steps so far, of all processes together.
+        envs: The training environments.
+    """
+
+    global_step: int
+    envs: FastVectorEnv
+
+    def iterate(self) -> dict[str, float]:
+        """Collects and learns once.
+
+        Returns:
+            Metrics: ``"train/return"`` and ``"train/length"`` if episodes ended, ``"loss/…"``,
+            ``"time/…_s"`` and others.
+        """
+        ...
+
+    def eval_policy(self) -> Any:
+        """A deterministic policy for :func:`pyfastenv.rollout`."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the training goes on from: networks, optimisers, normalisers, buffers,
+        environment states, generators, ``global_step``. Floating-point tensors in it are finite
+        unless the training has diverged."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`; NumPy arrays come as tensors, all tensors on the CPU."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run came to; result.json has the same.
+
+    Attributes:
+        run_dir: The run folder.
+        algorithm: Its name.
+        env_id: The environment.
+        seed: The seed.
+        global_step: Environment steps.
+        elapsed_s: Time, without that between an interruption and resuming [s].
+        evaluation: The last evaluation's metrics: ``"eval/return"`` and so on.
+        checkpoint: The last checkpoint.
+    """
+
+    run_dir: Path
+    algorithm: str
+    env_id: str
+    seed: int
+    global_step: int
+    elapsed_s: float
+    evaluation: dict[str, float]
+    checkpoint: Path | None
+
+
+def run(make_algorithm: Callable[[C], Algorithm], config: C) -> RunResult:
+    """Trains, from the beginning or from ``config.resume`` on.
+
+    Args:
+        make_algorithm: Called once, with torch's default generator seeded.
+        config: The options.
+
+    Raises:
+        ValueError: Options that cannot be; nothing has been written.
+        CheckpointError: ``resume`` cannot be read; a checkpoint cannot be written.
+        DivergedError: A loss or the state became NaN or infinite.
+        SystemExit: Status 130 after Ctrl-C, 143 after SIGTERM, once a checkpoint is saved.
+    """
+    joined = distributed.init(config.device)
+    try:
+        config.check()
+        start = distributed.broadcast_object(
+            run_folder.choose(config) if distributed.rank() == 0 else None
+        )
+        assert start is not None
+        torch.manual_seed(config.seed)
+        algorithm = make_algorithm(config)
+        if distributed.rank() > 0:
+            torch.manual_seed(config.seed + distributed.rank())
+        session = _Session(algorithm, config, start)
+        return session.run()
+    finally:
+        if joined:
+            distributed.shut_down()
+
+
+class _Session:
+    """One process's part of a run."""
+
+    def __init__(self, algorithm: Algorithm, config: RunConfig, start: Start):
+        self.algorithm = algorithm
+        self.config = config
+        self.folder = start.folder
+        self.is_main = distributed.rank() == 0
+        self.checkpoints = CheckpointDir(
+            start.folder / run_folder.CHECKPOINTS, config.keep_checkpoints
+        )
+        self.last_checkpoint = start.checkpoint
+        self.evaluation: dict[str, float] = {}
+        self.elapsed_before = 0.0
+        if start.state is not None:
+            self._restore(start.state)
+        if self.is_main:
+            self._open(start)
+        self.started = time.monotonic()
+
+    # ---- beginning and end -------------------------------------------------------------------
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        parts = state["ranks"]
+        if len(parts) != distributed.world_size():
+            raise ValueError(
+                f"resume: the run had {len(parts)} processes, this has {distributed.world_size()}"
+            )
+        part = parts[distributed.rank()]
+        self.algorithm.load_state_dict(part["algorithm"])
+        set_rng_state(part["rng"])
+        self.evaluation = state["evaluation"]
+        self.elapsed_before = state["elapsed_s"]
+
+    def _open(self, start: Start) -> None:
+        """Makes the run folder ready: what is later than the checkpoint goes."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if start.step is not None:
+            run_folder.adopt(start)
+            self.checkpoints.discard_after(start.step)
+        run_folder.write_config(self.folder, self.config)
+        self.logger = MetricLogger(
+            self.folder, tensorboard=self.config.tensorboard, resume_step=start.step
+        )
+        self.progress = make_progress(
+            self.config.total_steps, start.step or 0, quiet=self.config.quiet
+        )
+        self.eval_envs = make_eval_envs(
+            self.config.env_id, env_kwargs(self.algorithm.envs), self.config.eval_episodes
+        )
+
+    def run(self) -> RunResult:
+        """Trains, and closes what was opened."""
+        try:
+            profile = Profile(self.folder, enabled=self.config.profile and self.is_main)
+            with StopRequest() as stop, profile:
+                finished = self._train(stop, profile)
+            if not finished:
+                self._say_how_to_resume()
+                raise SystemExit(stop.exit_status)
+            self._say(profile.table)
+        finally:
+            if self.is_main:
+                self.progress.close()
+                self.logger.close()
+                self.eval_envs.close()
+        result = self._result()
+        if self.is_main:
+            self._sum_up(result)
+        return result
+
+    # ---- the loop ----------------------------------------------------------------------------
+
+    def _train(self, stop: StopRequest, profile: Profile) -> bool:
+        """Iterates; returns False if a signal ended it before ``total_steps``."""
+        while (before := self.algorithm.global_step) < self.config.total_steps:
+            began = time.monotonic()
+            with profile.iteration():
+                metrics = self.algorithm.iterate()
+            step = self.algorithm.global_step
+            self._check_losses(metrics)
+            metrics["time/steps_per_s"] = (step - before) / max(time.monotonic() - began, 1e-9)
+            if self._is_due(self.config.eval_every, before):
+                metrics |= self._evaluate()
+            if self.is_main:
+                self.logger.log(step, metrics | {"time/elapsed_s": self._elapsed()})
+                self.progress.update(step, metrics)
+            stopping = distributed.any_of(stop.signal is not None)
+            if stopping or self._is_due(self.config.checkpoint_every, before):
+                self._save()
+            if stopping and step < self.config.total_steps:
+                return False
+        return True
+
+    def _is_due(self, every: int, before: int) -> bool:
+        """Whether a multiple of ``every``, or the end, was reached in this iteration."""
+        step = self.algorithm.global_step
+        return step >= self.config.total_steps or (every > 0 and step // every > before // every)
+
+    def _check_losses(self, metrics: Mapping[str, float]) -> None:
+        bad = (
+            f"{name} is {value}"
+            for name, value in metrics.items()
+            if name.startswith("loss/") and not math.isfinite(value)
+        )
+        self._raise_if_diverged(next(bad, ""))
+
+    def _checked_state(self) -> dict[str, Any]:
+        """The algorithm's state. A finite loss may have had a gradient that was not."""
+        state = self.algorithm.state_dict()
+        where = not_finite(state)
+        self._raise_if_diverged(f"{where} is not finite" if where else "")
+        return state
+
+    def _raise_if_diverged(self, what: str) -> None:
+        """Raises on all processes if ``what`` is not empty on one of them."""
+        if not distributed.any_of(bool(what)):
+            return
+        good = (
+            f"the last good checkpoint is {self.last_checkpoint}"
+            if self.last_checkpoint
+            else "there is no checkpoint yet"
+        )
+        raise DivergedError(
+            f"step {self.algorithm.global_step}: {what or 'another process has diverged'}; {good}. "
+            "Try a lower learning rate or stronger gradient clipping"
+        )
+
+    def _evaluate(self) -> dict[str, float]:
+        """Evaluates in environments of its own and without a trace in torch's generators."""
+        self._checked_state()
+        if self.is_main:
+            rng = rng_state()
+            evaluation = evaluate(
+                self.eval_envs,
+                self.algorithm.eval_policy(),
+                self.config.eval_episodes,
+                self.config.seed + _EVAL_SEED_OFFSET,
+            )
+            set_rng_state(rng)
+            self.evaluation = evaluation.metrics()
+        return self.evaluation
+
+    def _save(self) -> None:
+        parts = distributed.gather({"algorithm": self._checked_state(), "rng": rng_state()})
+        if parts is None:
+            return
+        self.logger.sync()
+        step = self.algorithm.global_step
+        state = {
+            "step": step,
+            "algorithm": self.config.algorithm,
+            "config": self.config.to_dict(),
+            "env_kwargs": env_kwargs(self.algorithm.envs),
+            "evaluation": self.evaluation,
+            "elapsed_s": self._elapsed(),
+            "ranks": parts,
+        }
+        try:
+            self.last_checkpoint = self.checkpoints.save(step, state)
+        except CheckpointError as error:
+            hint = f"; go on with: {self._resume_command()}" if self.checkpoints.latest() else ""
+            raise CheckpointError(f"{error}{hint}") from error
+
+    # ---- words -------------------------------------------------------------------------------
+
+    def _elapsed(self) -> float:
+        return self.elapsed_before + time.monotonic() - self.started
+
+    def _say(self, text: str) -> None:
+        if self.is_main and text:
+            self.progress.say(text)
+
+    def _resume_command(self) -> str:
+        return f"pyfastenv resume {self.folder}"
+
+    def _say_how_to_resume(self) -> None:
+        self._say(
+            f"Stopped and saved at step {self.algorithm.global_step:,}. "
+            f"Go on with: {self._resume_command()}"
+        )
+
+    def _result(self) -> RunResult:
+        return RunResult(
+            run_dir=self.folder,
+            algorithm=self.config.algorithm,
+            env_id=self.config.env_id,
+            seed=self.config.seed,
+            global_step=self.algorithm.global_step,
+            elapsed_s=self._elapsed(),
+            evaluation=self.evaluation,
+            checkpoint=self.last_checkpoint,
+        )
+
+    def _sum_up(self, result: RunResult) -> None:
+        """result.json, the learning curve, the film and a line; a missing picture is no failure."""
+        write_text(
+            self.folder / run_folder.RESULT,
+            json.dumps(asdict(result), indent=2, default=str) + "\n",
+        )
+        try:
+            plot_run(self.folder)
+        except ImportError as error:
+            print(error, file=sys.stderr)
+        if not self.config.quiet:
+            print(_sentence(result))
+        if self.config.video:
+            from pyfastenv.training.video import record
+
+            try:
+                record(self.folder)
+            except VideoError as error:
+                print(error, file=sys.stderr)
+
+
+def _sentence(result: RunResult) -> str:
+    evaluation = result.evaluation
+    return (
+        f"{result.env_id}: return {evaluation['eval/return']:,.1f} ± "
+        f"{evaluation['eval/return_std']:,.1f} after {result.global_step:,} steps in "
+        f"{duration(result.elapsed_s)}; {result.run_dir}"
+    )

@@ -1,0 +1,151 @@
+"""Learning curves as pictures: return against environment steps, of one run or of several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyfastenv.training.atomic import replacing
+from pyfastenv.training.logger import Row, read_metrics
+from pyfastenv.training.run_folder import CURVE, read_config
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours (2008), which colour-blind readers tell apart; without yellow and black
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_LABEL_GAP = 0.055  # of the axes' height
+
+
+def plot_run(folder: Path, output: Path | None = None) -> Path:
+    """Draws a run's training and evaluation returns.
+
+    Args:
+        folder: The run folder.
+        output: The PNG; by default learning_curve.png in the run folder.
+
+    Raises:
+        FileNotFoundError: This is no run folder.
+        ImportError: matplotlib is missing.
+    """
+    algorithm, config = read_config(folder)
+    figure, axes = _axes(f"{config['env_id']}, {algorithm}, seed {config['seed']}")
+    rows = read_metrics(folder)
+    training = _draw_training(axes, rows, COLOURS[0])
+    evaluations = _draw_evaluations(axes, rows, COLOURS[1])
+    episodes = config["eval_episodes"]
+    _label_ends(
+        axes,
+        [
+            (training, "training episodes", COLOURS[0]),
+            (evaluations, f"evaluation\n(mean ± s.d., {episodes} episodes)", COLOURS[1]),
+        ],
+    )
+    return _save(figure, output or folder / CURVE)
+
+
+def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | None = None) -> Path:
+    """Draws several runs into one picture, each in its colour, evaluations as points.
+
+    Args:
+        folders: The run folders.
+        output: The PNG.
+        labels: One per run; by default algorithm and seed (with the environment, if they differ).
+
+    Raises:
+        ValueError: No runs, or another number of labels.
+    """
+    if not folders or (labels is not None and len(labels) != len(folders)):
+        raise ValueError(
+            f"labels: expected {len(folders)} (at least one), got {len(labels or folders)}"
+        )
+    configs = [read_config(folder) for folder in folders]
+    envs = list(dict.fromkeys(config["env_id"] for _, config in configs))
+    if labels is None:
+        labels = [
+            f"{algorithm}, seed {config['seed']}" + (f", {config['env_id']}" if envs[1:] else "")
+            for algorithm, config in configs
+        ]
+    figure, axes = _axes(", ".join(envs))
+    ends = []
+    for i, (folder, label) in enumerate(zip(folders, labels, strict=True)):
+        colour, rows = COLOURS[i % len(COLOURS)], read_metrics(folder)
+        training = _draw_training(axes, rows, colour)
+        ends.append((_draw_evaluations(axes, rows, colour) or training, label, colour))
+    _label_ends(axes, ends)
+    return _save(figure, output)
+
+
+def _axes(title: str) -> tuple[Figure, Axes]:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import EngFormatter
+    except ImportError as error:
+        raise ImportError("learning curves need matplotlib: pip install matplotlib") from error
+    figure = Figure(figsize=(8, 4.5), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left")
+    axes.set_xlabel("environment steps")
+    axes.set_ylabel("return (sum of an episode's rewards)")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    return figure, axes
+
+
+def _points(rows: Sequence[Row], name: str) -> list[tuple[float, float]]:
+    return [(row["step"], row[name]) for row in rows if math.isfinite(row.get(name, math.nan))]
+
+
+def _draw_training(axes: Axes, rows: Sequence[Row], colour: str) -> tuple[float, float] | None:
+    """A thin line; returns its last point."""
+    points = _points(rows, "train/return")
+    if not points:
+        return None
+    axes.plot(*zip(*points, strict=True), color=colour, alpha=0.45, linewidth=0.9)
+    return points[-1]
+
+
+def _draw_evaluations(axes: Axes, rows: Sequence[Row], colour: str) -> tuple[float, float] | None:
+    """Points with one standard deviation up and down; returns the last."""
+    points = _points(rows, "eval/return")
+    if not points:
+        return None
+    spread = {row["step"]: row.get("eval/return_std", 0.0) for row in rows}
+    steps, returns = zip(*points, strict=True)
+    errors = [spread[step] for step in steps]
+    axes.errorbar(
+        steps, returns, yerr=errors, color=colour, marker="o", markersize=4, linewidth=1.2,
+        elinewidth=1, capsize=2,
+    )  # fmt: skip
+    return points[-1]
+
+
+def _label_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float] | None, str, str]]) -> None:
+    """Writes each curve's name to the right of the axes, at its end's height, none over another."""
+    low, high = axes.get_ylim()
+    drawn = [(end[1], text, colour) for end, text, colour in ends if end is not None]
+    drawn.sort(key=lambda label: label[0])
+    middles, floor = [], -math.inf
+    for value, text, _ in drawn:
+        height = _LABEL_GAP * (text.count("\n") + 1)
+        middles.append(max((value - low) / (high - low), floor + height / 2))
+        floor = middles[-1] + height / 2
+    too_high = max(0.0, floor - 1)
+    for middle, (_, text, colour) in zip(middles, drawn, strict=True):
+        axes.annotate(
+            text, (1, middle - too_high), xytext=(6, 0), xycoords="axes fraction",
+            textcoords="offset points", color=colour, va="center", fontsize=9,
+        )  # fmt: skip
+
+
+def _save(figure: Any, output: Path) -> Path:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(output) as file:
+        figure.savefig(file, format="png")
+    return output

@@ -1,0 +1,83 @@
+"""Trained policies, back from a run folder or a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyfastenv.training import checkpoint
+from pyfastenv.training.config import RunConfig
+from pyfastenv.training.evaluation import Evaluation, evaluate, make_eval_envs
+from pyfastenv.training.registry import algorithm_module
+from pyfastenv.training.run_folder import read_config, run_of
+
+
+@dataclass(frozen=True)
+class SavedPolicy:
+    """A policy of a checkpoint, and what it was trained with.
+
+    Attributes:
+        path: The checkpoint file.
+        step: Environment steps it was trained for.
+        config: The run's options, but for the device.
+        env_kwargs: The environments' arguments.
+        policy: What :func:`pyfastenv.rollout` takes; deterministic, on the CPU.
+    """
+
+    path: Path
+    step: int
+    config: RunConfig
+    env_kwargs: dict[str, Any]
+    policy: Any
+
+
+def resumed_config(run: Path, *, total_steps: int | None = None, quiet: bool = False) -> RunConfig:
+    """The options with which a run goes on.
+
+    Args:
+        run: The run folder, or one of its checkpoint files.
+        total_steps: Where it ends; None: where it was to end.
+        quiet: Print nothing.
+
+    Raises:
+        FileNotFoundError: This is no run folder.
+        ValueError: Its algorithm or an option is unknown.
+    """
+    folder = run if run.is_dir() else run_of(run)
+    if folder is None:
+        raise FileNotFoundError(f"{run}: neither a run folder nor a checkpoint in one")
+    name, values = read_config(folder)
+    config: RunConfig = algorithm_module(name).Config.from_dict(values)
+    return replace(
+        config,
+        resume=run,
+        run_dir=None,
+        total_steps=total_steps or config.total_steps,
+        quiet=quiet or config.quiet,
+    )
+
+
+def load_policy(run: Path) -> SavedPolicy:
+    """The newest policy of a run folder, or the one of a checkpoint file.
+
+    Raises:
+        CheckpointError: There is none, or it cannot be read.
+        ValueError: Its algorithm or an option is unknown.
+    """
+    path = checkpoint.resolve(run)
+    saved = checkpoint.load(path)
+    module = algorithm_module(saved.get("algorithm", ""))
+    config = replace(module.Config.from_dict(saved["config"]), device="cpu")
+    policy = module.load_policy(config, saved["ranks"][0]["algorithm"])
+    return SavedPolicy(path, saved["step"], config, saved["env_kwargs"], policy)
+
+
+def evaluate_run(run: Path, episodes: int = 10, seed: int = 0) -> Evaluation:
+    """Evaluates the policy of a run folder or checkpoint file in new environments."""
+    saved = load_policy(run)
+    envs = make_eval_envs(saved.config.env_id, saved.env_kwargs, episodes)
+    try:
+        return evaluate(envs, saved.policy, episodes, seed)
+    finally:
+        envs.close()

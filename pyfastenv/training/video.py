@@ -1,0 +1,145 @@
+"""Films of trained policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pyfastenv
+from pyfastenv.training.errors import VideoError
+from pyfastenv.training.evaluation import make_eval_envs
+from pyfastenv.training.run_folder import VIDEO, run_of
+from pyfastenv.training.saved import load_policy
+
+Frame = NDArray[np.uint8]
+
+
+def record(
+    run: Path,
+    output: Path | None = None,
+    *,
+    episodes: int = 1,
+    seed: int = 0,
+    width: int = 480,
+    height: int = 480,
+) -> Path:
+    """Films the policy of a run folder or checkpoint file.
+
+    Args:
+        run: The run folder or checkpoint file.
+        output: A file ending in .mp4 or .gif; by default video.mp4 in the run folder (or beside the
+            checkpoint). Without ffmpeg, an mp4 becomes a GIF.
+        episodes: How many episodes, one after the other.
+        seed: Of the environment.
+        width: Of the picture [pixels]; classic control has its own size.
+        height: As width.
+
+    Returns:
+        The file written.
+
+    Raises:
+        CheckpointError: There is no readable checkpoint.
+        VideoError: No OpenGL, or neither ffmpeg nor Pillow.
+    """
+    saved = load_policy(run)
+    if output is None:
+        output = (run_of(saved.path) or saved.path.parent) / VIDEO
+    size = {"width": width, "height": height}
+    kwargs = {**saved.env_kwargs, **(size if _has_camera(saved.config.env_id) else {})}
+    with closing(make_eval_envs(saved.config.env_id, kwargs, 1, "rgb_array")) as envs:
+        frames = film(envs, saved.policy, episodes, seed)
+        return write_film(frames, output, fps=envs.metadata["render_fps"])
+
+
+def film(envs: Any, policy: Any, episodes: int, seed: int) -> Iterator[Frame]:
+    """Draws the first of ``envs`` before every step of so many episodes.
+
+    Raises:
+        VideoError: No OpenGL.
+    """
+    envs.reset(seed=seed)
+    ended = 0
+    while ended < episodes:
+        yield _draw(envs)
+        ended += int((pyfastenv.rollout(envs, policy, 1).episodes.env_ids == 0).sum())
+
+
+def write_film(frames: Iterator[Frame], output: Path, fps: int) -> Path:
+    """Writes an mp4 by ffmpeg, or a GIF if the name says so or ffmpeg is missing.
+
+    Raises:
+        VideoError: Neither ffmpeg nor Pillow is there.
+    """
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write = _write_mp4
+    if output.suffix == ".gif" or not _has_ffmpeg():
+        write, output = _write_gif, output.with_suffix(".gif")
+    try:
+        write(frames, output, fps)
+    except BaseException:
+        output.unlink(missing_ok=True)
+        raise
+    return output
+
+
+def _draw(envs: Any) -> Frame:
+    try:
+        frame: Frame = envs.render()[0]
+    except Exception as error:  # each OpenGL library fails in its own way
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise VideoError(
+            f"no picture can be drawn ({reason}): this needs OpenGL; without a display, install "
+            "libegl1 and set MUJOCO_GL=egl"
+        ) from error
+    return frame
+
+
+def _has_camera(env_id: str) -> bool:
+    with closing(pyfastenv.make_vec(env_id, 1)) as envs:
+        return bool(envs._core.model_path)
+
+
+def _has_ffmpeg() -> bool:
+    try:
+        import_module("imageio_ffmpeg").get_ffmpeg_exe()
+    except (ImportError, RuntimeError):
+        return False
+    return True
+
+
+def _write_mp4(frames: Iterator[Frame], output: Path, fps: int) -> None:
+    first = next(frames)
+    height, width = first.shape[:2]
+    writer = import_module("imageio_ffmpeg").write_frames(
+        str(output),
+        (width, height),
+        fps=fps,
+        macro_block_size=2,
+        quality=7,
+        ffmpeg_log_level="error",
+    )
+    with closing(writer):
+        writer.send(None)
+        writer.send(np.ascontiguousarray(first))
+        for frame in frames:
+            writer.send(np.ascontiguousarray(frame))
+
+
+def _write_gif(frames: Iterator[Frame], output: Path, fps: int) -> None:
+    """At most 25 pictures a second: a GIF's clock has hundredths."""
+    try:
+        image = import_module("PIL.Image")
+    except ImportError as error:
+        raise VideoError(
+            "films need ffmpeg (pip install imageio-ffmpeg) or, for GIFs, Pillow"
+        ) from error
+    every = max(1, round(fps / 25))
+    pictures = (image.fromarray(frame) for i, frame in enumerate(frames) if i % every == 0)
+    first = next(pictures)
+    first.save(output, save_all=True, append_images=pictures, duration=1000 * every / fps, loop=0)

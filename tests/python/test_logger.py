@@ -1,0 +1,137 @@
+"""Metrics: what is on disk after a kill, and nothing twice after resuming."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import csv
+import math
+import pathlib
+import sys
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyfastenv.training.logger import MetricLogger, read_metrics
+
+
+def read_csv(folder: pathlib.Path) -> list[dict[str, str]]:
+    with open(folder / "metrics.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def steps(folder: pathlib.Path) -> list[float]:
+    return [row["step"] for row in read_metrics(folder)]
+
+
+def test_rows_are_there_at_once(tmp_path: pathlib.Path) -> None:
+    logger = MetricLogger(tmp_path)
+    logger.log(10, {"loss/policy": 0.25})
+    assert read_metrics(tmp_path) == [{"step": 10, "loss/policy": 0.25}]
+    assert read_csv(tmp_path) == [{"step": "10", "loss/policy": "0.25"}]
+    logger.close()
+
+
+def test_columns_may_come_and_go(tmp_path: pathlib.Path) -> None:
+    logger = MetricLogger(tmp_path)
+    logger.log(1, {"loss": 0.5})
+    logger.log(2, {"loss": 0.4, "eval": 7})
+    logger.log(3, {"other": 1.0})
+    logger.log(4, {"loss": 0.3})
+    logger.close()
+    assert (tmp_path / "metrics.csv").read_text() == (
+        "step,loss,eval,other\n1,0.5,,\n2,0.4,7,\n3,,,1.0\n4,0.3,,\n"
+    )
+    assert read_metrics(tmp_path)[2] == {"step": 3, "other": 1.0}
+
+
+def test_numbers_come_back_exactly_and_tensors_are_numbers(tmp_path: pathlib.Path) -> None:
+    logger = MetricLogger(tmp_path)
+    logger.log(1, {"third": 1 / 3, "tensor": torch.tensor(0.1, dtype=torch.float64)})
+    logger.close()
+    assert read_metrics(tmp_path) == [{"step": 1, "third": 1 / 3, "tensor": 0.1}]
+
+
+def test_what_is_not_finite_stays_valid_json(tmp_path: pathlib.Path) -> None:
+    logger = MetricLogger(tmp_path)
+    logger.log(1, {"a": math.nan, "b": math.inf, "c": 1.0})
+    logger.log(2, {"a": 2.0})
+    logger.close()
+    assert (tmp_path / "metrics.jsonl").read_text().splitlines()[0] == (
+        '{"step": 1, "a": null, "b": null, "c": 1.0}'
+    )
+    row = read_metrics(tmp_path)[0]
+    assert math.isnan(row["a"]) and math.isnan(row["b"])
+    assert [row["a"] for row in read_csv(tmp_path)] == ["", "2.0"]
+
+
+def test_resuming_cuts_what_came_after_the_checkpoint(tmp_path: pathlib.Path) -> None:
+    logger = MetricLogger(tmp_path)
+    for step in (10, 20, 30, 40):
+        logger.log(step, {"loss": step / 10, **({"late": 1.0} if step == 40 else {})})
+    logger.close()
+
+    logger = MetricLogger(tmp_path, resume_step=20)
+    assert steps(tmp_path) == [10, 20]
+    logger.log(30, {"loss": -3.0})
+    logger.close()
+    assert steps(tmp_path) == [10, 20, 30]
+    assert (tmp_path / "metrics.csv").read_text() == "step,loss\n10,1.0\n20,2.0\n30,-3.0\n"
+
+
+def test_a_row_torn_by_a_kill_is_skipped_and_cut(tmp_path: pathlib.Path) -> None:
+    logger = MetricLogger(tmp_path)
+    logger.log(10, {"loss": 1.0})
+    logger.log(20, {"loss": 2.0})
+    logger.close()
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(path.read_bytes()[:-4])
+    with open(tmp_path / "metrics.csv", "a") as file:
+        file.write("20,2")
+    assert steps(tmp_path) == [10]
+
+    logger = MetricLogger(tmp_path, resume_step=20)
+    logger.log(30, {"loss": 3.0})
+    logger.close()
+    assert steps(tmp_path) == [10, 30]
+    assert [row["step"] for row in read_csv(tmp_path)] == ["10", "30"]
+
+
+def test_a_broken_line_elsewhere_is_named(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1}\n{"st\n{"step": 3}\n')
+    with pytest.raises(ValueError, match=r"metrics.jsonl, line 2: not a row of metrics"):
+        read_metrics(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"it has no metrics\.jsonl"):
+        read_metrics(tmp_path / "nowhere")
+
+
+def test_tensorboard_has_each_step_once(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    logger = MetricLogger(tmp_path, tensorboard=True)
+    for step in (10, 20, 30):
+        logger.log(step, {"loss/policy": float(step)})
+    logger.close()
+    logger = MetricLogger(tmp_path, tensorboard=True, resume_step=20)
+    logger.log(30, {"loss/policy": -30.0})
+    logger.close()
+
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    found = [(event.step, event.value) for event in events.Scalars("loss/policy")]
+    assert found == [(10, 10.0), (20, 20.0), (30, -30.0)]
+
+
+def test_without_tensorboard_there_is_a_word(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forgotten: Any = None  # an import of it raises
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", forgotten)
+    logger = MetricLogger(tmp_path, tensorboard=True)
+    logger.log(1, {"loss": 1.0})
+    logger.close()
+    assert "pip install tensorboard" in capsys.readouterr().err
+    assert steps(tmp_path) == [1]

@@ -1,0 +1,840 @@
+"""What all algorithms share, driven by a small algorithm that is not one."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import types
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tyro")
+pytest.importorskip("rich")
+pytest.importorskip("matplotlib")
+
+import pyfastenv
+from pyfastenv import cli, rollouts
+from pyfastenv.training import checkpoint, distributed, plots, profiling, registry, video
+from pyfastenv.training.config import RunConfig
+from pyfastenv.training.errors import CheckpointError, DivergedError, VideoError
+from pyfastenv.training.evaluation import evaluate
+from pyfastenv.training.logger import read_metrics
+from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.progress import BarProgress, LineProgress, duration
+
+pytestmark = pytest.mark.timeout(60)
+Path = pathlib.Path
+
+
+# ---- a stand-in for an algorithm, and one for pyfastenv.rollout ----------------------------------
+
+
+@dataclass(kw_only=True)
+class Config(RunConfig):
+    algorithm: ClassVar[str] = "guess"
+    env_id: str = "CartPole-v1"
+    num_envs: int = 3
+    total_steps: int = 480
+    eval_every: int = 120
+    eval_episodes: int = 4
+    checkpoint_every: int = 120
+    tensorboard: bool = False
+    quiet: bool = True
+    learning_rate: float = 0.01
+    hidden: tuple[int, ...] = (4, 2)
+
+
+class Guess:
+    """Draws from both random streams, steps environments, learns something of it."""
+
+    def __init__(self, config: Config):
+        self.global_step = 0
+        self.envs = pyfastenv.make_vec(config.env_id, config.num_envs, num_threads=1)
+        self.obs, _ = self.envs.reset(seed=config.seed)
+        self.network = torch.nn.Linear(4, 2)
+        self.optimiser = torch.optim.Adam(self.network.parameters(), config.learning_rate)
+        self.generator = torch.Generator().manual_seed(config.seed)
+
+    def iterate(self) -> dict[str, float]:
+        total = 0.0
+        for _ in range(8):
+            with profiling.span("forward"), torch.no_grad():
+                logits = self.network(torch.from_numpy(self.obs))
+                noise = torch.rand(logits.shape, generator=self.generator) + torch.rand(())
+                actions = (logits + noise).argmax(1).numpy()
+            with profiling.span("env"):
+                self.obs, rewards, *_ = self.envs.step(actions)
+            total += float(rewards.sum())
+        self.global_step += 8 * self.envs.num_envs
+        with profiling.span("backward"):
+            loss = self.network(torch.from_numpy(self.obs)).square().mean()
+            self.optimiser.zero_grad()
+            loss.backward()
+        with profiling.span("optimiser"):
+            self.optimiser.step()
+        return {"loss/guess": float(loss.detach()), "train/return": total}
+
+    def eval_policy(self) -> Any:
+        return Policy(self.network.state_dict())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "global_step": self.global_step,
+            "network": self.network.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "generator": self.generator.get_state(),
+            "envs": self.envs.get_state(),
+            "obs": self.obs,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.global_step = state["global_step"]
+        self.network.load_state_dict(state["network"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.generator.set_state(state["generator"])
+        self.envs.set_state(state["envs"].numpy())
+        self.obs = state["obs"].numpy()
+
+
+class Policy:
+    """A deterministic policy that (as it should not) draws from torch's generator."""
+
+    def __init__(self, state: dict[str, Any]):
+        self.weight, self.bias = state["weight"].clone(), state["bias"].clone()
+
+    def __call__(self, obs: Any) -> Any:
+        torch.rand(3)
+        return (torch.from_numpy(obs) @ self.weight.T + self.bias).argmax(1).numpy()
+
+
+def fake_rollout(envs: Any, policy: Any, num_steps: int) -> Any:
+    """pyfastenv.rollout's episodes, for environments that have just been reset."""
+    obs, _ = envs.reset() if num_steps == 1 else (np.zeros((envs.num_envs, 4), np.float32), None)
+    returns, lengths = np.zeros(envs.num_envs), np.zeros(envs.num_envs, int)
+    ended: list[tuple[int, int, float, int]] = []
+    for step in range(num_steps):
+        obs, rewards, terminations, truncations, _ = envs.step(policy(obs))
+        returns += rewards
+        lengths += 1
+        for i in np.flatnonzero(terminations | truncations):
+            ended.append((step, int(i), returns[i], int(lengths[i])))
+            returns[i] = lengths[i] = 0
+    return batch(ended)
+
+
+def batch(ended: list[tuple[int, int, float, int]]) -> Any:
+    columns = [torch.tensor([row[i] for row in sorted(ended)]) for i in range(4)]
+    names = ("steps", "env_ids", "returns", "lengths")
+    return types.SimpleNamespace(
+        episodes=types.SimpleNamespace(**dict(zip(names, columns, strict=True)))
+    )
+
+
+@pytest.fixture(autouse=True)
+def rollout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyfastenv, "rollout", fake_rollout, raising=False)
+
+
+@pytest.fixture
+def guess_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The algorithm under a name that the command line finds."""
+    module = types.ModuleType("guess_module", "A guess.")
+    module.Config = Config  # type: ignore[attr-defined]
+    module.train = lambda config: run(Guess, config)  # type: ignore[attr-defined]
+    module.load_policy = lambda _, state: Policy(state["network"])  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "guess_module", module)
+    monkeypatch.setitem(registry.ALGORITHMS, "guess", "guess_module")
+
+
+def train(folder: Path, make: Any = Guess, **options: Any) -> RunResult:
+    return run(make, Config(run_dir=folder, **options))
+
+
+def final_state(folder: Path) -> dict[str, Any]:
+    return checkpoint.load(checkpoint.resolve(folder))["ranks"][0]
+
+
+def assert_equal(a: Any, b: Any) -> None:
+    """Equal to the last bit."""
+    if isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_equal(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            assert_equal(x, y)
+    elif isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype and torch.equal(a, b)
+    else:
+        assert a == b
+
+
+def untimed_rows(folder: Path) -> list[dict[str, float]]:
+    return [
+        {name: value for name, value in row.items() if not name.startswith("time/")}
+        for row in read_metrics(folder)
+    ]
+
+
+def assert_same_run(a: Path, b: Path) -> None:
+    assert_equal(final_state(a), final_state(b))
+    assert untimed_rows(a) == untimed_rows(b)
+
+
+# ---- a run ---------------------------------------------------------------------------------------
+
+
+def test_a_run_leaves_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = train(tmp_path / "run")
+    assert result.global_step == 480
+    rows = read_metrics(tmp_path / "run")
+    assert [row["step"] for row in rows] == list(range(24, 481, 24))
+    assert [row["step"] for row in rows if "eval/return" in row] == [120, 240, 360, 480]
+    assert result.evaluation["eval/return"] == rows[-1]["eval/return"]
+    names = [path.name for path in sorted((tmp_path / "run" / "checkpoints").iterdir())]
+    assert names == [f"step_{step:012d}.pt" for step in (240, 360, 480)]
+    assert result.checkpoint == tmp_path / "run" / "checkpoints" / names[-1]
+    stored = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert stored["global_step"] == 480 and stored["evaluation"] == result.evaluation
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["algorithm"] == "guess" and config["config"]["hidden"] == [4, 2]
+    assert (tmp_path / "run" / "learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_without_intervals_it_evaluates_and_saves_at_the_end(tmp_path: Path) -> None:
+    train(tmp_path / "run", eval_every=0, checkpoint_every=0)
+    assert [r["step"] for r in read_metrics(tmp_path / "run") if "eval/return" in r] == [480]
+    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 1
+
+
+def test_runs_are_named_and_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = [run(Guess, Config(total_steps=24, seed=7)).run_dir for _ in range(2)]
+    assert folders[0] != folders[1]
+    assert all(str(folder).startswith("runs/guess-CartPole-v1-7-") for folder in folders)
+    with pytest.raises(ValueError, match=f"run_dir: {folders[0]} holds a run; go on with --resume"):
+        train(folders[0])
+
+
+def test_neither_evaluations_nor_checkpoints_nor_profiles_change_the_training(
+    tmp_path: Path,
+) -> None:
+    train(tmp_path / "often", eval_every=24, checkpoint_every=24, profile=True)
+    train(tmp_path / "never", eval_every=0, checkpoint_every=0)
+    assert_equal(final_state(tmp_path / "often"), final_state(tmp_path / "never"))
+
+
+def test_another_seed_is_another_training(tmp_path: Path) -> None:
+    train(tmp_path / "a", seed=1)
+    train(tmp_path / "b", seed=2)
+    with pytest.raises(AssertionError):
+        assert_equal(final_state(tmp_path / "a"), final_state(tmp_path / "b"))
+
+
+# ---- stopping and going on -----------------------------------------------------------------------
+
+
+def stopping(at: int, action: Any) -> Any:
+    """The algorithm, with something happening within the iteration that reaches step ``at``."""
+
+    class Stopped(Guess):
+        def iterate(self) -> dict[str, float]:
+            metrics = super().iterate()
+            if self.global_step == at:
+                metrics |= action() or {}
+            return metrics
+
+    return Stopped
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_and_resuming_changes_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], number: int, status: int
+) -> None:
+    train(tmp_path / "whole")
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as raised:
+        train(
+            tmp_path / "cut",
+            stopping(168, lambda: os.kill(os.getpid(), number)),
+            quiet=False,
+        )
+    assert raised.value.code == status
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+    out, err = capfd.readouterr()
+    assert "once more to stop at once" in err
+    assert f"saved at step 168. Go on with: pyfastenv resume {tmp_path / 'cut'}" in out
+    assert read_metrics(tmp_path / "cut")[-1]["step"] == 168
+    assert not (tmp_path / "cut" / "result.json").exists()
+
+    run(Guess, Config(resume=tmp_path / "cut"))
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+
+
+def test_the_second_signal_interrupts(tmp_path: Path) -> None:
+    def twice() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", stopping(168, twice))
+    assert checkpoint.step_of(checkpoint.resolve(tmp_path / "run")) == 120
+
+
+def test_a_signal_in_the_last_iteration_comes_too_late(tmp_path: Path) -> None:
+    result = train(tmp_path / "run", stopping(480, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    assert result.global_step == 480
+
+
+def die() -> None:
+    raise RuntimeError("killed")
+
+
+def test_after_a_death_rows_beyond_the_checkpoint_are_made_anew(tmp_path: Path) -> None:
+    train(tmp_path / "whole")
+    with pytest.raises(RuntimeError, match="killed"):
+        train(tmp_path / "cut", stopping(336, die))
+    assert read_metrics(tmp_path / "cut")[-1]["step"] == 312  # the checkpoint is of 240
+    run(Guess, Config(resume=tmp_path / "cut"))
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+
+
+def test_going_on_from_an_earlier_checkpoint_drops_the_later_ones(tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    earlier = tmp_path / "run" / "checkpoints" / "step_000000000240.pt"
+    with pytest.raises(RuntimeError, match="killed"):
+        run(stopping(264, die), Config(resume=earlier))
+    assert checkpoint.resolve(tmp_path / "run") == earlier
+    assert read_metrics(tmp_path / "run")[-1]["step"] == 240
+
+
+def test_a_run_may_branch_into_another_folder(tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    earlier = tmp_path / "run" / "checkpoints" / "step_000000000240.pt"
+    train(tmp_path / "branch", resume=earlier)
+    assert_same_run(tmp_path / "run", tmp_path / "branch")
+    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 3
+
+
+def test_a_finished_run_stays_finished_or_becomes_longer(tmp_path: Path) -> None:
+    train(tmp_path / "long", total_steps=480)
+    short = train(tmp_path / "short", total_steps=240)
+    again = run(Guess, Config(resume=tmp_path / "short", total_steps=240))
+    assert again.evaluation == short.evaluation
+    assert again.elapsed_s >= checkpoint.load(again.checkpoint)["elapsed_s"]
+    run(Guess, Config(resume=tmp_path / "short", total_steps=480))
+    assert_same_run(tmp_path / "short", tmp_path / "long")
+
+
+def test_other_options_do_not_resume(tmp_path: Path) -> None:
+    train(tmp_path / "run")
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match=r"learning_rate was 0\.01, is 0\.5; seed was 1, is 2$"):
+        run(Guess, Config(resume=tmp_path / "run", seed=2, learning_rate=0.5))
+
+    class Other(Config):
+        algorithm = "other"
+
+    with pytest.raises(ValueError, match="the run was made by guess, this is other"):
+        run(Guess, Other(resume=tmp_path / "run"))
+    with pytest.raises(CheckpointError, match="no such run folder or checkpoint"):
+        run(Guess, Config(resume=tmp_path / "nowhere"))
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_divergence_is_not_saved(tmp_path: Path, bad: float) -> None:
+    with pytest.raises(DivergedError) as raised:
+        train(tmp_path / "run", stopping(240, lambda: {"loss/guess": bad}))
+    good = tmp_path / "run" / "checkpoints" / "step_000000000120.pt"
+    assert str(raised.value) == (
+        f"step 240: loss/guess is {bad}; the last good checkpoint is {good}. Try a lower learning "
+        "rate or stronger gradient clipping"
+    )
+    assert checkpoint.resolve(tmp_path / "run") == good
+    assert read_metrics(tmp_path / "run")[-1]["step"] == 216
+
+
+@pytest.mark.parametrize("options", [{"eval_every": 0}, {"checkpoint_every": 24}])
+def test_nor_is_one_that_the_loss_does_not_show(tmp_path: Path, options: dict[str, Any]) -> None:
+    class Broken(Guess):
+        def iterate(self) -> dict[str, float]:
+            metrics = super().iterate()
+            if self.global_step == 240:
+                self.network.weight.data[1, 2] = math.inf
+            return metrics
+
+    with pytest.raises(
+        DivergedError,
+        match=r"step 240: state\['network'\]\['weight'\] is not finite; the last good",
+    ):
+        train(tmp_path / "run", Broken, **options)
+    assert checkpoint.step_of(checkpoint.resolve(tmp_path / "run")) < 240
+
+
+def test_other_metrics_need_not_be_finite(tmp_path: Path) -> None:
+    train(tmp_path / "run", stopping(240, lambda: {"train/explained_variance": math.nan}))
+
+
+# ---- configuration -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_envs": 0}, "num_envs: expected at least 1, got 0"),
+        ({"total_steps": -5}, "total_steps: expected at least 1, got -5"),
+        ({"eval_every": -1}, "eval_every: expected at least 0, got -1"),
+        ({"env_id": "CartPol-v1"}, "CartPole-v1"),
+        ({"device": "tpu"}, "device: expected cpu, cuda or sample-cpu, got 'tpu'"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(tmp_path / "run", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("device", ["cuda", "sample-cpu"])
+def test_cuda_that_is_not_there(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=f"'{device}' needs CUDA, and PyTorch finds none"):
+        Config(device=device).check()
+
+
+def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    cpu, gpu = torch.device("cpu"), torch.device("cuda", 3)
+    pairs = [(c.sample_device, c.learn_device) for c in map(with_device, DEVICES)]
+    assert pairs == [(cpu, cpu), (gpu, gpu), (cpu, gpu)]
+
+
+DEVICES = ["cpu", "cuda", "sample-cpu"]
+
+
+def with_device(device: str) -> Config:
+    return Config(device=device)
+
+
+def test_configurations_come_back_from_json() -> None:
+    config = Config(resume=Path("a/b"), hidden=(1, 2, 3))
+    assert Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    with pytest.raises(ValueError, match="guess has no option nonsense"):
+        Config.from_dict({"nonsense": 1})
+
+
+# ---- evaluation ----------------------------------------------------------------------------------
+
+
+class ScriptedEnvs:
+    """Environments whose episodes' lengths are given; an episode's return is its length."""
+
+    autoreset_mode = pyfastenv.vector_env.AutoresetMode.SAME_STEP
+    max_episode_steps: int | None = 10
+
+    def __init__(self, lengths: list[list[int]]):
+        self.num_envs = len(lengths)
+        self.ends = [np.cumsum(mine) for mine in lengths]
+        self.now = 0
+
+    def reset(self, seed: int) -> None:
+        self.seed, self.now = seed, 0
+
+    def rollout(self, policy: Any, num_steps: int) -> Any:
+        ended = [
+            (int(end) - self.now, i, float(length), int(length))
+            for i, ends in enumerate(self.ends)
+            for end, length in zip(ends, np.diff(ends, prepend=0), strict=True)
+            if self.now < end <= self.now + num_steps
+        ]
+        self.now += num_steps
+        return batch(ended)
+
+
+def test_evaluation_favours_no_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyfastenv, "rollout", ScriptedEnvs.rollout)
+    envs: Any = ScriptedEnvs([[1] * 30, [10] * 3, [2] * 15, [9] * 3])
+    result = evaluate(envs, None, 8, seed=5)
+    assert envs.seed == 5
+    assert sorted(result.returns.tolist()) == [1, 1, 2, 2, 9, 9, 10, 10]
+    assert result.lengths.dtype == torch.int64 and result.returns.dtype == torch.float64
+    # 6 of 8: what is left out depends on the environment's number, not on the length
+    assert evaluate(envs, None, 6, seed=5).lengths.tolist() == [1, 10, 2, 9, 1, 10]
+    metrics = evaluate(envs, None, 4, seed=5).metrics()
+    assert metrics["eval/return"] == 5.5 and metrics["eval/return_max"] == 10
+    assert metrics["eval/return_std"] == pytest.approx(np.std([1, 2, 9, 10], ddof=1))
+    assert evaluate(envs, None, 1, seed=5).metrics()["eval/return_std"] == 0
+
+
+def test_evaluation_is_that_of_stepping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Carts that only go left lose their poles after some while, each after its own."""
+    monkeypatch.setattr(pyfastenv, "rollout", rollouts.rollout)
+    left = rollouts.PolicySpec(
+        weights=[np.zeros((1, 4, 2), np.float32)],
+        biases=[np.array([[1, 0]], np.float32)],
+        distribution="categorical",
+        greedy=True,
+    )
+    envs = pyfastenv.make_vec("CartPole-v1", 3, autoreset_mode="SameStep", num_threads=2)
+    expected: list[list[int]] = [[], [], []]
+    envs.reset(seed=11)
+    lengths = np.zeros(3, int)
+    while min(map(len, expected)) < 3:
+        _, _, terminations, *_ = envs.step(np.zeros(3, int))
+        lengths += 1
+        for i in np.flatnonzero(terminations):
+            expected[i].append(int(lengths[i]))
+            lengths[i] = 0
+    counted = [expected[i][n] for n in range(3) for i in range(3)][:7]
+    assert len(set(counted)) > 1
+    for _ in range(2):  # the second time, from within episodes
+        result = evaluate(envs, left, 7, seed=11)
+        assert result.lengths.tolist() == counted and result.returns.tolist() == counted
+
+
+def test_evaluation_says_what_it_needs() -> None:
+    with pytest.raises(ValueError, match="expected autoreset_mode SameStep, got NextStep"):
+        evaluate(pyfastenv.make_vec("CartPole-v1", 2), None, 2, seed=0)
+    endless = pyfastenv.make_vec("CartPole-v1", 2, autoreset_mode="SameStep", max_episode_steps=0)
+    with pytest.raises(ValueError, match="without max_episode_steps"):
+        evaluate(endless, None, 2, seed=0)
+    with pytest.raises(ValueError, match="num_episodes: expected at least 1, got 0"):
+        evaluate(endless, None, 0, seed=0)
+
+
+# ---- what one sees -------------------------------------------------------------------------------
+
+
+def test_lines_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = iter([100.0, 102.0, 105.0, 106.0, 120.0])
+    progress = LineProgress(1_000_000, 200_000, interval=5.0, clock=lambda: next(clock))
+    for step in (220_000, 250_000, 260_000, 1_000_000):
+        progress.update(step, {"train/return": 12.34} if step < 250_000 else {"eval/return": 5.0})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "250,000 steps (25%)  10,000 steps/s  return 12.3  evaluation 5.0  1 min 15 s left",
+        "1,000,000 steps (100%)  40,000 steps/s  return 12.3  evaluation 5.0  0 s left",
+    ]
+
+
+def test_bar() -> None:
+    from rich.console import Console
+
+    console = Console(record=True, force_terminal=True, width=120, file=open(os.devnull, "w"))  # noqa: SIM115
+    progress = BarProgress(1000, 0, console)
+    progress.update(400, {"train/return": 12.34})
+    progress.say("[a word]")
+    progress.close()
+    text = console.export_text()
+    assert "400 of 1,000 steps" in text and "return 12.3" in text and "[a word]" in text
+    console.file.close()
+
+
+def test_durations() -> None:
+    assert [duration(s) for s in (12.4, 185, 3720)] == ["12 s", "3 min 05 s", "1 h 02 min"]
+
+
+# ---- pictures ------------------------------------------------------------------------------------
+
+
+def test_curves(tmp_path: Path) -> None:
+    from matplotlib.image import imread
+
+    folders = [train(tmp_path / str(seed), seed=seed).run_dir for seed in (1, 2)]
+    one = imread(plots.plot_run(folders[0], tmp_path / "one.png"))
+    many = imread(plots.plot_runs(folders, tmp_path / "new" / "many.png"))
+    assert one.shape == many.shape and one.std() > 0 and not np.array_equal(one, many)
+    with pytest.raises(ValueError, match=r"labels: expected 2 \(at least one\), got 1"):
+        plots.plot_runs(folders, tmp_path / "x.png", ["a"])
+    with pytest.raises(
+        FileNotFoundError, match=r"nowhere: not a run folder: it has no config.json"
+    ):
+        plots.plot_run(tmp_path / "nowhere")
+
+
+def test_labels_do_not_cover_each_other() -> None:
+    figure, axes = plots._axes("title")
+    axes.set_ylim(0, 1)
+    plots._label_ends(axes, [((1, 0.5), "a", "k"), ((1, 0.5), "b\nc", "k"), (None, "d", "k")])
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == 2 and not boxes[0].overlaps(boxes[1])
+
+
+FRAMES = [np.full((64, 96, 3), value, np.uint8) for value in range(0, 250, 10)]
+
+
+def test_film_by_ffmpeg(tmp_path: Path) -> None:
+    ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    path = video.write_film(iter(FRAMES), tmp_path / "new" / "film.mp4", fps=20)
+    assert path.suffix == ".mp4"
+    assert ffmpeg.count_frames_and_secs(str(path)) == (25, 1.25)
+
+
+def test_film_without_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = pytest.importorskip("PIL.Image")
+    missing: Any = None
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", missing)
+    path = video.write_film(iter(FRAMES), tmp_path / "film.mp4", fps=50)
+    assert path == tmp_path / "film.gif"
+    with image.open(path) as film:
+        assert film.n_frames == 13 and film.size == (96, 64)
+    monkeypatch.setitem(sys.modules, "PIL.Image", missing)
+    with pytest.raises(VideoError, match=r"pip install imageio-ffmpeg.*Pillow"):
+        video.write_film(iter(FRAMES), tmp_path / "film.mp4", fps=50)
+
+
+class FilmedEnvs:
+    """Episodes of three steps; pictures that count."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def reset(self, seed: int) -> None:
+        self.steps = 0
+
+    def render(self) -> Any:
+        return (np.full((2, 2, 3), self.steps, np.uint8),)
+
+    def rollout(self, policy: Any, num_steps: int) -> Any:
+        assert num_steps == 1
+        self.steps += 1
+        return batch([(0, 0, 1.0, 3)] if self.steps % 3 == 0 else [])
+
+
+def test_films_have_whole_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyfastenv, "rollout", FilmedEnvs.rollout)
+    frames = list(video.film(FilmedEnvs(), None, episodes=2, seed=0))
+    assert [int(frame[0, 0, 0]) for frame in frames] == [0, 1, 2, 3, 4, 5]
+
+
+def test_without_opengl_there_is_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Any) -> None:
+        raise RuntimeError("no EGL\nat all")
+
+    monkeypatch.setattr(FilmedEnvs, "render", fail)
+    frames = video.film(FilmedEnvs(), None, episodes=1, seed=0)
+    with pytest.raises(VideoError, match=r"\(no EGL\): .*set MUJOCO_GL=egl"):
+        video.write_film(frames, tmp_path / "film.mp4", fps=20)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- profiles ------------------------------------------------------------------------------------
+
+
+def test_a_profile_names_its_ranges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(tmp_path / "run", total_steps=240, profile=True, quiet=False)
+    trace = json.loads((tmp_path / "run" / "trace.json").read_text())
+    names = [event.get("name") for event in trace["traceEvents"]]
+    assert names.count("iteration") == 3 and names.count("env") == 24
+    # rollouts of evaluations are not part of an iteration
+    assert names.count("aten::rand") <= 3 * 8 * 2 * 2
+    table = (tmp_path / "run" / "profile.txt").read_text()
+    assert table.startswith("3 iterations of ")
+    assert all(f"\n{name} " in table for name in ("env", "forward", "backward", "optimiser"))
+    assert table in capsys.readouterr().out
+
+
+def test_a_short_run_is_profiled_as_far_as_it_goes(tmp_path: Path) -> None:
+    train(tmp_path / "run", total_steps=72, profile=True)
+    assert (tmp_path / "run" / "profile.txt").read_text().startswith("1 iterations of ")
+    train(tmp_path / "shorter", total_steps=48, profile=True)
+    assert not (tmp_path / "shorter" / "profile.txt").exists()
+
+
+def test_ranges_are_nothing_without_a_profile() -> None:
+    assert profiling.span("env") is profiling.span("forward")
+
+
+# ---- several processes ---------------------------------------------------------------------------
+
+
+def test_one_process_needs_nobody() -> None:
+    assert not distributed.init()
+    tensor = torch.ones(3)
+    assert (distributed.rank(), distributed.world_size()) == (0, 1)
+    assert distributed.mean(tensor) is tensor
+    assert distributed.gather("x") == ["x"] and distributed.broadcast_object("x") == "x"
+    assert distributed.any_of(True) and not distributed.any_of(False)
+    network = torch.nn.Linear(2, 1)
+    distributed.average_gradients(network.parameters())
+    distributed.broadcast(network.state_dict().values())
+    assert network.weight.grad is None
+
+
+_TWO_PROCESSES = """
+import importlib.util, os, signal, sys
+import torch
+import pyfastenv
+from pyfastenv.training import distributed
+spec = importlib.util.spec_from_file_location("tools", sys.argv[1])
+tools = importlib.util.module_from_spec(spec)
+sys.modules["tools"] = tools
+spec.loader.exec_module(tools)
+pyfastenv.rollout = tools.fake_rollout
+
+distributed.init()
+rank = distributed.rank()
+assert distributed.world_size() == 2
+network = torch.nn.Linear(2, 1)
+network.weight.grad = torch.full((1, 2), float(rank))
+if rank == 0:
+    network.bias.grad = torch.ones(1)
+distributed.average_gradients(network.parameters())
+assert network.weight.grad.tolist() == [[0.5, 0.5]] and network.bias.grad.tolist() == [0.5]
+assert distributed.mean(torch.tensor([rank, 4.0])).tolist() == [0.5, 4.0]
+assert distributed.gather(rank) == ([0, 1] if rank == 0 else None)
+assert distributed.broadcast_object(rank) == 0
+distributed.broadcast([network.weight])
+assert torch.equal(distributed.mean(network.weight.detach()), network.weight)
+assert distributed.any_of(rank == 1) and not distributed.any_of(False)
+
+samples = 1e4 + torch.randn(50, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+mine = samples[:10] if rank == 0 else samples[10:]
+count, mean, m2 = distributed.merge_moments(
+    torch.tensor(len(mine)), mean=mine.mean(0), m2=(mine - mine.mean(0)).square().sum(0)
+)
+assert count == 50
+torch.testing.assert_close(mean, samples.mean(0))
+torch.testing.assert_close(m2 / 50, samples.var(0, correction=0))
+
+class Part(tools.Guess):
+    def __init__(self, config):
+        super().__init__(config)
+        self.obs, _ = self.envs.reset(seed=config.seed + 100 * distributed.rank())
+        self.stop_at = stop_at
+    def iterate(self):
+        metrics = super().iterate()
+        distributed.average_gradients(self.network.parameters())
+        if distributed.rank() == 1 and self.global_step == self.stop_at:
+            os.kill(os.getpid(), signal.SIGINT)  # only one of them
+        return metrics
+
+folder = tools.Path(sys.argv[2])
+for name, stop_at in (("whole", 0), ("cut", 168)):
+    try:
+        tools.train(folder / name, Part)
+        assert name == "whole"
+    except SystemExit as stopped:
+        assert name == "cut" and stopped.code == 130
+stop_at = 0
+tools.run(Part, tools.Config(resume=folder / "cut"))
+distributed.shut_down()
+"""
+
+
+def test_two_processes(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {
+        **os.environ,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": "2",
+        "OMP_NUM_THREADS": "1",
+    }
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _TWO_PROCESSES, __file__, str(tmp_path)],
+            env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        errors = [process.communicate(timeout=50)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    assert [process.returncode for process in processes] == [0, 0], "\n".join(errors)
+    states = [
+        checkpoint.load(checkpoint.resolve(tmp_path / name))["ranks"] for name in ("whole", "cut")
+    ]
+    assert len(states[0]) == 2
+    assert_equal(states[0], states[1])
+    assert not torch.equal(states[0][0]["algorithm"]["envs"], states[0][1]["algorithm"]["envs"])
+    assert untimed_rows(tmp_path / "whole") == untimed_rows(tmp_path / "cut")
+    with pytest.raises(ValueError, match="the run had 2 processes, this has 1"):
+        run(Guess, Config(resume=tmp_path / "cut"))
+
+
+# ---- the command line ----------------------------------------------------------------------------
+
+
+def test_small_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["version"]) == 0
+    assert capsys.readouterr().out == f"{pyfastenv.__version__}\n"
+    assert cli.main(["envs"]) == 0
+    assert capsys.readouterr().out.split() == pyfastenv.env_ids()
+
+
+@pytest.mark.usefixtures("guess_module")
+def test_from_training_to_evaluation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "run")
+    options = ["--run-dir", folder, "--total-steps", "240", "--no-quiet", "--seed", "3"]
+    assert cli.main(["train", "guess", *options]) == 0
+    out = capsys.readouterr().out
+    assert "CartPole-v1: return " in out and "after 240 steps" in out
+    assert cli.main(["evaluate", folder, "--episodes", "3"]) == 0
+    assert "3 episodes" in capsys.readouterr().out
+    assert cli.main(["resume", folder, "--total-steps", "360"]) == 0
+    assert read_metrics(Path(folder))[-1]["step"] == 360
+    assert cli.main(["plot", folder, folder, "--output", str(tmp_path / "curves.png")]) == 0
+    assert capsys.readouterr().out.endswith(f"{tmp_path / 'curves.png'}\n")
+
+
+@pytest.mark.usefixtures("guess_module")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "sarsa"], "no algorithm 'sarsa'; there are ddpg, ppo, guess"),
+        (["train", "guess", "--env-id", "CartPol-v1"], "CartPole-v1"),
+        (["train", "guess", "--num-envs", "0"], "num_envs: expected at least 1, got 0"),
+        (["evaluate", "nowhere"], "nowhere: no such run folder or checkpoint"),
+        (["record", "nowhere.pt"], "nowhere.pt: no such checkpoint"),
+        (["resume", "nowhere"], "nowhere: neither a run folder nor a checkpoint in one"),
+        (["plot", "nowhere"], "nowhere: not a run folder"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert cli.main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("pyfastenv: ") and err.count("\n") == 1
+    assert message in err
+
+
+def test_our_own_mistakes_are_tracebacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyfastenv, "env_ids", die)
+    with pytest.raises(RuntimeError, match="killed"):
+        cli.main(["envs"])
+
+
+@pytest.mark.parametrize(
+    "arguments", [["train"], ["nonsense"], ["evaluate"], ["envs", "--nonsense"]]
+)
+def test_command_lines_that_do_not_parse(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        cli.main(arguments)
+    assert raised.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
