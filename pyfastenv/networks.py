@@ -304,6 +304,8 @@ def from_sequential(module: nn.Sequential, **fields: Any) -> PolicySpec:
             "policy: expected nn.Sequential(Linear, activation, …, Linear) with one kind of "
             f"{', '.join(kind.__name__ for kind in names)}, got {module}"
         )
+    if any(isinstance(layer, nn.ELU) and layer.alpha != 1.0 for layer in others):
+        raise TypeError(f"policy: expected ELU with alpha=1, got {module}")
     if fields.get("log_std") is not None:
         fields["log_std"] = _numpy(torch.as_tensor(fields["log_std"])).reshape(1, -1)
     return PolicySpec(

@@ -76,10 +76,11 @@ class PolicySpec:
     def to_core(self, action_space: gymnasium.Space[Any]) -> _core.Policy:
         """Copies the policy into the core, for environments with this single action space."""
         box = isinstance(action_space, gymnasium.spaces.Box)
-        if not box and self.distribution != "categorical":
+        if box == (self.distribution == "categorical"):
             raise ValueError(
-                "policy: expected a categorical one for discrete actions, got "
-                f"{self.distribution!r}"
+                "policy: a categorical one does not fit continuous actions"
+                if box
+                else "policy: expected a categorical one for discrete actions"
             )
         low = action_space.low.ravel().tolist() if box else []  # type: ignore[attr-defined]
         high = action_space.high.ravel().tolist() if box else []  # type: ignore[attr-defined]

@@ -18,7 +18,15 @@ import numpy as np
 
 from pyfastenv.cpus import available_cpus
 
-PACKAGES = ("pyfastenv", "numpy", "gymnasium", "mujoco", "envpool")
+PACKAGES = (
+    "pyfastenv",
+    "numpy",
+    "gymnasium",
+    "mujoco",
+    "envpool",
+    "torch",
+    "stable-baselines3",
+)
 
 
 class Summary(TypedDict):

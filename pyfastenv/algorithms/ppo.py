@@ -10,7 +10,7 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import gymnasium
 import torch
@@ -23,7 +23,7 @@ from pyfastenv.functional import PPO_METRICS, discounted_returns, gae, ppo_gradi
 from pyfastenv.networks import MLP, FlatParameters, Saved, mlp_backward, mlp_forward
 from pyfastenv.normalize import RunningMoments
 from pyfastenv.optim import FlatAdam
-from pyfastenv.rollouts import PolicySpec, RolloutBatch, rollout
+from pyfastenv.rollouts import Episodes, PolicySpec, RolloutBatch, rollout
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.loop import RunResult, run
@@ -36,15 +36,15 @@ class Config(RunConfig):
 
     algorithm: ClassVar[str] = "ppo"
 
-    num_envs: int = 64
+    num_envs: int = 16
     """How many environments are stepped at once (in each process)."""
     total_steps: int = 1_000_000
     """Environment steps to train for."""
-    num_steps: int = 64
+    num_steps: int = 128
     """Steps of each environment between updates."""
     update_epochs: int = 10
     """Passes over the collected steps."""
-    minibatch_size: int = 512
+    minibatch_size: int = 128
     """Steps per gradient step (of all processes together)."""
     learning_rate: float = 3e-4
     """Adam's, at the start."""
@@ -78,10 +78,16 @@ class Config(RunConfig):
     """Hidden layers, of policy and value network each."""
     activation: str = "tanh"
     """tanh, relu, elu or silu."""
-    log_std_init: float = 0.0
+    log_std_init: float = -0.5
     """Logarithm of the initial standard deviation of actions."""
     pool_size: int = 1
     """Learn from so many of the latest batches (the trajectory pool); 1: on-policy."""
+
+    @classmethod
+    def preset(cls, env_id: str, **fields: Any) -> Self:
+        """What has worked for an environment (:data:`PRESETS`), changed by ``fields``."""
+        name = env_id.removeprefix("pyfastenv/").rpartition("-v")[0]
+        return cls(env_id=env_id, **{**PRESETS.get(name, {}), **fields})
 
     def check(self) -> None:
         super().check()
@@ -105,6 +111,26 @@ class Config(RunConfig):
                 f"minibatch_size: expected at most num_envs * num_steps = {batch}, got "
                 f"{self.minibatch_size}"
             )
+
+
+# by the environment's name without its version; everything else has worked with the defaults
+PRESETS: dict[str, dict[str, Any]] = {
+    "CartPole": {
+        "num_envs": 32,
+        "num_steps": 64,
+        "minibatch_size": 256,
+        "update_epochs": 5,
+        "hidden_sizes": (64,),
+        "learning_rate": 1e-2,
+        "anneal": False,
+        "gamma": 0.98,
+        "normalize_rewards": False,
+        "total_steps": 100_000,
+    },
+    "HalfCheetah": {"learning_rate": 1e-3, "log_std_init": -1.0},
+    "Pendulum": {"gamma": 0.9, "learning_rate": 1e-3, "total_steps": 300_000},
+    "Swimmer": {"gamma": 0.9999, "gae_lambda": 0.98, "learning_rate": 1e-3, "log_std_init": -1.0},
+}
 
 
 def train(config: Config) -> RunResult:
@@ -180,6 +206,7 @@ class PPO:
         self.running_returns = torch.zeros(config.num_envs)
         self.generator = torch.Generator().manual_seed(config.seed + distributed.rank())
         self.global_step = 0
+        self.episodes: Episodes | None = None  # that ended in the latest iteration
         # earlier batches; the newest joins them for its update
         self.pool: deque[Samples] = deque(maxlen=config.pool_size - 1)
         self.slots = [self._allocate() for _ in range(config.pool_size)]
@@ -242,6 +269,7 @@ class PPO:
         self._schedule()
         metrics = self._learn(batch)
         self.global_step += config.num_envs * config.num_steps * self.world_size
+        self.episodes = batch.episodes
         if len(batch.episodes) > 0:
             metrics["train/return"] = float(batch.episodes.returns.mean())
             metrics["train/length"] = float(batch.episodes.lengths.double().mean())

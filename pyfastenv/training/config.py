@@ -15,6 +15,7 @@ import torch
 _MAY_DIFFER = frozenset(
     {
         "num_threads",
+        "torch_threads",
         "total_steps",
         "run_dir",
         "eval_every",
@@ -31,6 +32,7 @@ _MAY_DIFFER = frozenset(
 _AT_LEAST = {
     "num_envs": 1,
     "num_threads": 0,
+    "torch_threads": 1,
     "total_steps": 1,
     "seed": 0,
     "eval_every": 0,
@@ -53,6 +55,8 @@ class RunConfig:
     """How many environments are stepped at once (in each process)."""
     num_threads: int = 0
     """Threads that step environments; 0: the CPUs this process may use."""
+    torch_threads: int = 1
+    """Threads of PyTorch's own operations: more only pay with large networks."""
     total_steps: int
     """Environment steps to train for."""
     seed: int = 1
@@ -79,6 +83,11 @@ class RunConfig:
     """Record an episode at the end."""
     quiet: bool = False
     """Print nothing but warnings and errors."""
+
+    @classmethod
+    def preset(cls, env_id: str, **fields: Any) -> Self:
+        """Settings for an environment: here the defaults, changed by ``fields``."""
+        return cls(env_id=env_id, **fields)
 
     def check(self) -> None:
         """Checks the values.

@@ -110,8 +110,10 @@ def run(make_algorithm: Callable[[C], Algorithm], config: C) -> RunResult:
         SystemExit: Status 130 after Ctrl-C, 143 after SIGTERM, once a checkpoint is saved.
     """
     joined = distributed.init(config.device)
+    threads = torch.get_num_threads()
     try:
         config.check()
+        torch.set_num_threads(config.torch_threads)
         start = distributed.broadcast_object(
             run_folder.choose(config) if distributed.rank() == 0 else None
         )
@@ -123,6 +125,7 @@ def run(make_algorithm: Callable[[C], Algorithm], config: C) -> RunResult:
         session = _Session(algorithm, config, start)
         return session.run()
     finally:
+        torch.set_num_threads(threads)
         if joined:
             distributed.shut_down()
 

@@ -1,0 +1,329 @@
+"""Benchmarks of sampling and training: ``python bench/python/train.py [--quick]``.
+
+Rollouts against the physics limit; CartPole-v0 until it is solved; PPO against Stable-Baselines3's
+on HalfCheetah-v5, in steps/s with the same hyper-parameters and in seconds to a return of 2,000.
+Writes train.json and train.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import measure
+import numpy as np
+import torch
+
+import pyfastenv
+from pyfastenv import _core, specs
+from pyfastenv.algorithms.ppo import PPO, Config
+from pyfastenv.networks import MLP
+from pyfastenv.training.evaluation import evaluate
+
+Row = dict[str, Any]
+NUM_THREADS = 2
+GOAL = 2_000.0
+# Stable-Baselines3's defaults but for the batch: 8 x 256 steps, 64 x 64, 10 epochs of 256
+SB3 = {"num_envs": 8, "num_steps": 256, "minibatch_size": 256, "update_epochs": 10}
+
+
+def rollouts(quick: bool) -> list[Row]:
+    """Share of the physics limit with a 64 x 64 policy; CartPole's rate with 128."""
+    rows = []
+    for env_id in ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5"):
+        for num_envs in (2, 8, 64, 1024):
+            rows.append(_share(env_id, num_envs, 0.2 if quick else 1.0, 3 if quick else 7))
+            print(f"  {env_id} x {num_envs}: {rows[-1]['share']['median']:.3f}", flush=True)
+    for num_envs in (8, 64, 1024):
+        envs = pyfastenv.make_vec(
+            "CartPole-v1", num_envs, num_threads=NUM_THREADS, autoreset_mode="SameStep"
+        )
+        envs.reset(seed=0)
+        policy = MLP((4, 128, 2)).spec(distribution="categorical")
+        num_steps = 2_000_000 // num_envs
+        batch = pyfastenv.rollout(envs, policy, num_steps)
+        rates = []
+        for _ in range(3 if quick else 7):
+            start = time.perf_counter()
+            pyfastenv.rollout(envs, policy, num_steps, out=batch)
+            rates.append(num_envs * num_steps / (time.perf_counter() - start))
+        envs.close()
+        rows.append({"env_id": "CartPole-v1", "num_envs": num_envs, "rate": measure.summary(rates)})
+        print(f"  CartPole-v1 x {num_envs}: {rows[-1]['rate']['median']:,.0f}/s", flush=True)
+    return rows
+
+
+def _share(env_id: str, num_envs: int, seconds: float, repeats: int) -> Row:
+    envs = pyfastenv.make_vec(env_id, num_envs, num_threads=NUM_THREADS, autoreset_mode="SameStep")
+    obs_size, action_size = (
+        envs.single_observation_space.shape[0],
+        envs.single_action_space.shape[0],
+    )
+    torch.manual_seed(0)
+    policy = MLP((obs_size, 64, 64, action_size), last_gain=0.01).spec(
+        log_std=np.zeros((1, action_size), np.float32)
+    )
+    envs.reset(seed=0)
+    start = time.perf_counter()
+    pyfastenv.rollout(envs, policy, max(1, 512 // num_envs))
+    per_step = (time.perf_counter() - start) / max(1, 512 // num_envs)
+    num_steps = max(8, round(seconds / per_step))
+    batch = pyfastenv.RolloutBatch.allocate(envs, num_steps)
+    ours, limits = [], []
+    for _ in range(repeats):
+        envs.reset(seed=0)
+        start = time.perf_counter()
+        pyfastenv.rollout(envs, policy, num_steps, out=batch)
+        ours.append(num_envs * num_steps / (time.perf_counter() - start))
+        space = envs.single_action_space
+        actions = np.clip(batch.actions.numpy(), space.low, space.high)
+        limits.append(
+            _core.physics_limit(
+                env_id=env_id,
+                assets_dir=specs.assets_dir(),
+                actions=actions,
+                num_threads=NUM_THREADS,
+            )
+        )
+    envs.close()
+    return {
+        "env_id": env_id,
+        "num_envs": num_envs,
+        "num_steps": num_steps,
+        "rate": measure.summary(ours),
+        "limit": measure.summary(limits),
+        "share": measure.ratio(ours, limits),
+    }
+
+
+def cartpole(quick: bool) -> list[Row]:
+    """Seconds, making the environments included, until 100 episodes in a row average 195."""
+    rows = []
+    for seed in range(3 if quick else 10):
+        torch.manual_seed(seed)
+        start = time.perf_counter()
+        config = Config.preset("CartPole-v0", seed=seed, num_threads=NUM_THREADS)
+        ppo = PPO(config)
+        lengths: list[int] = []
+        while len(lengths) < 100 or np.mean(lengths[-100:]) < 195:
+            ppo.iterate()
+            assert ppo.episodes is not None
+            lengths += ppo.episodes.lengths.tolist()
+        seconds = time.perf_counter() - start
+        ppo.envs.close()
+        rows.append({"seed": seed, "seconds": seconds, "steps": ppo.global_step})
+    print(f"  CartPole-v0: {np.median([row['seconds'] for row in rows]):.2f} s", flush=True)
+    return rows
+
+
+def throughput(quick: bool) -> list[Row]:
+    """PPO's steps/s with Stable-Baselines3's hyper-parameters, theirs and ours in turn."""
+    total = 8_192 if quick else 40_960
+
+    def ours() -> float:
+        config = Config(env_id="HalfCheetah-v5", total_steps=total, num_threads=NUM_THREADS, **SB3)
+        ppo = PPO(config)
+        start = time.perf_counter()
+        sample = update = 0.0
+        while ppo.global_step < total:
+            metrics = ppo.iterate()
+            sample += metrics["time/sample_s"]
+            update += metrics["time/update_s"]
+        seconds = time.perf_counter() - start
+        ppo.envs.close()
+        shares.append((sample / seconds, update / seconds))
+        return total / seconds
+
+    def theirs() -> float:
+        model = _sb3_model(seed=0)
+        start = time.perf_counter()
+        model.learn(total)
+        seconds = time.perf_counter() - start
+        model.get_env().close()
+        return total / seconds
+
+    shares: list[tuple[float, float]] = []
+    rates = measure.interleave({"pyfastenv": ours, "Stable-Baselines3": theirs}, 2 if quick else 5)
+    row = {
+        "rates": rates,
+        "summary": {name: measure.summary(values) for name, values in rates.items()},
+        "ratio": measure.ratio(rates["pyfastenv"], rates["Stable-Baselines3"]),
+        "sampling_share": float(np.median([s for s, _ in shares])),
+        "update_share": float(np.median([u for _, u in shares])),
+    }
+    print(f"  PPO: {row['ratio']['median']:.2f} x Stable-Baselines3", flush=True)
+    return [row]
+
+
+def _sb3_model(seed: int) -> Any:
+    import gymnasium
+    from stable_baselines3 import PPO as TheirPPO
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    envs = VecNormalize(make_vec_env(lambda: gymnasium.make("HalfCheetah-v5"), n_envs=8, seed=seed))
+    return TheirPPO(
+        "MlpPolicy", envs, n_steps=256, batch_size=256, n_epochs=10, device="cpu", seed=seed
+    )
+
+
+def goal(quick: bool) -> list[Row]:
+    """Seconds until the last 20 training episodes average 2,000, each with its own settings."""
+    rows = []
+    limit = 20.0 if quick else 900.0
+    for seed in range(1 if quick else 3):
+        for name, run in (("pyfastenv", _ours_to_goal), ("Stable-Baselines3", _sb3_to_goal)):
+            seconds, steps, reached = run(seed, limit)
+            rows.append(
+                {"name": name, "seed": seed, "seconds": seconds, "steps": steps, "reached": reached}
+            )
+            print(f"  {name}, seed {seed}: {seconds:.1f} s, {steps:,} steps, {reached}", flush=True)
+    return rows
+
+
+def _ours_to_goal(seed: int, limit: float) -> tuple[float, int, bool]:
+    torch.manual_seed(seed)
+    start = time.perf_counter()
+    ppo = PPO(Config.preset("HalfCheetah-v5", seed=seed, num_threads=NUM_THREADS))
+    returns: list[float] = []
+    while True:
+        ppo.iterate()
+        assert ppo.episodes is not None
+        returns += ppo.episodes.returns.tolist()
+        seconds = time.perf_counter() - start
+        reached = len(returns) >= 20 and float(np.mean(returns[-20:])) >= GOAL
+        if reached or seconds > limit or ppo.global_step >= ppo.config.total_steps:
+            break
+    space = pyfastenv.make_vec("HalfCheetah-v5", 10, autoreset_mode="SameStep")
+    print(f"    greedy: {float(evaluate(space, ppo.eval_policy(), 10, 0).returns.mean()):,.0f}")
+    space.close()
+    ppo.envs.close()
+    return seconds, ppo.global_step, reached
+
+
+def _sb3_to_goal(seed: int, limit: float) -> tuple[float, int, bool]:
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class Stop(BaseCallback):
+        reached = False
+        start = 0.0
+
+        def _on_rollout_end(self) -> None:
+            returns = [episode["r"] for episode in self.model.ep_info_buffer or []]
+            self.reached = len(returns) >= 20 and float(np.mean(returns[-20:])) >= GOAL
+
+        def _on_step(self) -> bool:
+            return not self.reached and time.perf_counter() - self.start < limit
+
+    stop = Stop()
+    stop.start = time.perf_counter()
+    model = _sb3_model(seed)
+    model.learn(100_000_000, callback=stop)
+    seconds = time.perf_counter() - stop.start
+    model.get_env().close()
+    return seconds, int(model.num_timesteps), stop.reached
+
+
+SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
+    "rollouts": rollouts,
+    "cartpole": cartpole,
+    "throughput": throughput,
+    "goal": goal,
+}
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """The tables."""
+    parts = ["# Sampling and training\n", "Written by `bench/python/train.py`.\n"]
+    if "rollouts" in results:
+        parts.append("## Rollouts\n\nA 64 x 64 policy inside the pool; target 0.93.\n")
+        parts.append("| environment | envs | steps/s | physics limit | share |")
+        parts.append("| --- | --- | --- | --- | --- |")
+        cartpole_rows = []
+        for row in results["rollouts"]["rows"]:
+            if "share" in row:
+                parts.append(
+                    f"| {row['env_id']} | {row['num_envs']:,} | {row['rate']['median']:,.0f} | "
+                    f"{row['limit']['median']:,.0f} | {row['share']['median']:.3f} "
+                    f"[{row['share']['q1']:.3f}, {row['share']['q3']:.3f}] |"
+                )
+            else:
+                cartpole_rows.append(f"{row['rate']['median'] / 1e6:.1f} M at {row['num_envs']:,}")
+        parts.append(
+            f"\nCartPole-v1, hidden layer of 128 [steps/s]: {', '.join(cartpole_rows)} envs "
+            "(target 4 M).\n"
+        )
+    if "cartpole" in results:
+        rows = results["cartpole"]["rows"]
+        seconds = [row["seconds"] for row in rows]
+        parts.append(
+            f"## CartPole-v0 solved\n\n{np.median(seconds):.2f} s median of {len(rows)} seeds "
+            f"({min(seconds):.2f} to {max(seconds):.2f} s; target 2 s), "
+            f"{np.median([row['steps'] for row in rows]):,.0f} steps.\n"
+        )
+    if "throughput" in results:
+        row = results["throughput"]["rows"][0]
+        parts.append("## PPO on HalfCheetah-v5 against Stable-Baselines3\n")
+        parts.append(
+            f"Same hyper-parameters (8 envs, 256 steps, batch 256, 10 epochs, 64 x 64): "
+            f"{row['summary']['pyfastenv']['median']:,.0f} steps/s against "
+            f"{row['summary']['Stable-Baselines3']['median']:,.0f}: "
+            f"{row['ratio']['median']:.2f} x [{row['ratio']['q1']:.2f}, {row['ratio']['q3']:.2f}] "
+            f"(target 2.5). Of our time {row['sampling_share']:.0%} is sampling and "
+            f"{row['update_share']:.0%} the update.\n"
+        )
+    if "goal" in results:
+        parts.append(
+            "Seconds until the last 20 training episodes average 2,000 "
+            "(ours with its own settings; target 6 x):\n"
+        )
+        parts.append("| | seed | seconds | steps | reached |\n| --- | --- | --- | --- | --- |")
+        for row in results["goal"]["rows"]:
+            parts.append(
+                f"| {row['name']} | {row['seed']} | {row['seconds']:.1f} | {row['steps']:,} | "
+                f"{'yes' if row['reached'] else 'no'} |"
+            )
+        medians = {
+            name: np.median([r["seconds"] for r in results["goal"]["rows"] if r["name"] == name])
+            for name in ("pyfastenv", "Stable-Baselines3")
+        }
+        parts.append(f"\nMedians: {medians['Stable-Baselines3'] / medians['pyfastenv']:.1f} x.\n")
+    machine = next(iter(results.values()))["machine"]
+    parts.append(f"*{machine['cpu']}, {machine['cpus_available']} CPUs, {machine['os']}*\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="short and rough")
+    parser.add_argument("--sections", default=",".join(SECTIONS), help="comma-separated")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "results")
+    args = parser.parse_args()
+    names = args.sections.split(",")
+    if unknown := set(names) - set(SECTIONS):
+        parser.error(f"--sections: expected some of {', '.join(SECTIONS)}, got {unknown}")
+    torch.set_num_threads(1)
+    args.output.mkdir(parents=True, exist_ok=True)
+    path = args.output / "train.json"
+    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    for name in names:
+        print(f"{name}:", flush=True)
+        rows = SECTIONS[name](args.quick)
+        results[name] = {
+            "machine": measure.machine(),
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "quick": args.quick,
+            "rows": rows,
+        }
+        path.write_text(json.dumps(results, indent=1) + "\n")
+        (args.output / "train.md").write_text(markdown(results))
+    print("wrote train.json and train.md")
+
+
+if __name__ == "__main__":
+    main()

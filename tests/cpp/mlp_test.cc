@@ -1,0 +1,208 @@
+// Mlp: outputs against a plain float64 evaluation, for odd sizes, every depth and activation.
+#include "core/mlp.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace pyfastenv {
+
+void DenseBaseline(const DenseLayer& layer, const float* x, Activation activation, float* y);
+
+namespace {
+
+constexpr Activation kActivations[] = {Activation::kIdentity, Activation::kTanh, Activation::kRelu,
+                                       Activation::kElu, Activation::kSilu};
+
+double Reference(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kRelu:
+      return x > 0.0 ? x : 0.0;
+    case Activation::kElu:
+      return x > 0.0 ? x : std::expm1(x);
+    case Activation::kSilu:
+      return x / (1.0 + std::exp(-x));
+    case Activation::kIdentity:
+      break;
+  }
+  return x;
+}
+
+/// K networks and the numbers they are made of.
+struct Networks {
+  Networks(int k, std::vector<int> sizes, Activation activation, uint32_t seed)
+      : activation(activation), sizes(sizes), mlp(k, sizes, activation) {
+    std::mt19937 random(seed);
+    for (size_t i = 0; i + 1 < sizes.size(); ++i) {
+      const auto in = static_cast<size_t>(sizes[i]);
+      const auto out = static_cast<size_t>(sizes[i + 1]);
+      std::normal_distribution<float> draw(0.0F, 1.5F / std::sqrt(static_cast<float>(in)));
+      weights.emplace_back(static_cast<size_t>(k) * in * out);
+      biases.emplace_back(static_cast<size_t>(k) * out);
+      for (float& w : weights.back()) w = draw(random);
+      for (float& b : biases.back()) b = draw(random);
+      mlp.SetLayer(static_cast<int>(i), weights.back().data(), biases.back().data());
+    }
+  }
+
+  std::vector<double> Expected(int network, const std::vector<float>& input) const {
+    std::vector<double> x(input.begin(), input.end());
+    for (size_t layer = 0; layer < weights.size(); ++layer) {
+      const size_t in = x.size();
+      const auto out = static_cast<size_t>(sizes[layer + 1]);
+      const float* w = weights[layer].data() + static_cast<size_t>(network) * in * out;
+      const float* b = biases[layer].data() + static_cast<size_t>(network) * out;
+      std::vector<double> y(b, b + out);
+      for (size_t i = 0; i < in; ++i) {
+        for (size_t j = 0; j < out; ++j) y[j] += x[i] * static_cast<double>(w[i * out + j]);
+      }
+      if (layer + 1 < weights.size()) {
+        for (double& value : y) value = Reference(activation, value);
+      }
+      x = std::move(y);
+    }
+    return x;
+  }
+
+  std::vector<float> Forward(int network, const std::vector<float>& input,
+                             Mlp::Scratch& scratch) const {
+    std::copy(input.begin(), input.end(), scratch.input());
+    const float* y = mlp.Forward(network, scratch);
+    return {y, y + mlp.output_size()};
+  }
+  std::vector<float> Forward(int network, const std::vector<float>& input) const {
+    Mlp::Scratch scratch(mlp);
+    return Forward(network, input, scratch);
+  }
+
+  Activation activation;
+  std::vector<int> sizes;
+  std::vector<std::vector<float>> weights, biases;  // per layer: (K, in, out), (K, out)
+  Mlp mlp;
+};
+
+std::vector<float> Input(int size, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> draw;
+  std::vector<float> input(static_cast<size_t>(size));
+  for (float& x : input) x = draw(random);
+  return input;
+}
+
+class MlpOf : public ::testing::TestWithParam<Activation> {};
+INSTANTIATE_TEST_SUITE_P(Activations, MlpOf, ::testing::ValuesIn(kActivations));
+
+// no hidden layer to four, all sizes of {1, 7, 17, 65} in every place
+TEST_P(MlpOf, OutputsAreThoseOfFloat64) {
+  const std::vector<int> values = {1, 7, 17, 65};
+  uint32_t seed = 0;
+  for (size_t depth = 0; depth <= 4; ++depth) {
+    for (size_t first = 0; first < values.size(); ++first) {
+      for (size_t stride = 0; stride < values.size(); ++stride) {
+        std::vector<int> sizes;
+        for (size_t i = 0; i < depth + 2; ++i) sizes.push_back(values[(first + i * stride) % 4]);
+        const Networks networks(3, sizes, GetParam(), ++seed);
+        EXPECT_EQ(networks.mlp.num_layers(), static_cast<int>(depth) + 1);
+        for (int k = 0; k < 3; ++k) {
+          const auto input = Input(sizes[0], seed + 1000);
+          const auto expected = networks.Expected(k, input);
+          const auto outputs = networks.Forward(k, input);
+          ASSERT_EQ(outputs.size(), expected.size());
+          for (size_t j = 0; j < outputs.size(); ++j) {
+            EXPECT_NEAR(outputs[j], expected[j], 1e-5 * std::max(1.0, std::fabs(expected[j])))
+                << "depth " << depth << ", sizes " << sizes.front() << " … " << sizes.back();
+          }
+        }
+      }
+    }
+  }
+}
+
+// one neuron: x -> activation(x)
+float Apply(Activation activation, float x) {
+  Mlp mlp(1, {1, 1, 1}, activation);
+  const float one = 1.0F;
+  const float zero = 0.0F;
+  mlp.SetLayer(0, &one, &zero);
+  mlp.SetLayer(1, &one, &zero);
+  Mlp::Scratch scratch(mlp);
+  scratch.input()[0] = x;
+  return *mlp.Forward(0, scratch);
+}
+
+TEST_P(MlpOf, TheActivationIsGoodToAFewRoundings) {
+  std::vector<float> inputs = {0.0F, 1e-30F, 1e-4F, 0.3465F, 0.3466F, 43.9F, 44.1F, 87.1F, 88.3F};
+  for (float x = 0.0F; x < 100.0F; x += 0.037F) inputs.push_back(x);
+  for (const float x : {1e3F, 1e6F, 1e20F}) inputs.push_back(x);
+  for (const float magnitude : inputs) {
+    for (const float x : {magnitude, -magnitude}) {
+      const double expected = Reference(GetParam(), x);
+      EXPECT_NEAR(Apply(GetParam(), x), expected, 4e-7 * std::max(1.0, std::fabs(expected))) << x;
+    }
+  }
+}
+
+TEST_P(MlpOf, NanStaysNan) {
+  EXPECT_TRUE(std::isnan(Apply(GetParam(), std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_FALSE(std::isnan(Apply(GetParam(), 1e30F)));
+}
+
+TEST_P(MlpOf, NetworksSideBySideAreThoseAlone) {
+  const std::vector<int> sizes = {7, 17, 1, 65};
+  const Networks networks(3, sizes, GetParam(), 5);
+  for (int k = 0; k < 3; ++k) {
+    Mlp alone(1, sizes, GetParam());
+    for (size_t i = 0; i < networks.weights.size(); ++i) {
+      const auto index = static_cast<ptrdiff_t>(k);
+      const auto size = static_cast<ptrdiff_t>(networks.weights[i].size()) / 3;
+      const auto out = static_cast<ptrdiff_t>(networks.biases[i].size()) / 3;
+      alone.SetLayer(static_cast<int>(i), networks.weights[i].data() + index * size,
+                     networks.biases[i].data() + index * out);
+    }
+    const auto input = Input(7, 8);
+    Mlp::Scratch scratch(alone);
+    std::copy(input.begin(), input.end(), scratch.input());
+    const float* y = alone.Forward(0, scratch);
+    EXPECT_EQ(networks.Forward(k, input), std::vector<float>(y, y + 65));
+  }
+}
+
+// nothing of an input, not even NaN, is left for the next
+TEST_P(MlpOf, ScratchKeepsNothing) {
+  const Networks networks(2, {17, 65, 7, 17, 1}, GetParam(), 9);
+  Mlp::Scratch scratch(networks.mlp);
+  const auto input = Input(17, 3);
+  const auto expected = networks.Forward(0, input);
+  networks.Forward(1, Input(17, 4), scratch);
+  networks.Forward(0, std::vector<float>(17, std::numeric_limits<float>::quiet_NaN()), scratch);
+  EXPECT_EQ(networks.Forward(0, input, scratch), expected);
+}
+
+// what any x86-64 runs and what this processor runs
+TEST_P(MlpOf, KernelsAgree) {
+  constexpr int kIn = 24;
+  constexpr int kOut = 72;
+  AlignedFloats weights(static_cast<size_t>(kIn) * kOut);
+  AlignedFloats biases(kOut);
+  AlignedFloats x(kIn);
+  std::mt19937 random(2);
+  std::normal_distribution<float> draw(0.0F, 0.3F);
+  for (int i = 0; i < kIn * kOut; ++i) weights.data()[i] = draw(random);
+  for (int i = 0; i < kOut; ++i) biases.data()[i] = draw(random);
+  for (int i = 0; i < kIn; ++i) x.data()[i] = 5.0F * draw(random);
+  const DenseLayer layer{weights.data(), biases.data(), kIn, kOut};
+  AlignedFloats baseline(kOut);
+  AlignedFloats fastest(kOut);
+  DenseBaseline(layer, x.data(), GetParam(), baseline.data());
+  BestDense()(layer, x.data(), GetParam(), fastest.data());
+  for (int i = 0; i < kOut; ++i) EXPECT_NEAR(baseline.data()[i], fastest.data()[i], 5e-6);
+}
+
+}  // namespace
+}  // namespace pyfastenv

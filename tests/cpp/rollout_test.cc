@@ -1,0 +1,615 @@
+// Rollouts: trajectories are those of steps fed the recorded actions, whatever runs them and
+// however they are cut; what fails is a single environment.
+#include "core/rollout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "counting_env.h"
+
+namespace pyfastenv {
+namespace {
+
+using namespace pyfastenv::testing;  // NOLINT
+
+constexpr int kEnvs = 9;
+constexpr int kSteps = 60;
+constexpr int kMaxEpisodeSteps = 9;  // so that episodes end in both ways
+
+enum PolicyId { kOrdinary, kTrigger };
+
+/// Two policies side by side. kOrdinary: Gaussian about small numbers that follow the observation.
+/// kTrigger: the command `limit`, where an episode's count has reached `count`, else 0.
+Policy MakePolicy(float limit, int count) {
+  constexpr int kHidden = 2;
+  Mlp mlp(2, {CountingEnv::kObsSize, kHidden, 1}, Activation::kRelu);
+  const float first[] = {0.05F, -0.05F, 0.1F, 0.0F, 0.3F, -0.4F,  // kOrdinary: (3, 2)
+                         0.0F,  0.0F,   1.0F, 0.0F, 0.0F, 0.0F};
+  const float first_biases[] = {0.2F, 0.3F, 0.5F - static_cast<float>(count), 0.0F};
+  const float last[] = {0.7F, -0.9F, 1e6F, 0.0F};
+  const float last_biases[] = {-0.25F, 0.0F};
+  mlp.SetLayer(0, first, first_biases);
+  mlp.SetLayer(1, last, last_biases);
+  PolicyOptions options;
+  options.distribution = Distribution::kGaussian;
+  options.action_low = {-1.5F};
+  options.action_high = {limit};
+  options.log_std = {0.0F, -20.0F};
+  return {std::move(mlp), options};
+}
+
+Policy Ordinary() { return MakePolicy(1.5F, 0); }
+
+/// The arrays of a rollout. What no one wrote keeps its mark.
+struct Arrays {
+  Arrays(int num_steps, int num_envs)
+      : num_steps(num_steps),
+        num_envs(num_envs),
+        obs(Size() * CountingEnv::kObsSize, kMark),
+        last_obs(static_cast<size_t>(num_envs) * CountingEnv::kObsSize, kMark),
+        rewards(Size(), kMark),
+        actions(Size(), static_cast<float>(kMark)),
+        log_probs(Size(), static_cast<float>(kMark)),
+        terminations(Size(), 77),
+        truncations(Size(), 77),
+        autoresets(Size(), 77) {}
+
+  size_t Size() const { return static_cast<size_t>(num_steps) * static_cast<size_t>(num_envs); }
+  size_t Slot(int t, int32_t id) const {
+    return static_cast<size_t>(t) * static_cast<size_t>(num_envs) + static_cast<size_t>(id);
+  }
+
+  RolloutViews Views() {
+    RolloutViews views;
+    views.obs = obs.data();
+    views.last_obs = last_obs.data();
+    views.obs_dtype = DType::kFloat64;
+    views.actions = actions.data();
+    views.log_probs = log_probs.data();
+    views.rewards = rewards.data();
+    views.reward_dtype = DType::kFloat64;
+    views.terminations = terminations.data();
+    views.truncations = truncations.data();
+    views.autoresets = autoresets.data();
+    return views;
+  }
+
+  /// What the environment was given at step t.
+  std::vector<float> EnvActions(int t, float limit = 1.5F) const {
+    std::vector<float> clipped(static_cast<size_t>(num_envs));
+    for (int32_t id = 0; id < num_envs; ++id) {
+      clipped[static_cast<size_t>(id)] = std::clamp(actions[Slot(t, id)], -1.5F, limit);
+    }
+    return clipped;
+  }
+
+  std::vector<double> ObsAt(int t, int32_t id) const {
+    const double* from = &obs[Slot(t, id) * CountingEnv::kObsSize];
+    return {from, from + CountingEnv::kObsSize};
+  }
+
+  /// Everything of one environment, steps begin … end - 1.
+  std::vector<double> Row(int32_t id, int begin, int end) const {
+    std::vector<double> row;
+    for (int t = begin; t < end; ++t) {
+      const size_t slot = Slot(t, id);
+      const auto observation = ObsAt(t, id);
+      row.insert(row.end(), observation.begin(), observation.end());
+      row.insert(row.end(),
+                 {rewards[slot], actions[slot], log_probs[slot], 1.0 * terminations[slot],
+                  1.0 * truncations[slot], 1.0 * autoresets[slot]});
+    }
+    return row;
+  }
+  std::vector<double> Row(int32_t id) const { return Row(id, 0, num_steps); }
+
+  static constexpr double kMark = -12345.0;
+  int num_steps, num_envs;
+  std::vector<double> obs, last_obs, rewards;
+  std::vector<float> actions, log_probs;
+  std::vector<uint8_t> terminations, truncations, autoresets;
+};
+
+struct Result {
+  Arrays arrays;
+  VectorEnv::RolloutOutcome outcome;
+};
+
+Result Roll(Runner& runner, const Policy& policy, int num_steps,
+            const std::vector<int32_t>& policy_ids = {},
+            const VectorEnv::Interrupted& interrupted = Never) {
+  Result result{Arrays(num_steps, runner.env.num_envs()), {}};
+  result.outcome =
+      runner.env.RunRollout({&policy, policy_ids, num_steps, result.arrays.Views()}, interrupted);
+  return result;
+}
+
+bool SameEpisodes(const std::vector<EpisodeEnd>& a, const std::vector<EpisodeEnd>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const EpisodeEnd& x, const EpisodeEnd& y) {
+        return x.step == y.step && x.env_id == y.env_id && x.episode_return == y.episode_return &&
+               x.length == y.length && x.terminated == y.terminated && x.final_obs == y.final_obs;
+      });
+}
+
+std::vector<EpisodeEnd> EpisodesOf(const std::vector<EpisodeEnd>& episodes, int32_t id,
+                                   int first_step = 0) {
+  std::vector<EpisodeEnd> own;
+  for (EpisodeEnd episode : episodes) {
+    if (episode.env_id != id) continue;
+    episode.step -= first_step;
+    own.push_back(episode);
+  }
+  return own;
+}
+
+bool SameResults(const Result& a, const Result& b) {
+  for (int32_t id = 0; id < a.arrays.num_envs; ++id) {
+    if (a.arrays.Row(id) != b.arrays.Row(id)) return false;
+  }
+  return SameBits(a.arrays.last_obs, b.arrays.last_obs) &&
+         SameEpisodes(a.outcome.episodes, b.outcome.episodes);
+}
+
+VectorEnvOptions RolloutOptions(int num_threads, AutoresetMode mode = AutoresetMode::kSameStep) {
+  return MakeOptions(kEnvs, num_threads, mode, kMaxEpisodeSteps);
+}
+
+class Rollouts : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, Rollouts, ::testing::Values(1, 3, 7));
+
+// ---- the same as steps ----
+
+class RolloutsIn : public ::testing::TestWithParam<AutoresetMode> {};
+INSTANTIATE_TEST_SUITE_P(Modes, RolloutsIn,
+                         ::testing::Values(AutoresetMode::kSameStep, AutoresetMode::kNextStep),
+                         [](const auto& info) { return ModeName(info.param); });
+
+/// The episodes that `twin` ends when it is stepped with a rollout's actions; checks everything
+/// else on the way.
+std::vector<EpisodeEnd> StepAndCompare(Runner& twin, const Arrays& arrays,
+                                       std::vector<EpisodeEnd>& running) {
+  const bool next_step = twin.env.options().autoreset_mode == AutoresetMode::kNextStep;
+  std::vector<EpisodeEnd> ended;
+  for (int t = 0; t < arrays.num_steps; ++t) {
+    const auto before = twin.out.obs;
+    const auto was_ended = twin.Ended();
+    for (const int32_t id : twin.all) {
+      const double* expected = &before[static_cast<size_t>(id) * CountingEnv::kObsSize];
+      EXPECT_EQ(arrays.ObsAt(t, id),
+                std::vector<double>(expected, expected + CountingEnv::kObsSize));
+    }
+    twin.Step(arrays.EnvActions(t));
+    for (const int32_t id : twin.all) {
+      const auto i = static_cast<size_t>(id);
+      const size_t slot = arrays.Slot(t, id);
+      const bool is_reset =
+          next_step && std::find(was_ended.begin(), was_ended.end(), id) != was_ended.end();
+      EXPECT_EQ(arrays.rewards[slot], twin.out.rewards[i]);
+      EXPECT_EQ(arrays.terminations[slot], twin.out.terminations[i]);
+      EXPECT_EQ(arrays.truncations[slot], twin.out.truncations[i]);
+      EXPECT_EQ(arrays.autoresets[slot], is_reset ? 1 : 0);
+      EpisodeEnd& episode = running[i];
+      if (is_reset) continue;
+      episode.episode_return += twin.out.rewards[i];
+      ++episode.length;
+      if (!twin.out.ended(i)) continue;
+      episode.step = t;
+      episode.env_id = id;
+      episode.terminated = twin.out.terminations[i] != 0;
+      const double* obs =
+          next_step ? &twin.out.obs[i * CountingEnv::kObsSize] : twin.out.finals[i].data();
+      episode.final_obs.assign(obs, obs + CountingEnv::kObsSize);
+      ended.push_back(episode);
+      episode = {};
+    }
+  }
+  EXPECT_TRUE(SameBits(arrays.last_obs, twin.out.obs));
+  return ended;
+}
+
+// several rollouts with steps in between, which carry the episodes on
+TEST_P(RolloutsIn, AreStepsFedTheRecordedActions) {
+  Runner runner(RolloutOptions(3, GetParam()));
+  Runner twin(RolloutOptions(1, GetParam()));
+  runner.Start();
+  twin.Start();
+  std::vector<EpisodeEnd> running(kEnvs);
+  size_t episodes = 0;
+  bool terminated = false;
+  bool truncated = false;
+  for (const int num_steps : {kSteps, 1, 2, 17}) {
+    const auto result = Roll(runner, Ordinary(), num_steps);
+    EXPECT_TRUE(result.outcome.failures.empty());
+    const auto expected = StepAndCompare(twin, result.arrays, running);
+    EXPECT_TRUE(SameEpisodes(result.outcome.episodes, expected));
+    episodes += expected.size();
+    for (const auto& episode : expected) (episode.terminated ? terminated : truncated) = true;
+    for (const int32_t id : runner.all) EXPECT_EQ(runner.Row(id), twin.Row(id));
+
+    // one step of both
+    const auto actions = ActionsOf(num_steps, runner.all);
+    Arrays step(1, kEnvs);
+    std::copy(twin.out.obs.begin(), twin.out.obs.end(), step.obs.begin());
+    std::copy(actions.begin(), actions.end(), step.actions.begin());
+    const auto was_ended = twin.Ended();
+    runner.Step(step.EnvActions(0));
+    step.last_obs = runner.out.obs;
+    step.rewards = runner.out.rewards;
+    step.terminations = runner.out.terminations;
+    step.truncations = runner.out.truncations;
+    std::fill(step.autoresets.begin(), step.autoresets.end(), 0);
+    if (GetParam() == AutoresetMode::kNextStep) {
+      for (const int32_t id : was_ended) step.autoresets[static_cast<size_t>(id)] = 1;
+    }
+    episodes += StepAndCompare(twin, step, running).size();
+    EXPECT_TRUE(runner.out == twin.out);
+  }
+  EXPECT_GT(episodes, 50U);
+  EXPECT_TRUE(terminated && truncated);
+  EXPECT_EQ(runner.env.stats().episodes, static_cast<int64_t>(episodes));
+  EXPECT_EQ(runner.env.stats().steps, twin.env.stats().steps);
+}
+
+TEST_P(RolloutsIn, ThreadsDoNotMatter) {
+  const Policy policy = MakePolicy(kBusyWork, 4);
+  const std::vector<int32_t> policy_ids = {0, 1, 0, 0, 1, 1, 0, 1, 0};
+  Runner serial(RolloutOptions(1, GetParam()));
+  serial.Start();
+  const auto expected = Roll(serial, policy, 5 * kSteps, policy_ids);
+  for (const int num_threads : {3, 7}) {
+    Runner runner(RolloutOptions(num_threads, GetParam()));
+    runner.Start();
+    EXPECT_TRUE(SameResults(Roll(runner, policy, 5 * kSteps, policy_ids), expected));
+    EXPECT_EQ(runner.State(), serial.State());
+  }
+}
+
+TEST_P(RolloutsIn, TwoAreOneOfTwiceTheLength) {
+  Runner runner(RolloutOptions(3, GetParam()));
+  Runner twin(RolloutOptions(2, GetParam()));
+  runner.Start();
+  twin.Start();
+  const Policy policy = Ordinary();
+  const auto whole = Roll(runner, policy, 2 * kSteps);
+  const auto first = Roll(twin, policy, kSteps);
+  const auto second = Roll(twin, policy, kSteps);
+  for (const int32_t id : runner.all) {
+    EXPECT_EQ(whole.arrays.Row(id, 0, kSteps), first.arrays.Row(id));
+    EXPECT_EQ(whole.arrays.Row(id, kSteps, 2 * kSteps), second.arrays.Row(id));
+    auto episodes = EpisodesOf(first.outcome.episodes, id);
+    const auto later = EpisodesOf(second.outcome.episodes, id, -kSteps);
+    episodes.insert(episodes.end(), later.begin(), later.end());
+    EXPECT_TRUE(SameEpisodes(EpisodesOf(whole.outcome.episodes, id), episodes));
+  }
+  EXPECT_EQ(runner.State(), twin.State());
+}
+
+TEST_P(Rollouts, RestoredStatesDrawTheSameActions) {
+  Runner runner(RolloutOptions(GetParam()));
+  runner.Start();
+  const Policy policy = Ordinary();
+  Roll(runner, policy, 7);
+  const auto state = runner.State();
+  const auto first = Roll(runner, policy, kSteps);
+  runner.env.SetState(runner.all, state.data());
+  EXPECT_TRUE(SameResults(Roll(runner, policy, kSteps), first));
+  Runner other(RolloutOptions(1));
+  other.Start(99);
+  other.env.SetState(other.all, state.data());
+  EXPECT_TRUE(SameResults(Roll(other, policy, kSteps), first));
+}
+
+TEST_P(Rollouts, EachFollowsItsPolicy) {
+  Runner runner(RolloutOptions(GetParam()));
+  runner.Start();
+  const Policy policy = MakePolicy(2.0F, 0);
+  const std::vector<int32_t> policy_ids = {1, 0, 0, 1, 0, 0, 1, 0, 0};
+  const auto result = Roll(runner, policy, kSteps, policy_ids);
+  Runner twin(RolloutOptions(1));
+  twin.Start();
+  const auto ordinary = Roll(twin, policy, kSteps);
+  for (const int32_t id : runner.all) {
+    if (policy_ids[static_cast<size_t>(id)] == kOrdinary) {
+      EXPECT_EQ(result.arrays.Row(id), ordinary.arrays.Row(id));
+    } else {
+      for (int t = 0; t < kSteps; ++t) {
+        EXPECT_GT(result.arrays.actions[result.arrays.Slot(t, id)], 1e5F);
+      }
+    }
+  }
+}
+
+TEST(RolloutArrays, Float32IsRoundedFloat64) {
+  Runner runner(RolloutOptions(2));
+  Runner twin(RolloutOptions(2));
+  runner.Start();
+  twin.Start();
+  const Policy policy = Ordinary();
+  const auto expected = Roll(twin, policy, kSteps).arrays;
+  Arrays arrays(kSteps, kEnvs);
+  std::vector<float> obs(arrays.obs.size());
+  std::vector<float> last_obs(arrays.last_obs.size());
+  std::vector<float> rewards(arrays.rewards.size());
+  RolloutViews views = arrays.Views();
+  views.obs = obs.data();
+  views.last_obs = last_obs.data();
+  views.rewards = rewards.data();
+  views.obs_dtype = views.reward_dtype = DType::kFloat32;
+  runner.env.RunRollout({&policy, {}, kSteps, views}, Never);
+  EXPECT_EQ(obs, std::vector<float>(expected.obs.begin(), expected.obs.end()));
+  EXPECT_EQ(last_obs, std::vector<float>(expected.last_obs.begin(), expected.last_obs.end()));
+  EXPECT_EQ(rewards, std::vector<float>(expected.rewards.begin(), expected.rewards.end()));
+}
+
+TEST(RolloutArrays, ObservationsAreRoundedWhereTheEnvironmentsAre) {
+  VectorEnvOptions options = RolloutOptions(2);
+  options.obs_dtype = DType::kFloat32;
+  Runner runner(options);
+  runner.Start();
+  const auto result = Roll(runner, Ordinary(), kSteps);
+  const auto rounded = [](double x) { return x == static_cast<double>(static_cast<float>(x)); };
+  EXPECT_TRUE(std::all_of(result.arrays.obs.begin(), result.arrays.obs.end(), rounded));
+  ASSERT_FALSE(result.outcome.episodes.empty());
+  for (const auto& episode : result.outcome.episodes) {
+    EXPECT_TRUE(std::all_of(episode.final_obs.begin(), episode.final_obs.end(), rounded));
+  }
+}
+
+// more environments than one thread takes at a time
+TEST_P(Rollouts, OfManyEnvironmentsAndFewSteps) {
+  constexpr int kMany = 1000;
+  const auto options = [](int num_threads) {
+    return MakeOptions(kMany, num_threads, AutoresetMode::kSameStep, kMaxEpisodeSteps);
+  };
+  Runner runner(options(GetParam()));
+  Runner twin(options(1));
+  runner.Start();
+  twin.Start();
+  const Policy policy = Ordinary();
+  for (const int num_steps : {1, 2, 1, 30}) {
+    EXPECT_TRUE(SameResults(Roll(runner, policy, num_steps), Roll(twin, policy, num_steps)));
+  }
+  EXPECT_EQ(runner.State(), twin.State());
+}
+
+// ---- failures ----
+
+void ExpectZerosFrom(const Arrays& arrays, int32_t id, int begin) {
+  const auto row = arrays.Row(id, begin, arrays.num_steps);
+  EXPECT_EQ(row, std::vector<double>(row.size()));
+}
+
+struct Command {
+  float action;
+  const char* message;
+};
+
+// Environments 2 and 7 raise in the sixth step of their first episode that is long enough: what is
+// before that stands, they are in the state before it, and the others notice nothing.
+TEST_P(Rollouts, AFailingEnvironmentStopsBeforeTheStep) {
+  const std::vector<int32_t> failing = {2, 7};
+  std::vector<int32_t> policy_ids(kEnvs, kOrdinary);
+  for (const int32_t id : failing) policy_ids[static_cast<size_t>(id)] = kTrigger;
+  for (const Command command :
+       {Command{kThrow, "told to throw at count 6"}, Command{kThrowOther, "unknown exception"}}) {
+    const Policy policy = MakePolicy(command.action, 5);
+    const auto options = MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep);
+    Runner runner(options);
+    runner.Start(12);
+    const auto start = runner.State();
+    const auto result = Roll(runner, policy, 10 * kSteps, policy_ids);
+    ASSERT_EQ(FailedIds(result.outcome.failures), failing);
+    EXPECT_FALSE(result.outcome.interrupted);
+    EXPECT_EQ(runner.env.stats().failures, 2);
+
+    int64_t steps = int64_t{kEnvs - 2} * 10 * kSteps;
+    for (size_t i = 0; i < failing.size(); ++i) {
+      const int32_t id = failing[i];
+      const std::string& text = result.outcome.failures[i].message;
+      ASSERT_EQ(text.substr(0, 5), "step ");
+      const int failed = std::stoi(text.substr(5));
+      EXPECT_EQ(text, "step " + std::to_string(failed) + ": " + command.message);
+      EXPECT_GE(failed, 5);
+      ExpectZerosFrom(result.arrays, id, failed);
+      steps += failed;
+
+      // a rollout that ends just there
+      Runner twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep));
+      twin.env.SetState(twin.all, start.data());
+      const auto shorter = Roll(twin, policy, failed, policy_ids);
+      EXPECT_EQ(result.arrays.Row(id, 0, failed), shorter.arrays.Row(id));
+      EXPECT_TRUE(SameEpisodes(EpisodesOf(result.outcome.episodes, id),
+                               EpisodesOf(shorter.outcome.episodes, id)));
+      EXPECT_EQ(runner.State({id}), twin.State({id}));
+      for (size_t k = 0; k < CountingEnv::kObsSize; ++k) {
+        const size_t slot = static_cast<size_t>(id) * CountingEnv::kObsSize + k;
+        EXPECT_EQ(result.arrays.last_obs[slot], shorter.arrays.last_obs[slot]);
+      }
+    }
+    EXPECT_EQ(runner.env.stats().steps, steps);
+
+    Runner twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep));
+    twin.Start(12);
+    const auto ordinary = Roll(twin, policy, 10 * kSteps);
+    for (const int32_t id : runner.all) {
+      if (policy_ids[static_cast<size_t>(id)] == kTrigger) continue;
+      EXPECT_EQ(result.arrays.Row(id), ordinary.arrays.Row(id));
+      EXPECT_EQ(runner.State({id}), twin.State({id}));
+    }
+
+    // nobody is lost
+    EXPECT_TRUE(Roll(runner, policy, kSteps).outcome.failures.empty());
+  }
+}
+
+TEST_P(Rollouts, FailuresInTheFirstStepLeaveNothing) {
+  Runner runner(RolloutOptions(GetParam()));
+  runner.Start();
+  const auto state = runner.State();
+  const auto result = Roll(runner, MakePolicy(kThrow, 0), kSteps, std::vector<int32_t>(kEnvs, 1));
+  EXPECT_EQ(FailedIds(result.outcome.failures), runner.all);
+  EXPECT_EQ(result.outcome.failures[0].message, "step 0: told to throw at count 1");
+  EXPECT_TRUE(result.outcome.episodes.empty());
+  EXPECT_EQ(runner.State(), state);
+  for (const int32_t id : runner.all) ExpectZerosFrom(result.arrays, id, 0);
+}
+
+// the drift, which no action changes, is multiplied until float32 overflows
+TEST_P(Rollouts, AnInfiniteActionFailsItsEnvironment) {
+  Mlp mlp(1, {CountingEnv::kObsSize, 1}, Activation::kTanh);
+  const float weights[] = {0.0F, 1e38F, 0.0F};  // times the count
+  const float bias = 0.0F;
+  mlp.SetLayer(0, weights, &bias);
+  PolicyOptions options;
+  options.action_low = {-1.0F};
+  options.action_high = {1.0F};
+  options.log_std = {0.0F};
+  options.greedy = true;
+  const Policy policy(std::move(mlp), options);
+  Runner runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep, 20));
+  runner.Start();
+  const auto result = Roll(runner, policy, 10 * kSteps);
+  ASSERT_EQ(FailedIds(result.outcome.failures), runner.all);
+  for (const auto& failure : result.outcome.failures) {
+    EXPECT_NE(failure.message.find(": the policy gave a NaN or infinite action"), std::string::npos)
+        << failure.message;
+    // 4e38 is too much
+    EXPECT_EQ(result.arrays.last_obs[static_cast<size_t>(failure.env_id) * 3 + 1], 4.0);
+  }
+}
+
+TEST_P(Rollouts, DivergenceEndsTheEpisode) {
+  Runner runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kNextStep));
+  runner.Start();
+  const auto result = Roll(runner, MakePolicy(kDiverge, 1), kSteps, std::vector<int32_t>(kEnvs, 1));
+  EXPECT_TRUE(result.outcome.failures.empty());
+  // an ordinary step, the one that diverges, the reset
+  EXPECT_EQ(runner.env.stats().diverged, kEnvs * kSteps / 3);
+  for (const auto& episode : result.outcome.episodes) {
+    EXPECT_EQ(episode.step % 3, 1);
+    EXPECT_EQ(episode.length, 2);
+    EXPECT_TRUE(episode.terminated);
+  }
+}
+
+// ---- refusals, interruption, several callers ----
+
+TEST_P(Rollouts, AreRefusedBeforeAnythingMoves) {
+  const Policy policy = Ordinary();
+  Runner runner(RolloutOptions(GetParam()));
+  runner.Seed(7);
+  ExpectUsageError(Code::kResetNeeded, "rollout: reset environments 0, 1",
+                   [&] { Roll(runner, policy, kSteps); });
+  runner.Start();
+  runner.Send({1, 4}, {1.0F, 1.0F});
+  ExpectUsageError(Code::kBusy, "rollout: environments 1, 4 have been sent",
+                   [&] { Roll(runner, policy, kSteps); });
+  runner.Receive();
+  Roll(runner, policy, kSteps);
+  runner.env.Close();
+  ExpectUsageError(Code::kClosed, "closed", [&] { Roll(runner, policy, kSteps); });
+
+  Runner disabled(RolloutOptions(GetParam(), AutoresetMode::kDisabled));
+  disabled.Start();
+  ExpectUsageError(Code::kValue, "autoreset_mode='SameStep' or 'NextStep'",
+                   [&] { Roll(disabled, policy, kSteps); });
+}
+
+TEST_P(Rollouts, AnInterruptedOneLeavesEverythingToBeReset) {
+  Runner runner(RolloutOptions(GetParam()));
+  runner.Start();
+  constexpr int kLong = 2000;  // seconds of naps
+  const Policy policy = MakePolicy(Nap(2), 0);
+  const auto outcome =
+      Roll(runner, policy, kLong, std::vector<int32_t>(kEnvs, kTrigger), GiveUpAfter(0.03)).outcome;
+  EXPECT_TRUE(outcome.interrupted);
+  EXPECT_LT(runner.env.stats().steps, kEnvs * kLong);
+  ExpectUsageError(Code::kResetNeeded, "rollout: reset environments 0, 1",
+                   [&] { Roll(runner, Ordinary(), kSteps); });
+  ExpectUsageError(Code::kResetNeeded, "interrupted", [&] { runner.StepAll(0.5F); });
+  runner.Start();
+  Runner twin(RolloutOptions(1));
+  twin.Start();
+  EXPECT_TRUE(SameResults(Roll(runner, Ordinary(), kSteps), Roll(twin, Ordinary(), kSteps)));
+}
+
+TEST_P(Rollouts, OfSeveralThreadsComeOneAfterTheOther) {
+  constexpr int kCallers = 4;
+  constexpr int kEach = 5;
+  const Policy policy = Ordinary();
+  Runner runner(RolloutOptions(GetParam()));
+  runner.Start();
+  std::vector<std::thread> callers;
+  std::atomic<size_t> episodes{0};
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&] {
+      for (int k = 0; k < kEach; ++k) {
+        episodes += Roll(runner, policy, 10).outcome.episodes.size();
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  Runner twin(RolloutOptions(1));
+  twin.Start();
+  const auto whole = Roll(twin, policy, kCallers * kEach * 10);
+  EXPECT_EQ(runner.State(), twin.State());
+  EXPECT_EQ(episodes.load(), whole.outcome.episodes.size());
+}
+
+// sends, steps and snapshots of other threads wait, or are refused, as beside step
+TEST_P(Rollouts, BesideOtherCalls) {
+  const Policy policy = Ordinary();
+  Runner runner(RolloutOptions(GetParam()));
+  runner.Start();
+  const auto unless_busy = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const UsageError& error) {
+      EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(Code::kBusy)) << error.what();
+    }
+  };
+  std::thread other([&] {
+    for (int i = 0; i < 30; ++i) {
+      unless_busy([&] {
+        runner.Send({3}, {0.5F});
+        runner.Receive(1, 1);
+      });
+      unless_busy([&] { runner.State(); });
+    }
+  });
+  for (int i = 0; i < 30; ++i) unless_busy([&] { Roll(runner, policy, 20); });
+  other.join();
+  EXPECT_TRUE(Roll(runner, policy, 20).outcome.failures.empty());
+}
+
+TEST_P(Rollouts, CloseWaitsForTheOneThatRuns) {
+  const Policy policy = MakePolicy(Nap(1), 0);
+  Runner runner(RolloutOptions(GetParam()));
+  runner.Start();
+  std::atomic<bool> started{false};
+  VectorEnv::RolloutOutcome outcome;
+  std::thread caller([&] {
+    // many times as long as it takes until it asks whether to stop
+    const std::vector<int32_t> policy_ids(kEnvs, kTrigger);
+    const auto note = [&] {
+      started.store(true);
+      return false;
+    };
+    outcome = Roll(runner, policy, 100, policy_ids, note).outcome;
+    started.store(true);
+  });
+  while (!started.load()) std::this_thread::yield();
+  runner.env.Close();
+  caller.join();
+  EXPECT_FALSE(outcome.interrupted);
+  EXPECT_EQ(runner.env.stats().steps, 100 * kEnvs);
+}
+
+}  // namespace
+}  // namespace pyfastenv

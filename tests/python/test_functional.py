@@ -1,0 +1,154 @@
+"""Pure functions against plain loops and autograd."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyfastenv.functional import (  # noqa: E402
+    PPO_METRICS,
+    discounted_returns,
+    gae,
+    gaussian_log_prob,
+    linear_scan,
+    ppo_gradients,
+)
+
+
+def _generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("num_steps", [1, 2, 3, 7, 64, 100])
+def test_linear_scan_equals_the_loop(num_steps: int) -> None:
+    generator = _generator()
+    values = torch.randn(num_steps, 5, dtype=torch.float64, generator=generator)
+    decays = torch.rand(num_steps, 5, dtype=torch.float64, generator=generator)
+    before = values.clone(), decays.clone()
+    expected = torch.zeros_like(values)
+    x = torch.zeros(5, dtype=torch.float64)
+    for t in reversed(range(num_steps)):
+        x = values[t] + decays[t] * x
+        expected[t] = x
+    torch.testing.assert_close(linear_scan(values, decays), expected)
+    assert torch.equal(values, before[0]) and torch.equal(decays, before[1])
+
+
+def test_gae_bootstraps_on_truncation_and_not_on_termination() -> None:
+    gamma, gae_lambda = 0.9, 0.8
+    rewards = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
+    values = torch.tensor([[0.5], [0.6], [0.7], [0.8]])
+    # step 0 terminates; step 2 is truncated in a state worth 5; the last leads to one worth 9
+    next_values = torch.tensor([[0.0], [0.7], [5.0], [9.0]])
+    ended = torch.tensor([[True], [False], [True], [False]])
+    deltas = [1.0 - 0.5, 2.0 + 0.9 * 0.7 - 0.6, 3.0 + 0.9 * 5.0 - 0.7, 4.0 + 0.9 * 9.0 - 0.8]
+    expected = [deltas[0], deltas[1] + gamma * gae_lambda * deltas[2], deltas[2], deltas[3]]
+    advantages = gae(rewards, values, next_values, ended, gamma=gamma, gae_lambda=gae_lambda)
+    torch.testing.assert_close(advantages[:, 0], torch.tensor(expected))
+
+
+def test_discounted_returns_restart_with_episodes() -> None:
+    generator = _generator()
+    rewards = torch.randn(50, 4, generator=generator)
+    ended = torch.rand(50, 4, generator=generator) < 0.1
+    start = torch.randn(4, generator=generator)
+    x, expected = start.clone(), []
+    for t in range(50):
+        x = rewards[t] + 0.9 * x
+        expected.append(x)
+        x = x * ~ended[t]
+    result = discounted_returns(rewards, ended, start, 0.9)
+    torch.testing.assert_close(result, torch.stack(expected))
+
+
+def test_gaussian_log_prob_is_torchs() -> None:
+    generator = _generator()
+    mean, actions = torch.randn(2, 6, 3, generator=generator)
+    log_std = torch.randn(3, generator=generator)
+    expected = torch.distributions.Normal(mean, log_std.exp()).log_prob(actions).sum(-1)
+    torch.testing.assert_close(gaussian_log_prob(actions, mean, log_std), expected)
+
+
+def _case(discrete: bool) -> dict[str, torch.Tensor]:
+    """A minibatch that has every branch of the loss, several times over."""
+    generator = _generator(3)
+
+    def randn(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    batch, size = 200, 3
+    outputs, log_std = randn(batch, size), 0.3 * randn(size)
+    if discrete:
+        actions = torch.randint(size, (batch,), generator=generator)
+        log_probs = torch.log_softmax(outputs, -1).gather(-1, actions[:, None]).squeeze(-1)
+    else:
+        actions = outputs + randn(batch, size)
+        log_probs = gaussian_log_prob(actions, outputs, log_std)
+    values = randn(batch)
+    return {
+        "outputs": outputs,
+        "log_std": log_std,
+        "values": values,
+        "actions": actions,
+        "log_probs": log_probs + 0.3 * randn(batch),
+        "advantages": randn(batch),
+        "returns": randn(batch),
+        "old_values": values + 0.3 * randn(batch),
+    }
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("value_clip", [0.0, 0.2])
+@pytest.mark.parametrize("entropy_coef", [0.0, 0.7])
+def test_ppo_gradients_are_autograds(
+    discrete: bool, value_clip: float, entropy_coef: float
+) -> None:
+    case = _case(discrete)
+    outputs = case["outputs"].requires_grad_()
+    values = case["values"].requires_grad_()
+    log_std = None if discrete else case["log_std"].requires_grad_()
+    clip, value_coef = 0.2, 0.5
+    if log_std is None:
+        distribution = torch.distributions.Categorical(logits=outputs)
+        log_probs, entropy = distribution.log_prob(case["actions"]), distribution.entropy()
+    else:
+        normal = torch.distributions.Normal(outputs, log_std.exp())
+        log_probs = normal.log_prob(case["actions"]).sum(-1)
+        entropy = normal.entropy().sum(-1)
+    ratio = (log_probs - case["log_probs"]).exp()
+    advantages = case["advantages"]
+    policy_loss = -torch.min(
+        advantages * ratio, advantages * ratio.clamp(1 - clip, 1 + clip)
+    ).mean()
+    squared = (values - case["returns"]).square()
+    if value_clip > 0:
+        near = case["old_values"] + (values - case["old_values"]).clamp(-value_clip, value_clip)
+        squared = torch.max(squared, (near - case["returns"]).square())
+    value_loss = 0.5 * squared.mean()
+    loss = policy_loss + value_coef * value_loss - entropy_coef * entropy.mean()
+    wanted = [outputs, values] if log_std is None else [outputs, values, log_std]
+    expected = torch.autograd.grad(loss, wanted)
+
+    with torch.no_grad():
+        result = ppo_gradients(
+            **{**case, "log_std": log_std},
+            clip=clip,
+            value_clip=value_clip,
+            entropy_coef=entropy_coef,
+            value_coef=value_coef,
+        )
+    torch.testing.assert_close(result.outputs, expected[0])
+    torch.testing.assert_close(result.values, expected[1])
+    if log_std is not None:
+        torch.testing.assert_close(result.log_std, expected[2])
+    assert result.metrics is not None
+    metrics = dict(zip(PPO_METRICS, result.metrics.tolist(), strict=True))
+    assert metrics["loss/policy"] == pytest.approx(policy_loss.item())
+    assert metrics["loss/value"] == pytest.approx(value_loss.item())
+    assert metrics["policy/entropy"] == pytest.approx(entropy.mean().item())
+    # the case is not trivial
+    assert 0.2 < metrics["policy/clip_fraction"] < 0.8
+    assert math.isfinite(metrics["policy/kl"]) and metrics["policy/kl"] > 0

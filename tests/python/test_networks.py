@@ -1,0 +1,388 @@
+"""Batched networks against plain torch modules and autograd."""
+
+from __future__ import annotations
+
+import copy
+import pathlib
+import pickle
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pyfastenv.networks import MLP, FlatParameters, from_sequential, mlp_backward, mlp_forward
+from pyfastenv.rollouts import PolicySpec
+
+MODULES: dict[str, type[nn.Module]] = {
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "elu": nn.ELU,
+    "silu": nn.SiLU,
+    "identity": nn.Identity,
+}
+SIZES = [(5, 3), (5, 7, 3), (1, 17, 7, 1), (4, 8, 1, 16, 2)]
+BATCH = 13
+
+
+def make(
+    activation: str = "tanh", num_networks: int = 1, sizes: tuple[int, ...] = (5, 7, 6, 3)
+) -> MLP:
+    """In float64, with biases that are not zero."""
+    torch.manual_seed(0)
+    network = MLP(sizes, activation=activation, num_networks=num_networks)
+    with torch.no_grad():
+        for bias in network.biases:
+            bias.normal_()
+    return network.double()
+
+
+def plain(network: MLP, k: int) -> nn.Sequential:
+    """The k-th network as everybody writes it."""
+    layers: list[nn.Module] = []
+    for i, (a, b) in enumerate(pairwise(network.sizes)):
+        linear = nn.Linear(a, b).double()
+        with torch.no_grad():
+            linear.weight.copy_(network.weights[i][k].t())
+            linear.bias.copy_(network.biases[i][k])
+        layers += [linear, MODULES[network.activation]()]
+    return nn.Sequential(*layers[:-1])
+
+
+def linears(module: nn.Sequential) -> list[nn.Linear]:
+    return [layer for layer in module if isinstance(layer, nn.Linear)]
+
+
+def assert_close(ours: Any, theirs: Any) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+# ---- forward and backward ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("num_networks", [1, 3])
+@pytest.mark.parametrize("activation", MODULES)
+def test_outputs_and_gradients_are_those_of_autograd(
+    activation: str, num_networks: int, sizes: tuple[int, ...]
+) -> None:
+    network = make(activation, num_networks, sizes)
+    x = torch.randn(num_networks, BATCH, sizes[0], dtype=torch.float64, requires_grad=True)
+    target = torch.randn(num_networks, BATCH, sizes[-1], dtype=torch.float64)
+    outputs = network(x)
+    (outputs * target).sum().backward()
+    assert outputs.shape == target.shape
+    for k in range(num_networks):
+        module, input_k = plain(network, k), x[k].detach().requires_grad_()
+        expected = module(input_k)
+        (expected * target[k]).sum().backward()
+        assert_close(outputs[k], expected)
+        assert_close(x.grad[k], input_k.grad)
+        for i, linear in enumerate(linears(module)):
+            assert_close(network.weights[i].grad[k], linear.weight.grad.t())
+            assert_close(network.biases[i].grad[k], linear.bias.grad)
+
+
+@pytest.mark.parametrize("num_networks", [1, 3])
+def test_one_input_for_all_networks(num_networks: int) -> None:
+    network = make(num_networks=num_networks)
+    x = torch.randn(BATCH, 5, dtype=torch.float64, requires_grad=True)
+    outputs = network(x)
+    assert outputs.shape == (num_networks, BATCH, 3)
+    outputs.square().sum().backward()
+    gradient = x.grad.clone()
+    x.grad = None
+    modules = [plain(network, k) for k in range(num_networks)]
+    torch.stack([module(x) for module in modules]).square().sum().backward()
+    assert_close(gradient, x.grad)
+
+
+@pytest.mark.parametrize("activation", MODULES)
+def test_functions_write_gradients_and_leave_their_inputs_alone(activation: str) -> None:
+    network = make(activation, 3)
+    x = torch.randn(3, BATCH, 5, dtype=torch.float64)
+    kept = x.clone()
+    weights = [weight.detach() for weight in network.weights]
+    biases = [bias.detach() for bias in network.biases]
+    out, saved = mlp_forward(x, weights, biases, activation)
+    grad = torch.randn_like(out)
+    # not added to what was there
+    weight_grads = [torch.full_like(weight, torch.nan) for weight in weights]
+    bias_grads = [torch.full_like(bias, torch.nan) for bias in biases]
+    kept_grad = grad.clone()
+    assert mlp_backward(grad, saved, weights, activation, weight_grads, bias_grads) is None
+    network(x).backward(grad)
+    for ours, theirs in zip(
+        weight_grads + bias_grads, [*network.weights, *network.biases], strict=True
+    ):
+        assert_close(ours, theirs.grad)
+    input_grad = mlp_backward(
+        grad, saved, weights, activation, weight_grads, bias_grads, input_grad=True
+    )
+    assert input_grad is not None and input_grad.shape == x.shape
+    assert torch.equal(x, kept)
+    assert torch.equal(grad, kept_grad)
+
+
+def test_autograd_adds_gradients_up() -> None:
+    network = make()
+    x = torch.randn(BATCH, 5, dtype=torch.float64)
+    network(x).sum().backward()
+    once = [parameter.grad.clone() for parameter in network.parameters()]
+    network(x).sum().backward()
+    for parameter, grad in zip(network.parameters(), once, strict=True):
+        assert_close(parameter.grad, 2 * grad)
+
+
+def test_inside_a_larger_graph() -> None:
+    # actor through critic, as in DDPG
+    actor, critic = make(sizes=(5, 7, 2)), make(sizes=(7, 9, 1), activation="elu")
+    x = torch.randn(BATCH, 5, dtype=torch.float64)
+    critic(torch.cat([x, actor(x)[0].tanh()], 1)).mean().backward()
+    ours = [parameter.grad for parameter in actor.parameters()]
+    plain_actor, plain_critic = plain(actor, 0), plain(critic, 0)
+    plain_critic(torch.cat([x, plain_actor(x).tanh()], 1)).mean().backward()
+    theirs = [linear.weight.grad.t()[None] for linear in linears(plain_actor)]
+    theirs += [linear.bias.grad[None] for linear in linears(plain_actor)]
+    assert_close(ours, theirs)
+
+
+# ---- the module ----------------------------------------------------------------------------------
+
+
+def test_initial_weights_are_orthogonal() -> None:
+    network = MLP((8, 32, 4), num_networks=2, gain=2.0, last_gain=0.01)
+    for weight, gain in zip(network.weights, (2.0, 0.01), strict=True):
+        for matrix in weight.detach():
+            small = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.t()
+            expected = gain**2 * torch.eye(len(small))
+            torch.testing.assert_close(small @ small.t(), expected, rtol=1e-4, atol=1e-5)
+    assert not torch.equal(network.weights[0][0], network.weights[0][1])
+    assert not any(bias.any() for bias in network.biases)
+
+
+def test_pytorchs_initial_weights() -> None:
+    network = MLP((16, 100, 100), gain=None)
+    for weight, bias in zip(network.weights, network.biases, strict=True):
+        bound = weight.shape[1] ** -0.5
+        for tensor in (weight, bias):
+            assert 0.9 * bound < tensor.abs().max() <= bound
+
+
+@pytest.mark.parametrize(
+    ("sizes", "activation", "message"),
+    [
+        ((3,), "tanh", r"sizes: expected at least two positive integers, got \(3,\)"),
+        ((3, 0, 1), "tanh", "sizes: expected at least two"),
+        ((3, 1), "gelu", "activation: expected one of tanh, relu, elu, silu, identity, got 'gelu'"),
+    ],
+)
+def test_bad_arguments(sizes: tuple[int, ...], activation: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MLP(sizes, activation=activation)
+
+
+@pytest.mark.parametrize("how", ["deepcopy", "pickle"])
+def test_copies_share_nothing(how: str) -> None:
+    network = make()
+    other = copy.deepcopy(network) if how == "deepcopy" else pickle.loads(pickle.dumps(network))
+    x = torch.randn(BATCH, 5, dtype=torch.float64)
+    expected = network(x)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.zero_()
+    assert torch.equal(other(x), expected)
+    with torch.no_grad():  # what it computes with are its parameters
+        for parameter in other.parameters():
+            parameter.zero_()
+    assert not other(x).any()
+
+
+def test_state_dicts(tmp_path: pathlib.Path) -> None:
+    network, other = make(num_networks=3), make(num_networks=3)
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.zero_()
+    torch.save(network.state_dict(), tmp_path / "network.pt")
+    other.load_state_dict(torch.load(tmp_path / "network.pt"))
+    x = torch.randn(BATCH, 5, dtype=torch.float64)
+    assert torch.equal(network(x), other(x))
+    assert network.num_networks == 3
+
+
+# ---- flat parameters -----------------------------------------------------------------------------
+
+
+def test_parameters_are_views_of_one_vector() -> None:
+    network, log_std = make(num_networks=3), nn.Parameter(torch.ones(3, 2, dtype=torch.float64))
+    x = torch.randn(BATCH, 5, dtype=torch.float64)
+    expected = network(x)
+    flat = FlatParameters([network, log_std])
+    parameters = [*network.parameters(), log_std]
+    assert torch.equal(network(x), expected)
+    assert torch.equal(
+        flat.parameter.detach(), torch.cat([parameter.flatten() for parameter in parameters])
+    )
+    with torch.no_grad():
+        flat.parameter.mul_(2)
+    assert (log_std == 2).all()
+    assert not torch.equal(network(x), expected)
+    for parameter in parameters:
+        assert parameter.data_ptr() != 0
+        assert parameter.untyped_storage().data_ptr() == flat.parameter.untyped_storage().data_ptr()
+
+
+def test_autograd_writes_into_the_flat_gradient() -> None:
+    network, twin = make(), make()
+    flat = FlatParameters([network])
+    x = torch.randn(BATCH, 5, dtype=torch.float64)
+    for module in (network, twin):
+        module(x).square().sum().backward()
+    expected = torch.cat([parameter.grad.flatten() for parameter in twin.parameters()])
+    assert torch.equal(flat.grad, expected)
+
+
+@pytest.mark.parametrize("max_norm", [0.01, 1e6])
+def test_clip_grad_norm(max_norm: float) -> None:
+    network, twin = make(), make()
+    flat = FlatParameters([network])
+    x = torch.randn(BATCH, 5, dtype=torch.float64)
+    for module in (network, twin):
+        module(x).square().sum().backward()
+    norm = flat.clip_grad_norm(max_norm)
+    assert_close(norm, nn.utils.clip_grad_norm_(twin.parameters(), max_norm))
+    for ours, theirs in zip(network.parameters(), twin.parameters(), strict=True):
+        assert_close(ours.grad, theirs.grad)
+
+
+def test_optimising_the_vector_optimises_the_modules() -> None:
+    network, twin = make(num_networks=3), make(num_networks=3)
+    flat = FlatParameters([network])
+    ours = torch.optim.Adam([flat.parameter], lr=0.01)
+    theirs = torch.optim.Adam(twin.parameters(), lr=0.01)
+    for step in range(5):
+        x = torch.randn(BATCH, 5, dtype=torch.float64)
+        for module, optimiser in ((network, ours), (twin, theirs)):
+            optimiser.zero_grad(set_to_none=False)
+            (module(x) - step).square().mean().backward()
+            optimiser.step()
+    for a, b in zip(network.parameters(), twin.parameters(), strict=True):
+        assert_close(a, b)
+
+
+def test_state_dicts_are_loaded_into_the_vector() -> None:
+    network, other = make(), make("tanh")
+    flat = FlatParameters([network])
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.normal_()
+    network.load_state_dict(other.state_dict())
+    expected = torch.cat([parameter.flatten() for parameter in other.parameters()])
+    assert torch.equal(flat.parameter.detach(), expected.detach())
+
+
+def test_copies_of_flat_modules_are_their_own() -> None:
+    network = make()
+    FlatParameters([network])
+    target = copy.deepcopy(network)  # a target network
+    x = torch.randn(BATCH, 5, dtype=torch.float64)
+    before = target(x)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.zero_()
+    assert torch.equal(target(x), before)
+
+
+# ---- policies ------------------------------------------------------------------------------------
+
+
+def outputs_of(spec: PolicySpec, x: Tensor) -> Tensor:
+    """(K, B, out) from a spec's arrays."""
+    for i, (weight, bias) in enumerate(zip(spec.weights, spec.biases, strict=True)):
+        assert weight.dtype == bias.dtype == np.float32
+        x = x @ torch.from_numpy(weight) + torch.from_numpy(bias)[:, None]
+        if i + 1 < len(spec.weights):
+            x = MODULES[spec.activation]()(x)
+    return x
+
+
+@pytest.mark.parametrize("num_networks", [1, 3])
+def test_spec_of_a_network(num_networks: int) -> None:
+    network = make("silu", num_networks).float()
+    log_std = np.zeros((num_networks, 3), np.float32)
+    spec = network.spec(distribution="tanh_gaussian", log_std=log_std, obs_clip=5.0)
+    assert (spec.activation, spec.distribution, spec.obs_clip) == ("silu", "tanh_gaussian", 5.0)
+    x = torch.randn(BATCH, 5)
+    torch.testing.assert_close(outputs_of(spec, x), network(x))
+    assert spec.as_greedy().greedy and not spec.greedy
+    assert spec.as_greedy().weights is spec.weights
+
+
+@pytest.mark.parametrize(
+    ("activation", "hidden"), [("tanh", (7,)), ("relu", ()), ("elu", (7, 1)), ("silu", (1, 7, 9))]
+)
+def test_spec_of_a_sequential(activation: str, hidden: tuple[int, ...]) -> None:
+    layers: list[nn.Module] = []
+    for i, (a, b) in enumerate(pairwise((5, *hidden, 3))):
+        layers += [nn.Linear(a, b, bias=i != 1), MODULES[activation]()]
+    network = nn.Sequential(*layers[:-1])
+    spec = from_sequential(network, distribution="categorical")
+    assert spec.activation == (activation if hidden else "identity")
+    assert all(weight.flags.c_contiguous for weight in spec.weights)
+    x = torch.randn(BATCH, 5)
+    torch.testing.assert_close(outputs_of(spec, x)[0], network(x))
+
+
+@pytest.mark.parametrize(
+    "log_std",
+    [
+        nn.Parameter(torch.tensor([1.0, 2.0, 3.0])),
+        torch.tensor([[1.0, 2.0, 3.0]], dtype=torch.float64),
+        np.array([1.0, 2.0, 3.0], np.float32),
+    ],
+    ids=["parameter", "row", "array"],
+)
+def test_log_std_of_a_sequential(log_std: Any) -> None:
+    spec = from_sequential(nn.Sequential(nn.Linear(5, 3)), log_std=log_std)
+    assert spec.log_std is not None and spec.log_std.dtype == np.float32
+    assert spec.log_std.tolist() == [[1.0, 2.0, 3.0]]
+
+
+def test_specs_do_not_change_with_the_module() -> None:
+    network = make().float()
+    sequential = nn.Sequential(nn.Linear(5, 3))
+    log_std = nn.Parameter(torch.zeros(3))
+    specs = [network.spec(), from_sequential(sequential, log_std=log_std)]
+    kept = copy.deepcopy(specs)
+    with torch.no_grad():
+        for parameter in (*network.parameters(), *sequential.parameters(), log_std):
+            parameter.add_(1)
+    for spec, before in zip(specs, kept, strict=True):
+        np.testing.assert_equal(vars(spec), vars(before))
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [],
+        [nn.Tanh()],
+        [nn.Linear(3, 3), nn.Tanh()],
+        [nn.Linear(3, 3), nn.Linear(3, 3)],
+        [nn.Tanh(), nn.Linear(3, 3), nn.Linear(3, 3)],
+        [nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3)],
+        [nn.Linear(3, 3), nn.GELU(), nn.Linear(3, 3)],
+        [nn.Linear(3, 3), nn.LayerNorm(3), nn.Tanh(), nn.Linear(3, 3)],
+    ],
+    ids=lambda layers: " ".join(type(layer).__name__ for layer in layers) or "nothing",
+)
+def test_other_sequentials_are_refused(layers: list[nn.Module]) -> None:
+    with pytest.raises(TypeError, match=r"policy: expected nn\.Sequential\(Linear, activation, …"):
+        from_sequential(nn.Sequential(*layers))
+
+
+def test_activations_with_other_parameters_are_refused() -> None:
+    network = nn.Sequential(nn.Linear(3, 3), nn.ELU(alpha=0.5), nn.Linear(3, 3))
+    with pytest.raises(TypeError, match="policy: expected ELU with alpha=1"):
+        from_sequential(network)

@@ -1,0 +1,358 @@
+"""PPO: its compiled update, what it learns, resuming, several processes, mistakes."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyfastenv import _core  # noqa: E402
+from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
+from pyfastenv.networks import MLP, FlatParameters  # noqa: E402
+from pyfastenv.normalize import RunningMoments  # noqa: E402
+from pyfastenv.rollouts import rollout  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _one_torch_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def _config(**fields: Any) -> Config:
+    small = {
+        "env_id": "Hopper-v5",
+        "num_envs": 4,
+        "num_steps": 32,
+        "minibatch_size": 32,
+        "update_epochs": 2,
+        "total_steps": 4 * 32 * 6,
+        "hidden_sizes": (16, 16),
+        "num_threads": 2,
+        "eval_every": 0,
+        "eval_episodes": 2,
+        "checkpoint_every": 0,
+        "tensorboard": False,
+        "quiet": True,
+    }
+    return Config(**{**small, **fields})
+
+
+def _make(config: Config) -> PPO:
+    torch.manual_seed(config.seed)
+    return PPO(config)
+
+
+def _parameters(ppo: PPO) -> torch.Tensor:
+    return ppo.flat.parameter.detach().clone()
+
+
+# ---- the compiled update -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1"])
+@pytest.mark.parametrize(
+    ("activation", "hidden_sizes"),
+    [("tanh", (64, 64)), ("relu", (7,)), ("tanh", ()), ("elu", (33, 5, 20)), ("silu", (40, 17))],
+)
+def test_the_compiled_update_is_the_one_in_torch(
+    env_id: str, activation: str, hidden_sizes: tuple[int, ...]
+) -> None:
+    config = _config(
+        env_id=env_id,
+        activation=activation,
+        hidden_sizes=hidden_sizes,
+        num_steps=50,
+        minibatch_size=67,  # neither a multiple of anything nor a divisor of the batch
+        entropy_coef=0.01,
+        value_clip=0.1,
+    )
+    ppo = _make(config)
+    packed = ppo._pack(ppo._to_device(rollout(ppo.envs, ppo.policy_spec(), config.num_steps)))
+    packed[:, -4] += 0.2 * torch.randn(len(packed))  # as after some updates
+    order = torch.randperm(len(packed))
+    start = _parameters(ppo)
+    native = ppo._epoch_natively(packed, order)
+    after_native = _parameters(ppo)
+    moments = ppo.optimizer.mean.clone(), ppo.optimizer.square.clone()
+
+    other = _make(config)
+    with torch.no_grad():
+        other.flat.parameter.copy_(start)
+        in_torch = other._epoch_in_torch(packed, order)
+    assert not torch.equal(start, after_native)
+    torch.testing.assert_close(after_native, _parameters(other), rtol=0, atol=2e-5)
+    torch.testing.assert_close(moments[0], other.optimizer.mean, rtol=1e-2, atol=1e-5)
+    torch.testing.assert_close(moments[1], other.optimizer.square, rtol=1e-2, atol=1e-6)
+    assert other.optimizer.num_steps == ppo.optimizer.num_steps == 200 // 67
+    assert native == pytest.approx(in_torch, rel=1e-3, abs=1e-5)
+
+
+def test_the_compiled_update_does_not_depend_on_the_number_of_threads() -> None:
+    results = []
+    for num_threads in (1, 3, 7):
+        ppo = _make(_config(num_threads=num_threads))
+        for _ in range(2):
+            ppo.iterate()
+        results.append(_parameters(ppo))
+    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+
+
+def test_the_compiled_update_refuses_what_does_not_fit() -> None:
+    update = _core.PpoUpdate(
+        policy_sizes=[3, 4, 2], value_sizes=[3, 4, 1], activation="tanh", discrete=False,
+        num_threads=1,
+    )  # fmt: skip
+    hyper = _core.PpoHyper()
+    hyper.minibatch_size = 2
+    size = 3 * 4 + 4 * 2 + 4 + 2 + 3 * 4 + 4 + 4 + 1 + 2
+    vectors = [np.zeros(size, np.float32) for _ in range(3)]
+    samples = np.zeros((5, 3 + 2 + 4), np.float32)
+    order = np.arange(5)
+    update.run_epoch(samples, order, hyper, 0, *vectors)
+    with pytest.raises(ValueError, match=r"samples: expected \(n, 9\) float32"):
+        update.run_epoch(samples[:, :8], order, hyper, 0, *vectors)
+    with pytest.raises(IndexError, match="rows of samples"):
+        update.run_epoch(samples, order + 1, hyper, 0, *vectors)
+    with pytest.raises(ValueError, match=r"parameters: expected a writeable"):
+        update.run_epoch(samples, order, hyper, 0, vectors[0][1:], *vectors[1:])
+    hyper.minibatch_size = 6
+    with pytest.raises(ValueError, match="minibatch_size"):
+        update.run_epoch(samples, order, hyper, 0, *vectors)
+
+
+# ---- learning ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("env_id", "fields", "needed"),
+    [
+        ("CartPole-v1", {"total_steps": 60_000, "learning_rate": 2e-3}, 300.0),
+        ("InvertedPendulum-v5", {"total_steps": 60_000, "learning_rate": 2e-3}, 300.0),
+    ],
+)
+def test_it_learns(env_id: str, fields: dict[str, Any], needed: float) -> None:
+    config = _config(
+        env_id=env_id,
+        num_envs=16,
+        num_steps=64,
+        minibatch_size=128,
+        update_epochs=10,
+        hidden_sizes=(64, 64),
+        **fields,
+    )
+    ppo = _make(config)
+    first, last = [], []
+    while ppo.global_step < config.total_steps:
+        metrics = ppo.iterate()
+        early = ppo.global_step < config.total_steps // 10
+        if "train/return" in metrics:
+            (first if early else last).append(metrics["train/return"])
+    assert np.mean(first) < 100.0
+    assert np.mean(last[-5:]) > needed
+
+
+def test_old_batches_stay_in_the_trajectory_pool() -> None:
+    ppo = _make(_config(pool_size=3))
+    sizes = []
+    update = ppo._update
+    ppo._update = lambda packed: sizes.append(len(packed)) or update(packed)  # type: ignore[method-assign,func-returns-value]
+    for _ in range(4):
+        ppo.iterate()
+    assert sizes == [128, 256, 384, 384]
+
+
+def test_target_kl_stops_the_passes() -> None:
+    free = _make(_config(update_epochs=8, learning_rate=1e-2)).iterate()
+    held = _make(_config(update_epochs=8, learning_rate=1e-2, target_kl=1e-4)).iterate()
+    assert free["train/epochs"] == 8 and held["train/epochs"] < 8
+
+
+def test_the_learning_rate_falls_to_zero() -> None:
+    config = _config()
+    ppo = _make(config)
+    rates = [ppo.iterate()["train/learning_rate"] for _ in range(6)]
+    np.testing.assert_allclose(rates, config.learning_rate * (1 - np.arange(6) / 6))
+    constant = _make(_config(anneal=False))
+    assert {constant.iterate()["train/learning_rate"] for _ in range(3)} == {3e-4}
+
+
+def test_running_moments_are_those_of_all_samples() -> None:
+    samples = 1e4 + torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)).double()
+    moments = RunningMoments(3)
+    for part in samples.split([1, 9, 490, 500]):
+        moments.update(part)
+    torch.testing.assert_close(moments.mean, samples.mean(0))
+    torch.testing.assert_close(moments.var, samples.var(0, correction=0))
+
+
+# ---- saving ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fields", [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}])
+def test_a_restored_training_goes_on_bit_for_bit(fields: dict[str, Any]) -> None:
+    config = _config(**fields)
+    ppo = _make(config)
+    for _ in range(2):
+        ppo.iterate()
+    buffer = io.BytesIO()
+    torch.save(ppo.state_dict(), buffer)
+    for _ in range(3):
+        ppo.iterate()
+    buffer.seek(0)
+    other = PPO(config, restore=torch.load(buffer, weights_only=True))
+    for _ in range(3):
+        other.iterate()
+    assert torch.equal(_parameters(ppo), _parameters(other))
+    assert other.global_step == ppo.global_step
+
+
+_TRAIN = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_ppo import _config, train
+resume = Path(sys.argv[2]) if len(sys.argv) > 3 else None
+run_dir = None if resume else Path(sys.argv[2])
+train(_config(total_steps=4 * 32 * 40, checkpoint_every=128, run_dir=run_dir, resume=resume))
+"""
+
+
+def _train_in_process(run_dir: Path, *, resume: bool) -> subprocess.Popen[bytes]:
+    arguments = [str(Path(__file__).parent), str(run_dir), *(["resume"] if resume else [])]
+    return subprocess.Popen([sys.executable, "-c", _TRAIN, *arguments], stderr=subprocess.PIPE)
+
+
+def _final_state(run_dir: Path) -> dict[str, Any]:
+    newest = max((run_dir / "checkpoints").glob("*.pt"))
+    state: dict[str, Any] = torch.load(newest, weights_only=True)
+    return state
+
+
+def test_killed_at_random_moments_it_ends_where_it_would_have(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    process = _train_in_process(whole, resume=False)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors.decode()
+    rng = np.random.default_rng(0)
+    kills = 0
+    for attempt in range(40):
+        can_resume = any((cut / "checkpoints").glob("*.pt"))
+        process = _train_in_process(cut, resume=can_resume)
+        if attempt < 4:
+            # some moment after it has begun to write
+            deadline = time.monotonic() + 60
+            known = set((cut / "checkpoints").glob("*"))
+            while set((cut / "checkpoints").glob("*")) <= known and process.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+            time.sleep(rng.uniform(0.0, 0.1))
+            process.send_signal(signal.SIGKILL)
+        _, errors = process.communicate(timeout=120)
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signal.SIGKILL, errors.decode()
+        kills += 1
+    assert process.returncode == 0 and kills > 0
+    one, other = _final_state(whole), _final_state(cut)
+    assert one["step"] == other["step"] == 4 * 32 * 40
+    a, b = one["ranks"][0]["algorithm"], other["ranks"][0]["algorithm"]
+    for name in ("log_std", "running_returns", "generator", "envs"):
+        assert torch.equal(a[name], b[name]), name
+    for name in ("policy", "value"):
+        assert all(torch.equal(a[name][key], b[name][key]) for key in a[name])
+    assert torch.equal(a["optimizer"]["square"], b["optimizer"]["square"])
+
+
+# ---- several processes -------------------------------------------------------------------------
+
+_DISTRIBUTED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_ppo import _config, train
+num_envs = int(sys.argv[3])
+train(_config(num_envs=num_envs, minibatch_size=4 * 32, update_epochs=4, total_steps=4 * 32 * 5,
+              run_dir=Path(sys.argv[2])))
+"""
+
+
+def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(_DISTRIBUTED)
+    arguments = [str(Path(__file__).parent)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [sys.executable, script, *arguments, tmp_path / "one", "4"], check=True, timeout=120,
+        env=environment,
+    )  # fmt: skip
+    subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port",
+         "29517", script, *arguments, tmp_path / "two", "2"],
+        check=True, timeout=120, env=environment, capture_output=True,
+    )  # fmt: skip
+    one, two = _final_state(tmp_path / "one"), _final_state(tmp_path / "two")
+    assert one["step"] == two["step"] == 4 * 32 * 5
+    assert len(two["ranks"]) == 2
+    a, b = one["ranks"][0]["algorithm"], two["ranks"][0]["algorithm"]
+    for name in ("policy", "value"):
+        for key, value in a[name].items():
+            torch.testing.assert_close(value, b[name][key], rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(a["obs_moments"]["mean"], b["obs_moments"]["mean"])
+    torch.testing.assert_close(a["return_moments"]["m2"], b["return_moments"]["m2"])
+
+
+# ---- mistakes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"env_id": "HalfCheeta-v5"}, "HalfCheetah-v5"),
+        ({"num_steps": 0}, "num_steps: expected at least 1, got 0"),
+        ({"minibatch_size": 1000}, r"minibatch_size: expected at most .* 128, got 1000"),
+        ({"learning_rate": -1.0}, "learning_rate: expected more than 0"),
+        ({"gamma": 1.5}, "gamma: expected 0 to 1"),
+        ({"device": "tpu"}, "device: expected cpu, cuda or sample-cpu"),
+        ({"activation": "gelu"}, "activation"),
+        ({"hidden_sizes": (64, 0)}, "positive"),
+    ],
+)
+def test_bad_options_are_named(fields: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(_config(run_dir=tmp_path / "run", **fields))
+
+
+def test_a_diverging_training_stops_with_advice(tmp_path: Path) -> None:
+    from pyfastenv.training.errors import DivergedError
+
+    with pytest.raises(DivergedError, match=r"step \d+.*[Tt]ry a lower learning rate"):
+        train(
+            _config(
+                run_dir=tmp_path / "run",
+                learning_rate=1e30,
+                max_grad_norm=1e30,
+                anneal=False,
+                normalize_advantages=False,
+            )
+        )
+
+
+def test_flat_parameters_are_those_of_the_modules() -> None:
+    network = MLP([3, 4, 2])
+    flat = FlatParameters([network])
+    with torch.no_grad():
+        flat.parameter.zero_()
+    assert all((p == 0).all() for p in network.parameters())
