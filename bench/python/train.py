@@ -174,7 +174,7 @@ def _sb3_model(seed: int) -> Any:
 def goal(quick: bool) -> list[Row]:
     """Seconds until the last 20 training episodes average 2,000, each with its own settings."""
     rows = []
-    limit = 20.0 if quick else 900.0
+    limit = 20.0 if quick else 400.0
     for seed in range(1 if quick else 3):
         for name, run in (("pyfastenv", _ours_to_goal), ("Stable-Baselines3", _sb3_to_goal)):
             seconds, steps, reached = run(seed, limit)

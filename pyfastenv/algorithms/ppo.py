@@ -129,7 +129,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "HalfCheetah": {"learning_rate": 1e-3, "log_std_init": -1.0},
     "Pendulum": {"gamma": 0.9, "learning_rate": 1e-3, "total_steps": 300_000},
-    "Swimmer": {"gamma": 0.9999, "gae_lambda": 0.98, "learning_rate": 1e-3, "log_std_init": -1.0},
+    "Swimmer": {
+        "gamma": 0.9999,
+        "gae_lambda": 0.98,
+        "learning_rate": 1e-3,
+        "log_std_init": 0.0,
+        "normalize_rewards": False,
+    },
 }
 
 

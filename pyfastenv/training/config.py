@@ -84,6 +84,11 @@ class RunConfig:
     quiet: bool = False
     """Print nothing but warnings and errors."""
 
+    def __post_init__(self) -> None:
+        for name in ("run_dir", "resume"):
+            if getattr(self, name) is not None:
+                setattr(self, name, Path(getattr(self, name)))
+
     @classmethod
     def preset(cls, env_id: str, **fields: Any) -> Self:
         """Settings for an environment: here the defaults, changed by ``fields``."""
