@@ -210,6 +210,19 @@ std::pair<int, int> VectorEnv::ShareOf(int worker, int batch_size) const {
           static_cast<int>(size * (worker + 1) / num_threads_)};
 }
 
+void VectorEnv::NoteCost(double seconds, size_t num_steps) {
+  const double each = seconds / static_cast<double>(num_steps);
+  const double before = step_seconds_.load(std::memory_order_relaxed);
+  // the first estimate counts in full, later ones smooth out single slow calls
+  step_seconds_.store(before == 0.0 ? each : 0.9 * before + 0.1 * each, std::memory_order_relaxed);
+}
+
+size_t VectorEnv::CheapChunk() const {
+  const double each = step_seconds_.load(std::memory_order_relaxed);
+  if (each == 0.0) return 1;
+  return static_cast<size_t>(std::clamp(kChunkSeconds / each, 1.0, 1e6));
+}
+
 int VectorEnv::ChunksOf(int share) const {
   const auto [begin, end] = ShareOf(share, batch_.size);
   return (end - begin + batch_.chunk - 1) / batch_.chunk;
@@ -263,24 +276,37 @@ bool VectorEnv::RunQueued(int worker, size_t max) {
   {
     std::lock_guard lock(queue_mutex_);
     if (!async_) return false;
+    // a fair share; but so many that they are worth the lock
     const size_t share = async_->requests.size() / (2 * static_cast<size_t>(num_threads_));
-    count = async_->requests.Pop(std::clamp<size_t>(share, 1, max), ids);
+    const size_t cheap = std::min(CheapChunk(), kMaxChunk);
+    count = async_->requests.Pop(std::clamp(share, cheap, std::max(max, cheap)), ids);
     queued_.store(static_cast<int>(async_->requests.size()));
   }
   if (count == 0) return false;
-  for (size_t i = 0; i < count; ++i) {
-    const auto id = static_cast<size_t>(ids[i]);
+  const auto start = Clock::now();
+  size_t done = 0;
+  while (done < count) {
+    const auto id = static_cast<size_t>(ids[done]);
     const Job job{
         async_->request[id],
-        ids[i],
+        ids[done],
         Action(async_->actions.data() + id * async_->action_stride, async_->action_dtypes[id],
                spec().action_size()),
         &async_->seeds[id],
         {async_->reset_options.data() + id * async_->num_reset_options, async_->num_reset_options}};
     RunAndCatch(worker, job, async_->views, async_failures_);
+    ++done;
+    // dearer than they were: others wait for these
+    if (done % 4 == 0 && done < count && Seconds(Clock::now() - start) > 5 * kChunkSeconds) break;
   }
+  NoteCost(Seconds(Clock::now() - start), done);
   std::lock_guard lock(queue_mutex_);
-  for (size_t i = 0; i < count; ++i) async_->results.Push(ids[i]);
+  for (size_t i = 0; i < done; ++i) async_->results.Push(ids[i]);
+  if (done < count && !closed_.load()) {
+    for (size_t i = done; i < count; ++i) async_->requests.Push(ids[i]);
+    queued_.store(static_cast<int>(async_->requests.size()));
+    if (num_threads_ > 1) pool_->Wake();
+  }
   arrived_.store(static_cast<int>(async_->results.size()), std::memory_order_release);
   if (receivers_ > 0) results_changed_->notify_all();
   return true;
@@ -445,9 +471,8 @@ VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& in
   const auto start = Clock::now();
   const double estimate = step_seconds_ * batch.size;
   batch_ = batch;
-  const double chunk = step_seconds_ > 0.0 ? kChunkSeconds / step_seconds_ : 1.0;
   const int share = batch.size / (4 * num_threads_);
-  batch_.chunk = std::clamp(static_cast<int>(std::min(chunk, 1e6)), 1, std::max(share, 1));
+  batch_.chunk = std::clamp(static_cast<int>(CheapChunk()), 1, std::max(share, 1));
   batch_.num_chunks = 0;
   for (int worker = 0; worker < num_threads_; ++worker) batch_.num_chunks += ChunksOf(worker);
   finished_.store(0, std::memory_order_relaxed);
@@ -473,9 +498,8 @@ VectorEnv::Outcome VectorEnv::RunBatch(const Batch& batch, const Interrupted& in
     poll_at = Clock::now() + kPollInterval;
   }
   if (mine > 0) {
-    // the first estimate counts in full, later ones smooth out single slow calls
-    const double seconds = Seconds(Clock::now() - start) / (mine * batch_.chunk);
-    step_seconds_ = step_seconds_ == 0.0 ? seconds : 0.9 * step_seconds_ + 0.1 * seconds;
+    NoteCost(Seconds(Clock::now() - start),
+             static_cast<size_t>(mine) * static_cast<size_t>(batch_.chunk));
   }
   // Both sides wait for about a step at the end of a batch: going to sleep for it would cost more.
   const auto step = std::chrono::duration_cast<Clock::duration>(
@@ -660,7 +684,9 @@ void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const Act
     pending_ += static_cast<int>(ids.size());
     queued_.store(static_cast<int>(store.requests.size()));
   }
-  if (num_threads_ > 1) pool_->Wake();
+  // so little that recv has done it before a helper is awake?
+  const double estimate = step_seconds_.load() * queued_.load();
+  if (num_threads_ > 1 && (estimate == 0.0 || estimate > kWorthWaking)) pool_->Wake();
 }
 
 VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<double> timeout_seconds,

@@ -198,6 +198,9 @@ class VectorEnv {
 
   void Work(int worker);
   bool RunChunk(int worker);
+  void NoteCost(double seconds, size_t num_steps);
+  /// How many steps are long against a claim and short against the tail.
+  size_t CheapChunk() const;
   bool RunQueued(int worker, size_t max);
   bool RunRolling(int worker);
   // one environment's part of a call
@@ -235,12 +238,13 @@ class VectorEnv {
   EpisodeRules rules_;
   std::vector<std::unique_ptr<FinalStep>> finals_;  // per environment; empty unless SAME_STEP
 
+  std::atomic<double> step_seconds_{0.0};  // running estimate of one environment's step; a hint
+
   // barrier batches
   std::mutex caller_mutex_;  // held by whoever is worker 0
   std::mutex rows_mutex_;    // held while rows are in use without being busy; after caller_mutex_
   Batch batch_;
   std::atomic<int32_t> finished_{0};  // chunks; release by workers, acquire by the caller
-  double step_seconds_ = 0.0;         // running estimate of one environment's step
   std::vector<float> cost_;           // seconds of each environment's latest timed step
   std::vector<int32_t> order_;        // ids, the most expensive of each share first
 
