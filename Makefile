@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp wheel wheel-test clean
+.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-gpu results wheel wheel-test clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,19 @@ test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
 
 bench: $(VENV)/.bench  ## Measure against the physics limit and the peers (bench/results)
 	$(BIN)/python bench/python/bench.py
+
+$(VENV)/.bench-train: $(VENV)/.train $(VENV)/.bench
+	$(PIP) stable-baselines3
+	touch $@
+
+bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3 (bench/results/train.md)
+	$(BIN)/python bench/python/train.py
+
+bench-gpu: $(VENV)/.test $(VENV)/.bench-train  ## Every GPU check and measurement (bench/results/gpu.json)
+	$(BIN)/python bench/python/gpu.py
+
+results: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, three seeds (docs/results)
+	$(BIN)/python bench/python/learn.py
 
 # ---- checking ----------------------------------------------------------------------------------
 

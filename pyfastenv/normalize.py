@@ -27,13 +27,14 @@ class RunningMoments:
     def update(self, samples: Tensor) -> None:
         """Adds samples ``(…, size)``."""
         samples = samples.reshape(-1, len(self.mean))
-        # float64 sums of squares about a point near the mean: no cancellation
-        shifted = samples - self.mean.to(samples.dtype)
-        count = len(samples)
-        mean = shifted.sum(0, dtype=torch.float64) / count
-        m2 = (shifted.double() - mean).square().sum(0)
-        base = self.mean.to(samples.dtype).double()
-        self.merge(torch.tensor(count, dtype=torch.float64), base + mean, m2)
+        # about a point near the mean, in float64: no cancellation
+        base = self.mean.to(samples)
+        shifted = (samples - base).double()
+        mean = shifted.mean(0)
+        m2 = (shifted - mean).square().sum(0)
+        device = self.mean.device
+        count = torch.tensor(len(samples), dtype=torch.float64)
+        self.merge(count, (base.double() + mean).to(device), m2.to(device))
 
     def merge(self, count: Tensor, mean: Tensor, m2: Tensor) -> None:
         """Adds the moments of other samples."""

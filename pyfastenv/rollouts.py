@@ -6,7 +6,7 @@ runs them for many steps: no barrier, no Python, no GIL. See docs/rollout.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
@@ -182,6 +182,14 @@ class RolloutBatch:
             autoresets=empty(*shape, dtype=torch.bool),
             last_obs=empty(envs.num_envs, *obs_size, dtype=dtype),
         )
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor], episodes: Episodes | None = None) -> RolloutBatch:
+        """A batch of :meth:`tensors`, on whatever device they are."""
+        batch = cls(**tensors)  # type: ignore[arg-type]
+        if episodes is not None:
+            batch.episodes = episodes
+        return batch
 
     def tensors(self) -> dict[str, Tensor]:
         """The storage by name, without the episodes."""

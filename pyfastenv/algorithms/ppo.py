@@ -19,13 +19,21 @@ from torch import Tensor, nn
 import pyfastenv
 from pyfastenv import _core
 from pyfastenv.cpus import available_cpus
-from pyfastenv.functional import PPO_METRICS, discounted_returns, gae, ppo_gradients
+from pyfastenv.functional import (
+    PPO_METRICS,
+    discounted_returns,
+    gae,
+    gaussian_log_prob,
+    ppo_gradients,
+)
 from pyfastenv.networks import MLP, FlatParameters, Saved, mlp_backward, mlp_forward
 from pyfastenv.normalize import RunningMoments
 from pyfastenv.optim import FlatAdam
 from pyfastenv.rollouts import Episodes, PolicySpec, RolloutBatch, rollout
+from pyfastenv.staging import Collector, PinnedRing
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
+from pyfastenv.training.device_sampling import DeviceSampler
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.profiling import span
 
@@ -80,6 +88,8 @@ class Config(RunConfig):
     """tanh, relu, elu or silu."""
     log_std_init: float = -0.5
     """Logarithm of the initial standard deviation of actions."""
+    overlap: bool = False
+    """Collect the next batch while learning from this one: by the policy of one update ago."""
     pool_size: int = 1
     """Learn from so many of the latest batches (the trajectory pool); 1: on-policy."""
 
@@ -100,6 +110,8 @@ class Config(RunConfig):
         for name in ("gamma", "gae_lambda"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name}: expected 0 to 1, got {getattr(self, name)}")
+        if self.overlap and self.device == "cuda":
+            raise ValueError("overlap: needs sampling on the CPU; use --device cpu or sample-cpu")
         batch = self.num_envs * self.num_steps
         if self.minibatch_size % distributed.world_size() != 0:
             raise ValueError(
@@ -191,7 +203,11 @@ class PPO:
         if isinstance(space, gymnasium.spaces.Discrete):
             num_outputs = int(space.n)
         else:
-            num_outputs = math.prod(space.shape or (1,))
+            assert isinstance(space, gymnasium.spaces.Box)
+            num_outputs = math.prod(space.shape)
+            self.action_bounds = [
+                torch.from_numpy(bound).to(self.device) for bound in (space.low, space.high)
+            ]
 
         sizes = (self.obs_size, *config.hidden_sizes)
         self.policy = MLP((*sizes, num_outputs), activation=config.activation, last_gain=0.01)
@@ -210,18 +226,21 @@ class PPO:
 
         self.obs_moments = RunningMoments(self.obs_size)
         self.return_moments = RunningMoments(1)
-        self.running_returns = torch.zeros(config.num_envs)
+        self.running_returns = torch.zeros(config.num_envs, device=self.device)
         self.generator = torch.Generator().manual_seed(config.seed + distributed.rank())
+        self.device_generator = torch.Generator(self.device)
+        self.device_generator.manual_seed(config.seed + distributed.rank())
         self.global_step = 0
         self.episodes: Episodes | None = None  # that ended in the latest iteration
         # earlier batches; the newest joins them for its update
         self.pool: deque[Samples] = deque(maxlen=config.pool_size - 1)
-        self.slots = [self._allocate() for _ in range(config.pool_size)]
-        self.next_slot = 0
+        self.core_policy: _core.Policy | None = None
+        self.sampler = self._make_sampler()
+        self.collector = self._make_collector()
         if restore is not None:
             self.load_state_dict(restore)
             return
-        self.envs.reset(seed=config.seed + distributed.rank() * config.num_envs)
+        self._reset()
         if config.normalize_obs:
             self._warm_up()
 
@@ -239,15 +258,56 @@ class PPO:
 
     # ---- collecting --------------------------------------------------------------------------
 
-    def _allocate(self) -> RolloutBatch:
-        pin = self.device.type == "cuda"
-        return RolloutBatch.allocate(self.envs, self.config.num_steps, pin_memory=pin)
+    def _make_collector(self) -> Collector[Episodes]:
+        """Batches through a ring: pinned for a learner on a GPU, without copies on the CPU."""
+        tensors = RolloutBatch.allocate(self.envs, self.config.num_steps).tensors()
+        layout = {name: (tuple(x.shape), x.dtype) for name, x in tensors.items()}
+        ring = PinnedRing(layout, 2, self.device)
+        return Collector(self._collect, ring, overlap=self.config.overlap)
+
+    def _make_sampler(self) -> DeviceSampler | None:
+        if self.config.device != "cuda":
+            return None
+        return DeviceSampler(self.envs, self.config.num_steps, self.device)
+
+    def _export(self) -> None:
+        self.core_policy = self.policy_spec().to_core(self.envs.single_action_space)
+
+    def _collect(self, tensors: dict[str, Tensor]) -> Episodes:
+        assert self.core_policy is not None
+        batch = RolloutBatch.of(tensors)
+        return rollout(self.envs, self.core_policy, self.config.num_steps, out=batch).episodes
+
+    @torch.no_grad()
+    def _act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The policy in torch, for sampling on the device."""
+        policy = self.policy
+        normalized = self._normalize(obs.view(-1, self.obs_size).float())[None]
+        outputs = mlp_forward(normalized, policy.weight_list, policy.bias_list, policy.activation)[
+            0
+        ][0]
+        if self.discrete:
+            log_p = torch.log_softmax(outputs, -1)
+            actions = torch.multinomial(log_p.exp(), 1, generator=self.device_generator)
+            return actions[:, 0], log_p.gather(-1, actions)[:, 0], actions[:, 0]
+        noise = torch.empty_like(outputs).normal_(generator=self.device_generator)
+        actions = outputs + self.log_std.exp() * noise
+        low, high = self.action_bounds
+        clipped = torch.minimum(torch.maximum(actions, low), high)
+        return actions, gaussian_log_prob(actions, outputs, self.log_std), clipped
 
     def _warm_up(self) -> None:
         """Moments of observations, before the first policy is to see them normalised."""
         batch = rollout(self.envs, self.policy_spec(), self.config.num_steps)
         self._update_obs_moments(batch.obs)
-        self.envs.reset(seed=self.config.seed + distributed.rank() * self.config.num_envs)
+        self._reset()
+
+    def _reset(self) -> None:
+        seed = self.config.seed + distributed.rank() * self.config.num_envs
+        if self.sampler is None:
+            self.envs.reset(seed=seed)
+        else:
+            self.sampler.reset(seed)
 
     def policy_spec(self) -> PolicySpec:
         """The policy as the pool runs it."""
@@ -269,9 +329,11 @@ class PPO:
         config = self.config
         began = time.perf_counter()
         with span("env"):
-            slot = self.slots[self.next_slot]
-            self.next_slot = (self.next_slot + 1) % len(self.slots)
-            batch = rollout(self.envs, self.policy_spec(), config.num_steps, out=slot)
+            if self.sampler is None:
+                tensors, episodes = self.collector.next(self._export)
+                batch = RolloutBatch.of(tensors, episodes)
+            else:
+                batch = self.sampler.collect(self._act)
         sampled = time.perf_counter()
         self._schedule()
         metrics = self._learn(batch)
@@ -292,7 +354,7 @@ class PPO:
 
     def _learn(self, batch: RolloutBatch) -> dict[str, float]:
         with span("transfer"):
-            samples = self._to_device(batch)
+            samples = self._samples(batch)
         packed = torch.cat([self._pack(each) for each in (*self.pool, samples)])
         metrics = self._update(packed)
         self.pool.append(samples)
@@ -300,23 +362,26 @@ class PPO:
             self._update_obs_moments(batch.obs)
         return metrics
 
-    def _to_device(self, batch: RolloutBatch) -> Samples:
+    def _samples(self, batch: RolloutBatch) -> Samples:
         def move(tensor: Tensor) -> Tensor:
             return tensor.to(self.device, non_blocking=True)
 
         episodes = batch.episodes
-        return Samples(
-            obs=move(batch.obs.view(-1, self.obs_size)),
-            actions=move(batch.actions.flatten(0, 1)),
-            log_probs=move(batch.log_probs.flatten()),
-            rewards=move(self._normalize_rewards(batch)),
-            ended=move(batch.terminations | batch.truncations),
-            last_obs=move(batch.last_obs.view(-1, self.obs_size)),
+        samples = Samples(
+            obs=batch.obs.view(-1, self.obs_size),
+            actions=batch.actions.flatten(0, 1),
+            log_probs=batch.log_probs.flatten(),
+            rewards=self._normalize_rewards(batch),
+            ended=batch.terminations | batch.truncations,
+            last_obs=batch.last_obs.view(-1, self.obs_size),
             end_steps=move(episodes.steps),
             end_env_ids=move(episodes.env_ids),
             end_terminated=move(episodes.terminated),
             final_obs=move(episodes.final_obs.view(-1, self.obs_size)),
         )
+        if self.config.pool_size > 1:  # the ring's storage is used again
+            samples = Samples(*(tensor.clone() for tensor in samples))
+        return samples
 
     @torch.no_grad()
     def _pack(self, samples: Samples) -> Tensor:
@@ -498,6 +563,8 @@ class PPO:
             "running_returns": self.running_returns,
             "generator": self.generator.get_state(),
             "envs": torch.from_numpy(self.envs.get_state()),
+            "device_generator": self.device_generator.get_state(),
+            "sampler": None if self.sampler is None else self.sampler.state_dict(),
             "pool": [samples._asdict() for samples in self.pool],
             "global_step": self.global_step,
         }
@@ -510,8 +577,11 @@ class PPO:
         self.optimizer.load_state_dict(state["optimizer"])
         self.obs_moments.load_state_dict(state["obs_moments"])
         self.return_moments.load_state_dict(state["return_moments"])
-        self.running_returns = state["running_returns"]
+        self.running_returns = state["running_returns"].to(self.device)
         self.generator.set_state(state["generator"])
+        self.device_generator.set_state(state["device_generator"])
+        if self.sampler is not None:
+            self.sampler.load_state_dict(state["sampler"])
         self.envs.set_state(state["envs"].numpy())
         self.pool.clear()
         for saved in state["pool"]:

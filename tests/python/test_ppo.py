@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import signal
@@ -16,11 +17,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import pyfastenv  # noqa: E402
 from pyfastenv import _core  # noqa: E402
 from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
 from pyfastenv.networks import MLP, FlatParameters  # noqa: E402
 from pyfastenv.normalize import RunningMoments  # noqa: E402
-from pyfastenv.rollouts import rollout  # noqa: E402
+from pyfastenv.rollouts import RolloutBatch, rollout  # noqa: E402
+from pyfastenv.training.device_sampling import DeviceSampler  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +83,7 @@ def test_the_compiled_update_is_the_one_in_torch(
         value_clip=0.1,
     )
     ppo = _make(config)
-    packed = ppo._pack(ppo._to_device(rollout(ppo.envs, ppo.policy_spec(), config.num_steps)))
+    packed = ppo._pack(ppo._samples(rollout(ppo.envs, ppo.policy_spec(), config.num_steps)))
     packed[:, -4] += 0.2 * torch.randn(len(packed))  # as after some updates
     order = torch.randperm(len(packed))
     start = _parameters(ppo)
@@ -172,6 +175,66 @@ def test_old_batches_stay_in_the_trajectory_pool() -> None:
     for _ in range(4):
         ppo.iterate()
     assert sizes == [128, 256, 384, 384]
+
+
+def test_overlapped_collection_is_one_update_behind_and_deterministic() -> None:
+    def collected(overlap: bool) -> list[torch.Tensor]:
+        ppo = _make(_config(overlap=overlap, learning_rate=1e-2))
+        log_probs = []
+        samples = ppo._samples
+        ppo._samples = lambda batch: log_probs.append(batch.log_probs.clone()) or samples(batch)  # type: ignore[method-assign,func-returns-value]
+        for _ in range(4):
+            ppo.iterate()
+        ppo.collector.close()
+        return log_probs
+
+    one, other, synchronous = collected(True), collected(True), collected(False)
+    assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    assert torch.equal(one[0], synchronous[0])  # the first is by the present policy
+    assert not torch.equal(one[1], synchronous[1])
+
+
+def test_sampling_on_the_device_is_stepping(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = torch.device("cpu")
+    monkeypatch.setattr(PPO, "_make_sampler", lambda self: DeviceSampler(self.envs, 32, device))
+    config = _config(num_steps=32)
+    ppo = _make(config)
+    batches = []
+    samples = ppo._samples
+
+    def keep(batch: RolloutBatch) -> Any:
+        batches.append(copy.deepcopy(batch))
+        return samples(batch)
+
+    monkeypatch.setattr(ppo, "_samples", keep)
+    for _ in range(3):
+        ppo.iterate()
+    envs = pyfastenv.make_vec(config.env_id, 4, autoreset_mode="SameStep")
+    obs, _ = envs.reset(seed=config.seed)
+    space = envs.single_action_space
+    num_episodes = 0
+    for batch in batches:
+        ends = iter(range(len(batch.episodes)))
+        for t in range(32):
+            np.testing.assert_array_equal(batch.obs[t], obs.astype(np.float32))
+            actions = np.clip(batch.actions[t].numpy(), space.low, space.high)
+            obs, rewards, terminations, truncations, infos = envs.step(actions)
+            np.testing.assert_array_equal(batch.rewards[t], rewards.astype(np.float32))
+            np.testing.assert_array_equal(batch.terminations[t], terminations)
+            np.testing.assert_array_equal(batch.truncations[t], truncations)
+            for i in np.flatnonzero(terminations | truncations):
+                e = next(ends)
+                assert (batch.episodes.steps[e], batch.episodes.env_ids[e]) == (t, i)
+                assert batch.episodes.terminated[e] == terminations[i]
+                final_obs = infos["final_obs"][i].astype(np.float32)
+                np.testing.assert_array_equal(batch.episodes.final_obs[e], final_obs)
+                num_episodes += 1
+    assert num_episodes > 3
+    # and it can be saved
+    state = ppo.state_dict()
+    ppo.iterate()
+    other = PPO(config, restore=copy.deepcopy(state))
+    assert other.sampler is not None
 
 
 def test_target_kl_stops_the_passes() -> None:
@@ -325,6 +388,7 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
         ({"minibatch_size": 1000}, r"minibatch_size: expected at most .* 128, got 1000"),
         ({"learning_rate": -1.0}, "learning_rate: expected more than 0"),
         ({"gamma": 1.5}, "gamma: expected 0 to 1"),
+        ({"device": "cuda", "overlap": True}, "cuda|overlap"),
         ({"device": "tpu"}, "device: expected cpu, cuda or sample-cpu"),
         ({"activation": "gelu"}, "activation"),
         ({"hidden_sizes": (64, 0)}, "positive"),

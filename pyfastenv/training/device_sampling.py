@@ -1,0 +1,112 @@
+"""Sampling with the policy on the device: the environments step together, the policy in between.
+
+The placement that :func:`pyfastenv.rollout` replaces; it pays where the policy is large enough to
+need the GPU. Results come through :class:`pyfastenv.TorchVectorEnv`'s pinned ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pyfastenv.rollouts import Episodes, RolloutBatch
+from pyfastenv.staging import TorchVectorEnv
+from pyfastenv.vector_env import FastVectorEnv
+
+# obs (N, obs_size) -> actions as drawn, their log-probs (N,), actions for the environments
+Act = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
+
+
+class DeviceSampler:
+    """Fills rollout batches on a device.
+
+    Args:
+        envs: Autoreset mode SameStep; reset by :meth:`reset`.
+        num_steps: T.
+        device: Where the policy is, and the batches.
+    """
+
+    def __init__(self, envs: FastVectorEnv, num_steps: int, device: torch.device):
+        self._envs = TorchVectorEnv(envs, device)
+        self._num_steps = num_steps
+        self._device = device
+        self._storage = RolloutBatch.allocate(envs, num_steps).tensors()
+        self._storage = {name: tensor.to(device) for name, tensor in self._storage.items()}
+        self._obs = self._storage["last_obs"].clone()
+        self._returns = np.zeros(envs.num_envs)
+        self._lengths = np.zeros(envs.num_envs, np.int64)
+
+    def reset(self, seed: int) -> None:
+        """Starts new episodes."""
+        obs, _ = self._envs.reset(seed=seed)
+        self._obs = obs.clone()
+        self._returns[:] = 0.0
+        self._lengths[:] = 0
+
+    def collect(self, act: Act) -> RolloutBatch:
+        """Runs ``num_steps`` steps; the batch is overwritten by the next call.
+
+        Args:
+            act: Chooses actions; runs on the device.
+        """
+        storage = self._storage
+        storage["autoresets"].zero_()
+        ended: list[tuple[int, int, float, int, bool, Any]] = []
+        for t in range(self._num_steps):
+            storage["obs"][t] = self._obs
+            actions, log_probs, env_actions = act(self._obs)
+            storage["actions"][t] = actions
+            storage["log_probs"][t] = log_probs
+            obs, rewards, terminations, truncations, infos = self._envs.step(env_actions)
+            storage["rewards"][t] = rewards
+            storage["terminations"][t] = terminations
+            storage["truncations"][t] = truncations
+            # the ring's tensors are overwritten by later calls
+            self._obs = obs.clone()
+            self._note_ends(t, rewards, terminations, infos, ended)
+        storage["last_obs"].copy_(self._obs)
+        return RolloutBatch.of(storage, self._episodes(ended))
+
+    def _note_ends(
+        self, t: int, rewards: Tensor, terminations: Tensor, infos: dict[str, Any], ended: list[Any]
+    ) -> None:
+        self._returns += rewards.cpu().numpy()
+        self._lengths += 1
+        if "final_obs" not in infos:
+            return
+        terminated = terminations.cpu().numpy()
+        for i in np.flatnonzero(infos["_final_obs"]):
+            final_obs = infos["final_obs"][i]
+            ended.append((t, i, self._returns[i], self._lengths[i], terminated[i], final_obs))
+            self._returns[i] = 0.0
+            self._lengths[i] = 0
+
+    def _episodes(self, ended: list[Any]) -> Episodes:
+        columns = list(zip(*ended, strict=True)) or [()] * 6
+        final_obs = np.array(columns[5], np.float32).reshape(len(ended), *self._obs.shape[1:])
+        return Episodes(
+            steps=torch.tensor(columns[0], dtype=torch.int64),
+            env_ids=torch.tensor(np.array(columns[1], np.int64)),
+            returns=torch.tensor(np.array(columns[2], np.float64)),
+            lengths=torch.tensor(np.array(columns[3], np.int64)),
+            terminated=torch.tensor(np.array(columns[4], np.bool_)),
+            final_obs=torch.from_numpy(final_obs),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the environments' own state does not have."""
+        return {
+            "obs": self._obs,
+            "returns": torch.from_numpy(self._returns.copy()),
+            "lengths": torch.from_numpy(self._lengths.copy()),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        self._obs = state["obs"].to(self._device)
+        self._returns[:] = state["returns"].numpy()
+        self._lengths[:] = state["lengths"].numpy()
