@@ -12,6 +12,7 @@ the first environment.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import _pyfastenv_gymnasium
@@ -78,11 +79,21 @@ __all__ = [
     "rollout",
 ]
 
+if find_spec("torch") is None:  # from pyfastenv import * works all the same
+    __all__ = [name for name in __all__ if _EXPORTS[name] not in ("rollouts", "staging")]
+
 
 def __getattr__(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module 'pyfastenv' has no attribute {name!r}")
-    value = getattr(import_module(f"pyfastenv.{_EXPORTS[name]}"), name)
+    try:
+        value = getattr(import_module(f"pyfastenv.{_EXPORTS[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(
+            f"pyfastenv.{name} needs PyTorch: pip install torch, or 'pyfastenv[train]'"
+        ) from error
     globals()[name] = value
     return value
 

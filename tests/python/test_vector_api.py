@@ -57,6 +57,22 @@ def test_public_names() -> None:
     run_python("from pyfastenv import *; make_vec, FastVectorEnv, EnvError")
 
 
+def test_what_needs_torch_says_so() -> None:
+    code = """
+import sys
+sys.modules["torch"] = None
+import pyfastenv
+pyfastenv.make_vec("CartPole-v1", 2).close()
+try:
+    pyfastenv.rollout
+except ImportError as error:
+    assert "pip install torch" in str(error), error
+else:
+    raise AssertionError
+"""
+    run_python(code)
+
+
 @pytest.mark.parametrize("env_id", ["pyfastenv/HalfCheetah-v5", "pyfastenv:pyfastenv/CartPole-v1"])
 def test_make_vec_without_importing_pyfastenv(env_id: str) -> None:
     code = f"""
