@@ -51,20 +51,20 @@ def _train(name: str, arguments: list[str]) -> None:
     import tyro
 
     module = algorithm_module(name)
-    env_id = _value_of("--env-id", arguments)
+    env_id = _value_of("--env-id", arguments) or module.Config.env_id
     config = tyro.cli(
         module.Config,
         prog=f"pyfastenv train {name}",
         args=arguments,
         description=module.__doc__,
-        default=module.Config.preset(env_id) if env_id else None,
+        default=module.Config.preset(env_id),
     )
     module.train(config)
 
 
 def _value_of(option: str, arguments: Sequence[str]) -> str | None:
     """An option's value, looked up before parsing: the other defaults depend on it."""
-    names = (option, option.replace("-", "_").replace("__", "--"))
+    names = (option, "--" + option.removeprefix("--").replace("-", "_"))
     for i, argument in enumerate(arguments):
         name, equals, value = argument.partition("=")
         if name in names:

@@ -420,3 +420,25 @@ def test_flat_parameters_are_those_of_the_modules() -> None:
     with torch.no_grad():
         flat.parameter.zero_()
     assert all((p == 0).all() for p in network.parameters())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ("HalfCheetah-v5", 1e-3)),
+        (["--env-id", "Swimmer-v5"], ("Swimmer-v5", 1e-3)),
+        (["--env-id=Hopper-v5"], ("Hopper-v5", 3e-4)),
+        (["--env_id", "Swimmer-v5", "--learning-rate", "0.5"], ("Swimmer-v5", 0.5)),
+    ],
+)
+def test_the_command_line_starts_from_the_preset(
+    arguments: list[str], expected: tuple[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tyro")
+    from pyfastenv import cli
+    from pyfastenv.algorithms import ppo
+
+    configs: list[Config] = []
+    monkeypatch.setattr(ppo, "train", configs.append)
+    assert cli.main(["train", "ppo", *arguments]) == 0
+    assert (configs[0].env_id, configs[0].learning_rate) == expected
