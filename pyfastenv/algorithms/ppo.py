@@ -478,7 +478,7 @@ class PPO:
         hyper.max_grad_norm = config.max_grad_norm
         hyper.normalize_advantages = config.normalize_advantages
         vectors = [x.detach().numpy() for x in (self.flat.parameter, adam.mean, adam.square)]
-        with span("backward"):
+        with span("update"):
             metrics: dict[str, float] = self.native.run_epoch(
                 packed.numpy(), order.numpy(), hyper, adam.num_steps, *vectors
             )

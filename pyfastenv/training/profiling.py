@@ -10,7 +10,8 @@ from typing import Any, Self
 import torch
 from torch import profiler
 
-SPANS = ("env", "transfer", "forward", "backward", "optimiser")
+# "update": forward, backward and optimiser in one compiled call
+SPANS = ("env", "transfer", "forward", "backward", "optimiser", "update")
 TRACE = "trace.json"
 TABLE = "profile.txt"
 _ITERATION = "iteration"
