@@ -59,12 +59,15 @@ void EnvStore::Commit(int32_t id, const Progress& progress) {
 
 std::vector<int32_t> EnvStore::Unreset(std::span<const int32_t> ids) const {
   std::vector<int32_t> unreset;
-  if (ids.empty()) {
-    for (int32_t id = 0; id < num_envs(); ++id) {
-      if ((flags(id) & kNeedsReset) != 0) unreset.push_back(id);
-    }
-  }
   for (const int32_t id : ids) {
+    if ((flags(id) & kNeedsReset) != 0) unreset.push_back(id);
+  }
+  return unreset;
+}
+
+std::vector<int32_t> EnvStore::Unreset() const {
+  std::vector<int32_t> unreset;
+  for (int32_t id = 0; id < num_envs(); ++id) {
     if ((flags(id) & kNeedsReset) != 0) unreset.push_back(id);
   }
   return unreset;

@@ -434,7 +434,7 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
                                    const Interrupted& interrupted) {
   const Exclusive exclusive(this);
   CheckFree({}, "step");
-  CheckReset("step", {});
+  CheckReset("step", store_.Unreset());
   Batch batch;
   batch.actions = actions;
   batch.out = &out;
@@ -540,7 +540,7 @@ VectorEnv::RolloutOutcome VectorEnv::RunRollout(const Rollout::Request& request,
                                                 const Interrupted& interrupted) {
   const Exclusive exclusive(this);
   CheckFree({}, "rollout");
-  CheckReset("rollout", {});
+  CheckReset("rollout", store_.Unreset());
   if (rules_.autoreset_mode == AutoresetMode::kDisabled) {
     throw UsageError(Code::kValue,
                      "rollout: episodes must start by themselves: make the vector environment with "
@@ -606,8 +606,7 @@ void VectorEnv::CheckIds(std::span<const int32_t> ids) const {
   }
 }
 
-void VectorEnv::CheckReset(const char* what, std::span<const int32_t> ids) const {
-  const std::vector<int32_t> unreset = store_.Unreset(ids);
+void VectorEnv::CheckReset(const char* what, const std::vector<int32_t>& unreset) {
   if (unreset.empty()) return;
   throw UsageError(Code::kResetNeeded, std::string(what) + ": reset environments " +
                                            JoinIds(unreset) +
@@ -660,7 +659,7 @@ void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const Act
       throw UsageError(Code::kBusy, "send: environments " + JoinIds(busy) +
                                         " have been sent and not received; call recv() first");
     }
-    if (request == Request::kStep) CheckReset("send", ids);
+    if (request == Request::kStep) CheckReset("send", store_.Unreset(ids));
     if (!async_) async_ = std::make_unique<AsyncStore>(num_envs(), spec());
     AsyncStore& store = *async_;
     for (size_t i = 0; i < ids.size(); ++i) {

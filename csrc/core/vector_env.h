@@ -227,7 +227,7 @@ class VectorEnv {
   std::span<const int32_t> ExpensiveFirst();
   void CheckIds(std::span<const int32_t> ids) const;
   void CheckFree(std::span<const int32_t> ids, const char* what);
-  void CheckReset(const char* what, std::span<const int32_t> ids) const;
+  static void CheckReset(const char* what, const std::vector<int32_t>& unreset);
 
   VectorEnvOptions options_;
   int num_threads_;
