@@ -8,7 +8,7 @@ namespace pyfastenv {
 
 enum class Activation { kIdentity, kTanh, kRelu, kElu, kSilu };
 
-/// Weights (in, out) row-major, 64-byte aligned and zero-padded to these multiples, so kernels have
+/// Weights (in, out) row-major, 32-byte aligned and zero-padded to these multiples, so kernels have
 /// no remainders. Every activation maps 0 to 0: padding stays 0 from layer to layer.
 struct DenseLayer {
   static constexpr int kInMultiple = 8;
@@ -20,7 +20,7 @@ struct DenseLayer {
   int out = 0;
 };
 
-/// y (out) = activation(x (in) @ weights + biases); y is 64-byte aligned.
+/// y (out) = activation(x (in) @ weights + biases); y is 32-byte aligned.
 using DenseFunction = void (*)(const DenseLayer& layer, const float* x, Activation activation,
                                float* y);
 

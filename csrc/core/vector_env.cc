@@ -297,7 +297,8 @@ bool VectorEnv::RunQueued(int worker, size_t max) {
     RunAndCatch(worker, job, async_->views, async_failures_);
     ++done;
     // dearer than they were: others wait for these
-    if (done % 4 == 0 && done < count && Seconds(Clock::now() - start) > 5 * kChunkSeconds) break;
+    const bool look = done == 1 || done % 4 == 0;
+    if (look && done < count && Seconds(Clock::now() - start) > 5 * kChunkSeconds) break;
   }
   NoteCost(Seconds(Clock::now() - start), done);
   std::lock_guard lock(queue_mutex_);
