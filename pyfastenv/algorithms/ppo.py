@@ -140,7 +140,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "total_steps": 100_000,
     },
     "HalfCheetah": {"learning_rate": 1e-3, "log_std_init": -1.0},
-    "Hopper": {"num_envs": 32, "num_steps": 64},
+    "Hopper": {"num_envs": 32, "num_steps": 64, "learning_rate": 1e-3},
     "Pendulum": {"gamma": 0.9, "learning_rate": 1e-3, "total_steps": 300_000},
     "Swimmer": {
         "gamma": 0.9999,

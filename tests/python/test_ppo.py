@@ -427,7 +427,7 @@ def test_flat_parameters_are_those_of_the_modules() -> None:
     [
         ([], ("HalfCheetah-v5", 1e-3)),
         (["--env-id", "Swimmer-v5"], ("Swimmer-v5", 1e-3)),
-        (["--env-id=Hopper-v5"], ("Hopper-v5", 3e-4)),
+        (["--env-id=Walker2d-v5"], ("Walker2d-v5", 3e-4)),
         (["--env_id", "Swimmer-v5", "--learning-rate", "0.5"], ("Swimmer-v5", 0.5)),
     ],
 )
