@@ -442,3 +442,49 @@ def test_the_command_line_starts_from_the_preset(
     monkeypatch.setattr(ppo, "train", configs.append)
     assert cli.main(["train", "ppo", *arguments]) == 0
     assert (configs[0].env_id, configs[0].learning_rate) == expected
+
+
+# ---- on a GPU ----------------------------------------------------------------------------------
+
+needs_cuda = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA device"),
+]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"device": "sample-cpu"}, marks=needs_cuda),
+        pytest.param({"device": "sample-cpu", "pool_size": 2}, marks=needs_cuda),
+    ],
+)
+def test_learning_on_cuda_is_learning_on_the_cpu(fields: dict[str, Any]) -> None:
+    on_cpu = _make(_config(**{**fields, "device": "cpu"}))
+    on_cuda = _make(_config(**fields))
+    for _ in range(2):
+        expected, metrics = on_cpu.iterate(), on_cuda.iterate()
+    torch.testing.assert_close(_parameters(on_cuda).cpu(), _parameters(on_cpu), rtol=0, atol=1e-3)
+    assert metrics["loss/value"] == pytest.approx(expected["loss/value"], rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"device": "cuda"}, marks=needs_cuda),
+        pytest.param({"device": "cuda", "env_id": "CartPole-v1"}, marks=needs_cuda),
+        pytest.param({"device": "sample-cpu", "overlap": True}, marks=needs_cuda),
+    ],
+)
+def test_every_placement_runs_and_resumes(fields: dict[str, Any]) -> None:
+    ppo = _make(_config(**fields))
+    for _ in range(3):
+        metrics = ppo.iterate()
+    assert np.isfinite(metrics["loss/policy"]) and np.isfinite(metrics["loss/value"])
+    buffer = io.BytesIO()
+    torch.save(ppo.state_dict(), buffer)
+    buffer.seek(0)
+    state = torch.load(buffer, weights_only=True, map_location="cpu")
+    other = PPO(_config(**fields), restore=state)
+    other.iterate()
+    assert other.global_step == ppo.global_step + 128
