@@ -63,7 +63,7 @@ class VectorEnv::Call {
           "in the child process: create it in the child instead");
     }
     const auto me = std::this_thread::get_id();
-    std::lock_guard lock(env->calls_mutex_);
+    const std::lock_guard lock(env->calls_mutex_);
     if (env->closed_.load()) {
       throw UsageError(Code::kClosed, "the vector environment is closed");
     }
@@ -76,7 +76,7 @@ class VectorEnv::Call {
     env->calls_.push_back(me);
   }
   ~Call() {
-    std::lock_guard lock(env_->calls_mutex_);
+    const std::lock_guard lock(env_->calls_mutex_);
     env_->calls_.erase(
         std::find(env_->calls_.begin(), env_->calls_.end(), std::this_thread::get_id()));
     if (env_->closed_.load()) env_->calls_changed_->notify_all();
@@ -172,7 +172,7 @@ void VectorEnv::Close() {
     return;
   }
   {
-    std::unique_lock lock(calls_mutex_);
+    const std::lock_guard lock(calls_mutex_);
     const auto me = std::this_thread::get_id();
     if (std::find(calls_.begin(), calls_.end(), me) != calls_.end()) {
       throw UsageError(
@@ -183,7 +183,7 @@ void VectorEnv::Close() {
     closed_.store(true);
   }
   {
-    std::lock_guard lock(queue_mutex_);
+    const std::lock_guard lock(queue_mutex_);
     if (async_) async_->requests.Clear();
     queued_.store(0);
     results_changed_->notify_all();
@@ -274,7 +274,7 @@ bool VectorEnv::RunQueued(int worker, size_t max) {
   int32_t ids[kMaxChunk];
   size_t count = 0;
   {
-    std::lock_guard lock(queue_mutex_);
+    const std::lock_guard lock(queue_mutex_);
     if (!async_) return false;
     // a fair share; but so many that they are worth the lock
     const size_t share = async_->requests.size() / (2 * static_cast<size_t>(num_threads_));
@@ -301,7 +301,7 @@ bool VectorEnv::RunQueued(int worker, size_t max) {
     if (look && done < count && Seconds(Clock::now() - start) > 5 * kChunkSeconds) break;
   }
   NoteCost(Seconds(Clock::now() - start), done);
-  std::lock_guard lock(queue_mutex_);
+  const std::lock_guard lock(queue_mutex_);
   for (size_t i = 0; i < done; ++i) async_->results.Push(ids[i]);
   if (done < count && !closed_.load()) {
     for (size_t i = done; i < count; ++i) async_->requests.Push(ids[i]);
@@ -320,10 +320,10 @@ void VectorEnv::RunAndCatch(int worker, const Job& job, const OutputViews& out,
     RunOne(worker, job, out);
     return;
   } catch (const std::exception& error) {
-    std::lock_guard lock(failures_mutex_);
+    const std::lock_guard lock(failures_mutex_);
     failures.push_back({id, error.what()});
   } catch (...) {
-    std::lock_guard lock(failures_mutex_);
+    const std::lock_guard lock(failures_mutex_);
     failures.push_back({id, "unknown exception"});
   }
   Count(workers_[static_cast<size_t>(worker)].failures);
@@ -617,7 +617,7 @@ void VectorEnv::CheckReset(const char* what, const std::vector<int32_t>& unreset
 
 void VectorEnv::CheckFree(std::span<const int32_t> ids, const char* what) {
   if (in_flight_.load(std::memory_order_acquire) == 0) return;
-  std::lock_guard lock(queue_mutex_);
+  const std::lock_guard lock(queue_mutex_);
   std::vector<int32_t> busy;
   const auto check = [&](size_t id) {
     if (busy_[id] != 0) busy.push_back(static_cast<int32_t>(id));
@@ -636,13 +636,13 @@ void VectorEnv::CheckFree(std::span<const int32_t> ids, const char* what) {
 // ---- asynchronous calls ----
 
 void VectorEnv::Send(std::span<const int32_t> ids, const ActionViews& actions) {
-  Call call(this);
+  const Call call(this);
   Enqueue(ids, Request::kStep, &actions, {}, {});
 }
 
 void VectorEnv::SendReset(std::span<const int32_t> ids, Seeds seeds,
                           std::span<const double> reset_options) {
-  Call call(this);
+  const Call call(this);
   Enqueue(ids, Request::kReset, nullptr, seeds, reset_options);
 }
 
@@ -651,7 +651,7 @@ void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const Act
   CheckIds(ids);
   {
     const std::lock_guard rows_lock(rows_mutex_);
-    std::lock_guard lock(queue_mutex_);
+    const std::lock_guard lock(queue_mutex_);
     std::vector<int32_t> busy;
     for (const int32_t id : ids) {
       if (busy_[static_cast<size_t>(id)] != 0) busy.push_back(id);
@@ -691,7 +691,7 @@ void VectorEnv::Enqueue(std::span<const int32_t> ids, Request request, const Act
 
 VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<double> timeout_seconds,
                                  const Interrupted& interrupted) {
-  Call call(this);
+  const Call call(this);
   // whoever gets worker 0's environment helps; another receiver only waits, unless the first leaves
   std::unique_lock worker_lock(caller_mutex_, std::try_to_lock);
   Ready ready;
@@ -759,7 +759,7 @@ VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<doubl
   arrived_.store(static_cast<int>(async_->results.size()), std::memory_order_release);
 
   // take out those that failed: they have no results and are free again
-  std::lock_guard failures_lock(failures_mutex_);
+  const std::lock_guard failures_lock(failures_mutex_);
   std::erase_if(ready.ids, [&](int32_t id) {
     if (async_->views.kinds[id] != kFailed) return false;
     const auto failure = std::find_if(async_failures_.begin(), async_failures_.end(),
@@ -780,7 +780,7 @@ VectorEnv::Ready VectorEnv::Wait(int min_envs, int max_envs, std::optional<doubl
 
 std::vector<std::unique_ptr<FinalStep>> VectorEnv::Gather(std::span<const int32_t> ids,
                                                           const OutputViews& out) {
-  Call call(this);
+  const Call call(this);
   std::vector<std::unique_ptr<FinalStep>> finals;
   const OutputViews& from = async_->views;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -801,7 +801,7 @@ std::vector<std::unique_ptr<FinalStep>> VectorEnv::Gather(std::span<const int32_
               to.width, static_cast<uint8_t*>(to.data) + i * width * ItemSize(to.dtype));
     }
   }
-  std::lock_guard lock(queue_mutex_);
+  const std::lock_guard lock(queue_mutex_);
   for (const int32_t id : ids) busy_[static_cast<size_t>(id)] = 0;
   in_flight_.fetch_sub(static_cast<int>(ids.size()));
   return finals;
@@ -870,7 +870,7 @@ void VectorEnv::GetTasks(std::span<const int32_t> ids, double* tasks) {
 }
 
 void VectorEnv::CheckUsable(std::span<const int32_t> ids, const char* what) {
-  Call call(this);
+  const Call call(this);
   CheckIds(ids);
   CheckFree(ids, what);
 }
