@@ -228,6 +228,30 @@ class MLP(nn.Module):
         out: Tensor = _MLPFunction.apply(x, self.activation, *self.weight_list, *self.bias_list)
         return out
 
+    def evaluate(self, x: Tensor) -> tuple[Tensor, Saved]:
+        """:func:`mlp_forward` with these networks: ``(K, B, in)`` to ``(K, B, out)``."""
+        return mlp_forward(x, self.weight_list, self.bias_list, self.activation)
+
+    def write_gradients(
+        self, saved: Saved, grad: Tensor, *, input_grad: bool = False
+    ) -> Tensor | None:
+        """:func:`mlp_backward` into the parameters' ``grad``, which must be there.
+
+        Args:
+            saved: From :meth:`evaluate`.
+            grad: Of the loss by the outputs, ``(K, B, out)``.
+            input_grad: Whether the gradient by the inputs, ``(K, B, in)``, is wanted.
+        """
+        return mlp_backward(
+            grad,
+            saved,
+            self.weight_list,
+            self.activation,
+            [_grad(weight) for weight in self.weight_list],
+            [_grad(bias) for bias in self.bias_list],
+            input_grad=input_grad,
+        )
+
     def spec(self, **fields: Any) -> PolicySpec:
         """These networks as a policy; ``fields`` as for :class:`PolicySpec`."""
         return PolicySpec(
@@ -241,6 +265,11 @@ class MLP(nn.Module):
 def _numpy(tensor: Tensor) -> Any:
     # a copy: what trains on must not change the policy under our feet
     return tensor.detach().to("cpu", torch.float32, copy=True).numpy()
+
+
+def _grad(parameter: Tensor) -> Tensor:
+    assert parameter.grad is not None
+    return parameter.grad
 
 
 class FlatParameters:
@@ -277,8 +306,7 @@ class FlatParameters:
     @property
     def grad(self) -> Tensor:
         """The gradients, ``(num_parameters,)``."""
-        assert self.parameter.grad is not None
-        return self.parameter.grad
+        return _grad(self.parameter)
 
 
 def from_sequential(module: nn.Sequential, **fields: Any) -> PolicySpec:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 import pyfastenv
 from pyfastenv.buffers import ReplayBuffer, Transitions
-from pyfastenv.networks import MLP, FlatParameters, Saved, mlp_backward, mlp_forward
+from pyfastenv.networks import MLP, FlatParameters, Saved
 from pyfastenv.normalize import RunningMoments
 from pyfastenv.optim import FlatAdam
 from pyfastenv.rollouts import PolicySpec, RolloutBatch, rollout
@@ -331,7 +331,7 @@ class DDPG:
             values, critic_saved = _forward(self.critic, batch.obs_actions)
             errors = values[:, 0] - targets  # (B,)
         with span("backward"):
-            _backward(self.critic, critic_saved, (errors * (2.0 / size))[:, None])
+            self.critic.write_gradients(critic_saved, (errors * (2.0 / size))[None, :, None])
         with span("optimiser"):
             distributed.average_gradients([self.flat_critic.parameter])
             self.critic_optimizer.step()
@@ -344,11 +344,11 @@ class DDPG:
         with span("backward"):
             # this overwrites the critic's gradients too, which have been used
             by_value = torch.full_like(opinions, -1.0 / size)
-            by_input = _backward(self.critic, opinion_saved, by_value, input_grad=True)
+            by_input = self.critic.write_gradients(opinion_saved, by_value[None], input_grad=True)
             assert by_input is not None
-            by_action = by_input[:, self.obs_size :]
+            by_action = by_input[0, :, self.obs_size :]
             by_output = by_action * self.action_half * (1.0 - squashed.square())
-            _backward(self.policy, policy_saved, by_output)
+            self.policy.write_gradients(policy_saved, by_output[None])
         with span("optimiser"):
             distributed.average_gradients([self.flat_policy.parameter])
             self.policy_optimizer.step()
@@ -399,31 +399,6 @@ class DDPG:
 
 
 def _forward(network: MLP, x: Tensor) -> tuple[Tensor, Saved]:
-    """``(B, in)`` to ``(B, out)``, and what :func:`_backward` needs."""
-    out, saved = mlp_forward(x[None], network.weight_list, network.bias_list, network.activation)
+    """``(B, in)`` to ``(B, out)``, and what :meth:`MLP.write_gradients` needs."""
+    out, saved = network.evaluate(x[None])
     return out[0], saved
-
-
-def _backward(
-    network: MLP, saved: Saved, grad: Tensor, *, input_grad: bool = False
-) -> Tensor | None:
-    """Writes the gradients of a network's parameters, given that of its outputs ``(B, out)``.
-
-    Returns:
-        The gradient by the inputs, ``(B, in)``, if wanted.
-    """
-    by_input = mlp_backward(
-        grad[None],
-        saved,
-        network.weight_list,
-        network.activation,
-        [_grad(weight) for weight in network.weight_list],
-        [_grad(bias) for bias in network.bias_list],
-        input_grad=input_grad,
-    )
-    return None if by_input is None else by_input[0]
-
-
-def _grad(parameter: Tensor) -> Tensor:
-    assert parameter.grad is not None
-    return parameter.grad

@@ -26,7 +26,7 @@ from pyfastenv.functional import (
     gaussian_log_prob,
     ppo_gradients,
 )
-from pyfastenv.networks import MLP, FlatParameters, Saved, mlp_backward, mlp_forward
+from pyfastenv.networks import MLP, FlatParameters
 from pyfastenv.normalize import RunningMoments
 from pyfastenv.optim import FlatAdam
 from pyfastenv.rollouts import Episodes, PolicySpec, RolloutBatch, rollout
@@ -281,11 +281,8 @@ class PPO:
     @torch.no_grad()
     def _act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The policy in torch, for sampling on the device."""
-        policy = self.policy
-        normalized = self._normalize(obs.view(-1, self.obs_size).float())[None]
-        outputs = mlp_forward(normalized, policy.weight_list, policy.bias_list, policy.activation)[
-            0
-        ][0]
+        normalized = self._normalize(obs.view(-1, self.obs_size).float())
+        outputs = self.policy.evaluate(normalized[None])[0][0]
         if self.discrete:
             log_p = torch.log_softmax(outputs, -1)
             actions = torch.multinomial(log_p.exp(), 1, generator=self.device_generator)
@@ -412,10 +409,7 @@ class PPO:
         return torch.cat((obs, actions, torch.stack([x.flatten() for x in rest], 1)), 1)
 
     def _values(self, obs: Tensor) -> Tensor:
-        value = self.value
-        return mlp_forward(obs[None], value.weight_list, value.bias_list, value.activation)[
-            0
-        ].flatten()
+        return self.value.evaluate(obs[None])[0].flatten()
 
     def _normalize(self, obs: Tensor) -> Tensor:
         """As the pool did for the policy."""
@@ -504,14 +498,9 @@ class PPO:
         log_probs, advantages, returns, old_values = rows[:, -4:].unbind(1)
         if config.normalize_advantages:
             advantages = self._standardize(advantages)
-        policy, value = self.policy, self.value
         with span("forward"):
-            outputs, policy_saved = mlp_forward(
-                obs, policy.weight_list, policy.bias_list, policy.activation
-            )
-            values, value_saved = mlp_forward(
-                obs, value.weight_list, value.bias_list, value.activation
-            )
+            outputs, policy_saved = self.policy.evaluate(obs)
+            values, value_saved = self.value.evaluate(obs)
             gradients = ppo_gradients(
                 outputs[0],
                 None if self.discrete else self.log_std,
@@ -528,8 +517,8 @@ class PPO:
                 metrics=metrics,
             )
         with span("backward"):
-            _backward(policy, policy_saved, gradients.outputs[None])
-            _backward(value, value_saved, gradients.values[None, :, None])
+            self.policy.write_gradients(policy_saved, gradients.outputs[None])
+            self.value.write_gradients(value_saved, gradients.values[None, :, None])
             if gradients.log_std is not None and self.log_std.grad is not None:
                 self.log_std.grad.copy_(gradients.log_std)
         with span("optimiser"):
@@ -587,20 +576,3 @@ class PPO:
         for saved in state["pool"]:
             self.pool.append(Samples(**{k: v.to(self.device) for k, v in saved.items()}))
         self.global_step = state["global_step"]
-
-
-def _backward(network: MLP, saved: Saved, grad: Tensor) -> None:
-    """Writes the gradients of a network's parameters, given that of its outputs (1, B, out)."""
-    mlp_backward(
-        grad,
-        saved,
-        network.weight_list,
-        network.activation,
-        [_grad(weight) for weight in network.weight_list],
-        [_grad(bias) for bias in network.bias_list],
-    )
-
-
-def _grad(parameter: Tensor) -> Tensor:
-    assert parameter.grad is not None
-    return parameter.grad
