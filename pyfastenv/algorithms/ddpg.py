@@ -20,12 +20,12 @@ from torch import Tensor
 import pyfastenv
 from pyfastenv.buffers import ReplayBuffer, Transitions
 from pyfastenv.networks import MLP, FlatParameters, Saved
-from pyfastenv.normalize import RunningMoments
 from pyfastenv.optim import FlatAdam
 from pyfastenv.rollouts import PolicySpec, RolloutBatch, rollout
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.obs_normalizer import ObsNormalizer
 from pyfastenv.training.profiling import span
 
 # minibatches drawn at once: one gather for all of them, and never much memory
@@ -181,7 +181,12 @@ class DDPG:
         self.policy_optimizer = FlatAdam(self.flat_policy, lr=config.policy_learning_rate)
         self.critic_optimizer = FlatAdam(self.flat_critic, lr=config.critic_learning_rate)
 
-        self.obs_moments = RunningMoments(self.obs_size)
+        self.normalizer = ObsNormalizer(
+            self.obs_size,
+            clip=config.obs_clip,
+            device=self.device,
+            enabled=config.normalize_obs,
+        )
         self.buffer = ReplayBuffer(
             config.buffer_size, self.obs_size, action_size, device=self.device
         )
@@ -202,13 +207,10 @@ class DDPG:
 
     def policy_spec(self) -> PolicySpec:
         """The policy as the pool runs it, with noise."""
-        normalize = self.config.normalize_obs
         return self.policy.spec(
             distribution="deterministic",
             noise=self.config.noise,
-            obs_mean=self.obs_moments.mean.float().numpy()[None] if normalize else None,
-            obs_scale=self.obs_moments.scale().numpy()[None] if normalize else None,
-            obs_clip=self.config.obs_clip if normalize else 0.0,
+            **self.normalizer.spec_fields(),
         )
 
     def eval_policy(self) -> PolicySpec:
@@ -228,8 +230,7 @@ class DDPG:
             new = self._explore() if exploring else self._rollout(metrics)
         with span("transfer"):
             self.buffer.add(new)
-            if config.normalize_obs:
-                self._update_obs_moments(new.obs)
+            self.normalizer.update(new.obs)
         sampled = time.perf_counter()
         before = self.global_step
         self.global_step += len(new.rewards) * self.world_size
@@ -267,11 +268,6 @@ class DDPG:
             obs = torch.from_numpy(after)
         return Transitions(*map(torch.cat, zip(*steps, strict=True)))
 
-    def _update_obs_moments(self, obs: Tensor) -> None:
-        batch = RunningMoments(self.obs_size)
-        batch.update(obs)
-        self.obs_moments.merge(*distributed.merge_moments(batch.count, batch.mean, batch.m2))
-
     # ---- update ------------------------------------------------------------------------------
 
     @torch.no_grad()
@@ -292,25 +288,17 @@ class DDPG:
         size = self.config.batch_size // self.world_size
         with span("transfer"):
             drawn = self.buffer.sample(count * size, self.generator)
-        obs = self._normalize(drawn.obs)
+        obs = self.normalizer(drawn.obs)
         columns = Minibatch(
             obs=obs,
             obs_actions=torch.cat((obs, drawn.actions), 1),
             rewards=drawn.rewards,
-            next_obs=self._normalize(drawn.next_obs),
+            next_obs=self.normalizer(drawn.next_obs),
             # a truncated episode would have gone on: only termination makes the future worthless
             discounts=self.config.gamma * (~drawn.terminated).float(),
         )
         parts = (torch.split(column, size) for column in columns)
         return [Minibatch(*rows) for rows in zip(*parts, strict=True)]
-
-    def _normalize(self, obs: Tensor) -> Tensor:
-        """As the pool does for the policy."""
-        if not self.config.normalize_obs:
-            return obs
-        mean = self.obs_moments.mean.float().to(self.device)
-        bound = self.config.obs_clip
-        return ((obs - mean) * self.obs_moments.scale().to(self.device)).clamp_(-bound, bound)
 
     def _gradient_step(self, batch: Minibatch, *, metrics: bool) -> Tensor | None:
         """One step of the critic, one of the policy, one of the targets (algorithm 1).
@@ -373,7 +361,7 @@ class DDPG:
             "target_critic": self.target_critic.state_dict(),
             "policy_optimizer": self.policy_optimizer.state_dict(),
             "critic_optimizer": self.critic_optimizer.state_dict(),
-            "obs_moments": self.obs_moments.state_dict(),
+            "obs_moments": self.normalizer.moments.state_dict(),
             "buffer": self.buffer.state_dict(),
             "generator": self.generator.get_state(),
             "envs": torch.from_numpy(self.envs.get_state()),
@@ -389,10 +377,10 @@ class DDPG:
             "target_critic",
             "policy_optimizer",
             "critic_optimizer",
-            "obs_moments",
             "buffer",
         ):
             getattr(self, name).load_state_dict(state[name])
+        self.normalizer.moments.load_state_dict(state["obs_moments"])
         self.generator.set_state(state["generator"])
         self.envs.set_state(state["envs"].numpy())
         self.global_step = state["global_step"]

@@ -35,6 +35,7 @@ from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.device_sampling import DeviceSampler
 from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
 from pyfastenv.training.profiling import span
 
 
@@ -224,7 +225,12 @@ class PPO:
         self.optimizer = FlatAdam(self.flat, lr=config.learning_rate, eps=1e-5)
         self.native = self._make_native()
 
-        self.obs_moments = RunningMoments(self.obs_size)
+        self.normalizer = ObsNormalizer(
+            self.obs_size,
+            clip=config.obs_clip,
+            device=self.device,
+            enabled=config.normalize_obs,
+        )
         self.return_moments = RunningMoments(1)
         self.running_returns = torch.zeros(config.num_envs, device=self.device)
         self.generator = torch.Generator().manual_seed(config.seed + distributed.rank())
@@ -281,7 +287,7 @@ class PPO:
     @torch.no_grad()
     def _act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The policy in torch, for sampling on the device."""
-        normalized = self._normalize(obs.view(-1, self.obs_size).float())
+        normalized = self.normalizer(obs.view(-1, self.obs_size).float())
         outputs = self.policy.evaluate(normalized[None])[0][0]
         if self.discrete:
             log_p = torch.log_softmax(outputs, -1)
@@ -296,7 +302,7 @@ class PPO:
     def _warm_up(self) -> None:
         """Moments of observations, before the first policy is to see them normalised."""
         batch = rollout(self.envs, self.policy_spec(), self.config.num_steps)
-        self._update_obs_moments(batch.obs)
+        self.normalizer.update(batch.obs)
         self._reset()
 
     def _reset(self) -> None:
@@ -308,13 +314,10 @@ class PPO:
 
     def policy_spec(self) -> PolicySpec:
         """The policy as the pool runs it."""
-        normalize = self.config.normalize_obs
         return self.policy.spec(
             distribution="categorical" if self.discrete else "gaussian",
             log_std=None if self.discrete else self.log_std.detach().cpu().numpy()[None],
-            obs_mean=self.obs_moments.mean.float().numpy()[None] if normalize else None,
-            obs_scale=self.obs_moments.scale().numpy()[None] if normalize else None,
-            obs_clip=self.config.obs_clip if normalize else 0.0,
+            **self.normalizer.spec_fields(),
         )
 
     def eval_policy(self) -> PolicySpec:
@@ -355,8 +358,7 @@ class PPO:
         packed = torch.cat([self._pack(each) for each in (*self.pool, samples)])
         metrics = self._update(packed)
         self.pool.append(samples)
-        if self.config.normalize_obs:
-            self._update_obs_moments(batch.obs)
+        self.normalizer.update(batch.obs)
         return metrics
 
     def _samples(self, batch: RolloutBatch) -> Samples:
@@ -388,12 +390,12 @@ class PPO:
         advantage, return, value.
         """
         with span("forward"):
-            obs = self._normalize(samples.obs)
+            obs = self.normalizer(samples.obs)
             values = self._values(obs).view_as(samples.rewards)
-            last_values = self._values(self._normalize(samples.last_obs))
+            last_values = self._values(self.normalizer(samples.last_obs))
             next_values = torch.cat((values[1:], last_values[None]))
             # what a truncated episode would still have given; nothing where it was terminated
-            final_values = self._values(self._normalize(samples.final_obs))
+            final_values = self._values(self.normalizer(samples.final_obs))
             final_values *= ~samples.end_terminated
             next_values[samples.end_steps, samples.end_env_ids] = final_values
         advantages = gae(
@@ -411,30 +413,13 @@ class PPO:
     def _values(self, obs: Tensor) -> Tensor:
         return self.value.evaluate(obs[None])[0].flatten()
 
-    def _normalize(self, obs: Tensor) -> Tensor:
-        """As the pool did for the policy."""
-        if not self.config.normalize_obs:
-            return obs
-        mean = self.obs_moments.mean.float().to(self.device)
-        bound = self.config.obs_clip
-        return ((obs - mean) * self.obs_moments.scale().to(self.device)).clamp_(-bound, bound)
-
-    def _update_obs_moments(self, obs: Tensor) -> None:
-        batch = RunningMoments(self.obs_size)
-        batch.update(obs)
-        self.obs_moments.merge(*distributed.merge_moments(batch.count, batch.mean, batch.m2))
-
     def _normalize_rewards(self, batch: RolloutBatch) -> Tensor:
         if not self.config.normalize_rewards:
             return batch.rewards
         ended = batch.terminations | batch.truncations
         returns = discounted_returns(batch.rewards, ended, self.running_returns, self.config.gamma)
         self.running_returns = returns[-1] * ~ended[-1]
-        moments = RunningMoments(1)
-        moments.update(returns)
-        self.return_moments.merge(
-            *distributed.merge_moments(moments.count, moments.mean, moments.m2)
-        )
+        update_moments(self.return_moments, returns)
         return (batch.rewards * self.return_moments.scale()).clamp_(-10.0, 10.0)
 
     # ---- update ------------------------------------------------------------------------------
@@ -547,7 +532,7 @@ class PPO:
             "value": self.value.state_dict(),
             "log_std": self.log_std.detach(),
             "optimizer": self.optimizer.state_dict(),
-            "obs_moments": self.obs_moments.state_dict(),
+            "obs_moments": self.normalizer.moments.state_dict(),
             "return_moments": self.return_moments.state_dict(),
             "running_returns": self.running_returns,
             "generator": self.generator.get_state(),
@@ -564,7 +549,7 @@ class PPO:
         self.value.load_state_dict(state["value"])
         self.log_std.data.copy_(state["log_std"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.obs_moments.load_state_dict(state["obs_moments"])
+        self.normalizer.moments.load_state_dict(state["obs_moments"])
         self.return_moments.load_state_dict(state["return_moments"])
         self.running_returns = state["running_returns"].to(self.device)
         self.generator.set_state(state["generator"])

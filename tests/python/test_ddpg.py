@@ -232,10 +232,10 @@ def test_the_pool_acts_as_the_learner_thinks() -> None:
         algorithm.iterate()
     batch = rollout(algorithm.envs, algorithm.eval_policy(), 10)
     with torch.no_grad():
-        obs = algorithm._normalize(batch.obs.flatten(0, 1))
+        obs = algorithm.normalizer(batch.obs.flatten(0, 1))
         actions, _, _ = algorithm._act(algorithm.policy, obs)
     torch.testing.assert_close(batch.actions.flatten(0, 1), actions, rtol=0.0, atol=1e-5)
-    assert algorithm.obs_moments.count == 120
+    assert algorithm.normalizer.moments.count == 120
     assert algorithm.policy_spec().noise == 0.1
 
 
