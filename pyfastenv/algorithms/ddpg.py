@@ -78,28 +78,16 @@ class Config(RunConfig):
 
     def check(self) -> None:
         super().check()
-        for name in ("num_steps", "buffer_size", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
-        for name in ("updates_per_step", "policy_learning_rate", "critic_learning_rate"):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
-        for name in ("learning_starts", "noise"):
-            if not getattr(self, name) >= 0.0:
-                raise ValueError(f"{name}: expected at least 0, got {getattr(self, name)}")
-        for name in ("gamma", "tau"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name}: expected 0 to 1, got {getattr(self, name)}")
+        self._check_at_least(1, "num_steps", "buffer_size", "batch_size")
+        self._check_positive("updates_per_step", "policy_learning_rate", "critic_learning_rate")
+        self._check_at_least(0, "learning_starts", "noise")
+        self._check_fractions("gamma", "tau")
         if self.learning_starts >= self.total_steps:
             raise ValueError(
                 f"learning_starts: expected less than total_steps = {self.total_steps}, got "
                 f"{self.learning_starts}: nothing would be learned"
             )
-        if self.batch_size % distributed.world_size() != 0:
-            raise ValueError(
-                f"batch_size: {self.batch_size} is not a multiple of the number of processes, "
-                f"{distributed.world_size()}"
-            )
+        self._check_shared_out("batch_size")
 
 
 def train(config: Config) -> RunResult:

@@ -102,23 +102,13 @@ class Config(RunConfig):
 
     def check(self) -> None:
         super().check()
-        for name in ("num_steps", "update_epochs", "minibatch_size", "pool_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
-        for name in ("learning_rate", "clip", "max_grad_norm"):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
-        for name in ("gamma", "gae_lambda"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name}: expected 0 to 1, got {getattr(self, name)}")
+        self._check_at_least(1, "num_steps", "update_epochs", "minibatch_size", "pool_size")
+        self._check_positive("learning_rate", "clip", "max_grad_norm")
+        self._check_fractions("gamma", "gae_lambda")
         if self.overlap and self.device == "cuda":
             raise ValueError("overlap: needs sampling on the CPU; use --device cpu or sample-cpu")
         batch = self.num_envs * self.num_steps
-        if self.minibatch_size % distributed.world_size() != 0:
-            raise ValueError(
-                f"minibatch_size: {self.minibatch_size} is not a multiple of the number of "
-                f"processes, {distributed.world_size()}"
-            )
+        self._check_shared_out("minibatch_size")
         if self.minibatch_size // distributed.world_size() > batch * self.pool_size:
             raise ValueError(
                 f"minibatch_size: expected at most num_envs * num_steps = {batch}, got "

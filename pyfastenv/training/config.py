@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hi
 
 import torch
 
+from pyfastenv.training import distributed
+
 # what may be otherwise when a run is resumed; everything else must be as it was
 _MAY_DIFFER = frozenset(
     {
@@ -101,10 +103,32 @@ class RunConfig:
             ValueError: One sentence: which field, what was expected, what was given.
         """
         for name, minimum in _AT_LEAST.items():
-            if getattr(self, name) < minimum:
-                raise ValueError(f"{name}: expected at least {minimum}, got {getattr(self, name)}")
+            self._check_at_least(minimum, name)
         self._check_env_id()
         self._check_device()
+
+    def _check_at_least(self, minimum: int, *names: str) -> None:
+        for name in names:
+            if not getattr(self, name) >= minimum:  # NaN is not
+                raise ValueError(f"{name}: expected at least {minimum}, got {getattr(self, name)}")
+
+    def _check_positive(self, *names: str) -> None:
+        for name in names:
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
+
+    def _check_fractions(self, *names: str) -> None:
+        for name in names:
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name}: expected 0 to 1, got {getattr(self, name)}")
+
+    def _check_shared_out(self, name: str) -> None:
+        """Checks that the processes can share a number evenly."""
+        if getattr(self, name) % distributed.world_size() != 0:
+            raise ValueError(
+                f"{name}: {getattr(self, name)} is not a multiple of the number of processes, "
+                f"{distributed.world_size()}"
+            )
 
     @property
     def learn_device(self) -> torch.device:
