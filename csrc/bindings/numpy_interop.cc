@@ -113,6 +113,21 @@ InputArray Convert(const py::object& array, int type, DType dtype, int flags = 0
                    std::string(name) + ": expected " + expected + ", got " + Describe(array));
 }
 
+// The sum of x * 0 is 0 unless an x is NaN or infinite; the compiler vectorises it.
+template <class T>
+bool ProductsAreZero(const T* x, int64_t n) {
+  constexpr int kLanes = 8;
+  T sums[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int k = 0; k < kLanes; ++k) sums[k] += x[i + k] * T(0);
+  }
+  for (; i < n; ++i) sums[0] += x[i] * T(0);
+  T sum = 0;
+  for (const T s : sums) sum += s;
+  return sum == T(0);
+}
+
 }  // namespace
 
 void InitNumpy() {
@@ -215,6 +230,18 @@ std::string Describe(const std::vector<int64_t>& shape) {
   std::string text = "(";
   for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
   return text + (shape.size() == 1 ? ",)" : ")");
+}
+
+int64_t NumElements(const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (const int64_t n : shape) count *= n;
+  return count;
+}
+
+bool AllFinite(const InputArray& input, int64_t begin, int64_t n) {
+  return input.dtype == DType::kFloat32
+             ? ProductsAreZero(static_cast<const float*>(input.data) + begin, n)
+             : ProductsAreZero(static_cast<const double*>(input.data) + begin, n);
 }
 
 void* OutputData(const py::object& object, const char* name, const std::vector<int64_t>& shape,

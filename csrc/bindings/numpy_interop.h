@@ -55,6 +55,12 @@ InputArray ReadBytes(py::handle object, const char* name, const Expected& expect
 /// Reads real numbers of any kind as float64.
 InputArray ReadNumbers(py::handle object, const char* name);
 
+int64_t NumElements(const std::vector<int64_t>& shape);
+
+/// Whether `n` elements of a float32 or float64 array, from `begin` on, are neither NaN nor
+/// infinite.
+bool AllFinite(const InputArray& input, int64_t begin, int64_t n);
+
 /// The address of a caller's array that is to be written: C-contiguous, aligned and writeable, of
 /// exactly this type and shape. Throws UsageError (kType, kValue).
 void* OutputData(const py::object& object, const char* name, const std::vector<int64_t>& shape,

@@ -27,12 +27,7 @@ InputArray ReadFloat32(const py::object& object, const std::string& name,
     throw UsageError(Code::kValue,
                      name + ": expected " + expected() + ", got " + Describe(input.array));
   }
-  int64_t count = 1;
-  for (const int64_t n : shape) count *= n;
-  const auto* values = static_cast<const float*>(input.data);
-  float check = 0.0F;
-  for (int64_t i = 0; i < count; ++i) check += values[i] * 0.0F;
-  if (check != 0.0F) {
+  if (!AllFinite(input, 0, NumElements(shape))) {
     throw UsageError(Code::kValue, name + ": expected finite numbers, got NaN or infinity");
   }
   return input;
@@ -43,9 +38,7 @@ std::vector<float> ReadVector(const py::object& object, const std::string& name,
   if (object.is_none()) return {};
   const InputArray input = ReadFloat32(object, name, shape);
   const auto* values = static_cast<const float*>(input.data);
-  int64_t count = 1;
-  for (const int64_t n : shape) count *= n;
-  return {values, values + count};
+  return {values, values + NumElements(shape)};
 }
 
 Mlp ReadMlp(const py::list& weights, const py::list& biases, const std::string& activation) {

@@ -440,35 +440,14 @@ class PyVectorEnv {
     return input;
   }
 
-  // The sum of x * 0 is 0 unless an x is NaN or infinite; the compiler vectorises it.
-  template <class T>
-  static bool AllFinite(const T* x, int64_t n) {
-    constexpr int kLanes = 8;
-    T sums[kLanes] = {};
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-      for (int k = 0; k < kLanes; ++k) sums[k] += x[i + k] * T(0);
-    }
-    for (; i < n; ++i) sums[0] += x[i] * T(0);
-    T sum = 0;
-    for (const T s : sums) sum += s;
-    return sum == T(0);
-  }
-
   static void CheckFinite(const InputArray& input, const char* name,
                           const std::vector<int32_t>* ids) {
-    int64_t count = 1;
-    for (const int64_t n : input.shape) count *= n;
-    const auto finite = [&](int64_t begin, int64_t n) {
-      return input.dtype == DType::kFloat32
-                 ? AllFinite(static_cast<const float*>(input.data) + begin, n)
-                 : AllFinite(static_cast<const double*>(input.data) + begin, n);
-    };
-    if (finite(0, count)) return;
+    const int64_t count = NumElements(input.shape);
+    if (AllFinite(input, 0, count)) return;
     const int64_t rows = input.shape.empty() ? 1 : input.shape[0];
     std::vector<int32_t> bad;
     for (int64_t i = 0; i < rows; ++i) {
-      if (!finite(i * (count / rows), count / rows)) {
+      if (!AllFinite(input, i * (count / rows), count / rows)) {
         bad.push_back(ids != nullptr ? (*ids)[static_cast<size_t>(i)] : static_cast<int32_t>(i));
       }
     }

@@ -5,12 +5,6 @@
 
 namespace pyfastenv {
 
-namespace {
-
-int Padded(int size, int multiple) { return (size + multiple - 1) / multiple * multiple; }
-
-}  // namespace
-
 AlignedFloats::AlignedFloats(size_t size)
     : data_(static_cast<float*>(::operator new[](size * sizeof(float), std::align_val_t{64}))) {
   std::fill_n(data_.get(), size, 0.0F);

@@ -11,6 +11,9 @@
 
 namespace pyfastenv {
 
+/// The next multiple.
+inline int Padded(int size, int multiple) { return (size + multiple - 1) / multiple * multiple; }
+
 /// 64-byte aligned floats, zero at first.
 class AlignedFloats {
  public:

@@ -10,8 +10,6 @@ namespace {
 
 constexpr float kHalfLogTwoPi = 0.918938533F;
 
-int Padded(int size, int multiple) { return (size + multiple - 1) / multiple * multiple; }
-
 }  // namespace
 
 // One part of a minibatch: its gradients and the memory of its blocks.
