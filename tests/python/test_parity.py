@@ -21,6 +21,7 @@ def test_equals_gymnasium(env_id: str, mode: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("env_id", GYMNASIUM_IDS)
 def test_equals_gymnasium_for_a_million_steps(env_id: str) -> None:
     compare(env_id, "NextStep", 125_000, num_envs=8, seed=1, reset_every=10_007)
