@@ -202,3 +202,112 @@ def ppo_gradients(
             )
         )
     return PPOGradients(output_grad, log_std_grad, value_grad * (value_coef / batch), summary)
+
+
+class SquashedGaussian(NamedTuple):
+    """Samples of a Gaussian squashed by tanh, and what their gradient needs."""
+
+    actions: Tensor  # (…, A) in (-1, 1)
+    log_probs: Tensor  # (…) of the actions
+    spread: Tensor  # (…, A) std * noise: the derivative of the sample before tanh by log_std
+    inside: Tensor  # (…, A) bool: log_std was within its range
+
+
+def squashed_gaussian(
+    outputs: Tensor, noise: Tensor, log_std_range: tuple[float, float]
+) -> SquashedGaussian:
+    """Draws actions (Haarnoja et al. 2018, arXiv:1801.01290, appendix C).
+
+    The logarithm of tanh's slope is computed as ``2 (log 2 - u - softplus(-2 u))``, which stays
+    exact where tanh is 1 in float32.
+
+    Args:
+        outputs: ``(…, 2 A)``: means, then log-stds.
+        noise: ``(…, A)`` standard normal.
+        log_std_range: Where the log-stds are clamped.
+    """
+    mean, raw = outputs.chunk(2, -1)
+    log_std = raw.clamp(*log_std_range)
+    spread = log_std.exp() * noise
+    before = mean + spread
+    log_slope = 2.0 * (math.log(2.0) - before - torch.nn.functional.softplus(-2.0 * before))
+    log_probs = -(0.5 * noise.square() + log_std + log_slope).sum(-1)
+    constant = 0.5 * LOG_TWO_PI * noise.shape[-1]
+    return SquashedGaussian(before.tanh(), log_probs - constant, spread, log_std == raw)
+
+
+def squashed_gaussian_gradient(
+    sample: SquashedGaussian, by_actions: Tensor, by_log_probs: Tensor
+) -> Tensor:
+    """The gradient of a loss by the ``outputs`` that :func:`squashed_gaussian` was given.
+
+    Args:
+        sample: Its result.
+        by_actions: ``(…, A)`` the loss's derivatives by the actions …
+        by_log_probs: ``(…)`` … and by the log-probabilities.
+
+    Returns:
+        ``(…, 2 A)``.
+    """
+    weight = by_log_probs.unsqueeze(-1)
+    actions = sample.actions
+    # the log-probability's derivative by the sample before tanh is 2 tanh
+    by_mean = by_actions * (1.0 - actions.square()) + 2.0 * weight * actions
+    by_log_std = torch.where(sample.inside, by_mean * sample.spread - weight, 0.0)
+    return torch.cat((by_mean, by_log_std), -1)
+
+
+class GaussianLossGradients(NamedTuple):
+    """Of :func:`bounded_gaussian_gradients`."""
+
+    outputs: Tensor  # (M, B, 2 D)
+    max_log_var: Tensor  # (M, D)
+    min_log_var: Tensor  # (M, D)
+    loss: Tensor  # (M,) the negative log-likelihood, without its constant
+
+
+def bounded_log_var(raw: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Log-variances kept softly within bounds (Chua et al. 2018, arXiv:1805.12114, appendix A.1).
+
+    Args:
+        raw: ``(M, B, D)``.
+        low: ``(M, 1, D)``.
+        high: ``(M, 1, D)``.
+    """
+    below = high - torch.nn.functional.softplus(high - raw)
+    return low + torch.nn.functional.softplus(below - low)
+
+
+def bounded_gaussian_gradients(
+    outputs: Tensor, targets: Tensor, low: Tensor, high: Tensor
+) -> GaussianLossGradients:
+    """The likelihood loss of M probabilistic networks and its gradients, written out.
+
+    The loss of a network is the mean over samples and components of
+    ``(mean - target)^2 exp(-log_var) + log_var``, with log-variances of :func:`bounded_log_var`
+    (Chua et al. 2018, eq. 1; MBPO takes means where that has sums).
+
+    Args:
+        outputs: ``(M, B, 2 D)``: means, then raw log-variances.
+        targets: ``(M, B, D)``.
+        low: ``(M, 1, D)`` lower bounds.
+        high: ``(M, 1, D)`` upper bounds.
+    """
+    mean, raw = outputs.chunk(2, -1)
+    from_high = high - raw
+    below = high - torch.nn.functional.softplus(from_high)
+    from_low = below - low
+    log_var = low + torch.nn.functional.softplus(from_low)
+    inverse_var = torch.exp(-log_var)
+    error = mean - targets
+    weighted = error * inverse_var
+    share = 1.0 / (error.shape[1] * error.shape[2])
+    by_log_var = (1.0 - weighted * error) * share
+    by_below = by_log_var * torch.sigmoid(from_low)
+    by_raw = by_below * torch.sigmoid(from_high)
+    return GaussianLossGradients(
+        outputs=torch.cat((weighted * (2.0 * share), by_raw), -1),
+        max_log_var=(by_below - by_raw).sum(1),
+        min_log_var=(by_log_var - by_below).sum(1),
+        loss=(weighted * error + log_var).mean((1, 2)),
+    )

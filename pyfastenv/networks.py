@@ -9,14 +9,16 @@ networks. Knows no environment and no optimiser.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from pyfastenv.rollouts import ACTIVATIONS, PolicySpec
+
+M = TypeVar("M", bound=nn.Module)
 
 _tanh_backward = torch.ops.aten.tanh_backward
 _silu_backward = torch.ops.aten.silu_backward
@@ -38,7 +40,7 @@ def mlp_forward(
 
     Args:
         x: ``(K, B, in)``; an expanded view will do.
-        weights: Of each layer, ``(K, in, out)``.
+        weights: Of each layer, ``(K, in, out)``; a layer computes in its weights' dtype.
         biases: Of each layer, ``(K, out)``.
         activation: After every layer but the last.
 
@@ -48,6 +50,8 @@ def mlp_forward(
     saved = Saved([], [])
     last = len(weights) - 1
     for i, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        if x.dtype != weight.dtype:
+            x = x.to(weight.dtype)
         saved.inputs.append(x)
         x = _affine(x, weight, bias)
         if i < last:
@@ -62,10 +66,10 @@ def mlp_backward(
     saved: Saved,
     weights: Sequence[Tensor],
     activation: str,
-    weight_grads: Sequence[Tensor],
-    bias_grads: Sequence[Tensor],
+    weight_grads: Sequence[Tensor] | None,
+    bias_grads: Sequence[Tensor] | None,
     *,
-    input_grad: bool = False,
+    input_columns: slice | None = None,
 ) -> Tensor | None:
     """Writes (does not add) the gradients of the parameters.
 
@@ -74,26 +78,30 @@ def mlp_backward(
         saved: From :func:`mlp_forward`.
         weights: As given there.
         activation: As given there.
-        weight_grads: Where to write, ``(K, in, out)`` each.
-        bias_grads: Where to write, ``(K, out)`` each.
-        input_grad: Whether the gradient by the inputs is wanted.
+        weight_grads: Where to write, ``(K, in, out)`` each; None: they are not wanted.
+        bias_grads: Where to write, ``(K, out)`` each; None likewise.
+        input_columns: The inputs by which the gradient is wanted.
 
     Returns:
-        That gradient, ``(K, B, in)``, or None.
+        That gradient, ``(K, B, columns)``, or None.
     """
     for i in reversed(range(len(weights))):
-        x = saved.inputs[i]
-        if x.shape[0] == 1:
-            torch.mm(x[0].t(), grad[0], out=weight_grads[i][0])
-        else:
-            torch.bmm(x.transpose(1, 2), grad, out=weight_grads[i])
-        torch.sum(grad, 1, out=bias_grads[i])
-        if i == 0 and not input_grad:
-            return None
-        grad = _matmul(grad, weights[i].transpose(1, 2))
+        weight = weights[i]
+        if grad.dtype != weight.dtype:
+            grad = grad.to(weight.dtype)
+        if weight_grads is not None and bias_grads is not None:
+            x = saved.inputs[i]
+            if x.shape[0] == 1:
+                torch.mm(x[0].t(), grad[0], out=weight_grads[i][0])
+            else:
+                torch.bmm(x.transpose(1, 2), grad, out=weight_grads[i])
+            torch.sum(grad, 1, out=bias_grads[i])
         if i > 0:
+            grad = _matmul(grad, weight.transpose(1, 2))
             grad = _activation_backward(grad, activation, saved, i)
-    return grad
+        elif input_columns is not None:
+            return _matmul(grad, weight[:, input_columns].transpose(1, 2))
+    return None
 
 
 def _matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -131,11 +139,12 @@ def _activation_backward(grad: Tensor, activation: str, saved: Saved, layer: int
         case "elu":
             result = _elu_backward(grad, 1.0, 1.0, 1.0, True, output)
         case "silu":
-            result = _silu_backward(grad, saved.preactivations[layer - 1])
+            preactivation = saved.preactivations[layer - 1]
+            result = _silu_backward(grad.to(preactivation.dtype), preactivation)
     return result
 
 
-class _MLPFunction(torch.autograd.Function):
+class MLPFunction(torch.autograd.Function):
     """The pair above for autograd."""
 
     @staticmethod
@@ -162,7 +171,7 @@ class _MLPFunction(torch.autograd.Function):
             ctx.activation,
             weight_grads,
             bias_grads,
-            input_grad=ctx.needs_input_grad[0],
+            input_columns=slice(None) if ctx.needs_input_grad[0] else None,
         )
         return grad_x, None, *weight_grads, *bias_grads
 
@@ -215,6 +224,8 @@ class MLP(nn.Module):
         # plain lists: a ParameterList looks every item up by name, which costs as much as a layer
         self.weight_list = list(self.weights)
         self.bias_list = list(self.biases)
+        self._copies: list[_LayerCopy] = []
+        self._layers: tuple[list[Tensor], list[Tensor]] = (self.weight_list, self.bias_list)
 
     @property
     def num_networks(self) -> int:
@@ -225,32 +236,84 @@ class MLP(nn.Module):
         """``(K, B, in)`` or ``(B, in)`` (the same for all) to ``(K, B, out)``."""
         if x.dim() == 2:
             x = x.expand(self.num_networks, *x.shape)
-        out: Tensor = _MLPFunction.apply(x, self.activation, *self.weight_list, *self.bias_list)
+        out: Tensor = MLPFunction.apply(x, self.activation, *self.weight_list, *self.bias_list)
         return out
 
     def evaluate(self, x: Tensor) -> tuple[Tensor, Saved]:
         """:func:`mlp_forward` with these networks: ``(K, B, in)`` to ``(K, B, out)``."""
-        return mlp_forward(x, self.weight_list, self.bias_list, self.activation)
+        return mlp_forward(x, *self._layers, self.activation)
 
     def write_gradients(
-        self, saved: Saved, grad: Tensor, *, input_grad: bool = False
+        self, saved: Saved, grad: Tensor, *, input_columns: slice | None = None
     ) -> Tensor | None:
         """:func:`mlp_backward` into the parameters' ``grad``, which must be there.
 
         Args:
             saved: From :meth:`evaluate`.
             grad: Of the loss by the outputs, ``(K, B, out)``.
-            input_grad: Whether the gradient by the inputs, ``(K, B, in)``, is wanted.
+            input_columns: The inputs by which the gradient, ``(K, B, columns)``, is wanted.
         """
-        return mlp_backward(
+        weight_grads = [_grad(weight) for weight in self.weight_list]
+        bias_grads = [_grad(bias) for bias in self.bias_list]
+        for copy in self._copies:
+            weight_grads[copy.layer], bias_grads[copy.layer] = copy.weight_grad, copy.bias_grad
+        by_inputs = mlp_backward(
             grad,
             saved,
-            self.weight_list,
+            self._layers[0],
             self.activation,
-            [_grad(weight) for weight in self.weight_list],
-            [_grad(bias) for bias in self.bias_list],
-            input_grad=input_grad,
+            weight_grads,
+            bias_grads,
+            input_columns=input_columns,
         )
+        for copy in self._copies:
+            _grad(self.weight_list[copy.layer]).copy_(copy.weight_grad)
+            _grad(self.bias_list[copy.layer]).copy_(copy.bias_grad)
+        return by_inputs
+
+    def input_gradient(self, saved: Saved, grad: Tensor, columns: slice) -> Tensor:
+        """The gradient by some of the inputs, ``(K, B, columns)``; those of parameters stay.
+
+        Args:
+            saved: From :meth:`evaluate`.
+            grad: Of the loss by the outputs, ``(K, B, out)``.
+            columns: Which inputs.
+        """
+        by_inputs = mlp_backward(
+            grad, saved, self._layers[0], self.activation, None, None, input_columns=columns
+        )
+        assert by_inputs is not None
+        return by_inputs
+
+    @property
+    def layers(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Weights and biases as :meth:`evaluate` uses them."""
+        return self._layers
+
+    def compute_in(self, dtype: torch.dtype) -> None:
+        """Lets the layers between hidden layers compute in another dtype (bfloat16, say).
+
+        Nearly all arithmetic of a large network is there. The first and the last layer, where
+        rounding would show, stay as they are, and so do the parameters and gradients. To be called
+        once the parameters are where they stay (:class:`FlatParameters`); :meth:`evaluate` and
+        :meth:`write_gradients` only. Call :meth:`refresh` whenever parameters have changed.
+        """
+        inner = range(1, len(self.weight_list) - 1)
+        self._copies = [
+            _LayerCopy.of(i, self.weight_list[i], self.bias_list[i], dtype) for i in inner
+        ]
+        weights: list[Tensor] = list(self.weight_list)
+        biases: list[Tensor] = list(self.bias_list)
+        for copy in self._copies:
+            weights[copy.layer], biases[copy.layer] = copy.weight, copy.bias
+        self._layers = (weights, biases)
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Brings what :meth:`compute_in` made up to date."""
+        for copy in self._copies:
+            copy.weight.copy_(self.weight_list[copy.layer])
+            copy.bias.copy_(self.bias_list[copy.layer])
 
     def spec(self, **fields: Any) -> PolicySpec:
         """These networks as a policy; ``fields`` as for :class:`PolicySpec`."""
@@ -260,6 +323,65 @@ class MLP(nn.Module):
             activation=self.activation,
             **fields,
         )
+
+
+class _LayerCopy(NamedTuple):
+    """A layer in another dtype, and where its gradients are written."""
+
+    layer: int
+    weight: Tensor
+    bias: Tensor
+    weight_grad: Tensor
+    bias_grad: Tensor
+
+    @classmethod
+    def of(cls, layer: int, weight: Tensor, bias: Tensor, dtype: torch.dtype) -> _LayerCopy:
+        weight, bias = weight.detach().to(dtype), bias.detach().to(dtype)
+        return cls(layer, weight, bias, torch.empty_like(weight), torch.empty_like(bias))
+
+
+def seeded_mlp(
+    sizes: Sequence[int],
+    seeds: Sequence[int],
+    per_seed: int = 1,
+    *,
+    initialise: Callable[[MLP], None] | None = None,
+    **fields: Any,
+) -> MLP:
+    """Networks of several seeds side by side, each as it would be alone.
+
+    Args:
+        sizes: As for :class:`MLP`.
+        seeds: Whose ``per_seed`` networks come one after another.
+        per_seed: How many networks each seed has.
+        initialise: Gives one seed's networks other initial parameters.
+        **fields: As for :class:`MLP`.
+    """
+
+    def make(num_networks: int) -> MLP:
+        network = MLP(sizes, num_networks=num_networks, **fields)
+        if initialise is not None:
+            initialise(network)
+        return network
+
+    return stack_seeds(lambda count: make(count * per_seed), seeds)
+
+
+def stack_seeds(make: Callable[[int], M], seeds: Sequence[int]) -> M:
+    """Modules of several seeds as one, each with the parameters that it would have alone.
+
+    Args:
+        make: Makes the module for so many seeds; the leading axis of each parameter is a multiple
+            of it, seed by seed.
+        seeds: Of torch's default generator.
+    """
+    with torch.random.fork_rng(devices=[]):
+        together = make(len(seeds))
+        for i, seed in enumerate(seeds):
+            torch.manual_seed(seed)
+            for target, source in zip(together.parameters(), make(1).parameters(), strict=True):
+                target.data[i * len(source) : (i + 1) * len(source)] = source.data
+    return together
 
 
 def _numpy(tensor: Tensor) -> Any:

@@ -1,4 +1,4 @@
-"""Adam on one flat vector of parameters."""
+"""Adam on one flat vector of parameters: in plain operations, or in one fused kernel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.adam import adam
 
 from pyfastenv.networks import FlatParameters
 
@@ -65,3 +66,70 @@ class FlatAdam:
         self.num_steps = state["step"]
         self.mean.copy_(state["mean"])
         self.square.copy_(state["square"])
+
+
+class FusedAdam:
+    """The same in PyTorch's fused kernel: faster on large vectors, and a CUDA graph can hold it.
+
+    ``torch.optim.Adam(fused=True)`` without what that does around the kernel, which on networks of
+    two layers takes longer. (:class:`FlatAdam` stays where the compiled updates must give the same
+    bits.)
+
+    Args:
+        flat: The parameters and where their gradients stand.
+        lr: Step size.
+        betas: Decays of the moments.
+        eps: Added to the root of the second moment.
+    """
+
+    def __init__(
+        self,
+        flat: FlatParameters,
+        *,
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ):
+        self._flat = flat
+        self._lr = lr
+        self._betas = betas
+        self._eps = eps
+        self._num_steps = torch.zeros((), device=flat.parameter.device)
+        self._mean = torch.zeros_like(flat.grad)
+        self._square = torch.zeros_like(flat.grad)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Moves the parameters along the gradients that stand there."""
+        adam(
+            [self._flat.parameter],
+            [self._flat.grad],
+            [self._mean],
+            [self._square],
+            [],
+            [self._num_steps],
+            fused=True,
+            capturable=self._num_steps.is_cuda,
+            amsgrad=False,
+            beta1=self._betas[0],
+            beta2=self._betas[1],
+            lr=self._lr,
+            weight_decay=0.0,
+            eps=self._eps,
+            maximize=False,
+        )
+
+    def reset(self) -> None:
+        """Forgets the moments, as a new optimiser would."""
+        for tensor in (self._num_steps, self._mean, self._square):
+            tensor.zero_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Moments and count."""
+        return {"step": self._num_steps, "mean": self._mean, "square": self._square}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        self._num_steps.copy_(state["step"])
+        self._mean.copy_(state["mean"])
+        self._square.copy_(state["square"])

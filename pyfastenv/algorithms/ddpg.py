@@ -12,8 +12,6 @@ import time
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import gymnasium
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,6 +22,7 @@ from pyfastenv.optim import FlatAdam
 from pyfastenv.rollouts import PolicySpec, RolloutBatch, rollout
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
+from pyfastenv.training.exploration import continuous_actions, explore
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer
 from pyfastenv.training.profiling import span
@@ -138,18 +137,10 @@ class DDPG:
             infos=False,
         )
         self.obs_size = math.prod(self.envs.single_observation_space.shape or (1,))
-        space = self.envs.single_action_space
-        if not isinstance(space, gymnasium.spaces.Box):
-            self.envs.close()
-            raise ValueError(
-                f"env_id: ddpg needs continuous actions, and those of {config.env_id} are {space}; "
-                "try ppo"
-            )
-        self.action_low = torch.from_numpy(space.low.ravel())
-        self.action_high = torch.from_numpy(space.high.ravel())
-        self.action_center = ((self.action_high + self.action_low) / 2.0).to(self.device)
-        self.action_half = ((self.action_high - self.action_low) / 2.0).to(self.device)
-        action_size = len(self.action_low)
+        self.box = continuous_actions(self.envs, "ddpg")
+        self.action_center = self.box.center.to(self.device)
+        self.action_half = self.box.half.to(self.device)
+        action_size = len(self.box)
 
         def mlp(num_inputs: int, num_outputs: int) -> MLP:
             sizes = (num_inputs, *config.hidden_sizes, num_outputs)
@@ -238,23 +229,17 @@ class DDPG:
         return Transitions.from_rollout(batch)
 
     def _explore(self) -> Transitions:
-        """Steps with uniform actions, which no policy of the pool draws: through step()."""
+        """Steps with uniform actions."""
         obs = self._reset()  # they stand there already
-        width = self.action_high - self.action_low
         num_steps = math.ceil(self.config.learning_starts / (len(obs) * self.world_size))
-        steps = []
-        for _ in range(num_steps):
-            uniform = torch.rand(len(obs), len(width), generator=self.generator)
-            actions = self.action_low + width * uniform
-            after, rewards, terminated, truncated, infos = self.envs.step(actions.numpy())
-            next_obs = after.copy()
-            ended = terminated | truncated
-            if ended.any():
-                next_obs[ended] = np.stack(infos["final_obs"][ended])
-            tensors = map(torch.from_numpy, (rewards, next_obs, terminated))
-            steps.append(Transitions(obs, actions, *tensors))
-            obs = torch.from_numpy(after)
-        return Transitions(*map(torch.cat, zip(*steps, strict=True)))
+        shape = (len(obs), len(self.box))
+        return explore(
+            self.envs,
+            obs,
+            self.box,
+            num_steps,
+            lambda: torch.rand(shape, generator=self.generator),
+        )
 
     # ---- update ------------------------------------------------------------------------------
 
@@ -318,11 +303,9 @@ class DDPG:
             inputs = torch.cat((batch.obs, actions), 1)
             opinions, opinion_saved = _forward(self.critic, inputs)
         with span("backward"):
-            # this overwrites the critic's gradients too, which have been used
             by_value = torch.full_like(opinions, -1.0 / size)
-            by_input = self.critic.write_gradients(opinion_saved, by_value[None], input_grad=True)
-            assert by_input is not None
-            by_action = by_input[0, :, self.obs_size :]
+            columns = slice(self.obs_size, None)
+            by_action = self.critic.input_gradient(opinion_saved, by_value[None], columns)[0]
             by_output = by_action * self.action_half * (1.0 - squashed.square())
             self.policy.write_gradients(policy_saved, by_output[None])
         with span("optimiser"):

@@ -12,7 +12,9 @@ from types import ModuleType
 
 ALGORITHMS = {
     "ddpg": "pyfastenv.algorithms.ddpg",
+    "mbpo": "pyfastenv.algorithms.mbpo",
     "ppo": "pyfastenv.algorithms.ppo",
+    "sac": "pyfastenv.algorithms.sac",
 }
 
 

@@ -112,7 +112,7 @@ def test_gradient_steps_are_those_of_plain_torch() -> None:
     policy_adam = torch.optim.Adam(policy.parameters(), 1e-3)
     critic_adam = torch.optim.Adam(critic.parameters(), 2e-3)
     limit = 2.0  # Pusher's actions
-    obs_size, action_size, n = algorithm.obs_size, len(algorithm.action_low), 16
+    obs_size, action_size, n = algorithm.obs_size, len(algorithm.box.low), 16
 
     def act(network: nn.Sequential, obs: Tensor) -> Tensor:
         return limit * torch.tanh(network(obs))

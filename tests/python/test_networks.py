@@ -119,7 +119,7 @@ def test_functions_write_gradients_and_leave_their_inputs_alone(activation: str)
     ):
         assert_close(ours, theirs.grad)
     input_grad = mlp_backward(
-        grad, saved, weights, activation, weight_grads, bias_grads, input_grad=True
+        grad, saved, weights, activation, weight_grads, bias_grads, input_columns=slice(None)
     )
     assert input_grad is not None and input_grad.shape == x.shape
     assert torch.equal(x, kept)

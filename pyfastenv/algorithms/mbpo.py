@@ -1,0 +1,459 @@
+"""Model-based policy optimisation (Janner et al. 2019, arXiv:1906.08253), optionally with a flow.
+
+An ensemble learns the dynamics from all real transitions; short rollouts of it from real states
+fill a model pool; SAC learns from that and a little real data. ``--dynamics flow`` adds a coupled
+flow that tells the model's transitions from real ones and an agent that improves the model by it
+(:mod:`pyfastenv.flow_agent`). ``num_seeds`` trainings run side by side, each as it would alone.
+Read it top to bottom: Config, the step, model, flow, policy, saving. References: docs/mbpo.md.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from pyfastenv.algorithms.sac import Collector, SACConfig
+from pyfastenv.buffers import ReplayPool
+from pyfastenv.cuda_graph import GraphedUpdate
+from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.flow_agent import FlowAgent, FlowOptions
+from pyfastenv.rollouts import PolicySpec
+from pyfastenv.sac_learner import METRICS, SACLearner
+from pyfastenv.streams import SeedStreams
+from pyfastenv.termination import termination_rule
+from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.profiling import span
+
+_EPOCH = 1_000  # environment steps
+_STANDARDISE_ROWS = 10_000
+
+
+@dataclass(kw_only=True)
+class Config(SACConfig):
+    """Model-based policy optimisation."""
+
+    algorithm: ClassVar[str] = "mbpo"
+
+    env_id: str = "Hopper-v5"
+    """The environment; `pyfastenv envs` lists them."""
+    dynamics: Literal["ensemble", "flow"] = "ensemble"
+    """The ensemble alone, or with a coupled flow."""
+    total_steps: int = 130_000
+    """Environment steps to train for, of each seed, the random ones included."""
+    eval_every: int = 1_000
+    """Environment steps between evaluations; 0: only at the end."""
+    checkpoint_every: int = 5_000
+    """Environment steps between checkpoints; 0: only at the end."""
+    log_every: int = 50
+    """Environment steps between lines of the log."""
+    learning_starts: int = 5_000
+    """Environment steps with uniformly random actions before learning begins."""
+    updates_per_step: float = 20.0
+    """SAC's gradient steps per environment step."""
+    buffer_size: int = 1_000_000
+    """Real transitions that each seed remembers."""
+    real_ratio: float = 0.05
+    """Share of real transitions in SAC's batches."""
+    model_every: int = 250
+    """Environment steps between fits of the model, and between rollouts of it."""
+    rollout_batch: int = 100_000
+    """Real states from which the model is rolled out each time."""
+    rollout_schedule: tuple[int, int, int, int] = (20, 150, 1, 15)
+    """Between these epochs (of 1,000 steps) a rollout's length grows from the third number to the
+    fourth."""
+    model_retain_epochs: int = 1
+    """How many epochs' rollouts the model pool holds."""
+    model_hidden_sizes: tuple[int, ...] = (200, 200, 200, 200)
+    """Hidden layers of the model's networks."""
+    model_learning_rate: float = 1e-3
+    """Adam's, for the model."""
+    ensemble_size: int = 7
+    """Networks of the model …"""
+    num_elites: int = 5
+    """… of which the best on held-out data predict."""
+    compact_obs: bool = True
+    """Leave contact forces and inertias out of Ant's and Humanoid's observations."""
+    flow_every: int = 1_000
+    """Environment steps between updates of the flow."""
+    flow_updates: int = 10
+    """Gradient steps of an update of the flow."""
+    flow_batch_size: int = 256
+    """Real and predicted transitions per gradient step of the flow."""
+    flow_rollout_states: int = 1_000
+    """Real states from which the model is rolled out for an update of the flow …"""
+    flow_rollout_steps: int = 2
+    """… for so many steps."""
+    model_agent_every: int = 250
+    """Environment steps between improvements of the model by the flow."""
+    model_agent_updates: int = 20
+    """Gradient steps of an improvement."""
+
+    @classmethod
+    def preset(cls, env_id: str, **fields: Any) -> Config:
+        name = env_id.removeprefix("pyfastenv/").split("-")[0]
+        return cls(**{**_PRESETS.get(name, {}), "env_id": env_id, **fields})
+
+    def check(self) -> None:
+        super().check()
+        self._check_at_least(
+            1,
+            "log_every",
+            "buffer_size",
+            "model_every",
+            "rollout_batch",
+            "model_retain_epochs",
+            "ensemble_size",
+            "num_elites",
+            "flow_every",
+            "flow_updates",
+            "flow_batch_size",
+            "flow_rollout_states",
+            "flow_rollout_steps",
+            "model_agent_every",
+            "model_agent_updates",
+        )
+        self._check_at_least(0, "learning_starts")
+        self._check_positive("updates_per_step", "model_learning_rate")
+        self._check_fractions("real_ratio")
+        first, last, shortest, longest = self.rollout_schedule
+        if not (0 <= first <= last and 1 <= shortest <= longest):
+            raise ValueError(
+                "rollout_schedule: expected two epochs in order and two lengths in order from 1, "
+                f"got {self.rollout_schedule}"
+            )
+        if self.num_elites > self.ensemble_size:
+            raise ValueError(
+                f"num_elites: expected at most ensemble_size = {self.ensemble_size}, got "
+                f"{self.num_elites}"
+            )
+        if self.learning_starts < self.batch_size:
+            raise ValueError(
+                f"learning_starts: the model needs at least batch_size = {self.batch_size} real "
+                f"transitions to begin with, got {self.learning_starts}"
+            )
+        if self.learning_starts >= self.total_steps:
+            raise ValueError(
+                f"learning_starts: expected less than total_steps = {self.total_steps}, got "
+                f"{self.learning_starts}: nothing would be learned"
+            )
+
+    def rollout_length(self, step: int) -> int:
+        """Of the model, at an environment step after the random ones."""
+        first, last, shortest, longest = self.rollout_schedule
+        epoch = step // _EPOCH
+        progress = (epoch - first) / max(last - first, 1)
+        return int(shortest + min(max(progress, 0.0), 1.0) * (longest - shortest))
+
+    def model_pool_size(self, rollout_length: int) -> int:
+        """Rows of the model pool."""
+        rollouts = self.rollout_batch * max(1, _EPOCH // self.model_every)
+        return rollouts * rollout_length * self.model_retain_epochs
+
+    def env_kwargs(self) -> dict[str, Any]:
+        """Of the environments."""
+        name = self.env_id.removeprefix("pyfastenv/")
+        return dict(_COMPACT.get(name, {})) if self.compact_obs else {}
+
+
+# the official settings (github.com/jannerm/mbpo, examples/config); steps include the random ones
+_PRESETS: dict[str, dict[str, Any]] = {
+    "Hopper": {"target_entropy": -1.0},
+    "Walker2d": {
+        "target_entropy": -3.0,
+        "rollout_schedule": (20, 150, 1, 1),
+        "total_steps": 305_000,
+    },
+    "HalfCheetah": {
+        "target_entropy": -3.0,
+        "rollout_schedule": (20, 150, 1, 1),
+        "updates_per_step": 40.0,
+        "total_steps": 405_000,
+    },
+    "Ant": {"target_entropy": -4.0, "rollout_schedule": (20, 100, 1, 25), "total_steps": 305_000},
+    "Humanoid": {
+        "target_entropy": -2.0,
+        "rollout_schedule": (20, 300, 1, 25),
+        "model_every": 1_000,
+        "model_hidden_sizes": (400, 400, 400, 400),
+        "total_steps": 305_000,
+    },
+    "InvertedPendulum": {
+        "target_entropy": -0.05,
+        "rollout_schedule": (1, 15, 1, 1),
+        "updates_per_step": 10.0,
+        "learning_starts": 500,
+        "total_steps": 5_000,
+        "eval_every": 250,
+        "checkpoint_every": 1_000,
+    },
+}
+_COMPACT: dict[str, dict[str, Any]] = {
+    "Ant-v5": {"include_cfrc_ext_in_observation": False},
+    "Humanoid-v5": {
+        "include_cinert_in_observation": False,
+        "include_cvel_in_observation": False,
+        "include_qfrc_actuator_in_observation": False,
+        "include_cfrc_ext_in_observation": False,
+    },
+}
+
+
+def train(config: Config) -> RunResult:
+    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
+
+    Raises:
+        ValueError: The environment's actions are not continuous, or its termination is no function
+            of the observation.
+    """
+    return run(MBPO, config)
+
+
+def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:
+    """The policies of a checkpoint, one per seed, without chance."""
+    mbpo = MBPO(config, restore=state)
+    mbpo.envs.close()
+    return mbpo.eval_policy()
+
+
+class MBPO:
+    """The algorithm; :func:`train` drives it.
+
+    Args:
+        config: The options.
+        restore: A :meth:`state_dict`, to continue from it.
+
+    Raises:
+        ValueError: The environment's actions are not continuous, or its termination is no function
+            of the observation.
+    """
+
+    def __init__(self, config: Config, restore: dict[str, Any] | None = None):
+        self.config = config
+        device = self.device = config.learn_device
+        self.collector = Collector(config, **config.env_kwargs())
+        self.envs = self.collector.envs
+        try:
+            self.terminates = termination_rule(self.envs)
+        except ValueError:
+            self.envs.close()
+            raise
+        layout = self.layout = self.collector.layout
+        seeds = config.seeds()
+        self.learner = SACLearner(layout, seeds, config.options(), device)
+        self._update = GraphedUpdate(self.learner.update, device)
+        self.model = EnsembleDynamics(
+            layout,
+            seeds,
+            DynamicsOptions(
+                ensemble_size=config.ensemble_size,
+                num_elites=config.num_elites,
+                hidden_sizes=config.model_hidden_sizes,
+                learning_rate=config.model_learning_rate,
+                bfloat16=config.amp,
+            ),
+            device,
+        )
+        self.env_pool = ReplayPool(config.num_seeds, config.buffer_size, layout.width, device)
+        longest = config.model_pool_size(config.rollout_schedule[3])
+        self.model_pool = ReplayPool(config.num_seeds, longest, layout.width, device)
+        self.streams = SeedStreams(seeds, device)
+        self.exploration_streams = SeedStreams([seed + 1 for seed in seeds])
+        self.parts = ["collector", "learner", "model", "env_pool", "model_pool"]
+        self.parts += ["streams", "exploration_streams"]
+        if config.dynamics == "flow":
+            self.flow_agent = FlowAgent(layout, seeds, FlowOptions(), self.model, self.learner)
+            rows = config.flow_rollout_states * config.flow_rollout_steps
+            self.flow_pool = ReplayPool(config.num_seeds, rows, layout.width, device)
+            self.parts.append("flow_agent")
+        self._metrics = torch.zeros(len(METRICS), config.num_seeds, device=device)
+        self._seconds: dict[str, float] = {}
+        self.global_step = 0
+        if restore is not None:
+            self.load_state_dict(restore)
+
+    def eval_policy(self) -> PolicySpec:
+        """The policies without chance."""
+        return self.learner.policy_spec().as_greedy()
+
+    # ---- the step ----------------------------------------------------------------------------
+
+    def iterate(self) -> dict[str, float]:
+        """Trains for ``log_every`` environment steps; the first call only explores."""
+        config = self.config
+        self._seconds = dict.fromkeys(("sample", "model", "rollout", "flow", "update"), 0.0)
+        metrics: dict[str, float] = {}
+        if self.global_step == 0:
+            with self._timed("sample"), span("env"):
+                rows = self.collector.explore(config.learning_starts, self.exploration_streams)
+                self.env_pool.add(rows.to(self.device))
+            self.global_step += rows.shape[1]
+        else:
+            end = min(self.global_step + config.log_every, config.total_steps)
+            while self.global_step < end:
+                self._step(metrics)
+            metrics |= dict(zip(METRICS, self._metrics.mean(1).tolist(), strict=True))
+        return metrics | {f"time/{name}_s": value for name, value in self._seconds.items()}
+
+    def _step(self, metrics: dict[str, float]) -> None:
+        """One step of every environment, and all that falls due before and after it."""
+        config = self.config
+        step = self.global_step - config.learning_starts
+        if self._is_due(step, config.model_every):
+            self._fit_model(metrics)
+        if config.dynamics == "flow":
+            if self._is_due(step, config.flow_every):
+                self._update_flow(metrics)
+            if self._is_due(step, config.model_agent_every):
+                self._improve_model(metrics)
+        if self._is_due(step, config.model_every):
+            self._fill_model_pool(step, metrics)
+        with self._timed("sample"), span("env"):
+            policy = self.learner.policy_spec()
+            rows = self.collector.follow(policy, 1, metrics)
+            self.env_pool.add(rows.to(self.device))
+        before, self.global_step = self.global_step, self.global_step + rows.shape[1]
+        rate = config.updates_per_step
+        with self._timed("update"):
+            self._learn(int(rate * self.global_step) - int(rate * before))
+
+    def _is_due(self, step: int, every: int) -> bool:
+        """Whether a multiple of ``every`` was reached with the last step of the environments."""
+        return step < self.config.num_envs or step // every > (step - self.config.num_envs) // every
+
+    # ---- the model ---------------------------------------------------------------------------
+
+    def _fit_model(self, metrics: dict[str, float]) -> None:
+        with self._timed("model"), span("update"):
+            rows = torch.stack(self.env_pool.rows())  # seeds step alike: as many rows each
+            report = self.model.fit(rows, self.streams)
+            errors = report.holdout_errors.gather(1, self.model.elites)
+            metrics["loss/model"] = float(errors.mean())
+            metrics["model/epochs"] = sum(report.num_epochs) / len(report.num_epochs)
+
+    def _fill_model_pool(self, step: int, metrics: dict[str, float]) -> None:
+        """Branched rollouts from real states, of the scheduled length."""
+        config = self.config
+        with self._timed("rollout"), span("env"):
+            length = config.rollout_length(step)
+            self.model_pool.resize(config.model_pool_size(length))
+            self._roll_out(config.rollout_batch, length, self.model_pool)
+            metrics["model/rollout_length"] = float(length)
+            metrics["model/pool_size"] = float(self.model_pool.sizes.double().mean())
+
+    @torch.no_grad()
+    def _roll_out(self, num_states: int, num_steps: int, pool: ReplayPool) -> None:
+        """Follows the policy in the model from real states; terminal states end a rollout.
+
+        What is drawn has the size of all states, whatever is left of them, so that seeds side by
+        side draw what each would alone.
+        """
+        layout = self.layout
+        elites = self.config.num_elites
+        obs = layout.obs(self.env_pool.draw(self.streams.uniform(num_states)))  # (K, n, obs_size)
+        size = num_states + (-num_states) % elites
+        alive = torch.ones(obs.shape[:2], dtype=torch.bool, device=self.device)
+        for step in range(num_steps):
+            obs, alive = _padded(obs, elites), _padded(alive[..., None], elites)[..., 0]
+            left = obs.shape[1]
+            actions = self.learner.act(obs, self.streams.normal(size, layout.action_size)[:, :left])
+            noise = self.streams.normal(size, 1 + layout.obs_size)[:, :left].contiguous()
+            rewards, next_obs = self.model.predict(torch.cat((obs, actions), -1), noise)
+            terminated = self.terminates(next_obs)
+            pool.add(layout.pack(obs, actions, next_obs, rewards, terminated), alive)
+            if step + 1 == num_steps:
+                return
+            # the living to the front, in new random order: each meets another elite
+            alive &= ~terminated
+            keys = self.streams.uniform(size)[:, :left] + (~alive).double()
+            most = max(int(alive.sum(1).max()), 1)
+            order = keys.argsort(1)[:, :most]
+            obs = next_obs.gather(1, order[..., None].expand(-1, -1, obs.shape[-1]))
+            alive = alive.gather(1, order)
+
+    # ---- the flow ----------------------------------------------------------------------------
+
+    def _update_flow(self, metrics: dict[str, float]) -> None:
+        """Teaches the flow to tell fresh rollouts of the model from real transitions."""
+        config = self.config
+        count, size = config.flow_updates, config.flow_batch_size
+        with self._timed("flow"), span("update"):
+            self.flow_agent.standardise_by(
+                self.env_pool.draw(self.streams.uniform(_STANDARDISE_ROWS))
+            )
+            self.flow_pool.clear()
+            self._roll_out(config.flow_rollout_states, config.flow_rollout_steps, self.flow_pool)
+            real = self.env_pool.draw(self.streams.uniform(count, size))
+            predicted = self.flow_pool.draw(self.streams.uniform(count, size))
+            for env_rows, model_rows in zip(real, predicted, strict=True):
+                losses = self.flow_agent.update_flow(env_rows, model_rows)
+            metrics["loss/flow"] = float(losses.mean())
+
+    def _improve_model(self, metrics: dict[str, float]) -> None:
+        """The agent whose policy is the model makes it look more real to the flow."""
+        config = self.config
+        with self._timed("flow"), span("update"):
+            uniform = self.streams.uniform(config.model_agent_updates, config.batch_size)
+            rewards = self.flow_agent.improve_model(self.env_pool.draw(uniform), self.streams)
+            metrics["flow/reward"] = float(rewards.mean())
+
+    # ---- the policy --------------------------------------------------------------------------
+
+    def _learn(self, num_updates: int) -> None:
+        """Gradient steps of SAC on minibatches of mostly predicted transitions."""
+        if num_updates == 0:
+            return
+        size = self.config.batch_size
+        num_real = int(self.config.real_ratio * size)
+        with span("transfer"):
+            parts = []
+            for pool, part in ((self.env_pool, num_real), (self.model_pool, size - num_real)):
+                if part > 0:
+                    parts.append(pool.draw(self.streams.uniform(num_updates, part)))
+            rows = torch.cat(parts, 2)  # (num_updates, K, B, width)
+            noise = self.streams.normal(num_updates, *self.learner.noise_shape(size)).movedim(1, 0)
+        with span("update"):
+            for i in range(num_updates):
+                metrics = self._metrics if i == num_updates - 1 else None
+                self._update(rows[i], noise[i], metrics)
+
+    # ---- saving ------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the training goes on from, bit for bit."""
+        state = {name: getattr(self, name).state_dict() for name in self.parts}
+        return {**state, "global_step": self.global_step}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        for name in self.parts:
+            getattr(self, name).load_state_dict(state[name])
+        self.global_step = state["global_step"]
+
+    def _timed(self, name: str) -> _Timed:
+        return _Timed(self._seconds, name)
+
+
+class _Timed:
+    """Adds the time of a block to an entry of ``seconds``."""
+
+    def __init__(self, seconds: dict[str, float], name: str):
+        self._seconds = seconds
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *exception: object) -> None:
+        self._seconds[self._name] += time.perf_counter() - self._began
+
+
+def _padded(rows: Tensor, multiple: int) -> Tensor:
+    """``(K, n, …)`` filled up with zeros to a multiple of rows."""
+    missing = (-rows.shape[1]) % multiple
+    if missing == 0:
+        return rows
+    return torch.cat((rows, rows.new_zeros(len(rows), missing, *rows.shape[2:])), 1)

@@ -1,0 +1,48 @@
+"""Random numbers for several seeds side by side: each seed gets what it would get alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class SeedStreams:
+    """One generator per seed; every draw has a leading axis of seeds.
+
+    Args:
+        seeds: K of them.
+        device: Where the numbers are drawn and stay.
+    """
+
+    def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu"):
+        self.device = torch.device(device)
+        self._generators = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
+
+    def __len__(self) -> int:
+        return len(self._generators)
+
+    def normal(self, *shape: int) -> Tensor:
+        """Standard normal numbers, ``(K, *shape)`` float32."""
+        out = torch.empty(len(self), *shape, device=self.device)
+        for mine, generator in zip(out, self._generators, strict=True):
+            mine.normal_(generator=generator)
+        return out
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Uniform numbers in [0, 1), ``(K, *shape)`` float64: fine enough for any index."""
+        out = torch.empty(len(self), *shape, dtype=torch.float64, device=self.device)
+        for mine, generator in zip(out, self._generators, strict=True):
+            mine.uniform_(generator=generator)
+        return out
+
+    def state_dict(self) -> dict[str, Any]:
+        """The generators' states."""
+        return {"generators": [generator.get_state() for generator in self._generators]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict` of as many seeds on the same kind of device."""
+        for generator, saved in zip(self._generators, state["generators"], strict=True):
+            generator.set_state(saved)
