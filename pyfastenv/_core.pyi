@@ -11,6 +11,8 @@ __all__: list[str] = [
     "Policy",
     "PpoHyper",
     "PpoUpdate",
+    "SacHyper",
+    "SacUpdate",
     "VectorEnv",
     "physics_limit",
     "registry",
@@ -113,6 +115,86 @@ class PpoUpdate:
         mean: typing.Any,
         square: typing.Any,
     ) -> dict: ...
+
+class SacHyper:
+    """
+    Settings of SAC's gradient steps.
+    """
+
+    learn_temperature: bool
+    def __init__(self) -> None: ...
+    @property
+    def beta1(self) -> float: ...
+    @beta1.setter
+    def beta1(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def beta2(self) -> float: ...
+    @beta2.setter
+    def beta2(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def critic_lr(self) -> float: ...
+    @critic_lr.setter
+    def critic_lr(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def eps(self) -> float: ...
+    @eps.setter
+    def eps(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def gamma(self) -> float: ...
+    @gamma.setter
+    def gamma(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def log_std_max(self) -> float: ...
+    @log_std_max.setter
+    def log_std_max(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def log_std_min(self) -> float: ...
+    @log_std_min.setter
+    def log_std_min(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def policy_lr(self) -> float: ...
+    @policy_lr.setter
+    def policy_lr(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def target_entropy(self) -> float: ...
+    @target_entropy.setter
+    def target_entropy(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def tau(self) -> float: ...
+    @tau.setter
+    def tau(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+
+class SacUpdate:
+    """
+    SAC's steps on the CPU; see pyfastenv.sac_learner.
+    """
+    @staticmethod
+    def available() -> bool:
+        """
+        Whether this machine has a matrix unit.
+        """
+    def __init__(
+        self,
+        *,
+        obs_size: typing.SupportsInt | typing.SupportsIndex,
+        action_size: typing.SupportsInt | typing.SupportsIndex,
+        hidden_sizes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        num_seeds: typing.SupportsInt | typing.SupportsIndex,
+        batch_size: typing.SupportsInt | typing.SupportsIndex,
+        num_threads: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def run(
+        self,
+        rows: typing.Any,
+        noise: typing.Any,
+        step: typing.SupportsInt | typing.SupportsIndex,
+        hyper: SacHyper,
+        policy: collections.abc.Sequence[typing.Any],
+        critic: collections.abc.Sequence[typing.Any],
+        target: typing.Any,
+        log_temperature: typing.Any,
+        metrics: typing.Any,
+    ) -> None: ...
 
 class VectorEnv:
     """

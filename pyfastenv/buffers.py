@@ -262,6 +262,8 @@ class ReplayPool:
         expected = (self.num_seeds, rows.shape[1] if rows.dim() == 3 else -1, self.width)
         if tuple(rows.shape) != expected:
             raise ValueError(f"rows: expected (K, n, width) = {expected}, got {tuple(rows.shape)}")
+        if keep is not None and keep.shape != rows.shape[:2]:
+            raise ValueError(f"keep: expected {tuple(rows.shape[:2])}, got {tuple(keep.shape)}")
         if keep is None:
             rows = rows[:, -self.capacity :]
             order = torch.arange(rows.shape[1], device=self.device).expand(self.num_seeds, -1)
@@ -269,7 +271,7 @@ class ReplayPool:
             where = (self._next[:, None] + order) % self.capacity
         else:
             order = keep.long().cumsum(1) - 1  # (K, n) among those that are kept
-            count = order[:, -1] + 1
+            count = keep.sum(1)
             # not kept, or overwritten by the later ones of this very call: into the spare row
             stays = keep & (order >= (count - self.capacity)[:, None])
             where = torch.where(

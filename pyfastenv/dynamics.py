@@ -150,11 +150,14 @@ class EnsembleDynamics:
         self._optimizer.reset()
         best = torch.full((self.num_seeds, size), torch.inf, device=self.device)
         best_parameters = [parameter.detach().clone() for parameter in self.network.parameters()]
+        bounds = (self.max_log_var, self.min_log_var)  # shared by members: the last ones stay
+        last_bounds = [bound.detach().clone() for bound in bounds]
         active = torch.ones(self.num_seeds, dtype=torch.bool, device=self.device)
         without = torch.zeros(self.num_seeds, dtype=torch.int64, device=self.device)
         epochs = torch.zeros_like(without)
+        shuffling = streams.fork()  # for as many epochs as the slowest seed needs
         for _ in range(options.max_epochs):
-            shuffled = streams.uniform(size, num_train).argsort(2)
+            shuffled = shuffling.uniform(size, num_train).argsort(2)
             self._epoch(inputs, targets, members.gather(2, shuffled))
             errors = self._holdout_errors(held_inputs, held_targets)
             improved = (best - errors > options.min_improvement * best) | best.isinf()
@@ -163,12 +166,15 @@ class EnsembleDynamics:
             chosen = improved.flatten()
             for kept, parameter in zip(best_parameters, self.network.parameters(), strict=True):
                 kept.copy_(torch.where(chosen.view(-1, *(1,) * (kept.dim() - 1)), parameter, kept))
+            for kept, bound in zip(last_bounds, bounds, strict=True):
+                kept.copy_(torch.where(active[:, None, None], bound, kept))
             epochs += active
             without = torch.where(improved.any(1), 0, without + 1)
             active &= without <= options.patience
             if not active.any():
                 break
-        for kept, parameter in zip(best_parameters, self.network.parameters(), strict=True):
+        trained = (*self.network.parameters(), *bounds)
+        for kept, parameter in zip((*best_parameters, *last_bounds), trained, strict=True):
             parameter.data.copy_(kept)
         self.network.refresh()
         self.elites = best.argsort(1)[:, : options.num_elites]

@@ -42,6 +42,9 @@ class FlowOptions:
     learning_rate: float = 3e-4  # of the agent: critics, temperature and the model
     gamma: float = 0.99
     tau: float = 0.005
+    # the model's loss: its likelihood of the real outcomes, plus this times the agent's loss
+    # (scaled to opinions of size one); without the likelihood a few steps undo the fit
+    agent_coef: float = 0.1
 
 
 class FlowAgent:
@@ -189,7 +192,8 @@ class FlowAgent:
         rewards = self.reward(rows)
         next_obs = layout.next_obs(rows)
         next_pairs = torch.cat((next_obs, self.learner.act(next_obs, action_noise)), -1)
-        outcome, log_probs = self._model(next_pairs, noise)
+        mean, log_var = self._moments(next_pairs)
+        outcome, log_probs = mean + (0.5 * log_var).exp() * noise, _log_probs(noise, log_var)
         following = self._values(self.target.evaluate(self._inputs(next_pairs, outcome))[0])
         soft = following.amin(1) - self.log_temperature.exp()[:, None] * log_probs
         targets = rewards + options.gamma * layout.continues(rows) * soft
@@ -206,10 +210,15 @@ class FlowAgent:
         dynamics = self.dynamics
         pairs = self.layout.obs_actions(rows)
         with torch.enable_grad():
-            outcome, log_probs = self._model(pairs, noise)
+            mean, log_var = self._moments(pairs)
+            outcome = mean + (0.5 * log_var).exp() * noise
+            log_probs = _log_probs(noise, log_var)
             opinions = self._values(self.critic(self._inputs(pairs, outcome))).amin(1)
             temperature = self.log_temperature.detach().exp()[:, None]
-            loss = (temperature * log_probs - opinions).mean(1).sum()
+            agent_loss = (temperature * log_probs - opinions).mean(1)
+            agent_loss = agent_loss / (1.0 + opinions.detach().abs().mean(1))
+            errors = (mean - self._outcomes(rows)).square() * torch.exp(-log_var) + log_var
+            loss = (errors.mean((1, 2)) + self.options.agent_coef * agent_loss).sum()
             parameters = [
                 *dynamics.network.parameters(),
                 dynamics.max_log_var,
@@ -228,14 +237,14 @@ class FlowAgent:
         self._temperature_optimizer.step()
         return target_entropy
 
-    def _model(self, pairs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Outcomes (r, s' - s) of the elites, reparameterised, and their log-densities.
+    def _moments(self, pairs: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and log-variances of the outcomes (r, s' - s), ``(K, B, 1 + obs_size)``.
 
         Row i is its seed's (i mod E)-th elite's, as in :meth:`EnsembleDynamics.predict`.
         """
         dynamics = self.dynamics
         count, members = dynamics.options.num_elites, dynamics.options.ensemble_size
-        num_seeds, size, num_outputs = noise.shape
+        num_seeds, size, _ = pairs.shape
         offsets = torch.arange(num_seeds, device=pairs.device)[:, None] * members
         chosen = (dynamics.elites + offsets).flatten()
         network = dynamics.network
@@ -246,13 +255,10 @@ class FlowAgent:
         inputs = (pairs - dynamics.input_mean) / dynamics.input_std
         grouped = inputs.view(num_seeds, size // count, count, -1).transpose(1, 2).flatten(0, 1)
         outputs = MLPFunction.apply(grouped, network.activation, *layers)
-        shape = (num_seeds, count, size // count, 2 * num_outputs)
-        outputs = outputs.view(shape).transpose(1, 2).reshape(num_seeds, size, -1)
+        outputs = outputs.view(num_seeds, count, size // count, -1)
+        outputs = outputs.transpose(1, 2).reshape(num_seeds, size, -1)
         mean, raw = outputs.chunk(2, -1)
-        log_var = bounded_log_var(raw, dynamics.min_log_var, dynamics.max_log_var)
-        outcome = mean + (0.5 * log_var).exp() * noise
-        log_probs = -0.5 * (noise.square() + log_var + LOG_TWO_PI).sum(-1)
-        return outcome, log_probs
+        return mean, bounded_log_var(raw, dynamics.min_log_var, dynamics.max_log_var)
 
     def _outcomes(self, rows: Tensor) -> Tensor:
         change = self.layout.next_obs(rows) - self.layout.obs(rows)
@@ -291,3 +297,8 @@ class FlowAgent:
         self._outcome_std.copy_(state["outcome_std"])
         for name in ("flow_optimizer", "critic_optimizer", "temperature_optimizer"):
             getattr(self, f"_{name}").load_state_dict(state[name])
+
+
+def _log_probs(noise: Tensor, log_var: Tensor) -> Tensor:
+    """Log-densities of ``mean + exp(log_var / 2) * noise``, summed over components."""
+    return -0.5 * (noise.square() + log_var + LOG_TWO_PI).sum(-1)

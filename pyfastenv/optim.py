@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.optim.adam import adam
 
@@ -118,6 +120,20 @@ class FusedAdam:
             eps=self._eps,
             maximize=False,
         )
+
+    @property
+    def num_steps(self) -> int:
+        """Steps made so far. Synchronises with the device."""
+        return int(self._num_steps)
+
+    @num_steps.setter
+    def num_steps(self, value: int) -> None:
+        self._num_steps.fill_(value)
+
+    def arrays(self) -> list[NDArray[np.float32]]:
+        """Parameters, first and second moment, on the CPU: to be changed in place."""
+        tensors = (self._flat.parameter.detach(), self._mean, self._square)
+        return [tensor.numpy() for tensor in tensors]
 
     def reset(self) -> None:
         """Forgets the moments, as a new optimiser would."""

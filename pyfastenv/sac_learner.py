@@ -3,7 +3,9 @@
 Knows rows of transitions and nothing of where they come from: :mod:`pyfastenv.algorithms.sac`
 feeds it from environments, :mod:`pyfastenv.algorithms.mbpo` from a model. Actions are in [-1, 1].
 A gradient step is tensor operations only: no host synchronisation, so CUDA can replay it as a
-graph. Gradients are written out: autograd's bookkeeping takes longer than the arithmetic.
+graph. Gradients are written out: autograd's bookkeeping takes longer than the arithmetic. With
+``bfloat16`` on a processor with a matrix unit (AMX) the same step is compiled (csrc/core/
+sac_update.h): ten times as fast.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pyfastenv import _core
 from pyfastenv.buffers import RowLayout
+from pyfastenv.cuda_graph import GraphedUpdate
 from pyfastenv.functional import squashed_gaussian, squashed_gaussian_gradient
 from pyfastenv.networks import FlatParameters, Saved, seeded_mlp
 from pyfastenv.optim import FusedAdam
@@ -39,7 +43,8 @@ class SACOptions:
     temperature: float | None = None  # None: learned, from 1
     target_entropy: float | None = None  # None: minus the number of action components
     log_std_range: tuple[float, float] = (-20.0, 2.0)
-    bfloat16: bool = False  # the layers between hidden layers
+    bfloat16: bool = False  # products of bfloat16 numbers, sums in float32
+    num_threads: int = 1  # of the compiled step, at most one for each seed
 
 
 class SACLearner:
@@ -90,9 +95,81 @@ class SACLearner:
         self._target_entropy = (
             -float(layout.action_size) if options.target_entropy is None else options.target_entropy
         )
+        on_cpu = self.device.type == "cpu"
+        self._compiled: _core.SacUpdate | None = None
+        self._compiled_batch = 0
+        self._can_compile = (
+            options.bfloat16
+            and on_cpu
+            and options.activation == "relu"
+            and _core.SacUpdate.available()
+        )
         if options.bfloat16:
             for module in (self.actor, self.critic, self.target):
                 module.compute_in(torch.bfloat16)
+        self._graphed = GraphedUpdate(self.update, self.device)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether :meth:`run` takes the compiled step."""
+        return self._can_compile
+
+    def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
+        """Gradient steps one after another, the fastest way there is.
+
+        Args:
+            rows: ``(U, K, B, width)`` transitions.
+            noise: ``(U, K, *noise_shape(B))`` standard normal.
+            metrics: ``(len(METRICS), K)``: where the last step's :data:`METRICS` are written.
+        """
+        if self._can_compile:
+            self._run_compiled(rows, noise, metrics)
+            return
+        last = len(rows) - 1
+        for i in range(len(rows)):
+            self._graphed(rows[i], noise[i], metrics if i == last else None)
+
+    @torch.no_grad()
+    def _run_compiled(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
+        size = rows.shape[2]
+        if self._compiled is None or size != self._compiled_batch:
+            self._compiled = _core.SacUpdate(
+                obs_size=self.layout.obs_size,
+                action_size=self.layout.action_size,
+                hidden_sizes=list(self.options.hidden_sizes),
+                num_seeds=self.num_seeds,
+                batch_size=size,
+                num_threads=self.options.num_threads,
+            )
+            self._compiled_batch = size
+        policy, critic = self._policy_optimizer, self._critic_optimizer
+        self._compiled.run(
+            rows=rows.contiguous().numpy(),
+            noise=noise.contiguous().numpy(),
+            step=policy.num_steps,
+            hyper=self._hyper(),
+            policy=policy.arrays(),
+            critic=critic.arrays(),
+            target=self._flat_target.parameter.detach().numpy(),
+            log_temperature=self.log_temperature.detach().numpy(),
+            metrics=metrics.numpy(),
+        )
+        for optimizer in (policy, critic):
+            optimizer.num_steps += len(rows)
+        self.actor.refresh()
+
+    def _hyper(self) -> _core.SacHyper:
+        options = self.options
+        hyper = _core.SacHyper()
+        hyper.policy_lr, hyper.critic_lr = (
+            options.policy_learning_rate,
+            options.critic_learning_rate,
+        )
+        hyper.gamma, hyper.tau = options.gamma, options.tau
+        hyper.log_std_min, hyper.log_std_max = options.log_std_range
+        hyper.target_entropy = self._target_entropy
+        hyper.learn_temperature = options.temperature is None
+        return hyper
 
     def noise_shape(self, batch_size: int) -> tuple[int, int]:
         """What :meth:`update` needs of standard normal numbers for each seed."""

@@ -38,6 +38,12 @@ class SeedStreams:
             mine.uniform_(generator=generator)
         return out
 
+    def fork(self) -> SeedStreams:
+        """New streams, seeded by one draw of each: a seed may draw from them longer than it would
+        alone, while others go on, and meets the same numbers here afterwards."""
+        seeds = (self.uniform() * 2**53).long().tolist()
+        return SeedStreams(seeds, self.device)
+
     def state_dict(self) -> dict[str, Any]:
         """The generators' states."""
         return {"generators": [generator.get_state() for generator in self._generators]}

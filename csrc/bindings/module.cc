@@ -15,6 +15,7 @@ namespace pyfastenv {
 
 void BindPolicy(py::module_& m);
 void BindPpoUpdate(py::module_& m);
+void BindSacUpdate(py::module_& m);
 void BindVectorEnv(py::module_& m);
 
 namespace {
@@ -72,6 +73,7 @@ PYBIND11_MODULE(_core, m) {
   RegisterErrors();
   BindPolicy(m);
   BindPpoUpdate(m);
+  BindSacUpdate(m);
   BindVectorEnv(m);
   m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
   m.def("registry", &RegistryList,

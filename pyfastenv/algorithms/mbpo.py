@@ -18,7 +18,6 @@ from torch import Tensor
 
 from pyfastenv.algorithms.sac import Collector, SACConfig
 from pyfastenv.buffers import ReplayPool
-from pyfastenv.cuda_graph import GraphedUpdate
 from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.flow_agent import FlowAgent, FlowOptions
 from pyfastenv.rollouts import PolicySpec
@@ -244,7 +243,6 @@ class MBPO:
         layout = self.layout = self.collector.layout
         seeds = config.seeds()
         self.learner = SACLearner(layout, seeds, config.options(), device)
-        self._update = GraphedUpdate(self.learner.update, device)
         self.model = EnsembleDynamics(
             layout,
             seeds,
@@ -295,6 +293,8 @@ class MBPO:
             end = min(self.global_step + config.log_every, config.total_steps)
             while self.global_step < end:
                 self._step(metrics)
+                if not self._metrics.isfinite().all():  # a policy that may be NaN must not act
+                    break
             metrics |= dict(zip(METRICS, self._metrics.mean(1).tolist(), strict=True))
         return metrics | {f"time/{name}_s": value for name, value in self._seconds.items()}
 
@@ -416,9 +416,7 @@ class MBPO:
             rows = torch.cat(parts, 2)  # (num_updates, K, B, width)
             noise = self.streams.normal(num_updates, *self.learner.noise_shape(size)).movedim(1, 0)
         with span("update"):
-            for i in range(num_updates):
-                metrics = self._metrics if i == num_updates - 1 else None
-                self._update(rows[i], noise[i], metrics)
+            self.learner.run(rows, noise, self._metrics)
 
     # ---- saving ------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ import torch
 
 import pyfastenv
 from pyfastenv.buffers import ReplayPool, RowLayout, Transitions
-from pyfastenv.cuda_graph import GraphedUpdate
 from pyfastenv.rollouts import PolicySpec, RolloutBatch, rollout
 from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.streams import SeedStreams
@@ -89,6 +88,7 @@ class SACConfig(RunConfig):
             temperature=self.temperature,
             target_entropy=self.target_entropy,
             bfloat16=self.amp,
+            num_threads=self.torch_threads,
         )
 
 
@@ -265,7 +265,6 @@ class SAC:
         self.envs = self.collector.envs
         layout = self.collector.layout
         self.learner = SACLearner(layout, config.seeds(), config.options(), device)
-        self._update = GraphedUpdate(self.learner.update, device)
         self.pool = ReplayPool(config.num_seeds, config.buffer_size, layout.width, device)
         self.streams = SeedStreams(config.seeds(), device)
         self.exploration_streams = SeedStreams([seed + 1 for seed in config.seeds()])
@@ -320,9 +319,7 @@ class SAC:
                 rows = self.pool.draw(self.streams.uniform(count, size))  # (count, K, B, width)
                 noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
             with span("update"):
-                for i in range(count):
-                    last = first + i == num_updates - 1
-                    self._update(rows[i], noise[i], self._metrics if last else None)
+                self.learner.run(rows, noise, self._metrics)
         if num_updates == 0:
             return {}
         return dict(zip(METRICS, self._metrics.mean(1).tolist(), strict=True))

@@ -10,11 +10,15 @@ torch = pytest.importorskip("torch")
 
 from pyfastenv.functional import (  # noqa: E402
     PPO_METRICS,
+    bounded_gaussian_gradients,
+    bounded_log_var,
     discounted_returns,
     gae,
     gaussian_log_prob,
     linear_scan,
     ppo_gradients,
+    squashed_gaussian,
+    squashed_gaussian_gradient,
 )
 
 
@@ -152,3 +156,121 @@ def test_ppo_gradients_are_autograds(
     # the case is not trivial
     assert 0.2 < metrics["policy/clip_fraction"] < 0.8
     assert math.isfinite(metrics["policy/kl"]) and metrics["policy/kl"] > 0
+
+
+# ---- squashed Gaussians --------------------------------------------------------------------------
+
+RANGES = [(-20.0, 2.0), (-0.7, 0.3)]  # the second clamps about half of the log-stds below
+
+
+def _squashed_case() -> tuple[torch.Tensor, torch.Tensor]:
+    """Outputs ``(2, 40, 6)`` and noise for three action components, float64."""
+    generator = _generator(1)
+    outputs = torch.randn(2, 40, 6, dtype=torch.float64, generator=generator)
+    outputs[0, :2, 3:] = torch.tensor(RANGES[1]).double()[:, None]  # at a bound
+    noise = torch.randn(2, 40, 3, dtype=torch.float64, generator=generator)
+    return outputs.clamp_(-2.0, 1.0), noise.clamp_(-1.5, 1.5)  # below 1 - tanh^2 has its digits
+
+
+@pytest.mark.parametrize("log_std_range", RANGES)
+def test_squashed_gaussian_is_torchs(log_std_range: tuple[float, float]) -> None:
+    outputs, noise = _squashed_case()
+    sample = squashed_gaussian(outputs, noise, log_std_range)
+    mean, raw = outputs.chunk(2, -1)
+    std = raw.clamp(*log_std_range).exp()
+    distributions = torch.distributions
+    transforms = [distributions.TanhTransform(), distributions.AffineTransform(0.5, 2.0)]
+    squashed = distributions.TransformedDistribution(
+        distributions.Normal(mean, std), transforms[:1]
+    )
+    expected = squashed.log_prob(sample.actions).sum(-1)
+    torch.testing.assert_close(sample.actions, (mean + std * noise).tanh())
+    torch.testing.assert_close(sample.log_probs, expected, rtol=1e-7, atol=1e-7)
+    # of the actions in a box: a constant apart
+    scaled = distributions.TransformedDistribution(distributions.Normal(mean, std), transforms)
+    in_box = scaled.log_prob(0.5 + 2.0 * sample.actions).sum(-1)
+    torch.testing.assert_close(sample.log_probs - 3.0 * math.log(2.0), in_box, rtol=1e-7, atol=1e-7)
+
+
+def test_squashed_gaussian_is_exact_where_tanh_is_one() -> None:
+    outputs = torch.tensor([[40.0, -1.0], [-40.0, -1.0], [12.0, 0.0]])
+    noise = torch.tensor([[0.5], [0.5], [-1.0]])
+    sample = squashed_gaussian(outputs, noise, (-20.0, 2.0))
+    before = outputs[:, :1].double() + outputs[:, 1:].double().exp() * noise.double()
+    normal = torch.distributions.Normal(outputs[:, :1].double(), outputs[:, 1:].double().exp())
+    # log(1 - tanh(u)^2) = log 4 - 2 |u| - 2 log(1 + exp(-2 |u|))
+    far = before.abs()
+    slope = math.log(4.0) - 2.0 * far - 2.0 * torch.log1p((-2.0 * far).exp())
+    expected = (normal.log_prob(before) - slope)[:, 0]
+    assert (sample.actions[:2].abs() == 1.0).all()
+    torch.testing.assert_close(sample.log_probs.double(), expected, rtol=1e-5, atol=0.0)
+
+
+@pytest.mark.parametrize("log_std_range", RANGES)
+def test_squashed_gaussian_gradient_is_autograds(log_std_range: tuple[float, float]) -> None:
+    outputs, noise = _squashed_case()
+    generator = _generator(2)
+    by_actions = torch.randn(2, 40, 3, dtype=torch.float64, generator=generator)
+    by_log_probs = torch.randn(2, 40, dtype=torch.float64, generator=generator)
+
+    outputs.requires_grad_()
+    mean, raw = outputs.chunk(2, -1)
+    std = raw.clamp(*log_std_range).exp()
+    before = mean + std * noise
+    log_probs = torch.distributions.Normal(mean, std).log_prob(before)
+    log_probs = (log_probs - torch.log1p(-before.tanh().square())).sum(-1)
+    loss = (by_actions * before.tanh()).sum() + (by_log_probs * log_probs).sum()
+    (expected,) = torch.autograd.grad(loss, outputs)
+
+    with torch.no_grad():
+        sample = squashed_gaussian(outputs, noise, log_std_range)
+        result = squashed_gaussian_gradient(sample, by_actions, by_log_probs)
+    torch.testing.assert_close(result, expected, rtol=1e-9, atol=1e-9)
+    low, high = log_std_range
+    clamped = (raw < low) | (raw > high)
+    assert torch.equal(result[..., 3:] == 0.0, clamped)
+    assert clamped.double().mean() > 0.3 or log_std_range == RANGES[0]
+
+
+# ---- bounded Gaussians ---------------------------------------------------------------------------
+
+
+def test_log_variances_stay_within_their_bounds() -> None:
+    raw = torch.tensor([-1e3, -30.0, -5.0, 0.0, 30.0, 1e3]).double()[None, :, None]
+    low, high = torch.full((1, 1, 1), -10.0).double(), torch.full((1, 1, 1), 0.5).double()
+    result = bounded_log_var(raw, low, high).flatten()
+    assert (result >= -10.0).all() and (result <= 0.5 + 1e-4).all()
+    assert (result.diff() >= 0.0).all()
+    assert result[2].item() == pytest.approx(-5.0, abs=0.02)  # far from both: as it is
+    assert result[[0, 5]].tolist() == pytest.approx([-10.0, 0.5], abs=1e-4)
+
+
+def test_bounded_gaussian_gradients_are_autograds() -> None:
+    generator = _generator(4)
+
+    def randn(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    networks, batch, size = 3, 17, 4
+    # raw log-variances below, between and above the bounds
+    outputs = torch.cat(
+        (randn(networks, batch, size), 4.0 * randn(networks, batch, size) - 1.0), -1
+    )
+    targets = randn(networks, batch, size)
+    low, high = -3.0 + 0.1 * randn(networks, 1, size), 0.5 + 0.1 * randn(networks, 1, size)
+    for tensor in (outputs, low, high):
+        tensor.requires_grad_()
+    mean, raw = outputs.chunk(2, -1)
+    log_var = high - torch.log1p((high - raw).exp())
+    log_var = low + torch.log1p((log_var - low).exp())
+    losses = ((mean - targets).square() / log_var.exp() + log_var).mean((1, 2))
+    expected = torch.autograd.grad(losses.sum(), (outputs, high, low))
+
+    with torch.no_grad():
+        result = bounded_gaussian_gradients(outputs, targets, low, high)
+        torch.testing.assert_close(bounded_log_var(raw, low, high), log_var)
+    torch.testing.assert_close(result.loss, losses)
+    torch.testing.assert_close(result.outputs, expected[0])
+    torch.testing.assert_close(result.max_log_var, expected[1][:, 0])
+    torch.testing.assert_close(result.min_log_var, expected[2][:, 0])
+    assert all((gradient != 0.0).all() for gradient in expected)

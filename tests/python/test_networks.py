@@ -13,7 +13,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.networks import MLP, FlatParameters, from_sequential, mlp_backward, mlp_forward
+from pyfastenv.networks import (
+    MLP,
+    FlatParameters,
+    from_sequential,
+    mlp_backward,
+    mlp_forward,
+    seeded_mlp,
+    stack_seeds,
+)
 from pyfastenv.rollouts import PolicySpec
 
 MODULES: dict[str, type[nn.Module]] = {
@@ -293,6 +301,143 @@ def test_copies_of_flat_modules_are_their_own() -> None:
         for parameter in network.parameters():
             parameter.zero_()
     assert torch.equal(target(x), before)
+
+
+# ---- several seeds -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("per_seed", [1, 2])
+@pytest.mark.parametrize("gain", [1.5, None])
+def test_seeds_side_by_side_begin_as_they_would_alone(per_seed: int, gain: float | None) -> None:
+    torch.manual_seed(11)
+    before = torch.get_rng_state()
+    together = seeded_mlp((5, 7, 3), [4, 0, 4], per_seed, gain=gain, activation="relu")
+    assert torch.equal(torch.get_rng_state(), before)
+    assert together.num_networks == 3 * per_seed and together.activation == "relu"
+    for i, seed in enumerate((4, 0, 4)):
+        torch.manual_seed(seed)
+        alone = MLP((5, 7, 3), num_networks=per_seed, gain=gain)
+        mine = slice(i * per_seed, (i + 1) * per_seed)
+        for ours, theirs in zip(together.parameters(), alone.parameters(), strict=True):
+            assert torch.equal(ours[mine], theirs)
+    first = together.weights[0]
+    assert torch.equal(first[:per_seed], first[2 * per_seed :])
+    assert not torch.equal(first[:per_seed], first[per_seed : 2 * per_seed])
+    # what it computes with are its parameters
+    x = torch.randn(3 * per_seed, BATCH, 5)
+    torch.testing.assert_close(together.evaluate(x)[0], together(x))
+
+
+def test_seeds_may_be_initialised_otherwise() -> None:
+    def constant(network: MLP) -> None:
+        for weight in network.weights:
+            nn.init.constant_(weight, float(torch.randint(1000, ())))
+
+    together = seeded_mlp((2, 1), [3, 8], 2, initialise=constant)
+    for seed, weights in zip((3, 8), together.weights[0].split(2), strict=True):
+        torch.manual_seed(seed)
+        alone = MLP((2, 1), num_networks=2)
+        constant(alone)
+        assert torch.equal(weights, alone.weights[0])
+
+
+def test_any_module_of_seeds() -> None:
+    def make_module(count: int) -> nn.Module:
+        module = nn.Module()
+        module.one = nn.Parameter(torch.randn(count, 3))
+        module.three = nn.Parameter(torch.rand(3 * count))
+        return module
+
+    before = torch.get_rng_state()
+    together = stack_seeds(make_module, [5, 6])
+    assert torch.equal(torch.get_rng_state(), before)
+    for i, seed in enumerate((5, 6)):
+        torch.manual_seed(seed)
+        alone = make_module(1)
+        assert torch.equal(together.one[i : i + 1], alone.one)
+        assert torch.equal(together.three[3 * i : 3 * i + 3], alone.three)
+
+
+# ---- another precision inside --------------------------------------------------------------------
+
+
+def inside(network: MLP) -> list[torch.dtype]:
+    weights, biases = network.layers
+    dtypes = [weight.dtype for weight in weights]
+    assert dtypes == [bias.dtype for bias in biases]
+    return dtypes
+
+
+def assert_near(ours: Tensor, theirs: Tensor, tolerance: float = 0.02) -> None:
+    """As near as bfloat16's 8 bits let it be, and not nearer: it has been used."""
+    assert ours.dtype == theirs.dtype == torch.float32
+    error = float((ours - theirs).detach().norm() / theirs.detach().norm())
+    assert 1e-4 < error < tolerance
+
+
+@pytest.mark.parametrize("num_networks", [1, 3])
+@pytest.mark.parametrize("activation", MODULES)
+def test_bfloat16_between_hidden_layers(activation: str, num_networks: int) -> None:
+    network = make(activation, num_networks, (5, 64, 48, 32, 3)).float()
+    exact = copy.deepcopy(network)
+    for module in (network, exact):
+        FlatParameters([module])
+    network.compute_in(torch.bfloat16)
+    assert inside(network) == [torch.float32, torch.bfloat16, torch.bfloat16, torch.float32]
+    for layer in (0, 3):
+        assert network.layers[0][layer] is network.weight_list[layer]
+    x = torch.randn(num_networks, BATCH, 5)
+    grad = torch.randn(num_networks, BATCH, 3)
+    tolerance = 0.25 if activation == "relu" else 0.02  # its slope jumps, for a few of 13 samples
+
+    def check() -> None:
+        (ours, saved), (theirs, exact_saved) = network.evaluate(x), exact.evaluate(x)
+        assert_near(ours, theirs)
+        by_inputs = network.write_gradients(saved, grad, input_columns=slice(1, 4))
+        expected = exact.write_gradients(exact_saved, grad, input_columns=slice(1, 4))
+        assert by_inputs is not None and expected is not None
+        assert_near(by_inputs, expected, tolerance)
+        assert torch.equal(network.input_gradient(saved, grad, slice(1, 4)), by_inputs)
+        for mine, other in zip(network.parameters(), exact.parameters(), strict=True):
+            if mine is network.bias_list[-1]:  # the sum of what was given
+                assert torch.equal(mine.grad, other.grad)
+            else:
+                assert_near(mine.grad, other.grad, tolerance)
+
+    with torch.no_grad():
+        check()
+        for module in (network, exact):
+            for parameter in module.parameters():
+                parameter.mul_(-0.8)
+        stale = network.evaluate(x)[0]
+        network.refresh()
+        assert float((network.evaluate(x)[0] - stale).norm() / stale.norm()) > 0.1
+        check()
+
+
+def test_without_inner_layers_nothing_is_rounded() -> None:
+    network = make("relu", 2, (5, 64, 3)).float()
+    x = torch.randn(2, BATCH, 5)
+    expected = network.evaluate(x)[0]
+    network.compute_in(torch.bfloat16)
+    assert inside(network) == [torch.float32] * 2
+    network.refresh()
+    assert torch.equal(network.evaluate(x)[0], expected)
+
+
+@pytest.mark.parametrize("num_networks", [1, 3])
+@pytest.mark.parametrize("activation", MODULES)
+def test_input_gradient_leaves_those_of_parameters(activation: str, num_networks: int) -> None:
+    network = make(activation, num_networks)
+    FlatParameters([network]).grad.fill_(7.0)
+    x = torch.randn(num_networks, BATCH, 5, dtype=torch.float64, requires_grad=True)
+    grad = torch.randn(num_networks, BATCH, 3, dtype=torch.float64)
+    with torch.no_grad():
+        _, saved = network.evaluate(x)
+        result = network.input_gradient(saved, grad, slice(2, None))
+    assert all((parameter.grad == 7.0).all() for parameter in network.parameters())
+    (expected,) = torch.autograd.grad((network(x) * grad).sum(), x)
+    assert_close(result, expected[..., 2:])
 
 
 # ---- policies ------------------------------------------------------------------------------------

@@ -1,0 +1,326 @@
+"""Benchmarks of SAC and MBPO: ``python bench/python/mbpo.py [--quick] [--only SECTION …]``.
+
+SAC's gradient steps beside Stable-Baselines3's; a model fit, a rollout of the model and a whole
+epoch of MBPO beside a program that does as document 000's does (pyfastenv/experiments/list_mbpo);
+document 000's run of 3,000 steps. Writes mbpo.json and mbpo.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import measure
+import numpy as np
+import torch
+
+from pyfastenv.algorithms.mbpo import MBPO, Config
+from pyfastenv.algorithms.sac import Collector
+from pyfastenv.algorithms.sac import Config as SACConfig
+from pyfastenv.buffers import ReplayPool, RowLayout
+from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.experiments.list_mbpo import Habits, ListMBPO, PlainEnsemble, PlainEnv
+from pyfastenv.sac_learner import SACLearner, SACOptions
+from pyfastenv.streams import SeedStreams
+
+Row = dict[str, Any]
+ENV_ID = "Hopper-v5"
+LAYOUT = RowLayout(11, 3)  # Hopper's
+THREADS = 2
+
+
+def in_turns(contestants: dict[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
+    """Calls each in turn, again and again; what they return, by name."""
+    results: dict[str, list[float]] = {name: [] for name in contestants}
+    for contestant in contestants.values():  # caches and kernels
+        contestant()
+    for _ in range(repeats):
+        for name, contestant in contestants.items():
+            results[name].append(contestant())
+    return results
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """How long a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+# ---- SAC ---------------------------------------------------------------------------------------
+
+
+def sac_updates(quick: bool) -> list[Row]:
+    """Gradient steps per second, 256 x 256, batch 256, Hopper's sizes."""
+    count = 40 if quick else 400
+
+    def ours(num_seeds: int, *, bfloat16: bool) -> Callable[[], float]:
+        seeds = range(num_seeds)
+        learner = SACLearner(LAYOUT, seeds, SACOptions(bfloat16=bfloat16))
+        pool = ReplayPool(num_seeds, 20_000, LAYOUT.width)
+        pool.add(torch.randn(num_seeds, 20_000, LAYOUT.width))
+        streams = SeedStreams(seeds)
+
+        def run() -> float:
+            start = time.perf_counter()
+            steps = max(20, count // num_seeds)
+            for _ in range(steps // 20):
+                rows = pool.draw(streams.uniform(20, 256))
+                noise = streams.normal(20, *learner.noise_shape(256)).movedim(1, 0)
+                for i in range(20):
+                    learner.update(rows[i], noise[i])
+            return num_seeds * steps / (time.perf_counter() - start)
+
+        return run
+
+    contestants = {
+        "pyfastenv, float32": ours(1, bfloat16=False),
+        "pyfastenv, bfloat16": ours(1, bfloat16=True),
+        "Stable-Baselines3": _stable_baselines(count),
+        "pyfastenv, float32, 6 seeds in all": ours(6, bfloat16=False),
+        "pyfastenv, bfloat16, 6 seeds in all": ours(6, bfloat16=True),
+    }
+    rates = in_turns(contestants, 3 if quick else 7)
+    peer = rates["Stable-Baselines3"]
+    return [
+        {
+            "name": name,
+            "rate": measure.summary(values),
+            "ratio": measure.summary([a / b for a, b in zip(values, peer, strict=True)]),
+        }
+        for name, values in rates.items()
+    ]
+
+
+def _stable_baselines(count: int) -> Callable[[], float]:
+    import gymnasium
+    from stable_baselines3 import SAC
+    from stable_baselines3.common.logger import Logger
+
+    peer = SAC("MlpPolicy", gymnasium.make(ENV_ID), buffer_size=20_000, device="cpu", verbose=0)
+    peer.set_logger(Logger(None, []))
+    rng = np.random.default_rng(0)
+    for _ in range(5_000):
+        obs, next_obs = rng.normal(size=(2, 1, 11))
+        action = rng.uniform(-1.0, 1.0, (1, 3))
+        peer.replay_buffer.add(obs, next_obs, action, np.ones(1), np.zeros(1), [{}])
+
+    def run() -> float:
+        return count / seconds(lambda: peer.train(gradient_steps=count, batch_size=256))
+
+    return run
+
+
+# ---- MBPO's parts ------------------------------------------------------------------------------
+
+
+def model_parts(quick: bool) -> list[Row]:
+    """A fit on 2,000 transitions, and a rollout of 100,000 states."""
+    config = SACConfig(env_id=ENV_ID)
+    collector = Collector(config)
+    rows = collector.explore(2_000, SeedStreams([0]))
+    collector.envs.close()
+    batch = _arrays(rows[0])
+    streams = SeedStreams([0])
+    epochs: dict[str, list[int]] = {"float32": [], "bfloat16": [], "list style": []}
+
+    def ours(name: str) -> Callable[[], float]:
+        def run() -> float:
+            options = DynamicsOptions(bfloat16=name == "bfloat16")
+            model = EnsembleDynamics(LAYOUT, [0], options)
+            start = time.perf_counter()
+            report = model.fit(rows, streams)
+            taken = time.perf_counter() - start
+            epochs[name].append(report.num_epochs[0])
+            return taken / report.num_epochs[0]
+
+        return run
+
+    def theirs() -> float:
+        model = PlainEnsemble(11, 3, Habits(anomaly_mode=False))
+        start = time.perf_counter()
+        epochs["list style"].append(model.fit(batch, max_epochs=20 if quick else 1_000))
+        return (time.perf_counter() - start) / epochs["list style"][-1]
+
+    contestants: dict[str, Callable[[], float]] = {name: ours(name) for name in epochs}
+    contestants["list style"] = theirs
+    fits = in_turns(contestants, 1 if quick else 3)
+    result = []
+    for name, values in fits.items():
+        totals = [a * b for a, b in zip(values, epochs[name][1:], strict=True)]
+        result.append(
+            {
+                "part": "fit",
+                "name": name,
+                "seconds": measure.summary(totals),
+                "seconds per epoch": measure.summary(values),
+                "epochs": epochs[name][1:],
+            }
+        )
+
+    num_states = 10_000 if quick else 100_000
+    rollouts = in_turns(
+        {
+            "float32": _our_rollout(rows, num_states, amp=False),
+            "bfloat16": _our_rollout(rows, num_states, amp=True),
+            "list style": _their_rollout(batch, num_states),
+        },
+        1 if quick else 3,
+    )
+    for name, values in rollouts.items():
+        result.append({"part": "rollout", "name": name, "seconds": measure.summary(values)})
+    return result
+
+
+def _arrays(rows: torch.Tensor) -> Any:
+    fields = (
+        LAYOUT.obs(rows),
+        LAYOUT.obs_actions(rows)[:, 11:],
+        LAYOUT.rewards(rows),
+        LAYOUT.next_obs(rows),
+        LAYOUT.continues(rows),
+    )
+    return tuple(field.numpy() for field in fields)
+
+
+def _our_rollout(rows: torch.Tensor, num_states: int, *, amp: bool) -> Callable[[], float]:
+    mbpo = MBPO(Config.preset(ENV_ID, amp=amp, rollout_batch=num_states))
+    mbpo.env_pool.add(rows)
+    return lambda: seconds(lambda: mbpo._roll_out(num_states, 1, mbpo.model_pool))
+
+
+def _their_rollout(batch: Any, num_states: int) -> Callable[[], float]:
+    program = ListMBPO(PlainEnv(ENV_ID, 0), Habits(anomaly_mode=False, prints=False))
+    program.env_pool.push(*batch)
+    return lambda: seconds(lambda: program.roll_out(num_states, 1, program.model_pool))
+
+
+# ---- whole epochs --------------------------------------------------------------------------------
+
+
+def epoch(quick: bool) -> list[Row]:
+    """1,000 environment steps of MBPO with 20 updates each, the model included."""
+    steps, slow_steps = (20, 2) if quick else (1_000, 100)
+    result = []
+    for name, amp in (("float32", False), ("bfloat16", True)):
+        taken = _our_steps(steps, dynamics="ensemble", amp=amp)
+        result.append({"name": name, "steps": steps, "seconds": taken})
+    for name, anomaly, count in (
+        ("list style", False, steps),
+        ("list style, anomaly mode", True, slow_steps),
+    ):
+        program = ListMBPO(PlainEnv(ENV_ID, 0), Habits(anomaly_mode=anomaly, prints=False))
+        program.explore(5_000)
+        taken = seconds(lambda p=program, n=count: p.run(n))  # type: ignore[misc]
+        result.append({"name": name, "steps": count, "seconds": taken})
+    return result
+
+
+def document_run(quick: bool) -> list[Row]:
+    """Document 000's run: 3,000 steps with the coupled flow, 20 updates each."""
+    steps = 20 if quick else 3_000
+    return [
+        {
+            "name": name,
+            "steps": steps,
+            "seconds": _our_steps(steps, dynamics="flow", amp=amp, model_agent_updates=200),
+        }
+        for name, amp in (("float32", False), ("bfloat16", True))
+    ]
+
+
+def _our_steps(steps: int, **fields: Any) -> float:
+    """Seconds of so many steps after the random ones."""
+    config = Config.preset(ENV_ID, total_steps=10**6, **fields)
+    torch.manual_seed(0)
+    mbpo = MBPO(config)
+    mbpo.iterate()  # explores
+    start = time.perf_counter()
+    end = mbpo.global_step + steps
+    while mbpo.global_step < end:
+        mbpo.iterate()
+    taken = time.perf_counter() - start
+    mbpo.envs.close()
+    return taken
+
+
+SECTIONS = {
+    "sac": sac_updates,
+    "parts": model_parts,
+    "epoch": epoch,
+    "document": document_run,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="much shorter, for trying it out")
+    parser.add_argument("--only", nargs="*", choices=SECTIONS, default=list(SECTIONS))
+    parser.add_argument("--output", type=Path, default=Path("bench/results"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(THREADS)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    path = arguments.output / "mbpo.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    for name in arguments.only:
+        print(name, flush=True)
+        rows = SECTIONS[name](arguments.quick)
+        results[name] = {"machine": measure.machine(), "quick": arguments.quick, "rows": rows}
+        path.write_text(json.dumps(results, indent=2) + "\n")
+        (arguments.output / "mbpo.md").write_text(report(results))
+        for row in rows:
+            print("  ", json.dumps(row), flush=True)
+
+
+# ---- the report ----------------------------------------------------------------------------------
+
+
+def report(results: dict[str, Any]) -> str:
+    """mbpo.md."""
+    lines = ["# SAC and MBPO", "", "`make bench-mbpo`; medians [quartiles]. Two threads.", ""]
+    if "sac" in results:
+        lines += ["## Gradient steps of SAC, 256 x 256, batch 256, Hopper-v5's sizes", ""]
+        lines += ["| | updates/s | against Stable-Baselines3 |", "|---|---|---|"]
+        for row in results["sac"]["rows"]:
+            rate, ratio = row["rate"], row["ratio"]
+            lines.append(
+                f"| {row['name']} | {rate['median']:,.0f} | {ratio['median']:.2f} "
+                f"[{ratio['q1']:.2f}, {ratio['q3']:.2f}] |"
+            )
+    if "parts" in results:
+        rows = results["parts"]["rows"]
+        base = {
+            row["part"]: row["seconds"]["median"] for row in rows if row["name"] == "list style"
+        }
+        lines += ["", "## A fit on 2,000 transitions, a rollout of 100,000 states", ""]
+        lines += ["| | | s | against the list style |", "|---|---|---|---|"]
+        for row in rows:
+            taken = row["seconds"]["median"]
+            note = ""
+            if row["part"] == "fit":
+                note = f" ({row['seconds per epoch']['median'] * 1e3:.0f} ms per epoch)"
+            lines.append(
+                f"| {row['part']} | {row['name']} | {taken:.2f}{note} | "
+                f"{base[row['part']] / taken:.1f} |"
+            )
+    for section, title in (
+        ("epoch", "1,000 steps of MBPO, 20 updates each"),
+        ("document", "Document 000's run: 3,000 steps with the flow, 20 updates each"),
+    ):
+        if section not in results:
+            continue
+        lines += ["", f"## {title}", "", "| | steps | s | ms per step |", "|---|---|---|---|"]
+        for row in results[section]["rows"]:
+            each = 1e3 * row["seconds"] / row["steps"]
+            lines.append(
+                f"| {row['name']} | {row['steps']:,} | {row['seconds']:.0f} | {each:.1f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

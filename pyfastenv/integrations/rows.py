@@ -1,0 +1,137 @@
+"""One environment of a pool, for trainers that address environments one by one.
+
+Knows no trainer. Everything here is slow (Python, one environment at a time) except
+:func:`info_rows`, which is on the way of every step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from functools import cached_property
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pyfastenv.vector_env import FastVectorEnv
+
+
+def info_rows(infos: Mapping[str, Any], num_rows: int) -> list[dict[str, Any]]:
+    """Turns arrays with ``_key`` masks into one dict per row, as single environments return them.
+
+    Args:
+        infos: Values ``(num_rows, …)`` by key, each with its ``_key`` mask ``(num_rows,)`` bool.
+        num_rows: How many.
+
+    Returns:
+        New dicts, in order of rows; a key is missing where its mask is False.
+    """
+    everywhere: dict[str, Any] = {}
+    somewhere: dict[str, Any] = {}
+    for key, values in infos.items():
+        if not key.startswith("_"):
+            (everywhere if infos[f"_{key}"].all() else somewhere)[key] = values
+    if everywhere:
+        keys = tuple(everywhere)
+        rows = [dict(zip(keys, row, strict=True)) for row in zip(*everywhere.values(), strict=True)]
+    else:
+        rows = [{} for _ in range(num_rows)]
+    for key, values in somewhere.items():
+        for i in np.flatnonzero(infos[f"_{key}"]):
+            rows[i][key] = values[i]
+    return rows
+
+
+class Row:
+    """Environment ``env_id`` of ``envs`` with gymnasium's attributes; the pool does the stepping.
+
+    Attributes may be added, as to any object; the environment's own cannot be replaced.
+    """
+
+    def __init__(self, envs: FastVectorEnv, env_id: int):
+        self._envs = envs
+        self._env_id = env_id
+
+    @property
+    def unwrapped(self) -> Row:
+        """Itself."""
+        return self
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The pool's, without its autoreset mode."""
+        return {k: v for k, v in self._envs.metadata.items() if k != "autoreset_mode"}
+
+    @property
+    def spec(self) -> Any:
+        """The pool's :class:`gymnasium.envs.registration.EnvSpec`, or None."""
+        return self._envs.spec
+
+    @property
+    def render_mode(self) -> str | None:
+        """The pool's."""
+        return self._envs.render_mode
+
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment."""
+        return self._envs.single_observation_space
+
+    @cached_property
+    def action_space(self) -> gymnasium.Space[Any]:
+        """The space of one environment, with a random stream of its own."""
+        return deepcopy(self._envs.single_action_space)
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """A copy of the environment's generator."""
+        return self._envs.np_random[self._env_id]
+
+    @property
+    def np_random_seed(self) -> int:
+        """The environment's seed."""
+        return self._envs.np_random_seed[self._env_id]
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Starts a new episode here, and nowhere else."""
+        seeds: list[int | None] = [None] * self._envs.num_envs
+        seeds[self._env_id] = seed
+        mask = np.arange(self._envs.num_envs) == self._env_id
+        obs, infos = self._envs.reset(seed=seeds, options={**(options or {}), "reset_mask": mask})
+        return obs[self._env_id], info_rows(infos, self._envs.num_envs)[self._env_id]
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """A ``(height, width, 3)`` uint8 frame, or None without a render mode."""
+        frames = self._envs.render([self._env_id])
+        return None if frames is None else frames[0]
+
+    def get_state(self) -> NDArray[np.uint8]:
+        """A snapshot, ``(state_bytes,)``."""
+        state: NDArray[np.uint8] = self._envs.get_state([self._env_id])[0]
+        return state
+
+    def set_state(self, state: NDArray[np.uint8]) -> None:
+        """Restores a snapshot."""
+        self._envs.set_state(state[None], [self._env_id])
+
+    def get_task(self) -> NDArray[np.float64]:
+        """The task, ``(task_size,)``."""
+        task: NDArray[np.float64] = self._envs.get_task()[self._env_id]
+        return task
+
+    def reset_task(self, task: Any) -> None:
+        """Sets the task, ``(task_size,)`` or a dict."""
+        self._envs.reset_task([task], [self._env_id])
+
+    def get_model_field(self, name: str) -> NDArray[np.float64]:
+        """The environment's own values of a model field."""
+        values: NDArray[np.float64] = self._envs.get_model_field(name)[self._env_id]
+        return values
+
+    def set_model_field(self, name: str, values: ArrayLike) -> None:
+        """Gives this environment its own values of a model field, ``(*field shape)``."""
+        self._envs.set_model_field(name, values, [self._env_id])

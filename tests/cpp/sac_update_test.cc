@@ -1,0 +1,127 @@
+// Compared with PyTorch in tests/python/test_sac.py; here: threads, seeds side by side, learning.
+#include "core/sac_update.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace pyfastenv {
+namespace {
+
+struct Training {
+  Training(const SacOptions& options, int seed) : options(options), update(options), random(seed) {
+    for (auto* vector : {&policy, &policy_mean, &policy_square}) {
+      vector->resize(update.policy_size(true));
+    }
+    for (auto* vector : {&critic, &critic_mean, &critic_square, &target}) {
+      vector->resize(update.critic_size());
+    }
+    std::normal_distribution<float> normal(0.0F, 0.1F);
+    // the same networks for all seeds, layer by layer
+    for (float& x : policy) x = normal(random);
+    for (float& x : critic) x = normal(random);
+    target = critic;
+  }
+
+  std::vector<float> Steps(int count) { return Steps(MakeData(count), 0, count); }
+
+  struct Data {
+    std::vector<float> rows, noise;
+    size_t row_size, noise_size;  // of a step
+  };
+
+  Data MakeData(int count) {
+    const int width = 2 * options.obs_size + options.action_size + 2;
+    const auto per_step = [&](int per_seed) {
+      return static_cast<size_t>(options.num_seeds) * static_cast<size_t>(per_seed);
+    };
+    Data data;
+    data.row_size = per_step(options.batch_size * width);
+    data.noise_size = per_step(2 * options.batch_size * options.action_size);
+    std::normal_distribution<float> normal;
+    data.rows.resize(static_cast<size_t>(count) * data.row_size);
+    for (size_t i = 0; i < data.rows.size(); ++i) {
+      const int column = static_cast<int>(i % static_cast<size_t>(width));
+      // reward 1, terminal: the values are to become 1
+      data.rows[i] = column == width - 2 ? 1.0F : (column == width - 1 ? 0.0F : normal(random));
+    }
+    data.noise.resize(static_cast<size_t>(count) * data.noise_size);
+    for (float& x : data.noise) x = normal(random);
+    return data;
+  }
+
+  std::vector<float> Steps(const Data& data, size_t begin, int count) {
+    std::vector<float> metrics(static_cast<size_t>(SacUpdate::kNumMetrics * options.num_seeds));
+    SacVectors vectors;
+    vectors.policy = policy.data();
+    vectors.policy_mean = policy_mean.data();
+    vectors.policy_square = policy_square.data();
+    vectors.critic = critic.data();
+    vectors.critic_mean = critic_mean.data();
+    vectors.critic_square = critic_square.data();
+    vectors.target = target.data();
+    update.Run(data.rows.data() + begin * data.row_size,
+               data.noise.data() + begin * data.noise_size, count, step, SacHyper{}, vectors,
+               metrics.data());
+    step += count;
+    return metrics;
+  }
+
+  SacOptions options;
+  SacUpdate update;
+  std::mt19937 random;
+  int64_t step = 0;
+  std::vector<float> policy, policy_mean, policy_square;
+  std::vector<float> critic, critic_mean, critic_square, target;
+};
+
+SacOptions Options(int num_seeds, int num_threads) {
+  SacOptions options;
+  options.obs_size = 5;
+  options.action_size = 2;
+  options.hidden_sizes = {40, 64};
+  options.num_seeds = num_seeds;
+  options.batch_size = 50;  // none of these is a multiple of a tile
+  options.num_threads = num_threads;
+  return options;
+}
+
+TEST(SacUpdate, ThreadsDoNotChangeResults) {
+  if (!SacUpdate::Available()) GTEST_SKIP() << "no AMX here";
+  Training one(Options(5, 1), 1);
+  Training three(Options(5, 3), 1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(one.Steps(4), three.Steps(4));
+    EXPECT_EQ(one.policy, three.policy);
+    EXPECT_EQ(one.critic, three.critic);
+    EXPECT_EQ(one.target, three.target);
+  }
+}
+
+TEST(SacUpdate, StepsInOneCallAreStepsInSeveral) {
+  if (!SacUpdate::Available()) GTEST_SKIP() << "no AMX here";
+  Training together(Options(2, 1), 2);
+  Training apart(Options(2, 1), 2);
+  const Training::Data data = together.MakeData(4);
+  together.Steps(data, 0, 4);
+  apart.Steps(data, 0, 1);
+  EXPECT_NE(together.policy, apart.policy);
+  apart.Steps(data, 1, 3);
+  EXPECT_EQ(together.policy, apart.policy);
+  EXPECT_EQ(together.target, apart.target);
+}
+
+TEST(SacUpdate, CriticsLearnAConstant) {
+  if (!SacUpdate::Available()) GTEST_SKIP() << "no AMX here";
+  Training run(Options(2, 2), 3);
+  const float before = run.Steps(1)[0];
+  const std::vector<float> after = run.Steps(600);
+  EXPECT_LT(after[0], 0.2F * before);
+  EXPECT_NEAR(after[8], 1.0F, 0.2F);  // the mean opinion of seed 0
+  for (const float x : after) EXPECT_TRUE(std::isfinite(x));
+}
+
+}  // namespace
+}  // namespace pyfastenv

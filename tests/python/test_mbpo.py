@@ -1,0 +1,569 @@
+"""MBPO with and without the flow: schedules, the model's rollouts, several seeds, resuming, and that
+it learns."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import math
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from test_ddpg import through_a_file
+from test_training_tools import assert_equal, assert_same_run
+from torch import Tensor
+
+from pyfastenv.algorithms import mbpo
+from pyfastenv.algorithms.mbpo import MBPO, Config
+from pyfastenv.algorithms.sac import Collector
+from pyfastenv.buffers import ReplayPool
+from pyfastenv.dynamics import Prediction
+from pyfastenv.sac_learner import METRICS
+from pyfastenv.training import saved
+from pyfastenv.training.errors import DivergedError
+from pyfastenv.training.evaluation import evaluate, make_eval_envs
+from pyfastenv.training.loop import run
+
+pytestmark = pytest.mark.timeout(120)
+Path = pathlib.Path
+KINDS: tuple[Literal["ensemble", "flow"], ...] = ("ensemble", "flow")
+kinds = pytest.mark.parametrize("dynamics", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def one_torch_thread() -> Iterator[None]:
+    """Networks this small are slower with more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def small(**options: Any) -> Config:
+    defaults = {
+        "env_id": "InvertedPendulum-v5",
+        "num_threads": 1,
+        "torch_threads": 1,
+        "total_steps": 160,
+        "learning_starts": 60,
+        "batch_size": 20,
+        "real_ratio": 0.2,
+        "updates_per_step": 1.0,
+        "hidden_sizes": (16, 16),
+        "log_every": 10,
+        "model_every": 25,
+        "rollout_batch": 500,
+        "rollout_schedule": (0, 0, 2, 2),
+        "model_hidden_sizes": (16, 16),
+        "ensemble_size": 3,
+        "num_elites": 2,
+        "flow_every": 40,
+        "flow_updates": 2,
+        "flow_batch_size": 32,
+        "flow_rollout_states": 50,
+        "model_agent_every": 25,
+        "model_agent_updates": 2,
+        "eval_every": 0,
+        "eval_episodes": 2,
+        "checkpoint_every": 0,
+        "tensorboard": False,
+        "quiet": True,
+    }
+    return Config(**{**defaults, **options})
+
+
+def make(config: Config) -> MBPO:
+    config.check()
+    return MBPO(config)
+
+
+def untimed(metrics: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if not name.startswith("time/")}
+
+
+# ---- schedules -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schedule", "lengths"),
+    [
+        ((20, 150, 1, 15), {0: 1, 20_999: 1, 29_000: 1, 30_000: 2, 85_000: 8, 149_999: 14, 150_000: 15}),
+        ((20, 100, 1, 25), {999_999: 25, 60_000: 13}),
+        ((20, 150, 1, 1), {0: 1, 100_000: 1}),
+        ((5, 5, 1, 3), {4_999: 1, 5_999: 1, 6_000: 3}),
+        ((0, 0, 2, 2), {0: 2, 10**9: 2}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_rollouts_grow_by_the_schedule(
+    schedule: tuple[int, int, int, int], lengths: dict[int, int]
+) -> None:
+    config = Config(rollout_schedule=schedule)
+    assert {step: config.rollout_length(step) for step in lengths} == lengths
+
+
+@pytest.mark.parametrize(
+    ("options", "length", "rows"),
+    [
+        ({}, 1, 400_000),
+        ({}, 15, 6_000_000),
+        ({"model_every": 300, "rollout_batch": 10}, 1, 30),
+        ({"model_every": 1_000, "rollout_batch": 10, "model_retain_epochs": 5}, 2, 100),
+        ({"model_every": 5_000, "rollout_batch": 10}, 1, 10),
+    ],
+)
+def test_the_pool_holds_the_rollouts_of_some_epochs(
+    options: dict[str, int], length: int, rows: int
+) -> None:
+    assert Config(**options).model_pool_size(length) == rows
+
+
+def test_what_falls_due_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    algorithm = make(small(dynamics="flow", num_envs=2, learning_starts=61, total_steps=300))
+    calls: list[tuple[str, int]] = []
+    for name in ("_fit_model", "_update_flow", "_improve_model", "_fill_model_pool"):
+        monkeypatch.setattr(
+            algorithm, name, lambda *_, name=name: calls.append((name, algorithm.global_step))
+        )
+    learned: list[int] = []
+    monkeypatch.setattr(algorithm, "_learn", learned.append)
+    algorithm.iterate()
+    assert algorithm.global_step == 62 and calls == [] and learned == []
+    while algorithm.global_step < 180:
+        algorithm.iterate()
+    by_name = {name: [step for each, step in calls if each == name] for name, _ in calls}
+    # the first step that has reached a multiple, two at a time after the 61 random ones
+    assert by_name["_fit_model"] == [62, 86, 112, 136, 162]
+    assert by_name["_fill_model_pool"] == by_name["_improve_model"] == by_name["_fit_model"]
+    assert by_name["_update_flow"] == [62, 102, 142]
+    assert [name for name, step in calls if step == 62] == [
+        "_fit_model", "_update_flow", "_improve_model", "_fill_model_pool"
+    ]  # fmt: skip
+    assert learned == [2] * len(learned) and sum(learned) == algorithm.global_step - 62
+
+
+def test_updates_per_step_may_be_fractions() -> None:
+    algorithm = make(small(updates_per_step=0.3))
+    while algorithm.global_step < 160:
+        algorithm.iterate()
+    assert algorithm.learner.state_dict()["critic_optimizer"]["step"] == 30
+
+
+# ---- the model's rollouts ------------------------------------------------------------------------
+
+
+class Imagined(NamedTuple):
+    """An algorithm whose model is known: x[0] says which state it began from, x[1] how many steps
+    ago that was; it terminates after ``x[0] % 4 + 1`` steps, and pays 10 x[0] + x[1]."""
+
+    algorithm: MBPO
+    drawn: Tensor  # (K, 40): how often which state began a rollout
+    rows: list[Tensor]
+
+
+def imagine(num_seeds: int, num_states: int, num_steps: int, **options: Any) -> Imagined:
+    algorithm = make(small(num_seeds=num_seeds, **options))
+    layout = algorithm.layout
+    elites = algorithm.config.num_elites
+
+    def predict(obs_actions: Tensor, noise: Tensor) -> Prediction:
+        assert len(obs_actions) == len(noise) == num_seeds
+        assert obs_actions.shape[1] == noise.shape[1]
+        assert obs_actions.shape[1] % elites == 0
+        obs = obs_actions[..., : layout.obs_size]
+        next_obs = obs.clone()
+        next_obs[..., 1] += 1.0
+        return Prediction(10.0 * obs[..., 0] + obs[..., 1], next_obs)
+
+    algorithm.model.predict = predict  # type: ignore[method-assign]
+    algorithm.terminates = lambda obs: obs[..., 1] > obs[..., 0] % 4
+    starts = torch.zeros(num_seeds, 40, layout.width)
+    starts[..., 0] = torch.arange(40)
+    algorithm.env_pool.add(starts)
+    pool = ReplayPool(num_seeds, 10_000, layout.width)
+    algorithm._roll_out(num_states, num_steps, pool)
+    rows = pool.rows()
+    first = [mine[layout.obs(mine)[:, 1] == 0.0] for mine in rows]
+    drawn = [torch.bincount(mine[:, 0].long(), minlength=40) for mine in first]
+    return Imagined(algorithm, torch.stack(drawn), rows)
+
+
+@pytest.mark.parametrize("num_steps", [1, 3, 7])
+@pytest.mark.parametrize(
+    ("num_seeds", "options"),
+    [(1, {}), (3, {}), (2, {"ensemble_size": 7, "num_elites": 5})],  # 503: a multiple of none
+)
+def test_rollouts_end_where_episodes_do(
+    num_seeds: int, options: dict[str, Any], num_steps: int
+) -> None:
+    algorithm, drawn, rows = imagine(num_seeds, 503, num_steps, **options)
+    layout = algorithm.layout
+    assert drawn.sum(1).tolist() == [503] * num_seeds
+    assert (drawn > 0).all()
+    states = torch.arange(40)
+    for k, mine in enumerate(rows):
+        # each is followed for as long as it lives, and no row comes of what has ended
+        lived = (states % 4 + 1).clamp(max=num_steps)
+        assert len(mine) == (drawn[k] * lived).sum()
+        obs, next_obs = layout.obs(mine), layout.next_obs(mine)
+        for step in range(num_steps):
+            now = obs[obs[:, 1] == step]
+            counts = torch.bincount(now[:, 0].long(), minlength=40)
+            assert torch.equal(counts, torch.where(lived > step, drawn[k], 0))
+        assert torch.equal(layout.continues(mine), (next_obs[:, 1] <= obs[:, 0] % 4).float())
+        assert torch.equal(layout.rewards(mine), 10.0 * obs[:, 0] + obs[:, 1])
+        assert torch.equal(next_obs[:, 0], obs[:, 0])
+        assert layout.obs_actions(mine)[:, layout.obs_size :].abs().max() <= 1.0
+
+
+def test_rollouts_of_nobody_alive_go_on_empty() -> None:
+    algorithm, _, _ = imagine(1, 10, 1)
+    algorithm.terminates = lambda obs: torch.ones(obs.shape[:-1], dtype=torch.bool)
+    pool = ReplayPool(1, 100, algorithm.layout.width)
+    algorithm._roll_out(10, 4, pool)
+    assert pool.sizes.tolist() == [10]
+
+
+def test_a_rollout_meets_different_elites() -> None:
+    algorithm = make(small(num_elites=2))
+    layout = algorithm.layout
+
+    def predict(obs_actions: Tensor, noise: Tensor) -> Prediction:
+        obs = obs_actions[..., : layout.obs_size].clone()
+        elite = torch.arange(obs.shape[1]).expand(obs.shape[:2]) % 2
+        obs[..., 1] = 10.0 * obs[..., 1] + elite + 1.0  # a digit for each step
+        return Prediction(obs[..., 1], obs)
+
+    algorithm.model.predict = predict  # type: ignore[method-assign]
+    algorithm.terminates = lambda obs: torch.zeros(obs.shape[:-1], dtype=torch.bool)
+    algorithm.env_pool.add(torch.zeros(1, 1, layout.width))
+    pool = ReplayPool(1, 2_000, layout.width)
+    algorithm._roll_out(1_000, 2, pool)
+    (rows,) = pool.rows()
+    counts = torch.bincount(layout.rewards(rows).long())
+    assert counts[1] == counts[2] == 500
+    pairs = counts[[11, 12, 21, 22]]
+    assert pairs.sum() == 1_000 and (pairs - 250).abs().max() < 60  # standard deviation 8
+
+
+def test_the_model_pool_follows_the_schedule() -> None:
+    algorithm = make(small(rollout_schedule=(1, 3, 1, 3), rollout_batch=50, model_every=250))
+    algorithm.iterate()
+    pool, metrics = algorithm.model_pool, {}
+    algorithm._fit_model(metrics)
+    expected = {
+        0: (200, 50),
+        1_000: (200, 100),
+        2_000: (400, 200),
+        3_000: (600, 350),
+        9_000: (600, 500),
+    }
+    for step, (capacity, rows) in expected.items():
+        algorithm._fill_model_pool(step, metrics)
+        assert pool.capacity == capacity
+        assert int(pool.sizes) <= rows  # all of them, but where rollouts ended
+        assert metrics["model/rollout_length"] == capacity / 200
+        assert metrics["model/pool_size"] == float(pool.sizes)
+    assert int(pool.sizes) > 400
+
+
+def test_predictions_are_of_the_policys_actions_and_the_model() -> None:
+    algorithm = make(small(rollout_schedule=(0, 0, 1, 1)))
+    for _ in range(4):
+        algorithm.iterate()
+    layout = algorithm.layout
+    model = algorithm.model
+    real = layout.obs(algorithm.env_pool.rows()[0])
+    algorithm.model_pool.clear()
+    algorithm._fit_model({})
+    algorithm._fill_model_pool(0, {})
+    (rows,) = algorithm.model_pool.rows()
+    assert len(rows) == 500
+    obs, next_obs = layout.obs(rows), layout.next_obs(rows)
+    known = {tuple(each) for each in real.tolist()}
+    assert {tuple(each) for each in obs.tolist()} <= known
+    # what is predicted for a state and an action lies around what the model expects
+    pairs = layout.obs_actions(rows)[None].contiguous()
+    silent, loud = (model.predict(pairs, torch.full((1, 500, 5), z)) for z in (0.0, 1.0))
+    z = (next_obs - silent.next_obs[0]) / (loud.next_obs - silent.next_obs)[0]
+    assert z.mean(0).abs().max() < 0.3 and (z.std(0) - 1.0).abs().max() < 0.3
+    assert torch.equal(layout.continues(rows) == 0.0, algorithm.terminates(next_obs))
+
+
+def test_batches_have_their_share_of_real_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    algorithm = make(small(num_seeds=2, batch_size=20, real_ratio=0.27))
+    width = algorithm.layout.width
+    for number, pool in ((1.0, algorithm.env_pool), (2.0, algorithm.model_pool)):
+        rows = torch.full((2, 30, width), number)
+        rows[1] *= 10.0
+        pool.add(rows)
+    batches: list[Tensor] = []
+    monkeypatch.setattr(algorithm, "_update", lambda rows, noise, metrics: batches.append(rows))
+    algorithm._learn(3)
+    assert len(batches) == 3
+    for batch in batches:
+        assert batch.shape == (2, 20, width)
+        assert batch[0, :, 0].tolist() == [1.0] * 5 + [2.0] * 15
+        assert batch[1, :, 0].tolist() == [10.0] * 5 + [20.0] * 15
+
+
+@pytest.mark.parametrize("real_ratio", [0.0, 1.0])
+def test_batches_may_be_of_one_kind(real_ratio: float) -> None:
+    algorithm = make(small(real_ratio=real_ratio))
+    for _ in range(2):
+        metrics = algorithm.iterate()
+    assert all(map(math.isfinite, metrics.values()))
+
+
+# ---- whole trainings -----------------------------------------------------------------------------
+
+
+@kinds
+def test_it_runs_and_resumes_where_it_stopped(
+    dynamics: Literal["ensemble", "flow"], tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    options = {"dynamics": dynamics, "checkpoint_every": 40, "eval_every": 80}
+    result = mbpo.train(small(run_dir=tmp_path / "whole", **options))
+    assert result.global_step == 160
+    assert math.isfinite(result.evaluation["eval/return"])
+    again = saved.evaluate_run(tmp_path / "whole", episodes=2, seed=1_000_001)
+    assert again.metrics() == result.evaluation
+    mbpo.train(small(run_dir=tmp_path / "cut", **{**options, "total_steps": 110}))
+    mbpo.train(small(resume=tmp_path / "cut", **options))
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+@kinds
+@pytest.mark.parametrize("iterations", [0, 1, 4])  # new; explored; learning
+@pytest.mark.parametrize(
+    "options", [{"num_seeds": 2}, {"amp": True, "model_hidden_sizes": (16, 16, 16)}], ids=str
+)
+def test_a_resumed_run_is_the_same_bit_for_bit(
+    dynamics: Literal["ensemble", "flow"], options: dict[str, Any], iterations: int
+) -> None:
+    algorithm = make(small(dynamics=dynamics, **options))
+    for _ in range(iterations):
+        algorithm.iterate()
+    state = through_a_file(algorithm.state_dict())
+    torch.manual_seed(99)
+    resumed = MBPO(small(dynamics=dynamics, num_threads=2, **options), restore=state)
+    assert_equal(state, through_a_file(resumed.state_dict()))
+    for _ in range(5):
+        mine, theirs = untimed(algorithm.iterate()), untimed(resumed.iterate())
+        assert mine == theirs
+        assert all(map(math.isfinite, mine.values()))
+    wanted = {*METRICS, "loss/model", "model/epochs", "model/pool_size", "model/rollout_length"}
+    if dynamics == "flow":
+        wanted |= {"loss/flow", "flow/reward"}
+    last = [untimed(algorithm.iterate()) for _ in range(5)]
+    assert set().union(*last) >= wanted
+    for _ in range(5):
+        resumed.iterate()
+    assert_equal(algorithm.state_dict(), resumed.state_dict())
+
+
+@kinds
+def test_two_seeds_are_two_runs(dynamics: Literal["ensemble", "flow"]) -> None:
+    # fits of different numbers of epochs, rollouts of different numbers of living states
+    options = {"dynamics": dynamics, "rollout_schedule": (0, 0, 4, 4)}
+    together = make(small(num_seeds=2, seed=4, **options))
+    singles = [make(small(seed=4 + k, **options)) for k in range(2)]
+    epochs: list[list[float]] = []
+    for algorithm in (together, *singles):
+        epochs.append([])
+        while algorithm.global_step < 130:
+            epochs[-1].append(algorithm.iterate().get("model/epochs", 0.0))
+    assert epochs[1] != epochs[2]
+    assert [sum(pair) / 2 for pair in zip(*epochs[1:], strict=True)] == epochs[0]
+    sizes = together.model_pool.sizes.tolist()
+    assert sizes[0] != sizes[1]
+    for k, single in enumerate(singles):
+        assert sizes[k] == int(single.model_pool.sizes)
+        for name in ("streams", "exploration_streams"):
+            mine = getattr(together, name).state_dict()["generators"][k]
+            assert torch.equal(mine, getattr(single, name).state_dict()["generators"][0])
+        for name in ("env_pool", "model_pool"):
+            rows, alone = getattr(together, name).rows()[k], getattr(single, name).rows()[0]
+            torch.testing.assert_close(rows, alone, rtol=1e-2, atol=1e-3)
+        networks = [("learner.actor", 1), ("learner.critic", 2), ("model.network", 3)]
+        if dynamics == "flow":
+            networks += [("flow_agent.flow", 2), ("flow_agent.critic", 2)]
+        for path, per_seed in networks:
+            part, attribute = path.split(".")
+            one, two = (getattr(getattr(each, part), attribute) for each in (single, together))
+            for a, b in zip(one.parameters(), two.parameters(), strict=True):
+                mine = b[k * per_seed : (k + 1) * per_seed]
+                torch.testing.assert_close(a, mine, rtol=1e-2, atol=1e-3)
+
+
+def test_it_learns_inverted_pendulum() -> None:
+    config = small(
+        total_steps=900,
+        learning_starts=300,
+        batch_size=128,
+        updates_per_step=8.0,
+        hidden_sizes=(64, 64),
+        learning_rate=1e-3,
+        target_entropy=-0.05,
+        model_hidden_sizes=(48, 48),
+        model_every=100,
+        rollout_batch=3_000,
+        rollout_schedule=(0, 0, 1, 1),
+        real_ratio=0.05,
+    )
+    envs = make_eval_envs(config.env_id, {"num_threads": 1}, 10)
+
+    def score() -> float:
+        return evaluate(envs, algorithm.eval_policy(), 10, seed=12_345).metrics()["eval/return"]
+
+    algorithm = make(config)
+    assert score() < 100.0
+    best = 0.0
+    while best < 500.0 and algorithm.global_step < config.total_steps:
+        for _ in range(5):
+            algorithm.iterate()
+        best = score()
+    assert best >= 500.0  # of 1,000
+    envs.close()
+
+
+# ---- what it needs of an environment -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("env_id", "compact", "all_of_it"), [("Ant-v5", 27, 105), ("Humanoid-v5", 45, 348)]
+)
+def test_forces_are_left_out(env_id: str, compact: int, all_of_it: int) -> None:
+    sizes = []
+    for compact_obs in (True, False):
+        config = Config.preset(env_id, compact_obs=compact_obs, num_threads=1)
+        collector = Collector(config, **config.env_kwargs())
+        sizes.append(collector.layout.obs_size)
+        collector.envs.close()
+    assert sizes == [compact, all_of_it]
+
+
+@pytest.mark.parametrize("env_id", ["Hopper-v5", "Walker2d-v4", "pyfastenv/Ant-v5", "Swimmer-v5"])
+def test_presets_are_possible(env_id: str) -> None:
+    config = Config.preset(env_id, seed=3)
+    config.check()
+    assert (config.env_id, config.seed) == (env_id, 3)
+    entropy = {"Hopper-v5": -1.0, "Walker2d-v4": -3.0, "pyfastenv/Ant-v5": -4.0}
+    assert config.target_entropy == entropy.get(env_id)
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "MountainCar-v0"])
+def test_discrete_actions_are_refused(env_id: str, tmp_path: Path) -> None:
+    config = small(env_id=env_id, run_dir=tmp_path / "run")
+    with pytest.raises(ValueError, match=rf"mbpo needs continuous actions.*{env_id}.*try ppo"):
+        mbpo.train(config)
+    assert not (tmp_path / "run").exists()
+
+
+def test_episodes_that_only_time_limits_end() -> None:
+    algorithm = make(small(env_id="Pendulum-v1", learning_starts=210, total_steps=300))
+    for _ in range(2):
+        algorithm.iterate()
+    for pool in (algorithm.env_pool, algorithm.model_pool):
+        assert (algorithm.layout.continues(pool.rows()[0]) == 1.0).all()
+    assert algorithm.model_pool.sizes.tolist() == [1_000]  # nobody died
+
+
+def test_an_environment_without_a_rule_is_refused_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyfastenv
+
+    xml = tmp_path / "double.xml"
+    xml.write_text((pyfastenv.specs.assets_dir() / "inverted_double_pendulum.xml").read_text())
+    monkeypatch.setattr(Config, "env_kwargs", lambda _: {"xml_file": str(xml)})
+    closed: list[str] = []
+    close = pyfastenv.FastVectorEnv.close
+    monkeypatch.setattr(
+        pyfastenv.FastVectorEnv,
+        "close",
+        lambda self, **_: (closed.append(self.env_id), close(self)),
+    )
+    config = small(env_id="InvertedDoublePendulum-v5", run_dir=tmp_path / "run")
+    with pytest.raises(
+        ValueError, match="InvertedDoublePendulum-v5: no termination rule, because the lengths of"
+    ) as raised:
+        mbpo.train(config)
+    assert "\n" not in str(raised.value)
+    assert closed == ["InvertedDoublePendulum-v5"]
+    assert not (tmp_path / "run").exists()
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_seeds": 0}, "num_seeds: expected at least 1, got 0"),
+        ({"learning_starts": 19}, "learning_starts: the model needs at least batch_size = 20 real"),
+        ({"learning_starts": 160}, "learning_starts: expected less than total_steps = 160, got"),
+        ({"learning_starts": -1}, "learning_starts: expected at least 0, got -1"),
+        ({"num_elites": 4}, "num_elites: expected at most ensemble_size = 3, got 4"),
+        ({"num_elites": 0}, "num_elites: expected at least 1, got 0"),
+        ({"model_every": 0}, "model_every: expected at least 1, got 0"),
+        ({"rollout_batch": 0}, "rollout_batch: expected at least 1, got 0"),
+        ({"rollout_schedule": (20, 10, 1, 2)}, "rollout_schedule: expected two epochs in order"),
+        ({"rollout_schedule": (0, 10, 0, 2)}, r"rollout_schedule: .* got \(0, 10, 0, 2\)"),
+        ({"rollout_schedule": (0, 10, 3, 2)}, "rollout_schedule: expected"),
+        ({"real_ratio": 1.01}, "real_ratio: expected 0 to 1, got 1.01"),
+        ({"updates_per_step": 0.0}, "updates_per_step: expected more than 0, got 0.0"),
+        ({"model_learning_rate": math.nan}, "model_learning_rate: expected more than 0, got nan"),
+        ({"flow_batch_size": 0}, "flow_batch_size: expected at least 1, got 0"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        mbpo.train(small(run_dir=tmp_path / "run", **options))
+    assert not (tmp_path / "run").exists()
+
+
+class PoisonedBeforeFit(MBPO):
+    """NaN gets into the model at step 110."""
+
+    def _fit_model(self, metrics: dict[str, float]) -> None:
+        if self.global_step == 110:
+            self.poison()
+        super()._fit_model(metrics)
+
+    def poison(self) -> None:
+        self.model.network.weight_list[0].data[:, 0, 0] = math.nan
+        self.model.refresh()
+
+
+class PoisonedAfterFit(PoisonedBeforeFit):
+    def _fit_model(self, metrics: dict[str, float]) -> None:
+        MBPO._fit_model(self, metrics)
+        if self.global_step == 110:
+            self.poison()
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("poisoned", "loss"), [(PoisonedBeforeFit, "model"), (PoisonedAfterFit, "critic")]
+)
+def test_nan_in_the_model_names_the_step_and_the_last_good_checkpoint(
+    dynamics: Literal["ensemble", "flow"], poisoned: type[MBPO], loss: str, tmp_path: Path
+) -> None:
+    config = small(dynamics=dynamics, run_dir=tmp_path / "run", checkpoint_every=20, log_every=20)
+    with pytest.raises(DivergedError) as raised:
+        run(poisoned, config)
+    good = tmp_path / "run" / "checkpoints" / "step_000000000100.pt"
+    pattern = rf"step 111: loss/\w+ is nan; the last good checkpoint is {good}\. Try a lower"
+    assert re.match(pattern, str(raised.value))
+    assert f"loss/{loss} is nan" in str(raised.value) or poisoned is PoisonedBeforeFit
+    # and it can be gone on from
+    result = mbpo.train(small(dynamics=dynamics, log_every=20, checkpoint_every=20, resume=good))
+    assert result.global_step == 160

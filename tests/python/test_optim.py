@@ -1,0 +1,89 @@
+"""Adam on flat vectors against torch's."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from pyfastenv.networks import MLP, FlatParameters
+from pyfastenv.optim import FlatAdam, FusedAdam
+
+KINDS = [FlatAdam, FusedAdam]
+kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+def make(kind: Any, **options: Any) -> tuple[FlatParameters, Any]:
+    torch.manual_seed(0)
+    flat = FlatParameters([MLP((3, 5, 2), num_networks=2)])
+    return flat, kind(flat, **{"lr": 0.01, **options})
+
+
+def set_gradient(flat: FlatParameters, step: int) -> None:
+    """Of all magnitudes, with zeros."""
+    generator = torch.Generator().manual_seed(step)
+    shape = flat.grad.shape
+    scale = 10.0 ** torch.randint(-12, 4, shape, generator=generator)
+    flat.grad.copy_(torch.randn(shape, generator=generator) * scale)
+    flat.grad[::7] = 0.0
+
+
+@kinds
+@pytest.mark.parametrize("options", [{}, {"betas": (0.5, 0.9), "eps": 1e-3}], ids=str)
+def test_it_is_torchs_adam(kind: Any, options: dict[str, Any]) -> None:
+    flat, optimizer = make(kind, **options)
+    parameter = torch.nn.Parameter(flat.parameter.detach().clone())
+    expected = torch.optim.Adam([parameter], lr=0.01, **options)
+    for step in range(20):
+        set_gradient(flat, step)
+        parameter.grad = flat.grad.clone()
+        optimizer.step()
+        expected.step()
+        assert torch.equal(flat.grad, parameter.grad)
+        torch.testing.assert_close(flat.parameter, parameter, rtol=1e-5, atol=1e-6)
+
+
+@kinds
+def test_a_restored_optimiser_goes_on_alike(kind: Any) -> None:
+    flat, optimizer = make(kind)
+    for step in range(3):
+        set_gradient(flat, step)
+        optimizer.step()
+    file = io.BytesIO()
+    torch.save(optimizer.state_dict(), file)
+    file.seek(0)
+    other_flat, other = make(kind)
+    set_gradient(other_flat, 99)
+    other.step()
+    other.load_state_dict(torch.load(file, weights_only=True))
+    with torch.no_grad():
+        other_flat.parameter.copy_(flat.parameter)
+    for each_flat, each in ((flat, optimizer), (other_flat, other)):
+        set_gradient(each_flat, 3)
+        each.step()
+    assert torch.equal(flat.parameter, other_flat.parameter)
+
+
+def test_after_a_reset_it_is_as_new() -> None:
+    flat, optimizer = make(FusedAdam)
+    set_gradient(flat, 0)
+    optimizer.step()
+    optimizer.reset()
+    new_flat, new = make(FusedAdam)
+    with torch.no_grad():
+        new_flat.parameter.copy_(flat.parameter)
+    for each_flat, each in ((flat, optimizer), (new_flat, new)):
+        set_gradient(each_flat, 1)
+        each.step()
+    assert torch.equal(flat.parameter, new_flat.parameter)
+    assert all(
+        torch.equal(mine, theirs)
+        for mine, theirs in zip(
+            optimizer.state_dict().values(), new.state_dict().values(), strict=True
+        )
+    )

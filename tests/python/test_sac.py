@@ -1,0 +1,534 @@
+"""SAC: its gradient step against plain torch, several seeds against single runs, its data, its
+resuming, and that it learns."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import copy
+import math
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from test_ddpg import pendulum, through_a_file
+from test_training_tools import assert_equal, assert_same_run
+from torch import Tensor, nn
+
+from pyfastenv.algorithms import sac
+from pyfastenv.algorithms.sac import SAC, Config
+from pyfastenv.buffers import RowLayout
+from pyfastenv.networks import MLP
+from pyfastenv.rollouts import rollout
+from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.training import saved
+from pyfastenv.training.evaluation import evaluate, make_eval_envs
+from pyfastenv.training.loop import run
+
+pytestmark = pytest.mark.timeout(120)
+Path = pathlib.Path
+
+
+@pytest.fixture(autouse=True)
+def one_torch_thread() -> Iterator[None]:
+    """Networks this small are slower with more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def small(**options: Any) -> Config:
+    defaults = {
+        "env_id": "Pendulum-v1",
+        "num_threads": 1,
+        "torch_threads": 1,
+        "num_envs": 2,
+        "num_steps": 5,
+        "total_steps": 200,
+        "learning_starts": 60,
+        "batch_size": 16,
+        "buffer_size": 150,
+        "hidden_sizes": (16, 16),
+        "updates_per_step": 0.5,
+        "eval_every": 0,
+        "eval_episodes": 2,
+        "checkpoint_every": 0,
+        "tensorboard": False,
+        "quiet": True,
+    }
+    return Config(**{**defaults, **options})
+
+
+def make(config: Config) -> SAC:
+    config.check()
+    return SAC(config)
+
+
+# ---- the gradient step ---------------------------------------------------------------------------
+
+
+def as_sequential(network: MLP, k: int) -> nn.Sequential:
+    """The k-th network as everybody writes it, in float64."""
+    layers: list[nn.Module] = []
+    for weight, bias in zip(network.weight_list, network.bias_list, strict=True):
+        linear = nn.Linear(*weight.shape[1:]).double()
+        linear.weight.data = weight[k].detach().t().double()
+        linear.bias.data = bias[k].detach().double()
+        layers += [linear, nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class Reference:
+    """One seed's soft actor-critic in plain torch."""
+
+    def __init__(self, learner: SACLearner, k: int):
+        self.layout, self.options = learner.layout, learner.options
+        self.actor = as_sequential(learner.actor, k)
+        self.critics = [as_sequential(learner.critic, 2 * k + i) for i in range(2)]
+        self.targets = copy.deepcopy(self.critics)
+        options = learner.options
+        start = math.log(options.temperature or 1.0)
+        self.log_temperature = torch.tensor(start, dtype=torch.float64, requires_grad=True)
+        self.critic_adam = torch.optim.Adam(
+            [p for critic in self.critics for p in critic.parameters()],
+            options.critic_learning_rate,
+        )
+        self.policy_adam = torch.optim.Adam(self.actor.parameters(), options.policy_learning_rate)
+        self.temperature_adam = torch.optim.Adam(
+            [self.log_temperature], options.policy_learning_rate
+        )
+
+    def act(self, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_std = self.actor(obs).chunk(2, -1)
+        std = log_std.clamp(*self.options.log_std_range).exp()
+        before = mean + std * noise
+        log_prob = torch.distributions.Normal(mean, std).log_prob(before)
+        return before.tanh(), (log_prob - torch.log1p(-before.tanh().square())).sum(-1)
+
+    def update(self, rows: Tensor, noise: Tensor) -> list[float]:
+        """A step; the metrics."""
+        rows, noise = rows.double(), noise.double()
+        obs_size, action_size = self.layout.obs_size, self.layout.action_size
+        widths = [obs_size, action_size, obs_size, 1, 1]
+        obs, actions, next_obs, rewards, continues = rows.split(widths, -1)
+        now, later = noise.split(len(rows))
+        temperature = self.log_temperature.exp().detach()
+        new_actions, log_probs = self.act(obs, now)
+
+        with torch.no_grad():
+            next_actions, next_log_probs = self.act(next_obs, later)
+            pairs = torch.cat((next_obs, next_actions), -1)
+            soft = torch.min(*(target(pairs)[:, 0] for target in self.targets))
+            soft = soft - temperature * next_log_probs
+            wanted = rewards[:, 0] + self.options.gamma * continues[:, 0] * soft
+        pairs = torch.cat((obs, actions), -1)
+        losses = [(critic(pairs)[:, 0] - wanted).square().mean() for critic in self.critics]
+        self.critic_adam.zero_grad()
+        (0.5 * (losses[0] + losses[1])).backward()
+        self.critic_adam.step()
+
+        pairs = torch.cat((obs, new_actions), -1)
+        opinion = torch.min(*(critic(pairs)[:, 0] for critic in self.critics))
+        policy_loss = (temperature * log_probs - opinion).mean()
+        self.policy_adam.zero_grad()
+        policy_loss.backward(inputs=list(self.actor.parameters()))
+        self.policy_adam.step()
+        entropy = -log_probs.detach().mean()
+        if self.options.temperature is None:
+            target = self.options.target_entropy
+            target = -float(action_size) if target is None else target
+            self.temperature_adam.zero_grad()
+            (self.log_temperature * (entropy - target)).backward()
+            self.temperature_adam.step()
+
+        for slow, fast in zip(self.targets, self.critics, strict=True):
+            for mine, theirs in zip(slow.parameters(), fast.parameters(), strict=True):
+                mine.data += self.options.tau * (theirs.data - mine.data)
+        critic_loss = 0.5 * (losses[0] + losses[1])
+        metrics = (critic_loss, policy_loss, entropy, temperature, opinion.mean())
+        return [metric.item() for metric in metrics]
+
+    def assert_is(self, learner: SACLearner, k: int) -> None:
+        """Parameters and the gradients they went along."""
+        pairs = [(learner.actor, k, self.actor)]
+        for i in range(2):
+            pairs.append((learner.critic, 2 * k + i, self.critics[i]))
+            pairs.append((learner.target, 2 * k + i, self.targets[i]))
+        for network, index, module in pairs:
+            linears = [layer for layer in module if isinstance(layer, nn.Linear)]
+            for i, linear in enumerate(linears):
+                for ours, theirs in (
+                    (network.weight_list[i], linear.weight.t()),
+                    (network.bias_list[i], linear.bias),
+                ):
+                    assert_near(ours.detach()[index], theirs.detach())
+                gradient = linear.weight.grad
+                if gradient is not None:
+                    weight = network.weight_list[i]
+                    assert weight.grad is not None
+                    assert_near(weight.grad[index], gradient.t(), 1e-4)
+        assert_near(learner.log_temperature.detach()[k], self.log_temperature.detach())
+
+
+def assert_near(ours: Tensor, theirs: Tensor, relative: float = 1e-5) -> None:
+    torch.testing.assert_close(ours.double(), theirs, rtol=relative, atol=1e-5)
+
+
+def batch_of(layout: RowLayout, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Rows as an environment might give them."""
+
+    def randn(*more: int) -> Tensor:
+        return torch.randn(*shape, *more, generator=generator)
+
+    actions = 2.0 * torch.rand(*shape, layout.action_size, generator=generator) - 1.0
+    terminated = torch.rand(shape, generator=generator) < 0.3
+    size = layout.obs_size
+    return layout.pack(randn(size), actions, randn(size), randn(), terminated)
+
+
+@pytest.mark.parametrize("num_seeds", [1, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"temperature": 0.3},
+        {"target_entropy": 0.7, "log_std_range": (-0.05, 0.05)},  # most log-stds are clamped
+    ],
+    ids=["learned", "fixed", "clamped"],
+)
+def test_gradient_steps_are_those_of_plain_torch(num_seeds: int, options: dict[str, Any]) -> None:
+    layout = RowLayout(obs_size=4, action_size=2)
+    learner = SACLearner(
+        layout,
+        [5, 3, 9][:num_seeds],
+        SACOptions(
+            hidden_sizes=(16, 12),
+            policy_learning_rate=2e-3,
+            critic_learning_rate=1e-3,
+            gamma=0.9,
+            tau=0.1,
+            **options,
+        ),
+    )
+    references = [Reference(learner, k) for k in range(num_seeds)]
+    generator = torch.Generator().manual_seed(0)
+    metrics = torch.full((len(METRICS), num_seeds), torch.nan)
+    for _ in range(5):
+        rows = batch_of(layout, (num_seeds, 24), generator)
+        noise = torch.randn(num_seeds, *learner.noise_shape(24), generator=generator)
+        kept = rows.clone(), noise.clone()
+        learner.update(rows, noise, metrics)
+        assert torch.equal(rows, kept[0]) and torch.equal(noise, kept[1])
+        for k, reference in enumerate(references):
+            expected = reference.update(rows[k], noise[k])
+            assert metrics[:, k].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-5)
+            reference.assert_is(learner, k)
+    change = learner.log_temperature.detach().exp() - options.get("temperature", 1.0)
+    assert (change.abs() > 5e-3).all() == ("temperature" not in options)
+
+
+def test_metrics_are_optional_and_change_nothing() -> None:
+    layout = RowLayout(obs_size=3, action_size=1)
+    generator = torch.Generator().manual_seed(0)
+    rows = batch_of(layout, (1, 8), generator)
+    noise = torch.randn(1, 16, 1, generator=generator)
+    learners = [SACLearner(layout, [1], SACOptions(hidden_sizes=(8,))) for _ in range(2)]
+    learners[0].update(rows, noise)
+    learners[1].update(rows, noise, torch.empty(len(METRICS), 1))
+    assert_equal(learners[0].state_dict(), learners[1].state_dict())
+
+
+def test_updates_per_step_counts_steps_of_a_seeds_environments() -> None:
+    algorithm = make(small(num_seeds=3, updates_per_step=0.25))
+    metrics = algorithm.iterate()
+    assert algorithm.global_step == 60
+    assert metrics.keys() == {"time/sample_s", "time/update_s"}  # explored, learned nothing
+    for _ in range(4):
+        algorithm.iterate()
+    assert algorithm.global_step == 100
+    for name in ("policy_optimizer", "critic_optimizer"):
+        assert algorithm.learner.state_dict()[name]["step"] == 10
+    algorithm = make(small(updates_per_step=7))  # more than are drawn at once
+    metrics = [algorithm.iterate() for _ in range(2)][-1]
+    assert algorithm.learner.state_dict()["critic_optimizer"]["step"] == 70
+    assert metrics.keys() >= {*METRICS, "time/update_s"}
+
+
+def test_bfloat16_is_used_and_changes_little() -> None:
+    sizes = {"hidden_sizes": (32, 32, 32), "num_seeds": 2}
+    exact, rounded = make(small(**sizes)), make(small(amp=True, **sizes))
+    start = copy.deepcopy(exact.learner.actor)
+    for algorithm in (exact, rounded):
+        algorithm.iterate()
+    assert_equal(exact.learner.state_dict(), rounded.learner.state_dict())  # explored alike
+    results = [algorithm.iterate() for algorithm in (exact, rounded)]
+    assert all(map(math.isfinite, results[1].values()))
+    for name in METRICS:
+        assert results[1][name] == pytest.approx(results[0][name], rel=0.03, abs=0.03)
+    steps = []
+    for algorithm in (exact, rounded):
+        parameters = zip(algorithm.learner.actor.parameters(), start.parameters(), strict=True)
+        steps.append(torch.cat([(a - b).flatten() for a, b in parameters]))
+    assert not torch.equal(*steps)
+    assert torch.cosine_similarity(*steps, dim=0) > 0.8
+    for network in (rounded.learner.actor, rounded.learner.critic, rounded.learner.target):
+        inner = network.layers[0][1]
+        assert inner.dtype == torch.bfloat16
+        assert torch.equal(inner, network.weight_list[1].bfloat16())  # up to date
+
+
+# ---- several seeds -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", ["Pendulum-v1", "InvertedPendulum-v5"])
+def test_three_seeds_are_three_runs(env_id: str) -> None:
+    options = {"env_id": env_id, "num_steps": 3, "hidden_sizes": (24, 24), "buffer_size": 400}
+    together = make(small(num_seeds=3, seed=4, **options))
+    singles = [make(small(seed=4 + k, **options)) for k in range(3)]
+    for algorithm in (together, *singles):
+        while algorithm.global_step < 360:
+            algorithm.iterate()
+    for k, single in enumerate(singles):
+        assert single.global_step == together.global_step
+        for name in ("streams", "exploration_streams"):
+            mine = getattr(together, name).state_dict()["generators"][k]
+            assert torch.equal(mine, getattr(single, name).state_dict()["generators"][0])
+        rows, alone = together.pool.rows()[k], single.pool.rows()[0]
+        assert rows.shape == alone.shape
+        assert torch.equal(rows[:60], alone[:60])  # explored
+        torch.testing.assert_close(rows, alone, rtol=1e-4, atol=1e-4)
+        for network, per_seed in (("actor", 1), ("critic", 2), ("target", 2)):
+            for a, b in zip(
+                getattr(together.learner, network).parameters(),
+                getattr(single.learner, network).parameters(),
+                strict=True,
+            ):
+                mine = a[k * per_seed : (k + 1) * per_seed]
+                torch.testing.assert_close(mine, b, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            together.learner.log_temperature[k : k + 1],
+            single.learner.log_temperature,
+            rtol=1e-4,
+            atol=1e-4,
+        )
+    pools = together.pool.rows()
+    assert not torch.equal(pools[0], pools[1]) and not torch.equal(pools[1], pools[2])
+
+
+def test_each_seeds_returns_have_their_name() -> None:
+    algorithm = make(small(num_seeds=2, seed=7, learning_starts=0, num_envs=1, num_steps=200))
+    metrics = algorithm.iterate()
+    both = [metrics["train/return_7"], metrics["train/return_8"]]
+    assert both[0] != both[1]
+    assert metrics["train/return"] == pytest.approx(sum(both) / 2)
+    assert metrics["train/length"] == 200.0
+
+
+# ---- the data ------------------------------------------------------------------------------------
+
+
+def test_time_limits_are_no_terminations() -> None:
+    # each of 2 environments: 210 steps explored, 205 with the policy, a time limit in each part
+    options = {"learning_starts": 420, "num_steps": 205, "total_steps": 830}
+    algorithm = make(small(buffer_size=2_000, **options))
+    returns = [algorithm.iterate().get("train/return") for _ in range(2)]
+    assert [value is None for value in returns] == [True, False]
+    (rows,) = algorithm.pool.rows()
+    assert len(rows) == algorithm.global_step == 830
+    layout = algorithm.collector.layout
+    assert (layout.continues(rows) == 1.0).all()
+    # no row leads into another episode, and actions are in [-1, 1] where Pendulum's go to 2
+    pairs = layout.obs_actions(rows)
+    assert pairs[:, 3].abs().max() <= 1.0 and pairs[:, 3].abs().max() > 0.9
+    expected = pendulum(pairs[:, :3], 2.0 * pairs[:, 3:])
+    torch.testing.assert_close(layout.next_obs(rows), expected, rtol=0.0, atol=1e-4)
+
+
+def test_terminations_are() -> None:
+    algorithm = make(small(env_id="InvertedPendulum-v5", num_seeds=2, buffer_size=1_000))
+    for _ in range(15):
+        algorithm.iterate()
+    layout = algorithm.collector.layout
+    rows = torch.stack(algorithm.pool.rows())
+    fallen = layout.next_obs(rows)[..., 1].abs() > 0.2
+    assert fallen.any(1).all()
+    assert torch.equal(layout.continues(rows), (~fallen).float())
+    assert torch.equal(layout.rewards(rows), (~fallen).float())
+    assert (layout.obs(rows)[..., 1].abs() <= 0.2).all()
+
+
+def test_the_pool_acts_as_the_learner_thinks() -> None:
+    algorithm = make(small(env_id="Pusher-v5", num_seeds=3, num_envs=1, learning_starts=40))
+    for _ in range(4):
+        algorithm.iterate()
+    ids = [2, 0, 1]
+    box, learner = algorithm.collector.box, algorithm.learner
+    batch = rollout(algorithm.envs, algorithm.eval_policy(), 10, policy_id=ids)
+    obs = batch.obs.transpose(0, 1)[[1, 2, 0]]  # (K, 10, obs_size)
+    expected = learner.act(obs, torch.zeros(3, 10, len(box)))
+    actions = box.to_unit(batch.actions).transpose(0, 1)[[1, 2, 0]]
+    torch.testing.assert_close(actions, expected, rtol=0.0, atol=1e-5)
+    spread = learner.act(obs, torch.ones(3, 10, len(box))).atanh() - expected.atanh()
+    raw = learner.actor.evaluate(obs)[0].chunk(2, -1)[1]
+    torch.testing.assert_close(spread, raw.exp(), rtol=1e-2, atol=1e-2)
+
+
+# ---- resuming ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"env_id": "InvertedPendulum-v5", "num_seeds": 2},
+        {"temperature": 0.2, "num_envs": 1},
+        {"amp": True, "hidden_sizes": (16, 16, 16)},
+        {"learning_starts": 0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("iterations", [0, 1, 12])  # new; explored; learning, with a full pool
+def test_a_resumed_run_is_the_same_bit_for_bit(options: dict[str, Any], iterations: int) -> None:
+    algorithm = make(small(**options))
+    for _ in range(iterations):
+        algorithm.iterate()
+    state = through_a_file(algorithm.state_dict())
+    torch.manual_seed(99)
+    resumed = SAC(small(**{**options, "num_threads": 2}), restore=state)
+    assert_equal(state, through_a_file(resumed.state_dict()))
+    for _ in range(3):
+        mine, theirs = algorithm.iterate(), resumed.iterate()
+        for metrics in (mine, theirs):
+            for name in [name for name in metrics if name.startswith("time/")]:
+                del metrics[name]
+        assert mine == theirs
+    assert_equal(algorithm.state_dict(), resumed.state_dict())
+
+
+def test_a_stop_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    options = {"num_seeds": 2, "checkpoint_every": 50, "eval_every": 100}
+    sac.train(small(run_dir=tmp_path / "whole", **options))
+    sac.train(small(run_dir=tmp_path / "cut", total_steps=100, **options))
+    sac.train(small(resume=tmp_path / "cut", **options))
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+# ---- learning ------------------------------------------------------------------------------------
+
+
+def test_it_learns_pendulum() -> None:
+    config = Config(
+        env_id="Pendulum-v1",
+        num_threads=1,
+        total_steps=6_000,
+        learning_starts=500,
+        batch_size=128,
+        hidden_sizes=(64, 64),
+        learning_rate=2e-3,
+        num_steps=10,
+        gamma=0.95,
+    )
+    envs = make_eval_envs(config.env_id, {"num_threads": 1}, 20)
+
+    def score() -> float:
+        return evaluate(envs, algorithm.eval_policy(), 20, seed=12_345).metrics()["eval/return"]
+
+    algorithm = make(config)
+    assert score() < -900.0
+    best = -math.inf
+    while best < -300.0 and algorithm.global_step < config.total_steps:
+        for _ in range(50):
+            algorithm.iterate()
+        best = score()
+    assert best > -300.0  # the best there is: about -150
+    assert algorithm.learner.log_temperature.item() < -0.5  # it has seen enough
+    envs.close()
+
+
+def test_a_run_of_two_seeds_leaves_their_policies(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    config = small(env_id="Reacher-v5", num_seeds=2, eval_every=70, run_dir=tmp_path / "run")
+    algorithms = []
+
+    def kept(config: Config) -> SAC:
+        algorithms.append(SAC(config))
+        return algorithms[-1]
+
+    result = run(kept, config)
+    assert result.global_step == 200
+    assert math.isfinite(result.evaluation["eval/return"])
+    again = saved.evaluate_run(tmp_path / "run", episodes=2, seed=config.seed + 1_000_000)
+    assert again.metrics() == result.evaluation
+    policy = saved.load_policy(tmp_path / "run").policy
+    expected = algorithms[0].eval_policy()
+    assert policy.greedy and policy.weights[0].shape[0] == 2
+    for mine, theirs in zip(policy.weights, expected.weights, strict=True):
+        assert (mine == theirs).all()
+    # the two are not the same
+    assert (policy.weights[0][0] != policy.weights[0][1]).any()
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+def test_discrete_actions_are_refused(tmp_path: Path) -> None:
+    config = small(env_id="CartPole-v1", run_dir=tmp_path / "run")
+    with pytest.raises(ValueError, match=r"sac needs continuous actions.*CartPole-v1.*try ppo"):
+        sac.train(config)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_seeds": 0}, "num_seeds: expected at least 1, got 0"),
+        ({"num_steps": 0}, "num_steps: expected at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size: expected at least 1, got 0"),
+        ({"buffer_size": 0}, "buffer_size: expected at least 1, got 0"),
+        ({"learning_starts": -1}, "learning_starts: expected at least 0, got -1"),
+        ({"learning_starts": 200}, "learning_starts: expected less than total_steps = 200, got"),
+        ({"updates_per_step": 0.0}, "updates_per_step: expected more than 0, got 0.0"),
+        ({"learning_rate": math.nan}, "learning_rate: expected more than 0, got nan"),
+        ({"temperature": 0.0}, "temperature: expected more than 0, got 0.0"),
+        ({"gamma": 1.5}, "gamma: expected 0 to 1, got 1.5"),
+        ({"tau": -0.1}, "tau: expected 0 to 1, got -0.1"),
+        ({"env_id": "Pendulu-v1"}, "Pendulum-v1"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        sac.train(small(run_dir=tmp_path / "run", **options))
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_process_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sac.distributed, "world_size", lambda: 2)
+    with pytest.raises(ValueError, match="sac runs in one process; for several seeds use --num-s"):
+        small().check()
+
+
+def test_another_number_of_seeds_does_not_resume() -> None:
+    algorithm = make(small(num_seeds=2))
+    algorithm.iterate()
+    with pytest.raises((ValueError, RuntimeError), match=r"seeds|size mismatch"):
+        SAC(small(num_seeds=3), restore=through_a_file(algorithm.state_dict()))
+
+
+def test_a_divergence_names_the_step_and_the_last_good_checkpoint(tmp_path: Path) -> None:
+    from pyfastenv.training.errors import DivergedError
+
+    class Broken(SAC):
+        def iterate(self) -> dict[str, float]:
+            if self.global_step == 100:
+                self.learner.critic.weight_list[0].data[1, 0, 0] = math.nan
+            return super().iterate()
+
+    config = small(run_dir=tmp_path / "run", checkpoint_every=40)
+    with pytest.raises(DivergedError, match=r"step 110: loss/critic is nan; .*step_0+80\.pt\."):
+        run(Broken, config)

@@ -1,0 +1,95 @@
+"""Random numbers of several seeds side by side against each seed's alone."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import Tensor
+
+from pyfastenv.streams import SeedStreams
+
+SEEDS = (7, 0, 7, 123)
+
+
+def draws(streams: SeedStreams) -> list[Tensor]:
+    """Of all kinds and shapes, one after another."""
+    return [
+        streams.normal(3, 2),
+        streams.uniform(5),
+        streams.normal(),
+        streams.uniform(),
+        streams.normal(0),
+        streams.fork().uniform(4),
+        streams.uniform(2, 1, 3),
+    ]
+
+
+def test_side_by_side_seeds_get_what_they_would_alone() -> None:
+    together = draws(SeedStreams(SEEDS))
+    alone = [draws(SeedStreams([seed])) for seed in SEEDS]
+    for i, numbers in enumerate(together):
+        assert len(numbers) == len(SEEDS)
+        for k in range(len(SEEDS)):
+            assert torch.equal(numbers[k : k + 1], alone[k][i])
+    first, second, again, _ = together[0]
+    assert torch.equal(first, again)
+    assert not torch.equal(first, second)
+
+
+def test_kinds_of_numbers() -> None:
+    streams = SeedStreams([1, 2])
+    uniform, normal = streams.uniform(100, 200), streams.normal(100, 200)
+    assert uniform.dtype == torch.float64 and normal.dtype == torch.float32
+    assert uniform.shape == normal.shape == (2, 100, 200)
+    assert uniform.min() >= 0.0 and uniform.max() < 1.0
+    counts = torch.histc(uniform[0], bins=10, min=0.0, max=1.0)
+    assert (counts - 2_000).abs().max() < 250  # standard deviation 42
+    assert normal.mean((1, 2)).abs().max() < 0.05
+    assert (normal.std((1, 2)) - 1.0).abs().max() < 0.05
+    assert not torch.equal(streams.uniform(3), streams.uniform(3))
+
+
+def test_nothing_else_is_moved() -> None:
+    before = torch.get_rng_state()
+    draws(SeedStreams(SEEDS))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_restored_streams_go_on_alike() -> None:
+    streams = SeedStreams(SEEDS)
+    draws(streams)
+    file = io.BytesIO()
+    torch.save(streams.state_dict(), file)
+    file.seek(0)
+    expected = draws(streams)
+    other = SeedStreams([5] * len(SEEDS))
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert all(map(torch.equal, draws(other), expected))
+
+
+def test_how_long_a_fork_is_drawn_from_does_not_matter() -> None:
+    once, twice, without = (SeedStreams(SEEDS) for _ in range(3))
+    fork = once.fork()
+    first = fork.normal(3)
+    other = twice.fork()
+    assert torch.equal(first, other.normal(3))
+    other.normal(100)
+    expected = once.normal(3)
+    assert torch.equal(expected, twice.normal(3))
+    assert not torch.equal(fork.normal(3), expected)
+    assert not torch.equal(without.normal(3), first)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+def test_on_cuda_they_are_drawn_there() -> None:
+    together = draws(SeedStreams(SEEDS, "cuda"))
+    assert all(numbers.is_cuda for numbers in together)
+    alone = draws(SeedStreams(SEEDS[1:2], "cuda"))
+    assert all(torch.equal(a[1:2], b) for a, b in zip(together, alone, strict=True))
