@@ -7,6 +7,8 @@ import collections.abc
 import typing
 
 __all__: list[str] = [
+    "EnsembleHyper",
+    "EnsembleUpdate",
     "MUJOCO_VERSION",
     "Policy",
     "PpoHyper",
@@ -194,6 +196,68 @@ class SacUpdate:
         target: typing.Any,
         log_temperature: typing.Any,
         metrics: typing.Any,
+    ) -> None: ...
+
+class EnsembleHyper:
+    """
+    Settings of an ensemble's training.
+    """
+    def __init__(self) -> None: ...
+    @property
+    def beta1(self) -> float: ...
+    @beta1.setter
+    def beta1(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def beta2(self) -> float: ...
+    @beta2.setter
+    def beta2(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def bound_coef(self) -> float: ...
+    @bound_coef.setter
+    def bound_coef(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def decays(self) -> list[float]: ...
+    @decays.setter
+    def decays(
+        self, arg0: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex]
+    ) -> None: ...
+    @property
+    def eps(self) -> float: ...
+    @eps.setter
+    def eps(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def lr(self) -> float: ...
+    @lr.setter
+    def lr(self, arg0: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+
+class EnsembleUpdate:
+    """
+    An ensemble's training on the CPU; see pyfastenv.dynamics.
+    """
+    @staticmethod
+    def available() -> bool:
+        """
+        Whether this machine has a matrix unit.
+        """
+    def __init__(
+        self,
+        *,
+        num_inputs: typing.SupportsInt | typing.SupportsIndex,
+        num_targets: typing.SupportsInt | typing.SupportsIndex,
+        hidden_sizes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+        num_networks: typing.SupportsInt | typing.SupportsIndex,
+        num_seeds: typing.SupportsInt | typing.SupportsIndex,
+        batch_size: typing.SupportsInt | typing.SupportsIndex,
+        num_threads: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def errors(self, samples: typing.Any, parameters: typing.Any, errors: typing.Any) -> None: ...
+    def run_epoch(
+        self,
+        samples: typing.Any,
+        order: typing.Any,
+        step: typing.SupportsInt | typing.SupportsIndex,
+        hyper: EnsembleHyper,
+        vectors: collections.abc.Sequence[typing.Any],
     ) -> None: ...
 
 class VectorEnv:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from pyfastenv import _core
 from pyfastenv.buffers import RowLayout
 from pyfastenv.functional import bounded_gaussian_gradients, bounded_log_var
 from pyfastenv.networks import MLP, FlatParameters, mlp_forward, seeded_mlp
@@ -44,7 +45,8 @@ class DynamicsOptions:
     patience: int = 5  # epochs without an improvement of any member
     min_improvement: float = 0.01  # of the held-out error, relative
     max_epochs: int = 1_000
-    bfloat16: bool = False  # the layers between hidden layers
+    bfloat16: bool = False  # products of bfloat16 numbers, sums in float32
+    num_threads: int = 1  # of the compiled training
 
     def decay(self, layer: int) -> float:
         """Weight decay of a layer."""
@@ -104,7 +106,8 @@ class EnsembleDynamics:
             gain=None,
             initialise=_initialise,
         ).to(self.device)
-        shape = (self.num_seeds, 1, self.num_outputs)
+        # each member has its own bounds: members train independently of each other
+        shape = (self.num_seeds * size, 1, self.num_outputs)
         self.max_log_var = nn.Parameter(torch.full(shape, 0.5, device=self.device))
         self.min_log_var = nn.Parameter(torch.full(shape, -10.0, device=self.device))
         self.flat = FlatParameters([self.network, self.max_log_var, self.min_log_var])
@@ -114,7 +117,25 @@ class EnsembleDynamics:
         self.elites = torch.arange(options.num_elites, device=self.device).repeat(self.num_seeds, 1)
         if options.bfloat16:
             self.network.compute_in(torch.bfloat16)
+        self._compiled: _core.EnsembleUpdate | None = None
+        if options.bfloat16 and self.device.type == "cpu" and options.activation == "silu":
+            self._compiled = self._compile()
         self._elite_layers = self._gather_elites()
+
+    def _compile(self) -> _core.EnsembleUpdate | None:
+        """The training on the matrix unit, if there is one (csrc/core/ensemble_update.h)."""
+        if not _core.EnsembleUpdate.available():
+            return None
+        options = self.options
+        return _core.EnsembleUpdate(
+            num_inputs=self.layout.obs_size + self.layout.action_size,
+            num_targets=self.num_outputs,
+            hidden_sizes=list(options.hidden_sizes),
+            num_networks=self.num_seeds * options.ensemble_size,
+            num_seeds=self.num_seeds,
+            batch_size=options.batch_size,
+            num_threads=options.num_threads,
+        )
 
     # ---- fitting -----------------------------------------------------------------------------
 
@@ -142,8 +163,7 @@ class EnsembleDynamics:
         holdout = _take(rows, order[:, :num_holdout])
         train = _take(rows, order[:, num_holdout:])
         self._standardise_by(self.layout.obs_actions(train))
-        held_inputs, held_targets = self._pairs(holdout)
-        inputs, targets = self._pairs(train)
+        held, samples = self._pairs(holdout), self._pairs(train)
 
         size = options.ensemble_size
         members = (streams.uniform(size, num_train) * num_train).long()  # (K, M, n): bootstrap
@@ -158,8 +178,8 @@ class EnsembleDynamics:
         shuffling = streams.fork()  # for as many epochs as the slowest seed needs
         for _ in range(options.max_epochs):
             shuffled = shuffling.uniform(size, num_train).argsort(2)
-            self._epoch(inputs, targets, members.gather(2, shuffled))
-            errors = self._holdout_errors(held_inputs, held_targets)
+            self._epoch(samples, members.gather(2, shuffled))
+            errors = self._holdout_errors(held)
             improved = (best - errors > options.min_improvement * best) | best.isinf()
             improved &= active[:, None]
             best = torch.where(improved, errors, best)
@@ -187,30 +207,44 @@ class EnsembleDynamics:
         self.input_mean.copy_(inputs.mean(1, keepdim=True))
         self.input_std.copy_(torch.where(std < _MIN_STD, 1.0, std))
 
-    def _pairs(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Standardised inputs ``(K, n, in)`` and targets ``(K, n, 1 + obs_size)``."""
+    def _pairs(self, rows: Tensor) -> Tensor:
+        """Standardised inputs and targets side by side, ``(K, n, in + 1 + obs_size)``."""
         layout = self.layout
         inputs = (layout.obs_actions(rows) - self.input_mean) / self.input_std
         change = layout.next_obs(rows) - layout.obs(rows)
-        return inputs, torch.cat((layout.rewards(rows)[..., None], change), -1)
+        return torch.cat((inputs, layout.rewards(rows)[..., None], change), -1)
 
-    def _epoch(self, inputs: Tensor, targets: Tensor, members: Tensor) -> None:
+    def _epoch(self, samples: Tensor, members: Tensor) -> None:
         """One pass of minibatches; ``members`` is ``(K, M, n)``, each member's rows in order."""
+        if self._compiled is not None:
+            self._compiled.run_epoch(
+                samples=samples.numpy(),
+                order=members.flatten(0, 1).numpy(),
+                step=self._optimizer.num_steps,
+                hyper=self._hyper(),
+                vectors=self._optimizer.arrays(),
+            )
+            self._optimizer.num_steps += math.ceil(members.shape[2] / self.options.batch_size)
+            return
         num_seeds, num_members, num_rows = members.shape
-        both = torch.cat((inputs, targets), -1)
-        mine = _take(both, members.flatten(1)).view(num_seeds * num_members, num_rows, -1)
-        num_inputs = inputs.shape[-1]
+        mine = _take(samples, members.flatten(1)).view(num_seeds * num_members, num_rows, -1)
+        num_inputs = samples.shape[-1] - self.num_outputs
         for part in mine.split(self.options.batch_size, 1):
             self._train_step(part[..., :num_inputs], part[..., num_inputs:])
+
+    def _hyper(self) -> _core.EnsembleHyper:
+        options = self.options
+        hyper = _core.EnsembleHyper()
+        hyper.lr = options.learning_rate
+        hyper.bound_coef = options.bound_coef
+        hyper.decays = [options.decay(i) for i in range(len(self.network.weight_list))]
+        return hyper
 
     def _train_step(self, inputs: Tensor, targets: Tensor) -> None:
         """Down the likelihood loss of a minibatch ``(K * M, B, …)``, with decay and bounds."""
         options = self.options
-        size = options.ensemble_size
         outputs, saved = self.network.evaluate(inputs)
-        high = self.max_log_var.repeat_interleave(size, 0)
-        low = self.min_log_var.repeat_interleave(size, 0)
-        gradients = bounded_gaussian_gradients(outputs, targets, low, high)
+        gradients = bounded_gaussian_gradients(outputs, targets, self.min_log_var, self.max_log_var)
         self.network.write_gradients(saved, gradients.outputs)
         for i, weight in enumerate(self.network.weight_list):
             assert weight.grad is not None
@@ -220,20 +254,24 @@ class EnsembleDynamics:
             (self.min_log_var, gradients.min_log_var, -1.0),
         ):
             assert bound.grad is not None
-            total = by_bound.view(self.num_seeds, size, -1).sum(1, keepdim=True)
-            bound.grad.copy_(total + sign * options.bound_coef)
+            bound.grad.copy_(by_bound[:, None] + sign * options.bound_coef)
         self._optimizer.step()
         self.network.refresh()
 
-    def _holdout_errors(self, inputs: Tensor, targets: Tensor) -> Tensor:
+    def _holdout_errors(self, samples: Tensor) -> Tensor:
         """Mean squared errors ``(K, M)`` of the means."""
         size = self.options.ensemble_size
         total = torch.zeros(self.num_seeds, size, device=self.device)
-        for x, y in zip(inputs.split(_CHUNK_ROWS, 1), targets.split(_CHUNK_ROWS, 1), strict=True):
-            means = self.network.evaluate(x.repeat_interleave(size, 0))[0][..., : self.num_outputs]
-            errors = means.view(self.num_seeds, size, *y.shape[1:]) - y[:, None]
-            total += errors.square().sum((2, 3))
-        return total / (targets.shape[1] * self.num_outputs)
+        if self._compiled is not None:
+            flat = self._optimizer.arrays()[0]
+            self._compiled.errors(samples.numpy(), flat, total.view(-1).numpy())
+            return total
+        num_inputs = samples.shape[-1] - self.num_outputs
+        for part in samples.split(_CHUNK_ROWS, 1):
+            outputs, _ = self.network.evaluate(part[..., :num_inputs].repeat_interleave(size, 0))
+            means = outputs[..., : self.num_outputs].view(self.num_seeds, size, part.shape[1], -1)
+            total += (means - part[:, None, :, num_inputs:]).square().sum((2, 3))
+        return total / (samples.shape[1] * self.num_outputs)
 
     # ---- predicting --------------------------------------------------------------------------
 
@@ -245,13 +283,12 @@ class EnsembleDynamics:
         size = self.options.ensemble_size
         offsets = torch.arange(self.num_seeds, device=self.device)[:, None] * size
         chosen = (self.elites + offsets).flatten()
-        count = self.options.num_elites
         weights, biases = self.network.layers
         return (
             [weight.detach().index_select(0, chosen) for weight in weights],
             [bias.detach().index_select(0, chosen) for bias in biases],
-            self.min_log_var.detach().repeat_interleave(count, 0),
-            self.max_log_var.detach().repeat_interleave(count, 0),
+            self.min_log_var.detach().index_select(0, chosen),
+            self.max_log_var.detach().index_select(0, chosen),
         )
 
     @torch.no_grad()

@@ -255,10 +255,15 @@ class FlowAgent:
         inputs = (pairs - dynamics.input_mean) / dynamics.input_std
         grouped = inputs.view(num_seeds, size // count, count, -1).transpose(1, 2).flatten(0, 1)
         outputs = MLPFunction.apply(grouped, network.activation, *layers)
-        outputs = outputs.view(num_seeds, count, size // count, -1)
-        outputs = outputs.transpose(1, 2).reshape(num_seeds, size, -1)
         mean, raw = outputs.chunk(2, -1)
-        return mean, bounded_log_var(raw, dynamics.min_log_var, dynamics.max_log_var)
+        low, high = dynamics.min_log_var, dynamics.max_log_var
+        log_var = bounded_log_var(raw, low.index_select(0, chosen), high.index_select(0, chosen))
+
+        def in_order(x: Tensor) -> Tensor:
+            grouped = x.view(num_seeds, count, size // count, -1)
+            return grouped.transpose(1, 2).reshape(num_seeds, size, -1)
+
+        return in_order(mean), in_order(log_var)
 
     def _outcomes(self, rows: Tensor) -> Tensor:
         change = self.layout.next_obs(rows) - self.layout.obs(rows)

@@ -102,6 +102,7 @@ class SACLearner:
             options.bfloat16
             and on_cpu
             and options.activation == "relu"
+            and len(options.hidden_sizes) > 0
             and _core.SacUpdate.available()
         )
         if options.bfloat16:

@@ -16,6 +16,7 @@ namespace pyfastenv {
 void BindPolicy(py::module_& m);
 void BindPpoUpdate(py::module_& m);
 void BindSacUpdate(py::module_& m);
+void BindEnsembleUpdate(py::module_& m);
 void BindVectorEnv(py::module_& m);
 
 namespace {
@@ -74,6 +75,7 @@ PYBIND11_MODULE(_core, m) {
   BindPolicy(m);
   BindPpoUpdate(m);
   BindSacUpdate(m);
+  BindEnsembleUpdate(m);
   BindVectorEnv(m);
   m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
   m.def("registry", &RegistryList,

@@ -57,12 +57,12 @@ class PySacUpdate {
     const size_t policy_size = update_->policy_size(hyper.learn_temperature);
     const size_t critic_size = update_->critic_size();
     SacVectors vectors;
-    vectors.policy = vector(policy[0], "policy", policy_size);
-    vectors.policy_mean = vector(policy[1], "policy", policy_size);
-    vectors.policy_square = vector(policy[2], "policy", policy_size);
-    vectors.critic = vector(critic[0], "critic", critic_size);
-    vectors.critic_mean = vector(critic[1], "critic", critic_size);
-    vectors.critic_square = vector(critic[2], "critic", critic_size);
+    vectors.policy.parameters = vector(policy[0], "policy", policy_size);
+    vectors.policy.mean = vector(policy[1], "policy", policy_size);
+    vectors.policy.square = vector(policy[2], "policy", policy_size);
+    vectors.critic.parameters = vector(critic[0], "critic", critic_size);
+    vectors.critic.mean = vector(critic[1], "critic", critic_size);
+    vectors.critic.square = vector(critic[2], "critic", critic_size);
     vectors.target = vector(target, "target", critic_size);
     const auto num_seeds = static_cast<size_t>(options_.num_seeds);
     vectors.log_temperature = vector(log_temperature, "log_temperature", num_seeds);

@@ -184,8 +184,12 @@ PYFASTENV_INLINE void Product(const uint16_t* a, const uint16_t* b, int rows, in
   }
 }
 
-void Forward(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
-             uint16_t* y) {
+PYFASTENV_INLINE __m512 Widen(__m256i bits) {
+  return (__m512)_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16);
+}
+
+void ForwardRelu(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
+                 uint16_t* y) {
   const __m512 zero = _mm512_setzero_ps();
   Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
     const __m512 bias_low = _mm512_loadu_ps(bias + column);
@@ -215,8 +219,45 @@ void ForwardLast(const uint16_t* x, const uint16_t* w, const float* bias, int ro
   });
 }
 
-void Backward(const uint16_t* dy, const uint16_t* wt, const uint16_t* h, int rows, int in, int out,
-              uint16_t* dx) {
+void ForwardSilu(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
+                 uint16_t* y, uint16_t* slope) {
+  Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
+    const Vec bias_low = (Vec)_mm512_loadu_ps(bias + column);
+    const Vec bias_high = (Vec)_mm512_loadu_ps(bias + column + kHalf);
+    for (int i = 0; i < kTile; ++i) {
+      const Vec low = (Vec)_mm512_load_ps(sums + i * kTile) + bias_low;
+      const Vec high = (Vec)_mm512_load_ps(sums + i * kTile + kHalf) + bias_high;
+      const Vec sigmoid_low = 1.0F / (Exp(-low) + 1.0F);
+      const Vec sigmoid_high = 1.0F / (Exp(-high) + 1.0F);
+      const Vec y_low = low * sigmoid_low;
+      const Vec y_high = high * sigmoid_high;
+      const ptrdiff_t at = static_cast<ptrdiff_t>(row + i) * out + column;
+      _mm512_storeu_si512(y + at, (__m512i)_mm512_cvtne2ps_pbh((__m512)y_high, (__m512)y_low));
+      const Vec slope_low = sigmoid_low + y_low * (1.0F - sigmoid_low);
+      const Vec slope_high = sigmoid_high + y_high * (1.0F - sigmoid_high);
+      _mm512_storeu_si512(slope + at,
+                          (__m512i)_mm512_cvtne2ps_pbh((__m512)slope_high, (__m512)slope_low));
+    }
+  });
+}
+
+void BackwardSlope(const uint16_t* dy, const uint16_t* wt, const uint16_t* slope, int rows, int in,
+                   int out, uint16_t* dx) {
+  Product(dy, wt, rows, out, in, [&](int row, int column, const float* sums) {
+    for (int i = 0; i < kTile; ++i) {
+      const ptrdiff_t at = static_cast<ptrdiff_t>(row + i) * in + column;
+      const auto* slopes = reinterpret_cast<const __m256i*>(slope + at);
+      const __m512 low =
+          _mm512_mul_ps(_mm512_load_ps(sums + i * kTile), Widen(_mm256_loadu_si256(slopes)));
+      const __m512 high = _mm512_mul_ps(_mm512_load_ps(sums + i * kTile + kHalf),
+                                        Widen(_mm256_loadu_si256(slopes + 1)));
+      _mm512_storeu_si512(dx + at, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+  });
+}
+
+void BackwardRelu(const uint16_t* dy, const uint16_t* wt, const uint16_t* h, int rows, int in,
+                  int out, uint16_t* dx) {
   Product(dy, wt, rows, out, in, [&](int row, int column, const float* sums) {
     for (int i = 0; i < kTile; ++i) {
       const ptrdiff_t at = static_cast<ptrdiff_t>(row + i) * in + column;
@@ -227,14 +268,6 @@ void Backward(const uint16_t* dy, const uint16_t* wt, const uint16_t* h, int row
       _mm512_storeu_si512(dx + at, _mm512_maskz_mov_epi16(positive, both));
     }
   });
-}
-
-void Gradient(const uint16_t* xt, const uint16_t* dy, int rows, int in, int out, float* dw) {
-  ForwardLast(xt, dy, nullptr, in, rows, out, dw);
-}
-
-PYFASTENV_INLINE __m512 Widen(__m256i bits) {
-  return (__m512)_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16);
 }
 
 void ColumnSums(const uint16_t* dy, int rows, int out, float* db) {
@@ -292,6 +325,54 @@ void Squash(const float* outputs, int stride, const float* noise, int rows, int 
   }
 }
 
+PYFASTENV_INLINE Vec Softplus(Vec x) {
+  const Vec size = x < 0.0F ? -x : x;
+  return (x > 0.0F ? x : Vec{}) + LogOnePlus(Exp(-size));
+}
+
+PYFASTENV_INLINE Vec Sigmoid(Vec x) { return 1.0F / (Exp(-x) + 1.0F); }
+
+double Likelihood(const float* outputs, int stride, const float* targets, int rows, int size,
+                  const float* low, const float* high, uint16_t* by_outputs, float* by_low,
+                  float* by_high) {
+  const float share = 1.0F / static_cast<float>(rows * size);
+  double loss = 0.0;
+  for (int column = 0; column < size; column += kHalf) {
+    const __mmask16 mask = Mask(size - column);
+    const Vec least = (Vec)_mm512_maskz_loadu_ps(mask, low + column);
+    const Vec most = (Vec)_mm512_maskz_loadu_ps(mask, high + column);
+    Vec low_sum = {};
+    Vec high_sum = {};
+    for (int row = 0; row < rows; ++row) {
+      const float* line = outputs + static_cast<ptrdiff_t>(row) * stride + column;
+      const Vec mean = (Vec)_mm512_maskz_loadu_ps(mask, line);
+      const Vec raw = (Vec)_mm512_maskz_loadu_ps(mask, line + size);
+      const Vec target =
+          (Vec)_mm512_maskz_loadu_ps(mask, targets + static_cast<ptrdiff_t>(row) * size + column);
+      const Vec from_high = most - raw;
+      const Vec below = most - Softplus(from_high);
+      const Vec from_low = below - least;
+      const Vec log_var = least + Softplus(from_low);
+      const Vec error = mean - target;
+      const Vec weighted = error * Exp(-log_var);
+      const Vec by_log_var = (1.0F - weighted * error) * share;
+      const Vec by_below = by_log_var * Sigmoid(from_low);
+      const Vec by_raw = by_below * Sigmoid(from_high);
+      low_sum += by_log_var - by_below;
+      high_sum += by_below - by_raw;
+      loss += _mm512_mask_reduce_add_ps(mask, (__m512)(weighted * error + log_var));
+      uint16_t* out = by_outputs + static_cast<ptrdiff_t>(row) * stride + column;
+      _mm256_mask_storeu_epi16(out, mask, Round((__m512)(weighted * (2.0F * share))));
+      _mm256_mask_storeu_epi16(out + size, mask, Round((__m512)by_raw));
+    }
+    const __m512 low_before = _mm512_maskz_loadu_ps(mask, by_low + column);
+    const __m512 high_before = _mm512_maskz_loadu_ps(mask, by_high + column);
+    _mm512_mask_storeu_ps(by_low + column, mask, (__m512)((Vec)low_before + low_sum));
+    _mm512_mask_storeu_ps(by_high + column, mask, (__m512)((Vec)high_before + high_sum));
+  }
+  return loss * share;
+}
+
 void Follow(float* a, const float* b, size_t size, float share) {
   for (size_t i = 0; i < size; ++i) a[i] += (b[i] - a[i]) * share;
 }
@@ -299,8 +380,8 @@ void Follow(float* a, const float* b, size_t size, float share) {
 }  // namespace
 
 extern const AmxKernels kAmx;
-const AmxKernels kAmx = {Begin,      End,     Pack,        PackTransposed, PackSamples,
-                         Transpose,  Forward, ForwardLast, Backward,       Gradient,
-                         ColumnSums, Squash,  Follow};
+const AmxKernels kAmx = {Begin,         End,         Pack,        PackTransposed, PackSamples,
+                         Transpose,     ForwardRelu, ForwardSilu, ForwardLast,    BackwardRelu,
+                         BackwardSlope, ColumnSums,  Squash,      Likelihood,     Follow};
 
 }  // namespace pyfastenv

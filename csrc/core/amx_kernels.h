@@ -26,16 +26,20 @@ struct AmxKernels {
   void (*transpose)(const uint16_t* x, int rows, int columns, uint16_t* transposed);
 
   /// y (rows, out) = relu(x (rows, in) @ w + bias), rounded to bfloat16.
-  void (*forward)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
-                  int out, uint16_t* y);
+  void (*forward_relu)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
+                       int out, uint16_t* y);
+  /// y = silu(x @ w + bias), and its slope there.
+  void (*forward_silu)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
+                       int out, uint16_t* y, uint16_t* slope);
   /// y = x @ w + bias in float32; no bias: null.
   void (*forward_last)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
                        int out, float* y);
   /// dx (rows, in) = (dy (rows, out) @ wt) where h (rows, in) > 0, else 0.
-  void (*backward)(const uint16_t* dy, const uint16_t* wt, const uint16_t* h, int rows, int in,
-                   int out, uint16_t* dx);
-  /// dw (in, out) = xt (in, rows) @ dy, with dy packed.
-  void (*gradient)(const uint16_t* xt, const uint16_t* dy, int rows, int in, int out, float* dw);
+  void (*backward_relu)(const uint16_t* dy, const uint16_t* wt, const uint16_t* h, int rows, int in,
+                        int out, uint16_t* dx);
+  /// dx = (dy @ wt) * slope (rows, in)
+  void (*backward_slope)(const uint16_t* dy, const uint16_t* wt, const uint16_t* slope, int rows,
+                         int in, int out, uint16_t* dx);
   /// db (out) = the sums of dy's columns.
   void (*column_sums)(const uint16_t* dy, int rows, int out, float* db);
 
@@ -44,6 +48,12 @@ struct AmxKernels {
   void (*squash)(const float* outputs, int stride, const float* noise, int rows, int size,
                  float log_std_min, float log_std_max, float* actions, float* spread, float* inside,
                  float* log_probs);
+  /// The likelihood loss of Gaussians with bounded log-variances and its gradient; see
+  /// pyfastenv/functional.py (bounded_gaussian_gradients). outputs and by_outputs (rows, stride)
+  /// hold means, then raw log-variances; by_low and by_high (size) are added to. Returns the loss.
+  double (*likelihood)(const float* outputs, int stride, const float* targets, int rows, int size,
+                       const float* low, const float* high, uint16_t* by_outputs, float* by_low,
+                       float* by_high);
   /// a += (b - a) * share
   void (*follow)(float* a, const float* b, size_t size, float share);
 };

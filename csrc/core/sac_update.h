@@ -12,9 +12,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/amx_kernels.h"
+#include "core/bf16_network.h"
 #include "core/thread_pool.h"
-#include "core/train_kernels.h"
 
 namespace pyfastenv {
 
@@ -41,14 +40,10 @@ struct SacHyper {
   bool learn_temperature = true;
 };
 
-/// Flat vectors of all seeds: of each layer the K networks' weights (in, out), then the biases.
+/// Flat vectors of all seeds (see Bf16Layer).
 struct SacVectors {
-  float* policy = nullptr;  // … then the K log-temperatures, if they are learned
-  float* policy_mean = nullptr;
-  float* policy_square = nullptr;
-  float* critic = nullptr;  // 2 K networks, seed k's are 2 k and 2 k + 1
-  float* critic_mean = nullptr;
-  float* critic_square = nullptr;
+  AdamVectors policy;  // K networks, then the K log-temperatures, if they are learned
+  AdamVectors critic;  // 2 K networks, seed k's are 2 k and 2 k + 1
   float* target = nullptr;
   const float* log_temperature = nullptr;  // (K) where it is not learned
 };
@@ -72,18 +67,7 @@ class SacUpdate {
            const SacVectors& vectors, float* metrics);
 
  private:
-  struct Layer {
-    int in, out;        // true sizes
-    int padded_in;      // of the factor: the first layer has its inputs twice
-    int padded_inputs;  // of the inputs' gradient
-    int padded_out;
-    size_t weights, biases;  // in a flat vector, of network 0
-  };
-  using Layers = std::vector<Layer>;
   struct Seed;
-
-  Layers MakeLayers(int num_inputs, int num_outputs, int num_networks) const;
-  static size_t FlatSize(const Layers& layers, int num_networks);
 
   void Work();
   void RunSeed(int index);
@@ -91,7 +75,7 @@ class SacUpdate {
   SacOptions options_;
   const AmxKernels& amx_;
   const TrainKernels& train_;
-  Layers policy_layers_, critic_layers_;
+  Bf16Layers policy_layers_, critic_layers_;
   std::vector<std::unique_ptr<Seed>> seeds_;
 
   // the call at hand; written before the seeds are given out

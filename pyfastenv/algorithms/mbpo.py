@@ -252,6 +252,7 @@ class MBPO:
                 hidden_sizes=config.model_hidden_sizes,
                 learning_rate=config.model_learning_rate,
                 bfloat16=config.amp,
+                num_threads=config.torch_threads,
             ),
             device,
         )

@@ -90,6 +90,6 @@ def _to_spec(space: gymnasium.Space[Any], name: str) -> specs.Array:
     if isinstance(space, gymnasium.spaces.Discrete):
         return specs.DiscreteArray(int(space.n), dtype=np.int64, name=name)
     assert isinstance(space, gymnasium.spaces.Box)
-    if not space.is_bounded("below") and not space.is_bounded("above"):
+    if np.isinf(space.low).all() and np.isinf(space.high).all():
         return specs.Array(space.shape, space.dtype, name)
     return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name)

@@ -55,12 +55,12 @@ struct Training {
   std::vector<float> Steps(const Data& data, size_t begin, int count) {
     std::vector<float> metrics(static_cast<size_t>(SacUpdate::kNumMetrics * options.num_seeds));
     SacVectors vectors;
-    vectors.policy = policy.data();
-    vectors.policy_mean = policy_mean.data();
-    vectors.policy_square = policy_square.data();
-    vectors.critic = critic.data();
-    vectors.critic_mean = critic_mean.data();
-    vectors.critic_square = critic_square.data();
+    vectors.policy.parameters = policy.data();
+    vectors.policy.mean = policy_mean.data();
+    vectors.policy.square = policy_square.data();
+    vectors.critic.parameters = critic.data();
+    vectors.critic.mean = critic_mean.data();
+    vectors.critic.square = critic_square.data();
     vectors.target = target.data();
     update.Run(data.rows.data() + begin * data.row_size,
                data.noise.data() + begin * data.noise_size, count, step, SacHyper{}, vectors,

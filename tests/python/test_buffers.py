@@ -17,6 +17,7 @@ from hypothesis import given, settings
 torch = pytest.importorskip("torch")
 
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 import pyfastenv
 from pyfastenv.buffers import ReplayBuffer, ReplayPool, RowLayout, Transitions
@@ -321,6 +322,29 @@ def test_the_pool_is_a_deque_per_seed(num_seeds: int, steps: list[tuple[Any, ...
         assert pool.sizes.tolist() == [len(mine) for mine in model]
         assert [sorted(each) for each in drawn(pool)] == [sorted(mine) for mine in model]
         assert [sorted(rows[:, 0].tolist()) for rows in pool.rows()] == list(map(sorted, model))
+
+
+class OnceEach(TorchFunctionMode):
+    """No row but the spare one is written twice in a call: CUDA would not say which stays."""
+
+    written: int = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is Tensor.index_copy_:
+            where = args[2]
+            where = where[where % (CAPACITY + 1) != CAPACITY]
+            assert len(where.unique()) == len(where)
+            self.written += len(where)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_an_overflow_within_a_call_writes_each_row_once(masked: bool) -> None:
+    pool = ReplayPool(2, CAPACITY, WIDTH)
+    keep = torch.arange(20) % 3 != 0  # 13 of 20
+    with OnceEach() as mode:
+        pool.add(Numbered().rows(2, 20), keep.expand(2, -1) if masked else None)
+    assert mode.written == 2 * CAPACITY
 
 
 def test_draws_are_uniform_and_of_the_own_seed() -> None:

@@ -156,17 +156,22 @@ class Reference:
         self.critics = [as_sequential(agent.critic, 2 * k + i) for i in range(2)]
         self.targets = [as_sequential(agent.target, 2 * k + i) for i in range(2)]
 
-    def outcome(self, pairs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """(r, s' - s) and its log-density; row i is the (i mod E)-th elite's."""
+    def moments(self, pairs: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations of (r, s' - s); row i is the (i mod E)-th elite's."""
         model = self.agent.dynamics
-        outcomes, log_probs = [], []
-        for i, (pair, z) in enumerate(zip(pairs, noise, strict=True)):
-            elite = int(model.elites[self.k, i % ELITES])
-            mean, std = member(model, self.k, elite, pair[None])
-            outcome = mean + std * z.double()
-            outcomes.append(outcome)
-            log_probs.append(torch.distributions.Normal(mean, std).log_prob(outcome).sum(-1))
-        return torch.cat(outcomes), torch.cat(log_probs)
+        elites = [int(model.elites[self.k, i % ELITES]) for i in range(len(pairs))]
+        rows = [
+            member(model, self.k, elite, pair[None])
+            for elite, pair in zip(elites, pairs, strict=True)
+        ]
+        means, stds = zip(*rows, strict=True)
+        return torch.cat(means), torch.cat(stds)
+
+    def outcome(self, pairs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """A sample, and its log-density."""
+        mean, std = self.moments(pairs)
+        outcome = mean + std * noise.double()
+        return outcome, torch.distributions.Normal(mean, std).log_prob(outcome).sum(-1)
 
     def judge(self, critics: list[Any], pairs: Tensor, outcome: Tensor) -> list[Tensor]:
         model = self.agent.dynamics
@@ -174,6 +179,11 @@ class Reference:
         scaled = outcome / self.agent._outcome_std[self.k]
         inputs = torch.cat((state.double(), scaled.double()), -1)
         return [critic(inputs)[:, 0] for critic in critics]
+
+
+def happened_in(rows: Tensor) -> Tensor:
+    """(r, s' - s)."""
+    return torch.cat((rows[:, 5:6], rows[:, 3:5] - rows[:, :2]), -1)
 
 
 def steps_of(agent: FlowAgent, temperature: float = 0.3) -> tuple[Tensor, Tensor, Tensor]:
@@ -206,8 +216,7 @@ def test_critics_steps_are_those_of_plain_torch() -> None:
             soft = torch.min(*reference.judge(reference.targets, next_pairs, outcome))
             soft = soft - agent.log_temperature[k].exp() * log_probs
             wanted = rewards[k] + 0.9 * mine[:, 6] * soft
-        happened = torch.cat((mine[:, 5:6], mine[:, 3:5] - mine[:, :2]), -1)
-        values = reference.judge(reference.critics, mine[:, :3], happened)
+        values = reference.judge(reference.critics, mine[:, :3], happened_in(mine))
         loss = sum(0.5 * (value - wanted).square().mean() for value in values)
         for critic in reference.critics:
             expected.append(torch.autograd.grad(loss, critic.parameters(), retain_graph=True))
@@ -230,19 +239,24 @@ def assert_near(ours: Tensor, theirs: Tensor) -> None:
     torch.testing.assert_close(ours.double(), theirs.double(), rtol=1e-3, atol=1e-5)
 
 
-def test_the_models_steps_are_those_of_plain_torch() -> None:
-    agent = make((3, 4))
+@pytest.mark.parametrize("agent_coef", [0.0, 1.0])
+def test_the_models_steps_are_those_of_plain_torch(agent_coef: float) -> None:
+    agent = make((3, 4), agent_coef=agent_coef)
     rows, noise, _ = steps_of(agent)
     model = agent.dynamics
     parameters = [*model.network.parameters(), model.max_log_var, model.min_log_var]
     loss, entropies = torch.zeros((), dtype=torch.float64), []
     for k in range(2):
         reference = Reference(agent, k)
-        pairs = rows[k, :, :3]
+        pairs, happened = rows[k, :, :3], happened_in(rows[k]).double()
+        mean, std = reference.moments(pairs)
         outcome, log_probs = reference.outcome(pairs, noise[k])
         opinion = torch.min(*reference.judge(reference.critics, pairs, outcome))
         temperature = agent.log_temperature[k].exp().detach()
-        loss = loss + (temperature * log_probs - opinion).mean()
+        agent_loss = (temperature * log_probs - opinion).mean()
+        agent_loss = agent_loss / (1.0 + opinion.detach().abs().mean())
+        likelihood = (((mean - happened) / std).square() + 2.0 * std.log()).mean()
+        loss = loss + likelihood + agent_coef * agent_loss
         entropies.append(-log_probs.mean().item())
     expected = torch.autograd.grad(loss, parameters)
     target = agent._update_model(rows, noise, None)
@@ -288,22 +302,27 @@ def test_improving_changes_the_elites_and_nothing_of_the_policy() -> None:
 
 
 def test_improving_raises_the_critics_opinion(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = make((0, 1), learning_rate=1e-3)
-    agent.standardise_by(real(2, 500))
-    with torch.no_grad():
-        agent.log_temperature.fill_(-20.0)  # nothing but the opinion counts
-    monkeypatch.setattr(agent, "_update_critic", lambda rows, *_: rows[..., 0])
-    rows = real(2, 100, 7)
-    pairs, noise = LAYOUT.obs_actions(rows), SeedStreams([2, 3]).normal(100, 3)
-
-    @torch.no_grad()
-    def opinion() -> Tensor:
-        outcome, _ = agent._model(pairs, noise)
-        return agent._values(agent.critic(agent._inputs(pairs, outcome))).amin(1).mean(1)
-
-    before = opinion()
-    agent.improve_model(rows.expand(100, -1, -1, -1), SeedStreams([0, 1]))
-    assert (opinion() > before + 0.02).all()
+    rows, noise = real(2, 100, 7), SeedStreams([2, 3]).normal(100, 3)
+    pairs = LAYOUT.obs_actions(rows)
+    gains = []
+    for agent_coef in (1e3, 0.0):  # hardly anything but the opinion counts, or the likelihood
+        agent = make((0, 1), learning_rate=1e-3, agent_coef=agent_coef)
+        agent.standardise_by(real(2, 500))
+        with torch.no_grad():
+            agent.log_temperature.fill_(-20.0)
+        monkeypatch.setattr(agent, "_update_critic", lambda rows, *_: rows[..., 0])
+        both = []
+        for _ in range(2):
+            with torch.no_grad():
+                mean, log_var = agent._moments(pairs)
+                outcome = mean + (0.5 * log_var).exp() * noise
+                opinions = agent._values(agent.critic(agent._inputs(pairs, outcome))).amin(1)
+                errors = (mean - agent._outcomes(rows)).square() * (-log_var).exp() + log_var
+            both.append(torch.stack((opinions.mean(1), -errors.mean((1, 2)))))
+            agent.improve_model(rows.expand(100, -1, -1, -1), SeedStreams([0, 1]))
+        gains.append(both[1] - both[0])
+    assert (gains[0][0] > 0.02).all()  # of the opinion
+    assert (gains[1][1] > 0.02).all()  # of the likelihood
 
 
 def test_the_model_it_improves_is_the_one_that_predicts() -> None:
@@ -311,7 +330,8 @@ def test_the_model_it_improves_is_the_one_that_predicts() -> None:
     rows, noise, _ = steps_of(agent)
     pairs = LAYOUT.obs_actions(rows).contiguous()
     with torch.no_grad():
-        outcome, _ = agent._model(pairs, noise)
+        mean, log_var = agent._moments(pairs)
+    outcome = mean + (0.5 * log_var).exp() * noise
     prediction = agent.dynamics.predict(pairs, noise)
     assert_near(outcome[..., 0], prediction.rewards)
     assert_near(outcome[..., 1:] + pairs[..., :2], prediction.next_obs)

@@ -259,27 +259,113 @@ def test_updates_per_step_counts_steps_of_a_seeds_environments() -> None:
     assert metrics.keys() >= {*METRICS, "time/update_s"}
 
 
-def test_bfloat16_is_used_and_changes_little() -> None:
-    sizes = {"hidden_sizes": (32, 32, 32), "num_seeds": 2}
-    exact, rounded = make(small(**sizes)), make(small(amp=True, **sizes))
-    start = copy.deepcopy(exact.learner.actor)
-    for algorithm in (exact, rounded):
-        algorithm.iterate()
-    assert_equal(exact.learner.state_dict(), rounded.learner.state_dict())  # explored alike
-    results = [algorithm.iterate() for algorithm in (exact, rounded)]
-    assert all(map(math.isfinite, results[1].values()))
-    for name in METRICS:
-        assert results[1][name] == pytest.approx(results[0][name], rel=0.03, abs=0.03)
-    steps = []
-    for algorithm in (exact, rounded):
-        parameters = zip(algorithm.learner.actor.parameters(), start.parameters(), strict=True)
-        steps.append(torch.cat([(a - b).flatten() for a, b in parameters]))
-    assert not torch.equal(*steps)
-    assert torch.cosine_similarity(*steps, dim=0) > 0.8
-    for network in (rounded.learner.actor, rounded.learner.critic, rounded.learner.target):
-        inner = network.layers[0][1]
-        assert inner.dtype == torch.bfloat16
-        assert torch.equal(inner, network.weight_list[1].bfloat16())  # up to date
+def relative(ours: Tensor, theirs: Tensor) -> float:
+    return float((ours - theirs).norm() / theirs.norm())
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("num_seeds", [1, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"temperature": 0.3, "hidden_sizes": (24, 40, 16)},
+        {"target_entropy": 0.7, "log_std_range": (-0.05, 0.05), "hidden_sizes": (32,)},
+    ],
+    ids=["learned", "fixed", "clamped"],
+)
+def test_steps_in_bfloat16_are_near(
+    options: dict[str, Any], num_seeds: int, compiled: bool
+) -> None:
+    layout = RowLayout(obs_size=4, action_size=2)
+    fields = {"hidden_sizes": (32, 48, 32), "gamma": 0.9, "tau": 0.1, **options}
+    fields |= {"policy_learning_rate": 2e-3, "critic_learning_rate": 1e-3}
+    seeds = [5, 3, 9][:num_seeds]
+    exact = SACLearner(layout, seeds, SACOptions(**fields))
+    rounded = SACLearner(layout, seeds, SACOptions(**fields, bfloat16=True, num_threads=2))
+    if compiled and not rounded.is_compiled:
+        pytest.skip("no matrix unit")
+    if not compiled:
+        rounded._can_compile = False
+    generator = torch.Generator().manual_seed(0)
+    rows = batch_of(layout, (3, num_seeds, 50), generator)
+    noise = torch.randn(3, num_seeds, *exact.noise_shape(50), generator=generator)
+    metrics = torch.full((2, len(METRICS), num_seeds), torch.nan)
+    old_target = rounded._flat_target.parameter.detach().clone()
+    for i in range(3):
+        for learner, results in zip((exact, rounded), metrics, strict=True):
+            learner.run(rows[i : i + 1], noise[i : i + 1], results)
+        torch.testing.assert_close(metrics[1], metrics[0], rtol=0.03, atol=0.03)
+        if i == 0:  # the gradients, before the parameters part
+            for name in ("critic_optimizer", "policy_optimizer"):
+                ours, theirs = (each.state_dict()[name] for each in (rounded, exact))
+                assert ours["step"] == theirs["step"] == 1
+                assert relative(ours["mean"], theirs["mean"]) < 0.1
+                assert relative(ours["square"], theirs["square"]) < 0.2
+            critic = rounded._flat_critic.parameter.detach()
+            expected = 0.9 * old_target + 0.1 * critic
+            torch.testing.assert_close(rounded._flat_target.parameter.detach(), expected)
+    # one hidden layer has nothing between hidden layers
+    assert torch.equal(*metrics) == (not compiled and fields["hidden_sizes"] == (32,))
+    for name in ("actor", "critic", "target"):
+        pairs = zip(
+            getattr(rounded, name).parameters(), getattr(exact, name).parameters(), strict=True
+        )
+        for ours, theirs in pairs:
+            torch.testing.assert_close(ours, theirs, rtol=0.05, atol=0.015)  # 3 steps of 2e-3
+    torch.testing.assert_close(rounded.log_temperature, exact.log_temperature, rtol=1e-3, atol=1e-3)
+    inner = rounded.actor.layers[0][1:-1]
+    for copied, weight in zip(inner, rounded.actor.weight_list[1:-1], strict=True):
+        assert torch.equal(copied, weight.bfloat16())  # what acts is up to date
+
+
+def test_compiled_steps_depend_neither_on_their_number_nor_on_other_seeds() -> None:
+    layout = RowLayout(obs_size=3, action_size=1)
+
+    def make_learner(*seeds: int, num_threads: int = 1) -> SACLearner:
+        options = SACOptions(hidden_sizes=(20, 30), bfloat16=True, num_threads=num_threads)
+        return SACLearner(layout, seeds, options)
+
+    together, stepwise = make_learner(1, 2, 3, num_threads=3), make_learner(1, 2, 3)
+    if not together.is_compiled:
+        pytest.skip("no matrix unit")
+    generator = torch.Generator().manual_seed(0)
+    rows = batch_of(layout, (5, 3, 24), generator)
+    noise = torch.randn(5, 3, *together.noise_shape(24), generator=generator)
+    metrics = torch.zeros(len(METRICS), 3)
+    together.run(rows, noise, metrics)
+    for i in range(5):
+        last = torch.zeros_like(metrics)
+        stepwise.run(rows[i : i + 1], noise[i : i + 1], last)
+    assert torch.equal(last, metrics)
+    assert_equal(together.state_dict(), stepwise.state_dict())
+    for k in range(3):
+        alone, mine = make_learner(k + 1), torch.zeros(len(METRICS), 1)
+        alone.run(rows[:, k : k + 1], noise[:, k : k + 1], mine)
+        assert torch.equal(mine[:, 0], metrics[:, k])
+        for name, per_seed in (("actor", 1), ("critic", 2), ("target", 2)):
+            for one, three in zip(
+                getattr(alone, name).parameters(), getattr(together, name).parameters(), strict=True
+            ):
+                assert torch.equal(one, three[k * per_seed : (k + 1) * per_seed])
+
+
+def test_amp_without_hidden_layers() -> None:
+    algorithm = make(small(amp=True, hidden_sizes=()))
+    for _ in range(2):
+        metrics = algorithm.iterate()
+    assert all(map(math.isfinite, metrics.values()))
+
+
+def test_amp_runs() -> None:
+    algorithm = make(small(amp=True, hidden_sizes=(32, 32, 32), num_seeds=2))
+    start = copy.deepcopy(algorithm.learner.actor.state_dict())
+    algorithm.iterate()
+    assert_equal(dict(algorithm.learner.actor.state_dict()), dict(start))  # explored
+    metrics = algorithm.iterate()
+    assert metrics.keys() >= set(METRICS) and all(map(math.isfinite, metrics.values()))
+    for name, value in algorithm.learner.actor.state_dict().items():
+        assert 0.0 < (value - start[name]).abs().max() < 0.1
 
 
 # ---- several seeds -------------------------------------------------------------------------------

@@ -84,6 +84,8 @@ def test_how_long_a_fork_is_drawn_from_does_not_matter() -> None:
     assert torch.equal(expected, twice.normal(3))
     assert not torch.equal(fork.normal(3), expected)
     assert not torch.equal(without.normal(3), first)
+    assert torch.equal(first[0], first[2]) and not torch.equal(first[0], first[1])  # by seed
+    assert not torch.equal(once.fork().normal(3), first)
 
 
 @pytest.mark.gpu

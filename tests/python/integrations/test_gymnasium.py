@@ -93,7 +93,7 @@ def play(
 def test_wrapper(name: str, mode: str) -> None:
     wrap, env_id = WRAPPERS[name]
     if mode == "SameStep" and "Observation" in name:
-        with pytest.raises(ValueError, match="NEXT_STEP or DISABLED, got .*SAME_STEP"):
+        with pytest.raises(ValueError, match=r"NEXT_STEP or DISABLED, got .*SAME_STEP"):
             wrap(make_pair(env_id, mode)[0])  # gymnasium's observation wrappers are not for it
         return
     ours, theirs = (wrap(envs) for envs in make_pair(env_id, mode))

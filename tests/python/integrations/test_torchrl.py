@@ -16,7 +16,7 @@ with warnings.catch_warnings():
     pytest.importorskip("torchrl.collectors")
 
 import torch
-from tensordict import TensorDict, TensorDictBase
+from tensordict import TensorDictBase
 from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
 from torchrl.envs import EnvBase, GymWrapper, check_env_specs
@@ -24,7 +24,7 @@ from torchrl.modules import ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
-from pyfastenv.integrations.torchrl import make_torchrl, to_torchrl
+from pyfastenv.integrations.torchrl import FastTorchRLEnv, make_torchrl, to_torchrl
 
 NUM_ENVS = 3
 ENV_IDS = ["HalfCheetah-v5", "Hopper-v5", "CartPole-v1", "Pendulum-v1"]
@@ -60,7 +60,7 @@ def roll(env: EnvBase, num_steps: int) -> TensorDictBase:
     """Seeded random actions from the second episode on (GymWrapper's ``set_seed`` resets)."""
     torch.manual_seed(0)
     env.set_seed(5)
-    if not isinstance(env, GymWrapper) and hasattr(env, "envs"):
+    if isinstance(env, FastTorchRLEnv):
         env.reset()
     return env.rollout(num_steps, break_when_any_done=False)
 
@@ -129,7 +129,7 @@ def test_wrong_autoreset_mode_is_refused(mode: str) -> None:
 
 def test_views_are_refused() -> None:
     envs = pyfastenv.make_vec("CartPole-v1", autoreset_mode="Disabled", copy=False)
-    with pytest.raises(ValueError, match="^TorchRL on the CPU needs .*copy=True, got False$"):
+    with pytest.raises(ValueError, match=r"^TorchRL on the CPU needs .*copy=True, got False$"):
         to_torchrl(envs)
 
 
@@ -146,9 +146,10 @@ def test_seeds_are_used_once() -> None:
 
 def test_partial_reset() -> None:
     env = make_torchrl("HalfCheetah-v5", NUM_ENVS)
-    first = env.reset()["observation"]
+    results = env.reset()
+    first = results["observation"].clone()
     mask = torch.tensor([[True], [False], [True]])
-    second = env.reset(TensorDict({"_reset": mask}, [NUM_ENVS]))["observation"]
+    second = env.reset(results.set("_reset", mask))["observation"]
     assert torch.equal((second != first).any(1, keepdim=True), mask)
 
 
@@ -163,7 +164,7 @@ def train(env: EnvBase) -> dict[str, torch.Tensor]:
     """Two updates of PPO; returns the weights."""
     torch.manual_seed(1)
     env.set_seed(1)
-    if hasattr(env, "envs"):
+    if isinstance(env, FastTorchRLEnv):
         env.reset()
     module = TensorDictModule(torch.nn.Linear(4, 2), ["observation"], ["logits"])
     actor = ProbabilisticActor(
