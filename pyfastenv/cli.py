@@ -156,6 +156,26 @@ def plot(runs: tuple[Path, ...], /, *, output: Path = Path("learning_curves.png"
     print(plot_runs(runs, output))
 
 
+def experiment(
+    name: str, /, *, quick: bool = False, full: bool = False, output: Path | None = None
+) -> None:
+    """Reproduce a document's experiment: report.md, pictures and results.json.
+
+    Args:
+        name: sampling, placement, flow, profiling or all.
+        quick: Under two minutes each, with reduced sizes.
+        full: The document's sizes (the default).
+        output: Where the experiments' folders go; by default experiments/quick or experiments/full.
+    """
+    from pyfastenv.experiments.registry import run_experiment
+
+    if quick and full:
+        raise ValueError("--quick and --full exclude each other")
+    folder = output or Path("experiments") / ("quick" if quick else "full")
+    for report in run_experiment(name, quick=quick, output=folder):
+        print(report)
+
+
 def envs() -> None:
     """List the environments."""
     print("\n".join(pyfastenv.env_ids()))
@@ -167,7 +187,8 @@ def version() -> None:
 
 
 _COMMANDS: dict[str, Callable[..., None]] = {
-    command.__name__: command for command in (train, resume, evaluate, record, plot, envs, version)
+    command.__name__: command
+    for command in (train, resume, evaluate, record, plot, experiment, envs, version)
 }
 
 

@@ -15,9 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import measure
 import report
 from sections import SECTIONS, Settings, has_envpool
+
+from pyfastenv.experiments import measure
 
 
 def main() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import measure
 import peers
+
+from pyfastenv.experiments import measure
 
 MAX_ACTION_BYTES = 256 * 2**20  # what prerecorded actions may take
 

@@ -11,12 +11,12 @@ import warnings
 from typing import Any
 
 import gymnasium
-import measure
 import numpy as np
 import peers
 
 import pyfastenv
 from pyfastenv.cpus import available_cpus
+from pyfastenv.experiments import measure
 
 ENV_IDS = ("HalfCheetah-v5", "Humanoid-v5")
 NUM_ENVS = 64

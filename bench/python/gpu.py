@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import measure
 import numpy as np
 import torch
 
 import pyfastenv
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.cpus import available_cpus
+from pyfastenv.experiments import measure
 
 ROOT = Path(__file__).parents[2]
 PLACEMENTS: dict[str, dict[str, Any]] = {

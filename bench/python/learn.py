@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import measure
 import numpy as np
 import torch
 
 import pyfastenv
 from pyfastenv.algorithms.ppo import PPO, Config
+from pyfastenv.experiments import measure
 from pyfastenv.training.evaluation import evaluate
 
 TOTAL_STEPS = 1_000_000

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import measure
 import numpy as np
 import torch
 
@@ -23,6 +22,7 @@ from pyfastenv.algorithms.sac import Collector
 from pyfastenv.algorithms.sac import Config as SACConfig
 from pyfastenv.buffers import ReplayPool, RowLayout
 from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.experiments import measure
 from pyfastenv.experiments.list_mbpo import Habits, ListMBPO, PlainEnsemble, PlainEnv
 from pyfastenv.sac_learner import SACLearner, SACOptions
 from pyfastenv.streams import SeedStreams

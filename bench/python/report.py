@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import measure
+from pyfastenv.experiments import measure
 
 Row = dict[str, Any]
 OURS = "pyfastenv"

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import measure
 import peers
 from contest import contest
 
 from pyfastenv.cpus import available_cpus
+from pyfastenv.experiments import measure
 
 Row = dict[str, Any]
 Contestants = list[type[peers.Contestant]]

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import measure
 import numpy as np
 import torch
 
 import pyfastenv
 from pyfastenv import _core, specs
 from pyfastenv.algorithms.ppo import PPO, Config
+from pyfastenv.experiments import measure
 from pyfastenv.networks import MLP
 from pyfastenv.training.evaluation import evaluate
 

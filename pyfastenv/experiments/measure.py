@@ -1,4 +1,4 @@
-"""How the benchmarks measure: what machine, in which order, which statistic.
+"""How benchmarks and experiments measure: what machine, in which order, which statistic.
 
 Knows no environment and no contestant. Shared machines drift, so contestants run in turn, round
 after round, and are compared within each round: the drift cancels in the ratio.
