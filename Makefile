@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-gpu results wheel wheel-test clean
+.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments results wheel wheel-test clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -68,8 +68,14 @@ $(VENV)/.bench-train: $(VENV)/.train $(VENV)/.bench
 bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3 (bench/results/train.md)
 	$(BIN)/python bench/python/train.py
 
+bench-mbpo: $(VENV)/.bench-train  ## SAC and MBPO against Stable-Baselines3 and a list-based program
+	$(BIN)/python bench/python/mbpo.py
+
 bench-gpu: $(VENV)/.test $(VENV)/.bench-train  ## Every GPU check and measurement (bench/results/gpu.json)
 	$(BIN)/python bench/python/gpu.py
+
+experiments: $(VENV)/.bench-train  ## The documents' experiments at full size (docs/results)
+	$(BIN)/pyfastenv experiment all --full --output docs/results
 
 results: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, three seeds (docs/results)
 	$(BIN)/python bench/python/learn.py

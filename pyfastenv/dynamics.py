@@ -124,9 +124,9 @@ class EnsembleDynamics:
 
     def _compile(self) -> _core.EnsembleUpdate | None:
         """The training on the matrix unit, if there is one (csrc/core/ensemble_update.h)."""
-        if not _core.EnsembleUpdate.available():
-            return None
         options = self.options
+        if len(options.hidden_sizes) == 0 or not _core.EnsembleUpdate.available():
+            return None
         return _core.EnsembleUpdate(
             num_inputs=self.layout.obs_size + self.layout.action_size,
             num_targets=self.num_outputs,
@@ -169,9 +169,8 @@ class EnsembleDynamics:
         members = (streams.uniform(size, num_train) * num_train).long()  # (K, M, n): bootstrap
         self._optimizer.reset()
         best = torch.full((self.num_seeds, size), torch.inf, device=self.device)
-        best_parameters = [parameter.detach().clone() for parameter in self.network.parameters()]
-        bounds = (self.max_log_var, self.min_log_var)  # shared by members: the last ones stay
-        last_bounds = [bound.detach().clone() for bound in bounds]
+        trained = [*self.network.parameters(), self.max_log_var, self.min_log_var]  # by member
+        best_parameters = [parameter.detach().clone() for parameter in trained]
         active = torch.ones(self.num_seeds, dtype=torch.bool, device=self.device)
         without = torch.zeros(self.num_seeds, dtype=torch.int64, device=self.device)
         epochs = torch.zeros_like(without)
@@ -184,17 +183,14 @@ class EnsembleDynamics:
             improved &= active[:, None]
             best = torch.where(improved, errors, best)
             chosen = improved.flatten()
-            for kept, parameter in zip(best_parameters, self.network.parameters(), strict=True):
+            for kept, parameter in zip(best_parameters, trained, strict=True):
                 kept.copy_(torch.where(chosen.view(-1, *(1,) * (kept.dim() - 1)), parameter, kept))
-            for kept, bound in zip(last_bounds, bounds, strict=True):
-                kept.copy_(torch.where(active[:, None, None], bound, kept))
             epochs += active
             without = torch.where(improved.any(1), 0, without + 1)
             active &= without <= options.patience
             if not active.any():
                 break
-        trained = (*self.network.parameters(), *bounds)
-        for kept, parameter in zip((*best_parameters, *last_bounds), trained, strict=True):
+        for kept, parameter in zip(best_parameters, trained, strict=True):
             parameter.data.copy_(kept)
         self.network.refresh()
         self.elites = best.argsort(1)[:, : options.num_elites]

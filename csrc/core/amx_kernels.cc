@@ -2,6 +2,10 @@
 // may be used here, or the linker could give other files code that their processor lacks.
 #include "core/amx_kernels.h"
 
+#if defined(__GNUC__) && !defined(__clang__)  // GCC 12 warns about its own intrinsics
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 
 #include "core/vector_math.h"
@@ -287,7 +291,9 @@ PYFASTENV_INLINE Vec LogOnePlus(Vec z) {
   const Vec s = z / (2.0F + z);
   const Vec square = s * s;
   Vec p = Fill(1.0F / 13.0F);
-  for (float divisor = 11.0F; divisor > 2.0F; divisor -= 2.0F) p = p * square + 1.0F / divisor;
+  for (int divisor = 11; divisor > 2; divisor -= 2) {
+    p = p * square + 1.0F / static_cast<float>(divisor);
+  }
   return 2.0F * (s + s * square * p);
 }
 

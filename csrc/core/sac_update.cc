@@ -6,6 +6,15 @@
 
 namespace pyfastenv {
 
+namespace {
+
+/// Of a row-major (rows, columns) array.
+size_t Index(int row, int columns, int column) {
+  return static_cast<size_t>(row) * static_cast<size_t>(columns) + static_cast<size_t>(column);
+}
+
+}  // namespace
+
 // The memory of one seed, and its step.
 struct SacUpdate::Seed {
   Seed(SacUpdate& owner, int number);
@@ -99,7 +108,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
   const auto adam_step = [&](float lr) {
     return MakeAdamStep(lr, hyper.beta1, hyper.beta2, hyper.eps, step);
   };
-  float* log_temperature =
+  const float* log_temperature =
       hyper.learn_temperature ? vectors.policy.parameters + owner.policy_size(false) + k : nullptr;
   const float temperature =
       std::exp(log_temperature != nullptr ? *log_temperature : vectors.log_temperature[k]);
@@ -130,8 +139,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
         continue;
       }
       const float* ends = rows + static_cast<ptrdiff_t>(b) * width + width - 2;
-      const float soft =
-          std::min(column[at], value) - temperature * log_probs[static_cast<size_t>(batch + b)];
+      const float soft = std::min(column[at], value) - temperature * log_probs[Index(1, batch, b)];
       targets[at] = ends[0] + hyper.gamma * ends[1] * soft;
     }
   }
@@ -177,7 +185,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
     for (int b = 0; b < batch; ++b) {
       const float* dx = by_inputs + static_cast<ptrdiff_t>(b) * dx_stride + obs_size;
       for (int a = 0; a < action_size; ++a) {
-        by_actions[static_cast<size_t>(b * action_size + a)] += dx[a];
+        by_actions[Index(b, action_size, a)] += dx[a];
       }
     }
   }
@@ -186,10 +194,10 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
   for (int b = 0; b < batch; ++b) {
     log_prob += log_probs[static_cast<size_t>(b)];
     for (int a = 0; a < action_size; ++a) {
-      const auto at = static_cast<size_t>(b * action_size + a);
+      const size_t at = Index(b, action_size, a);
       const float action = actions[at];
       const float by_mean = by_actions[at] * (1.0F - action * action) + 2.0F * weight * action;
-      const auto out = static_cast<size_t>(b * 2 * action_size + a);
+      const size_t out = Index(b, 2 * action_size, a);
       by_outputs[out] = by_mean;
       by_outputs[out + static_cast<size_t>(action_size)] =
           inside[at] * (by_mean * spread[at] - weight);

@@ -45,7 +45,7 @@ class Habits:
     model_every: int = 250
     batch_size: int = 256
     flow_batch_size: int = 100
-    amp: bool = False
+    amp: bool = False  # products of bfloat16 numbers
 
 
 class ListPool:
@@ -145,8 +145,10 @@ class PlainSAC:
 
     def act(self, obs: Array) -> Array:
         """Actions for NumPy observations."""
-        actions: Array = self.draw(torch.as_tensor(obs, dtype=torch.float32))[0].detach().numpy()
-        return actions
+        with torch.autocast("cpu", torch.bfloat16, enabled=self._habits.amp):
+            actions = self.draw(torch.as_tensor(obs, dtype=torch.float32))[0]
+        array: Array = actions.detach().numpy()
+        return array
 
     def update(self, batch: Batch) -> None:
         """One gradient step."""
@@ -166,14 +168,14 @@ class PlainSAC:
             wanted = rewards[:, None] + 0.99 * continues[:, None] * soft
         values = [critic(torch.cat((obs, actions), 1)) for critic in self.critics]
         critic_losses = [nn.functional.mse_loss(value.float(), wanted) for value in values]
-        self._descend(self._critic_optimizer, critic_losses[0] + critic_losses[1])
+        self.descend(self._critic_optimizer, critic_losses[0] + critic_losses[1])
         drawn, log_probs = self.draw(obs)
         inputs = torch.cat((obs, drawn), 1)
         opinions = torch.min(*(critic(inputs) for critic in self.critics))
         policy_loss = (alpha * log_probs - opinions).mean()
-        self._descend(self._policy_optimizer, policy_loss)
+        self.descend(self._policy_optimizer, policy_loss)
         alpha_loss = -(self.log_alpha * (log_probs + self._target_entropy).detach()).mean()
-        self._descend(self._alpha_optimizer, alpha_loss)
+        self.descend(self._alpha_optimizer, alpha_loss)
         for target, online in zip(
             self.targets.parameters(), self.critics.parameters(), strict=True
         ):
@@ -183,7 +185,8 @@ class PlainSAC:
                 loss.item()
 
     @staticmethod
-    def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+        """A gradient step down a loss."""
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -215,9 +218,13 @@ class PlainEnsemble:
         )
         self.high = nn.Parameter(torch.full((1, 1, self._outputs), 0.5))
         self.low = nn.Parameter(torch.full((1, 1, self._outputs), -10.0))
-        self._optimizer = torch.optim.Adam([*self.layers.parameters(), self.high, self.low], 1e-3)
+        self._optimizer = torch.optim.Adam(self.parameters(), 1e-3)
         self._mean, self._std = np.zeros(sizes[0]), np.ones(sizes[0])
         self._elites = list(range(self.elites))
+
+    def parameters(self) -> list[nn.Parameter]:
+        """The layers' and the log-variances' bounds."""
+        return [*self.layers.parameters(), self.high, self.low]
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Means and log-variances ``(7, B, D)`` of ``(7, B, in)``."""
@@ -285,7 +292,10 @@ class PlainEnsemble:
         size = self._habits.chunk_size or len(inputs)
         means: list[Array] = []
         variances: list[Array] = []
-        with torch.set_grad_enabled(self._habits.gradients_on):
+        with (
+            torch.set_grad_enabled(self._habits.gradients_on),
+            torch.autocast("cpu", torch.bfloat16, enabled=self._habits.amp),
+        ):
             for start in range(0, len(inputs), size):
                 x = torch.from_numpy(inputs[start : start + size]).float()
                 mean, log_var = self.forward(x[None].repeat(self.members, 1, 1))
@@ -296,6 +306,88 @@ class PlainEnsemble:
         chosen = np.random.choice(self._elites, size=len(inputs))
         drawn = samples[chosen, np.arange(len(inputs))]
         return drawn[:, 0], obs + drawn[:, 1:]
+
+    def imagine(self, pairs: Tensor) -> tuple[Tensor, Tensor]:
+        """Outcomes (reward, change) of ``(B, in)`` pairs and their log-probabilities, with
+        gradients; all members are asked and one elite is taken for each row."""
+        mean, std = (torch.from_numpy(x).float() for x in (self._mean, self._std))
+        means, log_vars = self.forward(((pairs - mean) / std)[None].repeat(self.members, 1, 1))
+        chosen = torch.from_numpy(np.random.choice(self._elites, size=len(pairs)))
+        rows = torch.arange(len(pairs))
+        normal = torch.distributions.Normal(
+            means[chosen, rows], (0.5 * log_vars[chosen, rows]).exp()
+        )
+        outcomes = normal.rsample()
+        return outcomes, normal.log_prob(outcomes).sum(-1, keepdim=True)
+
+
+class PlainModelAgent:
+    """Soft actor-critic whose policy is the ensemble: it improves the model by the flow's reward.
+
+    Its state is (s, a) and its action (r, s' - s). In the public program no gradient reaches the
+    ensemble (docs/mbpo.md); here one does, and it costs what it should.
+    """
+
+    def __init__(
+        self,
+        sizes: tuple[int, int],
+        model: PlainEnsemble,
+        sac: PlainSAC,
+        flow: CoupledFlow,
+        habits: Habits,
+    ):
+        def critic() -> nn.Sequential:
+            hidden = [nn.Linear(inputs, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
+            return nn.Sequential(*hidden, nn.Linear(256, 1))
+
+        inputs = sum(sizes) + 1 + sizes[0]
+        self._habits = habits
+        self._model, self._sac, self._flow = model, sac, flow
+        self.critics = nn.ModuleList([critic() for _ in range(2)])
+        self.targets = copy.deepcopy(self.critics)
+        self.log_alpha = torch.zeros(1, requires_grad=True)
+        self._target_entropy = -float(1 + sizes[0])
+        self._critic_optimizer = torch.optim.Adam(self.critics.parameters(), lr=3e-4)
+        self._model_optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
+        self._alpha_optimizer = torch.optim.Adam([self.log_alpha], lr=3e-4)
+
+    def update(self, batch: Batch) -> None:
+        """One gradient step on real transitions."""
+        with torch.autocast("cpu", torch.bfloat16, enabled=self._habits.amp):
+            self._update(*(torch.as_tensor(field, dtype=torch.float32) for field in batch))
+
+    def _update(
+        self, obs: Tensor, actions: Tensor, rewards: Tensor, next_obs: Tensor, continues: Tensor
+    ) -> None:
+        pairs = torch.cat((obs, actions), 1)
+        alpha = self.log_alpha.exp().detach()
+        with torch.no_grad():
+            samples = torch.cat((pairs, rewards[:, None]), 1)
+            real = 1.0 - self._flow.log_ratio(samples).tanh().view(-1, 1)
+            next_pairs = torch.cat((next_obs, self._sac.draw(next_obs)[0]), 1)
+            outcomes, log_probs = self._model.imagine(next_pairs)
+            soft = self._least(self.targets, next_pairs, outcomes) - alpha * log_probs
+            wanted = real + 0.99 * continues[:, None] * soft
+        inputs = torch.cat((pairs, rewards[:, None], next_obs - obs), 1)
+        losses = [nn.functional.mse_loss(q(inputs).float(), wanted) for q in self.critics]
+        PlainSAC.descend(self._critic_optimizer, losses[0] + losses[1])
+        outcomes, log_probs = self._model.imagine(pairs)
+        model_loss = (alpha * log_probs - self._least(self.critics, pairs, outcomes)).mean()
+        PlainSAC.descend(self._model_optimizer, model_loss)
+        alpha_loss = -(self.log_alpha * (log_probs + self._target_entropy).detach()).mean()
+        PlainSAC.descend(self._alpha_optimizer, alpha_loss)
+        for target, online in zip(
+            self.targets.parameters(), self.critics.parameters(), strict=True
+        ):
+            target.data.copy_(target.data * (1.0 - 0.005) + online.data * 0.005)
+        if self._habits.items_per_update:
+            for loss in (*losses, model_loss, alpha_loss, alpha):
+                loss.item()
+
+    @staticmethod
+    def _least(critics: nn.ModuleList, pairs: Tensor, outcomes: Tensor) -> Tensor:
+        inputs = torch.cat((pairs, outcomes), 1)
+        return torch.min(*(critic(inputs) for critic in critics)).float()
 
 
 class PlainEnv:
@@ -367,6 +459,7 @@ class ListMBPO:
         if flow:
             self.flow = CoupledFlow(sum(env.sizes) + 1)
             self._flow_optimizer = torch.optim.Adam(self.flow.parameters(), lr=3e-4)
+            self.model_agent = PlainModelAgent(env.sizes, self.model, self.sac, self.flow, habits)
         self.steps = 0
 
     def explore(self, num_steps: int) -> None:
@@ -377,26 +470,47 @@ class ListMBPO:
 
     def run(self, num_steps: int, updates_per_step: int = 20) -> None:
         """Environment steps with all that belongs to them."""
-        with torch.autograd.set_detect_anomaly(self.habits.anomaly_mode, check_nan=True):
+        with self.checked():
             for _ in range(num_steps):
                 self._run_step(updates_per_step)
+
+    def checked(self) -> torch.autograd.set_detect_anomaly:
+        """Anomaly mode, if that is the habit."""
+        return torch.autograd.set_detect_anomaly(self.habits.anomaly_mode, check_nan=True)
 
     def _run_step(self, updates_per_step: int) -> None:
         if self.steps % self.habits.model_every == 0:
             self.model.fit(self.env_pool.all())
             self.roll_out(self._rollout_batch, 1, self.model_pool)
-        if self.flow is not None and self.habits.auxiliary_rollout:
-            self.roll_out(1_000, 2, self._make_pool(100_000))
-        if self.flow is not None and self.steps % 1_000 == 0:
-            self.update_flow()
+        if self.flow is not None:
+            if self.habits.auxiliary_rollout:
+                self.roll_out_aside()
+            if self.steps % 1_000 == 0:
+                self.update_flow()
+            if self.steps % 250 == 0:
+                self.improve_model()
+        self.step()
+        self.learn(updates_per_step)
+        self.steps += 1
+
+    def step(self) -> None:
+        """One environment step with the policy."""
         self._step_with(self.sac.act(self._env.obs))
-        for i in range(updates_per_step):
-            self.sac.update(self.batch())
-            if self.habits.prints:
-                self._say(f"update {i} of {updates_per_step}")
         if self.habits.prints:
             self._say(f"step {self.steps}")
-        self.steps += 1
+
+    def learn(self, num_updates: int) -> None:
+        """Gradient steps of SAC."""
+        for i in range(num_updates):
+            self.sac.update(self.batch())
+            if self.habits.prints:
+                self._say(f"update {i} of {num_updates}")
+
+    def roll_out_aside(self) -> ListPool | ArrayPool:
+        """The model's rollout for the flow into a pool of its own; 999 of 1,000 are never read."""
+        pool = self._make_pool(100_000)
+        self.roll_out(1_000, 2, pool)
+        return pool
 
     def batch(self) -> Batch:
         """Five in a hundred real, the rest predicted."""
@@ -421,8 +535,7 @@ class ListMBPO:
     def update_flow(self, iterations: int = 10) -> None:
         """Teaches the flow to tell a fresh rollout from real transitions."""
         assert self.flow is not None
-        fresh = self._make_pool(100_000)
-        self.roll_out(1_000, 2, fresh)
+        fresh = self.roll_out_aside()
         for _ in range(iterations):
             ratios = []
             for pool in (fresh, self.env_pool):
@@ -435,6 +548,11 @@ class ListMBPO:
             loss.backward()
             nn.utils.clip_grad_norm_(self.flow.parameters(), 1.0)
             self._flow_optimizer.step()
+
+    def improve_model(self, num_updates: int = 200) -> None:
+        """Lets the flow's agent change the model."""
+        for _ in range(num_updates):
+            self.model_agent.update(self.env_pool.sample(self.habits.batch_size))
 
     def _step_with(self, actions: Array) -> None:
         self.env_pool.push(*self._env.step(actions))

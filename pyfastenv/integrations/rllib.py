@@ -1,4 +1,4 @@
-"""RLlib: the environments for its env runners, each with a pool of its own. Needs ray[rllib] >= 2.50.
+"""RLlib: the environments for its env runners, a pool each. Needs ray[rllib] >= 2.50.
 
 For the new API stack, through gymnasium's vector entry point. RLlib expects an ended environment to
 restart on the step after, so NEXT_STEP is the mode.

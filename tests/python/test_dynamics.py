@@ -94,7 +94,7 @@ def member(model: EnsembleDynamics, k: int, m: int, pairs: Tensor) -> tuple[Tens
         if layer + 1 < len(weights):
             x = nn.functional.silu(x)
     mean, raw = x.chunk(2, -1)
-    high, low = model.max_log_var[k].double(), model.min_log_var[k].double()
+    high, low = model.max_log_var[i].double(), model.min_log_var[i].double()
     log_var = high - nn.functional.softplus(high - raw)
     log_var = low + nn.functional.softplus(log_var - low)
     return mean, (0.5 * log_var).exp()
@@ -239,8 +239,10 @@ def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     after_each: list[list[Tensor]] = []
 
+    parameters = [*model.network.parameters(), model.max_log_var, model.min_log_var]
+
     def errors(*_: Tensor) -> Tensor:
-        after_each.append([p.detach().clone() for p in model.network.parameters()])
+        after_each.append([p.detach().clone() for p in parameters])
         return torch.tensor([next(script)])
 
     monkeypatch.setattr(model, "_holdout_errors", errors)
@@ -248,9 +250,47 @@ def test_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.num_epochs == [8]
     assert report.holdout_errors.tolist() == [[8.0, 7.0, 9.0]]
     assert model.elites.tolist() == [[1, 0]]
-    for parameter, *epochs in zip(model.network.parameters(), *after_each, strict=True):
+    for parameter, *epochs in zip(parameters, *after_each, strict=True):
         for m, epoch in ((0, 1), (1, 4), (2, 0)):  # each member's own best
             assert torch.equal(parameter[m], epochs[epoch][m])
+
+
+@pytest.mark.parametrize("last_batch", [64, 23])
+def test_the_compiled_training_is_the_one_in_torch(last_batch: int) -> None:
+    options = {"hidden_sizes": (20, 33, 16), "weight_decays": (0.1, 0.2, 0.4), "bound_coef": 0.3}
+    exact, rounded = (
+        randomised(make((1, 2), bfloat16=bfloat16, num_threads=2, **options))
+        for bfloat16 in (False, True)
+    )
+    if rounded._compiled is None:
+        pytest.skip("no matrix unit")
+    generator = torch.Generator().manual_seed(0)
+    samples = torch.randn(2, 100, 6, generator=generator)
+    order = torch.randint(100, (2, 3, 64 + last_batch), generator=generator)
+    for first in (0, 64):  # two steps, the second of another size
+        for model in (exact, rounded):
+            with torch.no_grad():
+                model._epoch(samples, order[..., first : first + 64])
+        ours, theirs = (model._optimizer.state_dict() for model in (rounded, exact))
+        assert ours["step"] == theirs["step"] == 1 + first // 64
+        start = 0
+        for parameter in [*exact.network.parameters(), exact.max_log_var, exact.min_log_var]:
+            part = slice(start, start := start + parameter.numel())
+            for name, tolerance in (("mean", 0.05), ("square", 0.1)):
+                error = (ours[name][part] - theirs[name][part]).norm() / theirs[name][part].norm()
+                assert error < tolerance
+    # and the errors of the networks as they are now
+    errors = torch.tensor([exact._holdout_errors(samples).tolist()])
+    torch.testing.assert_close(rounded._holdout_errors(samples)[None], errors, rtol=0.02, atol=0.0)
+    held = [
+        (member(rounded, k, m, samples[k, :, :3] * std + mean)[0] - samples[k, :, 3:])
+        .square()
+        .mean()
+        .item()
+        for k, (std, mean) in enumerate(zip(rounded.input_std, rounded.input_mean, strict=True))
+        for m in range(3)
+    ]
+    assert rounded._holdout_errors(samples).flatten().tolist() == pytest.approx(held, rel=0.01)
 
 
 def test_a_fit_goes_on_from_where_the_networks_are() -> None:
@@ -362,6 +402,14 @@ def test_constant_inputs_are_left_alone() -> None:
     pairs[..., 1] += 0.1  # and elsewhere nothing explodes
     changed = model.predict(pairs, torch.ones(1, 10, NUM_OUTPUTS))
     assert (changed.rewards - result.rewards).abs().max() < 1.0
+
+
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_a_linear_model(bfloat16: bool) -> None:
+    model = make(hidden_sizes=(), bfloat16=bfloat16, learning_rate=0.03, max_epochs=60)
+    report = model.fit(system(0, 1_000)[None], SeedStreams([0]))
+    noise = NOISE.square().mean().item()
+    assert report.holdout_errors.mean().item() == pytest.approx(noise, rel=0.3)
 
 
 def test_too_few_rows() -> None:

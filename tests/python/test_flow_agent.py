@@ -306,7 +306,7 @@ def test_improving_raises_the_critics_opinion(monkeypatch: pytest.MonkeyPatch) -
     pairs = LAYOUT.obs_actions(rows)
     gains = []
     for agent_coef in (1e3, 0.0):  # hardly anything but the opinion counts, or the likelihood
-        agent = make((0, 1), learning_rate=1e-3, agent_coef=agent_coef)
+        agent = make((0, 1), learning_rate=3e-3, agent_coef=agent_coef)
         agent.standardise_by(real(2, 500))
         with torch.no_grad():
             agent.log_temperature.fill_(-20.0)
@@ -389,6 +389,7 @@ def test_a_restored_agent_goes_on_alike() -> None:
     other.dynamics.load_state_dict(state["model"])
     other.learner.load_state_dict(state["learner"])
     other_streams.load_state_dict(state["streams"])
+    assert_equal(state["agent"], through_a_file(other.state_dict()))
     assert torch.equal(live(agent, [1, 2], streams), live(other, [1, 2], other_streams))
     assert_equal(through_a_file(agent.state_dict()), through_a_file(other.state_dict()))
     assert_equal(agent.dynamics.state_dict(), other.dynamics.state_dict())

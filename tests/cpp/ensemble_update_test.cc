@@ -1,0 +1,105 @@
+// Compared with PyTorch in tests/python/test_dynamics.py; here: threads, learning, small batches.
+#include "core/ensemble_update.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace pyfastenv {
+namespace {
+
+constexpr int kSamples = 300;
+
+EnsembleOptions Options(int num_threads, int batch_size = 64) {
+  EnsembleOptions options;
+  options.num_inputs = 3;
+  options.num_targets = 2;
+  options.hidden_sizes = {40, 33};  // no multiples of a tile
+  options.num_networks = 6;
+  options.num_seeds = 2;
+  options.batch_size = batch_size;
+  options.num_threads = num_threads;
+  return options;
+}
+
+struct Training {
+  explicit Training(const EnsembleOptions& options)
+      : update(options),
+        parameters(update.num_parameters()),
+        mean(parameters.size()),
+        square(parameters.size()) {
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    for (float& x : parameters) x = 0.2F * normal(random);
+    // bounds: the upper ones, then the lower ones
+    const size_t bounds = 6 * 2;
+    std::fill(parameters.end() - 2 * bounds, parameters.end() - bounds, 0.5F);
+    std::fill(parameters.end() - bounds, parameters.end(), -10.0F);
+    for (int i = 0; i < 2 * kSamples; ++i) {
+      const float x[3] = {normal(random), normal(random), normal(random)};
+      for (const float value : x) samples.push_back(value);
+      samples.push_back(x[0] - 2.0F * x[1]);
+      samples.push_back(x[2] * x[0]);
+    }
+    for (int network = 0; network < 6; ++network) {
+      std::vector<int64_t> mine(kSamples);
+      std::iota(mine.begin(), mine.end(), 0);
+      std::shuffle(mine.begin(), mine.end(), random);
+      order.insert(order.end(), mine.begin(), mine.end());
+    }
+    hyper.decays = {0.0F, 1e-4F, 1e-4F};
+  }
+
+  void Epoch() {
+    update.RunEpoch(samples.data(), kSamples, order.data(), kSamples, step, hyper,
+                    {parameters.data(), mean.data(), square.data()});
+    step += (kSamples + 63) / 64;
+  }
+
+  std::vector<float> Errors() {
+    std::vector<float> errors(6);
+    update.Errors(samples.data(), kSamples, parameters.data(), errors.data());
+    return errors;
+  }
+
+  EnsembleUpdate update;
+  EnsembleHyper hyper;
+  std::vector<float> parameters, mean, square, samples;
+  std::vector<int64_t> order;
+  int64_t step = 0;
+};
+
+TEST(EnsembleUpdate, ThreadsDoNotChangeResults) {
+  if (!EnsembleUpdate::Available()) GTEST_SKIP() << "no AMX here";
+  Training one(Options(1));
+  Training four(Options(4));
+  for (int i = 0; i < 3; ++i) {
+    one.Epoch();
+    four.Epoch();
+    EXPECT_EQ(one.parameters, four.parameters);
+    EXPECT_EQ(one.Errors(), four.Errors());
+  }
+}
+
+TEST(EnsembleUpdate, EveryNetworkLearns) {
+  if (!EnsembleUpdate::Available()) GTEST_SKIP() << "no AMX here";
+  Training training(Options(2));
+  const std::vector<float> before = training.Errors();
+  for (int i = 0; i < 150; ++i) training.Epoch();
+  const std::vector<float> after = training.Errors();
+  for (size_t i = 0; i < after.size(); ++i) EXPECT_LT(after[i], 0.1F * before[i]) << i;
+  for (const float x : training.parameters) ASSERT_TRUE(std::isfinite(x));
+}
+
+TEST(EnsembleUpdate, ErrorsDoNotDependOnTheBatch) {
+  if (!EnsembleUpdate::Available()) GTEST_SKIP() << "no AMX here";
+  const std::vector<float> small = Training(Options(1, 7)).Errors();
+  const std::vector<float> large = Training(Options(1, 512)).Errors();
+  for (size_t i = 0; i < small.size(); ++i) EXPECT_NEAR(small[i], large[i], 1e-4F * small[i]);
+}
+
+}  // namespace
+}  // namespace pyfastenv
