@@ -69,6 +69,11 @@ class PolicySpec:
             if value not in known:
                 raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
 
+    @property
+    def num_policies(self) -> int:
+        """K."""
+        return len(self.weights[0])
+
     def as_greedy(self) -> Self:
         """The same policy without chance, for evaluation."""
         return replace(self, greedy=True)

@@ -157,7 +157,8 @@ class SACLearner:
         )
         for optimizer in (policy, critic):
             optimizer.num_steps += len(rows)
-        self.actor.refresh()
+        for module in (self.actor, self.critic, self.target):
+            module.refresh()
 
     def _hyper(self) -> _core.SacHyper:
         options = self.options

@@ -47,8 +47,6 @@ class Config(SACConfig):
     """Environment steps between evaluations; 0: only at the end."""
     checkpoint_every: int = 5_000
     """Environment steps between checkpoints; 0: only at the end."""
-    log_every: int = 50
-    """Environment steps between lines of the log."""
     learning_starts: int = 5_000
     """Environment steps with uniformly random actions before learning begins."""
     updates_per_step: float = 20.0
@@ -100,7 +98,6 @@ class Config(SACConfig):
         super().check()
         self._check_at_least(
             1,
-            "log_every",
             "buffer_size",
             "model_every",
             "rollout_batch",
@@ -129,6 +126,7 @@ class Config(SACConfig):
                 f"num_elites: expected at most ensemble_size = {self.ensemble_size}, got "
                 f"{self.num_elites}"
             )
+        self._check_at_least(self.num_elites, "batch_size")
         if self.learning_starts < self.batch_size:
             raise ValueError(
                 f"learning_starts: the model needs at least batch_size = {self.batch_size} real "
@@ -260,7 +258,7 @@ class MBPO:
         longest = config.model_pool_size(config.rollout_schedule[3])
         self.model_pool = ReplayPool(config.num_seeds, longest, layout.width, device)
         self.streams = SeedStreams(seeds, device)
-        self.exploration_streams = SeedStreams([seed + 1 for seed in seeds])
+        self.exploration_streams = SeedStreams(config.exploration_seeds())
         self.parts = ["collector", "learner", "model", "env_pool", "model_pool"]
         self.parts += ["streams", "exploration_streams"]
         if config.dynamics == "flow":
@@ -291,7 +289,7 @@ class MBPO:
                 self.env_pool.add(rows.to(self.device))
             self.global_step += rows.shape[1]
         else:
-            end = min(self.global_step + config.log_every, config.total_steps)
+            end = self.config.end_of_block(self.global_step)
             while self.global_step < end:
                 self._step(metrics)
                 if not self._metrics.isfinite().all():  # a policy that may be NaN must not act

@@ -38,6 +38,8 @@ class SACConfig(RunConfig):
     """Independent trainings side by side, with the seeds seed, seed + 1, …."""
     num_envs: int = 1
     """How many environments each seed steps at once."""
+    log_every: int = 50
+    """Environment steps between lines of the log."""
     batch_size: int = 256
     """Transitions per gradient step."""
     learning_rate: float = 3e-4
@@ -59,7 +61,7 @@ class SACConfig(RunConfig):
 
     def check(self) -> None:
         super().check()
-        self._check_at_least(1, "num_seeds", "batch_size")
+        self._check_at_least(1, "num_seeds", "log_every", "batch_size")
         self._check_positive("learning_rate")
         self._check_fractions("gamma", "tau")
         if self.temperature is not None:
@@ -72,6 +74,14 @@ class SACConfig(RunConfig):
     def seeds(self) -> range:
         """The seeds that are trained side by side."""
         return range(self.seed, self.seed + self.num_seeds)
+
+    def end_of_block(self, step: int) -> int:
+        """Up to which step an iteration trains that begins at ``step``."""
+        return max(min(step + self.log_every, self.total_steps), step + 1)
+
+    def exploration_seeds(self) -> list[int]:
+        """Of the random actions; no other stream of any seed has these."""
+        return [seed + 1_000_003 for seed in self.seeds()]
 
     def env_seeds(self) -> list[int]:
         """Of every environment: seed k's are 1,000 k apart, as they would be alone."""
@@ -213,7 +223,8 @@ class Collector:
         Args:
             policy: K policies.
             num_steps: Of each environment.
-            metrics: Where the returns of episodes that ended are written.
+            metrics: Where the returns of episodes that ended are written: ``"train/return"``, and
+                with several seeds the k-th one's latest, ``"train/return_k"``.
         """
         batch = rollout(self.envs, policy, num_steps, policy_id=self._policy_ids, out=self._batch)
         self._batch = batch
@@ -225,11 +236,8 @@ class Collector:
                 for env_id, episode_return in zip(
                     episodes.env_ids.tolist(), episodes.returns.tolist(), strict=True
                 ):
-                    metrics[f"train/return_{self._seed_of(env_id)}"] = episode_return
+                    metrics[f"train/return_{self._policy_ids[env_id]}"] = episode_return
         return self._rows(Transitions.from_rollout(batch))
-
-    def _seed_of(self, env_id: int) -> int:
-        return self._config.seed + self._policy_ids[env_id]
 
     def _rows(self, new: Transitions) -> torch.Tensor:
         """Transitions step by step, ``T * N`` of them, to the seeds' rows."""
@@ -267,8 +275,9 @@ class SAC:
         self.learner = SACLearner(layout, config.seeds(), config.options(), device)
         self.pool = ReplayPool(config.num_seeds, config.buffer_size, layout.width, device)
         self.streams = SeedStreams(config.seeds(), device)
-        self.exploration_streams = SeedStreams([seed + 1 for seed in config.seeds()])
+        self.exploration_streams = SeedStreams(config.exploration_seeds())
         self._metrics = torch.zeros(len(METRICS), config.num_seeds, device=device)
+        self._seconds: dict[str, float] = {}
         self.global_step = 0
         if restore is not None:
             self.load_state_dict(restore)
@@ -280,37 +289,47 @@ class SAC:
     # ---- collecting --------------------------------------------------------------------------
 
     def iterate(self) -> dict[str, float]:
-        """Collects ``num_steps`` of every environment and learns from all there is.
-
-        The first call explores ``learning_starts`` steps instead and learns nothing.
-        """
+        """Trains for about ``log_every`` environment steps; the first call only explores."""
         config = self.config
-        began = time.perf_counter()
+        self._seconds = {"time/sample_s": 0.0, "time/update_s": 0.0}
         metrics: dict[str, float] = {}
-        exploring = self.global_step == 0 and config.learning_starts > 0
-        with span("env"):
-            if exploring:
+        if self.global_step == 0 and config.learning_starts > 0:
+            began = time.perf_counter()
+            with span("env"):
                 rows = self.collector.explore(config.learning_starts, self.exploration_streams)
-            else:
-                if self.global_step == 0:
-                    self.collector.reset()
-                policy = self.learner.policy_spec()
-                rows = self.collector.follow(policy, config.num_steps, metrics)
+            self._remember(rows)
+            self._seconds["time/sample_s"] += time.perf_counter() - began
+            return metrics | self._seconds
+        if self.global_step == 0:
+            self.collector.reset()
+        end = self.config.end_of_block(self.global_step)
+        while self.global_step < end:
+            self._step(metrics)
+        metrics |= dict(zip(METRICS, self._metrics.mean(1).tolist(), strict=True))
+        return metrics | self._seconds
+
+    def _step(self, metrics: dict[str, float]) -> None:
+        """``num_steps`` of every environment, and the gradient steps that belong to them."""
+        began = time.perf_counter()
+        with span("env"):
+            policy = self.learner.policy_spec()
+            rows = self.collector.follow(policy, self.config.num_steps, metrics)
+        before = self.global_step
+        self._remember(rows)
+        sampled = time.perf_counter()
+        rate = self.config.updates_per_step
+        self._learn(int(rate * self.global_step) - int(rate * before))
+        self._seconds["time/sample_s"] += sampled - began
+        self._seconds["time/update_s"] += time.perf_counter() - sampled
+
+    def _remember(self, rows: torch.Tensor) -> None:
         with span("transfer"):
             self.pool.add(rows.to(self.pool.device))
-        sampled = time.perf_counter()
-        before = self.global_step
         self.global_step += rows.shape[1]
-        if not exploring:
-            rate = config.updates_per_step
-            metrics |= self._learn(int(rate * self.global_step) - int(rate * before))
-        metrics["time/sample_s"] = sampled - began
-        metrics["time/update_s"] = time.perf_counter() - sampled
-        return metrics
 
     # ---- update ------------------------------------------------------------------------------
 
-    def _learn(self, num_updates: int) -> dict[str, float]:
+    def _learn(self, num_updates: int) -> None:
         """Gradient steps on independent minibatches; the metrics are the last one's."""
         size = self.config.batch_size
         for first in range(0, num_updates, _DRAW):
@@ -320,9 +339,6 @@ class SAC:
                 noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
             with span("update"):
                 self.learner.run(rows, noise, self._metrics)
-        if num_updates == 0:
-            return {}
-        return dict(zip(METRICS, self._metrics.mean(1).tolist(), strict=True))
 
     # ---- saving ------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import torch
 from gymnasium.vector import AutoresetMode
 
 import pyfastenv
+from pyfastenv.rollouts import PolicySpec
 from pyfastenv.vector_env import FastVectorEnv
 
 _MAX_ENVS = 64
@@ -22,17 +23,26 @@ class Evaluation:
     """Episodes of one evaluation.
 
     Attributes:
-        returns: ``(num_episodes,)`` float64, sums of rewards.
-        lengths: ``(num_episodes,)`` int64 [steps].
+        returns: ``(num_policies * num_episodes,)`` float64, sums of rewards, policy by policy.
+        lengths: Likewise, int64 [steps].
+        num_policies: How many policies were evaluated.
     """
 
     returns: torch.Tensor
     lengths: torch.Tensor
+    num_policies: int = 1
 
     def metrics(self) -> dict[str, float]:
-        """Mean, standard deviation (of the sample; 0 for one episode), range, mean length."""
+        """Mean, standard deviation (of the sample; 0 for one episode), range, mean length.
+
+        Of several policies together, and the means of each: ``"eval/return_0"`` and so on.
+        """
         std = self.returns.std() if len(self.returns) > 1 else torch.zeros(())
-        return {
+        each = {}
+        if self.num_policies > 1:
+            means = self.returns.view(self.num_policies, -1).mean(1)
+            each = {f"eval/return_{k}": float(mean) for k, mean in enumerate(means)}
+        return each | {
             "eval/return": float(self.returns.mean()),
             "eval/return_std": float(std),
             "eval/return_min": float(self.returns.min()),
@@ -50,8 +60,9 @@ def evaluate(envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int) -> 
 
     Args:
         envs: Autoreset mode SameStep, with a limit on an episode's steps. They are reset.
-        policy: What :func:`pyfastenv.rollout` takes.
-        num_episodes: How many episodes count.
+        policy: What :func:`pyfastenv.rollout` takes. Of a :class:`pyfastenv.PolicySpec` with K
+            policies all are evaluated, one after another.
+        num_episodes: How many episodes count, of each policy.
         seed: Environment i starts from ``seed + i``: the same episodes each time.
 
     Raises:
@@ -63,18 +74,32 @@ def evaluate(envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int) -> 
         raise ValueError(f"envs: expected autoreset_mode SameStep, got {envs.autoreset_mode.value}")
     if envs.max_episode_steps is None:
         raise ValueError("envs: without max_episode_steps an episode need not end")
+    num_policies = policy.num_policies if isinstance(policy, PolicySpec) else 1
+    parts = [_episodes_of(envs, policy, k, num_episodes, seed) for k in range(num_policies)]
+    returns, lengths = zip(*[episode for part in parts for episode in part], strict=True)
+    return Evaluation(
+        torch.tensor(returns, dtype=torch.float64), torch.tensor(lengths), num_policies
+    )
+
+
+def _episodes_of(
+    envs: FastVectorEnv, policy: Any, number: int, num_episodes: int, seed: int
+) -> list[tuple[float, int]]:
+    """Returns and lengths of one of the policies."""
+    policy_ids = [number] * envs.num_envs
     rounds = math.ceil(num_episodes / envs.num_envs)
     episodes: list[list[tuple[float, int]]] = [[] for _ in range(envs.num_envs)]
+    num_steps = envs.max_episode_steps
+    assert num_steps is not None
     envs.reset(seed=seed)
     while any(len(mine) < rounds for mine in episodes):
-        ended = pyfastenv.rollout(envs, policy, envs.max_episode_steps).episodes
+        batch = pyfastenv.rollout(envs, policy, num_steps, policy_id=policy_ids)
+        ended = batch.episodes
         for env_id, total, length in zip(
             ended.env_ids.tolist(), ended.returns.tolist(), ended.lengths.tolist(), strict=True
         ):
             episodes[env_id].append((total, length))
-    counted = [episodes[i][n] for n in range(rounds) for i in range(envs.num_envs)][:num_episodes]
-    returns, lengths = zip(*counted, strict=True)
-    return Evaluation(torch.tensor(returns, dtype=torch.float64), torch.tensor(lengths))
+    return [episodes[i][n] for n in range(rounds) for i in range(envs.num_envs)][:num_episodes]
 
 
 def make_eval_envs(

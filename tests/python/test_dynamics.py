@@ -76,6 +76,7 @@ def randomised(model: EnsembleDynamics, seed: int = 0) -> EnsembleDynamics:
     with torch.no_grad():
         for parameter in (*model.network.parameters(), model.min_log_var, model.max_log_var):
             parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+        model.min_log_var += 9.0  # high enough to matter
         model.input_mean.normal_(generator=generator)
         model.input_std.uniform_(0.5, 2.0, generator=generator)
     order = torch.rand(model.num_seeds, model.options.ensemble_size, generator=generator).argsort(1)

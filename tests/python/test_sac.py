@@ -49,6 +49,7 @@ def small(**options: Any) -> Config:
         "torch_threads": 1,
         "num_envs": 2,
         "num_steps": 5,
+        "log_every": 1,
         "total_steps": 200,
         "learning_starts": 60,
         "batch_size": 16,
@@ -333,12 +334,22 @@ def test_compiled_steps_depend_neither_on_their_number_nor_on_other_seeds() -> N
     rows = batch_of(layout, (5, 3, 24), generator)
     noise = torch.randn(5, 3, *together.noise_shape(24), generator=generator)
     metrics = torch.zeros(len(METRICS), 3)
+    states: list[dict[str, Any]] = []
     together.run(rows, noise, metrics)
     for i in range(5):
         last = torch.zeros_like(metrics)
         stepwise.run(rows[i : i + 1], noise[i : i + 1], last)
     assert torch.equal(last, metrics)
     assert_equal(together.state_dict(), stepwise.state_dict())
+    fewer = together.noise_shape(7)[0]  # another batch size, and the first again
+    for learner in (together, make_learner(1, 2, 3)):
+        learner.load_state_dict(copy.deepcopy(stepwise.state_dict()))
+        learner.run(rows[:2, :, :7], noise[:2, :, :fewer], last)
+        learner.run(rows[2:], noise[2:], last)
+        assert last.isfinite().all()
+        states.append(learner.state_dict())
+    assert_equal(*states)
+    together.load_state_dict(stepwise.state_dict())
     for k in range(3):
         alone, mine = make_learner(k + 1), torch.zeros(len(METRICS), 1)
         alone.run(rows[:, k : k + 1], noise[:, k : k + 1], mine)
@@ -406,10 +417,10 @@ def test_three_seeds_are_three_runs(env_id: str) -> None:
     assert not torch.equal(pools[0], pools[1]) and not torch.equal(pools[1], pools[2])
 
 
-def test_each_seeds_returns_have_their_name() -> None:
+def test_each_seeds_returns_have_their_number() -> None:
     algorithm = make(small(num_seeds=2, seed=7, learning_starts=0, num_envs=1, num_steps=200))
     metrics = algorithm.iterate()
-    both = [metrics["train/return_7"], metrics["train/return_8"]]
+    both = [metrics["train/return_0"], metrics["train/return_1"]]
     assert both[0] != both[1]
     assert metrics["train/return"] == pytest.approx(sum(both) / 2)
     assert metrics["train/length"] == 200.0
@@ -558,6 +569,17 @@ def test_a_run_of_two_seeds_leaves_their_policies(tmp_path: Path) -> None:
         assert (mine == theirs).all()
     # the two are not the same
     assert (policy.weights[0][0] != policy.weights[0][1]).any()
+    # each is evaluated, in the same episodes
+    envs = make_eval_envs(config.env_id, {"num_threads": 1}, 2)
+    each = []
+    for k in range(2):
+        envs.reset(seed=config.seed + 1_000_000)
+        batch = rollout(envs, policy, envs.max_episode_steps, policy_id=[k, k])
+        each.append(float(batch.episodes.returns.mean()))
+    envs.close()
+    assert each[0] != each[1]
+    assert [result.evaluation[f"eval/return_{k}"] for k in range(2)] == pytest.approx(each)
+    assert result.evaluation["eval/return"] == pytest.approx(sum(each) / 2)
 
 
 # ---- mistakes ------------------------------------------------------------------------------------
