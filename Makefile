@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments results wheel wheel-test clean
+.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results wheel wheel-test clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,10 @@ bench-mbpo: $(VENV)/.bench-train  ## SAC and MBPO against Stable-Baselines3 and 
 
 bench-gpu: $(VENV)/.test $(VENV)/.bench-train  ## Every GPU check and measurement (bench/results/gpu.json)
 	$(BIN)/python bench/python/gpu.py
+
+experiments-quick: $(VENV)/.train  ## Short versions of the documents' experiments (build/experiments)
+	$(PIP) psutil
+	$(BIN)/pyfastenv experiment all --quick --output build/experiments
 
 experiments: $(VENV)/.bench-train  ## The documents' experiments at full size (docs/results)
 	$(BIN)/pyfastenv experiment all --full --output docs/results

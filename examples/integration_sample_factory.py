@@ -9,7 +9,7 @@ from sf_examples.envpool.mujoco.envpool_mujoco_params import mujoco_envpool_over
 from pyfastenv.integrations.sample_factory import register_sample_factory
 
 
-def main(total_steps: int) -> int:
+def main(total_steps):
     arguments = [
         f"--env={register_sample_factory('HalfCheetah-v5', num_envs=64)}",
         f"--train_for_env_steps={total_steps}",
@@ -20,8 +20,9 @@ def main(total_steps: int) -> int:
     ]
     parser, _ = parse_sf_args(arguments)
     mujoco_envpool_override_defaults("mujoco_halfcheetah", parser)  # its settings for EnvPool
-    return run_rl(parse_full_cfg(parser, arguments))
+    run_rl(parse_full_cfg(parser, arguments))
+    print("checkpoints and curves are in train_dir/halfcheetah")
 
 
 if __name__ == "__main__":  # Sample Factory spawns processes
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000))
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 500_000)

@@ -387,7 +387,8 @@ class PlainModelAgent:
     @staticmethod
     def _least(critics: nn.ModuleList, pairs: Tensor, outcomes: Tensor) -> Tensor:
         inputs = torch.cat((pairs, outcomes), 1)
-        return torch.min(*(critic(inputs) for critic in critics)).float()
+        least: Tensor = torch.min(*(critic(inputs) for critic in critics)).float()
+        return least
 
 
 class PlainEnv:
@@ -418,6 +419,10 @@ class PlainEnv:
         ended = terminated | truncated
         next_obs = np.stack(infos["final_obs"]) if ended[0] else self.obs
         return obs, actions, rewards, next_obs, 1.0 - terminated
+
+    def close(self) -> None:
+        """Frees it."""
+        self._envs.close()
 
     def terminates(self, next_obs: Array) -> Array:
         """Whether ``(n, obs_size)`` observations are terminal."""

@@ -318,7 +318,7 @@ def _rows(shared: Mapping[str, Any], worker: int, count: int) -> Arrays:
     """A worker's rows of the shared arrays."""
     arrays = {}
     for name, (dtype, shape) in FIELDS.items():
-        array = np.frombuffer(shared[name], dtype).reshape(-1, *shape)
+        array: Array = np.frombuffer(shared[name], dtype).reshape(-1, *shape)
         arrays[name] = array[worker * count : (worker + 1) * count]
     return arrays
 
@@ -338,7 +338,8 @@ def _work(
             if instruction == "close":
                 return
             if instruction == "reset":
-                envs.reset(*data, rows)
+                seed, directions = data
+                envs.reset(seed, directions, rows)
             else:
                 envs.step(rows)
             results.put((worker, time.perf_counter() - start, ""))

@@ -1,4 +1,4 @@
-"""The contestants of the experiment `sampling`: loops of a policy and environments, and their clock.
+"""The contestants of the experiment `sampling`: loops of policy and environments; their clock.
 
 All go through the same :class:`Policy`, except the barrier-free rollout, whose policy is in the
 core. Results are copied once as the document does, and dropped. Knows no report.
@@ -6,6 +6,7 @@ core. Results are copied once as the document does, and dropped. Knows no report
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -36,6 +37,7 @@ Array = NDArray[Any]
 SEED = 0
 NUM_WORKERS = 8
 _MAX_GAPS = 500
+_WARM_UP = 4_000  # [environment steps] at the most
 
 
 @dataclass
@@ -54,18 +56,19 @@ class Policy:
     Args:
         hidden: Widths of the layers, tanh between.
         device: Where it computes.
+        obs_size: Of the environments.
     """
 
-    def __init__(self, hidden: Sequence[int], device: str = "cpu"):
+    def __init__(self, hidden: Sequence[int], device: str = "cpu", obs_size: int = OBS_SIZE):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
-            self.network = MLP((OBS_SIZE, *hidden, ACTION_SIZE), activation="tanh").to(device)
+            self.network = MLP((obs_size, *hidden, ACTION_SIZE), activation="tanh").to(device)
         self._device = device
 
     @torch.no_grad()
     def __call__(self, obs: Array) -> Array:
         """``(n, obs_size)`` observations to ``(n, 6)`` float32 actions."""
-        inputs = torch.as_tensor(obs, dtype=torch.float32, device=self._device)[:, :OBS_SIZE]
+        inputs = torch.as_tensor(obs, dtype=torch.float32, device=self._device)
         mean = self.network.evaluate(inputs[None])[0][0]
         actions: Array = (mean + torch.randn_like(mean)).clamp_(-1.0, 1.0).cpu().numpy()
         return actions
@@ -137,7 +140,7 @@ class StepSampler:
     def run(self, env_steps: int) -> None:
         end = self.counts.env_steps + env_steps
         while self.counts.env_steps < end:
-            actions = self._policy(self._obs).astype(self._dtype, copy=False)
+            actions: Array = self._policy(self._obs).astype(self._dtype, copy=False)
             self._obs = self._envs.step(actions)[0]
             self.counts.env_steps += len(actions)
             self.counts.receives += 1
@@ -241,7 +244,13 @@ def envpool(num_envs: int) -> Any:
 
 
 def clock(
-    make: Callable[[], Sampler], *, num_envs: int, chunk: int, seconds: float, min_chunks: int
+    make: Callable[[], Sampler],
+    *,
+    num_envs: int,
+    chunk: int,
+    seconds: float,
+    min_chunks: int,
+    warm_up: bool = True,
 ) -> Row:
     """Runs a sampler for a while and says how fast it was.
 
@@ -250,26 +259,33 @@ def clock(
         num_envs: Its environments.
         chunk: Iterations (a step of every environment each) per timing.
         seconds: Timings until then …
-        min_chunks: … and at least so many; one more warms up.
+        min_chunks: … and at least so many.
+        warm_up: Whether some steps come before them.
 
     Returns:
         ``rates`` [environment steps/s], one per chunk; ``per_receive``, environments' results per
         receive; ``calls``, policy calls per iteration; ``memory_mib`` that the sampler added;
+        ``cpus`` that it got on average and ``others``, CPUs that other programs took meanwhile;
         ``gaps``.
     """
     _trim()
     before = memory_bytes([os.getpid()])
     sampler = make()
     try:
-        sampler.run(chunk * num_envs)
+        if warm_up:
+            sampler.run(min(chunk * num_envs, _WARM_UP))
         counts = sampler.counts
         steps_before, receives_before = counts.env_steps, counts.receives
         rates: list[float] = []
-        begin = time.perf_counter()
+        begin, cpu_begin = time.perf_counter(), cpu_seconds(sampler.pids)
+        busy_begin = _busy_seconds()
         while len(rates) < min_chunks or time.perf_counter() - begin < seconds:
             steps, start = counts.env_steps, time.perf_counter()
             sampler.run(chunk * num_envs)
             rates.append((counts.env_steps - steps) / (time.perf_counter() - start))
+        wall = time.perf_counter() - begin
+        cpus = (cpu_seconds(sampler.pids) - cpu_begin) / wall
+        others = max(0.0, (_busy_seconds() - busy_begin) / wall - cpus)
         memory = memory_bytes([os.getpid(), *sampler.pids]) - before
     finally:
         sampler.close()
@@ -280,6 +296,8 @@ def clock(
         "per_receive": steps / receives,
         "calls": receives * num_envs / steps,
         "memory_mib": memory / 2**20,
+        "cpus": cpus,
+        "others": others,
         "gaps": counts.gaps,
     }
 
@@ -294,6 +312,32 @@ def memory_bytes(pids: Sequence[int]) -> int:
         return sum(psutil.Process(pid).memory_info().rss for pid in pids)
 
 
+def cpu_seconds(pids: Sequence[int]) -> float:
+    """CPU time of this process and of others [s]."""
+    total = time.process_time()
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                user, system = file.read().rsplit(")", 1)[1].split()[11:13]
+            total += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        except OSError:
+            import psutil
+
+            times = psutil.Process(pid).cpu_times()
+            total += times.user + times.system
+    return total
+
+
+def _busy_seconds() -> float:
+    """CPU time of all programs since the machine started [s]; 0 where that is not known."""
+    try:
+        with open("/proc/stat") as file:
+            user, nice, system = file.readline().split()[1:4]
+    except OSError:
+        return 0.0
+    return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def _proportional(pid: int) -> int:
     with open(f"/proc/{pid}/smaps_rollup") as file:
         for line in file:
@@ -305,10 +349,8 @@ def _proportional(pid: int) -> int:
 def _trim() -> None:
     """Gives freed memory back to the system, or the next contestant would seem to need none."""
     gc.collect()
-    try:
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc
         ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, AttributeError, TypeError):  # not glibc
-        pass
 
 
 def _directions(num_envs: int) -> Array:

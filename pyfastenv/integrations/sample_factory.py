@@ -67,9 +67,9 @@ def _make(
 
 def _pass_attributes_on() -> None:
     """Gives a wrapper of Sample Factory what gymnasium's wrappers had by themselves until 1.0."""
-    for name in ("is_multiagent", "num_agents"):
-        value = property(lambda wrapper, name=name: getattr(wrapper.env, name))
-        setattr(make_env.BatchedListToDictWrapper, name, value)
+    wrapper = make_env.BatchedListToDictWrapper
+    wrapper.is_multiagent = property(lambda self: self.env.is_multiagent)
+    wrapper.num_agents = property(lambda self: self.env.num_agents)
 
 
 def to_sample_factory(envs: FastVectorEnv) -> gymnasium.Env[Any, Any]:

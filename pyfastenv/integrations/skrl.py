@@ -66,30 +66,31 @@ class FastSkrlEnv(Wrapper):
 
     def __init__(self, envs: TorchVectorEnv):
         super().__init__(envs)
+        self._envs = envs
         self._device = envs.device
         self._latest: tuple[Tensor, Infos] | None = None
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
         """One environment's observations."""
-        return self._env.single_observation_space
+        return self._envs.single_observation_space
 
     @property
     def action_space(self) -> gymnasium.Space[Any]:
         """One environment's actions."""
-        return self._env.single_action_space
+        return self._envs.single_action_space
 
     def reset(self) -> tuple[Tensor, Infos]:
         """Observations ``(num_envs, obs_size)`` float32, and infos."""
         if self._latest is None:
-            self._latest = self._env.reset(seed=config.torch.key)
+            self._latest = self._envs.reset(seed=config.torch.key)
         return self._latest
 
     def step(self, actions: Tensor) -> Results:
         """Steps every environment once; rewards and flags are ``(num_envs, 1)``."""
         if isinstance(self.action_space, gymnasium.spaces.Discrete):
             actions = actions.flatten().long()
-        obs, rewards, terminations, truncations, infos = self._env.step(actions.contiguous())
+        obs, rewards, terminations, truncations, infos = self._envs.step(actions.contiguous())
         self._latest = obs, infos
         return (
             obs,
@@ -111,4 +112,4 @@ class FastSkrlEnv(Wrapper):
 
     def close(self) -> None:
         """Closes the environments."""
-        self._env.close()
+        self._envs.close()
