@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results wheel wheel-test clean
+.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results wheel wheel-test test-integrations clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -31,7 +31,8 @@ $(VENV)/.train: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.test: $(VENV)/.installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train]' \
+	  stable-baselines3 dm-env absl-py
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
@@ -148,6 +149,32 @@ wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and t
 	build/wheel-venv/bin/pip install --quiet -c constraints.txt "$$(ls -t dist/pyfastenv-*.whl | head -1)[test]"
 	cd build/wheel-venv && $(GL) bin/pytest -q -c ../../pyproject.toml --rootdir ../.. \
 	  $(addprefix ../../tests/python/,$(TESTS))
+
+# ---- other people's trainers -------------------------------------------------------------------
+
+# each in an environment of its own: their pins collide
+INTEGRATIONS := light tianshou torchrl skrl rllib rl_games sample_factory
+REQUIREMENTS := tests/python/integrations/requirements
+TESTS_light := sb3 cleanrl dm_env gymnasium
+
+build/int/%/.installed: $(REQUIREMENTS)/%.txt $(VENV)/.tools
+	test -x build/int/$*/bin/python || $(PYTHON) -m venv build/int/$*
+	# RLlib pins a gymnasium of its own
+	grep -v '^$(if $(filter rllib,$*),gymnasium,no such package)==' constraints.txt > build/int/$*/constraints.txt
+	build/int/$*/bin/pip install --quiet -c build/int/$*/constraints.txt -r $< \
+	  mujoco pytest pytest-timeout imageio psutil
+	$(if $(filter sample_factory,$*),build/int/$*/bin/pip install --quiet --no-deps sample-factory==2.1.1)
+	touch $@
+
+test-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## The adapters with the real libraries (many GB)
+	set -e; for name in $(INTEGRATIONS); do \
+	  build/int/$$name/bin/pip install --quiet --no-deps --force-reinstall "$$(ls -t dist/pyfastenv-*.whl | head -1)"; \
+	  files=$$name; test $$name != light || files="$(TESTS_light)"; \
+	  for file in $$files; do \
+	    (cd build/int/$$name && OMP_NUM_THREADS=1 $(GL) bin/pytest -q -c ../../../pyproject.toml --rootdir ../../.. \
+	      ../../../tests/python/integrations/test_$$file.py); \
+	  done; \
+	done
 
 clean:  ## Remove everything that was built
 	rm -rf build dist $(VENV)
