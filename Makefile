@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results wheel wheel-test test-integrations clean
+.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results results-mbpo wheel wheel-test test-integrations clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -84,6 +84,9 @@ experiments: $(VENV)/.bench-train  ## The documents' experiments at full size (d
 
 results: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, three seeds (docs/results)
 	$(BIN)/python bench/python/learn.py
+
+results-mbpo: $(VENV)/.train  ## SAC and MBPO on Pendulum, InvertedPendulum and Hopper (docs/results)
+	$(BIN)/python bench/python/learn_mbpo.py
 
 # ---- checking ----------------------------------------------------------------------------------
 

@@ -1,0 +1,149 @@
+"""What SAC and MBPO learn: ``python bench/python/learn_mbpo.py [--only NAME …]``.
+
+Trains each case below with its preset and writes docs/results/mbpo.json, mbpo.md and mbpo.png. A
+case in the JSON is not run again; one that was interrupted goes on from its latest checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib import pyplot
+
+from pyfastenv.experiments import measure
+from pyfastenv.training.atomic import replacing
+from pyfastenv.training.checkpoint import CheckpointDir
+from pyfastenv.training.logger import read_metrics
+from pyfastenv.training.plots import COLOURS
+from pyfastenv.training.registry import algorithm_module
+
+ROOT = Path(__file__).parents[2]
+COMMON = {"amp": True, "quiet": True, "tensorboard": False}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training."""
+
+    algorithm: str
+    env_id: str
+    options: dict[str, Any]
+
+
+def _mbpo(env_id: str, steps: int, **options: Any) -> Case:
+    return Case("mbpo", env_id, {"total_steps": steps, **options})
+
+
+CASES = {
+    "SAC, Pendulum": Case("sac", "Pendulum-v1", {"total_steps": 10_000}),
+    "MBPO, InvertedPendulum": _mbpo("InvertedPendulum-v5", 5_000),
+    "MBPO + flow, InvertedPendulum": _mbpo("InvertedPendulum-v5", 5_000, dynamics="flow"),
+    "MBPO, Hopper": _mbpo("Hopper-v5", 35_000),
+    "MBPO + flow, Hopper": _mbpo("Hopper-v5", 35_000, dynamics="flow"),
+    "SAC, Hopper": Case(
+        "sac", "Hopper-v5", {"total_steps": 300_000, "eval_every": 10_000, "num_envs": 4}
+    ),
+}
+
+
+def learn(name: str, case: Case, folder: Path, threads: int) -> dict[str, Any]:
+    """Trains, or goes on; returns what came of it."""
+    module = algorithm_module(case.algorithm)
+    options = {**COMMON, **case.options, "torch_threads": threads}
+    resume = CheckpointDir(folder / "checkpoints").latest()
+    where = {"resume": folder} if resume is not None else {"run_dir": folder}
+    config = module.Config.preset(case.env_id, **options, **where)
+    result = module.train(config)
+    rows = read_metrics(folder)
+    curve = [[row["step"], row["eval/return"]] for row in rows if "eval/return" in row]
+    training = [[row["step"], row["train/return"]] for row in rows if "train/return" in row]
+    return {
+        "name": name,
+        "algorithm": case.algorithm,
+        "env_id": case.env_id,
+        "seed": config.seed,
+        "steps": result.global_step,
+        "seconds": round(result.elapsed_s, 1),
+        "curve": curve,
+        "training": training[:: max(1, len(training) // 200)],
+        "config": {k: v for k, v in config.to_dict().items() if k not in ("resume", "run_dir")},
+        "machine": measure.machine(),
+    }
+
+
+def draw(runs: list[dict[str, Any]], path: Path) -> None:
+    """One panel per environment: greedy evaluations against steps."""
+    env_ids = list(dict.fromkeys(run["env_id"] for run in runs))
+    figure, panels = pyplot.subplots(
+        1, len(env_ids), figsize=(4.6 * len(env_ids), 3.4), squeeze=False
+    )
+    for axes, env_id in zip(panels[0], env_ids, strict=True):
+        for i, run in enumerate(r for r in runs if r["env_id"] == env_id):
+            steps, returns = zip(*run["curve"], strict=True)
+            label = run["name"].split(",")[0]
+            axes.plot(steps, returns, color=COLOURS[i], label=label)
+        axes.set_title(env_id)
+        axes.set_xlabel("environment steps")
+        axes.set_ylabel("return, 10 greedy episodes")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+    figure.tight_layout()
+    with replacing(path) as file:
+        figure.savefig(file, format="png", dpi=150)
+    pyplot.close(figure)
+
+
+def markdown(runs: list[dict[str, Any]]) -> str:
+    """The table."""
+    lines = [
+        "# What SAC and MBPO learn",
+        "",
+        "Written by `python bench/python/learn_mbpo.py` (`make results-mbpo`): presets, `--amp`, one",
+        "seed; steps include the random ones at the beginning. Runs, settings and curves: mbpo.json.",
+        "",
+        "| | environment | steps | minutes | last evaluation | best | at 5,000 / 15,000 / 30,000 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for run in runs:
+        curve = dict(map(tuple, run["curve"]))
+        at = " / ".join(f"{curve[s]:,.0f}" if s in curve else "–" for s in (5000, 15000, 30000))
+        last, best = run["curve"][-1][1], max(value for _, value in run["curve"])
+        lines.append(
+            f"| {run['name'].split(',')[0]} | {run['env_id']} | {run['steps']:,} | "
+            f"{run['seconds'] / 60:.1f} | {last:,.0f} | {best:,.0f} | {at} |"
+        )
+    return "\n".join([*lines, "", "![Learning curves](mbpo.png)", ""])
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", choices=CASES, default=list(CASES))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--output", type=Path, default=ROOT / "docs/results")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs/results", help="run folders")
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+    path = args.output / "mbpo.json"
+    for name in args.only:
+        results = json.loads(path.read_text()) if path.exists() else {"runs": []}
+        if any(run["name"] == name for run in results["runs"]):
+            continue
+        folder = args.runs / name.lower().replace(", ", "-").replace(" + ", "-")
+        run = learn(name, CASES[name], folder, args.threads)
+        print(f"{name}: {run['curve'][-1][1]:,.1f} in {run['seconds']:.0f} s", flush=True)
+        # read anew: several of these may run at a time, on different cases
+        results = json.loads(path.read_text()) if path.exists() else {"runs": []}
+        results["runs"].append(run)
+        results["runs"].sort(key=lambda each: list(CASES).index(each["name"]))
+        path.write_text(json.dumps(results, indent=1) + "\n")
+        (args.output / "mbpo.md").write_text(markdown(results["runs"]))
+        draw(results["runs"], args.output / "mbpo.png")
+
+
+if __name__ == "__main__":
+    main()
