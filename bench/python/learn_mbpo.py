@@ -103,7 +103,7 @@ def markdown(runs: list[dict[str, Any]]) -> str:
         "# What SAC and MBPO learn",
         "",
         "Written by `python bench/python/learn_mbpo.py` (`make results-mbpo`): presets, `--amp`,",
-        "one seed; steps include the random ones at the beginning. Runs, settings and curves are in",
+        "one seed; steps include the random ones. Runs, settings and curves are in",
         "mbpo.json.",
         "",
         "| | environment | steps | minutes | last evaluation | best | at 5,000 / 15,000 / 30,000 |",
