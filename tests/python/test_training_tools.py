@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -119,7 +120,7 @@ class Policy:
         return (torch.from_numpy(obs) @ self.weight.T + self.bias).argmax(1).numpy()
 
 
-def fake_rollout(envs: Any, policy: Any, num_steps: int) -> Any:
+def fake_rollout(envs: Any, policy: Any, num_steps: int, *, policy_id: Any = None) -> Any:
     """pyfastenv.rollout's episodes, for environments that have just been reset."""
     obs, _ = envs.reset() if num_steps == 1 else (np.zeros((envs.num_envs, 4), np.float32), None)
     returns, lengths = np.zeros(envs.num_envs), np.zeros(envs.num_envs, int)
@@ -454,7 +455,7 @@ class ScriptedEnvs:
     def reset(self, seed: int) -> None:
         self.seed, self.now = seed, 0
 
-    def rollout(self, policy: Any, num_steps: int) -> Any:
+    def rollout(self, policy: Any, num_steps: int, *, policy_id: Any = None) -> Any:
         ended = [
             (int(end) - self.now, i, float(length), int(length))
             for i, ends in enumerate(self.ends)
@@ -478,6 +479,33 @@ def test_evaluation_favours_no_episodes(monkeypatch: pytest.MonkeyPatch) -> None
     assert metrics["eval/return"] == 5.5 and metrics["eval/return_max"] == 10
     assert metrics["eval/return_std"] == pytest.approx(np.std([1, 2, 9, 10], ddof=1))
     assert evaluate(envs, None, 1, seed=5).metrics()["eval/return_std"] == 0
+
+
+def test_every_policy_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One only goes left, the other leans against the pole: they fall at other times."""
+    monkeypatch.setattr(pyfastenv, "rollout", rollouts.rollout)
+    weights = np.zeros((2, 4, 2), np.float32)
+    weights[1, 2] = [5.0, -5.0]  # the second one leans against the pole's angle
+    both = rollouts.PolicySpec(
+        weights=[weights],
+        biases=[np.array([[1, 0], [0, 0]], np.float32)],
+        distribution="categorical",
+        greedy=True,
+    )
+    envs = pyfastenv.make_vec("CartPole-v1", 3, autoreset_mode="SameStep")
+    together = evaluate(envs, both, 3, seed=0)
+    singles = []
+    for k in range(2):
+        part = [np.ascontiguousarray(array[k : k + 1]) for array in (weights, both.biases[0])]
+        alone = dataclasses.replace(both, weights=[part[0]], biases=[part[1]])
+        singles.append(evaluate(envs, alone, 3, seed=0))
+    envs.close()
+    assert together.returns.tolist() == [r for one in singles for r in one.returns.tolist()]
+    assert singles[0].returns.tolist() != singles[1].returns.tolist()
+    metrics = together.metrics()
+    for k, single in enumerate(singles):
+        assert metrics[f"eval/return_{k}"] == single.metrics()["eval/return"]
+        assert "eval/return_0" not in single.metrics()
 
 
 def test_evaluation_is_that_of_stepping(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -610,7 +638,7 @@ class FilmedEnvs:
     def render(self) -> Any:
         return (np.full((2, 2, 3), self.steps, np.uint8),)
 
-    def rollout(self, policy: Any, num_steps: int) -> Any:
+    def rollout(self, policy: Any, num_steps: int, *, policy_id: Any = None) -> Any:
         assert num_steps == 1
         self.steps += 1
         return batch([(0, 0, 1.0, 3)] if self.steps % 3 == 0 else [])
@@ -804,7 +832,7 @@ def test_from_training_to_evaluation(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "sarsa"], "no algorithm 'sarsa'; there are ddpg, ppo, guess"),
+        (["train", "sarsa"], "no algorithm 'sarsa'; there are ddpg, mbpo, ppo, sac, guess"),
         (["train", "guess", "--env-id", "CartPol-v1"], "CartPole-v1"),
         (["train", "guess", "--num-envs", "0"], "num_envs: expected at least 1, got 0"),
         (["evaluate", "nowhere"], "nowhere: no such run folder or checkpoint"),
