@@ -124,7 +124,7 @@ class FlowAgent:
         size = env_rows.shape[1]
         samples = torch.cat((self._samples(env_rows), self._samples(model_rows)), 1)
         with torch.enable_grad():
-            log_probs = self._log_probs(samples)  # (K, 2, 2 B)
+            log_probs = self._flow_log_probs(samples)  # (K, 2, 2 B)
             ratio = (log_probs[:, 0] - log_probs[:, 1]).tanh()
             likelihood = log_probs[:, 0, size:].mean(1) + log_probs[:, 1, :size].mean(1)
             losses = donsker_varadhan_loss(ratio[:, size:], ratio[:, :size])
@@ -144,7 +144,7 @@ class FlowAgent:
         """(s, a, r)."""
         return torch.cat((self.layout.obs_actions(rows), self.layout.rewards(rows)[..., None]), -1)
 
-    def _log_probs(self, samples: Tensor) -> Tensor:
+    def _flow_log_probs(self, samples: Tensor) -> Tensor:
         both = samples[:, None].expand(-1, 2, -1, -1).flatten(0, 1)
         return self.flow.flows.log_prob(both).view(self.num_seeds, 2, -1)
 

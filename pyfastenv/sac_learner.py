@@ -5,7 +5,7 @@ feeds it from environments, :mod:`pyfastenv.algorithms.mbpo` from a model. Actio
 A gradient step is tensor operations only: no host synchronisation, so CUDA can replay it as a
 graph. Gradients are written out: autograd's bookkeeping takes longer than the arithmetic. With
 ``bfloat16`` on a processor with a matrix unit (AMX) the same step is compiled (csrc/core/
-sac_update.h): ten times as fast.
+sac_update.h): several times as fast.
 """
 
 from __future__ import annotations
