@@ -34,15 +34,13 @@ LAYOUT = RowLayout(11, 3)  # Hopper's
 THREADS = 2
 
 
-def in_turns(contestants: dict[str, Callable[[], float]], repeats: int) -> dict[str, list[float]]:
-    """Calls each in turn, again and again; what they return, by name."""
-    results: dict[str, list[float]] = {name: [] for name in contestants}
-    for contestant in contestants.values():  # caches and kernels
+def warm_and_interleave(
+    contestants: dict[str, Callable[[], float]], repeats: int
+) -> dict[str, list[float]]:
+    """:func:`measure.interleave` after a call of each, which fills caches and chooses kernels."""
+    for contestant in contestants.values():
         contestant()
-    for _ in range(repeats):
-        for name, contestant in contestants.items():
-            results[name].append(contestant())
-    return results
+    return measure.interleave(contestants, repeats)
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -86,13 +84,13 @@ def sac_updates(quick: bool) -> list[Row]:
         "pyfastenv, float32, 6 seeds in all": ours(6, bfloat16=False),
         "pyfastenv, bfloat16, 6 seeds in all": ours(6, bfloat16=True),
     }
-    rates = in_turns(contestants, 3 if quick else 7)
+    rates = warm_and_interleave(contestants, 3 if quick else 7)
     peer = rates["Stable-Baselines3"]
     return [
         {
             "name": name,
             "rate": measure.summary(values),
-            "ratio": measure.summary([a / b for a, b in zip(values, peer, strict=True)]),
+            "ratio": measure.ratio(values, peer),
         }
         for name, values in rates.items()
     ]
@@ -150,7 +148,7 @@ def model_parts(quick: bool) -> list[Row]:
 
     contestants: dict[str, Callable[[], float]] = {name: ours(name) for name in epochs}
     contestants["list style"] = theirs
-    fits = in_turns(contestants, 1 if quick else 3)
+    fits = warm_and_interleave(contestants, 1 if quick else 3)
     result = []
     for name, values in fits.items():
         totals = [a * b for a, b in zip(values, epochs[name][1:], strict=True)]
@@ -165,7 +163,7 @@ def model_parts(quick: bool) -> list[Row]:
         )
 
     num_states = 10_000 if quick else 100_000
-    rollouts = in_turns(
+    rollouts = warm_and_interleave(
         {
             "float32": _our_rollout(rows, num_states, amp=False),
             "bfloat16": _our_rollout(rows, num_states, amp=True),

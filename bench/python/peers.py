@@ -9,10 +9,8 @@ counts as a call for everyone.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import gymnasium
@@ -21,6 +19,7 @@ from numpy.typing import NDArray
 
 import pyfastenv
 from pyfastenv import _core, specs
+from pyfastenv.experiments.measure import quiet_stderr
 
 Actions = NDArray[Any]
 SEED = 0
@@ -182,20 +181,6 @@ class GymnasiumAsync(GymnasiumSync):
     name: ClassVar[str] = "gymnasium async"
     share_of_steps: ClassVar[float] = 0.15
     mode: ClassVar[str] = "async"
-
-
-@contextlib.contextmanager
-def quiet_stderr() -> Iterator[None]:
-    """Hides what C code prints: MuJoCo warns of gymnasium's models once per model it compiles."""
-    kept = os.dup(2)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(null)
 
 
 def random_actions(env_id: str, num_steps: int, num_envs: int) -> Actions:

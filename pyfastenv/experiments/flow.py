@@ -390,20 +390,11 @@ def _all_on_cuda(sizes: Sizes, *, amp: bool) -> Row:
 # ---- the report ----------------------------------------------------------------------------------
 
 
-def _summary(values: Sequence[float]) -> dict[str, float]:
-    each = measure.summary(values)
-    return {"median": each["median"], "q1": each["q1"], "q3": each["q3"]}
-
-
 def _medians(rows: Sequence[Row]) -> dict[str, float]:
-    return {part: _summary([row[part] for row in rows])["median"] for part in PARTS}
+    return {part: measure.summary([row[part] for row in rows])["median"] for part in PARTS}
 
 
-def _ratio(before: Sequence[float], after: Sequence[float]) -> dict[str, float]:
-    return _summary([a / b for a, b in zip(before, after, strict=True)])
-
-
-def judge(factor: Mapping[str, float]) -> str:
+def judge(factor: measure.Summary) -> str:
     """In a word, what quartiles of a factor say of a remedy."""
     if factor["q1"] > 1.0 and factor["median"] >= MATTERS:
         return "matters"
@@ -412,11 +403,12 @@ def judge(factor: Mapping[str, float]) -> str:
     return "does not matter"
 
 
-def factors(totals: Mapping[str, Sequence[float]]) -> dict[str, dict[str, float]]:
+def factors(totals: Mapping[str, Sequence[float]]) -> dict[str, measure.Summary]:
     """How many times faster each program is than the one before it, round by round."""
     names = list(totals)
     return {
-        name: _ratio(totals[before], totals[name]) for before, name in itertools.pairwise(names)
+        name: measure.ratio(totals[before], totals[name])
+        for before, name in itertools.pairwise(names)
     }
 
 
@@ -428,12 +420,12 @@ def _chain_table(totals: Mapping[str, Sequence[float]]) -> str:
     ]
     before = slowest
     for name, values in totals.items():
-        now = _summary(values)
+        now = measure.summary(values)
         cells = ["", "", "1", ""]
         if name != SLOWEST:
             thirds = zip(before, values, slowest, strict=True)
-            saved = _summary([(a - b) / c for a, b, c in thirds])["median"]
-            since = f"{_ratio(slowest, values)['median']:,.1f}"
+            saved = measure.summary([(a - b) / c for a, b, c in thirds])["median"]
+            since = f"{measure.ratio(slowest, values)['median']:,.1f}"
             cells = [spread(steps[name], ".2f"), f"{saved:.1%}", since, judge(steps[name])]
         duration = _duration(now["median"] * DOCUMENT_STEPS / 1e3)
         rows.append([_label(name), spread(now, ",.1f"), *cells[:3], duration, cells[3]])
@@ -460,7 +452,7 @@ def _side_tables(
         for name in (SLOWEST, REMEDIES[0][0], REMEDIES[-1][0], FLOAT32, AMP)
     ]
     sizes = [
-        [name, *(spread(_summary(row["ms"]), ",.1f") for row in by_size.values())]
+        [name, *(spread(measure.summary(row["ms"]), ",.1f") for row in by_size.values())]
         for name, by_size in batches.items()
     ]
     return "\n\n".join(
@@ -483,7 +475,7 @@ def _at_frequency(parts: Mapping[str, float], every: int) -> float:
 
 def _cuda_table(rows: Mapping[str, Row]) -> str:
     cells = [
-        [name, row["skipped"] if "skipped" in row else spread(_summary(row["ms"]), ",.2f")]
+        [name, row["skipped"] if "skipped" in row else spread(measure.summary(row["ms"]), ",.2f")]
         for name, row in rows.items()
     ]
     return "Milliseconds per environment step.\n\n" + table(["", "ms"], cells)
@@ -517,18 +509,18 @@ def verdict(
     quick: bool,
 ) -> str:
     """What the numbers say of the document's claims, and what to do."""
-    medians = {name: _summary(values)["median"] for name, values in totals.items()}
+    medians = {name: measure.summary(values)["median"] for name, values in totals.items()}
     best = min((FLOAT32, AMP), key=medians.__getitem__)
     steps = factors(totals)
-    whole = _ratio(totals[SLOWEST], totals[best])
-    ours = _ratio(totals[REMEDIES[-1][0]], totals[best])
+    whole = measure.ratio(totals[SLOWEST], totals[best])
+    ours = measure.ratio(totals[REMEDIES[-1][0]], totals[best])
     by_word: dict[str, list[str]] = {"matters": [], "does not matter": [], "slower": []}
     for name in sorted(dict(REMEDIES), key=lambda name: -steps[name]["median"]):
         by_word[judge(steps[name])].append(f"{name} (×{steps[name]['median']:.2f})")
     slow = parts[SLOWEST]
     shares = {part: slow[part] / sum(slow.values()) for part in PARTS}
     first = max(PARTS, key=shares.__getitem__)
-    flow = {size: _summary(row["ms"])["median"] for size, row in batches[SLOWEST].items()}
+    flow = {size: measure.summary(row["ms"])["median"] for size, row in batches[SLOWEST].items()}
     flow_share = max(flow.values()) / FLOW_EVERY / medians[SLOWEST]
     rare = 1 - _at_frequency(slow, MODEL_EVERIES[-1]) / sum(slow.values())
     last = REMEDIES[-1][0]
@@ -632,7 +624,7 @@ def _draw(
 
 def _draw_totals(axes: Axes, totals: Mapping[str, Sequence[float]]) -> None:
     steps = factors(totals)
-    summaries = [_summary(values) for values in totals.values()]
+    summaries = [measure.summary(values) for values in totals.values()]
     for i, (name, each) in enumerate(zip(totals, summaries, strict=True)):
         middle = each["median"]
         colour = COLOURS[0] if name in (FLOAT32, AMP) else COLOURS[1]

@@ -6,11 +6,12 @@ after round, and are compared within each round: the drift cancels in the ratio.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -68,6 +69,20 @@ def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Summary:
 def geometric_mean(values: Sequence[float]) -> float:
     """The mean for ratios: 2 and 1/2 make 1."""
     return float(np.exp(np.mean(np.log(np.asarray(values, dtype=np.float64)))))
+
+
+@contextlib.contextmanager
+def quiet_stderr() -> Iterator[None]:
+    """Hides what C code prints: MuJoCo warns of gymnasium's models once per model it compiles."""
+    kept = os.dup(2)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(null)
 
 
 def machine() -> dict[str, Any]:

@@ -575,11 +575,6 @@ def _advice(
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def _spread(values: Sequence[float], form: str = ",.0f") -> str:
-    numbers = summary(values)
-    return spread({"median": numbers["median"], "q1": numbers["q1"], "q3": numbers["q3"]}, form)
-
-
 def _beside(loading: Mapping[str, Row], stale: Row, memory: Mapping[str, Row]) -> str:
     fixed, variable = memory["fixed"], memory["variable"]
     skipped = "skipped" in fixed
@@ -631,15 +626,18 @@ def _loading_text(loading: Mapping[str, Row], overlap: Mapping[str, Row]) -> str
     rows = [
         [
             name,
-            _spread(row["wait_ms"], ",.1f"),
-            _spread(row["learn_ms"], ",.1f"),
+            spread(summary(row["wait_ms"]), ",.1f"),
+            spread(summary(row["learn_ms"]), ",.1f"),
             f"{row['share']:.1%}",
             f"{row['batches_per_s']:.2f}",
         ]
         for name, row in loading.items()
     ]
     columns = ["batches from", "wait [ms]", "learn [ms]", "share of waiting", "batches/s"]
-    of_ppo = [[name, f"{row['share']:.1%}", _spread(row["rates"])] for name, row in overlap.items()]
+    of_ppo = [
+        [name, f"{row['share']:.1%}", spread(summary(row["rates"]))]
+        for name, row in overlap.items()
+    ]
     return (
         f"A small network learns the rewards of {ENV_ID} from batches of {NUM_ENVS * NUM_STEPS:,} "
         "transitions, 60 gradient steps on each. Loading is playing the environment: by gymnasium "
@@ -655,7 +653,7 @@ def _loading_text(loading: Mapping[str, Row], overlap: Mapping[str, Row]) -> str
 
 
 def _profiler_text(stale: Row, overhead: Row) -> str:
-    rows = [[name, _spread(values, ".2f")] for name, values in overhead["ms"].items()]
+    rows = [[name, spread(summary(values), ".2f")] for name, values in overhead["ms"].items()]
     tried = "runs" if stale["works"] else f"raises `TypeError: {stale['error']}`"
     return (
         "`torch.autograd.profiler.profile(activities=…, on_trace_ready=…)`, as printed, "

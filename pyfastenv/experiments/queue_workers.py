@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from queue import Empty
 from typing import Any, Protocol, Self
 
@@ -26,6 +26,7 @@ from gymnasium.envs.mujoco.half_cheetah_v5 import HalfCheetahEnv
 from numpy.typing import NDArray
 
 import pyfastenv
+from pyfastenv.experiments.measure import quiet_stderr
 
 Array = NDArray[Any]
 Arrays = dict[str, Array]
@@ -298,20 +299,6 @@ def process_context() -> Any:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])  # imported once, not once per worker
     return context
-
-
-@contextlib.contextmanager
-def quiet_stderr() -> Iterator[None]:
-    """Hides what C code prints: MuJoCo warns of gymnasium's models once per model it compiles."""
-    kept = os.dup(2)
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(null)
 
 
 def _rows(shared: Mapping[str, Any], worker: int, count: int) -> Arrays:

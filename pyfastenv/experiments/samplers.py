@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 import pyfastenv
+from pyfastenv.experiments.measure import quiet_stderr
 from pyfastenv.experiments.queue_workers import (
     ACTION_SIZE,
     ENV_ID,
@@ -28,7 +29,6 @@ from pyfastenv.experiments.queue_workers import (
     QueueWorkers,
     make_env,
     process_context,
-    quiet_stderr,
 )
 from pyfastenv.experiments.study import Row
 from pyfastenv.networks import MLP

@@ -494,8 +494,10 @@ def _table(cells: Sequence[Cell]) -> str:
 
 
 def _spread(values: Summary, scale: float = 1.0, form: str = ",.0f") -> str:
-    scaled = {"median": values["median"], "q1": values["q1"], "q3": values["q3"]}
-    return spread({name: value * scale for name, value in scaled.items()}, form)
+    scaled = Summary(
+        median=scale * values["median"], q1=scale * values["q1"], q3=scale * values["q3"]
+    )
+    return spread(scaled, form)
 
 
 def _spread_text(cells: Sequence[Cell], seconds: Sequence[float]) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pyfastenv.experiments.measure import machine
+from pyfastenv.experiments.measure import Summary, machine
 from pyfastenv.training.atomic import replacing, write_text
 
 if TYPE_CHECKING:
@@ -142,7 +142,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def spread(summary: Mapping[str, float], form: str = ",.0f") -> str:
-    """``median [q1, q3]`` of :func:`pyfastenv.experiments.measure.summary`."""
-    median, q1, q3 = (format(summary[name], form) for name in ("median", "q1", "q3"))
-    return f"{median} [{q1}, {q3}]"
+def spread(values: Summary, form: str = ",.0f") -> str:
+    """``median [q1, q3]``."""
+    return f"{values['median']:{form}} [{values['q1']:{form}}, {values['q3']:{form}}]"
