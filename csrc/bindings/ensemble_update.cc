@@ -66,7 +66,6 @@ class PyEnsembleUpdate {
       const std::lock_guard lock(mutex_);
       update_->RunEpoch(static_cast<const float*>(sample_array.data), n, rows, count, step, hyper,
                         adam);
-      return 0;
     });
   }
 
@@ -79,7 +78,6 @@ class PyEnsembleUpdate {
       const std::lock_guard lock(mutex_);
       update_->Errors(static_cast<const float*>(sample_array.data), sample_array.shape[1], flat,
                       out);
-      return 0;
     });
   }
 

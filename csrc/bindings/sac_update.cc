@@ -73,7 +73,6 @@ class PySacUpdate {
       update_->Run(static_cast<const float*>(row_array.data),
                    static_cast<const float*>(noise_array.data),
                    static_cast<int>(row_array.shape[0]), step, hyper, vectors, metric_data);
-      return 0;
     });
   }
 

@@ -13,22 +13,23 @@ struct EnsembleUpdate::Worker {
 };
 
 EnsembleUpdate::EnsembleUpdate(const EnsembleOptions& options)
-    : options_(options), amx_(*BestAmxKernels()), train_(BestTrainKernels()) {
+    : options_(options),
+      amx_(*BestAmxKernels()),
+      train_(BestTrainKernels()),
+      parallel_(std::clamp(options.num_threads, 1, options.num_networks)) {
   std::vector<int> sizes = {options.num_inputs};
   sizes.insert(sizes.end(), options.hidden_sizes.begin(), options.hidden_sizes.end());
   sizes.push_back(2 * options.num_targets);
   layers_ = MakeBf16Layers(sizes, options.num_networks);
   bounds_ = FlatSize(layers_, options.num_networks);
-  const int num_threads = std::clamp(options.num_threads, 1, options.num_networks);
   const auto num_targets = static_cast<size_t>(options.num_targets);
-  for (int i = 0; i < num_threads; ++i) {
+  for (int i = 0; i < parallel_.num_threads(); ++i) {
     workers_.push_back(std::make_unique<Worker>(
         Worker{Bf16Parameters(layers_, Bf16Parameters::Use::kBackward),
                Bf16Pass(amx_, train_, layers_, Activation::kSilu, options.batch_size),
                std::vector<float>(static_cast<size_t>(options.batch_size) * num_targets),
                std::vector<float>(num_targets), std::vector<float>(num_targets)}));
   }
-  pool_ = std::make_unique<ThreadPool>(num_threads, [this](int worker) { Work(worker); });
 }
 
 EnsembleUpdate::~EnsembleUpdate() = default;
@@ -119,23 +120,11 @@ void EnsembleUpdate::Errors(const float* samples, int64_t n, const float* parame
 }
 
 void EnsembleUpdate::ForEachNetwork(const std::function<void(Worker&, int)>& run) {
-  run_ = &run;
-  finished_.store(0, std::memory_order_relaxed);
-  unclaimed_.store(options_.num_networks, std::memory_order_release);
-  if (pool_->num_threads() > 1) pool_->Wake();
-  Work(0);
-  while (finished_.load(std::memory_order_acquire) < options_.num_networks) CpuRelax();
-}
-
-void EnsembleUpdate::Work(int worker) {
-  int left = unclaimed_.fetch_sub(1, std::memory_order_acquire);
-  if (left <= 0) return;
-  amx_.begin();
-  for (; left > 0; left = unclaimed_.fetch_sub(1, std::memory_order_acquire)) {
-    (*run_)(*workers_[static_cast<size_t>(worker)], options_.num_networks - left);
-    finished_.fetch_add(1, std::memory_order_release);
-  }
-  amx_.end();
+  parallel_.Run(options_.num_networks, [&](int worker, int network) {
+    amx_.begin();
+    run(*workers_[static_cast<size_t>(worker)], network);
+    amx_.end();
+  });
 }
 
 }  // namespace pyfastenv

@@ -6,14 +6,13 @@
 // on the number of threads. One call at a time.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "core/bf16_network.h"
-#include "core/thread_pool.h"
+#include "core/parallel_for.h"
 
 namespace pyfastenv {
 
@@ -62,7 +61,6 @@ class EnsembleUpdate {
 
   /// Calls run(worker, network) for every network.
   void ForEachNetwork(const std::function<void(Worker&, int)>& run);
-  void Work(int worker);
   void TrainNetwork(Worker& worker, int network, const float* samples, const int64_t* order,
                     int64_t count, int64_t step, const EnsembleHyper& hyper,
                     const AdamVectors& vectors);
@@ -75,10 +73,7 @@ class EnsembleUpdate {
   size_t bounds_;  // where they stand in the flat vectors
   std::vector<std::unique_ptr<Worker>> workers_;
 
-  const std::function<void(Worker&, int)>* run_ = nullptr;  // written before networks are given out
-  std::atomic<int> unclaimed_{0};     // networks; release by the caller, acquire by claimers
-  std::atomic<int> finished_{0};      // release by workers, acquire by the caller
-  std::unique_ptr<ThreadPool> pool_;  // last: its threads use everything above
+  ParallelFor parallel_;  // last: its threads use everything above
 };
 
 }  // namespace pyfastenv

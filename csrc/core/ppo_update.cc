@@ -28,7 +28,8 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     : options_(options),
       obs_size_(options.policy_sizes.front()),
       action_columns_(options.discrete ? 1 : options.policy_sizes.back()),
-      kernels_(BestTrainKernels()) {
+      kernels_(BestTrainKernels()),
+      parallel_(std::clamp(options.num_threads, 1, kShards)) {
   policy_ = AddNetwork(options.policy_sizes);
   value_ = AddNetwork(options.value_sizes);
   log_std_ = padded_size_;
@@ -66,8 +67,6 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     shard->scratch.resize(static_cast<size_t>(options.policy_sizes.back()));
     shards_.push_back(std::move(shard));
   }
-  const int num_threads = std::clamp(options.num_threads, 1, kShards);
-  pool_ = std::make_unique<ThreadPool>(num_threads, [this](int) { Work(); });
 }
 
 PpoUpdate::~PpoUpdate() = default;
@@ -172,12 +171,7 @@ PpoMetrics PpoUpdate::RunEpoch(const float* samples, const int64_t* order, int64
       inverse_std_[i] = std::exp(-parameters_.data()[log_std_ + i]);
     }
     Transpose();
-    finished_.store(0, std::memory_order_relaxed);
-    unclaimed_.store(kShards, std::memory_order_release);
-    if (pool_->num_threads() > 1) pool_->Wake();
-    Work();
-    while (finished_.load(std::memory_order_acquire) < kShards) CpuRelax();
-
+    parallel_.Run(kShards, [this](int /*worker*/, int shard) { RunShard(shard); });
     metrics.grad_norm = ReduceGradients();
     ApplyAdam(metrics.grad_norm, ++step);
   }
@@ -197,19 +191,6 @@ PpoMetrics PpoUpdate::RunEpoch(const float* samples, const int64_t* order, int64
 }
 
 // ---- one minibatch ----
-
-void PpoUpdate::Work() {
-  int left = unclaimed_.load(std::memory_order_acquire);
-  while (left > 0) {
-    if (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel,
-                                          std::memory_order_acquire)) {
-      continue;
-    }
-    RunShard(left - 1);
-    finished_.fetch_add(1, std::memory_order_release);
-    left = unclaimed_.load(std::memory_order_acquire);
-  }
-}
 
 void PpoUpdate::RunShard(int index) {
   Shard& shard = *shards_[static_cast<size_t>(index)];

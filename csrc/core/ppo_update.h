@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/mlp.h"
-#include "core/thread_pool.h"
+#include "core/parallel_for.h"
 #include "core/train_kernels.h"
 
 namespace pyfastenv {
@@ -92,7 +92,6 @@ class PpoUpdate {
   void ForEachRun(F copy) const;
   void Transpose();
 
-  void Work();
   void RunShard(int index);
   void RunBlock(Shard& shard, int64_t begin, int rows);
   const float* Forward(const Network& network, Shard& shard, std::vector<AlignedFloats>& outputs,
@@ -126,9 +125,7 @@ class PpoUpdate {
   std::vector<float> inverse_std_;
   float log_std_sum_ = 0.0F;
 
-  std::atomic<int> unclaimed_{0};     // shards; release by the caller, acquire by claimers
-  std::atomic<int> finished_{0};      // release by workers, acquire by the caller
-  std::unique_ptr<ThreadPool> pool_;  // last: its threads use everything above
+  ParallelFor parallel_;  // last: its threads use everything above
 };
 
 }  // namespace pyfastenv

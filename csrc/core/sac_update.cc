@@ -235,7 +235,10 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
 }
 
 SacUpdate::SacUpdate(const SacOptions& options)
-    : options_(options), amx_(*BestAmxKernels()), train_(BestTrainKernels()) {
+    : options_(options),
+      amx_(*BestAmxKernels()),
+      train_(BestTrainKernels()),
+      parallel_(std::clamp(options.num_threads, 1, options.num_seeds)) {
   const auto layers = [&](int num_inputs, int num_outputs, int num_networks) {
     std::vector<int> sizes = {num_inputs};
     sizes.insert(sizes.end(), options.hidden_sizes.begin(), options.hidden_sizes.end());
@@ -246,8 +249,6 @@ SacUpdate::SacUpdate(const SacOptions& options)
   policy_layers_ = layers(options.obs_size, 2 * options.action_size, options.num_seeds);
   critic_layers_ = layers(num_inputs, 1, 2 * options.num_seeds);
   for (int k = 0; k < options.num_seeds; ++k) seeds_.push_back(std::make_unique<Seed>(*this, k));
-  const int num_threads = std::clamp(options.num_threads, 1, options.num_seeds);
-  pool_ = std::make_unique<ThreadPool>(num_threads, [this](int) { Work(); });
 }
 
 SacUpdate::~SacUpdate() = default;
@@ -268,20 +269,7 @@ void SacUpdate::Run(const float* rows, const float* noise, int count, int64_t st
   hyper_ = hyper;
   vectors_ = vectors;
   metrics_ = metrics;
-  finished_.store(0, std::memory_order_relaxed);
-  unclaimed_.store(options_.num_seeds, std::memory_order_release);
-  if (pool_->num_threads() > 1) pool_->Wake();
-  Work();
-  while (finished_.load(std::memory_order_acquire) < options_.num_seeds) CpuRelax();
-}
-
-void SacUpdate::Work() {
-  while (true) {
-    const int left = unclaimed_.fetch_sub(1, std::memory_order_acquire);
-    if (left <= 0) return;
-    RunSeed(options_.num_seeds - left);
-    finished_.fetch_add(1, std::memory_order_release);
-  }
+  parallel_.Run(options_.num_seeds, [this](int /*worker*/, int seed) { RunSeed(seed); });
 }
 
 void SacUpdate::RunSeed(int index) {

@@ -7,13 +7,12 @@
 // depend on the number of threads. One call at a time.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "core/bf16_network.h"
-#include "core/thread_pool.h"
+#include "core/parallel_for.h"
 
 namespace pyfastenv {
 
@@ -69,7 +68,6 @@ class SacUpdate {
  private:
   struct Seed;
 
-  void Work();
   void RunSeed(int index);
 
   SacOptions options_;
@@ -87,9 +85,7 @@ class SacUpdate {
   SacVectors vectors_;
   float* metrics_ = nullptr;
 
-  std::atomic<int> unclaimed_{0};     // seeds; release by the caller, acquire by claimers
-  std::atomic<int> finished_{0};      // release by workers, acquire by the caller
-  std::unique_ptr<ThreadPool> pool_;  // last: its threads use everything above
+  ParallelFor parallel_;  // last: its threads use everything above
 };
 
 }  // namespace pyfastenv

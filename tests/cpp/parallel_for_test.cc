@@ -1,0 +1,38 @@
+#include "core/parallel_for.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace pyfastenv {
+namespace {
+
+TEST(ParallelFor, RunsEveryIndexOnceInEveryCall) {
+  for (const int num_threads : {1, 2, 4}) {
+    ParallelFor parallel(num_threads);
+    EXPECT_EQ(parallel.num_threads(), num_threads);
+    for (int count = 0; count < 50; ++count) {
+      // not atomic: each index belongs to one thread, and Run() hands the results over
+      std::vector<int> runs(static_cast<size_t>(count));
+      for (int call = 1; call <= 20; ++call) {
+        parallel.Run(count, [&](int worker, int index) {
+          EXPECT_LT(worker, num_threads);
+          ++runs[static_cast<size_t>(index)];
+        });
+        EXPECT_EQ(runs, std::vector<int>(static_cast<size_t>(count), call));
+      }
+    }
+  }
+}
+
+TEST(ParallelFor, AWorkerRunsOneIndexAtATime) {
+  ParallelFor parallel(3);
+  std::vector<int> of_worker(3);  // not atomic: one thread each
+  for (int call = 0; call < 200; ++call) {
+    parallel.Run(30, [&](int worker, int) { ++of_worker[static_cast<size_t>(worker)]; });
+  }
+  EXPECT_EQ(of_worker[0] + of_worker[1] + of_worker[2], 200 * 30);
+}
+
+}  // namespace
+}  // namespace pyfastenv
