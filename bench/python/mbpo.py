@@ -19,7 +19,6 @@ import torch
 
 from pyfastenv import _core
 from pyfastenv.algorithms.mbpo import MBPO, Config
-from pyfastenv.algorithms.sac import Collector
 from pyfastenv.algorithms.sac import Config as SACConfig
 from pyfastenv.buffers import ReplayPool, RowLayout
 from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
@@ -27,6 +26,7 @@ from pyfastenv.experiments import measure
 from pyfastenv.experiments.list_mbpo import Habits, ListMBPO, PlainEnsemble, PlainEnv
 from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.streams import SeedStreams
+from pyfastenv.training.sac_training import SeedCollector
 
 Row = dict[str, Any]
 ENV_ID = "Hopper-v5"
@@ -121,7 +121,7 @@ def _stable_baselines(count: int) -> Callable[[], float]:
 def model_parts(quick: bool) -> list[Row]:
     """A fit on 2,000 transitions, and a rollout of 100,000 states."""
     config = SACConfig(env_id=ENV_ID)
-    collector = Collector(config)
+    collector = SeedCollector(config)
     rows = collector.explore(2_000, SeedStreams([0]))
     collector.envs.close()
     batch = _arrays(rows[0])

@@ -23,7 +23,7 @@ from pyfastenv.rollouts import PolicySpec, RolloutBatch, rollout
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.exploration import continuous_actions, explore
-from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer
 from pyfastenv.training.profiling import span
 
@@ -79,13 +79,9 @@ class Config(RunConfig):
         super().check()
         self._check_at_least(1, "num_steps", "buffer_size", "batch_size")
         self._check_positive("updates_per_step", "policy_learning_rate", "critic_learning_rate")
-        self._check_at_least(0, "learning_starts", "noise")
+        self._check_at_least(0, "noise")
         self._check_fractions("gamma", "tau")
-        if self.learning_starts >= self.total_steps:
-            raise ValueError(
-                f"learning_starts: expected less than total_steps = {self.total_steps}, got "
-                f"{self.learning_starts}: nothing would be learned"
-            )
+        self._check_learning_starts()
         self._check_shared_out("batch_size")
 
 
@@ -223,9 +219,7 @@ class DDPG:
     def _rollout(self, metrics: dict[str, float]) -> Transitions:
         """Steps of the noisy policy; adds the returns of episodes that ended to ``metrics``."""
         batch = rollout(self.envs, self.policy_spec(), self.config.num_steps, out=self.batch)
-        if len(batch.episodes) > 0:
-            metrics["train/return"] = float(batch.episodes.returns.mean())
-            metrics["train/length"] = float(batch.episodes.lengths.double().mean())
+        metrics |= episode_metrics(batch.episodes)
         return Transitions.from_rollout(batch)
 
     def _explore(self) -> Transitions:

@@ -4,28 +4,26 @@ An ensemble learns the dynamics from all real transitions; short rollouts of it 
 fill a model pool; SAC learns from that and a little real data. ``--dynamics flow`` adds a coupled
 flow that tells the model's transitions from real ones and an agent that improves the model by it
 (:mod:`pyfastenv.flow_agent`). ``num_seeds`` trainings run side by side, each as it would alone.
-Read it top to bottom: Config, the step, model, flow, policy, saving. References: docs/mbpo.md.
+Read it top to bottom: Config, the step, model, flow, policy; the iteration around them is in
+:mod:`pyfastenv.training.sac_training`. References: docs/mbpo.md.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from pyfastenv.algorithms.sac import Collector, SACConfig
 from pyfastenv.buffers import ReplayPool
 from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.flow_agent import FlowAgent, FlowOptions
 from pyfastenv.rollouts import PolicySpec
-from pyfastenv.sac_learner import METRICS, SACLearner
-from pyfastenv.streams import SeedStreams
 from pyfastenv.termination import termination_rule
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.profiling import span
+from pyfastenv.training.sac_training import SACConfig, SACTraining
 
 _EPOCH = 1_000  # environment steps
 _STANDARDISE_ROWS = 10_000
@@ -47,12 +45,8 @@ class Config(SACConfig):
     """Environment steps between evaluations; 0: only at the end."""
     checkpoint_every: int = 5_000
     """Environment steps between checkpoints; 0: only at the end."""
-    learning_starts: int = 5_000
-    """Environment steps with uniformly random actions before learning begins."""
     updates_per_step: float = 20.0
     """SAC's gradient steps per environment step."""
-    buffer_size: int = 1_000_000
-    """Real transitions that each seed remembers."""
     real_ratio: float = 0.05
     """Share of real transitions in SAC's batches."""
     model_every: int = 250
@@ -98,7 +92,6 @@ class Config(SACConfig):
         super().check()
         self._check_at_least(
             1,
-            "buffer_size",
             "model_every",
             "rollout_batch",
             "model_retain_epochs",
@@ -112,8 +105,7 @@ class Config(SACConfig):
             "model_agent_every",
             "model_agent_updates",
         )
-        self._check_at_least(0, "learning_starts")
-        self._check_positive("updates_per_step", "model_learning_rate")
+        self._check_positive("model_learning_rate")
         self._check_fractions("real_ratio")
         first, last, shortest, longest = self.rollout_schedule
         if not (0 <= first <= last and 1 <= shortest <= longest):
@@ -131,11 +123,6 @@ class Config(SACConfig):
             raise ValueError(
                 f"learning_starts: the model needs at least batch_size = {self.batch_size} real "
                 f"transitions to begin with, got {self.learning_starts}"
-            )
-        if self.learning_starts >= self.total_steps:
-            raise ValueError(
-                f"learning_starts: expected less than total_steps = {self.total_steps}, got "
-                f"{self.learning_starts}: nothing would be learned"
             )
 
     def rollout_length(self, step: int) -> int:
@@ -216,7 +203,7 @@ def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:
     return mbpo.eval_policy()
 
 
-class MBPO:
+class MBPO(SACTraining[Config]):
     """The algorithm; :func:`train` drives it.
 
     Args:
@@ -228,19 +215,16 @@ class MBPO:
             of the observation.
     """
 
+    PHASES = ("sample", "model", "rollout", "flow", "update")
+
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
-        self.config = config
-        device = self.device = config.learn_device
-        self.collector = Collector(config, **config.env_kwargs())
-        self.envs = self.collector.envs
+        super().__init__(config, **config.env_kwargs())
         try:
             self.terminates = termination_rule(self.envs)
         except ValueError:
             self.envs.close()
             raise
-        layout = self.layout = self.collector.layout
-        seeds = config.seeds()
-        self.learner = SACLearner(layout, seeds, config.options(), device)
+        layout, seeds, device = self.layout, config.seeds(), self.device
         self.model = EnsembleDynamics(
             layout,
             seeds,
@@ -254,51 +238,20 @@ class MBPO:
             ),
             device,
         )
-        self.env_pool = ReplayPool(config.num_seeds, config.buffer_size, layout.width, device)
         longest = config.model_pool_size(config.rollout_schedule[3])
         self.model_pool = ReplayPool(config.num_seeds, longest, layout.width, device)
-        self.streams = SeedStreams(seeds, device)
-        self.exploration_streams = SeedStreams(config.exploration_seeds())
-        self.parts = ["collector", "learner", "model", "env_pool", "model_pool"]
-        self.parts += ["streams", "exploration_streams"]
+        self.parts += ["model", "model_pool"]
         if config.dynamics == "flow":
             self.flow_agent = FlowAgent(layout, seeds, FlowOptions(), self.model, self.learner)
             rows = config.flow_rollout_states * config.flow_rollout_steps
             self.flow_pool = ReplayPool(config.num_seeds, rows, layout.width, device)
             self.parts.append("flow_agent")
-        self._metrics = torch.zeros(len(METRICS), config.num_seeds, device=device)
-        self._seconds: dict[str, float] = {}
-        self.global_step = 0
         if restore is not None:
             self.load_state_dict(restore)
 
-    def eval_policy(self) -> PolicySpec:
-        """The policies without chance."""
-        return self.learner.policy_spec().as_greedy()
-
     # ---- the step ----------------------------------------------------------------------------
 
-    def iterate(self) -> dict[str, float]:
-        """Trains for ``log_every`` environment steps; the first call only explores."""
-        config = self.config
-        self._seconds = dict.fromkeys(("sample", "model", "rollout", "flow", "update"), 0.0)
-        metrics: dict[str, float] = {}
-        if self.global_step == 0:
-            with self._timed("sample"), span("env"):
-                rows = self.collector.explore(config.learning_starts, self.exploration_streams)
-                self.env_pool.add(rows.to(self.device))
-            self.global_step += rows.shape[1]
-        else:
-            end = self.config.end_of_block(self.global_step)
-            while self.global_step < end:
-                self._step(metrics)
-                if not self._metrics.isfinite().all():  # a policy that may be NaN must not act
-                    break
-            metrics |= dict(zip(METRICS, self._metrics.mean(1).tolist(), strict=True))
-        return metrics | {f"time/{name}_s": value for name, value in self._seconds.items()}
-
     def _step(self, metrics: dict[str, float]) -> None:
-        """One step of every environment, and all that falls due before and after it."""
         config = self.config
         step = self.global_step - config.learning_starts
         if self._is_due(step, config.model_every):
@@ -310,14 +263,7 @@ class MBPO:
                 self._improve_model(metrics)
         if self._is_due(step, config.model_every):
             self._fill_model_pool(step, metrics)
-        with self._timed("sample"), span("env"):
-            policy = self.learner.policy_spec()
-            rows = self.collector.follow(policy, 1, metrics)
-            self.env_pool.add(rows.to(self.device))
-        before, self.global_step = self.global_step, self.global_step + rows.shape[1]
-        rate = config.updates_per_step
-        with self._timed("update"):
-            self._learn(int(rate * self.global_step) - int(rate * before))
+        self._advance(1, metrics)
 
     def _is_due(self, step: int, every: int) -> bool:
         """Whether a multiple of ``every`` was reached with the last step of the environments."""
@@ -416,36 +362,6 @@ class MBPO:
             noise = self.streams.normal(num_updates, *self.learner.noise_shape(size)).movedim(1, 0)
         with span("update"):
             self.learner.run(rows, noise, self._metrics)
-
-    # ---- saving ------------------------------------------------------------------------------
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that the training goes on from, bit for bit."""
-        state = {name: getattr(self, name).state_dict() for name in self.parts}
-        return {**state, "global_step": self.global_step}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`."""
-        for name in self.parts:
-            getattr(self, name).load_state_dict(state[name])
-        self.global_step = state["global_step"]
-
-    def _timed(self, name: str) -> _Timed:
-        return _Timed(self._seconds, name)
-
-
-class _Timed:
-    """Adds the time of a block to an entry of ``seconds``."""
-
-    def __init__(self, seconds: dict[str, float], name: str):
-        self._seconds = seconds
-        self._name = name
-
-    def __enter__(self) -> None:
-        self._began = time.perf_counter()
-
-    def __exit__(self, *exception: object) -> None:
-        self._seconds[self._name] += time.perf_counter() - self._began
 
 
 def _padded(rows: Tensor, multiple: int) -> Tensor:

@@ -34,7 +34,7 @@ from pyfastenv.staging import Collector, PinnedRing
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.device_sampling import DeviceSampler
-from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
 from pyfastenv.training.profiling import span
 
@@ -329,9 +329,7 @@ class PPO:
         metrics = self._learn(batch)
         self.global_step += config.num_envs * config.num_steps * self.world_size
         self.episodes = batch.episodes
-        if len(batch.episodes) > 0:
-            metrics["train/return"] = float(batch.episodes.returns.mean())
-            metrics["train/length"] = float(batch.episodes.lengths.double().mean())
+        metrics |= episode_metrics(batch.episodes)
         metrics["time/sample_s"] = sampled - began
         metrics["time/update_s"] = time.perf_counter() - sampled
         return metrics

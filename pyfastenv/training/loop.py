@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
+from pyfastenv.rollouts import Episodes
 from pyfastenv.training import distributed, run_folder
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.checkpoint import CheckpointDir, not_finite, rng_state, set_rng_state
@@ -69,6 +70,16 @@ class Algorithm(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict`; NumPy arrays come as tensors, all tensors on the CPU."""
         ...
+
+
+def episode_metrics(episodes: Episodes) -> dict[str, float]:
+    """``"train/return"`` and ``"train/length"`` of the episodes that ended, if any did."""
+    if len(episodes) == 0:
+        return {}
+    return {
+        "train/return": float(episodes.returns.mean()),
+        "train/length": float(episodes.lengths.double().mean()),
+    }
 
 
 @dataclass(frozen=True)

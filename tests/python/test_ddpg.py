@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import math
 import pathlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,17 +23,8 @@ from pyfastenv.rollouts import rollout
 from pyfastenv.training import saved
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
-
-
-@pytest.fixture(autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    """Networks this small are slower with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def small(**options: Any) -> Config:

@@ -6,7 +6,6 @@ and several seeds against single ones."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,18 +20,9 @@ from pyfastenv.buffers import RowLayout
 from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.streams import SeedStreams
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
 LAYOUT = RowLayout(obs_size=2, action_size=1)
 NUM_OUTPUTS = 3  # the reward, and the change of the observation
-
-
-@pytest.fixture(autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    """Networks this small are slower with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def small(**options: Any) -> DynamicsOptions:

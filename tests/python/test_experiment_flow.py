@@ -50,14 +50,9 @@ both_pools = pytest.mark.parametrize("make_pool", [ListPool, ArrayPool])
 
 
 @pytest.fixture(autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    """Networks this small are slower with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def seeded(one_torch_thread: None) -> None:
     for seed in (torch.manual_seed, np.random.seed, random.seed):
         seed(0)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

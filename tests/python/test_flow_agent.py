@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,18 +25,9 @@ from pyfastenv.flow_agent import FlowAgent, FlowOptions
 from pyfastenv.sac_learner import SACLearner, SACOptions
 from pyfastenv.streams import SeedStreams
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
 LAYOUT = RowLayout(obs_size=2, action_size=1)
 MEMBERS, ELITES = 3, 2
-
-
-@pytest.fixture(autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    """Networks this small are slower with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def make(seeds: tuple[int, ...] = (0,), *, new: bool = False, **options: Any) -> FlowAgent:

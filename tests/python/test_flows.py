@@ -7,7 +7,6 @@ from __future__ import annotations
 import copy
 import io
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,19 +18,10 @@ from torch.distributions import MultivariateNormal
 
 from pyfastenv.flows import CoupledFlow, RealNVP, donsker_varadhan_loss
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
 F64 = torch.float64
 BATCH = 11
 SIZES = [1, 2, 3, 5, 8]
-
-
-@pytest.fixture(autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    """Networks this small are slower with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def perturb(module: nn.Module, scale: float = 0.3) -> None:

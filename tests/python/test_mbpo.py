@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import pathlib
 import re
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +21,6 @@ from torch import Tensor
 
 from pyfastenv.algorithms import mbpo
 from pyfastenv.algorithms.mbpo import MBPO, Config
-from pyfastenv.algorithms.sac import Collector
 from pyfastenv.buffers import ReplayPool
 from pyfastenv.dynamics import DynamicsOptions, Prediction
 from pyfastenv.sac_learner import METRICS
@@ -30,20 +28,12 @@ from pyfastenv.training import saved
 from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
 from pyfastenv.training.loop import run
+from pyfastenv.training.sac_training import SeedCollector
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
 KINDS: tuple[Literal["ensemble", "flow"], ...] = ("ensemble", "flow")
 kinds = pytest.mark.parametrize("dynamics", KINDS)
-
-
-@pytest.fixture(autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    """Networks this small are slower with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)
@@ -450,7 +440,7 @@ def test_forces_are_left_out(env_id: str, compact: int, all_of_it: int) -> None:
     sizes = []
     for compact_obs in (True, False):
         config = Config.preset(env_id, compact_obs=compact_obs, num_threads=1)
-        collector = Collector(config, **config.env_kwargs())
+        collector = SeedCollector(config, **config.env_kwargs())
         sizes.append(collector.layout.obs_size)
         collector.envs.close()
     assert sizes == [compact, all_of_it]

@@ -25,13 +25,7 @@ from pyfastenv.normalize import RunningMoments  # noqa: E402
 from pyfastenv.rollouts import RolloutBatch, rollout  # noqa: E402
 from pyfastenv.training.device_sampling import DeviceSampler  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def _one_torch_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def _config(**fields: Any) -> Config:

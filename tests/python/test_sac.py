@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 import pathlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,21 +24,12 @@ from pyfastenv.buffers import RowLayout
 from pyfastenv.networks import MLP
 from pyfastenv.rollouts import rollout
 from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
-from pyfastenv.training import saved
+from pyfastenv.training import distributed, saved
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
 from pyfastenv.training.loop import run
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
-
-
-@pytest.fixture(autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    """Networks this small are slower with more."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def small(**options: Any) -> Config:
@@ -395,7 +385,7 @@ def test_three_seeds_are_three_runs(env_id: str) -> None:
         for name in ("streams", "exploration_streams"):
             mine = getattr(together, name).state_dict()["generators"][k]
             assert torch.equal(mine, getattr(single, name).state_dict()["generators"][0])
-        rows, alone = together.pool.rows()[k], single.pool.rows()[0]
+        rows, alone = together.env_pool.rows()[k], single.env_pool.rows()[0]
         assert rows.shape == alone.shape
         assert torch.equal(rows[:60], alone[:60])  # explored
         torch.testing.assert_close(rows, alone, rtol=1e-4, atol=1e-4)
@@ -413,7 +403,7 @@ def test_three_seeds_are_three_runs(env_id: str) -> None:
             rtol=1e-4,
             atol=1e-4,
         )
-    pools = together.pool.rows()
+    pools = together.env_pool.rows()
     assert not torch.equal(pools[0], pools[1]) and not torch.equal(pools[1], pools[2])
 
 
@@ -435,7 +425,7 @@ def test_time_limits_are_no_terminations() -> None:
     algorithm = make(small(buffer_size=2_000, **options))
     returns = [algorithm.iterate().get("train/return") for _ in range(2)]
     assert [value is None for value in returns] == [True, False]
-    (rows,) = algorithm.pool.rows()
+    (rows,) = algorithm.env_pool.rows()
     assert len(rows) == algorithm.global_step == 830
     layout = algorithm.collector.layout
     assert (layout.continues(rows) == 1.0).all()
@@ -451,7 +441,7 @@ def test_terminations_are() -> None:
     for _ in range(15):
         algorithm.iterate()
     layout = algorithm.collector.layout
-    rows = torch.stack(algorithm.pool.rows())
+    rows = torch.stack(algorithm.env_pool.rows())
     fallen = layout.next_obs(rows)[..., 1].abs() > 0.2
     assert fallen.any(1).all()
     assert torch.equal(layout.continues(rows), (~fallen).float())
@@ -616,7 +606,7 @@ def test_options_that_cannot_be(options: dict[str, Any], message: str, tmp_path:
 
 
 def test_one_process_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sac.distributed, "world_size", lambda: 2)
+    monkeypatch.setattr(distributed, "world_size", lambda: 2)
     with pytest.raises(ValueError, match="sac runs in one process; for several seeds use --num-s"):
         small().check()
 
@@ -633,10 +623,10 @@ def test_a_divergence_names_the_step_and_the_last_good_checkpoint(tmp_path: Path
 
     class Broken(SAC):
         def iterate(self) -> dict[str, float]:
-            if self.global_step == 100:
+            if self.global_step == 110:
                 self.learner.critic.weight_list[0].data[1, 0, 0] = math.nan
             return super().iterate()
 
-    config = small(run_dir=tmp_path / "run", checkpoint_every=40)
-    with pytest.raises(DivergedError, match=r"step 110: loss/critic is nan; .*step_0+80\.pt\."):
+    config = small(run_dir=tmp_path / "run", checkpoint_every=40, log_every=50)
+    with pytest.raises(DivergedError, match=r"step 120: loss/critic is nan; .*step_0+110\.pt\."):
         run(Broken, config)
