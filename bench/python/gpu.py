@@ -1,7 +1,8 @@
-"""GPU checks and measurements: ``python bench/python/gpu.py [--quick]``. Needs CUDA.
+"""GPU checks and measurements: ``python bench/python/gpu.py [--quick] [--only SECTION …]``.
 
-Runs the tests marked ``gpu``, then PPO with each placement and the pool's scaling with threads, and
-writes gpu.json with the device's name.
+The tests marked ``gpu``; PPO with each placement; the pool's scaling with threads; SAC's gradient
+steps and what in them waits for the device; MBPO and SAC learning Hopper and HalfCheetah; the
+documents' experiments. Writes gpu.json with the device's name after each section. Needs CUDA.
 """
 
 from __future__ import annotations
@@ -10,17 +11,24 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from mbpo import LAYOUT, sac_rate
+from torch.profiler import ProfilerActivity, profile
 
 import pyfastenv
+from pyfastenv.algorithms import mbpo, sac
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.cpus import available_cpus
 from pyfastenv.experiments import measure
+from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.training.loop import RunResult
 
 ROOT = Path(__file__).parents[2]
 PLACEMENTS: dict[str, dict[str, Any]] = {
@@ -31,7 +39,7 @@ PLACEMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-def tests() -> dict[str, Any]:
+def tests(_quick: bool) -> dict[str, Any]:
     """The tests marked gpu."""
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/python"],
@@ -44,8 +52,9 @@ def tests() -> dict[str, Any]:
     return {"passed": result.returncode == 0, "summary": result.stdout.strip().splitlines()[-1]}
 
 
-def placements(seconds: float) -> list[dict[str, Any]]:
+def placements(quick: bool) -> list[dict[str, Any]]:
     """PPO's steps/s on HalfCheetah-v5 by placement and network size."""
+    seconds = 1.0 if quick else 8.0
     rows = []
     for hidden_sizes in ((64, 64), (256, 256), (1024, 1024)):
         for name, options in PLACEMENTS.items():
@@ -82,8 +91,9 @@ def placements(seconds: float) -> list[dict[str, Any]]:
     return rows
 
 
-def scaling(seconds: float) -> list[dict[str, Any]]:
-    """Rates of step and rollout by number of threads."""
+def scaling(quick: bool) -> list[dict[str, Any]]:
+    """Rates of step by number of threads."""
+    seconds = 0.25 if quick else 2.0
     rows = []
     threads = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= available_cpus()]
     for env_id in ("HalfCheetah-v5", "Humanoid-v5"):
@@ -107,29 +117,139 @@ def scaling(seconds: float) -> list[dict[str, Any]]:
     return rows
 
 
+def sac_updates(quick: bool) -> dict[str, Any]:
+    """SAC's gradient steps per second on the GPU, and the waits inside them."""
+    count = 2_000 if quick else 40_000
+    contestants = {
+        f"{name}, {num_seeds} seeds": sac_rate(
+            num_seeds, count, bfloat16=name == "bfloat16", device="cuda"
+        )
+        for name in ("float32", "bfloat16")
+        for num_seeds in (1, 6)
+    }
+    for contestant in contestants.values():
+        contestant()
+    rates = measure.interleave(contestants, 3 if quick else 7)
+    for name, values in rates.items():
+        print(f"  {name}: {np.median(values):,.0f} updates/s", flush=True)
+    return {
+        "updates_per_s": {name: measure.summary(values) for name, values in rates.items()},
+        "waits": waits_in_updates(),
+    }
+
+
+def waits_in_updates() -> dict[str, int]:
+    """Calls of CUDA's runtime that wait for the device, in 100 gradient steps: there are none."""
+    learner = SACLearner(LAYOUT, [0], SACOptions(), "cuda")
+    metrics = torch.zeros(len(METRICS), 1, device="cuda")
+    rows = torch.randn(100, 1, 256, LAYOUT.width, device="cuda")
+    noise = torch.randn(100, 1, *learner.noise_shape(256), device="cuda")
+    learner.run(rows, noise, metrics)  # captures the graph
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as trace:
+        learner.run(rows, noise, metrics)
+    calls = {event.key: event.count for event in trace.key_averages()}
+    waits = {name: count for name, count in calls.items() if "Synchronize" in name}
+    # the profiler itself waits once, when it stops
+    waits["cudaDeviceSynchronize"] = waits.get("cudaDeviceSynchronize", 0) - 1
+    copies = {name: count for name, count in calls.items() if "DtoH" in name}
+    return {**waits, **copies, "cudaGraphLaunch": calls.get("cudaGraphLaunch", 0)}
+
+
+def learning(quick: bool) -> list[dict[str, Any]]:
+    """Whole trainings: one seed of MBPO, six of SAC."""
+    common: dict[str, Any] = {
+        "device": "cuda",
+        "quiet": True,
+        "tensorboard": False,
+        "torch_threads": 1,
+    }
+    rows = []
+    for name, train in (
+        (
+            "MBPO, Hopper-v5, 125,000 steps",
+            lambda folder: mbpo.train(
+                mbpo.Config.preset(
+                    "Hopper-v5",
+                    total_steps=5_500 if quick else 125_000,
+                    eval_every=5_000,
+                    run_dir=folder,
+                    **common,
+                )
+            ),
+        ),
+        *(
+            (
+                f"SAC, {env_id}, 6 seeds, 300,000 steps each",
+                lambda folder, env_id=env_id: sac.train(
+                    sac.Config.preset(
+                        env_id,
+                        num_seeds=6,
+                        total_steps=6_000 if quick else 300_000,
+                        run_dir=folder,
+                        **common,
+                    )
+                ),
+            )
+            for env_id in ("Hopper-v5", "HalfCheetah-v5")
+        ),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            result: RunResult = train(Path(folder) / "run")
+        rows.append(
+            {
+                "name": name,
+                "steps": result.global_step,
+                "seconds": result.elapsed_s,
+                "evaluation": result.evaluation,
+            }
+        )
+        print(f"  {name}: {result.elapsed_s:.0f} s, {result.evaluation}", flush=True)
+    return rows
+
+
+def experiments(quick: bool) -> dict[str, Any]:
+    """The documents' experiments; their reports are under docs/results, quick ones in build."""
+    size, output = ("--quick", "build/experiments") if quick else ("--full", "docs/results")
+    start = time.perf_counter()
+    result = subprocess.run(
+        [sys.executable, "-m", "pyfastenv", "experiment", "all", size, "--output", output],
+        cwd=ROOT,
+        check=False,
+    )
+    return {"passed": result.returncode == 0, "seconds": time.perf_counter() - start}
+
+
 def main() -> None:
     """The program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short and rough")
+    parser.add_argument("--only", nargs="*", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/gpu.json")
     args = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("bench-gpu: PyTorch finds no CUDA device here; nothing was measured")
-    seconds = 1.0 if args.quick else 8.0
     torch.set_num_threads(1)
-    results: dict[str, Any] = {
+    results: dict[str, Any] = json.loads(args.output.read_text()) if args.output.exists() else {}
+    results |= {
         "gpu": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "machine": measure.machine(),
     }
-    for name, run in (
-        ("tests", tests),
-        ("placements", lambda: placements(seconds)),
-        ("scaling", lambda: scaling(seconds / 4)),
-    ):
+    for name in args.only:
         print(f"{name}:", flush=True)
-        results[name] = run()
+        results[name] = SECTIONS[name](args.quick)
         args.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+SECTIONS: dict[str, Callable[[bool], Any]] = {
+    "tests": tests,
+    "placements": placements,
+    "scaling": scaling,
+    "sac": sac_updates,
+    "learning": learning,
+    "experiments": experiments,
+}
 
 
 if __name__ == "__main__":

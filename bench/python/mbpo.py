@@ -53,29 +53,43 @@ def seconds(call: Callable[[], object]) -> float:
 # ---- SAC ---------------------------------------------------------------------------------------
 
 
+def sac_rate(
+    num_seeds: int, count: int, *, bfloat16: bool, device: str = "cpu"
+) -> Callable[[], float]:
+    """Makes a learner and its pool; a call gives its rate, of all seeds together.
+
+    Args:
+        num_seeds: Side by side.
+        count: Gradient steps per call, about, of all seeds together.
+        bfloat16: As the option ``--amp``.
+        device: Where both are.
+    """
+    seeds = range(num_seeds)
+    learner = SACLearner(LAYOUT, seeds, SACOptions(bfloat16=bfloat16, num_threads=THREADS), device)
+    metrics = torch.zeros(len(METRICS), num_seeds, device=device)
+    pool = ReplayPool(num_seeds, 20_000, LAYOUT.width, device)
+    pool.add(torch.randn(num_seeds, 20_000, LAYOUT.width, device=device))
+    streams = SeedStreams(seeds, device)
+    draws = max(20, count // num_seeds) // 20
+
+    def run() -> float:
+        start = time.perf_counter()
+        for _ in range(draws):
+            rows = pool.draw(streams.uniform(20, 256))
+            noise = streams.normal(20, *learner.noise_shape(256)).movedim(1, 0)
+            learner.run(rows, noise, metrics)
+        metrics.sum().item()  # wait for the device
+        return num_seeds * draws * 20 / (time.perf_counter() - start)
+
+    return run
+
+
 def sac_updates(quick: bool) -> list[Row]:
     """Gradient steps per second, 256 x 256, batch 256, Hopper's sizes."""
     count = 40 if quick else 400
 
     def ours(num_seeds: int, *, bfloat16: bool) -> Callable[[], float]:
-        seeds = range(num_seeds)
-        options = SACOptions(bfloat16=bfloat16, num_threads=THREADS)
-        learner = SACLearner(LAYOUT, seeds, options)
-        metrics = torch.zeros(len(METRICS), num_seeds)
-        pool = ReplayPool(num_seeds, 20_000, LAYOUT.width)
-        pool.add(torch.randn(num_seeds, 20_000, LAYOUT.width))
-        streams = SeedStreams(seeds)
-
-        def run() -> float:
-            start = time.perf_counter()
-            steps = max(20, count // num_seeds)
-            for _ in range(steps // 20):
-                rows = pool.draw(streams.uniform(20, 256))
-                noise = streams.normal(20, *learner.noise_shape(256)).movedim(1, 0)
-                learner.run(rows, noise, metrics)
-            return num_seeds * steps / (time.perf_counter() - start)
-
-        return run
+        return sac_rate(num_seeds, count, bfloat16=bfloat16)
 
     contestants = {
         "pyfastenv, float32": ours(1, bfloat16=False),
