@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results results-mbpo wheel wheel-test test-integrations clean
+.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results results-mbpo wheel wheel-test test-integrations bench-integrations clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -177,6 +177,16 @@ test-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## The adapte
 	    (cd build/int/$$name && OMP_NUM_THREADS=1 $(GL) bin/pytest -q -c ../../../pyproject.toml --rootdir ../../.. \
 	      ../../../tests/python/integrations/test_$$file.py); \
 	  done; \
+	done
+
+# what bench/python/consumers.py measures in each of these environments
+CONSUMERS_light := gymnasium sb3 sb3_ppo cleanrl dm_env
+bench-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## Steps/s inside other people's trainers
+	build/int/rl_games/bin/pip install --quiet -c constraints.txt envpool
+	set -e; for name in $(INTEGRATIONS); do \
+	  build/int/$$name/bin/pip install --quiet --no-deps --force-reinstall "$$(ls -t dist/pyfastenv-*.whl | head -1)"; \
+	  names=$$name; test $$name != light || names="$(CONSUMERS_light)"; \
+	  OMP_NUM_THREADS=1 build/int/$$name/bin/python bench/python/consumers.py $$names; \
 	done
 
 clean:  ## Remove everything that was built

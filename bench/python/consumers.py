@@ -1,0 +1,436 @@
+"""Steps/s inside other people's trainers: ``python bench/python/consumers.py [NAME …]``.
+
+HalfCheetah-v5 x 16 as each library steps it: its own parallel environments, its own serial ones,
+and ours through the adapter. The libraries' pins collide, so each runs in an environment of its own
+(`make bench-integrations`); a run measures the libraries it is told and adds them to
+consumers.json and consumers.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from pyfastenv.experiments import measure
+
+ROOT = Path(__file__).parents[2]
+ENV_ID = "HalfCheetah-v5"
+NUM_ENVS = 16
+NUM_STEPS = 64  # of each environment between two looks at the clock
+
+
+class Contestant(NamedTuple):
+    """Environments in a library's hands."""
+
+    run: Callable[[], int]
+    """Steps them; returns how many steps that were."""
+    close: Callable[[], None]
+
+
+Contest = dict[str, Callable[[], Contestant]]
+
+
+def _actions() -> np.ndarray:
+    return np.random.default_rng(0).uniform(-1.0, 1.0, (NUM_ENVS, 6)).astype(np.float32)
+
+
+def _stepping(envs: Any, actions: Any = None) -> Contestant:
+    """What has ``reset()`` and ``step(actions)``."""
+    actions = _actions() if actions is None else actions
+    envs.reset()
+
+    def run() -> int:
+        for _ in range(NUM_STEPS):
+            envs.step(actions)
+        return NUM_STEPS * NUM_ENVS
+
+    return Contestant(run, getattr(envs, "close", lambda: None))
+
+
+# ---- the libraries -----------------------------------------------------------------------------
+
+
+def gymnasium_vectors() -> Contest:
+    return {
+        "workers": lambda: _stepping(
+            gymnasium.make_vec(ENV_ID, NUM_ENVS, vectorization_mode="async")
+        ),
+        "serial": lambda: _stepping(
+            gymnasium.make_vec(ENV_ID, NUM_ENVS, vectorization_mode="sync")
+        ),
+        "pyfastenv": lambda: _stepping(gymnasium.make_vec(f"pyfastenv/{ENV_ID}", NUM_ENVS)),
+    }
+
+
+def stable_baselines() -> Contest:
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+    from pyfastenv.integrations.sb3 import make_sb3
+
+    return {
+        "workers": lambda: _stepping(make_vec_env(ENV_ID, NUM_ENVS, vec_env_cls=SubprocVecEnv)),
+        "serial": lambda: _stepping(make_vec_env(ENV_ID, NUM_ENVS, vec_env_cls=DummyVecEnv)),
+        "pyfastenv": lambda: _stepping(make_sb3(ENV_ID, NUM_ENVS)),
+    }
+
+
+def stable_baselines_ppo() -> Contest:
+    """Its PPO, learning included."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+    from pyfastenv.integrations.sb3 import make_sb3
+
+    def learning(venv: Any) -> Contestant:
+        model = PPO("MlpPolicy", venv, n_steps=128, batch_size=256, device="cpu")
+
+        def run() -> int:
+            model.learn(2048, reset_num_timesteps=False)
+            return 2048
+
+        return Contestant(run, venv.close)
+
+    return {
+        "workers": lambda: learning(make_vec_env(ENV_ID, NUM_ENVS, vec_env_cls=SubprocVecEnv)),
+        "serial": lambda: learning(make_vec_env(ENV_ID, NUM_ENVS, vec_env_cls=DummyVecEnv)),
+        "pyfastenv": lambda: learning(make_sb3(ENV_ID, NUM_ENVS)),
+    }
+
+
+def cleanrl() -> Contest:
+    """The environments of its ppo_continuous_action.py, wrappers included."""
+    from gymnasium import wrappers
+
+    from pyfastenv.integrations.cleanrl import make_cleanrl_ppo
+
+    def make_env() -> gymnasium.Env[Any, Any]:
+        env = wrappers.RecordEpisodeStatistics(
+            wrappers.FlattenObservation(gymnasium.make(ENV_ID, disable_env_checker=True))
+        )
+        env = wrappers.NormalizeObservation(wrappers.ClipAction(env))
+        env = wrappers.TransformObservation(env, lambda obs: np.clip(obs, -10, 10), None)
+        env = wrappers.NormalizeReward(env, gamma=0.99)
+        return wrappers.TransformReward(env, lambda reward: np.clip(reward, -10, 10))
+
+    return {
+        "serial": lambda: _stepping(
+            gymnasium.vector.SyncVectorEnv([make_env] * NUM_ENVS, autoreset_mode="SameStep")
+        ),
+        "pyfastenv": lambda: _stepping(make_cleanrl_ppo(ENV_ID, NUM_ENVS)),
+    }
+
+
+def dm_env() -> Contest:
+    """One environment."""
+    from pyfastenv.integrations.dm_env import make_dm_env
+
+    def stepping(env: Any) -> Contestant:
+        action = _actions()[0]
+        env.reset()
+
+        def run() -> int:
+            for _ in range(400):
+                env.step(action)
+            return 400
+
+        return Contestant(run, env.close)
+
+    return {
+        "serial": lambda: stepping(
+            gymnasium.wrappers.Autoreset(gymnasium.make(ENV_ID, disable_env_checker=True))
+        ),
+        "pyfastenv": lambda: stepping(make_dm_env(ENV_ID)),
+    }
+
+
+def tianshou() -> Contest:
+    from tianshou.env import DummyVectorEnv, SubprocVectorEnv
+
+    from pyfastenv.integrations.tianshou import make_tianshou
+
+    makers = [lambda: gymnasium.make(ENV_ID, disable_env_checker=True)] * NUM_ENVS
+
+    def stepping(envs: Any) -> Contestant:
+        actions = _actions()
+        envs.reset()
+
+        def run() -> int:
+            for _ in range(NUM_STEPS):
+                _, _, terminated, truncated, _ = envs.step(actions)
+                if (ended := terminated | truncated).any():  # as its collectors do
+                    envs.reset(np.flatnonzero(ended))
+            return NUM_STEPS * NUM_ENVS
+
+        return Contestant(run, envs.close)
+
+    return {
+        "workers": lambda: stepping(SubprocVectorEnv(makers)),
+        "serial": lambda: stepping(DummyVectorEnv(makers)),
+        "pyfastenv": lambda: stepping(make_tianshou(ENV_ID, NUM_ENVS)),
+    }
+
+
+def torchrl() -> Contest:
+    from torchrl.envs import GymEnv, ParallelEnv, SerialEnv
+
+    from pyfastenv.integrations.torchrl import make_torchrl
+
+    def rolling(env: Any) -> Contestant:
+        def run() -> int:
+            env.rollout(NUM_STEPS, break_when_any_done=False)
+            return NUM_STEPS * NUM_ENVS
+
+        return Contestant(run, env.close)
+
+    return {
+        "workers": lambda: rolling(ParallelEnv(NUM_ENVS, lambda: GymEnv(ENV_ID))),
+        "serial": lambda: rolling(SerialEnv(NUM_ENVS, lambda: GymEnv(ENV_ID))),
+        "pyfastenv": lambda: rolling(make_torchrl(ENV_ID, NUM_ENVS)),
+    }
+
+
+def skrl() -> Contest:
+    import torch
+    from skrl.envs.wrappers.torch import wrap_env
+
+    from pyfastenv.integrations.skrl import make_skrl
+
+    actions = torch.from_numpy(_actions())
+
+    def theirs(mode: str) -> Contestant:
+        envs = gymnasium.make_vec(
+            ENV_ID,
+            NUM_ENVS,
+            vectorization_mode=mode,
+            vector_kwargs={"autoreset_mode": "SameStep"},
+        )
+        return _stepping(wrap_env(envs, "gymnasium", verbose=False), actions)
+
+    return {
+        "workers": lambda: theirs("async"),
+        "serial": lambda: theirs("sync"),
+        "pyfastenv": lambda: _stepping(make_skrl(ENV_ID, NUM_ENVS), actions),
+    }
+
+
+def rllib() -> Contest:
+    """An env runner that samples its policy."""
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
+
+    from pyfastenv.integrations.rllib import register_rllib
+
+    def sampling(env_id: str, mode: str) -> Contestant:
+        runner = SingleAgentEnvRunner(
+            config=PPOConfig()
+            .environment(env_id)
+            .env_runners(
+                num_env_runners=0, num_envs_per_env_runner=NUM_ENVS, gym_env_vectorize_mode=mode
+            )
+            .debugging(log_level="ERROR")
+        )
+
+        def run() -> int:
+            runner.sample(num_timesteps=NUM_STEPS * NUM_ENVS, random_actions=False)
+            return NUM_STEPS * NUM_ENVS
+
+        return Contestant(run, runner.stop)
+
+    return {
+        "workers": lambda: sampling(ENV_ID, "async"),
+        "serial": lambda: sampling(ENV_ID, "sync"),
+        "pyfastenv": lambda: sampling(
+            register_rllib(ENV_ID, obs_dtype="float32"), "vector_entry_point"
+        ),
+    }
+
+
+def rl_games() -> Contest:
+    """Its own way to MuJoCo on the CPU is EnvPool."""
+    import torch
+    from rl_games.envs.envpool import Envpool
+
+    from pyfastenv.integrations.rl_games import make_rl_games
+
+    return {
+        "EnvPool": lambda: _stepping(Envpool("", NUM_ENVS, env_name="HalfCheetah-v4")),
+        "pyfastenv": lambda: _stepping(
+            make_rl_games(ENV_ID, NUM_ENVS), torch.from_numpy(_actions())
+        ),
+    }
+
+
+def sample_factory() -> Contest:
+    """Its APPO, learning included; its own environments in two workers."""
+    from sample_factory.cfg.arguments import parse_full_cfg, parse_sf_args
+    from sample_factory.envs.env_utils import register_env
+    from sample_factory.train import run_rl
+    from sf_examples.envpool.mujoco.envpool_mujoco_params import mujoco_envpool_override_defaults
+
+    from pyfastenv.integrations.sample_factory import register_sample_factory
+
+    num_steps = 60_000
+
+    def training(name: str, *options: str) -> Contestant:
+        def run() -> int:
+            with tempfile.TemporaryDirectory() as folder:
+                arguments = [
+                    f"--env={name}",
+                    f"--train_for_env_steps={num_steps}",
+                    f"--train_dir={folder}",
+                    "--use_env_info_cache=False",
+                    "--device=cpu",
+                    *options,
+                ]
+                parser, _ = parse_sf_args(arguments)
+                mujoco_envpool_override_defaults("mujoco_halfcheetah", parser)
+                run_rl(parse_full_cfg(parser, arguments))
+            return num_steps
+
+        return Contestant(run, lambda: None)
+
+    def theirs() -> Contestant:
+        register_env("theirs", _make_for_sample_factory)
+        workers = (
+            "--num_workers=2",
+            f"--num_envs_per_worker={NUM_ENVS // 2}",
+            "--worker_num_splits=2",
+        )
+        return training("theirs", "--batched_sampling=False", *workers)
+
+    return {
+        "workers": theirs,
+        "pyfastenv": lambda: training(register_sample_factory(ENV_ID, NUM_ENVS)),
+    }
+
+
+def _make_for_sample_factory(
+    _name: str, _cfg: Any, _env_config: Any, render_mode: str | None = None
+) -> gymnasium.Env[Any, Any]:
+    return gymnasium.make(ENV_ID, render_mode=render_mode)
+
+
+CONSUMERS: dict[str, tuple[str, str, Callable[[], Contest]]] = {
+    "gymnasium": ("gymnasium's vectors", "gymnasium", gymnasium_vectors),
+    "sb3": ("Stable-Baselines3", "stable-baselines3", stable_baselines),
+    "sb3_ppo": (
+        "Stable-Baselines3, PPO with its learning",
+        "stable-baselines3",
+        stable_baselines_ppo,
+    ),
+    "cleanrl": ("CleanRL's PPO wrappers", "gymnasium", cleanrl),
+    "dm_env": ("dm_env, one environment", "dm-env", dm_env),
+    "tianshou": ("Tianshou", "tianshou", tianshou),
+    "torchrl": ("TorchRL, rollout", "torchrl", torchrl),
+    "skrl": ("skrl", "skrl", skrl),
+    "rllib": ("RLlib, one runner's sampling", "ray", rllib),
+    "rl_games": ("rl_games", "rl_games", rl_games),
+    "sample_factory": ("Sample Factory, APPO with its learning", "sample-factory", sample_factory),
+}
+
+
+# ---- measuring ---------------------------------------------------------------------------------
+
+
+def _rate(contestant: Contestant, seconds: float) -> float:
+    steps, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        steps += contestant.run()
+    return steps / elapsed
+
+
+def measured(contest: Contest, seconds: float, repeats: int) -> dict[str, Any]:
+    """Medians, and our ratio to each of the others in the same rounds."""
+    with measure.quiet_stderr():  # MuJoCo warns of its model files in every worker
+        contestants = {name: make() for name, make in contest.items()}
+        for contestant in contestants.values():
+            contestant.run()
+    rates = measure.interleave(
+        {
+            name: lambda contestant=contestant: _rate(contestant, seconds)
+            for name, contestant in contestants.items()
+        },
+        repeats,
+    )
+    for contestant in contestants.values():
+        contestant.close()
+    return {
+        "steps_per_s": {name: measure.summary(values) for name, values in rates.items()},
+        "gain": {
+            name: measure.ratio(rates["pyfastenv"], values)
+            for name, values in rates.items()
+            if name != "pyfastenv"
+        },
+    }
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """consumers.md."""
+    lines = [
+        f"# {ENV_ID} x {NUM_ENVS} inside other people's trainers",
+        "",
+        "`make bench-integrations`: env-steps/s, medians; in brackets how many times as fast ours "
+        "is (quartiles of the rounds).",
+        "",
+        "| | its own workers | its own serial environments | pyfastenv |",
+        "|---|---|---|---|",
+    ]
+
+    def cell(row: dict[str, Any], name: str) -> str:
+        if name not in row["steps_per_s"]:
+            return "–"
+        gain = row["gain"][name]
+        return (
+            f"{row['steps_per_s'][name]['median']:,.0f} "
+            f"(**{gain['median']:.1f}** [{gain['q1']:.1f}, {gain['q3']:.1f}])"
+        )
+
+    for name, (words, _, _) in CONSUMERS.items():
+        if name in results:
+            row = results[name]
+            workers = (
+                f"EnvPool: {cell(row, 'EnvPool')}"
+                if "EnvPool" in row["gain"]
+                else cell(row, "workers")
+            )
+            ours = row["steps_per_s"]["pyfastenv"]["median"]
+            lines.append(
+                f"| {words} ({row['version']}) | {workers} | {cell(row, 'serial')} | {ours:,.0f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=CONSUMERS, default=list(CONSUMERS))
+    parser.add_argument("--quick", action="store_true", help="short and rough")
+    parser.add_argument("--output", type=Path, default=ROOT / "bench/results")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")  # the libraries use what their own parts deprecate
+    path = args.output / "consumers.json"
+    for name in args.names:
+        _, package, make_contest = CONSUMERS[name]
+        row = measured(make_contest(), 0.5 if args.quick else 2.0, 2 if args.quick else 5)
+        row |= {"version": version(package), "machine": measure.machine()}
+        results = json.loads(path.read_text()) if path.exists() else {}
+        results[name] = row
+        path.write_text(json.dumps(results, indent=1) + "\n")
+        (args.output / "consumers.md").write_text(markdown(results))
+        print(name, {key: round(value["median"]) for key, value in row["steps_per_s"].items()})
+
+
+if __name__ == "__main__":
+    main()
