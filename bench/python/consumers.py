@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -273,53 +272,34 @@ def rl_games() -> Contest:
 
 
 def sample_factory() -> Contest:
-    """Its APPO, learning included; its own environments in two workers."""
+    """Its own way to many MuJoCo environments in a process is EnvPool."""
+    import torch
+    from sample_factory.algo.utils.make_env import make_env_func_batched
     from sample_factory.cfg.arguments import parse_full_cfg, parse_sf_args
     from sample_factory.envs.env_utils import register_env
-    from sample_factory.train import run_rl
-    from sf_examples.envpool.mujoco.envpool_mujoco_params import mujoco_envpool_override_defaults
+    from sample_factory.utils.attr_dict import AttrDict
+    from sf_examples.envpool.envpool_utils import add_envpool_common_args
+    from sf_examples.envpool.mujoco.envpool_mujoco_utils import make_mujoco_env
 
     from pyfastenv.integrations.sample_factory import register_sample_factory
 
-    num_steps = 60_000
-
-    def training(name: str, *options: str) -> Contestant:
-        def run() -> int:
-            with tempfile.TemporaryDirectory() as folder:
-                arguments = [
-                    f"--env={name}",
-                    f"--train_for_env_steps={num_steps}",
-                    f"--train_dir={folder}",
-                    "--use_env_info_cache=False",
-                    "--device=cpu",
-                    *options,
-                ]
-                parser, _ = parse_sf_args(arguments)
-                mujoco_envpool_override_defaults("mujoco_halfcheetah", parser)
-                run_rl(parse_full_cfg(parser, arguments))
-            return num_steps
-
-        return Contestant(run, lambda: None)
-
-    def theirs() -> Contestant:
-        register_env("theirs", _make_for_sample_factory)
-        workers = (
-            "--num_workers=2",
-            f"--num_envs_per_worker={NUM_ENVS // 2}",
-            "--worker_num_splits=2",
+    def batched(name: str, actions: Any) -> Contestant:
+        arguments = [f"--env={name}", "--batched_sampling=True", f"--env_agents={NUM_ENVS}"]
+        parser, _ = parse_sf_args(arguments)
+        parser.add_argument("--env_agents", type=int)
+        add_envpool_common_args(name, parser)
+        env = make_env_func_batched(
+            parse_full_cfg(parser, arguments), AttrDict(worker_index=0, vector_index=0, env_id=0)
         )
-        return training("theirs", "--batched_sampling=False", *workers)
+        return _stepping(env, actions)
 
+    register_env("mujoco_halfcheetah", make_mujoco_env)
     return {
-        "workers": theirs,
-        "pyfastenv": lambda: training(register_sample_factory(ENV_ID, NUM_ENVS)),
+        "EnvPool": lambda: batched("mujoco_halfcheetah", _actions().astype(np.float64)),
+        "pyfastenv": lambda: batched(
+            register_sample_factory(ENV_ID, NUM_ENVS), torch.from_numpy(_actions())
+        ),
     }
-
-
-def _make_for_sample_factory(
-    _name: str, _cfg: Any, _env_config: Any, render_mode: str | None = None
-) -> gymnasium.Env[Any, Any]:
-    return gymnasium.make(ENV_ID, render_mode=render_mode)
 
 
 CONSUMERS: dict[str, tuple[str, str, Callable[[], Contest]]] = {
@@ -337,7 +317,7 @@ CONSUMERS: dict[str, tuple[str, str, Callable[[], Contest]]] = {
     "skrl": ("skrl", "skrl", skrl),
     "rllib": ("RLlib, one runner's sampling", "ray", rllib),
     "rl_games": ("rl_games", "rl_games", rl_games),
-    "sample_factory": ("Sample Factory, APPO with its learning", "sample-factory", sample_factory),
+    "sample_factory": ("Sample Factory", "sample-factory", sample_factory),
 }
 
 
