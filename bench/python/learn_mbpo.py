@@ -7,7 +7,11 @@ case in the JSON is not run again; one that was interrupted goes on from its lat
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,19 +107,18 @@ def markdown(runs: list[dict[str, Any]]) -> str:
         "# What SAC and MBPO learn",
         "",
         "Written by `python bench/python/learn_mbpo.py` (`make results-mbpo`): presets, `--amp`,",
-        "one seed; steps include the random ones. Runs, settings and curves are in",
-        "mbpo.json.",
+        "one seed, greedy evaluations of ten episodes; steps include the random ones (5,000 of",
+        "MBPO's on Hopper). Runs, settings and curves are in mbpo.json.",
         "",
-        "| | environment | steps | minutes | last evaluation | best | at 5,000 / 15,000 / 30,000 |",
+        "| | environment | steps | minutes | best evaluation | last | mean of the last five |",
         "|---|---|---|---|---|---|---|",
     ]
     for run in runs:
-        curve = dict(map(tuple, run["curve"]))
-        at = " / ".join(f"{curve[s]:,.0f}" if s in curve else "–" for s in (5000, 15000, 30000))
-        last, best = run["curve"][-1][1], max(value for _, value in run["curve"])
+        returns = [value for _, value in run["curve"]]
         lines.append(
             f"| {run['name'].split(',')[0]} | {run['env_id']} | {run['steps']:,} | "
-            f"{run['seconds'] / 60:.1f} | {last:,.0f} | {best:,.0f} | {at} |"
+            f"{run['seconds'] / 60:.1f} | {max(returns):,.0f} | {returns[-1]:,.0f} | "
+            f"{sum(returns[-5:]) / len(returns[-5:]):,.0f} |"
         )
     return "\n".join([*lines, "", "![Learning curves](mbpo.png)", ""])
 
@@ -137,13 +140,25 @@ def main() -> None:
         folder = args.runs / name.lower().replace(", ", "-").replace(" + ", "-")
         run = learn(name, CASES[name], folder, args.threads)
         print(f"{name}: {run['curve'][-1][1]:,.1f} in {run['seconds']:.0f} s", flush=True)
-        # read anew: several of these may run at a time, on different cases
-        results = json.loads(path.read_text()) if path.exists() else {"runs": []}
-        results["runs"].append(run)
-        results["runs"].sort(key=lambda each: list(CASES).index(each["name"]))
-        path.write_text(json.dumps(results, indent=1) + "\n")
-        (args.output / "mbpo.md").write_text(markdown(results["runs"]))
-        draw(results["runs"], args.output / "mbpo.png")
+        with _alone(args.output):
+            # read anew: several of these may run at a time, on different cases
+            results = json.loads(path.read_text()) if path.exists() else {"runs": []}
+            results["runs"].append(run)
+            results["runs"].sort(key=lambda each: list(CASES).index(each["name"]))
+            path.write_text(json.dumps(results, indent=1) + "\n")
+            (args.output / "mbpo.md").write_text(markdown(results["runs"]))
+            draw(results["runs"], args.output / "mbpo.png")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While no other of these programs is at the same."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 if __name__ == "__main__":
