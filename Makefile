@@ -185,7 +185,6 @@ test-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## The adapte
 # what bench/python/consumers.py measures in each of these environments
 CONSUMERS_light := gymnasium sb3 sb3_ppo cleanrl dm_env
 bench-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## Steps/s inside other people's trainers
-	for name in rl_games sample_factory; do build/int/$$name/bin/pip install --quiet -c constraints.txt envpool; done
 	set -e; for name in $(INTEGRATIONS); do \
 	  build/int/$$name/bin/pip install --quiet --no-deps --force-reinstall "$$(ls -t dist/pyfastenv-*.whl | head -1)"; \
 	  names=$$name; test $$name != light || names="$(CONSUMERS_light)"; \

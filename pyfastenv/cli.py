@@ -190,7 +190,3 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command
     for command in (train, resume, evaluate, record, plot, experiment, envs, version)
 }
-
-
-if __name__ == "__main__":
-    sys.exit(main())

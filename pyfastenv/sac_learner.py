@@ -128,7 +128,7 @@ class SACLearner:
             return
         last = len(rows) - 1
         for i in range(len(rows)):
-            self._graphed(rows[i], noise[i], metrics if i == last else None)
+            self._graphed(rows[i], noise[i], metrics, wanted=i == last)
 
     @torch.no_grad()
     def _run_compiled(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
@@ -249,6 +249,10 @@ class SACLearner:
         outputs, _ = self.actor.evaluate(obs)
         mean, raw = outputs.chunk(2, -1)
         return torch.addcmul(mean, raw.clamp(*self.options.log_std_range).exp(), noise).tanh_()
+
+    def is_finite(self) -> bool:
+        """Whether all policies are. Synchronises with the device."""
+        return bool(self._flat_policy.parameter.isfinite().all())
 
     def policy_spec(self) -> PolicySpec:
         """The K policies as the pool runs them."""

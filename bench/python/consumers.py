@@ -9,6 +9,7 @@ consumers.json and consumers.md.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 import warnings
@@ -186,17 +187,21 @@ def torchrl() -> Contest:
 
     from pyfastenv.integrations.torchrl import make_torchrl
 
-    def rolling(env: Any) -> Contestant:
+    def stepping(env: Any) -> Contestant:
+        last = env.reset()
+
         def run() -> int:
-            env.rollout(NUM_STEPS, break_when_any_done=False)
+            nonlocal last
+            for _ in range(NUM_STEPS):  # as its collectors do
+                _, last = env.step_and_maybe_reset(env.rand_action(last))
             return NUM_STEPS * NUM_ENVS
 
         return Contestant(run, env.close)
 
     return {
-        "workers": lambda: rolling(ParallelEnv(NUM_ENVS, lambda: GymEnv(ENV_ID))),
-        "serial": lambda: rolling(SerialEnv(NUM_ENVS, lambda: GymEnv(ENV_ID))),
-        "pyfastenv": lambda: rolling(make_torchrl(ENV_ID, NUM_ENVS)),
+        "workers": lambda: stepping(ParallelEnv(NUM_ENVS, lambda: GymEnv(ENV_ID))),
+        "serial": lambda: stepping(SerialEnv(NUM_ENVS, lambda: GymEnv(ENV_ID))),
+        "pyfastenv": lambda: stepping(make_torchrl(ENV_ID, NUM_ENVS)),
     }
 
 
@@ -264,7 +269,7 @@ def rl_games() -> Contest:
     from pyfastenv.integrations.rl_games import make_rl_games
 
     return {
-        "EnvPool": lambda: _stepping(Envpool("", NUM_ENVS, env_name="HalfCheetah-v4")),
+        "EnvPool": lambda: _stepping(Envpool("", NUM_ENVS, env_name=ENV_ID)),
         "pyfastenv": lambda: _stepping(
             make_rl_games(ENV_ID, NUM_ENVS), torch.from_numpy(_actions())
         ),
@@ -313,11 +318,11 @@ CONSUMERS: dict[str, tuple[str, str, Callable[[], Contest]]] = {
     "cleanrl": ("CleanRL's PPO wrappers", "gymnasium", cleanrl),
     "dm_env": ("dm_env, one environment", "dm-env", dm_env),
     "tianshou": ("Tianshou", "tianshou", tianshou),
-    "torchrl": ("TorchRL, rollout", "torchrl", torchrl),
+    "torchrl": ("TorchRL", "torchrl", torchrl),
     "skrl": ("skrl", "skrl", skrl),
     "rllib": ("RLlib, one runner's sampling", "ray", rllib),
     "rl_games": ("rl_games", "rl_games", rl_games),
-    "sample_factory": ("Sample Factory", "sample-factory", sample_factory),
+    "sample_factory": ("Sample Factory (its EnvPool is v4)", "sample-factory", sample_factory),
 }
 
 
@@ -333,19 +338,20 @@ def _rate(contestant: Contestant, seconds: float) -> float:
 
 def measured(contest: Contest, seconds: float, repeats: int) -> dict[str, Any]:
     """Medians, and our ratio to each of the others in the same rounds."""
-    with measure.quiet_stderr():  # MuJoCo warns of its model files in every worker
-        contestants = {name: make() for name, make in contest.items()}
-        for contestant in contestants.values():
-            contestant.run()
-    rates = measure.interleave(
-        {
-            name: lambda contestant=contestant: _rate(contestant, seconds)
-            for name, contestant in contestants.items()
-        },
-        repeats,
-    )
-    for contestant in contestants.values():
-        contestant.close()
+    contestants = {}
+    with contextlib.ExitStack() as stack:
+        with measure.quiet_stderr():  # MuJoCo warns of its model files in every worker
+            for name, make in contest.items():
+                contestants[name] = make()
+                stack.callback(contestants[name].close)
+                contestants[name].run()
+        rates = measure.interleave(
+            {
+                name: lambda contestant=contestant: _rate(contestant, seconds)
+                for name, contestant in contestants.items()
+            },
+            repeats,
+        )
     return {
         "steps_per_s": {name: measure.summary(values) for name, values in rates.items()},
         "gain": {
@@ -400,11 +406,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # the libraries use what their own parts deprecate
+    args.output.mkdir(parents=True, exist_ok=True)
     path = args.output / "consumers.json"
     for name in args.names:
         _, package, make_contest = CONSUMERS[name]
         row = measured(make_contest(), 0.5 if args.quick else 2.0, 2 if args.quick else 5)
-        row |= {"version": version(package), "machine": measure.machine()}
+        row |= {"version": version(package), "quick": args.quick, "machine": measure.machine()}
         results = json.loads(path.read_text()) if path.exists() else {}
         results[name] = row
         path.write_text(json.dumps(results, indent=1) + "\n")

@@ -13,13 +13,15 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from mbpo import LAYOUT, sac_rate
+from mbpo import LAYOUT, sac_rate, warm_and_interleave
 from torch.profiler import ProfilerActivity, profile
 
 import pyfastenv
@@ -28,7 +30,6 @@ from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.cpus import available_cpus
 from pyfastenv.experiments import measure
 from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
-from pyfastenv.training.loop import RunResult
 
 ROOT = Path(__file__).parents[2]
 PLACEMENTS: dict[str, dict[str, Any]] = {
@@ -44,12 +45,15 @@ def tests(_quick: bool) -> dict[str, Any]:
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "gpu", "tests/python"],
         cwd=ROOT,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    print(result.stdout[-2000:])
-    return {"passed": result.returncode == 0, "summary": result.stdout.strip().splitlines()[-1]}
+    print(result.stdout[-4000:])
+    if result.returncode != 0:
+        raise RuntimeError(f"pytest ended with status {result.returncode}")
+    return {"summary": result.stdout.strip().splitlines()[-1]}
 
 
 def placements(quick: bool) -> list[dict[str, Any]]:
@@ -120,104 +124,92 @@ def scaling(quick: bool) -> list[dict[str, Any]]:
 def sac_updates(quick: bool) -> dict[str, Any]:
     """SAC's gradient steps per second on the GPU, and the waits inside them."""
     count = 2_000 if quick else 40_000
-    contestants = {
-        f"{name}, {num_seeds} seeds": sac_rate(
-            num_seeds, count, bfloat16=name == "bfloat16", device="cuda"
-        )
-        for name in ("float32", "bfloat16")
-        for num_seeds in (1, 6)
-    }
-    for contestant in contestants.values():
-        contestant()
-    rates = measure.interleave(contestants, 3 if quick else 7)
+    rates = warm_and_interleave(
+        {
+            f"{name}, {num_seeds} seeds": sac_rate(
+                num_seeds, count, bfloat16=name == "bfloat16", device="cuda"
+            )
+            for name in ("float32", "bfloat16")
+            for num_seeds in (1, 6)
+        },
+        3 if quick else 7,
+    )
     for name, values in rates.items():
         print(f"  {name}: {np.median(values):,.0f} updates/s", flush=True)
     return {
         "updates_per_s": {name: measure.summary(values) for name, values in rates.items()},
-        "waits": waits_in_updates(),
+        "calls_in_100_updates": calls_in_updates(100),
     }
 
 
-def waits_in_updates() -> dict[str, int]:
-    """Calls of CUDA's runtime that wait for the device, in 100 gradient steps: there are none."""
+def calls_in_updates(count: int) -> dict[str, int]:
+    """Launches of graphs, waits for the device and copies from it, in so many gradient steps."""
     learner = SACLearner(LAYOUT, [0], SACOptions(), "cuda")
     metrics = torch.zeros(len(METRICS), 1, device="cuda")
-    rows = torch.randn(100, 1, 256, LAYOUT.width, device="cuda")
-    noise = torch.randn(100, 1, *learner.noise_shape(256), device="cuda")
+    rows = torch.randn(count, 1, 256, LAYOUT.width, device="cuda")
+    noise = torch.randn(count, 1, *learner.noise_shape(256), device="cuda")
     learner.run(rows, noise, metrics)  # captures the graph
-    torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as trace:
-        learner.run(rows, noise, metrics)
-    calls = {event.key: event.count for event in trace.key_averages()}
-    waits = {name: count for name, count in calls.items() if "Synchronize" in name}
-    # the profiler itself waits once, when it stops
-    waits["cudaDeviceSynchronize"] = waits.get("cudaDeviceSynchronize", 0) - 1
-    copies = {name: count for name, count in calls.items() if "DtoH" in name}
-    return {**waits, **copies, "cudaGraphLaunch": calls.get("cudaGraphLaunch", 0)}
+
+    def calls(steps: int) -> Counter[str]:
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as trace:
+            if steps > 0:
+                learner.run(rows[:steps], noise[:steps], metrics)
+        return Counter({event.key: event.count for event in trace.key_averages()})
+
+    calls(1)  # the profiler sets itself up
+    without, total = calls(0), calls(count)  # the profiler waits too
+    launches = total["cudaGraphLaunch"]
+    if launches != count:
+        raise RuntimeError(f"expected the profiler to see {count} launches of the graph: {total}")
+    interesting = {name for name in total if "Synchronize" in name or "DtoH" in name}
+    found = {name: total[name] - without[name] for name in sorted(interesting)}
+    return {"cudaGraphLaunch": launches, **found}
 
 
 def learning(quick: bool) -> list[dict[str, Any]]:
     """Whole trainings: one seed of MBPO, six of SAC."""
-    common: dict[str, Any] = {
-        "device": "cuda",
-        "quiet": True,
-        "tensorboard": False,
-        "torch_threads": 1,
-    }
     rows = []
-    for name, train in (
-        (
-            "MBPO, Hopper-v5, 125,000 steps",
-            lambda folder: mbpo.train(
-                mbpo.Config.preset(
-                    "Hopper-v5",
-                    total_steps=5_500 if quick else 125_000,
-                    eval_every=5_000,
-                    run_dir=folder,
-                    **common,
-                )
-            ),
-        ),
-        *(
-            (
-                f"SAC, {env_id}, 6 seeds, 300,000 steps each",
-                lambda folder, env_id=env_id: sac.train(
-                    sac.Config.preset(
-                        env_id,
-                        num_seeds=6,
-                        total_steps=6_000 if quick else 300_000,
-                        run_dir=folder,
-                        **common,
-                    )
-                ),
-            )
-            for env_id in ("Hopper-v5", "HalfCheetah-v5")
-        ),
+    for module, env_id, options in (
+        (mbpo, "Hopper-v5", {"total_steps": 5_500 if quick else 125_000, "eval_every": 5_000}),
+        (sac, "Hopper-v5", {"total_steps": 6_000 if quick else 300_000, "num_seeds": 6}),
+        (sac, "HalfCheetah-v5", {"total_steps": 6_000 if quick else 300_000, "num_seeds": 6}),
     ):
         with tempfile.TemporaryDirectory() as folder:
-            result: RunResult = train(Path(folder) / "run")
-        rows.append(
-            {
-                "name": name,
-                "steps": result.global_step,
-                "seconds": result.elapsed_s,
-                "evaluation": result.evaluation,
-            }
-        )
-        print(f"  {name}: {result.elapsed_s:.0f} s, {result.evaluation}", flush=True)
+            config = module.Config.preset(
+                env_id,
+                device="cuda",
+                run_dir=Path(folder) / "run",
+                torch_threads=1,
+                quiet=True,
+                tensorboard=False,
+                **options,
+            )
+            result = module.train(config)
+        row = {
+            "algorithm": result.algorithm,
+            "env_id": env_id,
+            "seeds": config.num_seeds,
+            "steps": result.global_step,
+            "seconds": result.elapsed_s,
+            "evaluation": result.evaluation,
+        }
+        print(f"  {row}", flush=True)
+        rows.append(row)
     return rows
 
 
 def experiments(quick: bool) -> dict[str, Any]:
-    """The documents' experiments; their reports are under docs/results, quick ones in build."""
-    size, output = ("--quick", "build/experiments") if quick else ("--full", "docs/results")
+    """The documents' experiments; the reports are in a folder named after the device."""
+    device = torch.cuda.get_device_name().lower().replace(" ", "-")
+    output = ROOT / ("build/experiments" if quick else "docs/results") / device
     start = time.perf_counter()
-    result = subprocess.run(
-        [sys.executable, "-m", "pyfastenv", "experiment", "all", size, "--output", output],
-        cwd=ROOT,
-        check=False,
+    length = "--quick" if quick else "--full"
+    subprocess.run(
+        [sys.executable, "-m", "pyfastenv", "experiment", "all", length, "--output", str(output)],
+        check=True,
     )
-    return {"passed": result.returncode == 0, "seconds": time.perf_counter() - start}
+    return {"folder": str(output.relative_to(ROOT)), "seconds": time.perf_counter() - start}
 
 
 def main() -> None:
@@ -231,15 +223,23 @@ def main() -> None:
         sys.exit("bench-gpu: PyTorch finds no CUDA device here; nothing was measured")
     torch.set_num_threads(1)
     results: dict[str, Any] = json.loads(args.output.read_text()) if args.output.exists() else {}
-    results |= {
-        "gpu": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "machine": measure.machine(),
-    }
+    failed = []
     for name in args.only:
         print(f"{name}:", flush=True)
-        results[name] = SECTIONS[name](args.quick)
+        about = {
+            "gpu": torch.cuda.get_device_name(),
+            "machine": measure.machine(),
+            "quick": args.quick,
+        }
+        try:
+            results[name] = {**about, "results": SECTIONS[name](args.quick)}
+        except Exception as error:  # the other sections are worth having all the same
+            traceback.print_exc()
+            results[name] = {**about, "failed": repr(error)}
+            failed.append(name)
         args.output.write_text(json.dumps(results, indent=1) + "\n")
+    if failed:
+        sys.exit(f"bench-gpu: {', '.join(failed)} failed")
 
 
 SECTIONS: dict[str, Callable[[bool], Any]] = {

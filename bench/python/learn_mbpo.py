@@ -19,7 +19,7 @@ from typing import Any
 from matplotlib import pyplot
 
 from pyfastenv.experiments import measure
-from pyfastenv.training.atomic import replacing
+from pyfastenv.training.atomic import replacing, write_text
 from pyfastenv.training.checkpoint import CheckpointDir
 from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.plots import COLOURS
@@ -90,6 +90,8 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
             steps, returns = zip(*run["curve"], strict=True)
             label = run["name"].split(",")[0]
             axes.plot(steps, returns, color=COLOURS[i], label=label)
+        if len({run["algorithm"] for run in runs if run["env_id"] == env_id}) > 1:
+            axes.set_xscale("log")  # MBPO needs a tenth of SAC's steps
         axes.set_title(env_id)
         axes.set_xlabel("environment steps")
         axes.set_ylabel("return, 10 greedy episodes")
@@ -145,8 +147,8 @@ def main() -> None:
             results = json.loads(path.read_text()) if path.exists() else {"runs": []}
             results["runs"].append(run)
             results["runs"].sort(key=lambda each: list(CASES).index(each["name"]))
-            path.write_text(json.dumps(results, indent=1) + "\n")
-            (args.output / "mbpo.md").write_text(markdown(results["runs"]))
+            write_text(path, json.dumps(results, indent=1) + "\n")
+            write_text(args.output / "mbpo.md", markdown(results["runs"]))
             draw(results["runs"], args.output / "mbpo.png")
 
 

@@ -243,7 +243,7 @@ def document_run(quick: bool) -> Iterator[Row]:
 
 def _our_steps(steps: int, **fields: Any) -> float:
     """Seconds of so many steps after the random ones."""
-    config = Config.preset(ENV_ID, total_steps=10**6, **fields)
+    config = Config.preset(ENV_ID, total_steps=10**6, log_every=min(50, steps), **fields)
     torch.manual_seed(0)
     mbpo = MBPO(config)
     mbpo.iterate()  # explores

@@ -18,8 +18,7 @@ void ParallelFor::Work(int worker) {
   // late helpers of an earlier call come here too, and find nothing or a share of this one
   int left = unclaimed_.load(std::memory_order_acquire);
   while (left > 0) {
-    if (unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel,
-                                         std::memory_order_acquire)) {
+    if (unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acquire)) {
       (*body_)(worker, left - 1);
       finished_.fetch_add(1, std::memory_order_release);
       left = unclaimed_.load(std::memory_order_acquire);

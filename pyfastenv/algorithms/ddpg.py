@@ -81,7 +81,7 @@ class Config(RunConfig):
         self._check_positive("updates_per_step", "policy_learning_rate", "critic_learning_rate")
         self._check_at_least(0, "noise")
         self._check_fractions("gamma", "tau")
-        self._check_learning_starts()
+        self._check_learning_starts(self.learning_starts)
         self._check_shared_out("batch_size")
 
 
@@ -219,7 +219,7 @@ class DDPG:
     def _rollout(self, metrics: dict[str, float]) -> Transitions:
         """Steps of the noisy policy; adds the returns of episodes that ended to ``metrics``."""
         batch = rollout(self.envs, self.policy_spec(), self.config.num_steps, out=self.batch)
-        metrics |= episode_metrics(batch.episodes)
+        metrics |= episode_metrics(batch.episodes.returns, batch.episodes.lengths)
         return Transitions.from_rollout(batch)
 
     def _explore(self) -> Transitions:

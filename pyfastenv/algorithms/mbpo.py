@@ -263,7 +263,7 @@ class MBPO(SACTraining[Config]):
                 self._improve_model(metrics)
         if self._is_due(step, config.model_every):
             self._fill_model_pool(step, metrics)
-        self._advance(1, metrics)
+        self._advance(1)
 
     def _is_due(self, step: int, every: int) -> bool:
         """Whether a multiple of ``every`` was reached with the last step of the environments."""

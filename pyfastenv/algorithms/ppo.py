@@ -329,7 +329,7 @@ class PPO:
         metrics = self._learn(batch)
         self.global_step += config.num_envs * config.num_steps * self.world_size
         self.episodes = batch.episodes
-        metrics |= episode_metrics(batch.episodes)
+        metrics |= episode_metrics(batch.episodes.returns, batch.episodes.lengths)
         metrics["time/sample_s"] = sampled - began
         metrics["time/update_s"] = time.perf_counter() - sampled
         return metrics

@@ -84,7 +84,7 @@ class SAC(SACTraining[Config]):
             self.load_state_dict(restore)
 
     def _step(self, metrics: dict[str, float]) -> None:
-        self._advance(self.config.num_steps, metrics)
+        self._advance(self.config.num_steps)
 
     def _learn(self, num_updates: int) -> None:
         """Gradient steps on independent minibatches; the metrics are the last one's."""

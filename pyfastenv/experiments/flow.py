@@ -303,7 +303,7 @@ def per_step(parts_ms: Mapping[str, float], sizes: Sizes, *, updates: int) -> Ro
 
 
 def _our_step(mbpo: MBPO) -> None:
-    rows = mbpo.collector.follow(mbpo.learner.policy_spec(), 1, {})
+    rows = mbpo.collector.follow(mbpo.learner.policy_spec(), 1)
     mbpo.env_pool.add(rows.to(mbpo.device))
 
 

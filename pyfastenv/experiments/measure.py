@@ -138,14 +138,15 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """The checkout's commit, with ``+`` when tracked files outside bench/results differ from it."""
+    """The checkout's commit, with ``+`` when tracked files other than results differ from it."""
     git = ["git", "-C", str(Path(__file__).parents[2])]
+    outside = [":/", ":(top,exclude)bench/results", ":(top,exclude)docs/results"]
     try:
         commit = subprocess.run(
             [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
         ).stdout.strip()
         changes = subprocess.run(
-            [*git, "status", "--porcelain", "-uno", "--", ".", ":!bench/results"],
+            [*git, "status", "--porcelain", "-uno", "--", *outside],
             capture_output=True,
             text=True,
             check=True,

@@ -36,7 +36,8 @@ class Study:
         has_cuda: Whether what needs a GPU can be measured.
 
     Raises:
-        ValueError: The folder has results of another experiment, or of the other length.
+        ValueError: The folder has results of another experiment, of the other length, or of another
+            machine, whose times must not stand beside this one's.
     """
 
     def __init__(self, name: str, folder: Path, *, quick: bool):
@@ -65,6 +66,18 @@ class Study:
                 f"`{self.name} --{length}`; choose another --output"
             )
         self._state = state
+        then, now = (
+            {name: about.get(name) for name in ("cpu", "cpus_available", "gpu")}
+            for about in (state.get("machine") or self._machine(), self._machine())
+        )
+        if then != now:
+            raise ValueError(
+                f"{self._path} was measured on another machine ({then}, this is {now}); choose "
+                "another --output"
+            )
+
+    def _machine(self) -> dict[str, Any]:
+        return machine() | {"gpu": torch.cuda.get_device_name() if self.has_cuda else None}
 
     def measure(self, key: str, run: Callable[[], Row], *, needs_cuda: bool = False) -> Row:
         """The result of ``run()``, from results.json if it is there already.
@@ -86,9 +99,7 @@ class Study:
 
     def _keep(self, key: str, result: Row) -> Row:
         self._state["measurements"][key] = result
-        self._state["machine"] = machine() | {
-            "gpu": torch.cuda.get_device_name() if self.has_cuda else None
-        }
+        self._state["machine"] = self._machine()
         self.folder.mkdir(parents=True, exist_ok=True)
         write_text(self._path, json.dumps(self._state, indent=2) + "\n")
         return result

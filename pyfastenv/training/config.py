@@ -122,14 +122,13 @@ class RunConfig:
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name}: expected 0 to 1, got {getattr(self, name)}")
 
-    def _check_learning_starts(self) -> None:
-        """For algorithms that begin with ``learning_starts`` steps of exploration."""
+    def _check_learning_starts(self, learning_starts: int) -> None:
+        """For algorithms that begin with so many steps of exploration."""
         self._check_at_least(0, "learning_starts")
-        starts: int = getattr(self, "learning_starts")  # noqa: B009
-        if starts >= self.total_steps:
+        if learning_starts >= self.total_steps:
             raise ValueError(
                 f"learning_starts: expected less than total_steps = {self.total_steps}, got "
-                f"{starts}: nothing would be learned"
+                f"{learning_starts}: nothing would be learned"
             )
 
     def _check_shared_out(self, name: str) -> None:

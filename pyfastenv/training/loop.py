@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import torch
+from torch import Tensor
 
-from pyfastenv.rollouts import Episodes
 from pyfastenv.training import distributed, run_folder
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.checkpoint import CheckpointDir, not_finite, rng_state, set_rng_state
@@ -72,13 +72,13 @@ class Algorithm(Protocol):
         ...
 
 
-def episode_metrics(episodes: Episodes) -> dict[str, float]:
+def episode_metrics(returns: Tensor, lengths: Tensor) -> dict[str, float]:
     """``"train/return"`` and ``"train/length"`` of the episodes that ended, if any did."""
-    if len(episodes) == 0:
+    if len(returns) == 0:
         return {}
     return {
-        "train/return": float(episodes.returns.mean()),
-        "train/length": float(episodes.lengths.double().mean()),
+        "train/return": float(returns.mean()),
+        "train/length": float(lengths.double().mean()),
     }
 
 

@@ -23,6 +23,7 @@ from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.streams import SeedStreams
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
+from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.exploration import continuous_actions, explore
 from pyfastenv.training.loop import episode_metrics
 from pyfastenv.training.profiling import span
@@ -72,7 +73,7 @@ class SACConfig(RunConfig):
         self._check_fractions("gamma", "tau")
         if self.temperature is not None:
             self._check_positive("temperature")
-        self._check_learning_starts()
+        self._check_learning_starts(self.learning_starts)
         if distributed.world_size() > 1:
             raise ValueError(
                 f"{self.algorithm} runs in one process; for several seeds use --num-seeds"
@@ -137,6 +138,7 @@ class SeedCollector:
         self.layout = RowLayout(obs_size, len(self.box))
         self._policy_ids = [k for k in range(config.num_seeds) for _ in range(config.num_envs)]
         self._batch: RolloutBatch | None = None
+        self._ended: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def reset(self) -> torch.Tensor:
         """The first observations, ``(N, obs_size)``."""
@@ -163,25 +165,37 @@ class SeedCollector:
             )
         )
 
-    def follow(self, policy: PolicySpec, num_steps: int, metrics: dict[str, float]) -> torch.Tensor:
+    def follow(self, policy: PolicySpec, num_steps: int) -> torch.Tensor:
         """Rows ``(K, num_steps * num_envs, width)`` of the policies.
 
         Args:
             policy: K policies.
             num_steps: Of each environment.
-            metrics: Where the returns of episodes that ended are written: ``"train/return"``, and
-                with several seeds the k-th one's latest, ``"train/return_k"``.
         """
         batch = rollout(self.envs, policy, num_steps, policy_id=self._policy_ids, out=self._batch)
         self._batch = batch
         episodes = batch.episodes
-        metrics |= episode_metrics(episodes)
-        if self._config.num_seeds > 1:
-            for env_id, episode_return in zip(
-                episodes.env_ids.tolist(), episodes.returns.tolist(), strict=True
-            ):
-                metrics[f"train/return_{self._policy_ids[env_id]}"] = episode_return
+        if len(episodes) > 0:
+            self._ended.append((episodes.env_ids, episodes.returns, episodes.lengths))
         return self._rows(Transitions.from_rollout(batch))
+
+    def episode_metrics(self) -> dict[str, float]:
+        """Of the episodes that ended since the last call, if any did.
+
+        ``"train/return"`` and ``"train/length"`` are means over all seeds; with several,
+        ``"train/return_k"`` is the k-th one's mean.
+        """
+        if not self._ended:
+            return {}
+        env_ids, returns, lengths = map(torch.cat, zip(*self._ended, strict=True))
+        self._ended = []
+        metrics = episode_metrics(returns, lengths)
+        num_seeds = self._config.num_seeds
+        if num_seeds > 1:
+            seeds = env_ids // self._config.num_envs
+            for k in seeds.unique().tolist():
+                metrics[f"train/return_{k}"] = float(returns[seeds == k].mean())
+        return metrics
 
     def _rows(self, new: Transitions) -> torch.Tensor:
         """Transitions step by step, ``T * N`` of them, to the seeds' rows."""
@@ -236,6 +250,7 @@ class SACTraining(ABC, Generic[C]):
         self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
         self.global_step = 0
         self._metrics = torch.zeros(len(METRICS), config.num_seeds, device=self.device)
+        self._diverged = False
         self._seconds: dict[str, float] = {}
 
     def eval_policy(self) -> PolicySpec:
@@ -257,24 +272,29 @@ class SACTraining(ABC, Generic[C]):
             end = self.config.end_of_block(self.global_step)
             while self.global_step < end:
                 self._step(metrics)
-                if not self._metrics.isfinite().all():  # a policy that may be NaN must not act
+                if self._diverged:
                     break
+            metrics |= self.collector.episode_metrics()
             metrics |= dict(zip(METRICS, self._metrics.mean(1).tolist(), strict=True))
+            if self._diverged:  # the losses are those before the last step's end
+                metrics["loss/policy"] = math.nan
         return metrics | {f"time/{phase}_s": value for phase, value in self._seconds.items()}
 
     @abstractmethod
     def _step(self, metrics: dict[str, float]) -> None:
         """:meth:`_advance`, and all that falls due before and after it."""
 
-    def _advance(self, num_steps: int, metrics: dict[str, float]) -> None:
+    def _advance(self, num_steps: int) -> None:
         """Steps of every environment, and the gradient steps that belong to them."""
         before = self.global_step
         with self._timed("sample"), span("env"):
             policy = self.learner.policy_spec()
-            self._remember(self.collector.follow(policy, num_steps, metrics))
+            self._remember(self.collector.follow(policy, num_steps))
         rate = self.config.updates_per_step
         with self._timed("update"):
             self._learn(int(rate * self.global_step) - int(rate * before))
+            # waits for the device, which the copy of the policy into the pool would do anyway
+            self._diverged = not self.learner.is_finite()
 
     @abstractmethod
     def _learn(self, num_updates: int) -> None:
@@ -298,7 +318,16 @@ class SACTraining(ABC, Generic[C]):
         return {**state, "global_step": self.global_step}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`."""
+        """Restores :meth:`state_dict`.
+
+        Raises:
+            CheckpointError: A part is missing: another version wrote it.
+        """
+        missing = [name for name in (*self.parts, "global_step") if name not in state]
+        if missing:
+            raise CheckpointError(
+                f"the checkpoint has no {', '.join(missing)}: another version of pyfastenv wrote it"
+            )
         for name in self.parts:
             getattr(self, name).load_state_dict(state[name])
         self.global_step = state["global_step"]

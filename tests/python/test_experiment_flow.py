@@ -309,3 +309,15 @@ def test_a_tiny_run_leaves_a_report_and_goes_on_where_it_stopped(
     monkeypatch.setattr(flow, "_ms", lambda call: pytest.fail("measured again"))
     again = flow.run(Study("flow", tmp_path, quick=True))
     assert again.read_text() == text
+
+
+def test_times_of_another_machine_are_refused(tmp_path: Path) -> None:
+    study = Study("flow", tmp_path, quick=True)
+    assert study.measure("one", lambda: {"ms": 1.0})["ms"] == 1.0
+    Study("flow", tmp_path, quick=True)
+    path = tmp_path / "results.json"
+    state = json.loads(path.read_text())
+    state["machine"]["cpu"] = "an abacus"
+    path.write_text(json.dumps(state))
+    with pytest.raises(ValueError, match=r"another machine \(.*abacus.*another --output"):
+        Study("flow", tmp_path, quick=True)

@@ -25,6 +25,7 @@ from pyfastenv.networks import MLP
 from pyfastenv.rollouts import rollout
 from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.training import distributed, saved
+from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
 from pyfastenv.training.loop import run
 
@@ -414,6 +415,37 @@ def test_each_seeds_returns_have_their_number() -> None:
     assert both[0] != both[1]
     assert metrics["train/return"] == pytest.approx(sum(both) / 2)
     assert metrics["train/length"] == 200.0
+
+
+def test_returns_are_means_of_all_that_ended_since_the_last_line() -> None:
+    # 2 environments with a time limit of 200: episodes end in the 40th and the 80th of 85 calls
+    options = {"learning_starts": 0, "num_steps": 5, "total_steps": 850, "log_every": 850}
+    algorithm = make(small(buffer_size=2_000, **options))
+    metrics = algorithm.iterate()
+    (rows,) = algorithm.env_pool.rows()
+    rewards = algorithm.layout.rewards(rows).view(-1, 2)[:400].view(2, 200, 2).sum(1)
+    assert metrics["train/return"] == pytest.approx(rewards.mean().item(), rel=1e-5)
+    assert metrics["train/length"] == 200.0
+    assert "train/return_0" not in metrics
+
+
+def test_a_policy_of_nan_does_not_act() -> None:
+    algorithm = make(small(log_every=50))
+    algorithm.iterate()
+
+    def learn(num_updates: int) -> None:
+        algorithm.learner.actor.weight_list[0].data[0, 0, 0] = math.nan
+
+    algorithm._learn = learn  # metrics of before
+    metrics = algorithm.iterate()
+    assert math.isnan(metrics["loss/policy"]) and algorithm.global_step == 70
+
+
+def test_a_checkpoint_without_a_part_says_so() -> None:
+    state = make(small()).state_dict()
+    del state["env_pool"]
+    with pytest.raises(CheckpointError, match="checkpoint has no env_pool: another version of"):
+        SAC(small(), restore=state)
 
 
 # ---- the data ------------------------------------------------------------------------------------
