@@ -89,11 +89,12 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
         for i, run in enumerate(r for r in runs if r["env_id"] == env_id):
             steps, returns = zip(*run["curve"], strict=True)
             label = run["name"].split(",")[0]
-            axes.plot(steps, returns, color=COLOURS[i], label=label)
+            axes.plot([step / 1e3 for step in steps], returns, color=COLOURS[i], label=label)
         if len({run["algorithm"] for run in runs if run["env_id"] == env_id}) > 1:
             axes.set_xscale("log")  # MBPO needs a tenth of SAC's steps
+            axes.xaxis.set_major_formatter("{x:g}")
         axes.set_title(env_id)
-        axes.set_xlabel("environment steps")
+        axes.set_xlabel("environment steps [thousands]")
         axes.set_ylabel("return, 10 greedy episodes")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)

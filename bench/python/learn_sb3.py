@@ -91,9 +91,9 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
             # ever thinner, so that the ones underneath are seen
             style: dict[str, Any] = {"color": COLOURS[i], "linewidth": 4.0 - 1.5 * i}
             label = name if run["seed"] == runs[0]["seed"] else None
-            panels[0].plot(steps, returns, label=label, **style)
+            panels[0].plot([step / 1e3 for step in steps], returns, label=label, **style)
             panels[1].plot(seconds, returns, **style)
-    panels[0].set_xlabel("environment steps")
+    panels[0].set_xlabel("environment steps [thousands]")
     panels[1].set_xlabel("time [s]")
     panels[0].set_ylabel("return, last 100 episodes")
     panels[0].set_title("the same curves …")

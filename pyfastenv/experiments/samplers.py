@@ -268,7 +268,7 @@ def clock(
         ``cpus`` that it got on average and ``others``, CPUs that other programs took meanwhile;
         ``gaps``.
     """
-    _trim()
+    trim_memory()
     before = memory_bytes([os.getpid()])
     sampler = make()
     try:
@@ -346,8 +346,8 @@ def _proportional(pid: int) -> int:
     raise OSError(f"no Pss of process {pid}")
 
 
-def _trim() -> None:
-    """Gives freed memory back to the system, or the next contestant would seem to need none."""
+def trim_memory() -> None:
+    """Gives freed memory back to the system: what comes next needs it, and is not to seem small."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc
         ctypes.CDLL(None).malloc_trim(0)
