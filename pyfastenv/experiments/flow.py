@@ -491,7 +491,8 @@ def _text(sizes: Sizes, threads: int) -> str:
         f"states (from {sizes.rollout_states:,}), both every {MODEL_EVERY} steps, an update of the "
         f"flow every {FLOW_EVERY:,}, {AGENT_UPDATES} updates of its agent (from "
         f"{sizes.agent_updates}) every {AGENT_EVERY}. {EPOCHS} epochs are a fit that goes on from "
-        "the last one; the very first takes some hundreds, in every program. The saving of a "
+        "the last one; the very first takes some hundreds, in every program, and so do others "
+        "while there is little data: a whole run takes longer (`make bench-mbpo`). The saving of a "
         "remedy depends on the ones before it: a share of what is left.\n\n"
         "The chain runs on the processor. Copies between host and GPU do not exist there, so "
         "per-step and pinned copies have rows of their own below. Not measured: `torch.compile` "
@@ -528,7 +529,7 @@ def verdict(
     lines = [
         f"- **The same algorithm takes {medians[best]:,.1f} ms per step instead of "
         f"{medians[SLOWEST]:,.0f} ms: {spread(whole, ',.1f')} times faster** on this machine "
-        f"({best}). The document's {DOCUMENT_STEPS:,} steps take "
+        f"({best}). At that rate the document's {DOCUMENT_STEPS:,} steps take "
         f"{_duration(medians[best] * DOCUMENT_STEPS / 1e3)}; its author waited 12 hours on a V100 "
         f"({DOCUMENT_MS:,.0f} ms per step, another machine: the factors are comparable, the "
         "milliseconds are not).",
