@@ -72,26 +72,25 @@ def gymnasium_vectors() -> Contest:
     }
 
 
-def stable_baselines() -> Contest:
+def stable_baselines(contestant: Callable[[Any], Contestant] = _stepping) -> Contest:
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
     from pyfastenv.integrations.sb3 import make_sb3
 
+    def theirs(kind: type) -> Contestant:
+        return contestant(make_vec_env(ENV_ID, NUM_ENVS, vec_env_cls=kind))
+
     return {
-        "workers": lambda: _stepping(make_vec_env(ENV_ID, NUM_ENVS, vec_env_cls=SubprocVecEnv)),
-        "serial": lambda: _stepping(make_vec_env(ENV_ID, NUM_ENVS, vec_env_cls=DummyVecEnv)),
-        "pyfastenv": lambda: _stepping(make_sb3(ENV_ID, NUM_ENVS)),
+        "workers": lambda: theirs(SubprocVecEnv),
+        "serial": lambda: theirs(DummyVecEnv),
+        "pyfastenv": lambda: contestant(make_sb3(ENV_ID, NUM_ENVS)),
     }
 
 
 def stable_baselines_ppo() -> Contest:
     """Its PPO, learning included."""
     from stable_baselines3 import PPO
-    from stable_baselines3.common.env_util import make_vec_env
-    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
-
-    from pyfastenv.integrations.sb3 import make_sb3
 
     def learning(venv: Any) -> Contestant:
         model = PPO("MlpPolicy", venv, n_steps=128, batch_size=256, device="cpu")
@@ -102,11 +101,7 @@ def stable_baselines_ppo() -> Contest:
 
         return Contestant(run, venv.close)
 
-    return {
-        "workers": lambda: learning(make_vec_env(ENV_ID, NUM_ENVS, vec_env_cls=SubprocVecEnv)),
-        "serial": lambda: learning(make_vec_env(ENV_ID, NUM_ENVS, vec_env_cls=DummyVecEnv)),
-        "pyfastenv": lambda: learning(make_sb3(ENV_ID, NUM_ENVS)),
-    }
+    return stable_baselines(learning)
 
 
 def cleanrl() -> Contest:

@@ -19,10 +19,10 @@ from typing import Any
 from matplotlib import pyplot
 
 from pyfastenv.experiments import measure
-from pyfastenv.training.atomic import replacing, write_text
+from pyfastenv.training.atomic import write_text
 from pyfastenv.training.checkpoint import CheckpointDir
 from pyfastenv.training.logger import read_metrics
-from pyfastenv.training.plots import COLOURS
+from pyfastenv.training.plots import COLOURS, save_figure
 from pyfastenv.training.registry import algorithm_module
 
 ROOT = Path(__file__).parents[2]
@@ -99,8 +99,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
     figure.tight_layout()
-    with replacing(path) as file:
-        figure.savefig(file, format="png", dpi=150)
+    save_figure(figure, path, dpi=150)
     pyplot.close(figure)
 
 

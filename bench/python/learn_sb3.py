@@ -24,8 +24,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv,
 
 from pyfastenv.experiments import measure
 from pyfastenv.integrations.sb3 import make_sb3
-from pyfastenv.training.atomic import replacing
-from pyfastenv.training.plots import COLOURS
+from pyfastenv.training.plots import COLOURS, save_figure
 
 ROOT = Path(__file__).parents[2]
 ENV_ID = "HalfCheetah-v5"
@@ -103,8 +102,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"Stable-Baselines3's PPO on {ENV_ID} x {NUM_ENVS}")
     figure.tight_layout()
-    with replacing(path) as file:
-        figure.savefig(file, format="png", dpi=150)
+    save_figure(figure, path, dpi=150)
     pyplot.close(figure)
 
 

@@ -88,15 +88,12 @@ def sac_updates(quick: bool) -> list[Row]:
     """Gradient steps per second, 256 x 256, batch 256, Hopper's sizes."""
     count = 40 if quick else 400
 
-    def ours(num_seeds: int, *, bfloat16: bool) -> Callable[[], float]:
-        return sac_rate(num_seeds, count, bfloat16=bfloat16)
-
     contestants = {
-        "pyfastenv, float32": ours(1, bfloat16=False),
-        "pyfastenv, bfloat16": ours(1, bfloat16=True),
+        "pyfastenv, float32": sac_rate(1, count, bfloat16=False),
+        "pyfastenv, bfloat16": sac_rate(1, count, bfloat16=True),
         "Stable-Baselines3": _stable_baselines(count),
-        "pyfastenv, float32, 6 seeds in all": ours(6, bfloat16=False),
-        "pyfastenv, bfloat16, 6 seeds in all": ours(6, bfloat16=True),
+        "pyfastenv, float32, 6 seeds in all": sac_rate(6, count, bfloat16=False),
+        "pyfastenv, bfloat16, 6 seeds in all": sac_rate(6, count, bfloat16=True),
     }
     rates = warm_and_interleave(contestants, 3 if quick else 7)
     peer = rates["Stable-Baselines3"]

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pyfastenv.experiments.measure import Summary, machine
-from pyfastenv.training.atomic import replacing, write_text
+from pyfastenv.training.atomic import write_text
+from pyfastenv.training.plots import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,9 +109,7 @@ class Study:
         """Saves a figure as ``name.png`` for the report, and closes it."""
         from matplotlib import pyplot
 
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with replacing(self.folder / f"{name}.png") as file:
-            figure.savefig(file, format="png", dpi=150, bbox_inches="tight")
+        save_figure(figure, self.folder / f"{name}.png", dpi=150, bbox_inches="tight")
         pyplot.close(figure)
         self._pictures.append((name, caption))
 

@@ -44,7 +44,7 @@ def plot_run(folder: Path, output: Path | None = None) -> Path:
             (evaluations, f"evaluation\n(mean ± s.d., {episodes} episodes)", COLOURS[1]),
         ],
     )
-    return _save(figure, output or folder / CURVE)
+    return save_figure(figure, output or folder / CURVE)
 
 
 def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | None = None) -> Path:
@@ -76,7 +76,7 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
         training = _draw_training(axes, rows, colour)
         ends.append((_draw_evaluations(axes, rows, colour) or training, label, colour))
     _label_ends(axes, ends)
-    return _save(figure, output)
+    return save_figure(figure, output)
 
 
 def _axes(title: str) -> tuple[Figure, Axes]:
@@ -144,8 +144,9 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float] | None, str
         )  # fmt: skip
 
 
-def _save(figure: Any, output: Path) -> Path:
+def save_figure(figure: Figure, output: Path, **options: Any) -> Path:
+    """Writes a PNG whole or not at all, and makes its folder; the options are ``savefig``'s."""
     output.parent.mkdir(parents=True, exist_ok=True)
     with replacing(output) as file:
-        figure.savefig(file, format="png")
+        figure.savefig(file, format="png", **options)
     return output
