@@ -36,7 +36,7 @@ $(VENV)/.test: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
-	$(PIP) ruff mypy pybind11-stubgen clang-format clang-tidy
+	$(PIP) ruff mypy import-linter pybind11-stubgen clang-format clang-tidy
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.installed
@@ -97,6 +97,7 @@ check: $(VENV)/.dev  ## Format, lint, types, stubs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/clang-format --dry-run -Werror $(CPP_FILES)
 	$(BIN)/python -m pybind11_stubgen pyfastenv._core --output-dir build/stubs --exit-code
 	$(BIN)/ruff format --quiet build/stubs/pyfastenv/_core.pyi
@@ -113,7 +114,7 @@ stubs: $(VENV)/.dev  ## Generate pyfastenv/_core.pyi
 	$(BIN)/ruff format --quiet pyfastenv/_core.pyi
 
 tidy: $(VENV)/.dev build/cpp/build.ninja  ## clang-tidy over the core
-	$(BIN)/clang-tidy -p build/cpp --quiet csrc/core/*.cc
+	$(BIN)/clang-tidy -p build/cpp --quiet $(wildcard csrc/npy/*.cc csrc/nn/*.cc csrc/core/*.cc csrc/learn/*.cc)
 
 # ---- C++ ---------------------------------------------------------------------------------------
 
@@ -141,7 +142,7 @@ asan: $(VENV)/.tools  ## The same under Address- and UndefinedBehaviorSanitizer
 bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
 	$(CMAKE) -B build/bench -DPYFASTENV_BUILD_BENCH=ON
 	$(BIN)/cmake --build build/bench
-	PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from pyfastenv.specs import assets_dir; print(assets_dir())')" \
+	PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from pyfastenv.vector.specs import assets_dir; print(assets_dir())')" \
 	  build/bench/pyfastenv_bench --benchmark_counters_tabular=true
 
 # ---- wheels ------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ import sys
 import torch
 from torch import distributions, nn
 
-from pyfastenv.functional import gae
 from pyfastenv.integrations.cleanrl import make_cleanrl_ppo
+from pyfastenv.nn.functional import gae
 
 total_steps = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
 envs = make_cleanrl_ppo("HalfCheetah-v5", num_envs=8)  # was: SyncVectorEnv([make_env(…), …])

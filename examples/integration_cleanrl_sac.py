@@ -5,10 +5,10 @@ import sys
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from pyfastenv.buffers import ReplayBuffer, Transitions
-from pyfastenv.functional import squashed_gaussian
 from pyfastenv.integrations.cleanrl import make_cleanrl
-from pyfastenv.networks import MLP
+from pyfastenv.nn.functional import squashed_gaussian
+from pyfastenv.nn.networks import MLP
+from pyfastenv.sampling.buffers import ReplayBuffer, Transitions
 
 total_steps = int(sys.argv[1]) if len(sys.argv) > 1 else 40_000
 envs = make_cleanrl("Hopper-v5", num_envs=8)  # was: SyncVectorEnv([make_env(…), …])

@@ -8,7 +8,7 @@ from gymnasium.wrappers.vector import NormalizeObservation, NormalizeReward, Rec
 from torch import distributions, nn
 
 iterations = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
-envs = gymnasium.make_vec("pyfastenv/InvertedPendulum-v5", num_envs=64)  # nothing to import
+envs = gymnasium.make_vec("pyfastenv:pyfastenv/InvertedPendulum-v5", num_envs=64)
 statistics = RecordEpisodeStatistics(envs)
 envs = NormalizeReward(NormalizeObservation(statistics))
 actor = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))

@@ -5,8 +5,8 @@ import sys
 import torch
 
 import pyfastenv
-from pyfastenv.functional import linear_scan
-from pyfastenv.networks import from_sequential
+from pyfastenv.nn.functional import linear_scan
+from pyfastenv.nn.networks import from_sequential
 
 iterations = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 torch.manual_seed(0)

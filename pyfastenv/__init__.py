@@ -3,10 +3,10 @@
     import pyfastenv
     envs = pyfastenv.make_vec("HalfCheetah-v5", num_envs=64)
 
-or, without importing it, ``gymnasium.make_vec("pyfastenv/HalfCheetah-v5", num_envs=64)``.
+or ``gymnasium.make_vec("pyfastenv/HalfCheetah-v5", num_envs=64)``, since importing the package
+registers its environments; ``"pyfastenv:pyfastenv/HalfCheetah-v5"`` imports it by itself.
 
-Importing the package loads the compiled core and NumPy, and nothing else; gymnasium follows with
-the first environment.
+Importing the package loads the compiled core, NumPy and gymnasium, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import _pyfastenv_gymnasium
 from pyfastenv import _load
 
 __version__ = "0.1.0"
 
 _load.load_core()
-_pyfastenv_gymnasium.install()
+
+from pyfastenv.vector.registration import register_envs  # noqa: E402 (needs the core)
+
+register_envs()
 
 if TYPE_CHECKING:
-    from pyfastenv.env import FastEnv
     from pyfastenv.errors import (
         BusyError,
         ClosedError,
@@ -33,24 +34,26 @@ if TYPE_CHECKING:
         NothingPendingError,
         ResetNeededError,
     )
-    from pyfastenv.rollouts import Episodes, PolicySpec, RolloutBatch, rollout
-    from pyfastenv.specs import env_ids
-    from pyfastenv.staging import Collector, PinnedRing, TorchVectorEnv
-    from pyfastenv.vector_env import FastVectorEnv, make_vec
+    from pyfastenv.nn.policy_spec import PolicySpec
+    from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
+    from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
+    from pyfastenv.vector.env import FastEnv
+    from pyfastenv.vector.specs import env_ids
+    from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
 
 # what lives where; imported on first use (PEP 562)
 _EXPORTS = {
-    "FastEnv": "env",
-    "FastVectorEnv": "vector_env",
-    "make_vec": "vector_env",
-    "Collector": "staging",
-    "Episodes": "rollouts",
-    "PinnedRing": "staging",
-    "PolicySpec": "rollouts",
-    "RolloutBatch": "rollouts",
-    "TorchVectorEnv": "staging",
-    "rollout": "rollouts",
-    "env_ids": "specs",
+    "FastEnv": "vector.env",
+    "FastVectorEnv": "vector.vector_env",
+    "make_vec": "vector.vector_env",
+    "Collector": "sampling.staging",
+    "Episodes": "sampling.rollouts",
+    "PinnedRing": "sampling.staging",
+    "PolicySpec": "nn.policy_spec",
+    "RolloutBatch": "sampling.rollouts",
+    "TorchVectorEnv": "sampling.staging",
+    "rollout": "sampling.rollouts",
+    "env_ids": "vector.specs",
     "BusyError": "errors",
     "ClosedError": "errors",
     "EnvError": "errors",
@@ -80,7 +83,7 @@ __all__ = [
 ]
 
 if find_spec("torch") is None:  # from pyfastenv import * works all the same
-    __all__ = [name for name in __all__ if _EXPORTS[name] not in ("rollouts", "staging")]
+    __all__ = [name for name in __all__ if not _EXPORTS[name].startswith(("nn.", "sampling."))]
 
 
 def __getattr__(name: str) -> Any:

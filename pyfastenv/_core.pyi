@@ -168,7 +168,7 @@ class SacHyper:
 
 class SacUpdate:
     """
-    SAC's steps on the CPU; see pyfastenv.sac_learner.
+    SAC's steps on the CPU; see pyfastenv.learners.sac_learner.
     """
     @staticmethod
     def available() -> bool:
@@ -232,7 +232,7 @@ class EnsembleHyper:
 
 class EnsembleUpdate:
     """
-    An ensemble's training on the CPU; see pyfastenv.dynamics.
+    An ensemble's training on the CPU; see pyfastenv.learners.dynamics.
     """
     @staticmethod
     def available() -> bool:

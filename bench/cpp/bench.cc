@@ -1,6 +1,6 @@
 // What the pool and the environments cost on this machine, without Python.
 //
-//   export PYFASTENV_ASSETS_DIR=$(python -c "from pyfastenv.specs import assets_dir as a;
+//   export PYFASTENV_ASSETS_DIR=$(python -c "from pyfastenv.vector.specs import assets_dir as a;
 //   print(a())") pyfastenv_bench --benchmark_filter=Step
 //
 // Times are wall clock. The counter env_steps is environment steps per second, of all threads.
@@ -224,7 +224,8 @@ int main(int argc, char** argv) {
   if (std::getenv("PYFASTENV_ASSETS_DIR") == nullptr) {
     std::fputs(
         "PYFASTENV_ASSETS_DIR is not set: expected the directory of half_cheetah.xml and the other "
-        "models.\ngymnasium's is printed by\n  python -c \"from pyfastenv.specs import assets_dir; "
+        "models.\ngymnasium's is printed by\n  python -c \"from pyfastenv.vector.specs import "
+        "assets_dir; "
         "print(assets_dir())\"\n",
         stderr);
     return 2;

@@ -15,8 +15,8 @@ import numpy as np
 import peers
 
 import pyfastenv
-from pyfastenv.cpus import available_cpus
 from pyfastenv.experiments import measure
+from pyfastenv.vector.cpus import available_cpus
 
 ENV_IDS = ("HalfCheetah-v5", "Humanoid-v5")
 NUM_ENVS = 64

@@ -27,9 +27,9 @@ from torch.profiler import ProfilerActivity, profile
 import pyfastenv
 from pyfastenv.algorithms import mbpo, sac
 from pyfastenv.algorithms.ppo import PPO, Config
-from pyfastenv.cpus import available_cpus
 from pyfastenv.experiments import measure
-from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.vector.cpus import available_cpus
 
 ROOT = Path(__file__).parents[2]
 PLACEMENTS: dict[str, dict[str, Any]] = {

@@ -20,12 +20,12 @@ import torch
 from pyfastenv import _core
 from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.sac import Config as SACConfig
-from pyfastenv.buffers import ReplayPool, RowLayout
-from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.experiments import measure
 from pyfastenv.experiments.list_mbpo import Habits, ListMBPO, PlainEnsemble, PlainEnv
-from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
-from pyfastenv.streams import SeedStreams
+from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.nn.streams import SeedStreams
+from pyfastenv.sampling.buffers import ReplayPool, RowLayout
 from pyfastenv.training.sac_training import SeedCollector
 
 Row = dict[str, Any]

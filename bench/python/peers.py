@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pyfastenv
-from pyfastenv import _core, specs
+from pyfastenv import _core
 from pyfastenv.experiments.measure import quiet_stderr
+from pyfastenv.vector import specs
 
 Actions = NDArray[Any]
 SEED = 0

@@ -17,8 +17,8 @@ from typing import Any
 import peers
 from contest import contest
 
-from pyfastenv.cpus import available_cpus
 from pyfastenv.experiments import measure
+from pyfastenv.vector.cpus import available_cpus
 
 Row = dict[str, Any]
 Contestants = list[type[peers.Contestant]]

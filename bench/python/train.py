@@ -18,11 +18,12 @@ import numpy as np
 import torch
 
 import pyfastenv
-from pyfastenv import _core, specs
+from pyfastenv import _core
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure
-from pyfastenv.networks import MLP
+from pyfastenv.nn.networks import MLP
 from pyfastenv.training.evaluation import evaluate
+from pyfastenv.vector import specs
 
 Row = dict[str, Any]
 NUM_THREADS = 2

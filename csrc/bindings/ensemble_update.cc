@@ -1,5 +1,5 @@
 // Class _core.EnsembleUpdate: an ensemble's training, in place on the caller's vectors.
-#include "core/ensemble_update.h"
+#include "learn/ensemble_update.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -118,8 +118,8 @@ void BindEnsembleUpdate(py::module_& m) {
       .def_readwrite("eps", &EnsembleHyper::eps)
       .def_readwrite("bound_coef", &EnsembleHyper::bound_coef)
       .def_readwrite("decays", &EnsembleHyper::decays);
-  py::class_<PyEnsembleUpdate>(m, "EnsembleUpdate",
-                               "An ensemble's training on the CPU; see pyfastenv.dynamics.")
+  py::class_<PyEnsembleUpdate>(
+      m, "EnsembleUpdate", "An ensemble's training on the CPU; see pyfastenv.learners.dynamics.")
       .def(py::init<int, int, const std::vector<int>&, int, int, int, int>(), py::kw_only(),
            py::arg("num_inputs"), py::arg("num_targets"), py::arg("hidden_sizes"),
            py::arg("num_networks"), py::arg("num_seeds"), py::arg("batch_size"),

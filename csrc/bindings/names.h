@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/errors.h"
-#include "core/policy.h"
+#include "nn/policy.h"
 
 namespace pyfastenv {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "core/errors.h"
-#include "core/numpy_math.h"
+#include "npy/math.h"
 
 namespace pyfastenv {
 

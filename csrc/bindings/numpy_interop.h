@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
+#include "npy/dtype.h"
 
 namespace pyfastenv {
 
 namespace py = pybind11;
 
-/// Imports NumPy's C API and installs its sin, cos and dot loops in core/numpy_math.h.
+/// Imports NumPy's C API and installs its sin, cos and dot loops in npy/math.h.
 void InitNumpy();
 
 /// A new C-contiguous array and the address of its data.

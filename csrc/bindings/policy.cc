@@ -1,5 +1,5 @@
 // Class _core.Policy: a copy of a torch policy's parameters.
-#include "core/policy.h"
+#include "nn/policy.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -1,5 +1,5 @@
 // Class _core.PpoUpdate: PPO's minibatches on the CPU, in place on the caller's vectors.
-#include "core/ppo_update.h"
+#include "learn/ppo_update.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

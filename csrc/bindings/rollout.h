@@ -3,8 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
-#include "core/policy.h"
 #include "core/vector_env.h"
+#include "nn/policy.h"
 
 namespace pyfastenv {
 

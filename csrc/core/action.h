@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "core/dtype.h"
-#include "core/numpy_math.h"
-#include "core/numpy_scalar.h"
+#include "npy/dtype.h"
+#include "npy/math.h"
+#include "npy/scalar.h"
 
 namespace pyfastenv {
 

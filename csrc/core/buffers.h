@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/dtype.h"
+#include "npy/dtype.h"
 
 namespace pyfastenv {
 

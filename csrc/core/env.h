@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "core/action.h"
-#include "core/dtype.h"
-#include "core/random.h"
+#include "npy/dtype.h"
+#include "npy/random.h"
 
 namespace pyfastenv {
 

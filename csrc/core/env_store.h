@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/dtype.h"
 #include "core/env.h"
-#include "core/random.h"
+#include "npy/dtype.h"
+#include "npy/random.h"
 
 namespace pyfastenv {
 

@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "core/advance.h"
-#include "core/dtype.h"
 #include "core/env_store.h"
 #include "core/errors.h"
 #include "core/id_queue.h"
-#include "core/policy.h"
+#include "nn/policy.h"
+#include "npy/dtype.h"
 
 namespace pyfastenv {
 

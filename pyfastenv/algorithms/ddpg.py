@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 import pyfastenv
-from pyfastenv.buffers import ReplayBuffer, Transitions
-from pyfastenv.networks import MLP, FlatParameters, Saved
-from pyfastenv.optim import FlatAdam
-from pyfastenv.rollouts import PolicySpec, RolloutBatch, rollout
+from pyfastenv.nn.networks import MLP, FlatParameters, Saved
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.sampling.buffers import ReplayBuffer, Transitions
+from pyfastenv.sampling.exploration import continuous_actions, explore
+from pyfastenv.sampling.rollouts import RolloutBatch, rollout
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
-from pyfastenv.training.exploration import continuous_actions, explore
 from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer
 from pyfastenv.training.profiling import span

@@ -3,8 +3,8 @@
 An ensemble learns the dynamics from all real transitions; short rollouts of it from real states
 fill a model pool; SAC learns from that and a little real data. ``--dynamics flow`` adds a coupled
 flow that tells the model's transitions from real ones and an agent that improves the model by it
-(:mod:`pyfastenv.flow_agent`). ``num_seeds`` trainings run side by side, each as it would alone.
-Read it top to bottom: Config, the step, model, flow, policy; the iteration around them is in
+(:mod:`pyfastenv.learners.flow_agent`). ``num_seeds`` trainings run side by side, each as it would
+alone. Read it top to bottom: Config, the step, model, flow, policy; the iteration around them is in
 :mod:`pyfastenv.training.sac_training`. References: docs/mbpo.md.
 """
 
@@ -16,11 +16,11 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from pyfastenv.buffers import ReplayPool
-from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.flow_agent import FlowAgent, FlowOptions
-from pyfastenv.rollouts import PolicySpec
-from pyfastenv.termination import termination_rule
+from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
+from pyfastenv.learners.termination import termination_rule
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.profiling import span
 from pyfastenv.training.sac_training import SACConfig, SACTraining

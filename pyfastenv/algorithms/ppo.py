@@ -18,25 +18,26 @@ from torch import Tensor, nn
 
 import pyfastenv
 from pyfastenv import _core
-from pyfastenv.cpus import available_cpus
-from pyfastenv.functional import (
+from pyfastenv.nn.functional import (
     PPO_METRICS,
     discounted_returns,
     gae,
     gaussian_log_prob,
     ppo_gradients,
 )
-from pyfastenv.networks import MLP, FlatParameters
-from pyfastenv.normalize import RunningMoments
-from pyfastenv.optim import FlatAdam
-from pyfastenv.rollouts import Episodes, PolicySpec, RolloutBatch, rollout
-from pyfastenv.staging import Collector, PinnedRing
+from pyfastenv.nn.networks import MLP, FlatParameters
+from pyfastenv.nn.normalize import RunningMoments
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
+from pyfastenv.sampling.staging import Collector, PinnedRing
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.device_sampling import DeviceSampler
 from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
 from pyfastenv.training.profiling import span
+from pyfastenv.vector.cpus import available_cpus
 
 
 @dataclass(kw_only=True)

@@ -2,7 +2,7 @@
 
 The pool samples (:func:`pyfastenv.rollout`, one policy per seed), torch learns from replay pools.
 ``num_seeds`` independent trainings run side by side, each as it would alone. The iteration is in
-:mod:`pyfastenv.training.sac_training`, the gradient step in :mod:`pyfastenv.sac_learner`.
+:mod:`pyfastenv.training.sac_training`, the gradient step in :mod:`pyfastenv.learners.sac_learner`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pyfastenv.rollouts import PolicySpec
+from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.profiling import span
 from pyfastenv.training.sac_training import SACConfig, SACTraining

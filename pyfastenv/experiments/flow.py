@@ -23,13 +23,13 @@ import numpy as np
 import torch
 
 from pyfastenv.algorithms.mbpo import MBPO, Config
-from pyfastenv.buffers import RowLayout
-from pyfastenv.cpus import available_cpus
 from pyfastenv.experiments import measure
 from pyfastenv.experiments.list_mbpo import Batch, Habits, ListMBPO, PlainEnv
 from pyfastenv.experiments.study import Row, Study, spread, table
-from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.plots import COLOURS
+from pyfastenv.vector.cpus import available_cpus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

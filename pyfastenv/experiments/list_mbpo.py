@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import pyfastenv
-from pyfastenv.flows import CoupledFlow, donsker_varadhan_loss
-from pyfastenv.functional import bounded_log_var
-from pyfastenv.termination import termination_rule
-from pyfastenv.training.exploration import continuous_actions
+from pyfastenv.learners.termination import termination_rule
+from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
+from pyfastenv.nn.functional import bounded_log_var
+from pyfastenv.sampling.exploration import continuous_actions
 
 Array = NDArray[Any]
 Batch = tuple[Array, Array, Array, Array, Array]  # obs, actions, rewards, next obs, continues

@@ -17,7 +17,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from pyfastenv.cpus import available_cpus
+from pyfastenv.vector.cpus import available_cpus
 
 PACKAGES = (
     "pyfastenv",

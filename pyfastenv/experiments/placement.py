@@ -22,7 +22,6 @@ import torch
 
 import pyfastenv
 from pyfastenv.algorithms import ddpg, ppo
-from pyfastenv.cpus import available_cpus
 from pyfastenv.experiments.measure import Summary, geometric_mean, summary
 from pyfastenv.experiments.study import NEEDS_CUDA, Row, Study, table
 from pyfastenv.experiments.textbook import (
@@ -34,6 +33,7 @@ from pyfastenv.experiments.textbook import (
 )
 from pyfastenv.training.evaluation import evaluate
 from pyfastenv.training.plots import COLOURS
+from pyfastenv.vector.cpus import available_cpus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

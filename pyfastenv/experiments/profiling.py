@@ -26,9 +26,9 @@ import pyfastenv
 from pyfastenv.algorithms import ddpg, ppo
 from pyfastenv.experiments.measure import summary
 from pyfastenv.experiments.study import NEEDS_CUDA, Row, Study, spread, table
-from pyfastenv.networks import MLP
-from pyfastenv.rollouts import RolloutBatch
-from pyfastenv.staging import Collector, PinnedRing
+from pyfastenv.nn.networks import MLP
+from pyfastenv.sampling.rollouts import RolloutBatch
+from pyfastenv.sampling.staging import Collector, PinnedRing
 from pyfastenv.training.plots import COLOURS
 from pyfastenv.training.profiling import SPANS, TABLE, TRACE
 

@@ -31,7 +31,7 @@ from pyfastenv.experiments.queue_workers import (
     process_context,
 )
 from pyfastenv.experiments.study import Row
-from pyfastenv.networks import MLP
+from pyfastenv.nn.networks import MLP
 
 Array = NDArray[Any]
 SEED = 0
@@ -232,7 +232,7 @@ def envpool(num_envs: int) -> Any:
     """
     import envpool as package
 
-    threads = min(num_envs, pyfastenv.cpus.available_cpus())
+    threads = min(num_envs, pyfastenv.vector.cpus.available_cpus())
     with quiet_stderr():
         return package.make(
             "HalfCheetah-v5",

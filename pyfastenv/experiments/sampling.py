@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from pyfastenv.cpus import available_cpus
 from pyfastenv.experiments.measure import Summary, available_memory_bytes, summary
 from pyfastenv.experiments.queue_workers import make_env
 from pyfastenv.experiments.samplers import (
@@ -36,6 +35,7 @@ from pyfastenv.experiments.samplers import (
 )
 from pyfastenv.experiments.study import Row, Study, spread, table
 from pyfastenv.training.plots import COLOURS
+from pyfastenv.vector.cpus import available_cpus
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

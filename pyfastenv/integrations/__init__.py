@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gymnasium.vector import AutoresetMode
 
-from pyfastenv.vector_env import FastVectorEnv
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 
 def require_autoreset(

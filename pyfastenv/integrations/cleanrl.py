@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv.integrations import require_autoreset
 from pyfastenv.integrations.rows import info_rows
-from pyfastenv.vector_env import FastVectorEnv, StepReturn, make_vec
+from pyfastenv.vector.vector_env import FastVectorEnv, StepReturn, make_vec
 
 Envs = VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]
 Wrapper = VectorWrapper[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]

@@ -18,8 +18,8 @@ from rl_games.common.ivecenv import IVecEnv
 from torch import Tensor
 
 from pyfastenv.integrations import require_autoreset
-from pyfastenv.staging import TorchVectorEnv
-from pyfastenv.vector_env import FastVectorEnv, make_vec
+from pyfastenv.sampling.staging import TorchVectorEnv
+from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
 
 VECENV_TYPE = "PYFASTENV"
 

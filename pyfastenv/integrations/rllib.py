@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 from ray.tune import register_env
 
 from pyfastenv.integrations import require_autoreset
-from pyfastenv.vector_env import FastVectorEnv, make_vec
+from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
 
 
 def register_rllib(env_id: str, **kwargs: Any) -> str:

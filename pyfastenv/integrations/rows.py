@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pyfastenv.vector_env import FastVectorEnv
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 
 def info_rows(infos: Mapping[str, Any], num_rows: int) -> list[dict[str, Any]]:

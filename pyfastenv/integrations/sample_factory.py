@@ -20,7 +20,7 @@ from sample_factory.algo.utils import make_env
 from sample_factory.envs.env_utils import register_env
 
 from pyfastenv.integrations import require_autoreset
-from pyfastenv.vector_env import FastVectorEnv, make_vec
+from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
 
 StepReturn = tuple[
     NDArray[Any], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]

@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from pyfastenv.integrations import require_autoreset
 from pyfastenv.integrations.rows import Row, info_rows
-from pyfastenv.vector_env import FastVectorEnv, make_vec
+from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
 
 Indices = int | Iterable[int] | None
 

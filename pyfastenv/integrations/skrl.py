@@ -20,8 +20,8 @@ from skrl.envs.wrappers.torch import Wrapper
 from torch import Tensor
 
 from pyfastenv.integrations import require_autoreset
-from pyfastenv.staging import TorchVectorEnv
-from pyfastenv.vector_env import FastVectorEnv, Infos, make_vec
+from pyfastenv.sampling.staging import TorchVectorEnv
+from pyfastenv.vector.vector_env import FastVectorEnv, Infos, make_vec
 
 Results = tuple[Tensor, Tensor, Tensor, Tensor, Infos]
 

@@ -16,7 +16,7 @@ from tianshou.env import BaseVectorEnv
 
 from pyfastenv.integrations import require_autoreset
 from pyfastenv.integrations.rows import Row, info_rows
-from pyfastenv.vector_env import FastVectorEnv, StepReturn, make_vec
+from pyfastenv.vector.vector_env import FastVectorEnv, StepReturn, make_vec
 
 Ids = int | Iterable[int] | None
 Results = tuple[

@@ -18,8 +18,8 @@ from torchrl.data import Bounded, Categorical, Composite, OneHot, TensorSpec, Un
 from torchrl.envs import EnvBase
 
 from pyfastenv.integrations import require_autoreset
-from pyfastenv.staging import TorchVectorEnv
-from pyfastenv.vector_env import FastVectorEnv, make_vec
+from pyfastenv.sampling.staging import TorchVectorEnv
+from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
 
 
 def make_torchrl(

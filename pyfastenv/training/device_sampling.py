@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyfastenv.rollouts import Episodes, RolloutBatch
-from pyfastenv.staging import TorchVectorEnv
-from pyfastenv.vector_env import FastVectorEnv
+from pyfastenv.sampling.rollouts import Episodes, RolloutBatch
+from pyfastenv.sampling.staging import TorchVectorEnv
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 # obs (N, obs_size) -> actions as drawn, their log-probs (N,), actions for the environments
 Act = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]

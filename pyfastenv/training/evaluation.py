@@ -12,8 +12,8 @@ import torch
 from gymnasium.vector import AutoresetMode
 
 import pyfastenv
-from pyfastenv.rollouts import PolicySpec
-from pyfastenv.vector_env import FastVectorEnv
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 _MAX_ENVS = 64
 

@@ -30,7 +30,7 @@ from pyfastenv.training.plots import plot_run
 from pyfastenv.training.profiling import Profile
 from pyfastenv.training.progress import duration, make_progress
 from pyfastenv.training.run_folder import Start
-from pyfastenv.vector_env import FastVectorEnv
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 C = TypeVar("C", bound=RunConfig)
 # evaluation environments start far from the training's seeds

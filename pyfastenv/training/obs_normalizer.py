@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyfastenv.normalize import RunningMoments
+from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.training import distributed
 
 

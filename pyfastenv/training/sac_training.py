@@ -17,14 +17,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 
 import pyfastenv
-from pyfastenv.buffers import ReplayPool, RowLayout, Transitions
-from pyfastenv.rollouts import PolicySpec, RolloutBatch, rollout
-from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
-from pyfastenv.streams import SeedStreams
+from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.streams import SeedStreams
+from pyfastenv.sampling.buffers import ReplayPool, RowLayout, Transitions
+from pyfastenv.sampling.exploration import continuous_actions, explore
+from pyfastenv.sampling.rollouts import RolloutBatch, rollout
 from pyfastenv.training import distributed
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import CheckpointError
-from pyfastenv.training.exploration import continuous_actions, explore
 from pyfastenv.training.loop import episode_metrics
 from pyfastenv.training.profiling import span
 

@@ -1,5 +1,5 @@
 // Compared with PyTorch in tests/python/test_dynamics.py; here: threads, learning, small batches.
-#include "core/ensemble_update.h"
+#include "learn/ensemble_update.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Mlp: outputs against a plain float64 evaluation, for odd sizes, every depth and activation.
-#include "core/mlp.h"
+#include "nn/mlp.h"
 
 #include <gtest/gtest.h>
 

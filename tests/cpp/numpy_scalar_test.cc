@@ -1,6 +1,4 @@
 // NumpyScalar and the pieces of numpy_math.h that need no Python. Literals are NumPy 2.4.6's.
-#include "core/numpy_scalar.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +6,8 @@
 #include <vector>
 
 #include "core/action.h"
-#include "core/numpy_math.h"
+#include "npy/math.h"
+#include "npy/scalar.h"
 
 namespace pyfastenv {
 namespace {

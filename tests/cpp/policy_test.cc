@@ -1,5 +1,5 @@
 // Policy: what is drawn from which numbers of the stream, and its log-probability.
-#include "core/policy.h"
+#include "nn/policy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Random: the numbers NumPy gives. The literals were printed by NumPy 2.4.6:
 //   seed = numpy.random.SeedSequence(n); bits = numpy.random.PCG64(seed)
 //   generator = numpy.random.Generator(bits)
-#include "core/random.h"
+#include "npy/random.h"
 
 #include <gtest/gtest.h>
 

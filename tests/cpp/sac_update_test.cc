@@ -1,5 +1,5 @@
 // Compared with PyTorch in tests/python/test_sac.py; here: threads, seeds side by side, learning.
-#include "core/sac_update.h"
+#include "learn/sac_update.h"
 
 #include <gtest/gtest.h>
 

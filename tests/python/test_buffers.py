@@ -20,9 +20,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 import pyfastenv
-from pyfastenv.buffers import ReplayBuffer, ReplayPool, RowLayout, Transitions
-from pyfastenv.networks import MLP
-from pyfastenv.rollouts import Episodes, RolloutBatch, rollout
+from pyfastenv.nn.networks import MLP
+from pyfastenv.sampling.buffers import ReplayBuffer, ReplayPool, RowLayout, Transitions
+from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
 
 
 def numbered(first: int, n: int) -> Transitions:

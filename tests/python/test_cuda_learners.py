@@ -17,10 +17,10 @@ from test_ddpg import through_a_file
 
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.sac import SAC
-from pyfastenv.buffers import ReplayPool, RowLayout
-from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
-from pyfastenv.streams import SeedStreams
+from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.nn.streams import SeedStreams
+from pyfastenv.sampling.buffers import ReplayPool, RowLayout
 
 pytestmark = [
     pytest.mark.gpu,

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from pyfastenv.algorithms import ddpg
 from pyfastenv.algorithms.ddpg import DDPG, Config, Minibatch
-from pyfastenv.networks import MLP
-from pyfastenv.rollouts import rollout
+from pyfastenv.nn.networks import MLP
+from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training import saved
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
 

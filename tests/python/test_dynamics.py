@@ -15,10 +15,10 @@ torch = pytest.importorskip("torch")
 from test_ddpg import through_a_file
 from torch import Tensor, nn
 
-from pyfastenv import dynamics
-from pyfastenv.buffers import RowLayout
-from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.streams import SeedStreams
+from pyfastenv.learners import dynamics
+from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.nn.streams import SeedStreams
+from pyfastenv.sampling.buffers import RowLayout
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
 LAYOUT = RowLayout(obs_size=2, action_size=1)

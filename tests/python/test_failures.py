@@ -21,8 +21,8 @@ import pytest
 from parity import MODES, assert_same
 
 import pyfastenv
-from pyfastenv import specs
 from pyfastenv.errors import EnvError, ResetNeededError
+from pyfastenv.vector import specs
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -709,18 +709,16 @@ def install_beside(
     from pyfastenv import _core
 
     packages = pathlib.Path(installed_numpy.__file__).parents[1]
-    for name in ("numpy", "numpy.libs"):
+    for name in ("numpy", "numpy.libs", "gymnasium", "farama_notifications", "cloudpickle"):
         if (packages / name).exists():
             (site / name).symlink_to(packages / name)
+    (site / "typing_extensions.py").symlink_to(packages / "typing_extensions.py")
     shutil.copytree(
         pathlib.Path(pyfastenv.__file__).parent,
         site / "pyfastenv",
         ignore=shutil.ignore_patterns("__pycache__", "*.so"),
     )
     shutil.copy(_core.__file__, site / "pyfastenv")
-    hook = importlib.util.find_spec("_pyfastenv_gymnasium")
-    assert hook is not None and hook.origin is not None
-    shutil.copy(hook.origin, site)
     if mujoco_library is not None:
         (site / "mujoco").mkdir()
         (site / "mujoco" / "__init__.py").touch()

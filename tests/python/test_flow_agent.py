@@ -19,11 +19,11 @@ from test_sac import as_sequential, batch_of
 from test_training_tools import assert_equal
 from torch import Tensor
 
-from pyfastenv.buffers import RowLayout
-from pyfastenv.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.flow_agent import FlowAgent, FlowOptions
-from pyfastenv.sac_learner import SACLearner, SACOptions
-from pyfastenv.streams import SeedStreams
+from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
+from pyfastenv.learners.sac_learner import SACLearner, SACOptions
+from pyfastenv.nn.streams import SeedStreams
+from pyfastenv.sampling.buffers import RowLayout
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
 LAYOUT = RowLayout(obs_size=2, action_size=1)

@@ -17,7 +17,7 @@ from cuda_checks import no_synchronisation
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
 
-from pyfastenv.flows import CoupledFlow, RealNVP, donsker_varadhan_loss
+from pyfastenv.nn.flows import CoupledFlow, RealNVP, donsker_varadhan_loss
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
 F64 = torch.float64

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyfastenv.functional import (  # noqa: E402
+from pyfastenv.nn.functional import (  # noqa: E402
     PPO_METRICS,
     bounded_gaussian_gradients,
     bounded_log_var,

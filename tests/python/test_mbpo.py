@@ -21,9 +21,9 @@ from torch import Tensor
 
 from pyfastenv.algorithms import mbpo
 from pyfastenv.algorithms.mbpo import MBPO, Config
-from pyfastenv.buffers import ReplayPool
-from pyfastenv.dynamics import DynamicsOptions, Prediction
-from pyfastenv.sac_learner import METRICS
+from pyfastenv.learners.dynamics import DynamicsOptions, Prediction
+from pyfastenv.learners.sac_learner import METRICS
+from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training import saved
 from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
@@ -478,7 +478,7 @@ def test_an_environment_without_a_rule_is_refused_in_one_sentence(
     import pyfastenv
 
     xml = tmp_path / "double.xml"
-    model = pathlib.Path(pyfastenv.specs.resolve_xml_file("inverted_double_pendulum.xml"))
+    model = pathlib.Path(pyfastenv.vector.specs.resolve_xml_file("inverted_double_pendulum.xml"))
     xml.write_text(model.read_text())
     monkeypatch.setattr(Config, "env_kwargs", lambda _: {"xml_file": str(xml)})
     closed: list[str] = []

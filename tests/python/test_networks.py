@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.networks import (
+from pyfastenv.nn.networks import (
     MLP,
     FlatParameters,
     from_sequential,
@@ -22,7 +22,7 @@ from pyfastenv.networks import (
     seeded_mlp,
     stack_seeds,
 )
-from pyfastenv.rollouts import PolicySpec
+from pyfastenv.nn.policy_spec import PolicySpec
 
 MODULES: dict[str, type[nn.Module]] = {
     "tanh": nn.Tanh,

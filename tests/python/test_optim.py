@@ -11,8 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyfastenv.networks import MLP, FlatParameters
-from pyfastenv.optim import FlatAdam, FusedAdam
+from pyfastenv.nn.networks import MLP, FlatParameters
+from pyfastenv.nn.optim import FlatAdam, FusedAdam
 
 KINDS = [FlatAdam, FusedAdam]
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -20,9 +20,9 @@ torch = pytest.importorskip("torch")
 import pyfastenv  # noqa: E402
 from pyfastenv import _core  # noqa: E402
 from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
-from pyfastenv.networks import MLP, FlatParameters  # noqa: E402
-from pyfastenv.normalize import RunningMoments  # noqa: E402
-from pyfastenv.rollouts import RolloutBatch, rollout  # noqa: E402
+from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
+from pyfastenv.nn.normalize import RunningMoments  # noqa: E402
+from pyfastenv.sampling.rollouts import RolloutBatch, rollout  # noqa: E402
 from pyfastenv.training.device_sampling import DeviceSampler  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")

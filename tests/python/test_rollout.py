@@ -23,7 +23,7 @@ from torch.distributions import (
 
 import pyfastenv
 from pyfastenv import EnvError, PolicySpec, RolloutBatch, rollout
-from pyfastenv.networks import MLP, from_sequential
+from pyfastenv.nn.networks import MLP, from_sequential
 
 ACTIVATIONS = {
     "tanh": nn.Tanh(),

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 from pyfastenv.algorithms import sac
 from pyfastenv.algorithms.sac import SAC, Config
-from pyfastenv.buffers import RowLayout
-from pyfastenv.networks import MLP
-from pyfastenv.rollouts import rollout
-from pyfastenv.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.nn.networks import MLP
+from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training import distributed, saved
 from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.evaluation import evaluate, make_eval_envs

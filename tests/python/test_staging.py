@@ -18,8 +18,8 @@ import pytest
 import pyfastenv
 
 torch = pytest.importorskip("torch")
-from pyfastenv import staging  # noqa: E402
-from pyfastenv.staging import Collector, PinnedRing, TorchVectorEnv  # noqa: E402
+from pyfastenv.sampling import staging  # noqa: E402
+from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv  # noqa: E402
 
 NUM_ENVS = 5
 LAYOUT = {"obs": ((4, 3), torch.float32), "flags": ((5,), torch.bool)}
@@ -756,7 +756,7 @@ def test_close_ends_the_thread() -> None:
 
 FORGETFUL = """
 import torch
-from pyfastenv.staging import Collector, PinnedRing
+from pyfastenv.sampling.staging import Collector, PinnedRing
 from test_staging import make_envs, small_policy
 import pyfastenv
 

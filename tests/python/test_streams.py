@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor
 
-from pyfastenv.streams import SeedStreams
+from pyfastenv.nn.streams import SeedStreams
 
 SEEDS = (7, 0, 7, 123)
 

@@ -15,9 +15,9 @@ import pyfastenv
 
 torch = pytest.importorskip("torch")
 
-from pyfastenv import termination  # noqa: E402
-from pyfastenv.specs import assets_dir  # noqa: E402
-from pyfastenv.termination import has_termination_rule, termination_rule  # noqa: E402
+from pyfastenv.learners import termination  # noqa: E402
+from pyfastenv.learners.termination import has_termination_rule, termination_rule  # noqa: E402
+from pyfastenv.vector.specs import assets_dir  # noqa: E402
 
 RULE_IDS = [env_id for env_id in pyfastenv.env_ids() if has_termination_rule(env_id)]
 DISCRETE_IDS = ["Acrobot-v1", "CartPole-v0", "CartPole-v1", "MountainCar-v0"]

@@ -15,7 +15,7 @@ import pytest
 from parity import assert_same, random_actions
 
 import pyfastenv
-from pyfastenv.cpus import available_cpus
+from pyfastenv.vector.cpus import available_cpus
 
 pytestmark = pytest.mark.timeout(20)
 
@@ -117,7 +117,7 @@ def test_missing_cgroup_folder(tmp_path: pathlib.Path) -> None:
 def test_affinity() -> None:
     script = """
 import os, pyfastenv
-from pyfastenv.cpus import available_cpus
+from pyfastenv.vector.cpus import available_cpus
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 print(available_cpus(), pyfastenv.make_vec("HalfCheetah-v5", 8, num_threads=0).num_threads)
 """

@@ -26,7 +26,8 @@ pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 
 import pyfastenv
-from pyfastenv import cli, rollouts
+from pyfastenv import cli
+from pyfastenv.sampling import rollouts
 from pyfastenv.training import checkpoint, distributed, plots, profiling, registry, video
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import CheckpointError, DivergedError, VideoError
@@ -444,7 +445,7 @@ def test_configurations_come_back_from_json() -> None:
 class ScriptedEnvs:
     """Environments whose episodes' lengths are given; an episode's return is its length."""
 
-    autoreset_mode = pyfastenv.vector_env.AutoresetMode.SAME_STEP
+    autoreset_mode = pyfastenv.vector.vector_env.AutoresetMode.SAME_STEP
     max_episode_steps: int | None = 10
 
     def __init__(self, lengths: list[list[int]]):

@@ -2,9 +2,9 @@
 #include <limits>
 #include <numbers>
 
-#include "core/numpy_math.h"
 #include "envs/classic/classic_env.h"
 #include "envs/registry.h"
+#include "npy/math.h"
 
 namespace pyfastenv {
 

@@ -1,9 +1,9 @@
 // MountainCar-v0: gymnasium/envs/classic_control/mountain_car.py.
 #include <cmath>
 
-#include "core/numpy_math.h"
 #include "envs/classic/classic_env.h"
 #include "envs/registry.h"
+#include "npy/math.h"
 
 namespace pyfastenv {
 

@@ -4,9 +4,9 @@
 // actions and speeds are Python floats. NumpyScalar follows these types through the formulas.
 #include <cmath>
 
-#include "core/numpy_scalar.h"
 #include "envs/classic/classic_env.h"
 #include "envs/registry.h"
+#include "npy/scalar.h"
 
 namespace pyfastenv {
 

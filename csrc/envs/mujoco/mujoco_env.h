@@ -6,7 +6,7 @@
 // lag one substep behind the state, and so must we.
 //
 // Bit-identity: formulas stand in gymnasium's order of operations, with NumPy's functions
-// (core/numpy_math.h); the build forbids fused multiply-add.
+// (npy/math.h); the build forbids fused multiply-add.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "core/env.h"
-#include "core/numpy_math.h"
 #include "core/params.h"
 #include "mujoco/model.h"
 #include "mujoco/workspace.h"
+#include "npy/math.h"
 
 namespace pyfastenv {
 

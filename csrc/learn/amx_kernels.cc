@@ -1,0 +1,393 @@
+// Compiled with AMX and AVX-512 (see CMakeLists.txt): nothing of the standard library's templates
+// may be used here, or the linker could give other files code that their processor lacks.
+#include "learn/amx_kernels.h"
+
+#if defined(__GNUC__) && !defined(__clang__)  // GCC 12 warns about its own intrinsics
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+
+#include "nn/vector_math.h"
+
+namespace pyfastenv {
+
+namespace {
+
+constexpr int kHalf = 16;  // rows of a tile, and columns of a packed one
+
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t column_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+// in memory: GCC 12 takes the intrinsic to read eight bytes only, and drops what fills the rest
+const volatile TileConfig kConfig;
+
+void Begin() { _tile_loadconfig(const_cast<const TileConfig*>(&kConfig)); }
+
+void End() { _tile_release(); }
+
+// tiles in a packed factor of `rows` rows: the two of a block stand together
+PYFASTENV_INLINE uint16_t* Block(uint16_t* packed, int rows, int row_block, int column_block) {
+  return packed + (static_cast<ptrdiff_t>(column_block) * (rows / kTile) + row_block) * 1024;
+}
+
+PYFASTENV_INLINE __m512i Pairs(__m256i first, __m256i second) {
+  return _mm512_or_si512(_mm512_cvtepu16_epi32(first),
+                         _mm512_slli_epi32(_mm512_cvtepu16_epi32(second), 16));
+}
+
+PYFASTENV_INLINE __m256i Round(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
+
+PYFASTENV_INLINE __mmask16 Mask(int count) {
+  return static_cast<__mmask16>(count >= 16 ? 0xFFFF : (count <= 0 ? 0 : (1 << count) - 1));
+}
+
+PYFASTENV_INLINE int Padded32(int size) { return (size + kTile - 1) / kTile * kTile; }
+
+PYFASTENV_INLINE void Transpose16(__m512i (&r)[16]) {
+  __m512i t[16];
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+    r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+    r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+    r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
+  }
+}
+
+void Pack(const float* w, int rows, int columns, uint16_t* packed) {
+  const int padded_rows = Padded32(rows);
+  const int padded_columns = Padded32(columns);
+  for (int block = 0; block < padded_columns / kTile; ++block) {
+    for (int row = 0; row < padded_rows; row += 2) {
+      uint16_t* tiles = Block(packed, padded_rows, row / kTile, block);
+      for (int half = 0; half < 2; ++half) {
+        const int column = block * kTile + half * kHalf;
+        const __mmask16 mask = Mask(columns - column);
+        const float* at = w + static_cast<ptrdiff_t>(row) * columns + column;
+        const __m512 first = row < rows ? _mm512_maskz_loadu_ps(mask, at) : _mm512_setzero_ps();
+        const __m512 second =
+            row + 1 < rows ? _mm512_maskz_loadu_ps(mask, at + columns) : _mm512_setzero_ps();
+        _mm512_storeu_si512(tiles + half * 512 + (row % kTile) * kHalf,
+                            Pairs(Round(first), Round(second)));
+      }
+    }
+  }
+}
+
+void PackTransposed(const float* w, int rows, int columns, uint16_t* packed) {
+  // the factor is (columns, rows): pairs of its rows are neighbours in a row of w
+  const int padded_rows = Padded32(rows);
+  const int padded_columns = Padded32(columns);
+  for (int row = 0; row < padded_rows; row += kHalf) {
+    for (int column = 0; column < padded_columns; column += kTile) {
+      __m512i lines[16];
+      for (int i = 0; i < kHalf; ++i) {
+        if (row + i >= rows) {
+          lines[i] = _mm512_setzero_si512();
+          continue;
+        }
+        const float* at = w + static_cast<ptrdiff_t>(row + i) * columns + column;
+        const __m512 low = _mm512_maskz_loadu_ps(Mask(columns - column), at);
+        const __m512 high = _mm512_maskz_loadu_ps(Mask(columns - column - kHalf), at + kHalf);
+        lines[i] = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+      }
+      Transpose16(lines);
+      uint16_t* tile =
+          Block(packed, padded_columns, column / kTile, row / kTile) + (row % kTile) / kHalf * 512;
+      for (int i = 0; i < kHalf; ++i) _mm512_storeu_si512(tile + i * kTile, lines[i]);
+    }
+  }
+}
+
+PYFASTENV_INLINE __m512i SamplePairs(const uint16_t* x, int columns) {
+  return Pairs(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)),
+               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + columns)));
+}
+
+void PackSamples(const uint16_t* x, int rows, int columns, uint16_t* packed) {
+  for (int block = 0; block < columns / kTile; ++block) {
+    for (int row = 0; row < rows; row += 2) {
+      uint16_t* tiles = Block(packed, rows, row / kTile, block);
+      for (int half = 0; half < 2; ++half) {
+        const uint16_t* at =
+            x + static_cast<ptrdiff_t>(row) * columns + block * kTile + half * kHalf;
+        _mm512_storeu_si512(tiles + half * 512 + (row % kTile) * kHalf, SamplePairs(at, columns));
+      }
+    }
+  }
+}
+
+void Transpose(const uint16_t* x, int rows, int columns, uint16_t* transposed) {
+  for (int row = 0; row < rows; row += kTile) {
+    for (int column = 0; column < columns; column += kHalf) {
+      __m512i lines[16];
+      for (int i = 0; i < kHalf; ++i) {
+        lines[i] = SamplePairs(x + static_cast<ptrdiff_t>(row + 2 * i) * columns + column, columns);
+      }
+      Transpose16(lines);
+      for (int i = 0; i < kHalf; ++i) {
+        _mm512_storeu_si512(transposed + static_cast<ptrdiff_t>(column + i) * rows + row, lines[i]);
+      }
+    }
+  }
+}
+
+// Calls use(row, column, sums (32, 32)) for each block of a (rows, depth) @ b
+template <class Use>
+PYFASTENV_INLINE void Product(const uint16_t* a, const uint16_t* b, int rows, int depth,
+                              int columns, Use use) {
+  alignas(64) float sums[kTile * kTile];
+  for (int column = 0; column < columns; column += kTile) {
+    const uint16_t* panel = b + static_cast<ptrdiff_t>(column) * depth;
+    for (int row = 0; row < rows; row += kTile) {
+      const uint16_t* upper = a + static_cast<ptrdiff_t>(row) * depth;
+      const uint16_t* lower = upper + static_cast<ptrdiff_t>(kHalf) * depth;
+      const size_t stride = static_cast<size_t>(depth) * sizeof(uint16_t);
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+      for (int k = 0; k < depth; k += kTile) {
+        const uint16_t* tiles = panel + static_cast<ptrdiff_t>(k) * kTile;
+        _tile_loadd(4, upper + k, stride);
+        _tile_loadd(6, tiles, 64);
+        _tile_loadd(7, tiles + 512, 64);
+        _tile_loadd(5, lower + k, stride);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+      _tile_stored(0, sums, kTile * sizeof(float));
+      _tile_stored(1, sums + kHalf, kTile * sizeof(float));
+      _tile_stored(2, sums + kHalf * kTile, kTile * sizeof(float));
+      _tile_stored(3, sums + kHalf * kTile + kHalf, kTile * sizeof(float));
+      use(row, column, sums);
+    }
+  }
+}
+
+PYFASTENV_INLINE __m512 Widen(__m256i bits) {
+  return (__m512)_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16);
+}
+
+void ForwardRelu(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
+                 uint16_t* y) {
+  const __m512 zero = _mm512_setzero_ps();
+  Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
+    const __m512 bias_low = _mm512_loadu_ps(bias + column);
+    const __m512 bias_high = _mm512_loadu_ps(bias + column + kHalf);
+    for (int i = 0; i < kTile; ++i) {
+      const __m512 low = _mm512_add_ps(_mm512_load_ps(sums + i * kTile), bias_low);
+      const __m512 high = _mm512_add_ps(_mm512_load_ps(sums + i * kTile + kHalf), bias_high);
+      // max(0, NaN) would be 0; the second operand passes through
+      _mm512_storeu_si512(
+          y + static_cast<ptrdiff_t>(row + i) * out + column,
+          (__m512i)_mm512_cvtne2ps_pbh(_mm512_max_ps(zero, high), _mm512_max_ps(zero, low)));
+    }
+  });
+}
+
+void ForwardLast(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
+                 float* y) {
+  Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
+    for (int half = 0; half < kTile; half += kHalf) {
+      const __m512 add =
+          bias == nullptr ? _mm512_setzero_ps() : _mm512_loadu_ps(bias + column + half);
+      for (int i = 0; i < kTile; ++i) {
+        _mm512_storeu_ps(y + static_cast<ptrdiff_t>(row + i) * out + column + half,
+                         _mm512_add_ps(_mm512_load_ps(sums + i * kTile + half), add));
+      }
+    }
+  });
+}
+
+void ForwardSilu(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
+                 uint16_t* y, uint16_t* slope) {
+  Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
+    const Vec bias_low = (Vec)_mm512_loadu_ps(bias + column);
+    const Vec bias_high = (Vec)_mm512_loadu_ps(bias + column + kHalf);
+    for (int i = 0; i < kTile; ++i) {
+      const Vec low = (Vec)_mm512_load_ps(sums + i * kTile) + bias_low;
+      const Vec high = (Vec)_mm512_load_ps(sums + i * kTile + kHalf) + bias_high;
+      const Vec sigmoid_low = 1.0F / (Exp(-low) + 1.0F);
+      const Vec sigmoid_high = 1.0F / (Exp(-high) + 1.0F);
+      const Vec y_low = low * sigmoid_low;
+      const Vec y_high = high * sigmoid_high;
+      const ptrdiff_t at = static_cast<ptrdiff_t>(row + i) * out + column;
+      _mm512_storeu_si512(y + at, (__m512i)_mm512_cvtne2ps_pbh((__m512)y_high, (__m512)y_low));
+      const Vec slope_low = sigmoid_low + y_low * (1.0F - sigmoid_low);
+      const Vec slope_high = sigmoid_high + y_high * (1.0F - sigmoid_high);
+      _mm512_storeu_si512(slope + at,
+                          (__m512i)_mm512_cvtne2ps_pbh((__m512)slope_high, (__m512)slope_low));
+    }
+  });
+}
+
+void BackwardSlope(const uint16_t* dy, const uint16_t* wt, const uint16_t* slope, int rows, int in,
+                   int out, uint16_t* dx) {
+  Product(dy, wt, rows, out, in, [&](int row, int column, const float* sums) {
+    for (int i = 0; i < kTile; ++i) {
+      const ptrdiff_t at = static_cast<ptrdiff_t>(row + i) * in + column;
+      const auto* slopes = reinterpret_cast<const __m256i*>(slope + at);
+      const __m512 low =
+          _mm512_mul_ps(_mm512_load_ps(sums + i * kTile), Widen(_mm256_loadu_si256(slopes)));
+      const __m512 high = _mm512_mul_ps(_mm512_load_ps(sums + i * kTile + kHalf),
+                                        Widen(_mm256_loadu_si256(slopes + 1)));
+      _mm512_storeu_si512(dx + at, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+    }
+  });
+}
+
+void BackwardRelu(const uint16_t* dy, const uint16_t* wt, const uint16_t* h, int rows, int in,
+                  int out, uint16_t* dx) {
+  Product(dy, wt, rows, out, in, [&](int row, int column, const float* sums) {
+    for (int i = 0; i < kTile; ++i) {
+      const ptrdiff_t at = static_cast<ptrdiff_t>(row + i) * in + column;
+      const __m512i both = (__m512i)_mm512_cvtne2ps_pbh(_mm512_load_ps(sums + i * kTile + kHalf),
+                                                        _mm512_load_ps(sums + i * kTile));
+      const __mmask32 positive =
+          _mm512_cmpgt_epi16_mask(_mm512_loadu_si512(h + at), _mm512_setzero_si512());
+      _mm512_storeu_si512(dx + at, _mm512_maskz_mov_epi16(positive, both));
+    }
+  });
+}
+
+void ColumnSums(const uint16_t* dy, int rows, int out, float* db) {
+  for (int column = 0; column < out; column += kHalf) {
+    __m512 sums[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    for (int row = 0; row < rows; ++row) {
+      const uint16_t* at = dy + static_cast<ptrdiff_t>(row) * out + column;
+      sums[row % 2] = _mm512_add_ps(
+          sums[row % 2], Widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at))));
+    }
+    _mm512_storeu_ps(db + column, _mm512_add_ps(sums[0], sums[1]));
+  }
+}
+
+// log(1 + z) for 0 <= z <= 1: twice the area tangent of z / (2 + z), by its series
+PYFASTENV_INLINE Vec LogOnePlus(Vec z) {
+  const Vec s = z / (2.0F + z);
+  const Vec square = s * s;
+  Vec p = Fill(1.0F / 13.0F);
+  for (int divisor = 11; divisor > 2; divisor -= 2) {
+    p = p * square + 1.0F / static_cast<float>(divisor);
+  }
+  return 2.0F * (s + s * square * p);
+}
+
+void Squash(const float* outputs, int stride, const float* noise, int rows, int size,
+            float log_std_min, float log_std_max, float* actions, float* spread, float* inside,
+            float* log_probs) {
+  constexpr float kLogTwo = 0.69314718F;
+  constexpr float kHalfLogTwoPi = 0.91893853F;
+  for (int row = 0; row < rows; ++row) {
+    const float* line = outputs + static_cast<ptrdiff_t>(row) * stride;
+    const ptrdiff_t at = static_cast<ptrdiff_t>(row) * size;
+    float total = 0.0F;
+    for (int column = 0; column < size; column += kHalf) {
+      const __mmask16 mask = Mask(size - column);
+      const Vec mean = (Vec)_mm512_maskz_loadu_ps(mask, line + column);
+      const Vec raw = (Vec)_mm512_maskz_loadu_ps(mask, line + size + column);
+      const Vec drawn = (Vec)_mm512_maskz_loadu_ps(mask, noise + at + column);
+      Vec log_std = raw < log_std_min ? Fill(log_std_min) : raw;
+      log_std = log_std > log_std_max ? Fill(log_std_max) : log_std;
+      const Vec width = Exp(log_std) * drawn;
+      const Vec before = mean + width;
+      const Vec size_of = before < 0.0F ? -before : before;
+      const Vec z = Exp(-2.0F * size_of);
+      const Vec positive = (1.0F - z) / (1.0F + z);
+      const Vec action = before < 0.0F ? -positive : positive;
+      const Vec log_slope = 2.0F * (kLogTwo - size_of - LogOnePlus(z));
+      const Vec each = -0.5F * drawn * drawn - log_std - log_slope - kHalfLogTwoPi;
+      total += _mm512_mask_reduce_add_ps(mask, (__m512)each);
+      _mm512_mask_storeu_ps(actions + at + column, mask, (__m512)action);
+      _mm512_mask_storeu_ps(spread + at + column, mask, (__m512)width);
+      const Vec within = log_std == raw ? Fill(1.0F) : Vec{};
+      _mm512_mask_storeu_ps(inside + at + column, mask, (__m512)within);
+    }
+    log_probs[row] = total;
+  }
+}
+
+PYFASTENV_INLINE Vec Softplus(Vec x) {
+  const Vec size = x < 0.0F ? -x : x;
+  return (x > 0.0F ? x : Vec{}) + LogOnePlus(Exp(-size));
+}
+
+PYFASTENV_INLINE Vec Sigmoid(Vec x) { return 1.0F / (Exp(-x) + 1.0F); }
+
+double Likelihood(const float* outputs, int stride, const float* targets, int rows, int size,
+                  const float* low, const float* high, uint16_t* by_outputs, float* by_low,
+                  float* by_high) {
+  const float share = 1.0F / static_cast<float>(rows * size);
+  double loss = 0.0;
+  for (int column = 0; column < size; column += kHalf) {
+    const __mmask16 mask = Mask(size - column);
+    const Vec least = (Vec)_mm512_maskz_loadu_ps(mask, low + column);
+    const Vec most = (Vec)_mm512_maskz_loadu_ps(mask, high + column);
+    Vec low_sum = {};
+    Vec high_sum = {};
+    for (int row = 0; row < rows; ++row) {
+      const float* line = outputs + static_cast<ptrdiff_t>(row) * stride + column;
+      const Vec mean = (Vec)_mm512_maskz_loadu_ps(mask, line);
+      const Vec raw = (Vec)_mm512_maskz_loadu_ps(mask, line + size);
+      const Vec target =
+          (Vec)_mm512_maskz_loadu_ps(mask, targets + static_cast<ptrdiff_t>(row) * size + column);
+      const Vec from_high = most - raw;
+      const Vec below = most - Softplus(from_high);
+      const Vec from_low = below - least;
+      const Vec log_var = least + Softplus(from_low);
+      const Vec error = mean - target;
+      const Vec weighted = error * Exp(-log_var);
+      const Vec by_log_var = (1.0F - weighted * error) * share;
+      const Vec by_below = by_log_var * Sigmoid(from_low);
+      const Vec by_raw = by_below * Sigmoid(from_high);
+      low_sum += by_log_var - by_below;
+      high_sum += by_below - by_raw;
+      loss += _mm512_mask_reduce_add_ps(mask, (__m512)(weighted * error + log_var));
+      uint16_t* out = by_outputs + static_cast<ptrdiff_t>(row) * stride + column;
+      _mm256_mask_storeu_epi16(out, mask, Round((__m512)(weighted * (2.0F * share))));
+      _mm256_mask_storeu_epi16(out + size, mask, Round((__m512)by_raw));
+    }
+    const __m512 low_before = _mm512_maskz_loadu_ps(mask, by_low + column);
+    const __m512 high_before = _mm512_maskz_loadu_ps(mask, by_high + column);
+    _mm512_mask_storeu_ps(by_low + column, mask, (__m512)((Vec)low_before + low_sum));
+    _mm512_mask_storeu_ps(by_high + column, mask, (__m512)((Vec)high_before + high_sum));
+  }
+  return loss * share;
+}
+
+void Follow(float* a, const float* b, size_t size, float share) {
+  for (size_t i = 0; i < size; ++i) a[i] += (b[i] - a[i]) * share;
+}
+
+}  // namespace
+
+extern const AmxKernels kAmx;
+const AmxKernels kAmx = {Begin,         End,         Pack,        PackTransposed, PackSamples,
+                         Transpose,     ForwardRelu, ForwardSilu, ForwardLast,    BackwardRelu,
+                         BackwardSlope, ColumnSums,  Squash,      Likelihood,     Follow};
+
+}  // namespace pyfastenv

@@ -1,0 +1,64 @@
+// Matrix products in bfloat16 with float32 sums on the processor's matrix unit (Intel AMX), and
+// what soft actor-critic does between them. SacUpdate (learn/sac_update.h) is their only user.
+//
+// Matrices of samples are row-major bfloat16 (its bits as uint16_t), all sizes padded with zeros to
+// kTile. A right-hand factor is packed: for each 32 columns, for each 32 rows, two tiles of 16
+// pairs of rows x 16 columns. A thread calls begin() before the products and end() after them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pyfastenv {
+
+constexpr int kTile = 32;
+
+struct AmxKernels {
+  void (*begin)();
+  void (*end)();
+
+  /// A right-hand factor (rows, columns) of float32 parameters, or its transpose.
+  void (*pack)(const float* w, int rows, int columns, uint16_t* packed);
+  void (*pack_transposed)(const float* w, int rows, int columns, uint16_t* packed);
+  /// … of samples (rows, columns), both padded.
+  void (*pack_samples)(const uint16_t* x, int rows, int columns, uint16_t* packed);
+  /// The transpose of samples as a left-hand factor: (columns, rows).
+  void (*transpose)(const uint16_t* x, int rows, int columns, uint16_t* transposed);
+
+  /// y (rows, out) = relu(x (rows, in) @ w + bias), rounded to bfloat16.
+  void (*forward_relu)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
+                       int out, uint16_t* y);
+  /// y = silu(x @ w + bias), and its slope there.
+  void (*forward_silu)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
+                       int out, uint16_t* y, uint16_t* slope);
+  /// y = x @ w + bias in float32; no bias: null.
+  void (*forward_last)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,
+                       int out, float* y);
+  /// dx (rows, in) = (dy (rows, out) @ wt) where h (rows, in) > 0, else 0.
+  void (*backward_relu)(const uint16_t* dy, const uint16_t* wt, const uint16_t* h, int rows, int in,
+                        int out, uint16_t* dx);
+  /// dx = (dy @ wt) * slope (rows, in)
+  void (*backward_slope)(const uint16_t* dy, const uint16_t* wt, const uint16_t* slope, int rows,
+                         int in, int out, uint16_t* dx);
+  /// db (out) = the sums of dy's columns.
+  void (*column_sums)(const uint16_t* dy, int rows, int out, float* db);
+
+  /// Squashed Gaussians: outputs (rows, stride) hold means, then log-stds; see
+  /// pyfastenv/nn/functional.py for the formulas. inside is 1 or 0.
+  void (*squash)(const float* outputs, int stride, const float* noise, int rows, int size,
+                 float log_std_min, float log_std_max, float* actions, float* spread, float* inside,
+                 float* log_probs);
+  /// The likelihood loss of Gaussians with bounded log-variances and its gradient; see
+  /// pyfastenv/nn/functional.py (bounded_gaussian_gradients). outputs and by_outputs (rows, stride)
+  /// hold means, then raw log-variances; by_low and by_high (size) are added to. Returns the loss.
+  double (*likelihood)(const float* outputs, int stride, const float* targets, int rows, int size,
+                       const float* low, const float* high, uint16_t* by_outputs, float* by_low,
+                       float* by_high);
+  /// a += (b - a) * share
+  void (*follow)(float* a, const float* b, size_t size, float share);
+};
+
+/// Null where the processor or the system has no AMX.
+const AmxKernels* BestAmxKernels();
+
+}  // namespace pyfastenv

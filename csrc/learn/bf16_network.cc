@@ -1,0 +1,220 @@
+#include "learn/bf16_network.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace pyfastenv {
+
+namespace {
+
+AlignedFloats Floats(int rows, int columns) {
+  return AlignedFloats(static_cast<size_t>(rows) * static_cast<size_t>(columns));
+}
+
+float Widen(uint16_t x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }
+
+}  // namespace
+
+uint16_t RoundToBf16(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  if (std::isnan(x)) return 0x7FC0;
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1U)) >> 16);
+}
+
+Bf16Layers MakeBf16Layers(const std::vector<int>& sizes, int num_networks) {
+  Bf16Layers layers;
+  const auto networks = static_cast<size_t>(num_networks);
+  size_t offset = 0;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) {
+    Bf16Layer layer{};
+    layer.in = sizes[i];
+    layer.out = sizes[i + 1];
+    layer.padded_in = Padded(i == 0 ? 2 * layer.in : layer.in, kTile);
+    layer.padded_inputs = Padded(layer.in, kTile);
+    layer.padded_out = Padded(layer.out, kTile);
+    layer.weights = offset;
+    offset += networks * static_cast<size_t>(layer.in) * static_cast<size_t>(layer.out);
+    layers.push_back(layer);
+  }
+  for (Bf16Layer& layer : layers) {
+    layer.biases = offset;
+    offset += networks * static_cast<size_t>(layer.out);
+  }
+  return layers;
+}
+
+size_t FlatSize(const Bf16Layers& layers, int num_networks) {
+  return layers.back().biases_of(num_networks);
+}
+
+AdamStep MakeAdamStep(float lr, float beta1, float beta2, float eps, int64_t step) {
+  const auto count = static_cast<double>(step);
+  AdamStep result{};
+  result.lr = static_cast<float>(lr / (1.0 - std::pow(beta1, count)));
+  result.beta1 = beta1;
+  result.beta2 = beta2;
+  result.root_correction = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, count)));
+  result.eps = eps;
+  result.grad_scale = 1.0F;
+  return result;
+}
+
+Bf16Parameters::Bf16Parameters(const Bf16Layers& layers, Use use)
+    : twice_(Floats(2 * layers[0].in, layers[0].out)) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Bf16Layer& layer = layers[i];
+    weights_.emplace_back(layer.padded_in, layer.padded_out);
+    biases_.push_back(Floats(1, layer.padded_out));
+    const bool back = use == Use::kBackwardToInputs || (use == Use::kBackward && i > 0);
+    transposed_.push_back(back ? Bf16Matrix(layer.padded_out, layer.padded_inputs) : Bf16Matrix());
+  }
+}
+
+void Bf16Parameters::Pack(const AmxKernels& amx, const Bf16Layers& layers, const float* flat,
+                          int network) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Bf16Layer& layer = layers[i];
+    const float* weights = flat + layer.weights_of(network);
+    if (i == 0) {
+      const size_t size = static_cast<size_t>(layer.in) * static_cast<size_t>(layer.out);
+      std::copy_n(weights, size, twice_.data());
+      std::copy_n(weights, size, twice_.data() + size);
+      amx.pack(twice_.data(), 2 * layer.in, layer.out, weights_[i].data());
+    } else {
+      amx.pack(weights, layer.in, layer.out, weights_[i].data());
+    }
+    if (transposed_[i].data() != nullptr) {
+      amx.pack_transposed(weights, layer.in, layer.out, transposed_[i].data());
+    }
+    std::copy_n(flat + layer.biases_of(network), layer.out, biases_[i].data());
+  }
+}
+
+Bf16Pass::Bf16Pass(const AmxKernels& amx, const TrainKernels& train, const Bf16Layers& layers,
+                   Activation activation, int max_rows)
+    : amx_(amx), train_(train), layers_(layers), activation_(activation) {
+  const int rows = Padded(max_rows, kTile);
+  int widest = kTile;
+  int largest = 0;
+  for (const Bf16Layer& layer : layers) {
+    widest = std::max({widest, layer.padded_in, layer.padded_out, layer.padded_inputs});
+    largest = std::max(largest, layer.padded_in * layer.padded_out);
+  }
+  inputs_ = Bf16Matrix(rows, layers[0].padded_in);
+  for (size_t i = 0; i + 1 < layers.size(); ++i) {
+    hidden_.emplace_back(rows, layers[i].padded_out);
+    slopes_.push_back(activation == Activation::kRelu ? Bf16Matrix()
+                                                      : Bf16Matrix(rows, layers[i].padded_out));
+  }
+  outputs_ = Floats(rows, layers.back().padded_out);
+  output_gradient_ = Bf16Matrix(rows, layers.back().padded_out);
+  for (Bf16Matrix& matrix : back_) matrix = Bf16Matrix(rows, widest);
+  transposed_ = Bf16Matrix(widest, rows);
+  packed_gradient_ = Bf16Matrix(rows, widest);
+  weight_gradient_ = Floats(1, largest);
+  bias_gradient_ = Floats(1, widest);
+  input_gradient_ = Floats(rows, layers[0].padded_inputs);
+}
+
+void Bf16Pass::WriteInput(int row, int column, const float* x, int size) {
+  const Bf16Layer& layer = layers_[0];
+  uint16_t* high = inputs_.data() + static_cast<ptrdiff_t>(row) * layer.padded_in + column;
+  uint16_t* low = high + layer.in;
+  for (int i = 0; i < size; ++i) {
+    high[i] = RoundToBf16(x[i]);
+    low[i] = RoundToBf16(x[i] - Widen(high[i]));
+  }
+}
+
+const float* Bf16Pass::Forward(const Bf16Parameters& parameters, int rows,
+                               const Bf16Pass* inputs_from) {
+  const uint16_t* x = (inputs_from == nullptr ? this : inputs_from)->inputs_.data();
+  for (size_t i = 0; i + 1 < layers_.size(); ++i) {
+    const Bf16Layer& layer = layers_[i];
+    if (activation_ == Activation::kRelu) {
+      amx_.forward_relu(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
+                        layer.padded_in, layer.padded_out, hidden_[i].data());
+    } else {
+      amx_.forward_silu(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
+                        layer.padded_in, layer.padded_out, hidden_[i].data(), slopes_[i].data());
+    }
+    x = hidden_[i].data();
+  }
+  const Bf16Layer& last = layers_.back();
+  amx_.forward_last(x, parameters.weights_.back().data(), parameters.biases_.back().data(), rows,
+                    last.padded_in, last.padded_out, outputs_.data());
+  return outputs_.data();
+}
+
+const uint16_t* Bf16Pass::Back(const Bf16Parameters& parameters, size_t i, int rows,
+                               const uint16_t* dy) {
+  const Bf16Layer& layer = layers_[i];
+  uint16_t* dx = back_[i % 2].data();
+  const auto* weights = parameters.transposed_[i].data();
+  if (activation_ == Activation::kRelu) {
+    amx_.backward_relu(dy, weights, hidden_[i - 1].data(), rows, layer.padded_in, layer.padded_out,
+                       dx);
+  } else {
+    amx_.backward_slope(dy, weights, slopes_[i - 1].data(), rows, layer.padded_in, layer.padded_out,
+                        dx);
+  }
+  return dx;
+}
+
+void Bf16Pass::Improve(const Bf16Parameters& parameters, int rows, int network,
+                       const AdamVectors& vectors, const AdamStep& step,
+                       const Bf16Pass* inputs_from, const std::function<float(size_t)>& decay) {
+  const Bf16Matrix& inputs = (inputs_from == nullptr ? this : inputs_from)->inputs_;
+  const uint16_t* dy = output_gradient_.data();
+  for (size_t i = layers_.size(); i-- > 0;) {
+    const Bf16Layer& layer = layers_[i];
+    const uint16_t* x = i == 0 ? inputs.data() : hidden_[i - 1].data();
+    amx_.transpose(x, rows, layer.padded_in, transposed_.data());
+    amx_.pack_samples(dy, rows, layer.padded_out, packed_gradient_.data());
+    amx_.forward_last(transposed_.data(), packed_gradient_.data(), nullptr, layer.padded_in, rows,
+                      layer.padded_out, weight_gradient_.data());
+    amx_.column_sums(dy, rows, layer.padded_out, bias_gradient_.data());
+    Descend(layer, i == 0, network, vectors, step, decay == nullptr ? 0.0F : decay(i));
+    if (i > 0) dy = Back(parameters, i, rows, dy);
+  }
+}
+
+const float* Bf16Pass::InputGradient(const Bf16Parameters& parameters, int rows) {
+  const uint16_t* dy = output_gradient_.data();
+  for (size_t i = layers_.size(); i-- > 1;) dy = Back(parameters, i, rows, dy);
+  const Bf16Layer& first = layers_[0];
+  amx_.forward_last(dy, parameters.transposed_[0].data(), nullptr, rows, first.padded_out,
+                    first.padded_inputs, input_gradient_.data());
+  return input_gradient_.data();
+}
+
+void Bf16Pass::Descend(const Bf16Layer& layer, bool first, int network, const AdamVectors& vectors,
+                       const AdamStep& step, float decay) {
+  const auto in = static_cast<size_t>(layer.in);
+  const auto out = static_cast<size_t>(layer.out);
+  const auto stride = static_cast<size_t>(layer.padded_out);
+  const size_t at = layer.weights_of(network);
+  float* gradient = weight_gradient_.data();
+  if (first) {  // the inputs stand there in two parts
+    for (size_t i = 0; i < in * stride; ++i) gradient[i] += gradient[in * stride + i];
+  }
+  const auto adam = [&](const float* by, size_t size, size_t begin) {
+    train_.adam(step, by, size, vectors.parameters + begin, vectors.mean + begin,
+                vectors.square + begin);
+  };
+  if (decay != 0.0F) {
+    for (size_t row = 0; row < in; ++row) {
+      const float* weights = vectors.parameters + at + row * out;
+      for (size_t i = 0; i < out; ++i) gradient[row * stride + i] += decay * weights[i];
+    }
+  }
+  if (stride == out) {
+    adam(gradient, in * out, at);
+  } else {
+    for (size_t row = 0; row < in; ++row) adam(gradient + row * stride, out, at + row * out);
+  }
+  adam(bias_gradient_.data(), out, layer.biases_of(network));
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,289 @@
+#include "learn/sac_update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace pyfastenv {
+
+namespace {
+
+/// Of a row-major (rows, columns) array.
+size_t Index(int row, int columns, int column) {
+  return static_cast<size_t>(row) * static_cast<size_t>(columns) + static_cast<size_t>(column);
+}
+
+}  // namespace
+
+// The memory of one seed, and its step.
+struct SacUpdate::Seed {
+  Seed(SacUpdate& owner, int number);
+
+  void Step(const float* rows, const float* noise, int64_t step, float* metrics);
+  void PackAll();
+
+ private:
+  void FillCriticInputs(const float* rows, int obs_column, const float* from,
+                        ptrdiff_t action_stride);
+  void SetOutputGradient(Bf16Pass& pass, const float* values, int size);
+
+  SacUpdate& owner;
+  const int k;
+  const int batch, padded_batch;
+  const int obs_size, action_size, width;
+
+  Bf16Parameters policy;
+  Bf16Parameters critic[2], target[2];
+  Bf16Pass policy_pass;
+  Bf16Pass critic_pass[2];  // the first one holds the inputs of both
+  std::vector<float> actions, spread, inside, log_probs, targets, opinions[2], by_actions,
+      by_outputs, column;
+};
+
+SacUpdate::Seed::Seed(SacUpdate& o, int number)
+    : owner(o),
+      k(number),
+      batch(o.options_.batch_size),
+      padded_batch(Padded(batch, kTile)),
+      obs_size(o.options_.obs_size),
+      action_size(o.options_.action_size),
+      width(2 * obs_size + action_size + 2),
+      policy(o.policy_layers_, Bf16Parameters::Use::kBackward),
+      critic{{o.critic_layers_, Bf16Parameters::Use::kBackwardToInputs},
+             {o.critic_layers_, Bf16Parameters::Use::kBackwardToInputs}},
+      target{{o.critic_layers_, Bf16Parameters::Use::kForward},
+             {o.critic_layers_, Bf16Parameters::Use::kForward}},
+      policy_pass(o.amx_, o.train_, o.policy_layers_, Activation::kRelu, 2 * batch),
+      critic_pass{{o.amx_, o.train_, o.critic_layers_, Activation::kRelu, batch},
+                  {o.amx_, o.train_, o.critic_layers_, Activation::kRelu, batch}} {
+  const auto floats = [](int rows, int columns) {
+    return std::vector<float>(static_cast<size_t>(rows) * static_cast<size_t>(columns));
+  };
+  actions = floats(2 * batch, action_size);
+  spread = actions;
+  inside = actions;
+  log_probs = floats(2 * batch, 1);
+  targets = floats(batch, 1);
+  for (auto& values : opinions) values = targets;
+  column = targets;
+  by_actions = floats(batch, action_size);
+  by_outputs = floats(batch, 2 * action_size);
+}
+
+void SacUpdate::Seed::PackAll() {
+  const SacVectors& vectors = owner.vectors_;
+  policy.Pack(owner.amx_, owner.policy_layers_, vectors.policy.parameters, k);
+  for (int i = 0; i < 2; ++i) {
+    critic[i].Pack(owner.amx_, owner.critic_layers_, vectors.critic.parameters, 2 * k + i);
+    target[i].Pack(owner.amx_, owner.critic_layers_, vectors.target, 2 * k + i);
+  }
+}
+
+void SacUpdate::Seed::FillCriticInputs(const float* rows, int obs_column, const float* from,
+                                       ptrdiff_t action_stride) {
+  for (int b = 0; b < batch; ++b) {
+    critic_pass[0].WriteInput(b, 0, rows + static_cast<ptrdiff_t>(b) * width + obs_column,
+                              obs_size);
+    critic_pass[0].WriteInput(b, obs_size, from + b * action_stride, action_size);
+  }
+}
+
+void SacUpdate::Seed::SetOutputGradient(Bf16Pass& pass, const float* values, int size) {
+  const int stride = pass.output_stride();
+  for (int b = 0; b < batch; ++b) {
+    uint16_t* out = pass.output_gradient() + static_cast<ptrdiff_t>(b) * stride;
+    for (int i = 0; i < size; ++i) out[i] = RoundToBf16(values[b * size + i]);
+  }
+}
+
+void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, float* metrics) {
+  const SacHyper& hyper = owner.hyper_;
+  const SacVectors& vectors = owner.vectors_;
+  const Bf16Layers& policy_layers = owner.policy_layers_;
+  const Bf16Layers& critic_layers = owner.critic_layers_;
+  const int next_obs = obs_size + action_size;
+  const int q_stride = critic_pass[0].output_stride();
+  const float share = 1.0F / static_cast<float>(batch);
+  const int num_seeds = owner.options_.num_seeds;
+  const auto adam_step = [&](float lr) {
+    return MakeAdamStep(lr, hyper.beta1, hyper.beta2, hyper.eps, step);
+  };
+  const float* log_temperature =
+      hyper.learn_temperature ? vectors.policy.parameters + owner.policy_size(false) + k : nullptr;
+  const float temperature =
+      std::exp(log_temperature != nullptr ? *log_temperature : vectors.log_temperature[k]);
+
+  // one pass of the policy for both its uses
+  for (int half = 0; half < 2; ++half) {
+    const float* obs = rows + (half == 0 ? 0 : next_obs);
+    for (int b = 0; b < batch; ++b) {
+      policy_pass.WriteInput(half * batch + b, 0, obs + static_cast<ptrdiff_t>(b) * width,
+                             obs_size);
+    }
+  }
+  const float* policy_outputs = policy_pass.Forward(policy, Padded(2 * batch, kTile));
+  owner.amx_.squash(policy_outputs, policy_pass.output_stride(), noise, 2 * batch, action_size,
+                    hyper.log_std_min, hyper.log_std_max, actions.data(), spread.data(),
+                    inside.data(), log_probs.data());
+
+  // the critics' targets
+  FillCriticInputs(rows, next_obs, actions.data() + static_cast<ptrdiff_t>(batch) * action_size,
+                   action_size);
+  for (int i = 0; i < 2; ++i) {
+    const float* values = critic_pass[0].Forward(target[i], padded_batch);
+    for (int b = 0; b < batch; ++b) {
+      const float value = values[static_cast<ptrdiff_t>(b) * q_stride];
+      const auto at = static_cast<size_t>(b);
+      if (i == 0) {
+        column[at] = value;
+        continue;
+      }
+      const float* ends = rows + static_cast<ptrdiff_t>(b) * width + width - 2;
+      const float soft = std::min(column[at], value) - temperature * log_probs[Index(1, batch, b)];
+      targets[at] = ends[0] + hyper.gamma * ends[1] * soft;
+    }
+  }
+
+  // the critics
+  FillCriticInputs(rows, 0, rows + obs_size, width);
+  double squares = 0.0;
+  for (int i = 0; i < 2; ++i) {
+    const float* values = critic_pass[i].Forward(critic[i], padded_batch, &critic_pass[0]);
+    for (int b = 0; b < batch; ++b) {
+      const auto at = static_cast<size_t>(b);
+      const float error = values[static_cast<ptrdiff_t>(b) * q_stride] - targets[at];
+      squares += error * error;
+      column[at] = error * share;
+    }
+    SetOutputGradient(critic_pass[i], column.data(), 1);
+    critic_pass[i].Improve(critic[i], padded_batch, 2 * k + i, vectors.critic,
+                           adam_step(hyper.critic_lr), &critic_pass[0]);
+    critic[i].Pack(owner.amx_, critic_layers, vectors.critic.parameters, 2 * k + i);
+  }
+
+  // the policy, by the smaller critic's opinion
+  FillCriticInputs(rows, 0, actions.data(), action_size);
+  for (int i = 0; i < 2; ++i) {
+    const float* values = critic_pass[i].Forward(critic[i], padded_batch, &critic_pass[0]);
+    for (int b = 0; b < batch; ++b) {
+      opinions[i][static_cast<size_t>(b)] = values[static_cast<ptrdiff_t>(b) * q_stride];
+    }
+  }
+  std::fill(by_actions.begin(), by_actions.end(), 0.0F);
+  double opinion = 0.0;
+  const int dx_stride = critic_pass[0].input_stride();
+  for (int i = 0; i < 2; ++i) {
+    for (int b = 0; b < batch; ++b) {
+      const auto at = static_cast<size_t>(b);
+      const bool first_is_smaller = opinions[0][at] <= opinions[1][at];
+      const bool mine = first_is_smaller == (i == 0);
+      column[at] = mine ? -share : 0.0F;
+      if (mine) opinion += opinions[i][at];
+    }
+    SetOutputGradient(critic_pass[i], column.data(), 1);
+    const float* by_inputs = critic_pass[i].InputGradient(critic[i], padded_batch);
+    for (int b = 0; b < batch; ++b) {
+      const float* dx = by_inputs + static_cast<ptrdiff_t>(b) * dx_stride + obs_size;
+      for (int a = 0; a < action_size; ++a) {
+        by_actions[Index(b, action_size, a)] += dx[a];
+      }
+    }
+  }
+  const float weight = temperature * share;
+  double log_prob = 0.0;
+  for (int b = 0; b < batch; ++b) {
+    log_prob += log_probs[static_cast<size_t>(b)];
+    for (int a = 0; a < action_size; ++a) {
+      const size_t at = Index(b, action_size, a);
+      const float action = actions[at];
+      const float by_mean = by_actions[at] * (1.0F - action * action) + 2.0F * weight * action;
+      const size_t out = Index(b, 2 * action_size, a);
+      by_outputs[out] = by_mean;
+      by_outputs[out + static_cast<size_t>(action_size)] =
+          inside[at] * (by_mean * spread[at] - weight);
+    }
+  }
+  SetOutputGradient(policy_pass, by_outputs.data(), 2 * action_size);
+  policy_pass.Improve(policy, padded_batch, k, vectors.policy, adam_step(hyper.policy_lr));
+  policy.Pack(owner.amx_, policy_layers, vectors.policy.parameters, k);
+
+  // temperature and targets
+  const double entropy = -log_prob / batch;
+  if (log_temperature != nullptr) {
+    const auto gradient = static_cast<float>(entropy - hyper.target_entropy);
+    const size_t at = owner.policy_size(false) + static_cast<size_t>(k);
+    owner.train_.adam(adam_step(hyper.policy_lr), &gradient, 1, vectors.policy.parameters + at,
+                      vectors.policy.mean + at, vectors.policy.square + at);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const int network = 2 * k + i;
+    const auto follow = [&](size_t at, int count) {
+      owner.amx_.follow(vectors.target + at, vectors.critic.parameters + at,
+                        static_cast<size_t>(count), hyper.tau);
+    };
+    for (const Bf16Layer& layer : critic_layers) {
+      follow(layer.weights_of(network), layer.in * layer.out);
+      follow(layer.biases_of(network), layer.out);
+    }
+    target[i].Pack(owner.amx_, critic_layers, vectors.target, network);
+  }
+  if (metrics == nullptr) return;
+  const double values[kNumMetrics] = {squares / (2.0 * batch),
+                                      -opinion / batch - temperature * entropy, entropy,
+                                      temperature, opinion / batch};
+  for (int i = 0; i < kNumMetrics; ++i) metrics[i * num_seeds + k] = static_cast<float>(values[i]);
+}
+
+SacUpdate::SacUpdate(const SacOptions& options)
+    : options_(options),
+      amx_(*BestAmxKernels()),
+      train_(BestTrainKernels()),
+      parallel_(std::clamp(options.num_threads, 1, options.num_seeds)) {
+  const auto layers = [&](int num_inputs, int num_outputs, int num_networks) {
+    std::vector<int> sizes = {num_inputs};
+    sizes.insert(sizes.end(), options.hidden_sizes.begin(), options.hidden_sizes.end());
+    sizes.push_back(num_outputs);
+    return MakeBf16Layers(sizes, num_networks);
+  };
+  const int num_inputs = options.obs_size + options.action_size;
+  policy_layers_ = layers(options.obs_size, 2 * options.action_size, options.num_seeds);
+  critic_layers_ = layers(num_inputs, 1, 2 * options.num_seeds);
+  for (int k = 0; k < options.num_seeds; ++k) seeds_.push_back(std::make_unique<Seed>(*this, k));
+}
+
+SacUpdate::~SacUpdate() = default;
+
+size_t SacUpdate::policy_size(bool learn_temperature) const {
+  const size_t size = FlatSize(policy_layers_, options_.num_seeds);
+  return size + (learn_temperature ? static_cast<size_t>(options_.num_seeds) : 0);
+}
+
+size_t SacUpdate::critic_size() const { return FlatSize(critic_layers_, 2 * options_.num_seeds); }
+
+void SacUpdate::Run(const float* rows, const float* noise, int count, int64_t step,
+                    const SacHyper& hyper, const SacVectors& vectors, float* metrics) {
+  rows_ = rows;
+  noise_ = noise;
+  count_ = count;
+  step_ = step;
+  hyper_ = hyper;
+  vectors_ = vectors;
+  metrics_ = metrics;
+  parallel_.Run(options_.num_seeds, [this](int /*worker*/, int seed) { RunSeed(seed); });
+}
+
+void SacUpdate::RunSeed(int index) {
+  Seed& seed = *seeds_[static_cast<size_t>(index)];
+  const SacOptions& o = options_;
+  const ptrdiff_t width = 2 * o.obs_size + o.action_size + 2;
+  amx_.begin();
+  seed.PackAll();
+  for (int i = 0; i < count_; ++i) {
+    const ptrdiff_t at = static_cast<ptrdiff_t>(i) * o.num_seeds + index;
+    seed.Step(rows_ + at * o.batch_size * width, noise_ + at * 2 * o.batch_size * o.action_size,
+              step_ + i + 1, i == count_ - 1 ? metrics_ : nullptr);
+  }
+  amx_.end();
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,19 @@
+// Which of the compiled layers runs.
+#include "nn/mlp_kernels.h"
+#include "nn/processor.h"
+
+namespace pyfastenv {
+
+void DenseBaseline(const DenseLayer& layer, const float* x, Activation activation, float* y);
+#ifdef PYFASTENV_X86_KERNELS
+void DenseAvx2(const DenseLayer& layer, const float* x, Activation activation, float* y);
+#endif
+
+DenseFunction BestDense() {
+#ifdef PYFASTENV_X86_KERNELS
+  if (HasAvx2()) return DenseAvx2;
+#endif
+  return DenseBaseline;
+}
+
+}  // namespace pyfastenv

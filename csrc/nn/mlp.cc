@@ -1,0 +1,58 @@
+#include "nn/mlp.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pyfastenv {
+
+AlignedFloats::AlignedFloats(size_t size)
+    : data_(static_cast<float*>(::operator new[](size * sizeof(float), std::align_val_t{64}))) {
+  std::fill_n(data_.get(), size, 0.0F);
+}
+
+Mlp::Mlp(int num_networks, std::vector<int> sizes, Activation activation)
+    : num_networks_(num_networks), sizes_(std::move(sizes)), activation_(activation) {
+  for (size_t i = 0; i + 1 < sizes_.size(); ++i) {
+    const int in = i == 0 ? Padded(sizes_[0], DenseLayer::kInMultiple) : layers_.back().out;
+    layers_.push_back({in, Padded(sizes_[i + 1], DenseLayer::kOutMultiple), network_size_});
+    network_size_ += layers_.back().size();
+  }
+  parameters_ = AlignedFloats(network_size_ * static_cast<size_t>(num_networks));
+}
+
+void Mlp::SetLayer(int layer, const float* weights, const float* biases) {
+  const auto index = static_cast<size_t>(layer);
+  const int in = sizes_[index];
+  const int out = sizes_[index + 1];
+  for (int k = 0; k < num_networks_; ++k) {
+    float* target = At(k, layers_[index]);
+    for (int i = 0; i < in; ++i, weights += out) {
+      std::copy_n(weights, out, target + static_cast<ptrdiff_t>(i) * layers_[index].out);
+    }
+    std::copy_n(biases, out, target + layers_[index].weights_size());
+    biases += out;
+  }
+}
+
+Mlp::Scratch::Scratch(const Mlp& mlp) {
+  buffers_[0] = AlignedFloats(static_cast<size_t>(mlp.layers_.front().in));
+  int widest = 0;
+  for (const Layer& layer : mlp.layers_) widest = std::max(widest, layer.out);
+  for (int i = 1; i < 3; ++i) buffers_[i] = AlignedFloats(static_cast<size_t>(widest));
+}
+
+const float* Mlp::Forward(int network, Scratch& scratch) const {
+  static const DenseFunction dense = BestDense();
+  const float* x = scratch.buffers_[0].data();
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
+    const float* weights = At(network, layer);
+    float* y = scratch.buffers_[1 + i % 2].data();
+    dense({weights, weights + layer.weights_size(), layer.in, layer.out}, x,
+          i + 1 < layers_.size() ? activation_ : Activation::kIdentity, y);
+    x = y;
+  }
+  return x;
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,90 @@
+// Vectors of floats and the activations on them. Only for files that are compiled once per vector
+// unit (see CMakeLists.txt): everything is inlined, nothing has a name outside the file.
+#pragma once
+
+#include "nn/mlp_kernels.h"
+
+namespace pyfastenv {
+
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX2__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+
+typedef float Vec __attribute__((vector_size(kLanes * sizeof(float)), may_alias));
+typedef int IntVec __attribute__((vector_size(kLanes * sizeof(int))));
+
+// PYFASTENV_NAME(Dense) is DenseAvx2 where PYFASTENV_VARIANT is Avx2
+#define PYFASTENV_JOIN(a, b) a##b
+#define PYFASTENV_EXPAND(a, b) PYFASTENV_JOIN(a, b)
+#define PYFASTENV_NAME(name) PYFASTENV_EXPAND(name, PYFASTENV_VARIANT)
+
+#define PYFASTENV_INLINE inline __attribute__((always_inline))
+
+PYFASTENV_INLINE Vec Fill(float x) { return Vec{} + x; }
+PYFASTENV_INLINE Vec LoadVec(const float* x) { return *reinterpret_cast<const Vec*>(x); }
+PYFASTENV_INLINE void StoreVec(float* x, Vec value) { *reinterpret_cast<Vec*>(x) = value; }
+
+PYFASTENV_INLINE Vec Exp(Vec x) {
+  // exp(x) = 2^n exp(r) with |r| <= ln(2) / 2, where the Taylor series to r^6 is good to 1.2e-7
+  const Vec low = Fill(-87.0F);
+  const Vec high = Fill(88.0F);
+  x = x < low ? low : x;
+  x = x > high ? high : x;
+  const Vec round = Fill(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
+  const Vec n = (x * 1.44269504F + round) - round;
+  const Vec r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
+  Vec p = Fill(1.0F / 720.0F);
+  p = p * r + 1.0F / 120.0F;
+  p = p * r + 1.0F / 24.0F;
+  p = p * r + 1.0F / 6.0F;
+  p = p * r + 0.5F;
+  p = p * r + 1.0F;
+  p = p * r + 1.0F;
+  const IntVec power = (__builtin_convertvector(n, IntVec) + 127) << 23;
+  return p * (Vec)power;  // its bits
+}
+
+PYFASTENV_INLINE Vec Activate(Activation activation, Vec x) {
+  switch (activation) {
+    case Activation::kTanh:
+      return 1.0F - 2.0F / (Exp(x + x) + 1.0F);
+    case Activation::kRelu:
+      return x < 0.0F ? Vec{} : x;  // NaN passes through
+    case Activation::kElu:
+      return x > 0.0F ? x : Exp(x) - 1.0F;
+    case Activation::kSilu:
+      return x / (Exp(-x) + 1.0F);
+    case Activation::kIdentity:
+      break;
+  }
+  return x;
+}
+
+/// The derivative at x, where y = Activate(x).
+PYFASTENV_INLINE Vec Slope(Activation activation, Vec x, Vec y) {
+  switch (activation) {
+    case Activation::kTanh:
+      return 1.0F - y * y;
+    case Activation::kRelu:
+      return x > 0.0F ? Fill(1.0F) : Vec{};
+    case Activation::kElu:
+      return x > 0.0F ? Fill(1.0F) : y + 1.0F;
+    case Activation::kSilu: {
+      const Vec sigmoid = 1.0F / (Exp(-x) + 1.0F);
+      return sigmoid + y * (1.0F - sigmoid);
+    }
+    case Activation::kIdentity:
+      break;
+  }
+  return Fill(1.0F);
+}
+
+}  // namespace
+
+}  // namespace pyfastenv

@@ -1,0 +1,1 @@
+"""Gradient steps of the algorithms, and termination rules as functions of tensors."""

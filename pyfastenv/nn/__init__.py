@@ -1,0 +1,1 @@
+"""Networks, flows and optimisers: tensors, and nothing of environments."""

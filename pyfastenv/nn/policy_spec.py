@@ -1,0 +1,107 @@
+"""A policy in numbers, as the core's workers evaluate it: what networks are exported to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, runtime_checkable
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastenv import _core
+
+DISTRIBUTIONS = ("categorical", "gaussian", "tanh_gaussian", "deterministic")
+ACTIVATIONS = ("tanh", "relu", "elu", "silu", "identity")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySpec:
+    """A policy as the core evaluates it: numbers only, K policies side by side.
+
+    Args:
+        weights: Of each layer, ``(K, in, out)`` float32.
+        biases: Of each layer, ``(K, out)`` float32.
+        activation: After every layer but the last: one of :data:`ACTIVATIONS`.
+        distribution: ``"categorical"``: the outputs are logits. ``"gaussian"``: the outputs are the
+            mean, and the log-std too where ``log_std`` is None. ``"tanh_gaussian"``: the same,
+            squashed by tanh and scaled to the action space. ``"deterministic"``: tanh of the
+            outputs, scaled to the action space, plus ``noise``.
+        log_std: ``(K, action_size)`` float32, independent of the observation; or None.
+        log_std_range: Where a network's log-std is clamped.
+        noise: Standard deviation of a deterministic policy's exploration, in halves of the action
+            space's width; the action is clipped to the space.
+        obs_mean, obs_scale: ``(K, obs_size)`` float32; the network sees
+            ``(obs - obs_mean) * obs_scale``.
+        obs_clip: … clipped to ± this; 0 for no clipping.
+        clip_actions: A Gaussian's actions are clipped to the action space for the environment (what
+            is recorded is the action as drawn).
+        greedy: The most likely action instead of a sample.
+    """
+
+    weights: Sequence[NDArray[np.float32]]
+    biases: Sequence[NDArray[np.float32]]
+    activation: str = "tanh"
+    distribution: str = "gaussian"
+    log_std: NDArray[np.float32] | None = None
+    log_std_range: tuple[float, float] = (-20.0, 2.0)
+    noise: float = 0.0
+    obs_mean: NDArray[np.float32] | None = None
+    obs_scale: NDArray[np.float32] | None = None
+    obs_clip: float = 0.0
+    clip_actions: bool = True
+    greedy: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("activation", self.activation, ACTIVATIONS),
+            ("distribution", self.distribution, DISTRIBUTIONS),
+        ):
+            if value not in known:
+                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+
+    @property
+    def num_policies(self) -> int:
+        """K."""
+        return len(self.weights[0])
+
+    def as_greedy(self) -> Self:
+        """The same policy without chance, for evaluation."""
+        return replace(self, greedy=True)
+
+    def to_core(self, action_space: gymnasium.Space[Any]) -> _core.Policy:
+        """Copies the policy into the core, for environments with this single action space."""
+        box = isinstance(action_space, gymnasium.spaces.Box)
+        if box == (self.distribution == "categorical"):
+            raise ValueError(
+                "policy: a categorical one does not fit continuous actions"
+                if box
+                else "policy: expected a categorical one for discrete actions"
+            )
+        low = action_space.low.ravel().tolist() if box else []  # type: ignore[attr-defined]
+        high = action_space.high.ravel().tolist() if box else []  # type: ignore[attr-defined]
+        return _core.Policy(
+            weights=list(self.weights),
+            biases=list(self.biases),
+            activation=self.activation,
+            distribution=self.distribution,
+            greedy=self.greedy,
+            action_low=[] if self.distribution == "categorical" else low,
+            action_high=[] if self.distribution == "categorical" else high,
+            clip_actions=self.clip_actions,
+            log_std=self.log_std,
+            log_std_min=self.log_std_range[0],
+            log_std_max=self.log_std_range[1],
+            noise=self.noise,
+            obs_mean=self.obs_mean,
+            obs_scale=self.obs_scale,
+            obs_clip=self.obs_clip,
+        )
+
+
+@runtime_checkable
+class Exportable(Protocol):
+    """A module that knows how to become a :class:`PolicySpec`."""
+
+    def spec(self) -> PolicySpec: ...

@@ -1,0 +1,1 @@
+"""Between environments and tensors: rollouts, staging, replay, exploration."""

@@ -1,0 +1,361 @@
+"""Replay memory: transitions in one tensor on any device. Knows no environment and no network."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from pyfastenv.sampling.rollouts import RolloutBatch
+
+
+class Transitions(NamedTuple):
+    """n steps, each with the observation it led to."""
+
+    obs: Tensor  # (n, obs_size)
+    actions: Tensor  # (n, action_size), as the environment got them
+    rewards: Tensor  # (n,)
+    next_obs: Tensor  # (n, obs_size); of an episode's last step: its last, not the next one's first
+    terminated: Tensor  # (n,) bool; False where an episode was only truncated
+
+    @classmethod
+    def from_rollout(cls, batch: RolloutBatch) -> Transitions:
+        """The transitions of a rollout, step by step, in new tensors (n = T * N).
+
+        With NEXT_STEP autoreset the resets, which are no steps, are left out.
+        """
+        num_envs = batch.num_envs
+        obs = batch.obs.reshape(batch.num_steps, num_envs, -1)
+        next_obs = torch.cat((obs[1:], batch.last_obs.view(1, num_envs, -1)))
+        episodes = batch.episodes
+        if len(episodes) > 0:
+            final_obs = episodes.final_obs.view(len(episodes), -1).to(next_obs.dtype)
+            next_obs[episodes.steps, episodes.env_ids] = final_obs
+        all_steps = cls(
+            obs=obs.flatten(0, 1).clone(),
+            actions=batch.actions.reshape(batch.num_steps * num_envs, -1).clone(),
+            rewards=batch.rewards.flatten().clone(),
+            next_obs=next_obs.flatten(0, 1),
+            terminated=batch.terminations.flatten().clone(),
+        )
+        if not batch.autoresets.any():
+            return all_steps
+        steps = ~batch.autoresets.flatten()
+        return cls(*(field[steps] for field in all_steps))
+
+
+class ReplayBuffer:
+    """The latest transitions, to draw from.
+
+    Storage is one float32 tensor with a row per transition, so that writing is one copy and drawing
+    one gather. Memory is allocated here and never again; on the CPU the system gives it page by
+    page as rows are first written.
+
+    Args:
+        capacity: How many transitions stay; new ones replace the oldest.
+        obs_size: Components of an observation.
+        action_size: Components of an action.
+        device: Where they are kept.
+
+    Raises:
+        ValueError: A size below 1.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        obs_size: int,
+        action_size: int,
+        *,
+        device: torch.device | str = "cpu",
+    ):
+        for name, value in (
+            ("capacity", capacity),
+            ("obs_size", obs_size),
+            ("action_size", action_size),
+        ):
+            if value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
+        self.capacity = capacity
+        self.obs_size = obs_size
+        self.action_size = action_size
+        # columns: obs, action, next obs, reward, terminated
+        self._widths = [obs_size, action_size, obs_size, 1, 1]
+        self._rows = torch.empty(capacity, sum(self._widths), device=device)
+        self._size = 0
+        self._next = 0  # the row to be written next: the oldest, once all are in use
+
+    def __len__(self) -> int:
+        """Transitions that are there."""
+        return self._size
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are kept."""
+        return self._rows.device
+
+    def add(self, new: Transitions) -> None:
+        """Copies transitions in, the oldest first; of more than ``capacity`` the last stay.
+
+        Args:
+            new: n of them, on any device, of any dtypes that float32 can take.
+
+        Raises:
+            ValueError: Wrong shapes. Nothing has been added.
+        """
+        self._check(new)
+        columns = (new.obs, new.actions, new.next_obs, new.rewards[:, None])
+        rows = torch.cat((*columns, new.terminated[:, None]), 1)[-self.capacity :]
+        rows = rows.to(self._rows.device, torch.float32)
+        until_end = min(len(rows), self.capacity - self._next)
+        self._rows[self._next : self._next + until_end] = rows[:until_end]
+        self._rows[: len(rows) - until_end] = rows[until_end:]
+        self._next = (self._next + len(rows)) % self.capacity
+        self._size = min(self._size + len(rows), self.capacity)
+
+    def sample(self, n: int, generator: torch.Generator | None = None) -> Transitions:
+        """Draws n transitions, uniformly and with replacement.
+
+        Args:
+            n: How many.
+            generator: What draws, on any device; None: torch's default for the CPU.
+
+        Returns:
+            New float32 tensors on :attr:`device` (views of one).
+
+        Raises:
+            ValueError: The buffer is empty, or n is below 1.
+        """
+        if self._size == 0:
+            raise ValueError("sample: the buffer is empty")
+        if n < 1:
+            raise ValueError(f"n: expected at least 1, got {n}")
+        where = "cpu" if generator is None else generator.device
+        indices = torch.randint(self._size, (n,), generator=generator, device=where)
+        rows = self._rows.index_select(0, indices.to(self._rows.device))
+        obs, actions, next_obs, rewards, terminated = torch.split(rows, self._widths, 1)
+        return Transitions(obs, actions, rewards[:, 0], next_obs, terminated[:, 0] != 0.0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything; ``"rows"`` is a view, which the next :meth:`add` may change."""
+        return {"capacity": self.capacity, "next": self._next, "rows": self._rows[: self._size]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`, from any device.
+
+        Raises:
+            ValueError: It is of a buffer of another capacity or of other sizes.
+        """
+        rows = state["rows"]
+        expected = (self.capacity, self._rows.shape[1])
+        got = (state["capacity"], rows.shape[1])
+        if got != expected:
+            raise ValueError(
+                f"buffer: expected the state of one with capacity {expected[0]} and rows of "
+                f"{expected[1]} numbers, got capacity {got[0]} and rows of {got[1]}"
+            )
+        self._size, self._next = len(rows), state["next"]
+        self._rows[: self._size] = rows
+
+    def _check(self, new: Transitions) -> None:
+        n = len(new.rewards)
+        shapes = ((n, self.obs_size), (n, self.action_size), (n,), (n, self.obs_size), (n,))
+        for name, tensor, shape in zip(new._fields, new, shapes, strict=True):
+            if tuple(tensor.shape) != shape:
+                raise ValueError(f"{name}: expected {shape}, got {tuple(tensor.shape)}")
+
+
+class RowLayout(NamedTuple):
+    """Where a transition's parts stand in a row of a :class:`ReplayPool`."""
+
+    obs_size: int
+    action_size: int
+
+    @property
+    def width(self) -> int:
+        """Numbers per row: obs, action, next obs, reward, whether the episode goes on (1 or 0)."""
+        return 2 * self.obs_size + self.action_size + 2
+
+    def pack(
+        self, obs: Tensor, actions: Tensor, next_obs: Tensor, rewards: Tensor, terminated: Tensor
+    ) -> Tensor:
+        """Rows ``(…, width)`` float32 of ``(…, size)`` parts and ``(…)`` rewards and terminated."""
+        ends = torch.stack((rewards.float(), 1.0 - terminated.float()), -1)
+        return torch.cat((obs.float(), actions.float(), next_obs.float(), ends), -1)
+
+    def obs(self, rows: Tensor) -> Tensor:
+        """``(…, obs_size)``, a view like all others."""
+        return rows[..., : self.obs_size]
+
+    def obs_actions(self, rows: Tensor) -> Tensor:
+        """``(…, obs_size + action_size)``: what a critic or a model sees."""
+        return rows[..., : self.obs_size + self.action_size]
+
+    def next_obs(self, rows: Tensor) -> Tensor:
+        """``(…, obs_size)``; of an episode's last step: its last observation."""
+        start = self.obs_size + self.action_size
+        return rows[..., start : start + self.obs_size]
+
+    def rewards(self, rows: Tensor) -> Tensor:
+        """``(…)``."""
+        return rows[..., -2]
+
+    def continues(self, rows: Tensor) -> Tensor:
+        """``(…)``: 0 where the episode was terminated, 1 elsewhere, at a time limit too."""
+        return rows[..., -1]
+
+
+class ReplayPool:
+    """The latest rows of K seeds, one ring per seed, in one tensor allocated once.
+
+    Adding and drawing are tensor operations without host synchronisation, whatever the number of
+    rows that each seed adds.
+
+    Args:
+        num_seeds: K.
+        capacity: Rows of a seed; new ones replace the oldest. On the CPU the system gives the
+            memory page by page as rows are first written.
+        width: Numbers per row.
+        device: Where they are kept.
+
+    Raises:
+        ValueError: A size below 1.
+    """
+
+    def __init__(
+        self, num_seeds: int, capacity: int, width: int, device: torch.device | str = "cpu"
+    ):
+        for name, value in (("num_seeds", num_seeds), ("capacity", capacity), ("width", width)):
+            if value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
+        self.num_seeds = num_seeds
+        self.max_capacity = capacity
+        self.capacity = capacity
+        # one more row, for what is not to be kept
+        self._rows = torch.empty(num_seeds, capacity + 1, width, device=device)
+        self._flat = self._rows.view(-1, width)
+        self._starts = torch.arange(num_seeds, device=device)[:, None] * (capacity + 1)  # (K, 1)
+        self.sizes = torch.zeros(num_seeds, dtype=torch.int64, device=device)  # (K,)
+        self._next = torch.zeros_like(self.sizes)  # (K,) the row to be written next
+
+    @property
+    def width(self) -> int:
+        """Numbers per row."""
+        return self._rows.shape[-1]
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are kept."""
+        return self._rows.device
+
+    def add(self, rows: Tensor, keep: Tensor | None = None) -> None:
+        """Copies rows in, the oldest first; of more than ``capacity`` the last stay.
+
+        Args:
+            rows: ``(K, n, width)``.
+            keep: ``(K, n)`` bool: which of them; None: all.
+
+        Raises:
+            ValueError: A wrong shape. Nothing has been added.
+        """
+        expected = (self.num_seeds, rows.shape[1] if rows.dim() == 3 else -1, self.width)
+        if tuple(rows.shape) != expected:
+            raise ValueError(f"rows: expected (K, n, width) = {expected}, got {tuple(rows.shape)}")
+        if keep is not None and keep.shape != rows.shape[:2]:
+            raise ValueError(f"keep: expected {tuple(rows.shape[:2])}, got {tuple(keep.shape)}")
+        if keep is None:
+            rows = rows[:, -self.capacity :]
+            order = torch.arange(rows.shape[1], device=self.device).expand(self.num_seeds, -1)
+            count = torch.full_like(self.sizes, rows.shape[1])
+            where = (self._next[:, None] + order) % self.capacity
+        else:
+            order = keep.long().cumsum(1) - 1  # (K, n) among those that are kept
+            count = keep.sum(1)
+            # not kept, or overwritten by the later ones of this very call: into the spare row
+            stays = keep & (order >= (count - self.capacity)[:, None])
+            where = torch.where(
+                stays, (self._next[:, None] + order) % self.capacity, self.max_capacity
+            )
+        self._flat.index_copy_(
+            0, (self._starts + where).flatten(), rows.reshape(-1, self.width).to(self._flat)
+        )
+        self._next.add_(count).remainder_(self.capacity)
+        self.sizes.add_(count).clamp_(max=self.capacity)
+
+    def draw(self, uniform: Tensor) -> Tensor:
+        """Rows ``(…, K, n, width)``, each one of its seed's with the same chance.
+
+        Args:
+            uniform: ``(K, …, n)`` float64 in [0, 1), from
+                :class:`pyfastenv.nn.streams.SeedStreams`. The seeds must have rows.
+        """
+        shape = (self.num_seeds, *(1,) * (uniform.dim() - 1))
+        indices = (uniform * self.sizes.view(shape)).long() + self._starts.view(shape)
+        indices = indices.movedim(0, -2)
+        return self._flat.index_select(0, indices.flatten()).view(*indices.shape, self.width)
+
+    def rows(self) -> list[Tensor]:
+        """Each seed's rows, ``(sizes[k], width)``, in no particular order; views."""
+        sizes = self.sizes.tolist()
+        return [rows[:size] for rows, size in zip(self._rows, sizes, strict=True)]
+
+    def resize(self, capacity: int) -> None:
+        """Changes the capacity in place; the latest rows stay.
+
+        Raises:
+            ValueError: Below 1, or more than was allocated.
+        """
+        if not 1 <= capacity <= self.max_capacity:
+            raise ValueError(f"capacity: expected 1 to {self.max_capacity}, got {capacity}")
+        if capacity == self.capacity:
+            return
+        for k, (size, following) in enumerate(
+            zip(self.sizes.tolist(), self._next.tolist(), strict=True)
+        ):
+            rows = self._rows[k]
+            kept = min(size, capacity)
+            if size == self.capacity and following != 0:  # the oldest is not the first
+                rows[:size] = rows[:size].roll(-following, 0)
+            if kept < size:
+                rows[:kept] = rows[size - kept : size].clone()
+            self.sizes[k] = kept
+            self._next[k] = kept % capacity
+        self.capacity = capacity
+
+    def clear(self) -> None:
+        """Forgets all rows."""
+        self.sizes.zero_()
+        self._next.zero_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything; the rows are views, which the next :meth:`add` may change."""
+        return {
+            "capacity": self.capacity,
+            "sizes": self.sizes,
+            "next": self._next,
+            "rows": self.rows(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`, from any device.
+
+        Raises:
+            ValueError: It is of a pool of other sizes.
+        """
+        saved = state["rows"]
+        widths = {rows.shape[1] for rows in saved}
+        if len(saved) != self.num_seeds or widths != {self.width}:
+            raise ValueError(
+                f"pool: expected the state of {self.num_seeds} seeds with rows of {self.width} "
+                f"numbers, got {len(saved)} with {sorted(widths)}"
+            )
+        if state["capacity"] > self.max_capacity:
+            raise ValueError(
+                f"pool: expected at most {self.max_capacity} rows, got {state['capacity']}"
+            )
+        self.capacity = state["capacity"]
+        self.sizes.copy_(state["sizes"])
+        self._next.copy_(state["next"])
+        for mine, rows in zip(self._rows, saved, strict=True):
+            mine[: len(rows)] = rows

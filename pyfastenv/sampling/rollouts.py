@@ -1,0 +1,201 @@
+"""Closed-loop rollouts: the pool's workers choose the actions themselves.
+
+A policy is copied into the core once (:class:`PolicySpec`), then each worker takes environments and
+runs them for many steps: no barrier, no Python, no GIL. See docs/rollout.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pyfastenv import _core
+from pyfastenv.errors import EnvError
+from pyfastenv.nn.policy_spec import Exportable, PolicySpec
+from pyfastenv.vector.arguments import integer
+from pyfastenv.vector.vector_env import FastVectorEnv
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """The E episodes that ended in a rollout, by step and environment. CPU tensors."""
+
+    steps: Tensor  # (E,) int64: of the rollout
+    env_ids: Tensor  # (E,) int64
+    returns: Tensor  # (E,) float64, undiscounted, from the episode's start
+    lengths: Tensor  # (E,) int64
+    terminated: Tensor  # (E,) bool; False: truncated
+    final_obs: Tensor  # (E, obs_size)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+@dataclass(kw_only=True)
+class RolloutBatch:
+    """``num_steps`` (T) steps of ``num_envs`` (N) environments. CPU tensors, pinned if asked for.
+
+    ``obs[t]`` is what the policy saw when it chose ``actions[t]``, which led to ``rewards[t]``.
+    With SAME_STEP autoreset ``obs[t + 1]`` after an episode's end is the new episode's first; the
+    ended one's last is in ``episodes.final_obs``. With NEXT_STEP it is the last observation, and
+    the step after it is the reset (``autoresets``): its action was not used, its reward is 0.
+    """
+
+    obs: Tensor  # (T, N, obs_size) float32 or float64, not normalised
+    actions: Tensor  # (T, N, action_size) float32 as drawn, or (T, N) int64
+    log_probs: Tensor  # (T, N) float32 of the actions as drawn; 0 for deterministic policies
+    rewards: Tensor  # (T, N) float32 or float64
+    terminations: Tensor  # (T, N) bool
+    truncations: Tensor  # (T, N) bool
+    autoresets: Tensor  # (T, N) bool
+    last_obs: Tensor  # (N, obs_size) after the last step
+    episodes: Episodes = field(default_factory=lambda: _episodes({}))
+
+    @classmethod
+    def allocate(
+        cls,
+        envs: FastVectorEnv,
+        num_steps: int,
+        *,
+        dtype: torch.dtype = torch.float32,
+        pin_memory: bool = False,
+    ) -> RolloutBatch:
+        """Tensors to give to :func:`rollout` again and again.
+
+        Args:
+            envs: For ``num_envs`` and the spaces.
+            num_steps: T.
+            dtype: Of observations and rewards: float32, or float64 for exactly what ``step`` gives.
+            pin_memory: For non-blocking copies to CUDA.
+        """
+        shape = (integer("num_steps", num_steps, minimum=1), envs.num_envs)
+        obs_size = envs.single_observation_space.shape or (1,)
+
+        def empty(*size: int, dtype: torch.dtype) -> Tensor:
+            return torch.empty(size, dtype=dtype, pin_memory=pin_memory)
+
+        if isinstance(envs.single_action_space, gymnasium.spaces.Box):
+            actions = empty(*shape, *envs.single_action_space.shape, dtype=torch.float32)
+        else:
+            actions = empty(*shape, dtype=torch.int64)
+        return cls(
+            obs=empty(*shape, *obs_size, dtype=dtype),
+            actions=actions,
+            log_probs=empty(*shape, dtype=torch.float32),
+            rewards=empty(*shape, dtype=dtype),
+            terminations=empty(*shape, dtype=torch.bool),
+            truncations=empty(*shape, dtype=torch.bool),
+            autoresets=empty(*shape, dtype=torch.bool),
+            last_obs=empty(envs.num_envs, *obs_size, dtype=dtype),
+        )
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor], episodes: Episodes | None = None) -> RolloutBatch:
+        """A batch of :meth:`tensors`, on whatever device they are."""
+        batch = cls(**tensors)  # type: ignore[arg-type]
+        if episodes is not None:
+            batch.episodes = episodes
+        return batch
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The storage by name, without the episodes."""
+        return {name: getattr(self, name) for name in _STORAGE}
+
+    @property
+    def num_steps(self) -> int:
+        """T."""
+        return self.rewards.shape[0]
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        return self.rewards.shape[1]
+
+
+_STORAGE = (
+    "obs",
+    "actions",
+    "log_probs",
+    "rewards",
+    "terminations",
+    "truncations",
+    "autoresets",
+    "last_obs",
+)
+
+
+def rollout(
+    envs: FastVectorEnv,
+    policy: PolicySpec | Exportable | _core.Policy,
+    num_steps: int,
+    *,
+    policy_id: Sequence[int] | NDArray[np.integer] | Tensor | None = None,
+    out: RolloutBatch | None = None,
+) -> RolloutBatch:
+    """Runs every environment for ``num_steps`` steps with actions of a policy.
+
+    The environments go on from where they are, episode after episode; the trajectories are those
+    that ``step`` gives for the same (clipped) actions, bit for bit. Each environment draws its
+    policy's random numbers from a stream of its own, seeded by ``reset(seed=)`` and part of
+    ``get_state()``: results depend neither on the number of threads nor on the other environments.
+
+    Args:
+        envs: Reset before; autoreset mode ``"SameStep"`` or ``"NextStep"``.
+        policy: A :class:`PolicySpec`, a module with a method ``spec()`` (pyfastenv.nn.networks), or
+            what :meth:`PolicySpec.to_core` returned.
+        num_steps: T.
+        policy_id: ``(num_envs,)`` ints: which of the K policies each environment follows; None:
+            the first.
+        out: Where to write; None allocates. It is returned, and overwritten by the next call that
+            gets it.
+
+    Raises:
+        ValueError: The policy does not fit the environments, or has NaN parameters; autoreset is
+            disabled; ``out`` has wrong shapes or dtypes. No environment has moved.
+        IndexError: A policy_id out of range.
+        ResetNeededError: Before the first reset, or after an interrupted call.
+        EnvError: Environments raised, or their policy gave NaN; they are in the state before the
+            step that failed, and their rows are zero from there on. ``error.results`` is the batch.
+    """
+    if isinstance(policy, Exportable):
+        policy = policy.spec()
+    if isinstance(policy, PolicySpec):
+        policy = policy.to_core(envs.single_action_space)
+    if not isinstance(policy, _core.Policy):
+        raise TypeError(
+            "policy: expected a PolicySpec or a module with a method spec(), got "
+            f"{type(policy).__name__}"
+        )
+    if out is None:
+        out = RolloutBatch.allocate(envs, num_steps)
+    arrays = {name: tensor.numpy() for name, tensor in out.tensors().items()}
+    ids = None if policy_id is None else np.asarray(policy_id)
+    try:
+        out.episodes = _episodes(envs.run_rollout(policy, ids, num_steps, arrays))
+    except EnvError as error:
+        out.episodes = _episodes(cast(dict[str, Any], error.results))
+        error.results = out
+        raise
+    return out
+
+
+def _episodes(arrays: dict[str, NDArray[Any]]) -> Episodes:
+    def tensor(name: str, dtype: torch.dtype, *shape: int) -> Tensor:
+        array = arrays.get(name)
+        return torch.empty(shape, dtype=dtype) if array is None else torch.from_numpy(array)
+
+    return Episodes(
+        steps=tensor("steps", torch.int64, 0),
+        env_ids=tensor("env_ids", torch.int64, 0),
+        returns=tensor("returns", torch.float64, 0),
+        lengths=tensor("lengths", torch.int64, 0),
+        terminated=tensor("terminated", torch.bool, 0),
+        final_obs=tensor("final_obs", torch.float32, 0, 0),
+    )

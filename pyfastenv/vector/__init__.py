@@ -1,0 +1,1 @@
+"""gymnasium's vector environments over the compiled core; no torch."""

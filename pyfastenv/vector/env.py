@@ -1,0 +1,76 @@
+"""FastEnv: one environment with gymnasium's Env API, for checkers, evaluation and debugging."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from pyfastenv.vector.vector_env import FastVectorEnv
+
+
+class FastEnv(gymnasium.Env[NDArray[Any], Any]):
+    """A FastVectorEnv of one environment on the calling thread.
+
+    ``gymnasium.make("pyfastenv/HalfCheetah-v5")`` makes one, with gymnasium's usual wrappers (which
+    do the truncation).
+
+    Args:
+        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        render_mode: None or ``"rgb_array"``.
+        **kwargs: The environment's and the renderer's arguments; see FastVectorEnv.
+    """
+
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, env_id: str, *, render_mode: str | None = None, **kwargs: Any):
+        self.envs = FastVectorEnv(
+            env_id,
+            1,
+            num_threads=1,
+            autoreset_mode=AutoresetMode.DISABLED,
+            max_episode_steps=0,
+            render_mode=render_mode,
+            **kwargs,
+        )
+        self.metadata = {
+            key: value for key, value in self.envs.metadata.items() if key != "autoreset_mode"
+        }
+        self.render_mode = render_mode
+        self.observation_space = self.envs.single_observation_space
+        self.action_space = self.envs.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Starts an episode; ``options`` as for :meth:`FastVectorEnv.reset`."""
+        super().reset(seed=seed)
+        obs, infos = self.envs.reset(seed=seed, options=options)
+        return obs[0], _first(infos)
+
+    def step(self, action: Any) -> tuple[NDArray[Any], SupportsFloat, bool, bool, dict[str, Any]]:
+        """Runs one step; ``action`` has ``action_space``'s shape."""
+        obs, rewards, terminations, truncations, infos = self.envs.step(np.asarray(action)[None])
+        return (
+            obs[0],
+            float(rewards[0]),
+            bool(terminations[0]),
+            bool(truncations[0]),
+            _first(infos),
+        )
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """A ``(height, width, 3)`` uint8 frame, or None without ``render_mode="rgb_array"``."""
+        frames = self.envs.render()
+        return None if frames is None else frames[0]
+
+    def close(self) -> None:
+        """Frees the environment."""
+        self.envs.close()
+
+
+def _first(infos: dict[str, Any]) -> dict[str, Any]:
+    return {key: value[0] for key, value in infos.items() if not key.startswith("_")}

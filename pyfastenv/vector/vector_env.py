@@ -1,0 +1,561 @@
+"""FastVectorEnv: gymnasium's VectorEnv API over the compiled core. No physics and no torch here."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from pyfastenv import _core
+from pyfastenv.errors import EnvError
+from pyfastenv.vector import specs
+from pyfastenv.vector.arguments import integer
+from pyfastenv.vector.cpus import available_cpus
+from pyfastenv.vector.rendering import RENDER_KWARGS, Renderer, make_renderer, tile
+
+Infos = dict[str, Any]
+StepReturn = tuple[
+    NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
+]
+
+
+def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> FastVectorEnv:
+    """Makes a vector environment.
+
+    Args:
+        env_id: An id of :func:`pyfastenv.env_ids`, e.g. ``"HalfCheetah-v5"``
+            (``"pyfastenv/HalfCheetah-v5"`` is the same).
+        num_envs: How many environments.
+        **kwargs: See :class:`FastVectorEnv`.
+
+    Raises:
+        ValueError: Unknown id; the message names the nearest ones.
+        TypeError: Unknown keyword argument; the message names the known ones.
+        FileNotFoundError: ``xml_file`` does not exist.
+    """
+    env_id = env_id.removeprefix("pyfastenv/")
+    envs = FastVectorEnv(env_id, num_envs, **kwargs)
+    spec = deepcopy(gymnasium.spec(f"pyfastenv/{env_id}"))
+    spec.kwargs = {**kwargs, "env_id": env_id, "num_envs": num_envs}
+    envs.spec = spec
+    return envs
+
+
+class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
+    """Many environments stepped by a pool of C++ threads.
+
+    Observations, rewards, terminations, truncations and infos are gymnasium's for the same id,
+    arguments, seeds and actions, bit for bit; they do not depend on the number of threads.
+
+    Args:
+        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        num_envs: How many environments.
+        num_threads: Threads that step, the calling one included; 0 means the CPUs this process may
+            use (affinity mask and container quota). Never more than ``num_envs``.
+        autoreset_mode: ``"NextStep"`` (gymnasium's default), ``"SameStep"`` or ``"Disabled"``, or
+            the :class:`gymnasium.vector.AutoresetMode`. See docs/autoreset.md.
+        obs_dtype: ``"float64"`` or ``"float32"``; None means gymnasium's own for this environment
+            (float64 for MuJoCo, float32 for classic control).
+        copy: True returns new arrays from every call. False returns views of a ring of 4 sets of
+            arrays: what a call returns is overwritten by the fourth call after it.
+        infos: False leaves gymnasium's info entries out, which saves a little time; ``final_obs``,
+            ``diverged`` and ``env_id`` are there all the same.
+        max_episode_steps: Where episodes are truncated; None means the registered number, 0 or -1
+            never.
+        render_mode: None or ``"rgb_array"``.
+        **kwargs: The environment's own arguments (gymnasium's names and defaults), and those of
+            gymnasium's renderer: ``width``, ``height``, ``camera_id``, ``camera_name``,
+            ``default_camera_config``, ``max_geom``, ``visual_options``.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.NEXT_STEP}
+    closed = True  # until there is something to close
+
+    def __init__(
+        self,
+        env_id: str,
+        num_envs: int = 1,
+        *,
+        num_threads: int = 0,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        obs_dtype: DTypeLike | None = None,
+        copy: bool = True,
+        infos: bool = True,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        **kwargs: Any,
+    ):
+        self._arguments = {
+            "env_id": env_id,
+            "num_envs": num_envs,
+            "num_threads": num_threads,
+            "autoreset_mode": autoreset_mode,
+            "obs_dtype": obs_dtype,
+            "copy": copy,
+            "infos": infos,
+            "max_episode_steps": max_episode_steps,
+            "render_mode": render_mode,
+            **kwargs,
+        }
+        self.num_envs = integer("num_envs", num_envs, minimum=1)
+        num_threads = integer("num_threads", num_threads, minimum=0) or available_cpus()
+        for name, flag in (("copy", copy), ("infos", infos)):
+            if not isinstance(flag, bool | np.bool_):
+                raise TypeError(f"{name}: expected True or False, got {flag!r}")
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode: expected None or 'rgb_array', got {render_mode!r}")
+        self.render_mode = render_mode
+        self._render_kwargs = {name: kwargs.pop(name) for name in RENDER_KWARGS if name in kwargs}
+        self._renderer: Renderer | None = None
+        if max_episode_steps is not None:
+            max_episode_steps = max(0, integer("max_episode_steps", max_episode_steps, minimum=-1))
+
+        self.env_id = env_id
+        self._seeds = _draw_seeds(self.num_envs)
+        self._core = _core.VectorEnv(
+            env_id=env_id,
+            kwargs=specs.core_kwargs(kwargs),
+            assets_dir=specs.assets_dir(),
+            num_envs=self.num_envs,
+            num_threads=num_threads,
+            autoreset_mode=self.autoreset_mode.value,
+            obs_dtype="" if obs_dtype is None else np.dtype(obs_dtype).name,
+            max_episode_steps=max_episode_steps,
+            copy=bool(copy),
+            infos=bool(infos),
+            seeds=self._seeds,
+        )
+        self.closed = False
+        self._env_kwargs = kwargs
+        self.metadata = {
+            "render_modes": ["rgb_array"],
+            "render_fps": round(self._core.render_fps),
+            "autoreset_mode": self.autoreset_mode,
+        }
+        self._make_spaces()
+        self._core_step = self._core.step  # saves an attribute look-up per call
+
+    def _make_spaces(self) -> None:
+        core = self._core
+        dtype: Any = np.dtype(core.obs_dtype).type
+        self.single_observation_space = gymnasium.spaces.Box(
+            np.array(core.obs_low, dtype), np.array(core.obs_high, dtype), dtype=dtype
+        )
+        if core.num_actions > 0:
+            self.single_action_space = gymnasium.spaces.Discrete(core.num_actions)
+        else:
+            self.single_action_space = gymnasium.spaces.Box(
+                np.array(core.action_low, np.float32),
+                np.array(core.action_high, np.float32),
+                dtype=np.float32,
+            )
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    @property
+    def num_threads(self) -> int:
+        """Threads that step, the calling one included."""
+        num_threads: int = self._core.num_threads
+        return num_threads
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        """Where episodes are truncated; None: never."""
+        return self._core.max_episode_steps or None
+
+    # ---- reset and step ----------------------------------------------------------------------
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[NDArray[Any], Infos]:
+        """Starts new episodes.
+
+        Args:
+            seed: An int seeds environment i with ``seed + i``; a sequence has one int or None per
+                environment; None continues the environments' random streams.
+            options: ``"reset_mask"``, ``(num_envs,)`` bool, resets only some environments; the
+                others keep their state, and their rows are their latest observations. Classic
+                control also takes gymnasium's bounds (``"low"`` and ``"high"``; Pendulum
+                ``"x_init"`` and ``"y_init"``). The mapping is not changed.
+
+        Returns:
+            Observations ``(num_envs, obs_size)`` and infos.
+
+        Raises:
+            BusyError: Environments (masked or not) have been sent and not received.
+            EnvError: Environments raised; see its ``results``.
+        """
+        options = dict(options or {})
+        mask = self._reset_mask(options.pop("reset_mask", None))
+        bounds = self._reset_bounds(options)
+        seeds = self._parse_seed(seed)
+        try:
+            result: tuple[NDArray[Any], Infos] = self._core.reset(seeds, mask, bounds)
+        except EnvError as error:
+            self._remember_seeds(seeds, mask, error.env_ids)
+            raise
+        self._remember_seeds(seeds, mask)
+        return result
+
+    def step(self, actions: ArrayLike) -> StepReturn:
+        """Steps every environment once.
+
+        Args:
+            actions: ``(num_envs, action_size)`` float32 (or float64: used as it is, like in
+                gymnasium), or ``(num_envs,)`` integers.
+
+        Returns:
+            Observations ``(num_envs, obs_size)``, rewards ``(num_envs,)`` float64, terminations and
+            truncations ``(num_envs,)`` bool, and infos with gymnasium's keys and ``_key`` masks.
+            ``infos["diverged"]`` is there when the physics blew up in an environment, whose episode
+            then ends with reward 0.
+
+        Raises:
+            ValueError: Wrong shape, NaN or infinite actions. No environment has moved.
+            TypeError: Wrong dtype. No environment has moved.
+            ResetNeededError: Before the first reset; after an episode's end with autoreset
+                disabled; after an interrupted (Ctrl-C) step or reset.
+            BusyError: Environments have been sent and not received.
+            EnvError: Environments raised; see its ``results``.
+        """
+        return self._core_step(actions)
+
+    # ---- send and receive --------------------------------------------------------------------
+
+    def async_reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+        env_ids: ArrayLike | None = None,
+    ) -> None:
+        """Queues a reset; the results come with :meth:`recv`.
+
+        Args:
+            seed: As for :meth:`reset`: environment i gets ``seed + i``, or ``seed[i]``.
+            options: As for :meth:`reset`, without ``"reset_mask"``.
+            env_ids: ``(n,)`` ints; None means all.
+        """
+        options = dict(options or {})
+        if "reset_mask" in options:
+            raise ValueError("async_reset: reset_mask is for reset(); give env_ids here")
+        seeds = self._parse_seed(seed)
+        self._core.send_reset(seeds, self._reset_bounds(options), env_ids)
+        mask = None
+        if env_ids is not None:
+            mask = np.isin(np.arange(self.num_envs), np.asarray(env_ids))
+        self._remember_seeds(seeds, mask)
+
+    def send(self, actions: ArrayLike, env_ids: ArrayLike | None = None) -> None:
+        """Queues one step of each of ``env_ids`` and returns at once.
+
+        Args:
+            actions: ``(len(env_ids), action_size)`` or ``(len(env_ids),)``, copied.
+            env_ids: ``(n,)`` ints, in any order; None means all.
+
+        Raises:
+            IndexError: Unknown id. ValueError: An id twice. BusyError: An environment whose result
+                has not been received. In each case nothing has been sent.
+        """
+        self._core.send(actions, env_ids)
+
+    def recv(
+        self,
+        min_envs: int | None = None,
+        timeout: float | None = None,
+        *,
+        max_envs: int | None = None,
+    ) -> StepReturn:
+        """Takes results as they arrive.
+
+        Args:
+            min_envs: Wait for this many; None waits for all that are under way.
+            timeout: Having at least one result, wait no longer than this [s]. Nothing is lost: the
+                rest comes with the next call.
+            max_envs: Take no more than this many.
+
+        Returns:
+            As :meth:`step`, one row per result in order of arrival; ``infos["env_id"]`` ``(n,)``
+            int32 names the environments. Rewards of resets are 0.
+
+        Raises:
+            NothingPendingError: Nothing has been sent.
+            EnvError: Environments raised; its ``results`` are those of the others.
+        """
+        if min_envs is not None:
+            min_envs = integer("min_envs", min_envs)
+        if max_envs is not None:
+            max_envs = integer("max_envs", max_envs)
+        if timeout is not None and not isinstance(timeout, int | float | np.number):
+            raise TypeError(f"timeout: expected seconds or None, got {timeout!r}")
+        return self._core.recv(min_envs, max_envs, timeout)
+
+    # ---- rollout -----------------------------------------------------------------------------
+
+    def run_rollout(
+        self,
+        policy: _core.Policy,
+        policy_ids: NDArray[Any] | None,
+        num_steps: int,
+        out: dict[str, NDArray[Any]],
+    ) -> dict[str, NDArray[Any]]:
+        """The closed loop on NumPy arrays; :func:`pyfastenv.rollout` is the one to use."""
+        num_steps = integer("num_steps", num_steps, minimum=1)
+        return self._core.rollout(policy, policy_ids, num_steps, out)
+
+    # ---- state -------------------------------------------------------------------------------
+
+    def get_state(self, env_ids: ArrayLike | None = None) -> NDArray[np.uint8]:
+        """Complete snapshots, ``(n, state_bytes)`` uint8.
+
+        Physics, random stream, elapsed steps, pending autoreset, task, per-environment model fields
+        and latest observation: a restored environment goes on bit for bit as the original would.
+        """
+        states: NDArray[np.uint8] = self._core.get_state(env_ids)
+        return states
+
+    def set_state(self, state: NDArray[np.uint8], env_ids: ArrayLike | None = None) -> None:
+        """Restores snapshots of :meth:`get_state`, also into other environments or another object.
+
+        Seeds are not part of a snapshot (the random streams are): ``np_random_seed`` stays.
+
+        Raises:
+            ValueError: Not snapshots of such environments: same id, arguments, autoreset_mode,
+                max_episode_steps, obs_dtype and fields set by :meth:`set_model_field` are needed.
+        """
+        self._core.set_state(state, env_ids)
+
+    @property
+    def state_bytes(self) -> int:
+        """Size of one environment's snapshot [bytes]."""
+        return self._core.state_bytes
+
+    def stats(self) -> dict[str, int]:
+        """Counts since creation: ``steps``, ``episodes`` ended, ``diverged`` and ``errors``."""
+        return self._core.stats()
+
+    # ---- tasks and per-environment physics ---------------------------------------------------
+
+    def sample_tasks(self, n: int, seed: int | None = None) -> NDArray[np.float64]:
+        """Draws tasks of a meta-RL environment, ``(n, task_size)``.
+
+        A direction is -1 or 1 with equal odds; velocities and goals are uniform.
+
+        Raises:
+            ValueError: This environment has no tasks.
+        """
+        if not self._core.tasks:
+            raise ValueError(f"{self.env_id} has no tasks")
+        rng = np.random.default_rng(seed)
+        columns = []
+        for task in self._core.tasks:
+            shape = (integer("n", n, minimum=1), task["size"])
+            if task["sampler"] == "sign":
+                columns.append(2.0 * rng.integers(0, 2, shape) - 1.0)
+            else:
+                columns.append(rng.uniform(task["low"], task["high"], shape))
+        return np.concatenate(columns, axis=1)
+
+    def reset_task(
+        self,
+        tasks: ArrayLike | Sequence[Mapping[str, ArrayLike]],
+        env_ids: ArrayLike | None = None,
+    ) -> None:
+        """Sets environments' tasks, from the next step on; episodes go on (reset them yourself).
+
+        Args:
+            tasks: ``(n, task_size)`` as from :meth:`sample_tasks`, or n dicts such as
+                ``{"direction": 1}``.
+            env_ids: ``(n,)`` ints; None means all.
+        """
+        if isinstance(tasks, Sequence) and any(isinstance(task, Mapping) for task in tasks):
+            tasks = [self._task_row(task) for task in tasks]
+        self._core.set_tasks(tasks, env_ids)
+
+    def _task_row(self, task: Any) -> NDArray[np.float64]:
+        names = [field["name"] for field in self._core.tasks]
+        if not isinstance(task, Mapping) or set(task) != set(names):
+            raise ValueError(f"tasks: expected dicts with {names}, got {task!r}")
+        return np.concatenate([np.atleast_1d(task[name]) for name in names])
+
+    def get_task(self) -> NDArray[np.float64]:
+        """The environments' tasks, ``(num_envs, task_size)``."""
+        tasks: NDArray[np.float64] = self._core.get_tasks()
+        return tasks
+
+    def set_model_field(
+        self, name: str, values: ArrayLike, env_ids: ArrayLike | None = None
+    ) -> None:
+        """Gives environments their own values of a MuJoCo model field, from the next step on.
+
+        What ``env.unwrapped.model.<name>[:] = values`` does in gymnasium: constants that MuJoCo
+        derives when it compiles a model (inverse weights, say) are not derived anew.
+
+        Args:
+            name: A real-valued array of mjModel (``"body_mass"``, ``"geom_friction"``,
+                ``"actuator_gainprm"``, ``"dof_damping"`` …) or ``"opt.gravity"``, ``"opt.wind"``,
+                ``"opt.density"``, ``"opt.viscosity"``.
+            values: ``(n, *field shape)``, or ``(*field shape)`` for all alike.
+            env_ids: ``(n,)`` ints; None means all.
+
+        Raises:
+            ValueError: No such field (the message names similar ones), or wrong shape.
+        """
+        self._core.set_model_field(name, values, env_ids)
+
+    def get_model_field(self, name: str) -> NDArray[np.float64]:
+        """The environments' values of a model field, ``(num_envs, *field shape)``."""
+        values: NDArray[np.float64] = self._core.get_model_field(name)
+        return values
+
+    # ---- rendering ---------------------------------------------------------------------------
+
+    def render(  # type: ignore[override]
+        self, env_ids: Sequence[int] | None = None, *, tiled: bool = False
+    ) -> tuple[NDArray[np.uint8], ...] | NDArray[np.uint8] | None:
+        """Draws environments in their present states.
+
+        Args:
+            env_ids: Which; None means all.
+            tiled: Return one picture, the frames laid out in a grid.
+
+        Returns:
+            A tuple of ``(height, width, 3)`` uint8 frames, or one such array if ``tiled``; None
+            without ``render_mode="rgb_array"`` (as gymnasium does, with a warning).
+        """
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                "render() without a render mode: make the environment with render_mode='rgb_array'"
+            )
+            return None
+        ids = range(self.num_envs) if env_ids is None else [operator.index(i) for i in env_ids]
+        if len(ids) == 0:
+            raise ValueError("env_ids: expected at least one id")
+        rows = [self._core.row(env_id) for env_id in ids]
+        if self._renderer is None:
+            self._renderer = make_renderer(
+                self.env_id, self._core.model_path, self._env_kwargs, self._render_kwargs
+            )
+        frames = tuple(self._renderer.draw(row, self._core.fields) for row in rows)
+        return tile(frames) if tiled else frames
+
+    # ---- gymnasium's odds and ends -----------------------------------------------------------
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The environments' seeds (drawn from the system's entropy where none was given)."""
+        return tuple(self._seeds)
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """Copies of the environments' generators in their present states."""
+        generators = []
+        for env_id in range(self.num_envs):
+            state_high, state_low, inc_high, inc_low = self._core.random_state(env_id)
+            bit_generator = np.random.PCG64()
+            bit_generator.state = {
+                "bit_generator": "PCG64",
+                "state": {
+                    "state": state_high << 64 | state_low,
+                    "inc": inc_high << 64 | inc_low,
+                },
+                "has_uint32": 0,
+                "uinteger": 0,
+            }
+            generators.append(np.random.Generator(bit_generator))
+        return tuple(generators)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Waits for running steps, drops queued ones, ends the threads, frees the renderer."""
+        self._core.close()
+        if self._renderer is not None:
+            self._renderer.close()
+            self._renderer = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (self._arguments, self.spec)
+
+    def __del__(self) -> None:
+        if not getattr(self, "closed", True):
+            self.close()
+
+    # ---- arguments ---------------------------------------------------------------------------
+
+    def _parse_seed(self, seed: int | Sequence[int | None] | None) -> list[int | None] | None:
+        if seed is None:
+            return None
+        try:
+            if isinstance(seed, Sequence | np.ndarray):
+                seeds = [None if s is None else operator.index(s) for s in seed]
+            else:
+                seeds = [operator.index(seed) + i for i in range(self.num_envs)]
+        except TypeError:
+            raise TypeError(
+                f"seed: expected an int, {self.num_envs} ints or None, got {seed!r}"
+            ) from None
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"seed: expected {self.num_envs} seeds, got {len(seeds)}")
+        if any(s is not None and s < 0 for s in seeds):
+            raise gymnasium.error.Error(f"seed: expected integers >= 0, got {seed}")
+        return seeds
+
+    def _remember_seeds(
+        self,
+        seeds: list[int | None] | None,
+        mask: NDArray[np.bool_] | None,
+        failed: Sequence[int] = (),
+    ) -> None:
+        for i, seed in enumerate(seeds or []):
+            if seed is not None and (mask is None or mask[i]) and i not in failed:
+                self._seeds[i] = seed
+
+    def _reset_mask(self, mask: Any) -> NDArray[np.bool_] | None:
+        if mask is None:
+            return None
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+            got = mask.dtype if isinstance(mask, np.ndarray) else type(mask).__name__
+            raise TypeError(f"options['reset_mask']: expected a bool array, got {got}")
+        if mask.shape != (self.num_envs,):
+            raise ValueError(
+                f"options['reset_mask']: expected shape ({self.num_envs},), got {mask.shape}"
+            )
+        if not mask.any():
+            raise ValueError("options['reset_mask']: expected at least one True")
+        return np.ascontiguousarray(mask)
+
+    def _reset_bounds(self, options: Mapping[str, SupportsFloat]) -> list[float]:
+        bounds = []
+        for name, default in self._core.reset_options:
+            try:
+                bounds.append(float(options.get(name, default)))
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"options[{name!r}]: expected a number, got {options[name]!r}"
+                ) from error
+        names = [name for name, _ in self._core.reset_options]
+        if names == ["low", "high"] and bounds[0] > bounds[1]:
+            raise ValueError(f"options: low ({bounds[0]}) is above high ({bounds[1]})")
+        return bounds
+
+
+def _draw_seeds(n: int) -> list[int]:
+    entropy = os.urandom(16 * n)
+    return [int.from_bytes(entropy[16 * i : 16 * (i + 1)], "little") for i in range(n)]
+
+
+def _remake(arguments: dict[str, Any], spec: Any) -> FastVectorEnv:
+    envs = FastVectorEnv(**arguments)
+    envs.spec = spec
+    return envs
