@@ -84,7 +84,7 @@ void PoolWake(State& state) {
     while (Clock::now() < resume) CpuRelax();
     begun.store(0);
     const auto start = Clock::now();
-    pool.Wake();
+    pool.WakeAll();
     int64_t arrival = 0;
     while ((arrival = begun.load()) == 0) CpuRelax();
     const Clock::duration latency(arrival - start.time_since_epoch().count());

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bindings/errors.h"
+#include "bindings/gil.h"
 #include "bindings/numpy_interop.h"
 #include "core/errors.h"
 #include "envs/physics_limit.h"
@@ -61,7 +62,7 @@ double PhysicsLimit(const std::string& env_id, const std::string& assets_dir, py
   options.num_threads = std::min(num_threads, options.num_envs);
   options.actions = static_cast<const float*>(input.data);
   options.seed = seed;
-  const py::gil_scoped_release release;
+  const GilRelease release;
   return MeasurePhysicsLimit(options);
 }
 
@@ -70,6 +71,7 @@ double PhysicsLimit(const std::string& env_id, const std::string& assets_dir, py
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiled core of pyfastenv; use the pyfastenv package.";
   CheckMujocoVersion();
+  InitGil();
   InitNumpy();
   RegisterErrors();
   BindPolicy(m);

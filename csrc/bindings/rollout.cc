@@ -145,7 +145,7 @@ py::dict RunRollout(VectorEnv& env, const Policy& policy, const py::object& poli
   const std::vector<int32_t> ids = ReadPolicyIds(policy_ids, env, policy);
   const Rollout::Request request{&policy, ids, num_steps, ReadViews(out, env, policy, num_steps)};
   const VectorEnv::RolloutOutcome outcome =
-      WithoutGil([&] { return env.RunRollout(request, Interrupted); });
+      WithoutGil([&] { return env.RunRollout(request, PythonInterrupted); });
   if (outcome.interrupted) throw py::error_already_set();
   py::dict episodes = EpisodeArrays(outcome.episodes, env, request.out.obs_dtype);
   if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, episodes);

@@ -97,7 +97,7 @@ class PyVectorEnv {
     Results results = Allocate(env_->num_envs(), DType::kFloat32);
     const VectorEnv::Outcome outcome = WithoutGil([&] {
       if (!mask.is_none()) env_->CopyObservations(results.views.obs);
-      return env_->Reset(ids, entropy, options, results.views, Interrupted);
+      return env_->Reset(ids, entropy, options, results.views, PythonInterrupted);
     });
     if (outcome.interrupted) throw py::error_already_set();
     const py::dict infos = Infos(results, outcome.finals, nullptr);
@@ -110,7 +110,7 @@ class PyVectorEnv {
     const InputArray input = ReadActions(actions, env_->num_envs());
     Results results = Allocate(env_->num_envs(), input.dtype);
     const VectorEnv::Outcome outcome =
-        WithoutGil([&] { return env_->Step(ActionsOf(input), results.views, Interrupted); });
+        WithoutGil([&] { return env_->Step(ActionsOf(input), results.views, PythonInterrupted); });
     if (outcome.interrupted) throw py::error_already_set();
     py::tuple result = Pack(results, outcome.finals, nullptr);
     if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, result);
@@ -156,13 +156,13 @@ class PyVectorEnv {
     if (timeout && !(*timeout >= 0.0)) {
       throw UsageError(Code::kValue, "timeout: expected seconds >= 0, or None");
     }
-    const VectorEnv::Ready ready =
-        WithoutGil([&] { return env_->Wait(least, most, timeout, Interrupted); });
-    if (ready.interrupted) throw py::error_already_set();
-    Results results = Allocate(static_cast<int>(ready.ids.size()), ready.action_dtype);
-    const auto finals = WithoutGil([&] { return env_->Gather(ready.ids, results.views); });
-    py::tuple result = Pack(results, finals, &ready.ids);
-    if (!ready.failures.empty()) ThrowEnvError(ready.failures, result);
+    VectorEnv::Received received =
+        WithoutGil([&] { return env_->Receive({least, most, timeout}, PythonInterrupted); });
+    if (received.interrupted) throw py::error_already_set();
+    Results results = Allocate(static_cast<int>(received.ids.size()), received.action_dtype);
+    const auto finals = WithoutGil([&] { return env_->Gather(received, results.views); });
+    py::tuple result = Pack(results, finals, &received.ids);
+    if (!received.failures.empty()) ThrowEnvError(received.failures, result);
     return result;
   }
 

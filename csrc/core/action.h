@@ -14,6 +14,7 @@ namespace pyfastenv {
 
 class Action {
  public:
+  Action() = default;
   Action(const void* data, DType dtype, int size) : data_(data), dtype_(dtype), size_(size) {}
 
   int size() const { return size_; }
@@ -45,9 +46,9 @@ class Action {
   const float* f32() const { return static_cast<const float*>(data_); }
   const double* f64() const { return static_cast<const double*>(data_); }
 
-  const void* data_;
-  DType dtype_;
-  int size_;
+  const void* data_ = nullptr;
+  DType dtype_ = DType::kFloat64;
+  int size_ = 0;
 };
 
 }  // namespace pyfastenv

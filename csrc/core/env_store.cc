@@ -75,16 +75,16 @@ std::vector<int32_t> EnvStore::Unreset() const {
 
 void EnvStore::Seed(int32_t id, std::span<const uint32_t> entropy) {
   random_[static_cast<size_t>(id)] = Random(entropy);
-  SeedPolicy(id, entropy);
+  policy_random_[static_cast<size_t>(id)] = PolicyStream(entropy);
 }
 
-void EnvStore::SeedPolicy(int32_t id, std::span<const uint32_t> entropy) {
+Random EnvStore::PolicyStream(std::span<const uint32_t> entropy) {
   constexpr size_t kPoolSize = 4;  // entropy before a spawn key is padded to it
   constexpr uint32_t kSpawnKey = 1;
   std::vector<uint32_t> words(entropy.begin(), entropy.end());
   words.resize(std::max(words.size(), kPoolSize));
   words.push_back(kSpawnKey);
-  policy_random_[static_cast<size_t>(id)] = Random(words);
+  return Random(words);
 }
 
 void EnvStore::AddField(const std::string& name, const FieldSlot& slot) {

@@ -52,8 +52,8 @@ class EnvStore {
   /// Starts both streams of an environment: its own and the one its policy draws from in rollouts,
   /// NumPy's SeedSequence(entropy) and SeedSequence(entropy, spawn_key=(1,)).
   void Seed(int32_t id, std::span<const uint32_t> entropy);
-  /// Only the policy's.
-  void SeedPolicy(int32_t id, std::span<const uint32_t> entropy);
+  /// The stream that a policy draws from.
+  static Random PolicyStream(std::span<const uint32_t> entropy);
   Random& policy_random(int32_t id) { return policy_random_[static_cast<size_t>(id)]; }
 
   /// Widens every row by a field's values.

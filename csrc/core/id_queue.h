@@ -24,6 +24,13 @@ class IdQueue {
     ++size_;
   }
 
+  /// Before all others.
+  void PushFront(int32_t id) {
+    first_ = first_ == 0 ? ids_.size() - 1 : first_ - 1;
+    ids_[first_] = id;
+    ++size_;
+  }
+
   /// Moves up to `max` ids to `out`, oldest first, and returns how many.
   size_t Pop(size_t max, int32_t* out) {
     const size_t count = std::min(max, size_);

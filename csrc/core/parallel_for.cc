@@ -9,7 +9,7 @@ void ParallelFor::Run(int count, const Body& body) {
   body_ = &body;
   finished_.store(0, std::memory_order_relaxed);
   unclaimed_.store(count, std::memory_order_release);
-  if (num_threads() > 1) pool_.Wake();
+  pool_.Wake(count - 1);
   Work(0);
   while (finished_.load(std::memory_order_acquire) < count) CpuRelax();
 }

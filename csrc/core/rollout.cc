@@ -6,8 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "core/thread_pool.h"
-
 namespace pyfastenv {
 
 namespace {
@@ -17,7 +15,6 @@ namespace {
 constexpr double kMinSegmentSeconds = 50e-6;
 constexpr double kMaxSegmentSeconds = 1e-3;
 constexpr int kSegmentsPerThread = 64;
-constexpr size_t kMaxTaken = 64;
 constexpr int kFirstSegment = 4;  // steps, while nothing is known of their cost
 
 }  // namespace
@@ -34,106 +31,99 @@ struct Rollout::Worker {
   std::vector<double> info;
   int step = 0;  // the one being run
   std::vector<EpisodeEnd> episodes;
-  std::vector<EnvFailure> failures;
-  Counts counts;
+  Stats stats;  // of the segment being run
 };
 
 Rollout::Rollout(EnvStore& store, const EpisodeRules& rules, const Request& request,
-                 const EnvSpec& spec, int num_threads)
+                 EnvRunner& runner, int num_threads)
     : store_(store),
       rules_(rules),
       request_(request),
+      runner_(runner),
       num_threads_(num_threads),
-      obs_size_(spec.obs_size),
+      obs_size_(runner.spec().obs_size),
       done_steps_(static_cast<size_t>(store.num_envs())),
-      unfinished_(store.num_envs()),
-      queue_(static_cast<size_t>(store.num_envs())) {
+      failed_step_(static_cast<size_t>(store.num_envs()), -1) {
   for (int i = 0; i < num_threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(*request.policy, spec));
+    workers_.push_back(std::make_unique<Worker>(*request.policy, runner.spec()));
   }
-  for (int32_t id = 0; id < store.num_envs(); ++id) queue_.Push(id);
 }
 
 Rollout::~Rollout() = default;
 
-bool Rollout::RunSome(int worker_index, Environment& env) {
-  int32_t ids[kMaxTaken];
-  size_t count = 0;
-  int segment = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopped_ || queue_.size() == 0) return false;
-    segment = SegmentSteps();
-    count = queue_.Pop(EnvsToTake(segment), ids);
-    running_ += static_cast<int>(count);
-  }
-  Worker& worker = *workers_[static_cast<size_t>(worker_index)];
-  const auto start = Clock::now();
-  int64_t steps = 0;
-  int32_t unfinished[kMaxTaken];
-  size_t num_unfinished = 0;
-  for (size_t i = 0; i < count; ++i) {
-    int& done = done_steps_[static_cast<size_t>(ids[i])];  // ours while we hold the environment
-    const int end = std::min(done + segment, request_.num_steps);
-    const bool alive = RunSegment(env, worker, ids[i], done, end);
-    steps += end - done;
-    done = end;
-    if (alive && end < request_.num_steps) unfinished[num_unfinished++] = ids[i];
-  }
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-
-  const std::lock_guard lock(mutex_);
-  const double per_step = seconds / static_cast<double>(steps);
-  step_seconds_ = step_seconds_ == 0.0 ? per_step : 0.8 * step_seconds_ + 0.2 * per_step;
-  for (size_t i = 0; i < num_unfinished; ++i) queue_.Push(unfinished[i]);
-  running_ -= static_cast<int>(count);
-  unfinished_.fetch_sub(static_cast<int>(count - num_unfinished), std::memory_order_release);
-  if (running_ == 0) changed_.notify_all();
-  return true;
-}
-
 int Rollout::SegmentSteps() const {
-  if (step_seconds_ == 0.0) return std::min(kFirstSegment, request_.num_steps);
-  const double total = step_seconds_ * request_.num_steps * store_.num_envs() / num_threads_;
+  const int num_steps = request_.num_steps;
+  if (cost_.seconds() == 0.0) return std::min(kFirstSegment, num_steps);
+  const double total = cost_.seconds() * num_steps * store_.num_envs() / num_threads_;
   const double seconds =
       std::clamp(total / kSegmentsPerThread, kMinSegmentSeconds, kMaxSegmentSeconds);
-  return static_cast<int>(std::clamp(seconds / step_seconds_, 1.0, 1.0 * request_.num_steps));
+  return static_cast<int>(cost_.StepsIn(seconds, 1, num_steps));
 }
 
 // Several at a time only where one segment finishes each: nobody waits for what a worker holds.
-size_t Rollout::EnvsToTake(int segment) const {
-  if (segment < request_.num_steps || step_seconds_ == 0.0) return 1;
-  const double wanted = kMinSegmentSeconds / (step_seconds_ * request_.num_steps);
-  const size_t share = queue_.size() / (4 * static_cast<size_t>(num_threads_));
-  return std::clamp<size_t>(static_cast<size_t>(std::min(wanted, 1.0 * kMaxTaken)), 1,
-                            std::max<size_t>(share, 1));
+int Rollout::Chunk() const {
+  if (SegmentSteps() < request_.num_steps) return 1;
+  const int64_t share = store_.num_envs() / (4 * num_threads_);
+  const int64_t wanted =
+      cost_.StepsIn(kMinSegmentSeconds, 1, int64_t{BarrierBatch::kMaxChunk} * request_.num_steps) /
+      request_.num_steps;
+  return static_cast<int>(std::clamp<int64_t>(std::min(wanted, share), 1, BarrierBatch::kMaxChunk));
 }
 
-bool Rollout::RunSegment(Environment& env, Worker& worker, int32_t id, int begin, int end) {
+int Rollout::Run(int worker, std::span<int32_t> ids) noexcept {
+  const auto start = CostEstimate::Clock::now();
+  const int segment = SegmentSteps();
+  int64_t steps = 0;
+  size_t unfinished = 0;
+  for (const int32_t id : ids) {
+    int32_t& done = done_steps_[static_cast<size_t>(id)];  // ours while we hold the environment
+    const int end = std::min(done + segment, request_.num_steps);
+    const bool alive = RunSegment(worker, id, done, end);
+    steps += end - done;
+    done = end;
+    if (alive && end < request_.num_steps) ids[unfinished++] = id;
+  }
+  cost_.Note(start, steps);
+  return static_cast<int>(unfinished);
+}
+
+bool Rollout::RunSegment(int worker_index, int32_t id, int begin, int end) noexcept {
+  Worker& worker = *workers_[static_cast<size_t>(worker_index)];
   const size_t num_episodes = worker.episodes.size();
-  const Counts counts = worker.counts;
-  std::string message;
   try {
-    RunSteps(env, worker, id, begin, end);
+    RunSteps(worker_index, id, begin, end);
+    runner_.Count(worker_index, worker.stats);
     return true;
-  } catch (const std::exception& error) {
-    message = error.what();
   } catch (...) {
-    message = "unknown exception";
+    failures_.AddCurrentException(id);
   }
   // Nothing has been committed: the steps before the one that failed are run again, for their
   // results and the state they lead to.
-  const int failed_step = worker.step;
-  worker.episodes.resize(num_episodes);
-  worker.counts = counts;
-  RunSteps(env, worker, id, begin, failed_step);
-  ++worker.counts.failures;
-  worker.failures.push_back({id, "step " + std::to_string(failed_step) + ": " + message});
+  int failed_step = worker.step;
+  worker.episodes.erase(worker.episodes.begin() + static_cast<ptrdiff_t>(num_episodes),
+                        worker.episodes.end());
+  try {
+    RunSteps(worker_index, id, begin, failed_step);
+  } catch (...) {
+    // not the same again (memory ran out, say): the state before this segment stands
+    failed_step = begin;
+    worker.episodes.erase(worker.episodes.begin() + static_cast<ptrdiff_t>(num_episodes),
+                          worker.episodes.end());
+    worker.stats = {};
+    ReadObservation(id, worker.obs.data());
+    WriteLastObservation(id, worker.obs.data());
+  }
+  ++worker.stats.failures;
+  runner_.Count(worker_index, worker.stats);
+  failed_step_[static_cast<size_t>(id)] = failed_step;
   WriteFailed(id, failed_step);
   return false;
 }
 
-void Rollout::RunSteps(Environment& env, Worker& worker, int32_t id, int begin, int end) {
+void Rollout::RunSteps(int worker_index, int32_t id, int begin, int end) {
+  Environment& env = runner_.environment(worker_index);
+  Worker& worker = *workers_[static_cast<size_t>(worker_index)];
+  worker.stats = {};
   const RolloutViews& out = request_.out;
   const auto num_envs = static_cast<size_t>(store_.num_envs());
   const Policy& policy = *request_.policy;
@@ -181,16 +171,22 @@ void Rollout::RunSteps(Environment& env, Worker& worker, int32_t id, int begin, 
     out.terminations[slot] = transition.terminated ? 1 : 0;
     out.truncations[slot] = transition.truncated ? 1 : 0;
     out.autoresets[slot] = transition.stepped() ? 0 : 1;
-    if (transition.stepped()) ++worker.counts.steps;
-    if (transition.ended()) ++worker.counts.episodes;
-    if ((transition.kind & kDiverged) != 0) ++worker.counts.diverged;
+    if (transition.stepped()) ++worker.stats.steps;
+    if (transition.ended()) ++worker.stats.episodes;
+    if ((transition.kind & kDiverged) != 0) ++worker.stats.diverged;
   }
   env.Save(store_.row(id));
   store_.Commit(id, progress);
   store_.policy_random(id) = policy_random;
   StoreAs(store_.obs_dtype(), worker.obs.data(), obs_size_, store_.obs(id));
-  StoreAs(out.obs_dtype, worker.obs.data(), obs_size_,
-          static_cast<uint8_t*>(out.last_obs) + index * obs_bytes);
+  WriteLastObservation(id, worker.obs.data());
+}
+
+void Rollout::WriteLastObservation(int32_t id, const double* obs) {
+  const RolloutViews& out = request_.out;
+  const size_t bytes = static_cast<size_t>(obs_size_) * ItemSize(out.obs_dtype);
+  StoreAs(out.obs_dtype, obs, obs_size_,
+          static_cast<uint8_t*>(out.last_obs) + static_cast<size_t>(id) * bytes);
 }
 
 void Rollout::ReadObservation(int32_t id, double* obs) {
@@ -228,20 +224,6 @@ void Rollout::WriteFailed(int32_t id, int begin) {
   }
 }
 
-bool Rollout::WaitFor(std::chrono::nanoseconds spin, std::chrono::nanoseconds timeout) {
-  const auto done = [this] { return unfinished_.load(std::memory_order_acquire) == 0; };
-  const auto spin_until = Clock::now() + spin;
-  while (!done() && Clock::now() < spin_until) CpuRelax();
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, timeout, done);
-}
-
-void Rollout::Stop() {
-  std::unique_lock lock(mutex_);
-  stopped_ = true;
-  changed_.wait(lock, [this] { return running_ == 0; });
-}
-
 std::vector<EpisodeEnd> Rollout::TakeEpisodes() {
   std::vector<EpisodeEnd> episodes;
   for (auto& worker : workers_) {
@@ -254,24 +236,16 @@ std::vector<EpisodeEnd> Rollout::TakeEpisodes() {
 }
 
 std::vector<EnvFailure> Rollout::TakeFailures() {
-  std::vector<EnvFailure> failures;
-  for (auto& worker : workers_) {
-    std::move(worker->failures.begin(), worker->failures.end(), std::back_inserter(failures));
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < store_.num_envs(); ++id) {
+    if (failed_step_[static_cast<size_t>(id)] >= 0) ids.push_back(id);
   }
-  std::sort(failures.begin(), failures.end(),
-            [](const EnvFailure& a, const EnvFailure& b) { return a.env_id < b.env_id; });
+  std::vector<EnvFailure> failures = failures_.Take(ids);
+  for (auto& failure : failures) {
+    const int step = failed_step_[static_cast<size_t>(failure.env_id)];
+    failure.message = "step " + std::to_string(step) + ": " + failure.message;
+  }
   return failures;
-}
-
-Rollout::Counts Rollout::counts() const {
-  Counts sum;
-  for (const auto& worker : workers_) {
-    sum.steps += worker->counts.steps;
-    sum.episodes += worker->counts.episodes;
-    sum.diverged += worker->counts.diverged;
-    sum.failures += worker->counts.failures;
-  }
-  return sum;
 }
 
 }  // namespace pyfastenv

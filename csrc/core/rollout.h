@@ -1,27 +1,26 @@
 // The closed loop: workers choose the actions themselves and run environments for many steps.
 //
 // There is no barrier: a worker takes an environment, runs it for a segment of its steps with
-// policy and physics hot in its cache, puts it back and takes the next. What an environment does is
-// a function of its own row, its two random streams and the policy, so results do not depend on
+// policy and physics hot in its cache, gives it back and takes the next. What an environment does
+// is a function of its own row, its two random streams and the policy, so results do not depend on
 // which worker ran what.
 //
-// Any number of threads may call RunSome at a time, each with its own number and Environment. The
-// store must not be used by others until all have returned.
+// The work of one BarrierBatch. The store must not be used by others until the batch is over.
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "core/advance.h"
+#include "core/barrier_batch.h"
+#include "core/cost_estimate.h"
+#include "core/env_runner.h"
 #include "core/env_store.h"
 #include "core/errors.h"
-#include "core/id_queue.h"
+#include "core/failure_list.h"
 #include "nn/policy.h"
 #include "npy/dtype.h"
 
@@ -51,7 +50,7 @@ struct EpisodeEnd {
   std::vector<double> final_obs;  // (obs_size)
 };
 
-class Rollout {
+class Rollout final : public BarrierBatch::Work {
  public:
   struct Request {
     const Policy* policy = nullptr;
@@ -60,63 +59,40 @@ class Rollout {
     RolloutViews out;
   };
 
-  struct Counts {
-    int64_t steps = 0;
-    int64_t episodes = 0;
-    int64_t diverged = 0;
-    int64_t failures = 0;
-  };
-
-  Rollout(EnvStore& store, const EpisodeRules& rules, const Request& request, const EnvSpec& spec,
+  Rollout(EnvStore& store, const EpisodeRules& rules, const Request& request, EnvRunner& runner,
           int num_threads);
-  ~Rollout();
+  ~Rollout() override;
 
-  /// Runs some environments for a segment; false if there is none to take.
-  bool RunSome(int worker, Environment& env);
+  int Chunk() const override;
+  int Run(int worker, std::span<int32_t> ids) noexcept override;
 
-  /// Waits until every environment has done its steps (true), or for `timeout` (false): first
-  /// spinning, then asleep.
-  bool WaitFor(std::chrono::nanoseconds spin, std::chrono::nanoseconds timeout);
-
-  /// Lets running segments end and takes no more. Returns once they have.
-  void Stop();
-
-  // the results, once all is done: sorted by step and environment
-  std::vector<EpisodeEnd> TakeEpisodes();
+  // the results, once the batch is over
+  std::vector<EpisodeEnd> TakeEpisodes();  // sorted by step and environment
   std::vector<EnvFailure> TakeFailures();
-  Counts counts() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   struct Worker;
   /// Runs steps begin … end - 1 of an environment; false if it failed and is done with.
-  bool RunSegment(Environment& env, Worker& worker, int32_t id, int begin, int end);
-  void RunSteps(Environment& env, Worker& worker, int32_t id, int begin, int end);
+  bool RunSegment(int worker, int32_t id, int begin, int end) noexcept;
+  void RunSteps(int worker, int32_t id, int begin, int end);
   void ReadObservation(int32_t id, double* obs);
   void Observe(const Environment& env, double* obs) const;
+  void WriteLastObservation(int32_t id, const double* obs);
   void WriteFailed(int32_t id, int begin);
   int SegmentSteps() const;
-  size_t EnvsToTake(int segment) const;
 
   EnvStore& store_;
   const EpisodeRules& rules_;
   const Request request_;
+  EnvRunner& runner_;
   const int num_threads_;
   const int obs_size_;
   std::vector<std::unique_ptr<Worker>> workers_;
 
-  std::vector<int32_t> done_steps_;  // per environment; of whoever holds it
-
-  // environments that are not done with; release by who finishes one, acquire by who waits for 0
-  std::atomic<int> unfinished_;
-
-  std::mutex mutex_;  // guards everything below
-  std::condition_variable changed_;
-  IdQueue queue_;
-  int running_ = 0;  // environments that workers hold
-  bool stopped_ = false;
-  double step_seconds_ = 0.0;  // estimate of one environment's step; 0: unknown
+  std::vector<int32_t> done_steps_;   // per environment; of whoever holds it
+  std::vector<int32_t> failed_step_;  // per environment; -1: it has not failed
+  FailureList failures_;
+  CostEstimate cost_;
 };
 
 }  // namespace pyfastenv

@@ -4,9 +4,10 @@
 // and returns; it must not throw. Helpers are numbered 1 … num_threads - 1. Worker 0 is the calling
 // thread, which runs the same function itself, so a pool of one thread has no helper at all.
 //
-// Wake() guarantees that every helper runs `work` at least once after it, entirely. An idle helper
-// spins for set_spin(), by default long enough to catch the next call of a busy loop, and then
-// parks in the kernel, where it costs nothing. Wake may be called from any thread. The
+// Wake(n) guarantees that the first n helpers run `work` at least once after it, entirely. It wakes
+// one of them; each wakes two more, so a call costs the same with 64 threads as with 2. An idle
+// helper spins for set_spin(), by default long enough to catch the next call of a busy loop, and
+// then parks in the kernel, where it costs nothing. Wake may be called from any thread. The
 // destructor waits for running work to return.
 #pragma once
 
@@ -14,8 +15,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <thread>
-#include <vector>
+
+#include "core/cache_line.h"
 
 namespace pyfastenv {
 
@@ -38,9 +41,11 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int num_threads() const { return static_cast<int>(helpers_.size()) + 1; }
+  int num_threads() const { return num_helpers_ + 1; }
 
-  void Wake();
+  /// `helpers` may be more than there are.
+  void Wake(int helpers);
+  void WakeAll() { Wake(num_helpers_); }
 
   /// How long idle helpers spin before they park; about what is left for others of a job in hand.
   void set_spin(std::chrono::nanoseconds spin) {
@@ -51,14 +56,24 @@ class ThreadPool {
   void Abandon();
 
  private:
+  struct alignas(kCacheLine) Helper {
+    std::atomic<uint32_t> epoch{0};  // counts signals; seq_cst with parked (see Signal)
+    std::atomic<bool> parked{false};
+    // how many helpers its latest signals were meant for; release with epoch, acquire in Loop
+    std::atomic<int> meant_for{0};
+    std::thread thread;
+  };
+
+  Helper& helper(int worker) { return helpers_[static_cast<size_t>(worker - 1)]; }
+  void Signal(int worker, int meant_for);
   void Loop(int worker);
+  void StopAll();
 
   std::function<void(int)> work_;
-  std::atomic<uint32_t> epoch_{0};  // release in Wake pairs with acquire in Loop
-  std::atomic<int> parked_{0};      // helpers in the kernel; seq_cst with epoch_ (see Wake)
   std::atomic<bool> stopping_{false};
   std::atomic<int64_t> spin_ns_{kDefaultSpin.count()};
-  std::vector<std::thread> helpers_;
+  int num_helpers_;
+  std::unique_ptr<Helper[]> helpers_;
 };
 
 }  // namespace pyfastenv

@@ -276,9 +276,9 @@ TEST_P(Async, UngatheredResultsAreBusy) {
   Runner runner(MakeOptions(2, GetParam()));
   runner.Start();
   runner.SendAll(0.5F);
-  const auto ready = runner.env.Wait(0, 0, std::nullopt, Never);
+  auto ready = runner.env.Receive({0, 0, std::nullopt}, Never);
   ExpectUsageError(Code::kBusy, "environments 0, 1", [&] { runner.SendAll(0.5F); });
-  runner.env.Gather(ready.ids, Results(2).Views());
+  runner.env.Gather(ready, Results(2).Views());
   runner.SendAll(0.5F);
   runner.Receive();
 }
@@ -391,9 +391,9 @@ TEST_P(Async, TwoReceivers) {
       Results out(8);
       while (total.load() < 8) {
         try {
-          const auto ready = runner.env.Wait(1, 1, std::nullopt, GiveUpAfter(kPatience));
+          auto ready = runner.env.Receive({1, 1, std::nullopt}, GiveUpAfter(kPatience));
           ASSERT_FALSE(ready.interrupted) << "a receiver hangs";
-          runner.env.Gather(ready.ids, out.Views());
+          runner.env.Gather(ready, out.Views());
           total.fetch_add(static_cast<int>(ready.ids.size()));
         } catch (const UsageError& error) {
           ASSERT_EQ(error.code(), Code::kNothingPending);
@@ -414,9 +414,9 @@ TEST(AsyncAlone, ASecondReceiverTakesOver) {
   runner.SendAll(Nap(20));
   const auto receive = [&](int count) {
     Results out(4);
-    const auto ready = runner.env.Wait(count, count, std::nullopt, GiveUpAfter(1.0));
+    auto ready = runner.env.Receive({count, count, std::nullopt}, GiveUpAfter(1.0));
     EXPECT_FALSE(ready.interrupted) << "nobody works for the receiver";
-    runner.env.Gather(ready.ids, out.Views());
+    runner.env.Gather(ready, out.Views());
   };
   std::thread first([&] { receive(1); });
   std::this_thread::sleep_for(std::chrono::milliseconds(5));

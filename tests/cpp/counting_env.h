@@ -262,7 +262,7 @@ class Runner {
   }
 
   VectorEnv::Outcome Step(const std::vector<float>& actions,
-                          const VectorEnv::Interrupted& interrupted = Never) {
+                          const Interrupted& interrupted = Never) {
     const ActionViews views{actions.data(), DType::kFloat32, sizeof(float)};
     auto outcome = env.Step(views, out.Views(), interrupted);
     KeepFinals(out, outcome.finals, [](int32_t id) { return static_cast<size_t>(id); });
@@ -281,12 +281,12 @@ class Runner {
   }
 
   /// Waits, gathers, and puts every result where Step would have put it.
-  VectorEnv::Ready Receive(int min_envs = 0, int max_envs = 0,
-                           std::optional<double> timeout = std::nullopt,
-                           const VectorEnv::Interrupted& interrupted = Never) {
-    auto ready = env.Wait(min_envs, max_envs, timeout, interrupted);
+  VectorEnv::Received Receive(int min_envs = 0, int max_envs = 0,
+                              std::optional<double> timeout = std::nullopt,
+                              const Interrupted& interrupted = Never) {
+    auto ready = env.Receive({min_envs, max_envs, timeout}, interrupted);
     Results arrived(static_cast<int>(ready.ids.size()));
-    const auto finals = env.Gather(ready.ids, arrived.Views());
+    const auto finals = env.Gather(ready, arrived.Views());
     KeepFinals(arrived, finals, [&](int32_t id) {
       const auto place = std::find(ready.ids.begin(), ready.ids.end(), id);
       return static_cast<size_t>(place - ready.ids.begin());
@@ -402,7 +402,7 @@ void ExpectUsageError(Code code, const std::string& part, F call) {
 }
 
 /// An `interrupted` that gives up after a while: a hang becomes a failed test.
-inline VectorEnv::Interrupted GiveUpAfter(double seconds) {
+inline Interrupted GiveUpAfter(double seconds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   return [until] { return std::chrono::steady_clock::now() > until; };
 }

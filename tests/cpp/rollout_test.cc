@@ -121,8 +121,7 @@ struct Result {
 };
 
 Result Roll(Runner& runner, const Policy& policy, int num_steps,
-            const std::vector<int32_t>& policy_ids = {},
-            const VectorEnv::Interrupted& interrupted = Never) {
+            const std::vector<int32_t>& policy_ids = {}, const Interrupted& interrupted = Never) {
   Result result{Arrays(num_steps, runner.env.num_envs()), {}};
   result.outcome =
       runner.env.RunRollout({&policy, policy_ids, num_steps, result.arrays.Views()}, interrupted);

@@ -48,7 +48,7 @@ void ExpectARunAfterEveryWake(int num_threads, int wakes, microseconds pause) {
   for (int i = 0; i < wakes; ++i) {
     std::vector<int> before;
     for (int worker = 0; worker < num_threads; ++worker) before.push_back(runs.begun(worker));
-    pool.Wake();
+    pool.WakeAll();
     for (int worker = 1; worker < num_threads; ++worker) {
       ASSERT_TRUE(runs.WaitForRunAfter(worker, before[static_cast<size_t>(worker)]));
     }
@@ -60,7 +60,7 @@ void ExpectARunAfterEveryWake(int num_threads, int wakes, microseconds pause) {
 TEST(ThreadPool, CountsTheCallingThread) {
   ThreadPool alone(1, [](int) { FAIL() << "there is no helper"; });
   EXPECT_EQ(alone.num_threads(), 1);
-  alone.Wake();
+  alone.WakeAll();
   ThreadPool many(4, [](int) {});
   EXPECT_EQ(many.num_threads(), 4);
 }
@@ -86,9 +86,9 @@ TEST(ThreadPool, AWakeDuringWorkRunsItAgain) {
     begun.fetch_add(1);
     while (hold.load()) std::this_thread::yield();
   });
-  pool.Wake();
+  pool.WakeAll();
   while (begun.load() == 0) std::this_thread::yield();
-  pool.Wake();
+  pool.WakeAll();
   hold.store(false);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (begun.load() < 2 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
@@ -102,7 +102,7 @@ TEST(ThreadPool, WakePublishesTheCallersWrites) {
   ThreadPool pool(2, [&](int) { seen.store(message); });
   for (int i = 1; i <= 300; ++i) {
     message = i;
-    pool.Wake();
+    pool.WakeAll();
     while (seen.load() != i) std::this_thread::yield();
   }
 }
@@ -115,7 +115,7 @@ TEST(ThreadPool, TheDestructorWaitsForRunningWork) {
     std::this_thread::sleep_for(milliseconds(20));
     ended.fetch_add(1);
   });
-  pool->Wake();
+  pool->WakeAll();
   while (begun.load() < 2) std::this_thread::yield();
   pool.reset();
   EXPECT_EQ(ended.load(), begun.load());
@@ -124,7 +124,7 @@ TEST(ThreadPool, TheDestructorWaitsForRunningWork) {
 TEST(ThreadPool, ComesAndGoesWhateverItsHelpersDo) {
   for (int i = 0; i < 200; ++i) {
     ThreadPool pool(1 + i % 4, [](int) {});
-    if (i % 2 == 0) pool.Wake();
+    if (i % 2 == 0) pool.WakeAll();
     if (i % 20 == 0) std::this_thread::sleep_for(microseconds(100));
   }
 }
@@ -136,12 +136,12 @@ TEST(ThreadPool, WakesFromManyThreads) {
   std::vector<std::thread> wakers;
   for (int i = 0; i < 3; ++i) {
     wakers.emplace_back([&] {
-      for (int k = 0; k < 300; ++k) pool.Wake();
+      for (int k = 0; k < 300; ++k) pool.WakeAll();
     });
   }
   for (auto& waker : wakers) waker.join();
   const int before[] = {0, runs.begun(1), runs.begun(2)};
-  pool.Wake();
+  pool.WakeAll();
   for (int worker = 1; worker < 3; ++worker) {
     EXPECT_TRUE(runs.WaitForRunAfter(worker, before[worker]));
   }

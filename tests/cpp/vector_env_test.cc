@@ -580,7 +580,10 @@ TEST_P(Threads, UseAfterClose) {
       [&] { runner.SendAll(kPush); },
       [&] { runner.SendReset({0}); },
       [&] { runner.Receive(); },
-      [&] { runner.env.Gather({}, runner.out.Views()); },
+      [&] {
+        VectorEnv::Received nothing;
+        runner.env.Gather(nothing, runner.out.Views());
+      },
       [&] { runner.State(); },
       [&] { runner.env.SetState(runner.all, state.data()); },
       [&] { runner.env.CopyObservations(numbers.data()); },
@@ -693,8 +696,8 @@ TEST(Fork, WhileAnotherThreadWaits) {
   // the first Receive naps as worker 0, a second one sleeps on the condition
   std::thread sleeper([&] {
     try {
-      const auto ready = runner->env.Wait(1, 1, std::nullopt, Never);
-      runner->env.Gather(ready.ids, Results(1).Views());
+      auto ready = runner->env.Receive({1, 1, std::nullopt}, Never);
+      runner->env.Gather(ready, Results(1).Views());
     } catch (const UsageError& error) {  // the first took everything
       EXPECT_EQ(error.code(), Code::kNothingPending);
     }

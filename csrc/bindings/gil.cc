@@ -1,0 +1,53 @@
+#include "bindings/gil.h"
+
+#include <cxxabi.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace pyfastenv {
+
+namespace {
+
+using ThreadIdent = unsigned long;  // NOLINT(google-runtime-int): Python's type
+
+// Not a function's static: its initialisation would be waited for with the GIL held.
+std::atomic<ThreadIdent> main_thread{0};
+
+void StayForever() {
+  while (true) pause();
+}
+
+}  // namespace
+
+void InitGil() {
+  main_thread.store(
+      py::module_::import("threading").attr("main_thread")().attr("ident").cast<ThreadIdent>());
+  // the thread that forks is the child's main thread
+  pthread_atfork(nullptr, nullptr, [] { main_thread.store(PyThread_get_thread_ident()); });
+}
+
+bool IsMainThread() {
+  return PyThread_get_thread_ident() == main_thread.load(std::memory_order_relaxed);
+}
+
+bool PythonInterrupted() {
+  if (!IsMainThread()) return false;
+  const py::gil_scoped_acquire gil;
+  return PyErr_CheckSignals() != 0;
+}
+
+GilRelease::~GilRelease() {
+#ifdef __GLIBCXX__
+  try {
+    PyEval_RestoreThread(state_);
+  } catch (const abi::__forced_unwind&) {  // pthread_exit: leaving this clause would abort
+    StayForever();
+  }
+#else
+  PyEval_RestoreThread(state_);
+#endif
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,73 @@
+// What step and reset do with the environments of a BarrierBatch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/barrier_batch.h"
+#include "core/buffers.h"
+#include "core/cost_estimate.h"
+#include "core/cost_order.h"
+#include "core/env_runner.h"
+#include "core/failure_list.h"
+
+namespace pyfastenv {
+
+/// Runs one job per item; what they share.
+class BatchWork : public BarrierBatch::Work {
+ public:
+  BatchWork(EnvRunner& runner, FailureList& failures, CostEstimate& cost, int chunk)
+      : runner_(runner), failures_(failures), cost_(cost), chunk_(chunk) {}
+
+  int Chunk() const final { return chunk_; }
+
+ protected:
+  EnvRunner& runner_;
+  FailureList& failures_;
+  CostEstimate& cost_;  // noted by worker 0, which is in every batch
+
+ private:
+  const int chunk_;
+};
+
+/// Steps environments; its items are their ids.
+class StepWork final : public BatchWork {
+ public:
+  struct Request {
+    ActionViews actions;  // slot = environment id
+    const OutputViews* out;
+    CostOrder* cost_order;  // null: nobody wants to know what each environment cost
+  };
+
+  StepWork(EnvRunner& runner, FailureList& failures, CostEstimate& cost, const Request& request,
+           int chunk)
+      : BatchWork(runner, failures, cost, chunk), request_(request) {}
+
+  int Run(int worker, std::span<int32_t> ids) noexcept override;
+
+ private:
+  const Request request_;
+};
+
+/// Resets environments; its items are positions in `ids`.
+class ResetWork final : public BatchWork {
+ public:
+  struct Request {
+    std::span<const int32_t> ids;
+    std::span<const std::vector<uint32_t>> seeds;  // empty, or one per id
+    std::span<const double> reset_options;
+    const OutputViews* out;
+  };
+
+  ResetWork(EnvRunner& runner, FailureList& failures, CostEstimate& cost, const Request& request,
+            int chunk)
+      : BatchWork(runner, failures, cost, chunk), request_(request) {}
+
+  int Run(int worker, std::span<int32_t> positions) noexcept override;
+
+ private:
+  const Request request_;
+};
+
+}  // namespace pyfastenv

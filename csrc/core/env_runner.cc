@@ -1,0 +1,163 @@
+#include "core/env_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace pyfastenv {
+
+namespace {
+
+std::vector<std::unique_ptr<Environment>> MakeMany(const MakeEnvironment& make, int count) {
+  std::vector<std::unique_ptr<Environment>> envs;
+  for (int i = 0; i < count; ++i) envs.push_back(make());
+  return envs;
+}
+
+void Increase(std::atomic<int64_t>& counter, int64_t n) {
+  // one writer: no read-modify-write needed
+  if (n != 0) counter.store(counter.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+EnvRunner::EnvRunner(const MakeEnvironment& make, int num_workers)
+    : envs_(MakeMany(make, num_workers)), workers_(static_cast<size_t>(num_workers)) {
+  for (auto& worker : workers_) {
+    worker.info.resize(static_cast<size_t>(spec().info_size()));
+    worker.obs.resize(static_cast<size_t>(spec().obs_size));
+  }
+}
+
+void EnvRunner::Attach(EnvStore* store, const EpisodeRules* rules) {
+  store_ = store;
+  rules_ = rules;
+  if (rules->autoreset_mode == AutoresetMode::kSameStep) {
+    finals_.resize(static_cast<size_t>(store->num_envs()));
+  }
+}
+
+void EnvRunner::Run(int worker, const Job& job, const OutputViews& out,
+                    FailureList& failures) noexcept {
+  try {
+    RunOrThrow(worker, job, out);
+  } catch (...) {
+    failures.AddCurrentException(job.id);
+    Count(worker, {.failures = 1});
+    WriteFailed(job.id, out);
+  }
+}
+
+void EnvRunner::RunOrThrow(int worker_index, const Job& job, const OutputViews& out) {
+  const int32_t id = job.id;
+  Environment& env = environment(worker_index);
+  Worker& worker = workers_[static_cast<size_t>(worker_index)];
+  double* info = worker.info.data();
+
+  // on copies, until nothing can throw any more
+  Progress progress = store_->progress(id);
+  Random policy_random = store_->policy_random(id);
+  Transition transition;
+  std::unique_ptr<FinalStep> final_step;
+  env.Load(store_->row(id));
+  if (job.kind == Job::Kind::kReset) {
+    if (job.seed != nullptr && !job.seed->empty()) {
+      progress.random = Random(*job.seed);
+      policy_random = EnvStore::PolicyStream(*job.seed);
+    }
+    env.Reset(progress.random, job.reset_options, info);
+    progress = {progress.random, 0.0, 0, 0};
+  } else {
+    transition = Advance(env, *rules_, job.action, progress, info, [&](const Transition& last) {
+      if (rules_->autoreset_mode != AutoresetMode::kSameStep) return;
+      final_step = std::make_unique<FinalStep>();
+      final_step->env_id = id;
+      final_step->obs.resize(worker.obs.size());
+      env.Observe(final_step->obs.data());
+      final_step->info = worker.info;
+      final_step->kind = last.kind;
+    });
+  }
+  env.Observe(worker.obs.data());
+
+  env.Save(store_->row(id));
+  store_->Commit(id, progress);
+  store_->policy_random(id) = policy_random;
+  StoreAs(store_->obs_dtype(), worker.obs.data(), spec().obs_size, store_->obs(id));
+  Count(worker_index, {.steps = transition.stepped() ? 1 : 0,
+                       .episodes = transition.ended() ? 1 : 0,
+                       .diverged = (transition.kind & kDiverged) != 0 ? 1 : 0});
+  if (final_step) finals_[static_cast<size_t>(id)] = std::move(final_step);
+  if (out.obs != nullptr) {
+    std::memcpy(static_cast<uint8_t*>(out.obs) + static_cast<size_t>(id) * store_->obs_bytes(),
+                store_->obs(id), store_->obs_bytes());
+  }
+  out.rewards[id] = transition.reward;
+  out.terminations[id] = transition.terminated ? 1 : 0;
+  out.truncations[id] = transition.truncated ? 1 : 0;
+  out.kinds[id] = transition.kind;
+  WriteInfo(out, id, info, transition.kind);
+}
+
+void EnvRunner::WriteFailed(int32_t id, const OutputViews& out) noexcept {
+  if (out.obs != nullptr) {
+    std::memset(static_cast<uint8_t*>(out.obs) + static_cast<size_t>(id) * store_->obs_bytes(), 0,
+                store_->obs_bytes());
+  }
+  out.rewards[id] = 0.0;
+  out.terminations[id] = out.truncations[id] = 0;
+  out.kinds[id] = kFailed;
+  WriteInfo(out, id, nullptr, kNoInfo);
+}
+
+void EnvRunner::WriteInfo(const OutputViews& out, int32_t id, const double* info,
+                          uint8_t kind) const {
+  size_t offset = 0;
+  for (size_t i = 0; i < out.columns.size(); ++i) {
+    const InfoColumn& column = out.columns[i];
+    const InfoField& field = spec().infos[i];
+    const bool present = (kind & kStepInfo) != 0 ||
+                         ((kind & kResetInfo) != 0 && field.when == InfoField::When::kAlways);
+    const size_t bytes = ItemSize(column.dtype) * static_cast<size_t>(column.width);
+    uint8_t* target = static_cast<uint8_t*>(column.data) + static_cast<size_t>(id) * bytes;
+    if (present) {
+      StoreAs(column.dtype, info + offset, column.width, target);
+    } else {
+      std::memset(target, 0, bytes);
+    }
+    offset += static_cast<size_t>(column.width);
+  }
+}
+
+std::vector<std::unique_ptr<FinalStep>> EnvRunner::TakeFinals(std::span<const int32_t> ids,
+                                                              const uint8_t* kinds) {
+  std::vector<std::unique_ptr<FinalStep>> taken;
+  if (finals_.empty()) return taken;
+  const auto has_final = [kinds](int32_t id) { return (kinds[id] & kFinal) != 0; };
+  taken.reserve(static_cast<size_t>(std::count_if(ids.begin(), ids.end(), has_final)));
+  for (const int32_t id : ids) {
+    if (has_final(id)) taken.push_back(std::move(finals_[static_cast<size_t>(id)]));
+  }
+  return taken;
+}
+
+void EnvRunner::Count(int worker_index, const Stats& more) {
+  Worker& worker = workers_[static_cast<size_t>(worker_index)];
+  Increase(worker.steps, more.steps);
+  Increase(worker.episodes, more.episodes);
+  Increase(worker.diverged, more.diverged);
+  Increase(worker.failures, more.failures);
+}
+
+Stats EnvRunner::stats() const {
+  Stats sum;
+  for (const Worker& worker : workers_) {
+    sum.Add({worker.steps.load(std::memory_order_relaxed),
+             worker.episodes.load(std::memory_order_relaxed),
+             worker.diverged.load(std::memory_order_relaxed),
+             worker.failures.load(std::memory_order_relaxed)});
+  }
+  return sum;
+}
+
+}  // namespace pyfastenv

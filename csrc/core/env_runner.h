@@ -1,0 +1,103 @@
+// Runs one environment's part of a call on a worker: load the row, step or reset, write the
+// outputs, save the row.
+//
+// Owns the workers' environment objects and their scratch memory. An environment's own data (row,
+// streams, counters, latest observation) changes only once nothing can throw any more: one that
+// raises is as it was before the call.
+//
+// Threads: one per worker at a time, each with its own number; one at a time per environment id.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "core/advance.h"
+#include "core/buffers.h"
+#include "core/cache_line.h"
+#include "core/env.h"
+#include "core/env_store.h"
+#include "core/failure_list.h"
+
+namespace pyfastenv {
+
+/// Since the vector environment was made.
+struct Stats {
+  int64_t steps = 0;
+  int64_t episodes = 0;  // episodes that ended
+  int64_t diverged = 0;
+  int64_t failures = 0;
+
+  void Add(const Stats& other) {
+    steps += other.steps;
+    episodes += other.episodes;
+    diverged += other.diverged;
+    failures += other.failures;
+  }
+};
+
+/// Observation and info of an episode's last step, kept in SAME_STEP mode.
+struct FinalStep {
+  int32_t env_id = 0;
+  std::vector<double> obs;   // (obs_size)
+  std::vector<double> info;  // (info_size)
+  uint8_t kind = kNoInfo;    // which of the info's fields are there
+};
+
+using MakeEnvironment = std::function<std::unique_ptr<Environment>()>;
+
+/// One environment's part of a call.
+struct Job {
+  enum class Kind : uint8_t { kStep, kReset };
+
+  Kind kind = Kind::kStep;
+  int32_t id = 0;
+  Action action;                                // of a step
+  const std::vector<uint32_t>* seed = nullptr;  // null or empty: the stream goes on
+  std::span<const double> reset_options;        // of a reset
+};
+
+class EnvRunner {
+ public:
+  EnvRunner(const MakeEnvironment& make, int num_workers);
+
+  const EnvSpec& spec() const { return envs_[0]->spec(); }
+  Environment& environment(int worker) { return *envs_[static_cast<size_t>(worker)]; }
+  std::span<const std::unique_ptr<Environment>> environments() const { return envs_; }
+
+  /// To be called before the first Run.
+  void Attach(EnvStore* store, const EpisodeRules* rules);
+
+  /// Runs the job, writes slot job.id of `out` (zeros and kFailed if it raised).
+  void Run(int worker, const Job& job, const OutputViews& out, FailureList& failures) noexcept;
+
+  /// The final steps of environments whose latest result has kFinal, in the order of `ids`.
+  std::vector<std::unique_ptr<FinalStep>> TakeFinals(std::span<const int32_t> ids,
+                                                     const uint8_t* kinds);
+
+  void Count(int worker, const Stats& more);
+  Stats stats() const;
+
+ private:
+  struct alignas(kCacheLine) Worker {
+    std::vector<double> info;
+    std::vector<double> obs;
+    // written by this worker, read by any thread
+    std::atomic<int64_t> steps{0}, episodes{0}, diverged{0}, failures{0};
+  };
+
+  void RunOrThrow(int worker, const Job& job, const OutputViews& out);
+  void WriteFailed(int32_t id, const OutputViews& out) noexcept;
+  void WriteInfo(const OutputViews& out, int32_t id, const double* info, uint8_t kind) const;
+
+  std::vector<std::unique_ptr<Environment>> envs_;  // one per worker
+  std::vector<Worker> workers_;
+  EnvStore* store_ = nullptr;
+  const EpisodeRules* rules_ = nullptr;
+  std::vector<std::unique_ptr<FinalStep>> finals_;  // per environment; empty unless SAME_STEP
+};
+
+}  // namespace pyfastenv
