@@ -47,7 +47,11 @@ void Count(std::atomic<int64_t>& counter, int64_t n = 1) {
 std::vector<std::unique_ptr<Environment>> MakeMany(const VectorEnv::MakeEnvironment& make,
                                                    int count) {
   std::vector<std::unique_ptr<Environment>> envs;
-  for (int i = 0; i < count; ++i) envs.push_back(make());
+  for (int i = 0; i < count; ++i) {
+    envs.push_back(make());
+    envs.back()->Prepare(envs.back()->InitialLayout());
+    envs.back()->Adopt();
+  }
   return envs;
 }
 
@@ -144,8 +148,10 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
     : options_(options),
       num_threads_(std::clamp(options.num_threads, 1, options.num_envs)),
       envs_(MakeMany(make, num_threads_)),
+      spec_(envs_[0]->spec()),
       workers_(static_cast<size_t>(num_threads_)),
       store_(options.num_envs, *envs_[0], options.obs_dtype),
+      state_bytes_(store_.state_bytes()),
       rules_{options.autoreset_mode, options.max_episode_steps, {}},
       results_changed_(std::make_unique<std::condition_variable>()),
       busy_(static_cast<size_t>(options.num_envs)),
@@ -809,34 +815,40 @@ std::vector<std::unique_ptr<FinalStep>> VectorEnv::Gather(std::span<const int32_
 
 // ---- state ----
 
-void VectorEnv::GetState(std::span<const int32_t> ids, uint8_t* states) {
+bool VectorEnv::GetState(std::span<const int32_t> ids, std::span<uint8_t> states) {
   const Exclusive exclusive(this);
   CheckIds(ids);
   CheckFree(ids, "get_state");
+  const size_t bytes = store_.state_bytes();
+  if (states.size() != ids.size() * bytes) return false;
   const uint64_t fingerprint = store_.Fingerprint(options_.identity);
-  for (const int32_t id : ids) {
-    store_.GetState(id, fingerprint, states);
-    states += state_bytes();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    store_.GetState(ids[i], fingerprint, states.data() + i * bytes);
   }
+  return true;
 }
 
-void VectorEnv::SetState(std::span<const int32_t> ids, const uint8_t* states) {
+void VectorEnv::SetState(std::span<const int32_t> ids, std::span<const uint8_t> states) {
   const Exclusive exclusive(this);
   CheckIds(ids);
   CheckFree(ids, "set_state");
+  const size_t bytes = store_.state_bytes();
+  if (states.size() != ids.size() * bytes) {
+    throw UsageError(Code::kValue, "state: expected " + std::to_string(bytes) +
+                                       " bytes for each of " + std::to_string(ids.size()) +
+                                       " environments, got " + std::to_string(states.size()) +
+                                       " in all");
+  }
   const uint64_t expected = store_.Fingerprint(options_.identity);
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (EnvStore::FingerprintOf(states + i * state_bytes()) != expected) {
+    if (EnvStore::FingerprintOf(states.data() + i * bytes) != expected) {
       throw UsageError(Code::kValue,
                        "state: row " + std::to_string(i) +
                            ": expected a state of such an environment (same id, arguments, "
                            "autoreset_mode, obs_dtype and model fields)");
     }
   }
-  for (const int32_t id : ids) {
-    store_.SetState(id, states);
-    states += state_bytes();
-  }
+  for (size_t i = 0; i < ids.size(); ++i) store_.SetState(ids[i], states.data() + i * bytes);
 }
 
 void VectorEnv::Seed(Seeds seeds) {
@@ -856,7 +868,7 @@ void VectorEnv::SetTasks(std::span<const int32_t> ids, const double* tasks) {
   CheckIds(ids);
   CheckFree(ids, "reset_task");
   for (const int32_t id : ids) {
-    std::copy_n(tasks, spec().task_size(), store_.row(id) + spec().task_offset);
+    std::copy_n(tasks, spec().task_size(), store_.row(id) + store_.layout().task().offset);
     tasks += spec().task_size();
   }
 }
@@ -865,7 +877,7 @@ void VectorEnv::GetTasks(std::span<const int32_t> ids, double* tasks) {
   const Exclusive exclusive(this);
   CheckIds(ids);
   for (const int32_t id : ids) {
-    tasks = std::copy_n(store_.row(id) + spec().task_offset, spec().task_size(), tasks);
+    tasks = std::copy_n(store_.row(id) + store_.layout().task().offset, spec().task_size(), tasks);
   }
 }
 
@@ -875,57 +887,59 @@ void VectorEnv::CheckUsable(std::span<const int32_t> ids, const char* what) {
   CheckFree(ids, what);
 }
 
-FieldSlot VectorEnv::AddField(const std::string& name) {
+RowField VectorEnv::AddField(const std::string& name) {
   const Exclusive exclusive(this);
-  if (const FieldSlot* known = store_.FindField(name)) return *known;
+  if (const RowField* known = store_.layout().Find(name)) return *known;
   CheckFree({}, "set_model_field");
-  const FieldSlot slot = envs_[0]->DescribeField(name);
-  for (const auto& env : envs_) env->AddField(name);
-  store_.AddField(name, slot);
-  return slot;
+  const RowLayout layout = store_.layout().With(envs_[0]->DescribeField(name));
+  RowField added = layout.added().back();
+  for (const auto& env : envs_) env->Prepare(layout);
+  EnvStore::Rows rows = store_.Widened(layout);
+  // from here on nothing can fail
+  for (const auto& env : envs_) env->Adopt();
+  store_.Adopt(std::move(rows));
+  state_bytes_.store(store_.state_bytes());
+  return added;
 }
 
-FieldSlot VectorEnv::DescribeField(const std::string& name) {
+RowField VectorEnv::DescribeField(const std::string& name) {
   const Exclusive exclusive(this);
-  if (const FieldSlot* known = store_.FindField(name)) return *known;
+  if (const RowField* known = store_.layout().Find(name)) return *known;
   return envs_[0]->DescribeField(name);
 }
 
-std::vector<std::pair<std::string, FieldSlot>> VectorEnv::Fields() {
-  const Exclusive exclusive(this);
-  return store_.fields();
-}
-
-bool VectorEnv::HasField(const std::string& name) {
-  const Exclusive exclusive(this);
-  return store_.FindField(name) != nullptr;
-}
-
-void VectorEnv::SetField(const FieldSlot& slot, std::span<const int32_t> ids,
+void VectorEnv::SetField(const RowField& field, std::span<const int32_t> ids,
                          const double* values) {
   const Exclusive exclusive(this);
   CheckIds(ids);
   CheckFree(ids, "set_model_field");
   for (const int32_t id : ids) {
-    std::copy_n(values, slot.defaults.size(), store_.row(id) + slot.offset);
-    values += slot.defaults.size();
+    std::copy_n(values, field.size(), store_.row(id) + field.offset);
+    values += field.size();
   }
 }
 
-void VectorEnv::GetField(const FieldSlot& slot, std::span<const int32_t> ids, double* values) {
+std::vector<double> VectorEnv::GetField(const std::string& name) {
   const Exclusive exclusive(this);
-  CheckIds(ids);
-  for (const int32_t id : ids) {
-    values = std::copy_n(store_.row(id) + slot.offset, slot.defaults.size(), values);
+  const RowField* added = store_.layout().Find(name);
+  std::vector<double> defaults;
+  if (added == nullptr) defaults = envs_[0]->DescribeField(name).defaults;
+  std::vector<double> values;
+  for (int32_t id = 0; id < num_envs(); ++id) {
+    const double* from = added != nullptr ? store_.row(id) + added->offset : defaults.data();
+    const size_t size = added != nullptr ? added->size() : defaults.size();
+    values.insert(values.end(), from, from + size);
   }
+  return values;
 }
 
-void VectorEnv::CopyRow(int32_t id, double* row) {
+VectorEnv::RowCopy VectorEnv::CopyRow(int32_t id) {
   const Exclusive exclusive(this);
   const int32_t ids[] = {id};
   CheckIds(ids);
   CheckFree(ids, "render");
-  std::copy_n(store_.row(id), spec().state_size, row);
+  const double* row = store_.row(id);
+  return {{row, row + store_.layout().size()}, store_.layout().added()};
 }
 
 std::array<uint64_t, 4> VectorEnv::RandomState(int32_t id) {
