@@ -170,10 +170,14 @@ class PyVectorEnv {
 
   py::object GetState(const py::object& env_ids) {
     const std::vector<int32_t> ids = ReadIds(env_ids);
-    const auto bytes = static_cast<int64_t>(env_->state_bytes());
-    NewArray states = MakeArray({static_cast<int64_t>(ids.size()), bytes}, ArrayType::kUInt8);
-    WithoutGil([&] { env_->GetState(ids, static_cast<uint8_t*>(states.data)); });
-    return std::move(states.array);
+    while (true) {
+      const size_t bytes = env_->state_bytes();
+      NewArray states = MakeArray({static_cast<int64_t>(ids.size()), static_cast<int64_t>(bytes)},
+                                  ArrayType::kUInt8);
+      const std::span<uint8_t> out(static_cast<uint8_t*>(states.data), ids.size() * bytes);
+      // false: another thread has added a model field meanwhile
+      if (WithoutGil([&] { return env_->GetState(ids, out); })) return std::move(states.array);
+    }
   }
 
   void SetState(const py::object& states, const py::object& env_ids) {
@@ -187,7 +191,9 @@ class PyVectorEnv {
       throw UsageError(Code::kValue,
                        "state: expected " + expected + ", got " + Describe(input.array));
     }
-    WithoutGil([&] { env_->SetState(ids, static_cast<const uint8_t*>(input.data)); });
+    const std::span<const uint8_t> in(static_cast<const uint8_t*>(input.data),
+                                      static_cast<size_t>(shape[0] * shape[1]));
+    WithoutGil([&] { env_->SetState(ids, in); });
   }
 
   void SetTasks(const py::object& tasks, const py::object& env_ids) {
@@ -213,7 +219,7 @@ class PyVectorEnv {
   void SetField(const std::string& name, const py::object& values, const py::object& env_ids) {
     const std::vector<int32_t> ids = ReadIds(env_ids);
     const InputArray input = ReadNumbers(values, "values");
-    FieldSlot slot = DescribeField(name);
+    RowField slot = DescribeField(name);
     const std::vector<int64_t> one(slot.shape.begin(), slot.shape.end());
     std::vector<int64_t> each = one;
     each.insert(each.begin(), static_cast<int64_t>(ids.size()));
@@ -239,37 +245,25 @@ class PyVectorEnv {
   }
 
   py::object GetField(const std::string& name) {
-    const FieldSlot slot = DescribeField(name);
-    std::vector<int64_t> shape(slot.shape.begin(), slot.shape.end());
+    const RowField field = DescribeField(name);
+    std::vector<int64_t> shape(field.shape.begin(), field.shape.end());
     shape.insert(shape.begin(), env_->num_envs());
-    NewArray values = MakeArray(shape, ArrayType::kFloat64);
-    auto* out = static_cast<double*>(values.data);
-    WithoutGil([&] {
-      if (env_->HasField(name)) {
-        env_->GetField(slot, all_ids_, out);
-      } else {
-        for (int i = 0; i < env_->num_envs(); ++i) {
-          out = std::copy(slot.defaults.begin(), slot.defaults.end(), out);
-        }
-      }
-    });
-    return std::move(values.array);
+    NewArray array = MakeArray(shape, ArrayType::kFloat64);
+    const std::vector<double> values = WithoutGil([&] { return env_->GetField(name); });
+    std::copy(values.begin(), values.end(), static_cast<double*>(array.data));
+    return std::move(array.array);
   }
 
-  // The fields set so far: name -> offset in the row and shape.
-  py::list Fields() {
-    const auto fields = WithoutGil([&] { return env_->Fields(); });
-    py::list list;
-    for (const auto& [name, slot] : fields) {
-      list.append(py::make_tuple(name, slot.offset, slot.shape));
+  // An environment's row, and the fields set so far: name, offset in the row and shape.
+  py::tuple Row(int env_id) {
+    const VectorEnv::RowCopy row = WithoutGil([&] { return env_->CopyRow(env_id); });
+    NewArray values = MakeArray({static_cast<int64_t>(row.values.size())}, ArrayType::kFloat64);
+    std::copy(row.values.begin(), row.values.end(), static_cast<double*>(values.data));
+    py::list fields;
+    for (const RowField& field : row.fields) {
+      fields.append(py::make_tuple(field.name, field.offset, field.shape));
     }
-    return list;
-  }
-
-  py::object Row(int env_id) {
-    NewArray row = MakeArray({env_->spec().state_size}, ArrayType::kFloat64);
-    WithoutGil([&] { env_->CopyRow(env_id, static_cast<double*>(row.data)); });
-    return std::move(row.array);
+    return py::make_tuple(values.array, fields);
   }
 
   py::tuple RandomState(int env_id) {
@@ -334,7 +328,7 @@ class PyVectorEnv {
     return names;
   }
 
-  FieldSlot DescribeField(const std::string& name) {
+  RowField DescribeField(const std::string& name) {
     try {
       return WithoutGil([&] { return env_->DescribeField(name); });
     } catch (const std::invalid_argument& error) {
@@ -708,15 +702,13 @@ void BindVectorEnv(py::module_& m) {
                              [](const PyVectorEnv& self) { return self.env().spec().model_path; })
       .def_property_readonly("tasks",
                              [](const PyVectorEnv& self) { return TaskList(self.env().spec()); })
-      .def_property_readonly("reset_options",
-                             [](const PyVectorEnv& self) {
-                               std::vector<std::pair<std::string, double>> options;
-                               for (const auto& option : self.env().spec().reset_options) {
-                                 options.emplace_back(option.name, option.fallback);
-                               }
-                               return options;
-                             })
-      .def_property_readonly("fields", &PyVectorEnv::Fields);
+      .def_property_readonly("reset_options", [](const PyVectorEnv& self) {
+        std::vector<std::pair<std::string, double>> options;
+        for (const auto& option : self.env().spec().reset_options) {
+          options.emplace_back(option.name, option.fallback);
+        }
+        return options;
+      });
 }
 
 }  // namespace pyfastenv

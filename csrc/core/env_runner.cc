@@ -10,7 +10,11 @@ namespace {
 
 std::vector<std::unique_ptr<Environment>> MakeMany(const MakeEnvironment& make, int count) {
   std::vector<std::unique_ptr<Environment>> envs;
-  for (int i = 0; i < count; ++i) envs.push_back(make());
+  for (int i = 0; i < count; ++i) {
+    envs.push_back(make());
+    envs.back()->Prepare(envs.back()->InitialLayout());
+    envs.back()->Adopt();
+  }
   return envs;
 }
 
@@ -22,7 +26,9 @@ void Increase(std::atomic<int64_t>& counter, int64_t n) {
 }  // namespace
 
 EnvRunner::EnvRunner(const MakeEnvironment& make, int num_workers)
-    : envs_(MakeMany(make, num_workers)), workers_(static_cast<size_t>(num_workers)) {
+    : envs_(MakeMany(make, num_workers)),
+      spec_(envs_[0]->spec()),
+      workers_(static_cast<size_t>(num_workers)) {
   for (auto& worker : workers_) {
     worker.info.resize(static_cast<size_t>(spec().info_size()));
     worker.obs.resize(static_cast<size_t>(spec().obs_size));

@@ -64,7 +64,7 @@ class EnvRunner {
  public:
   EnvRunner(const MakeEnvironment& make, int num_workers);
 
-  const EnvSpec& spec() const { return envs_[0]->spec(); }
+  const EnvSpec& spec() const { return spec_; }
   Environment& environment(int worker) { return *envs_[static_cast<size_t>(worker)]; }
   std::span<const std::unique_ptr<Environment>> environments() const { return envs_; }
 
@@ -94,6 +94,7 @@ class EnvRunner {
   void WriteInfo(const OutputViews& out, int32_t id, const double* info, uint8_t kind) const;
 
   std::vector<std::unique_ptr<Environment>> envs_;  // one per worker
+  const EnvSpec spec_;                              // immutable: read by any thread
   std::vector<Worker> workers_;
   EnvStore* store_ = nullptr;
   const EpisodeRules* rules_ = nullptr;

@@ -28,14 +28,15 @@ uint64_t Fnv1a(uint64_t hash, const void* data, size_t size) {
 }  // namespace
 
 EnvStore::EnvStore(int num_envs, const Environment& env, DType obs_dtype)
-    : stride_(static_cast<size_t>(env.spec().state_size)),
+    : rows_{env.InitialLayout(), {}},
       obs_dtype_(obs_dtype),
-      obs_bytes_(static_cast<size_t>(env.spec().obs_size) * ItemSize(obs_dtype)),
-      task_offset_(env.spec().task_offset) {
+      obs_bytes_(static_cast<size_t>(env.spec().obs_size) * ItemSize(obs_dtype)) {
   const auto count = static_cast<size_t>(num_envs);
   const std::vector<double> row = env.InitialRow();
-  rows_.resize(count * stride_);
-  for (size_t i = 0; i < count; ++i) std::copy(row.begin(), row.end(), &rows_[i * stride_]);
+  rows_.values.resize(count * stride());
+  for (size_t i = 0; i < count; ++i) {
+    std::copy(row.begin(), row.end(), rows_.values.begin() + static_cast<ptrdiff_t>(i * stride()));
+  }
   random_.resize(count);
   policy_random_.resize(count);
   episode_return_.resize(count);
@@ -87,37 +88,34 @@ Random EnvStore::PolicyStream(std::span<const uint32_t> entropy) {
   return Random(words);
 }
 
-void EnvStore::AddField(const std::string& name, const FieldSlot& slot) {
-  const size_t stride = stride_ + slot.defaults.size();
-  std::vector<double> rows(flags_.size() * stride);
+EnvStore::Rows EnvStore::Widened(const RowLayout& layout) const {
+  const RowLayout& present = rows_.layout;
+  const auto kept = static_cast<size_t>(present.fields().end());
+  Rows wider{layout, std::vector<double>(flags_.size() * static_cast<size_t>(layout.size()))};
+  const double* from = rows_.values.data();
+  double* to = wider.values.data();
   for (size_t i = 0; i < flags_.size(); ++i) {
-    std::copy_n(&rows_[i * stride_], stride_, &rows[i * stride]);
-    std::copy(slot.defaults.begin(), slot.defaults.end(), &rows[i * stride + stride_]);
+    to = std::copy_n(from, kept, to);
+    for (size_t k = present.added().size(); k < layout.added().size(); ++k) {
+      const std::vector<double>& defaults = layout.added()[k].defaults;
+      to = std::copy(defaults.begin(), defaults.end(), to);
+    }
+    to = std::copy_n(from + kept, present.memory().size, to);
+    from += stride();
   }
-  rows_.swap(rows);
-  stride_ = stride;
-  fields_.emplace_back(name, slot);
-}
-
-const FieldSlot* EnvStore::FindField(const std::string& name) const {
-  for (const auto& [known, slot] : fields_) {
-    if (known == name) return &slot;
-  }
-  return nullptr;
+  return wider;
 }
 
 size_t EnvStore::state_bytes() const {
-  return sizeof(StateHeader) + stride_ * sizeof(double) + obs_bytes_;
+  return sizeof(StateHeader) + stride() * sizeof(double) + obs_bytes_;
 }
 
 uint64_t EnvStore::Fingerprint(const std::string& identity) const {
-  constexpr uint32_t kStateVersion = 2;
-  uint64_t hash = Fnv1a(0xcbf29ce484222325ULL, &kStateVersion, sizeof(kStateVersion));
-  const size_t sizes[] = {stride_, obs_bytes_, static_cast<size_t>(task_offset_),
-                          static_cast<size_t>(obs_dtype_)};
-  hash = Fnv1a(hash, sizes, sizeof(sizes));
+  constexpr uint64_t kStateVersion = 3;
+  const uint64_t kind[] = {kStateVersion, rows_.layout.version(), obs_bytes_,
+                           static_cast<uint64_t>(obs_dtype_)};
+  uint64_t hash = Fnv1a(0xcbf29ce484222325ULL, kind, sizeof(kind));
   hash = Fnv1a(hash, identity.data(), identity.size());
-  for (const auto& [name, slot] : fields_) hash = Fnv1a(hash, name.data(), name.size());
   return hash;
 }
 
@@ -127,8 +125,8 @@ void EnvStore::GetState(int32_t id, uint64_t fingerprint, uint8_t* state) const 
       fingerprint, random_[i], policy_random_[i], episode_return_[i], elapsed_[i], flags_[i], {}};
   std::memcpy(state, &header, sizeof(header));
   state += sizeof(header);
-  std::memcpy(state, &rows_[i * stride_], stride_ * sizeof(double));
-  state += stride_ * sizeof(double);
+  std::memcpy(state, rows_.values.data() + i * stride(), stride() * sizeof(double));
+  state += stride() * sizeof(double);
   std::memcpy(state, &obs_[i * obs_bytes_], obs_bytes_);
 }
 
@@ -144,8 +142,8 @@ void EnvStore::SetState(int32_t id, const uint8_t* state) {
   state += sizeof(header);
   Commit(id, {header.random, header.episode_return, header.elapsed, header.flags});
   policy_random_[static_cast<size_t>(id)] = header.policy_random;
-  std::memcpy(row(id), state, stride_ * sizeof(double));
-  state += stride_ * sizeof(double);
+  std::memcpy(row(id), state, stride() * sizeof(double));
+  state += stride() * sizeof(double);
   std::memcpy(obs(id), state, obs_bytes_);
 }
 

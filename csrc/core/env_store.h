@@ -37,7 +37,8 @@ class EnvStore {
   size_t obs_bytes() const { return obs_bytes_; }
   DType obs_dtype() const { return obs_dtype_; }
 
-  double* row(int32_t id) { return rows_.data() + static_cast<size_t>(id) * stride_; }
+  const RowLayout& layout() const { return rows_.layout; }
+  double* row(int32_t id) { return rows_.values.data() + static_cast<size_t>(id) * stride(); }
   uint8_t* obs(int32_t id) { return obs_.data() + static_cast<size_t>(id) * obs_bytes_; }
   const std::vector<uint8_t>& all_obs() const { return obs_; }
 
@@ -56,11 +57,14 @@ class EnvStore {
   static Random PolicyStream(std::span<const uint32_t> entropy);
   Random& policy_random(int32_t id) { return policy_random_[static_cast<size_t>(id)]; }
 
-  /// Widens every row by a field's values.
-  void AddField(const std::string& name, const FieldSlot& slot);
-  /// Null if it has not been added.
-  const FieldSlot* FindField(const std::string& name) const;
-  const std::vector<std::pair<std::string, FieldSlot>>& fields() const { return fields_; }
+  /// All environments' rows, and what stands where in them.
+  struct Rows {
+    RowLayout layout;
+    std::vector<double> values;  // (num_envs, layout.size())
+  };
+  /// The present rows in a layout with more fields, which get their defaults. May throw.
+  Rows Widened(const RowLayout& layout) const;
+  void Adopt(Rows&& rows) noexcept { rows_ = std::move(rows); }
 
   // ---- snapshots: complete; bytes that only mean something to a store of the same kind ----
 
@@ -72,19 +76,18 @@ class EnvStore {
   void SetState(int32_t id, const uint8_t* state);
 
  private:
-  size_t stride_;  // doubles per row
+  size_t stride() const { return static_cast<size_t>(rows_.layout.size()); }
+
+  Rows rows_;
   DType obs_dtype_;
   size_t obs_bytes_;
-  int task_offset_;
 
-  std::vector<double> rows_;
   std::vector<Random> random_;
   std::vector<Random> policy_random_;
   std::vector<double> episode_return_;
   std::vector<int32_t> elapsed_;
   std::vector<uint8_t> flags_;
   std::vector<uint8_t> obs_;  // latest observation, in obs_dtype
-  std::vector<std::pair<std::string, FieldSlot>> fields_;
 };
 
 }  // namespace pyfastenv

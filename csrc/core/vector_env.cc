@@ -31,6 +31,7 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
       num_threads_(std::clamp(options.num_threads, 1, options.num_envs)),
       runner_(make, num_threads_),
       store_(options.num_envs, runner_.environment(0), options.obs_dtype),
+      state_bytes_(store_.state_bytes()),
       rules_{options.autoreset_mode, options.max_episode_steps, {}},
       all_ids_(static_cast<size_t>(options.num_envs)),
       cost_order_(options.num_envs),
@@ -310,34 +311,40 @@ void VectorEnv::CheckFree(std::span<const int32_t> ids, const char* what) const 
 
 // ---- state ----
 
-void VectorEnv::GetState(std::span<const int32_t> ids, uint8_t* states) {
+bool VectorEnv::GetState(std::span<const int32_t> ids, std::span<uint8_t> states) {
   const CallGate::Exclusive exclusive(gate_);
   CheckIds(ids);
   CheckFree(ids, "get_state");
+  const size_t bytes = store_.state_bytes();
+  if (states.size() != ids.size() * bytes) return false;
   const uint64_t fingerprint = store_.Fingerprint(options_.identity);
-  for (const int32_t id : ids) {
-    store_.GetState(id, fingerprint, states);
-    states += state_bytes();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    store_.GetState(ids[i], fingerprint, states.data() + i * bytes);
   }
+  return true;
 }
 
-void VectorEnv::SetState(std::span<const int32_t> ids, const uint8_t* states) {
+void VectorEnv::SetState(std::span<const int32_t> ids, std::span<const uint8_t> states) {
   const CallGate::Exclusive exclusive(gate_);
   CheckIds(ids);
   CheckFree(ids, "set_state");
+  const size_t bytes = store_.state_bytes();
+  if (states.size() != ids.size() * bytes) {
+    throw UsageError(Code::kValue, "state: expected " + std::to_string(bytes) +
+                                       " bytes for each of " + std::to_string(ids.size()) +
+                                       " environments, got " + std::to_string(states.size()) +
+                                       " in all");
+  }
   const uint64_t expected = store_.Fingerprint(options_.identity);
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (EnvStore::FingerprintOf(states + i * state_bytes()) != expected) {
+    if (EnvStore::FingerprintOf(states.data() + i * bytes) != expected) {
       throw UsageError(Code::kValue,
                        "state: row " + std::to_string(i) +
                            ": expected a state of such an environment (same id, arguments, "
                            "autoreset_mode, obs_dtype and model fields)");
     }
   }
-  for (const int32_t id : ids) {
-    store_.SetState(id, states);
-    states += state_bytes();
-  }
+  for (size_t i = 0; i < ids.size(); ++i) store_.SetState(ids[i], states.data() + i * bytes);
 }
 
 void VectorEnv::Seed(Seeds seeds) {
@@ -357,7 +364,7 @@ void VectorEnv::SetTasks(std::span<const int32_t> ids, const double* tasks) {
   CheckIds(ids);
   CheckFree(ids, "reset_task");
   for (const int32_t id : ids) {
-    std::copy_n(tasks, spec().task_size(), store_.row(id) + spec().task_offset);
+    std::copy_n(tasks, spec().task_size(), store_.row(id) + store_.layout().task().offset);
     tasks += spec().task_size();
   }
 }
@@ -366,7 +373,7 @@ void VectorEnv::GetTasks(std::span<const int32_t> ids, double* tasks) {
   const CallGate::Exclusive exclusive(gate_);
   CheckIds(ids);
   for (const int32_t id : ids) {
-    tasks = std::copy_n(store_.row(id) + spec().task_offset, spec().task_size(), tasks);
+    tasks = std::copy_n(store_.row(id) + store_.layout().task().offset, spec().task_size(), tasks);
   }
 }
 
@@ -376,57 +383,59 @@ void VectorEnv::CheckUsable(std::span<const int32_t> ids, const char* what) {
   CheckFree(ids, what);
 }
 
-FieldSlot VectorEnv::AddField(const std::string& name) {
+RowField VectorEnv::AddField(const std::string& name) {
   const CallGate::Exclusive exclusive(gate_);
-  if (const FieldSlot* known = store_.FindField(name)) return *known;
+  if (const RowField* known = store_.layout().Find(name)) return *known;
   CheckFree({}, "set_model_field");
-  const FieldSlot slot = runner_.environment(0).DescribeField(name);
-  for (const auto& env : runner_.environments()) env->AddField(name);
-  store_.AddField(name, slot);
-  return slot;
+  const RowLayout layout = store_.layout().With(runner_.environment(0).DescribeField(name));
+  RowField added = layout.added().back();
+  for (const auto& env : runner_.environments()) env->Prepare(layout);
+  EnvStore::Rows rows = store_.Widened(layout);
+  // from here on nothing can fail
+  for (const auto& env : runner_.environments()) env->Adopt();
+  store_.Adopt(std::move(rows));
+  state_bytes_.store(store_.state_bytes());
+  return added;
 }
 
-FieldSlot VectorEnv::DescribeField(const std::string& name) {
+RowField VectorEnv::DescribeField(const std::string& name) {
   const CallGate::Exclusive exclusive(gate_);
-  if (const FieldSlot* known = store_.FindField(name)) return *known;
+  if (const RowField* known = store_.layout().Find(name)) return *known;
   return runner_.environment(0).DescribeField(name);
 }
 
-std::vector<std::pair<std::string, FieldSlot>> VectorEnv::Fields() {
-  const CallGate::Exclusive exclusive(gate_);
-  return store_.fields();
-}
-
-bool VectorEnv::HasField(const std::string& name) {
-  const CallGate::Exclusive exclusive(gate_);
-  return store_.FindField(name) != nullptr;
-}
-
-void VectorEnv::SetField(const FieldSlot& slot, std::span<const int32_t> ids,
+void VectorEnv::SetField(const RowField& field, std::span<const int32_t> ids,
                          const double* values) {
   const CallGate::Exclusive exclusive(gate_);
   CheckIds(ids);
   CheckFree(ids, "set_model_field");
   for (const int32_t id : ids) {
-    std::copy_n(values, slot.defaults.size(), store_.row(id) + slot.offset);
-    values += slot.defaults.size();
+    std::copy_n(values, field.size(), store_.row(id) + field.offset);
+    values += field.size();
   }
 }
 
-void VectorEnv::GetField(const FieldSlot& slot, std::span<const int32_t> ids, double* values) {
+std::vector<double> VectorEnv::GetField(const std::string& name) {
   const CallGate::Exclusive exclusive(gate_);
-  CheckIds(ids);
-  for (const int32_t id : ids) {
-    values = std::copy_n(store_.row(id) + slot.offset, slot.defaults.size(), values);
+  const RowField* added = store_.layout().Find(name);
+  std::vector<double> defaults;
+  if (added == nullptr) defaults = runner_.environment(0).DescribeField(name).defaults;
+  std::vector<double> values;
+  for (int32_t id = 0; id < num_envs(); ++id) {
+    const double* from = added != nullptr ? store_.row(id) + added->offset : defaults.data();
+    const size_t size = added != nullptr ? added->size() : defaults.size();
+    values.insert(values.end(), from, from + size);
   }
+  return values;
 }
 
-void VectorEnv::CopyRow(int32_t id, double* row) {
+VectorEnv::RowCopy VectorEnv::CopyRow(int32_t id) {
   const CallGate::Exclusive exclusive(gate_);
   const int32_t ids[] = {id};
   CheckIds(ids);
   CheckFree(ids, "render");
-  std::copy_n(store_.row(id), spec().state_size, row);
+  const double* row = store_.row(id);
+  return {{row, row + store_.layout().size()}, store_.layout().added()};
 }
 
 std::array<uint64_t, 4> VectorEnv::RandomState(int32_t id) {

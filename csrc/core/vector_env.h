@@ -17,6 +17,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -108,10 +109,14 @@ class VectorEnv {
   /// Copies the latest observation of every environment, (num_envs, obs_size).
   void CopyObservations(void* obs);
 
-  /// A snapshot of an environment is `state_bytes()` bytes; it grows with AddField.
-  size_t state_bytes() const { return store_.state_bytes(); }
-  void GetState(std::span<const int32_t> ids, uint8_t* states);
-  void SetState(std::span<const int32_t> ids, const uint8_t* states);
+  /// Bytes of one environment's snapshot at this moment; it grows with AddField.
+  size_t state_bytes() const { return state_bytes_.load(); }
+  /// Writes snapshots one after the other. Returns false, and writes nothing, if `states` is not of
+  /// their size (ids.size() * state_bytes()): a field has been added since it was allocated, so
+  /// allocate and call again.
+  [[nodiscard]] bool GetState(std::span<const int32_t> ids, std::span<uint8_t> states);
+  /// Throws UsageError if `states` is not of that size.
+  void SetState(std::span<const int32_t> ids, std::span<const uint8_t> states);
 
   /// Writes the task section of the rows: (ids, spec().task_size()).
   void SetTasks(std::span<const int32_t> ids, const double* tasks);
@@ -122,17 +127,20 @@ class VectorEnv {
 
   /// Gives every environment its own copy of a model field (once; later calls find it again).
   /// Throws std::invalid_argument for an unknown name.
-  FieldSlot AddField(const std::string& name);
-  /// The same without adding it.
-  FieldSlot DescribeField(const std::string& name);
-  bool HasField(const std::string& name);
-  /// The fields added so far.
-  std::vector<std::pair<std::string, FieldSlot>> Fields();
-  void SetField(const FieldSlot& slot, std::span<const int32_t> ids, const double* values);
-  void GetField(const FieldSlot& slot, std::span<const int32_t> ids, double* values);
+  /// If it throws, nothing has changed.
+  RowField AddField(const std::string& name);
+  /// The same without adding it, and then without an offset.
+  RowField DescribeField(const std::string& name);
+  void SetField(const RowField& field, std::span<const int32_t> ids, const double* values);
+  /// All environments' values, (num_envs, field's size): the model's if it has not been added.
+  std::vector<double> GetField(const std::string& name);
 
-  /// The environment's row, for rendering: (spec().state_size).
-  void CopyRow(int32_t id, double* row);
+  /// An environment's row and the fields added to it, for rendering.
+  struct RowCopy {
+    std::vector<double> values;
+    std::vector<RowField> fields;
+  };
+  RowCopy CopyRow(int32_t id);
   std::array<uint64_t, 4> RandomState(int32_t id);
 
   Stats stats() const { return runner_.stats(); }
@@ -159,6 +167,7 @@ class VectorEnv {
   const int num_threads_;
   EnvRunner runner_;
   EnvStore store_;
+  std::atomic<size_t> state_bytes_;  // of store_'s layout; read without a lock
   EpisodeRules rules_;
   std::vector<int32_t> all_ids_;
 

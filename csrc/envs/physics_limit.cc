@@ -36,6 +36,8 @@ class Runner {
       if (share.env == nullptr) {
         throw UsageError(UsageError::Code::kValue, options.env_id + " is not a MuJoCo environment");
       }
+      share.env->Prepare(share.env->InitialLayout());
+      share.env->Adopt();
       share.begin = options.num_envs * k / options.num_threads;
       share.end = options.num_envs * (k + 1) / options.num_threads;
       shares_.push_back(std::move(share));
@@ -85,7 +87,7 @@ class Runner {
   void Rehearse(Share& share) {
     MujocoEnv& env = *share.env;
     const auto count = static_cast<size_t>(share.end - share.begin);
-    const auto stride = static_cast<size_t>(env.spec().state_size);
+    const auto stride = static_cast<size_t>(env.InitialLayout().size());
     const int action_size = env.spec().action_size();
     std::vector<double> info(static_cast<size_t>(env.spec().info_size()));
     share.resets.resize(static_cast<size_t>(options_.num_steps) * count);
@@ -120,7 +122,7 @@ class Runner {
     MujocoEnv& env = *share.env;
     Workspace& workspace = env.workspace();
     const auto count = static_cast<size_t>(share.end - share.begin);
-    const auto stride = static_cast<size_t>(env.spec().state_size);
+    const auto stride = static_cast<size_t>(env.InitialLayout().size());
     const int action_size = env.spec().action_size();
     std::vector<double> info(static_cast<size_t>(env.spec().info_size()));
     const auto start = std::chrono::steady_clock::now();

@@ -111,6 +111,14 @@ std::vector<double> Workspace::FieldDefaults(const ModelField& field) const {
   return {values, values + field.size()};
 }
 
+void Workspace::AdoptFields() noexcept {
+  for (const auto& field : expanded_) {
+    // the rows that they point into are about to be replaced
+    if (field.array != nullptr) model_.*field.array = (*shared_).*field.array;
+  }
+  expanded_.swap(prepared_);
+}
+
 void Workspace::SwapFields(const double* values) {
   for (const auto& field : expanded_) {
     if (field.array != nullptr) {

@@ -50,9 +50,11 @@ class Workspace {
 
   /// A field's values in the model file.
   std::vector<double> FieldDefaults(const ModelField& field) const;
-  /// Makes a field of this worker's model swappable.
-  void ExpandField(const ModelField& field) { expanded_.push_back(field); }
-  /// Points the expanded fields at these values, one field after another. The caller keeps them
+  /// Which fields of this worker's model come from the rows, in two phases: Prepare may throw and
+  /// changes nothing yet; Adopt switches, and until the next SwapFields all values are the model's.
+  void PrepareFields(std::vector<ModelField> fields) { prepared_ = std::move(fields); }
+  void AdoptFields() noexcept;
+  /// Points these fields at the values of a row, one field after another. The caller keeps them
   /// until the next swap; swap before Load, which may make mjData anew from the model.
   void SwapFields(const double* values);
 
@@ -66,6 +68,7 @@ class Workspace {
   int state_size_;
   std::vector<double> initial_state_;
   std::vector<ModelField> expanded_;
+  std::vector<ModelField> prepared_;
 };
 
 }  // namespace pyfastenv

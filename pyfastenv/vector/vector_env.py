@@ -448,7 +448,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             self._renderer = make_renderer(
                 self.env_id, self._core.model_path, self._env_kwargs, self._render_kwargs
             )
-        frames = tuple(self._renderer.draw(row, self._core.fields) for row in rows)
+        frames = tuple(self._renderer.draw(row, fields) for row, fields in rows)
         return tile(frames) if tiled else frames
 
     # ---- gymnasium's odds and ends -----------------------------------------------------------

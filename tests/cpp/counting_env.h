@@ -55,20 +55,17 @@ class CountingEnv final : public Environment {
   static constexpr int kMinLength = 3;
   static constexpr int kMaxLength = 14;
 
-  CountingEnv() {
-    spec_.obs_size = kObsSize;
-    spec_.obs_low.assign(kObsSize, -1e9);
-    spec_.obs_high.assign(kObsSize, 1e9);
-    spec_.action_low = {-1000.0};
-    spec_.action_high = {1000.0};
-    spec_.infos = {
-        {.name = "count", .when = InfoField::When::kAlways, .type = InfoField::Type::kInt64},
-        {.name = "terms", .when = InfoField::When::kStep, .size = 2},
-    };
-    spec_.tasks = {{.name = "bias", .low = -1.0, .high = 1.0}};
-    spec_.reset_options = {{.name = "start", .fallback = 0.0}};
-    spec_.task_offset = kOwn;
-    spec_.state_size = kOwn + 1;
+  explicit CountingEnv(SpecBuilder&& spec = {}) : Environment(spec) {
+    spec->obs_size = kObsSize;
+    spec->obs_low.assign(kObsSize, -1e9);
+    spec->obs_high.assign(kObsSize, 1e9);
+    spec->action_low = {-1000.0};
+    spec->action_high = {1000.0};
+    count_info_ = spec->AddInfo(
+        {.name = "count", .when = InfoField::When::kAlways, .type = InfoField::Type::kInt64});
+    terms_info_ = spec->AddInfo({.name = "terms", .size = 2});
+    spec->tasks = {{.name = "bias", .low = -1.0, .high = 1.0}};
+    spec->reset_options = {{.name = "start", .fallback = 0.0}};
   }
 
   void Load(const double* row) override {
@@ -79,39 +76,43 @@ class CountingEnv final : public Environment {
   // the task and the fields are the callers' to write
   void Save(double* row) const override { std::copy_n(own_, kOwn, row); }
 
-  void Reset(Random& random, std::span<const double> options, double* info) override {
+  void Reset(Random& random, std::span<const double> options, InfoRow info) override {
     sum() = options[0] + random.Uniform(-1.0, 1.0);
     count() = 0.0;
     drift() = random.StandardNormal();
     length() = kMinLength + std::floor(random.NextDouble() * (kMaxLength + 1 - kMinLength));
     if (options[0] == kThrowingStart) throw std::runtime_error("cannot start there");
-    info[0] = count();
+    info[count_info_] = count();
   }
 
-  StepResult Step(const Action& action, double* info) override {
+  StepResult Step(const Action& action, InfoRow info) override {
     const double value =
         action.dtype() == DType::kInt64 ? static_cast<double>(action.index()) : action[0].value();
     count() += 1.0;
     const double push = gain(0) * Command(value);
     sum() = 0.9 * sum() + push + bias() + gain(1) * drift();
-    info[0] = count();
+    info[count_info_] = count();
     if (value == kDiverge) return {.reward = 0.0, .terminated = true, .diverged = true};
-    info[1] = push;
-    info[2] = bias();
+    info.vector(terms_info_)[0] = push;
+    info.vector(terms_info_)[1] = bias();
     return {.reward = sum(), .terminated = count() >= length()};
   }
 
   void Observe(double* obs) const override { std::copy_n(own_, kObsSize, obs); }
 
-  FieldSlot DescribeField(const std::string& name) const override {
+  RowLayout InitialLayout() const override { return {kOwn, 0, 1}; }
+
+  RowField DescribeField(const std::string& name) const override {
     if (name != "gain") throw std::invalid_argument("no such field: " + name);
-    return {spec_.state_size, {2}, {1.0, 0.01}};
+    return {name, {2}, {1.0, 0.01}};
   }
 
-  void AddField(const std::string& name) override {
-    gain_offset_ = DescribeField(name).offset;
-    spec_.state_size += 2;
+  void Prepare(const RowLayout& layout) override {
+    const RowField* gain = layout.Find("gain");
+    prepared_gain_offset_ = gain != nullptr ? gain->offset : 0;
   }
+
+  void Adopt() noexcept override { gain_offset_ = prepared_gain_offset_; }
 
   std::vector<double> InitialRow() const override {
     std::vector<double> row(static_cast<size_t>(kOwn) + 1, 0.0);
@@ -152,7 +153,9 @@ class CountingEnv final : public Environment {
 
   double own_[kOwn] = {};
   const double* row_ = nullptr;
-  int gain_offset_ = 0;
+  int gain_offset_ = 0;  // 0: not in the row
+  int prepared_gain_offset_ = 0;
+  InfoSlot count_info_, terms_info_;
 };
 
 template <class T>
@@ -299,16 +302,12 @@ class Runner {
 
   std::vector<uint8_t> State(const std::vector<int32_t>& ids) {
     std::vector<uint8_t> states(ids.size() * env.state_bytes());
-    env.GetState(ids, states.data());
+    EXPECT_TRUE(env.GetState(ids, states));
     return states;
   }
   std::vector<uint8_t> State() { return State(all); }
 
-  std::vector<double> Row(int32_t id) {
-    std::vector<double> row(static_cast<size_t>(env.spec().state_size));
-    env.CopyRow(id, row.data());
-    return row;
-  }
+  std::vector<double> Row(int32_t id) { return env.CopyRow(id).values; }
 
   std::vector<int32_t> Ended() const {
     std::vector<int32_t> ids;

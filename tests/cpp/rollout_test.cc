@@ -296,11 +296,11 @@ TEST_P(Rollouts, RestoredStatesDrawTheSameActions) {
   Roll(runner, policy, 7);
   const auto state = runner.State();
   const auto first = Roll(runner, policy, kSteps);
-  runner.env.SetState(runner.all, state.data());
+  runner.env.SetState(runner.all, state);
   EXPECT_TRUE(SameResults(Roll(runner, policy, kSteps), first));
   Runner other(RolloutOptions(1));
   other.Start(99);
-  other.env.SetState(other.all, state.data());
+  other.env.SetState(other.all, state);
   EXPECT_TRUE(SameResults(Roll(other, policy, kSteps), first));
 }
 
@@ -420,7 +420,7 @@ TEST_P(Rollouts, AFailingEnvironmentStopsBeforeTheStep) {
 
       // a rollout that ends just there
       Runner twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep));
-      twin.env.SetState(twin.all, start.data());
+      twin.env.SetState(twin.all, start);
       const auto shorter = Roll(twin, policy, failed, policy_ids);
       EXPECT_EQ(result.arrays.Row(id, 0, failed), shorter.arrays.Row(id));
       EXPECT_TRUE(SameEpisodes(EpisodesOf(result.outcome.episodes, id),

@@ -102,7 +102,7 @@ TEST(Autoreset, NextStepResetsOnTheStepAfter) {
   EXPECT_EQ(runner.out.terms[0], kPush);
 
   Runner twin(MakeOptions(1, 1));
-  twin.env.SetState(twin.all, runner.State().data());
+  twin.env.SetState(twin.all, runner.State());
   twin.Reset({0});
 
   runner.StepAll(kThrow);  // not even looked at
@@ -262,18 +262,17 @@ TEST(Reset, RefusesBadIds) {
   const auto state = runner.State();
   std::vector<uint8_t> states(2 * runner.env.state_bytes());
   std::vector<double> numbers(16);
-  const FieldSlot slot{0, {1}, {0.0}};
+  const RowField slot{"gain", {1}, {0.0}};
   const auto calls = [&](const std::vector<int32_t>& ids) {
     return std::vector<std::function<void()>>{
         [&runner, ids] { runner.Reset(ids); },
         [&runner, ids] { runner.Send(ids, std::vector<float>(ids.size())); },
         [&runner, ids] { runner.SendReset(ids); },
-        [&, ids] { runner.env.GetState(ids, states.data()); },
-        [&, ids] { runner.env.SetState(ids, states.data()); },
+        [&, ids] { (void)runner.env.GetState(ids, states); },
+        [&, ids] { runner.env.SetState(ids, states); },
         [&, ids] { runner.env.SetTasks(ids, numbers.data()); },
         [&, ids] { runner.env.GetTasks(ids, numbers.data()); },
         [&, ids] { runner.env.SetField(slot, ids, numbers.data()); },
-        [&, ids] { runner.env.GetField(slot, ids, numbers.data()); },
     };
   };
   // Runner::Reset writes to the ids' slots before the call, so unknown ids go to VectorEnv itself
@@ -317,11 +316,11 @@ TEST(State, RestoredRunEqualsUninterrupted) {
     Continue(runner, 0, at);
     const auto state = runner.State();
     const auto rest = Continue(runner, at, at + 25);
-    runner.env.SetState(runner.all, state.data());
+    runner.env.SetState(runner.all, state);
     EXPECT_TRUE(Continue(runner, at, at + 25) == rest);
 
     Runner other(MakeOptions(9, 7, AutoresetMode::kNextStep, 9));
-    other.env.SetState(other.all, state.data());
+    other.env.SetState(other.all, state);
     EXPECT_TRUE(Continue(other, at, at + 25) == rest);
   }
 }
@@ -331,7 +330,7 @@ TEST(State, MovesBetweenEnvironments) {
   Runner runner(MakeOptions(3, 1));
   runner.Start();
   runner.Step({1.0F, 2.0F, 3.0F});
-  runner.env.SetState(std::vector<int32_t>{0}, runner.State({2}).data());
+  runner.env.SetState(std::vector<int32_t>{0}, runner.State({2}));
   std::vector<double> obs(runner.out.obs.size());
   runner.env.CopyObservations(obs.data());
   EXPECT_EQ(obs[0], obs[6]);
@@ -351,7 +350,7 @@ TEST(State, RefusesAnotherFingerprint) {
   auto broken = old;
   broken[runner.env.state_bytes()] ^= 1;  // the second environment's
   ExpectUsageError(Code::kValue, "row 1: expected a state of such an environment",
-                   [&] { runner.env.SetState(runner.all, broken.data()); });
+                   [&] { runner.env.SetState(runner.all, broken); });
   EXPECT_EQ(runner.State(), now);
 }
 
@@ -364,8 +363,7 @@ TEST(State, RefusesTheStateOfAnotherLayout) {
   ASSERT_GT(with_field.env.state_bytes(), plain.env.state_bytes());
   auto state = plain.State();
   state.resize(2 * with_field.env.state_bytes());
-  ExpectUsageError(Code::kValue, "row 0",
-                   [&] { with_field.env.SetState(with_field.all, state.data()); });
+  ExpectUsageError(Code::kValue, "row 0", [&] { with_field.env.SetState(with_field.all, state); });
 }
 
 // ---- tasks and model fields
@@ -395,7 +393,7 @@ TEST(Fields, AddFieldKeepsTheRun) {
   Continue(plain, 0, 7);
   Continue(runner, 0, 7);
   const auto row = runner.Row(4);
-  const FieldSlot slot = runner.env.AddField("gain");
+  const RowField slot = runner.env.AddField("gain");
   EXPECT_EQ(slot.offset, static_cast<int>(row.size()));
   auto longer = row;
   longer.insert(longer.end(), slot.defaults.begin(), slot.defaults.end());
@@ -408,13 +406,12 @@ TEST(Fields, AreSetPerEnvironment) {
   Runner runner(MakeOptions(4, 3));
   plain.Start();
   runner.Start();
-  const FieldSlot slot = runner.env.AddField("gain");
+  const RowField slot = runner.env.AddField("gain");
   EXPECT_EQ(slot.shape, std::vector<int>{2});
   const std::vector<double> values = {2.0, 0.0, 3.0, 0.5};
   runner.env.SetField(slot, std::vector<int32_t>{3, 1}, values.data());
-  std::vector<double> read(8);
-  runner.env.GetField(slot, runner.all, read.data());
-  EXPECT_EQ(read, (std::vector<double>{1.0, 0.01, 3.0, 0.5, 1.0, 0.01, 2.0, 0.0}));
+  EXPECT_EQ(runner.env.GetField("gain"),
+            (std::vector<double>{1.0, 0.01, 3.0, 0.5, 1.0, 0.01, 2.0, 0.0}));
   runner.StepAll(1.0F);
   plain.StepAll(1.0F);
   for (const size_t i : {0U, 2U}) EXPECT_TRUE(runner.out.Slot(i) == plain.out.Slot(i));
@@ -424,7 +421,7 @@ TEST(Fields, AreSetPerEnvironment) {
 
 TEST(Fields, AreAddedOnce) {
   Runner runner(MakeOptions(3, 3));
-  const FieldSlot slot = runner.env.AddField("gain");
+  const RowField slot = runner.env.AddField("gain");
   const size_t bytes = runner.env.state_bytes();
   EXPECT_EQ(runner.env.AddField("gain").offset, slot.offset);
   EXPECT_EQ(runner.env.state_bytes(), bytes);
@@ -442,14 +439,11 @@ TEST(Fields, UnknownNamesAreRefused) {
 TEST(Fields, ArePartOfTheState) {
   Runner runner(MakeOptions(2, 1));
   runner.Start();
-  const FieldSlot slot = runner.env.AddField("gain");
+  const RowField slot = runner.env.AddField("gain");
   const double values[] = {2.0, 0.5};
   runner.env.SetField(slot, std::vector<int32_t>{0}, values);
-  runner.env.SetState(std::vector<int32_t>{1}, runner.State({0}).data());
-  double read[2];
-  runner.env.GetField(slot, std::vector<int32_t>{1}, read);
-  EXPECT_EQ(read[0], 2.0);
-  EXPECT_EQ(read[1], 0.5);
+  runner.env.SetState(std::vector<int32_t>{1}, runner.State({0}));
+  EXPECT_EQ(runner.env.GetField("gain"), (std::vector<double>{2.0, 0.5, 2.0, 0.5}));
 }
 
 // ---- interruption
@@ -585,7 +579,7 @@ TEST_P(Threads, UseAfterClose) {
         runner.env.Gather(nothing, runner.out.Views());
       },
       [&] { runner.State(); },
-      [&] { runner.env.SetState(runner.all, state.data()); },
+      [&] { runner.env.SetState(runner.all, state); },
       [&] { runner.env.CopyObservations(numbers.data()); },
       [&] { runner.env.GetTasks(runner.all, numbers.data()); },
       [&] { runner.env.SetTasks(runner.all, numbers.data()); },

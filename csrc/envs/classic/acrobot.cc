@@ -72,22 +72,22 @@ double Wrap(double x) {
 
 class Acrobot final : public ClassicEnv {
  public:
-  Acrobot() : ClassicEnv(5) {
-    SetObservation({-1.0, -1.0, -1.0, -1.0, -kMaxVelocity1, -kMaxVelocity2},
-                   {1.0, 1.0, 1.0, 1.0, kMaxVelocity1, kMaxVelocity2});
-    spec_.num_actions = 3;
-    spec_.reset_options = {{"low", -0.1}, {"high", 0.1}};
-    spec_.render_fps = 15;
+  explicit Acrobot(SpecBuilder&& spec = {})
+      : ClassicEnv(spec, 5, {-1.0, -1.0, -1.0, -1.0, -kMaxVelocity1, -kMaxVelocity2},
+                   {1.0, 1.0, 1.0, 1.0, kMaxVelocity1, kMaxVelocity2}) {
+    spec->num_actions = 3;
+    spec->reset_options = {{"low", -0.1}, {"high", 0.1}};
+    spec->render_fps = 15;
   }
 
-  void Reset(Random& random, std::span<const double> options, double* /*info*/) override {
+  void Reset(Random& random, std::span<const double> options, InfoRow /*info*/) override {
     for (int i = 0; i < 4; ++i) {
       state()[i] = static_cast<float>(random.Uniform(options[0], options[1]));
     }
     state()[kFresh] = 1.0;
   }
 
-  StepResult Step(const Action& action, double* /*info*/) override {
+  StepResult Step(const Action& action, InfoRow /*info*/) override {
     const double torque = static_cast<double>(action.index()) - 1.0;
     Vector s;
     std::copy_n(state(), s.size(), s.begin());

@@ -20,24 +20,24 @@ constexpr double kForceMag = 10.0;
 constexpr double kTau = 0.02;  // seconds between state updates
 constexpr double kThetaThreshold = 12 * 2 * std::numbers::pi / 360;
 constexpr double kXThreshold = 2.4;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class CartPole final : public ClassicEnv {
  public:
-  explicit CartPole(const Params& params)
-      : ClassicEnv(4), sutton_barto_reward_(params.GetBool("sutton_barto_reward", false)) {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    SetObservation({-kXThreshold * 2, -kInfinity, -kThetaThreshold * 2, -kInfinity},
-                   {kXThreshold * 2, kInfinity, kThetaThreshold * 2, kInfinity});
-    spec_.num_actions = 2;
-    spec_.reset_options = {{"low", -0.05}, {"high", 0.05}};
-    spec_.render_fps = 50;
+  explicit CartPole(const Params& params, SpecBuilder&& spec = {})
+      : ClassicEnv(spec, 4, {-kXThreshold * 2, -kInfinity, -kThetaThreshold * 2, -kInfinity},
+                   {kXThreshold * 2, kInfinity, kThetaThreshold * 2, kInfinity}),
+        sutton_barto_reward_(params.GetBool("sutton_barto_reward", false)) {
+    spec->num_actions = 2;
+    spec->reset_options = {{"low", -0.05}, {"high", 0.05}};
+    spec->render_fps = 50;
   }
 
-  void Reset(Random& random, std::span<const double> options, double* /*info*/) override {
+  void Reset(Random& random, std::span<const double> options, InfoRow /*info*/) override {
     for (int i = 0; i < 4; ++i) state()[i] = random.Uniform(options[0], options[1]);
   }
 
-  StepResult Step(const Action& action, double* /*info*/) override {
+  StepResult Step(const Action& action, InfoRow /*info*/) override {
     double* s = state();
     const double force = action.index() == 1 ? kForceMag : -kForceMag;
     const double costheta = npy::Cos(s[2]);

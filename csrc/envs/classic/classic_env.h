@@ -16,22 +16,22 @@ class ClassicEnv : public Environment {
  public:
   void Load(const double* row) final { std::copy_n(row, state_.size(), state_.begin()); }
   void Save(double* row) const final { std::copy(state_.begin(), state_.end(), row); }
-  FieldSlot DescribeField(const std::string& name) const final {
+  RowLayout InitialLayout() const final { return {static_cast<int>(state_.size()), 0, 0}; }
+  std::vector<double> InitialRow() const final { return std::vector<double>(state_.size()); }
+  RowField DescribeField(const std::string& name) const final {
     throw std::invalid_argument("'" + name + "': this environment has no MuJoCo model");
   }
-  void AddField(const std::string& name) final { DescribeField(name); }
-  std::vector<double> InitialRow() const final { return std::vector<double>(state_.size()); }
+  void Prepare(const RowLayout& /*layout*/) final {}  // no field can be added
+  void Adopt() noexcept final {}
 
  protected:
-  explicit ClassicEnv(int state_size) : state_(static_cast<size_t>(state_size)) {
-    spec_.state_size = spec_.task_offset = state_size;
-    spec_.obs_dtype = DType::kFloat32;
-  }
-
-  void SetObservation(std::vector<double> low, std::vector<double> high) {
-    spec_.obs_size = static_cast<int>(low.size());
-    spec_.obs_low = std::move(low);
-    spec_.obs_high = std::move(high);
+  /// `low` and `high` are the observations' bounds.
+  ClassicEnv(SpecBuilder& spec, int state_size, std::vector<double> low, std::vector<double> high)
+      : Environment(spec), state_(static_cast<size_t>(state_size)) {
+    spec->obs_dtype = DType::kFloat32;
+    spec->obs_size = static_cast<int>(low.size());
+    spec->obs_low = std::move(low);
+    spec->obs_high = std::move(high);
   }
 
   double* state() { return state_.data(); }

@@ -18,20 +18,20 @@ constexpr double kGravity = 0.0025;
 
 class MountainCar final : public ClassicEnv {
  public:
-  explicit MountainCar(const Params& params)
-      : ClassicEnv(2), goal_velocity_(params.Get("goal_velocity", 0.0)) {
-    SetObservation({kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed});
-    spec_.num_actions = 3;
-    spec_.reset_options = {{"low", -0.6}, {"high", -0.4}};
-    spec_.render_fps = 30;
+  explicit MountainCar(const Params& params, SpecBuilder&& spec = {})
+      : ClassicEnv(spec, 2, {kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}),
+        goal_velocity_(params.Get("goal_velocity", 0.0)) {
+    spec->num_actions = 3;
+    spec->reset_options = {{"low", -0.6}, {"high", -0.4}};
+    spec->render_fps = 30;
   }
 
-  void Reset(Random& random, std::span<const double> options, double* /*info*/) override {
+  void Reset(Random& random, std::span<const double> options, InfoRow /*info*/) override {
     state()[0] = random.Uniform(options[0], options[1]);
     state()[1] = 0.0;
   }
 
-  StepResult Step(const Action& action, double* /*info*/) override {
+  StepResult Step(const Action& action, InfoRow /*info*/) override {
     double position = state()[0];
     double velocity = state()[1];
     // math.cos is the C library's, not NumPy's

@@ -21,22 +21,22 @@ constexpr double kPower = 0.0015;
 
 class MountainCarContinuous final : public ClassicEnv {
  public:
-  explicit MountainCarContinuous(const Params& params)
-      : ClassicEnv(3), goal_velocity_(params.Get("goal_velocity", 0.0)) {
-    SetObservation({kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed});
-    spec_.action_low = {-kMaxAction};
-    spec_.action_high = {kMaxAction};
-    spec_.reset_options = {{"low", -0.6}, {"high", -0.4}};
-    spec_.render_fps = 30;
+  explicit MountainCarContinuous(const Params& params, SpecBuilder&& spec = {})
+      : ClassicEnv(spec, 3, {kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}),
+        goal_velocity_(params.Get("goal_velocity", 0.0)) {
+    spec->action_low = {-kMaxAction};
+    spec->action_high = {kMaxAction};
+    spec->reset_options = {{"low", -0.6}, {"high", -0.4}};
+    spec->render_fps = 30;
   }
 
-  void Reset(Random& random, std::span<const double> options, double* /*info*/) override {
+  void Reset(Random& random, std::span<const double> options, InfoRow /*info*/) override {
     state()[0] = random.Uniform(options[0], options[1]);
     state()[1] = 0.0;
     state()[kFresh] = 1.0;
   }
 
-  StepResult Step(const Action& action, double* /*info*/) override {
+  StepResult Step(const Action& action, InfoRow /*info*/) override {
     const bool fresh = state()[kFresh] != 0.0;
     NumpyScalar position =
         fresh ? NumpyScalar::Float64(state()[0]) : NumpyScalar::Float32(state()[0]);

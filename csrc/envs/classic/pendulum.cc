@@ -19,20 +19,21 @@ constexpr double kLength = 1.0;
 
 class Pendulum final : public ClassicEnv {
  public:
-  explicit Pendulum(const Params& params) : ClassicEnv(3), g_(params.Get("g", 10.0)) {
-    SetObservation({-1.0, -1.0, -kMaxSpeed}, {1.0, 1.0, kMaxSpeed});
-    spec_.action_low = {-kMaxTorque};
-    spec_.action_high = {kMaxTorque};
-    spec_.reset_options = {{"x_init", kPi}, {"y_init", 1.0}};
-    spec_.render_fps = 30;
+  explicit Pendulum(const Params& params, SpecBuilder&& spec = {})
+      : ClassicEnv(spec, 3, {-1.0, -1.0, -kMaxSpeed}, {1.0, 1.0, kMaxSpeed}),
+        g_(params.Get("g", 10.0)) {
+    spec->action_low = {-kMaxTorque};
+    spec->action_high = {kMaxTorque};
+    spec->reset_options = {{"x_init", kPi}, {"y_init", 1.0}};
+    spec->render_fps = 30;
   }
 
-  void Reset(Random& random, std::span<const double> options, double* /*info*/) override {
+  void Reset(Random& random, std::span<const double> options, InfoRow /*info*/) override {
     for (size_t i = 0; i < 2; ++i) state()[i] = random.Uniform(-options[i], options[i]);
     state()[kLastTorque] = std::numeric_limits<double>::quiet_NaN();
   }
 
-  StepResult Step(const Action& action, double* /*info*/) override {
+  StepResult Step(const Action& action, InfoRow /*info*/) override {
     const double theta = state()[0];
     const double theta_dot = state()[1];
     NumpyScalar torque = action[0];

@@ -39,14 +39,14 @@ constexpr int kV5FirstBody = 1;
 class Ant final : public MujocoEnv {
  public:
   Ant(const Params& params, ModelCache& models, GymVersion version)
-      : Ant(params, models, version, AntParams(params, version)) {}
+      : Ant(params, models, version, AntParams(params, version), SpecBuilder()) {}
 
   void ResetModel(Random& random) override {
     NoisyPositions(random);
     NormalVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = cache()[0];
     const double y_before = cache()[1];
     Simulate(action);
@@ -62,30 +62,25 @@ class Ant final : public MujocoEnv {
     const double contact_cost = p_.contact_cost ? ContactCost() : 0.0;
     const double costs = p_.contact_cost ? ctrl_cost + contact_cost : ctrl_cost;
 
+    info[x_velocity_] = x_velocity;
+    info[y_velocity_] = y_velocity;
+    info[reward_forward_] = forward_reward;
+    info[reward_ctrl_] = p_.v5 || !p_.contact_cost ? -ctrl_cost : -contact_cost;  // sic
+    info[reward_survive_] = healthy_reward;
     if (p_.v5) {
-      info = PositionInfo(info);
+      info[reward_contact_] = -contact_cost;
     } else {
-      info[0] = cache()[0];
-      info[1] = cache()[1];
-      info[2] = npy::Norm(cache(), 2);
-      info += 3;
+      info[forward_reward_] = forward_reward;
     }
-    *info++ = x_velocity;
-    *info++ = y_velocity;
-    *info++ = forward_reward;
-    *info++ = p_.v5 || !p_.contact_cost ? -ctrl_cost : -contact_cost;  // sic: v4 overwrites it
-    *info++ = healthy_reward;
-    *info++ = p_.v5 ? -contact_cost : forward_reward;
     return {.reward = forward_reward + healthy_reward - costs,
             .terminated = !healthy && p_.terminate_when_unhealthy};
   }
 
-  double* PositionInfo(double* info) const override {
-    if (!p_.v5) return info;
-    info[0] = qpos()[0];
-    info[1] = qpos()[1];
-    info[2] = npy::Norm(qpos(), 2);
-    return info + 3;
+  void PositionInfo(InfoRow info) const override {
+    const double* position = p_.v5 ? qpos() : cache();
+    info[x_position_] = position[0];
+    info[y_position_] = position[1];
+    info[distance_from_origin_] = npy::Norm(position, 2);
   }
 
   void UpdateCache() override { std::copy_n(body_xpos(main_body_), 2, cache()); }
@@ -101,8 +96,9 @@ class Ant final : public MujocoEnv {
   }
 
  private:
-  Ant(const Params& params, ModelCache& models, GymVersion version, const AntParams& p)
-      : MujocoEnv(params, models, version,
+  Ant(const Params& params, ModelCache& models, GymVersion version, const AntParams& p,
+      SpecBuilder&& spec)
+      : MujocoEnv(spec, params, models, version,
                   {.xml_file = "ant.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = p.reset_noise_scale,
@@ -115,19 +111,22 @@ class Ant final : public MujocoEnv {
         main_body_(version == GymVersion::kV5 ? MainBody(params) : BodyId("torso")) {
     int size = model().nq + model().nv - (p_.exclude_positions ? 2 : 0);
     if (p_.contact_obs) size += 6 * (model().nbody - (p_.v5 ? kV5FirstBody : 0));
-    SetObservation(size);
-    const auto when = p_.v5 ? InfoField::When::kAlways : InfoField::When::kStep;
-    for (const char* name : {"x_position", "y_position", "distance_from_origin"}) {
-      AddInfo(name, when);
-    }
-    for (const char* name : {"x_velocity", "y_velocity", "reward_forward"}) AddInfo(name);
-    if (p_.v5 || !p_.contact_cost) {
-      AddActionInfo("reward_ctrl");
+    SetObservation(spec, size);
+    x_position_ = AddPositionInfo(spec, "x_position", version);
+    y_position_ = AddPositionInfo(spec, "y_position", version);
+    distance_from_origin_ = AddPositionInfo(spec, "distance_from_origin", version);
+    x_velocity_ = AddInfo(spec, "x_velocity");
+    y_velocity_ = AddInfo(spec, "y_velocity");
+    reward_forward_ = AddInfo(spec, "reward_forward");
+    // v4 writes the contact cost over it
+    const bool overwritten = !p_.v5 && p_.contact_cost;
+    reward_ctrl_ = overwritten ? AddInfo(spec, "reward_ctrl") : AddActionInfo(spec, "reward_ctrl");
+    reward_survive_ = AddInfo(spec, "reward_survive");
+    if (p_.v5) {
+      reward_contact_ = AddInfo(spec, "reward_contact");
     } else {
-      AddInfo("reward_ctrl");
+      forward_reward_ = AddInfo(spec, "forward_reward");
     }
-    AddInfo("reward_survive");
-    AddInfo(p_.v5 ? "reward_contact" : "forward_reward");
   }
 
   int MainBody(const Params& params) const {
@@ -163,6 +162,10 @@ class Ant final : public MujocoEnv {
 
   const AntParams p_;
   const int main_body_;
+  InfoSlot x_position_, y_position_, distance_from_origin_, x_velocity_, y_velocity_;
+  InfoSlot reward_forward_, reward_ctrl_, reward_survive_;
+  InfoSlot reward_contact_;  // v5
+  InfoSlot forward_reward_;  // v4
 };
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace {
 
 class AntMeta : public MujocoEnv {
  public:
-  AntMeta(const Params& params, ModelCache& models)
-      : MujocoEnv(params, models, GymVersion::kV5,
+  AntMeta(const Params& params, ModelCache& models, SpecBuilder& spec)
+      : MujocoEnv(spec, params, models, GymVersion::kV5,
                   {.xml_file = "ant.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = params.Get("reset_noise_scale", 0.1),
@@ -26,14 +26,14 @@ class AntMeta : public MujocoEnv {
                    .min_nq = 3,
                    .min_nv = 1}),
         torso_(BodyId("torso")) {
-    SetObservation(model().nq + model().nv + 6 * model().nbody + 9 + 3);
-    AddPositionInfo("x_position");
-    AddPositionInfo("y_position");
-    AddInfo("x_velocity");
-    AddInfo("reward_forward");
-    AddActionInfo("reward_ctrl");
-    AddInfo("reward_contact");
-    AddInfo("reward_survive");
+    SetObservation(spec, model().nq + model().nv + 6 * model().nbody + 9 + 3);
+    x_position_ = AddPositionInfo(spec, "x_position");
+    y_position_ = AddPositionInfo(spec, "y_position");
+    x_velocity_ = AddInfo(spec, "x_velocity");
+    reward_forward_ = AddInfo(spec, "reward_forward");
+    reward_ctrl_ = AddActionInfo(spec, "reward_ctrl");
+    reward_contact_ = AddInfo(spec, "reward_contact");
+    reward_survive_ = AddInfo(spec, "reward_survive");
   }
 
   void ResetModel(Random& random) override {
@@ -41,7 +41,7 @@ class AntMeta : public MujocoEnv {
     NormalVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = cache()[0];
     Simulate(action);
     UpdateCache();
@@ -50,18 +50,18 @@ class AntMeta : public MujocoEnv {
     const double ctrl_cost = ControlCost(0.005, action).value();
     const double contact_cost = 0.0005 * SumOfSquaredContacts();
     constexpr double kSurviveReward = 0.05;
-    info = PositionInfo(info);
-    info[0] = x_velocity;
-    info[1] = goal_reward;
-    info[2] = -ctrl_cost;
-    info[3] = -contact_cost;
-    info[4] = kSurviveReward;
+    info[x_velocity_] = x_velocity;
+    info[reward_forward_] = goal_reward;
+    info[reward_ctrl_] = -ctrl_cost;
+    info[reward_contact_] = -contact_cost;
+    info[reward_survive_] = kSurviveReward;
     return {.reward = goal_reward - ctrl_cost - contact_cost + kSurviveReward,
             .terminated = !IsHealthy()};
   }
 
-  double* PositionInfo(double* info) const override {
-    return std::copy_n(body_xpos(torso_), 2, info);
+  void PositionInfo(InfoRow info) const override {
+    info[x_position_] = body_xpos(torso_)[0];
+    info[y_position_] = body_xpos(torso_)[1];
   }
 
   void UpdateCache() override { std::copy_n(body_xpos(torso_), 2, cache()); }
@@ -95,12 +95,15 @@ class AntMeta : public MujocoEnv {
   }
 
   const int torso_;
+  InfoSlot x_position_, y_position_, x_velocity_;
+  InfoSlot reward_forward_, reward_ctrl_, reward_contact_, reward_survive_;
 };
 
 class AntDir final : public AntMeta {
  public:
-  AntDir(const Params& params, ModelCache& models) : AntMeta(params, models) {
-    AddTask({.name = "direction", .sampler = TaskField::Sampler::kSign});
+  AntDir(const Params& params, ModelCache& models, SpecBuilder&& spec = {})
+      : AntMeta(params, models, spec) {
+    spec->tasks.push_back({.name = "direction", .sampler = TaskField::Sampler::kSign});
   }
   double GoalReward(double x_velocity, const double* /*xy*/) const override {
     return task()[0] * x_velocity;
@@ -109,8 +112,9 @@ class AntDir final : public AntMeta {
 
 class AntVel final : public AntMeta {
  public:
-  AntVel(const Params& params, ModelCache& models) : AntMeta(params, models) {
-    AddTask({.name = "velocity", .low = 0.0, .high = 3.0});
+  AntVel(const Params& params, ModelCache& models, SpecBuilder&& spec = {})
+      : AntMeta(params, models, spec) {
+    spec->tasks.push_back({.name = "velocity", .low = 0.0, .high = 3.0});
   }
   double GoalReward(double x_velocity, const double* /*xy*/) const override {
     return 1.0 - std::abs(x_velocity - task()[0]);
@@ -119,8 +123,9 @@ class AntVel final : public AntMeta {
 
 class AntGoal final : public AntMeta {
  public:
-  AntGoal(const Params& params, ModelCache& models) : AntMeta(params, models) {
-    AddTask({.name = "goal", .size = 2, .low = -3.0, .high = 3.0});
+  AntGoal(const Params& params, ModelCache& models, SpecBuilder&& spec = {})
+      : AntMeta(params, models, spec) {
+    spec->tasks.push_back({.name = "goal", .size = 2, .low = -3.0, .high = 3.0});
   }
   double GoalReward(double /*x_velocity*/, const double* xy) const override {
     return 4.0 - (std::abs(xy[0] - task()[0]) + std::abs(xy[1] - task()[1]));

@@ -8,20 +8,20 @@ namespace {
 
 class HalfCheetah final : public MujocoEnv {
  public:
-  HalfCheetah(const Params& params, ModelCache& models, GymVersion version)
-      : MujocoEnv(params, models, version,
+  HalfCheetah(const Params& params, ModelCache& models, GymVersion version, SpecBuilder&& spec = {})
+      : MujocoEnv(spec, params, models, version,
                   {.xml_file = "half_cheetah.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = params.Get("reset_noise_scale", 0.1)}),
         forward_reward_weight_(params.Get("forward_reward_weight", 1.0)),
         ctrl_cost_weight_(params.Get("ctrl_cost_weight", 0.1)),
-        skipped_qpos_(params.GetBool("exclude_current_positions_from_observation", true) ? 1 : 0),
-        reset_info_(version == GymVersion::kV5) {
-    SetObservation(model().nq + model().nv - skipped_qpos_);
-    AddInfo("x_position", reset_info_ ? InfoField::When::kAlways : InfoField::When::kStep);
-    AddInfo("x_velocity");
-    AddInfo(version == GymVersion::kV5 ? "reward_forward" : "reward_run");
-    AddActionInfo("reward_ctrl");
+        skipped_qpos_(params.GetBool("exclude_current_positions_from_observation", true) ? 1 : 0) {
+    const bool v5 = version == GymVersion::kV5;
+    SetObservation(spec, model().nq + model().nv - skipped_qpos_);
+    x_position_ = AddPositionInfo(spec, "x_position", version);
+    x_velocity_ = AddInfo(spec, "x_velocity");
+    reward_forward_ = AddInfo(spec, v5 ? "reward_forward" : "reward_run");
+    reward_ctrl_ = AddActionInfo(spec, "reward_ctrl");
   }
 
   void ResetModel(Random& random) override {
@@ -29,23 +29,19 @@ class HalfCheetah final : public MujocoEnv {
     NormalVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = qpos()[0];
     Simulate(action);
     const double x_velocity = (qpos()[0] - x_before) / dt();
     const double forward_reward = forward_reward_weight_ * x_velocity;
     const double ctrl_cost = ControlCost(ctrl_cost_weight_, action).value();
-    info = PositionInfo(info);
-    info[0] = x_velocity;
-    info[1] = forward_reward;
-    info[2] = -ctrl_cost;
+    info[x_velocity_] = x_velocity;
+    info[reward_forward_] = forward_reward;
+    info[reward_ctrl_] = -ctrl_cost;
     return {.reward = forward_reward - ctrl_cost};
   }
 
-  double* PositionInfo(double* info) const override {
-    *info = qpos()[0];
-    return info + 1;
-  }
+  void PositionInfo(InfoRow info) const override { info[x_position_] = qpos()[0]; }
 
   void Observe(double* obs) const override {
     obs = Append(obs, qpos() + skipped_qpos_, model().nq - skipped_qpos_);
@@ -56,7 +52,7 @@ class HalfCheetah final : public MujocoEnv {
   const double forward_reward_weight_;
   const double ctrl_cost_weight_;
   const int skipped_qpos_;
-  const bool reset_info_;
+  InfoSlot x_position_, x_velocity_, reward_forward_, reward_ctrl_;
 };
 
 }  // namespace

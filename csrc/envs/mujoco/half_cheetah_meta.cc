@@ -12,17 +12,17 @@ namespace {
 
 class HalfCheetahMeta : public MujocoEnv {
  public:
-  HalfCheetahMeta(const Params& params, ModelCache& models)
-      : MujocoEnv(params, models, GymVersion::kV5,
+  HalfCheetahMeta(const Params& params, ModelCache& models, SpecBuilder& spec)
+      : MujocoEnv(spec, params, models, GymVersion::kV5,
                   {.xml_file = "half_cheetah.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = params.Get("reset_noise_scale", 0.1)}),
         torso_(BodyId("torso")) {
-    SetObservation(model().nq - 1 + model().nv + 3);
-    AddPositionInfo("x_position");
-    AddInfo("x_velocity");
-    AddInfo("reward_forward");
-    AddActionInfo("reward_ctrl");
+    SetObservation(spec, model().nq - 1 + model().nv + 3);
+    x_position_ = AddPositionInfo(spec, "x_position");
+    x_velocity_ = AddInfo(spec, "x_velocity");
+    reward_forward_ = AddInfo(spec, "reward_forward");
+    reward_ctrl_ = AddActionInfo(spec, "reward_ctrl");
   }
 
   void ResetModel(Random& random) override {
@@ -30,23 +30,19 @@ class HalfCheetahMeta : public MujocoEnv {
     NormalVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = qpos()[0];
     Simulate(action);
     const double x_velocity = (qpos()[0] - x_before) / dt();
     const double forward_reward = ForwardReward(x_velocity);
     const double ctrl_cost = ControlCost(0.05, action).value();
-    info = PositionInfo(info);
-    info[0] = x_velocity;
-    info[1] = forward_reward;
-    info[2] = -ctrl_cost;
+    info[x_velocity_] = x_velocity;
+    info[reward_forward_] = forward_reward;
+    info[reward_ctrl_] = -ctrl_cost;
     return {.reward = forward_reward - ctrl_cost};
   }
 
-  double* PositionInfo(double* info) const override {
-    *info = qpos()[0];
-    return info + 1;
-  }
+  void PositionInfo(InfoRow info) const override { info[x_position_] = qpos()[0]; }
 
   void Observe(double* obs) const override {
     obs = Append(obs, qpos() + 1, model().nq - 1);
@@ -59,20 +55,23 @@ class HalfCheetahMeta : public MujocoEnv {
 
  private:
   const int torso_;
+  InfoSlot x_position_, x_velocity_, reward_forward_, reward_ctrl_;
 };
 
 class HalfCheetahDir final : public HalfCheetahMeta {
  public:
-  HalfCheetahDir(const Params& params, ModelCache& models) : HalfCheetahMeta(params, models) {
-    AddTask({.name = "direction", .sampler = TaskField::Sampler::kSign});
+  HalfCheetahDir(const Params& params, ModelCache& models, SpecBuilder&& spec = {})
+      : HalfCheetahMeta(params, models, spec) {
+    spec->tasks.push_back({.name = "direction", .sampler = TaskField::Sampler::kSign});
   }
   double ForwardReward(double x_velocity) const override { return task()[0] * x_velocity; }
 };
 
 class HalfCheetahVel final : public HalfCheetahMeta {
  public:
-  HalfCheetahVel(const Params& params, ModelCache& models) : HalfCheetahMeta(params, models) {
-    AddTask({.name = "velocity", .low = 0.0, .high = 2.0});
+  HalfCheetahVel(const Params& params, ModelCache& models, SpecBuilder&& spec = {})
+      : HalfCheetahMeta(params, models, spec) {
+    spec->tasks.push_back({.name = "velocity", .low = 0.0, .high = 2.0});
   }
   double ForwardReward(double x_velocity) const override {
     return -std::abs(x_velocity - task()[0]);

@@ -12,8 +12,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Hopper final : public PlanarWalker {
  public:
-  Hopper(const Params& params, ModelCache& models, GymVersion version)
-      : PlanarWalker(params, models, version, "hopper.xml"),
+  Hopper(const Params& params, ModelCache& models, GymVersion version, SpecBuilder&& spec = {})
+      : PlanarWalker(params, models, version, "hopper.xml", spec),
         healthy_state_range_(params.GetRange("healthy_state_range", {-100.0, 100.0})),
         healthy_z_range_(params.GetRange("healthy_z_range", {0.7, kInfinity})),
         healthy_angle_range_(params.GetRange("healthy_angle_range", {-0.2, 0.2})) {}

@@ -13,8 +13,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Humanoid final : public MujocoEnv {
  public:
-  Humanoid(const Params& params, ModelCache& models, GymVersion version)
-      : MujocoEnv(params, models, version,
+  Humanoid(const Params& params, ModelCache& models, GymVersion version, SpecBuilder&& spec = {})
+      : MujocoEnv(spec, params, models, version,
                   {.xml_file = "humanoid.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = params.Get("reset_noise_scale", 1e-2),
@@ -33,23 +33,20 @@ class Humanoid final : public MujocoEnv {
         healthy_z_range_(params.GetRange("healthy_z_range", {1.0, 2.0})),
         observation_(params, version,
                      params.GetBool("exclude_current_positions_from_observation", true)) {
-    SetObservation(observation_.Size(model()));
+    SetObservation(spec, observation_.Size(model()));
+    x_position_ = AddPositionInfo(spec, "x_position", version);
+    y_position_ = AddPositionInfo(spec, "y_position", version);
+    if (v5_) tendons_ = TendonInfos(spec, model());
+    distance_from_origin_ = AddPositionInfo(spec, "distance_from_origin", version);
+    x_velocity_ = AddInfo(spec, "x_velocity");
+    y_velocity_ = AddInfo(spec, "y_velocity");
+    reward_survive_ = AddInfo(spec, v5_ ? "reward_survive" : "reward_alive");
+    reward_forward_ = AddInfo(spec, v5_ ? "reward_forward" : "reward_linvel");
+    reward_ctrl_ = AddInfo(spec, v5_ ? "reward_ctrl" : "reward_quadctrl");
     if (v5_) {
-      AddPositionInfo("x_position");
-      AddPositionInfo("y_position");
-      AddPositionInfo("tendon_length", model().ntendon);
-      AddPositionInfo("tendon_velocity", model().ntendon);
-      AddPositionInfo("distance_from_origin");
-      for (const char* name : {"x_velocity", "y_velocity", "reward_survive", "reward_forward",
-                               "reward_ctrl", "reward_contact"}) {
-        AddInfo(name);
-      }
+      reward_contact_ = AddInfo(spec, "reward_contact");
     } else {
-      for (const char* name :
-           {"x_position", "y_position", "distance_from_origin", "x_velocity", "y_velocity",
-            "reward_alive", "reward_linvel", "reward_quadctrl", "forward_reward"}) {
-        AddInfo(name);
-      }
+      forward_reward_ = AddInfo(spec, "forward_reward");
     }
   }
 
@@ -58,7 +55,7 @@ class Humanoid final : public MujocoEnv {
     UniformVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = cache()[0];
     const double y_before = cache()[1];
     Simulate(action);
@@ -72,38 +69,28 @@ class Humanoid final : public MujocoEnv {
     const double healthy_reward = (paid ? 1.0 : 0.0) * healthy_reward_;
     const double ctrl_cost = ctrl_cost_weight_ * npy::SumOfSquares(data().ctrl, model().nu);
     double costs = ctrl_cost;
+    info[x_velocity_] = x_velocity;
+    info[y_velocity_] = y_velocity;
+    info[reward_survive_] = healthy_reward;
+    info[reward_forward_] = forward_reward;
+    info[reward_ctrl_] = -ctrl_cost;
     if (v5_) {
       const double contact_cost = ContactCost();
       costs = ctrl_cost + contact_cost;
-      info = PositionInfo(info);
-      info[0] = x_velocity;
-      info[1] = y_velocity;
-      info[2] = healthy_reward;
-      info[3] = forward_reward;
-      info[4] = -ctrl_cost;
-      info[5] = -contact_cost;
+      info[reward_contact_] = -contact_cost;
     } else {
-      info[0] = cache()[0];
-      info[1] = cache()[1];
-      info[2] = npy::Norm(cache(), 2);
-      info[3] = x_velocity;
-      info[4] = y_velocity;
-      info[5] = healthy_reward;
-      info[6] = forward_reward;
-      info[7] = -ctrl_cost;
-      info[8] = forward_reward;
+      info[forward_reward_] = forward_reward;
     }
     return {.reward = forward_reward + healthy_reward - costs,
             .terminated = !healthy && terminate_when_unhealthy_};
   }
 
-  double* PositionInfo(double* info) const override {
-    if (!v5_) return info;
-    info[0] = qpos()[0];
-    info[1] = qpos()[1];
-    info = AppendTendons(info + 2, model(), data());
-    *info = npy::Norm(qpos(), 2);
-    return info + 1;
+  void PositionInfo(InfoRow info) const override {
+    const double* position = v5_ ? qpos() : cache();
+    info[x_position_] = position[0];
+    info[y_position_] = position[1];
+    info[distance_from_origin_] = npy::Norm(position, 2);
+    if (v5_) tendons_.Write(data(), info);
   }
 
   // mass_center(): np.einsum('b,bj->j', body_mass, xipos) / body_mass.sum()
@@ -143,6 +130,11 @@ class Humanoid final : public MujocoEnv {
   const bool terminate_when_unhealthy_;
   const Params::Range healthy_z_range_;
   const HumanoidObservation observation_;
+  InfoSlot x_position_, y_position_, distance_from_origin_, x_velocity_, y_velocity_;
+  InfoSlot reward_survive_, reward_forward_, reward_ctrl_;
+  TendonInfos tendons_;      // v5
+  InfoSlot reward_contact_;  // v5
+  InfoSlot forward_reward_;  // v4
 };
 
 }  // namespace

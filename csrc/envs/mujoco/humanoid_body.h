@@ -41,9 +41,18 @@ struct HumanoidObservation {
   bool cinert = true, cvel = true, qfrc_actuator = true, cfrc_ext = true;
 };
 
-inline double* AppendTendons(double* info, const mjModel& m, const mjData& d) {
-  info = Append(info, d.ten_length, m.ntendon);
-  return Append(info, d.ten_velocity, m.ntendon);
-}
+struct TendonInfos {
+  TendonInfos() = default;
+  TendonInfos(SpecBuilder& spec, const mjModel& m)
+      : length(AddPositionInfo(spec, "tendon_length", GymVersion::kV5, m.ntendon)),
+        velocity(AddPositionInfo(spec, "tendon_velocity", GymVersion::kV5, m.ntendon)) {}
+
+  void Write(const mjData& d, InfoRow info) const {
+    std::copy_n(d.ten_length, length.width, info.vector(length).begin());
+    std::copy_n(d.ten_velocity, velocity.width, info.vector(velocity).begin());
+  }
+
+  InfoSlot length, velocity;
+};
 
 }  // namespace pyfastenv

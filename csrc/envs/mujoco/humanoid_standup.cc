@@ -17,8 +17,9 @@ double Weight(const Params& params, GymVersion version, const char* name, double
 
 class HumanoidStandup final : public MujocoEnv {
  public:
-  HumanoidStandup(const Params& params, ModelCache& models, GymVersion version)
-      : MujocoEnv(params, models, version,
+  HumanoidStandup(const Params& params, ModelCache& models, GymVersion version,
+                  SpecBuilder&& spec = {})
+      : MujocoEnv(spec, params, models, version,
                   {.xml_file = "humanoidstandup.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = Weight(params, version, "reset_noise_scale", 1e-2),
@@ -33,15 +34,16 @@ class HumanoidStandup final : public MujocoEnv {
         observation_(params, version,
                      !v5_ || params.GetBool("exclude_current_positions_from_observation", true)) {
     if (v5_) params.Get("uph_cost_weight", 1.0);  // gymnasium takes it and does not use it
-    SetObservation(observation_.Size(model()));
+    SetObservation(spec, observation_.Size(model()));
     if (v5_) {
-      AddPositionInfo("x_position");
-      AddPositionInfo("y_position");
-      AddPositionInfo("z_distance_from_origin");
-      AddPositionInfo("tendon_length", model().ntendon);
-      AddPositionInfo("tendon_velocity", model().ntendon);
+      x_position_ = AddPositionInfo(spec, "x_position");
+      y_position_ = AddPositionInfo(spec, "y_position");
+      z_distance_from_origin_ = AddPositionInfo(spec, "z_distance_from_origin");
+      tendons_ = TendonInfos(spec, model());
     }
-    for (const char* name : {"reward_linup", "reward_quadctrl", "reward_impact"}) AddInfo(name);
+    reward_linup_ = AddInfo(spec, "reward_linup");
+    reward_quadctrl_ = AddInfo(spec, "reward_quadctrl");
+    reward_impact_ = AddInfo(spec, "reward_impact");
   }
 
   void ResetModel(Random& random) override {
@@ -49,26 +51,25 @@ class HumanoidStandup final : public MujocoEnv {
     UniformVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     Simulate(action);
     const double uph_cost = qpos()[2] / model().opt.timestep;
     const double ctrl_cost = ctrl_cost_weight_ * npy::SumOfSquares(data().ctrl, model().nu);
     const double impact_cost = npy::Clip(
         impact_cost_weight_ * npy::SumOfSquares(data().cfrc_ext, ptrdiff_t{6} * model().nbody),
         impact_cost_range_.first, impact_cost_range_.second);
-    info = PositionInfo(info);
-    info[0] = uph_cost;
-    info[1] = -ctrl_cost;
-    info[2] = -impact_cost;
+    info[reward_linup_] = uph_cost;
+    info[reward_quadctrl_] = -ctrl_cost;
+    info[reward_impact_] = -impact_cost;
     return {.reward = uph_cost - ctrl_cost - impact_cost + 1.0};
   }
 
-  double* PositionInfo(double* info) const override {
-    if (!v5_) return info;
-    info[0] = qpos()[0];
-    info[1] = qpos()[1];
-    info[2] = qpos()[2] - init_qpos()[2];
-    return AppendTendons(info + 3, model(), data());
+  void PositionInfo(InfoRow info) const override {
+    if (!v5_) return;
+    info[x_position_] = qpos()[0];
+    info[y_position_] = qpos()[1];
+    info[z_distance_from_origin_] = qpos()[2] - init_qpos()[2];
+    tendons_.Write(data(), info);
   }
 
   void Observe(double* obs) const override { observation_.Write(model(), data(), obs); }
@@ -79,6 +80,9 @@ class HumanoidStandup final : public MujocoEnv {
   const double impact_cost_weight_;
   const Params::Range impact_cost_range_;
   const HumanoidObservation observation_;
+  InfoSlot reward_linup_, reward_quadctrl_, reward_impact_;
+  InfoSlot x_position_, y_position_, z_distance_from_origin_;  // v5
+  TendonInfos tendons_;                                        // v5
 };
 
 }  // namespace

@@ -8,8 +8,9 @@ namespace {
 
 class InvertedDoublePendulum final : public MujocoEnv {
  public:
-  InvertedDoublePendulum(const Params& params, ModelCache& models, GymVersion version)
-      : MujocoEnv(params, models, version,
+  InvertedDoublePendulum(const Params& params, ModelCache& models, GymVersion version,
+                         SpecBuilder&& spec = {})
+      : MujocoEnv(spec, params, models, version,
                   {.xml_file = "inverted_double_pendulum.xml",
                    .frame_skip = 5,
                    .reset_noise_scale =
@@ -19,10 +20,11 @@ class InvertedDoublePendulum final : public MujocoEnv {
         v5_(version == GymVersion::kV5),
         healthy_reward_(v5_ ? params.Get("healthy_reward", 10.0) : 10.0),
         num_constraints_(v5_ ? 1 : model().nv) {
-    SetObservation(1 + 2 * (model().nq - 1) + model().nv + num_constraints_);
+    SetObservation(spec, 1 + 2 * (model().nq - 1) + model().nv + num_constraints_);
     if (!v5_) return;
-    for (const char* name : {"reward_survive", "distance_penalty", "velocity_penalty"})
-      AddInfo(name);
+    reward_survive_ = AddInfo(spec, "reward_survive");
+    distance_penalty_ = AddInfo(spec, "distance_penalty");
+    velocity_penalty_ = AddInfo(spec, "velocity_penalty");
   }
 
   void ResetModel(Random& random) override {
@@ -30,7 +32,7 @@ class InvertedDoublePendulum final : public MujocoEnv {
     NormalVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     Simulate(action);
     const double x = data().site_xpos[0];
     const double y = data().site_xpos[2];
@@ -39,9 +41,9 @@ class InvertedDoublePendulum final : public MujocoEnv {
     const double velocity_penalty = 1e-3 * npy::Squared(qvel()[1]) + 5e-3 * npy::Squared(qvel()[2]);
     const double alive_bonus = healthy_reward_ * (v5_ && terminated ? 0.0 : 1.0);
     if (v5_) {
-      info[0] = alive_bonus;
-      info[1] = -distance_penalty;
-      info[2] = -velocity_penalty;
+      info[reward_survive_] = alive_bonus;
+      info[distance_penalty_] = -distance_penalty;
+      info[velocity_penalty_] = -velocity_penalty;
     }
     return {.reward = alive_bonus - distance_penalty - velocity_penalty, .terminated = terminated};
   }
@@ -59,6 +61,7 @@ class InvertedDoublePendulum final : public MujocoEnv {
   const bool v5_;
   const double healthy_reward_;
   const int num_constraints_;
+  InfoSlot reward_survive_, distance_penalty_, velocity_penalty_;  // v5
 };
 
 }  // namespace

@@ -10,8 +10,9 @@ namespace {
 
 class InvertedPendulum final : public MujocoEnv {
  public:
-  InvertedPendulum(const Params& params, ModelCache& models, GymVersion version)
-      : MujocoEnv(params, models, version,
+  InvertedPendulum(const Params& params, ModelCache& models, GymVersion version,
+                   SpecBuilder&& spec = {})
+      : MujocoEnv(spec, params, models, version,
                   {.xml_file = "inverted_pendulum.xml",
                    .frame_skip = 2,
                    .reset_noise_scale =
@@ -19,8 +20,8 @@ class InvertedPendulum final : public MujocoEnv {
                    .min_nq = 2,
                    .min_nv = 1}),
         v5_(version == GymVersion::kV5) {
-    SetObservation(model().nq + model().nv);
-    if (v5_) AddInfo("reward_survive", InfoField::When::kStep, InfoField::Type::kInt64);
+    SetObservation(spec, model().nq + model().nv);
+    if (v5_) reward_survive_ = AddInfo(spec, "reward_survive", InfoField::Type::kInt64);
   }
 
   void ResetModel(Random& random) override {
@@ -28,14 +29,14 @@ class InvertedPendulum final : public MujocoEnv {
     UniformVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     Simulate(action);
     const auto finite = [](double x) { return std::isfinite(x); };
     const bool terminated = !std::all_of(qpos(), qpos() + model().nq, finite) ||
                             !std::all_of(qvel(), qvel() + model().nv, finite) ||
                             std::abs(qpos()[1]) > 0.2;
     const double reward = v5_ && terminated ? 0.0 : 1.0;
-    if (v5_) *info = reward;
+    if (v5_) info[reward_survive_] = reward;
     return {.reward = reward, .terminated = terminated};
   }
 
@@ -46,6 +47,7 @@ class InvertedPendulum final : public MujocoEnv {
 
  private:
   const bool v5_;
+  InfoSlot reward_survive_;  // v5
 };
 
 }  // namespace

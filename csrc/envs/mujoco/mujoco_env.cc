@@ -21,9 +21,10 @@ int FrameSkip(const Params& params, GymVersion version, int fallback) {
 
 }  // namespace
 
-MujocoEnv::MujocoEnv(const Params& params, ModelCache& models, GymVersion version,
-                     const Robot& robot)
-    : workspace_(models.Load(ModelPath(params, models, version, robot)), models.parts()),
+MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models,
+                     GymVersion version, const Robot& robot)
+    : Environment(spec),
+      workspace_(models.Load(ModelPath(params, models, version, robot)), models.parts()),
       frame_skip_(FrameSkip(params, version, robot.frame_skip)),
       reset_noise_scale_(robot.reset_noise_scale),
       external_forces_(robot.external_forces),
@@ -40,12 +41,11 @@ MujocoEnv::MujocoEnv(const Params& params, ModelCache& models, GymVersion versio
   }
   for (int i = 0; i < model().nu; ++i) {
     // gymnasium's action space is float32
-    spec_.action_low.push_back(static_cast<float>(model().actuator_ctrlrange[2 * i]));
-    spec_.action_high.push_back(static_cast<float>(model().actuator_ctrlrange[2 * i + 1]));
+    spec->action_low.push_back(static_cast<float>(model().actuator_ctrlrange[2 * i]));
+    spec->action_high.push_back(static_cast<float>(model().actuator_ctrlrange[2 * i + 1]));
   }
-  spec_.render_fps = std::nearbyint(1.0 / dt_);
-  spec_.model_path = ModelPath(params, models, version, robot);
-  LayOutRow();
+  spec->render_fps = std::nearbyint(1.0 / dt_);
+  spec->model_path = ModelPath(params, models, version, robot);
 }
 
 std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models, GymVersion version,
@@ -53,28 +53,6 @@ std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models,
   const bool takes_xml_file = version == GymVersion::kV5 || robot.v4_takes_xml_file;
   return models.Resolve(takes_xml_file ? params.GetString("xml_file", robot.xml_file)
                                        : robot.xml_file);
-}
-
-void MujocoEnv::LayOutRow() {
-  spec_.task_offset = workspace_.state_size() + static_cast<int>(cache_.size());
-  spec_.state_size = spec_.task_offset + spec_.task_size();
-  task_.resize(static_cast<size_t>(spec_.task_size()));
-}
-
-void MujocoEnv::SetObservation(int size) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  spec_.obs_size = size;
-  spec_.obs_low.assign(static_cast<size_t>(size), -kInfinity);
-  spec_.obs_high.assign(static_cast<size_t>(size), kInfinity);
-}
-
-void MujocoEnv::AddInfo(const char* name, InfoField::When when, InfoField::Type type, int size) {
-  spec_.infos.push_back({name, when, type, size});
-}
-
-void MujocoEnv::AddTask(const TaskField& field) {
-  spec_.tasks.push_back(field);
-  LayOutRow();
 }
 
 int MujocoEnv::BodyId(const std::string& name) const {
@@ -85,23 +63,16 @@ int MujocoEnv::BodyId(const std::string& name) const {
   throw UsageError(UsageError::Code::kValue, "the model has no body named '" + name + "'");
 }
 
-void MujocoEnv::Load(const double* row) {
-  workspace_.SwapFields(row + spec_.task_offset + task_.size());
-  workspace_.Load(row);
-  std::copy_n(row + workspace_.state_size(), cache_.size(), cache_.data());
-  std::copy_n(row + spec_.task_offset, task_.size(), task_.data());
-}
-
-void MujocoEnv::Save(double* row) const {
-  workspace_.Save(row);
-  std::copy(cache_.begin(), cache_.end(), row + workspace_.state_size());
+RowLayout MujocoEnv::InitialLayout() const {
+  return {workspace_.state_size(), static_cast<int>(cache_.size()), spec().task_size()};
 }
 
 std::vector<double> MujocoEnv::InitialRow() const {
-  std::vector<double> row(static_cast<size_t>(spec_.state_size));
+  const RowLayout layout = InitialLayout();
+  std::vector<double> row(static_cast<size_t>(layout.size()));
   std::copy(workspace_.initial_state().begin(), workspace_.initial_state().end(), row.begin());
-  double* out = row.data() + spec_.task_offset;
-  for (const auto& field : spec_.tasks) {
+  double* out = row.data() + layout.task().offset;
+  for (const auto& field : spec().tasks) {
     // before the first reset_task: forward, and at rest in the origin
     const double value = field.sampler == TaskField::Sampler::kSign ? 1.0 : 0.0;
     out = std::fill_n(out, field.size, value);
@@ -109,18 +80,37 @@ std::vector<double> MujocoEnv::InitialRow() const {
   return row;
 }
 
-FieldSlot MujocoEnv::DescribeField(const std::string& name) const {
+RowField MujocoEnv::DescribeField(const std::string& name) const {
   const ModelField field = FindModelField(model(), name);
-  return {spec_.state_size, field.shape, workspace_.FieldDefaults(field)};
+  return {name, field.shape, workspace_.FieldDefaults(field)};
 }
 
-void MujocoEnv::AddField(const std::string& name) {
-  const ModelField field = FindModelField(model(), name);
-  workspace_.ExpandField(field);
-  spec_.state_size += field.size();
+void MujocoEnv::Prepare(const RowLayout& layout) {
+  std::vector<ModelField> fields;
+  for (const RowField& field : layout.added()) {
+    fields.push_back(FindModelField(model(), field.name));
+  }
+  workspace_.PrepareFields(std::move(fields));
+  task_.resize(static_cast<size_t>(layout.task().size));
+  task_offset_ = layout.task().offset;
+  fields_offset_ = layout.fields().offset;
 }
 
-void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, double* info) {
+void MujocoEnv::Adopt() noexcept { workspace_.AdoptFields(); }
+
+void MujocoEnv::Load(const double* row) {
+  workspace_.SwapFields(row + fields_offset_);
+  workspace_.Load(row);
+  std::copy_n(row + workspace_.state_size(), cache_.size(), cache_.data());
+  std::copy_n(row + task_offset_, task_.size(), task_.data());
+}
+
+void MujocoEnv::Save(double* row) const {
+  workspace_.Save(row);
+  std::copy(cache_.begin(), cache_.end(), row + workspace_.state_size());
+}
+
+void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, InfoRow info) {
   workspace_.Restart();
   ResetModel(random);
   workspace_.Forward();
@@ -128,7 +118,7 @@ void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, doubl
   PositionInfo(info);
 }
 
-StepResult MujocoEnv::Step(const Action& action, double* info) {
+StepResult MujocoEnv::Step(const Action& action, InfoRow info) {
   StepResult result = StepTask(action, info);
   if (workspace_.Diverged()) {
     // MuJoCo has jumped, or is about to jump, to its default pose: nothing it says of this step is
@@ -136,10 +126,17 @@ StepResult MujocoEnv::Step(const Action& action, double* info) {
     workspace_.ResetData();
     workspace_.Forward();
     UpdateCache();
-    PositionInfo(info);
     result = {.reward = 0.0, .terminated = true, .diverged = true};
   }
+  PositionInfo(info);
   return result;
+}
+
+void SetObservation(SpecBuilder& spec, int size) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  spec->obs_size = size;
+  spec->obs_low.assign(static_cast<size_t>(size), -kInfinity);
+  spec->obs_high.assign(static_cast<size_t>(size), kInfinity);
 }
 
 void MujocoEnv::Simulate(const Action& action) {

@@ -30,11 +30,13 @@ class MujocoEnv : public Environment {
  public:
   void Load(const double* row) final;
   void Save(double* row) const final;
-  void Reset(Random& random, std::span<const double> options, double* info) final;
-  StepResult Step(const Action& action, double* info) final;
-  FieldSlot DescribeField(const std::string& name) const final;
-  void AddField(const std::string& name) final;
+  void Reset(Random& random, std::span<const double> options, InfoRow info) final;
+  StepResult Step(const Action& action, InfoRow info) final;
+  RowLayout InitialLayout() const final;
   std::vector<double> InitialRow() const final;
+  RowField DescribeField(const std::string& name) const final;
+  void Prepare(const RowLayout& layout) final;
+  void Adopt() noexcept final;
 
   /// Reset without its infos, and the episode's end without the rest: what the physics limit needs.
   Workspace& workspace() { return workspace_; }
@@ -53,16 +55,18 @@ class MujocoEnv : public Environment {
     int min_nv = 1;
   };
 
-  MujocoEnv(const Params& params, ModelCache& models, GymVersion version, const Robot& robot);
+  MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models, GymVersion version,
+            const Robot& robot);
 
   // -- what a task says --
 
   /// Draws qpos and qvel of a new episode, in gymnasium's order of draws.
   virtual void ResetModel(Random& random) = 0;
-  /// Runs one step, Simulate included; the info of a step follows that of a reset.
-  virtual StepResult StepTask(const Action& action, double* info) = 0;
-  /// Writes the infos that reset reports too (InfoField::When::kAlways; they come first).
-  virtual double* PositionInfo(double* info) const { return info; }
+  /// Runs one step, Simulate included, and writes all infos but those of PositionInfo.
+  virtual StepResult StepTask(const Action& action, InfoRow info) = 0;
+  /// Writes the infos of the state that a reset or step has led to: all that reset reports
+  /// (InfoField::When::kAlways) must be among them. Called after StepTask.
+  virtual void PositionInfo(InfoRow /*info*/) const {}
   /// Refreshes cache() after a reset or a diverged step.
   virtual void UpdateCache() {}
 
@@ -78,6 +82,7 @@ class MujocoEnv : public Environment {
   const std::vector<double>& init_qpos() const { return init_qpos_; }
   double dt() const { return dt_; }
   double* cache() { return cache_.data(); }
+  const double* cache() const { return cache_.data(); }
   const double* task() const { return task_.data(); }
   double reset_noise_scale() const { return reset_noise_scale_; }
 
@@ -89,24 +94,9 @@ class MujocoEnv : public Environment {
   void UniformVelocities(Random& random);
   void NormalVelocities(Random& random);
 
-  /// Declares Box(-inf, inf) observations.
-  void SetObservation(int size);
-  /// Declares infos; those of PositionInfo before the others.
-  void AddInfo(const char* name, InfoField::When when = InfoField::When::kStep,
-               InfoField::Type type = InfoField::Type::kFloat64, int size = 0);
-  void AddPositionInfo(const char* name, int size = 0) {
-    AddInfo(name, InfoField::When::kAlways, InfoField::Type::kFloat64, size);
-  }
-  void AddActionInfo(const char* name) {
-    AddInfo(name, InfoField::When::kStep, InfoField::Type::kActionDType);
-  }
-  void AddTask(const TaskField& field);
-
  private:
   static std::string ModelPath(const Params& params, const ModelCache& models, GymVersion version,
                                const Robot& robot);
-  void LayOutRow();
-
   Workspace workspace_;
   int frame_skip_;
   double reset_noise_scale_;
@@ -115,7 +105,30 @@ class MujocoEnv : public Environment {
   std::vector<double> init_qpos_, init_qvel_;
   std::vector<double> cache_;
   std::vector<double> task_;
+  // where the row's task and fields begin; the same in every layout of this environment
+  int task_offset_ = 0;
+  int fields_offset_ = 0;
 };
+
+/// Declares Box(-inf, inf) observations.
+void SetObservation(SpecBuilder& spec, int size);
+
+/// Declare an info: a number of each step; one that reset reports too (or, in v4, does not); one in
+/// the actions' dtype.
+inline InfoSlot AddInfo(SpecBuilder& spec, const char* name,
+                        InfoField::Type type = InfoField::Type::kFloat64) {
+  return spec->AddInfo({.name = name, .type = type});
+}
+inline InfoSlot AddPositionInfo(SpecBuilder& spec, const char* name,
+                                GymVersion version = GymVersion::kV5, int size = 0) {
+  const bool always = version == GymVersion::kV5;
+  return spec->AddInfo({.name = name,
+                        .when = always ? InfoField::When::kAlways : InfoField::When::kStep,
+                        .size = size});
+}
+inline InfoSlot AddActionInfo(SpecBuilder& spec, const char* name) {
+  return AddInfo(spec, name, InfoField::Type::kActionDType);
+}
 
 /// `weight * np.sum(np.square(action))`, in the action's dtype.
 inline NumpyScalar ControlCost(double weight, const Action& action) {

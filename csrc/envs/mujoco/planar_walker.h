@@ -12,7 +12,7 @@ class PlanarWalker : public MujocoEnv {
     UniformVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = qpos()[0];
     Simulate(action);
     const double x_velocity = (qpos()[0] - x_before) / dt();
@@ -22,25 +22,19 @@ class PlanarWalker : public MujocoEnv {
     const bool paid = healthy || (!v5_ && terminate_when_unhealthy_);
     const double healthy_reward = (paid ? 1.0 : 0.0) * healthy_reward_;
     const double ctrl_cost = ControlCost(ctrl_cost_weight_, action).value();
+    info[x_velocity_] = x_velocity;
     if (v5_) {
-      info = PositionInfo(info);
-      info[0] = x_velocity;
-      info[1] = forward_reward;
-      info[2] = -ctrl_cost;
-      info[3] = healthy_reward;
-    } else {
-      info[0] = qpos()[0];
-      info[1] = x_velocity;
+      info[reward_forward_] = forward_reward;
+      info[reward_ctrl_] = -ctrl_cost;
+      info[reward_survive_] = healthy_reward;
     }
     return {.reward = forward_reward + healthy_reward - ctrl_cost,
             .terminated = !healthy && terminate_when_unhealthy_};
   }
 
-  double* PositionInfo(double* info) const override {
-    if (!v5_) return info;
-    info[0] = qpos()[0];
-    info[1] = qpos()[1] - init_qpos()[1];
-    return info + 2;
+  void PositionInfo(InfoRow info) const override {
+    info[x_position_] = qpos()[0];
+    if (v5_) info[z_distance_from_origin_] = qpos()[1] - init_qpos()[1];
   }
 
   void Observe(double* obs) const override {
@@ -49,8 +43,9 @@ class PlanarWalker : public MujocoEnv {
   }
 
  protected:
-  PlanarWalker(const Params& params, ModelCache& models, GymVersion version, const char* xml_file)
-      : MujocoEnv(params, models, version,
+  PlanarWalker(const Params& params, ModelCache& models, GymVersion version, const char* xml_file,
+               SpecBuilder& spec)
+      : MujocoEnv(spec, params, models, version,
                   {.xml_file = xml_file,
                    .frame_skip = 4,
                    .reset_noise_scale = params.Get("reset_noise_scale", 5e-3),
@@ -61,17 +56,14 @@ class PlanarWalker : public MujocoEnv {
         healthy_reward_(params.Get("healthy_reward", 1.0)),
         terminate_when_unhealthy_(params.GetBool("terminate_when_unhealthy", true)),
         skipped_qpos_(params.GetBool("exclude_current_positions_from_observation", true) ? 1 : 0) {
-    SetObservation(model().nq + model().nv - skipped_qpos_);
+    SetObservation(spec, model().nq + model().nv - skipped_qpos_);
+    x_position_ = AddPositionInfo(spec, "x_position", version);
+    if (v5_) z_distance_from_origin_ = AddPositionInfo(spec, "z_distance_from_origin");
+    x_velocity_ = AddInfo(spec, "x_velocity");
     if (v5_) {
-      AddPositionInfo("x_position");
-      AddPositionInfo("z_distance_from_origin");
-      AddInfo("x_velocity");
-      AddInfo("reward_forward");
-      AddActionInfo("reward_ctrl");
-      AddInfo("reward_survive");
-    } else {
-      AddInfo("x_position");
-      AddInfo("x_velocity");
+      reward_forward_ = AddInfo(spec, "reward_forward");
+      reward_ctrl_ = AddActionInfo(spec, "reward_ctrl");
+      reward_survive_ = AddInfo(spec, "reward_survive");
     }
   }
 
@@ -88,6 +80,8 @@ class PlanarWalker : public MujocoEnv {
   const double healthy_reward_;
   const bool terminate_when_unhealthy_;
   const int skipped_qpos_;
+  InfoSlot x_position_, x_velocity_;
+  InfoSlot z_distance_from_origin_, reward_forward_, reward_ctrl_, reward_survive_;  // v5
 };
 
 }  // namespace pyfastenv

@@ -8,8 +8,8 @@ namespace {
 
 class Pusher final : public MujocoEnv {
  public:
-  Pusher(const Params& params, ModelCache& models)
-      : MujocoEnv(params, models, GymVersion::kV5,
+  Pusher(const Params& params, ModelCache& models, SpecBuilder&& spec = {})
+      : MujocoEnv(spec, params, models, GymVersion::kV5,
                   {.xml_file = "pusher_v5.xml", .frame_skip = 5, .min_nq = 11, .min_nv = 7}),
         reward_near_weight_(params.Get("reward_near_weight", 0.5)),
         reward_dist_weight_(params.Get("reward_dist_weight", 1.0)),
@@ -17,10 +17,10 @@ class Pusher final : public MujocoEnv {
         tips_arm_(BodyId("tips_arm")),
         object_(BodyId("object")),
         goal_(BodyId("goal")) {
-    SetObservation(7 + 7 + 9);
-    AddInfo("reward_dist");
-    AddActionInfo("reward_ctrl");
-    AddInfo("reward_near");
+    SetObservation(spec, 7 + 7 + 9);
+    reward_dist_ = AddInfo(spec, "reward_dist");
+    reward_ctrl_ = AddActionInfo(spec, "reward_ctrl");
+    reward_near_ = AddInfo(spec, "reward_near");
   }
 
   void ResetModel(Random& random) override {
@@ -40,14 +40,14 @@ class Pusher final : public MujocoEnv {
     std::fill_n(qvel + nv - 4, 4, 0.0);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     Simulate(action);
     const double reward_near = -Distance(tips_arm_) * reward_near_weight_;
     const double reward_dist = -Distance(goal_) * reward_dist_weight_;
     const double reward_ctrl = (-action.SumOfSquares() * reward_control_weight_).value();
-    info[0] = reward_dist;
-    info[1] = reward_ctrl;
-    info[2] = reward_near;
+    info[reward_dist_] = reward_dist;
+    info[reward_ctrl_] = reward_ctrl;
+    info[reward_near_] = reward_near;
     return {.reward = reward_dist + reward_ctrl + reward_near};
   }
 
@@ -70,6 +70,7 @@ class Pusher final : public MujocoEnv {
   const int tips_arm_;
   const int object_;
   const int goal_;
+  InfoSlot reward_dist_, reward_ctrl_, reward_near_;
 };
 
 }  // namespace

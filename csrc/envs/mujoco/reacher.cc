@@ -8,8 +8,8 @@ namespace {
 
 class Reacher final : public MujocoEnv {
  public:
-  Reacher(const Params& params, ModelCache& models, GymVersion version)
-      : MujocoEnv(params, models, version,
+  Reacher(const Params& params, ModelCache& models, GymVersion version, SpecBuilder&& spec = {})
+      : MujocoEnv(spec, params, models, version,
                   {.xml_file = "reacher.xml",
                    .frame_skip = 2,
                    .cache_size = 3,
@@ -20,9 +20,9 @@ class Reacher final : public MujocoEnv {
         reward_control_weight_(v5_ ? params.Get("reward_control_weight", 1.0) : 1.0),
         fingertip_(BodyId("fingertip")),
         target_(BodyId("target")) {
-    SetObservation(4 + (model().nq - 2) + 2 + (v5_ ? 2 : 3));
-    AddInfo("reward_dist");
-    AddActionInfo("reward_ctrl");
+    SetObservation(spec, 4 + (model().nq - 2) + 2 + (v5_ ? 2 : 3));
+    reward_dist_ = AddInfo(spec, "reward_dist");
+    reward_ctrl_ = AddActionInfo(spec, "reward_ctrl");
   }
 
   void ResetModel(Random& random) override {
@@ -42,7 +42,7 @@ class Reacher final : public MujocoEnv {
     std::fill_n(qvel + nv - 2, 2, 0.0);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     // v4 rewards the position that the step starts from
     if (v5_) {
       Simulate(action);
@@ -54,8 +54,8 @@ class Reacher final : public MujocoEnv {
       Simulate(action);
       UpdateCache();
     }
-    info[0] = reward_dist;
-    info[1] = reward_ctrl;
+    info[reward_dist_] = reward_dist;
+    info[reward_ctrl_] = reward_ctrl;
     return {.reward = reward_dist + reward_ctrl};
   }
 
@@ -80,6 +80,7 @@ class Reacher final : public MujocoEnv {
   const double reward_control_weight_;
   const int fingertip_;
   const int target_;
+  InfoSlot reward_dist_, reward_ctrl_;
 };
 
 }  // namespace

@@ -8,8 +8,8 @@ namespace {
 
 class Swimmer final : public MujocoEnv {
  public:
-  Swimmer(const Params& params, ModelCache& models, GymVersion version)
-      : MujocoEnv(params, models, version,
+  Swimmer(const Params& params, ModelCache& models, GymVersion version, SpecBuilder&& spec = {})
+      : MujocoEnv(spec, params, models, version,
                   {.xml_file = "swimmer.xml",
                    .frame_skip = 4,
                    .reset_noise_scale = params.Get("reset_noise_scale", 0.1),
@@ -19,16 +19,15 @@ class Swimmer final : public MujocoEnv {
         forward_reward_weight_(params.Get("forward_reward_weight", 1.0)),
         ctrl_cost_weight_(params.Get("ctrl_cost_weight", 1e-4)),
         skipped_qpos_(params.GetBool("exclude_current_positions_from_observation", true) ? 2 : 0) {
-    SetObservation(model().nq + model().nv - skipped_qpos_);
-    const auto when = v5_ ? InfoField::When::kAlways : InfoField::When::kStep;
-    for (const char* name : {"x_position", "y_position", "distance_from_origin"}) {
-      AddInfo(name, when);
-    }
-    AddInfo("x_velocity");
-    AddInfo("y_velocity");
-    AddInfo(v5_ ? "reward_forward" : "reward_fwd");
-    AddActionInfo("reward_ctrl");
-    if (!v5_) AddInfo("forward_reward");
+    SetObservation(spec, model().nq + model().nv - skipped_qpos_);
+    x_position_ = AddPositionInfo(spec, "x_position", version);
+    y_position_ = AddPositionInfo(spec, "y_position", version);
+    distance_from_origin_ = AddPositionInfo(spec, "distance_from_origin", version);
+    x_velocity_ = AddInfo(spec, "x_velocity");
+    y_velocity_ = AddInfo(spec, "y_velocity");
+    reward_forward_ = AddInfo(spec, v5_ ? "reward_forward" : "reward_fwd");
+    reward_ctrl_ = AddActionInfo(spec, "reward_ctrl");
+    if (!v5_) forward_reward_ = AddInfo(spec, "forward_reward");
   }
 
   void ResetModel(Random& random) override {
@@ -36,7 +35,7 @@ class Swimmer final : public MujocoEnv {
     UniformVelocities(random);
   }
 
-  StepResult StepTask(const Action& action, double* info) override {
+  StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = qpos()[0];
     const double y_before = qpos()[1];
     Simulate(action);
@@ -44,20 +43,18 @@ class Swimmer final : public MujocoEnv {
     const double y_velocity = (qpos()[1] - y_before) / dt();
     const double forward_reward = forward_reward_weight_ * x_velocity;
     const double ctrl_cost = ControlCost(ctrl_cost_weight_, action).value();
-    info = PositionInfo(info);
-    info[0] = x_velocity;
-    info[1] = y_velocity;
-    info[2] = forward_reward;
-    info[3] = -ctrl_cost;
-    if (!v5_) info[4] = forward_reward;
+    info[x_velocity_] = x_velocity;
+    info[y_velocity_] = y_velocity;
+    info[reward_forward_] = forward_reward;
+    info[reward_ctrl_] = -ctrl_cost;
+    if (!v5_) info[forward_reward_] = forward_reward;
     return {.reward = forward_reward - ctrl_cost};
   }
 
-  double* PositionInfo(double* info) const override {
-    info[0] = qpos()[0];
-    info[1] = qpos()[1];
-    info[2] = npy::Norm(qpos(), 2);
-    return info + 3;
+  void PositionInfo(InfoRow info) const override {
+    info[x_position_] = qpos()[0];
+    info[y_position_] = qpos()[1];
+    info[distance_from_origin_] = npy::Norm(qpos(), 2);
   }
 
   void Observe(double* obs) const override {
@@ -70,6 +67,9 @@ class Swimmer final : public MujocoEnv {
   const double forward_reward_weight_;
   const double ctrl_cost_weight_;
   const int skipped_qpos_;
+  InfoSlot x_position_, y_position_, distance_from_origin_, x_velocity_, y_velocity_;
+  InfoSlot reward_forward_, reward_ctrl_;
+  InfoSlot forward_reward_;  // v4
 };
 
 }  // namespace

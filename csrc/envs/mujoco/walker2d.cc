@@ -8,9 +8,9 @@ namespace {
 
 class Walker2d final : public PlanarWalker {
  public:
-  Walker2d(const Params& params, ModelCache& models, GymVersion version)
+  Walker2d(const Params& params, ModelCache& models, GymVersion version, SpecBuilder&& spec = {})
       : PlanarWalker(params, models, version,
-                     version == GymVersion::kV5 ? "walker2d_v5.xml" : "walker2d.xml"),
+                     version == GymVersion::kV5 ? "walker2d_v5.xml" : "walker2d.xml", spec),
         healthy_z_range_(params.GetRange("healthy_z_range", {0.8, 2.0})),
         healthy_angle_range_(params.GetRange("healthy_angle_range", {-1.0, 1.0})) {}
 
