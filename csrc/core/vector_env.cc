@@ -124,6 +124,16 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
 
 VectorEnv::Outcome VectorEnv::Finish(std::span<const int32_t> ids, const OutputViews& out,
                                      bool completed) {
+  try {
+    return Collect(ids, out, completed);
+  } catch (...) {  // no memory to say what has happened
+    for (const int32_t id : ids) store_.MarkNeedsReset(id);
+    throw;
+  }
+}
+
+VectorEnv::Outcome VectorEnv::Collect(std::span<const int32_t> ids, const OutputViews& out,
+                                      bool completed) {
   Outcome outcome;
   outcome.interrupted = !completed;
   if (failures_.any()) {

@@ -157,6 +157,7 @@ class VectorEnv {
                 const Interrupted& interrupted);
   int StepChunk(int count) const;
   int HelpersFor(double seconds, int chunks) const;
+  Outcome Collect(std::span<const int32_t> ids, const OutputViews& out, bool completed);
   Outcome Finish(std::span<const int32_t> ids, const OutputViews& out, bool completed);
 
   void CheckIds(std::span<const int32_t> ids) const;
