@@ -8,6 +8,7 @@ matter.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import pathlib
 from collections.abc import Iterator
 from typing import Any
@@ -62,7 +63,9 @@ SUPPORTED = {
     "activation": model(
         actuator='<general joint="slide" ctrlrange="-3 3" dyntype="filterexact" dynprm="0.1"/>'
     ),
-    "discrete": model(options="", bodies=BALLS).replace("<option ", '<option integrator="discrete" '),
+    "discrete": model(options="", bodies=BALLS).replace(
+        "<option ", '<option integrator="discrete" '
+    ),
     "islands": model(bodies=BALLS),
     "pid": model(
         before=PID,
@@ -200,6 +203,11 @@ def test_a_global_callback_set_later_fails_the_step_and_nothing_else() -> None:
         assert_same(envs.step(given), twin.step(given))
 
 
+NSTATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
+INIT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
+RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)  # reset and compute
+
+
 class Plugin(ctypes.Structure):
     """mjpPlugin (mjplugin.h); what a passive plugin does not need is null."""
 
@@ -209,12 +217,46 @@ class Plugin(ctypes.Structure):
         ("attributes", ctypes.c_void_p),
         ("capabilityflags", ctypes.c_int),
         ("needstage", ctypes.c_int),
-        ("nstate", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)),
+        ("nstate", NSTATE),
         ("nsensordata", ctypes.c_void_p),
-        ("init", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)),
+        ("init", INIT),
         ("destroy", ctypes.c_void_p),
         ("copy", ctypes.c_void_p),
-        ("reset", ctypes.c_void_p),
-        ("compute", ctypes.c_void_p),
+        ("reset", RUN),
+        ("compute", RUN),
         ("others", ctypes.c_void_p * 8),
     )
+
+
+def plugin_data_offset() -> int:
+    """Where mjData has its pointer plugin_data [bytes]: two after tree_asleep (mjdata.h)."""
+    data = mujoco.MjData(mujoco.MjModel.from_xml_string(model()))
+    wanted = data.tree_asleep.ctypes.data
+    words = itertools.count(data._address, 8)
+    place = next(at for at in words if ctypes.c_uint64.from_address(at).value == wanted)
+    return place + 16 - int(data._address)
+
+
+def test_a_plugin_with_data_of_its_own_is_refused(write: Any) -> None:
+    library = ctypes.CDLL(str(next(pathlib.Path(mujoco.__file__).parent.glob("libmujoco.*"))))
+    offset = plugin_data_offset()
+
+    def init(model: int, data: int, instance: int) -> int:
+        array = ctypes.c_uint64.from_address(data + offset).value
+        ctypes.c_uint64.from_address(array + 8 * instance).value = 1
+        return 0
+
+    plugin = Plugin(name=b"test.keeps_data", capabilityflags=4)
+    plugin.nstate = NSTATE(lambda model, instance: 0)
+    plugin.init = INIT(init)
+    plugin.reset = plugin.compute = RUN(lambda *_: None)
+    library.mjp_registerPlugin(ctypes.byref(plugin))
+    path = write(
+        model(
+            before='<extension><plugin plugin="test.keeps_data"><instance name="x"/></plugin>'
+            "</extension>",
+            bodies='<body pos="1 1 1"><geom size=".1"/><plugin instance="x"/></body>',
+        )
+    )
+    with pytest.raises(ValueError, match=r"plugin 'test.keeps_data' keeps data of its own"):
+        make(path)
