@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings/gil.h"
+#include "bindings/names.h"
 #include "bindings/numpy_interop.h"
 #include "core/errors.h"
 
@@ -29,13 +30,19 @@ class PyEnsembleUpdate {
     }
     options_ = {num_inputs, num_targets, hidden_sizes, num_networks,
                 num_seeds,  batch_size,  num_threads};
-    const int least = std::min({num_inputs, num_targets, num_networks, num_seeds, batch_size});
-    const bool positive =
-        std::all_of(hidden_sizes.begin(), hidden_sizes.end(), [](int size) { return size > 0; });
-    if (least < 1 || !positive || hidden_sizes.empty() || num_networks % num_seeds != 0) {
-      throw UsageError(Code::kValue,
-                       "sizes: expected positive integers, and as many networks for "
-                       "each seed");
+    CheckSize("num_inputs", num_inputs);
+    CheckSize("num_targets", num_targets);
+    CheckSize("num_networks", num_networks);
+    CheckSize("num_seeds", num_seeds);
+    CheckSize("batch_size", batch_size);
+    for (const int size : hidden_sizes) CheckSize("hidden_sizes", size);
+    if (hidden_sizes.empty()) {
+      throw UsageError(Code::kValue, "hidden_sizes: expected at least one layer");
+    }
+    if (num_networks % num_seeds != 0) {
+      throw UsageError(Code::kValue, "num_networks: expected as many for each of " +
+                                         std::to_string(num_seeds) + " seeds, got " +
+                                         std::to_string(num_networks));
     }
     update_ = std::make_unique<EnsembleUpdate>(options_);
   }

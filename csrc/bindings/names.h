@@ -1,6 +1,7 @@
-// The core's enumerations by their names in Python.
+// The core's enumerations by their names in Python, and the sizes they come with.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -36,6 +37,16 @@ inline Distribution ToDistribution(const std::string& name) {
                                {"tanh_gaussian", Distribution::kTanhGaussian},
                                {"deterministic", Distribution::kDeterministic}},
                               name);
+}
+
+/// Refuses a number of rows, units, … that is not from 1 to a million: sizes are multiplied with
+/// each other in ints.
+inline void CheckSize(const char* name, int64_t size) {
+  constexpr int64_t kMost = 1'000'000;
+  if (size >= 1 && size <= kMost) return;
+  throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected 1 to " +
+                                                 std::to_string(kMost) + ", got " +
+                                                 std::to_string(size));
 }
 
 }  // namespace pyfastenv

@@ -29,6 +29,14 @@ Params::Value ToValue(const std::string& name, py::handle value) {
     return numbers;
   }
   PyErr_Clear();
+  if (PyIndex_Check(value.ptr()) != 0) {  // int, or one of NumPy's
+    const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
+    int overflow = 0;
+    const long long number =  // NOLINT(google-runtime-int): Python's API
+        integer ? PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow) : -1;
+    if (integer && overflow == 0) return static_cast<int64_t>(number);
+    PyErr_Clear();  // an array, or too large: as a float
+  }
   return ToNumber(name, value);
 }
 

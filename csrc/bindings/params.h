@@ -7,7 +7,7 @@
 
 namespace pyfastenv {
 
-/// bool, real number, string, or sequence of real numbers; others throw BadParamType.
+/// bool, integer, real number, string, or sequence of real numbers; others throw BadParamType.
 Params ToParams(const pybind11::dict& kwargs);
 
 }  // namespace pyfastenv

@@ -23,13 +23,17 @@ class PyPpoUpdate {
  public:
   PyPpoUpdate(const std::vector<int>& policy_sizes, const std::vector<int>& value_sizes,
               const std::string& activation, bool discrete, int num_threads) {
-    for (const auto* sizes : {&policy_sizes, &value_sizes}) {
-      for (const int size : *sizes) {
-        if (sizes->size() < 2 || size < 1) {
-          throw UsageError(Code::kValue, "sizes: expected at least two positive integers");
-        }
-      }
+    CheckSizes("policy_sizes", policy_sizes);
+    CheckSizes("value_sizes", value_sizes);
+    if (value_sizes.front() != policy_sizes.front() || value_sizes.back() != 1) {
+      throw UsageError(Code::kValue,
+                       "value_sizes: expected the policy's input, " +
+                           std::to_string(policy_sizes.front()) + ", to 1, got " +
+                           std::to_string(value_sizes.front()) + " to " +
+                           std::to_string(value_sizes.back()));
     }
+    num_actions_ = discrete ? policy_sizes.back() : 0;
+    obs_size_ = policy_sizes.front();
     PpoOptions options;
     options.policy_sizes = policy_sizes;
     options.value_sizes = value_sizes;
@@ -63,6 +67,10 @@ class PyPpoUpdate {
                                          std::to_string(indices.shape[0]) + ", got " +
                                          std::to_string(hyper.minibatch_size));
     }
+    if (step < 0) {
+      throw UsageError(Code::kValue, "step: expected an integer >= 0, got " + std::to_string(step));
+    }
+    CheckActions(rows);
     const auto vector = [&](const py::object& array, const char* name) {
       return static_cast<float*>(OutputData(
           array, name, {static_cast<int64_t>(update_->num_parameters())}, ArrayType::kFloat32));
@@ -86,6 +94,30 @@ class PyPpoUpdate {
   }
 
  private:
+  static void CheckSizes(const char* name, const std::vector<int>& sizes) {
+    if (sizes.size() < 2) {
+      throw UsageError(Code::kValue, std::string(name) + ": expected at least two sizes, got " +
+                                         std::to_string(sizes.size()));
+    }
+    for (const int size : sizes) CheckSize(name, size);
+  }
+
+  // a discrete action is used as an index
+  void CheckActions(const InputArray& rows) const {
+    if (num_actions_ == 0) return;
+    const auto* action = static_cast<const float*>(rows.data) + obs_size_;
+    for (int64_t i = 0; i < rows.shape[0]; ++i, action += rows.shape[1]) {
+      if (!(*action >= 0.0F && *action < static_cast<float>(num_actions_))) {
+        throw UsageError(Code::kValue, "samples: row " + std::to_string(i) +
+                                           ": expected an action from 0 to " +
+                                           std::to_string(num_actions_ - 1) + ", got " +
+                                           std::to_string(*action));
+      }
+    }
+  }
+
+  int num_actions_ = 0;  // 0: not discrete
+  int obs_size_ = 0;
   std::unique_ptr<PpoUpdate> update_;
   std::mutex mutex_;
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings/gil.h"
+#include "bindings/names.h"
 #include "bindings/numpy_interop.h"
 #include "core/errors.h"
 
@@ -28,8 +29,11 @@ class PySacUpdate {
       throw UsageError(Code::kValue, "SacUpdate: this machine has no matrix unit (AMX)");
     }
     options_ = {obs_size, action_size, hidden_sizes, num_seeds, batch_size, num_threads};
-    for (const int size : {obs_size, action_size, num_seeds, batch_size}) CheckPositive(size);
-    for (const int size : hidden_sizes) CheckPositive(size);
+    CheckSize("obs_size", obs_size);
+    CheckSize("action_size", action_size);
+    CheckSize("num_seeds", num_seeds);
+    CheckSize("batch_size", batch_size);
+    for (const int size : hidden_sizes) CheckSize("hidden_sizes", size);
     if (hidden_sizes.empty()) {
       throw UsageError(Code::kValue, "hidden_sizes: expected at least one layer");
     }
@@ -77,10 +81,6 @@ class PySacUpdate {
   }
 
  private:
-  static void CheckPositive(int size) {
-    if (size < 1) throw UsageError(Code::kValue, "sizes: expected positive integers");
-  }
-
   static InputArray Read(const py::object& object, const char* name,
                          const std::vector<int64_t>& shape) {
     const auto expected = [&] { return "(steps, " + Describe(shape).substr(1) + " float32"; };

@@ -1,6 +1,26 @@
 #include "core/params.h"
 
+#include <cmath>
+#include <sstream>
+
+#include "core/errors.h"
+
 namespace pyfastenv {
+
+namespace {
+
+std::string Text(double number) {
+  std::ostringstream text;
+  text.precision(17);
+  text << number;
+  return text.str();
+}
+
+[[noreturn]] void Refuse(const std::string& name, const char* expected, const std::string& got) {
+  throw UsageError(UsageError::Code::kValue, name + ": expected " + expected + ", got " + got);
+}
+
+}  // namespace
 
 const Params::Value* Params::Find(const std::string& name) const {
   known_.insert(name);
@@ -8,18 +28,54 @@ const Params::Value* Params::Find(const std::string& name) const {
   return it == given_.end() ? nullptr : &it->second;
 }
 
-double Params::Get(const std::string& name, double fallback) const {
+double Params::GetNumber(const std::string& name, double fallback) const {
   const Value* value = Find(name);
   if (value == nullptr) return fallback;
   if (const auto* number = std::get_if<double>(value)) return *number;
+  if (const auto* integer = std::get_if<int64_t>(value)) return static_cast<double>(*integer);
   if (const auto* flag = std::get_if<bool>(value)) return *flag ? 1.0 : 0.0;
   throw BadParamType(name + ": expected a number");
+}
+
+double Params::GetScale(const std::string& name, double fallback) const {
+  const double scale = GetNumber(name, fallback);
+  if (!(scale >= 0.0 && std::isfinite(2.0 * scale))) {
+    Refuse(name, "a finite number >= 0", Text(scale));
+  }
+  return scale;
+}
+
+double Params::GetWeight(const std::string& name, double fallback) const {
+  const double weight = GetNumber(name, fallback);
+  if (!std::isfinite(weight)) Refuse(name, "a finite number", Text(weight));
+  return weight;
+}
+
+double Params::GetThreshold(const std::string& name, double fallback) const {
+  const double threshold = GetNumber(name, fallback);
+  if (std::isnan(threshold)) Refuse(name, "a number", Text(threshold));
+  return threshold;
+}
+
+int Params::GetCount(const std::string& name, int fallback, int most) const {
+  const double count = GetNumber(name, fallback);
+  if (!(count >= 1.0 && count <= most) || count != std::floor(count)) {
+    Refuse(name, ("a positive integer up to " + std::to_string(most)).c_str(), Text(count));
+  }
+  return static_cast<int>(count);
+}
+
+bool Params::GivenAsInteger(const std::string& name) const {
+  const Value* value = Find(name);
+  return value != nullptr &&
+         (std::holds_alternative<int64_t>(*value) || std::holds_alternative<bool>(*value));
 }
 
 bool Params::GetBool(const std::string& name, bool fallback) const {
   const Value* value = Find(name);
   if (value == nullptr) return fallback;
   if (const auto* flag = std::get_if<bool>(value)) return *flag;
+  if (const auto* integer = std::get_if<int64_t>(value)) return *integer != 0;
   if (const auto* number = std::get_if<double>(value)) return *number != 0.0;
   throw BadParamType(name + ": expected a bool");
 }
@@ -38,7 +94,12 @@ Params::Range Params::GetRange(const std::string& name, Range fallback) const {
   if (numbers == nullptr || numbers->size() != 2) {
     throw BadParamType(name + ": expected a pair of numbers (low, high)");
   }
-  return {(*numbers)[0], (*numbers)[1]};
+  const Range range{(*numbers)[0], (*numbers)[1]};
+  if (!(range.first <= range.second)) {
+    Refuse(name, "(low, high) with low <= high",
+           "(" + Text(range.first) + ", " + Text(range.second) + ")");
+  }
+  return range;
 }
 
 void Params::CheckAllKnown(const std::string& env_id) const {

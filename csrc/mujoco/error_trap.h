@@ -5,8 +5,8 @@
 // the process, are not touched. Warnings of trapped calls are not printed: divergence is read from
 // mjData and reported as such.
 //
-// The trapped function may only make plain C calls: the jump runs no destructors. After an error
-// the mjData it used must not be used again.
+// The trapped function may only make plain C calls: the jump runs no destructors in it. After an
+// error the mjData it used must not be used again.
 #pragma once
 
 #include <mujoco/mujoco.h>
@@ -29,32 +29,44 @@ struct MujocoError : std::runtime_error {
 
 namespace internal {
 
-struct ErrorTrap {
+/// While it lives, this thread's fatal errors of the engine jump to `jump`. Traps nest; each puts
+/// back what it found, also when an exception passes through it.
+class ErrorTrap {
+ public:
+  ErrorTrap() : outer_(current_), outer_handler_(_mjPRIVATE_setTlsLogHandler(OnLog)) {
+    current_ = this;
+  }
+  ~ErrorTrap() {
+    current_ = outer_;
+    _mjPRIVATE_setTlsLogHandler(outer_handler_);
+  }
+  ErrorTrap(const ErrorTrap&) = delete;
+  ErrorTrap& operator=(const ErrorTrap&) = delete;
+
   std::jmp_buf jump;
   char message[1024];
+
+ private:
+  static void OnLog(const mjLogMessage* log) {
+    if (log->level < mjLOG_ERROR) return;
+    std::snprintf(current_->message, sizeof(current_->message), "%s", log->subject);
+    std::longjmp(current_->jump, 1);
+  }
+
+  static inline thread_local ErrorTrap* current_ = nullptr;
+
+  ErrorTrap* const outer_;
+  const mjfLogHandler outer_handler_;
 };
-
-inline thread_local ErrorTrap* error_trap = nullptr;
-
-inline void OnLog(const mjLogMessage* log) {
-  if (log->level < mjLOG_ERROR) return;
-  std::snprintf(error_trap->message, sizeof(error_trap->message), "%s", log->subject);
-  std::longjmp(error_trap->jump, 1);
-}
 
 }  // namespace internal
 
+/// Calls f(), plain C; throws MujocoError if the engine raised an error in it.
 template <class F>
 void Trapped(F f) {
   internal::ErrorTrap trap;
-  internal::ErrorTrap* const outer_trap = internal::error_trap;
-  const mjfLogHandler outer_handler = _mjPRIVATE_setTlsLogHandler(internal::OnLog);
-  internal::error_trap = &trap;
-  const bool failed = setjmp(trap.jump) != 0;  // NOLINT
-  if (!failed) f();
-  internal::error_trap = outer_trap;
-  _mjPRIVATE_setTlsLogHandler(outer_handler);
-  if (failed) throw MujocoError(trap.message);
+  if (setjmp(trap.jump) != 0) throw MujocoError(trap.message);  // NOLINT(cert-err52-cpp)
+  f();
 }
 
 }  // namespace pyfastenv

@@ -4,6 +4,7 @@
 
 #include "core/errors.h"
 #include "mujoco/error_trap.h"
+#include "mujoco/model_features.h"
 
 namespace pyfastenv {
 
@@ -21,6 +22,7 @@ SharedModel LoadModel(const std::string& path) {
   if (!std::filesystem::is_regular_file(path)) {
     throw UsageError(UsageError::Code::kFileNotFound, "model file " + path + " does not exist");
   }
+  CheckNoCallbacks();  // compiling a model simulates it
   char error[1024] = "";
   mjModel* model = nullptr;
   try {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "mujoco/error_trap.h"
+#include "mujoco/model_features.h"
 
 namespace pyfastenv {
 
@@ -24,6 +25,13 @@ bool MayTouch(const mjModel& m) {
   return false;
 }
 
+// Whether mj_resetData reads the field: a mocap body starts at its body_pos, a history where its
+// sensor's interval says.
+bool ShapesReset(const ModelField& field) {
+  return field.name == "body_pos" || field.name == "body_quat" || field.name == "qpos0" ||
+         field.name == "sensor_interval";
+}
+
 }  // namespace
 
 Workspace::Workspace(SharedModel model, ModelParts parts)
@@ -39,6 +47,7 @@ Workspace::Workspace(SharedModel model, ModelParts parts)
     if (!MayTouch(model_)) model_.opt.disableflags |= mjDSBL_CONTACT;
   }
   MakeData();
+  CheckSupported(model_, *data_);
   Save(initial_state_.data());
 }
 
@@ -55,6 +64,8 @@ void Workspace::MakeData() {
 
 void Workspace::Load(const double* state) {
   if (broken_) MakeData();
+  // of whatever was loaded before, and given up half-way
+  std::memset(data_->warning, 0, sizeof(data_->warning));
   mj_setState(&model_, data_, state, mjSTATE_INTEGRATION);
 }
 
@@ -69,7 +80,7 @@ void Workspace::ResetData() {
 }
 
 void Workspace::Restart() {
-  if (model_.nplugin > 0) {  // plugins keep data outside the state
+  if (restart_differs_) {
     ResetData();
     return;
   }
@@ -78,12 +89,14 @@ void Workspace::Restart() {
 }
 
 void Workspace::Forward() {
+  CheckNoCallbacks();
   broken_ = true;
   Trapped([&] { mj_forward(&model_, data_); });
   broken_ = false;
 }
 
 void Workspace::Step(int num_steps, bool external_forces) {
+  CheckNoCallbacks();
   broken_ = true;
   Trapped([&] {
     for (int i = 0; i < num_steps; ++i) mj_step(&model_, data_);
@@ -117,6 +130,8 @@ void Workspace::AdoptFields() noexcept {
     if (field.array != nullptr) model_.*field.array = (*shared_).*field.array;
   }
   expanded_.swap(prepared_);
+  restart_differs_ =
+      model_.nplugin > 0 || std::any_of(expanded_.begin(), expanded_.end(), ShapesReset);
 }
 
 void Workspace::SwapFields(const double* values) {

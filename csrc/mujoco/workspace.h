@@ -69,6 +69,8 @@ class Workspace {
   std::vector<double> initial_state_;
   std::vector<ModelField> expanded_;
   std::vector<ModelField> prepared_;
+  // mj_resetData leads elsewhere than initial_state_: fields shape it, or a plugin keeps more
+  bool restart_differs_ = false;
 };
 
 }  // namespace pyfastenv

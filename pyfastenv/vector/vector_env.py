@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
@@ -545,8 +546,22 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
                     f"options[{name!r}]: expected a number, got {options[name]!r}"
                 ) from error
         names = [name for name, _ in self._core.reset_options]
-        if names == ["low", "high"] and bounds[0] > bounds[1]:
-            raise ValueError(f"options: low ({bounds[0]}) is above high ({bounds[1]})")
+        for name, bound in zip(names, bounds, strict=True):
+            if not math.isfinite(bound):
+                raise ValueError(f"options[{name!r}]: expected a finite number, got {bound}")
+        # the intervals that are drawn from: (low, high), or Pendulum's (-x_init, x_init) …
+        if names == ["low", "high"]:
+            if bounds[0] > bounds[1]:
+                raise ValueError(f"options: low ({bounds[0]}) is above high ({bounds[1]})")
+            widths = {"high": bounds[1] - bounds[0]}
+        else:
+            for name, bound in zip(names, bounds, strict=True):
+                if bound < 0.0:
+                    raise ValueError(f"options[{name!r}]: expected a number >= 0, got {bound}")
+            widths = {name: 2.0 * bound for name, bound in zip(names, bounds, strict=True)}
+        for name, width in widths.items():
+            if not math.isfinite(width):
+                raise ValueError(f"options[{name!r}]: expected a narrower interval, got {options}")
         return bounds
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -454,6 +455,37 @@ def test_keyword_of_wrong_type(env_id: str, kwargs: dict[str, Any]) -> None:
     assert_says(caught.value, next(iter(kwargs)), "expected")
 
 
+def number_arguments() -> Iterator[tuple[str, str, Any]]:
+    """(id, argument, default) of every number and range that gymnasium's environments take."""
+    for env_id in pyfastenv.env_ids():
+        if env_id not in gymnasium.registry:
+            continue
+        entry_point = gymnasium.registry[env_id].entry_point
+        assert isinstance(entry_point, str)
+        cls = gymnasium.envs.registration.load_env_creator(entry_point)
+        for name, parameter in inspect.signature(cls.__init__).parameters.items():
+            default = parameter.default
+            number = isinstance(default, int | float) and not isinstance(default, bool)
+            if name not in ("render_mode", "main_body") and (number or name.endswith("_range")):
+                yield env_id, name, default
+
+
+@pytest.mark.parametrize(("env_id", "name", "default"), list(number_arguments()))
+def test_numbers_are_checked_for_what_they_mean(env_id: str, name: str, default: Any) -> None:
+    bad: list[Any] = [float("nan")]
+    if isinstance(default, tuple):
+        bad = [(float("nan"), 1.0), (0.0, float("nan")), (1.0, 0.5)]
+    elif name == "reset_noise_scale":
+        bad += [float("inf"), -float("inf"), -0.1, -1, 1e308]
+    elif name != "goal_velocity":  # a goal that is never reached is a goal
+        bad += [float("inf"), -float("inf")]
+    for value in bad:
+        with pytest.raises(ValueError, match=f"^{name}: expected .*, got") as caught:
+            make(env_id, **{name: value})
+        assert_says(caught.value, *(["low <= high"] if isinstance(value, tuple) else []))
+    make(env_id, **{name: default})
+
+
 @pytest.mark.parametrize(
     ("kwargs", "words"),
     [
@@ -575,6 +607,24 @@ def test_bad_reset_bounds(cart_pole: Pair) -> None:
         cart_pole.envs.reset(seed=9, options={"low": 1.0, "high": -1.0})
     with cart_pole.refused(ValueError, "options['low']", "'down'"):
         cart_pole.envs.reset(seed=9, options={"low": "down"})
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["low", "high"])
+def test_reset_bounds_are_finite(cart_pole: Pair, name: str, bad: float) -> None:
+    with cart_pole.refused(ValueError, f"options['{name}']", "finite", str(bad)):
+        cart_pole.envs.reset(seed=9, options={name: bad})
+    with cart_pole.refused(ValueError, f"options['{name}']", "finite", str(bad)):
+        cart_pole.envs.async_reset(seed=9, options={name: bad})
+
+
+def test_reset_bounds_span_a_finite_interval(cart_pole: Pair) -> None:
+    with cart_pole.refused(ValueError, "narrower"):  # NumPy: OverflowError
+        cart_pole.envs.reset(seed=9, options={"low": -1e308, "high": 1e308})
+    pendulum = make("Pendulum-v1")
+    for bad, words in ((-1.0, ">= 0, got -1.0"), (1e308, "narrower"), (np.nan, "finite")):
+        with pytest.raises(ValueError, match=words):
+            pendulum.reset(options={"y_init": bad})
 
 
 # ---- snapshots -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 
 import gymnasium
@@ -65,6 +66,27 @@ VARIANTS = [
 @pytest.mark.parametrize(("env_id", "kwargs"), VARIANTS, ids=lambda v: str(v)[:40])
 def test_equals_gymnasium_with_other_arguments(env_id: str, kwargs: dict) -> None:
     compare(env_id, "NextStep", 400, max_episode_steps=150, **kwargs)
+
+
+def integer_arguments(env_id: str) -> dict[str, object]:
+    """Every number and range that gymnasium's class takes, as integers."""
+    entry_point = gymnasium.registry[env_id].entry_point
+    assert isinstance(entry_point, str)
+    cls = gymnasium.envs.registration.load_env_creator(entry_point)
+    given: dict[str, object] = {}
+    for name, parameter in inspect.signature(cls.__init__).parameters.items():
+        if isinstance(parameter.default, float) or name.endswith("_weight"):
+            given[name] = 0 if name == "reset_noise_scale" else 2
+        elif name.endswith("_range"):
+            given[name] = (-1, 3)
+    return given
+
+
+@pytest.mark.parametrize("env_id", GYMNASIUM_IDS)
+def test_integer_arguments_leave_integers_in_the_infos(env_id: str) -> None:
+    given = integer_arguments(env_id)
+    compare(env_id, "NextStep", 60, max_episode_steps=25, **given)
+    compare(env_id, "SameStep", 60, max_episode_steps=25, **given)
 
 
 @pytest.mark.parametrize(
@@ -139,3 +161,50 @@ def test_spaces_and_spec(env_id: str) -> None:
     assert ours.spec is not None
     assert ours.spec.max_episode_steps == ours.max_episode_steps == spec.max_episode_steps
     assert ours.spec.reward_threshold == spec.reward_threshold
+
+
+# ---- Acrobot's angles ----------------------------------------------------------------------------
+
+
+def set_acrobot(envs: pyfastenv.FastVectorEnv, states: np.ndarray) -> None:
+    """Writes (angles, velocities) and "not fresh from a reset" into the snapshots' rows."""
+    snapshots = envs.get_state()
+    end = envs.state_bytes - 6 * 4  # the row's five doubles stand before the observation
+    rows = np.column_stack([states, np.zeros(len(states))])
+    snapshots[:, end - 5 * 8 : end] = rows.view(np.uint8)
+    envs.set_state(snapshots)
+
+
+@pytest.mark.parametrize("scale", [3.0, 1e2, 1e4, 1e6])
+def test_acrobot_wraps_large_angles_as_gymnasium_does(scale: float) -> None:
+    ours = pyfastenv.make_vec("Acrobot-v1", 4)
+    theirs = make_gymnasium("Acrobot-v1", 4, "NextStep")
+    assert_same(ours.reset(seed=1), theirs.reset(seed=1))
+    rng = np.random.default_rng(0)
+    states = rng.uniform(-1, 1, (4, 4)) * np.array([scale, scale, 3.0, 3.0])
+    set_acrobot(ours, states)
+    for env, state in zip(theirs.envs, states, strict=True):
+        env.unwrapped.state = state.copy()  # type: ignore[attr-defined]
+    for _ in range(5):
+        actions = np.zeros(4, np.int64)
+        assert_same(ours.step(actions), theirs.step(actions))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("bad", [1e12, -1e17, 1e300, np.inf, -np.inf, np.nan])
+def test_acrobot_ends_for_angles_that_gymnasium_never_wraps(bad: float) -> None:
+    envs = pyfastenv.make_vec("Acrobot-v1", 2)
+    envs.reset(seed=1)
+    set_acrobot(envs, np.array([[bad, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1]]))
+    actions = np.zeros(2, np.int64)
+    obs, rewards, terminations, _, infos = envs.step(actions)
+    assert np.isfinite(obs).all()
+    assert not terminations[1]
+    if np.isfinite(bad):
+        assert "diverged" not in infos
+    else:  # hanging at rest, and a new episode next
+        assert infos["diverged"].tolist() == [True, False]
+        assert terminations[0]
+        assert rewards[0] == 0.0
+        np.testing.assert_array_equal(obs[0], [1, 0, 1, 0, 0, 0])
+    assert np.isfinite(envs.step(actions)[0]).all()

@@ -130,6 +130,48 @@ def test_the_compiled_update_refuses_what_does_not_fit() -> None:
         update.run_epoch(samples, order, hyper, 0, *vectors)
 
 
+@pytest.mark.parametrize(
+    ("policy_sizes", "value_sizes", "message"),
+    [
+        ([], [3, 1], "policy_sizes: expected at least two sizes, got 0"),
+        ([3, 2], [], "value_sizes: expected at least two sizes, got 0"),
+        ([3], [3, 1], "policy_sizes: expected at least two sizes, got 1"),
+        ([3, 0], [3, 1], "policy_sizes: expected 1 to 1000000, got 0"),
+        ([3, 2], [3, 2**31 - 1, 1], "value_sizes: expected 1 to 1000000, got 2147483647"),
+        ([3, 2], [300, 1], "value_sizes: expected the policy's input, 3, to 1, got 300 to 1"),
+        ([3, 2], [3, 2], "value_sizes: expected the policy's input, 3, to 1, got 3 to 2"),
+    ],
+)
+def test_the_compiled_update_refuses_networks_it_cannot_run(
+    policy_sizes: list[int], value_sizes: list[int], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        _core.PpoUpdate(
+            policy_sizes=policy_sizes, value_sizes=value_sizes, activation="tanh", discrete=False,
+            num_threads=1,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("action", [-1.0, 2.0, 1e30, float("nan"), float("inf")])
+def test_the_compiled_update_refuses_actions_that_do_not_exist(action: float) -> None:
+    update = _core.PpoUpdate(
+        policy_sizes=[3, 2], value_sizes=[3, 1], activation="tanh", discrete=True, num_threads=2
+    )
+    hyper = _core.PpoHyper()
+    hyper.minibatch_size = 4
+    vectors = [np.zeros(3 * 2 + 2 + 3 + 1, np.float32) for _ in range(3)]
+    samples = np.zeros((4, 3 + 1 + 4), np.float32)
+    update.run_epoch(samples, np.arange(4), hyper, 0, *vectors)
+    before = [vector.copy() for vector in vectors]
+    samples[2, 3] = action
+    with pytest.raises(ValueError, match="samples: row 2: expected an action from 0 to 1, got"):
+        update.run_epoch(samples, np.arange(4), hyper, 1, *vectors)
+    with pytest.raises(ValueError, match="step: expected an integer >= 0, got -1"):
+        update.run_epoch(samples, np.arange(4), hyper, -1, *vectors)
+    for vector, old in zip(vectors, before, strict=True):
+        np.testing.assert_array_equal(vector, old)
+
+
 # ---- learning ----------------------------------------------------------------------------------
 
 

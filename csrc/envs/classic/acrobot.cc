@@ -1,5 +1,7 @@
 // Acrobot-v1: gymnasium/envs/classic_control/acrobot.py ("book" dynamics, no torque noise).
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <numbers>
 
 #include "envs/classic/classic_env.h"
@@ -64,10 +66,21 @@ Vector RungeKutta4(const Vector& s, double torque) {
   return Add(s, kDt / 6.0, slope);
 }
 
+// gymnasium's loop, bit for bit, for as many turns as it makes in a tenth of a second. It takes
+// hours for 1e12 and never ends from 1e17 on, where x - 2 * pi == x: such angles are wrapped at
+// once.
 double Wrap(double x) {
-  while (x > kPi) x -= kPi - -kPi;
-  while (x < -kPi) x += kPi - -kPi;
-  return x;
+  constexpr int kMaxTurns = 1'000'000;
+  for (int turn = 0; turn < kMaxTurns; ++turn) {
+    if (x > kPi) {
+      x -= kPi - -kPi;
+    } else if (x < -kPi) {
+      x += kPi - -kPi;
+    } else {
+      return x;
+    }
+  }
+  return std::remainder(x, 2 * kPi);
 }
 
 class Acrobot final : public ClassicEnv {
@@ -92,6 +105,13 @@ class Acrobot final : public ClassicEnv {
     Vector s;
     std::copy_n(state(), s.size(), s.begin());
     s = RungeKutta4(s, torque);
+    if (!std::all_of(s.begin(), s.end(), [](double x) { return std::isfinite(x); })) {
+      // where gymnasium's wrap of an infinite angle never ends: an episode that ends as those of
+      // diverged physics do, in the default pose
+      std::fill_n(state(), s.size(), 0.0);
+      state()[kFresh] = 1.0;
+      return {.reward = 0.0, .terminated = true, .diverged = true};
+    }
     s[0] = Wrap(s[0]);
     s[1] = Wrap(s[1]);
     s[2] = npy::Clip(s[2], -kMaxVelocity1, kMaxVelocity1);

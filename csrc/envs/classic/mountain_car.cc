@@ -20,7 +20,7 @@ class MountainCar final : public ClassicEnv {
  public:
   explicit MountainCar(const Params& params, SpecBuilder&& spec = {})
       : ClassicEnv(spec, 2, {kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}),
-        goal_velocity_(params.Get("goal_velocity", 0.0)) {
+        goal_velocity_(params.GetThreshold("goal_velocity", 0.0)) {
     spec->num_actions = 3;
     spec->reset_options = {{"low", -0.6}, {"high", -0.4}};
     spec->render_fps = 30;

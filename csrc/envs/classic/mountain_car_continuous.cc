@@ -23,7 +23,7 @@ class MountainCarContinuous final : public ClassicEnv {
  public:
   explicit MountainCarContinuous(const Params& params, SpecBuilder&& spec = {})
       : ClassicEnv(spec, 3, {kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}),
-        goal_velocity_(params.Get("goal_velocity", 0.0)) {
+        goal_velocity_(params.GetThreshold("goal_velocity", 0.0)) {
     spec->action_low = {-kMaxAction};
     spec->action_high = {kMaxAction};
     spec->reset_options = {{"low", -0.6}, {"high", -0.4}};

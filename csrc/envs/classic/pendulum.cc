@@ -21,7 +21,7 @@ class Pendulum final : public ClassicEnv {
  public:
   explicit Pendulum(const Params& params, SpecBuilder&& spec = {})
       : ClassicEnv(spec, 3, {-1.0, -1.0, -kMaxSpeed}, {1.0, 1.0, kMaxSpeed}),
-        g_(params.Get("g", 10.0)) {
+        g_(params.GetWeight("g", 10.0)) {
     spec->action_low = {-kMaxTorque};
     spec->action_high = {kMaxTorque};
     spec->reset_options = {{"x_init", kPi}, {"y_init", 1.0}};

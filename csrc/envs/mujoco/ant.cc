@@ -12,20 +12,22 @@ namespace {
 struct AntParams {
   AntParams(const Params& params, GymVersion version)
       : v5(version == GymVersion::kV5),
-        forward_reward_weight(v5 ? params.Get("forward_reward_weight", 1.0) : 1.0),
-        ctrl_cost_weight(params.Get("ctrl_cost_weight", 0.5)),
-        contact_cost_weight(params.Get("contact_cost_weight", 5e-4)),
-        healthy_reward(params.Get("healthy_reward", 1.0)),
+        forward_reward_weight(v5 ? params.GetWeight("forward_reward_weight", 1.0) : 1.0),
+        ctrl_cost_weight(params.GetWeight("ctrl_cost_weight", 0.5)),
+        contact_cost_weight(params.GetWeight("contact_cost_weight", 5e-4)),
+        healthy_reward(params.GetWeight("healthy_reward", 1.0)),
+        reward_survive_type(TypeOf(params, "healthy_reward", version)),
         terminate_when_unhealthy(params.GetBool("terminate_when_unhealthy", true)),
         healthy_z_range(params.GetRange("healthy_z_range", {0.2, 1.0})),
         contact_force_range(params.GetRange("contact_force_range", {-1.0, 1.0})),
-        reset_noise_scale(params.Get("reset_noise_scale", 0.1)),
+        reset_noise_scale(params.GetScale("reset_noise_scale", 0.1)),
         exclude_positions(params.GetBool("exclude_current_positions_from_observation", true)),
         contact_cost(v5 || params.GetBool("use_contact_forces", false)),
         contact_obs(v5 ? params.GetBool("include_cfrc_ext_in_observation", true) : contact_cost) {}
 
   bool v5;
   double forward_reward_weight, ctrl_cost_weight, contact_cost_weight, healthy_reward;
+  InfoField::Type reward_survive_type;
   bool terminate_when_unhealthy;
   Params::Range healthy_z_range, contact_force_range;
   double reset_noise_scale;
@@ -121,7 +123,7 @@ class Ant final : public MujocoEnv {
     // v4 writes the contact cost over it
     const bool overwritten = !p_.v5 && p_.contact_cost;
     reward_ctrl_ = overwritten ? AddInfo(spec, "reward_ctrl") : AddActionInfo(spec, "reward_ctrl");
-    reward_survive_ = AddInfo(spec, "reward_survive");
+    reward_survive_ = AddInfo(spec, "reward_survive", p_.reward_survive_type);
     if (p_.v5) {
       reward_contact_ = AddInfo(spec, "reward_contact");
     } else {
@@ -133,11 +135,12 @@ class Ant final : public MujocoEnv {
     const Params::Value* value = params.Find("main_body");
     if (value == nullptr) return 1;
     if (const auto* name = std::get_if<std::string>(value)) return BodyId(*name);
-    const auto* id = std::get_if<double>(value);
+    const auto* id = std::get_if<int64_t>(value);
     if (id == nullptr) throw BadParamType("main_body: expected a body's id or name");
     if (*id < 0 || *id >= model().nbody) {
-      throw UsageError(UsageError::Code::kValue,
-                       "main_body: expected an id from 0 to " + std::to_string(model().nbody - 1));
+      throw UsageError(UsageError::Code::kValue, "main_body: expected an id from 0 to " +
+                                                     std::to_string(model().nbody - 1) + ", got " +
+                                                     std::to_string(*id));
     }
     return static_cast<int>(*id);
   }

@@ -20,7 +20,7 @@ class AntMeta : public MujocoEnv {
       : MujocoEnv(spec, params, models, GymVersion::kV5,
                   {.xml_file = "ant.xml",
                    .frame_skip = 5,
-                   .reset_noise_scale = params.Get("reset_noise_scale", 0.1),
+                   .reset_noise_scale = params.GetScale("reset_noise_scale", 0.1),
                    .external_forces = true,
                    .cache_size = 2,
                    .min_nq = 3,

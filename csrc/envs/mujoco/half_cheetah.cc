@@ -12,9 +12,9 @@ class HalfCheetah final : public MujocoEnv {
       : MujocoEnv(spec, params, models, version,
                   {.xml_file = "half_cheetah.xml",
                    .frame_skip = 5,
-                   .reset_noise_scale = params.Get("reset_noise_scale", 0.1)}),
-        forward_reward_weight_(params.Get("forward_reward_weight", 1.0)),
-        ctrl_cost_weight_(params.Get("ctrl_cost_weight", 0.1)),
+                   .reset_noise_scale = params.GetScale("reset_noise_scale", 0.1)}),
+        forward_reward_weight_(params.GetWeight("forward_reward_weight", 1.0)),
+        ctrl_cost_weight_(params.GetWeight("ctrl_cost_weight", 0.1)),
         skipped_qpos_(params.GetBool("exclude_current_positions_from_observation", true) ? 1 : 0) {
     const bool v5 = version == GymVersion::kV5;
     SetObservation(spec, model().nq + model().nv - skipped_qpos_);

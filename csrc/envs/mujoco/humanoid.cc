@@ -17,18 +17,18 @@ class Humanoid final : public MujocoEnv {
       : MujocoEnv(spec, params, models, version,
                   {.xml_file = "humanoid.xml",
                    .frame_skip = 5,
-                   .reset_noise_scale = params.Get("reset_noise_scale", 1e-2),
+                   .reset_noise_scale = params.GetScale("reset_noise_scale", 1e-2),
                    .external_forces = true,
                    .cache_size = 2,
                    .min_nq = 3,
                    .min_nv = 6}),
         v5_(version == GymVersion::kV5),
-        forward_reward_weight_(params.Get("forward_reward_weight", 1.25)),
-        ctrl_cost_weight_(params.Get("ctrl_cost_weight", 0.1)),
-        contact_cost_weight_(v5_ ? params.Get("contact_cost_weight", 5e-7) : 0.0),
+        forward_reward_weight_(params.GetWeight("forward_reward_weight", 1.25)),
+        ctrl_cost_weight_(params.GetWeight("ctrl_cost_weight", 0.1)),
+        contact_cost_weight_(v5_ ? params.GetWeight("contact_cost_weight", 5e-7) : 0.0),
         contact_cost_range_(v5_ ? params.GetRange("contact_cost_range", {-kInfinity, 10.0})
                                 : Params::Range{}),
-        healthy_reward_(params.Get("healthy_reward", 5.0)),
+        healthy_reward_(params.GetWeight("healthy_reward", 5.0)),
         terminate_when_unhealthy_(params.GetBool("terminate_when_unhealthy", true)),
         healthy_z_range_(params.GetRange("healthy_z_range", {1.0, 2.0})),
         observation_(params, version,
@@ -40,7 +40,8 @@ class Humanoid final : public MujocoEnv {
     distance_from_origin_ = AddPositionInfo(spec, "distance_from_origin", version);
     x_velocity_ = AddInfo(spec, "x_velocity");
     y_velocity_ = AddInfo(spec, "y_velocity");
-    reward_survive_ = AddInfo(spec, v5_ ? "reward_survive" : "reward_alive");
+    reward_survive_ = AddInfo(spec, v5_ ? "reward_survive" : "reward_alive",
+                              TypeOf(params, "healthy_reward", version));
     reward_forward_ = AddInfo(spec, v5_ ? "reward_forward" : "reward_linvel");
     reward_ctrl_ = AddInfo(spec, v5_ ? "reward_ctrl" : "reward_quadctrl");
     if (v5_) {

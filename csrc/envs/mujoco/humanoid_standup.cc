@@ -10,30 +10,27 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// v4 takes no arguments of its own
-double Weight(const Params& params, GymVersion version, const char* name, double value) {
-  return version == GymVersion::kV5 ? params.Get(name, value) : value;
-}
-
 class HumanoidStandup final : public MujocoEnv {
  public:
   HumanoidStandup(const Params& params, ModelCache& models, GymVersion version,
                   SpecBuilder&& spec = {})
-      : MujocoEnv(spec, params, models, version,
-                  {.xml_file = "humanoidstandup.xml",
-                   .frame_skip = 5,
-                   .reset_noise_scale = Weight(params, version, "reset_noise_scale", 1e-2),
-                   .external_forces = true,
-                   .min_nq = 3,
-                   .min_nv = 6}),
+      : MujocoEnv(
+            spec, params, models, version,
+            {.xml_file = "humanoidstandup.xml",
+             .frame_skip = 5,
+             .reset_noise_scale =
+                 version == GymVersion::kV5 ? params.GetScale("reset_noise_scale", 1e-2) : 1e-2,
+             .external_forces = true,
+             .min_nq = 3,
+             .min_nv = 6}),
         v5_(version == GymVersion::kV5),
-        ctrl_cost_weight_(Weight(params, version, "ctrl_cost_weight", 0.1)),
-        impact_cost_weight_(Weight(params, version, "impact_cost_weight", 5e-7)),
+        ctrl_cost_weight_(v5_ ? params.GetWeight("ctrl_cost_weight", 0.1) : 0.1),
+        impact_cost_weight_(v5_ ? params.GetWeight("impact_cost_weight", 5e-7) : 5e-7),
         impact_cost_range_(v5_ ? params.GetRange("impact_cost_range", {-kInfinity, 10.0})
                                : Params::Range{-kInfinity, 10.0}),
         observation_(params, version,
                      !v5_ || params.GetBool("exclude_current_positions_from_observation", true)) {
-    if (v5_) params.Get("uph_cost_weight", 1.0);  // gymnasium takes it and does not use it
+    if (v5_) params.GetWeight("uph_cost_weight", 1.0);  // gymnasium takes it and does not use it
     SetObservation(spec, observation_.Size(model()));
     if (v5_) {
       x_position_ = AddPositionInfo(spec, "x_position");

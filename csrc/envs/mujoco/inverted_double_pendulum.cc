@@ -14,15 +14,15 @@ class InvertedDoublePendulum final : public MujocoEnv {
                   {.xml_file = "inverted_double_pendulum.xml",
                    .frame_skip = 5,
                    .reset_noise_scale =
-                       version == GymVersion::kV5 ? params.Get("reset_noise_scale", 0.1) : 0.1,
+                       version == GymVersion::kV5 ? params.GetScale("reset_noise_scale", 0.1) : 0.1,
                    .min_nq = 1,
                    .min_nv = 3}),
         v5_(version == GymVersion::kV5),
-        healthy_reward_(v5_ ? params.Get("healthy_reward", 10.0) : 10.0),
+        healthy_reward_(v5_ ? params.GetWeight("healthy_reward", 10.0) : 10.0),
         num_constraints_(v5_ ? 1 : model().nv) {
     SetObservation(spec, 1 + 2 * (model().nq - 1) + model().nv + num_constraints_);
     if (!v5_) return;
-    reward_survive_ = AddInfo(spec, "reward_survive");
+    reward_survive_ = AddInfo(spec, "reward_survive", TypeOf(params, "healthy_reward", version));
     distance_penalty_ = AddInfo(spec, "distance_penalty");
     velocity_penalty_ = AddInfo(spec, "velocity_penalty");
   }

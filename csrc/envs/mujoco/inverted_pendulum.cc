@@ -12,13 +12,14 @@ class InvertedPendulum final : public MujocoEnv {
  public:
   InvertedPendulum(const Params& params, ModelCache& models, GymVersion version,
                    SpecBuilder&& spec = {})
-      : MujocoEnv(spec, params, models, version,
-                  {.xml_file = "inverted_pendulum.xml",
-                   .frame_skip = 2,
-                   .reset_noise_scale =
-                       version == GymVersion::kV5 ? params.Get("reset_noise_scale", 0.01) : 0.01,
-                   .min_nq = 2,
-                   .min_nv = 1}),
+      : MujocoEnv(
+            spec, params, models, version,
+            {.xml_file = "inverted_pendulum.xml",
+             .frame_skip = 2,
+             .reset_noise_scale =
+                 version == GymVersion::kV5 ? params.GetScale("reset_noise_scale", 0.01) : 0.01,
+             .min_nq = 2,
+             .min_nv = 1}),
         v5_(version == GymVersion::kV5) {
     SetObservation(spec, model().nq + model().nv);
     if (v5_) reward_survive_ = AddInfo(spec, "reward_survive", InfoField::Type::kInt64);

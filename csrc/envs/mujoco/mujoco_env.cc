@@ -11,12 +11,8 @@ namespace {
 
 int FrameSkip(const Params& params, GymVersion version, int fallback) {
   if (version == GymVersion::kV4) return fallback;
-  const double frame_skip = params.Get("frame_skip", fallback);
-  if (!(frame_skip >= 1.0 && frame_skip <= 1e6) || frame_skip != std::floor(frame_skip)) {
-    throw UsageError(UsageError::Code::kValue,
-                     "frame_skip: expected a positive integer up to 1,000,000");
-  }
-  return static_cast<int>(frame_skip);
+  constexpr int kMost = 1'000'000;
+  return params.GetCount("frame_skip", fallback, kMost);
 }
 
 }  // namespace

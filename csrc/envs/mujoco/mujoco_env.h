@@ -130,6 +130,13 @@ inline InfoSlot AddActionInfo(SpecBuilder& spec, const char* name) {
   return AddInfo(spec, name, InfoField::Type::kActionDType);
 }
 
+/// The type of an info that is an argument times a bool: in v5 an integer stays one; v4 multiplies
+/// by a float.
+inline InfoField::Type TypeOf(const Params& params, const char* name, GymVersion version) {
+  const bool integer = version == GymVersion::kV5 && params.GivenAsInteger(name);
+  return integer ? InfoField::Type::kInt64 : InfoField::Type::kFloat64;
+}
+
 /// `weight * np.sum(np.square(action))`, in the action's dtype.
 inline NumpyScalar ControlCost(double weight, const Action& action) {
   return NumpyScalar(weight) * action.SumOfSquares();

@@ -48,12 +48,12 @@ class PlanarWalker : public MujocoEnv {
       : MujocoEnv(spec, params, models, version,
                   {.xml_file = xml_file,
                    .frame_skip = 4,
-                   .reset_noise_scale = params.Get("reset_noise_scale", 5e-3),
+                   .reset_noise_scale = params.GetScale("reset_noise_scale", 5e-3),
                    .min_nq = 3}),
         v5_(version == GymVersion::kV5),
-        forward_reward_weight_(params.Get("forward_reward_weight", 1.0)),
-        ctrl_cost_weight_(params.Get("ctrl_cost_weight", 1e-3)),
-        healthy_reward_(params.Get("healthy_reward", 1.0)),
+        forward_reward_weight_(params.GetWeight("forward_reward_weight", 1.0)),
+        ctrl_cost_weight_(params.GetWeight("ctrl_cost_weight", 1e-3)),
+        healthy_reward_(params.GetWeight("healthy_reward", 1.0)),
         terminate_when_unhealthy_(params.GetBool("terminate_when_unhealthy", true)),
         skipped_qpos_(params.GetBool("exclude_current_positions_from_observation", true) ? 1 : 0) {
     SetObservation(spec, model().nq + model().nv - skipped_qpos_);
@@ -63,7 +63,7 @@ class PlanarWalker : public MujocoEnv {
     if (v5_) {
       reward_forward_ = AddInfo(spec, "reward_forward");
       reward_ctrl_ = AddActionInfo(spec, "reward_ctrl");
-      reward_survive_ = AddInfo(spec, "reward_survive");
+      reward_survive_ = AddInfo(spec, "reward_survive", TypeOf(params, "healthy_reward", version));
     }
   }
 

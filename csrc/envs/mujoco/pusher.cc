@@ -11,9 +11,9 @@ class Pusher final : public MujocoEnv {
   Pusher(const Params& params, ModelCache& models, SpecBuilder&& spec = {})
       : MujocoEnv(spec, params, models, GymVersion::kV5,
                   {.xml_file = "pusher_v5.xml", .frame_skip = 5, .min_nq = 11, .min_nv = 7}),
-        reward_near_weight_(params.Get("reward_near_weight", 0.5)),
-        reward_dist_weight_(params.Get("reward_dist_weight", 1.0)),
-        reward_control_weight_(params.Get("reward_control_weight", 0.1)),
+        reward_near_weight_(params.GetWeight("reward_near_weight", 0.5)),
+        reward_dist_weight_(params.GetWeight("reward_dist_weight", 1.0)),
+        reward_control_weight_(params.GetWeight("reward_control_weight", 0.1)),
         tips_arm_(BodyId("tips_arm")),
         object_(BodyId("object")),
         goal_(BodyId("goal")) {

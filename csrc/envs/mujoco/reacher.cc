@@ -16,8 +16,8 @@ class Reacher final : public MujocoEnv {
                    .min_nq = 2,
                    .min_nv = 2}),
         v5_(version == GymVersion::kV5),
-        reward_dist_weight_(v5_ ? params.Get("reward_dist_weight", 1.0) : 1.0),
-        reward_control_weight_(v5_ ? params.Get("reward_control_weight", 1.0) : 1.0),
+        reward_dist_weight_(v5_ ? params.GetWeight("reward_dist_weight", 1.0) : 1.0),
+        reward_control_weight_(v5_ ? params.GetWeight("reward_control_weight", 1.0) : 1.0),
         fingertip_(BodyId("fingertip")),
         target_(BodyId("target")) {
     SetObservation(spec, 4 + (model().nq - 2) + 2 + (v5_ ? 2 : 3));

@@ -12,12 +12,12 @@ class Swimmer final : public MujocoEnv {
       : MujocoEnv(spec, params, models, version,
                   {.xml_file = "swimmer.xml",
                    .frame_skip = 4,
-                   .reset_noise_scale = params.Get("reset_noise_scale", 0.1),
+                   .reset_noise_scale = params.GetScale("reset_noise_scale", 0.1),
                    .min_nq = 2,
                    .min_nv = 1}),
         v5_(version == GymVersion::kV5),
-        forward_reward_weight_(params.Get("forward_reward_weight", 1.0)),
-        ctrl_cost_weight_(params.Get("ctrl_cost_weight", 1e-4)),
+        forward_reward_weight_(params.GetWeight("forward_reward_weight", 1.0)),
+        ctrl_cost_weight_(params.GetWeight("ctrl_cost_weight", 1e-4)),
         skipped_qpos_(params.GetBool("exclude_current_positions_from_observation", true) ? 2 : 0) {
     SetObservation(spec, model().nq + model().nv - skipped_qpos_);
     x_position_ = AddPositionInfo(spec, "x_position", version);

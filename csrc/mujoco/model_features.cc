@@ -1,0 +1,62 @@
+#include "mujoco/model_features.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/errors.h"
+
+namespace pyfastenv {
+
+namespace {
+
+[[noreturn]] void Refuse(const std::string& message) {
+  throw UsageError(UsageError::Code::kValue, message);
+}
+
+// MuJoCo's own plugins whose memory outside the state is constant, or written anew in every step
+// before it is read (tests/python/test_model_features.py).
+bool KeepsNothing(const std::string& plugin) {
+  constexpr const char* kStateless[] = {"mujoco.pid", "mujoco.sensor.touch_grid"};
+  return std::find(std::begin(kStateless), std::end(kStateless), plugin) != std::end(kStateless) ||
+         plugin.starts_with("mujoco.sdf.");
+}
+
+}  // namespace
+
+void CheckSupported(const mjModel& model, const mjData& data) {
+  if ((model.opt.enableflags & mjENBL_SLEEP) != 0) {
+    Refuse(
+        "the model lets bodies sleep, and MuJoCo keeps which of them do outside the state that an "
+        "environment is saved as; turn it off: <option><flag sleep=\"disable\"/></option>");
+  }
+  if ((model.opt.enableflags & mjENBL_IPC) != 0) {
+    Refuse(
+        "the model uses the contact mode ipc, and MuJoCo keeps its multipliers outside the state "
+        "that an environment is saved as; turn it off: <option><flag ipc=\"disable\"/></option>");
+  }
+  for (int i = 0; i < model.nplugin; ++i) {
+    const std::string name = mjp_getPluginAtSlot(model.plugin[i])->name;
+    if (data.plugin_data[i] == 0 || KeepsNothing(name)) continue;
+    Refuse("the plugin '" + name +
+           "' keeps data of its own (plugin_data), which would be shared by all environments of a "
+           "worker; let it keep what it needs in its plugin state (nstate), or remove it");
+  }
+}
+
+void CheckNoCallbacks() {
+  const auto refuse = [](const char* name) {
+    Refuse(std::string("MuJoCo's global callback ") + name +
+           " is set; it would run in this pool's threads, on data that belongs to many "
+           "environments in turn: unset it (mujoco.set_" +
+           name + "(None))");
+  };
+  if (mjcb_passive != nullptr) refuse("mjcb_passive");
+  if (mjcb_control != nullptr) refuse("mjcb_control");
+  if (mjcb_contactfilter != nullptr) refuse("mjcb_contactfilter");
+  if (mjcb_sensor != nullptr) refuse("mjcb_sensor");
+  if (mjcb_act_dyn != nullptr) refuse("mjcb_act_dyn");
+  if (mjcb_act_gain != nullptr) refuse("mjcb_act_gain");
+  if (mjcb_act_bias != nullptr) refuse("mjcb_act_bias");
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,238 @@
+// The layout of rows is a value, and a pool's changes whole or not at all.
+#include "core/row_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <thread>
+
+#include "counting_env.h"
+
+namespace {
+
+// allocations left before one fails; negative: none does. Of this thread alone.
+thread_local int allocations_left = -1;
+
+}  // namespace
+
+// NOLINTBEGIN(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
+// not inlined: the compiler would see malloc meet a delete
+[[gnu::noinline]] void* operator new(size_t size) {
+  if (allocations_left == 0) throw std::bad_alloc();
+  if (allocations_left > 0) --allocations_left;
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t /*size*/) noexcept {
+  std::free(memory);
+}
+// NOLINTEND(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
+
+namespace pyfastenv {
+namespace {
+
+using namespace pyfastenv::testing;  // NOLINT
+
+TEST(RowLayout, SectionsFollowEachOther) {
+  const RowLayout layout(5, 2, 3, 4);
+  EXPECT_EQ(layout.state().offset, 0);
+  EXPECT_EQ(layout.cache().offset, 5);
+  EXPECT_EQ(layout.task().offset, 7);
+  EXPECT_EQ(layout.fields().offset, 10);
+  EXPECT_EQ(layout.fields().size, 0);
+  EXPECT_EQ(layout.memory().offset, 10);
+  EXPECT_EQ(layout.size(), 14);
+}
+
+// what stood before the memory stays where it was, and the old value is as it was
+TEST(RowLayout, WithMakesAnotherValue) {
+  const RowLayout layout(5, 2, 3, 4);
+  const RowLayout one = layout.With({"mass", {2}, {1.0, 2.0}});
+  const RowLayout two = one.With({"gravity", {3}, {0.0, 0.0, -9.8}});
+  EXPECT_EQ(layout.size(), 14);
+  EXPECT_TRUE(layout.added().empty());
+  EXPECT_EQ(one.Find("mass")->offset, 10);
+  EXPECT_EQ(one.memory().offset, 12);
+  EXPECT_EQ(one.Find("gravity"), nullptr);
+  EXPECT_EQ(two.Find("mass")->offset, 10);
+  EXPECT_EQ(two.Find("gravity")->offset, 12);
+  EXPECT_EQ(two.memory().offset, 15);
+  EXPECT_EQ(two.size(), 19);
+}
+
+TEST(RowLayout, VersionsTellLayoutsApart) {
+  const RowLayout layout(5, 2, 3);
+  const RowField a{"a", {1}, {0.0}};
+  const RowField b{"b", {1}, {0.0}};
+  EXPECT_EQ(layout.version(), RowLayout(5, 2, 3).version());
+  EXPECT_NE(layout.version(), RowLayout(5, 3, 2).version());
+  EXPECT_NE(layout.version(), RowLayout(5, 2, 3, 1).version());
+  EXPECT_NE(layout.version(), layout.With(a).version());
+  EXPECT_NE(layout.With(a).version(), layout.With(b).version());
+  EXPECT_NE(layout.With(a).With(b).version(), layout.With(b).With(a).version());
+  EXPECT_EQ(layout.With(a).With(b).version(), layout.With(a).With(b).version());
+}
+
+// a row's memory moves behind the new field's values
+TEST(EnvStoreRows, WidenedRowsKeepEverySection) {
+  class WithMemory final : public Environment {
+   public:
+    explicit WithMemory(SpecBuilder&& spec = {}) : Environment(spec) {}
+    RowLayout InitialLayout() const override { return {1, 1, 1, 2}; }
+    std::vector<double> InitialRow() const override { return {1, 2, 3, 4, 5}; }
+    RowField DescribeField(const std::string& name) const override { return {name, {1}, {0.5}}; }
+    void Prepare(const RowLayout& /*layout*/) override {}
+    void Adopt() noexcept override {}
+    void Load(const double* /*row*/) override {}
+    void Save(double* /*row*/) const override {}
+    void Reset(Random& /*random*/, std::span<const double> /*options*/, InfoRow /*info*/) override {
+    }
+    StepResult Step(const Action& /*action*/, InfoRow /*info*/) override { return {}; }
+    void Observe(double* /*obs*/) const override {}
+  };
+  const WithMemory env;
+  EnvStore store(2, env, DType::kFloat64);
+  store.row(1)[4] = 9.0;
+  store.Adopt(store.Widened(store.layout().With(env.DescribeField("a"))));
+  store.Adopt(store.Widened(store.layout().With(env.DescribeField("b"))));
+  EXPECT_EQ(std::vector<double>(store.row(0), store.row(0) + 7),
+            (std::vector<double>{1, 2, 3, 0.5, 0.5, 4, 5}));
+  EXPECT_EQ(std::vector<double>(store.row(1), store.row(1) + 7),
+            (std::vector<double>{1, 2, 3, 0.5, 0.5, 4, 9}));
+}
+
+std::vector<Results> Continue(Runner& runner, int begin, int end) {
+  std::vector<Results> trace;
+  for (int t = begin; t < end; ++t) {
+    runner.Step(ActionsOf(t, runner.all));
+    trace.push_back(runner.out);
+  }
+  return trace;
+}
+
+// AddField with memory running out at its first, second, … allocation: until one attempt succeeds,
+// rows, layout, snapshots and the steps that follow are those of a pool that was never asked
+TEST(AddField, ChangesNothingWhenMemoryRunsOut) {
+  constexpr int kNumEnvs = 5;
+  Runner twin(MakeOptions(kNumEnvs, 3));
+  Runner runner(MakeOptions(kNumEnvs, 3));
+  twin.Start();
+  runner.Start();
+  int failures = 0;
+  for (int at = 0;; ++at) {
+    const auto state = runner.State();
+    const auto row = runner.Row(2);
+    const size_t bytes = runner.env.state_bytes();
+    const std::string name = "gain";
+    bool failed = false;
+    try {
+      allocations_left = at;
+      runner.env.AddField(name);
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+    allocations_left = -1;
+    if (!failed) break;
+    ++failures;
+    ASSERT_EQ(runner.env.state_bytes(), bytes);
+    ASSERT_EQ(runner.State(), state);
+    ASSERT_EQ(runner.Row(2), row);
+    ASSERT_TRUE(runner.env.CopyRow(2).fields.empty());
+    ASSERT_TRUE(Continue(runner, 2 * at, 2 * at + 2) == Continue(twin, 2 * at, 2 * at + 2));
+  }
+  EXPECT_GT(failures, 5);
+  EXPECT_EQ(runner.env.CopyRow(2).fields.size(), 1U);
+  EXPECT_TRUE(Continue(runner, 100, 120) == Continue(twin, 100, 120));
+}
+
+// the same when a worker's environment cannot get ready, whichever it is
+TEST(AddField, ChangesNothingWhenAWorkerCannotPrepare) {
+  static int prepares_left = -1;
+  class Reluctant final : public Environment {
+   public:
+    Reluctant() : Reluctant(SpecBuilder()) {}
+    RowLayout InitialLayout() const override { return env_.InitialLayout(); }
+    std::vector<double> InitialRow() const override { return env_.InitialRow(); }
+    RowField DescribeField(const std::string& name) const override {
+      return env_.DescribeField(name);
+    }
+    void Prepare(const RowLayout& layout) override {
+      env_.Prepare(layout);
+      if (prepares_left == 0) throw std::runtime_error("cannot prepare");
+      if (prepares_left > 0) --prepares_left;
+    }
+    void Adopt() noexcept override { env_.Adopt(); }
+    void Load(const double* row) override { env_.Load(row); }
+    void Save(double* row) const override { env_.Save(row); }
+    void Reset(Random& random, std::span<const double> options, InfoRow info) override {
+      env_.Reset(random, options, info);
+    }
+    StepResult Step(const Action& action, InfoRow info) override { return env_.Step(action, info); }
+    void Observe(double* obs) const override { env_.Observe(obs); }
+
+   private:
+    explicit Reluctant(SpecBuilder&& spec) : Environment(Copy(spec, CountingEnv())) {}
+    static SpecBuilder& Copy(SpecBuilder& spec, const CountingEnv& env) {
+      *spec.operator->() = env.spec();
+      return spec;
+    }
+    CountingEnv env_;
+  };
+  constexpr int kThreads = 4;
+  VectorEnv env([] { return std::make_unique<Reluctant>(); }, MakeOptions(6, kThreads));
+  Runner twin(MakeOptions(6, 1));
+  twin.Start();
+  env.SetState(twin.all, twin.State());
+  Results out(6);
+  for (int worker = 0; worker < kThreads; ++worker) {
+    prepares_left = worker;
+    EXPECT_THROW(env.AddField("gain"), std::runtime_error);
+    prepares_left = -1;
+    EXPECT_EQ(env.state_bytes(), twin.env.state_bytes());
+    for (int t = 10 * worker; t < 10 * worker + 10; ++t) {
+      const auto actions = ActionsOf(t, twin.all);
+      env.Step({actions.data(), DType::kFloat32, sizeof(float)}, out.Views(), Never);
+      twin.Step(actions);
+      ASSERT_EQ(out.obs, twin.out.obs);
+      ASSERT_EQ(out.terms, twin.out.terms);
+    }
+  }
+  EXPECT_EQ(env.AddField("gain").offset, static_cast<int>(twin.Row(0).size()));
+}
+
+// the size of a snapshot is checked where it cannot change
+TEST(State, AsksAgainWhenAFieldWasAddedMeanwhile) {
+  Runner runner(MakeOptions(2, 1));
+  runner.Start();
+  std::vector<uint8_t> states(2 * runner.env.state_bytes(), 7);
+  runner.env.AddField("gain");
+  EXPECT_FALSE(runner.env.GetState(runner.all, states));
+  EXPECT_EQ(states, std::vector<uint8_t>(states.size(), 7));
+  states.resize(2 * runner.env.state_bytes());
+  EXPECT_TRUE(runner.env.GetState(runner.all, states));
+  states.pop_back();
+  ExpectUsageError(Code::kValue, "bytes for each of 2 environments",
+                   [&] { runner.env.SetState(runner.all, states); });
+}
+
+// snapshots in one thread beside fields added in another: every one is whole
+TEST(State, BesideAddField) {
+  for (int round = 0; round < 50; ++round) {
+    Runner runner(MakeOptions(4, 1));
+    runner.Start();
+    std::thread adder([&] { runner.env.AddField("gain"); });
+    for (int i = 0; i < 20; ++i) {
+      std::vector<uint8_t> states;
+      do {
+        states.assign(4 * runner.env.state_bytes(), 0);
+      } while (!runner.env.GetState(runner.all, states));
+    }
+    adder.join();
+  }
+}
+
+}  // namespace
+}  // namespace pyfastenv
