@@ -1,17 +1,12 @@
-"""Several Python threads at one pool or at the start and end of their process: no crash, no hang."""
+"""Threads at one pool, and at the start, the forks and the end of a process: no crash, no hang."""
 
 from __future__ import annotations
 
 import pathlib
 import subprocess
 import sys
-import threading
-from typing import Any
 
-import numpy as np
 import pytest
-
-import pyfastenv
 
 pytestmark = pytest.mark.timeout(120)
 
