@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results results-mbpo results-sb3 wheel wheel-test test-integrations bench-integrations clean
+.PHONY: help install train demo test test-slow check format stubs tidy test-cpp tsan asan asan-python tsan-api bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results results-mbpo results-sb3 wheel wheel-test test-integrations bench-integrations clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -116,6 +116,9 @@ stubs: $(VENV)/.dev  ## Generate pyfastenv/_core.pyi
 tidy: $(VENV)/.dev build/cpp/build.ninja  ## clang-tidy over the core
 	$(BIN)/clang-tidy -p build/cpp --quiet $(wildcard csrc/npy/*.cc csrc/nn/*.cc csrc/core/*.cc csrc/learn/*.cc)
 
+# which of tests/python, where a target asks for it: TESTS="test_errors.py test_state.py"
+TESTS ?= .
+
 # ---- C++ ---------------------------------------------------------------------------------------
 
 CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
@@ -139,6 +142,29 @@ asan: $(VENV)/.tools  ## The same under Address- and UndefinedBehaviorSanitizer
 	$(BIN)/cmake --build build/asan
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/asan/core_tests --gtest_brief=1
 
+# The extension under a sanitizer, in an environment of its own: it sees the packages of .venv but
+# not the extension there. An editable install, so that Python files need no new one.
+PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
+SANITIZERS_asan := address,undefined
+SANITIZERS_tsan := thread
+build/%-python/.installed: $(VENV)/.test $(SOURCES)
+	$(BIN)/python -m venv build/$*-python
+	$(BIN)/python -c '$(PURELIB)' > "$$(build/$*-python/bin/python -c '$(PURELIB)')/packages.pth"
+	PATH="$(CURDIR)/$(BIN):$$PATH" build/$*-python/bin/python -m pip install --quiet \
+	  --disable-pip-version-check --no-build-isolation --no-deps -e . \
+	  -C build-dir=build/$*-python/cmake -C cmake.build-type=RelWithDebInfo \
+	  -C cmake.define.PYFASTENV_SANITIZE=$(SANITIZERS_$*)
+	touch $@
+
+asan-python: build/asan-python/.installed  ## The fast Python tests, the extension under ASan and UBSan
+	$(GL) tests/sanitizers/run.sh asan build/asan-python build/asan-python/bin/python -P -m pytest -q \
+	  $(if $(filter-out .,$(TESTS)),$(addprefix tests/python/,$(TESTS)))
+
+SECONDS ?= 120
+tsan-api: build/tsan-python/.installed  ## Random public calls of many threads under ThreadSanitizer
+	tests/sanitizers/run.sh tsan build/tsan-python \
+	  build/tsan-python/bin/python tests/python/api_threads.py --seconds $(SECONDS) $(ARGS)
+
 bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
 	$(CMAKE) -B build/bench -DPYFASTENV_BUILD_BENCH=ON
 	$(BIN)/cmake --build build/bench
@@ -150,7 +176,6 @@ bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
 wheel: $(VENV)/.tools  ## Build a wheel into dist/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps . -w dist
 
-TESTS ?= .
 wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and test it there
 	rm -rf build/wheel-venv && $(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install --quiet -c constraints.txt "$$(ls -t dist/pyfastenv-*.whl | head -1)[test]"

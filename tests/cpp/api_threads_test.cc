@@ -1,0 +1,236 @@
+// Every public method of VectorEnv from 2 to 8 threads at once, at random.
+//
+// What the calls return is others' business; here nothing may race, hang or crash (`make tsan`,
+// `make asan`), calls may only be told that they came at the wrong moment, and afterwards the
+// environments go on as a twin that was left alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "counting_env.h"
+
+namespace pyfastenv {
+namespace {
+
+using namespace pyfastenv::testing;  // NOLINT
+
+constexpr int kEnvs = 7;
+constexpr int kCalls = 300;  // of each thread
+
+/// Drifts about zero whatever it sees; Gaussian.
+Policy SmallPolicy() {
+  Mlp mlp(1, {CountingEnv::kObsSize, 1}, Activation::kTanh);
+  const float weights[CountingEnv::kObsSize] = {};
+  const float biases[] = {0.0F};
+  mlp.SetLayer(0, weights, biases);
+  PolicyOptions options;
+  options.distribution = Distribution::kGaussian;
+  options.action_low = {-1.5F};
+  options.action_high = {1.5F};
+  options.log_std = {0.0F};
+  return {std::move(mlp), options};
+}
+
+/// One thread's calls of a vector environment that others call too.
+class Caller {
+ public:
+  Caller(VectorEnv& env, uint32_t seed)
+      : env_(env), random_(seed), results_(kEnvs), policy_(SmallPolicy()) {
+    calls_ = {
+        [this] { Step(); },           [this] { Reset(); },     [this] { RunRollout(); },
+        [this] { Send(); },           [this] { SendReset(); }, [this] { Receive(); },
+        [this] { GetAndSetState(); }, [this] { SetTasks(); },  [this] { SetField(); },
+        [this] { ReadOne(); },
+    };
+  }
+
+  /// False once the environments are closed.
+  bool CallSomething() {
+    try {
+      calls_[random_() % calls_.size()]();
+    } catch (const UsageError& error) {
+      if (error.code() == Code::kClosed) return false;
+      const bool wrong_moment = error.code() == Code::kBusy ||
+                                error.code() == Code::kNothingPending ||
+                                error.code() == Code::kResetNeeded;
+      EXPECT_TRUE(wrong_moment) << error.what();
+    }
+    return true;
+  }
+
+ private:
+  std::vector<int32_t> SomeIds() {
+    std::vector<int32_t> ids(kEnvs);
+    std::iota(ids.begin(), ids.end(), 0);
+    std::shuffle(ids.begin(), ids.end(), random_);
+    ids.resize(1 + random_() % kEnvs);
+    return ids;
+  }
+
+  ActionViews SomeActions() {
+    actions_ = ActionsOf(static_cast<int>(random_() % 100), AllIds());
+    return {actions_.data(), DType::kFloat32, sizeof(float)};
+  }
+
+  static std::vector<int32_t> AllIds() {
+    std::vector<int32_t> ids(kEnvs);
+    std::iota(ids.begin(), ids.end(), 0);
+    return ids;
+  }
+
+  void Step() {
+    const auto outcome = env_.Step(SomeActions(), results_.Views(), Never);
+    EXPECT_TRUE(outcome.failures.empty());
+    for (const auto& last : outcome.finals) EXPECT_NE(last, nullptr);
+  }
+
+  void Reset() {
+    const double options[] = {0.0};
+    const auto ids = SomeIds();
+    const std::vector<std::vector<uint32_t>> seeds(ids.size(), {static_cast<uint32_t>(random_())});
+    EXPECT_TRUE(env_.Reset(ids, seeds, options, results_.Views(), Never).failures.empty());
+  }
+
+  void RunRollout() {
+    constexpr size_t kSteps = 5;
+    constexpr size_t kSlots = kSteps * kEnvs;
+    std::vector<double> obs((kSlots + kEnvs) * CountingEnv::kObsSize), rewards(kSlots);
+    std::vector<float> actions(kSlots), log_probs(kSlots);
+    std::vector<uint8_t> flags(3 * kSlots);
+    RolloutViews out;
+    out.obs = obs.data();
+    out.last_obs = &obs[kSlots * CountingEnv::kObsSize];
+    out.obs_dtype = DType::kFloat64;
+    out.actions = actions.data();
+    out.log_probs = log_probs.data();
+    out.rewards = rewards.data();
+    out.reward_dtype = DType::kFloat64;
+    out.terminations = flags.data();
+    out.truncations = &flags[kSlots];
+    out.autoresets = &flags[2 * kSlots];
+    EXPECT_TRUE(env_.RunRollout({&policy_, {}, kSteps, out}, Never).failures.empty());
+  }
+
+  void Send() { env_.Send(SomeIds(), SomeActions()); }
+
+  void SendReset() {
+    const double options[] = {0.0};
+    env_.SendReset(SomeIds(), {}, options);
+  }
+
+  void Receive() {
+    const auto ready = env_.Wait(1, 3, 0.001, Never);
+    Results results(static_cast<int>(ready.ids.size()));
+    env_.Gather(ready.ids, results.Views());
+  }
+
+  // the layout may grow between two calls, so room and snapshot are for its largest
+  void GetAndSetState() {
+    const auto ids = SomeIds();
+    const size_t before = env_.state_bytes();
+    std::vector<uint8_t> states(ids.size() * (before + 64));
+    env_.GetState(ids, states.data());
+    try {
+      env_.SetState(ids, states.data());
+    } catch (const UsageError& error) {
+      if (error.code() != Code::kValue) throw;
+    }
+  }
+
+  void SetTasks() {
+    const auto ids = SomeIds();
+    std::vector<double> tasks(ids.size(), 0.25);
+    env_.SetTasks(ids, tasks.data());
+    tasks.resize(kEnvs);
+    env_.GetTasks(AllIds(), tasks.data());
+  }
+
+  void SetField() {
+    const auto ids = SomeIds();
+    std::vector<double> values(2 * kEnvs, 0.5);
+    env_.SetField(env_.AddField("gain"), ids, values.data());
+    env_.GetField(env_.DescribeField("gain"), ids, values.data());
+    EXPECT_EQ(env_.Fields().size(), 1U);
+  }
+
+  void ReadOne() {
+    const auto id = static_cast<int32_t>(random_() % kEnvs);
+    std::vector<double> row(64);
+    env_.CopyRow(id, row.data());
+    env_.RandomState(id);
+    env_.HasField("gain");
+    EXPECT_GE(env_.stats().steps, 0);
+  }
+
+  VectorEnv& env_;
+  std::mt19937 random_;
+  Results results_;
+  Policy policy_;
+  std::vector<float> actions_;
+  std::vector<std::function<void()>> calls_;
+};
+
+void RunThreads(int count, const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
+  for (auto& thread : threads) thread.join();
+}
+
+// threads that call, threads of the pool
+class ApiThreads : public ::testing::TestWithParam<std::tuple<int, int>> {};
+INSTANTIATE_TEST_SUITE_P(All, ApiThreads,
+                         ::testing::Combine(::testing::Values(2, 4, 8), ::testing::Values(1, 3)));
+
+TEST_P(ApiThreads, CallWhatTheyLikeAndLeaveItAsGoodAsNew) {
+  const auto [callers, num_threads] = GetParam();
+  Runner runner(MakeOptions(kEnvs, num_threads, AutoresetMode::kSameStep, 9));
+  runner.Start();
+  RunThreads(callers, [&](int i) {
+    Caller caller(runner.env, static_cast<uint32_t>(i));
+    for (int call = 0; call < kCalls; ++call) ASSERT_TRUE(caller.CallSomething());
+  });
+  try {
+    while (true) runner.Receive();
+  } catch (const UsageError& error) {
+    ASSERT_EQ(static_cast<int>(error.code()), static_cast<int>(Code::kNothingPending));
+  }
+
+  Runner twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep, 9));
+  for (Runner* each : {&runner, &twin}) {
+    const std::vector<double> ones(2 * kEnvs, 1.0);
+    each->env.SetField(each->env.AddField("gain"), each->all, ones.data());
+    each->env.SetTasks(each->all, ones.data());
+    each->Start(11);
+  }
+  for (int t = 0; t < 20; ++t) {
+    runner.Step(ActionsOf(t, runner.all));
+    twin.Step(ActionsOf(t, twin.all));
+    ASSERT_TRUE(runner.out == twin.out);
+  }
+  EXPECT_EQ(runner.State(), twin.State());
+}
+
+TEST_P(ApiThreads, CallUntilOneOfThemCloses) {
+  const auto [callers, num_threads] = GetParam();
+  for (uint32_t round = 0; round < 10; ++round) {
+    Runner runner(MakeOptions(kEnvs, num_threads, AutoresetMode::kSameStep, 9));
+    runner.Start();
+    RunThreads(callers, [&](int i) {
+      Caller caller(runner.env, 100 * round + static_cast<uint32_t>(i));
+      if (i == 0) {
+        for (uint32_t call = 0; call < 10 * round; ++call) caller.CallSomething();
+        runner.env.Close();
+      }
+      while (caller.CallSomething()) {
+      }
+    });
+    EXPECT_TRUE(runner.env.closed());
+  }
+}
+
+}  // namespace
+}  // namespace pyfastenv
