@@ -415,10 +415,10 @@ class PyVectorEnv {
     if (!discrete) shape.push_back(spec.action_size());
     const auto expected = [&] { return Describe(shape) + (discrete ? " int64" : " float32"); };
     InputArray input = discrete ? ReadIntegers(actions, "actions", expected)
-                                : ReadFloats(actions, "actions", expected);
-    if (input.shape != shape) {
-      throw UsageError(Code::kValue,
-                       "actions: expected " + expected() + ", got " + Describe(input.array));
+                                : ReadActionValues(actions, "actions", expected);
+    if (input.shape != shape) {  // a single number is no batch at all
+      throw UsageError(input.shape.empty() ? Code::kType : Code::kValue,
+                       "actions: expected " + expected() + ", got " + Describe(input.given));
     }
     if (discrete) {
       const auto* values = static_cast<const int64_t*>(input.data);
