@@ -9,16 +9,16 @@ from typing import Any
 from gymnasium.vector import AutoresetMode
 
 
-def integer(name: str, value: Any, *, minimum: int | None = None) -> int:
-    """A whole number below 2**31 and not below ``minimum``, or an error that names the argument."""
+def integer(name: str, value: Any, *, minimum: int | None = None, below: int = 2**31) -> int:
+    """A whole number from ``minimum`` on, less than ``below``, or an error that names it."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name}: expected an integer, got {value!r}") from None
     if minimum is not None and number < minimum:
         raise ValueError(f"{name}: expected at least {minimum}, got {number}")
-    if number >= 2**31:
-        raise ValueError(f"{name}: expected less than {2**31}, got {number}")
+    if number >= below:
+        raise ValueError(f"{name}: expected less than {below}, got {number}")
     return number
 
 
