@@ -9,11 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyfastenv
 from pyfastenv.training.errors import TrainingError
 from pyfastenv.training.registry import ALGORITHMS, algorithm_module
+
+if TYPE_CHECKING:
+    from pyfastenv.training.config import RunConfig
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> None:
+    if arguments[:1] == ["--version"]:
+        version()
+        return
     try:
         import tyro
     except ImportError as error:
@@ -44,6 +53,7 @@ def _dispatch(arguments: list[str]) -> None:
         prog="pyfastenv",
         description="MuJoCo environments and training at speed.",
         args=arguments,
+        registry=_argument_types(),
     )
 
 
@@ -58,8 +68,56 @@ def _train(name: str, arguments: list[str]) -> None:
         args=arguments,
         description=module.__doc__,
         default=module.Config.preset(env_id),
+        registry=_argument_types(),
     )
+    if _value_of("--learning-starts", arguments) is None:
+        config = _shorten_exploration(config)
     module.train(config)
+
+
+def _shorten_exploration(config: RunConfig) -> RunConfig:
+    """A default that would leave nothing of a short training gives way, and says so."""
+    starts = getattr(config, "learning_starts", 0)
+    if config.resume is not None or not 0 < config.total_steps <= starts:
+        return config
+    shorter = config.total_steps // 10
+    print(
+        f"pyfastenv: learning starts after {shorter:,} steps, not after {starts:,}, since there "
+        f"are {config.total_steps:,} (--learning-starts)",
+        file=sys.stderr,
+    )
+    return replace(config, learning_starts=shorter)  # type: ignore[call-arg]
+
+
+def _argument_types() -> Any:
+    """Whole numbers may be written as 1e5."""
+    from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+    registry = ConstructorRegistry()
+
+    @registry.primitive_rule
+    def whole_number(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+        if info.type is not int:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="INT",
+            instance_from_str=lambda given: _whole_number(given[0]),
+            is_instance=lambda value: isinstance(value, int),
+            str_from_instance=lambda value: [str(value)],
+        )
+
+    return registry
+
+
+def _whole_number(text: str) -> int:
+    try:
+        number = Decimal(text)
+        if number == int(number):
+            return int(number)
+    except (ArithmeticError, ValueError):  # no number, infinite, NaN
+        pass
+    raise ValueError(f"expected a whole number such as 100000 or 1e5, got {text}")
 
 
 def _value_of(option: str, arguments: Sequence[str]) -> str | None:
@@ -125,8 +183,8 @@ def record(
     output: Path | None = None,
     episodes: int = 1,
     seed: int = 0,
-    width: int = 480,
-    height: int = 480,
+    width: int | None = None,
+    height: int | None = None,
 ) -> None:
     """Film a trained policy.
 
@@ -135,8 +193,8 @@ def record(
         output: A file ending in .mp4 or .gif; by default video.mp4 in the run folder.
         episodes: How many episodes.
         seed: Of the environment.
-        width: Of the picture, in pixels.
-        height: Of the picture, in pixels.
+        width: Of the picture, in pixels; by default 480. Classic control has a size of its own.
+        height: Of the picture, in pixels; likewise.
     """
     from pyfastenv.training import video
 
@@ -149,7 +207,7 @@ def plot(runs: tuple[Path, ...], /, *, output: Path = Path("learning_curves.png"
 
     Args:
         runs: Run folders.
-        output: The PNG file.
+        output: A file ending in .png, .pdf or .svg.
     """
     from pyfastenv.training.plots import plot_runs
 

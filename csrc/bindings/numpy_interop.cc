@@ -99,6 +99,7 @@ InputArray Convert(const py::object& array, int type, DType dtype, int flags = 0
       PyArray_FROM_OTF(array.ptr(), type, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED | flags);
   if (converted == nullptr) throw py::error_already_set();
   InputArray input;
+  input.given = array;
   input.array = py::reinterpret_steal<py::object>(converted);
   auto* a = AsArray(input.array);
   input.data = PyArray_DATA(a);
@@ -203,6 +204,19 @@ InputArray ReadFloats(py::handle object, const char* name, const Expected& expec
   const int type = PyArray_TYPE(AsArray(array));
   if (type == NPY_FLOAT32) return Convert(array, NPY_FLOAT32, DType::kFloat32);
   if (type == NPY_FLOAT64) return Convert(array, NPY_FLOAT64, DType::kFloat64);
+  ThrowType(name, expected(), array);
+}
+
+InputArray ReadActionValues(py::handle object, const char* name, const Expected& expected) {
+  const py::object array = ToArray(object, name);
+  auto* a = AsArray(array);
+  if (PyArray_TYPE(a) == NPY_FLOAT32 || PyArray_TYPE(a) == NPY_FLOAT16) {
+    return Convert(array, NPY_FLOAT32, DType::kFloat32);
+  }
+  if (PyArray_TYPE(a) == NPY_FLOAT64 || PyArray_ISINTEGER(a) || PyArray_ISBOOL(a)) {
+    // uint64 and int64 too: what float64 cannot hold exactly is beyond every action
+    return Convert(array, NPY_FLOAT64, DType::kFloat64, NPY_ARRAY_FORCECAST);
+  }
   ThrowType(name, expected(), array);
 }
 

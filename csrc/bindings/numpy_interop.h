@@ -40,6 +40,7 @@ using Expected = std::function<std::string()>;
 /// A caller's array, C-contiguous and aligned; `array` keeps `data` alive.
 struct InputArray {
   py::object array;
+  py::object given;  // the same before a conversion, for messages
   const void* data = nullptr;
   DType dtype = DType::kFloat64;
   std::vector<int64_t> shape;
@@ -48,6 +49,10 @@ struct InputArray {
 /// Reads a batch of real numbers: float32 and float64 as they are. Throws UsageError (kType) for
 /// other dtypes; `expected` says e.g. "(8, 6) float32".
 InputArray ReadFloats(py::handle object, const char* name, const Expected& expected);
+/// Reads actions of a Box: float32 and float64 as they are, float16 as float32, integers and bools
+/// as float64. gymnasium computes with the dtype it is given, so the dtype counts: NumPy's
+/// arithmetic of a float with integers is float64, that with float16 we do not have.
+InputArray ReadActionValues(py::handle object, const char* name, const Expected& expected);
 /// Reads integers of any width as int64.
 InputArray ReadIntegers(py::handle object, const char* name, const Expected& expected);
 /// Reads a uint8 array.

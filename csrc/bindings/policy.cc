@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bindings/keywords.h"
 #include "bindings/names.h"
 #include "bindings/numpy_interop.h"
 
@@ -95,38 +96,50 @@ void CheckOutputs(const Mlp& mlp, const PolicyOptions& options) {
   }
 }
 
-std::unique_ptr<Policy> MakePolicy(const py::list& weights, const py::list& biases,
-                                   const std::string& activation, const std::string& distribution,
-                                   bool greedy, const std::vector<float>& action_low,
-                                   const std::vector<float>& action_high, bool clip_actions,
-                                   const py::object& log_std, float log_std_min, float log_std_max,
-                                   float noise, const py::object& obs_mean,
-                                   const py::object& obs_scale, float obs_clip) {
+std::unique_ptr<Policy> MakePolicy(const py::kwargs& given) {
+  Keywords keywords("Policy", given);
+  py::list weights;
+  py::list biases;
+  std::string activation;
+  keywords.Read("weights", weights);
+  keywords.Read("biases", biases);
+  keywords.Read("activation", activation);
   Mlp mlp = ReadMlp(weights, biases, activation);
-  const int64_t k = mlp.num_networks();
+
   PolicyOptions options;
+  std::string distribution;
+  py::object log_std;
+  py::object obs_mean;
+  py::object obs_scale;
+  keywords.Read("distribution", distribution);
+  keywords.Read("greedy", options.greedy);
+  keywords.Read("action_low", options.action_low);
+  keywords.Read("action_high", options.action_high);
+  keywords.Read("clip_actions", options.clip_actions);
+  keywords.Read("log_std", log_std);
+  keywords.Read("log_std_min", options.log_std_min);
+  keywords.Read("log_std_max", options.log_std_max);
+  keywords.Read("noise", options.noise);
+  keywords.Read("obs_mean", obs_mean);
+  keywords.Read("obs_scale", obs_scale);
+  keywords.Read("obs_clip", options.obs_clip);
+  keywords.CheckAllRead();
+  const int64_t k = mlp.num_networks();
   options.distribution = ToDistribution(distribution);
-  options.greedy = greedy;
-  options.action_low = action_low;
-  options.action_high = action_high;
-  options.clip_actions = clip_actions;
-  options.log_std = ReadVector(log_std, "log_std", {k, static_cast<int64_t>(action_low.size())});
-  options.log_std_min = log_std_min;
-  options.log_std_max = log_std_max;
-  options.noise = noise;
+  options.log_std =
+      ReadVector(log_std, "log_std", {k, static_cast<int64_t>(options.action_low.size())});
   options.obs_mean = ReadVector(obs_mean, "obs_mean", {k, mlp.input_size()});
   options.obs_scale = ReadVector(obs_scale, "obs_scale", {k, mlp.input_size()});
-  options.obs_clip = obs_clip;
-  if (action_low.size() != action_high.size()) {
+  if (options.action_low.size() != options.action_high.size()) {
     throw UsageError(Code::kValue, "policy: action_low and action_high differ in size");
   }
   if (options.obs_mean.empty() != options.obs_scale.empty()) {
     throw UsageError(Code::kValue, "policy: obs_mean and obs_scale go together");
   }
-  if (!(noise >= 0.0F) || !(obs_clip >= 0.0F)) {
+  if (!(options.noise >= 0.0F) || !(options.obs_clip >= 0.0F)) {
     throw UsageError(Code::kValue, "policy: expected noise and obs_clip >= 0");
   }
-  if (!(log_std_min <= log_std_max)) {
+  if (!(options.log_std_min <= options.log_std_max)) {
     throw UsageError(Code::kValue, "policy: log_std_range: expected a lower and an upper bound");
   }
   CheckOutputs(mlp, options);
@@ -137,11 +150,7 @@ std::unique_ptr<Policy> MakePolicy(const py::list& weights, const py::list& bias
 
 void BindPolicy(py::module_& m) {
   py::class_<Policy>(m, "Policy", "A policy's parameters, copied; see pyfastenv.PolicySpec.")
-      .def(py::init(&MakePolicy), py::kw_only(), py::arg("weights"), py::arg("biases"),
-           py::arg("activation"), py::arg("distribution"), py::arg("greedy"), py::arg("action_low"),
-           py::arg("action_high"), py::arg("clip_actions"), py::arg("log_std"),
-           py::arg("log_std_min"), py::arg("log_std_max"), py::arg("noise"), py::arg("obs_mean"),
-           py::arg("obs_scale"), py::arg("obs_clip"))
+      .def(py::init(&MakePolicy))
       .def_property_readonly("num_policies", &Policy::num_policies);
 }
 

@@ -16,6 +16,26 @@ std::string Text(double number) {
   return text.str();
 }
 
+std::string Text(bool flag) { return flag ? "1" : "0"; }
+// quoted: a text cannot be taken for a number
+std::string Text(const std::string& text) { return '"' + text + '"'; }
+std::string Text(const Params::Range& range) {
+  return '(' + Text(range.first) + ", " + Text(range.second) + ')';
+}
+
+struct ValueText {
+  std::string operator()(int64_t number) const { return Text(static_cast<double>(number)); }
+  std::string operator()(const std::vector<double>& numbers) const {
+    std::string text;
+    for (const double number : numbers) text += Text(number) + ' ';
+    return text;
+  }
+  template <class T>
+  std::string operator()(const T& value) const {
+    return Text(value);
+  }
+};
+
 [[noreturn]] void Refuse(const std::string& name, const char* expected, const std::string& got) {
   throw UsageError(UsageError::Code::kValue, name + ": expected " + expected + ", got " + got);
 }
@@ -23,9 +43,22 @@ std::string Text(double number) {
 }  // namespace
 
 const Params::Value* Params::Find(const std::string& name) const {
-  known_.insert(name);
   const auto it = given_.find(name);
-  return it == given_.end() ? nullptr : &it->second;
+  const bool given = it != given_.end();
+  known_.emplace(name, given ? std::visit(ValueText(), it->second) : "");
+  return given ? &it->second : nullptr;
+}
+
+template <class T>
+T Params::Answer(const std::string& name, const T& value) const {
+  known_[name] = Text(value);
+  return value;
+}
+
+std::string Params::Identity() const {
+  std::string text;
+  for (const auto& [name, value] : known_) text += name + '=' + value + ';';
+  return text;
 }
 
 double Params::GetNumber(const std::string& name, double fallback) const {
@@ -42,19 +75,19 @@ double Params::GetScale(const std::string& name, double fallback) const {
   if (!(scale >= 0.0 && std::isfinite(2.0 * scale))) {
     Refuse(name, "a finite number >= 0", Text(scale));
   }
-  return scale;
+  return Answer(name, scale);
 }
 
 double Params::GetWeight(const std::string& name, double fallback) const {
   const double weight = GetNumber(name, fallback);
   if (!std::isfinite(weight)) Refuse(name, "a finite number", Text(weight));
-  return weight;
+  return Answer(name, weight);
 }
 
 double Params::GetThreshold(const std::string& name, double fallback) const {
   const double threshold = GetNumber(name, fallback);
   if (std::isnan(threshold)) Refuse(name, "a number", Text(threshold));
-  return threshold;
+  return Answer(name, threshold);
 }
 
 int Params::GetCount(const std::string& name, int fallback, int most) const {
@@ -62,7 +95,7 @@ int Params::GetCount(const std::string& name, int fallback, int most) const {
   if (!(count >= 1.0 && count <= most) || count != std::floor(count)) {
     Refuse(name, ("a positive integer up to " + std::to_string(most)).c_str(), Text(count));
   }
-  return static_cast<int>(count);
+  return static_cast<int>(Answer(name, count));
 }
 
 bool Params::GivenAsInteger(const std::string& name) const {
@@ -73,23 +106,23 @@ bool Params::GivenAsInteger(const std::string& name) const {
 
 bool Params::GetBool(const std::string& name, bool fallback) const {
   const Value* value = Find(name);
-  if (value == nullptr) return fallback;
-  if (const auto* flag = std::get_if<bool>(value)) return *flag;
-  if (const auto* integer = std::get_if<int64_t>(value)) return *integer != 0;
-  if (const auto* number = std::get_if<double>(value)) return *number != 0.0;
+  if (value == nullptr) return Answer(name, fallback);
+  if (const auto* flag = std::get_if<bool>(value)) return Answer(name, *flag);
+  if (const auto* integer = std::get_if<int64_t>(value)) return Answer(name, *integer != 0);
+  if (const auto* number = std::get_if<double>(value)) return Answer(name, *number != 0.0);
   throw BadParamType(name + ": expected a bool");
 }
 
 std::string Params::GetString(const std::string& name, const std::string& fallback) const {
   const Value* value = Find(name);
-  if (value == nullptr) return fallback;
-  if (const auto* text = std::get_if<std::string>(value)) return *text;
+  if (value == nullptr) return Answer(name, fallback);
+  if (const auto* text = std::get_if<std::string>(value)) return Answer(name, *text);
   throw BadParamType(name + ": expected a string");
 }
 
 Params::Range Params::GetRange(const std::string& name, Range fallback) const {
   const Value* value = Find(name);
-  if (value == nullptr) return fallback;
+  if (value == nullptr) return Answer(name, fallback);
   const auto* numbers = std::get_if<std::vector<double>>(value);
   if (numbers == nullptr || numbers->size() != 2) {
     throw BadParamType(name + ": expected a pair of numbers (low, high)");
@@ -99,7 +132,7 @@ Params::Range Params::GetRange(const std::string& name, Range fallback) const {
     Refuse(name, "(low, high) with low <= high",
            "(" + Text(range.first) + ", " + Text(range.second) + ")");
   }
-  return range;
+  return Answer(name, range);
 }
 
 void Params::CheckAllKnown(const std::string& env_id) const {
@@ -107,7 +140,7 @@ void Params::CheckAllKnown(const std::string& env_id) const {
     if (known_.count(name) != 0) continue;
     std::string message = env_id + " got an unexpected keyword argument '" + name + "'; it takes";
     const char* separator = " ";
-    for (const auto& known : known_) {
+    for (const auto& [known, answer] : known_) {
       message += separator + known;
       separator = ", ";
     }

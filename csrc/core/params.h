@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -56,14 +55,20 @@ class Params {
   /// Whether a number was given as an integer (or bool): Python's results then are integers too.
   bool GivenAsInteger(const std::string& name) const;
 
+  /// What was given, and what the getters answered: the same text for the same environment, in
+  /// whatever order and number form its arguments were given, defaults among them or left out.
+  std::string Identity() const;
+
   /// Throws UnknownParam if something was given that no getter asked for.
   void CheckAllKnown(const std::string& env_id) const;
 
  private:
   double GetNumber(const std::string& name, double fallback) const;
+  template <class T>
+  T Answer(const std::string& name, const T& value) const;
 
   std::map<std::string, Value> given_;
-  mutable std::set<std::string> known_;
+  mutable std::map<std::string, std::string> known_;  // asked for, and the answers
 };
 
 }  // namespace pyfastenv

@@ -31,11 +31,13 @@ def run_experiment(name: str, *, quick: bool, output: Path) -> list[Path]:
         The reports.
 
     Raises:
-        ValueError: Unknown name, or the folder has other results.
+        ValueError: Unknown name, no folder, or one that has other results.
         ImportError: matplotlib is missing.
     """
     if name != "all" and name not in EXPERIMENTS:
         raise ValueError(f"no experiment {name!r}; there are all, {', '.join(EXPERIMENTS)}")
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"output: {output} is not a folder")
     try:
         import matplotlib
     except ImportError as error:

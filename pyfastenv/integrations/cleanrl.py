@@ -19,7 +19,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv.integrations import require_autoreset
-from pyfastenv.integrations.rows import info_rows
+from pyfastenv.vector.rows import info_rows
 from pyfastenv.vector.vector_env import FastVectorEnv, StepReturn, make_vec
 
 Envs = VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]

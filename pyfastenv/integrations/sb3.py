@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from pyfastenv.integrations import require_autoreset
-from pyfastenv.integrations.rows import Row, info_rows
+from pyfastenv.vector.rows import Row, info_rows
 from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
 
 Indices = int | Iterable[int] | None
@@ -58,7 +58,7 @@ class FastVecEnv(VecEnv):
 
     Observations, rewards (float32), dones and infos are those of a DummyVecEnv of gymnasium's
     environments, bit for bit. ``get_attr``, ``set_attr`` and ``env_method`` act on one
-    :class:`~pyfastenv.integrations.rows.Row` per environment.
+    :class:`~pyfastenv.vector.rows.Row` per environment.
     """
 
     def __init__(self, envs: FastVectorEnv):

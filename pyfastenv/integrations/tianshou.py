@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tianshou.env import BaseVectorEnv
 
 from pyfastenv.integrations import require_autoreset
-from pyfastenv.integrations.rows import Row, info_rows
+from pyfastenv.vector.rows import Row, info_rows
 from pyfastenv.vector.vector_env import FastVectorEnv, StepReturn, make_vec
 
 Ids = int | Iterable[int] | None
@@ -71,7 +71,7 @@ class FastTianshouEnv(BaseVectorEnv):
     """Use :func:`to_tianshou`.
 
     Results are those of a DummyVectorEnv of gymnasium's environments, bit for bit. Attributes are
-    those of one :class:`~pyfastenv.integrations.rows.Row` per environment.
+    those of one :class:`~pyfastenv.vector.rows.Row` per environment.
     """
 
     # BaseVectorEnv.__init__ would make a worker per environment

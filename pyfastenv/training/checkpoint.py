@@ -99,7 +99,9 @@ def load(path: Path) -> dict[str, Any]:
     try:
         state = _read(path)
     except Exception as error:  # torch.load raises whatever the damage leads to
-        reason = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+        # its first sentence: torch goes on with advice to trust the file
+        reason = str(error).strip().split("\n")[0].split(". ")[0].rstrip(".")
+        reason = reason or type(error).__name__
         raise CheckpointError(
             f"{path}: damaged, or not a checkpoint ({reason}){_previous(path)}"
         ) from error

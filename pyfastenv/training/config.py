@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hi
 import torch
 
 from pyfastenv.training import distributed
+from pyfastenv.training.field_types import check_field_types
 
 # what may be otherwise when a run is resumed; everything else must be as it was
 _MAY_DIFFER = frozenset(
@@ -100,10 +101,14 @@ class RunConfig:
         """Checks the values.
 
         Raises:
-            ValueError: One sentence: which field, what was expected, what was given.
+            TypeError, ValueError: One sentence: which field, what was expected, what was given.
         """
+        check_field_types(self)
         for name, minimum in _AT_LEAST.items():
             self._check_at_least(minimum, name)
+        for name in ("hidden_sizes", "model_hidden_sizes"):
+            if min(getattr(self, name, ()), default=1) < 1:
+                raise ValueError(f"{name}: expected widths >= 1, got {getattr(self, name)}")
         self._check_env_id()
         self._check_device()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfastenv.training.atomic import replacing
 from pyfastenv.training.logger import Row, read_metrics
+from pyfastenv.training.outputs import check_output
 from pyfastenv.training.run_folder import CURVE, read_config
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours (2008), which colour-blind readers tell apart; without yellow and black
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+FORMATS = (".png", ".pdf", ".svg")
 _LABEL_GAP = 0.055  # of the axes' height
 
 
@@ -25,7 +27,7 @@ def plot_run(folder: Path, output: Path | None = None) -> Path:
 
     Args:
         folder: The run folder.
-        output: The PNG; by default learning_curve.png in the run folder.
+        output: The picture; by default learning_curve.png in the run folder.
 
     Raises:
         FileNotFoundError: This is no run folder.
@@ -52,16 +54,18 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
 
     Args:
         folders: The run folders.
-        output: The PNG.
+        output: The picture; its ending says in which of :data:`FORMATS`.
         labels: One per run; by default algorithm and seed (with the environment, if they differ).
 
     Raises:
-        ValueError: No runs, or another number of labels.
+        ValueError: No runs, another number of labels, or a name that says no known format.
+        FileNotFoundError: A run folder, or the picture's, does not exist.
     """
-    if not folders or (labels is not None and len(labels) != len(folders)):
-        raise ValueError(
-            f"labels: expected {len(folders)} (at least one), got {len(labels or folders)}"
-        )
+    if not folders:
+        raise ValueError("runs: expected at least one run folder, got none")
+    if labels is not None and len(labels) != len(folders):
+        raise ValueError(f"labels: expected {len(folders)}, got {len(labels)}")
+    check_output(output, FORMATS)
     configs = [read_config(folder) for folder in folders]
     envs = list(dict.fromkeys(config["env_id"] for _, config in configs))
     if labels is None:
@@ -145,8 +149,11 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float] | None, str
 
 
 def save_figure(figure: Figure, output: Path, **options: Any) -> Path:
-    """Writes a PNG whole or not at all, and makes its folder; the options are ``savefig``'s."""
+    """Writes a picture whole or not at all, and makes its folder; the options are ``savefig``'s.
+
+    The format is what the name ends in.
+    """
     output.parent.mkdir(parents=True, exist_ok=True)
     with replacing(output) as file:
-        figure.savefig(file, format="png", **options)
+        figure.savefig(file, format=output.suffix[1:].lower(), **options)
     return output

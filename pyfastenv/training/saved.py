@@ -11,6 +11,7 @@ from pyfastenv.training.config import RunConfig
 from pyfastenv.training.evaluation import Evaluation, evaluate, make_eval_envs
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.run_folder import read_config, run_of
+from pyfastenv.vector.arguments import integer
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ def load_policy(run: Path) -> SavedPolicy:
 
 def evaluate_run(run: Path, episodes: int = 10, seed: int = 0) -> Evaluation:
     """Evaluates the policy of a run folder or checkpoint file in new environments."""
+    integer("episodes", episodes, minimum=1)
+    integer("seed", seed, minimum=0, below=2**63)
     saved = load_policy(run)
     envs = make_eval_envs(saved.config.env_id, saved.env_kwargs, episodes)
     try:

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 import pyfastenv
 from pyfastenv.training.errors import VideoError
 from pyfastenv.training.evaluation import make_eval_envs
+from pyfastenv.training.outputs import check_output
 from pyfastenv.training.run_folder import VIDEO, run_of
 from pyfastenv.training.saved import load_policy
+from pyfastenv.vector.arguments import integer
 
 Frame = NDArray[np.uint8]
+_SMALLEST, _TOO_LARGE = 16, 8193  # pixels, of a film's side
 
 
 def record(
@@ -26,8 +29,8 @@ def record(
     *,
     episodes: int = 1,
     seed: int = 0,
-    width: int = 480,
-    height: int = 480,
+    width: int | None = None,
+    height: int | None = None,
 ) -> Path:
     """Films the policy of a run folder or checkpoint file.
 
@@ -37,7 +40,7 @@ def record(
             checkpoint). Without ffmpeg, an mp4 becomes a GIF.
         episodes: How many episodes, one after the other.
         seed: Of the environment.
-        width: Of the picture [pixels]; classic control has its own size.
+        width: Of the picture [pixels]; by default 480. Classic control has a size of its own.
         height: As width.
 
     Returns:
@@ -46,12 +49,26 @@ def record(
     Raises:
         CheckpointError: There is no readable checkpoint.
         VideoError: No OpenGL, or neither ffmpeg nor Pillow.
+        ValueError: A number out of range, a size where the environment has its own, or a name that
+            ends in neither .mp4 nor .gif.
+        FileNotFoundError: The output's folder does not exist.
     """
+    integer("episodes", episodes, minimum=1)
+    integer("seed", seed, minimum=0, below=2**63)
+    sizes = {"width": width, "height": height}
+    size = {
+        name: integer(name, value, minimum=_SMALLEST, below=_TOO_LARGE)
+        for name, value in sizes.items()
+        if value is not None
+    }
+    if output is not None:
+        check_output(output, (".mp4", ".gif"))
     saved = load_policy(run)
     if output is None:
         output = (run_of(saved.path) or saved.path.parent) / VIDEO
-    size = {"width": width, "height": height}
-    kwargs = {**saved.env_kwargs, **(size if _has_camera(saved.config.env_id) else {})}
+    if size and not _has_camera(saved.config.env_id):
+        raise ValueError(f"{next(iter(size))}: {saved.config.env_id} is drawn in a size of its own")
+    kwargs = {**saved.env_kwargs, **size}
     with closing(make_eval_envs(saved.config.env_id, kwargs, 1, "rgb_array")) as envs:
         frames = film(envs, saved.policy, episodes, seed)
         return write_film(frames, output, fps=envs.metadata["render_fps"])
@@ -78,7 +95,7 @@ def write_film(frames: Iterator[Frame], output: Path, fps: int) -> Path:
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     write = _write_mp4
-    if output.suffix == ".gif" or not _has_ffmpeg():
+    if output.suffix.lower() == ".gif" or not _has_ffmpeg():
         write, output = _write_gif, output.with_suffix(".gif")
     try:
         write(frames, output, fps)

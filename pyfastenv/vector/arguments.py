@@ -3,17 +3,47 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
+from gymnasium.vector import AutoresetMode
 
-def integer(name: str, value: Any, *, minimum: int | None = None) -> int:
-    """A whole number below 2**31 and not below ``minimum``, or an error that names the argument."""
+
+def integer(name: str, value: Any, *, minimum: int | None = None, below: int = 2**31) -> int:
+    """A whole number from ``minimum`` on, less than ``below``, or an error that names it."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name}: expected an integer, got {value!r}") from None
     if minimum is not None and number < minimum:
         raise ValueError(f"{name}: expected at least {minimum}, got {number}")
-    if number >= 2**31:
-        raise ValueError(f"{name}: expected less than {2**31}, got {number}")
+    if number >= below:
+        raise ValueError(f"{name}: expected less than {below}, got {number}")
     return number
+
+
+def autoreset_mode(value: Any) -> AutoresetMode:
+    """gymnasium's mode, of itself or of its string."""
+    try:
+        return AutoresetMode(value)
+    except ValueError:
+        modes = ", ".join(repr(mode.value) for mode in AutoresetMode)
+        raise ValueError(
+            f"autoreset_mode: expected {modes} or gymnasium's AutoresetMode, got {value!r}"
+        ) from None
+
+
+def reset_options(value: Any) -> dict[str, Any]:
+    """A copy of a reset's options; None means none."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"options: expected a dict or None, got {type(value).__name__}")
+    return dict(value)
+
+
+def plain_id(value: Any) -> str:
+    """An environment's id without ``pyfastenv/``; the core says whether there is one."""
+    if not isinstance(value, str):
+        raise TypeError(f"env_id: expected a string such as 'HalfCheetah-v5', got {value!r}")
+    return value.removeprefix("pyfastenv:").removeprefix("pyfastenv/")

@@ -1,15 +1,18 @@
 """Pictures of environments, drawn from their state rows.
 
 MuJoCo environments through the ``mujoco`` package's renderer with gymnasium's camera; classic
-control through gymnasium's own drawing (pygame). Both are imported on the first frame.
+control through gymnasium's own drawing (pygame). Both are imported on the first frame, and both
+work in a thread of their own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,16 +49,53 @@ _CAMERAS: dict[str, dict[str, Any]] = {
 
 
 class Renderer(Protocol):
-    """Draws one state row after another."""
+    """Draws one state row after another, always in the thread that made it."""
 
     def draw(self, row: NDArray[np.float64], fields: Fields) -> Frame: ...
     def close(self) -> None: ...
 
 
+class RenderThread:
+    """A renderer in a thread of its own, which any thread may ask for pictures.
+
+    An OpenGL context is current in one thread at a time, and making one takes the calling thread's
+    away. So no caller's thread ever has ours.
+    """
+
+    def __init__(self, make: Callable[[], Renderer]):
+        self._thread = ThreadPoolExecutor(1, "pyfastenv-render")
+        try:
+            self._renderer = self._thread.submit(make).result()
+        except BaseException:
+            self._thread.shutdown(wait=False)
+            raise
+        self._pid = os.getpid()
+
+    def draw(self, rows: Sequence[tuple[NDArray[np.float64], Fields]]) -> tuple[Frame, ...]:
+        """Draws environments' states, each a row and the model fields in it."""
+        return self._thread.submit(
+            lambda: tuple(self._renderer.draw(row, fields) for row, fields in rows)
+        ).result()
+
+    def close(self) -> None:
+        """Frees what the renderer holds, and ends the thread. In a fork there is neither."""
+        if os.getpid() != self._pid:
+            return
+        with contextlib.suppress(RuntimeError):  # the interpreter ends and has ended the thread
+            self._thread.submit(self._renderer.close).result()
+        self._thread.shutdown()
+
+
 def make_renderer(
     env_id: str, model_path: str, env_kwargs: Mapping[str, Any], render_kwargs: Mapping[str, Any]
-) -> Renderer:
+) -> RenderThread:
     """The renderer of an environment; ``model_path`` is empty for classic control."""
+    return RenderThread(lambda: _make(env_id, model_path, env_kwargs, render_kwargs))
+
+
+def _make(
+    env_id: str, model_path: str, env_kwargs: Mapping[str, Any], render_kwargs: Mapping[str, Any]
+) -> Renderer:
     if not model_path:
         if render_kwargs:
             raise TypeError(f"{env_id} has no camera: {', '.join(render_kwargs)} cannot be set")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, SupportsFloat
@@ -17,10 +18,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pyfastenv import _core
 from pyfastenv.errors import EnvError
-from pyfastenv.vector import specs
+from pyfastenv.vector import arguments, specs
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.cpus import available_cpus
-from pyfastenv.vector.rendering import RENDER_KWARGS, Renderer, make_renderer, tile
+from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, make_renderer, tile
+from pyfastenv.vector.rows import Row
 
 Infos = dict[str, Any]
 StepReturn = tuple[
@@ -33,7 +35,7 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> FastVectorEnv:
 
     Args:
         env_id: An id of :func:`pyfastenv.env_ids`, e.g. ``"HalfCheetah-v5"``
-            (``"pyfastenv/HalfCheetah-v5"`` is the same).
+            (``"pyfastenv/HalfCheetah-v5"`` is the same, and so is ``"pyfastenv:pyfastenv/…"``).
         num_envs: How many environments.
         **kwargs: See :class:`FastVectorEnv`.
 
@@ -42,7 +44,7 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> FastVectorEnv:
         TypeError: Unknown keyword argument; the message names the known ones.
         FileNotFoundError: ``xml_file`` does not exist.
     """
-    env_id = env_id.removeprefix("pyfastenv/")
+    env_id = arguments.plain_id(env_id)
     envs = FastVectorEnv(env_id, num_envs, **kwargs)
     spec = deepcopy(gymnasium.spec(f"pyfastenv/{env_id}"))
     spec.kwargs = {**kwargs, "env_id": env_id, "num_envs": num_envs}
@@ -111,16 +113,17 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         for name, flag in (("copy", copy), ("infos", infos)):
             if not isinstance(flag, bool | np.bool_):
                 raise TypeError(f"{name}: expected True or False, got {flag!r}")
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = arguments.autoreset_mode(autoreset_mode)
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode: expected None or 'rgb_array', got {render_mode!r}")
         self.render_mode = render_mode
         self._render_kwargs = {name: kwargs.pop(name) for name in RENDER_KWARGS if name in kwargs}
-        self._renderer: Renderer | None = None
+        self._renderer: RenderThread | None = None
+        self._render_lock = threading.Lock()
         if max_episode_steps is not None:
             max_episode_steps = max(0, integer("max_episode_steps", max_episode_steps, minimum=-1))
 
-        self.env_id = env_id
+        self.env_id = env_id = arguments.plain_id(env_id)
         self._seeds = _draw_seeds(self.num_envs)
         self._core = _core.VectorEnv(
             env_id=env_id,
@@ -198,7 +201,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             BusyError: Environments (masked or not) have been sent and not received.
             EnvError: Environments raised; see its ``results``.
         """
-        options = dict(options or {})
+        options = arguments.reset_options(options)
         mask = self._reset_mask(options.pop("reset_mask", None))
         bounds = self._reset_bounds(options)
         seeds = self._parse_seed(seed)
@@ -214,8 +217,9 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         """Steps every environment once.
 
         Args:
-            actions: ``(num_envs, action_size)`` float32 (or float64: used as it is, like in
-                gymnasium), or ``(num_envs,)`` integers.
+            actions: ``(num_envs, action_size)`` float32, or ``(num_envs,)`` integers. Rewards are
+                computed in the actions' dtype, as in gymnasium: float64 is used as it is, integers
+                and bools as float64. The exception is float16, which is used as float32.
 
         Returns:
             Observations ``(num_envs, obs_size)``, rewards ``(num_envs,)`` float64, terminations and
@@ -225,7 +229,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
         Raises:
             ValueError: Wrong shape, NaN or infinite actions. No environment has moved.
-            TypeError: Wrong dtype. No environment has moved.
+            TypeError: Wrong dtype, or no array. No environment has moved.
             ResetNeededError: Before the first reset; after an episode's end with autoreset
                 disabled; after an interrupted (Ctrl-C) step or reset.
             BusyError: Environments have been sent and not received.
@@ -249,7 +253,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             options: As for :meth:`reset`, without ``"reset_mask"``.
             env_ids: ``(n,)`` ints; None means all.
         """
-        options = dict(options or {})
+        options = arguments.reset_options(options)
         if "reset_mask" in options:
             raise ValueError("async_reset: reset_mask is for reset(); give env_ids here")
         seeds = self._parse_seed(seed)
@@ -426,7 +430,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     def render(  # type: ignore[override]
         self, env_ids: Sequence[int] | None = None, *, tiled: bool = False
     ) -> tuple[NDArray[np.uint8], ...] | NDArray[np.uint8] | None:
-        """Draws environments in their present states.
+        """Draws environments in their present states; any thread may ask for that.
 
         Args:
             env_ids: Which; None means all.
@@ -445,11 +449,13 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         if len(ids) == 0:
             raise ValueError("env_ids: expected at least one id")
         rows = [self._core.row(env_id) for env_id in ids]
-        if self._renderer is None:
-            self._renderer = make_renderer(
-                self.env_id, self._core.model_path, self._env_kwargs, self._render_kwargs
-            )
-        frames = tuple(self._renderer.draw(row, fields) for row, fields in rows)
+        with self._render_lock:
+            if self._renderer is None:
+                self._renderer = make_renderer(
+                    self.env_id, self._core.model_path, self._env_kwargs, self._render_kwargs
+                )
+            renderer = self._renderer
+        frames = renderer.draw(rows)
         return tile(frames) if tiled else frames
 
     # ---- gymnasium's odds and ends -----------------------------------------------------------
@@ -462,21 +468,85 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Copies of the environments' generators in their present states."""
-        generators = []
-        for env_id in range(self.num_envs):
-            state_high, state_low, inc_high, inc_low = self._core.random_state(env_id)
-            bit_generator = np.random.PCG64()
-            bit_generator.state = {
-                "bit_generator": "PCG64",
-                "state": {
-                    "state": state_high << 64 | state_low,
-                    "inc": inc_high << 64 | inc_low,
-                },
-                "has_uint32": 0,
-                "uinteger": 0,
-            }
-            generators.append(np.random.Generator(bit_generator))
-        return tuple(generators)
+        return tuple(self.generator(env_id) for env_id in range(self.num_envs))
+
+    def generator(self, env_id: int) -> np.random.Generator:
+        """A copy of an environment's generator in its present state."""
+        state_high, state_low, inc_high, inc_low = self._core.random_state(env_id)
+        bit_generator = np.random.PCG64()
+        bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {"state": state_high << 64 | state_low, "inc": inc_high << 64 | inc_low},
+            "has_uint32": 0,
+            "uinteger": 0,
+        }
+        return np.random.Generator(bit_generator)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Calls a method of each environment, or reads an attribute.
+
+        gymnasium's vector classes do this with the objects that they step; here it is done with
+        :class:`pyfastenv.vector.rows.Row`, one environment after another: slow, and meant for what
+        has no call of its own here.
+
+        Args:
+            name: ``"render"``, ``"reset"``, ``"get_state"``, ``"set_model_field"`` …
+            *args: What each environment's method gets.
+            **kwargs: Likewise.
+
+        Returns:
+            One result per environment.
+
+        Raises:
+            AttributeError: No such name; the message has those that there are.
+        """
+        attributes = [self._attribute(Row(self, i), name) for i in range(self.num_envs)]
+        return tuple(a(*args, **kwargs) if callable(a) else a for a in attributes)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """An attribute of each environment: ``"spec"``, ``"np_random"``, ``"task"`` …
+
+        As in gymnasium, a method's name calls it.
+
+        Raises:
+            AttributeError: No such name; the message has those that there are.
+        """
+        return self.call(name)
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of each environment; there is one: ``"task"`` (:meth:`reset_task`).
+
+        Physics is set by :meth:`set_model_field`.
+
+        Args:
+            name: Which.
+            values: A list or tuple has one value per environment; anything else is the value of
+                all.
+
+        Raises:
+            AttributeError: It cannot be set. gymnasium would add an attribute that nothing reads.
+            ValueError: Another number of values.
+        """
+        if name != "task" or not self._core.tasks:
+            can = "only 'task'" if self._core.tasks else "nothing (set_model_field sets physics)"
+            raise AttributeError(f"{self.env_id}: {can} can be set by set_attr, got {name!r}")
+        if not isinstance(values, list | tuple):
+            values = [values] * self.num_envs
+        if len(values) != self.num_envs:
+            raise ValueError(f"values: expected {self.num_envs} or no list, got {len(values)}")
+        self.reset_task(
+            [self._task_row(v) if isinstance(v, Mapping) else np.atleast_1d(v) for v in values]
+        )
+
+    def _attribute(self, row: Row, name: str) -> Any:
+        names = [known for known in dir(row) if not known.startswith("_")]
+        if not self._core.tasks:
+            names = [known for known in names if "task" not in known]
+        if name not in names:
+            raise AttributeError(
+                f"{self.env_id} has no {name!r} for each environment; there are {', '.join(names)}"
+            )
+        return getattr(row, name)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Waits for running steps, drops queued ones, ends the threads, frees the renderer."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 # before anything imports mujoco or pygame
@@ -219,6 +220,37 @@ def test_rendering_changes_nothing(env_id: str, request: pytest.FixtureRequest) 
 
 
 @needs_gl
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1"])
+def test_any_thread_may_draw(env_id: str) -> None:
+    envs, other = make(env_id), make(env_id)
+    expected = envs.render()
+
+    def draw(_: int) -> bool:
+        frames = [*envs.render(), *other.render()]
+        return all(map(np.array_equal, frames, [*expected, *expected]))
+
+    with ThreadPoolExecutor(3) as threads:
+        assert all(threads.map(draw, range(12)))
+        assert np.array_equal(envs.render()[0], expected[0])
+        threads.submit(envs.close).result()  # nor does it matter which one frees the context
+    assert np.array_equal(other.render()[0], expected[0])
+    other.close()
+
+
+@needs_gl
+def test_a_context_of_someone_elses_stays_current() -> None:
+    theirs = make_gymnasium("HalfCheetah-v5", 1, "NextStep", render_mode="rgb_array")
+    theirs.reset(seed=0)
+    before = theirs.render()[0]
+    envs = make(num_envs=1)
+    envs.render()
+    assert np.array_equal(theirs.render()[0], before)
+    envs.close()
+    assert np.array_equal(theirs.render()[0], before)
+    theirs.close()
+
+
+@needs_gl
 def test_pictures_are_new_arrays() -> None:
     envs = make()
     first = envs.render()[0]
@@ -301,6 +333,7 @@ def test_bad_ids(env_ids: Any, error: type[Exception], message: str, tiled: bool
     [
         {"camera_name": "no such camera"},
         {"camera_id": 7},
+        {"camera_id": -2},
         {"camera_id": 0, "camera_name": "track"},
         {"width": 0},
         {"height": -3},

@@ -248,6 +248,80 @@ def test_one_environment() -> None:
         assert_same(ours.step(actions), theirs.step(actions))
 
 
+# ---- one environment at a time: call, get_attr, set_attr -----------------------------------------
+
+
+def test_attributes_of_each_environment_are_gymnasiums() -> None:
+    ours = pyfastenv.make_vec("Hopper-v5", 3, max_episode_steps=40, frame_skip=3)
+    theirs = make_gymnasium("Hopper-v5", 3, "NextStep", 40, frame_skip=3)
+    ours.reset(seed=7)
+    theirs.reset(seed=7)
+    for name in ("observation_space", "action_space", "render_mode", "np_random_seed"):
+        assert ours.get_attr(name) == theirs.get_attr(name), name
+        assert ours.call(name) == theirs.call(name), name
+    for mine, other in zip(ours.get_attr("np_random"), theirs.get_attr("np_random"), strict=True):
+        assert mine.bit_generator.state == other.bit_generator.state
+    for mine, other in zip(ours.get_attr("spec"), theirs.get_attr("spec"), strict=True):
+        assert mine.id == f"pyfastenv/{other.id}"
+        for name in ("max_episode_steps", "reward_threshold"):
+            assert getattr(mine, name) == getattr(other, name)
+        assert mine.kwargs == {"env_id": "Hopper-v5", "frame_skip": 3}
+    again = gymnasium.make(ours.get_attr("spec")[1])
+    assert again.reset(seed=8)[0].tolist() == ours.reset(seed=7)[0][1].tolist()
+    assert [m["render_fps"] for m in ours.get_attr("metadata")] == [ours.metadata["render_fps"]] * 3
+    assert all("autoreset_mode" not in metadata for metadata in ours.get_attr("metadata"))
+    assert ours.get_attr("max_episode_steps") == (40, 40, 40)
+
+
+def test_methods_of_each_environment() -> None:
+    ours = pyfastenv.make_vec("Hopper-v5", 3)
+    theirs = make_gymnasium("Hopper-v5", 3, "NextStep")
+    for mine, other in zip(ours.call("reset", seed=5), theirs.call("reset", seed=5), strict=True):
+        assert_same_single((*mine,), (*other,))
+    states = ours.call("get_state")
+    assert np.array_equal(np.stack(states), ours.get_state())
+    masses = 2.0 * ours.get_model_field("body_mass")[0]
+    assert ours.call("set_model_field", "body_mass", masses) == (None,) * 3
+    assert np.array_equal(ours.get_model_field("body_mass"), np.stack([masses] * 3))
+
+
+def test_what_trainers_call() -> None:
+    """skrl's wrapper renders a vector environment by ``call("render")``; so does CleanRL's film."""
+    envs = pyfastenv.make_vec("CartPole-v1", 2, render_mode="rgb_array")
+    envs.reset(seed=0)
+    wrapped = wrappers.RecordEpisodeStatistics(envs)
+    frames = wrapped.unwrapped.call("render")
+    for frame, expected in zip(frames, envs.render(), strict=True):
+        assert np.array_equal(frame, expected)
+
+
+@pytest.mark.parametrize("call", ["get_attr", "call"])
+@pytest.mark.parametrize("name", ["gravity", "task", "step", "_envs", "__class__"])
+def test_attributes_that_there_are_not(call: str, name: str) -> None:
+    envs = pyfastenv.make_vec("CartPole-v1", 2)
+    with pytest.raises(AttributeError, match=f"CartPole-v1 has no '{name}'") as caught:
+        getattr(envs, call)(name)
+    assert "action_space" in str(caught.value) and "reset_task" not in str(caught.value)
+
+
+def test_setting_tasks() -> None:
+    envs = pyfastenv.make_vec("HalfCheetahVel-v5", 3)
+    envs.set_attr("task", [0.5, 1.0, 1.5])
+    assert envs.get_attr("task") == (0.5, 1.0, 1.5)
+    envs.set_attr("task", 2.0)
+    assert envs.get_task().tolist() == [[2.0]] * 3
+    envs.set_attr("task", ({"velocity": 1.0}, np.array([0.5]), 0.25))
+    assert envs.call("get_task") == (1.0, 0.5, 0.25)
+    before = envs.get_state()
+    with pytest.raises(ValueError, match="values: expected 3 or no list, got 2"):
+        envs.set_attr("task", [1.0, 2.0])
+    with pytest.raises(AttributeError, match="only 'task' can be set by set_attr, got 'body_mass'"):
+        envs.set_attr("body_mass", 1.0)
+    assert np.array_equal(envs.get_state(), before)
+    with pytest.raises(AttributeError, match=r"set_model_field sets physics.* got 'task'"):
+        pyfastenv.make_vec("Ant-v5", 2).set_attr("task", 1.0)
+
+
 # ---- arguments -----------------------------------------------------------------------------------
 
 
@@ -310,6 +384,58 @@ def test_discrete_actions_of_any_integer_type(dtype: Any) -> None:
     actions = np.array([0, 1, 1, 0])
     assert_same(envs.step(actions.astype(dtype)), other.step(actions))
     assert_same(envs.step(actions.tolist()), other.step(actions))
+
+
+BOX_IDS = ["HalfCheetah-v5", "Ant-v4", "Pusher-v5", "Reacher-v4", "Humanoid-v5", "Pendulum-v1"]
+BOX_IDS += ["MountainCarContinuous-v0", "InvertedPendulum-v5"]
+
+
+def whole_actions(envs: Any, rng: np.random.Generator, num_steps: int = 25) -> np.ndarray:
+    """-1, 0 and 1 where the box is that large, else 0 and 1."""
+    return rng.integers(-1, 2, (num_steps, *envs.action_space.shape))
+
+
+@pytest.mark.parametrize("kind", ["list", "bool", "int8", "int16", "int64", ">i4"])
+@pytest.mark.parametrize("env_id", BOX_IDS)
+def test_whole_numbers_as_actions_of_a_box_are_gymnasiums(env_id: str, kind: str) -> None:
+    ours, theirs = pyfastenv.make_vec(env_id, 2), make_gymnasium(env_id, 2, "NextStep")
+    assert_same(ours.reset(seed=4), theirs.reset(seed=4))
+    for actions in whole_actions(ours, np.random.default_rng(0)):
+        given = actions.tolist() if kind == "list" else actions.astype(kind)
+        # gymnasium's arithmetic with lists fails here and there: it gets the array of the list
+        *expected, infos = theirs.step(actions if kind == "list" else given)
+        if env_id == "Reacher-v4":  # reports a sum of integers as an integer
+            infos["reward_ctrl"] = infos["reward_ctrl"].astype(np.float64)
+        assert_same(ours.step(given), (*expected, infos))
+
+
+@pytest.mark.parametrize("env_id", BOX_IDS)
+def test_float16_actions(env_id: str) -> None:
+    """The physics is gymnasium's; rewards are those of float32, gymnasium's have 11 bits."""
+    ours, theirs = pyfastenv.make_vec(env_id, 2), make_gymnasium(env_id, 2, "NextStep")
+    other = pyfastenv.make_vec(env_id, 2)
+    for envs in (ours, theirs, other):
+        envs.reset(seed=4)
+    rng = np.random.default_rng(0)
+    for _ in range(25):
+        actions = random_actions(ours.single_action_space, rng, 2, np.float16)
+        result, expected = ours.step(actions), theirs.step(actions)
+        assert_same(result, other.step(actions.astype(np.float32)))
+        if env_id not in ("Pendulum-v1", "MountainCarContinuous-v0"):  # theirs compute in float16
+            assert_same(result[0], expected[0])
+        assert np.allclose(result[1], expected[1], rtol=2e-3, atol=2e-3)
+        assert_same(result[2:4], expected[2:4])
+
+
+def test_integers_are_sent_too() -> None:
+    envs, other = pyfastenv.make_vec("HalfCheetah-v5", 4), pyfastenv.make_vec("HalfCheetah-v5", 4)
+    envs.reset(seed=1)
+    other.reset(seed=1)
+    envs.send([[1, 0, 1, 0, 1, 0]] * 2, [2, 1])
+    infos = envs.recv()[4]
+    other.step(np.array([[1.0, 0.0, 1.0, 0.0, 1.0, 0.0]] * 4))
+    ids = infos["env_id"]
+    assert np.array_equal(envs.get_state(ids), other.get_state(ids))
 
 
 @pytest.mark.parametrize("mask", [[True, False, True], [False, False, True]])

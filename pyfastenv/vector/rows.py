@@ -1,7 +1,7 @@
-"""One environment of a pool, for trainers that address environments one by one.
+"""One environment of a pool, for whoever addresses environments one by one.
 
-Knows no trainer. Everything here is slow (Python, one environment at a time) except
-:func:`info_rows`, which is on the way of every step.
+That is gymnasium's ``call`` and ``get_attr``, and several trainers. Everything here is slow
+(Python, one environment at a time) except :func:`info_rows`, which is on the way of every step.
 """
 
 from __future__ import annotations
@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import ArrayLike, NDArray
 
-from pyfastenv.vector.vector_env import FastVectorEnv
+if TYPE_CHECKING:
+    from pyfastenv.vector.vector_env import FastVectorEnv
+
+# arguments of FastVectorEnv that FastEnv chooses itself
+_POOL_ARGUMENTS = ("num_envs", "num_threads", "autoreset_mode", "max_episode_steps")
 
 
 def info_rows(infos: Mapping[str, Any], num_rows: int) -> list[dict[str, Any]]:
@@ -65,9 +70,21 @@ class Row:
         return {k: v for k, v in self._envs.metadata.items() if k != "autoreset_mode"}
 
     @property
-    def spec(self) -> Any:
-        """The pool's :class:`gymnasium.envs.registration.EnvSpec`, or None."""
-        return self._envs.spec
+    def spec(self) -> EnvSpec | None:
+        """Such an environment's specification: ``gymnasium.make(spec)`` makes another one.
+
+        None where the pool has none (a FastVectorEnv made directly).
+        """
+        spec = deepcopy(self._envs.spec)
+        if spec is not None:
+            spec.max_episode_steps = self._envs.max_episode_steps
+            spec.kwargs = {k: v for k, v in spec.kwargs.items() if k not in _POOL_ARGUMENTS}
+        return spec
+
+    @property
+    def max_episode_steps(self) -> int | None:
+        """Where episodes are truncated; None: never."""
+        return self._envs.max_episode_steps
 
     @property
     def render_mode(self) -> str | None:
@@ -87,7 +104,7 @@ class Row:
     @property
     def np_random(self) -> np.random.Generator:
         """A copy of the environment's generator."""
-        return self._envs.np_random[self._env_id]
+        return self._envs.generator(self._env_id)
 
     @property
     def np_random_seed(self) -> int:
@@ -126,6 +143,15 @@ class Row:
     def reset_task(self, task: Any) -> None:
         """Sets the task, ``(task_size,)`` or a dict."""
         self._envs.reset_task([task], [self._env_id])
+
+    @property
+    def task(self) -> NDArray[np.float64]:
+        """The task, ``(task_size,)``; assign such an array, or a dict, to set it."""
+        return self.get_task()
+
+    @task.setter
+    def task(self, task: Any) -> None:
+        self.reset_task(task)
 
     def get_model_field(self, name: str) -> NDArray[np.float64]:
         """The environment's own values of a model field."""

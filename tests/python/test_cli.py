@@ -1,0 +1,224 @@
+"""The command line: what careless commands get, and what short ones may leave out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("tyro")
+pytest.importorskip("matplotlib")
+
+import pyfastenv
+from pyfastenv import cli
+from pyfastenv.algorithms import mbpo, ppo, sac
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder of CartPole, with a checkpoint."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    options = ["--env-id", "CartPole-v1", "--total-steps", "2e3", "--quiet", "--no-tensorboard"]
+    assert cli.main(["train", "ppo", *options, "--run-dir", str(folder)]) == 0
+    return folder
+
+
+def command(text: str, run: Path) -> list[str]:
+    """The words of a command line, in which RUN is the run folder."""
+    return [word.replace("RUN", str(run)) for word in text.split()]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("evaluate RUN --seed -3", "seed: expected at least 0, got -3"),
+        ("evaluate RUN --seed 1e30", "seed: expected less than"),
+        ("evaluate RUN --episodes 0", "episodes: expected at least 1, got 0"),
+        ("evaluate RUN --episodes 1e12", "episodes: expected less than"),
+        (
+            "evaluate RUN/config.json",
+            "config.json: damaged, or not a checkpoint (Weights only load",
+        ),
+        ("record RUN --seed -1", "seed: expected at least 0, got -1"),
+        ("record RUN --episodes 0", "episodes: expected at least 1, got 0"),
+        ("record RUN --width 0", "width: expected at least 16, got 0"),
+        ("record RUN --height 1e5", "height: expected less than 8193, got 100000"),
+        ("record RUN --width 100", "width: CartPole-v1 is drawn in a size of its own"),
+        (
+            "record RUN --output film.avi",
+            "output: expected a name ending in .mp4 or .gif, got film",
+        ),
+        ("record RUN --output RUN/new/film.mp4", "output: there is no folder"),
+        ("plot", "runs: expected at least one run folder, got none"),
+        (
+            "plot RUN --output x.jpg",
+            "output: expected a name ending in .png or .pdf or .svg, got x",
+        ),
+        ("plot RUN --output x", "output: expected a name ending in"),
+        ("plot RUN --output RUN/new/x.png", "output: there is no folder"),
+        ("train ppo --total-steps 0", "total_steps: expected at least 1, got 0"),
+        ("train sac --total-steps -5", "total_steps: expected at least 1, got -5"),
+        ("train ppo --total-steps 1e400", "total_steps: expected less than"),
+        ("train ppo --seed 1e30", "seed: expected less than 2**63"),
+        ("train ppo --seed -1", "seed: expected at least 0, got -1"),
+        ("train ppo --num-envs 0", "num_envs: expected at least 1, got 0"),
+        ("train ppo --num-envs 1e12", "num_envs: expected less than"),
+        ("train ppo --hidden-sizes 64 0", "hidden_sizes: expected widths >= 1, got (64, 0)"),
+        ("train ppo --learning-rate nan", "learning_rate: expected more than 0, got nan"),
+        ("train ppo --gamma 1.5", "gamma: expected 0 to 1, got 1.5"),
+        ("train ppo --device gpu", "device: expected cpu, cuda or sample-cpu, got 'gpu'"),
+        ("train sac --env-id CartPole-v1", "env_id: sac needs continuous actions"),
+        (
+            "train sac --total-steps 500 --learning-starts 1000",
+            "learning_starts: expected less than",
+        ),
+        ("train PPO", "no algorithm 'PPO'; there are"),
+        ("resume RUN --total-steps -1", "total_steps: expected at least 1, got -1"),
+        ("experiment nothing", "no experiment 'nothing'; there are all"),
+        ("experiment flow --output RUN/config.json", "config.json is not a folder"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    line: str,
+    message: str,
+    run: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(run.rglob("*"))
+    assert cli.main(command(line, run)) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("pyfastenv: ") and err.count("\n") == 1
+    assert message in err
+    assert list(tmp_path.iterdir()) == [] and sorted(run.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("evaluate RUN --episodes ten", "--episodes"),
+        ("evaluate RUN --episodes 1.5", "expected a whole number such as"),
+        ("resume RUN --total-steps abc", "--total-steps"),
+        ("train ppo --total-steps nan", "--total-steps"),
+        ("train ppo --total-steps inf", "--total-steps"),
+        ("train ppo --learning-rate 1e-3x", "--learning-rate"),
+        ("train ppo --env-id", "--env-id"),
+        ("train mbpo --dynamics nothing", "--dynamics"),
+        ("plot RUN -o x.png", "-o"),
+        ("evaluate", "run folder"),
+        ("", "evaluate"),
+    ],
+)
+def test_command_lines_that_do_not_parse(
+    line: str, message: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        cli.main(command(line, run))
+    assert raised.value.code == 2
+    err = capsys.readouterr().err
+    assert message in err and "Traceback" not in err
+
+
+def test_version() -> None:
+    for arguments in (["--version"], ["version"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "pyfastenv", *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == f"{pyfastenv.__version__}\n" and done.stderr == ""
+
+
+def test_a_mistake_ends_the_process_with_1(run: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pyfastenv", "evaluate", str(run), "--seed", "-3"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr == "pyfastenv: seed: expected at least 0, got -3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1e5", 100_000), ("2.5e3", 2500), ("1E3", 1000), ("12_000", 12_000)]
+)
+def test_whole_numbers_in_scientific_notation(
+    text: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[ppo.Config] = []
+    monkeypatch.setattr(ppo, "train", given.append)
+    assert cli.main(["train", "ppo", "--total-steps", text, "--hidden-sizes", text, "8"]) == 0
+    assert given[0].total_steps == number and type(given[0].total_steps) is int
+    assert given[0].hidden_sizes == (number, 8)
+
+
+@pytest.mark.parametrize("module", [sac, mbpo])
+def test_a_short_training_explores_for_less(
+    module: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: list[sac.Config] = []
+    monkeypatch.setattr(module, "train", given.append)
+    name = str(module.Config.algorithm)  # type: ignore[attr-defined]
+    assert cli.main(["train", name, "--env-id", "Hopper-v5", "--total-steps", "5000"]) == 0
+    given[0].check()
+    assert given[0].learning_starts == 500
+    assert "learning starts after 500 steps, not after 5,000" in capsys.readouterr().err
+    options = ["--env-id", "Hopper-v5", "--total-steps", "6000"]
+    assert cli.main(["train", name, *options]) == 0
+    assert given[1].learning_starts == 5000 and capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("x.png", b"\x89PNG"), ("x.pdf", b"%PDF"), ("x.SVG", b"<?xml")]
+)
+def test_a_plot_is_what_its_name_says(name: str, begins: bytes, run: Path, tmp_path: Path) -> None:
+    assert cli.main(["plot", str(run), "--output", str(tmp_path / name)]) == 0
+    assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learning_rate": "1e-3"}, "learning_rate: expected float, got '1e-3'"),
+        ({"hidden_sizes": 32}, "hidden_sizes: expected tuple[int, ...], got 32"),
+        ({"hidden_sizes": (64, 3.5)}, "hidden_sizes: expected tuple[int, ...], got (64, 3.5)"),
+        ({"total_steps": 1e5}, "total_steps: expected int, got 100000.0"),
+        ({"env_id": None}, "env_id: expected str, got None"),
+        ({"video": "no"}, "video: expected bool, got 'no'"),
+        ({"num_envs": True}, "num_envs: expected int, got True"),
+        ({"target_kl": "small"}, "target_kl: expected float | None, got 'small'"),
+    ],
+)
+def test_options_of_a_wrong_type_are_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        ppo.Config(**options).check()  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+def test_other_options_of_a_wrong_type() -> None:
+    with pytest.raises(TypeError, match=r"rollout_schedule: expected tuple\[int, int, int, int\]"):
+        mbpo.Config(rollout_schedule=(20, 150, 1)).check()  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="dynamics: expected 'ensemble' or 'flow', got 'Flow'"):
+        mbpo.Config(dynamics="Flow").check()  # type: ignore[arg-type]
+
+
+def test_options_that_numpy_and_json_give() -> None:
+    config = ppo.Config(
+        learning_rate=np.float32(1e-3),  # type: ignore[arg-type]
+        gamma=1,
+        num_envs=np.int64(4),  # type: ignore[arg-type]
+        hidden_sizes=[32, 32],  # type: ignore[arg-type]
+        run_dir="runs/x",  # type: ignore[arg-type]
+    )
+    config.check()
+    plain = ppo.Config(run_dir=Path("runs/x"))
+    ppo.Config.from_dict(json.loads(json.dumps(plain.to_dict()))).check()
