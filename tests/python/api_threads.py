@@ -208,7 +208,7 @@ def assert_as_good_as_new(envs: pyfastenv.FastVectorEnv, twin: pyfastenv.FastVec
             envs.recv()
         except pyfastenv.NothingPendingError:
             break
-    for name, _, _ in envs._core.fields:
+    for name, _, _ in envs._core.row(0)[1]:
         twin.set_model_field(name, envs.get_model_field(name))
     if envs._core.tasks:
         twin.reset_task(envs.get_task())

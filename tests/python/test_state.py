@@ -352,3 +352,24 @@ def test_environments_under_way_have_no_state() -> None:
     envs.set_state(state[:1], [0])
     envs.recv()
     envs.set_state(state)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"frame_skip": 5, "ctrl_cost_weight": 0.2}, {"ctrl_cost_weight": 0.2, "frame_skip": 5}),
+        ({"ctrl_cost_weight": 1}, {"ctrl_cost_weight": 1.0}),
+        ({}, {"frame_skip": 5, "reset_noise_scale": 0.1}),
+    ],
+    ids=["order", "number form", "defaults"],
+)
+def test_snapshots_belong_to_equal_arguments(one: dict[str, float], other: dict[str, float]) -> None:
+    envs = pyfastenv.make_vec("HalfCheetah-v5", 2, **one)
+    same = pyfastenv.make_vec("HalfCheetah-v5", 2, **other)
+    different = pyfastenv.make_vec("HalfCheetah-v5", 2, **(other | {"ctrl_cost_weight": 0.3}))
+    envs.reset(seed=3)
+    state = envs.get_state()
+    same.set_state(state)
+    assert (same.get_state() == state).all()
+    with pytest.raises(ValueError, match="same id, arguments"):
+        different.set_state(state)
