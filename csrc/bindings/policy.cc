@@ -95,38 +95,35 @@ void CheckOutputs(const Mlp& mlp, const PolicyOptions& options) {
   }
 }
 
-std::unique_ptr<Policy> MakePolicy(const py::list& weights, const py::list& biases,
-                                   const std::string& activation, const std::string& distribution,
-                                   bool greedy, const std::vector<float>& action_low,
-                                   const std::vector<float>& action_high, bool clip_actions,
-                                   const py::object& log_std, float log_std_min, float log_std_max,
-                                   float noise, const py::object& obs_mean,
-                                   const py::object& obs_scale, float obs_clip) {
-  Mlp mlp = ReadMlp(weights, biases, activation);
+/// A policy as Python describes it; arrays have one network per first index (pyfastenv.PolicySpec).
+struct PyPolicyOptions {
+  py::list weights, biases;  // of each layer: (num_policies, in, out), (num_policies, out) float32
+  std::string activation = "tanh";
+  std::string distribution = "gaussian";
+  py::object log_std = py::none();                           // (num_policies, action_size) float32
+  py::object obs_mean = py::none(), obs_scale = py::none();  // (num_policies, obs_size) float32
+  PolicyOptions core;  // the rest; its distribution and arrays are not used
+};
+
+std::unique_ptr<Policy> MakePolicy(const PyPolicyOptions& given) {
+  Mlp mlp = ReadMlp(given.weights, given.biases, given.activation);
   const int64_t k = mlp.num_networks();
-  PolicyOptions options;
-  options.distribution = ToDistribution(distribution);
-  options.greedy = greedy;
-  options.action_low = action_low;
-  options.action_high = action_high;
-  options.clip_actions = clip_actions;
-  options.log_std = ReadVector(log_std, "log_std", {k, static_cast<int64_t>(action_low.size())});
-  options.log_std_min = log_std_min;
-  options.log_std_max = log_std_max;
-  options.noise = noise;
-  options.obs_mean = ReadVector(obs_mean, "obs_mean", {k, mlp.input_size()});
-  options.obs_scale = ReadVector(obs_scale, "obs_scale", {k, mlp.input_size()});
-  options.obs_clip = obs_clip;
-  if (action_low.size() != action_high.size()) {
+  PolicyOptions options = given.core;
+  const auto action_size = static_cast<int64_t>(options.action_low.size());
+  options.distribution = ToDistribution(given.distribution);
+  options.log_std = ReadVector(given.log_std, "log_std", {k, action_size});
+  options.obs_mean = ReadVector(given.obs_mean, "obs_mean", {k, mlp.input_size()});
+  options.obs_scale = ReadVector(given.obs_scale, "obs_scale", {k, mlp.input_size()});
+  if (options.action_low.size() != options.action_high.size()) {
     throw UsageError(Code::kValue, "policy: action_low and action_high differ in size");
   }
   if (options.obs_mean.empty() != options.obs_scale.empty()) {
     throw UsageError(Code::kValue, "policy: obs_mean and obs_scale go together");
   }
-  if (!(noise >= 0.0F) || !(obs_clip >= 0.0F)) {
+  if (!(options.noise >= 0.0F) || !(options.obs_clip >= 0.0F)) {
     throw UsageError(Code::kValue, "policy: expected noise and obs_clip >= 0");
   }
-  if (!(log_std_min <= log_std_max)) {
+  if (!(options.log_std_min <= options.log_std_max)) {
     throw UsageError(Code::kValue, "policy: log_std_range: expected a lower and an upper bound");
   }
   CheckOutputs(mlp, options);
@@ -136,12 +133,32 @@ std::unique_ptr<Policy> MakePolicy(const py::list& weights, const py::list& bias
 }  // namespace
 
 void BindPolicy(py::module_& m) {
+  using Options = PyPolicyOptions;
+  py::class_<Options> options(m, "PolicyOptions", "A policy's description; see PolicySpec.");
+  options.def(py::init<>())
+      .def_readwrite("weights", &Options::weights)
+      .def_readwrite("biases", &Options::biases)
+      .def_readwrite("activation", &Options::activation)
+      .def_readwrite("distribution", &Options::distribution)
+      .def_readwrite("log_std", &Options::log_std)
+      .def_readwrite("obs_mean", &Options::obs_mean)
+      .def_readwrite("obs_scale", &Options::obs_scale);
+  const auto field = [&options](const char* name, auto member) {
+    using Value = std::decay_t<decltype(std::declval<PolicyOptions>().*member)>;
+    options.def_property(
+        name, [member](const Options& self) { return self.core.*member; },
+        [member](Options& self, const Value& value) { self.core.*member = value; });
+  };
+  field("greedy", &PolicyOptions::greedy);
+  field("action_low", &PolicyOptions::action_low);
+  field("action_high", &PolicyOptions::action_high);
+  field("clip_actions", &PolicyOptions::clip_actions);
+  field("log_std_min", &PolicyOptions::log_std_min);
+  field("log_std_max", &PolicyOptions::log_std_max);
+  field("noise", &PolicyOptions::noise);
+  field("obs_clip", &PolicyOptions::obs_clip);
   py::class_<Policy>(m, "Policy", "A policy's parameters, copied; see pyfastenv.PolicySpec.")
-      .def(py::init(&MakePolicy), py::kw_only(), py::arg("weights"), py::arg("biases"),
-           py::arg("activation"), py::arg("distribution"), py::arg("greedy"), py::arg("action_low"),
-           py::arg("action_high"), py::arg("clip_actions"), py::arg("log_std"),
-           py::arg("log_std_min"), py::arg("log_std_max"), py::arg("noise"), py::arg("obs_mean"),
-           py::arg("obs_scale"), py::arg("obs_clip"))
+      .def(py::init(&MakePolicy), py::arg("options"))
       .def_property_readonly("num_policies", &Policy::num_policies);
 }
 

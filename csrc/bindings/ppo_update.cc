@@ -26,11 +26,10 @@ class PyPpoUpdate {
     CheckSizes("policy_sizes", policy_sizes);
     CheckSizes("value_sizes", value_sizes);
     if (value_sizes.front() != policy_sizes.front() || value_sizes.back() != 1) {
-      throw UsageError(Code::kValue,
-                       "value_sizes: expected the policy's input, " +
-                           std::to_string(policy_sizes.front()) + ", to 1, got " +
-                           std::to_string(value_sizes.front()) + " to " +
-                           std::to_string(value_sizes.back()));
+      throw UsageError(Code::kValue, "value_sizes: expected the policy's input, " +
+                                         std::to_string(policy_sizes.front()) + ", to 1, got " +
+                                         std::to_string(value_sizes.front()) + " to " +
+                                         std::to_string(value_sizes.back()));
     }
     num_actions_ = discrete ? policy_sizes.back() : 0;
     obs_size_ = policy_sizes.front();
@@ -108,10 +107,9 @@ class PyPpoUpdate {
     const auto* action = static_cast<const float*>(rows.data) + obs_size_;
     for (int64_t i = 0; i < rows.shape[0]; ++i, action += rows.shape[1]) {
       if (!(*action >= 0.0F && *action < static_cast<float>(num_actions_))) {
-        throw UsageError(Code::kValue, "samples: row " + std::to_string(i) +
-                                           ": expected an action from 0 to " +
-                                           std::to_string(num_actions_ - 1) + ", got " +
-                                           std::to_string(*action));
+        throw UsageError(Code::kValue,
+                         "samples: row " + std::to_string(i) + ": expected an action from 0 to " +
+                             std::to_string(num_actions_ - 1) + ", got " + std::to_string(*action));
       }
     }
   }

@@ -81,23 +81,22 @@ class PolicySpec:
             )
         low = action_space.low.ravel().tolist() if box else []  # type: ignore[attr-defined]
         high = action_space.high.ravel().tolist() if box else []  # type: ignore[attr-defined]
-        return _core.Policy(
-            weights=list(self.weights),
-            biases=list(self.biases),
-            activation=self.activation,
-            distribution=self.distribution,
-            greedy=self.greedy,
-            action_low=[] if self.distribution == "categorical" else low,
-            action_high=[] if self.distribution == "categorical" else high,
-            clip_actions=self.clip_actions,
-            log_std=self.log_std,
-            log_std_min=self.log_std_range[0],
-            log_std_max=self.log_std_range[1],
-            noise=self.noise,
-            obs_mean=self.obs_mean,
-            obs_scale=self.obs_scale,
-            obs_clip=self.obs_clip,
-        )
+        options = _core.PolicyOptions()
+        options.weights = list(self.weights)
+        options.biases = list(self.biases)
+        options.activation = self.activation
+        options.distribution = self.distribution
+        options.greedy = self.greedy
+        options.action_low = [] if self.distribution == "categorical" else low
+        options.action_high = [] if self.distribution == "categorical" else high
+        options.clip_actions = self.clip_actions
+        options.log_std = self.log_std
+        options.log_std_min, options.log_std_max = self.log_std_range
+        options.noise = self.noise
+        options.obs_mean = self.obs_mean
+        options.obs_scale = self.obs_scale
+        options.obs_clip = self.obs_clip
+        return _core.Policy(options)
 
 
 @runtime_checkable
