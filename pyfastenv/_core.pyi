@@ -11,6 +11,7 @@ __all__: list[str] = [
     "EnsembleUpdate",
     "MUJOCO_VERSION",
     "Policy",
+    "PolicyOptions",
     "PpoHyper",
     "PpoUpdate",
     "SacHyper",
@@ -20,29 +21,55 @@ __all__: list[str] = [
     "registry",
 ]
 
+class PolicyOptions:
+    """
+    A policy's description; see PolicySpec.
+    """
+
+    activation: str
+    biases: list
+    clip_actions: bool
+    distribution: str
+    greedy: bool
+    log_std: typing.Any
+    obs_mean: typing.Any
+    obs_scale: typing.Any
+    weights: list
+    def __init__(self) -> None: ...
+    @property
+    def action_high(self) -> list[float]: ...
+    @action_high.setter
+    def action_high(
+        self, arg1: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex]
+    ) -> None: ...
+    @property
+    def action_low(self) -> list[float]: ...
+    @action_low.setter
+    def action_low(
+        self, arg1: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex]
+    ) -> None: ...
+    @property
+    def log_std_max(self) -> float: ...
+    @log_std_max.setter
+    def log_std_max(self, arg1: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def log_std_min(self) -> float: ...
+    @log_std_min.setter
+    def log_std_min(self, arg1: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def noise(self) -> float: ...
+    @noise.setter
+    def noise(self, arg1: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    @property
+    def obs_clip(self) -> float: ...
+    @obs_clip.setter
+    def obs_clip(self, arg1: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+
 class Policy:
     """
     A policy's parameters, copied; see pyfastenv.PolicySpec.
     """
-    def __init__(
-        self,
-        *,
-        weights: list,
-        biases: list,
-        activation: str,
-        distribution: str,
-        greedy: bool,
-        action_low: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
-        action_high: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
-        clip_actions: bool,
-        log_std: typing.Any,
-        log_std_min: typing.SupportsFloat | typing.SupportsIndex,
-        log_std_max: typing.SupportsFloat | typing.SupportsIndex,
-        noise: typing.SupportsFloat | typing.SupportsIndex,
-        obs_mean: typing.Any,
-        obs_scale: typing.Any,
-        obs_clip: typing.SupportsFloat | typing.SupportsIndex,
-    ) -> None: ...
+    def __init__(self, options: PolicyOptions) -> None: ...
     @property
     def num_policies(self) -> int: ...
 

@@ -229,8 +229,11 @@ class Plugin(ctypes.Structure):
 
 
 def plugin_data_offset() -> int:
-    """Where mjData has its pointer plugin_data [bytes]: two after tree_asleep (mjdata.h)."""
-    data = mujoco.MjData(mujoco.MjModel.from_xml_string(model()))
+    """Where mjData has its pointer plugin_data [bytes]: two after tree_asleep (mjdata.h).
+
+    The model has sensor data, so that the pointer before tree_asleep differs from it.
+    """
+    data = mujoco.MjData(mujoco.MjModel.from_xml_string(SUPPORTED["touch_grid"]))
     wanted = data.tree_asleep.ctypes.data
     words = itertools.count(data._address, 8)
     place = next(at for at in words if ctypes.c_uint64.from_address(at).value == wanted)
