@@ -7,6 +7,7 @@ CSV gains a column by being rewritten.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -18,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pyfastenv.training.atomic import write_text
+from pyfastenv.training.atomic import append, write_text
 from pyfastenv.training.run_folder import METRICS, METRICS_CSV, TENSORBOARD
 
 Row = dict[str, float]
@@ -40,7 +41,7 @@ class MetricLogger:
         rows = [row for row in rows if resume_step is not None and row["step"] <= resume_step]
         write_text(self._path, "".join(_line(row) for row in rows))
         self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115
-        self._csv: io.TextIOWrapper | None = None
+        self._csv: io.FileIO | None = None
         self._columns = ["step"]
         self._write_csv(rows)
         self._tensorboard = _open_tensorboard(folder, resume_step) if tensorboard else None
@@ -52,7 +53,7 @@ class MetricLogger:
             OSError: The disk is full, say.
         """
         row: Row = {"step": step, **{name: _number(value) for name, value in metrics.items()}}
-        self._file.write(_line(row).encode())
+        append(self._file, _line(row))
         if row.keys() <= set(self._columns):
             self._append_csv(row)
         else:
@@ -68,16 +69,17 @@ class MetricLogger:
             self._tensorboard.flush()
 
     def close(self) -> None:
-        """Closes the files."""
+        """Closes the files. All rows were written before; what TensorBoard has not is dropped."""
         self._file.close()
         if self._csv is not None:
             self._csv.close()
         if self._tensorboard is not None:
-            self._tensorboard.close()
+            with contextlib.suppress(OSError):
+                self._tensorboard.close()
 
     def _append_csv(self, row: Row) -> None:
         assert self._csv is not None
-        self._csv.write(_csv_rows([row], self._columns))
+        append(self._csv, _csv_rows([row], self._columns))
 
     def _write_csv(self, rows: list[Row]) -> None:
         """Writes the whole table, its columns in order of appearance."""
@@ -86,7 +88,7 @@ class MetricLogger:
         self._columns = list(dict.fromkeys(["step", *(name for row in rows for name in row)]))
         header = dict(zip(self._columns, self._columns, strict=True))
         write_text(self._csv_path, _csv_rows([header, *rows], self._columns))
-        self._csv = open(self._csv_path, "a", buffering=1, newline="")  # noqa: SIM115
+        self._csv = open(self._csv_path, "ab", buffering=0)  # noqa: SIM115
 
 
 def read_metrics(folder: Path) -> list[Row]:

@@ -16,12 +16,13 @@ from pyfastenv.training.errors import VideoError
 from pyfastenv.training.evaluation import make_eval_envs
 from pyfastenv.training.run_folder import VIDEO, run_of
 from pyfastenv.training.saved import load_policy
+from pyfastenv.training.seeds import Stream, env_seeds
 
 Frame = NDArray[np.uint8]
 
 
 def record(
-    run: Path,
+    run: Path | str,
     output: Path | None = None,
     *,
     episodes: int = 1,
@@ -36,7 +37,7 @@ def record(
         output: A file ending in .mp4 or .gif; by default video.mp4 in the run folder (or beside the
             checkpoint). Without ffmpeg, an mp4 becomes a GIF.
         episodes: How many episodes, one after the other.
-        seed: Of the environment.
+        seed: As of :func:`pyfastenv.training.evaluation.evaluate`, whose first episode is filmed.
         width: Of the picture [pixels]; classic control has its own size.
         height: As width.
 
@@ -63,7 +64,7 @@ def film(envs: Any, policy: Any, episodes: int, seed: int) -> Iterator[Frame]:
     Raises:
         VideoError: No OpenGL.
     """
-    envs.reset(seed=seed)
+    envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
     ended = 0
     while ended < episodes:
         yield _draw(envs)
