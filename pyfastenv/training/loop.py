@@ -362,7 +362,8 @@ class _Session:
 
     def _way_on(self) -> str:
         """What a message ends in when nothing more can be written."""
-        return f"; go on with: {self._resume_command()}" if self.checkpoints.latest() else ""
+        begun = (self.folder / run_folder.CONFIG).is_file()
+        return f"; go on with: {self._resume_command()}" if begun else ""
 
     def _say_how_to_resume(self) -> None:
         self._say(
