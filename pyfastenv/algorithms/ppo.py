@@ -221,11 +221,12 @@ class PPO:
         with initialised_by(seeds.stream(config.seed, Stream.POLICY)):
             self.policy = MLP((*sizes, num_outputs), activation=config.activation, last_gain=0.01)
             self.value = MLP((*sizes, 1), activation=config.activation)
-        self.log_std = nn.Parameter(torch.full((num_outputs,), config.log_std_init))
+        self.log_std = nn.Parameter(
+            torch.full((num_outputs,), config.log_std_init, device=self.device)
+        )
         distributed.broadcast([*self.policy.parameters(), *self.value.parameters()])
         for module in (self.policy, self.value):
             module.to(self.device)
-        self.log_std.data = self.log_std.data.to(self.device)
         trained: list[nn.Module | nn.Parameter] = [self.policy, self.value]
         if not self.discrete:
             trained.append(self.log_std)
