@@ -42,14 +42,14 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def append(file: FileIO, text: str) -> None:
-    """Appends all of a text to an unbuffered file, or nothing: half a row would spoil the next.
+def append(file: FileIO, data: bytes) -> None:
+    """Appends all of it to an unbuffered file, or nothing: half a row would spoil the next.
 
     Raises:
         OSError: The disk is full, say.
     """
     end = os.fstat(file.fileno()).st_size
-    rest = memoryview(text.encode())
+    rest = memoryview(data)
     try:
         while rest:  # a disk that is nearly full takes a part
             rest = rest[file.write(rest) :]

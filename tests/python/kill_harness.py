@@ -1,10 +1,11 @@
-"""Kills trainings at random moments and goes on with them: ``kill_harness.py ALGORITHM FOLDER N``.
+"""Kills trainings at random moments and goes on: ``kill_harness.py FOLDER N ALGORITHM …``.
 
 One process imports everything once; each attempt is a fork of it, killed by ``kill -9`` after a
 random time and followed by what a user would do: resume the folder, or train again if the kill came
 before the folder had a configuration. Whatever was killed how often, the run must end with the
 weights, optimisers, normalisers, pools, environments, generators and rows of metrics that it has
-when nobody disturbs it. Prints what happened as JSON.
+when nobody disturbs it. Prints what
+happened as JSON, a line each.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ def small_config(algorithm: str) -> RunConfig:
     common |= {"env_id": "InvertedPendulum-v5", "learning_starts": 60, "batch_size": 20}
     if algorithm == "sac":
         return sac.Config(
-            total_steps=900,
-            buffer_size=500,
+            total_steps=400,
+            buffer_size=250,
             log_every=10,
-            eval_every=200,
-            checkpoint_every=50,
+            eval_every=100,
+            checkpoint_every=40,
             num_envs=2,
             num_seeds=2,
             torch_threads=1,
@@ -216,6 +217,5 @@ def main(algorithm: str, folder: Path, num_kills: int, seed: int = 0) -> dict[st
 
 
 if __name__ == "__main__":
-    print(
-        json.dumps(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), *map(int, sys.argv[4:])))
-    )
+    for name in sys.argv[3:]:
+        print(json.dumps(main(name, Path(sys.argv[1]) / name, int(sys.argv[2]))), flush=True)

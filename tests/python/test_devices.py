@@ -105,7 +105,7 @@ def test_paper_raises_as_cuda_does(cuda: None) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_whole_training(name: str, tmp_path: Path) -> None:
-    """No devices mix; the results are the CPU's; checkpoints go from CUDA to CUDA and to the CPU."""
+    """No devices mix, results are the CPU's, checkpoints go from CUDA to CUDA and to the CPU."""
     kind, make_config, options = CASES[name]
     there = make_config(**{"device": "sample-cpu", **options})
     here = make_config(**{**options, "device": "cpu"})

@@ -22,6 +22,7 @@ from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
 from pyfastenv.nn.normalize import RunningMoments  # noqa: E402
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout  # noqa: E402
 from pyfastenv.training.device_sampling import DeviceSampler  # noqa: E402
+from pyfastenv.training.logger import read_metrics  # noqa: E402
 from pyfastenv.training.seeds import env_seeds  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -247,6 +248,40 @@ def test_the_learning_rate_falls_to_zero() -> None:
     assert {constant.iterate()["train/learning_rate"] for _ in range(3)} == {3e-4}
 
 
+def test_the_steps_that_the_moments_take_are_counted() -> None:
+    assert _make(_config()).global_step == 4 * 32
+    assert _make(_config(normalize_obs=False)).global_step == 0
+
+
+def test_a_longer_run_does_not_raise_the_learning_rate_again(tmp_path: Path) -> None:
+    steps = 4 * 32
+    train(_config(run_dir=tmp_path / "run", total_steps=6 * steps, checkpoint_every=steps))
+    third = tmp_path / "run" / "checkpoints" / f"step_{4 * steps:012d}.pt"
+    with pytest.raises(ValueError, match=r"total_steps: the learning rate falls to 0 at step 768"):
+        train(_config(resume=third, run_dir=tmp_path / "no", total_steps=12 * steps))
+    assert not (tmp_path / "no").exists()
+    # shorter: the schedule stays
+    train(_config(resume=third, run_dir=tmp_path / "shorter", total_steps=5 * steps))
+    rates = [row["train/learning_rate"] for row in read_metrics(tmp_path / "shorter")]
+    np.testing.assert_allclose(rates, 3e-4 * (1 - np.arange(1, 5) / 6))
+    # longer: by a schedule that is asked for
+    train(
+        _config(
+            resume=third,
+            run_dir=tmp_path / "longer",
+            total_steps=6 * steps,
+            anneal_steps=8 * steps,
+        )
+    )
+    rates = [row["train/learning_rate"] for row in read_metrics(tmp_path / "longer")]
+    np.testing.assert_allclose(rates, 3e-4 * np.array([5 / 6, 4 / 6, 3 / 6, 4 / 8, 3 / 8]))
+    # without annealing there is nothing to ask for
+    constant = {"anneal": False, "run_dir": tmp_path / "constant"}
+    train(_config(**constant, total_steps=3 * steps))
+    result = train(_config(resume=tmp_path / "constant", anneal=False, total_steps=4 * steps))
+    assert result.global_step == 4 * steps
+
+
 def test_running_moments_are_those_of_all_samples() -> None:
     samples = 1e4 + torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)).double()
     moments = RunningMoments(3)
@@ -329,6 +364,9 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
     [
         ({"env_id": "HalfCheeta-v5"}, "HalfCheetah-v5"),
         ({"num_steps": 0}, "num_steps: expected at least 1, got 0"),
+        ({"minibatch_size": 256, "pool_size": 3}, r"minibatch_size: expected at most .* 128, got"),
+        ({"total_steps": 128}, r"total_steps: expected more than num_envs \* num_steps = 128"),
+        ({"anneal_steps": 700}, r"anneal_steps: expected at least total_steps = 768 .* got 700"),
         ({"minibatch_size": 1000}, r"minibatch_size: expected at most .* 128, got 1000"),
         ({"learning_rate": -1.0}, "learning_rate: expected more than 0"),
         ({"gamma": 1.5}, "gamma: expected 0 to 1"),

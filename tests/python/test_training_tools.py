@@ -28,7 +28,15 @@ pytest.importorskip("matplotlib")
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.sampling import rollouts
-from pyfastenv.training import checkpoint, distributed, plots, profiling, registry, video
+from pyfastenv.training import (
+    checkpoint,
+    distributed,
+    plots,
+    profiling,
+    registry,
+    saved,
+    video,
+)
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import CheckpointError, DivergedError, VideoError
 from pyfastenv.training.evaluation import evaluate
@@ -833,6 +841,10 @@ def test_from_training_to_evaluation(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "3 episodes" in capsys.readouterr().out
     assert cli.main(["resume", folder, "--total-steps", "360"]) == 0
     assert read_metrics(Path(folder))[-1]["step"] == 360
+    assert cli.main(["resume", folder, "--total-steps", "0"]) == 1
+    assert "total_steps: expected at least 1, got 0" in capsys.readouterr().err
+    assert saved.load_policy(folder).step == 360  # a string will do
+    assert saved.resumed_config(folder).total_steps == 360
     assert cli.main(["plot", folder, folder, "--output", str(tmp_path / "curves.png")]) == 0
     assert capsys.readouterr().out.endswith(f"{tmp_path / 'curves.png'}\n")
 
@@ -846,6 +858,7 @@ def test_from_training_to_evaluation(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["train", "guess", "--num-envs", "0"], "num_envs: expected at least 1, got 0"),
         (["evaluate", "nowhere"], "nowhere: no such run folder or checkpoint"),
         (["record", "nowhere.pt"], "nowhere.pt: no such checkpoint"),
+        (["train", "guess", "--total-steps", "0"], "total_steps: expected at least 1, got 0"),
         (["resume", "nowhere"], "nowhere: neither a run folder nor a checkpoint in one"),
         (["plot", "nowhere"], "nowhere: not a run folder"),
     ],
