@@ -120,8 +120,8 @@ def _overlap(results: dict[str, Any]) -> list[str]:
     if all(run.get("seeding") == SEEDING for run in results["runs"]):
         return []
     return [
-        "**The seeds of these runs overlap**: environment i of seed s began from s + i, so the runs",
-        "of seeds 1, 2 and 3 share all but two of their environments' random streams, and the",
+        "**The seeds of these runs overlap**: environment i of seed s began from s + i, so the",
+        "runs of seeds 1, 2 and 3 share all but two of their environments' random streams, and the",
         "deviations over seeds are too small. Since then each run has streams of its own",
         "(pyfastenv/training/seeds.py); the table is to be measured again.",
         "",
