@@ -364,7 +364,7 @@ class PPO:
 
     def _schedule(self) -> None:
         left = 1.0 - self.global_step / self.anneal_steps if self.config.anneal else 1.0
-        self.optimizer.lr = self.config.learning_rate * left
+        self.optimizer.lr = self.config.learning_rate * max(left, 0.0)
 
     # ---- advantages --------------------------------------------------------------------------
 

@@ -107,9 +107,9 @@ def _lock(folder: Path, *, new: bool = False) -> FolderLock:
         raise ValueError(f"run_dir: {folder} is not a folder")
     try:
         return FolderLock(folder, new=new)
-    except FileExistsError:
-        raise
     except OSError as error:
+        if new and isinstance(error, FileExistsError) and folder.exists():
+            raise
         raise RunFolderError(
             f"{folder}: cannot be written to ({error.strerror or error}); choose another folder "
             "with --run-dir"

@@ -9,7 +9,8 @@ is seeded with 64 bits of its child:
     │                         environments of all processes, so two processes have the environments
     │                         that one with twice as many has
     ├─ (EVALUATION_ENVS,)     likewise, of the environments of evaluations and films
-    ├─ (TORCH, process)       torch's default generator
+    ├─ (TORCH,)               torch's default generator while the algorithm is made …
+    ├─ (TORCH, process)       … and from then on
     ├─ (POLICY,)              initial networks: policy, then values or critics
     ├─ (MODEL,)               … of the dynamics model
     ├─ (FLOW,)                … of the flow and the critics beside it

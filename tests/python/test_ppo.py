@@ -244,6 +244,7 @@ def test_the_learning_rate_falls_to_zero() -> None:
     rates = [ppo.iterate()["train/learning_rate"] for _ in range(5)]
     np.testing.assert_allclose(rates, config.learning_rate * (1 - np.arange(1, 6) / 6))
     assert ppo.global_step == config.total_steps
+    assert ppo.iterate()["train/learning_rate"] == 0.0 == ppo.iterate()["train/learning_rate"]
     constant = _make(_config(anneal=False))
     assert {constant.iterate()["train/learning_rate"] for _ in range(3)} == {3e-4}
 

@@ -438,6 +438,15 @@ def test_a_folder_without_permission_is_named(
         run_folder.claim(Config(run_dir=tmp_path / "run"))
 
 
+def test_a_file_in_the_way_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("runs").write_text("")
+    with pytest.raises(RunFolderError, match=r"^runs/guess-.*: cannot be written to \(File exists"):
+        run_folder.claim(Config())
+    with pytest.raises(ValueError, match="run_dir: runs is not a folder"):
+        run_folder.claim(Config(run_dir=Path("runs")))
+
+
 @guesses
 def test_a_disk_that_fills_up_between_rows_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
