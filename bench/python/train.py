@@ -105,7 +105,6 @@ def cartpole(quick: bool) -> list[Row]:
     """Seconds, making the environments included, until 100 episodes in a row average 195."""
     rows = []
     for seed in range(3 if quick else 10):
-        torch.manual_seed(seed)
         start = time.perf_counter()
         config = Config.preset("CartPole-v0", seed=seed, num_threads=NUM_THREADS)
         ppo = PPO(config)
@@ -187,7 +186,6 @@ def goal(quick: bool) -> list[Row]:
 
 
 def _ours_to_goal(seed: int, limit: float) -> tuple[float, int, bool]:
-    torch.manual_seed(seed)
     start = time.perf_counter()
     ppo = PPO(Config.preset("HalfCheetah-v5", seed=seed, num_threads=NUM_THREADS))
     returns: list[float] = []

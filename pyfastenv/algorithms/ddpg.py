@@ -16,17 +16,18 @@ import torch
 from torch import Tensor
 
 import pyfastenv
-from pyfastenv.nn.networks import MLP, FlatParameters, Saved
+from pyfastenv.nn.networks import MLP, FlatParameters, Saved, initialised_by
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.sampling.buffers import ReplayBuffer, Transitions
 from pyfastenv.sampling.exploration import continuous_actions, explore
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
-from pyfastenv.training import distributed
+from pyfastenv.training import distributed, seeds
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer
 from pyfastenv.training.profiling import span
+from pyfastenv.training.seeds import Stream, env_seeds
 
 # minibatches drawn at once: one gather for all of them, and never much memory
 _DRAW = 64
@@ -143,8 +144,9 @@ class DDPG:
             sizes = (num_inputs, *config.hidden_sizes, num_outputs)
             return MLP(sizes, activation=config.activation, gain=None)
 
-        self.policy = mlp(self.obs_size, action_size)
-        self.critic = mlp(self.obs_size + action_size, 1)
+        with initialised_by(seeds.stream(config.seed, Stream.POLICY)):
+            self.policy = mlp(self.obs_size, action_size)
+            self.critic = mlp(self.obs_size + action_size, 1)
         distributed.broadcast([*self.policy.parameters(), *self.critic.parameters()])
         for module in (self.policy, self.critic):
             module.to(self.device)
@@ -166,7 +168,11 @@ class DDPG:
         self.buffer = ReplayBuffer(
             config.buffer_size, self.obs_size, action_size, device=self.device
         )
-        self.generator = torch.Generator().manual_seed(config.seed + distributed.rank())
+        rank = distributed.rank()
+        self.generator = torch.Generator()
+        self.generator.manual_seed(seeds.stream(config.seed, Stream.LEARNING, rank))
+        self.exploration_generator = torch.Generator()
+        self.exploration_generator.manual_seed(seeds.stream(config.seed, Stream.EXPLORATION, rank))
         self.batch = RolloutBatch.allocate(self.envs, config.num_steps)
         self.global_step = 0
         if restore is not None:
@@ -178,7 +184,9 @@ class DDPG:
 
     def _reset(self) -> Tensor:
         """The first observations, ``(N, obs_size)``."""
-        obs, _ = self.envs.reset(seed=self.config.seed + distributed.rank() * self.config.num_envs)
+        count = self.config.num_envs
+        mine = env_seeds(self.config.seed, count, first=distributed.rank() * count)
+        obs, _ = self.envs.reset(seed=mine)
         return torch.from_numpy(obs)
 
     def policy_spec(self) -> PolicySpec:
@@ -233,7 +241,7 @@ class DDPG:
             obs,
             self.box,
             num_steps,
-            lambda: torch.rand(shape, generator=self.generator),
+            lambda: torch.rand(shape, generator=self.exploration_generator),
         )
 
     # ---- update ------------------------------------------------------------------------------
@@ -330,6 +338,7 @@ class DDPG:
             "obs_moments": self.normalizer.moments.state_dict(),
             "buffer": self.buffer.state_dict(),
             "generator": self.generator.get_state(),
+            "exploration_generator": self.exploration_generator.get_state(),
             "envs": torch.from_numpy(self.envs.get_state()),
             "global_step": self.global_step,
         }
@@ -348,6 +357,7 @@ class DDPG:
             getattr(self, name).load_state_dict(state[name])
         self.normalizer.moments.load_state_dict(state["obs_moments"])
         self.generator.set_state(state["generator"])
+        self.exploration_generator.set_state(state["exploration_generator"])
         self.envs.set_state(state["envs"].numpy())
         self.global_step = state["global_step"]
 

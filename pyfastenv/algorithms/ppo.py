@@ -10,7 +10,7 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 import torch
@@ -25,19 +25,52 @@ from pyfastenv.nn.functional import (
     gaussian_log_prob,
     ppo_gradients,
 )
-from pyfastenv.nn.networks import MLP, FlatParameters
+from pyfastenv.nn.networks import MLP, FlatParameters, initialised_by
 from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
 from pyfastenv.sampling.staging import Collector, PinnedRing
-from pyfastenv.training import distributed
+from pyfastenv.training import distributed, seeds
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.device_sampling import DeviceSampler
 from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
 from pyfastenv.training.profiling import span
+from pyfastenv.training.seeds import Stream, env_seeds
 from pyfastenv.vector.cpus import available_cpus
+
+# Found here to learn better than the defaults (what they learn: docs/results/ppo.md and
+# bench/results/train.md), but for the numbers marked "zoo", which are those of the same task in
+# RL Baselines3 Zoo (github.com/DLR-RM/rl-baselines3-zoo, hyperparams/ppo.yml).
+PRESETS: dict[str, dict[str, Any]] = {
+    "CartPole": {
+        "num_envs": 32,
+        "num_steps": 64,
+        "minibatch_size": 256,
+        "update_epochs": 5,
+        "hidden_sizes": (64,),
+        "learning_rate": 1e-2,
+        "anneal": False,
+        "gamma": 0.98,  # zoo
+        "normalize_rewards": False,
+        "total_steps": 100_000,  # zoo
+    },
+    "HalfCheetah": {"learning_rate": 1e-3, "log_std_init": -1.0},
+    "Hopper": {"num_envs": 32, "num_steps": 64, "learning_rate": 1e-3},
+    "Pendulum": {
+        "gamma": 0.9,  # zoo
+        "learning_rate": 1e-3,  # zoo
+        "total_steps": 300_000,
+    },
+    "Swimmer": {
+        "gamma": 0.9999,  # zoo
+        "gae_lambda": 0.98,
+        "learning_rate": 1e-3,
+        "log_std_init": 0.0,
+        "normalize_rewards": False,
+    },
+}
 
 
 @dataclass(kw_only=True)
@@ -45,6 +78,8 @@ class Config(RunConfig):
     """Proximal policy optimisation."""
 
     algorithm: ClassVar[str] = "ppo"
+    presets = PRESETS
+    may_differ = RunConfig.may_differ | {"anneal_steps"}
 
     num_envs: int = 16
     """How many environments are stepped at once (in each process)."""
@@ -60,6 +95,8 @@ class Config(RunConfig):
     """Adam's, at the start."""
     anneal: bool = True
     """Lower the learning rate linearly to 0."""
+    anneal_steps: int | None = None
+    """Environment steps until it is 0; None: total_steps as they were when the run began."""
     gamma: float = 0.99
     """Discount."""
     gae_lambda: float = 0.95
@@ -95,12 +132,6 @@ class Config(RunConfig):
     pool_size: int = 1
     """Learn from so many of the latest batches (the trajectory pool); 1: on-policy."""
 
-    @classmethod
-    def preset(cls, env_id: str, **fields: Any) -> Self:
-        """What has worked for an environment (:data:`PRESETS`), changed by ``fields``."""
-        name = env_id.removeprefix("pyfastenv/").rpartition("-v")[0]
-        return cls(env_id=env_id, **{**PRESETS.get(name, {}), **fields})
-
     def check(self) -> None:
         super().check()
         self._check_at_least(1, "num_steps", "update_epochs", "minibatch_size", "pool_size")
@@ -108,40 +139,25 @@ class Config(RunConfig):
         self._check_fractions("gamma", "gae_lambda")
         if self.overlap and self.device == "cuda":
             raise ValueError("overlap: needs sampling on the CPU; use --device cpu or sample-cpu")
-        batch = self.num_envs * self.num_steps
         self._check_shared_out("minibatch_size")
-        if self.minibatch_size // distributed.world_size() > batch * self.pool_size:
+        batch = self.num_envs * self.num_steps * distributed.world_size()
+        # the first batch is alone in the trajectory pool
+        if self.minibatch_size > batch:
             raise ValueError(
                 f"minibatch_size: expected at most num_envs * num_steps = {batch}, got "
                 f"{self.minibatch_size}"
             )
-
-
-# by the environment's name without its version; everything else has worked with the defaults
-PRESETS: dict[str, dict[str, Any]] = {
-    "CartPole": {
-        "num_envs": 32,
-        "num_steps": 64,
-        "minibatch_size": 256,
-        "update_epochs": 5,
-        "hidden_sizes": (64,),
-        "learning_rate": 1e-2,
-        "anneal": False,
-        "gamma": 0.98,
-        "normalize_rewards": False,
-        "total_steps": 100_000,
-    },
-    "HalfCheetah": {"learning_rate": 1e-3, "log_std_init": -1.0},
-    "Hopper": {"num_envs": 32, "num_steps": 64, "learning_rate": 1e-3},
-    "Pendulum": {"gamma": 0.9, "learning_rate": 1e-3, "total_steps": 300_000},
-    "Swimmer": {
-        "gamma": 0.9999,
-        "gae_lambda": 0.98,
-        "learning_rate": 1e-3,
-        "log_std_init": 0.0,
-        "normalize_rewards": False,
-    },
-}
+        if self.normalize_obs and self.total_steps <= batch:
+            raise ValueError(
+                f"total_steps: expected more than num_envs * num_steps = {batch}, in which the "
+                f"observations' moments are taken before anything is learned, got "
+                f"{self.total_steps}"
+            )
+        if self.anneal_steps is not None and self.anneal_steps < self.total_steps:
+            raise ValueError(
+                f"anneal_steps: expected at least total_steps = {self.total_steps} (the learning "
+                f"rate is 0 from there on), got {self.anneal_steps}"
+            )
 
 
 def train(config: Config) -> RunResult:
@@ -202,13 +218,15 @@ class PPO:
             ]
 
         sizes = (self.obs_size, *config.hidden_sizes)
-        self.policy = MLP((*sizes, num_outputs), activation=config.activation, last_gain=0.01)
-        self.value = MLP((*sizes, 1), activation=config.activation)
-        self.log_std = nn.Parameter(torch.full((num_outputs,), config.log_std_init))
+        with initialised_by(seeds.stream(config.seed, Stream.POLICY)):
+            self.policy = MLP((*sizes, num_outputs), activation=config.activation, last_gain=0.01)
+            self.value = MLP((*sizes, 1), activation=config.activation)
+        self.log_std = nn.Parameter(
+            torch.full((num_outputs,), config.log_std_init, device=self.device)
+        )
         distributed.broadcast([*self.policy.parameters(), *self.value.parameters()])
         for module in (self.policy, self.value):
             module.to(self.device)
-        self.log_std.data = self.log_std.data.to(self.device)
         trained: list[nn.Module | nn.Parameter] = [self.policy, self.value]
         if not self.discrete:
             trained.append(self.log_std)
@@ -224,9 +242,12 @@ class PPO:
         )
         self.return_moments = RunningMoments(1)
         self.running_returns = torch.zeros(config.num_envs, device=self.device)
-        self.generator = torch.Generator().manual_seed(config.seed + distributed.rank())
+        rank = distributed.rank()
+        self.generator = torch.Generator()
+        self.generator.manual_seed(seeds.stream(config.seed, Stream.LEARNING, rank))
         self.device_generator = torch.Generator(self.device)
-        self.device_generator.manual_seed(config.seed + distributed.rank())
+        self.device_generator.manual_seed(seeds.stream(config.seed, Stream.ACTING, rank))
+        self.anneal_steps = config.anneal_steps or config.total_steps
         self.global_step = 0
         self.episodes: Episodes | None = None  # that ended in the latest iteration
         # earlier batches; the newest joins them for its update
@@ -294,14 +315,21 @@ class PPO:
         """Moments of observations, before the first policy is to see them normalised."""
         batch = rollout(self.envs, self.policy_spec(), self.config.num_steps)
         self.normalizer.update(batch.obs)
+        self.global_step += self._steps_per_batch
         self._reset()
 
     def _reset(self) -> None:
-        seed = self.config.seed + distributed.rank() * self.config.num_envs
+        count = self.config.num_envs
+        mine = env_seeds(self.config.seed, count, first=distributed.rank() * count)
         if self.sampler is None:
-            self.envs.reset(seed=seed)
+            self.envs.reset(seed=mine)
         else:
-            self.sampler.reset(seed)
+            self.sampler.reset(mine)
+
+    @property
+    def _steps_per_batch(self) -> int:
+        """Of all processes together."""
+        return self.config.num_envs * self.config.num_steps * self.world_size
 
     def policy_spec(self) -> PolicySpec:
         """The policy as the pool runs it."""
@@ -317,7 +345,6 @@ class PPO:
 
     def iterate(self) -> dict[str, float]:
         """Collects ``num_steps`` of every environment and learns from them."""
-        config = self.config
         began = time.perf_counter()
         with span("env"):
             if self.sampler is None:
@@ -328,7 +355,7 @@ class PPO:
         sampled = time.perf_counter()
         self._schedule()
         metrics = self._learn(batch)
-        self.global_step += config.num_envs * config.num_steps * self.world_size
+        self.global_step += self._steps_per_batch
         self.episodes = batch.episodes
         metrics |= episode_metrics(batch.episodes.returns, batch.episodes.lengths)
         metrics["time/sample_s"] = sampled - began
@@ -336,7 +363,7 @@ class PPO:
         return metrics
 
     def _schedule(self) -> None:
-        left = 1.0 - self.global_step / self.config.total_steps if self.config.anneal else 1.0
+        left = 1.0 - self.global_step / self.anneal_steps if self.config.anneal else 1.0
         self.optimizer.lr = self.config.learning_rate * max(left, 0.0)
 
     # ---- advantages --------------------------------------------------------------------------
@@ -409,7 +436,8 @@ class PPO:
         returns = discounted_returns(batch.rewards, ended, self.running_returns, self.config.gamma)
         self.running_returns = returns[-1] * ~ended[-1]
         update_moments(self.return_moments, returns)
-        return (batch.rewards * self.return_moments.scale()).clamp_(-10.0, 10.0)
+        scale = self.return_moments.scale().to(batch.rewards.device)
+        return (batch.rewards * scale).clamp_(-10.0, 10.0)
 
     # ---- update ------------------------------------------------------------------------------
 
@@ -529,11 +557,18 @@ class PPO:
             "device_generator": self.device_generator.get_state(),
             "sampler": None if self.sampler is None else self.sampler.state_dict(),
             "pool": [samples._asdict() for samples in self.pool],
+            "anneal_steps": self.anneal_steps,
             "global_step": self.global_step,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`."""
+        """Restores :meth:`state_dict`. The learning rate's schedule stays the one that it began
+        with, unless ``anneal_steps`` sets another.
+
+        Raises:
+            ValueError: That schedule ends before ``total_steps``.
+        """
+        self._continue_schedule(state["anneal_steps"])
         self.policy.load_state_dict(state["policy"])
         self.value.load_state_dict(state["value"])
         self.log_std.data.copy_(state["log_std"])
@@ -550,3 +585,15 @@ class PPO:
         for saved in state["pool"]:
             self.pool.append(Samples(**{k: v.to(self.device) for k, v in saved.items()}))
         self.global_step = state["global_step"]
+
+    def _continue_schedule(self, began_with: int) -> None:
+        config = self.config
+        if config.anneal_steps is None:
+            self.anneal_steps = began_with
+        if config.anneal and self.anneal_steps < config.total_steps:
+            raise ValueError(
+                f"total_steps: the learning rate falls to 0 at step {self.anneal_steps}, where the "
+                f"run was to end, got {config.total_steps}; to train on, set anneal_steps too "
+                f"(--anneal-steps {config.total_steps}): the rate then rises to what that "
+                "schedule has"
+            )

@@ -87,7 +87,8 @@ class FlowAgent:
         self._flow_optimizer = FusedAdam(self._flat_flow, lr=options.flow_learning_rate)
 
         sizes = (pair_size + 1 + layout.obs_size, *options.critic_hidden_sizes, 1)
-        self.critic = seeded_mlp(sizes, seeds, 2, activation="relu", gain=None).to(device)
+        critic_seeds = [seed + 1 for seed in seeds]  # as SAC's
+        self.critic = seeded_mlp(sizes, critic_seeds, 2, activation="relu", gain=None).to(device)
         self.target = copy.deepcopy(self.critic)
         self._flat_critic = FlatParameters([self.critic])
         self._flat_target = FlatParameters([self.target])

@@ -9,7 +9,8 @@ networks. Knows no environment and no optimiser.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -373,15 +374,24 @@ def stack_seeds(make: Callable[[int], M], seeds: Sequence[int]) -> M:
     Args:
         make: Makes the module for so many seeds; the leading axis of each parameter is a multiple
             of it, seed by seed.
-        seeds: Of torch's default generator.
+        seeds: Of torch's default generator, which is left as it was.
     """
     with torch.random.fork_rng(devices=[]):
         together = make(len(seeds))
         for i, seed in enumerate(seeds):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             for target, source in zip(together.parameters(), make(1).parameters(), strict=True):
                 target.data[i * len(source) : (i + 1) * len(source)] = source.data
     return together
+
+
+@contextmanager
+def initialised_by(seed: int) -> Iterator[None]:
+    """Networks made inside have a seed's initial parameters; torch's default generator is left as
+    it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 def _numpy(tensor: Tensor) -> Any:

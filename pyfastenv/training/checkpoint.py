@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import torch
 
-from pyfastenv.training.atomic import replacing
+from pyfastenv.training.atomic import remove_leftovers, replacing
 from pyfastenv.training.errors import CheckpointError
 
 _NAME = re.compile(r"step_(\d+)\.pt")
@@ -80,8 +80,7 @@ class CheckpointDir:
         old = [path for path in self.paths() if step_of(path) < step_of(newest)]
         for path in old[: max(0, len(old) - self.keep + 1)]:
             path.unlink(missing_ok=True)
-        for path in self.folder.glob(".step_*.pt.tmp"):  # of a process that was killed
-            path.unlink(missing_ok=True)
+        remove_leftovers(self.folder, "step_*.pt")
 
     def _intact(self) -> str:
         latest = self.latest()

@@ -14,24 +14,6 @@ import torch
 from pyfastenv.training import distributed
 from pyfastenv.training.field_types import check_field_types
 
-# what may be otherwise when a run is resumed; everything else must be as it was
-_MAY_DIFFER = frozenset(
-    {
-        "num_threads",
-        "torch_threads",
-        "total_steps",
-        "run_dir",
-        "eval_every",
-        "eval_episodes",
-        "checkpoint_every",
-        "keep_checkpoints",
-        "resume",
-        "profile",
-        "tensorboard",
-        "video",
-        "quiet",
-    }
-)
 _AT_LEAST = {
     "num_envs": 1,
     "num_threads": 0,
@@ -51,6 +33,27 @@ class RunConfig:
 
     algorithm: ClassVar[str] = ""
     """The algorithm's name, as in ``pyfastenv train NAME``; each Config sets it."""
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Options that have worked, by the environment's name without namespace and version; where an
+    environment is not in it, and for the rest of the options, the defaults hold."""
+    may_differ: ClassVar[frozenset[str]] = frozenset(
+        {
+            "num_threads",
+            "torch_threads",
+            "total_steps",
+            "run_dir",
+            "eval_every",
+            "eval_episodes",
+            "checkpoint_every",
+            "keep_checkpoints",
+            "resume",
+            "profile",
+            "tensorboard",
+            "video",
+            "quiet",
+        }
+    )
+    """What may be otherwise when a run is resumed; everything else must be as it was."""
 
     env_id: str = "HalfCheetah-v5"
     """The environment; `pyfastenv envs` lists them."""
@@ -94,8 +97,14 @@ class RunConfig:
 
     @classmethod
     def preset(cls, env_id: str, **fields: Any) -> Self:
-        """Settings for an environment: here the defaults, changed by ``fields``."""
-        return cls(env_id=env_id, **fields)
+        """What has worked for an environment (:attr:`presets`), changed by ``fields``.
+
+        Args:
+            env_id: With any version and namespace: ``"Hopper-v5"``, ``"pyfastenv/Hopper-v4"``.
+            **fields: Options that win over the preset's.
+        """
+        name = env_id.rpartition("/")[2].partition("-v")[0]
+        return cls(env_id=env_id, **{**cls.presets.get(name, {}), **fields})
 
     def check(self) -> None:
         """Checks the values.
@@ -201,7 +210,7 @@ class RunConfig:
         differences = [
             f"{name} was {saved.get(name)!r}, is {mine.get(name)!r}"
             for name in sorted(mine.keys() | saved.keys())
-            if name not in _MAY_DIFFER and mine.get(name) != saved.get(name)
+            if name not in self.may_differ and mine.get(name) != saved.get(name)
         ]
         if differences:
             raise ValueError(f"resume: the run had other options: {'; '.join(differences)}")

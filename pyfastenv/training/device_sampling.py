@@ -6,7 +6,7 @@ need the GPU. Results come through :class:`pyfastenv.TorchVectorEnv`'s pinned ri
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,9 @@ class DeviceSampler:
         self._returns = np.zeros(envs.num_envs)
         self._lengths = np.zeros(envs.num_envs, np.int64)
 
-    def reset(self, seed: int) -> None:
-        """Starts new episodes."""
-        obs, _ = self._envs.reset(seed=seed)
+    def reset(self, seeds: Sequence[int]) -> None:
+        """Starts new episodes, environment i's by ``seeds[i]``."""
+        obs, _ = self._envs.reset(seed=seeds)
         self._obs = obs.clone()
         self._returns[:] = 0.0
         self._lengths[:] = 0

@@ -15,5 +15,13 @@ class DivergedError(TrainingError):
     """A loss or the state became NaN or infinite; names it and the last good checkpoint."""
 
 
+class FolderInUseError(TrainingError):
+    """Another process trains in the run folder; names it."""
+
+
+class RunFolderError(TrainingError):
+    """The run folder cannot be written to; says why and how to go on."""
+
+
 class VideoError(TrainingError):
     """There is no OpenGL to draw with, or nothing to write films with."""

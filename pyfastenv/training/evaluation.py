@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 
 import pyfastenv
 from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.training.seeds import Stream, env_seeds
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 _MAX_ENVS = 64
@@ -63,7 +64,8 @@ def evaluate(envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int) -> 
         policy: What :func:`pyfastenv.rollout` takes. Of a :class:`pyfastenv.PolicySpec` with K
             policies all are evaluated, one after another.
         num_episodes: How many episodes count, of each policy.
-        seed: Environment i starts from ``seed + i``: the same episodes each time.
+        seed: Gives each environment its own (:func:`pyfastenv.training.seeds.env_seeds`): the same
+            episodes each time, and other ones than any training's.
 
     Raises:
         ValueError: No episodes, another autoreset mode, or no limit on an episode's steps.
@@ -91,7 +93,7 @@ def _episodes_of(
     episodes: list[list[tuple[float, int]]] = [[] for _ in range(envs.num_envs)]
     num_steps = envs.max_episode_steps
     assert num_steps is not None
-    envs.reset(seed=seed)
+    envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
     while any(len(mine) < rounds for mine in episodes):
         batch = pyfastenv.rollout(envs, policy, num_steps, policy_id=policy_ids)
         ended = batch.episodes

@@ -14,11 +14,11 @@ import math
 import os
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pyfastenv.training.atomic import write_text
+from pyfastenv.training.atomic import append, write_text
+from pyfastenv.training.event_file import EventFile
 from pyfastenv.training.run_folder import METRICS, METRICS_CSV, TENSORBOARD
 
 Row = dict[str, float]
@@ -40,7 +40,7 @@ class MetricLogger:
         rows = [row for row in rows if resume_step is not None and row["step"] <= resume_step]
         write_text(self._path, "".join(_line(row) for row in rows))
         self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115
-        self._csv: io.TextIOWrapper | None = None
+        self._csv: io.FileIO | None = None
         self._columns = ["step"]
         self._write_csv(rows)
         self._tensorboard = _open_tensorboard(folder, resume_step) if tensorboard else None
@@ -52,23 +52,20 @@ class MetricLogger:
             OSError: The disk is full, say.
         """
         row: Row = {"step": step, **{name: _number(value) for name, value in metrics.items()}}
-        self._file.write(_line(row).encode())
+        append(self._file, _line(row).encode())
         if row.keys() <= set(self._columns):
             self._append_csv(row)
         else:
             self._write_csv(_read(self._path))
         if self._tensorboard is not None:
-            for name, value in metrics.items():
-                self._tensorboard.add_scalar(name, value, step)
+            self._tensorboard.log(step, metrics)
 
     def sync(self) -> None:
         """Makes sure that all rows are on the disk."""
         os.fsync(self._file.fileno())
-        if self._tensorboard is not None:
-            self._tensorboard.flush()
 
     def close(self) -> None:
-        """Closes the files."""
+        """Closes the files; all rows were written before."""
         self._file.close()
         if self._csv is not None:
             self._csv.close()
@@ -77,7 +74,7 @@ class MetricLogger:
 
     def _append_csv(self, row: Row) -> None:
         assert self._csv is not None
-        self._csv.write(_csv_rows([row], self._columns))
+        append(self._csv, _csv_rows([row], self._columns).encode())
 
     def _write_csv(self, rows: list[Row]) -> None:
         """Writes the whole table, its columns in order of appearance."""
@@ -86,7 +83,7 @@ class MetricLogger:
         self._columns = list(dict.fromkeys(["step", *(name for row in rows for name in row)]))
         header = dict(zip(self._columns, self._columns, strict=True))
         write_text(self._csv_path, _csv_rows([header, *rows], self._columns))
-        self._csv = open(self._csv_path, "a", buffering=1, newline="")  # noqa: SIM115
+        self._csv = open(self._csv_path, "ab", buffering=0)  # noqa: SIM115
 
 
 def read_metrics(folder: Path) -> list[Row]:
@@ -131,11 +128,10 @@ def _csv_rows(rows: list[Any], columns: list[str]) -> str:
     return text.getvalue()
 
 
-def _open_tensorboard(folder: Path, resume_step: int | None) -> Any:
+def _open_tensorboard(folder: Path, resume_step: int | None) -> EventFile | None:
+    purge_step = None if resume_step is None else resume_step + 1
     try:
-        writer = import_module("torch.utils.tensorboard").SummaryWriter
+        return EventFile(folder / TENSORBOARD, purge_step)
     except ImportError:
         print("TensorBoard is not installed (pip install tensorboard): no events", file=sys.stderr)
         return None
-    purge_step = None if resume_step is None else resume_step + 1
-    return writer(str(folder / TENSORBOARD), purge_step=purge_step)

@@ -10,7 +10,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -18,11 +19,16 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from pyfastenv.training import distributed, run_folder
+from pyfastenv.training import distributed, run_folder, seeds
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.checkpoint import CheckpointDir, not_finite, rng_state, set_rng_state
 from pyfastenv.training.config import RunConfig
-from pyfastenv.training.errors import CheckpointError, DivergedError, VideoError
+from pyfastenv.training.errors import (
+    CheckpointError,
+    DivergedError,
+    RunFolderError,
+    VideoError,
+)
 from pyfastenv.training.evaluation import env_kwargs, evaluate, make_eval_envs
 from pyfastenv.training.interrupt import StopRequest
 from pyfastenv.training.logger import MetricLogger
@@ -30,11 +36,10 @@ from pyfastenv.training.plots import plot_run
 from pyfastenv.training.profiling import Profile
 from pyfastenv.training.progress import duration, make_progress
 from pyfastenv.training.run_folder import Start
+from pyfastenv.training.seeds import Stream
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 C = TypeVar("C", bound=RunConfig)
-# evaluation environments start far from the training's seeds
-_EVAL_SEED_OFFSET = 1_000_000
 
 
 class Algorithm(Protocol):
@@ -117,6 +122,8 @@ def run(make_algorithm: Callable[[C], Algorithm], config: C) -> RunResult:
     Raises:
         ValueError: Options that cannot be; nothing has been written.
         CheckpointError: ``resume`` cannot be read; a checkpoint cannot be written.
+        FolderInUseError: Another process trains in the run folder.
+        RunFolderError: The run folder cannot be written to.
         DivergedError: A loss or the state became NaN or infinite.
         SystemExit: Status 130 after Ctrl-C, 143 after SIGTERM, once a checkpoint is saved.
     """
@@ -125,20 +132,35 @@ def run(make_algorithm: Callable[[C], Algorithm], config: C) -> RunResult:
     try:
         config.check()
         torch.set_num_threads(config.torch_threads)
-        start = distributed.broadcast_object(
-            run_folder.choose(config) if distributed.rank() == 0 else None
-        )
-        assert start is not None
-        torch.manual_seed(config.seed)
-        algorithm = make_algorithm(config)
-        if distributed.rank() > 0:
-            torch.manual_seed(config.seed + distributed.rank())
-        session = _Session(algorithm, config, start)
-        return session.run()
+        with _claimed(config) as start:
+            torch.manual_seed(seeds.stream(config.seed, Stream.TORCH))
+            algorithm = make_algorithm(config)
+            torch.manual_seed(seeds.stream(config.seed, Stream.TORCH, distributed.rank()))
+            return _Session(algorithm, config, start).run()
     finally:
         torch.set_num_threads(threads)
         if joined:
             distributed.shut_down()
+
+
+@contextmanager
+def _claimed(config: RunConfig) -> Iterator[Start]:
+    """The run's start; while it is entered, process 0 holds the run folder for all of them."""
+    start, lock, error = None, None, None
+    if distributed.rank() == 0:
+        try:
+            start, lock = run_folder.claim(config)
+        except Exception as raised:  # the others wait for it
+            error = raised
+    start, error = distributed.broadcast_object((start, error))
+    if error is not None:
+        raise error if distributed.rank() == 0 else SystemExit(1)
+    assert start is not None
+    try:
+        yield start
+    finally:
+        if lock is not None:
+            lock.release(remove_folder=True)
 
 
 class _Session:
@@ -158,7 +180,8 @@ class _Session:
         if start.state is not None:
             self._restore(start.state)
         if self.is_main:
-            self._open(start)
+            with self._writing():
+                self._open(start)
         self.started = time.monotonic()
 
     # ---- beginning and end -------------------------------------------------------------------
@@ -170,14 +193,18 @@ class _Session:
                 f"resume: the run had {len(parts)} processes, this has {distributed.world_size()}"
             )
         part = parts[distributed.rank()]
-        self.algorithm.load_state_dict(part["algorithm"])
+        try:
+            self.algorithm.load_state_dict(part["algorithm"])
+        except KeyError as error:
+            raise CheckpointError(
+                f"{self.last_checkpoint}: it has no {error}: another version of pyfastenv wrote it"
+            ) from error
         set_rng_state(part["rng"])
         self.evaluation = state["evaluation"]
         self.elapsed_before = state["elapsed_s"]
 
     def _open(self, start: Start) -> None:
         """Makes the run folder ready: what is later than the checkpoint goes."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         if start.step is not None:
             run_folder.adopt(start)
             self.checkpoints.discard_after(start.step)
@@ -209,13 +236,17 @@ class _Session:
                 self.eval_envs.close()
         result = self._result()
         if self.is_main:
-            self._sum_up(result)
+            with self._writing():
+                self._sum_up(result)
         return result
 
     # ---- the loop ----------------------------------------------------------------------------
 
     def _train(self, stop: StopRequest, profile: Profile) -> bool:
         """Iterates; returns False if a signal ended it before ``total_steps``."""
+        if self.algorithm.global_step >= self.config.total_steps:
+            self._say(f"Already at step {self.algorithm.global_step:,}: nothing to train.")
+            self._evaluate()  # the run may have been stopped before its first evaluation
         while (before := self.algorithm.global_step) < self.config.total_steps:
             began = time.monotonic()
             with profile.iteration():
@@ -226,7 +257,8 @@ class _Session:
             if self._is_due(self.config.eval_every, before):
                 metrics |= self._evaluate()
             if self.is_main:
-                self.logger.log(step, metrics | {"time/elapsed_s": self._elapsed()})
+                with self._writing():
+                    self.logger.log(step, metrics | {"time/elapsed_s": self._elapsed()})
                 self.progress.update(step, metrics)
             stopping = distributed.any_of(stop.signal is not None)
             if stopping or self._is_due(self.config.checkpoint_every, before):
@@ -278,7 +310,7 @@ class _Session:
                 self.eval_envs,
                 self.algorithm.eval_policy(),
                 self.config.eval_episodes,
-                self.config.seed + _EVAL_SEED_OFFSET,
+                self.config.seed,
             )
             set_rng_state(rng)
             self.evaluation = evaluation.metrics()
@@ -288,7 +320,8 @@ class _Session:
         parts = distributed.gather({"algorithm": self._checked_state(), "rng": rng_state()})
         if parts is None:
             return
-        self.logger.sync()
+        with self._writing():
+            self.logger.sync()
         step = self.algorithm.global_step
         state = {
             "step": step,
@@ -302,8 +335,18 @@ class _Session:
         try:
             self.last_checkpoint = self.checkpoints.save(step, state)
         except CheckpointError as error:
-            hint = f"; go on with: {self._resume_command()}" if self.checkpoints.latest() else ""
-            raise CheckpointError(f"{error}{hint}") from error
+            raise CheckpointError(f"{error}{self._way_on()}") from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turns what the disk says into a sentence."""
+        try:
+            yield
+        except OSError as error:
+            name = error.filename or self.folder
+            raise RunFolderError(
+                f"{name}: cannot be written ({error.strerror or error}){self._way_on()}"
+            ) from error
 
     # ---- words -------------------------------------------------------------------------------
 
@@ -316,6 +359,11 @@ class _Session:
 
     def _resume_command(self) -> str:
         return f"pyfastenv resume {self.folder}"
+
+    def _way_on(self) -> str:
+        """What a message ends in when nothing more can be written."""
+        begun = (self.folder / run_folder.CONFIG).is_file()
+        return f"; go on with: {self._resume_command()}" if begun else ""
 
     def _say_how_to_resume(self) -> None:
         self._say(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pyfastenv.training import checkpoint
-from pyfastenv.training.atomic import write_text
+from pyfastenv.training.atomic import remove_leftovers, write_text
 from pyfastenv.training.config import RunConfig
-from pyfastenv.training.errors import CheckpointError
+from pyfastenv.training.errors import CheckpointError, RunFolderError
+from pyfastenv.training.folder_lock import FolderLock
 
 CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"
@@ -34,34 +37,106 @@ class Start:
 
     @property
     def step(self) -> int | None:
-        """The checkpoint's step; None for a new run."""
+        """The checkpoint's step; None for a run from the beginning."""
         return None if self.state is None else int(self.state["step"])
 
 
-def choose(config: RunConfig) -> Start:
-    """Finds where the run begins; writes nothing.
+def claim(config: RunConfig) -> tuple[Start, FolderLock]:
+    """Takes the run's folder for this process alone and finds where the run begins.
 
-    A resumed run goes on in its own folder, or, with another ``run_dir``, in that one.
+    A new run makes a folder; one whose name is chosen here gets a name that no other process has. A
+    resumed run goes on in its own folder, or, with another ``run_dir``, in that one. A run that was
+    killed before its first checkpoint begins again.
+
+    Returns:
+        The start, and the lock to be held while the run writes.
 
     Raises:
         CheckpointError: ``resume`` names no readable checkpoint.
+        FolderInUseError: Another process trains in the folder.
+        RunFolderError: The folder cannot be made or written into.
         ValueError: ``resume`` names a run of another configuration; ``run_dir`` holds another run.
     """
     if config.resume is None:
-        folder = config.run_dir or _new_name(config)
-        _check_free(folder)
-        return Start(folder)
+        lock = _lock(config.run_dir) if config.run_dir else _lock_new(config)
+        with _released_on_error(lock):
+            _check_free(lock.folder)
+            return Start(lock.folder), lock
+    origin = _origin(config.resume)
+    goes_on = origin is not None and (
+        config.run_dir is None or config.run_dir.resolve() == origin.resolve()
+    )
+    if goes_on:
+        assert origin is not None
+        folder = config.run_dir or origin
+        # before anything is read: a training that is still running may yet write later steps
+        with _released_on_error(lock := _lock(folder)):
+            remove_leftovers(folder)
+            return _resumed(config, folder, origin), lock
+    start = _resumed(config, Path(), origin)
+    lock = _lock(config.run_dir) if config.run_dir else _lock_new(config)
+    with _released_on_error(lock):
+        _check_free(lock.folder)
+        return replace(start, folder=lock.folder), lock
+
+
+def _origin(resume: Path) -> Path | None:
+    """The run folder that ``resume`` is, or lies in; None: a checkpoint from somewhere else."""
+    if (resume / CONFIG).is_file():
+        return resume
+    return run_of(checkpoint.resolve(resume))
+
+
+def _resumed(config: RunConfig, folder: Path, origin: Path | None) -> Start:
+    """Reads what ``config.resume`` stands for, and checks that ``config`` can go on from it."""
+    assert config.resume is not None
+    if origin == config.resume and checkpoint.CheckpointDir(origin / CHECKPOINTS).latest() is None:
+        config.check_resumes(*read_config(origin))
+        return Start(folder, origin=origin)
     path = checkpoint.resolve(config.resume)
     state = checkpoint.load(path)
     for key in ("step", "algorithm", "config", "ranks"):
         if key not in state:
             raise CheckpointError(f"{path}: not the checkpoint of a run: no {key!r}")
     config.check_resumes(state["algorithm"], state["config"])
-    origin = run_of(path)
-    folder = config.run_dir or origin or _new_name(config)
-    if origin is None or folder.resolve() != origin.resolve():
-        _check_free(folder)
     return Start(folder, path, state, origin)
+
+
+def _lock(folder: Path, *, new: bool = False) -> FolderLock:
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"run_dir: {folder} is not a folder")
+    try:
+        return FolderLock(folder, new=new)
+    except OSError as error:
+        if new and isinstance(error, FileExistsError) and folder.exists():
+            raise
+        raise RunFolderError(
+            f"{folder}: cannot be written to ({error.strerror or error}); choose another folder "
+            "with --run-dir"
+        ) from error
+
+
+def _lock_new(config: RunConfig) -> FolderLock:
+    """A new folder with a name chosen here, whoever else chooses at the same time."""
+    env = config.env_id.removeprefix("pyfastenv/")
+    date = datetime.now().strftime("%Y%m%d-%H%M%S")
+    stem = Path("runs") / f"{config.algorithm}-{env}-{config.seed}-{date}"
+    folder, count = stem, 1
+    while True:
+        try:
+            return _lock(folder, new=True)
+        except FileExistsError:
+            count += 1
+            folder = stem.with_name(f"{stem.name}-{count}")
+
+
+@contextmanager
+def _released_on_error(lock: FolderLock) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        lock.release(remove_folder=True)
+        raise
 
 
 def adopt(start: Start) -> None:
@@ -103,20 +178,7 @@ def read_config(folder: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _check_free(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"run_dir: {folder} is not a folder")
     if any((folder / name).exists() for name in (CONFIG, METRICS, CHECKPOINTS)):
         raise ValueError(
             f"run_dir: {folder} holds a run; go on with --resume {folder}, or choose another"
         )
-
-
-def _new_name(config: RunConfig) -> Path:
-    env = config.env_id.removeprefix("pyfastenv/")
-    date = datetime.now().strftime("%Y%m%d-%H%M%S")
-    stem = Path("runs") / f"{config.algorithm}-{env}-{config.seed}-{date}"
-    name, count = stem, 1
-    while name.exists():
-        count += 1
-        name = stem.with_name(f"{stem.name}-{count}")
-    return name

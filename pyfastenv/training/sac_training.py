@@ -23,11 +23,12 @@ from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout, Transitions
 from pyfastenv.sampling.exploration import continuous_actions, explore
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
-from pyfastenv.training import distributed
+from pyfastenv.training import distributed, seeds
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.loop import episode_metrics
 from pyfastenv.training.profiling import span
+from pyfastenv.training.seeds import Stream
 
 C = TypeVar("C", bound="SACConfig")
 
@@ -88,13 +89,13 @@ class SACConfig(RunConfig):
         """Up to which step an iteration trains that begins at ``step``."""
         return max(min(step + self.log_every, self.total_steps), step + 1)
 
-    def exploration_seeds(self) -> list[int]:
-        """Of the random actions; no other stream of any seed has these."""
-        return [seed + 1_000_003 for seed in self.seeds()]
-
     def env_seeds(self) -> list[int]:
-        """Of every environment: seed k's are 1,000 k apart, as they would be alone."""
-        return [1000 * seed + i for seed in self.seeds() for i in range(self.num_envs)]
+        """Of every environment, seed after seed, as they would be alone."""
+        return [one for seed in self.seeds() for one in seeds.env_seeds(seed, self.num_envs)]
+
+    def streams(self, kind: Stream) -> list[int]:
+        """Of a generator for each of the seeds (:mod:`pyfastenv.training.seeds`)."""
+        return seeds.streams(self.seeds(), kind)
 
     def options(self) -> SACOptions:
         """The learner's settings."""
@@ -242,12 +243,14 @@ class SACTraining(ABC, Generic[C]):
         self.collector = SeedCollector(config, **env_kwargs)
         self.envs = self.collector.envs
         self.layout = self.collector.layout
-        self.learner = SACLearner(self.layout, config.seeds(), config.options(), self.device)
+        self.learner = SACLearner(
+            self.layout, config.streams(Stream.POLICY), config.options(), self.device
+        )
         self.env_pool = ReplayPool(
             config.num_seeds, config.buffer_size, self.layout.width, self.device
         )
-        self.streams = SeedStreams(config.seeds(), self.device)
-        self.exploration_streams = SeedStreams(config.exploration_seeds())
+        self.streams = SeedStreams(config.streams(Stream.LEARNING), self.device)
+        self.exploration_streams = SeedStreams(config.streams(Stream.EXPLORATION))
         self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
         self.global_step = 0
         self._metrics = torch.zeros(len(METRICS), config.num_seeds, device=self.device)

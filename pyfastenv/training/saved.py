@@ -33,7 +33,9 @@ class SavedPolicy:
     policy: Any
 
 
-def resumed_config(run: Path, *, total_steps: int | None = None, quiet: bool = False) -> RunConfig:
+def resumed_config(
+    run: Path | str, *, total_steps: int | None = None, quiet: bool = False
+) -> RunConfig:
     """The options with which a run goes on.
 
     Args:
@@ -45,6 +47,7 @@ def resumed_config(run: Path, *, total_steps: int | None = None, quiet: bool = F
         FileNotFoundError: This is no run folder.
         ValueError: Its algorithm or an option is unknown.
     """
+    run = Path(run)
     folder = run if run.is_dir() else run_of(run)
     if folder is None:
         raise FileNotFoundError(f"{run}: neither a run folder nor a checkpoint in one")
@@ -54,19 +57,19 @@ def resumed_config(run: Path, *, total_steps: int | None = None, quiet: bool = F
         config,
         resume=run,
         run_dir=None,
-        total_steps=total_steps or config.total_steps,
+        total_steps=config.total_steps if total_steps is None else total_steps,
         quiet=quiet or config.quiet,
     )
 
 
-def load_policy(run: Path) -> SavedPolicy:
+def load_policy(run: Path | str) -> SavedPolicy:
     """The newest policy of a run folder, or the one of a checkpoint file.
 
     Raises:
         CheckpointError: There is none, or it cannot be read.
         ValueError: Its algorithm or an option is unknown.
     """
-    path = checkpoint.resolve(run)
+    path = checkpoint.resolve(Path(run))
     saved = checkpoint.load(path)
     module = algorithm_module(saved.get("algorithm", ""))
     config = replace(module.Config.from_dict(saved["config"]), device="cpu")
@@ -74,7 +77,7 @@ def load_policy(run: Path) -> SavedPolicy:
     return SavedPolicy(path, saved["step"], config, saved["env_kwargs"], policy)
 
 
-def evaluate_run(run: Path, episodes: int = 10, seed: int = 0) -> Evaluation:
+def evaluate_run(run: Path | str, episodes: int = 10, seed: int = 0) -> Evaluation:
     """Evaluates the policy of a run folder or checkpoint file in new environments."""
     integer("episodes", episodes, minimum=1)
     integer("seed", seed, minimum=0, below=2**63)

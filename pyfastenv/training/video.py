@@ -17,6 +17,7 @@ from pyfastenv.training.evaluation import make_eval_envs
 from pyfastenv.training.outputs import check_output
 from pyfastenv.training.run_folder import VIDEO, run_of
 from pyfastenv.training.saved import load_policy
+from pyfastenv.training.seeds import Stream, env_seeds
 from pyfastenv.vector.arguments import integer
 
 Frame = NDArray[np.uint8]
@@ -24,7 +25,7 @@ _SMALLEST, _TOO_LARGE = 16, 8193  # pixels, of a film's side
 
 
 def record(
-    run: Path,
+    run: Path | str,
     output: Path | None = None,
     *,
     episodes: int = 1,
@@ -39,7 +40,7 @@ def record(
         output: A file ending in .mp4 or .gif; by default video.mp4 in the run folder (or beside the
             checkpoint). Without ffmpeg, an mp4 becomes a GIF.
         episodes: How many episodes, one after the other.
-        seed: Of the environment.
+        seed: As of :func:`pyfastenv.training.evaluation.evaluate`, whose first episode is filmed.
         width: Of the picture [pixels]; by default 480. Classic control has a size of its own.
         height: As width.
 
@@ -80,7 +81,7 @@ def film(envs: Any, policy: Any, episodes: int, seed: int) -> Iterator[Frame]:
     Raises:
         VideoError: No OpenGL.
     """
-    envs.reset(seed=seed)
+    envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
     ended = 0
     while ended < episodes:
         yield _draw(envs)

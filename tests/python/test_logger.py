@@ -129,7 +129,7 @@ def test_without_tensorboard_there_is_a_word(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     forgotten: Any = None  # an import of it raises
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", forgotten)
+    monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", forgotten)
     logger = MetricLogger(tmp_path, tensorboard=True)
     logger.log(1, {"loss": 1.0})
     logger.close()

@@ -114,6 +114,7 @@ def test_rollouts_grow_by_the_schedule(
         ({"model_every": 300, "rollout_batch": 10}, 1, 30),
         ({"model_every": 1_000, "rollout_batch": 10, "model_retain_epochs": 5}, 2, 100),
         ({"model_every": 5_000, "rollout_batch": 10}, 1, 10),
+        ({"epoch_steps": 250, "rollout_batch": 10}, 2, 20),
     ],
 )
 def test_the_pool_holds_the_rollouts_of_some_epochs(
@@ -328,7 +329,7 @@ def test_it_runs_and_resumes_where_it_stopped(
     result = mbpo.train(small(run_dir=tmp_path / "whole", **options))
     assert result.global_step == 160
     assert math.isfinite(result.evaluation["eval/return"])
-    again = saved.evaluate_run(tmp_path / "whole", episodes=2, seed=1_000_001)
+    again = saved.evaluate_run(tmp_path / "whole", episodes=2, seed=1)
     assert again.metrics() == result.evaluation
     mbpo.train(small(run_dir=tmp_path / "cut", **{**options, "total_steps": 120}))
     mbpo.train(small(resume=tmp_path / "cut", **options))
@@ -446,13 +447,48 @@ def test_forces_are_left_out(env_id: str, compact: int, all_of_it: int) -> None:
     assert sizes == [compact, all_of_it]
 
 
-@pytest.mark.parametrize("env_id", ["Hopper-v5", "Walker2d-v4", "pyfastenv/Ant-v5", "Swimmer-v5"])
-def test_presets_are_possible(env_id: str) -> None:
-    config = Config.preset(env_id, seed=3)
-    config.check()
-    assert (config.env_id, config.seed) == (env_id, 3)
-    entropy = {"Hopper-v5": -1.0, "Walker2d-v4": -3.0, "pyfastenv/Ant-v5": -4.0}
-    assert config.target_entropy == entropy.get(env_id)
+# examples/config/<name>/0.py of github.com/jannerm/mbpo at ac694ff: n_train_repeat,
+# target_entropy, rollout_schedule, model_train_freq, model_retain_epochs, epoch_length, hidden_dim
+# (200 where it is not given), n_initial_exploration_steps (5,000 where it is not given)
+OFFICIAL = {
+    "Ant": (20, -4.0, (20, 100, 1, 25), 250, 1, 1000, 200, 5000),
+    "HalfCheetah": (40, -3.0, (20, 150, 1, 1), 250, 1, 1000, 200, 5000),
+    "Hopper": (20, -1.0, (20, 150, 1, 15), 250, 1, 1000, 200, 5000),
+    "Humanoid": (20, -2.0, (20, 300, 1, 25), 1000, 5, 1000, 400, 5000),
+    "InvertedDoublePendulum": (20, -0.5, (1, 15, 1, 1), 250, 1, 250, 200, 500),
+    "InvertedPendulum": (10, -0.05, (1, 15, 1, 1), 250, 1, 250, 200, 500),
+    "Walker2d": (20, -3.0, (20, 150, 1, 1), 250, 1, 1000, 200, 5000),
+}
+
+
+def test_presets_are_the_official_ones() -> None:
+    assert set(mbpo.PRESETS) == set(OFFICIAL)
+    for name, official in OFFICIAL.items():
+        config = Config.preset(f"{name}-v5")
+        config.check()
+        assert official == (
+            config.updates_per_step,
+            config.target_entropy,
+            config.rollout_schedule,
+            config.model_every,
+            config.model_retain_epochs,
+            config.epoch_steps,
+            config.model_hidden_sizes[0],
+            config.learning_starts,
+        )
+        shared = (100_000, 0.05, 7, 5, 4, 0.99, 0.005)
+        assert shared == (
+            config.rollout_batch,
+            config.real_ratio,
+            config.ensemble_size,
+            config.num_elites,
+            len(config.model_hidden_sizes),
+            config.gamma,
+            config.tau,
+        )
+    # the rollouts of one epoch of 250 steps, of five of 1,000
+    assert Config.preset("InvertedPendulum-v5").model_pool_size(1) == 100_000
+    assert Config.preset("Humanoid-v5").model_pool_size(25) == 5 * 25 * 100_000
 
 
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "MountainCar-v0"])

@@ -28,6 +28,7 @@ from pyfastenv.training import distributed, saved
 from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
 from pyfastenv.training.loop import run
+from pyfastenv.training.seeds import Stream, env_seeds
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
@@ -582,7 +583,7 @@ def test_a_run_of_two_seeds_leaves_their_policies(tmp_path: Path) -> None:
     result = run(kept, config)
     assert result.global_step == 200
     assert math.isfinite(result.evaluation["eval/return"])
-    again = saved.evaluate_run(tmp_path / "run", episodes=2, seed=config.seed + 1_000_000)
+    again = saved.evaluate_run(tmp_path / "run", episodes=2, seed=config.seed)
     assert again.metrics() == result.evaluation
     policy = saved.load_policy(tmp_path / "run").policy
     expected = algorithms[0].eval_policy()
@@ -595,7 +596,7 @@ def test_a_run_of_two_seeds_leaves_their_policies(tmp_path: Path) -> None:
     envs = make_eval_envs(config.env_id, {"num_threads": 1}, 2)
     each = []
     for k in range(2):
-        envs.reset(seed=config.seed + 1_000_000)
+        envs.reset(seed=env_seeds(config.seed, envs.num_envs, Stream.EVALUATION_ENVS))
         batch = rollout(envs, policy, envs.max_episode_steps, policy_id=[k, k])
         each.append(float(batch.episodes.returns.mean()))
     envs.close()

@@ -28,13 +28,22 @@ pytest.importorskip("matplotlib")
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.sampling import rollouts
-from pyfastenv.training import checkpoint, distributed, plots, profiling, registry, video
+from pyfastenv.training import (
+    checkpoint,
+    distributed,
+    plots,
+    profiling,
+    registry,
+    saved,
+    video,
+)
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import CheckpointError, DivergedError, VideoError
 from pyfastenv.training.evaluation import evaluate
 from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.progress import BarProgress, LineProgress, duration
+from pyfastenv.training.seeds import Stream, env_seeds
 
 pytestmark = pytest.mark.timeout(60)
 Path = pathlib.Path
@@ -442,6 +451,10 @@ def test_configurations_come_back_from_json() -> None:
 # ---- evaluation ----------------------------------------------------------------------------------
 
 
+def evaluation_seeds(seed: int, num_envs: int) -> list[int]:
+    return env_seeds(seed, num_envs, Stream.EVALUATION_ENVS)
+
+
 class ScriptedEnvs:
     """Environments whose episodes' lengths are given; an episode's return is its length."""
 
@@ -453,7 +466,7 @@ class ScriptedEnvs:
         self.ends = [np.cumsum(mine) for mine in lengths]
         self.now = 0
 
-    def reset(self, seed: int) -> None:
+    def reset(self, seed: list[int]) -> None:
         self.seed, self.now = seed, 0
 
     def rollout(self, policy: Any, num_steps: int, *, policy_id: Any = None) -> Any:
@@ -471,7 +484,7 @@ def test_evaluation_favours_no_episodes(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(pyfastenv, "rollout", ScriptedEnvs.rollout)
     envs: Any = ScriptedEnvs([[1] * 30, [10] * 3, [2] * 15, [9] * 3])
     result = evaluate(envs, None, 8, seed=5)
-    assert envs.seed == 5
+    assert envs.seed == evaluation_seeds(5, 4)
     assert sorted(result.returns.tolist()) == [1, 1, 2, 2, 9, 9, 10, 10]
     assert result.lengths.dtype == torch.int64 and result.returns.dtype == torch.float64
     # 6 of 8: what is left out depends on the environment's number, not on the length
@@ -493,13 +506,13 @@ def test_every_policy_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
         distribution="categorical",
         greedy=True,
     )
-    envs = pyfastenv.make_vec("CartPole-v1", 3, autoreset_mode="SameStep")
-    together = evaluate(envs, both, 3, seed=0)
+    envs = pyfastenv.make_vec("CartPole-v1", 9, autoreset_mode="SameStep")
+    together = evaluate(envs, both, 9, seed=0)
     singles = []
     for k in range(2):
         part = [np.ascontiguousarray(array[k : k + 1]) for array in (weights, both.biases[0])]
         alone = dataclasses.replace(both, weights=[part[0]], biases=[part[1]])
-        singles.append(evaluate(envs, alone, 3, seed=0))
+        singles.append(evaluate(envs, alone, 9, seed=0))
     envs.close()
     assert together.returns.tolist() == [r for one in singles for r in one.returns.tolist()]
     assert singles[0].returns.tolist() != singles[1].returns.tolist()
@@ -520,7 +533,7 @@ def test_evaluation_is_that_of_stepping(monkeypatch: pytest.MonkeyPatch) -> None
     )
     envs = pyfastenv.make_vec("CartPole-v1", 3, autoreset_mode="SameStep", num_threads=2)
     expected: list[list[int]] = [[], [], []]
-    envs.reset(seed=11)
+    envs.reset(seed=evaluation_seeds(11, 3))
     lengths = np.zeros(3, int)
     while min(map(len, expected)) < 3:
         _, _, terminations, *_ = envs.step(np.zeros(3, int))
@@ -630,10 +643,13 @@ def test_film_without_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 class FilmedEnvs:
     """Episodes of three steps; pictures that count."""
 
+    num_envs = 1
+
     def __init__(self) -> None:
         self.steps = 0
 
-    def reset(self, seed: int) -> None:
+    def reset(self, seed: list[int]) -> None:
+        assert seed == evaluation_seeds(0, 1)
         self.steps = 0
 
     def render(self) -> Any:
@@ -825,6 +841,10 @@ def test_from_training_to_evaluation(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "3 episodes" in capsys.readouterr().out
     assert cli.main(["resume", folder, "--total-steps", "360"]) == 0
     assert read_metrics(Path(folder))[-1]["step"] == 360
+    assert cli.main(["resume", folder, "--total-steps", "0"]) == 1
+    assert "total_steps: expected at least 1, got 0" in capsys.readouterr().err
+    assert saved.load_policy(folder).step == 360  # a string will do
+    assert saved.resumed_config(folder).total_steps == 360
     assert cli.main(["plot", folder, folder, "--output", str(tmp_path / "curves.png")]) == 0
     assert capsys.readouterr().out.endswith(f"{tmp_path / 'curves.png'}\n")
 
@@ -838,6 +858,7 @@ def test_from_training_to_evaluation(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["train", "guess", "--num-envs", "0"], "num_envs: expected at least 1, got 0"),
         (["evaluate", "nowhere"], "nowhere: no such run folder or checkpoint"),
         (["record", "nowhere.pt"], "nowhere.pt: no such checkpoint"),
+        (["train", "guess", "--total-steps", "0"], "total_steps: expected at least 1, got 0"),
         (["resume", "nowhere"], "nowhere: neither a run folder nor a checkpoint in one"),
         (["plot", "nowhere"], "nowhere: not a run folder"),
     ],

@@ -1,0 +1,46 @@
+"""``kill -9`` at random moments: what is resumed ends, bit for bit, as what was never killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+HARNESS = Path(__file__).with_name("kill_harness.py")
+ALGORITHMS = ("ppo", "sac", "mbpo")
+
+
+def killed(folder: Path, num_kills: int, *algorithms: str, limit: float) -> list[dict[str, Any]]:
+    """What the harness counts; it compares everything itself and fails at the first other bit."""
+    done = subprocess.run(
+        [sys.executable, HARNESS, folder, str(num_kills), *algorithms],
+        capture_output=True,
+        text=True,
+        timeout=limit,
+    )
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.timeout(240)
+def test_some_kills_change_nothing(tmp_path: Path) -> None:
+    counts = killed(tmp_path, 2, *ALGORITHMS, limit=230)
+    assert [(each["algorithm"], each["kills"]) for each in counts] == [(a, 2) for a in ALGORITHMS]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_hundred_kills_change_nothing(algorithm: str, tmp_path: Path) -> None:
+    (counts,) = killed(tmp_path, 100, algorithm, limit=1790)
+    assert counts["kills"] == 100
+    # otherwise the moments were not random
+    assert counts["while_writing"] > 0 and counts["runs"] < 100

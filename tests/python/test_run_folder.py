@@ -1,0 +1,470 @@
+"""A run folder belongs to one process, and what cannot be written is said in one sentence."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+import test_training_tools as tools
+from test_training_tools import Config, Guess, assert_same_run, die, stopping, train
+
+import pyfastenv
+from pyfastenv import cli
+from pyfastenv.training import checkpoint, folder_lock, run_folder
+from pyfastenv.training.atomic import append, remove_leftovers, write_text
+from pyfastenv.training.errors import FolderInUseError, RunFolderError
+from pyfastenv.training.folder_lock import FolderLock
+from pyfastenv.training.logger import MetricLogger, read_metrics
+from pyfastenv.training.loop import run
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def guessed_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the algorithm of test_training_tools is evaluated by."""
+    monkeypatch.setattr(pyfastenv, "rollout", tools.fake_rollout)
+
+
+guesses = pytest.mark.usefixtures("guessed_rollouts")
+
+
+@contextmanager
+def children(count: int, action: Callable[[], object]) -> Iterator[list[int]]:
+    """Forks of this process that do something and stay alive; their ids."""
+    pids = []
+    for _ in range(count):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                action()
+                time.sleep(60)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        pids.append(pid)
+    try:
+        yield pids
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+# ---- one process each ----------------------------------------------------------------------------
+
+
+def test_runs_that_start_at_once_get_a_folder_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    at = time.time() + 0.3
+
+    def begin() -> None:
+        time.sleep(max(0.0, at - time.time()))  # all in the same second, and nearly at once
+        config = Config(seed=5)
+        start, _ = run_folder.claim(config)
+        run_folder.write_config(start.folder, replace(config, seed=os.getpid()))
+
+    with children(8, begin) as pids:
+        wait_for(lambda: len(list(tmp_path.glob("runs/*/config.json"))) == 8)
+    folders = list(Path("runs").iterdir())
+    assert len(folders) == 8
+    seeds = [json.loads((f / "config.json").read_text())["config"]["seed"] for f in folders]
+    assert sorted(seeds) == sorted(pids)
+
+
+@guesses
+def test_a_folder_in_use_is_refused_until_its_process_dies(tmp_path: Path) -> None:
+    config = Config(run_dir=tmp_path / "run")
+    held: list[object] = []
+
+    def hold() -> None:
+        start, lock = run_folder.claim(config)
+        held.append(lock)
+        run_folder.write_config(start.folder, config)
+
+    with children(1, hold) as (pid,):
+        wait_for((tmp_path / "run" / "config.json").is_file)
+        expected = rf"a training is running in this folder \(process {pid} on "
+        with pytest.raises(FolderInUseError, match=expected):
+            train(tmp_path / "run")
+        with pytest.raises(FolderInUseError, match=expected):
+            run(Guess, Config(resume=tmp_path / "run"))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        assert run(Guess, Config(resume=tmp_path / "run")).global_step == 480
+
+
+@guesses
+def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
+    """The second comes while the first iterates, of a new run and of a resumed one."""
+    said: list[str] = []
+
+    def come_second() -> None:
+        for second in (
+            Config(run_dir=tmp_path / "run"),
+            Config(resume=tmp_path / "run"),
+            Config(resume=tmp_path / "run" / "checkpoints" / "step_000000000120.pt"),
+        ):
+            with pytest.raises(FolderInUseError) as raised:
+                run(Guess, second)
+            said.append(str(raised.value))
+
+    train(tmp_path / "whole")
+    with pytest.raises(RuntimeError, match="killed"):
+        train(tmp_path / "run", stopping(168, lambda: (come_second(), die())))
+    run(stopping(360, come_second), Config(resume=tmp_path / "run"))
+    assert len(said) == 6 and all("\n" not in each for each in said)
+    assert_same_run(tmp_path / "whole", tmp_path / "run")
+
+
+@guesses
+def test_a_branch_may_be_made_from_a_running_training(tmp_path: Path) -> None:
+    def branch() -> None:
+        train(tmp_path / "branch", resume=tmp_path / "run")
+
+    train(tmp_path / "run", stopping(360, branch))
+    train(tmp_path / "whole")
+    assert_same_run(tmp_path / "whole", tmp_path / "branch")
+
+
+@guesses
+def test_nothing_is_left_of_a_training_that_cannot_be(tmp_path: Path) -> None:
+    def refuse(_: Config) -> Guess:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        run(refuse, Config(run_dir=tmp_path / "new" / "run"))
+    assert not (tmp_path / "new" / "run").exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(ValueError, match="no"):
+        run(refuse, Config(run_dir=tmp_path / "mine"))
+    assert (tmp_path / "mine").is_dir()
+    train(tmp_path / "mine")
+
+
+def test_a_folder_that_vanishes_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its maker may take it away, empty, between our opening its lock file and our locking it."""
+    flock = fcntl.flock
+    gone = FolderLock(tmp_path / "run")
+
+    def late(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        gone.release(remove_folder=True)
+        assert not (tmp_path / "run").exists()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    mine = FolderLock(tmp_path / "run")
+    with pytest.raises(FolderInUseError):
+        FolderLock(tmp_path / "run")
+    mine.release()
+
+
+@guesses
+def test_file_systems_without_locks_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def cannot(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(folder_lock.fcntl, "flock", cannot)
+    train(tmp_path / "run")
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"{tmp_path / 'run'}: this file system has no locks" in said
+
+
+# ---- going on ------------------------------------------------------------------------------------
+
+
+@guesses
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -> None:
+    train(tmp_path / "whole")
+    with pytest.raises(RuntimeError, match="killed"):
+        train(tmp_path / "cut", stopping(96, die))
+    assert len(read_metrics(tmp_path / "cut")) == 3 and not (tmp_path / "cut/checkpoints").exists()
+    run(Guess, Config(resume=tmp_path / "cut"))
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    with pytest.raises(ValueError, match="seed was 1, is 2"):
+        run(Guess, Config(resume=tmp_path / "whole", seed=2))
+
+
+@guesses
+def test_a_run_stopped_before_its_first_evaluation_can_end_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(RuntimeError, match="killed"):
+        train(tmp_path / "run", stopping(264, die), eval_every=0)
+    result = run(Guess, Config(resume=tmp_path / "run", total_steps=240, quiet=False))
+    assert result.global_step == 240 and result.evaluation["eval/return"] > 0.0
+    out = capsys.readouterr().out
+    assert "Already at step 240: nothing to train." in out and "after 240 steps" in out
+
+
+# ---- temporary files -----------------------------------------------------------------------------
+
+
+def test_temporary_files_have_names_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+    replace = os.replace
+
+    def note(source: Path, target: Path) -> None:
+        names.append(Path(source).name)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", note)
+    for _ in range(3):
+        write_text(tmp_path / "file", "text")
+    assert len(set(names)) == 3
+
+
+@guesses
+def test_what_killed_processes_left_goes_with_the_next_run(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="killed"):
+        train(tmp_path / "run", stopping(264, die))
+    left = tmp_path / "run" / ".metrics.csv.0123456789ab.tmp"
+    also = tmp_path / "run" / "checkpoints" / ".step_000000000360.pt.ba9876543210.tmp"
+    mine = tmp_path / "run" / ".mine.tmp"
+    for path in (left, also, mine):
+        path.write_text("half")
+    run(Guess, Config(resume=tmp_path / "run"))
+    assert not left.exists() and not also.exists() and mine.exists()
+    remove_leftovers(tmp_path / "nowhere")
+
+
+def test_an_append_is_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+
+    class Nearly:
+        """A disk that has room for three more bytes."""
+
+        room = 3
+
+        def __init__(self) -> None:
+            self.file = open(path, "ab", buffering=0)  # noqa: SIM115
+
+        def fileno(self) -> int:
+            return self.file.fileno()
+
+        def write(self, data: memoryview) -> int:
+            if self.room == 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            count = self.file.write(data[: self.room])
+            self.room -= count
+            return count
+
+    path.write_text("first\n")
+    disk: Any = Nearly()
+    with pytest.raises(OSError, match="No space left"):
+        append(disk, b"second\n")
+    assert path.read_text() == "first\n"
+    disk.room = 100
+    append(disk, b"third\n")
+    assert path.read_text() == "first\nthird\n"
+    disk.file.close()
+
+
+# ---- disks that are full, folders that cannot be written -----------------------------------------
+
+
+class Done(NamedTuple):
+    """What a command left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Runs ``pyfastenv …`` in this process."""
+
+    def call(*arguments: object) -> Done:
+        capsys.readouterr()
+        status = cli.main([str(argument) for argument in arguments])
+        return Done(status, *capsys.readouterr())
+
+    return call
+
+
+_OPTIONS = """
+    train ppo --env-id InvertedPendulum-v5 --num-envs 4 --num-steps 32 --minibatch-size 32
+    --total-steps 3840 --eval-episodes 2 --eval-every 1280 --quiet
+    --hidden-sizes 16 --checkpoint-every
+"""
+SMALL = _OPTIONS.split()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Mounts a small disk with options, or changes it; skipped where that is not allowed."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = False
+
+    def mount(options: str) -> Path:
+        nonlocal mounted
+        if mounted:
+            options = f"remount,{options}"
+        arguments = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+        try:
+            done = subprocess.run(arguments, capture_output=True, text=True)
+        except FileNotFoundError:
+            pytest.skip("there is no mount here")
+        if done.returncode != 0:
+            pytest.skip(f"mounting is not allowed here: {done.stderr.strip()}")
+        mounted = True
+        return place
+
+    yield mount
+    if mounted:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def assert_one_sentence(done: Any, *parts: str) -> None:
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("pyfastenv: ") and done.stderr.count("\n") == 1, done.stderr
+    for part in parts:
+        assert part in done.stderr
+
+
+@pytest.mark.parametrize(("every", "room"), [(384, "72k"), (0, "40k")], ids=["saving", "logging"])
+def test_a_full_disk_stops_a_training_that_goes_on_later(
+    tmp_path: Path,
+    disk: Callable[[str], Path],
+    command: Callable[..., Done],
+    every: int,
+    room: str,
+) -> None:
+    assert command(*SMALL, every, "--run-dir", tmp_path / "whole").returncode == 0
+    folder = disk(f"size={room}") / "run"
+    stopped = command(*SMALL, every, "--run-dir", folder)
+    way_on = f"go on with: pyfastenv resume {folder}"
+    assert_one_sentence(stopped, "(No space left on device)", way_on)
+    rows = read_metrics(folder)  # every line is whole
+    assert 0 < len(rows) < 29
+    disk("size=20m")
+    resumed = command("resume", folder, "--quiet")
+    assert resumed.returncode == 0, resumed.stderr
+    assert_same_run(tmp_path / "whole", folder)
+
+
+def test_a_limit_on_files_is_a_full_disk(tmp_path: Path, command: Callable[..., Done]) -> None:
+    """Where nothing can be mounted: the system refuses files above so many bytes."""
+    limit = 20_000
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    folder = tmp_path / "run"
+    stopped = subprocess.run(
+        [sys.executable, "-m", "pyfastenv", *SMALL, "384", "--run-dir", str(folder)],
+        capture_output=True,
+        text=True,
+        preexec_fn=limited,
+        timeout=100,
+    )
+    assert_one_sentence(stopped, "cannot be written (File too large); go on with: pyfastenv resume")
+    resumed = command("resume", folder, "--quiet")
+    assert resumed.returncode == 0, resumed.stderr
+    assert command(*SMALL, 384, "--run-dir", tmp_path / "whole").returncode == 0
+    assert_same_run(tmp_path / "whole", folder)
+
+
+def test_a_read_only_folder_is_named(
+    disk: Callable[[str], Path], command: Callable[..., Done]
+) -> None:
+    place = disk("size=20m")
+    folder = place / "run"
+    assert command(*SMALL, 384, "--run-dir", folder).returncode == 0
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    disk("ro")
+    reason = "cannot be written to (Read-only file system)"
+    for arguments in (
+        ("resume", folder, "--total-steps", 5000),
+        (*SMALL, 384, "--run-dir", place / "new"),
+    ):
+        assert_one_sentence(command(*arguments), reason, "choose another folder")
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert command("evaluate", folder, "--episodes", 1).returncode == 0
+
+
+def test_a_folder_without_permission_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a user without rights sees it, whoever runs the test."""
+
+    def refuse(*_: object, **__: object) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(folder_lock.os, "open", refuse)
+    with pytest.raises(RunFolderError, match=r"run: cannot be written to \(Permission denied\)"):
+        run_folder.claim(Config(run_dir=tmp_path / "run"))
+
+
+def test_a_file_in_the_way_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("runs").write_text("")
+    with pytest.raises(RunFolderError, match=r"^runs/guess-.*: cannot be written to \(File exists"):
+        run_folder.claim(Config())
+    with pytest.raises(ValueError, match="run_dir: runs is not a folder"):
+        run_folder.claim(Config(run_dir=Path("runs")))
+
+
+@guesses
+def test_a_disk_that_fills_up_between_rows_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MetricLogger.log
+
+    def full(self: MetricLogger, step: int, metrics: Any) -> None:
+        if step == 264:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        log(self, step, metrics)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MetricLogger, "log", full)
+        with pytest.raises(RunFolderError) as raised:
+            train(tmp_path / "run")
+    folder = tmp_path / "run"
+    assert str(raised.value) == (
+        f"{folder}: cannot be written (No space left on device); go on with: pyfastenv resume "
+        f"{folder}"
+    )
+    assert checkpoint.step_of(checkpoint.resolve(folder)) == 240

@@ -1,0 +1,162 @@
+"""All chance comes from the seed, no two seeds share any; presets are found under every name."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import test_ddpg
+import test_mbpo
+import test_ppo
+import test_sac
+
+import pyfastenv
+from pyfastenv.algorithms.ddpg import DDPG
+from pyfastenv.algorithms.mbpo import MBPO
+from pyfastenv.algorithms.ppo import PPO
+from pyfastenv.algorithms.sac import SAC
+from pyfastenv.training import distributed, seeds
+from pyfastenv.training.config import RunConfig
+from pyfastenv.training.evaluation import evaluate
+from pyfastenv.training.registry import ALGORITHMS, algorithm_module
+from pyfastenv.training.seeds import Stream, env_seeds
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+
+KINDS: dict[str, tuple[Any, Callable[..., RunConfig]]] = {
+    "ppo": (PPO, test_ppo._config),
+    "ddpg": (DDPG, test_ddpg.small),
+    "sac": (SAC, test_sac.small),
+    "mbpo": (MBPO, test_mbpo.small),
+}
+kinds = pytest.mark.parametrize("name", KINDS)
+
+
+def training_seeds(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch, **fields: Any
+) -> set[int]:
+    """What a new training's environments are reset with."""
+    kind, make_config = KINDS[name]
+    given: list[Any] = []
+    reset = pyfastenv.FastVectorEnv.reset
+
+    def note(self: Any, *, seed: Any = None, options: Any = None) -> Any:
+        given.append(seed)
+        return reset(self, seed=seed, options=options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pyfastenv.FastVectorEnv, "reset", note)
+        algorithm = kind(make_config(**{"num_envs": 6, **fields, "seed": seed}))
+        algorithm.iterate()
+        algorithm.envs.close()
+    assert given and all(each == given[0] for each in given)
+    return set(given[0])
+
+
+def random_states(env_seeds_: set[int]) -> set[int]:
+    """The states of the generators that the environments then have, as gymnasium makes them."""
+    return {np.random.default_rng(s).bit_generator.state["state"]["state"] for s in env_seeds_}
+
+
+@kinds
+def test_no_two_seeds_share_an_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = [random_states(training_seeds(name, seed, monkeypatch)) for seed in range(10)]
+    assert [len(mine) for mine in states] == [6] * 10
+    states += [random_states(set(env_seeds(s, 64, Stream.EVALUATION_ENVS))) for s in range(10)]
+    for one, other in itertools.combinations(states, 2):
+        assert not one & other
+
+
+@pytest.mark.parametrize("name", ["sac", "mbpo"])
+def test_seeds_side_by_side_have_their_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = training_seeds(name, 3, monkeypatch, num_seeds=3)
+    alone = [training_seeds(name, seed, monkeypatch) for seed in (3, 4, 5)]
+    assert together == set.union(*alone) and len(together) == 18
+
+
+@pytest.mark.parametrize("name", ["ppo", "ddpg"])
+def test_processes_share_out_the_environments_of_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = training_seeds(name, 3, monkeypatch, num_envs=8)
+    parts = []
+    for rank in range(2):
+        with monkeypatch.context() as patched:
+            patched.setattr(distributed, "rank", lambda rank=rank: rank)
+            parts.append(training_seeds(name, 3, patched, num_envs=4))
+    assert parts[0] | parts[1] == whole and not parts[0] & parts[1]
+
+
+def test_an_evaluation_resets_with_the_tree() -> None:
+    envs = pyfastenv.make_vec("CartPole-v1", 3, autoreset_mode="SameStep")
+    policy = PPO(test_ppo._config(env_id="CartPole-v1")).eval_policy()
+    evaluate(envs, policy, 3, seed=7)
+    assert list(envs.np_random_seed) == env_seeds(7, 3, Stream.EVALUATION_ENVS)
+    envs.close()
+
+
+def test_streams_differ_in_every_key() -> None:
+    given = [seeds.stream(s, kind, n) for s in range(20) for kind in Stream for n in range(4)]
+    given += [x for s in range(20) for x in env_seeds(s, 100)]
+    assert len(set(given)) == len(given)
+    assert env_seeds(5, 7)[3:] == env_seeds(5, 4, first=3)
+    # the tree is part of what a seed means: it must not change unnoticed
+    assert env_seeds(1, 1) == [int(_child(1, 0)[0])] and seeds.stream(1, Stream.MODEL) == int(
+        _child(1, 4)[0]
+    )
+
+
+def _child(seed: int, *key: int) -> Any:
+    return np.random.SeedSequence(seed, spawn_key=key).generate_state(1, np.uint64)
+
+
+@kinds
+def test_networks_are_those_of_the_seed(name: str) -> None:
+    """Whatever was drawn before, and without a trace in torch's default generator."""
+    kind, make_config = KINDS[name]
+    states = []
+    for seed, drawn in ((3, 0), (3, 5), (4, 0)):
+        torch.manual_seed(0)
+        torch.rand(drawn)
+        before = torch.get_rng_state()
+        algorithm = kind(make_config(seed=seed))
+        assert torch.equal(torch.get_rng_state(), before)
+        network = algorithm.learner.actor if hasattr(algorithm, "learner") else algorithm.policy
+        states.append(network.weight_list[0].detach().clone())
+        algorithm.envs.close()
+    assert torch.equal(states[0], states[1]) and not torch.equal(states[0], states[2])
+
+
+# ---- presets -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_presets_are_found_under_every_name(name: str) -> None:
+    config = algorithm_module(name).Config
+    for env, fields in config.presets.items():
+        for env_id in (
+            f"{env}-v5",
+            f"{env}-v4",
+            f"pyfastenv/{env}-v5",
+            f"pyfastenv:pyfastenv/{env}-v5",
+        ):
+            found = config.preset(env_id, seed=9)
+            assert found.env_id == env_id and found.seed == 9
+            assert {field: getattr(found, field) for field in fields} == dict(fields)
+    assert config.preset("NotThere-v5") == config(env_id="NotThere-v5")
+    for env in config.presets:  # the names are environments'
+        assert any(env_id.partition("-v")[0] == env for env_id in pyfastenv.env_ids())
+
+
+def test_options_win_over_presets(tmp_path: Path) -> None:
+    config = algorithm_module("ppo").Config.preset("Hopper-v5", num_envs=3, run_dir=tmp_path)
+    assert (config.num_envs, config.num_steps) == (3, 64)
