@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install train demo test test-slow kill-test check format stubs tidy test-cpp tsan asan asan-python tsan-api bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results results-mbpo results-sb3 wheel wheel-test test-integrations bench-integrations clean
+.PHONY: help install train demo test test-slow kill-test check format stubs tidy test-cpp tsan asan asan-python tsan-api bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results results-mbpo results-sb3 figures wheel wheel-test test-integrations bench-integrations clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -93,6 +93,9 @@ results-mbpo: $(VENV)/.train  ## SAC and MBPO on Pendulum, InvertedPendulum and 
 
 results-sb3: $(VENV)/.bench-train  ## Stable-Baselines3's PPO through its environments and ours (docs/results)
 	$(BIN)/python bench/python/learn_sb3.py
+
+figures: $(VENV)/.test  ## Write README's and docs' figures anew from the JSON files
+	$(BIN)/python tests/python/figures.py
 
 # ---- checking ----------------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
     import pyfastenv
     envs = pyfastenv.make_vec("HalfCheetah-v5", num_envs=64)
 
-or ``gymnasium.make_vec("pyfastenv/HalfCheetah-v5", num_envs=64)``, since importing the package
-registers its environments; ``"pyfastenv:pyfastenv/HalfCheetah-v5"`` imports it by itself.
+or ``gymnasium.make_vec("pyfastenv:pyfastenv/HalfCheetah-v5", num_envs=64)``, which imports the
+package by itself; importing it registers its environments.
 
 Importing the package loads the compiled core, NumPy and gymnasium, and nothing else.
 """

@@ -15,8 +15,8 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 class FastEnv(gymnasium.Env[NDArray[Any], Any]):
     """A FastVectorEnv of one environment on the calling thread.
 
-    ``gymnasium.make("pyfastenv/HalfCheetah-v5")`` makes one, with gymnasium's usual wrappers (which
-    do the truncation).
+    ``gymnasium.make("pyfastenv:pyfastenv/HalfCheetah-v5")`` makes one, with gymnasium's usual
+    wrappers (which do the truncation).
 
     Args:
         env_id: The environment, e.g. ``"HalfCheetah-v5"``.

@@ -7,12 +7,13 @@ work in a thread of their own.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,31 +60,69 @@ class RenderThread:
     """A renderer in a thread of its own, which any thread may ask for pictures.
 
     An OpenGL context is current in one thread at a time, and making one takes the calling thread's
-    away. So no caller's thread ever has ours.
+    away. So no caller's thread ever has ours, and only this thread knows the renderer: the garbage
+    collector, which runs anywhere, cannot free it elsewhere.
     """
 
     def __init__(self, make: Callable[[], Renderer]):
-        self._thread = ThreadPoolExecutor(1, "pyfastenv-render")
-        try:
-            self._renderer = self._thread.submit(make).result()
-        except BaseException:
-            self._thread.shutdown(wait=False)
-            raise
         self._pid = os.getpid()
+        self._requests: SimpleQueue[_Request | None] = SimpleQueue()
+        self._closed: Future[None] = Future()
+        made: Future[None] = Future()
+        threading.Thread(
+            target=_serve,
+            args=(make, made, self._requests, self._closed),
+            name="pyfastenv-render",
+            daemon=True,  # an environment that is not closed does not keep the process
+        ).start()
+        try:
+            made.result()
+        except BaseException:  # Ctrl-C too, which leaves a thread behind that is still making it
+            self._requests.put(None)
+            raise
 
-    def draw(self, rows: Sequence[tuple[NDArray[np.float64], Fields]]) -> tuple[Frame, ...]:
+    def draw(self, rows: Sequence[Row]) -> tuple[Frame, ...]:
         """Draws environments' states, each a row and the model fields in it."""
-        return self._thread.submit(
-            lambda: tuple(self._renderer.draw(row, fields) for row, fields in rows)
-        ).result()
+        drawn: Future[tuple[Frame, ...]] = Future()
+        self._requests.put((rows, drawn))
+        return drawn.result()
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """Frees what the renderer holds, and ends the thread. In a fork there is neither."""
         if os.getpid() != self._pid:
             return
-        with contextlib.suppress(RuntimeError):  # the interpreter ends and has ended the thread
-            self._thread.submit(self._renderer.close).result()
-        self._thread.shutdown()
+        self._requests.put(None)
+        if wait:
+            self._closed.result()
+
+
+Row = tuple[NDArray[np.float64], Fields]
+_Request = tuple[Sequence[Row], "Future[tuple[Frame, ...]]"]
+
+
+def _serve(
+    make: Callable[[], Renderer],
+    made: Future[None],
+    requests: SimpleQueue[_Request | None],
+    closed: Future[None],
+) -> None:
+    try:
+        renderer = make()
+    except BaseException as error:
+        made.set_exception(error)
+        return
+    made.set_result(None)
+    while (request := requests.get()) is not None:
+        rows, drawn = request
+        try:
+            drawn.set_result(tuple(renderer.draw(row, fields) for row, fields in rows))
+        except BaseException as error:
+            drawn.set_exception(error)
+        del request, rows, drawn  # nothing lives on while this waits
+    try:
+        renderer.close()
+    finally:
+        closed.set_result(None)
 
 
 def make_renderer(

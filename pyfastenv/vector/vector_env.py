@@ -548,11 +548,11 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             )
         return getattr(row, name)
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close_extras(self, *, wait_for_renderer: bool = True, **kwargs: Any) -> None:
         """Waits for running steps, drops queued ones, ends the threads, frees the renderer."""
         self._core.close()
         if self._renderer is not None:
-            self._renderer.close()
+            self._renderer.close(wait=wait_for_renderer)
             self._renderer = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -560,7 +560,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     def __del__(self) -> None:
         if not getattr(self, "closed", True):
-            self.close()
+            # the collector may have interrupted anything, an import that rendering waits for, say
+            self.close(wait_for_renderer=False)
 
     # ---- arguments ---------------------------------------------------------------------------
 

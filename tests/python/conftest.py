@@ -1,9 +1,21 @@
 """What holds for all tests."""
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
+
+_TRY_GL = """
+import mujoco
+model = mujoco.MjModel.from_xml_string("<mujoco/>")
+renderer = mujoco.Renderer(model, 8, 8)
+renderer.update_scene(mujoco.MjData(model))
+renderer.render()
+renderer.close()
+"""
 
 
 def pytest_configure() -> None:
@@ -20,3 +32,14 @@ def one_torch_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def gl() -> None:
+    """Skips where no OpenGL context can be made (found out elsewhere: a failure may crash)."""
+    tried = subprocess.run(
+        [sys.executable, "-c", _TRY_GL], capture_output=True, text=True, timeout=60
+    )
+    if tried.returncode != 0:
+        last = (tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"])[-1]
+        pytest.skip(f"no OpenGL context (MUJOCO_GL={os.environ.get('MUJOCO_GL')}): {last}")

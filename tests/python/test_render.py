@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,14 +23,6 @@ from parity import make_gymnasium, random_actions
 
 import pyfastenv
 
-_TRY_GL = """
-import mujoco
-model = mujoco.MjModel.from_xml_string("<mujoco/>")
-renderer = mujoco.Renderer(model, 8, 8)
-renderer.update_scene(mujoco.MjData(model))
-renderer.render()
-renderer.close()
-"""
 MUJOCO_IDS = ["HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Hopper-v5", "Reacher-v5", "Swimmer-v5"]
 CLASSIC_IDS = [
     "CartPole-v1",
@@ -36,17 +31,6 @@ CLASSIC_IDS = [
     "MountainCarContinuous-v0",
     "Pendulum-v1",
 ]
-
-
-@pytest.fixture(scope="session")
-def gl() -> None:
-    """Skips where no OpenGL context can be made (found out elsewhere: a failure may crash)."""
-    tried = subprocess.run(
-        [sys.executable, "-c", _TRY_GL], capture_output=True, text=True, timeout=60
-    )
-    if tried.returncode != 0:
-        last = (tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"])[-1]
-        pytest.skip(f"no OpenGL context (MUJOCO_GL={os.environ['MUJOCO_GL']}): {last}")
 
 
 needs_gl = pytest.mark.usefixtures("gl")
@@ -235,6 +219,38 @@ def test_any_thread_may_draw(env_id: str) -> None:
         threads.submit(envs.close).result()  # nor does it matter which one frees the context
     assert np.array_equal(other.render()[0], expected[0])
     other.close()
+
+
+@needs_gl
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1"])
+def test_environments_that_the_collector_finds_end_their_threads(env_id: str) -> None:
+    gc.collect()
+    time.sleep(0.5)  # what other tests left behind
+    before = threading.active_count()
+    for _ in range(3):
+        envs = make(env_id)
+        envs.render()
+        envs.myself = envs  # a cycle
+    assert threading.active_count() == before + 3
+    del envs
+    gc.collect()
+    deadline = time.monotonic() + 30.0
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+@needs_gl
+def test_an_environment_that_was_never_closed_lets_the_process_end() -> None:
+    code = """
+import pyfastenv
+envs = pyfastenv.make_vec("HalfCheetah-v5", 1, render_mode="rgb_array", width=16, height=16)
+envs.reset(seed=0)
+print(envs.render()[0].shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == "(16, 16, 3)\n", done.stderr
+    assert "Exception" not in done.stderr and "Error" not in done.stderr
 
 
 @needs_gl

@@ -1,0 +1,415 @@
+"""Where README's and docs' figures come from: sentences with holes, and what the JSON files say.
+
+``python tests/python/figures.py`` (``make figures``) writes them anew after a measurement.
+test_figures.py compares, and fails on a figure that is neither here nor among the CONSTANTS.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+_HOLE = r"((?:≥ )?[−-]?\d(?:[\d,.]*\d)?)"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence or a table's row, ``{}`` for each figure; white space matches any white space."""
+
+    text: str
+    values: tuple[str, ...]
+
+    def pattern(self) -> re.Pattern[str]:
+        literals = [re.sub(r"(?:\\\s)+", r"\\s+", re.escape(t)) for t in self.text.split("{}")]
+        return re.compile(_HOLE.join(literals))
+
+    def find(self, document: str) -> re.Match[str]:
+        """The one place where the document says this."""
+        found = list(self.pattern().finditer(document))
+        assert len(found) == 1, f"{len(found)} places, expected 1, have {self.text!r}"
+        return found[0]
+
+
+def claim(text: str, *values: str) -> Claim:
+    assert text.count("{}") == len(values), text
+    return Claim(text, values)
+
+
+def rewritten(document: str, claims: list[Claim]) -> str:
+    """The document with the figures that the claims have."""
+    for one in claims:
+        match = one.find(document)
+        for i in range(len(one.values), 0, -1):
+            document = document[: match.start(i)] + one.values[i - 1] + document[match.end(i) :]
+    return document
+
+
+# ---- the measurements ----------------------------------------------------------------------------
+
+
+@cache
+def read(path: str) -> Any:
+    return json.loads((ROOT / path).read_text())
+
+
+def bench(section: str, env_id: str, num_envs: int) -> Any:
+    rows = read("bench/results/bench.json")[section]["rows"]
+    return next(r for r in rows if r["env_id"] == env_id and r["num_envs"] == num_envs)
+
+
+def rate(section: str, env_id: str, num_envs: int, name: str = "pyfastenv") -> str:
+    return f"{bench(section, env_id, num_envs)['summary'][name]['median']:,.0f}"
+
+
+def percent_of_limit(env_id: str, num_envs: int) -> str:
+    ratio = bench("stepping", env_id, num_envs)["ratios"]["physics limit"]["median"]
+    return f"{100 * ratio:.0f}"
+
+
+def times_envpool(num_envs: int) -> str:
+    rows = read("bench/results/bench.json")["tasks"]["rows"]
+    factors = [
+        row["ratios"]["EnvPool"]["median"]
+        for row in rows
+        if row["num_envs"] == num_envs and "EnvPool" in row.get("ratios", {})
+    ]
+    assert len(factors) == 11
+    return f"{math.exp(statistics.fmean(map(math.log, factors))):.1f}"
+
+
+def train(section: str) -> Any:
+    return read("bench/results/train.json")[section]["rows"]
+
+
+def goal(name: str) -> list[str]:
+    """Seconds to the goal by seed; a run that did not get there says that it took at least so."""
+    rows = [row for row in train("goal") if row["name"] == name]
+    digits = 1 if name == "pyfastenv" else 0
+    return [f"{'' if r['reached'] else '≥ '}{r['seconds']:.{digits}f}" for r in rows]
+
+
+def rollout_shares(least_envs: int, env_id: str = "") -> list[str]:
+    shares = [
+        row["share"]["median"]
+        for row in train("rollouts")
+        if "share" in row and row["num_envs"] >= least_envs and env_id in row["env_id"]
+    ]
+    return [f"{min(shares):.2f}", f"{max(shares):.2f}"]
+
+
+def mbpo(section: str, name: str) -> Any:
+    rows = read("bench/results/mbpo.json")[section]["rows"]
+    return next(row for row in rows if row["name"] == name)
+
+
+def updates(name: str) -> str:
+    return f"{mbpo('sac', name)['rate']['median']:,.0f}"
+
+
+def gain(library: str, rival: str = "workers") -> str:
+    return f"{read('bench/results/consumers.json')[library]['gain'][rival]['median']:.1f}"
+
+
+def ppo(env_id: str) -> list[Any]:
+    return [run for run in read("docs/results/ppo.json")["runs"] if run["env_id"] == env_id]
+
+
+def greedy(env_id: str) -> str:
+    return f"{statistics.fmean(run['greedy_return'] for run in ppo(env_id)):,.0f}"
+
+
+def learned(name: str) -> Any:
+    return next(run for run in read("docs/results/mbpo.json")["runs"] if run["name"] == name)
+
+
+def first_step_above(name: str, value: float) -> str:
+    return f"{next(step for step, mean in learned(name)['curve'] if mean >= value):,}"
+
+
+def last_five(name: str) -> str:
+    return f"{statistics.fmean(mean for _, mean in learned(name)['curve'][-5:]):,.0f}"
+
+
+def sb3_runs(name: str) -> list[Any]:
+    runs = [run for run in read("docs/results/sb3.json")["runs"] if run["name"] == name]
+    return sorted(runs, key=lambda run: int(run["seed"]))
+
+
+def sb3_gain(name: str) -> str:
+    pairs = zip(sb3_runs("pyfastenv"), sb3_runs(name), strict=True)
+    return f"{statistics.median(a['steps_per_s'] / b['steps_per_s'] for a, b in pairs):.2f}"
+
+
+def sb3_return(name: str) -> str:
+    return f"{statistics.fmean(run['curve'][-1][2] for run in sb3_runs(name)):.0f}"
+
+
+def experiment_minutes(name: str) -> str:
+    measurements = read(f"docs/results/{name}/results.json")["measurements"].values()
+    return f"{sum(m.get('measured_s', 0.0) for m in measurements if isinstance(m, dict)) / 60:.0f}"
+
+
+# ---- the documents -------------------------------------------------------------------------------
+
+
+def readme() -> Iterator[Claim]:
+    peers = ("gymnasium async", "gymnasium sync", "EnvPool", "pyfastenv")
+    for env_id in ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5"):
+        rates = [rate("tasks", env_id, 64, peer) for peer in peers]
+        share = percent_of_limit(env_id, 64)
+        yield claim(f"| {env_id} | {{}} | {{}} | {{}} | **{{}}** | {{}}% |", *rates, share)
+    for env_id in ("Hopper-v5", "InvertedPendulum-v5"):
+        rates = [rate("tasks", env_id, 64, peer) for peer in peers[2:]]
+        share = percent_of_limit(env_id, 64)
+        yield claim(f"| {env_id} | | | {{}} | **{{}}** | {{}}% |", *rates, share)
+    rates = [rate("cartpole", "CartPole-v1", 64, peer) for peer in peers[2:]]
+    yield claim("| CartPole-v1 | | | {} | **{}** | |", *rates)
+    yield claim(
+        "pyfastenv is {}, {} and {} times as fast as EnvPool with 8, 64 and 1,024 environments",
+        *map(times_envpool, (8, 64, 1024)),
+    )
+    yield claim(
+        "With 8 HalfCheetahs it reaches {}% of the limit", percent_of_limit("HalfCheetah-v5", 8)
+    )
+    memory = bench("memory", "HalfCheetah-v5", 32_000)["peak_rss_mb"]
+    yield claim("32,000 HalfCheetahs take about {} MB", f"{round(memory, -1):.0f}")
+
+    throughput = train("throughput")[0]["summary"]
+    yield claim(
+        "Stable-Baselines3's settings [steps/s] | **{}** | {} |",
+        *(f"{throughput[name]['median']:,.0f}" for name in ("pyfastenv", "Stable-Baselines3")),
+    )
+    yield claim(
+        "of the line above | **{}, {}** | {}, {} |", *goal("pyfastenv"), *goal("Stable-Baselines3")
+    )
+    solved = [row["seconds"] for row in train("cartpole")]
+    yield claim(
+        "CartPole-v0 solved, median of {} seeds [s] | **{}** |",
+        str(len(solved)),
+        f"{statistics.median(solved):.2f}",
+    )
+    yield claim(
+        "[gradient steps/s], float32 | **{}** | {} |",
+        updates("pyfastenv, float32"),
+        updates("Stable-Baselines3"),
+    )
+    yield claim(
+        "six seeds at once, in all | **{}**; **{}** |",
+        updates("pyfastenv, bfloat16"),
+        updates("pyfastenv, bfloat16, 6 seeds in all"),
+    )
+    seconds = {n: mbpo("epoch", n)["seconds"] for n in ("bfloat16", "float32", "list style")}
+    yield claim(
+        "(a program in the style of the public ones: {}) | **{}**; **{}** |",
+        *(f"{seconds[name]:.0f}" for name in ("list style", "bfloat16", "float32")),
+    )
+    yield claim(
+        "such steps [minutes], `--amp`; float32 | **{}**; **{}** |",
+        *(f"{mbpo('document', name)['seconds'] / 60:.1f}" for name in ("bfloat16", "float32")),
+    )
+    yield claim(
+        "are {} times as fast in bfloat16 and {} times in float32 as a program in the document's",
+        *(f"{seconds['list style'] / seconds[name]:.1f}" for name in ("bfloat16", "float32")),
+    )
+    yield claim("8 to 1,024 environments | **{} to {}** |", *rollout_shares(8))
+
+    names = ("gymnasium", "sb3", "tianshou", "torchrl", "skrl", "rllib")
+    yield claim(
+        "gymnasium {}, Stable-Baselines3 {}, Tianshou {}, TorchRL {}, skrl {}, RLlib {}; as "
+        "CleanRL's serial ones {}; and through rl_games and Sample Factory {} and {} times EnvPool",
+        *map(gain, names),
+        gain("cleanrl", "serial"),
+        gain("rl_games", "EnvPool"),
+        gain("sample_factory", "EnvPool"),
+    )
+    robots = ("HalfCheetah", "Hopper", "Walker2d", "Ant", "Humanoid", "Swimmer")
+    yield claim(
+        ", ".join(f"{robot} {{}}" for robot in robots), *(greedy(f"{r}-v5") for r in robots)
+    )
+    seconds_of_ppo = [run["seconds"] for run in ppo("HalfCheetah-v5")]
+    yield claim(
+        "A million HalfCheetah steps took {} to {} s",
+        f"{min(seconds_of_ppo):.0f}",
+        f"{max(seconds_of_ppo):.0f}",
+    )
+    yield claim(
+        "InvertedPendulum solved in {} steps, Hopper's first evaluations above 3,100 after {}",
+        first_step_above("MBPO, InvertedPendulum", 1000.0),
+        first_step_above("MBPO, Hopper", 3100.0),
+    )
+
+
+def performance() -> Iterator[Claim]:
+    for env_id in ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Hopper-v5"):
+        shares = [percent_of_limit(env_id, n) for n in (8, 64, 1024, 32_000)]
+        yield claim(f"| {env_id} | {{}}% | {{}}% | {{}}% | {{}}% |", *shares)
+    cartpole = bench("cartpole", "CartPole-v1", 8)["summary"]["pyfastenv"]["median"]
+    yield claim("call of 8 CartPoles takes {} µs", f"{8e6 / cartpole:.1f}")
+    yield claim("CartPole x 8: {} M steps/s", f"{cartpole / 1e6:.1f}")
+    pendulum = percent_of_limit("InvertedPendulum-v5", 64)
+    yield claim("InvertedPendulum runs at {}% of the limit with 64 environments", pendulum)
+    cheetah = next(
+        row
+        for row in train("rollouts")
+        if (row["env_id"], row["num_envs"]) == ("HalfCheetah-v5", 8)
+    )
+    yield claim(
+        "a rollout of 8 HalfCheetahs runs at {} of the limit", f"{cheetah['share']['median']:.2f}"
+    )
+    standup = bench("tasks", "HumanoidStandup-v5", 1024)["ratios"]["EnvPool"]["median"]
+    yield claim("HumanoidStandup x 1,024: {} of EnvPool", f"{standup:.2f}")
+    halves = [bench("async", "CartPole-v1", n)["ratios"]["pyfastenv"]["median"] for n in (64, 1024)]
+    yield claim(
+        "64 environments in halves run at {}% of `step`'s rate, 1,024 at {}%",
+        *(f"{100 * share:.0f}" for share in halves),
+    )
+    parts = train("throughput")[0]
+    yield claim(
+        "{}% of our time is sampling and {}% the update",
+        *(f"{100 * parts[name]:.0f}" for name in ("sampling_share", "update_share")),
+    )
+
+
+def integrations() -> Iterator[Claim]:
+    both = {
+        "gymnasium": "gymnasium's vectors",
+        "sb3": "Stable-Baselines3",
+        "sb3_ppo": "Stable-Baselines3, PPO with its learning",
+        "tianshou": "Tianshou",
+        "torchrl": "TorchRL",
+        "skrl": "skrl",
+        "rllib": "RLlib, one runner's sampling",
+    }
+    serial = {"cleanrl": "CleanRL's PPO wrappers", "dm_env": "dm_env, one environment"}
+    envpool = {"rl_games": "rl_games", "sample_factory": "Sample Factory (its EnvPool is v4)"}
+    cell = "{} (**{}** [{}, {}])"
+    for names, rivals, cells in (
+        (both, ("workers", "serial"), f"{cell} | {cell}"),
+        (serial, ("serial",), f"– | {cell}"),
+        (envpool, ("EnvPool",), f"EnvPool: {cell} | –"),
+    ):
+        for name, title in names.items():
+            row = read("bench/results/consumers.json")[name]
+            values = [row["version"]]
+            for rival in rivals:
+                gains = row["gain"][rival]
+                values.append(f"{row['steps_per_s'][rival]['median']:,.0f}")
+                values += [f"{gains[part]:.1f}" for part in ("median", "q1", "q3")]
+            values.append(f"{row['steps_per_s']['pyfastenv']['median']:,.0f}")
+            yield claim(f"| {title} ({{}}) | {cells} | {{}} |", *values)
+    yield claim("in {} times its steps/s; beside", sb3_gain("DummyVecEnv"))
+    yield claim(
+        "returns {} and {} on average), in {} times its steps/s",
+        sb3_return("pyfastenv"),
+        sb3_return("SubprocVecEnv"),
+        sb3_gain("SubprocVecEnv"),
+    )
+
+
+def mbpo_page() -> Iterator[Claim]:
+    yield claim(
+        "InvertedPendulum at 1,000 after {} steps with the flow, {} without; SAC on Pendulum at {} "
+        "after {}",
+        first_step_above("MBPO + flow, InvertedPendulum", 1000.0),
+        first_step_above("MBPO, InvertedPendulum", 1000.0),
+        f"{learned('SAC, Pendulum')['curve'][-1][1]:.0f}".replace("-", "−"),
+        f"{learned('SAC, Pendulum')['steps']:,}",
+    )
+    yield claim(
+        "above 3,100 come at {} steps (ensemble) and {} (flow)",
+        first_step_above("MBPO, Hopper", 3100.0),
+        first_step_above("MBPO + flow, Hopper", 3100.0),
+    )
+    yield claim(
+        "before 35,000 are {} and {}.", last_five("MBPO, Hopper"), last_five("MBPO + flow, Hopper")
+    )
+
+
+def rollout_page() -> Iterator[Claim]:
+    yield claim("{} to {} with 2 to 1,024 environments", *rollout_shares(2, "HalfCheetah"))
+    rates = [row["rate"]["median"] / 1e6 for row in train("rollouts") if "share" not in row]
+    yield claim("{} to {} M steps/s", f"{min(rates):.1f}", f"{max(rates):.1f}")
+
+
+def experiments() -> Iterator[Claim]:
+    yield claim("results/sampling/report.md) ({} minutes)", experiment_minutes("sampling"))
+    yield claim("results/flow/report.md) ({} minutes)", experiment_minutes("flow"))
+
+
+def claims() -> dict[str, list[Claim]]:
+    """Of each document that is compared."""
+    return {
+        "README.md": list(readme()),
+        "docs/performance.md": list(performance()),
+        "docs/integrations.md": list(integrations()),
+        "docs/mbpo.md": list(mbpo_page()),
+        "docs/rollout.md": list(rollout_page()),
+        "docs/experiments.md": list(experiments()),
+        "docs/training.md": [],
+        "docs/staging.md": [],
+    }
+
+
+# Figures that nobody measured: sizes, settings, versions, other people's. A heading stands for all
+# that is below it.
+CONSTANTS: dict[str, list[str]] = {
+    "README.md": [
+        "PPO that reaches a return of 2,000",
+        "seconds to a return of 2,000",
+        "for 8 environments as for 32,000",
+        "Python ≥ 3.11",
+        "8, 64 and 1,024 environments",
+        "Shares above 100 %",
+        "MBPO, 1,000 Hopper steps",
+        "3,000 such steps",
+        "first evaluations above 3,100",
+    ],
+    "docs/performance.md": [
+        "| share of the physics limit | 8 environments | 64 | 1,024 | 32,000 |",
+    ],
+    "docs/integrations.md": [
+        "dm_env (1.6)",
+        "gymnasium 0.29's",
+        "gymnasium 0.29 has",
+        "gymnasium** 1.4's",
+        "gymnasium 1.0 dropped",
+        "gymnasium's vector wrappers (1.4.0)",
+    ],
+    "docs/mbpo.md": [
+        "## The algorithm",
+        "### With the coupled flow",
+        "## Presets",
+        "## What is different from the public programs, and why",
+        "35,000 here are 30,000 of the official program",
+        "about 3,100 is reported at 75,000 steps",
+    ],
+    "docs/rollout.md": ["## Policies", "64×64 policy", "for 50 µs to 1 ms at a time"],
+    "docs/experiments.md": [
+        "160 and 32,000 HalfCheetahDir",
+        "take 14 s per step",
+    ],
+    "docs/training.md": ["in 20,000 steps", "buffer 10,000, σ 0.01"],
+    "docs/staging.md": ["of 1.1 GiB takes 2", "under way, 10 s at most"],
+}
+
+
+def main() -> None:
+    """Writes the figures into the documents."""
+    for path, ours in claims().items():
+        document = (ROOT / path).read_text()
+        new = rewritten(document, ours)
+        if new != document:
+            (ROOT / path).write_text(new)
+            print(f"{path}: new figures")
+
+
+if __name__ == "__main__":
+    main()
