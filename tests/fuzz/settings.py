@@ -24,7 +24,7 @@ KWARGS: dict[str, list[dict[str, Any]]] = {
 }
 # how many calls are worth about the same time
 CALLS_PER_SESSION = 1_500
-DEAR = {"Humanoid": 8, "Ant": 6, "Walker": 3, "Hopper": 2}
+DEAR = {"HumanoidStandup": 16, "Humanoid": 8, "Ant": 6, "Walker": 3, "Hopper": 2}
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def draw(seed: int, session: int, *, render: bool) -> Settings:
     return Settings(
         seed=rng.getrandbits(32),
         env_id=env_id,
-        num_envs=rng.choice([1, 2, 3, 4, 5, 5, 9] + ([33] if cost == 1 else [])),
+        num_envs=rng.choice([1, 2, 3, 4, 5, 5, 9] + ([33] if cost == 1 and not against_gymnasium else [])),
         num_threads=rng.choice([1, 1, 2, 3, 4]),
         mode=mode,
         limit=rng.choice([0, 1, 2, 3, 7, 20, 20, 100]),
