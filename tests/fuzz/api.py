@@ -3,9 +3,9 @@
     python tests/fuzz/api.py --seed 1 --calls 1000000
     python tests/fuzz/api.py --replay build/fuzz/api-1-17.txt
 
-Sessions run in child processes: a signal, a hang (one call longer than a minute) or a wrong result
-ends the child; the calls up to there are kept under build/fuzz/, shortened as far as the failure
-stays, and printed.
+Sessions run in child processes: a signal, a hang (a call of 20 s of processor time, or 100 s) or a
+wrong result ends the child; the calls up to there are kept under build/fuzz/, shortened as far as
+the failure stays, and printed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import children
+from settings import CALLS_PER_SESSION, Settings, draw
 
 BUILD = Path(__file__).parents[2] / "build" / "fuzz"
-SECONDS_PER_CALL = 60.0
+SECONDS_PER_CALL = 20.0  # of processor time
 CALLS_PER_CHILD = 25_000
 CHILD_SECONDS = 1800.0
 CALLS_AFTER_CLOSE = 12
-REPLAYS = 80  # to shorten one failure
+REPLAYS = {"hang": 8}  # to shorten one failure; a hang's take long
+MANY_REPLAYS = 60
+MOST_FAILURES = 20
 SHOWN = 12  # of the last calls
 
 
@@ -107,14 +110,12 @@ def _draw_calls(session: object) -> Iterator[Call]:
 
 
 def _run_session(
-    settings: object, calls: Iterable[Call] | None, journal: int, *, show: bool = False
+    settings: Settings, calls: Iterable[Call] | None, journal: int, *, show: bool = False
 ) -> Counter[str]:
     """Runs given or drawn calls, each written to ``journal`` before it is made."""
     from calls import KINDS
     from session import Session
-    from settings import Settings
 
-    assert isinstance(settings, Settings)
     counts: Counter[str] = Counter()
     children.expect_within(SECONDS_PER_CALL)
     session = Session(settings)
@@ -140,16 +141,19 @@ def _run_session(
     return counts
 
 
-def _child(seed: int, first: int, num_calls: int, journal_path: Path, *, render: bool) -> int:
-    """Sessions from the first-th on until so many calls are made; prints counts as JSON."""
-    import settings
-
+def _child(options: argparse.Namespace) -> int:
+    """Sessions from number ``batch`` on until so many calls are made; prints counts as JSON."""
     children.guard()
     counts: Counter[str] = Counter()
-    number = first
-    while counts["calls"] < num_calls:
-        chosen = settings.draw(seed, number, render=render)
-        journal = os.open(journal_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    number = options.batch
+    while counts["calls"] < options.calls:
+        chosen = draw(
+            options.seed,
+            number,
+            render=options.render,
+            calls_per_session=options.calls_per_session,
+        )
+        journal = os.open(options.journal, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.write(journal, (json.dumps(asdict(chosen)) + "\n").encode())
         try:
             counts += _run_session(chosen, None, journal)
@@ -169,8 +173,6 @@ def _report(counts: Counter[str], last: int) -> None:
 
 
 def _replay(path: Path, *, show: bool) -> int:
-    from settings import Settings
-
     children.guard()
     program = Program.read(path)
     journal = os.open(os.devnull, os.O_WRONLY)
@@ -189,6 +191,7 @@ def _replay(path: Path, *, show: bool) -> int:
 def _shorten(program: Program, path: Path, kind: str) -> Program:
     """Leaves out calls while the program still ends in the same way."""
     replays = 0
+    most = REPLAYS.get(kind, MANY_REPLAYS)
 
     def fails(calls: list[Call]) -> bool:
         nonlocal replays
@@ -201,9 +204,9 @@ def _shorten(program: Program, path: Path, kind: str) -> Program:
         program.write(path)
         return program
     size = len(calls) // 2
-    while size >= 1 and replays < REPLAYS:
+    while size >= 1 and replays < most:
         start = 0
-        while start < len(calls) - 1 and replays < REPLAYS:
+        while start < len(calls) - 1 and replays < most:
             shorter = calls[:start] + calls[start + size :]
             if shorter and fails(shorter):
                 calls = shorter
@@ -217,7 +220,7 @@ def _shorten(program: Program, path: Path, kind: str) -> Program:
 
 def _describe(seed: int, number: int, outcome: children.Outcome, journal: Path) -> str:
     """Keeps a failure's program; says what happened and how to see it again."""
-    path = BUILD / f"api-{seed}-{number}.txt"
+    path = journal.parent / f"api-{seed}-{number}.txt"
     program = _shorten(Program.read(journal), path, outcome.kind)
     shown = children.run(Path(__file__), ["--replay", str(path)], 120.0)
     calls = "\n  ".join(shown.output.splitlines()[-SHOWN:])
@@ -228,17 +231,25 @@ def _describe(seed: int, number: int, outcome: children.Outcome, journal: Path) 
     )
 
 
-def fuzz(seed: int, num_calls: int, *, render: bool = False) -> tuple[Counter[str], list[str]]:
-    """Runs so many calls. Returns counts and a description of each failure."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    journal = BUILD / f"api-{seed}-{os.getpid()}.journal"
+def fuzz(
+    seed: int,
+    num_calls: int,
+    *,
+    calls_per_session: int = CALLS_PER_SESSION,
+    render: bool = False,
+    folder: Path = BUILD,
+) -> tuple[Counter[str], list[str]]:
+    """Runs so many calls. Returns counts and a description of each failure, kept in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    journal = folder / f"api-{seed}-{os.getpid()}.journal"
     counts: Counter[str] = Counter()
     failures: list[str] = []
     number = 0
     while counts["calls"] < num_calls:
         quota = min(CALLS_PER_CHILD, num_calls - counts["calls"])
         arguments = ["--batch", str(number), "--seed", str(seed), "--calls", str(quota)]
-        arguments += ["--journal", str(journal), *(["--render"] if render else [])]
+        arguments += ["--calls-per-session", str(calls_per_session), "--journal", str(journal)]
+        arguments += ["--render"] if render else []
         journal.unlink(missing_ok=True)
         outcome = children.run(Path(__file__), arguments, CHILD_SECONDS)
         if not journal.exists():
@@ -249,26 +260,15 @@ def fuzz(seed: int, num_calls: int, *, render: bool = False) -> tuple[Counter[st
             counts += Counter(content["counts"])
             number = content["last"]
         if not outcome.good:
-            number = number if report else _session_of(seed, number, journal, render)
+            number = int(Program.read(journal).settings["number"])  # type: ignore[call-overload]
             counts[outcome.kind] += 1
             failures.append(_describe(seed, number, outcome, journal))
             print(failures[-1], file=sys.stderr, flush=True)
         number += 1
-        if len(failures) >= 20:
+        if len(failures) >= MOST_FAILURES:
             break
     journal.unlink(missing_ok=True)
     return counts, failures
-
-
-def _session_of(seed: int, first: int, journal: Path, render: bool) -> int:
-    """Which session a child was in when it died."""
-    import settings
-
-    content = Program.read(journal).settings
-    number = first
-    while json.loads(json.dumps(asdict(settings.draw(seed, number, render=render)))) != content:
-        number += 1
-    return number
 
 
 def table(counts: Counter[str], seconds: float) -> str:
@@ -293,6 +293,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--calls", type=int, default=1_000_000)
+    parser.add_argument("--calls-per-session", type=int, default=CALLS_PER_SESSION)
     parser.add_argument("--render", action="store_true", help="draw pictures in a few sessions")
     parser.add_argument("--replay", type=Path, help="a program kept under build/fuzz")
     parser.add_argument("--quiet", action="store_true", help=argparse.SUPPRESS)
@@ -302,11 +303,14 @@ def main() -> int:
     if options.replay is not None:
         return _replay(options.replay, show=not options.quiet)
     if options.batch is not None:
-        return _child(
-            options.seed, options.batch, options.calls, options.journal, render=options.render
-        )
+        return _child(options)
     start = time.monotonic()
-    counts, failures = fuzz(options.seed, options.calls, render=options.render)
+    counts, failures = fuzz(
+        options.seed,
+        options.calls,
+        calls_per_session=options.calls_per_session,
+        render=options.render,
+    )
     print(f"API, seed {options.seed}\n{table(counts, time.monotonic() - start)}")
     return 1 if failures else 0
 

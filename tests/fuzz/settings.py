@@ -22,8 +22,7 @@ KWARGS: dict[str, list[dict[str, Any]]] = {
     "Pendulum-v1": [{"g": 9.81}],
     "Swimmer-v5": [{"xml_file": "swimmer.xml"}],
 }
-# how many calls are worth about the same time
-CALLS_PER_SESSION = 1_500
+CALLS_PER_SESSION = 1_500  # about; fewer where a step is dear
 DEAR = {"HumanoidStandup": 16, "Humanoid": 8, "Ant": 6, "Walker": 3, "Hopper": 2}
 
 
@@ -31,6 +30,7 @@ DEAR = {"HumanoidStandup": 16, "Humanoid": 8, "Ant": 6, "Walker": 3, "Hopper": 2
 class Settings:
     """A session's pool and how it is checked."""
 
+    number: int  # of the session, in its run
     seed: int
     env_id: str
     num_envs: int
@@ -69,18 +69,23 @@ class Settings:
         }
 
 
-def draw(seed: int, session: int, *, render: bool) -> Settings:
+def draw(
+    seed: int, number: int, *, render: bool = False, calls_per_session: int = CALLS_PER_SESSION
+) -> Settings:
     """The settings of the n-th session of a run: ids and modes in turn, the rest by chance."""
-    rng = random.Random(f"{seed} {session}")
-    env_id = IDS[session % len(IDS)]
-    mode = MODES[(session // len(IDS) + session) % len(MODES)]
+    rng = random.Random(f"{seed} {number}")
+    env_id = IDS[number % len(IDS)]
+    mode = MODES[(number // len(IDS) + number) % len(MODES)]
     against_gymnasium = not env_id.startswith(META) and rng.random() < 0.2
     cost = next((cost for name, cost in DEAR.items() if env_id.startswith(name)), 1)
-    num_calls = max(30, int(CALLS_PER_SESSION / cost * rng.choice([0.1, 0.5, 1.0, 1.5])))
+    num_calls = max(30, int(calls_per_session / cost * rng.choice([0.1, 0.5, 1.0, 1.5])))
     return Settings(
+        number=number,
         seed=rng.getrandbits(32),
         env_id=env_id,
-        num_envs=rng.choice([1, 2, 3, 4, 5, 5, 9] + ([33] if cost == 1 and not against_gymnasium else [])),
+        num_envs=rng.choice(
+            [1, 2, 3, 4, 5, 5, 9] + ([33] if cost == 1 and not against_gymnasium else [])
+        ),
         num_threads=rng.choice([1, 1, 2, 3, 4]),
         mode=mode,
         limit=rng.choice([0, 1, 2, 3, 7, 20, 20, 100]),
