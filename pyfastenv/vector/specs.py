@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyfastenv import _core
+from pyfastenv.vector.model_check import check_model_file
 
 
 class EnvInfo(NamedTuple):
@@ -70,4 +71,6 @@ def core_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(result["xml_file"], str | os.PathLike):
             raise TypeError(f"xml_file: expected a path, got {type(result['xml_file']).__name__}")
         result["xml_file"] = resolve_xml_file(result["xml_file"])
+        if Path(result["xml_file"]).parent != Path(assets_dir()):
+            check_model_file(result["xml_file"])
     return result

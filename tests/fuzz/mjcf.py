@@ -88,8 +88,12 @@ def drive(env_id: str, path: Path, seed: int) -> str:
         envs = pyfastenv.make_vec(
             env_id, 2, num_threads=1 + seed % 2, xml_file=path, autoreset_mode=mode
         )
-    except (ValueError, MemoryError) as error:
-        return "too large" if isinstance(error, MemoryError) else "refused"
+    except ValueError:
+        return "refused"
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, MemoryError) or "allocate memory" in str(error):
+            return "too large"
+        raise
     try:
         low, high = (np.nan_to_num(np.clip(x, -10, 10)) for x in (
             envs.action_space.low, envs.action_space.high))  # fmt: skip

@@ -66,7 +66,7 @@ def schema() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
         path.append((depth, name))
     children["body"].append("body")
     children["worldbody"] = children["body"]
-    children["mujoco"].append("worldbody")
+    children["mujoco"][children["mujoco"].index("body")] = "worldbody"
     return (
         {name: tuple(dict.fromkeys(of)) for name, of in children.items()},
         {name: tuple(dict.fromkeys(of)) for name, of in attributes.items()},
