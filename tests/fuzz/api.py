@@ -20,11 +20,18 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+import calls as _calls  # noqa: F401 (registers calls)
 import children
+from kinds import KINDS
+from session import Session
 from settings import CALLS_PER_SESSION, Settings, draw
+
+if find_spec("torch") is not None:
+    import rollout_calls as _rollout_calls  # noqa: F401
 
 BUILD = Path(__file__).parents[2] / "build" / "fuzz"
 SECONDS_PER_CALL = 20.0  # of processor time
@@ -74,12 +81,8 @@ def _line(call: Call) -> str:
 # ---- in the child --------------------------------------------------------------------------------
 
 
-def _draw_calls(session: object) -> Iterator[Call]:
+def _draw_calls(session: Session) -> Iterator[Call]:
     """Calls that suit where the session is: mostly legal ones, results fetched now and then."""
-    from calls import KINDS
-    from session import Session
-
-    assert isinstance(session, Session)
     settings, model = session.settings, session.model
     rng = random.Random(settings.seed)
     names = list(KINDS)
@@ -113,9 +116,6 @@ def _run_session(
     settings: Settings, calls: Iterable[Call] | None, journal: int, *, show: bool = False
 ) -> Counter[str]:
     """Runs given or drawn calls, each written to ``journal`` before it is made."""
-    from calls import KINDS
-    from session import Session
-
     counts: Counter[str] = Counter()
     children.expect_within(SECONDS_PER_CALL)
     session = Session(settings)

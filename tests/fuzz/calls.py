@@ -13,165 +13,26 @@ import signal
 import warnings
 from collections.abc import Callable, Collection
 from functools import cache
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-import gymnasium
 import numpy as np
-from reference import Failure, Result
+from arguments import (
+    ACTION_FAULTS,
+    ID_FAULTS,
+    SEED_FAULTS,
+    draw_actions,
+    draw_ids,
+    draw_options,
+    draw_seed,
+    in_range,
+    listed,
+    merge,
+)
+from kinds import kind, own_reference
+from reference import Failure
 from session import Plan, Saved, Session
 
 import pyfastenv
-
-
-class Kind(NamedTuple):
-    """A sort of call."""
-
-    plan: Callable[[Session, random.Random, str | None], Plan]
-    faults: tuple[str, ...]
-    weight: float
-    possible: Callable[[Session], bool]
-
-
-KINDS: dict[str, Kind] = {}
-
-
-def kind(
-    weight: float,
-    faults: str = "",
-    possible: Callable[[Session], bool] = lambda s: True,
-) -> Callable[[Any], Any]:
-    """Registers a call under its function's name; ``faults`` are words."""
-
-    def register(plan: Any) -> Any:
-        KINDS[plan.__name__] = Kind(plan, tuple(faults.split()), weight, possible)
-        return plan
-
-    return register
-
-
-def own_reference(s: Session) -> bool:
-    return not s.settings.against_gymnasium
-
-
-# ---- arguments -----------------------------------------------------------------------------------
-
-ID_FAULTS = "beyond negative twice none fraction matrix"
-
-
-def draw_ids(s: Session, rng: random.Random, fault: str | None, *, free: bool = True) -> Any:
-    """env_ids in any order, and the errors they are due. Mostly of free environments."""
-    n = s.settings.num_envs
-    if fault == "beyond":
-        return [n + rng.choice([0, 1, 2**40])], {IndexError}
-    if fault == "negative":
-        return [0, -1], {IndexError}
-    if fault == "twice":
-        return [0, 0], {ValueError}
-    if fault == "none":
-        return np.zeros(0, np.int64), {ValueError, TypeError}
-    if fault == "fraction":
-        return [0.0], {TypeError}
-    if fault == "matrix":
-        return [[0]], {ValueError}
-    candidates = list(s.model.ids)
-    if free and rng.random() < 0.9:
-        candidates = [i for i in candidates if i not in s.model.busy] or candidates
-    ids = rng.sample(candidates, rng.randint(1, len(candidates)))
-    if ids == list(s.model.ids) and rng.random() < 0.5:
-        return None, set()
-    return rng.choice([ids, np.array(ids, rng.choice(["i4", "i8", "u2"])), tuple(ids)]), set()
-
-
-def listed(s: Session, ids: Any) -> list[int]:
-    return list(s.model.ids) if ids is None else [int(i) for i in ids]
-
-
-def in_range(s: Session, ids: Any) -> list[int]:
-    """Those that name environments, for what the model says of a call with bad ids."""
-    if ids is None:
-        return list(s.model.ids)
-    return [int(i) for i in np.ravel(ids) if 0 <= i < s.settings.num_envs]
-
-
-ACTION_FAULTS = "shape fewer dtype object bad"
-
-
-def draw_actions(
-    s: Session, rng: random.Random, fault: str | None, count: int
-) -> tuple[Any, np.ndarray, set[Any]]:
-    """What is given, the rows the references get, and the errors it is due."""
-    start = rng.randrange(len(s.actions) - count)
-    actions = s.actions[start : start + count]
-    if fault == "shape":
-        return actions[..., None], actions, {ValueError}
-    if fault == "fewer":
-        return actions[1:], actions, {ValueError}
-    if fault == "dtype":
-        return actions.astype(complex), actions, {TypeError}
-    if fault == "object":
-        return rng.choice([None, "up", {}, object()]), actions, {TypeError}
-    if fault == "bad":
-        actions = actions.copy()
-        bad = [-1, 10**6] if s.discrete else [np.nan, np.inf, -np.inf]
-        actions[rng.randrange(count)] = rng.choice(bad)
-        return actions, actions, {ValueError}
-    if s.discrete:
-        given = actions.astype(rng.choice(["i8", "i8", "i4", "u1"]))
-        return (given.tolist() if rng.random() < 0.1 else given), actions, set()
-    if rng.random() < 0.2:
-        actions = actions.astype(np.float64) * rng.uniform(0.5, 1.0)  # used as they are
-    form = rng.random()
-    if form < 0.1:
-        return np.asfortranarray(actions), actions, set()
-    if form < 0.2:
-        return np.repeat(actions, 2, axis=0)[::2], actions, set()
-    return actions, actions, set()
-
-
-SEED_FAULTS = "minus half word few"
-
-
-def draw_seed(s: Session, rng: random.Random, fault: str | None) -> tuple[Any, Any, set[Any]]:
-    """``seed``, each environment's seed, and the errors it is due."""
-    n = s.settings.num_envs
-    if fault == "minus":
-        return -1, None, {gymnasium.error.Error}
-    if fault == "half":
-        return rng.choice([0.5, [0.5] * n]), None, {TypeError}
-    if fault == "word":
-        return "seed", None, {TypeError}
-    if fault == "few":
-        return [1] * (n + 1), None, {ValueError}
-    form = rng.random()
-    if form < 0.3:
-        return None, [None] * n, set()
-    if form < 0.6:
-        seed = rng.choice([0, 1, 7, rng.getrandbits(31), rng.getrandbits(70)])
-        return seed, [seed + i for i in range(n)], set()
-    seeds = [rng.choice([None, rng.getrandbits(rng.choice([1, 32, 64, 100]))]) for _ in range(n)]
-    return seeds, seeds, set()
-
-
-def draw_options(
-    s: Session, rng: random.Random, fault: str | None
-) -> tuple[dict[str, Any], dict[str, float], set[Any]]:
-    """Reset options without a mask, the references', and the errors they are due."""
-    if not s.settings.env_id.startswith(("CartPole", "Pendulum")):
-        return {}, {}, set()
-    low, high = ("x_init", "y_init") if "Pendulum" in s.settings.env_id else ("low", "high")
-    if fault == "word":
-        return {low: "down"}, {}, {ValueError}
-    if rng.random() < 0.8:
-        return {}, {}, set()
-    size = rng.uniform(0.01, 0.04)
-    bounds = {low: size if low == "x_init" else -size, high: size}
-    return dict(bounds), bounds, set()
-
-
-def merge(*sets: set[Any]) -> set[Any]:
-    return set().union(*sets)
-
 
 # ---- reset and step ------------------------------------------------------------------------------
 
@@ -629,101 +490,6 @@ def sample_tasks(s: Session, rng: random.Random, fault: str | None) -> Plan:
         check,
         tolerated=s.model.errors(),
     )
-
-
-# ---- rollout -------------------------------------------------------------------------------------
-
-
-@kind(
-    1,
-    "mode steps policy policy_id nan",
-    lambda s: own_reference(s) and s.settings.torch and not s.extreme,
-)
-def rollout(s: Session, rng: random.Random, fault: str | None) -> Plan:
-    import torch
-
-    num_steps = rng.randint(1, 8)
-    n = s.settings.num_envs
-    policy: Any = _policy(s, rng.randrange(3), nan=fault == "nan")
-    policy_id = [rng.randrange(2) for _ in range(n)]
-    errors = s.model.errors(s.model.ids, reset=True)
-    if s.settings.mode == "Disabled" or fault == "nan":
-        errors.add(ValueError)
-    if fault == "steps":
-        num_steps = 0
-        errors.add(ValueError)
-    elif fault == "policy":
-        policy = object()
-        errors.add(TypeError)
-    elif fault == "policy_id":
-        policy_id[-1] = rng.choice([2, -1])
-        errors.add(IndexError)
-
-    def call() -> Any:
-        out = None
-        if num_steps:
-            out = pyfastenv.RolloutBatch.allocate(s.pool, num_steps, dtype=torch.float64)
-        return pyfastenv.rollout(s.pool, policy, num_steps, policy_id=policy_id, out=out)
-
-    def check(batch: Any, failed: Collection[int]) -> None:
-        assert not failed, f"rollout failed in {failed}"
-        for i in s.model.ids:
-            _check_rollout(s, i, batch, policy, policy_id[i])
-
-    text = f"rollout({num_steps} steps, policy_id={policy_id})"
-    return Plan(text, call, errors, check)
-
-
-def _policy(s: Session, seed: int, *, nan: bool) -> Any:
-    """Two small policies that fit the session's environments."""
-    space = s.pool.single_action_space
-    rng = np.random.default_rng(seed)
-    obs_size = s.pool.single_observation_space.shape[0]  # type: ignore[index]
-    outputs = int(space.n) if s.discrete else space.shape[0]  # type: ignore[attr-defined, index]
-    sizes = [obs_size, 8, outputs]
-    layers = list(pairwise(sizes))
-    weights = [rng.normal(0, 0.3, (2, a, b)).astype(np.float32) for a, b in layers]
-    if nan:
-        weights[0][0, 0, 0] = np.nan
-    return pyfastenv.PolicySpec(
-        weights=weights,
-        biases=[np.zeros((2, b), np.float32) for _, b in layers],
-        distribution="categorical" if s.discrete else "gaussian",
-        log_std=None if s.discrete else np.full((2, outputs), -0.5, np.float32),
-    )
-
-
-def _check_rollout(s: Session, i: int, batch: Any, policy: Any, policy_id: int) -> None:
-    """Environment i's column: what step gives for its actions; then its policy's own stream."""
-    import torch
-
-    envs = s.references[i].envs
-    before = envs.get_state()
-    actions = batch.actions[:, i].numpy()
-    if not s.discrete:
-        space: Any = s.pool.single_action_space
-        actions = np.clip(actions, space.low, space.high)
-    num_steps = batch.num_steps
-    after = [batch.obs[t + 1, i] for t in range(num_steps - 1)] + [batch.last_obs[i]]
-    for t in range(num_steps):
-        where = f"rollout, environment {i}, step {t}"
-        autoreset = s.model.envs[i].autoreset
-        expected = s.step_reference(i, actions[t])
-        assert isinstance(expected, Result), f"{where}: {expected}"
-        assert bool(batch.autoresets[t, i]) == autoreset, where
-        said = (
-            float(batch.rewards[t, i]),
-            bool(batch.terminations[t, i]),
-            bool(batch.truncations[t, i]),
-        )
-        assert said == tuple(expected[1:4]), f"{where}: {said}, expected {expected[1:4]}"
-        obs = after[t].numpy().astype(expected.obs.dtype)
-        assert obs.tobytes() == expected.obs.tobytes(), f"{where}: obs {obs}"
-    envs.set_state(before)
-    out = pyfastenv.RolloutBatch.allocate(envs, num_steps, dtype=torch.float64)
-    alone = pyfastenv.rollout(envs, policy, num_steps, policy_id=[policy_id], out=out)
-    assert torch.equal(alone.actions[:, 0], batch.actions[:, i]), f"actions of environment {i}"
-    assert np.array_equal(envs.get_state(), s.pool.get_state([i])), f"state of environment {i}"
 
 
 # ---- looking, ending -----------------------------------------------------------------------------

@@ -22,6 +22,11 @@ from collections import Counter
 from pathlib import Path
 
 import children
+import numpy as np
+from mutate import mutated
+
+import pyfastenv
+from pyfastenv.vector.specs import assets_dir
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "fuzz"
@@ -51,8 +56,6 @@ UNDEMANDING = ("HalfCheetah-v5", "InvertedPendulum-v5", "Swimmer-v5", "Ant-v5")
 
 def sources() -> list[Path]:
     """The models that are mutated; our own, which have more features, come more often."""
-    from pyfastenv.vector.specs import assets_dir
-
     theirs = [Path(assets_dir()) / name for name in IDS_OF]
     ours = sorted((HERE / "models").glob("*.xml"))
     return [path for path in theirs if path.is_file()] + 4 * ours
@@ -60,8 +63,6 @@ def sources() -> list[Path]:
 
 def draw(seed: int, number: int) -> tuple[str, bytes]:
     """The n-th file of a run and the environment that gets it."""
-    from mutate import mutated
-
     rng = random.Random(f"{seed} {number}")
     source = rng.choice(sources())
     env_id = IDS_OF[source.name] if rng.random() < 0.6 else rng.choice(UNDEMANDING)
@@ -78,10 +79,6 @@ def drive(env_id: str, path: Path, seed: int) -> str:
         AssertionError: A restored state went on otherwise.
         Exception: Any other than those that the API names.
     """
-    import numpy as np
-
-    import pyfastenv
-
     rng = np.random.default_rng(seed)
     mode = ("NextStep", "SameStep", "Disabled")[seed % 3]
     try:
@@ -117,15 +114,12 @@ def drive(env_id: str, path: Path, seed: int) -> str:
         envs.close()
 
 
-def _go(envs: object, actions: list[object]) -> list[list[list[bytes]]]:
+def _go(envs: pyfastenv.FastVectorEnv, actions: list[np.ndarray]) -> list[list[list[bytes]]]:
     """Steps; per step, per part (state, reward), per environment the bytes. Ends at an error."""
-    import pyfastenv
-
-    assert isinstance(envs, pyfastenv.FastVectorEnv)
     results = []
     for action in actions:
         try:
-            rewards = envs.step(action)[1]  # type: ignore[arg-type]
+            rewards = envs.step(action)[1]
         except (pyfastenv.EnvError, pyfastenv.ResetNeededError):
             break
         states = [state.tobytes() for state in envs.get_state()]

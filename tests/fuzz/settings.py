@@ -76,7 +76,7 @@ def draw(
     rng = random.Random(f"{seed} {number}")
     env_id = IDS[number % len(IDS)]
     mode = MODES[(number // len(IDS) + number) % len(MODES)]
-    against_gymnasium = not env_id.startswith(META) and rng.random() < 0.2
+    against_gymnasium = not env_id.startswith(META) and rng.random() < 0.25
     cost = next((cost for name, cost in DEAR.items() if env_id.startswith(name)), 1)
     num_calls = max(30, int(calls_per_session / cost * rng.choice([0.1, 0.5, 1.0, 1.5])))
     return Settings(
@@ -95,6 +95,6 @@ def draw(
         against_gymnasium=against_gymnasium,
         torch=rng.random() < 0.4,
         render=render and rng.random() < 0.03,
-        num_calls=num_calls // (3 if against_gymnasium else 1),
+        num_calls=num_calls // (2 if against_gymnasium else 1),
         kwargs=rng.choice([{}, *KWARGS.get(env_id, [])]),
     )

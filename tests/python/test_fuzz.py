@@ -14,7 +14,7 @@ import mutate
 import numpy as np
 import pytest
 import settings
-from calls import KINDS
+from kinds import KINDS
 from session import Session
 
 import pyfastenv
