@@ -9,7 +9,7 @@ SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproje
 CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
-.PHONY: help install train demo test test-slow kill-test check format stubs tidy test-cpp tsan asan asan-python tsan-api bench bench-cpp bench-train bench-mbpo bench-gpu experiments experiments-quick results results-mbpo results-sb3 figures wheel wheel-test test-integrations bench-integrations clean
+.PHONY: $(shell grep -oE '^[a-z-]+:' Makefile | tr -d :)
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,16 @@ test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
 
 kill-test: $(VENV)/.test  ## Kill PPO, SAC and MBPO at 100 random moments each (ten minutes)
 	$(GL) $(BIN)/pytest -q -s -m slow tests/python/test_kill.py
+
+SEED ?= 1
+fuzz: $(VENV)/.test  ## A million random calls and 10,000 broken models (SEED=1)
+	status=0; \
+	$(GL) $(BIN)/python tests/fuzz/api.py --seed $(SEED) --render || status=1; \
+	$(BIN)/python tests/fuzz/mjcf.py --seed $(SEED) || status=1; \
+	exit $$status
+
+digests: $(VENV)/.test  ## Store digests of 10,000 steps per environment for this machine's configuration
+	$(BIN)/python tests/python/digests.py
 
 bench: $(VENV)/.bench  ## Measure against the physics limit and the peers (bench/results)
 	$(BIN)/python bench/python/bench.py

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyfastenv import _core
+from pyfastenv.vector.model_check import check_model_file
 
 
 class EnvInfo(NamedTuple):
@@ -69,5 +70,8 @@ def core_kwargs(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     if "xml_file" in result:
         if not isinstance(result["xml_file"], str | os.PathLike):
             raise TypeError(f"xml_file: expected a path, got {type(result['xml_file']).__name__}")
-        result["xml_file"] = resolve_xml_file(result["xml_file"])
+        path = resolve_xml_file(result["xml_file"])
+        if Path(path).parent != Path(assets_dir()):
+            check_model_file(path)
+        result["xml_file"] = path
     return result

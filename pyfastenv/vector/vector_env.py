@@ -138,6 +138,11 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             infos=bool(infos),
             seeds=self._seeds,
         )
+        if not np.isfinite(self._core.render_fps):
+            raise ValueError(
+                f"{self._core.model_path}: expected a timestep that can be divided by, "
+                f"got {self._core.render_fps} steps per second"
+            )
         self.closed = False
         self._env_kwargs = kwargs
         self.metadata = {
