@@ -11,7 +11,6 @@ __all__: list[str] = [
     "EnsembleUpdate",
     "MUJOCO_VERSION",
     "Policy",
-    "PolicyOptions",
     "PpoHyper",
     "PpoUpdate",
     "SacHyper",
@@ -21,55 +20,11 @@ __all__: list[str] = [
     "registry",
 ]
 
-class PolicyOptions:
-    """
-    A policy's description; see PolicySpec.
-    """
-
-    activation: str
-    biases: list
-    clip_actions: bool
-    distribution: str
-    greedy: bool
-    log_std: typing.Any
-    obs_mean: typing.Any
-    obs_scale: typing.Any
-    weights: list
-    def __init__(self) -> None: ...
-    @property
-    def action_high(self) -> list[float]: ...
-    @action_high.setter
-    def action_high(
-        self, arg1: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex]
-    ) -> None: ...
-    @property
-    def action_low(self) -> list[float]: ...
-    @action_low.setter
-    def action_low(
-        self, arg1: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex]
-    ) -> None: ...
-    @property
-    def log_std_max(self) -> float: ...
-    @log_std_max.setter
-    def log_std_max(self, arg1: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
-    @property
-    def log_std_min(self) -> float: ...
-    @log_std_min.setter
-    def log_std_min(self, arg1: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
-    @property
-    def noise(self) -> float: ...
-    @noise.setter
-    def noise(self, arg1: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
-    @property
-    def obs_clip(self) -> float: ...
-    @obs_clip.setter
-    def obs_clip(self, arg1: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
-
 class Policy:
     """
     A policy's parameters, copied; see pyfastenv.PolicySpec.
     """
-    def __init__(self, options: PolicyOptions) -> None: ...
+    def __init__(self, **kwargs: typing.Any) -> None: ...
     @property
     def num_policies(self) -> int: ...
 
@@ -291,21 +246,7 @@ class VectorEnv:
     """
     The compiled part of pyfastenv.FastVectorEnv.
     """
-    def __init__(
-        self,
-        *,
-        env_id: str,
-        kwargs: dict,
-        assets_dir: str,
-        num_envs: typing.SupportsInt | typing.SupportsIndex,
-        num_threads: typing.SupportsInt | typing.SupportsIndex,
-        autoreset_mode: str,
-        obs_dtype: str,
-        max_episode_steps: typing.SupportsInt | typing.SupportsIndex | None,
-        copy: bool,
-        infos: bool,
-        seeds: list,
-    ) -> None: ...
+    def __init__(self, **kwargs) -> None: ...
     def close(self) -> None: ...
     def get_model_field(self, name: str) -> typing.Any: ...
     def get_state(self, env_ids: typing.Any) -> typing.Any: ...

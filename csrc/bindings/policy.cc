@@ -96,7 +96,7 @@ void CheckOutputs(const Mlp& mlp, const PolicyOptions& options) {
   }
 }
 
-std::unique_ptr<Policy> MakePolicy(const py::kwargs& given) {
+std::unique_ptr<Policy> MakePolicy(const py::KWArgs<py::object>& given) {
   Keywords keywords("Policy", given);
   py::list weights;
   py::list biases;

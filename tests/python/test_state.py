@@ -363,7 +363,9 @@ def test_environments_under_way_have_no_state() -> None:
     ],
     ids=["order", "number form", "defaults"],
 )
-def test_snapshots_belong_to_equal_arguments(one: dict[str, float], other: dict[str, float]) -> None:
+def test_snapshots_belong_to_equal_arguments(
+    one: dict[str, float], other: dict[str, float]
+) -> None:
     envs = pyfastenv.make_vec("HalfCheetah-v5", 2, **one)
     same = pyfastenv.make_vec("HalfCheetah-v5", 2, **other)
     different = pyfastenv.make_vec("HalfCheetah-v5", 2, **(other | {"ctrl_cost_weight": 0.3}))
