@@ -35,28 +35,30 @@ constexpr int kEnvs = 1024;  // enough for helpers to be woken, though each step
 /// Adds its action to a number; episodes do not end.
 class TrivialEnv final : public Environment {
  public:
-  TrivialEnv() {
-    spec_.obs_size = 1;
-    spec_.obs_low = {-1e9};
-    spec_.obs_high = {1e9};
-    spec_.action_low = {-1.0};
-    spec_.action_high = {1.0};
-    spec_.state_size = spec_.task_offset = 1;
+  explicit TrivialEnv(SpecBuilder&& spec = {}) : Environment(spec) {
+    spec->obs_size = 1;
+    spec->obs_low = {-1e9};
+    spec->obs_high = {1e9};
+    spec->action_low = {-1.0};
+    spec->action_high = {1.0};
   }
+
+  RowLayout InitialLayout() const override { return {1, 0, 0}; }
+  std::vector<double> InitialRow() const override { return {0.0}; }
+  RowField DescribeField(const std::string& name) const override {
+    throw std::invalid_argument("no such field: " + name);
+  }
+  void Prepare(const RowLayout&) override {}
+  void Adopt() noexcept override {}
 
   void Load(const double* row) override { sum_ = row[0]; }
   void Save(double* row) const override { row[0] = sum_; }
-  void Reset(Random&, std::span<const double>, double*) override { sum_ = 0.0; }
-  StepResult Step(const Action& action, double*) override {
+  void Reset(Random&, std::span<const double>, InfoRow) override { sum_ = 0.0; }
+  StepResult Step(const Action& action, InfoRow) override {
     sum_ += action[0].value();
     return {.reward = sum_};
   }
   void Observe(double* obs) const override { obs[0] = sum_; }
-  std::vector<double> InitialRow() const override { return {0.0}; }
-  FieldSlot DescribeField(const std::string& name) const override {
-    throw std::invalid_argument("no such field: " + name);
-  }
-  void AddField(const std::string&) override {}
 
  private:
   double sum_ = 0.0;
@@ -124,7 +126,7 @@ void ThreadsWake(State& state) {
     while (Clock::now() < resume) CpuRelax();
     begun.store(0);
     const auto start = Clock::now();
-    pool.Wake();
+    pool.WakeAll();
     while (begun.load() < num_threads - 1) std::this_thread::yield();
     state.SetIterationTime(std::chrono::duration<double>(Clock::now() - start).count());
   }
@@ -164,9 +166,9 @@ void ThreadsSendReceive(State& state) {
   for ([[maybe_unused]] auto _ : state) {
     trivial.env.Send(trivial.ids, trivial.action_views());
     for (int received = 0; received < kEnvs;) {
-      const auto ready = trivial.env.Wait(64, 64, {}, Trivial::Never);
-      trivial.env.Gather(ready.ids, out);
-      received += static_cast<int>(ready.ids.size());
+      auto received = trivial.env.Receive({64, 64, std::nullopt}, Trivial::Never);
+      trivial.env.Gather(received, out);
+      received += static_cast<int>(received.ids.size());
     }
   }
   Count(state, kEnvs);

@@ -347,8 +347,9 @@ py::list TaskList(const EnvSpec& spec) {
 
 void BindVectorEnv(py::module_& m) {
   py::class_<PyVectorEnv>(m, "VectorEnv", "The compiled part of pyfastenv.FastVectorEnv.")
-      .def(py::init(
-          [](const py::kwargs& given) { return std::make_unique<PyVectorEnv>(Arguments(given)); }))
+      .def(py::init([](const py::KWArgs<py::object>& given) {
+        return std::make_unique<PyVectorEnv>(Arguments(given));
+      }))
       .def("reset", &PyVectorEnv::Reset, py::arg("seeds"), py::arg("mask"), py::arg("options"))
       .def("step", &PyVectorEnv::Step, py::arg("actions"))
       .def("rollout", &PyVectorEnv::Rollout, py::arg("policy"), py::arg("policy_ids"),

@@ -8,22 +8,15 @@ namespace pyfastenv::testing {
 namespace {
 
 thread_local int calls_left = -1;  // -1: never fail
-thread_local bool failed = false;
 
 }  // namespace
 
-FailingNew::FailingNew(int n) {
-  calls_left = n;
-  failed = false;
-}
+FailingNew::FailingNew(int n) { calls_left = n; }
 
 FailingNew::~FailingNew() { calls_left = -1; }
 
-bool FailingNew::Failed() { return failed; }
-
 static void* Allocate(std::size_t size) {
   if (calls_left == 0) {
-    failed = true;
     calls_left = -1;
     throw std::bad_alloc();
   }

@@ -11,9 +11,6 @@ class FailingNew {
   ~FailingNew();
   FailingNew(const FailingNew&) = delete;
   FailingNew& operator=(const FailingNew&) = delete;
-
-  /// Whether any call has failed.
-  static bool Failed();
 };
 
 }  // namespace pyfastenv::testing

@@ -9,27 +9,7 @@
 #include <thread>
 
 #include "counting_env.h"
-
-namespace {
-
-// allocations left before one fails; negative: none does. Of this thread alone.
-thread_local int allocations_left = -1;
-
-}  // namespace
-
-// NOLINTBEGIN(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
-// not inlined: the compiler would see malloc meet a delete
-[[gnu::noinline]] void* operator new(size_t size) {
-  if (allocations_left == 0) throw std::bad_alloc();
-  if (allocations_left > 0) --allocations_left;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t /*size*/) noexcept {
-  std::free(memory);
-}
-// NOLINTEND(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
+#include "failing_new.h"
 
 namespace pyfastenv {
 namespace {
@@ -129,12 +109,11 @@ TEST(AddField, ChangesNothingWhenMemoryRunsOut) {
     const std::string name = "gain";
     bool failed = false;
     try {
-      allocations_left = at;
+      const FailingNew failing(at);
       runner.env.AddField(name);
     } catch (const std::bad_alloc&) {
       failed = true;
     }
-    allocations_left = -1;
     if (!failed) break;
     ++failures;
     ASSERT_EQ(runner.env.state_bytes(), bytes);
