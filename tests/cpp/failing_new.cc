@@ -28,9 +28,22 @@ static void* Allocate(std::size_t size) {
 
 }  // namespace pyfastenv::testing
 
-void* operator new(std::size_t size) { return pyfastenv::testing::Allocate(size); }
-void* operator new[](std::size_t size) { return pyfastenv::testing::Allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }                 // NOLINT
-void operator delete[](void* memory) noexcept { std::free(memory); }               // NOLINT
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }    // NOLINT
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }  // NOLINT
+// Not inlined: the compiler would see malloc meet a delete. The nothrow forms too: a sanitizer's
+// own would meet our delete. NOLINTBEGIN(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  return pyfastenv::testing::Allocate(size);
+}
+[[gnu::noinline]] void* operator new[](std::size_t size) {
+  return pyfastenv::testing::Allocate(size);
+}
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return std::malloc(size);
+}
+[[gnu::noinline]] void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return std::malloc(size);
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+// NOLINTEND(cppcoreguidelines-no-malloc,misc-new-delete-overloads)
