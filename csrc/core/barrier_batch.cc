@@ -35,16 +35,18 @@ bool BarrierBatch::RunUntil(int worker, Clock::time_point until) {
   int32_t items[kMaxChunk];
   int taken = shares_.Take(worker, 1, items);
   if (taken == 0) return false;
-  // Whoever holds an item, or has not yet said that it is finished, keeps Run from returning: work_
-  // is valid until Finish. It is called once, since the counter is everybody's.
-  Work* work = work_;
+  // Whoever holds an item, or has finished one and not yet said so, keeps Run from returning: work_
+  // is valid. Finish is called once, since the counter is everybody's.
   int finished = 0;
   while (taken > 0) {
-    const auto again = static_cast<size_t>(work->Run(worker, {items, static_cast<size_t>(taken)}));
+    Work& work = *work_;
+    const auto again = static_cast<size_t>(work.Run(worker, {items, static_cast<size_t>(taken)}));
+    const int chunk = work.Chunk();
     finished += taken;
     if (again > 0 && shares_.GiveBack(worker, {items, again})) finished -= static_cast<int>(again);
+    // `work` may be gone if everything was given back: the next item may be another call's
     if (until != Clock::time_point::max() && Clock::now() >= until) break;
-    taken = shares_.Take(worker, work->Chunk(), items);
+    taken = shares_.Take(worker, finished > 0 ? chunk : 1, items);
   }
   Finish(finished);
   return true;
