@@ -138,7 +138,7 @@ class Mutator:
         bodies = [(p, c) for p, c in self._parents() if c.tag == "body"]
         if bodies:
             parent, body = self.rng.choice(bodies)
-            for _ in range(self.rng.choice([2, 10, 60])):
+            for _ in range(self.rng.choice([2, 6, 20])):
                 parent.append(self._renamed(body))
 
     def nest_bodies(self) -> None:
