@@ -10,6 +10,7 @@
 #include "core/cost_estimate.h"
 #include "core/cost_order.h"
 #include "core/env_runner.h"
+#include "core/env_store.h"
 #include "core/failure_list.h"
 
 namespace pyfastenv {
@@ -29,6 +30,21 @@ class BatchWork : public BarrierBatch::Work {
 
  private:
   const int chunk_;
+};
+
+/// Writes environments' first rows, on the workers that will run them.
+class InitializeWork final : public BarrierBatch::Work {
+ public:
+  explicit InitializeWork(EnvStore& store) : store_(store) {}
+
+  int Chunk() const override { return BarrierBatch::kMaxChunk; }
+  int Run(int /*worker*/, std::span<int32_t> ids) noexcept override {
+    for (const int32_t id : ids) store_.Initialize(id);
+    return 0;
+  }
+
+ private:
+  EnvStore& store_;
 };
 
 /// Steps environments; its items are their ids.

@@ -29,20 +29,22 @@ uint64_t Fnv1a(uint64_t hash, const void* data, size_t size) {
 
 EnvStore::EnvStore(int num_envs, const Environment& env, DType obs_dtype)
     : rows_{env.InitialLayout(), {}},
+      initial_row_(env.InitialRow()),
       obs_dtype_(obs_dtype),
       obs_bytes_(static_cast<size_t>(env.spec().obs_size) * ItemSize(obs_dtype)) {
   const auto count = static_cast<size_t>(num_envs);
-  const std::vector<double> row = env.InitialRow();
   rows_.values.resize(count * stride());
-  for (size_t i = 0; i < count; ++i) {
-    std::copy(row.begin(), row.end(), rows_.values.begin() + static_cast<ptrdiff_t>(i * stride()));
-  }
   random_.resize(count);
   policy_random_.resize(count);
   episode_return_.resize(count);
   elapsed_.resize(count);
   flags_.assign(count, kNeedsReset);
   obs_.resize(count * obs_bytes_);
+}
+
+void EnvStore::Initialize(int32_t id) {
+  std::copy(initial_row_.begin(), initial_row_.end(), row(id));
+  std::memset(obs(id), 0, obs_bytes_);
 }
 
 Progress EnvStore::progress(int32_t id) const {
@@ -91,7 +93,7 @@ Random EnvStore::PolicyStream(std::span<const uint32_t> entropy) {
 EnvStore::Rows EnvStore::Widened(const RowLayout& layout) const {
   const RowLayout& present = rows_.layout;
   const auto kept = static_cast<size_t>(present.fields().end());
-  Rows wider{layout, std::vector<double>(flags_.size() * static_cast<size_t>(layout.size()))};
+  Rows wider{layout, UntouchedVector<double>(flags_.size() * static_cast<size_t>(layout.size()))};
   const double* from = rows_.values.data();
   double* to = wider.values.data();
   for (size_t i = 0; i < flags_.size(); ++i) {

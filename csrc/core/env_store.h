@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/env.h"
+#include "core/untouched.h"
 #include "npy/dtype.h"
 #include "npy/random.h"
 
@@ -31,7 +32,12 @@ struct Progress {
 
 class EnvStore {
  public:
+  /// Rows and observations are not written yet: Initialize does that.
   EnvStore(int num_envs, const Environment& env, DType obs_dtype);
+
+  /// Writes an environment's first row, once for every id before it is used, best by the worker
+  /// that will run it (core/untouched.h).
+  void Initialize(int32_t id);
 
   int num_envs() const { return static_cast<int>(flags_.size()); }
   size_t obs_bytes() const { return obs_bytes_; }
@@ -40,7 +46,7 @@ class EnvStore {
   const RowLayout& layout() const { return rows_.layout; }
   double* row(int32_t id) { return rows_.values.data() + static_cast<size_t>(id) * stride(); }
   uint8_t* obs(int32_t id) { return obs_.data() + static_cast<size_t>(id) * obs_bytes_; }
-  const std::vector<uint8_t>& all_obs() const { return obs_; }
+  const UntouchedVector<uint8_t>& all_obs() const { return obs_; }
 
   Progress progress(int32_t id) const;
   void Commit(int32_t id, const Progress& progress);
@@ -60,7 +66,7 @@ class EnvStore {
   /// All environments' rows, and what stands where in them.
   struct Rows {
     RowLayout layout;
-    std::vector<double> values;  // (num_envs, layout.size())
+    UntouchedVector<double> values;  // (num_envs, layout.size())
   };
   /// The present rows in a layout with more fields, which get their defaults. May throw.
   Rows Widened(const RowLayout& layout) const;
@@ -79,6 +85,7 @@ class EnvStore {
   size_t stride() const { return static_cast<size_t>(rows_.layout.size()); }
 
   Rows rows_;
+  std::vector<double> initial_row_;
   DType obs_dtype_;
   size_t obs_bytes_;
 
@@ -87,7 +94,7 @@ class EnvStore {
   std::vector<double> episode_return_;
   std::vector<int32_t> elapsed_;
   std::vector<uint8_t> flags_;
-  std::vector<uint8_t> obs_;  // latest observation, in obs_dtype
+  UntouchedVector<uint8_t> obs_;  // latest observation, in obs_dtype
 };
 
 }  // namespace pyfastenv

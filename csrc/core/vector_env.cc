@@ -41,6 +41,13 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
   runner_.Attach(&store_, &rules_);
   pool_ = std::make_unique<ThreadPool>(num_threads_, [this](int worker) { Work(worker); });
   batch_ = std::make_unique<BarrierBatch>(*pool_, num_threads_);
+
+  InitializeWork initialize(store_);
+  BarrierBatch::Options all;
+  all.count = num_envs();
+  all.helpers = num_threads_ - 1;
+  all.spin = kSpin;
+  batch_->Run(initialize, all, [] { return false; });
 }
 
 VectorEnv::~VectorEnv() { Close(); }

@@ -75,6 +75,7 @@ TEST(EnvStoreRows, WidenedRowsKeepEverySection) {
   };
   const WithMemory env;
   EnvStore store(2, env, DType::kFloat64);
+  for (const int32_t id : {0, 1}) store.Initialize(id);
   store.row(1)[4] = 9.0;
   store.Adopt(store.Widened(store.layout().With(env.DescribeField("a"))));
   store.Adopt(store.Widened(store.layout().With(env.DescribeField("b"))));
