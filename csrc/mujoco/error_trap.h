@@ -59,6 +59,12 @@ class ErrorTrap {
   const mjfLogHandler outer_handler_;
 };
 
+// Not inlined: no variable of f may live in the frame that is jumped back to.
+template <class F>
+[[gnu::noinline]] void Call(F& f) {
+  f();
+}
+
 }  // namespace internal
 
 /// Calls f(), plain C; throws MujocoError if the engine raised an error in it.
@@ -66,7 +72,7 @@ template <class F>
 void Trapped(F f) {
   internal::ErrorTrap trap;
   if (setjmp(trap.jump) != 0) throw MujocoError(trap.message);  // NOLINT(cert-err52-cpp)
-  f();
+  internal::Call(f);
 }
 
 }  // namespace pyfastenv
