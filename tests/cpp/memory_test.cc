@@ -65,7 +65,7 @@ TEST_P(Memory, ReceiveLosesNothing) {
 
   runner.Send(runner.all, actions);
   // with memory for the environments' own part: this is about handing over
-  runner.env.Receive({1, 1, std::nullopt}, Never);  // given back, since nobody gathers it
+  runner.env.Receive({0, 0, std::nullopt}, Never);  // given back, since nobody gathers them
   VectorEnv::Received received;
   int failures = 0;
   WithEverMoreMemory([&] { received = runner.env.Receive({0, 0, std::nullopt}, Never); },
