@@ -44,7 +44,7 @@ EnvStore::EnvStore(int num_envs, const Environment& env, DType obs_dtype)
 
 void EnvStore::Initialize(int32_t id) {
   std::copy(initial_row_.begin(), initial_row_.end(), row(id));
-  std::memset(obs(id), 0, obs_bytes_);
+  std::fill_n(obs(id), obs_bytes_, uint8_t{0});
 }
 
 Progress EnvStore::progress(int32_t id) const {
