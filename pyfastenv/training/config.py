@@ -25,6 +25,7 @@ _AT_LEAST = {
     "checkpoint_every": 0,
     "keep_checkpoints": 1,
 }
+_MOST_ENVS = 2**31
 
 
 @dataclass(kw_only=True)
@@ -115,6 +116,8 @@ class RunConfig:
         check_field_types(self)
         for name, minimum in _AT_LEAST.items():
             self._check_at_least(minimum, name)
+        if self.num_envs >= _MOST_ENVS:
+            raise ValueError(f"num_envs: expected less than {_MOST_ENVS}, got {self.num_envs}")
         for name in ("hidden_sizes", "model_hidden_sizes"):
             if min(getattr(self, name, ()), default=1) < 1:
                 raise ValueError(f"{name}: expected widths >= 1, got {getattr(self, name)}")

@@ -36,6 +36,7 @@ class FolderLock:
     def __init__(self, folder: Path, *, new: bool = False):
         self.folder = folder
         self._made = False  # here
+        self._made_parent = not folder.parent.exists()
         self._descriptor = self._take(new)
 
     def release(self, *, remove_folder: bool = False) -> None:
@@ -48,6 +49,9 @@ class FolderLock:
             return
         if remove_folder and self._made:
             _remove_if_empty(self.folder)
+            if self._made_parent:
+                with contextlib.suppress(OSError):  # somebody else's folder is in it
+                    self.folder.parent.rmdir()
         os.close(self._descriptor)
         self._descriptor = -1
 

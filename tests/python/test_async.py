@@ -412,7 +412,7 @@ def test_bad_recv_arguments_lose_nothing(kwargs: dict[str, Any], message: str) -
         (np.zeros((0, 6), np.float32), np.zeros(0, int), ValueError, "at least one id"),
         (np.zeros((2, 6), np.float32), [0], ValueError, r"expected \(1, 6\) float32"),
         (np.zeros((1, 5), np.float32), [0], ValueError, r"got \(1, 5\) float32"),
-        (np.zeros((1, 6), int), [0], TypeError, "expected .*float32"),
+        (np.zeros((1, 6), complex), [0], TypeError, "expected .*float32"),
         (np.full((1, 6), np.inf, np.float32), [3], ValueError, "infinity for environments 3"),
     ],
 )

@@ -416,7 +416,7 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
         ({"device": "cuda", "overlap": True}, "cuda|overlap"),
         ({"device": "tpu"}, "device: expected cpu, cuda or sample-cpu"),
         ({"activation": "gelu"}, "activation"),
-        ({"hidden_sizes": (64, 0)}, "positive"),
+        ({"hidden_sizes": (64, 0)}, "widths >= 1"),
     ],
 )
 def test_bad_options_are_named(fields: dict[str, Any], message: str, tmp_path: Path) -> None:
