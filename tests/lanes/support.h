@@ -77,6 +77,7 @@ class RowSet {
 
   size_t size() const { return size_; }
   double* row(int i) { return pointers_[static_cast<size_t>(i)]; }
+  const double* row(int i) const { return pointers_[static_cast<size_t>(i)]; }
   /// Rows from the i-th on, as LaneStepper takes them.
   double* const* from(int i) { return pointers_.data() + i; }
   void Copy(const RowSet& other) { values_ = other.values_; }

@@ -15,11 +15,13 @@ struct Touch {
   Lane pos[3];
   Lane normal[3];
   Lane tangent[3];
+  unsigned undefined = 0;  // lanes in which centres coincide, so that the normal is another
 };
 
 // Appends a touch to the contacts of the lanes in `hit`.
 void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch) {
   Contacts& c = s.contacts;
+  s.redo |= hit & touch.undefined;
   for (; hit != 0; hit &= hit - 1) {
     const int l = __builtin_ctz(hit);
     const int k = c.count[l];
@@ -70,7 +72,9 @@ unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, 
   const unsigned hit = Bits((squared <= reach * reach) & (touch.dist < margin));
   if (hit == 0) return 0;
   for (int i = 0; i < 3; ++i) touch.normal[i] = center2[i] - center1[i];
-  const Lane inverse = 1.0 / Sqrt(Dot3(touch.normal, touch.normal));
+  const Lane length = Sqrt(Dot3(touch.normal, touch.normal));
+  touch.undefined = Bits(length < kMinVal);
+  const Lane inverse = 1.0 / length;
   const Lane depth = radius1 + touch.dist / 2.0;
   for (int i = 0; i < 3; ++i) {
     touch.normal[i] = touch.normal[i] * inverse;
