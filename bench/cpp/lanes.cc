@@ -1,4 +1,4 @@
-// Lanes and mj_step in turn: lane_bench [--steps=N] [--output=FILE.json] [robot…]
+// Lanes and mj_step in turn: lane_bench [--steps=N] [--lanes=N] [--output=FILE.json] [robot…]
 //
 // 64 environments per robot take random actions, with gymnasium's terminations and resets. Every
 // environment step is done once by mj_step and once by each number of lanes, one after the other,
@@ -63,7 +63,7 @@ struct Contender {
 
 class Bench {
  public:
-  explicit Bench(const Robot& robot)
+  Bench(const Robot& robot, int only_width)
       : robot_(robot),
         m_(LoadRobot(robot)),
         d_(MakeData(*m_)),
@@ -71,6 +71,7 @@ class Bench {
         age_(kEnvironments) {
     Add("mj_step", nullptr);
     for (const int width : Widths()) {
+      if (only_width != 0 && width != only_width) continue;
       Add(std::to_string(width) + (width == 1 ? " lane" : " lanes"),
           std::make_unique<LaneStepper>(MakePlan(*m_, width)));
     }
@@ -222,13 +223,15 @@ std::string MachineJson() {
 }
 
 int Main(int argc, char** argv) {
-  int steps = 200;
+  int steps = 200, width = 0;
   std::string output;
   std::vector<std::string> wanted;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument.rfind("--steps=", 0) == 0) {
       steps = std::atoi(argument.c_str() + 8);
+    } else if (argument.rfind("--lanes=", 0) == 0) {
+      width = std::atoi(argument.c_str() + 8);
     } else if (argument.rfind("--output=", 0) == 0) {
       output = argument.substr(9);
     } else {
@@ -240,7 +243,7 @@ int Main(int argc, char** argv) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), robot.name) == wanted.end()) {
       continue;
     }
-    Bench bench(robot);
+    Bench bench(robot, width);
     bench.Run(steps);
     bench.Print();
     results += (results.empty() ? "" : ",\n") + bench.Json();

@@ -94,10 +94,23 @@ PairKind KindOf(int type1, int type2) {
 }
 
 bool Same(const Surface& a, const Surface& b) {
-  const Softness &x = a.soft, &y = b.soft;
-  return a.condim == b.condim && a.friction == b.friction && a.margin == b.margin && x.d0 == y.d0 &&
-         x.dwidth == y.dwidth && x.width == y.width && x.midpoint == y.midpoint &&
-         x.stiffness == y.stiffness && x.damping == y.damping;
+  return a.condim == b.condim && a.friction == b.friction && a.margin == b.margin &&
+         a.softness == b.softness;
+}
+
+bool Same(const Softness& a, const Softness& b) {
+  return a.d0 == b.d0 && a.dwidth == b.dwidth && a.width == b.width && a.midpoint == b.midpoint &&
+         a.stiffness == b.stiffness && a.damping == b.damping;
+}
+
+// The index of a value in a table, at whose end it is put if it is not there.
+template <class T>
+int IndexOf(std::vector<T>& table, const T& value) {
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const T& x) { return Same(x, value); });
+  const auto index = found - table.begin();
+  if (found == table.end()) table.push_back(value);
+  return static_cast<int>(index);
 }
 
 }  // namespace
@@ -253,7 +266,8 @@ void Plan::AddLimits(const mjModel& m) {
                        {m.jnt_range[2 * j], m.jnt_range[2 * j + 1]},
                        m.jnt_margin[j],
                        m.dof_invweight0[dof],
-                       MakeSoftness(m, m.jnt_solref + mjNREF * j, m.jnt_solimp + mjNIMP * j)});
+                       IndexOf(softnesses_, MakeSoftness(m, m.jnt_solref + mjNREF * j,
+                                                         m.jnt_solimp + mjNIMP * j))});
   }
   tables_.limit = limits_.data();
   tables_.num_limits = static_cast<int>(limits_.size());
@@ -264,7 +278,7 @@ void Plan::AddPairs(const mjModel& m) {
   tables_.pair = pairs_.data();
   tables_.num_pairs = static_cast<int>(pairs_.size());
   tables_.surface = surfaces_.data();
-  tables_.num_surfaces = static_cast<int>(surfaces_.size());
+  tables_.softness = softnesses_.data();
 }
 
 void Plan::AddContactPair(const mjModel& m, int geom1, int geom2) {
@@ -291,17 +305,9 @@ void Plan::AddContactPair(const mjModel& m, int geom1, int geom2) {
   const uint64_t dofs1 = DofsThatMove(m, pair.body1), dofs2 = DofsThatMove(m, pair.body2);
   pair.dofs1 = dofs1 & ~dofs2;
   pair.dofs2 = dofs2 & ~dofs1;
-  pair.surface = AddSurface(
-      {contact.condim, friction, pair.margin, MakeSoftness(m, contact.solref, contact.solimp)});
+  const int softness = IndexOf(softnesses_, MakeSoftness(m, contact.solref, contact.solimp));
+  pair.surface = IndexOf(surfaces_, {contact.condim, friction, pair.margin, softness});
   pairs_.push_back(pair);
-}
-
-int Plan::AddSurface(const Surface& surface) {
-  const auto found = std::find_if(surfaces_.begin(), surfaces_.end(),
-                                  [&](const Surface& x) { return Same(x, surface); });
-  if (found != surfaces_.end()) return static_cast<int>(found - surfaces_.begin());
-  surfaces_.push_back(surface);
-  return static_cast<int>(surfaces_.size()) - 1;
 }
 
 // The tree that contacts act on, or else the first with limits, or else the first.

@@ -44,7 +44,6 @@ class Plan {
   void AddLimits(const mjModel& m);
   void AddPairs(const mjModel& m);
   void AddContactPair(const mjModel& m, int geom1, int geom2);
-  int AddSurface(const Surface& surface);
   void ChooseSolverTree(const mjModel& m);
   void SetRowLayout(const mjModel& m);
 
@@ -58,6 +57,7 @@ class Plan {
   std::vector<Limit> limits_;
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;
+  std::vector<Softness> softnesses_;
   std::vector<int> M_rownnz_, M_rowadr_, M_colind_;
   Tables tables_{};  // points into the vectors
 };

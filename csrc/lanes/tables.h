@@ -99,7 +99,7 @@ struct Limit {
   double range[2];
   double margin;
   double inverse_weight;
-  Softness soft;
+  int softness;
 };
 
 enum class PairKind : int {
@@ -115,7 +115,7 @@ struct Surface {
   int condim;  // 1 or 3
   double friction;
   double margin;
-  Softness soft;
+  int softness;
 };
 
 /// Two geoms that may touch; in the order in which MuJoCo lists contacts.
@@ -145,7 +145,7 @@ struct RowLayout {
 struct Tables {
   // sizes under MuJoCo's names
   int nq, nv, nu, nout, nbody, njnt, ngeom, nsite, nC;
-  int num_limits, num_force_limits, num_pairs, num_surfaces;
+  int num_limits, num_force_limits, num_pairs;
 
   const Body* body;           // (nbody)
   const FixedFrame* inertia;  // (nbody)
@@ -158,6 +158,7 @@ struct Tables {
   const Limit* limit;
   const Pair* pair;
   const Surface* surface;
+  const Softness* softness;  // no two the same
 
   // the sparse inertia matrix's rows
   const int* M_rownnz;  // (nv)

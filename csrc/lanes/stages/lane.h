@@ -22,6 +22,7 @@ constexpr unsigned kAllLanes = (1u << kWidth) - 1;
 #if PYFASTENV_LANES == 1
 using Lane = double;
 using Mask = bool;
+using Word = long long;  // an integer of each environment
 
 inline double& At(Lane& a, int) { return a; }
 inline double At(const Lane& a, int) { return a; }
@@ -34,6 +35,7 @@ inline Lane Abs(Lane a) { return __builtin_fabs(a); }
 #else
 using Lane = double __attribute__((vector_size(8 * PYFASTENV_LANES)));
 using Mask = long long __attribute__((vector_size(8 * PYFASTENV_LANES)));
+using Word = Mask;
 
 inline double& At(Lane& a, int lane) { return reinterpret_cast<double*>(&a)[lane]; }
 inline double At(const Lane& a, int lane) { return a[lane]; }
@@ -82,6 +84,9 @@ inline Lane Sqrt(Lane a) {
 }
 inline Lane Abs(Lane a) { return (Lane)((Mask)a & 0x7fffffffffffffffLL); }
 #endif
+
+/// Lanes whose integer has the bit.
+inline Mask HasBit(Word word, int bit) { return (word & (1LL << bit)) != 0; }
 
 inline bool Any(Mask m) { return Bits(m) != 0; }
 inline Lane Max(Lane a, Lane b) { return Select(a > b, a, b); }

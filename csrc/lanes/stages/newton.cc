@@ -251,19 +251,23 @@ class Newton {
   }
 
   // Adds rows that became active to the Hessian's factor and takes away those that ceased to be.
+  // The k-th change of every lane is made at once, though lanes' changes are in different rows.
   void UpdateHessian() {
-    const Mask moving = FromBits(~done_ & kAllLanes);
-    int num_changed = 0;
+    int count[kWidth] = {}, max_count = 0;
     for (int r = 0; r < num_rows_; ++r) {
-      w_.was_active[r] = (w_.was_active[r] ^ rows_.active[r]) & rows_.valid[r] & moving;
-      if (Any(w_.was_active[r])) w_.changed[num_changed++] = r;
+      const Mask changed = (w_.was_active[r] ^ rows_.active[r]) & rows_.valid[r];
+      for (unsigned lanes = Bits(changed) & ~done_ & kAllLanes; lanes != 0; lanes &= lanes - 1) {
+        const int l = __builtin_ctz(lanes);
+        w_.changed[count[l]++][l] = r;
+        if (count[l] > max_count) max_count = count[l];
+      }
     }
-    for (int k = 0; k < num_changed; k += 2) {
+    for (int k = 0; k < max_count; k += 2) {
       Lane *x = w_.update1, *y = w_.update2;
-      const Lane x_sign = MakeUpdate(w_.changed[k], x);
+      const Lane x_sign = MakeUpdate(k, count, x);
       Mask low;
-      if (k + 1 < num_changed) {
-        const Lane y_sign = MakeUpdate(w_.changed[k + 1], y);
+      if (k + 1 < max_count) {
+        const Lane y_sign = MakeUpdate(k + 1, count, y);
         low = CholeskyUpdateTwo(w_.hessian, x, x_sign, y, y_sign, n_);
       } else {
         low = CholeskyUpdate(w_.hessian, x, n_, x_sign);
@@ -272,12 +276,22 @@ class Newton {
     }
   }
 
-  // x = √D J in lanes in which the row changed, else zero; returns whether to add or subtract.
-  Lane MakeUpdate(int row, Lane* x) const {
-    const Lane scale = Select(w_.was_active[row], Sqrt(rows_.D[row]), Splat(0));
-    const Lane* J = Jacobian(row);
-    for (int i = 0; i < n_; ++i) x[i] = J[i] * scale;
-    return Select(rows_.active[row], Splat(1), Splat(-1));
+  // x = √D J of each lane's k-th changed row, zero where there is none; returns whether to add or
+  // subtract.
+  Lane MakeUpdate(int k, const int* count, Lane* x) const {
+    Lane D = Splat(0), sign = Splat(1);
+    for (int i = 0; i < n_; ++i) x[i] = Splat(0);
+    for (int l = 0; l < kWidth; ++l) {
+      if (k >= count[l]) continue;
+      const int row = w_.changed[k][l];
+      const Lane* J = Jacobian(row);
+      At(D, l) = At(rows_.D[row], l);
+      At(sign, l) = (Bits(rows_.active[row]) >> l & 1) != 0 ? 1 : -1;
+      for (int i = 0; i < n_; ++i) At(x[i], l) = At(J[i], l);
+    }
+    const Lane scale = Sqrt(D);
+    for (int i = 0; i < n_; ++i) x[i] = x[i] * scale;
+    return sign;
   }
 
   const Tables& t_;

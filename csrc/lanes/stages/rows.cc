@@ -10,10 +10,28 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
-// Softness in lanes, as lanes' constraints differ.
-struct LaneSoftness {
+// Softness in lanes, as lanes' constraints may differ.
+class LaneSoftness {
+ public:
   Lane d0, dwidth, width, midpoint, rise, fall, stiffness, damping;
 
+  // From each lane's index of the table.
+  LaneSoftness(const Softness* table, const int* index) {
+    const Softness& first = table[index[0]];
+    d0 = Splat(first.d0);
+    dwidth = Splat(first.dwidth);
+    width = Splat(first.width);
+    midpoint = Splat(first.midpoint);
+    rise = Splat(first.rise);
+    fall = Splat(first.fall);
+    stiffness = Splat(first.stiffness);
+    damping = Splat(first.damping);
+    for (int l = 1; l < kWidth; ++l) {
+      if (index[l] != index[0]) Set(l, table[index[l]]);
+    }
+  }
+
+ private:
   void Set(int l, const Softness& x) {
     At(d0, l) = x.d0;
     At(dwidth, l) = x.dwidth;
@@ -23,16 +41,6 @@ struct LaneSoftness {
     At(fall, l) = x.fall;
     At(stiffness, l) = x.stiffness;
     At(damping, l) = x.damping;
-  }
-  void SetAll(const Softness& x) {
-    d0 = Splat(x.d0);
-    dwidth = Splat(x.dwidth);
-    width = Splat(x.width);
-    midpoint = Splat(x.midpoint);
-    rise = Splat(x.rise);
-    fall = Splat(x.fall);
-    stiffness = Splat(x.stiffness);
-    damping = Splat(x.damping);
   }
 };
 
@@ -92,17 +100,18 @@ void FillLimitRow(const Tables& t, Scratch& s, int r) {
   rows.valid[r] = FromBits(lanes);
   Lane* J = rows.J + r * t.nv;
   for (int i = 0; i < t.nv; ++i) J[i] = Splat(0);
-  LaneSoftness soft;
-  soft.SetAll(t.limit[0].soft);
+  int softness[kWidth];
   Lane inverse_weight = Splat(t.limit[0].inverse_weight);
   for (int l = 0; l < kWidth; ++l) {
+    softness[l] = t.limit[0].softness;
     if ((lanes >> l & 1) == 0) continue;
     const int side = rows.limit[r][l] % 2;
     const Limit& limit = t.limit[rows.limit[r][l] / 2];
     At(J[limit.dof], l) = side == 0 ? 1 : -1;
-    soft.Set(l, limit.soft);
+    softness[l] = limit.softness;
     At(inverse_weight, l) = limit.inverse_weight;
   }
+  const LaneSoftness soft(t.softness, softness);
   rows.violation[r] = Select(rows.valid[r], rows.violation[r], Splat(0));
   rows.impedance[r] = Impedance(soft, rows.violation[r]);
   rows.stiffness[r] = soft.stiffness;
@@ -115,48 +124,41 @@ void FillLimitRow(const Tables& t, Scratch& s, int r) {
 
 // A contact of each lane: what its rows are made of.
 struct ContactLanes {
-  unsigned lanes;     // that have one
-  unsigned pyramids;  // with friction
+  ContactLanes(const Tables& t, const Contacts& c, int k);
+
+  unsigned lanes;         // that have one
+  unsigned pyramids = 0;  // with friction
   Lane friction, margin, inverse_weight;
-  LaneSoftness soft;
-  unsigned dofs1[kMaxDofs], dofs2[kMaxDofs];  // lanes in which a dof moves body 1, 2 alone
+  int softness[kWidth];
+  Word dofs1, dofs2;                   // that move body 1, 2 alone
+  uint64_t any_dof1 = 0, any_dof = 0;  // of any lane; of either body
 };
 
-void GatherContact(const Tables& t, const Contacts& c, int k, ContactLanes& g) {
-  g.lanes = LanesWithMoreThan(c.count, k);
-  g.pyramids = 0;
-  const int first = __builtin_ctz(g.lanes);
-  int surface = t.pair[c.pair[k][first]].surface;
-  bool uniform = true;
+ContactLanes::ContactLanes(const Tables& t, const Contacts& c, int k)
+    : lanes(LanesWithMoreThan(c.count, k)) {
+  const int some = __builtin_ctz(lanes);
+  double weights[kWidth], frictions[kWidth], margins[kWidth];
+  long long bits1[kWidth], bits2[kWidth];
   for (int l = 0; l < kWidth; ++l) {
     // lanes without this contact take another's numbers, which then mean nothing
-    const Pair& pair = t.pair[c.pair[k][(g.lanes >> l & 1) != 0 ? l : first]];
-    At(g.inverse_weight, l) = pair.inverse_weight;
-    uniform = uniform && pair.surface == surface;
-    if (t.surface[pair.surface].condim == 3) g.pyramids |= 1u << l;
+    const bool present = (lanes >> l & 1) != 0;
+    const Pair& pair = t.pair[c.pair[k][present ? l : some]];
+    const Surface& surface = t.surface[pair.surface];
+    weights[l] = pair.inverse_weight;
+    frictions[l] = surface.friction;
+    margins[l] = surface.margin;
+    softness[l] = surface.softness;
+    bits1[l] = static_cast<long long>(pair.dofs1);
+    bits2[l] = static_cast<long long>(pair.dofs2);
+    any_dof1 |= pair.dofs1;
+    any_dof |= pair.dofs1 | pair.dofs2;
+    pyramids |= static_cast<unsigned>(present && surface.condim == 3) << l;
   }
-  g.pyramids &= g.lanes;
-  if (uniform) {
-    const Surface& x = t.surface[surface];
-    g.friction = Splat(x.friction);
-    g.margin = Splat(x.margin);
-    g.soft.SetAll(x.soft);
-  } else {
-    for (int l = 0; l < kWidth; ++l) {
-      surface = t.pair[c.pair[k][(g.lanes >> l & 1) != 0 ? l : first]].surface;
-      const Surface& x = t.surface[surface];
-      At(g.friction, l) = x.friction;
-      At(g.margin, l) = x.margin;
-      g.soft.Set(l, x.soft);
-    }
-  }
-  for (int i = 0; i < t.nv; ++i) g.dofs1[i] = g.dofs2[i] = 0;
-  for (int l = 0; l < kWidth; ++l) {
-    if ((g.lanes >> l & 1) == 0) continue;
-    const Pair& pair = t.pair[c.pair[k][l]];
-    for (uint64_t d = pair.dofs1; d != 0; d &= d - 1) g.dofs1[__builtin_ctzll(d)] |= 1u << l;
-    for (uint64_t d = pair.dofs2; d != 0; d &= d - 1) g.dofs2[__builtin_ctzll(d)] |= 1u << l;
-  }
+  __builtin_memcpy(&inverse_weight, weights, sizeof(weights));
+  __builtin_memcpy(&friction, frictions, sizeof(frictions));
+  __builtin_memcpy(&margin, margins, sizeof(margins));
+  __builtin_memcpy(&dofs1, bits1, sizeof(bits1));
+  __builtin_memcpy(&dofs2, bits2, sizeof(bits2));
 }
 
 // mju_makeFrame: an orthonormal frame from a normal and a wished tangent.
@@ -184,10 +186,11 @@ void ContactJacobian(const Tables& t, const Scratch& s, const ContactLanes& g, i
   const Lane* frame = s.contacts.frame + 9 * k;
   const Lane* com = s.subtree_com + 3 * t.contact_root;
   const Mask pyramid = FromBits(g.pyramids);
+  const Word dofs = g.dofs1 | g.dofs2;
   Lane arm[3];
   for (int i = 0; i < 3; ++i) arm[i] = s.contacts.pos[3 * k + i] - com[i];
   for (int i = 0; i < t.nv; ++i) {
-    if ((g.dofs1[i] | g.dofs2[i]) == 0) {
+    if ((g.any_dof >> i & 1) == 0) {
       for (int q = 0; q < num_rows; ++q) J[q * t.nv + i] = Splat(0);
       continue;
     }
@@ -195,11 +198,11 @@ void ContactJacobian(const Tables& t, const Scratch& s, const ContactLanes& g, i
     Lane moved[3];  // the point's velocity on body 2 less that on body 1
     Cross(moved, motion, arm);
     for (int q = 0; q < 3; ++q) moved[q] = motion[3 + q] + moved[q];
-    if (g.dofs1[i] != 0) {
-      const Mask negative = FromBits(g.dofs1[i]);
+    if ((g.any_dof1 >> i & 1) != 0) {
+      const Mask negative = HasBit(g.dofs1, i);
       for (int q = 0; q < 3; ++q) moved[q] = Select(negative, 0.0 - moved[q], moved[q]);
     }
-    const Mask moves = FromBits(g.dofs1[i] | g.dofs2[i]);
+    const Mask moves = HasBit(dofs, i);
     for (int q = 0; q < 3; ++q) moved[q] = Select(moves, moved[q], Splat(0));
     // MuJoCo's sums begin at zero, so that none is a negative zero
     const Lane normal = Dot3(frame, moved) + 0.0;
@@ -220,7 +223,8 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
   Contacts& c = s.contacts;
   CompleteFrame(c.frame + 9 * k);
   const Lane violation = c.dist[k] - g.margin;
-  const Lane impedance = Impedance(g.soft, violation);
+  const LaneSoftness soft(t.softness, g.softness);
+  const Lane impedance = Impedance(soft, violation);
   const Lane R_normal = Regularizer(impedance, g.inverse_weight);
   Lane mu = g.friction;  // of the regularized cone
   if (t.impratio != 1) {
@@ -235,8 +239,8 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
     rows.valid[r] = FromBits(r == first ? g.lanes : g.pyramids);
     rows.violation[r] = violation;
     rows.impedance[r] = impedance;
-    rows.stiffness[r] = g.soft.stiffness;
-    rows.damping[r] = g.soft.damping;
+    rows.stiffness[r] = soft.stiffness;
+    rows.damping[r] = soft.damping;
     rows.R[r] = R;
     rows.D[r] = D;
   }
@@ -254,8 +258,7 @@ void MakeRows(const Tables& t, Scratch& s) {
   }
   for (int r = 0; r < rows.max_count; ++r) FillLimitRow(t, s, r);
   for (int k = 0; k < c.max_count; ++k) {
-    ContactLanes g;
-    GatherContact(t, c, k, g);
+    const ContactLanes g(t, c, k);
     c.first_row[k] = rows.max_count;
     c.num_rows[k] = g.pyramids != 0 ? 4 : 1;
     FillContactRows(t, s, k, g);

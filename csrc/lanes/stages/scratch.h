@@ -48,10 +48,10 @@ struct Rows {
 /// The solvers' own.
 struct SolverScratch {
   // Newton
-  Lane *residual, *direction;                 // (max_rows): J a - aref and J search
-  Lane *quad0, *quad1, *quad2;                // (max_rows): each row's cost along the search
-  Mask* was_active;                           // (max_rows)
-  int* changed;                               // (max_rows)
+  Lane *residual, *direction;   // (max_rows): J a - aref and J search
+  Lane *quad0, *quad1, *quad2;  // (max_rows): each row's cost along the search
+  Mask* was_active;             // (max_rows)
+  int (*changed)[kWidth];       // (max_rows): each lane's rows that changed, one after another
   Lane *Ma, *Mv, *gradient, *Mgrad, *search;  // (nv)
   Lane *update1, *update2;                    // (nv)
   Lane* hessian;                              // (nv, nv)
