@@ -7,7 +7,7 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-inline Lane Dot(const Lane* a, const Lane* b, int n) {
+[[gnu::always_inline]] inline Lane Dot(const Lane* a, const Lane* b, int n) {
   Lane r = Splat(0);
   int k = 0;
   if (n >= 4) {

@@ -7,6 +7,7 @@
 #include "lanes/stages/blas.h"
 #include "lanes/stages/cholesky.h"
 #include "lanes/stages/line_search.h"
+#include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -22,7 +23,8 @@ class Newton {
         w_(s.solver),
         num_rows_(s.rows.max_count),
         first_(t.first_solver_dof),
-        n_(t.num_solver_dofs) {}
+        n_(t.num_solver_dofs),
+        cholesky_(CholeskyOfSize(n_)) {}
 
   void Run() {
     WarmStart();
@@ -94,7 +96,9 @@ class Newton {
     return Max(Splat(0), 0.5 * scale_ * Dot(w_.gradient + first_, w_.Mgrad + first_, n_));
   }
 
-  void UpdateDirection() { CholeskySolve(w_.Mgrad + first_, w_.hessian, w_.gradient + first_, n_); }
+  void UpdateDirection() {
+    cholesky_.solve(w_.Mgrad + first_, w_.hessian, w_.gradient + first_, n_);
+  }
   void SetSearch() {
     for (int i = first_; i < first_ + n_; ++i) w_.search[i] = w_.Mgrad[i] * -1;
   }
@@ -117,7 +121,7 @@ class Newton {
     done_ = Bits((flat & (Decrement() < t_.tolerance)) | !rows_.any) | s_.redo;
     if (done_ == kAllLanes) return;
     MakeHessian();
-    s_.redo |= Bits(CholeskyFactor(w_.hessian, n_)) & ~done_;
+    s_.redo |= Bits(cholesky_.factor(w_.hessian, n_)) & ~done_;
     UpdateDirection();
     done_ |= Bits(flat & (Decrement() < t_.tolerance)) | s_.redo;
     SetSearch();
@@ -268,9 +272,9 @@ class Newton {
       Mask low;
       if (k + 1 < max_count) {
         const Lane y_sign = MakeUpdate(k + 1, count, y);
-        low = CholeskyUpdateTwo(w_.hessian, x, x_sign, y, y_sign, n_);
+        low = cholesky_.update_two(w_.hessian, x, x_sign, y, y_sign, n_);
       } else {
-        low = CholeskyUpdate(w_.hessian, x, n_, x_sign);
+        low = cholesky_.update(w_.hessian, x, n_, x_sign);
       }
       s_.redo |= Bits(low) & ~done_ & kAllLanes;  // MuJoCo would factor anew
     }
@@ -299,6 +303,7 @@ class Newton {
   Rows& rows_;
   SolverScratch& w_;
   const int num_rows_, first_, n_;
+  const Cholesky& cholesky_;
   unsigned done_ = 0;
   Lane scale_, gauss1_, gauss2_;
 };

@@ -37,100 +37,164 @@ double DotScalar(const double* a, const double* b, int n) {
   }
 }
 
-// The generator that shuffles the order in which rows are visited; seeded anew at each solve.
-class Pcg32 {
- public:
-  Pcg32() { Next(); }
-  uint32_t Next() {
-    const uint64_t old = state_;
-    state_ = old * 6364136223846793005ULL + 1;
-    const auto mixed = static_cast<uint32_t>(((old >> 18u) ^ old) >> 27u);
-    const auto turn = static_cast<uint32_t>(old >> 59u);
-    return (mixed >> turn) | (mixed << ((-turn) & 31));
-  }
-  void Shuffle(int* order, int n) {
-    for (int i = n - 1; i > 0; --i) {
-      const uint32_t j = Next() % static_cast<uint32_t>(i + 1);
-      const int other = order[i];
-      order[i] = order[j];
-      order[j] = other;
-    }
-  }
+// One turn of the generator that shuffles the order in which rows are visited.
+uint32_t Pcg32(uint64_t& state) {
+  const uint64_t old = state;
+  state = old * 6364136223846793005ULL + 1;
+  const auto mixed = static_cast<uint32_t>(((old >> 18u) ^ old) >> 27u);
+  const auto turn = static_cast<uint32_t>(old >> 59u);
+  return (mixed >> turn) | (mixed << ((-turn) & 31));
+}
 
- private:
-  uint64_t state_ = 0;
-};
+uint64_t SeededPcg32() {
+  uint64_t state = 0;
+  Pcg32(state);
+  return state;
+}
+
+void Shuffle(uint16_t* order, int n, uint64_t& random) {
+  for (int i = n - 1; i > 0; --i) {
+    const uint32_t j = Pcg32(random) % static_cast<uint32_t>(i + 1);
+    const uint16_t other = order[i];
+    order[i] = order[j];
+    order[j] = other;
+  }
+}
+
+// The order of a sweep over n rows, from the table if that is large enough for it; else null.
+// MuJoCo seeds its generator anew for every solve, so that orders depend on these two numbers
+// alone.
+const uint16_t* TabledOrder(VisitOrders& orders, int n, int sweep) {
+  if (n > VisitOrders::kMaxRows || sweep >= VisitOrders::kMaxSweeps) return nullptr;
+  uint16_t* first = orders.table + n * (n - 1) / 2 * VisitOrders::kMaxSweeps;
+  for (int& filled = orders.num_filled[n]; filled <= sweep; ++filled) {
+    uint16_t* order = first + filled * n;
+    if (filled == 0) orders.random[n] = SeededPcg32();
+    for (int i = 0; i < n; ++i) {
+      order[i] = filled == 0 ? static_cast<uint16_t>(i) : order[i - n];
+    }
+    Shuffle(order, n, orders.random[n]);
+  }
+  return first + sweep * n;
+}
 
 // One lane's problem and its working vectors, all of length n.
 struct LaneProblem {
-  int n, stride;
-  const double* A;  // (n, stride), symmetric
-  const double* b;
-  double *force, *inverse_diagonal, *diagonal, *previous, *extrapolated;
-  int* order;
+  int lane, n, stride;
+  double* A;  // (n, stride), symmetric
+  double *b, *force, *product, *inverse_diagonal, *diagonal, *previous, *extrapolated;
+  uint16_t* own_order;  // of sweeps that are not in the table
+  double scale;
+  bool has_own_order = false;
+  uint64_t random = 0;  // behind own_order
+  const uint16_t* order = nullptr;
+  int steps = 0;  // since momentum was last dropped
+  double improvement = 0;
+
+  void Begin();
+  void Extrapolate(bool first);
+  void SetOrder(VisitOrders& orders, int sweep);
+  void Visit(int i);
+  bool Opposed() const;
 };
 
-// force from momentum, projected; `steps` counts from the last restart.
-void Extrapolate(const LaneProblem& p, int steps, bool first) {
-  const double beta = first ? 0 : static_cast<double>(steps - 1) / static_cast<double>(steps + 2);
-  for (int i = 0; i < p.n; ++i) {
-    const double now = p.force[i];
-    if (beta > 0) {
-      const double ahead = now + beta * (now - p.previous[i]);
-      p.force[i] = ahead < 0 ? 0 : ahead;
-    }
-    p.previous[i] = now;
-    p.extrapolated[i] = p.force[i];
+void LaneProblem::Begin() {
+  // no warm start if it is worse than no force
+  double cost = DotScalar(force, b, n);
+  for (int i = 0; i < n; ++i) product[i] = DotScalar(A + i * stride, force, n);
+  cost += 0.5 * DotScalar(force, product, n);
+  for (int i = 0; i < n; ++i) {
+    if (cost > 0) force[i] = 0;
+    inverse_diagonal[i] = 1 / A[i * stride + i];
+    diagonal[i] = 1 / inverse_diagonal[i];
+    previous[i] = force[i];
   }
 }
 
-// Minimizes over each row's force in turn; returns by how much the cost fell.
-double Sweep(const LaneProblem& p) {
-  double improvement = 0;
-  for (int k = 0; k < p.n; ++k) {
-    const int i = p.order[k];
-    const double gradient = p.b[i] + DotScalar(p.A + i * p.stride, p.force, p.n);
-    const double old = p.force[i];
-    double force = old - gradient * p.inverse_diagonal[i];
-    force = force < 0 ? 0 : force;
-    const double delta = force - old;
-    double change = 0.5 * delta * delta * p.diagonal[i] + delta * gradient;
-    if (change > 1e-10) {
-      force = old;
-      change = 0;
-    }
-    p.force[i] = force;
-    improvement -= change;
+void LaneProblem::SetOrder(VisitOrders& orders, int sweep) {
+  order = TabledOrder(orders, n, sweep);
+  if (order != nullptr) return;
+  if (!has_own_order) {
+    has_own_order = true;
+    random = SeededPcg32();
+    for (int i = 0; i < n; ++i) own_order[i] = static_cast<uint16_t>(i);
+    for (int k = 0; k < sweep; ++k) Shuffle(own_order, n, random);
   }
-  return improvement;
+  Shuffle(own_order, n, random);
+  order = own_order;
+}
+
+// Forces from momentum, projected.
+void LaneProblem::Extrapolate(bool first) {
+  const double beta = first ? 0 : static_cast<double>(steps - 1) / static_cast<double>(steps + 2);
+  for (int i = 0; i < n; ++i) {
+    const double now = force[i];
+    if (beta > 0) {
+      const double ahead = now + beta * (now - previous[i]);
+      force[i] = ahead < 0 ? 0 : ahead;
+    }
+    previous[i] = now;
+    extrapolated[i] = force[i];
+  }
+}
+
+// Minimizes over one row's force.
+inline void LaneProblem::Visit(int i) {
+  const double gradient = b[i] + DotScalar(A + i * stride, force, n);
+  const double old = force[i];
+  double wanted = old - gradient * inverse_diagonal[i];
+  wanted = wanted < 0 ? 0 : wanted;
+  const double delta = wanted - old;
+  double change = 0.5 * delta * delta * diagonal[i] + delta * gradient;
+  if (change > 1e-10) {
+    wanted = old;
+    change = 0;
+  }
+  force[i] = wanted;
+  improvement -= change;
 }
 
 // Whether the sweep went against the extrapolation.
-bool Opposed(const LaneProblem& p) {
+bool LaneProblem::Opposed() const {
   double along = 0;
-  for (int i = 0; i < p.n; ++i) {
-    const double correction = p.force[i] - p.extrapolated[i];
-    const double extrapolation = p.extrapolated[i] - p.previous[i];
+  for (int i = 0; i < n; ++i) {
+    const double correction = force[i] - extrapolated[i];
+    const double extrapolation = extrapolated[i] - previous[i];
     along += correction * extrapolation;
   }
   return along < 0;
 }
 
-void SolveLane(const Tables& t, const LaneProblem& p, double scale) {
-  for (int i = 0; i < p.n; ++i) {
-    p.inverse_diagonal[i] = 1 / p.A[i * p.stride + i];
-    p.diagonal[i] = 1 / p.inverse_diagonal[i];
-    p.previous[i] = p.force[i];
-    p.order[i] = i;
+// Sweeps of several lanes side by side: each is a chain in which every operation waits for the
+// last, so the processor has time for the others'.
+void Solve(const Tables& t, VisitOrders& orders, LaneProblem* problems, int count) {
+  LaneProblem* open[kWidth];
+  for (int k = 0; k < count; ++k) {
+    problems[k].Begin();
+    open[k] = problems + k;
   }
-  Pcg32 random;
-  int steps = 0;
-  for (int iteration = 0; iteration < t.iterations; ++iteration) {
-    Extrapolate(p, steps, iteration == 0);
-    random.Shuffle(p.order, p.n);
-    const double improvement = Sweep(p) * scale;
-    steps = iteration > 0 && Opposed(p) ? 0 : steps + 1;
-    if (improvement < t.tolerance) return;
+  for (int iteration = 0; iteration < t.iterations && count > 0; ++iteration) {
+    int most = 0;
+    for (int k = 0; k < count; ++k) {
+      LaneProblem& p = *open[k];
+      p.Extrapolate(iteration == 0);
+      p.SetOrder(orders, iteration);
+      p.improvement = 0;
+      if (p.n > most) most = p.n;
+    }
+    for (int visit = 0; visit < most; ++visit) {
+      for (int k = 0; k < count; ++k) {
+        LaneProblem& p = *open[k];
+        if (visit < p.n) p.Visit(p.order[visit]);
+      }
+    }
+    int still_open = 0;
+    for (int k = 0; k < count; ++k) {
+      LaneProblem& p = *open[k];
+      p.steps = iteration > 0 && p.Opposed() ? 0 : p.steps + 1;
+      if (!(p.improvement * p.scale < t.tolerance)) open[still_open++] = open[k];
+    }
+    count = still_open;
   }
 }
 
@@ -153,6 +217,7 @@ void MakeProblem(const Tables& t, Scratch& s) {
     for (int i = 0; i < nv; ++i) y[i] = J[i];
     for (int i = nv - 1; i > 0; --i) {
       const int begin = t.M_rowadr[i];
+      if (!Any(y[i] != 0.0)) continue;
       for (int a = begin; a < begin + t.M_rownnz[i] - 1; ++a) {
         y[t.M_colind[a]] = y[t.M_colind[a]] - s.qLD[a] * y[i];
       }
@@ -171,36 +236,30 @@ void MakeProblem(const Tables& t, Scratch& s) {
   }
 }
 
-// Takes one lane's problem out of the lanes, solves it, and puts the forces back.
-void SolveOneLane(const Tables& t, Scratch& s, int l, double scale) {
+// Takes a lane's problem out of the lanes.
+LaneProblem Extract(const Tables& t, Scratch& s, int l, double scale) {
   SolverScratch& w = s.solver;
-  const int stride = w.stride;
-  int* index = w.lane_rows;
+  int* index = w.lane_rows + l * t.max_rows;
   int n = 0;
   for (int r = 0; r < s.rows.max_count; ++r) {
     if ((w.row_lanes[r] >> l & 1) != 0) index[n++] = r;
   }
-  double *b = w.lane_b, *force = w.lane_force, *product = w.lane_product;
+  const int stride = (n + 3) / 4 * 4;
+  double* vectors = w.vectors + l * SolverScratch::kVectors * w.capacity;
+  const auto vector = [&](int i) { return vectors + i * stride; };
+  LaneProblem p{l,         n,         stride,    w.dense + l * w.capacity * w.capacity,
+                vector(0), vector(1), vector(2), vector(3),
+                vector(4), vector(5), vector(6), w.own_order + l * w.capacity,
+                scale};
   for (int i = 0; i < n; ++i) {
-    b[i] = At(w.b[index[i]], l);
-    force[i] = At(s.rows.force[index[i]], l);
+    p.b[i] = At(w.b[index[i]], l);
+    p.force[i] = At(s.rows.force[index[i]], l);
     for (int j = 0; j <= i; ++j) {
       const double entry = At(LowerTriangle(w.A, index[i], index[j]), l);
-      w.dense[i * stride + j] = w.dense[j * stride + i] = entry;
+      p.A[i * stride + j] = p.A[j * stride + i] = entry;
     }
   }
-  // no warm start if it is worse than no force
-  double cost = DotScalar(force, b, n);
-  for (int i = 0; i < n; ++i) product[i] = DotScalar(w.dense + i * stride, force, n);
-  cost += 0.5 * DotScalar(force, product, n);
-  if (cost > 0) {
-    for (int i = 0; i < n; ++i) force[i] = 0;
-  }
-  SolveLane(t,
-            {n, stride, w.dense, b, force, w.inverse_diagonal, w.diagonal, w.previous_force,
-             w.extrapolated, w.order},
-            scale);
-  for (int i = 0; i < n; ++i) At(s.rows.force[index[i]], l) = force[i];
+  return p;
 }
 
 // qacc from the forces: mj_dualFinish.
@@ -237,9 +296,17 @@ void SolvePGS(const Tables& t, Scratch& s) {
   }
   const Lane scale = 1.0 / Max(inertia, Splat(kMinVal));
   for (int r = 0; r < s.rows.max_count; ++r) s.solver.row_lanes[r] = Bits(s.rows.valid[r]);
+  LaneProblem problems[kWidth] = {};
+  int count = 0;
   for (int l = 0; l < kWidth; ++l) {
     if (s.rows.count[l] == 0 || (s.redo >> l & 1) != 0) continue;
-    SolveOneLane(t, s, l, At(scale, l));
+    problems[count++] = Extract(t, s, l, At(scale, l));
+  }
+  Solve(t, s.solver.orders, problems, count);
+  for (int k = 0; k < count; ++k) {
+    const LaneProblem& p = problems[k];
+    const int* index = s.solver.lane_rows + p.lane * t.max_rows;
+    for (int i = 0; i < p.n; ++i) At(s.rows.force[index[i]], p.lane) = p.force[i];
   }
   Finish(t, s);
 }

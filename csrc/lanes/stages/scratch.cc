@@ -43,20 +43,21 @@ void CarveRows(const Tables& t, Carver& carver, Rows& r) {
 }
 
 void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
-  s.stride = (t.max_rows + 3) / 4 * 4;
+  s.capacity = (t.max_rows + 3) / 4 * 4;
   carver.Take(s.residual, t.max_rows);
   if (t.solver == Solver::kPGS) {
     carver.Take(s.Y, t.max_rows * t.nv);
     carver.Take(s.A, t.max_rows * (t.max_rows + 1) / 2);
     carver.Take(s.b, t.max_rows);
     carver.Take(s.row_lanes, t.max_rows);
-    carver.Take(s.dense, t.max_rows * s.stride);
-    double** const vectors[] = {&s.lane_b,           &s.lane_force, &s.lane_product,
-                                &s.inverse_diagonal, &s.diagonal,   &s.previous_force,
-                                &s.extrapolated};
-    for (double** vector : vectors) carver.Take(*vector, s.stride);
-    carver.Take(s.lane_rows, t.max_rows);
-    carver.Take(s.order, t.max_rows);
+    carver.Take(s.dense, kWidth * s.capacity * s.capacity);
+    carver.Take(s.vectors, kWidth * SolverScratch::kVectors * s.capacity);
+    carver.Take(s.lane_rows, kWidth * t.max_rows);
+    carver.Take(s.own_order, kWidth * s.capacity);
+    constexpr int kRows = VisitOrders::kMaxRows;
+    carver.Take(s.orders.table, kRows * (kRows + 1) / 2 * VisitOrders::kMaxSweeps);
+    carver.Take(s.orders.num_filled, kRows + 1);
+    carver.Take(s.orders.random, kRows + 1);
     return;
   }
   Lane** const per_row[] = {&s.direction, &s.quad0, &s.quad1, &s.quad2};

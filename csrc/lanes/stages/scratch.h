@@ -45,6 +45,15 @@ struct Rows {
   Lane* force;           // (max_rows)
 };
 
+/// The orders in which the sweeps of PGS visit so many rows, made when first needed.
+struct VisitOrders {
+  static constexpr int kMaxRows = 64;
+  static constexpr int kMaxSweeps = 100;
+  uint16_t* table;   // for each number of rows n up to kMaxRows: (kMaxSweeps, n)
+  int* num_filled;   // (kMaxRows + 1): sweeps that stand in the table
+  uint64_t* random;  // (kMaxRows + 1): the generator behind the last of them
+};
+
 /// The solvers' own.
 struct SolverScratch {
   // Newton
@@ -61,12 +70,13 @@ struct SolverScratch {
   Lane* A;              // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
   Lane* b;              // (max_rows)
   unsigned* row_lanes;  // (max_rows): lanes in which a row is valid
-  // of one lane
-  double* dense;                                                        // (max_rows, stride): A
-  double *lane_b, *lane_force, *lane_product;                           // (stride)
-  double *inverse_diagonal, *diagonal, *previous_force, *extrapolated;  // (stride)
-  int *lane_rows, *order;                                               // (max_rows)
-  int stride;                                                           // max_rows rounded up to 4
+  static constexpr int kVectors = 7;
+  int capacity;         // max_rows rounded up to 4
+  double* dense;        // (kWidth, capacity, capacity): A of each lane
+  double* vectors;      // (kWidth, kVectors, capacity): the sweeps' own
+  int* lane_rows;       // (kWidth, max_rows): each lane's rows among all
+  uint16_t* own_order;  // (kWidth, capacity): of a lane whose order is not in the table
+  VisitOrders orders;
 };
 
 struct Scratch {
@@ -96,7 +106,7 @@ struct Scratch {
 
 /// Bytes of the block that a model's Scratch is carved from.
 size_t ScratchBytes(const Tables& t);
-/// Carves a Scratch into `memory` (64-byte aligned) and sets what never changes: the world's frame.
+/// Carves a Scratch into `memory` (zeroed, 64-byte aligned) and sets what never changes: the world's frame.
 Scratch* MakeScratch(const Tables& t, void* memory);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
