@@ -1,7 +1,7 @@
 // The stages as functions of one instruction set, and which set runs here.
 //
-// Scratch memory is a block of scratch_bytes(tables), zeroed and aligned to 64 bytes, that belongs to
-// the caller; make_scratch prepares it and returns the handle that the other functions take.
+// Scratch memory is a block of scratch_bytes(tables), zeroed and aligned to 64 bytes, that belongs
+// to the caller; make_scratch prepares it and returns the handle that the other functions take.
 #pragma once
 
 #include <cstddef>

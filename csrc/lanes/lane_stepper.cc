@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 
 namespace pyfastenv::lanes {
 
 LaneStepper::LaneStepper(std::shared_ptr<const Plan> plan)
     : plan_(std::move(plan)), tables_(plan_->tables()), kernels_(plan_->kernels()) {
   constexpr size_t kAlignment = 64;
-  const size_t bytes = kernels_.scratch_bytes(tables_);
-  // zeroed: what a lane's unused rows hold must be finite numbers, for speed
-  memory_ = std::make_unique<std::byte[]>(bytes + kAlignment);
+  // zeroed, and most of it never touched: room for the worst case that a step may meet
+  memory_.reset(std::calloc(kernels_.scratch_bytes(tables_) + kAlignment, 1));
+  if (memory_ == nullptr) throw std::bad_alloc();
   const auto address = reinterpret_cast<uintptr_t>(memory_.get());
   const size_t padding = (kAlignment - address % kAlignment) % kAlignment;
-  scratch_ = kernels_.make_scratch(tables_, memory_.get() + padding);
+  scratch_ = kernels_.make_scratch(tables_, static_cast<char*>(memory_.get()) + padding);
 }
 
 // Returns the bits of the lanes that are asked for; the others repeat the first row.

@@ -6,7 +6,7 @@
 
 #include <mujoco/mujoco.h>
 
-#include <cstddef>
+#include <cstdlib>
 #include <memory>
 
 #include "lanes/plan.h"
@@ -58,7 +58,10 @@ class LaneStepper {
   std::shared_ptr<const Plan> plan_;
   const Tables& tables_;
   const Kernels& kernels_;
-  std::unique_ptr<std::byte[]> memory_;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory_;
   void* scratch_;
 };
 

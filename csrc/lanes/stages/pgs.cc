@@ -17,7 +17,7 @@ using Quad = double __attribute__((vector_size(32), aligned(8)));
 Quad LoadQuad(const double* x) { return *reinterpret_cast<const Quad*>(x); }
 
 // mju_dot of doubles.
-double DotScalar(const double* a, const double* b, int n) {
+[[gnu::always_inline]] inline double DotScalar(const double* a, const double* b, int n) {
   double r = 0;
   int k = 0;
   if (n >= 4) {

@@ -106,7 +106,8 @@ struct Scratch {
 
 /// Bytes of the block that a model's Scratch is carved from.
 size_t ScratchBytes(const Tables& t);
-/// Carves a Scratch into `memory` (zeroed, 64-byte aligned) and sets what never changes: the world's frame.
+/// Carves a Scratch into `memory` (zeroed, 64-byte aligned) and sets what never changes: the
+/// world's frame.
 Scratch* MakeScratch(const Tables& t, void* memory);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
