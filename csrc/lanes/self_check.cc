@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lanes/lane_stepper.h"
+#include "mujoco/error_trap.h"
 
 namespace pyfastenv::lanes {
 
@@ -64,7 +65,11 @@ std::string SelfCheck(const mjModel& model, const std::shared_ptr<const Plan>& p
       const unsigned redo = stepper.Step(from.data(), to.data(), width, 1);
       for (int l = 0; l < width; ++l) {
         mj_setState(&model, data.get(), from[l], mjSTATE_INTEGRATION);
-        mj_step(&model, data.get());
+        try {
+          Trapped([&] { mj_step(&model, data.get()); });
+        } catch (const MujocoError& error) {
+          return std::string("an error of MuJoCo's: ").append(error.what());
+        }
         mj_getState(&model, data.get(), theirs.data(), mjSTATE_INTEGRATION);
         const bool same = std::memcmp(theirs.data(), to[l], size * sizeof(double)) == 0;
         if ((redo >> l & 1) == 0 && !same) {

@@ -25,7 +25,9 @@ def main() -> int:
     )
     found = FUSED.findall(code.stdout)
     if found:
-        print(f"{library}: expected no fused multiply-add, got {len(found)}, first {found[0].strip()}")
+        print(
+            f"{library}: expected no fused multiply-add, got {len(found)}, first {found[0].strip()}"
+        )
     return 1 if found else 0
 
 
