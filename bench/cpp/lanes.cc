@@ -140,7 +140,7 @@ class Bench {
 
   void SetControls(int e) {
     mj_setState(m_.get(), d_.get(), contenders_[0].rows->row(e), mjSTATE_INTEGRATION);
-    random_.DrawControls(*d_, robot_.control);
+    random_.DrawControls(*d_, 1);
     mj_getState(m_.get(), d_.get(), contenders_[0].rows->row(e), mjSTATE_INTEGRATION);
     for (Contender& c : contenders_)
       std::memcpy(c.rows->row(e), contenders_[0].rows->row(e), c.rows->size() * 8);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 
 #include "lanes/tables.h"
 
@@ -211,9 +210,9 @@ std::string Trees(const mjModel& m) {
 }  // namespace
 
 std::string UnsupportedFeature(const mjModel& m) {
-  const std::function<std::string(const mjModel&)> groups[] = {
-      Counts, Options, Callbacks, Joints, Tendons, Actuators, Limits, Contacts, Trees};
-  for (const auto& group : groups) {
+  std::string (*const groups[])(const mjModel&) = {Counts,    Options, Callbacks, Joints, Tendons,
+                                                   Actuators, Limits,  Contacts,  Trees};
+  for (const auto group : groups) {
     if (std::string found = group(m); !found.empty()) return found;
   }
   return {};

@@ -176,7 +176,6 @@ struct Tables {
 
   double gravity[3];
   bool has_fluid;
-  bool limits_are_on;
   Integrator integrator;
   bool implicit_damping;  // Euler with damped dofs, implicitfast
   double timestep;

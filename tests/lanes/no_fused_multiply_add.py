@@ -1,7 +1,7 @@
 """Fails if a library contains fused multiply-add instructions: no_fused_multiply_add.py LIBRARY.
 
-A fused operation rounds once where MuJoCo rounds twice. g++ 12 makes some against -ffp-contract=off when it vectorizes
-straight-line code. Needs objdump; without it, says so and passes.
+A fused operation rounds once where MuJoCo rounds twice. g++ 12 makes some against -ffp-contract=off
+when it vectorizes straight-line code. Needs objdump; without it, says so and passes.
 """
 
 import re

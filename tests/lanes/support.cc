@@ -7,16 +7,16 @@ namespace pyfastenv::lanes {
 
 const std::vector<Robot>& Robots() {
   static const std::vector<Robot> robots = {
-      {"InvertedPendulum", "inverted_pendulum.xml", 2, 1},
-      {"InvertedDoublePendulum", "inverted_double_pendulum.xml", 5, 1},
-      {"Reacher", "reacher.xml", 2, 1},
-      {"Swimmer", "swimmer.xml", 4, 1},
-      {"Hopper", "hopper.xml", 4, 1},
-      {"HalfCheetah", "half_cheetah.xml", 5, 1},
-      {"Walker2d", "walker2d_v5.xml", 4, 1},
-      {"Ant", "ant.xml", 5, 1},
-      {"Humanoid", "humanoid.xml", 5, 1},
-      {"HumanoidStandup", "humanoidstandup.xml", 5, 1},
+      {"InvertedPendulum", "inverted_pendulum.xml", 2},
+      {"InvertedDoublePendulum", "inverted_double_pendulum.xml", 5},
+      {"Reacher", "reacher.xml", 2},
+      {"Swimmer", "swimmer.xml", 4},
+      {"Hopper", "hopper.xml", 4},
+      {"HalfCheetah", "half_cheetah.xml", 5},
+      {"Walker2d", "walker2d_v5.xml", 4},
+      {"Ant", "ant.xml", 5},
+      {"Humanoid", "humanoid.xml", 5},
+      {"HumanoidStandup", "humanoidstandup.xml", 5},
   };
   return robots;
 }

@@ -26,7 +26,6 @@ struct Robot {
   const char* name;
   const char* file;  // in gymnasium's assets
   int frame_skip;    // substeps per environment step
-  double control;    // random controls are uniform in ± control times the bound
 };
 
 inline void PrintTo(const Robot& robot, std::ostream* out) { *out << robot.name; }
