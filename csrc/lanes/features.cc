@@ -27,8 +27,7 @@ bool AnyNonZero(const mjtNum* x, int n) {
 
 bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0; }
 
-// ---- one group of features each; the first thing found, or nothing
-// ---------------------------------
+// ---- groups of features: the first thing found, or nothing --------------------------------------
 
 std::string Counts(const mjModel& m) {
   if (m.nv == 0) return "a model without degrees of freedom";

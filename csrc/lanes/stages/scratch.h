@@ -19,7 +19,7 @@ struct Contacts {
   int (*pair)[kWidth];  // (max_contacts): of each lane, where it has a k-th contact
   Lane* dist;           // (max_contacts)
   Lane* pos;            // (max_contacts, 3)
-  Lane* frame;  // (max_contacts, 9): normal; before CompleteFrames, a wished tangent behind it
+  Lane* frame;          // (max_contacts, 9): by rows; until MakeRows, normal and wished tangent
   // its rows among Rows
   int* first_row;  // (max_contacts)
   int* num_rows;   // (max_contacts): 4 if any lane's contact is a pyramid, else 1
