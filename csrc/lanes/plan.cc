@@ -116,14 +116,17 @@ int IndexOf(std::vector<T>& table, const T& value) {
 }  // namespace
 
 PlanResult Plan::Make(const mjModel& model, const Kernels& kernels) {
-  if (std::string feature = UnsupportedFeature(model); !feature.empty()) {
-    return {nullptr, feature.insert(0, "lanes do not do ")};
-  }
-  std::shared_ptr<const Plan> plan(new Plan(model, kernels));
-  if (std::string difference = SelfCheck(model, plan); !difference.empty()) {
-    return {nullptr, difference.insert(0, "lanes and mj_step differ on this machine, at ")};
-  }
-  return {std::move(plan), {}};
+  PlanResult result = MakeUnchecked(model, kernels);
+  if (result.plan == nullptr) return result;
+  std::string difference = SelfCheck(model, result.plan);
+  if (difference.empty()) return result;
+  return {nullptr, difference.insert(0, "lanes and mj_step differ on this machine, at ")};
+}
+
+PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels) {
+  std::string feature = UnsupportedFeature(model);
+  if (!feature.empty()) return {nullptr, feature.insert(0, "lanes do not do ")};
+  return {std::shared_ptr<const Plan>(new Plan(model, kernels)), {}};
 }
 
 Plan::Plan(const mjModel& m, const Kernels& kernels) : kernels_(kernels) {

@@ -25,6 +25,8 @@ class Plan {
  public:
   /// `kernels`: the instruction set to run on.
   static PlanResult Make(const mjModel& model, const Kernels& kernels = BestKernels());
+  /// The same without the trial: to find where bits differ.
+  static PlanResult MakeUnchecked(const mjModel& model, const Kernels& kernels = BestKernels());
 
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;

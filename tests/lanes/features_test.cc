@@ -2,6 +2,8 @@
 // loops against mj_step; those that they do not, refused with a sentence that names them.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "closed_loop.h"
 
 namespace pyfastenv::lanes {
@@ -255,6 +257,30 @@ TEST_P(Refused, WithTheReason) {
 
 INSTANTIATE_TEST_SUITE_P(Features, Refused, testing::ValuesIn(kRefused),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Refusals, NoneForRobots) {
+  for (const Robot& robot : Robots()) {
+    const ModelPtr m = LoadRobot(robot);
+    for (const int width : Widths()) {
+      EXPECT_EQ(Plan::Make(*m, *KernelsOfWidth(width)).refusal, "") << robot.name;
+    }
+  }
+}
+
+// Kernels that are wrong in the last bit of one number.
+void StoreWrongly(const Tables& t, const void* scratch, int lane, double* row) {
+  KernelsOfWidth(1)->store(t, scratch, lane, row);
+  row[t.row.qvel] = std::nextafter(row[t.row.qvel], 1);
+}
+
+TEST(Refusals, APlanWhoseResultsDifferInABit) {
+  Kernels wrong = *KernelsOfWidth(1);
+  wrong.store = StoreWrongly;
+  const ModelPtr m = LoadXml(Xml({}));
+  EXPECT_EQ(Plan::Make(*m, wrong).refusal,
+            "lanes and mj_step differ on this machine, at step 0 of trajectory 0");
+  EXPECT_NE(Plan::MakeUnchecked(*m, wrong).plan, nullptr);
+}
 
 TEST(Refusals, AModelThatCannotMove) {
   const ModelPtr m = LoadXml("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>");

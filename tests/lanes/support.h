@@ -41,7 +41,8 @@ DataPtr MakeData(const mjModel& m);
 /// Widths that this processor can run, widest first.
 std::vector<int> Widths();
 
-/// A plan for so many lanes; throws std::runtime_error with the refusal.
+/// A plan for so many lanes, not tried out, so that tests show what differs; throws
+/// std::runtime_error with the refusal.
 std::shared_ptr<const Plan> MakePlan(const mjModel& m, int width);
 
 /// Random states and controls, from a seed.
