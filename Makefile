@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproject.toml constraints.txt
-CPP_FILES := $(shell find csrc tests/cpp bench/cpp -name '*.cc' -o -name '*.h')
+CPP_FILES := $(shell find csrc tests/cpp tests/lanes bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
 .PHONY: $(shell grep -oE '^[a-z-]+:' Makefile | tr -d :)
@@ -186,6 +186,22 @@ bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
 	$(BIN)/cmake --build build/bench
 	PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from pyfastenv.vector.specs import assets_dir; print(assets_dir())')" \
 	  build/bench/pyfastenv_bench --benchmark_counters_tabular=true
+
+# physics with one environment per SIMD lane, against MuJoCo (docs/lanes.md)
+ASSETS = PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from gymnasium.envs import mujoco as m; print(m.__path__[0])')/assets"
+
+build/lanes/build.ninja: $(VENV)/.tools CMakeLists.txt
+	$(PIP) gymnasium
+	$(CMAKE) -B build/lanes -DPYFASTENV_BUILD_LANES=ON
+
+test-lanes: build/lanes/build.ninja  ## Lanes against mj_step bit for bit (ARGS=--substeps=1000000; needs GoogleTest)
+	$(BIN)/cmake --build build/lanes
+	$(BIN)/python tests/lanes/no_fused_multiply_add.py build/lanes/libpyfastenv_lanes.a
+	$(ASSETS) build/lanes/lane_tests --gtest_brief=1 $(ARGS)
+
+bench-lanes: build/lanes/build.ninja  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
+	$(BIN)/cmake --build build/lanes
+	$(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS)
 
 # ---- wheels ------------------------------------------------------------------------------------
 

@@ -1,0 +1,58 @@
+// The quantities of mjData that lanes compute, under mjData's names: X(name, entries, numbers per
+// entry).
+//
+// `entries` is a size of Tables (and of mjModel). One list serves the scratch memory, what a caller
+// may ask for after a step, and the tests, which compare every quantity with mjData's.
+#pragma once
+
+#define PYFASTENV_LANES_FIELDS(X) \
+  /* the state */                 \
+  X(qpos, nq, 1)                  \
+  X(qvel, nv, 1)                  \
+  X(qacc_warmstart, nv, 1)        \
+  X(ctrl, nu, 1)                  \
+  /* of the position */           \
+  X(xpos, nbody, 3)               \
+  X(xquat, nbody, 4)              \
+  X(xmat, nbody, 9)               \
+  X(xipos, nbody, 3)              \
+  X(ximat, nbody, 9)              \
+  X(xanchor, njnt, 3)             \
+  X(xaxis, njnt, 3)               \
+  X(geom_xpos, ngeom, 3)          \
+  X(geom_xmat, ngeom, 9)          \
+  X(site_xpos, nsite, 3)          \
+  X(site_xmat, nsite, 9)          \
+  X(subtree_com, nbody, 3)        \
+  X(cinert, nbody, 10)            \
+  X(cdof, nv, 6)                  \
+  X(crb, nbody, 10)               \
+  X(M, nC, 1)                     \
+  X(qLD, nC, 1)                   \
+  X(qLDiagInv, nv, 1)             \
+  X(actuator_length, nout, 1)     \
+  /* of position and velocity */  \
+  X(actuator_velocity, nout, 1)   \
+  X(cvel, nbody, 6)               \
+  X(cdof_dot, nv, 6)              \
+  X(qfrc_passive, nv, 1)          \
+  X(qfrc_bias, nv, 1)             \
+  /* of the controls too */       \
+  X(actuator_force, nout, 1)      \
+  X(qfrc_actuator, nv, 1)         \
+  X(qfrc_smooth, nv, 1)           \
+  X(qacc_smooth, nv, 1)           \
+  X(qfrc_constraint, nv, 1)       \
+  X(qacc, nv, 1)                  \
+  /* on request */                \
+  X(cfrc_ext, nbody, 6)
+
+namespace pyfastenv::lanes {
+
+enum class Field : int {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers) name,
+  PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+#undef PYFASTENV_LANES_FIELD
+};
+
+}  // namespace pyfastenv::lanes

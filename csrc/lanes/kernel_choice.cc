@@ -1,0 +1,48 @@
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "lanes/kernels.h"
+
+namespace pyfastenv::lanes {
+
+namespace lanes1 {
+extern const Kernels kKernels;
+}
+#ifdef PYFASTENV_X86_KERNELS
+namespace lanes4 {
+extern const Kernels kKernels;
+}
+namespace lanes8 {
+extern const Kernels kKernels;
+}
+#endif
+
+const Kernels* KernelsOfWidth(int width) {
+#ifdef PYFASTENV_X86_KERNELS
+  if (width == 8 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl")) {
+    return &lanes8::kKernels;
+  }
+  if (width == 4 && __builtin_cpu_supports("avx2")) return &lanes4::kKernels;
+#endif
+  return width == 1 ? &lanes1::kKernels : nullptr;
+}
+
+const Kernels& BestKernels() {
+  if (const char* wanted = std::getenv("PYFASTENV_LANES"); wanted != nullptr && *wanted != '\0') {
+    const Kernels* kernels = KernelsOfWidth(std::atoi(wanted));
+    if (kernels == nullptr) {
+      throw std::invalid_argument(std::string("PYFASTENV_LANES: expected 1, 4 or 8 lanes that this "
+                                              "processor has, got ") +
+                                  wanted);
+    }
+    return *kernels;
+  }
+  for (const int width : {8, 4}) {
+    if (const Kernels* kernels = KernelsOfWidth(width)) return *kernels;
+  }
+  return lanes1::kKernels;
+}
+
+}  // namespace pyfastenv::lanes

@@ -1,0 +1,56 @@
+// The stages as functions of one instruction set, and which set runs here.
+//
+// Scratch memory is a block of scratch_bytes(tables), zeroed and aligned to 64 bytes, that belongs
+// to the caller; make_scratch prepares it and returns the handle that the other functions take.
+#pragma once
+
+#include <cstddef>
+
+#include "lanes/fields.h"
+#include "lanes/tables.h"
+
+namespace pyfastenv::lanes {
+
+/// A contact of one lane; `pair` is an index of Tables::pair.
+struct ContactView {
+  int pair;
+  double dist;
+  double pos[3];
+  double frame[9];
+};
+
+/// A constraint row of one lane.
+struct RowView {
+  double J[kMaxDofs];
+  double violation;  // distance less margin
+  double R, D, aref, force;
+};
+
+struct Kernels {
+  int width;  // lanes
+  size_t (*scratch_bytes)(const Tables&);
+  void* (*make_scratch)(const Tables&, void* memory);
+  /// Rows of `width` environments into lanes. Lanes with applied forces are marked for redoing.
+  void (*load)(const Tables&, void* scratch, const double* const* rows);
+  /// Time, positions, velocities and warm start of a lane into a row.
+  void (*store)(const Tables&, const void* scratch, int lane, double* row);
+  /// mj_forward, and mj_step so many times; the lanes that must be redone by MuJoCo since load.
+  unsigned (*forward)(const Tables&, void* scratch);
+  unsigned (*step)(const Tables&, void* scratch, int num_steps);
+  /// Computes Field::cfrc_ext from the last evaluation.
+  void (*external_forces)(const Tables&, void* scratch);
+  /// All numbers of a field in one lane.
+  void (*read)(const Tables&, const void* scratch, Field field, int lane, double* out);
+  int (*count_contacts)(const void* scratch, int lane);
+  ContactView (*contact)(const void* scratch, int index, int lane);
+  int (*count_rows)(const void* scratch, int lane);
+  RowView (*row)(const Tables&, const void* scratch, int index, int lane);
+};
+
+/// The widest kernels that the processor runs, or those of PYFASTENV_LANES (8, 4 or 1) lanes.
+/// Throws std::invalid_argument if that variable asks for what is not there.
+const Kernels& BestKernels();
+/// The kernels of so many lanes; nullptr if this build or processor has none.
+const Kernels* KernelsOfWidth(int width);
+
+}  // namespace pyfastenv::lanes

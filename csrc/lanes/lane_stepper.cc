@@ -1,0 +1,94 @@
+#include "lanes/lane_stepper.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+
+namespace pyfastenv::lanes {
+
+LaneStepper::LaneStepper(std::shared_ptr<const Plan> plan)
+    : plan_(std::move(plan)), tables_(plan_->tables()), kernels_(plan_->kernels()) {
+  constexpr size_t kAlignment = 64;
+  // zeroed, and most of it never touched: room for the worst case that a step may meet
+  memory_.reset(std::calloc(kernels_.scratch_bytes(tables_) + kAlignment, 1));
+  if (memory_ == nullptr) throw std::bad_alloc();
+  const auto address = reinterpret_cast<uintptr_t>(memory_.get());
+  const size_t padding = (kAlignment - address % kAlignment) % kAlignment;
+  scratch_ = kernels_.make_scratch(tables_, static_cast<char*>(memory_.get()) + padding);
+}
+
+// Returns the bits of the lanes that are asked for; the others repeat the first row.
+unsigned LaneStepper::Load(const double* const* rows, int count) {
+  const double* all[kMaxWidth];
+  for (int l = 0; l < kernels_.width; ++l) all[l] = rows[l < count ? l : 0];
+  kernels_.load(tables_, scratch_, all);
+  return (1u << count) - 1;
+}
+
+unsigned LaneStepper::Step(const double* const* rows, double* const* new_rows, int count,
+                           int num_steps) {
+  const unsigned asked = Load(rows, count);
+  const unsigned redo = kernels_.step(tables_, scratch_, num_steps) & asked;
+  for (int l = 0; l < count; ++l) {
+    if ((redo >> l & 1) == 0) kernels_.store(tables_, scratch_, l, new_rows[l]);
+  }
+  return redo;
+}
+
+unsigned LaneStepper::Forward(const double* const* rows, int count) {
+  const unsigned asked = Load(rows, count);
+  return kernels_.forward(tables_, scratch_) & asked;
+}
+
+void LaneStepper::ComputeExternalForces() { kernels_.external_forces(tables_, scratch_); }
+
+void LaneStepper::Read(Field field, int lane, double* out) const {
+  kernels_.read(tables_, scratch_, field, lane, out);
+}
+
+void LaneStepper::Read(Field field, int lane, mjData& data) const {
+  switch (field) {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers) \
+  case Field::name:                                   \
+    Read(field, lane, data.name);                     \
+    break;
+    PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+#undef PYFASTENV_LANES_FIELD
+  }
+}
+
+int LaneStepper::Size(Field field) const {
+  switch (field) {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers) \
+  case Field::name:                                   \
+    return tables_.entries * (numbers);
+    PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+#undef PYFASTENV_LANES_FIELD
+  }
+  return 0;
+}
+
+const char* LaneStepper::Name(Field field) {
+  switch (field) {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers) \
+  case Field::name:                                   \
+    return #name;
+    PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+#undef PYFASTENV_LANES_FIELD
+  }
+  return "";
+}
+
+int LaneStepper::CountContacts(int lane) const { return kernels_.count_contacts(scratch_, lane); }
+
+ContactView LaneStepper::Contact(int index, int lane) const {
+  return kernels_.contact(scratch_, index, lane);
+}
+
+int LaneStepper::CountRows(int lane) const { return kernels_.count_rows(scratch_, lane); }
+
+RowView LaneStepper::Row(int index, int lane) const {
+  return kernels_.row(tables_, scratch_, index, lane);
+}
+
+}  // namespace pyfastenv::lanes

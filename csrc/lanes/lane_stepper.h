@@ -1,0 +1,68 @@
+// Steps the physics of up to width() environments at once, bit for bit as mj_step does.
+//
+// One LaneStepper per worker: it holds the scratch memory. Not thread-safe; the plan may be shared.
+// No function throws except the constructor (memory).
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "lanes/plan.h"
+
+namespace pyfastenv::lanes {
+
+class LaneStepper {
+ public:
+  explicit LaneStepper(std::shared_ptr<const Plan> plan);
+
+  const Plan& plan() const { return *plan_; }
+  int width() const { return plan_->width(); }
+
+  /// Steps `count` (1 to width()) environments `num_steps` times under the controls in their rows.
+  ///
+  /// `rows` are states as mj_getState(mjSTATE_INTEGRATION) gives them, `new_rows` where they go
+  /// afterwards (the same row or another; only time, qpos, qvel and the warm start are written).
+  /// Returns a bit per environment that lanes could not step: its new row is untouched, and mj_step
+  /// must do it from `rows`. That happens with numbers that make MuJoCo warn or reset, applied
+  /// forces, more than 40 contacts, and a solver that loses rank.
+  unsigned Step(const double* const* rows, double* const* new_rows, int count, int num_steps);
+
+  /// mj_forward of the rows: fields of the position, velocity and controls, nothing moves. The same
+  /// bits.
+  unsigned Forward(const double* const* rows, int count);
+
+  /// Makes Field::cfrc_ext readable: contacts' forces on bodies, as mj_rnePostConstraint after
+  /// mj_step.
+  void ComputeExternalForces();
+
+  /// What mjData holds of a field after the last Step or Forward, of one environment in its group:
+  /// Size(field) numbers.
+  void Read(Field field, int lane, double* out) const;
+  /// The same into the field's array of mjData.
+  void Read(Field field, int lane, mjData& data) const;
+  int Size(Field field) const;
+  /// mjData's name of a field.
+  static const char* Name(Field field);
+
+  /// The last evaluation's contacts and constraint rows of a lane, in MuJoCo's order.
+  int CountContacts(int lane) const;
+  ContactView Contact(int index, int lane) const;
+  int CountRows(int lane) const;
+  RowView Row(int index, int lane) const;
+
+ private:
+  unsigned Load(const double* const* rows, int count);
+
+  std::shared_ptr<const Plan> plan_;
+  const Tables& tables_;
+  const Kernels& kernels_;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> memory_;
+  void* scratch_;
+};
+
+}  // namespace pyfastenv::lanes

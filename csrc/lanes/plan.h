@@ -1,0 +1,73 @@
+// A model compiled for lanes: what physics with one environment per SIMD lane needs to know of it.
+//
+// Plan::Make either gives a plan with which LaneStepper steps bit for bit as mj_step does, or says
+// in a sentence what the model has that lanes do not do. It checks itself: some hundred states are
+// stepped both ways, and a plan whose results differ in one bit (another MuJoCo, another C library)
+// is refused.
+//
+// A plan is immutable and shared by all workers. It keeps copies; the model may go away.
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lanes/kernels.h"
+#include "lanes/tables.h"
+
+namespace pyfastenv::lanes {
+
+struct PlanResult;
+
+class Plan {
+ public:
+  /// `kernels`: the instruction set to run on.
+  static PlanResult Make(const mjModel& model, const Kernels& kernels = BestKernels());
+  /// The same without the trial: to find where bits differ.
+  static PlanResult MakeUnchecked(const mjModel& model, const Kernels& kernels = BestKernels());
+
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  const Tables& tables() const { return tables_; }
+  const Kernels& kernels() const { return kernels_; }
+  /// Environments that step together.
+  int width() const { return kernels_.width; }
+
+ private:
+  Plan(const mjModel& model, const Kernels& kernels);
+
+  void SetSizes(const mjModel& m);
+  void AddBodies(const mjModel& m);
+  void AddJoints(const mjModel& m);
+  void AddActuators(const mjModel& m);
+  void AddLimits(const mjModel& m);
+  void AddPairs(const mjModel& m);
+  void AddContactPair(const mjModel& m, int geom1, int geom2);
+  void ChooseSolverTree(const mjModel& m);
+  void SetRowLayout(const mjModel& m);
+
+  const Kernels& kernels_;
+  std::vector<Body> bodies_;
+  std::vector<FixedFrame> inertias_, geoms_, sites_;
+  std::vector<Joint> joints_;
+  std::vector<Dof> dofs_;
+  std::vector<Actuator> actuators_;
+  std::vector<ForceLimit> force_limits_;
+  std::vector<Limit> limits_;
+  std::vector<Pair> pairs_;
+  std::vector<Surface> surfaces_;
+  std::vector<Softness> softnesses_;
+  std::vector<int> M_rownnz_, M_rowadr_, M_colind_;
+  Tables tables_{};  // points into the vectors
+};
+
+/// Exactly one of the two is set.
+struct PlanResult {
+  std::shared_ptr<const Plan> plan;
+  std::string refusal;  // "lanes do not do tendons with springs (tendon 'left')"
+};
+
+}  // namespace pyfastenv::lanes

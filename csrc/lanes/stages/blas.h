@@ -1,0 +1,64 @@
+// Dot products and the sparse inertia matrix in lanes, in mju_dot's order: four running sums,
+// joined as (s0 + s2) + (s1 + s3), and the remainder.
+#pragma once
+
+#include "lanes/stages/lane.h"
+#include "lanes/tables.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+[[gnu::always_inline]] inline Lane Dot(const Lane* a, const Lane* b, int n) {
+  Lane r = Splat(0);
+  int k = 0;
+  if (n >= 4) {
+    Lane s0 = a[0] * b[0], s1 = a[1] * b[1], s2 = a[2] * b[2], s3 = a[3] * b[3];
+    for (k = 4; k + 4 <= n; k += 4) {
+      s0 = s0 + a[k] * b[k];
+      s1 = s1 + a[k + 1] * b[k + 1];
+      s2 = s2 + a[k + 2] * b[k + 2];
+      s3 = s3 + a[k + 3] * b[k + 3];
+    }
+    r = (s0 + s2) + (s1 + s3);
+  }
+  switch (n - k) {
+    case 3:
+      return r + (a[k] * b[k] + a[k + 1] * b[k + 1] + a[k + 2] * b[k + 2]);
+    case 2:
+      return r + (a[k] * b[k] + a[k + 1] * b[k + 1]);
+    case 1:
+      return r + a[k] * b[k];
+    default:
+      return r;
+  }
+}
+
+/// The same with b's elements picked by `index`; the remainder is added one by one.
+inline Lane DotSparse(const Lane* a, const Lane* b, const int* index, int n) {
+  Lane r = Splat(0);
+  int k = 0;
+  if (n >= 4) {
+    Lane s0 = a[0] * b[index[0]], s1 = a[1] * b[index[1]];
+    Lane s2 = a[2] * b[index[2]], s3 = a[3] * b[index[3]];
+    for (k = 4; k + 4 <= n; k += 4) {
+      s0 = s0 + a[k] * b[index[k]];
+      s1 = s1 + a[k + 1] * b[index[k + 1]];
+      s2 = s2 + a[k + 2] * b[index[k + 2]];
+      s3 = s3 + a[k + 3] * b[index[k + 3]];
+    }
+    r = (s0 + s2) + (s1 + s3);
+  }
+  for (; k < n; ++k) r = r + a[k] * b[index[k]];
+  return r;
+}
+
+/// M = Lᵀ D L in place (the matrix has the inertia's sparsity), and 1 / D.
+void Factor(const Tables& t, Lane* matrix, Lane* inverse_diagonal);
+
+/// x = (Lᵀ D L)⁻¹ x for dofs [first, first + n), which no other dof is coupled with.
+void SolveFactored(const Tables& t, Lane* x, const Lane* factor, const Lane* inverse_diagonal,
+                   int first, int n);
+
+/// r = M v for dofs [first, first + n); vectors and r begin at dof 0.
+void MulInertiaMatrix(const Tables& t, Lane* r, const Lane* M, const Lane* v, int first, int n);
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

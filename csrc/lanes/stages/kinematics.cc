@@ -1,0 +1,131 @@
+// Where everything is: mj_kinematics.
+#include "lanes/stages/spatial.h"
+#include "lanes/stages/stages.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+namespace {
+
+// MuJoCo's mjtSameFrame
+enum { kOwnFrame = 0, kBodyFrame, kInertiaFrame, kBodyRotation, kInertiaRotation };
+
+// The frame of something fixed to a body, copied where it is the body's own or its inertia's.
+void Place(const FixedFrame& frame, const Scratch& s, Lane* pos, Lane* mat) {
+  const int b = frame.body;
+  const Lane* body_pos = s.xpos + 3 * b;
+  const Lane* body_mat = s.xmat + 9 * b;
+  if (frame.same == kBodyFrame || frame.same == kInertiaFrame) {
+    const Lane* from = frame.same == kBodyFrame ? body_pos : s.xipos + 3 * b;
+    for (int i = 0; i < 3; ++i) pos[i] = from[i];
+  } else {
+    Rotate(pos, body_mat, frame.pos);
+    for (int i = 0; i < 3; ++i) pos[i] = pos[i] + body_pos[i];
+  }
+  if (frame.same == kOwnFrame) {
+    Lane quat[4];
+    MulQuat(quat, s.xquat + 4 * b, frame.quat);
+    QuatToMatrix(mat, quat);
+  } else {
+    const bool inertia = frame.same == kInertiaFrame || frame.same == kInertiaRotation;
+    const Lane* from = inertia ? s.ximat + 9 * b : body_mat;
+    for (int i = 0; i < 9; ++i) mat[i] = from[i];
+  }
+}
+
+// The library's sine and cosine, lane by lane: the only functions that are not exact operations.
+void HalfAngles(const Tables& t, Scratch& s) {
+  for (int j = 0; j < t.njnt; ++j) {
+    const Joint& joint = t.joint[j];
+    if (joint.kind != JointKind::kHinge) continue;
+    const Lane half = (s.qpos[joint.qpos] - joint.qpos0) * 0.5;
+    for (int l = 0; l < kWidth; ++l) {
+      const double x = At(half, l);
+      At(s.sin_half[j], l) = sin(x);
+      At(s.cos_half[j], l) = cos(x);
+    }
+  }
+}
+
+// A joint's place in space, and what it does to its body's frame (pos, quat).
+void MoveByJoint(const Tables& t, Scratch& s, int j, Lane* pos, Lane* quat) {
+  const Joint& joint = t.joint[j];
+  Lane* anchor = s.xanchor + 3 * j;
+  Lane* axis = s.xaxis + 3 * j;
+  RotateByQuat(axis, joint.axis, quat);
+  RotateByQuat(anchor, joint.pos, quat);
+  for (int i = 0; i < 3; ++i) anchor[i] = anchor[i] + pos[i];
+  const Lane x = s.qpos[joint.qpos] - joint.qpos0;
+  if (joint.kind == JointKind::kSlide) {
+    for (int i = 0; i < 3; ++i) pos[i] = pos[i] + axis[i] * x;
+    return;
+  }
+  Lane turn[4];
+  AxisAngleToQuat(turn, joint.axis, x, s.sin_half[j], s.cos_half[j]);
+  MulQuat(quat, quat, turn);
+  Lane arm[3];  // the anchor stays where it is
+  RotateByQuat(arm, joint.pos, quat);
+  for (int i = 0; i < 3; ++i) pos[i] = anchor[i] - arm[i];
+}
+
+void PlaceBody(const Tables& t, Scratch& s, int b) {
+  const Body& body = t.body[b];
+  Lane pos[3], quat[4];
+  if (body.free) {
+    const Joint& joint = t.joint[body.first_joint];
+    for (int i = 0; i < 3; ++i) {
+      pos[i] = s.qpos[joint.qpos + i];
+      s.xanchor[3 * body.first_joint + i] = pos[i];
+      s.xaxis[3 * body.first_joint + i] = Splat(joint.axis[i]);
+    }
+    for (int i = 0; i < 4; ++i) quat[i] = s.qpos[joint.qpos + 3 + i];
+    Normalize4(quat);
+  } else if (body.parent == 0) {
+    for (int i = 0; i < 3; ++i) pos[i] = Splat(body.pos[i]);
+    for (int i = 0; i < 4; ++i) quat[i] = Splat(body.quat[i]);
+  } else {
+    Rotate(pos, s.xmat + 9 * body.parent, body.pos);
+    for (int i = 0; i < 3; ++i) pos[i] = pos[i] + s.xpos[3 * body.parent + i];
+    MulQuat(quat, s.xquat + 4 * body.parent, body.quat);
+  }
+  if (!body.free) {
+    for (int j = 0; j < body.num_joints; ++j) {
+      MoveByJoint(t, s, body.first_joint + j, pos, quat);
+    }
+  }
+  Normalize4(quat);
+  for (int i = 0; i < 3; ++i) s.xpos[3 * b + i] = pos[i];
+  for (int i = 0; i < 4; ++i) s.xquat[4 * b + i] = quat[i];
+  QuatToMatrix(s.xmat + 9 * b, quat);
+  Place(t.inertia[b], s, s.xipos + 3 * b, s.ximat + 9 * b);
+}
+
+// Places geoms and sites, either the world's or all others.
+void PlaceAttached(const Tables& t, Scratch& s, bool world) {
+  for (int g = 0; g < t.ngeom; ++g) {
+    if ((t.geom[g].body == 0) == world) {
+      Place(t.geom[g], s, s.geom_xpos + 3 * g, s.geom_xmat + 9 * g);
+    }
+  }
+  for (int i = 0; i < t.nsite; ++i) {
+    if ((t.site[i].body == 0) == world) {
+      Place(t.site[i], s, s.site_xpos + 3 * i, s.site_xmat + 9 * i);
+    }
+  }
+}
+
+}  // namespace
+
+void PlaceWorld(const Tables& t, Scratch& s) {
+  for (int i = 0; i < 3; ++i) s.xpos[i] = s.xipos[i] = Splat(0);
+  for (int i = 0; i < 4; ++i) s.xquat[i] = Splat(i == 0);
+  for (int i = 0; i < 9; ++i) s.xmat[i] = s.ximat[i] = Splat(i % 4 == 0);
+  PlaceAttached(t, s, /*world=*/true);
+}
+
+void Kinematics(const Tables& t, Scratch& s) {
+  HalfAngles(t, s);
+  for (int b = 1; b < t.nbody; ++b) PlaceBody(t, s, b);
+  PlaceAttached(t, s, /*world=*/false);
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

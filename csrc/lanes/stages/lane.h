@@ -1,0 +1,97 @@
+// The numbers that the stages compute with: a Lane holds one number of each of kWidth environments.
+//
+// PYFASTENV_LANES (8, 4, 2 or 1) and PYFASTENV_VARIANT (a namespace of its own for everything
+// compiled with one instruction set) come from the build. Arithmetic is the compiler's vector
+// extension, element by element in IEEE double: an operation on a Lane has in each lane the bits
+// of the scalar operation. To run the stages on something else (symbols, to trace straight-line
+// code), only this header has to be replaced.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+
+#if PYFASTENV_LANES > 1 && defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+constexpr int kWidth = PYFASTENV_LANES;
+constexpr unsigned kAllLanes = (1u << kWidth) - 1;
+
+#if PYFASTENV_LANES == 1
+using Lane = double;
+using Mask = bool;
+using Word = long long;  // an integer of each environment
+
+inline double& At(Lane& a, int) { return a; }
+inline double At(const Lane& a, int) { return a; }
+inline Lane Splat(double a) { return a; }
+inline Lane Select(Mask m, Lane a, Lane b) { return m ? a : b; }
+inline unsigned Bits(Mask m) { return m; }
+inline Mask FromBits(unsigned bits) { return (bits & 1) != 0; }
+inline Lane Sqrt(Lane a) { return __builtin_sqrt(a); }
+inline Lane Abs(Lane a) { return __builtin_fabs(a); }
+#else
+using Lane = double __attribute__((vector_size(8 * PYFASTENV_LANES)));
+using Mask = long long __attribute__((vector_size(8 * PYFASTENV_LANES)));
+using Word = Mask;
+
+inline double& At(Lane& a, int lane) { return reinterpret_cast<double*>(&a)[lane]; }
+inline double At(const Lane& a, int lane) { return a[lane]; }
+inline Lane Splat(double a) {
+#if PYFASTENV_LANES == 8 && defined(__AVX512F__)
+  return (Lane)_mm512_set1_pd(a);
+#elif PYFASTENV_LANES == 4 && defined(__AVX2__)
+  return (Lane)_mm256_set1_pd(a);
+#else
+  Lane r;
+  for (int l = 0; l < kWidth; ++l) r[l] = a;
+  return r;
+#endif
+}
+inline Lane Select(Mask m, Lane a, Lane b) { return m ? a : b; }
+inline unsigned Bits(Mask m) {
+#if PYFASTENV_LANES == 8 && defined(__AVX512DQ__)
+  return _mm512_movepi64_mask((__m512i)m);
+#elif PYFASTENV_LANES == 4 && defined(__AVX2__)
+  return static_cast<unsigned>(_mm256_movemask_pd((__m256d)m));
+#else
+  unsigned bits = 0;
+  for (int l = 0; l < kWidth; ++l) bits |= static_cast<unsigned>(m[l] & 1) << l;
+  return bits;
+#endif
+}
+inline Mask FromBits(unsigned bits) {
+#if PYFASTENV_LANES == 8 && defined(__AVX512DQ__)
+  return (Mask)_mm512_movm_epi64(static_cast<__mmask8>(bits));
+#else
+  Mask m;
+  for (int l = 0; l < kWidth; ++l) m[l] = -static_cast<long long>((bits >> l) & 1);
+  return m;
+#endif
+}
+inline Lane Sqrt(Lane a) {
+#if PYFASTENV_LANES == 8 && defined(__AVX512F__)
+  return (Lane)_mm512_maskz_sqrt_pd(0xff, (__m512d)a);  // the plain one warns in g++ 12
+#elif PYFASTENV_LANES == 4 && defined(__AVX2__)
+  return (Lane)_mm256_sqrt_pd((__m256d)a);
+#else
+  Lane r;
+  for (int l = 0; l < kWidth; ++l) r[l] = __builtin_sqrt(a[l]);
+  return r;
+#endif
+}
+inline Lane Abs(Lane a) { return (Lane)((Mask)a & 0x7fffffffffffffffLL); }
+#endif
+
+/// Lanes whose integer has the bit.
+inline Mask HasBit(Word word, int bit) { return (word & (1LL << bit)) != 0; }
+
+inline bool Any(Mask m) { return Bits(m) != 0; }
+inline Lane Max(Lane a, Lane b) { return Select(a > b, a, b); }
+inline Lane Clip(Lane x, double low, double high) {
+  return Select(x < low, Splat(low), Select(x > high, Splat(high), x));
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

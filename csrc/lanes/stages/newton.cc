@@ -1,0 +1,321 @@
+// The primal problem by Newton's method with exact line searches: mj_solNewton on one island.
+//
+// minimize ½ (a - a_smooth)ᵀ M (a - a_smooth) + Σ ½ D (J a - aref)² over rows with J a < aref.
+//
+// All lanes iterate together; a lane that has converged stands still (its step length is zero)
+// until the last one has.
+#include "lanes/stages/blas.h"
+#include "lanes/stages/cholesky.h"
+#include "lanes/stages/line_search.h"
+#include "lanes/stages/spatial.h"
+#include "lanes/stages/stages.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+namespace {
+
+class Newton {
+ public:
+  Newton(const Tables& t, Scratch& s)
+      : t_(t),
+        s_(s),
+        rows_(s.rows),
+        w_(s.solver),
+        num_rows_(s.rows.max_count),
+        first_(t.first_solver_dof),
+        n_(t.num_solver_dofs),
+        cholesky_(CholeskyOfSize(n_)) {}
+
+  void Run() {
+    WarmStart();
+    Begin();
+    for (int iteration = 0; done_ != kAllLanes && iteration < t_.iterations; ++iteration) {
+      if (!Iterate()) break;
+    }
+  }
+
+ private:
+  const Lane* Jacobian(int row) const { return rows_.J + row * t_.nv + first_; }
+
+  // Σ ½ D r² over rows that are pushed against.
+  Lane ConstraintCost(const Lane* residual) const {
+    Lane cost = Splat(0);
+    for (int r = 0; r < num_rows_; ++r) {
+      const Lane quadratic = 0.5 * rows_.D[r] * residual[r] * residual[r];
+      cost = cost + Select(residual[r] < 0.0, quadratic, Splat(0));
+    }
+    return cost;
+  }
+
+  // qacc: the better of the last step's acceleration and that without constraints.
+  void WarmStart() {
+    for (int r = 0; r < num_rows_; ++r) {
+      w_.residual[r] = Dot(rows_.J + r * t_.nv, s_.qacc_warmstart, t_.nv) - rows_.aref[r];
+    }
+    Lane warm_cost = ConstraintCost(w_.residual);
+    MulInertiaMatrix(t_, w_.Ma, s_.M, s_.qacc_warmstart, 0, t_.nv);
+    for (int i = 0; i < t_.nv; ++i) {
+      warm_cost = warm_cost +
+                  0.5 * (w_.Ma[i] - s_.qfrc_smooth[i]) * (s_.qacc_warmstart[i] - s_.qacc_smooth[i]);
+    }
+    for (int r = 0; r < num_rows_; ++r) {
+      w_.residual[r] = Dot(rows_.J + r * t_.nv, s_.qacc_smooth, t_.nv) - rows_.aref[r];
+    }
+    const Mask cold = (warm_cost > ConstraintCost(w_.residual)) | !rows_.any;
+    for (int i = first_; i < first_ + n_; ++i) {
+      s_.qacc[i] = Select(cold, s_.qacc_smooth[i], s_.qacc_warmstart[i]);
+    }
+  }
+
+  // Forces of rows and of dofs, for the present residuals.
+  void UpdateForces() {
+    for (int r = 0; r < num_rows_; ++r) {
+      rows_.active[r] = w_.residual[r] < 0.0;
+      rows_.force[r] = Select(rows_.active[r], -rows_.D[r] * w_.residual[r], Splat(0));
+    }
+    for (int i = first_; i < first_ + n_; ++i) s_.qfrc_constraint[i] = Splat(0);
+    for (int r = 0; r < num_rows_; ++r) {
+      if (!Any(rows_.active[r])) continue;
+      const Lane* J = Jacobian(r);
+      Lane* qfrc = s_.qfrc_constraint + first_;
+      for (int i = 0; i < n_; ++i) qfrc[i] = qfrc[i] + J[i] * rows_.force[r];
+    }
+  }
+
+  void UpdateGradient() {
+    for (int i = first_; i < first_ + n_; ++i) {
+      w_.gradient[i] = w_.Ma[i] - s_.qfrc_smooth[i] - s_.qfrc_constraint[i];
+    }
+  }
+
+  Lane GradientNorm() const {
+    return scale_ * Sqrt(Dot(w_.gradient + first_, w_.gradient + first_, n_));
+  }
+  // What a Newton (or a preconditioned gradient) step promises.
+  Lane Decrement() const {
+    return Max(Splat(0), 0.5 * scale_ * Dot(w_.gradient + first_, w_.Mgrad + first_, n_));
+  }
+
+  void UpdateDirection() {
+    cholesky_.solve(w_.Mgrad + first_, w_.hessian, w_.gradient + first_, n_);
+  }
+  void SetSearch() {
+    for (int i = first_; i < first_ + n_; ++i) w_.search[i] = w_.Mgrad[i] * -1;
+  }
+
+  void Begin() {
+    MulInertiaMatrix(t_, w_.Ma, s_.M, s_.qacc, first_, n_);
+    for (int r = 0; r < num_rows_; ++r) {
+      w_.residual[r] = Dot(Jacobian(r), s_.qacc + first_, n_) - rows_.aref[r];
+    }
+    UpdateForces();
+    UpdateGradient();
+    Lane inertia = Splat(0);
+    for (int i = first_; i < first_ + n_; ++i) {
+      inertia = inertia + s_.M[t_.M_rowadr[i] + t_.M_rownnz[i] - 1];
+    }
+    scale_ = 1.0 / Max(inertia, Splat(kMinVal));
+    for (int i = first_; i < first_ + n_; ++i) w_.Mgrad[i] = w_.gradient[i];
+    SolveFactored(t_, w_.Mgrad, s_.qLD, s_.qLDiagInv, first_, n_);
+    const Mask flat = GradientNorm() < t_.tolerance;
+    done_ = Bits((flat & (Decrement() < t_.tolerance)) | !rows_.any) | s_.redo;
+    if (done_ == kAllLanes) return;
+    MakeHessian();
+    s_.redo |= Bits(cholesky_.factor(w_.hessian, n_)) & ~done_;
+    UpdateDirection();
+    done_ |= Bits(flat & (Decrement() < t_.tolerance)) | s_.redo;
+    SetSearch();
+  }
+
+  // The lower triangle of M + Jᵀ D J over active rows.
+  void MakeHessian() {
+    Lane* H = w_.hessian;
+    for (int i = 0; i < n_ * n_; ++i) H[i] = Splat(0);
+    for (int r = 0; r < num_rows_; ++r) {
+      const Lane D = Select(rows_.active[r], rows_.D[r], Splat(0));
+      if (!Any(D != 0.0)) continue;
+      const Lane* J = Jacobian(r);
+      for (int i = 0; i < n_; ++i) {
+        if (!Any(J[i] != 0.0)) continue;
+        const Lane scale = J[i] * D;
+        for (int k = 0; k <= i; ++k) H[i * n_ + k] = H[i * n_ + k] + J[k] * scale;
+      }
+    }
+    for (int i = 0; i < n_; ++i) {
+      const int begin = t_.M_rowadr[first_ + i];
+      for (int a = begin; a < begin + t_.M_rownnz[first_ + i]; ++a) {
+        Lane& entry = H[i * n_ + t_.M_colind[a] - first_];
+        entry = entry + s_.M[a];
+      }
+    }
+  }
+
+  // Returns false if no lane is left that moves.
+  bool Iterate() {
+    Lane alpha, improvement;
+    Search(alpha, improvement);
+    done_ |= Bits(alpha == 0.0);
+    if (done_ == kAllLanes) return false;
+    alpha = Select(FromBits(done_), Splat(0), alpha);
+    Move(alpha);
+    UpdateForces();
+    UpdateHessian();
+    UpdateGradient();
+    UpdateDirection();
+    improvement = scale_ * improvement;
+    done_ |= Bits(((improvement > 0.0) & (improvement < t_.tolerance)) |
+                  (GradientNorm() < t_.tolerance) | (Decrement() < t_.tolerance)) |
+             s_.redo;
+    SetSearch();
+    return true;
+  }
+
+  // Cost and derivatives at alpha along the search, of all lanes.
+  void Evaluate(Lane alpha, Lane& cost, Lane& slope, Lane& curvature) const {
+    const Lane zero = Splat(0);
+    Lane total0 = zero, total1 = gauss1_, total2 = gauss2_;
+    cost = zero;
+    for (int r = 0; r < num_rows_; ++r) {
+      const Mask active = w_.residual[r] + alpha * w_.direction[r] < 0.0;
+      const Lane cost0 = Select(w_.residual[r] < 0.0, w_.quad0[r], zero);
+      total0 = total0 + Select(active, w_.quad0[r] - cost0, zero);
+      total1 = total1 + Select(active, w_.quad1[r], zero);
+      total2 = total2 + Select(active, w_.quad2[r], zero);
+      cost = cost - Select(active, zero, cost0);
+    }
+    cost = cost + (alpha * alpha * total2 + alpha * total1 + total0);
+    slope = 2.0 * alpha * total2 + total1;
+    curvature = 2.0 * total2;
+    curvature = Select(curvature <= 0.0, Splat(kMinVal), curvature);
+  }
+
+  void PrepareLine() {
+    MulInertiaMatrix(t_, w_.Mv, s_.M, w_.search, first_, n_);
+    const Lane* search = w_.search + first_;
+    for (int r = 0; r < num_rows_; ++r) w_.direction[r] = Dot(Jacobian(r), search, n_);
+    gauss1_ = Dot(search, w_.Ma + first_, n_) - Dot(s_.qfrc_smooth + first_, search, n_);
+    gauss2_ = 0.5 * Dot(search, w_.Mv + first_, n_);
+    for (int r = 0; r < num_rows_; ++r) {
+      const Lane D = rows_.D[r], residual = w_.residual[r], direction = w_.direction[r];
+      const Lane weighted = D * residual;
+      w_.quad0[r] = residual * weighted * 0.5;
+      w_.quad1[r] = direction * weighted;
+      w_.quad2[r] = direction * D * direction * 0.5;
+    }
+  }
+
+  // Step length and improvement of every lane that is not done.
+  void Search(Lane& alpha, Lane& improvement) {
+    const Lane length = Sqrt(Dot(w_.search + first_, w_.search + first_, n_));
+    const Lane slope_tolerance = (t_.tolerance * t_.ls_tolerance) * length / scale_;
+    PrepareLine();
+    Lane cost0, slope0, curvature0, cost1, slope1, curvature1;
+    Evaluate(Splat(0), cost0, slope0, curvature0);
+    alpha = 0.0 - slope0 / curvature0;
+    Evaluate(alpha, cost1, slope1, curvature1);
+    improvement = -cost1;
+    const Mask settled = (Abs(slope1) < slope_tolerance) & ((alpha == 0.0) | (cost1 < 0.0));
+    const Mask no_direction = length < kMinVal;
+    alpha = Select(no_direction, Splat(0), alpha);
+    improvement = Select(no_direction, Splat(0), improvement);
+    unsigned open = kAllLanes & ~done_ & ~Bits(settled | no_direction);
+    for (; open != 0; open &= open - 1) {
+      const int l = __builtin_ctz(open);
+      const LineResult result =
+          SearchLane(l, At(slope_tolerance, l), {0, At(cost0, l), At(slope0, l), At(curvature0, l)},
+                     {At(alpha, l), At(cost1, l), At(slope1, l), At(curvature1, l)});
+      At(alpha, l) = result.alpha;
+      At(improvement, l) = result.improvement;
+    }
+  }
+
+  LineResult SearchLane(int l, double slope_tolerance, LinePoint start, LinePoint first) {
+    const Lane* const from[5] = {w_.residual, w_.direction, w_.quad0, w_.quad1, w_.quad2};
+    double* to[5];
+    for (int k = 0; k < 5; ++k) {
+      to[k] = w_.line + k * t_.max_rows;
+      for (int r = 0; r < num_rows_; ++r) to[k][r] = At(from[k][r], l);
+    }
+    const LineProblem problem{num_rows_,       to[0],           to[1],          to[2],
+                              to[3],           to[4],           At(gauss1_, l), At(gauss2_, l),
+                              slope_tolerance, t_.ls_iterations};
+    return SearchLine(problem, start, first);
+  }
+
+  void Move(Lane alpha) {
+    const Mask moving = FromBits(~done_ & kAllLanes);
+    for (int i = first_; i < first_ + n_; ++i) {
+      s_.qacc[i] = Select(moving, s_.qacc[i] + w_.search[i] * alpha, s_.qacc[i]);
+      w_.Ma[i] = w_.Ma[i] + w_.Mv[i] * alpha;
+    }
+    for (int r = 0; r < num_rows_; ++r) {
+      w_.was_active[r] = rows_.active[r];
+      w_.residual[r] = w_.residual[r] + w_.direction[r] * alpha;
+    }
+  }
+
+  // Adds rows that became active to the Hessian's factor and takes away those that ceased to be.
+  // The k-th change of every lane is made at once, though lanes' changes are in different rows.
+  void UpdateHessian() {
+    int count[kWidth] = {}, max_count = 0;
+    for (int r = 0; r < num_rows_; ++r) {
+      const Mask changed = (w_.was_active[r] ^ rows_.active[r]) & rows_.valid[r];
+      for (unsigned lanes = Bits(changed) & ~done_ & kAllLanes; lanes != 0; lanes &= lanes - 1) {
+        const int l = __builtin_ctz(lanes);
+        w_.changed[count[l]++][l] = r;
+        if (count[l] > max_count) max_count = count[l];
+      }
+    }
+    for (int k = 0; k < max_count; k += 2) {
+      Lane *x = w_.update1, *y = w_.update2;
+      const Lane x_sign = MakeUpdate(k, count, x);
+      Mask low;
+      if (k + 1 < max_count) {
+        const Lane y_sign = MakeUpdate(k + 1, count, y);
+        low = cholesky_.update_two(w_.hessian, x, x_sign, y, y_sign, n_);
+      } else {
+        low = cholesky_.update(w_.hessian, x, n_, x_sign);
+      }
+      s_.redo |= Bits(low) & ~done_ & kAllLanes;  // MuJoCo would factor anew
+    }
+  }
+
+  // x = √D J of each lane's k-th changed row, zero where there is none; returns whether to add or
+  // subtract.
+  Lane MakeUpdate(int k, const int* count, Lane* x) const {
+    Lane D = Splat(0), sign = Splat(1);
+    for (int i = 0; i < n_; ++i) x[i] = Splat(0);
+    for (int l = 0; l < kWidth; ++l) {
+      if (k >= count[l]) continue;
+      const int row = w_.changed[k][l];
+      const Lane* J = Jacobian(row);
+      At(D, l) = At(rows_.D[row], l);
+      At(sign, l) = (Bits(rows_.active[row]) >> l & 1) != 0 ? 1 : -1;
+      for (int i = 0; i < n_; ++i) At(x[i], l) = At(J[i], l);
+    }
+    const Lane scale = Sqrt(D);
+    for (int i = 0; i < n_; ++i) x[i] = x[i] * scale;
+    return sign;
+  }
+
+  const Tables& t_;
+  Scratch& s_;
+  Rows& rows_;
+  SolverScratch& w_;
+  const int num_rows_, first_, n_;
+  const Cholesky& cholesky_;
+  unsigned done_ = 0;
+  Lane scale_, gauss1_, gauss2_;
+};
+
+}  // namespace
+
+void SolveNewton(const Tables& t, Scratch& s) {
+  for (int i = 0; i < t.nv; ++i) {
+    s.qacc[i] = s.qacc_smooth[i];
+    s.qfrc_constraint[i] = Splat(0);
+  }
+  if (s.rows.max_count > 0) Newton(t, s).Run();
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,0 +1,118 @@
+#include "lanes/stages/scratch.h"
+
+#include "lanes/stages/stages.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+namespace {
+
+// Hands out arrays from a block; without a block it only counts bytes.
+class Carver {
+ public:
+  explicit Carver(void* memory) : memory_(static_cast<char*>(memory)) {}
+
+  template <class T>
+  void Take(T*& array, int count) {
+    array = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
+    used_ += (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+  }
+  size_t used() const { return used_; }
+
+ private:
+  char* memory_;
+  size_t used_ = 0;
+};
+
+void CarveContacts(const Tables& t, Carver& carver, Contacts& c) {
+  carver.Take(c.pair, t.max_contacts);
+  carver.Take(c.dist, t.max_contacts);
+  carver.Take(c.pos, 3 * t.max_contacts);
+  carver.Take(c.frame, 9 * t.max_contacts);
+  carver.Take(c.first_row, t.max_contacts);
+  carver.Take(c.num_rows, t.max_contacts);
+}
+
+void CarveRows(const Tables& t, Carver& carver, Rows& r) {
+  carver.Take(r.valid, t.max_rows);
+  carver.Take(r.active, t.max_rows);
+  carver.Take(r.limit, t.max_limit_rows);
+  carver.Take(r.J, t.max_rows * t.nv);
+  Lane** const per_row[] = {&r.violation, &r.impedance, &r.stiffness, &r.damping,
+                            &r.R,         &r.D,         &r.aref,      &r.force};
+  for (Lane** array : per_row) carver.Take(*array, t.max_rows);
+}
+
+void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
+  s.capacity = (t.max_rows + 3) / 4 * 4;
+  carver.Take(s.residual, t.max_rows);
+  if (t.solver == Solver::kPGS) {
+    carver.Take(s.Y, t.max_rows * t.nv);
+    carver.Take(s.A, t.max_rows * (t.max_rows + 1) / 2);
+    carver.Take(s.b, t.max_rows);
+    carver.Take(s.row_lanes, t.max_rows);
+    carver.Take(s.dense, kWidth * s.capacity * s.capacity);
+    carver.Take(s.vectors, kWidth * SolverScratch::kVectors * s.capacity);
+    carver.Take(s.lane_rows, kWidth * t.max_rows);
+    carver.Take(s.own_order, kWidth * s.capacity);
+    constexpr int kRows = VisitOrders::kMaxRows;
+    carver.Take(s.orders.table, kRows * (kRows + 1) / 2 * VisitOrders::kMaxSweeps);
+    carver.Take(s.orders.num_filled, kRows + 1);
+    carver.Take(s.orders.random, kRows + 1);
+    return;
+  }
+  Lane** const per_row[] = {&s.direction, &s.quad0, &s.quad1, &s.quad2};
+  for (Lane** array : per_row) carver.Take(*array, t.max_rows);
+  carver.Take(s.was_active, t.max_rows);
+  carver.Take(s.changed, t.max_rows);
+  Lane** const per_dof[] = {&s.Ma, &s.Mv, &s.gradient, &s.Mgrad, &s.search, &s.update1, &s.update2};
+  for (Lane** array : per_dof) carver.Take(*array, t.nv);
+  carver.Take(s.hessian, t.nv * t.nv);
+  carver.Take(s.line, 5 * t.max_rows);
+}
+
+void Carve(const Tables& t, Carver& carver, Scratch& s) {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers) carver.Take(s.name, t.entries*(numbers));
+  PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+#undef PYFASTENV_LANES_FIELD
+  carver.Take(s.sin_half, t.njnt);
+  carver.Take(s.cos_half, t.njnt);
+  carver.Take(s.body_force, 6 * t.nbody);
+  carver.Take(s.body_acc, 6 * t.nbody);
+  carver.Take(s.fluid_force, t.nv);
+  carver.Take(s.H, t.nC);
+  carver.Take(s.H_inverse_diagonal, t.nv);
+  carver.Take(s.acc, t.nv);
+  if (t.integrator == Integrator::kRungeKutta4) {
+    carver.Take(s.q0, t.nq);
+    carver.Take(s.X, 4 * t.nv);
+    carver.Take(s.F, 4 * t.nv);
+    carver.Take(s.dx, t.nv);
+    carver.Take(s.dv, t.nv);
+  }
+  CarveContacts(t, carver, s.contacts);
+  CarveRows(t, carver, s.rows);
+  CarveSolver(t, carver, s.solver);
+}
+
+}  // namespace
+
+size_t ScratchBytes(const Tables& t) {
+  Carver counter(nullptr);
+  Scratch* header;
+  counter.Take(header, 1);
+  Scratch s{};
+  Carve(t, counter, s);
+  return counter.used();
+}
+
+Scratch* MakeScratch(const Tables& t, void* memory) {
+  Carver carver(memory);
+  Scratch* s;
+  carver.Take(s, 1);
+  *s = Scratch{};
+  Carve(t, carver, *s);
+  PlaceWorld(t, *s);
+  return s;
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,0 +1,113 @@
+// Everything a group of kWidth environments has while it is stepped: mjData in lanes.
+//
+// One Scratch per worker; all arrays are carved from one block of memory that its owner frees.
+// Fields that mjData has are under mjData's names and layouts (a Lane for each of its numbers).
+#pragma once
+
+#include <stddef.h>
+
+#include "lanes/fields.h"
+#include "lanes/stages/lane.h"
+#include "lanes/tables.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+/// Contacts, compacted: the k-th of each lane side by side, though they may be of different pairs.
+struct Contacts {
+  int count[kWidth];
+  int max_count;
+  int (*pair)[kWidth];  // (max_contacts): of each lane, where it has a k-th contact
+  Lane* dist;           // (max_contacts)
+  Lane* pos;            // (max_contacts, 3)
+  Lane* frame;          // (max_contacts, 9): by rows; until MakeRows, normal and wished tangent
+  // its rows among Rows
+  int* first_row;  // (max_contacts)
+  int* num_rows;   // (max_contacts): 4 if any lane's contact is a pyramid, else 1
+};
+
+/// Constraint rows. Limits come first, compacted per lane, then each contact's; a row that a lane
+/// does not have is zero there.
+struct Rows {
+  int count[kWidth];     // that each lane has
+  int max_count;         // rows in use, of any lane
+  Mask any;              // lanes with rows
+  Mask* valid;           // (max_rows)
+  Mask* active;          // (max_rows): pushed against, so that it exerts force
+  int (*limit)[kWidth];  // (max_limit_rows): 2 * limit + side
+  Lane* J;               // (max_rows, nv)
+  Lane* violation;       // (max_rows): distance less margin
+  Lane* impedance;       // (max_rows)
+  Lane* stiffness;       // (max_rows): K
+  Lane* damping;         // (max_rows): B
+  Lane* R;               // (max_rows)
+  Lane* D;               // (max_rows): 1 / R
+  Lane* aref;            // (max_rows)
+  Lane* force;           // (max_rows)
+};
+
+/// The orders in which the sweeps of PGS visit so many rows, made when first needed.
+struct VisitOrders {
+  static constexpr int kMaxRows = 64;
+  static constexpr int kMaxSweeps = 100;
+  uint16_t* table;   // for each number of rows n up to kMaxRows: (kMaxSweeps, n)
+  int* num_filled;   // (kMaxRows + 1): sweeps that stand in the table
+  uint64_t* random;  // (kMaxRows + 1): the generator behind the last of them
+};
+
+/// The solvers' own.
+struct SolverScratch {
+  // Newton
+  Lane *residual, *direction;   // (max_rows): J a - aref and J search
+  Lane *quad0, *quad1, *quad2;  // (max_rows): each row's cost along the search
+  Mask* was_active;             // (max_rows)
+  int (*changed)[kWidth];       // (max_rows): each lane's rows that changed, one after another
+  Lane *Ma, *Mv, *gradient, *Mgrad, *search;  // (nv)
+  Lane *update1, *update2;                    // (nv)
+  Lane* hessian;                              // (nv, nv)
+  double* line;  // (5, max_rows): one lane's rows for its own line search
+  // PGS
+  Lane* Y;              // (max_rows, nv)
+  Lane* A;              // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
+  Lane* b;              // (max_rows)
+  unsigned* row_lanes;  // (max_rows): lanes in which a row is valid
+  static constexpr int kVectors = 7;
+  int capacity;         // max_rows rounded up to 4
+  double* dense;        // (kWidth, capacity, capacity): A of each lane
+  double* vectors;      // (kWidth, kVectors, capacity): the sweeps' own
+  int* lane_rows;       // (kWidth, max_rows): each lane's rows among all
+  uint16_t* own_order;  // (kWidth, capacity): of a lane whose order is not in the table
+  VisitOrders orders;
+};
+
+struct Scratch {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers) Lane* name;
+  PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+#undef PYFASTENV_LANES_FIELD
+
+  Lane *sin_half, *cos_half;     // (njnt): of hinges' half angles
+  Lane* body_force;              // (nbody, 6)
+  Lane* body_acc;                // (nbody, 6)
+  Lane* fluid_force;             // (nv)
+  Lane *H, *H_inverse_diagonal;  // (nC), (nv): M with damping, factored
+  Lane* acc;                     // (nv): what the integrator advances the velocity with
+  // Runge-Kutta
+  Lane* q0;       // (nq)
+  Lane *X, *F;    // (4, nv): velocities and accelerations of the evaluations
+  Lane *dx, *dv;  // (nv)
+
+  Contacts contacts;
+  Rows rows;
+  SolverScratch solver;
+  double time[kWidth];
+
+  /// Lanes whose step MuJoCo itself must do; their numbers mean nothing.
+  unsigned redo;
+};
+
+/// Bytes of the block that a model's Scratch is carved from.
+size_t ScratchBytes(const Tables& t);
+/// Carves a Scratch into `memory` (zeroed, 64-byte aligned) and sets what never changes: the
+/// world's frame.
+Scratch* MakeScratch(const Tables& t, void* memory);
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,0 +1,59 @@
+// The stages of a step, in the order in which MuJoCo runs them, one file each.
+//
+// Every stage reads and writes fields of Scratch for all lanes at once and has the bits of the
+// function of MuJoCo's that it names. What a stage cannot do in a lane it marks in Scratch::redo;
+// it never stops the other lanes.
+#pragma once
+
+#include "lanes/stages/scratch.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+// ---- of the position ----------------------------------------------------------------------------
+
+/// The world body's frame and its geoms' and sites', which never change.
+void PlaceWorld(const Tables& t, Scratch& s);
+/// mj_kinematics: frames of bodies, joints, inertias, geoms and sites.
+void Kinematics(const Tables& t, Scratch& s);
+/// mj_comPos: subtree_com, cinert, cdof.
+void CentersOfMass(const Tables& t, Scratch& s);
+/// mj_makeM, mj_factorM: crb, M, qLD, qLDiagInv.
+void InertiaMatrix(const Tables& t, Scratch& s);
+/// mj_collision: contacts with the geometry that their geoms give.
+void Collide(const Tables& t, Scratch& s);
+/// mj_makeConstraint: limits' and contacts' rows with J, R and D. Completes contacts' frames.
+void MakeRows(const Tables& t, Scratch& s);
+
+// ---- of position and velocity -------------------------------------------------------------------
+
+/// mj_comVel: cvel, cdof_dot.
+void Velocities(const Tables& t, Scratch& s);
+/// mj_passive: qfrc_passive, from springs, dampers and fluid.
+void PassiveForces(const Tables& t, Scratch& s);
+/// mj_referenceConstraint: aref; then zeroes what a lane's rows that do not exist hold.
+void ReferenceAcceleration(const Tables& t, Scratch& s);
+/// mj_rne without acceleration: qfrc_bias.
+void BiasForces(const Tables& t, Scratch& s);
+
+// ---- of the controls too ------------------------------------------------------------------------
+
+/// mj_transmission and mj_fwdActuation: actuator_*, qfrc_actuator.
+void Actuation(const Tables& t, Scratch& s);
+/// mj_fwdAcceleration: qfrc_smooth, qacc_smooth.
+void SmoothAcceleration(const Tables& t, Scratch& s);
+/// mj_fwdConstraint: forces of rows, qfrc_constraint, qacc.
+void SolveNewton(const Tables& t, Scratch& s);
+void SolvePGS(const Tables& t, Scratch& s);
+
+// ---- together -----------------------------------------------------------------------------------
+
+/// mj_forward.
+void Forward(const Tables& t, Scratch& s);
+/// mj_step.
+void Step(const Tables& t, Scratch& s);
+/// What mj_step does after mj_forward and its checks: mj_Euler, mj_implicit, mj_RungeKutta.
+void Integrate(const Tables& t, Scratch& s);
+/// mj_rnePostConstraint's cfrc_ext.
+void ExternalForces(const Tables& t, Scratch& s);
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,0 +1,150 @@
+// Whole evaluations and steps, rows in and out of lanes, and the table of functions that the rest
+// of the program reaches this instruction set by.
+#include "lanes/kernels.h"
+#include "lanes/stages/stages.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+namespace {
+
+constexpr double kMaxVal = 1e10;  // mjMAXVAL
+
+unsigned BadNumbers(const Lane* x, int n) {
+  Mask good = Splat(0) == 0.0;
+  for (int i = 0; i < n; ++i) good = good & (Abs(x[i]) <= kMaxVal);
+  return ~Bits(good) & kAllLanes;
+}
+
+}  // namespace
+
+void Forward(const Tables& t, Scratch& s) {
+  Kinematics(t, s);
+  CentersOfMass(t, s);
+  InertiaMatrix(t, s);
+  Collide(t, s);
+  MakeRows(t, s);
+  Velocities(t, s);
+  PassiveForces(t, s);
+  ReferenceAcceleration(t, s);
+  BiasForces(t, s);
+  Actuation(t, s);
+  SmoothAcceleration(t, s);
+  if (t.solver == Solver::kPGS) {
+    SolvePGS(t, s);
+  } else {
+    SolveNewton(t, s);
+  }
+}
+
+void Step(const Tables& t, Scratch& s) {
+  // mj_checkPos, mj_checkVel, mj_checkAcc: MuJoCo would warn and reset
+  s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv);
+  Forward(t, s);
+  s.redo |= BadNumbers(s.qacc, t.nv);
+  Integrate(t, s);
+}
+
+namespace {
+
+bool AllZero(const double* x, int n) {
+  for (int i = 0; i < n; ++i) {
+    if (x[i] != 0) return false;
+  }
+  return true;
+}
+
+void Load(const Tables& t, void* scratch, const double* const* rows) {
+  Scratch& s = *static_cast<Scratch*>(scratch);
+  const RowLayout& at = t.row;
+  s.redo = 0;
+  for (int l = 0; l < kWidth; ++l) {
+    const double* row = rows[l];
+    s.time[l] = row[at.time];
+    for (int i = 0; i < t.nq; ++i) At(s.qpos[i], l) = row[at.qpos + i];
+    for (int i = 0; i < t.nv; ++i) At(s.qvel[i], l) = row[at.qvel + i];
+    for (int i = 0; i < t.nv; ++i) At(s.qacc_warmstart[i], l) = row[at.warmstart + i];
+    for (int i = 0; i < t.nu; ++i) At(s.ctrl[i], l) = row[at.ctrl + i];
+    if (!AllZero(row + at.qfrc_applied, t.nv) || !AllZero(row + at.xfrc_applied, 6 * t.nbody)) {
+      s.redo |= 1u << l;
+    }
+  }
+}
+
+void Store(const Tables& t, const void* scratch, int l, double* row) {
+  const Scratch& s = *static_cast<const Scratch*>(scratch);
+  const RowLayout& at = t.row;
+  row[at.time] = s.time[l];
+  for (int i = 0; i < t.nq; ++i) row[at.qpos + i] = At(s.qpos[i], l);
+  for (int i = 0; i < t.nv; ++i) row[at.qvel + i] = At(s.qvel[i], l);
+  for (int i = 0; i < t.nv; ++i) row[at.warmstart + i] = At(s.qacc_warmstart[i], l);
+}
+
+void* Make(const Tables& t, void* memory) { return MakeScratch(t, memory); }
+
+unsigned RunForward(const Tables& t, void* scratch) {
+  Scratch& s = *static_cast<Scratch*>(scratch);
+  Forward(t, s);
+  return s.redo & kAllLanes;
+}
+
+unsigned RunSteps(const Tables& t, void* scratch, int num_steps) {
+  Scratch& s = *static_cast<Scratch*>(scratch);
+  for (int k = 0; k < num_steps; ++k) Step(t, s);
+  return s.redo & kAllLanes;
+}
+
+void RunExternalForces(const Tables& t, void* scratch) {
+  ExternalForces(t, *static_cast<Scratch*>(scratch));
+}
+
+void Read(const Tables& t, const void* scratch, Field field, int l, double* out) {
+  const Scratch& s = *static_cast<const Scratch*>(scratch);
+  switch (field) {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers)                          \
+  case Field::name:                                                            \
+    for (int i = 0; i < t.entries * (numbers); ++i) out[i] = At(s.name[i], l); \
+    break;
+    PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+#undef PYFASTENV_LANES_FIELD
+  }
+}
+
+int CountContacts(const void* scratch, int l) {
+  return static_cast<const Scratch*>(scratch)->contacts.count[l];
+}
+
+ContactView ReadContact(const void* scratch, int k, int l) {
+  const Contacts& c = static_cast<const Scratch*>(scratch)->contacts;
+  ContactView view{c.pair[k][l], At(c.dist[k], l), {}, {}};
+  for (int i = 0; i < 3; ++i) view.pos[i] = At(c.pos[3 * k + i], l);
+  for (int i = 0; i < 9; ++i) view.frame[i] = At(c.frame[9 * k + i], l);
+  return view;
+}
+
+int CountRows(const void* scratch, int l) {
+  return static_cast<const Scratch*>(scratch)->rows.count[l];
+}
+
+RowView ReadRow(const Tables& t, const void* scratch, int k, int l) {
+  const Rows& rows = static_cast<const Scratch*>(scratch)->rows;
+  int r = 0;
+  for (;; ++r) {
+    if ((Bits(rows.valid[r]) >> l & 1) != 0 && k-- == 0) break;
+  }
+  RowView view{};
+  for (int i = 0; i < t.nv; ++i) view.J[i] = At(rows.J[r * t.nv + i], l);
+  view.violation = At(rows.violation[r], l);
+  view.R = At(rows.R[r], l);
+  view.D = At(rows.D[r], l);
+  view.aref = At(rows.aref[r], l);
+  view.force = At(rows.force[r], l);
+  return view;
+}
+
+}  // namespace
+
+extern const Kernels kKernels = {
+    kWidth, ScratchBytes,  Make,        Load,      Store,  RunForward, RunSteps, RunExternalForces,
+    Read,   CountContacts, ReadContact, CountRows, ReadRow};
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,0 +1,60 @@
+// Trajectories of rows through LaneStepper and through mj_step, side by side.
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support.h"
+
+namespace pyfastenv::lanes {
+
+/// One width's rows, which between resets nothing but LaneStepper writes (controls aside).
+struct Track {
+  Track(const mjModel& m, int width);
+
+  LaneStepper lanes;
+  RowSet rows;
+  int64_t environment_steps = 0;
+  int64_t left_to_mujoco = 0;  // environment steps that lanes did not do
+  int64_t different = 0;       // and that they did otherwise than mj_step
+  std::string first;           // difference, in words
+};
+
+/// Steps 16 environments by mj_step and by all widths, with wild resets, and controls up to three
+/// times beyond their bounds. After every environment step the rows and everything else that mjData
+/// holds are compared bit for bit.
+class ClosedLoop {
+ public:
+  ClosedLoop(const mjModel& m, int frame_skip);
+
+  void Run(int64_t substeps);
+  /// One for each width.
+  const std::vector<std::unique_ptr<Track>>& tracks() const { return tracks_; }
+  /// Constraint rows in all of mj_step's evaluations that were seen.
+  int64_t num_rows() const { return num_rows_; }
+
+ private:
+  void Reset();
+  void StepByMujoco(int64_t step);
+  void Follow(Track& track, int64_t step);
+  std::string Difference(const Track& track, int environment, int lane) const;
+
+  const mjModel& m_;
+  int frame_skip_;
+  DataPtr d_;
+  Randomizer random_;
+  RowSet before_, after_;
+  std::vector<bool> warned_;
+  std::vector<std::vector<std::vector<double>>> fields_;  // of mjData, per environment
+  std::vector<std::unique_ptr<Track>> tracks_;
+  int64_t num_rows_ = 0;
+};
+
+/// Expects no difference, and at most `left_to_mujoco` of the steps not done by lanes.
+void ExpectEqual(const ClosedLoop& loop, double left_to_mujoco);
+
+}  // namespace pyfastenv::lanes

@@ -1,0 +1,291 @@
+// Features that no robot of gymnasium's has, each in a small model: those that lanes do, in closed
+// loops against mj_step; those that they do not, refused with a sentence that names them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "closed_loop.h"
+
+namespace pyfastenv::lanes {
+namespace {
+
+// A model in pieces that the variants below replace.
+struct Pieces {
+  std::string option = "timestep='0.005'";
+  std::string flag;
+  std::string world;  // beside floor and creature
+  std::string floor = "<geom type='plane' size='5 5 1'/>";
+  std::string root = "<freejoint/>";
+  std::string torso = "<geom type='capsule' fromto='-.2 0 0 .2 0 0' size='.08'/>";
+  std::string geom;  // defaults
+  std::string joint = "damping='.5' armature='.02' limited='true'";
+  std::string hip = "range='-40 40'";
+  std::string knee = "range='10 80'";
+  std::string actuators =
+      "<motor joint='hip1' gear='20'/><motor joint='knee1' gear='20'/>"
+      "<motor joint='hip2' gear='20'/>";
+  std::string motor = "ctrllimited='true' ctrlrange='-1 1'";
+  std::string rest;  // after the actuators
+};
+
+std::string Xml(const Pieces& p) {
+  const auto leg = [&](const std::string& n, const std::string& x) {
+    return "<body pos='" + x + " 0 0'><joint name='hip" + n + "' type='hinge' axis='0 1 0' " +
+           p.hip + "/><geom name='thigh" + n +
+           "' type='capsule' fromto='0 .02 -.03 0 .05 -.2' size='.05'/>"
+           "<body name='shin" +
+           n + "' pos='0 .05 -.2'><joint name='knee" + n +
+           "' type='hinge' axis='.1 -1 0' pos='.01 0 .01' " + p.knee +
+           "/>"
+           "<geom name='shin" +
+           n +
+           "' type='capsule' fromto='.01 .02 -.01 .03 0 -.25' size='.04'/>"
+           "<body pos='.03 0 -.25'><geom name='foot" +
+           n +
+           "' type='sphere' size='.06'/>"
+           "<site name='sole" +
+           n + "' pos='0 0 -.05' euler='10 20 0'/></body></body></body>";
+  };
+  return "<mujoco><option " + p.option + "><flag " + p.flag + "/></option><default><geom " +
+         p.geom + "/><joint " + p.joint + "/><motor " + p.motor + "/></default><worldbody>" +
+         p.floor + p.world + "<body name='torso' pos='0 0 .45'>" + p.root + p.torso +
+         leg("1", "-.2") + leg("2", ".2") + "</body></worldbody><actuator>" + p.actuators +
+         "</actuator>" + p.rest + "</mujoco>";
+}
+
+struct Variant {
+  const char* name;
+  void (*change)(Pieces&);
+};
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
+
+constexpr char kPlanar[] =
+    "<joint type='slide' axis='1 0 0' limited='false'/><joint type='slide' axis='0 0 1' "
+    "limited='false'/><joint type='hinge' axis='0 1 0' limited='false' pos='0 0 .05'/>";
+
+const Variant kSupported[] = {
+    {"Plain", [](Pieces&) {}},
+    {"PlanarRoot", [](Pieces& p) { p.root = kPlanar; }},
+    {"TurntableRoot",
+     [](Pieces& p) { p.root = "<joint type='hinge' axis='0 0 1' limited='false'/>"; }},
+    {"RungeKutta", [](Pieces& p) { p.option += " integrator='RK4'"; }},
+    {"RungeKuttaPlanar", [](Pieces& p) { p.option += " integrator='RK4'", p.root = kPlanar; }},
+    {"ImplicitFast", [](Pieces& p) { p.option += " integrator='implicitfast'"; }},
+    {"PGS", [](Pieces& p) { p.option += " solver='PGS' iterations='30'"; }},
+    {"PGSPlanar", [](Pieces& p) { p.option += " solver='PGS'", p.root = kPlanar; }},
+    {"OneIteration", [](Pieces& p) { p.option += " iterations='1' ls_iterations='4'"; }},
+    {"NoTolerance", [](Pieces& p) { p.option += " tolerance='0' iterations='12'"; }},
+    {"Impratio", [](Pieces& p) { p.option += " impratio='10'"; }},
+    {"NoDamping", [](Pieces& p) { p.joint = "limited='true'"; }},
+    {"ExplicitDamping", [](Pieces& p) { p.flag = "eulerdamp='disable'"; }},
+    {"NoGravity", [](Pieces& p) { p.flag = "gravity='disable'"; }},
+    {"NoLimits", [](Pieces& p) { p.flag = "limit='disable'"; }},
+    {"NoContacts", [](Pieces& p) { p.flag = "contact='disable'"; }},
+    {"NoReferenceSafety",
+     [](Pieces& p) { p.flag = "refsafe='disable'", p.geom = "solref='.008 1'"; }},
+    {"ParentsTouch", [](Pieces& p) { p.flag = "filterparent='disable'"; }},
+    {"NoMidphase", [](Pieces& p) { p.flag = "midphase='disable'"; }},
+    {"Fluid", [](Pieces& p) { p.option += " density='1000' viscosity='.1'"; }},
+    {"ViscousFluid", [](Pieces& p) { p.option += " viscosity='1'"; }},
+    {"Springs", [](Pieces& p) { p.joint += " stiffness='3' springref='10'"; }},
+    {"JointMargin", [](Pieces& p) { p.joint += " margin='.3'"; }},
+    {"GeomMargin", [](Pieces& p) { p.geom = "margin='.02'"; }},
+    {"Frictionless", [](Pieces& p) { p.geom = "condim='1'"; }},
+    {"FrictionlessElliptic",
+     [](Pieces& p) { p.geom = "condim='1'", p.option += " cone='elliptic'"; }},
+    {"MixedContacts",
+     [](Pieces& p) {
+       p.floor = "<geom type='plane' size='5 5 1' condim='1' friction='.2'/>";
+       p.torso =
+           "<geom type='capsule' fromto='-.2 0 0 .2 0 0' size='.08' condim='1' "
+           "friction='.7' solmix='3'/><geom type='sphere' size='.1' pos='.3 0 .05' "
+           "friction='1.5' solref='.05 .9' solimp='.8 .99 .01'/>";
+       p.geom = "condim='3'";
+     }},
+    {"Priority",
+     [](Pieces& p) {
+       p.floor = "<geom type='plane' size='5 5 1' priority='1' friction='.3' solref='.03 1'/>";
+     }},
+    {"DirectReference", [](Pieces& p) { p.geom = "solref='-3000 -80'"; }},
+    {"FlatImpedance", [](Pieces& p) { p.geom = "solimp='.9 .9 .001'"; }},
+    {"ZeroWidth", [](Pieces& p) { p.geom = "solimp='.8 .95 0'"; }},
+    {"Exclude",
+     [](Pieces& p) { p.rest = "<contact><exclude body1='shin1' body2='torso'/></contact>"; }},
+    {"TiltedFloors",
+     [](Pieces& p) {
+       p.floor =
+           "<geom type='plane' size='5 5 1' euler='10 -5 30' pos='0 0 .05'/>"
+           "<geom type='plane' size='5 5 1' euler='-20 0 0'/>";
+     }},
+    {"Obstacles",
+     [](Pieces& p) {
+       p.world =
+           "<geom type='capsule' size='.1 .5' euler='90 0 20' pos='.1 0 .1'/>"
+           "<geom type='sphere' size='.15' pos='-.2 0 .05'/>";
+     }},
+    {"Servos",
+     [](Pieces& p) {
+       p.actuators =
+           "<position joint='hip1' kp='30' kv='1' ctrlrange='-1 1'/>"
+           "<velocity joint='knee1' kv='2'/>"
+           "<general joint='hip2' gainprm='3' biastype='affine' biasprm='.5 -2 -.1' "
+           "gear='2' forcelimited='true' forcerange='-4 3'/>";
+     }},
+    {"ForceLimits",
+     [](Pieces& p) {
+       p.joint += " actuatorfrclimited='true' actuatorfrcrange='-5 4'";
+       p.actuators += "<motor joint='hip1' gear='7'/>";
+     }},
+    {"NoControlLimits", [](Pieces& p) { p.motor = "ctrllimited='false'"; }},
+    {"ControlsNotClamped", [](Pieces& p) { p.flag = "clampctrl='disable'"; }},
+    {"NoActuators", [](Pieces& p) { p.actuators = ""; }},
+    {"AnotherTree",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='1 0 1'><joint type='slide' axis='1 0 0' range='-.5 .5'/>"
+           "<joint type='slide' axis='0 1 0' range='-.5 .5'/>"
+           "<geom type='box' size='.1 .1 .1' contype='0' conaffinity='0'/></body>";
+     }},
+    {"FixedTree",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='1 0 1' euler='0 30 0'><geom type='box' size='.1 .1 .1' contype='0' "
+           "conaffinity='0'/><site name='mark'/></body>";
+     }},
+    {"PassiveTendon",
+     [](Pieces& p) { p.rest = "<tendon><fixed><joint joint='hip1' coef='1'/></fixed></tendon>"; }},
+};
+
+class Supported : public testing::TestWithParam<Variant> {};
+
+TEST_P(Supported, EqualsMjStepBitForBit) {
+  Pieces pieces;
+  GetParam().change(pieces);
+  const ModelPtr m = LoadXml(Xml(pieces));
+  ClosedLoop loop(*m, 3);
+  loop.Run(4'000);
+  ExpectEqual(loop, 0.1);
+  EXPECT_GT(loop.num_rows(), 100) << "the model tries no constraints";
+}
+
+INSTANTIATE_TEST_SUITE_P(Features, Supported, testing::ValuesIn(kSupported),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+struct Refusal {
+  const char* name;
+  void (*change)(Pieces&);
+  const char* reason;
+};
+void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; }
+
+const Refusal kRefused[] = {
+    {"BallJoints", [](Pieces& p) { p.root = "<joint type='ball' limited='false'/>"; },
+     "ball joints"},
+    {"Boxes", [](Pieces& p) { p.torso = "<geom type='box' size='.1 .1 .1'/>"; }, "other shapes"},
+    {"EllipticCones", [](Pieces& p) { p.option += " cone='elliptic'"; }, "elliptic"},
+    {"Condim6", [](Pieces& p) { p.geom = "condim='6'"; }, "condim"},
+    {"CG", [](Pieces& p) { p.option += " solver='CG'"; }, "CG"},
+    {"Implicit", [](Pieces& p) { p.option += " integrator='implicit'"; }, "implicit"},
+    {"NoSlip", [](Pieces& p) { p.option += " noslip_iterations='3'"; }, "noslip"},
+    {"Wind", [](Pieces& p) { p.option += " density='1' wind='1 0 0'"; }, "wind"},
+    {"Sparse", [](Pieces& p) { p.option += " jacobian='sparse'"; }, "sparse"},
+    {"NoIslands", [](Pieces& p) { p.flag = "island='disable'"; }, "disabled features"},
+    {"NoWarmStart", [](Pieces& p) { p.flag = "warmstart='disable'"; }, "disabled features"},
+    {"Sleep", [](Pieces& p) { p.flag = "sleep='enable'"; }, "sleep"},
+    {"Energy", [](Pieces& p) { p.flag = "energy='enable'"; }, "energy"},
+    {"Gap", [](Pieces& p) { p.geom = "margin='.02' gap='.01'"; }, "gaps"},
+    {"ImpedancePower", [](Pieces& p) { p.geom = "solimp='.9 .95 .001 .5 3'"; }, "power"},
+    {"FrictionLoss", [](Pieces& p) { p.joint += " frictionloss='.1'"; }, "friction loss"},
+    {"GravityCompensation",
+     [](Pieces& p) {
+       p.world =
+           "<body gravcomp='1' pos='0 0 2'><joint type='slide' limited='false'/><geom "
+           "size='.1' contype='0' conaffinity='0'/></body>";
+     },
+     "gravity compensation"},
+    {"Equality",
+     [](Pieces& p) { p.rest = "<equality><joint joint1='hip1' joint2='hip2'/></equality>"; },
+     "equality"},
+    {"ContactPairs",
+     [](Pieces& p) { p.rest = "<contact><pair geom1='shin1' geom2='shin2'/></contact>"; }, "pairs"},
+    {"Sensors", [](Pieces& p) { p.rest = "<sensor><clock/></sensor>"; }, "sensors"},
+    {"TendonSpring",
+     [](Pieces& p) {
+       p.rest =
+           "<tendon><fixed name='string' stiffness='1'><joint joint='hip1' coef='1'/></fixed>"
+           "</tendon>";
+     },
+     "springs or dampers of tendons (tendon 'string')"},
+    {"TendonActuators",
+     [](Pieces& p) {
+       p.rest = "<tendon><fixed name='t'><joint joint='hip1' coef='1'/></fixed></tendon>";
+       p.actuators = "<motor tendon='t'/>";
+     },
+     "other things than joints"},
+    {"Activations",
+     [](Pieces& p) { p.actuators = "<intvelocity joint='hip1' kp='1' actrange='-1 1'/>"; },
+     "activation"},
+    {"TwoTreesTouch",
+     [](Pieces& p) { p.world = "<body pos='0 0 1'><freejoint/><geom size='.1'/></body>"; },
+     "several trees"},
+    {"PGSWithTwoTrees",
+     [](Pieces& p) {
+       p.option += " solver='PGS'";
+       p.world =
+           "<body pos='0 0 1'><freejoint/><geom size='.1' contype='0' conaffinity='0'/></body>";
+     },
+     "PGS with several trees"},
+    {"Mocap",
+     [](Pieces& p) {
+       p.world = "<body mocap='true'><geom size='.1' contype='0' conaffinity='0'/></body>";
+     },
+     "mocap"},
+    {"FixedBodyTouches", [](Pieces& p) { p.world = "<body pos='1 0 0'><geom size='.1'/></body>"; },
+     "fixed bodies"},
+};
+
+class Refused : public testing::TestWithParam<Refusal> {};
+
+TEST_P(Refused, WithTheReason) {
+  Pieces pieces;
+  GetParam().change(pieces);
+  const ModelPtr m = LoadXml(Xml(pieces));
+  const PlanResult result = Plan::Make(*m);
+  EXPECT_EQ(result.plan, nullptr);
+  EXPECT_NE(result.refusal.find(GetParam().reason), std::string::npos) << result.refusal;
+}
+
+INSTANTIATE_TEST_SUITE_P(Features, Refused, testing::ValuesIn(kRefused),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Refusals, NoneForRobots) {
+  for (const Robot& robot : Robots()) {
+    const ModelPtr m = LoadRobot(robot);
+    for (const int width : Widths()) {
+      EXPECT_EQ(Plan::Make(*m, *KernelsOfWidth(width)).refusal, "") << robot.name;
+    }
+  }
+}
+
+// Kernels that are wrong in the last bit of one number.
+void StoreWrongly(const Tables& t, const void* scratch, int lane, double* row) {
+  KernelsOfWidth(1)->store(t, scratch, lane, row);
+  row[t.row.qvel] = std::nextafter(row[t.row.qvel], 1);
+}
+
+TEST(Refusals, APlanWhoseResultsDifferInABit) {
+  Kernels wrong = *KernelsOfWidth(1);
+  wrong.store = StoreWrongly;
+  const ModelPtr m = LoadXml(Xml({}));
+  EXPECT_EQ(Plan::Make(*m, wrong).refusal,
+            "lanes and mj_step differ on this machine, at step 0 of trajectory 0");
+  EXPECT_NE(Plan::MakeUnchecked(*m, wrong).plan, nullptr);
+}
+
+TEST(Refusals, AModelThatCannotMove) {
+  const ModelPtr m = LoadXml("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>");
+  EXPECT_EQ(Plan::Make(*m).refusal, "lanes do not do a model without degrees of freedom");
+}
+
+}  // namespace
+}  // namespace pyfastenv::lanes
