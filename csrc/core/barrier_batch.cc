@@ -1,12 +1,21 @@
 #include "core/barrier_batch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/polling.h"
 
 namespace pyfastenv {
 
+namespace {
+
+// A caller that works alone takes more at a time while it takes less than this.
+constexpr auto kQuick = std::chrono::microseconds(20);
+
+}  // namespace
+
 bool BarrierBatch::Run(Work& work, const Options& options, const Interrupted& interrupted) {
+  if (options.helpers == 0 && !options.gives_back) return RunAlone(work, options, interrupted);
   if (options.gives_back) shares_.ReserveGiveBack(options.count);
   work_ = &work;
   left_.store(options.count, std::memory_order_relaxed);
@@ -27,6 +36,29 @@ bool BarrierBatch::Run(Work& work, const Options& options, const Interrupted& in
     stopped = true;
     Finish(shares_.Drop());
   }
+}
+
+// Nobody to share with: nothing is dealt, no helper sees this call.
+bool BarrierBatch::RunAlone(Work& work, const Options& options, const Interrupted& interrupted) {
+  auto now = Clock::now();
+  auto poll_at = now + kPollInterval;
+  int32_t items[kMaxChunk];
+  int chunk = std::min(work.Chunk(), 4);  // its items may have become dearer than it knows
+  for (int begin = 0; begin < options.count;) {
+    const int end = std::min(begin + chunk, options.count);
+    for (int i = begin; i < end; ++i) {
+      items[i - begin] = options.order.empty() ? i : options.order[static_cast<size_t>(i)];
+    }
+    work.Run(0, {items, static_cast<size_t>(end - begin)});
+    begin = end;
+    if (begin == options.count) break;
+    const auto before = std::exchange(now, Clock::now());
+    chunk = now - before < kQuick ? std::min(2 * chunk, work.Chunk()) : 1;
+    if (now < poll_at) continue;
+    if (interrupted()) return false;
+    poll_at = now + kPollInterval;
+  }
+  return true;
 }
 
 bool BarrierBatch::RunSome(int worker) { return RunUntil(worker, Clock::time_point::max()); }

@@ -68,6 +68,7 @@ class BarrierBatch {
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool RunAlone(Work& work, const Options& options, const Interrupted& interrupted);
   bool RunUntil(int worker, Clock::time_point until);
   void Finish(int items);
   bool AllDone() const { return left_.load(std::memory_order_acquire) == 0; }

@@ -69,15 +69,22 @@ void VectorEnv::Work(int worker) {
 }
 
 int VectorEnv::StepChunk(int count) const {
-  const int share = count / (4 * num_threads_);
   const int64_t cheap = step_cost_.StepsIn(kChunkSeconds, 1, BarrierBatch::kMaxChunk);
+  if (!WorthWaking(count)) return static_cast<int>(cheap);
+  const int share = count / (4 * num_threads_);
   return static_cast<int>(std::clamp<int64_t>(cheap, 1, std::max(share, 1)));
 }
 
-// As many as can be of use; none if the work is done before one of them is awake.
-int VectorEnv::HelpersFor(double seconds, int chunks) const {
-  if (seconds > 0.0 && seconds <= kWorthWaking) return 0;
-  return std::min(num_threads_, chunks) - 1;
+// Whether so many steps, of which little may be known, are not done before a helper is awake.
+bool VectorEnv::WorthWaking(int num_steps) const {
+  const double seconds = step_cost_.seconds() * num_steps;
+  return num_threads_ > 1 && (seconds == 0.0 || seconds > kWorthWaking);
+}
+
+// As many as can be of use.
+int VectorEnv::HelpersFor(int num_steps, int chunk) const {
+  if (!WorthWaking(num_steps)) return 0;
+  return std::min(num_threads_, (num_steps + chunk - 1) / chunk) - 1;
 }
 
 // ---- barrier calls ----
@@ -91,7 +98,7 @@ bool VectorEnv::RunBatch(BarrierBatch::Work& work, int count, std::span<const in
   BarrierBatch::Options options;
   options.count = count;
   options.order = order;
-  options.helpers = HelpersFor(step_cost_.seconds() * count, (count + chunk - 1) / chunk);
+  options.helpers = HelpersFor(count, chunk);
   options.spin = spin;
   return batch_->Run(work, options, interrupted);
 }
@@ -113,8 +120,8 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
   const CallGate::Exclusive exclusive(gate_);
   CheckFree({}, "step");
   CheckReset("step", store_.Unreset());
-  const bool ordered = num_threads_ > 1 && num_envs() <= kOrderedPerThread * num_threads_ &&
-                       step_cost_.seconds() * num_envs() > kWorthWaking;
+  const bool ordered = num_envs() <= kOrderedPerThread * num_threads_ &&
+                       step_cost_.seconds() > 0.0 && WorthWaking(num_envs());
   if (ordered) {
     for (const int32_t id : all_ids_) {
       if ((store_.flags(id) & kAutoreset) != 0) cost_order_.Forget(id);  // a reset is cheap
@@ -217,7 +224,7 @@ void VectorEnv::PushRequests(const RequestQueue::Requests& requests) {
   }
   // so little that recv has done it before a helper is awake?
   const int waiting = queue_.num_requests();
-  pool_->Wake(HelpersFor(step_cost_.seconds() * waiting, waiting + 1));
+  if (WorthWaking(waiting)) pool_->Wake(waiting);
 }
 
 bool VectorEnv::RunRequests(int worker, int max) {

@@ -156,7 +156,8 @@ class VectorEnv {
   bool RunBatch(BarrierBatch::Work& work, int count, std::span<const int32_t> order,
                 const Interrupted& interrupted);
   int StepChunk(int count) const;
-  int HelpersFor(double seconds, int chunks) const;
+  bool WorthWaking(int num_steps) const;
+  int HelpersFor(int num_steps, int chunk) const;
   Outcome Collect(std::span<const int32_t> ids, const OutputViews& out, bool completed);
   Outcome Finish(std::span<const int32_t> ids, const OutputViews& out, bool completed);
 
