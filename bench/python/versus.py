@@ -4,7 +4,8 @@
 
 Each argument is the interpreter of an environment with a build in it. Every round starts both
 anew, one after the other, and measures steps/s with two threads and the share of the bare
-``mj_step`` loop in the same process. Writes bench/results/versus.json and prints medians and the ratio of medians.
+``mj_step`` loop in the same process. Writes bench/results/versus.json
+and prints medians and the ratio of medians.
 """
 
 from __future__ import annotations

@@ -233,9 +233,8 @@ class PyVectorEnv {
 
   py::object GetTasks() {
     NewArray tasks = MakeArray({env_->num_envs(), env_->spec().task_size()}, ArrayType::kFloat64);
-    WithoutGil([&] {
-      env_->GetTasks(ReadIds(py::none(), env_->num_envs()), static_cast<double*>(tasks.data));
-    });
+    const std::vector<int32_t> all = ReadIds(py::none(), env_->num_envs());
+    WithoutGil([&] { env_->GetTasks(all, static_cast<double*>(tasks.data)); });
     return std::move(tasks.array);
   }
 
