@@ -28,7 +28,8 @@ class FailureList {
       } catch (...) {
         Add(id, "unknown exception");
       }
-    } catch (...) {  // no memory: Take says so
+    } catch (...) {
+      return;  // no memory: Take says so
     }
   }
 
@@ -37,7 +38,8 @@ class FailureList {
     any_.store(true, std::memory_order_release);
     try {
       for (const auto& failure : failures) Add(failure.env_id, failure.message.c_str());
-    } catch (...) {  // as above
+    } catch (...) {
+      return;  // as above
     }
   }
 

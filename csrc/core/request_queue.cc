@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "core/polling.h"
@@ -230,10 +231,11 @@ void RequestQueue::ReadOutcomes(Received& received) {
   const Slots& slots = *slots_;
   std::vector<int32_t>& ids = received.ids;
   if (failures_.any()) {
-    const auto failed = std::stable_partition(
-        ids.begin(), ids.end(), [&](int32_t id) { return slots.views.kinds[id] != kFailed; });
-    received.failures = failures_.Take({failed, ids.end()});
-    ids.erase(failed, ids.end());
+    const auto has_failed = [&](int32_t id) { return slots.views.kinds[id] == kFailed; };
+    std::vector<int32_t> failed;
+    std::copy_if(ids.begin(), ids.end(), std::back_inserter(failed), has_failed);
+    received.failures = failures_.Take(failed);
+    std::erase_if(ids, has_failed);  // nothing can throw any more
   }
   for (const int32_t id : ids) {
     if (slots.action_dtypes[static_cast<size_t>(id)] == DType::kFloat64) {
