@@ -68,7 +68,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         obs_dtype: ``"float64"`` or ``"float32"``; None means gymnasium's own for this environment
             (float64 for MuJoCo, float32 for classic control).
         copy: True returns new arrays from every call. False returns views of a ring of 4 sets of
-            arrays: what a call returns is overwritten by the fourth call after it.
+            arrays: what a call returns is overwritten by the fourth call after it, whichever
+            thread makes it; with several threads that call at once, take True.
         infos: False leaves gymnasium's info entries out, which saves a little time; ``final_obs``,
             ``diverged`` and ``env_id`` are there all the same.
         max_episode_steps: Where episodes are truncated; None means the registered number, 0 or -1
