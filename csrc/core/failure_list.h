@@ -19,7 +19,7 @@ class FailureList {
  public:
   /// From within a catch clause: the exception being handled is environment `id`'s.
   void AddCurrentException(int32_t id) noexcept {
-    any_.store(true, std::memory_order_release);
+    untaken_.fetch_add(1, std::memory_order_release);
     try {
       try {
         throw;
@@ -35,7 +35,7 @@ class FailureList {
 
   /// Puts back what Take returned.
   void PutBack(const std::vector<EnvFailure>& failures) noexcept {
-    any_.store(true, std::memory_order_release);
+    untaken_.fetch_add(static_cast<int64_t>(failures.size()), std::memory_order_release);
     try {
       for (const auto& failure : failures) Add(failure.env_id, failure.message.c_str());
     } catch (...) {
@@ -43,10 +43,11 @@ class FailureList {
     }
   }
 
-  /// Whether anything was added since it was last empty; acquire.
-  bool any() const { return any_.load(std::memory_order_acquire); }
+  /// Whether there is anything to take; true for whoever has seen the end of an
+  /// AddCurrentException.
+  bool any() const { return untaken_.load(std::memory_order_acquire) > 0; }
 
-  /// Removes and returns the failures of these environments, in their order.
+  /// Removes and returns the failures of these environments, in their order. Each has been added.
   std::vector<EnvFailure> Take(std::span<const int32_t> ids) {
     std::vector<EnvFailure> failures;
     failures.reserve(ids.size());
@@ -57,7 +58,7 @@ class FailureList {
     }
     // nothing can throw from here on
     for (const int32_t id : ids) messages_.erase(id);
-    if (messages_.empty()) any_.store(false, std::memory_order_relaxed);
+    untaken_.fetch_sub(static_cast<int64_t>(ids.size()), std::memory_order_relaxed);
     return failures;
   }
 
@@ -67,7 +68,7 @@ class FailureList {
     messages_[id] = message;
   }
 
-  std::atomic<bool> any_{false};
+  std::atomic<int64_t> untaken_{0};  // counts those without a message too
   std::mutex mutex_;
   std::map<int32_t, std::string> messages_;  // guarded by mutex_
 };
