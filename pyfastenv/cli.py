@@ -144,17 +144,27 @@ Args:
 """
 
 
-def resume(run: Path, /, *, total_steps: int | None = None, quiet: bool = False) -> None:
+def resume(
+    run: Path,
+    /,
+    *,
+    total_steps: int | None = None,
+    anneal_steps: int | None = None,
+    quiet: bool = False,
+) -> None:
     """Go on with a training that was stopped.
 
     Args:
         run: The run folder, or one of its checkpoints (later ones are then dropped).
         total_steps: Train up to this many steps, instead of what the run was to have.
+        anneal_steps: Of PPO: where the learning rate falls to 0, if that is to change too.
         quiet: Print nothing but warnings and errors.
     """
     from pyfastenv.training.saved import resumed_config
 
-    config = resumed_config(run, total_steps=total_steps, quiet=quiet)
+    config = resumed_config(
+        run, total_steps=total_steps, anneal_steps=anneal_steps, quiet=quiet or None
+    )
     algorithm_module(config.algorithm).train(config)
 
 

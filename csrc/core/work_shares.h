@@ -27,8 +27,6 @@ class WorkShares {
  public:
   explicit WorkShares(int num_workers);
 
-  int num_workers() const { return num_workers_; }
-
   /// Deals items 0 … count - 1, or those of `order` in its order, in equal parts. `order` must stay
   /// until all are taken. Allocates nothing unless items were given back before.
   void Deal(int count, std::span<const int32_t> order);

@@ -33,19 +33,16 @@ class SavedPolicy:
     policy: Any
 
 
-def resumed_config(
-    run: Path | str, *, total_steps: int | None = None, quiet: bool = False
-) -> RunConfig:
+def resumed_config(run: Path | str, **options: Any) -> RunConfig:
     """The options with which a run goes on.
 
     Args:
         run: The run folder, or one of its checkpoint files.
-        total_steps: Where it ends; None: where it was to end.
-        quiet: Print nothing.
+        options: Those that change; None: as it was.
 
     Raises:
         FileNotFoundError: This is no run folder.
-        ValueError: Its algorithm or an option is unknown.
+        ValueError: Its algorithm is unknown, or has no such option.
     """
     run = Path(run)
     folder = run if run.is_dir() else run_of(run)
@@ -53,13 +50,11 @@ def resumed_config(
         raise FileNotFoundError(f"{run}: neither a run folder nor a checkpoint in one")
     name, values = read_config(folder)
     config: RunConfig = algorithm_module(name).Config.from_dict(values)
-    return replace(
-        config,
-        resume=run,
-        run_dir=None,
-        total_steps=config.total_steps if total_steps is None else total_steps,
-        quiet=quiet or config.quiet,
-    )
+    changes = {option: value for option, value in options.items() if value is not None}
+    for option in changes:
+        if not hasattr(config, option):
+            raise ValueError(f"{option}: {name} has no such option")
+    return replace(config, resume=run, run_dir=None, **changes)
 
 
 def load_policy(run: Path | str) -> SavedPolicy:

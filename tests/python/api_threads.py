@@ -11,18 +11,18 @@ then they call on while one of them closes it. ``make tsan-api`` runs this under
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import os
 import signal
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from parity import MODES, assert_same, random_actions
+from threads import HangError, run_threads
 
 import pyfastenv
 from pyfastenv import PolicySpec, rollout
@@ -179,28 +179,6 @@ class Caller:
         assert ended[1] == 0, f"the forked child ended with status {ended[1]}"
 
 
-def run_threads(works: list[Callable[[], None]]) -> None:
-    """Runs these beside each other and raises what any of them raised."""
-    errors: list[BaseException] = []
-
-    def guarded(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-        if thread.is_alive():
-            faulthandler.dump_traceback()
-            os._exit(3)
-    if errors:
-        raise errors[0]
-
-
 def assert_as_good_as_new(envs: pyfastenv.FastVectorEnv, twin: pyfastenv.FastVectorEnv) -> None:
     """Given the same model fields, tasks and seeds, ``envs`` goes on as its twin begins."""
     while True:
@@ -238,7 +216,7 @@ def storm(seconds: float, rng: np.random.Generator, without: Sequence[str]) -> C
         for child in rng.spawn(int(rng.integers(2, 9)))
     ]
     until = time.monotonic() + seconds
-    run_threads([lambda caller=caller: caller.run(until) for caller in callers])
+    run_threads(*(partial(caller.run, until) for caller in callers), patience=PATIENCE)
     assert_as_good_as_new(envs, pyfastenv.make_vec(**arguments, num_threads=1))
 
     def close() -> None:
@@ -246,7 +224,7 @@ def storm(seconds: float, rng: np.random.Generator, without: Sequence[str]) -> C
         envs.close()
 
     never = time.monotonic() + PATIENCE
-    run_threads([close, *(lambda caller=caller: caller.run(never) for caller in callers)])
+    run_threads(close, *(partial(caller.run, never) for caller in callers), patience=PATIENCE)
     return sum((caller.counts for caller in callers), Counter())
 
 
@@ -264,7 +242,10 @@ def main() -> None:
     start = time.monotonic()
     storms = 0
     while time.monotonic() - start < arguments.seconds:
-        counts += storm(0.3, rng, arguments.without)
+        try:
+            counts += storm(0.3, rng, arguments.without)
+        except HangError:
+            os._exit(3)  # nothing that the hanging thread holds can be closed
         storms += 1
     print(f"{storms} storms")
     for name, count in sorted(counts.items()):

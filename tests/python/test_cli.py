@@ -17,6 +17,7 @@ pytest.importorskip("matplotlib")
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import mbpo, ppo, sac
+from pyfastenv.training.saved import load_policy
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,7 @@ def command(text: str, run: Path) -> list[str]:
         ),
         ("train PPO", "no algorithm 'PPO'; there are"),
         ("resume RUN --total-steps -1", "total_steps: expected at least 1, got -1"),
+        ("resume RUN --anneal-steps 100", "anneal_steps: expected at least total_steps = 5000"),
         ("experiment nothing", "no experiment 'nothing'; there are all"),
         ("experiment flow --output RUN/config.json", "config.json is not a folder"),
     ],
@@ -98,6 +100,19 @@ def test_mistakes_are_one_sentence(
     assert out == "" and err.startswith("pyfastenv: ") and err.count("\n") == 1
     assert message in err
     assert list(tmp_path.iterdir()) == [] and sorted(run.rglob("*")) == before
+
+
+def test_a_finished_run_with_a_schedule_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    options = ["--env-id", "CartPole-v1", "--anneal", "--total-steps", "4096", "--quiet"]
+    assert cli.main(["train", "ppo", *options, "--run-dir", str(folder)]) == 0
+    assert cli.main(["resume", str(folder), "--total-steps", "5000"]) == 1
+    assert "--anneal-steps 5000" in capsys.readouterr().err
+    steps = ["--total-steps", "5000", "--anneal-steps", "6000"]
+    assert cli.main(["resume", str(folder), *steps]) == 0
+    assert load_policy(folder).step >= 5000
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ import pathlib
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from parity import assert_same, random_actions
+from threads import run_threads
 
 import pyfastenv
 from pyfastenv.vector.cpus import available_cpus
@@ -37,26 +37,6 @@ def run_script(script: str, *args: object, timeout: float = 15.0) -> str:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
-
-
-def run_threads(*works: Callable[[], None]) -> None:
-    """Runs these beside each other and raises what any of them raises."""
-    errors: list[BaseException] = []
-
-    def guarded(work: Callable[[], None]) -> None:
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(15)
-        assert not thread.is_alive(), "a thread hangs"
-    if errors:
-        raise errors[0]
 
 
 # ---- CPUs ----------------------------------------------------------------------------------------

@@ -845,6 +845,8 @@ def test_from_training_to_evaluation(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "total_steps: expected at least 1, got 0" in capsys.readouterr().err
     assert saved.load_policy(folder).step == 360  # a string will do
     assert saved.resumed_config(folder).total_steps == 360
+    assert cli.main(["resume", folder, "--anneal-steps", "400"]) == 1
+    assert "anneal_steps: guess has no such option" in capsys.readouterr().err
     assert cli.main(["plot", folder, folder, "--output", str(tmp_path / "curves.png")]) == 0
     assert capsys.readouterr().out.endswith(f"{tmp_path / 'curves.png'}\n")
 
