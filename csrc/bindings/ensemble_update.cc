@@ -63,6 +63,7 @@ class PyEnsembleUpdate {
                     [n](int64_t row) { return row < 0 || row >= n; })) {
       throw UsageError(Code::kIndex, "order: expected rows of samples");
     }
+    CheckStep(step);
     if (vectors.size() != 3 || hyper.decays.size() != options_.hidden_sizes.size() + 1) {
       throw UsageError(Code::kValue,
                        "vectors, decays: expected parameters, mean and square, and a decay for "

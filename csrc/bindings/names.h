@@ -49,4 +49,11 @@ inline void CheckSize(const char* name, int64_t size) {
                                                  std::to_string(size));
 }
 
+/// Refuses an optimiser's count of steps made before.
+inline void CheckStep(int64_t step) {
+  if (step >= 0) return;
+  throw UsageError(UsageError::Code::kValue,
+                   "step: expected an integer >= 0, got " + std::to_string(step));
+}
+
 }  // namespace pyfastenv

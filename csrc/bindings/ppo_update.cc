@@ -66,9 +66,7 @@ class PyPpoUpdate {
                                          std::to_string(indices.shape[0]) + ", got " +
                                          std::to_string(hyper.minibatch_size));
     }
-    if (step < 0) {
-      throw UsageError(Code::kValue, "step: expected an integer >= 0, got " + std::to_string(step));
-    }
+    CheckStep(step);
     CheckActions(rows);
     const auto vector = [&](const py::object& array, const char* name) {
       return static_cast<float*>(OutputData(

@@ -51,6 +51,7 @@ class PySacUpdate {
     if (noise_array.shape[0] != row_array.shape[0]) {
       throw UsageError(Code::kValue, "noise: expected as many steps as rows has");
     }
+    CheckStep(step);
     if (policy.size() != 3 || critic.size() != 3) {
       throw UsageError(Code::kValue, "policy, critic: expected parameters, mean and square");
     }
