@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/barrier_batch.h"
@@ -32,19 +34,22 @@ class BatchWork : public BarrierBatch::Work {
   const int chunk_;
 };
 
-/// Writes environments' first rows, on the workers that will run them.
-class InitializeWork final : public BarrierBatch::Work {
+/// Writes environments' memory for the first time, on the workers that will run them
+/// (core/untouched.h).
+class FirstTouchWork final : public BarrierBatch::Work {
  public:
-  explicit InitializeWork(EnvStore& store) : store_(store) {}
+  using Touch = std::function<void(int32_t id)>;  // does not throw
+
+  explicit FirstTouchWork(Touch touch) : touch_(std::move(touch)) {}
 
   int Chunk() const override { return BarrierBatch::kMaxChunk; }
   int Run(int /*worker*/, std::span<int32_t> ids) noexcept override {
-    for (const int32_t id : ids) store_.Initialize(id);
+    for (const int32_t id : ids) touch_(id);
     return 0;
   }
 
  private:
-  EnvStore& store_;
+  const Touch touch_;
 };
 
 /// Steps environments; its items are their ids.

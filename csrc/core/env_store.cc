@@ -90,22 +90,23 @@ Random EnvStore::PolicyStream(std::span<const uint32_t> entropy) {
   return Random(words);
 }
 
-EnvStore::Rows EnvStore::Widened(const RowLayout& layout) const {
+EnvStore::Rows EnvStore::RoomFor(const RowLayout& layout) const {
+  return {layout, UntouchedVector<double>(flags_.size() * static_cast<size_t>(layout.size()))};
+}
+
+void EnvStore::Widen(int32_t id, Rows& wider) const noexcept {
   const RowLayout& present = rows_.layout;
+  const RowLayout& layout = wider.layout;
   const auto kept = static_cast<size_t>(present.fields().end());
-  Rows wider{layout, UntouchedVector<double>(flags_.size() * static_cast<size_t>(layout.size()))};
-  const double* from = rows_.values.data();
-  double* to = wider.values.data();
-  for (size_t i = 0; i < flags_.size(); ++i) {
-    to = std::copy_n(from, kept, to);
-    for (size_t k = present.added().size(); k < layout.added().size(); ++k) {
-      const std::vector<double>& defaults = layout.added()[k].defaults;
-      to = std::copy(defaults.begin(), defaults.end(), to);
-    }
-    to = std::copy_n(from + kept, present.memory().size, to);
-    from += stride();
+  const auto i = static_cast<size_t>(id);
+  const double* from = rows_.values.data() + i * stride();
+  double* to = wider.values.data() + i * static_cast<size_t>(layout.size());
+  to = std::copy_n(from, kept, to);
+  for (size_t k = present.added().size(); k < layout.added().size(); ++k) {
+    const std::vector<double>& defaults = layout.added()[k].defaults;
+    to = std::copy(defaults.begin(), defaults.end(), to);
   }
-  return wider;
+  std::copy_n(from + kept, present.memory().size, to);
 }
 
 size_t EnvStore::state_bytes() const {

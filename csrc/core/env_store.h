@@ -68,8 +68,10 @@ class EnvStore {
     RowLayout layout;
     UntouchedVector<double> values;  // (num_envs, layout.size())
   };
-  /// The present rows in a layout with more fields, which get their defaults. May throw.
-  Rows Widened(const RowLayout& layout) const;
+  /// Room for the rows of a layout with more fields, not written yet. May throw.
+  Rows RoomFor(const RowLayout& layout) const;
+  /// Writes an environment's present row there, best by its worker; more fields get their defaults.
+  void Widen(int32_t id, Rows& wider) const noexcept;
   void Adopt(Rows&& rows) noexcept { rows_ = std::move(rows); }
 
   // ---- snapshots: complete; bytes that only mean something to a store of the same kind ----

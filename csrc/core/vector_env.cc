@@ -42,12 +42,7 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
   pool_ = std::make_unique<ThreadPool>(num_threads_, [this](int worker) { Work(worker); });
   batch_ = std::make_unique<BarrierBatch>(*pool_, num_threads_);
 
-  InitializeWork initialize(store_);
-  BarrierBatch::Options all;
-  all.count = num_envs();
-  all.helpers = num_threads_ - 1;
-  all.spin = kSpin;
-  batch_->Run(initialize, all, [] { return false; });
+  FirstTouch([this](int32_t id) { store_.Initialize(id); });
 }
 
 VectorEnv::~VectorEnv() { Close(); }
@@ -85,6 +80,15 @@ bool VectorEnv::WorthWaking(int num_steps) const {
 int VectorEnv::HelpersFor(int num_steps, int chunk) const {
   if (!WorthWaking(num_steps)) return 0;
   return std::min(num_threads_, (num_steps + chunk - 1) / chunk) - 1;
+}
+
+void VectorEnv::FirstTouch(std::function<void(int32_t)> touch) {
+  FirstTouchWork work(std::move(touch));
+  BarrierBatch::Options all;
+  all.count = num_envs();
+  all.helpers = num_threads_ - 1;
+  all.spin = kSpin;
+  batch_->Run(work, all, [] { return false; });
 }
 
 // ---- barrier calls ----
@@ -414,7 +418,8 @@ RowField VectorEnv::AddField(const std::string& name) {
   const RowLayout layout = store_.layout().With(runner_.environment(0).DescribeField(name));
   RowField added = layout.added().back();
   for (const auto& env : runner_.environments()) env->Prepare(layout);
-  EnvStore::Rows rows = store_.Widened(layout);
+  EnvStore::Rows rows = store_.RoomFor(layout);
+  FirstTouch([&](int32_t id) { store_.Widen(id, rows); });
   // from here on nothing can fail
   for (const auto& env : runner_.environments()) env->Adopt();
   store_.Adopt(std::move(rows));

@@ -18,6 +18,8 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -158,6 +160,8 @@ class VectorEnv {
   int StepChunk(int count) const;
   bool WorthWaking(int num_steps) const;
   int HelpersFor(int num_steps, int chunk) const;
+  // Has each worker touch what it owns of every environment; `touch` does not throw.
+  void FirstTouch(std::function<void(int32_t)> touch);
   Outcome Collect(std::span<const int32_t> ids, const OutputViews& out, bool completed);
   Outcome Finish(std::span<const int32_t> ids, const OutputViews& out, bool completed);
 

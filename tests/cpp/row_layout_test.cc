@@ -77,8 +77,11 @@ TEST(EnvStoreRows, WidenedRowsKeepEverySection) {
   EnvStore store(2, env, DType::kFloat64);
   for (const int32_t id : {0, 1}) store.Initialize(id);
   store.row(1)[4] = 9.0;
-  store.Adopt(store.Widened(store.layout().With(env.DescribeField("a"))));
-  store.Adopt(store.Widened(store.layout().With(env.DescribeField("b"))));
+  for (const char* name : {"a", "b"}) {
+    EnvStore::Rows wider = store.RoomFor(store.layout().With(env.DescribeField(name)));
+    for (int32_t id = 0; id < store.num_envs(); ++id) store.Widen(id, wider);
+    store.Adopt(std::move(wider));
+  }
   EXPECT_EQ(std::vector<double>(store.row(0), store.row(0) + 7),
             (std::vector<double>{1, 2, 3, 0.5, 0.5, 4, 5}));
   EXPECT_EQ(std::vector<double>(store.row(1), store.row(1) + 7),
