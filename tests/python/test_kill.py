@@ -42,5 +42,5 @@ def test_some_kills_change_nothing(tmp_path: Path) -> None:
 def test_a_hundred_kills_change_nothing(algorithm: str, tmp_path: Path) -> None:
     (counts,) = killed(tmp_path, 100, algorithm, limit=1790)
     assert counts["kills"] == 100
-    # otherwise the moments were not random
-    assert counts["while_writing"] > 0 and counts["runs"] < 100
+    # otherwise the moments were not spread over a training
+    assert counts["while_writing"] > 0 and counts["before_a_checkpoint"] < 50
