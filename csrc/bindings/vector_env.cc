@@ -39,6 +39,13 @@ DType ToDType(const std::string& dtype) {
   throw UsageError(Code::kValue, "obs_dtype: expected float32 or float64, got '" + dtype + "'");
 }
 
+Engine ToEngine(const std::string& engine) {
+  if (engine == "auto") return Engine::kAuto;
+  if (engine == "mujoco") return Engine::kMujoco;
+  if (engine == "lanes") return Engine::kLanes;
+  throw UsageError(Code::kValue, "engine: expected auto, mujoco or lanes, got '" + engine + "'");
+}
+
 /// How a vector environment is made, as Python says it.
 struct Arguments {
   std::string env_id;
@@ -51,6 +58,7 @@ struct Arguments {
   std::optional<int> max_episode_steps;  // none: gymnasium's
   bool copy = true;
   bool infos = true;
+  std::string engine;
   py::list seeds;  // one int per environment
 
   explicit Arguments(const py::kwargs& given) {
@@ -65,6 +73,7 @@ struct Arguments {
     keywords.Read("max_episode_steps", max_episode_steps);
     keywords.Read("copy", copy);
     keywords.Read("infos", infos);
+    keywords.Read("engine", engine);
     keywords.Read("seeds", seeds);
     keywords.CheckAllRead();
     for (const auto& [name, value] :
@@ -81,9 +90,14 @@ class PyVectorEnv {
   explicit PyVectorEnv(const Arguments& arguments) {
     const EnvEntry& entry = FindEnv(arguments.env_id);
     const Params params = ToParams(arguments.kwargs);
-    ModelCache models(arguments.assets_dir);
+    const Engine engine = ToEngine(arguments.engine);
+    ModelCache models(arguments.assets_dir, ModelParts::kPhysics, engine);
     std::unique_ptr<Environment> first = entry.make(params, models);
     params.CheckAllKnown(arguments.env_id);
+    if (engine == Engine::kLanes && first->spec().model_path.empty()) {
+      throw UsageError(Code::kValue,
+                       "engine='lanes': " + arguments.env_id + " is not a MuJoCo environment");
+    }
 
     VectorEnvOptions options;
     options.num_envs = arguments.num_envs;
@@ -304,6 +318,11 @@ class PyVectorEnv {
     result["episodes"] = stats.episodes;
     result["diverged"] = stats.diverged;
     result["errors"] = stats.failures;
+    const EngineReport engine = env_->engine();
+    result["engine"] = engine.name;
+    result["engine_reason"] = engine.reason;
+    result["lane_steps"] = engine.lane_steps;
+    result["lane_misses"] = engine.misses;
     return result;
   }
 

@@ -6,21 +6,32 @@ namespace pyfastenv {
 
 using Clock = CostEstimate::Clock;
 
-int StepWork::Run(int worker, std::span<int32_t> ids) noexcept {
+int StepWork::Run(int worker, std::span<int32_t> groups) noexcept {
   const auto start = Clock::now();
   auto since = start;
-  for (const int32_t id : ids) {
-    Job job;
-    job.id = id;
-    job.action = Action(request_.actions.at(static_cast<size_t>(id)), request_.actions.dtype,
-                        runner_.spec().action_size());
-    runner_.Run(worker, job, *request_.out, failures_);
+  int64_t num_steps = 0;
+  Job jobs[EnvRunner::kMaxGroup];
+  for (const int32_t group : groups) {
+    const auto [begin, end] = request_.grouping->Positions(group);
+    const auto size = static_cast<size_t>(end - begin);
+    for (size_t i = 0; i < size; ++i) {
+      const int32_t position = begin + static_cast<int32_t>(i);
+      const int32_t id =
+          request_.cost_order != nullptr ? request_.cost_order->At(position) : position;
+      jobs[i].id = id;
+      jobs[i].action = Action(request_.actions.at(static_cast<size_t>(id)), request_.actions.dtype,
+                              runner_.spec().action_size());
+    }
+    runner_.RunGroup(worker, {jobs, size}, *request_.out, failures_);
+    num_steps += end - begin;
     if (request_.cost_order == nullptr) continue;
     const auto now = Clock::now();
-    request_.cost_order->Note(id, now - since);
+    for (size_t i = 0; i < size; ++i) {
+      request_.cost_order->Note(jobs[i].id, (now - since) / (end - begin));
+    }
     since = now;
   }
-  if (worker == 0) cost_.Note(start, static_cast<int64_t>(ids.size()));
+  if (worker == 0) cost_.Note(start, num_steps);
   return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "core/env_runner.h"
 #include "core/env_store.h"
 #include "core/failure_list.h"
+#include "core/grouping.h"
 
 namespace pyfastenv {
 
@@ -52,20 +53,21 @@ class FirstTouchWork final : public BarrierBatch::Work {
   const Touch touch_;
 };
 
-/// Steps environments; its items are their ids.
+/// Steps environments; its items are groups of them.
 class StepWork final : public BatchWork {
  public:
   struct Request {
     ActionViews actions;  // slot = environment id
     const OutputViews* out;
-    CostOrder* cost_order;  // null: nobody wants to know what each environment cost
+    const Grouping* grouping;
+    CostOrder* cost_order;  // null: environments are taken as they are numbered
   };
 
   StepWork(EnvRunner& runner, FailureList& failures, CostEstimate& cost, const Request& request,
            int chunk)
       : BatchWork(runner, failures, cost, chunk), request_(request) {}
 
-  int Run(int worker, std::span<int32_t> ids) noexcept override;
+  int Run(int worker, std::span<int32_t> groups) noexcept override;
 
  private:
   const Request request_;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,7 +33,8 @@ class CostOrder {
                 return cost_[static_cast<size_t>(a)] > cost_[static_cast<size_t>(b)];
               });
   }
-  std::span<const int32_t> order() const { return order_; }
+  /// The id at a position.
+  int32_t At(int32_t position) const { return order_[static_cast<size_t>(position)]; }
 
  private:
   std::vector<float> cost_;     // seconds, a running mean

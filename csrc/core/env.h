@@ -36,6 +36,20 @@ struct StepResult {
   bool diverged = false;  // the physics blew up; the episode has ended
 };
 
+/// A step that is about to be taken: the row that it will be loaded from, and its action.
+struct ComingStep {
+  const double* row = nullptr;
+  Action action;
+};
+
+/// What runs an environment's physics. Part of no result.
+struct EngineReport {
+  std::string name;        // "lanes" or "mujoco"; "native" where there is no such choice
+  std::string reason;      // why it is "mujoco"; empty otherwise
+  int64_t lane_steps = 0;  // environment steps whose physics ran in lanes
+  int64_t misses = 0;      // the others, while the engine was "lanes"
+};
+
 class Environment {
  public:
   virtual ~Environment() = default;
@@ -68,6 +82,18 @@ class Environment {
 
   /// Writes spec().obs_size doubles.
   virtual void Observe(double* obs) const = 0;
+
+  /// How many coming steps (at most kMaxGroup) are worth telling at once; 1: none is. It changes in
+  /// Adopt only.
+  virtual int group_size() const { return 1; }
+  /// Says which steps, up to group_size(), come next, so that what they have in common (the
+  /// physics) may be run for all of them together. A hint that changes no result: each of them may
+  /// be taken, in any order, or not, or with other numbers. The next call replaces it.
+  virtual void PrepareSteps(std::span<const ComingStep> /*steps*/) noexcept {}
+  static constexpr int kMaxGroup = 16;
+
+  /// Any thread may ask.
+  virtual EngineReport engine() const { return {"native", {}, 0, 0}; }
 
  protected:
   explicit Environment(const SpecBuilder& spec) : spec_(spec.view()) {}

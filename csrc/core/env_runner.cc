@@ -54,6 +54,31 @@ void EnvRunner::Run(int worker, const Job& job, const OutputViews& out,
   }
 }
 
+void EnvRunner::RunGroup(int worker, std::span<const Job> jobs, const OutputViews& out,
+                         FailureList& failures) noexcept {
+  if (group_size() > 1) {
+    ComingStep coming[kMaxGroup];
+    size_t count = 0;
+    for (const Job& job : jobs) {
+      const bool resets =
+          job.kind == Job::Kind::kReset || (store_->flags(job.id) & kAutoreset) != 0;
+      if (!resets) coming[count++] = {store_->row(job.id), job.action};
+    }
+    environment(worker).PrepareSteps({coming, count});
+  }
+  for (const Job& job : jobs) Run(worker, job, out, failures);
+}
+
+EngineReport EnvRunner::engine() const {
+  EngineReport sum = envs_[0]->engine();
+  for (size_t i = 1; i < envs_.size(); ++i) {
+    const EngineReport report = envs_[i]->engine();
+    sum.lane_steps += report.lane_steps;
+    sum.misses += report.misses;
+  }
+  return sum;
+}
+
 void EnvRunner::RunOrThrow(int worker_index, const Job& job, const OutputViews& out) {
   const int32_t id = job.id;
   Environment& env = environment(worker_index);

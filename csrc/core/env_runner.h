@@ -71,8 +71,17 @@ class EnvRunner {
   /// To be called before the first Run.
   void Attach(EnvStore* store, const EpisodeRules* rules);
 
+  /// Environments that a worker runs together; it changes while none is under way.
+  int group_size() const { return envs_[0]->group_size(); }
+  /// What runs the physics, all workers' counts together.
+  EngineReport engine() const;
+
   /// Runs the job, writes slot job.id of `out` (zeros and kFailed if it raised).
   void Run(int worker, const Job& job, const OutputViews& out, FailureList& failures) noexcept;
+  /// The same for up to kMaxGroup jobs, whose steps are prepared together.
+  void RunGroup(int worker, std::span<const Job> jobs, const OutputViews& out,
+                FailureList& failures) noexcept;
+  static constexpr int kMaxGroup = Environment::kMaxGroup;
 
   /// The final steps of environments whose latest result has kFinal, in the order of `ids`.
   std::vector<std::unique_ptr<FinalStep>> TakeFinals(std::span<const int32_t> ids,

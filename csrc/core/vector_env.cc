@@ -39,6 +39,7 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
   std::iota(all_ids_.begin(), all_ids_.end(), 0);
   for (const auto& option : spec().reset_options) rules_.reset_options.push_back(option.fallback);
   runner_.Attach(&store_, &rules_);
+  MakeGroupings();
   pool_ = std::make_unique<ThreadPool>(num_threads_, [this](int worker) { Work(worker); });
   batch_ = std::make_unique<BarrierBatch>(*pool_, num_threads_);
 
@@ -63,23 +64,24 @@ void VectorEnv::Work(int worker) {
   }
 }
 
-int VectorEnv::StepChunk(int count) const {
-  const int64_t cheap = step_cost_.StepsIn(kChunkSeconds, 1, BarrierBatch::kMaxChunk);
-  if (!WorthWaking(count)) return static_cast<int>(cheap);
-  const int share = count / (4 * num_threads_);
+// Items of so many steps each that a worker takes at a time.
+int VectorEnv::ChunkOf(int num_items, int steps_each) const {
+  const int64_t steps = step_cost_.StepsIn(kChunkSeconds, 1, BarrierBatch::kMaxChunk);
+  const int64_t cheap = std::max<int64_t>(steps / steps_each, 1);
+  if (!WorthWaking(num_items * steps_each)) return static_cast<int>(cheap);
+  const int share = num_items / (4 * num_threads_);
   return static_cast<int>(std::clamp<int64_t>(cheap, 1, std::max(share, 1)));
+}
+
+void VectorEnv::MakeGroupings() noexcept {
+  groups_ = Grouping(num_envs(), num_threads_, runner_.group_size());
+  groups_alone_ = Grouping(num_envs(), 1, runner_.group_size());
 }
 
 // Whether so many steps, of which little may be known, are not done before a helper is awake.
 bool VectorEnv::WorthWaking(int num_steps) const {
   const double seconds = step_cost_.seconds() * num_steps;
   return num_threads_ > 1 && (seconds == 0.0 || seconds > kWorthWaking);
-}
-
-// As many as can be of use.
-int VectorEnv::HelpersFor(int num_steps, int chunk) const {
-  if (!WorthWaking(num_steps)) return 0;
-  return std::min(num_threads_, (num_steps + chunk - 1) / chunk) - 1;
 }
 
 void VectorEnv::FirstTouch(std::function<void(int32_t)> touch) {
@@ -93,17 +95,17 @@ void VectorEnv::FirstTouch(std::function<void(int32_t)> touch) {
 
 // ---- barrier calls ----
 
-bool VectorEnv::RunBatch(BarrierBatch::Work& work, int count, std::span<const int32_t> order,
+bool VectorEnv::RunBatch(BarrierBatch::Work& work, int num_items, int steps_each,
                          const Interrupted& interrupted) {
   const int chunk = work.Chunk();
-  // both sides wait for about a chunk at the end: going to sleep for it would cost more
-  const auto spin =
-      std::clamp<std::chrono::nanoseconds>(2 * chunk * step_cost_.duration(), kSpin, kMaxSpin);
+  const int num_chunks = CeilDiv(num_items, chunk);
   BarrierBatch::Options options;
-  options.count = count;
-  options.order = order;
-  options.helpers = HelpersFor(count, chunk);
-  options.spin = spin;
+  options.count = num_items;
+  // as many as can be of use
+  if (WorthWaking(num_items * steps_each)) options.helpers = std::min(num_threads_, num_chunks) - 1;
+  // both sides wait for about a chunk at the end: going to sleep for it would cost more
+  options.spin = std::clamp<std::chrono::nanoseconds>(
+      2 * chunk * steps_each * step_cost_.duration(), kSpin, kMaxSpin);
   return batch_->Run(work, options, interrupted);
 }
 
@@ -114,8 +116,8 @@ VectorEnv::Outcome VectorEnv::Reset(std::span<const int32_t> ids, Seeds seeds,
   CheckIds(ids);
   CheckFree({}, "reset");
   ResetWork work(runner_, failures_, step_cost_, {ids, seeds, reset_options, &out},
-                 StepChunk(static_cast<int>(ids.size())));
-  const bool completed = RunBatch(work, static_cast<int>(ids.size()), {}, interrupted);
+                 ChunkOf(static_cast<int>(ids.size()), 1));
+  const bool completed = RunBatch(work, static_cast<int>(ids.size()), 1, interrupted);
   return Finish(ids, out, completed);
 }
 
@@ -124,7 +126,9 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
   const CallGate::Exclusive exclusive(gate_);
   CheckFree({}, "step");
   CheckReset("step", store_.Unreset());
-  const bool ordered = num_envs() <= kOrderedPerThread * num_threads_ &&
+  const Grouping& groups = WorthWaking(num_envs()) ? groups_ : groups_alone_;
+  // a group costs what its dearest environment does, which nobody sees
+  const bool ordered = groups.size() == 1 && num_envs() <= kOrderedPerThread * num_threads_ &&
                        step_cost_.seconds() > 0.0 && WorthWaking(num_envs());
   if (ordered) {
     for (const int32_t id : all_ids_) {
@@ -134,10 +138,10 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
       cost_order_.Sort(batch_->ShareOf(worker, num_envs()));
     }
   }
-  StepWork work(runner_, failures_, step_cost_, {actions, &out, ordered ? &cost_order_ : nullptr},
-                StepChunk(num_envs()));
-  const auto order = ordered ? cost_order_.order() : std::span<const int32_t>();
-  return Finish(all_ids_, out, RunBatch(work, num_envs(), order, interrupted));
+  StepWork work(runner_, failures_, step_cost_,
+                {actions, &out, &groups, ordered ? &cost_order_ : nullptr},
+                ChunkOf(groups.num_groups(), groups.size()));
+  return Finish(all_ids_, out, RunBatch(work, groups.num_groups(), groups.size(), interrupted));
 }
 
 VectorEnv::Outcome VectorEnv::Finish(std::span<const int32_t> ids, const OutputViews& out,
@@ -233,18 +237,24 @@ void VectorEnv::PushRequests(const RequestQueue::Requests& requests) {
 
 bool VectorEnv::RunRequests(int worker, int max) {
   int32_t ids[BarrierBatch::kMaxChunk];
-  // a fair part; but so many that they are worth the lock
-  const auto cheap =
-      static_cast<int>(step_cost_.StepsIn(kChunkSeconds, 1, BarrierBatch::kMaxChunk));
+  // a fair part; but so many that they are worth the lock, and a whole group if others have one too
+  const int group = runner_.group_size();
+  const int own = std::min(group, CeilDiv(queue_.num_requests(), num_threads_));
+  const auto cheap = std::max(
+      own, static_cast<int>(step_cost_.StepsIn(kChunkSeconds, 1, BarrierBatch::kMaxChunk)));
   const int count = queue_.TakeRequests(2 * num_threads_, cheap, std::max(max, cheap), ids);
   if (count == 0) return false;
   const auto start = Clock::now();
+  Job jobs[EnvRunner::kMaxGroup];
   int done = 0;
-  while (done < count) {
-    runner_.Run(worker, queue_.JobOf(ids[done]), queue_.outputs(), queue_.failures());
-    ++done;
+  for (int groups = 1; done < count; ++groups) {
+    const int size = std::min(group, count - done);
+    for (int i = 0; i < size; ++i) jobs[i] = queue_.JobOf(ids[done + i]);
+    runner_.RunGroup(worker, {jobs, static_cast<size_t>(size)}, queue_.outputs(),
+                     queue_.failures());
+    done += size;
     // dearer than they were: others wait for these
-    const bool look = done == 1 || done % 4 == 0;
+    const bool look = group > 1 || groups == 1 || groups % 4 == 0;
     if (look && done < count &&
         Clock::now() - start > std::chrono::duration<double>(5 * kChunkSeconds)) {
       break;
@@ -423,6 +433,7 @@ RowField VectorEnv::AddField(const std::string& name) {
   // from here on nothing can fail
   for (const auto& env : runner_.environments()) env->Adopt();
   store_.Adopt(std::move(rows));
+  MakeGroupings();
   state_bytes_.store(store_.state_bytes());
   return added;
 }

@@ -37,6 +37,7 @@
 #include "core/env_runner.h"
 #include "core/env_store.h"
 #include "core/errors.h"
+#include "core/grouping.h"
 #include "core/request_queue.h"
 #include "core/rollout.h"
 #include "core/thread_pool.h"
@@ -146,6 +147,7 @@ class VectorEnv {
   std::array<uint64_t, 4> RandomState(int32_t id);
 
   Stats stats() const { return runner_.stats(); }
+  EngineReport engine() const { return runner_.engine(); }
 
   /// Waits for running steps, drops queued ones and ends the threads. Idempotent.
   void Close();
@@ -155,11 +157,11 @@ class VectorEnv {
   void Work(int worker);
   bool RunRequests(int worker, int max);
   void PushRequests(const RequestQueue::Requests& requests);
-  bool RunBatch(BarrierBatch::Work& work, int count, std::span<const int32_t> order,
+  void MakeGroupings() noexcept;
+  bool RunBatch(BarrierBatch::Work& work, int num_items, int steps_each,
                 const Interrupted& interrupted);
-  int StepChunk(int count) const;
+  int ChunkOf(int num_items, int steps_each) const;
   bool WorthWaking(int num_steps) const;
-  int HelpersFor(int num_steps, int chunk) const;
   // Has each worker touch what it owns of every environment; `touch` does not throw.
   void FirstTouch(std::function<void(int32_t)> touch);
   Outcome Collect(std::span<const int32_t> ids, const OutputViews& out, bool completed);
@@ -180,6 +182,8 @@ class VectorEnv {
   CallGate gate_;
   CostEstimate step_cost_;
   CostOrder cost_order_;  // with the gate's Exclusive
+  // of all environments, for the workers and for one alone; likewise
+  Grouping groups_, groups_alone_;
   FailureList failures_;  // of the barrier batch
   RequestQueue queue_;
   std::unique_ptr<BarrierBatch> batch_;

@@ -31,8 +31,10 @@
   X(qLD, nC, 1)                   \
   X(qLDiagInv, nv, 1)             \
   X(actuator_length, nout, 1)     \
+  X(ten_length, ntendon, 1)       \
   /* of position and velocity */  \
   X(actuator_velocity, nout, 1)   \
+  X(ten_velocity, ntendon, 1)     \
   X(cvel, nbody, 6)               \
   X(cdof_dot, nv, 6)              \
   X(qfrc_passive, nv, 1)          \

@@ -134,6 +134,7 @@ Plan::Plan(const mjModel& m, const Kernels& kernels) : kernels_(kernels) {
   AddBodies(m);
   AddJoints(m);
   AddActuators(m);
+  AddTendons(m);
   AddLimits(m);
   AddPairs(m);
   ChooseSolverTree(m);
@@ -258,6 +259,27 @@ void Plan::AddActuators(const mjModel& m) {
     actuators_.push_back(actuator);
   }
   tables_.actuator = actuators_.data();
+}
+
+// All, or none if one is of another kind.
+void Plan::AddTendons(const mjModel& m) {
+  for (int i = 0; i < m.ntendon; ++i) {
+    Tendon tendon{};
+    tendon.num_terms = m.tendon_num[i];
+    if (tendon.num_terms > Tendon::kMaxTerms) return;
+    for (int k = 0; k < tendon.num_terms; ++k) {
+      const int wrap = m.tendon_adr[i] + k;
+      if (m.wrap_type[wrap] != mjWRAP_JOINT) return;
+      const int joint = m.wrap_objid[wrap];
+      tendon.qpos[k] = m.jnt_qposadr[joint];
+      tendon.dof[k] = m.jnt_dofadr[joint];
+      tendon.coef[k] = m.wrap_prm[wrap];
+      if (k > 0 && tendon.dof[k] <= tendon.dof[k - 1]) return;
+    }
+    tendons_.push_back(tendon);
+  }
+  tables_.ntendon = static_cast<int>(tendons_.size());
+  tables_.tendon = tendons_.data();
 }
 
 void Plan::AddLimits(const mjModel& m) {

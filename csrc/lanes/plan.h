@@ -43,6 +43,7 @@ class Plan {
   void AddBodies(const mjModel& m);
   void AddJoints(const mjModel& m);
   void AddActuators(const mjModel& m);
+  void AddTendons(const mjModel& m);
   void AddLimits(const mjModel& m);
   void AddPairs(const mjModel& m);
   void AddContactPair(const mjModel& m, int geom1, int geom2);
@@ -55,6 +56,7 @@ class Plan {
   std::vector<Joint> joints_;
   std::vector<Dof> dofs_;
   std::vector<Actuator> actuators_;
+  std::vector<Tendon> tendons_;
   std::vector<ForceLimit> force_limits_;
   std::vector<Limit> limits_;
   std::vector<Pair> pairs_;

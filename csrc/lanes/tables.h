@@ -136,6 +136,14 @@ enum class Integrator : int { kEuler, kImplicitFast, kRungeKutta4 };
 enum class Solver : int { kNewton, kPGS };
 
 /// Where in a row of mjSTATE_INTEGRATION things are.
+/// A fixed tendon: a sum over joints, in the order of its dofs.
+struct Tendon {
+  static constexpr int kMaxTerms = 3;
+  int num_terms;
+  int qpos[kMaxTerms], dof[kMaxTerms];
+  double coef[kMaxTerms];
+};
+
 struct RowLayout {
   int size;
   int time, qpos, qvel, warmstart, ctrl;
@@ -145,6 +153,7 @@ struct RowLayout {
 struct Tables {
   // sizes under MuJoCo's names
   int nq, nv, nu, nout, nbody, njnt, ngeom, nsite, nC;
+  int ntendon;  // 0 if there is any of another kind
   int num_limits, num_force_limits, num_pairs;
 
   const Body* body;           // (nbody)
@@ -154,6 +163,7 @@ struct Tables {
   const Joint* joint;         // (njnt)
   const Dof* dof;             // (nv)
   const Actuator* actuator;   // (nu)
+  const Tendon* tendon;       // (ntendon)
   const ForceLimit* force_limit;
   const Limit* limit;
   const Pair* pair;

@@ -47,4 +47,10 @@ SharedModel ModelCache::Load(const std::string& path) {
   return model;
 }
 
+const LanePlans& ModelCache::Plans(const std::string& path, const mjModel& model) {
+  std::shared_ptr<const LanePlans>& plans = plans_[path];
+  if (!plans) plans = FindLanePlans(model);
+  return *plans;
+}
+
 }  // namespace pyfastenv

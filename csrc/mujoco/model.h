@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "mujoco/lane_plans.h"
+
 namespace pyfastenv {
 
 using SharedModel = std::shared_ptr<const mjModel>;
@@ -25,18 +27,24 @@ SharedModel LoadModel(const std::string& path);
 /// The models of one vector environment; not synchronised.
 class ModelCache {
  public:
-  explicit ModelCache(std::string assets_dir, ModelParts parts = ModelParts::kPhysics)
-      : assets_dir_(std::move(assets_dir)), parts_(parts) {}
+  explicit ModelCache(std::string assets_dir, ModelParts parts = ModelParts::kPhysics,
+                      Engine engine = Engine::kMujoco)
+      : assets_dir_(std::move(assets_dir)), parts_(parts), engine_(engine) {}
 
   /// A file name is looked up in the assets directory; a path with a slash is taken as it is.
   std::string Resolve(const std::string& xml_file) const;
   SharedModel Load(const std::string& path);
   ModelParts parts() const { return parts_; }
+  Engine engine() const { return engine_; }
+  /// FindLanePlans of a model that was loaded from this path.
+  const LanePlans& Plans(const std::string& path, const mjModel& model);
 
  private:
   std::string assets_dir_;
   ModelParts parts_;
+  Engine engine_;
   std::map<std::string, SharedModel> models_;
+  std::map<std::string, std::shared_ptr<const LanePlans>> plans_;
 };
 
 }  // namespace pyfastenv

@@ -73,6 +73,27 @@ void Workspace::Save(double* state) const {
   mj_getState(&model_, data_, state, mjSTATE_INTEGRATION);
 }
 
+// mjSTATE_INTEGRATION begins with time, positions and velocities.
+void Workspace::LoadMotion(const double* state) {
+  if (broken_) MakeData();
+  std::memset(data_->warning, 0, sizeof(data_->warning));
+  data_->time = state[0];
+  std::copy_n(state + 1, model_.nq, data_->qpos);
+  std::copy_n(state + 1 + model_.nq, model_.nv, data_->qvel);
+}
+
+void Workspace::SaveMotion(double* state) const {
+  *state++ = data_->time;
+  state = std::copy_n(data_->qpos, model_.nq, state);
+  std::copy_n(data_->qvel, model_.nv, state);
+}
+
+void Workspace::LoadRest(const double* state) {
+  std::vector<double> whole(state, state + state_size_);
+  SaveMotion(whole.data());
+  mj_setState(&model_, data_, whole.data(), mjSTATE_INTEGRATION);
+}
+
 void Workspace::ResetData() {
   broken_ = true;
   Trapped([&] { mj_resetData(&model_, data_); });

@@ -36,6 +36,13 @@ class Workspace {
   void Load(const double* state);
   void Save(double* state) const;
 
+  /// Only the motion: time, positions, velocities. The rest of mjData's state is another row's
+  /// until LoadRest, which must come before the engine runs.
+  void LoadMotion(const double* state);
+  void LoadRest(const double* state);
+  /// Writes the motion into a row.
+  void SaveMotion(double* state) const;
+
   /// mj_resetData: the model's initial state, everything derived zero.
   void ResetData();
   /// The same for all that a following Forward leaves visible: state and contact forces. Ten times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,17 @@ def autoreset_mode(value: Any) -> AutoresetMode:
         raise ValueError(
             f"autoreset_mode: expected {modes} or gymnasium's AutoresetMode, got {value!r}"
         ) from None
+
+
+def engine(value: Any) -> str:
+    """``"auto"``, ``"mujoco"`` or ``"lanes"``; PYFASTENV_ENGINE says what ``"auto"`` means."""
+    engines = ("auto", "mujoco", "lanes")
+    if value not in engines:
+        raise ValueError(f"engine: expected one of {engines}, got {value!r}")
+    default = os.environ.get("PYFASTENV_ENGINE", "auto")
+    if default not in ("auto", "mujoco"):
+        raise ValueError(f"PYFASTENV_ENGINE: expected auto or mujoco, got {default!r}")
+    return default if value == "auto" else str(value)
 
 
 def reset_options(value: Any) -> dict[str, Any]:

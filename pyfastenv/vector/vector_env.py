@@ -75,6 +75,10 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         max_episode_steps: Where episodes are truncated; None means the registered number, 0 or -1
             never.
         render_mode: None or ``"rgb_array"``.
+        engine: What runs a MuJoCo environment's physics; the results are the same, bit for bit.
+            ``"lanes"`` steps several environments at once, one per SIMD lane (docs/lanes.md says
+            which models it can do), ``"mujoco"`` calls ``mj_step``, ``"auto"`` takes lanes where
+            the model allows. :meth:`stats` says which one runs, and why.
         **kwargs: The environment's own arguments (gymnasium's names and defaults), and those of
             gymnasium's renderer: ``width``, ``height``, ``camera_id``, ``camera_name``,
             ``default_camera_config``, ``max_geom``, ``visual_options``.
@@ -95,6 +99,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         infos: bool = True,
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
+        engine: str = "auto",
         **kwargs: Any,
     ):
         self._arguments = {
@@ -107,6 +112,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             "infos": infos,
             "max_episode_steps": max_episode_steps,
             "render_mode": render_mode,
+            "engine": engine,
             **kwargs,
         }
         self.num_envs = integer("num_envs", num_envs, minimum=1)
@@ -137,6 +143,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             max_episode_steps=max_episode_steps,
             copy=bool(copy),
             infos=bool(infos),
+            engine=arguments.engine(engine),
             seeds=self._seeds,
         )
         if not np.isfinite(self._core.render_fps):
@@ -353,8 +360,15 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         """Size of one environment's snapshot [bytes]."""
         return self._core.state_bytes
 
-    def stats(self) -> dict[str, int]:
-        """Counts since creation: ``steps``, ``episodes`` ended, ``diverged`` and ``errors``."""
+    def stats(self) -> dict[str, Any]:
+        """Counts since creation, and what runs the physics.
+
+        Returns:
+            ``steps``, ``episodes`` ended, ``diverged`` and ``errors``: counts. ``engine``:
+            ``"lanes"``, ``"mujoco"``, or ``"native"`` for classic control; ``engine_reason``: why
+            it is ``mj_step`` that steps, else empty. ``lane_steps``: environment steps that lanes
+            did; ``lane_misses``: those that ``mj_step`` did in their stead (bad numbers, say).
+        """
         return self._core.stats()
 
     # ---- tasks and per-environment physics ---------------------------------------------------

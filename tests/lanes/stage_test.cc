@@ -190,6 +190,7 @@ TEST_P(Stage, Kinematics) {
               "geom_xmat", "site_xpos", "site_xmat"});
 }
 TEST_P(Stage, CentersOfMass) { ExpectSame({"subtree_com", "cinert", "cdof"}); }
+TEST_P(Stage, Tendons) { ExpectSame({"ten_length", "ten_velocity"}); }
 TEST_P(Stage, InertiaMatrix) { ExpectSame({"crb", "M", "qLD", "qLDiagInv"}); }
 TEST_P(Stage, Collision) {
   ExpectSame({"contacts", "contact geom1", "contact geom2", "contact dist", "contact pos",

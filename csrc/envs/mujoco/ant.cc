@@ -25,6 +25,13 @@ struct AntParams {
         contact_cost(v5 || params.GetBool("use_contact_forces", false)),
         contact_obs(v5 ? params.GetBool("include_cfrc_ext_in_observation", true) : contact_cost) {}
 
+  /// Of mjData.
+  std::vector<lanes::Field> Reads() const {
+    std::vector<lanes::Field> reads = {lanes::Field::xpos};
+    if (contact_cost || contact_obs) reads.push_back(lanes::Field::cfrc_ext);
+    return reads;
+  }
+
   bool v5;
   double forward_reward_weight, ctrl_cost_weight, contact_cost_weight, healthy_reward;
   InfoField::Type reward_survive_type;
@@ -104,7 +111,7 @@ class Ant final : public MujocoEnv {
                   {.xml_file = "ant.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = p.reset_noise_scale,
-                   .external_forces = p.contact_cost || p.contact_obs,
+                   .reads = p.Reads(),
                    .cache_size = 2,
                    .v4_takes_xml_file = true,
                    .min_nq = 3,

@@ -16,7 +16,8 @@ class HalfCheetahMeta : public MujocoEnv {
       : MujocoEnv(spec, params, models, GymVersion::kV5,
                   {.xml_file = "half_cheetah.xml",
                    .frame_skip = 5,
-                   .reset_noise_scale = params.GetScale("reset_noise_scale", 0.1)}),
+                   .reset_noise_scale = params.GetScale("reset_noise_scale", 0.1),
+                   .reads = {Field::xpos}}),
         torso_(BodyId("torso")) {
     SetObservation(spec, model().nq - 1 + model().nv + 3);
     x_position_ = AddPositionInfo(spec, "x_position");

@@ -19,6 +19,16 @@ struct HumanoidObservation {
     cfrc_ext = params.GetBool("include_cfrc_ext_in_observation", true);
   }
 
+  /// What the tasks read of mjData; v5's infos have the tendons.
+  static std::vector<lanes::Field> Reads(std::vector<lanes::Field> more, GymVersion version) {
+    using lanes::Field;
+    more.insert(more.end(), {Field::cinert, Field::cvel, Field::qfrc_actuator, Field::cfrc_ext});
+    if (version == GymVersion::kV5) {
+      more.insert(more.end(), {Field::ten_length, Field::ten_velocity});
+    }
+    return more;
+  }
+
   int Size(const mjModel& m) const {
     const int bodies = m.nbody - first_body;
     return m.nq - skipped_qpos + m.nv + (cinert ? 10 * bodies : 0) + (cvel ? 6 * bodies : 0) +

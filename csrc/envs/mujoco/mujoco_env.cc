@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/errors.h"
+#include "mujoco/model_features.h"
 
 namespace pyfastenv {
 
@@ -15,6 +16,13 @@ int FrameSkip(const Params& params, GymVersion version, int fallback) {
   return params.GetCount("frame_skip", fallback, kMost);
 }
 
+constexpr const char* kFieldsRefused = "lanes do not do per-environment model fields";
+
+void Increase(std::atomic<int64_t>& counter) {
+  // one writer: no read-modify-write needed
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models,
@@ -23,11 +31,13 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       workspace_(models.Load(ModelPath(params, models, version, robot)), models.parts()),
       frame_skip_(FrameSkip(params, version, robot.frame_skip)),
       reset_noise_scale_(robot.reset_noise_scale),
-      external_forces_(robot.external_forces),
+      external_forces_(std::find(robot.reads.begin(), robot.reads.end(), Field::cfrc_ext) !=
+                       robot.reads.end()),
       dt_(model().opt.timestep * frame_skip_),
       init_qpos_(data().qpos, data().qpos + model().nq),
       init_qvel_(data().qvel, data().qvel + model().nv),
-      cache_(static_cast<size_t>(robot.cache_size)) {
+      cache_(static_cast<size_t>(robot.cache_size)),
+      engine_(models.engine()) {
   if (model().nq < robot.min_nq || model().nv < robot.min_nv) {
     throw UsageError(UsageError::Code::kValue,
                      ModelPath(params, models, version, robot) +
@@ -42,6 +52,25 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
   }
   spec->render_fps = std::nearbyint(1.0 / dt_);
   spec->model_path = ModelPath(params, models, version, robot);
+  ChooseEngine(models, robot.reads);
+}
+
+void MujocoEnv::ChooseEngine(ModelCache& models, std::vector<Field> reads) {
+  if (engine_ == Engine::kMujoco) return;
+  const LanePlans& plans = models.Plans(spec().model_path, model());
+  refusal_ = plans.refusal;
+  // a task that reads tendons, and a model whose tendons lanes do not know
+  const bool tendons = std::find(reads.begin(), reads.end(), Field::ten_length) != reads.end();
+  if (refusal_.empty() && tendons && plans.plans[0]->tables().ntendon != model().ntendon) {
+    refusal_ = "lanes do not do lengths of such tendons, which the task reads";
+  }
+  if (refusal_.empty()) {
+    lanes_ = std::make_unique<PreparedSteps>(plans, workspace_.state_size(), frame_skip_,
+                                             std::move(reads));
+  } else if (engine_ == Engine::kLanes) {
+    throw UsageError(UsageError::Code::kValue,
+                     "engine='lanes': " + refusal_ + " in " + spec().model_path);
+  }
 }
 
 std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models, GymVersion version,
@@ -82,32 +111,113 @@ RowField MujocoEnv::DescribeField(const std::string& name) const {
 }
 
 void MujocoEnv::Prepare(const RowLayout& layout) {
+  if (engine_ == Engine::kLanes && !layout.added().empty()) {
+    throw UsageError(UsageError::Code::kValue, std::string("engine='lanes': ") + kFieldsRefused +
+                                                   "; engine='auto' steps them by mj_step");
+  }
   std::vector<ModelField> fields;
   for (const RowField& field : layout.added()) {
     fields.push_back(FindModelField(model(), field.name));
   }
+  fields_prepared_ = !fields.empty();
   workspace_.PrepareFields(std::move(fields));
   task_.resize(static_cast<size_t>(layout.task().size));
   task_offset_ = layout.task().offset;
   fields_offset_ = layout.fields().offset;
 }
 
-void MujocoEnv::Adopt() noexcept { workspace_.AdoptFields(); }
+void MujocoEnv::Adopt() noexcept {
+  workspace_.AdoptFields();
+  has_fields_.store(fields_prepared_, std::memory_order_relaxed);
+  if (lanes_) lanes_->Clear();
+}
+
+// ---- the engine ----
+
+int MujocoEnv::group_size() const {
+  return lanes_ && !has_fields_.load(std::memory_order_relaxed) ? lanes_->group_size() : 1;
+}
+
+EngineReport MujocoEnv::engine() const {
+  EngineReport report;
+  report.lane_steps = lane_steps_.load(std::memory_order_relaxed);
+  report.misses = misses_.load(std::memory_order_relaxed);
+  report.name = group_size() > 1 ? "lanes" : "mujoco";
+  if (!lanes_) {
+    report.reason = engine_ == Engine::kMujoco ? "engine='mujoco' was asked for" : refusal_;
+  } else if (has_fields_.load(std::memory_order_relaxed)) {
+    report.reason = kFieldsRefused;
+  }
+  return report;
+}
+
+void MujocoEnv::PrepareSteps(std::span<const ComingStep> steps) noexcept {
+  if (group_size() == 1) return;
+  lanes_->Clear();
+  for (const ComingStep& step : steps) {
+    const double* qpos = step.row + 1;  // after the time
+    Control(step.action, qpos, qpos + model().nq, lanes_->Add(step.row));
+  }
+  lanes_->Run();
+}
+
+void MujocoEnv::Simulate(const Action& action) {
+  CheckNoCallbacks();
+  Control(action, qpos(), qvel(), data().ctrl);
+  if (TakePrepared()) return;
+  if (group_size() > 1) Increase(misses_);
+  LoadWholeState();
+  workspace_.Step(frame_skip_, external_forces_);
+}
+
+bool MujocoEnv::TakePrepared() {
+  if (ahead_ == nullptr || taken_ || !lanes_->IsFor(*ahead_, data())) return false;
+  workspace_.LoadMotion(ahead_->after.data());
+  lanes_->Read(*ahead_, data());
+  taken_ = true;
+  Increase(lane_steps_);
+  return true;
+}
+
+// Where mjData holds the motion alone: the rest of its state.
+void MujocoEnv::LoadWholeState() {
+  if (ahead_ == nullptr) return;
+  std::vector<double> ctrl(data().ctrl, data().ctrl + model().nu);
+  workspace_.LoadRest(taken_ ? ahead_->after.data() : row_);
+  std::copy(ctrl.begin(), ctrl.end(), data().ctrl);
+  ahead_ = nullptr;
+}
+
+// ---- rows ----
 
 void MujocoEnv::Load(const double* row) {
   workspace_.SwapFields(row + fields_offset_);
-  workspace_.Load(row);
+  row_ = row;
+  ahead_ = lanes_ ? lanes_->Find(row) : nullptr;
+  taken_ = false;
+  if (ahead_ != nullptr) {
+    workspace_.LoadMotion(row);
+  } else {
+    workspace_.Load(row);
+  }
   std::copy_n(row + workspace_.state_size(), cache_.size(), cache_.data());
   std::copy_n(row + task_offset_, task_.size(), task_.data());
 }
 
 void MujocoEnv::Save(double* row) const {
-  workspace_.Save(row);
+  if (ahead_ == nullptr) {
+    workspace_.Save(row);
+  } else {
+    const double* state = taken_ ? ahead_->after.data() : row_;
+    if (state != row) std::copy_n(state, workspace_.state_size(), row);
+    workspace_.SaveMotion(row);
+  }
   std::copy(cache_.begin(), cache_.end(), row + workspace_.state_size());
 }
 
 void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, InfoRow info) {
   workspace_.Restart();
+  ahead_ = nullptr;
   ResetModel(random);
   workspace_.Forward();
   UpdateCache();
@@ -120,6 +230,7 @@ StepResult MujocoEnv::Step(const Action& action, InfoRow info) {
     // MuJoCo has jumped, or is about to jump, to its default pose: nothing it says of this step is
     // meaningful, so report that pose, no reward, and the end of the episode
     workspace_.ResetData();
+    ahead_ = nullptr;
     workspace_.Forward();
     UpdateCache();
     result = {.reward = 0.0, .terminated = true, .diverged = true};
@@ -133,11 +244,6 @@ void SetObservation(SpecBuilder& spec, int size) {
   spec->obs_size = size;
   spec->obs_low.assign(static_cast<size_t>(size), -kInfinity);
   spec->obs_high.assign(static_cast<size_t>(size), kInfinity);
-}
-
-void MujocoEnv::Simulate(const Action& action) {
-  action.CopyTo(data().ctrl);
-  workspace_.Step(frame_skip_, external_forces_);
 }
 
 void MujocoEnv::NoisyPositions(Random& random) {

@@ -1,6 +1,11 @@
 // What gymnasium's MuJoCo environments share: the model, frame skip, reset noise, row layout and
 // the order of a step. A task derives from MujocoEnv and says only what is its own.
 //
+// A task calls Simulate once in a step, with the step's action, and changes nothing of mjData but
+// positions and velocities. Then its physics may have run before (PrepareSteps), beside that of
+// other environments. What it reads of mjData, besides time, positions, velocities and control, it
+// declares (Robot::reads), and reads after Simulate only.
+//
 // Row: [mjSTATE_INTEGRATION | cache | task | model fields]. The cache holds the numbers a task
 // reads *before* a step that are not part of the physics state: gymnasium reads body positions that
 // lag one substep behind the state, and so must we.
@@ -10,6 +15,8 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +24,7 @@
 
 #include "core/env.h"
 #include "core/params.h"
+#include "envs/mujoco/prepared_steps.h"
 #include "mujoco/model.h"
 #include "mujoco/workspace.h"
 #include "npy/math.h"
@@ -37,17 +45,22 @@ class MujocoEnv : public Environment {
   RowField DescribeField(const std::string& name) const final;
   void Prepare(const RowLayout& layout) final;
   void Adopt() noexcept final;
+  int group_size() const final;
+  void PrepareSteps(std::span<const ComingStep> steps) noexcept final;
+  EngineReport engine() const final;
 
   /// Reset without its infos, and the episode's end without the rest: what the physics limit needs.
   Workspace& workspace() { return workspace_; }
   int frame_skip() const { return frame_skip_; }
 
  protected:
+  using Field = lanes::Field;
+
   struct Robot {
     const char* xml_file;
     int frame_skip;
     double reset_noise_scale = 0.0;
-    bool external_forces = false;  // the task reads cfrc_ext
+    std::vector<Field> reads = {};  // of mjData, after Simulate
     int cache_size = 0;
     bool v4_takes_xml_file = false;
     // the least that a user's model must have for the task's formulas to make sense
@@ -69,9 +82,15 @@ class MujocoEnv : public Environment {
   virtual void PositionInfo(InfoRow /*info*/) const {}
   /// Refreshes cache() after a reset or a diverged step.
   virtual void UpdateCache() {}
+  /// Writes the control of a step, (nu), that starts from these positions and velocities.
+  virtual void Control(const Action& action, const mjtNum* /*qpos*/, const mjtNum* /*qvel*/,
+                       mjtNum* ctrl) const {
+    action.CopyTo(ctrl);
+  }
 
   // -- what a task uses --
 
+  /// Runs frame_skip steps of physics under the action's Control, or takes what was prepared.
   void Simulate(const Action& action);
 
   const mjModel& model() const { return workspace_.model(); }
@@ -97,10 +116,14 @@ class MujocoEnv : public Environment {
  private:
   static std::string ModelPath(const Params& params, const ModelCache& models, GymVersion version,
                                const Robot& robot);
+  void ChooseEngine(ModelCache& models, std::vector<Field> reads);
+  bool TakePrepared();
+  void LoadWholeState();
+
   Workspace workspace_;
   int frame_skip_;
   double reset_noise_scale_;
-  bool external_forces_;
+  bool external_forces_;  // the task reads cfrc_ext
   double dt_;
   std::vector<double> init_qpos_, init_qvel_;
   std::vector<double> cache_;
@@ -108,6 +131,18 @@ class MujocoEnv : public Environment {
   // where the row's task and fields begin; the same in every layout of this environment
   int task_offset_ = 0;
   int fields_offset_ = 0;
+
+  Engine engine_;
+  std::unique_ptr<PreparedSteps> lanes_;  // null: mj_step alone
+  std::string refusal_;                   // why; empty if nobody wanted lanes
+  bool fields_prepared_ = false;          // the layout last prepared for has fields
+  std::atomic<bool> has_fields_{false};
+  // of the loaded row
+  const double* row_ = nullptr;
+  const PreparedSteps::Step* ahead_ = nullptr;  // its prepared step; mjData holds its motion alone
+  bool taken_ = false;                          // … after that step
+  // written by this object's thread, read by any
+  std::atomic<int64_t> lane_steps_{0}, misses_{0};
 };
 
 /// Declares Box(-inf, inf) observations.

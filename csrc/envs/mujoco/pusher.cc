@@ -10,7 +10,11 @@ class Pusher final : public MujocoEnv {
  public:
   Pusher(const Params& params, ModelCache& models, SpecBuilder&& spec = {})
       : MujocoEnv(spec, params, models, GymVersion::kV5,
-                  {.xml_file = "pusher_v5.xml", .frame_skip = 5, .min_nq = 11, .min_nv = 7}),
+                  {.xml_file = "pusher_v5.xml",
+                   .frame_skip = 5,
+                   .reads = {Field::xpos},
+                   .min_nq = 11,
+                   .min_nv = 7}),
         reward_near_weight_(params.GetWeight("reward_near_weight", 0.5)),
         reward_dist_weight_(params.GetWeight("reward_dist_weight", 1.0)),
         reward_control_weight_(params.GetWeight("reward_control_weight", 0.1)),

@@ -17,6 +17,8 @@ void PlaceWorld(const Tables& t, Scratch& s);
 void Kinematics(const Tables& t, Scratch& s);
 /// mj_comPos: subtree_com, cinert, cdof.
 void CentersOfMass(const Tables& t, Scratch& s);
+/// mj_tendon: ten_length.
+void TendonLengths(const Tables& t, Scratch& s);
 /// mj_makeM, mj_factorM: crb, M, qLD, qLDiagInv.
 void InertiaMatrix(const Tables& t, Scratch& s);
 /// mj_collision: contacts with the geometry that their geoms give.
@@ -28,6 +30,8 @@ void MakeRows(const Tables& t, Scratch& s);
 
 /// mj_comVel: cvel, cdof_dot.
 void Velocities(const Tables& t, Scratch& s);
+/// mj_fwdVelocity: ten_velocity.
+void TendonVelocities(const Tables& t, Scratch& s);
 /// mj_passive: qfrc_passive, from springs, dampers and fluid.
 void PassiveForces(const Tables& t, Scratch& s);
 /// mj_referenceConstraint: aref; then zeroes what a lane's rows that do not exist hold.

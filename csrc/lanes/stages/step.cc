@@ -20,9 +20,11 @@ unsigned BadNumbers(const Lane* x, int n) {
 void Forward(const Tables& t, Scratch& s) {
   Kinematics(t, s);
   CentersOfMass(t, s);
+  TendonLengths(t, s);
   InertiaMatrix(t, s);
   Collide(t, s);
   MakeRows(t, s);
+  TendonVelocities(t, s);
   Velocities(t, s);
   PassiveForces(t, s);
   ReferenceAcceleration(t, s);

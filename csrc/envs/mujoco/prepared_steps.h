@@ -1,0 +1,63 @@
+// The physics of coming steps, run in lanes before the steps are taken: "physics first".
+//
+// An environment's step has physics in its middle, which depends on nothing but the row and the
+// control. So the physics of a group of coming steps is run at once, one environment per SIMD lane,
+// and each result waits here until its environment's Simulate takes it. Whoever takes one compares
+// with what was prepared, bit for bit: a group changes no result.
+//
+// One per worker; not thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lanes/lane_stepper.h"
+#include "mujoco/lane_plans.h"
+
+namespace pyfastenv {
+
+class PreparedSteps {
+ public:
+  /// Of one environment: its state before and after, in mjSTATE_INTEGRATION's layout. `before` has
+  /// the step's control, `after` too.
+  struct Step {
+    const double* row = nullptr;
+    std::vector<double> before, after;
+    const lanes::LaneStepper* stepper = nullptr;  // null: lanes could not do it
+    int lane = 0;
+  };
+
+  /// `state_size` is mjSTATE_INTEGRATION's. `reads`: what is read of mjData after a step, besides
+  /// the state.
+  PreparedSteps(const LanePlans& plans, int state_size, int frame_skip,
+                std::vector<lanes::Field> reads);
+
+  /// The most steps that are prepared at a time.
+  int group_size() const { return static_cast<int>(steps_.size()); }
+
+  /// Begins a group; what was prepared before is forgotten.
+  void Clear() { count_ = 0; }
+  /// Adds a step that starts from this row, and returns where its control goes.
+  double* Add(const double* row);
+  /// Runs the group's physics.
+  void Run();
+
+  /// The step prepared for the row at this address, if its state is still the same.
+  const Step* Find(const double* row) const;
+  /// Whether it is the step of the motion and control that mjData holds.
+  bool IsFor(const Step& step, const mjData& data) const;
+  /// Copies what is read of mjData after the step into it. Until the next Clear.
+  void Read(const Step& step, mjData& data) const;
+
+ private:
+  std::vector<std::unique_ptr<lanes::LaneStepper>> steppers_;  // the narrowest first
+  const std::vector<lanes::Field> reads_;
+  const int frame_skip_;
+  const bool reads_external_forces_;
+  const lanes::RowLayout layout_;  // of the state
+  const size_t num_positions_, num_velocities_, num_controls_;
+  std::vector<Step> steps_;  // as many as the widest plan has lanes
+  size_t count_ = 0;
+};
+
+}  // namespace pyfastenv

@@ -1,0 +1,68 @@
+#include "mujoco/lane_plans.h"
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "core/errors.h"
+#include "mujoco/error_trap.h"
+
+namespace pyfastenv {
+
+namespace {
+
+// So many models are remembered: a process that makes thousands (a fuzzer) forgets all and begins
+// anew.
+constexpr size_t kMostRemembered = 256;
+
+// Size and hash of the model's contents, and the lanes that are asked for.
+using Key = std::pair<std::pair<size_t, size_t>, int>;
+
+Key KeyOf(const mjModel& model, int width) {
+  std::string bytes;
+  bytes.resize(static_cast<size_t>(mj_sizeModel(&model)));
+  Trapped([&] { mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size())); });
+  return {{bytes.size(), std::hash<std::string_view>()(bytes)}, width};
+}
+
+LanePlans MakePlans(const mjModel& model, int widest) {
+  LanePlans made;
+  for (const int width : {1, 4, 8}) {
+    const lanes::Kernels* kernels = width <= widest ? lanes::KernelsOfWidth(width) : nullptr;
+    if (kernels == nullptr) continue;
+    lanes::PlanResult result = lanes::Plan::Make(model, *kernels);
+    if (result.plan == nullptr) return {{}, std::move(result.refusal)};
+    made.plans.push_back(std::move(result.plan));
+  }
+  return made;
+}
+
+int WidestLanes() {
+  try {
+    return lanes::BestKernels().width;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(UsageError::Code::kValue, error.what());
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model) {
+  static std::mutex mutex;
+  static std::map<Key, std::shared_ptr<const LanePlans>> known;
+  const int widest = WidestLanes();
+  const Key key = KeyOf(model, widest);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+  }
+  auto made = std::make_shared<const LanePlans>(MakePlans(model, widest));
+  const std::lock_guard lock(mutex);
+  if (known.size() >= kMostRemembered) known.clear();
+  return known.emplace(key, std::move(made)).first->second;
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,30 @@
+// Plans of models for physics in lanes (csrc/lanes), made and tried out once per process.
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lanes/plan.h"
+
+namespace pyfastenv {
+
+/// What runs the physics: lanes where they can do the model, mj_step whatever the model, or lanes
+/// and an error where they cannot.
+enum class Engine { kAuto, kMujoco, kLanes };
+
+/// One model's plans for each number of lanes that this processor has.
+struct LanePlans {
+  std::vector<std::shared_ptr<const lanes::Plan>> plans;  // the narrowest first
+  std::string refusal;                                    // why there are none; empty otherwise
+};
+
+/// The plans of a model as Workspace::model() is stepped. Any thread may ask. The first time takes
+/// a few milliseconds, in which lanes and mj_step are compared; later ones look the model up by its
+/// contents.
+/// Throws UsageError (kValue) if PYFASTENV_LANES asks for what the processor does not have.
+std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model);
+
+}  // namespace pyfastenv
