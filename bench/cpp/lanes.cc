@@ -164,7 +164,7 @@ class Bench {
     const int width = c.lanes->width();
     for (int first = 0; first < kEnvironments; first += width) {
       double* const* rows = c.rows->from(first);
-      unsigned redo = c.lanes->Step(rows, rows, width, robot_.frame_skip);
+      unsigned redo = c.lanes->Step(rows, rows, width, robot_.frame_skip, false);
       for (; redo != 0; redo &= redo - 1) {
         ++c.left_to_mujoco;
         StepByMujoco(rows[__builtin_ctz(redo)]);

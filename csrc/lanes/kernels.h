@@ -36,7 +36,8 @@ struct Kernels {
   void (*store)(const Tables&, const void* scratch, int lane, double* row);
   /// mj_forward, and mj_step so many times; the lanes that must be redone by MuJoCo since load.
   unsigned (*forward)(const Tables&, void* scratch);
-  unsigned (*step)(const Tables&, void* scratch, int num_steps);
+  /// `keep_fields`: LaneStepper::Step.
+  unsigned (*step)(const Tables&, void* scratch, int num_steps, bool keep_fields);
   /// Computes Field::cfrc_ext from the last evaluation.
   void (*external_forces)(const Tables&, void* scratch);
   /// All numbers of a field in one lane.
@@ -45,6 +46,8 @@ struct Kernels {
   ContactView (*contact)(const void* scratch, int index, int lane);
   int (*count_rows)(const void* scratch, int lane);
   RowView (*row)(const Tables&, const void* scratch, int index, int lane);
+  /// Where programs find their arrays: bytes from scratch, one of each ProgramArray.
+  void (*program_offsets)(const Tables&, size_t* offsets);
 };
 
 /// The widest kernels that the processor runs, or those of PYFASTENV_LANES (8, 4 or 1) lanes.

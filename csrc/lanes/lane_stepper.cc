@@ -26,9 +26,9 @@ unsigned LaneStepper::Load(const double* const* rows, int count) {
 }
 
 unsigned LaneStepper::Step(const double* const* rows, double* const* new_rows, int count,
-                           int num_steps) {
+                           int num_steps, bool keep_fields) {
   const unsigned asked = Load(rows, count);
-  const unsigned redo = kernels_.step(tables_, scratch_, num_steps) & asked;
+  const unsigned redo = kernels_.step(tables_, scratch_, num_steps, keep_fields) & asked;
   for (int l = 0; l < count; ++l) {
     if ((redo >> l & 1) == 0) kernels_.store(tables_, scratch_, l, new_rows[l]);
   }
@@ -54,6 +54,23 @@ void LaneStepper::Read(Field field, int lane, mjData& data) const {
     break;
     PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
 #undef PYFASTENV_LANES_FIELD
+  }
+}
+
+bool LaneStepper::NeedsKeeping(Field field) {
+  switch (field) {
+    case Field::qpos:
+    case Field::qvel:
+    case Field::qacc_warmstart:
+    case Field::ctrl:
+    case Field::qfrc_smooth:
+    case Field::qacc_smooth:
+    case Field::qfrc_constraint:
+    case Field::qacc:
+    case Field::cfrc_ext:
+      return false;
+    default:
+      return true;
   }
 }
 

@@ -27,7 +27,12 @@ class LaneStepper {
   /// Returns a bit per environment that lanes could not step: its new row is untouched, and mj_step
   /// must do it from `rows`. That happens with numbers that make MuJoCo warn or reset, applied
   /// forces, more than 40 contacts, and a solver that loses rank.
-  unsigned Step(const double* const* rows, double* const* new_rows, int count, int num_steps);
+  ///
+  /// Unless `keep_fields`, all substeps run straight-line code where there is some; then what can
+  /// be read afterwards (NeedsKeeping) are the state, qfrc_smooth, qacc_smooth, qfrc_constraint,
+  /// qacc and external forces. Keeping fields costs an evaluation by stages.
+  unsigned Step(const double* const* rows, double* const* new_rows, int count, int num_steps,
+                bool keep_fields = true);
 
   /// mj_forward of the rows: fields of the position, velocity and controls, nothing moves. The same
   /// bits.
@@ -43,6 +48,8 @@ class LaneStepper {
   /// The same into the field's array of mjData.
   void Read(Field field, int lane, mjData& data) const;
   int Size(Field field) const;
+  /// Whether a field can be read only after a Step that keeps fields.
+  static bool NeedsKeeping(Field field);
   /// mjData's name of a field.
   static const char* Name(Field field);
 

@@ -139,6 +139,7 @@ Plan::Plan(const mjModel& m, const Kernels& kernels) : kernels_(kernels) {
   AddPairs(m);
   ChooseSolverTree(m);
   SetRowLayout(m);
+  programs_.Make(tables_, kernels_);
 }
 
 void Plan::SetSizes(const mjModel& m) {

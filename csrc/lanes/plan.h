@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lanes/kernels.h"
+#include "lanes/program/programs.h"
 #include "lanes/tables.h"
 
 namespace pyfastenv::lanes {
@@ -63,7 +64,8 @@ class Plan {
   std::vector<Surface> surfaces_;
   std::vector<Softness> softnesses_;
   std::vector<int> M_rownnz_, M_rowadr_, M_colind_;
-  Tables tables_{};  // points into the vectors
+  Programs programs_;
+  Tables tables_{};  // points into the vectors and programs
 };
 
 /// Exactly one of the two is set.

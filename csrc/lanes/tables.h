@@ -135,6 +135,9 @@ struct Pair {
 enum class Integrator : int { kEuler, kImplicitFast, kRungeKutta4 };
 enum class Solver : int { kNewton, kPGS };
 
+/// Straight-line code of stages for one model; `scratch` is the block that stages work in.
+using Program = void (*)(void* scratch);
+
 /// Where in a row of mjSTATE_INTEGRATION things are.
 /// A fixed tendon: a sum over joints, in the order of its dofs.
 struct Tendon {
@@ -197,6 +200,11 @@ struct Tables {
   double impratio;
 
   RowLayout row;
+
+  // what Evaluate and Integrate run in place of stages; null if this machine cannot
+  Program smooth_program;   // SmoothDynamics
+  Program damping_program;  // DampedAcceleration
+  int num_spills;           // Lanes of memory that programs need
 };
 
 }  // namespace pyfastenv::lanes

@@ -26,7 +26,8 @@ struct Track {
 
 /// Steps 16 environments by mj_step and by all widths, with wild resets, and controls up to three
 /// times beyond their bounds. After every environment step the rows and everything else that mjData
-/// holds are compared bit for bit.
+/// holds are compared bit for bit; in every other step fields are not kept, and only what stays is
+/// compared.
 class ClosedLoop {
  public:
   ClosedLoop(const mjModel& m, int frame_skip);
@@ -41,7 +42,7 @@ class ClosedLoop {
   void Reset();
   void StepByMujoco(int64_t step);
   void Follow(Track& track, int64_t step);
-  std::string Difference(const Track& track, int environment, int lane) const;
+  std::string Difference(const Track& track, int environment, int lane, bool keep_fields) const;
 
   const mjModel& m_;
   int frame_skip_;

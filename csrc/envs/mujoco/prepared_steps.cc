@@ -20,6 +20,7 @@ PreparedSteps::PreparedSteps(const LanePlans& plans, int state_size, int frame_s
       frame_skip_(frame_skip),
       reads_external_forces_(std::find(reads_.begin(), reads_.end(), lanes::Field::cfrc_ext) !=
                              reads_.end()),
+      keeps_fields_(std::any_of(reads_.begin(), reads_.end(), lanes::LaneStepper::NeedsKeeping)),
       layout_(plans.plans[0]->tables().row),
       num_positions_(static_cast<size_t>(plans.plans[0]->tables().nq)),
       num_velocities_(static_cast<size_t>(plans.plans[0]->tables().nv)),
@@ -55,7 +56,8 @@ void PreparedSteps::Run() {
     rows[i] = step.before.data();
     new_rows[i] = step.after.data();
   }
-  const unsigned redo = stepper.Step(rows, new_rows, static_cast<int>(count_), frame_skip_);
+  const unsigned redo =
+      stepper.Step(rows, new_rows, static_cast<int>(count_), frame_skip_, keeps_fields_);
   if (reads_external_forces_) stepper.ComputeExternalForces();
   for (size_t i = 0; i < count_; ++i) {
     steps_[i].stepper = (redo >> i & 1) != 0 ? nullptr : &stepper;

@@ -54,6 +54,7 @@ class PreparedSteps {
   const std::vector<lanes::Field> reads_;
   const int frame_skip_;
   const bool reads_external_forces_;
+  const bool keeps_fields_;        // something is read that only lanes' stages leave behind
   const lanes::RowLayout layout_;  // of the state
   const size_t num_positions_, num_velocities_, num_controls_;
   std::vector<Step> steps_;  // as many as the widest plan has lanes

@@ -5,19 +5,11 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-namespace {
-
-constexpr double kMaxVal = 1e10;  // mjMAXVAL
-
-}  // namespace
-
 void Actuation(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) s.qfrc_actuator[i] = Splat(0);
   for (int a = 0; a < t.nu; ++a) {
     const Actuator& actuator = t.actuator[a];
-    Lane ctrl = s.ctrl[a];
-    if (actuator.clamp_ctrl) ctrl = Clip(ctrl, actuator.ctrl_range[0], actuator.ctrl_range[1]);
-    s.redo |= Bits(!(Abs(ctrl) <= kMaxVal));  // MuJoCo warns and sets all controls to zero
+    const Lane ctrl = ClampedControl(actuator, s.ctrl[a]);
     s.actuator_length[a] = s.qpos[actuator.qpos] * actuator.gear;
     s.actuator_velocity[a] = 0.0 + actuator.gear * s.qvel[actuator.dof];
     Lane bias = Splat(0);
@@ -38,8 +30,8 @@ void Actuation(const Tables& t, Scratch& s) {
 
 void SmoothAcceleration(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) {
-    // the zeros are qfrc_applied and xfrc_applied: rows that have such forces take no lanes
-    s.qfrc_smooth[i] = (s.qfrc_passive[i] - s.qfrc_bias[i]) + 0.0 + s.qfrc_actuator[i];
+    // the zero is qfrc_applied and xfrc_applied: rows that have such forces take no lanes
+    s.qfrc_smooth[i] = PlusZero(s.qfrc_passive[i] - s.qfrc_bias[i]) + s.qfrc_actuator[i];
     s.qacc_smooth[i] = s.qfrc_smooth[i];
   }
   SolveFactored(t, s.qacc_smooth, s.qLD, s.qLDiagInv, 0, t.nv);

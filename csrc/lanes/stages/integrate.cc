@@ -1,5 +1,4 @@
 // From accelerations to the next state: mj_Euler, mj_implicit (implicitfast), mj_RungeKutta.
-#include "lanes/stages/blas.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
 
@@ -49,20 +48,16 @@ void Advance(const Tables& t, Scratch& s, const Lane* acc, const Lane* v) {
   for (int i = 0; i < t.nv; ++i) s.qacc_warmstart[i] = s.qacc[i];
 }
 
-// Euler and implicitfast: acceleration with the dampers' forces of the step's end, if any.
 void ImplicitInDamping(const Tables& t, Scratch& s) {
   if (!t.implicit_damping) {
     Advance(t, s, s.qacc, nullptr);
     return;
   }
-  for (int i = 0; i < t.nC; ++i) s.H[i] = s.M[i];
-  for (int i = 0; i < t.nv; ++i) {
-    Lane& diagonal = s.H[t.M_rowadr[i] + t.M_rownnz[i] - 1];
-    diagonal = diagonal + t.timestep * t.dof[i].damping;
+  if (s.has_programs) {
+    t.damping_program(&s);
+  } else {
+    DampedAcceleration(t, s);
   }
-  Factor(t, s.H, s.H_inverse_diagonal);
-  for (int i = 0; i < t.nv; ++i) s.acc[i] = s.qfrc_smooth[i] + s.qfrc_constraint[i];
-  SolveFactored(t, s.acc, s.H, s.H_inverse_diagonal, 0, t.nv);
   Advance(t, s, s.acc, nullptr);
 }
 
@@ -108,7 +103,7 @@ void MoveToEvaluation(const Tables& t, Scratch& s, int k, double a) {
   }
 }
 
-void RungeKutta4(const Tables& t, Scratch& s) {
+void RungeKutta4(const Tables& t, Scratch& s, bool keep_fields) {
   static constexpr double kAhead[4] = {0, 0.5, 0.5, 1};
   static constexpr double kWeight[4] = {1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0};
   const int nv = t.nv;
@@ -119,7 +114,7 @@ void RungeKutta4(const Tables& t, Scratch& s) {
   }
   for (int k = 1; k < 4; ++k) {
     MoveToEvaluation(t, s, k, kAhead[k]);
-    Forward(t, s);
+    Evaluate(t, s, keep_fields && k == 3);
     for (int i = 0; i < nv; ++i) s.F[k * nv + i] = s.qacc[i];
   }
   for (int i = 0; i < nv; ++i) {
@@ -137,9 +132,9 @@ void RungeKutta4(const Tables& t, Scratch& s) {
 
 }  // namespace
 
-void Integrate(const Tables& t, Scratch& s) {
+void Integrate(const Tables& t, Scratch& s, bool keep_fields) {
   if (t.integrator == Integrator::kRungeKutta4) {
-    RungeKutta4(t, s);
+    RungeKutta4(t, s, keep_fields);
   } else {
     ImplicitInDamping(t, s);
   }

@@ -32,20 +32,6 @@ void Place(const FixedFrame& frame, const Scratch& s, Lane* pos, Lane* mat) {
   }
 }
 
-// The library's sine and cosine, lane by lane: the only functions that are not exact operations.
-void HalfAngles(const Tables& t, Scratch& s) {
-  for (int j = 0; j < t.njnt; ++j) {
-    const Joint& joint = t.joint[j];
-    if (joint.kind != JointKind::kHinge) continue;
-    const Lane half = (s.qpos[joint.qpos] - joint.qpos0) * 0.5;
-    for (int l = 0; l < kWidth; ++l) {
-      const double x = At(half, l);
-      At(s.sin_half[j], l) = sin(x);
-      At(s.cos_half[j], l) = cos(x);
-    }
-  }
-}
-
 // A joint's place in space, and what it does to its body's frame (pos, quat).
 void MoveByJoint(const Tables& t, Scratch& s, int j, Lane* pos, Lane* quat) {
   const Joint& joint = t.joint[j];
@@ -123,7 +109,6 @@ void PlaceWorld(const Tables& t, Scratch& s) {
 }
 
 void Kinematics(const Tables& t, Scratch& s) {
-  HalfAngles(t, s);
   for (int b = 1; b < t.nbody; ++b) PlaceBody(t, s, b);
   PlaceAttached(t, s, /*world=*/false);
 }

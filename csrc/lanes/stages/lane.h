@@ -3,9 +3,13 @@
 // PYFASTENV_LANES (8, 4, 2 or 1) and PYFASTENV_VARIANT (a namespace of its own for everything
 // compiled with one instruction set) come from the build. Arithmetic is the compiler's vector
 // extension, element by element in IEEE double: an operation on a Lane has in each lane the bits
-// of the scalar operation. To run the stages on something else (symbols, to trace straight-line
-// code), only this header has to be replaced.
+// of the scalar operation. Stages that are recorded as straight-line code are also compiled with
+// another Lane, which records operations (PYFASTENV_RECORD; program/symbol_lane.h).
 #pragma once
+
+#ifdef PYFASTENV_RECORD
+#include "lanes/program/symbol_lane.h"
+#else
 
 #include <math.h>
 #include <stdint.h>
@@ -89,9 +93,18 @@ inline Lane Abs(Lane a) { return (Lane)((Mask)a & 0x7fffffffffffffffLL); }
 inline Mask HasBit(Word word, int bit) { return (word & (1LL << bit)) != 0; }
 
 inline bool Any(Mask m) { return Bits(m) != 0; }
+/// a, but zero where it is a negative zero.
+inline Lane PlusZero(Lane a) { return a + 0.0; }
+/// What makes a vector of length `norm` a unit one: 1 where it is, within mjMINVAL.
+inline Lane UnitScale(Lane norm) {
+  const Mask off = Abs(norm - 1.0) > 1e-15;
+  return Any(off) ? Select(off, 1.0 / norm, Splat(1)) : Splat(1);
+}
 inline Lane Max(Lane a, Lane b) { return Select(a > b, a, b); }
 inline Lane Clip(Lane x, double low, double high) {
   return Select(x < low, Splat(low), Select(x > high, Splat(high), x));
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
+
+#endif  // PYFASTENV_RECORD

@@ -6,20 +6,20 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
-// Hands out arrays from a block; without a block it only counts bytes.
+// Hands out arrays from a block; of a block at address 0 only the places are of use.
 class Carver {
  public:
-  explicit Carver(void* memory) : memory_(static_cast<char*>(memory)) {}
+  explicit Carver(void* memory) : begin_(reinterpret_cast<uintptr_t>(memory)) {}
 
   template <class T>
   void Take(T*& array, int count) {
-    array = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + used_);
+    array = reinterpret_cast<T*>(begin_ + used_);
     used_ += (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
   }
   size_t used() const { return used_; }
 
  private:
-  char* memory_;
+  uintptr_t begin_;
   size_t used_ = 0;
 };
 
@@ -92,17 +92,31 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   CarveContacts(t, carver, s.contacts);
   CarveRows(t, carver, s.rows);
   CarveSolver(t, carver, s.solver);
+  carver.Take(s.spill, t.num_spills);
+}
+
+// The layout of a block, as one at address 0; returns its size.
+size_t Layout(const Tables& t, Scratch& s) {
+  Carver carver(nullptr);
+  Scratch* header;
+  carver.Take(header, 1);
+  Carve(t, carver, s);
+  return carver.used();
 }
 
 }  // namespace
 
 size_t ScratchBytes(const Tables& t) {
-  Carver counter(nullptr);
-  Scratch* header;
-  counter.Take(header, 1);
   Scratch s{};
-  Carve(t, counter, s);
-  return counter.used();
+  return Layout(t, s);
+}
+
+void ProgramOffsets(const Tables& t, size_t* offsets) {
+  Scratch s{};
+  Layout(t, s);
+#define PYFASTENV_LANES_OFFSET(name) *offsets++ = reinterpret_cast<uintptr_t>(s.name);
+  PYFASTENV_LANES_PROGRAM_ARRAYS(PYFASTENV_LANES_OFFSET)
+#undef PYFASTENV_LANES_OFFSET
 }
 
 Scratch* MakeScratch(const Tables& t, void* memory) {

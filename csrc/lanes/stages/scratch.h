@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "lanes/fields.h"
+#include "lanes/program/arrays.h"
 #include "lanes/stages/lane.h"
 #include "lanes/tables.h"
 
@@ -99,13 +100,18 @@ struct Scratch {
   Rows rows;
   SolverScratch solver;
   double time[kWidth];
+  Lane* spill;  // (num_spills): of programs
 
+  /// Whether the model's programs may run: they exist, and no warm start holds a negative zero.
+  bool has_programs;
   /// Lanes whose step MuJoCo itself must do; their numbers mean nothing.
   unsigned redo;
 };
 
 /// Bytes of the block that a model's Scratch is carved from.
 size_t ScratchBytes(const Tables& t);
+/// Where programs find their arrays: bytes from the block's beginning, one of each ProgramArray.
+void ProgramOffsets(const Tables& t, size_t* offsets);
 /// Carves a Scratch into `memory` (zeroed, 64-byte aligned) and sets what never changes: the
 /// world's frame.
 Scratch* MakeScratch(const Tables& t, void* memory);

@@ -54,11 +54,11 @@ inline void MulQuat(Lane* r, const A* a, const B* b) {
 /// becomes the identity.
 inline void Normalize4(Lane* q) {
   const Lane norm = Sqrt((q[0] * q[0] + q[1] * q[1]) + (q[2] * q[2] + q[3] * q[3]));
-  const Mask off = Abs(norm - 1.0) > kMinVal;
-  if (!Any(off)) return;
-  const Lane scale = Select(off, 1.0 / norm, Splat(1));
+  const Lane scale = UnitScale(norm);
+  for (int i = 0; i < 4; ++i) q[i] = q[i] * scale;
   const Mask none = norm < kMinVal;
-  for (int i = 0; i < 4; ++i) q[i] = Select(none, Splat(i == 0), q[i] * scale);
+  if (!Any(none)) return;
+  for (int i = 0; i < 4; ++i) q[i] = Select(none, Splat(i == 0), q[i]);
 }
 
 /// r = v turned by q.

@@ -13,7 +13,9 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 /// The world body's frame and its geoms' and sites', which never change.
 void PlaceWorld(const Tables& t, Scratch& s);
-/// mj_kinematics: frames of bodies, joints, inertias, geoms and sites.
+/// sin_half, cos_half of hinges.
+void HalfAngles(const Tables& t, Scratch& s);
+/// mj_kinematics after HalfAngles: frames of bodies, joints, inertias, geoms and sites.
 void Kinematics(const Tables& t, Scratch& s);
 /// mj_comPos: subtree_com, cinert, cdof.
 void CentersOfMass(const Tables& t, Scratch& s);
@@ -41,6 +43,12 @@ void BiasForces(const Tables& t, Scratch& s);
 
 // ---- of the controls too ------------------------------------------------------------------------
 
+/// Marks lanes with controls at which MuJoCo warns and sets all to zero.
+void CheckControls(const Tables& t, Scratch& s);
+inline Lane ClampedControl(const Actuator& actuator, Lane ctrl) {
+  if (!actuator.clamp_ctrl) return ctrl;
+  return Clip(ctrl, actuator.ctrl_range[0], actuator.ctrl_range[1]);
+}
 /// mj_transmission and mj_fwdActuation: actuator_*, qfrc_actuator.
 void Actuation(const Tables& t, Scratch& s);
 /// mj_fwdAcceleration: qfrc_smooth, qacc_smooth.
@@ -51,12 +59,18 @@ void SolvePGS(const Tables& t, Scratch& s);
 
 // ---- together -----------------------------------------------------------------------------------
 
-/// mj_forward.
-void Forward(const Tables& t, Scratch& s);
-/// mj_step.
-void Step(const Tables& t, Scratch& s);
+/// The stages after HalfAngles that depend on neither contacts nor limits.
+void SmoothDynamics(const Tables& t, Scratch& s);
+/// mj_forward. Unless `keep_fields`, straight-line code takes the place of stages if there is some;
+/// then fields that later stages do not need are stale, and zeros of the others may have the other
+/// sign.
+void Evaluate(const Tables& t, Scratch& s, bool keep_fields);
+/// mj_step; `keep_fields` of its last evaluation.
+void Step(const Tables& t, Scratch& s, bool keep_fields);
 /// What mj_step does after mj_forward and its checks: mj_Euler, mj_implicit, mj_RungeKutta.
-void Integrate(const Tables& t, Scratch& s);
+void Integrate(const Tables& t, Scratch& s, bool keep_fields);
+/// acc: the acceleration that Euler and implicitfast advance damped dofs with.
+void DampedAcceleration(const Tables& t, Scratch& s);
 /// mj_rnePostConstraint's cfrc_ext.
 void ExternalForces(const Tables& t, Scratch& s);
 

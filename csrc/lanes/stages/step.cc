@@ -17,20 +17,16 @@ unsigned BadNumbers(const Lane* x, int n) {
 
 }  // namespace
 
-void Forward(const Tables& t, Scratch& s) {
-  Kinematics(t, s);
-  CentersOfMass(t, s);
-  TendonLengths(t, s);
-  InertiaMatrix(t, s);
+void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
+  HalfAngles(t, s);
+  if (s.has_programs && !keep_fields) {
+    t.smooth_program(&s);
+  } else {
+    SmoothDynamics(t, s);
+  }
   Collide(t, s);
   MakeRows(t, s);
-  TendonVelocities(t, s);
-  Velocities(t, s);
-  PassiveForces(t, s);
   ReferenceAcceleration(t, s);
-  BiasForces(t, s);
-  Actuation(t, s);
-  SmoothAcceleration(t, s);
   if (t.solver == Solver::kPGS) {
     SolvePGS(t, s);
   } else {
@@ -38,12 +34,13 @@ void Forward(const Tables& t, Scratch& s) {
   }
 }
 
-void Step(const Tables& t, Scratch& s) {
+void Step(const Tables& t, Scratch& s, bool keep_fields) {
   // mj_checkPos, mj_checkVel, mj_checkAcc: MuJoCo would warn and reset
   s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv);
-  Forward(t, s);
+  const bool one_evaluation = t.integrator != Integrator::kRungeKutta4;
+  Evaluate(t, s, keep_fields && one_evaluation);
   s.redo |= BadNumbers(s.qacc, t.nv);
-  Integrate(t, s);
+  Integrate(t, s, keep_fields);
 }
 
 namespace {
@@ -59,12 +56,18 @@ void Load(const Tables& t, void* scratch, const double* const* rows) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   const RowLayout& at = t.row;
   s.redo = 0;
+  s.has_programs = t.smooth_program != nullptr;
   for (int l = 0; l < kWidth; ++l) {
     const double* row = rows[l];
     s.time[l] = row[at.time];
     for (int i = 0; i < t.nq; ++i) At(s.qpos[i], l) = row[at.qpos + i];
     for (int i = 0; i < t.nv; ++i) At(s.qvel[i], l) = row[at.qvel + i];
-    for (int i = 0; i < t.nv; ++i) At(s.qacc_warmstart[i], l) = row[at.warmstart + i];
+    for (int i = 0; i < t.nv; ++i) {
+      const double warmstart = row[at.warmstart + i];
+      At(s.qacc_warmstart[i], l) = warmstart;
+      // programs make no negative zeros, and do not know what becomes of a caller's
+      if (warmstart == 0 && __builtin_signbit(warmstart) != 0) s.has_programs = false;
+    }
     for (int i = 0; i < t.nu; ++i) At(s.ctrl[i], l) = row[at.ctrl + i];
     if (!AllZero(row + at.qfrc_applied, t.nv) || !AllZero(row + at.xfrc_applied, 6 * t.nbody)) {
       s.redo |= 1u << l;
@@ -85,13 +88,15 @@ void* Make(const Tables& t, void* memory) { return MakeScratch(t, memory); }
 
 unsigned RunForward(const Tables& t, void* scratch) {
   Scratch& s = *static_cast<Scratch*>(scratch);
-  Forward(t, s);
+  CheckControls(t, s);
+  Evaluate(t, s, /*keep_fields=*/true);
   return s.redo & kAllLanes;
 }
 
-unsigned RunSteps(const Tables& t, void* scratch, int num_steps) {
+unsigned RunSteps(const Tables& t, void* scratch, int num_steps, bool keep_fields) {
   Scratch& s = *static_cast<Scratch*>(scratch);
-  for (int k = 0; k < num_steps; ++k) Step(t, s);
+  CheckControls(t, s);
+  for (int k = 1; k <= num_steps; ++k) Step(t, s, keep_fields && k == num_steps);
   return s.redo & kAllLanes;
 }
 
@@ -145,8 +150,9 @@ RowView ReadRow(const Tables& t, const void* scratch, int k, int l) {
 
 }  // namespace
 
-extern const Kernels kKernels = {
-    kWidth, ScratchBytes,  Make,        Load,      Store,  RunForward, RunSteps, RunExternalForces,
-    Read,   CountContacts, ReadContact, CountRows, ReadRow};
+extern const Kernels kKernels = {kWidth,  ScratchBytes,  Make,        Load,
+                                 Store,   RunForward,    RunSteps,    RunExternalForces,
+                                 Read,    CountContacts, ReadContact, CountRows,
+                                 ReadRow, ProgramOffsets};
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

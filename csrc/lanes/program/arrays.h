@@ -1,0 +1,32 @@
+// The arrays of Scratch that straight-line programs read and write.
+#pragma once
+
+#define PYFASTENV_LANES_PROGRAM_ARRAYS(X) \
+  X(qpos)                                 \
+  X(qvel)                                 \
+  X(ctrl)                                 \
+  X(sin_half)                             \
+  X(cos_half)                             \
+  X(geom_xpos)                            \
+  X(geom_xmat)                            \
+  X(subtree_com)                          \
+  X(cdof)                                 \
+  X(M)                                    \
+  X(qLD)                                  \
+  X(qLDiagInv)                            \
+  X(qfrc_smooth)                          \
+  X(qacc_smooth)                          \
+  X(qfrc_constraint)                      \
+  X(acc)                                  \
+  X(spill)
+
+namespace pyfastenv::lanes {
+
+enum class ProgramArray : int {
+#define PYFASTENV_LANES_ARRAY(name) name,
+  PYFASTENV_LANES_PROGRAM_ARRAYS(PYFASTENV_LANES_ARRAY)
+#undef PYFASTENV_LANES_ARRAY
+      kCount
+};
+
+}  // namespace pyfastenv::lanes

@@ -1,0 +1,93 @@
+// Arithmetic as data: what the stages compute for one model, recorded to be compiled.
+//
+// Nodes are numbers; equal operations on equal operands are one node. Operations on the model's
+// constants are done when they are recorded, and those with an exact zero or one are left out:
+// what is left has the same numbers for all finite inputs, but a result that is zero may have the
+// other sign. Every place where such a sign reaches a result is marked by PlusZero, which stays.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace pyfastenv::lanes {
+
+enum class Op : uint8_t {
+  kConstant,
+  kInput,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMin,  // a < b ? a : b
+  kMax,  // a > b ? a : b
+  kNeg,
+  kAbs,
+  kSqrt,
+  kPlusZero,   // a + 0: never a negative zero
+  kUnitScale,  // 1 / a, or 1 where a differs from 1 by no more than 1e-15
+};
+
+struct Node {
+  Op op;
+  int a = -1;  // operands; of an input, its slot
+  int b = -1;  // -1 if there is none
+  double constant = 0;
+};
+
+class Graph {
+ public:
+  Graph() { Constant(0); }  // node 0
+
+  int Constant(double value);
+  int Input(int slot);
+  int Unary(Op op, int a);
+  int Binary(Op op, int a, int b);
+
+  const Node& operator[](int node) const { return nodes_[static_cast<size_t>(node)]; }
+  int size() const { return static_cast<int>(nodes_.size()); }
+
+ private:
+  struct Hash {
+    size_t operator()(const Node& node) const;
+  };
+  struct Same {
+    bool operator()(const Node& x, const Node& y) const;
+  };
+
+  int Add(int a, int b);
+  int Subtract(int a, int b);
+  int Multiply(int a, int b);
+  int Divide(int a, int b);
+  int Negate(int a);
+  int Insert(const Node& node);
+  bool Is(int node, double value) const;
+  bool Is(int node, Op op) const { return (*this)[node].op == op; }
+
+  std::vector<Node> nodes_;
+  std::unordered_map<Node, int, Hash, Same> index_;
+};
+
+/// Where a program's inputs and results are: `array` of ProgramArray, element.
+struct Slot {
+  static constexpr int kMaxElements = 1 << 20;
+  int array, element;
+
+  int Packed() const { return array * kMaxElements + element; }
+  static Slot Unpack(int packed) { return {packed / kMaxElements, packed % kMaxElements}; }
+};
+
+/// A node and where it is to be written.
+struct Output {
+  int node;
+  Slot slot;
+};
+
+/// Straight-line code to be: the graph in the order of its recording, and what of it is wanted.
+struct Recording {
+  Graph graph;
+  std::vector<Output> outputs;
+};
+
+}  // namespace pyfastenv::lanes

@@ -1,0 +1,21 @@
+// Straight-line code for one model in place of stages: the stages are recorded on symbols, and what
+// is left once the model's constants are folded in is compiled to vector instructions.
+#pragma once
+
+#include "lanes/kernels.h"
+#include "lanes/program/code.h"
+#include "lanes/tables.h"
+
+namespace pyfastenv::lanes {
+
+class Programs {
+ public:
+  /// Makes the programs of a model and enters them in its tables. There are none for one lane, on
+  /// processors other than x86-64, where the system forbids it, or if PYFASTENV_LANE_PROGRAMS is 0.
+  void Make(Tables& tables, const Kernels& kernels);
+
+ private:
+  Code smooth_, damping_;
+};
+
+}  // namespace pyfastenv::lanes

@@ -1,0 +1,95 @@
+#include "lanes/program/record.h"
+
+#include <cstdlib>
+#include <memory>
+
+#include "lanes/stages/stages.h"
+
+namespace pyfastenv::lanes {
+
+namespace {
+
+using namespace PYFASTENV_VARIANT;
+
+// A Scratch of symbols, and the recording that operations on it make.
+class Recorder {
+ public:
+  explicit Recorder(const Tables& t) : memory_(std::calloc(ScratchBytes(t), 1), std::free) {
+    if (memory_ == nullptr) throw std::bad_alloc();
+    recorded_graph = &recording_.graph;
+    scratch_ = MakeScratch(t, memory_.get());
+  }
+  ~Recorder() { recorded_graph = nullptr; }
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  Scratch& scratch() { return *scratch_; }
+
+  void Read(ProgramArray array, Lane* values, int count) {
+    for (int i = 0; i < count; ++i) {
+      values[i] = FromNode(recording_.graph.Input(Slot{static_cast<int>(array), i}.Packed()));
+    }
+  }
+  void Write(ProgramArray array, const Lane* values, int first, int count) {
+    for (int i = first; i < first + count; ++i) {
+      recording_.outputs.push_back({NodeOf(values[i]), {static_cast<int>(array), i}});
+    }
+  }
+  Recording Take() { return std::move(recording_); }
+
+ private:
+  std::unique_ptr<void, decltype(&std::free)> memory_;
+  Recording recording_;
+  Scratch* scratch_;
+};
+
+// Collide asks for the place and the third axis of geoms that may touch.
+void WriteGeoms(const Tables& t, Recorder& recorder) {
+  const Scratch& s = recorder.scratch();
+  for (int g = 0; g < t.ngeom; ++g) {
+    bool may_touch = false;
+    for (int k = 0; k < t.num_pairs; ++k) {
+      may_touch = may_touch || t.pair[k].geom1 == g || t.pair[k].geom2 == g;
+    }
+    if (!may_touch || t.geom[g].body == 0) continue;
+    recorder.Write(ProgramArray::geom_xpos, s.geom_xpos, 3 * g, 3);
+    for (int i = 2; i < 9; i += 3) {
+      recorder.Write(ProgramArray::geom_xmat, s.geom_xmat, 9 * g + i, 1);
+    }
+  }
+}
+
+}  // namespace
+
+Recording RecordSmoothDynamics(const Tables& t) {
+  Recorder recorder(t);
+  Scratch& s = recorder.scratch();
+  recorder.Read(ProgramArray::qpos, s.qpos, t.nq);
+  recorder.Read(ProgramArray::qvel, s.qvel, t.nv);
+  recorder.Read(ProgramArray::ctrl, s.ctrl, t.nu);
+  recorder.Read(ProgramArray::sin_half, s.sin_half, t.njnt);
+  recorder.Read(ProgramArray::cos_half, s.cos_half, t.njnt);
+  SmoothDynamics(t, s);
+  WriteGeoms(t, recorder);
+  recorder.Write(ProgramArray::subtree_com, s.subtree_com, 3 * t.contact_root, 3);
+  recorder.Write(ProgramArray::cdof, s.cdof, 0, 6 * t.nv);
+  recorder.Write(ProgramArray::M, s.M, 0, t.nC);
+  recorder.Write(ProgramArray::qLD, s.qLD, 0, t.nC);
+  recorder.Write(ProgramArray::qLDiagInv, s.qLDiagInv, 0, t.nv);
+  recorder.Write(ProgramArray::qfrc_smooth, s.qfrc_smooth, 0, t.nv);
+  recorder.Write(ProgramArray::qacc_smooth, s.qacc_smooth, 0, t.nv);
+  return recorder.Take();
+}
+
+Recording RecordDamping(const Tables& t) {
+  Recorder recorder(t);
+  Scratch& s = recorder.scratch();
+  recorder.Read(ProgramArray::M, s.M, t.nC);
+  recorder.Read(ProgramArray::qfrc_smooth, s.qfrc_smooth, t.nv);
+  recorder.Read(ProgramArray::qfrc_constraint, s.qfrc_constraint, t.nv);
+  DampedAcceleration(t, s);
+  recorder.Write(ProgramArray::acc, s.acc, 0, t.nv);
+  return recorder.Take();
+}
+
+}  // namespace pyfastenv::lanes

@@ -1,0 +1,19 @@
+// Everything of a step that depends on neither contacts nor limits.
+#include "lanes/stages/stages.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+void SmoothDynamics(const Tables& t, Scratch& s) {
+  Kinematics(t, s);
+  CentersOfMass(t, s);
+  TendonLengths(t, s);
+  InertiaMatrix(t, s);
+  TendonVelocities(t, s);
+  Velocities(t, s);
+  PassiveForces(t, s);
+  BiasForces(t, s);
+  Actuation(t, s);
+  SmoothAcceleration(t, s);
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,0 +1,156 @@
+// Straight-line programs: random expressions, compiled, against the same operations one by one.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "lanes/program/arrays.h"
+#include "lanes/program/code.h"
+#include "lanes/program/compiler.h"
+#include "lanes/program/graph.h"
+#include "support.h"
+
+namespace pyfastenv::lanes {
+namespace {
+
+constexpr int kInputs = 40;
+constexpr int kOperations = 600;
+constexpr int kMaxSpills = 1000;
+
+int InputArray() { return static_cast<int>(ProgramArray::qpos); }
+int OutputArray() { return static_cast<int>(ProgramArray::acc); }
+
+// A block with inputs, outputs and spills, all of `width` doubles.
+struct Block {
+  explicit Block(int width)
+      : width(width),
+        outputs(static_cast<size_t>(kInputs * width)),
+        spills(outputs + static_cast<size_t>(kOperations * width)),
+        memory(spills + static_cast<size_t>(kMaxSpills * width) + 8) {
+    const auto address = reinterpret_cast<uintptr_t>(memory.data());
+    begin = memory.data() + (64 - address % 64) % 64 / sizeof(double);
+  }
+  std::vector<size_t> Offsets() const {
+    std::vector<size_t> offsets(static_cast<size_t>(ProgramArray::kCount));
+    offsets[static_cast<size_t>(OutputArray())] = outputs * sizeof(double);
+    offsets[static_cast<size_t>(ProgramArray::spill)] = spills * sizeof(double);
+    return offsets;
+  }
+
+  int width;
+  size_t outputs, spills;
+  std::vector<double> memory;
+  double* begin;
+};
+
+double Evaluate(const Graph& graph, int index, const std::vector<double>& values,
+                const Block& block, int lane) {
+  const Node& node = graph[index];
+  const double a = node.a >= 0 && node.op != Op::kInput ? values[static_cast<size_t>(node.a)] : 0;
+  const double b = node.b >= 0 ? values[static_cast<size_t>(node.b)] : 0;
+  switch (node.op) {
+    case Op::kConstant:
+      return node.constant;
+    case Op::kInput:
+      return block.begin[Slot::Unpack(node.a).element * block.width + lane];
+    case Op::kAdd:
+      return a + b;
+    case Op::kSub:
+      return a - b;
+    case Op::kMul:
+      return a * b;
+    case Op::kDiv:
+      return a / b;
+    case Op::kMin:
+      return a < b ? a : b;
+    case Op::kMax:
+      return a > b ? a : b;
+    case Op::kNeg:
+      return -a;
+    case Op::kAbs:
+      return std::abs(a);
+    case Op::kSqrt:
+      return std::sqrt(a);
+    case Op::kPlusZero:
+      return a + 0.0;
+    case Op::kUnitScale:
+      return std::abs(a - 1) > 1e-15 ? 1 / a : 1.0;
+  }
+  return 0;
+}
+
+class RandomPrograms : public testing::TestWithParam<int> {};
+
+TEST_P(RandomPrograms, AreTheOperationsOneByOne) {
+  const int width = GetParam();
+  if (KernelsOfWidth(width) == nullptr) GTEST_SKIP() << "not on this processor";
+  std::mt19937 random(static_cast<unsigned>(width));
+  std::uniform_real_distribution<double> uniform(-2, 2);
+  for (int trial = 0; trial < 50; ++trial) {
+    Recording recording;
+    Graph& graph = recording.graph;
+    std::vector<int> nodes;
+    for (int i = 0; i < kInputs; ++i) nodes.push_back(graph.Input(Slot{InputArray(), i}.Packed()));
+    for (const double x : {0.0, 1.0, -1.0, 0.3, 1e-200}) nodes.push_back(graph.Constant(x));
+    // operands from near (chains) and from far (spills)
+    const auto pick = [&] {
+      const size_t range = random() % 2 == 0 ? std::min<size_t>(nodes.size(), 5) : nodes.size();
+      return nodes[nodes.size() - 1 - random() % range];
+    };
+    constexpr Op kOps[] = {Op::kAdd, Op::kSub, Op::kMul,  Op::kDiv,      Op::kMin,      Op::kMax,
+                           Op::kNeg, Op::kAbs, Op::kSqrt, Op::kPlusZero, Op::kUnitScale};
+    for (int i = 0; i < kOperations; ++i) {
+      const Op op = kOps[random() % std::size(kOps)];
+      const bool binary = op <= Op::kMax;
+      nodes.push_back(binary ? graph.Binary(op, pick(), pick()) : graph.Unary(op, pick()));
+      if (random() % 8 == 0) recording.outputs.push_back({nodes.back(), {OutputArray(), i}});
+    }
+    Block block(width);
+    for (int i = 0; i < kInputs * width; ++i) {
+      // lengths near one too
+      block.begin[i] = random() % 3 == 0 ? 1 + 1e-15 * uniform(random) : uniform(random);
+    }
+    const CompiledCode compiled = Compile(recording, width, block.Offsets());
+    ASSERT_LT(compiled.num_spills, kMaxSpills);
+    EXPECT_GT(compiled.num_spills, 0);
+    const Code code(compiled.bytes);
+    ASSERT_NE(code.entry(), nullptr);
+    reinterpret_cast<Program>(code.entry())(block.begin);
+    for (int lane = 0; lane < width; ++lane) {
+      std::vector<double> values;
+      for (int node = 0; node < graph.size(); ++node) {
+        values.push_back(Evaluate(graph, node, values, block, lane));
+      }
+      for (const Output& output : recording.outputs) {
+        const double expected = values[static_cast<size_t>(output.node)];
+        const double got =
+            block.begin[block.outputs + static_cast<size_t>(output.slot.element * width + lane)];
+        ASSERT_TRUE(std::memcmp(&got, &expected, sizeof(got)) == 0 ||
+                    (std::isnan(got) && std::isnan(expected)))
+            << "trial " << trial << ", output " << output.slot.element << " in lane " << lane
+            << ": expected " << expected << ", got " << got;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, RandomPrograms, testing::Values(8, 4));
+
+TEST(Graph, LeavesOutExactZerosAndOnes) {
+  Graph graph;
+  const int x = graph.Input(0), y = graph.Input(1);
+  const int zero = graph.Constant(0), one = graph.Constant(1);
+  EXPECT_EQ(graph.Binary(Op::kAdd, x, zero), x);
+  EXPECT_EQ(graph.Binary(Op::kMul, x, zero), zero);
+  EXPECT_EQ(graph.Binary(Op::kMul, one, x), x);
+  EXPECT_EQ(graph.Binary(Op::kSub, x, x), zero);
+  EXPECT_EQ(graph.Binary(Op::kAdd, x, graph.Unary(Op::kNeg, y)), graph.Binary(Op::kSub, x, y));
+  EXPECT_EQ(graph.Binary(Op::kMul, x, y), graph.Binary(Op::kMul, y, x));
+  EXPECT_NE(graph.Unary(Op::kPlusZero, x), x);
+  EXPECT_EQ(graph.Binary(Op::kAdd, graph.Constant(0.1), graph.Constant(0.2)),
+            graph.Constant(0.1 + 0.2));
+}
+
+}  // namespace
+}  // namespace pyfastenv::lanes
