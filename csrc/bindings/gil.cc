@@ -1,6 +1,5 @@
 #include "bindings/gil.h"
 
-#include <cxxabi.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -39,15 +38,11 @@ bool PythonInterrupted() {
 }
 
 GilRelease::~GilRelease() {
-#ifdef __GLIBCXX__
   try {
     PyEval_RestoreThread(state_);
-  } catch (const abi::__forced_unwind&) {  // pthread_exit: leaving this clause would abort
+  } catch (...) {  // pthread_exit's unwinding, not an exception: leaving this clause would abort
     StayForever();
   }
-#else
-  PyEval_RestoreThread(state_);
-#endif
 }
 
 }  // namespace pyfastenv

@@ -7,6 +7,7 @@ everything that must end soon.
 from __future__ import annotations
 
 import faulthandler
+import os
 import resource
 import signal
 import subprocess
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WAITING = 5.0  # a busy machine gives this process at least a fifth of a processor
+# AddressSanitizer reserves terabytes of address space and bounds allocations itself
+BOUNDED_BY_SANITIZER = "ASAN_OPTIONS" in os.environ
 FAILED = 3  # a child's exit status: it found something, and has said what
 
 
@@ -59,7 +62,7 @@ def guard(memory: int = 0) -> None:
     faulthandler.enable()
     for late in (signal.SIGALRM, signal.SIGPROF):
         faulthandler.register(late, all_threads=True, chain=True)
-    if memory:
+    if memory and not BOUNDED_BY_SANITIZER:
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -15,8 +15,9 @@ case $name in
     # libstdc++ too: its functions that throw are found only if they are there when asan is loaded
     preload="$(library asan) $(library ubsan) $(library stdc++)"
     # No search for leaks: CPython, NumPy and PyTorch keep much on purpose. Too large an allocation
-    # is a MemoryError, as without asan.
-    export ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:log_path=$folder/report"
+    # is a MemoryError, as without asan; its own address space cannot be bounded, so tests do not
+    # (tests/fuzz/children.py).
+    export ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=3072:log_path=$folder/report"
     export UBSAN_OPTIONS="print_stacktrace=1:log_path=$folder/report"
     ;;
   tsan)
