@@ -186,7 +186,7 @@ VectorEnv::RolloutOutcome VectorEnv::RunRollout(const Rollout::Request& request,
   }
   Rollout rollout(store_, rules_, request, runner_, num_threads_);
   BarrierBatch::Options options;
-  options.count = num_envs();
+  options.count = rollout.num_items();
   options.helpers = num_threads_ - 1;
   options.spin = kSpin;
   options.gives_back = true;
