@@ -101,6 +101,7 @@ bool VectorEnv::RunBatch(BarrierBatch::Work& work, int num_items, int steps_each
   const int num_chunks = CeilDiv(num_items, chunk);
   BarrierBatch::Options options;
   options.count = num_items;
+  options.first_chunk = std::max(4 / steps_each, 1);
   // as many as can be of use
   if (WorthWaking(num_items * steps_each)) options.helpers = std::min(num_threads_, num_chunks) - 1;
   // both sides wait for about a chunk at the end: going to sleep for it would cost more
