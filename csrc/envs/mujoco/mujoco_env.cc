@@ -1,6 +1,7 @@
 #include "envs/mujoco/mujoco_env.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "core/errors.h"
@@ -37,7 +38,8 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       init_qpos_(data().qpos, data().qpos + model().nq),
       init_qvel_(data().qvel, data().qvel + model().nv),
       cache_(static_cast<size_t>(robot.cache_size)),
-      engine_(models.engine()) {
+      engine_(models.engine()),
+      poisons_(std::getenv("PYFASTENV_POISON") != nullptr) {
   if (model().nq < robot.min_nq || model().nv < robot.min_nv) {
     throw UsageError(UsageError::Code::kValue,
                      ModelPath(params, models, version, robot) +
@@ -196,6 +198,7 @@ void MujocoEnv::Load(const double* row) {
   ahead_ = lanes_ ? lanes_->Find(row) : nullptr;
   taken_ = false;
   if (ahead_ != nullptr) {
+    if (poisons_) workspace_.Poison();
     workspace_.LoadMotion(row);
   } else {
     workspace_.Load(row);
