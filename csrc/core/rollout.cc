@@ -177,7 +177,7 @@ void Rollout::RunSteps(int worker_index, std::span<const int32_t> ids, int begin
   Worker& worker = *workers_[static_cast<size_t>(worker_index)];
   worker.stats = {};
   const std::span<Lane> lanes(worker.lanes.data(), ids.size());
-  const bool together = runner_.group_size() > 1;  // else it is one, and stays loaded
+  const bool together = runner_.prepares();  // else it is one, and stays loaded
   for (size_t i = 0; i < ids.size(); ++i) {
     Begin(lanes[i], ids[i]);
     const double* row = store_.row(ids[i]);

@@ -137,14 +137,14 @@ void MujocoEnv::Adopt() noexcept {
 // ---- the engine ----
 
 int MujocoEnv::group_size() const {
-  return lanes_ && !has_fields_.load(std::memory_order_relaxed) ? lanes_->group_size() : 1;
+  return lanes_ && !has_fields_.load(std::memory_order_relaxed) ? lanes_->group_size() : 0;
 }
 
 EngineReport MujocoEnv::engine() const {
   EngineReport report;
   report.lane_steps = lane_steps_.load(std::memory_order_relaxed);
   report.misses = misses_.load(std::memory_order_relaxed);
-  report.name = group_size() > 1 ? "lanes" : "mujoco";
+  report.name = group_size() > 0 ? "lanes" : "mujoco";
   if (!lanes_) {
     report.reason = engine_ == Engine::kMujoco ? "engine='mujoco' was asked for" : refusal_;
   } else if (has_fields_.load(std::memory_order_relaxed)) {
@@ -154,7 +154,7 @@ EngineReport MujocoEnv::engine() const {
 }
 
 void MujocoEnv::PrepareSteps(std::span<const ComingStep> steps) noexcept {
-  if (group_size() == 1) return;
+  if (group_size() == 0) return;
   lanes_->Clear();
   for (const ComingStep& step : steps) {
     const double* qpos = step.row + 1;  // after the time
@@ -167,7 +167,7 @@ void MujocoEnv::Simulate(const Action& action) {
   CheckNoCallbacks();
   Control(action, qpos(), qvel(), data().ctrl);
   if (TakePrepared()) return;
-  if (group_size() > 1) Increase(misses_);
+  if (group_size() > 0) Increase(misses_);
   LoadWholeState();
   workspace_.Step(frame_skip_, external_forces_);
 }
