@@ -140,6 +140,8 @@ TESTS ?= .
 CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
   -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DPYFASTENV_BUILD_PYTHON=OFF -DPYFASTENV_WERROR=ON
 CORE_TESTS := -DPYFASTENV_BUILD_TESTS=ON
+# everything again with environments that are prepared in groups
+IN_GROUPS := PYFASTENV_TEST_GROUP=4
 
 build/cpp/build.ninja: $(VENV)/.tools CMakeLists.txt
 	$(CMAKE) -B build/cpp $(CORE_TESTS)
@@ -147,16 +149,19 @@ build/cpp/build.ninja: $(VENV)/.tools CMakeLists.txt
 test-cpp: build/cpp/build.ninja  ## The core's C++ tests (needs GoogleTest)
 	$(BIN)/cmake --build build/cpp
 	build/cpp/core_tests --gtest_brief=1
+	$(IN_GROUPS) build/cpp/core_tests --gtest_brief=1
 
 tsan: $(VENV)/.tools  ## The same under ThreadSanitizer
 	$(CMAKE) -B build/tsan $(CORE_TESTS) -DPYFASTENV_SANITIZE=thread
 	$(BIN)/cmake --build build/tsan
 	TSAN_OPTIONS=halt_on_error=1 build/tsan/core_tests --gtest_brief=1
+	$(IN_GROUPS) TSAN_OPTIONS=halt_on_error=1 build/tsan/core_tests --gtest_brief=1
 
 asan: $(VENV)/.tools  ## The same under Address- and UndefinedBehaviorSanitizer
 	$(CMAKE) -B build/asan $(CORE_TESTS) -DPYFASTENV_SANITIZE=address,undefined
 	$(BIN)/cmake --build build/asan
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/asan/core_tests --gtest_brief=1
+	$(IN_GROUPS) UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/asan/core_tests --gtest_brief=1
 
 # The extension under a sanitizer, in an environment of its own: it sees the packages of .venv but
 # not the extension there. An editable install, so that Python files need no new one.

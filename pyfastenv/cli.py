@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -130,6 +131,9 @@ def _value_of(option: str, arguments: Sequence[str]) -> str | None:
     return None
 
 
+_ID_WIDTH = 26  # of a printed column
+
+
 # ---- commands ------------------------------------------------------------------------------------
 
 
@@ -245,8 +249,12 @@ def experiment(
 
 
 def envs() -> None:
-    """List the environments."""
-    print("\n".join(pyfastenv.env_ids()))
+    """List the environments, and what runs their physics here."""
+    for env_id in pyfastenv.env_ids():
+        with closing(pyfastenv.make_vec(env_id)) as made:
+            stats = made.stats()
+        reason = f": {stats['engine_reason']}" if stats["engine_reason"] else ""
+        print(f"{env_id:{_ID_WIDTH}} {stats['engine']}{reason}")
 
 
 def version() -> None:

@@ -47,6 +47,7 @@ class BarrierBatch {
     int helpers = 0;                      // to wake
     std::chrono::nanoseconds spin{0};     // how long threads that wait spin before they sleep
     bool gives_back = false;              // Run may return more than 0
+    int first_chunk = 1;                  // how many a caller without helpers tries first
   };
 
   BarrierBatch(ThreadPool& pool, int num_workers) : pool_(pool), shares_(num_workers) {}

@@ -83,9 +83,9 @@ class Environment {
   /// Writes spec().obs_size doubles.
   virtual void Observe(double* obs) const = 0;
 
-  /// How many coming steps (at most kMaxGroup) are worth telling at once; 1: none is. It changes in
-  /// Adopt only.
-  virtual int group_size() const { return 1; }
+  /// How many coming steps (at most kMaxGroup) to tell at a time; 0: PrepareSteps does nothing. It
+  /// changes in Adopt only; any thread may ask.
+  virtual int group_size() const { return 0; }
   /// Says which steps, up to group_size(), come next, so that what they have in common (the
   /// physics) may be run for all of them together. A hint that changes no result: each of them may
   /// be taken, in any order, or not, or with other numbers. The next call replaces it.

@@ -56,7 +56,7 @@ void EnvRunner::Run(int worker, const Job& job, const OutputViews& out,
 
 void EnvRunner::RunGroup(int worker, std::span<const Job> jobs, const OutputViews& out,
                          FailureList& failures) noexcept {
-  if (group_size() > 1) {
+  if (prepares()) {
     ComingStep coming[kMaxGroup];
     size_t count = 0;
     for (const Job& job : jobs) {

@@ -8,6 +8,7 @@
 // Threads: one per worker at a time, each with its own number; one at a time per environment id.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -72,7 +73,9 @@ class EnvRunner {
   void Attach(EnvStore* store, const EpisodeRules* rules);
 
   /// Environments that a worker runs together; it changes while none is under way.
-  int group_size() const { return envs_[0]->group_size(); }
+  int group_size() const { return std::max(envs_[0]->group_size(), 1); }
+  /// Whether steps are worth preparing.
+  bool prepares() const { return envs_[0]->group_size() > 0; }
   /// What runs the physics, all workers' counts together.
   EngineReport engine() const;
 

@@ -19,19 +19,39 @@ constexpr int kFirstSegment = 4;  // steps, while nothing is known of their cost
 
 }  // namespace
 
+// One environment of a group while it is run.
+struct Rollout::Lane {
+  Lane(const Policy& policy, const EnvSpec& spec)
+      : policy(policy), obs(static_cast<size_t>(spec.obs_size)) {}
+
+  int32_t id = 0;
+  int policy_id = 0;
+  Policy::Scratch policy;   // what it chose last
+  std::vector<double> obs;  // the latest observation
+  std::vector<double> row;  // where groups keep it from step to step
+  Progress progress;
+  Random policy_random;
+};
+
 // One thread's memory, and its results until they are collected.
 struct Rollout::Worker {
-  Worker(const Policy& policy, const EnvSpec& spec)
-      : policy(policy),
-        obs(static_cast<size_t>(spec.obs_size)),
-        info(static_cast<size_t>(spec.info_size())) {}
+  Worker(const Policy& policy, const EnvSpec& spec, int group_size)
+      : ids(static_cast<size_t>(group_size)), info(static_cast<size_t>(spec.info_size())) {
+    lanes.reserve(ids.size());
+    while (lanes.size() < ids.size()) lanes.emplace_back(policy, spec);
+  }
 
-  Policy::Scratch policy;
-  std::vector<double> obs;  // the latest observation
+  std::vector<Lane> lanes;
+  std::vector<int32_t> ids;
   std::vector<double> info;
   int step = 0;  // the one being run
   std::vector<EpisodeEnd> episodes;
   Stats stats;  // of the segment being run
+
+  /// Forgets the episodes after the first `count`.
+  void DropEpisodes(size_t count) {
+    episodes.erase(episodes.begin() + static_cast<ptrdiff_t>(count), episodes.end());
+  }
 };
 
 Rollout::Rollout(EnvStore& store, const EpisodeRules& rules, const Request& request,
@@ -42,10 +62,12 @@ Rollout::Rollout(EnvStore& store, const EpisodeRules& rules, const Request& requ
       runner_(runner),
       num_threads_(num_threads),
       obs_size_(runner.spec().obs_size),
-      done_steps_(static_cast<size_t>(store.num_envs())),
+      groups_(store.num_envs(), num_threads, runner.group_size()),
+      done_steps_(static_cast<size_t>(groups_.num_groups())),
       failed_step_(static_cast<size_t>(store.num_envs()), -1) {
   for (int i = 0; i < num_threads; ++i) {
-    workers_.push_back(std::make_unique<Worker>(*request.policy, runner.spec()));
+    workers_.push_back(
+        std::make_unique<Worker>(*request.policy, runner.spec(), runner.group_size()));
   }
 }
 
@@ -57,129 +79,219 @@ int Rollout::SegmentSteps() const {
   const double total = cost_.seconds() * num_steps * store_.num_envs() / num_threads_;
   const double seconds =
       std::clamp(total / kSegmentsPerThread, kMinSegmentSeconds, kMaxSegmentSeconds);
-  return static_cast<int>(cost_.StepsIn(seconds, 1, num_steps));
+  const int size = groups_.size();
+  return static_cast<int>(
+      std::max<int64_t>(cost_.StepsIn(seconds, 1, int64_t{num_steps} * size) / size, 1));
 }
 
 // Several at a time only where one segment finishes each: nobody waits for what a worker holds.
 int Rollout::Chunk() const {
   if (SegmentSteps() < request_.num_steps) return 1;
-  const int64_t share = store_.num_envs() / (4 * num_threads_);
+  const int64_t share = groups_.num_groups() / (4 * num_threads_);
+  const int64_t steps_each = int64_t{request_.num_steps} * groups_.size();
   const int64_t wanted =
-      cost_.StepsIn(kMinSegmentSeconds, 1, int64_t{BarrierBatch::kMaxChunk} * request_.num_steps) /
-      request_.num_steps;
+      cost_.StepsIn(kMinSegmentSeconds, 1, BarrierBatch::kMaxChunk * steps_each) / steps_each;
   return static_cast<int>(std::clamp<int64_t>(std::min(wanted, share), 1, BarrierBatch::kMaxChunk));
 }
 
-int Rollout::Run(int worker, std::span<int32_t> ids) noexcept {
+int Rollout::Run(int worker_index, std::span<int32_t> groups) noexcept {
   const auto start = CostEstimate::Clock::now();
+  Worker& worker = *workers_[static_cast<size_t>(worker_index)];
   const int segment = SegmentSteps();
   int64_t steps = 0;
   size_t unfinished = 0;
-  for (const int32_t id : ids) {
-    int32_t& done = done_steps_[static_cast<size_t>(id)];  // ours while we hold the environment
+  for (const int32_t group : groups) {
+    const auto ids = AliveOf(worker, group);
+    if (ids.empty()) continue;
+    int32_t& done = done_steps_[static_cast<size_t>(group)];  // ours while we hold the group
     const int end = std::min(done + segment, request_.num_steps);
-    const bool alive = RunSegment(worker, id, done, end);
-    steps += end - done;
+    RunSegment(worker_index, ids, done, end);
+    steps += static_cast<int64_t>(ids.size()) * (end - done);
     done = end;
-    if (alive && end < request_.num_steps) ids[unfinished++] = id;
+    if (end < request_.num_steps) groups[unfinished++] = group;
   }
   cost_.Note(start, steps);
   return static_cast<int>(unfinished);
 }
 
-bool Rollout::RunSegment(int worker_index, int32_t id, int begin, int end) noexcept {
+// The environments of a group that have not failed.
+std::span<const int32_t> Rollout::AliveOf(Worker& worker, int group) const {
+  const auto [begin, end] = groups_.Positions(group);
+  size_t count = 0;
+  for (int32_t id = begin; id < end; ++id) {
+    if (failed_step_[static_cast<size_t>(id)] < 0) worker.ids[count++] = id;
+  }
+  return {worker.ids.data(), count};
+}
+
+void Rollout::RunSegment(int worker_index, std::span<const int32_t> ids, int begin,
+                         int end) noexcept {
+  Worker& worker = *workers_[static_cast<size_t>(worker_index)];
+  const size_t num_episodes = worker.episodes.size();
+  if (ids.size() > 1) {
+    try {
+      RunSteps(worker_index, ids, begin, end);
+      runner_.Count(worker_index, worker.stats);
+      return;
+    } catch (...) {
+      // whoever raised does so again when it runs alone
+      worker.DropEpisodes(num_episodes);
+    }
+  }
+  for (const int32_t id : ids) RunAlone(worker_index, id, begin, end);
+}
+
+void Rollout::RunAlone(int worker_index, int32_t id, int begin, int end) noexcept {
   Worker& worker = *workers_[static_cast<size_t>(worker_index)];
   const size_t num_episodes = worker.episodes.size();
   try {
-    RunSteps(worker_index, id, begin, end);
+    RunSteps(worker_index, {&id, 1}, begin, end);
     runner_.Count(worker_index, worker.stats);
-    return true;
+    return;
   } catch (...) {
     failures_.AddCurrentException(id);
   }
   // Nothing has been committed: the steps before the one that failed are run again, for their
   // results and the state they lead to.
   int failed_step = worker.step;
-  worker.episodes.erase(worker.episodes.begin() + static_cast<ptrdiff_t>(num_episodes),
-                        worker.episodes.end());
+  worker.DropEpisodes(num_episodes);
   try {
-    RunSteps(worker_index, id, begin, failed_step);
+    RunSteps(worker_index, {&id, 1}, begin, failed_step);
   } catch (...) {
     // not the same again (memory ran out, say): the state before this segment stands
     failed_step = begin;
-    worker.episodes.erase(worker.episodes.begin() + static_cast<ptrdiff_t>(num_episodes),
-                          worker.episodes.end());
+    worker.DropEpisodes(num_episodes);
     worker.stats = {};
-    ReadObservation(id, worker.obs.data());
-    WriteLastObservation(id, worker.obs.data());
+    std::vector<double>& obs = worker.lanes[0].obs;
+    ReadObservation(id, obs.data());
+    WriteLastObservation(id, obs.data());
   }
   ++worker.stats.failures;
   runner_.Count(worker_index, worker.stats);
   failed_step_[static_cast<size_t>(id)] = failed_step;
   WriteFailed(id, failed_step);
-  return false;
 }
 
-void Rollout::RunSteps(int worker_index, int32_t id, int begin, int end) {
+void Rollout::RunSteps(int worker_index, std::span<const int32_t> ids, int begin, int end) {
   Environment& env = runner_.environment(worker_index);
   Worker& worker = *workers_[static_cast<size_t>(worker_index)];
   worker.stats = {};
-  const RolloutViews& out = request_.out;
-  const auto num_envs = static_cast<size_t>(store_.num_envs());
-  const Policy& policy = *request_.policy;
-  const auto index = static_cast<size_t>(id);
-  const int policy_id = request_.policy_ids.empty() ? 0 : request_.policy_ids[index];
-  const size_t obs_bytes = static_cast<size_t>(obs_size_) * ItemSize(out.obs_dtype);
-  const auto action_size = static_cast<size_t>(policy.action_size());
-  Policy::Scratch& act = worker.policy;
-
-  Progress progress = store_.progress(id);
-  Random policy_random = store_.policy_random(id);
-  ReadObservation(id, worker.obs.data());
-  env.Load(store_.row(id));
+  const std::span<Lane> lanes(worker.lanes.data(), ids.size());
+  const bool together = runner_.prepares();  // else it is one, and stays loaded
+  for (size_t i = 0; i < ids.size(); ++i) {
+    Begin(lanes[i], ids[i]);
+    const double* row = store_.row(ids[i]);
+    if (together) {
+      lanes[i].row.assign(row, row + store_.layout().size());
+    } else {
+      env.Load(row);
+    }
+  }
   for (int t = begin; t < end; ++t) {
     worker.step = t;
-    const size_t slot = static_cast<size_t>(t) * num_envs + index;
-    StoreAs(out.obs_dtype, worker.obs.data(), obs_size_,
-            static_cast<uint8_t*>(out.obs) + slot * obs_bytes);
-    policy.Act(policy_id, worker.obs.data(), policy_random, act);
-    if (policy.discrete()) {
-      static_cast<int64_t*>(out.actions)[slot] = act.index;
-    } else {
-      std::copy(act.action.begin(), act.action.end(),
-                static_cast<float*>(out.actions) + slot * action_size);
+    ChooseActions(lanes);
+    if (together) PrepareSteps(env, lanes);
+    for (Lane& lane : lanes) {
+      if (together) env.Load(lane.row.data());
+      RunStep(env, worker, lane, t);
+      if (together) env.Save(lane.row.data());
     }
-    const Action action = policy.discrete() ? Action(&act.index, DType::kInt64, 1)
-                                            : Action(act.env_action.data(), DType::kFloat32,
-                                                     static_cast<int>(action_size));
-    const Transition transition =
-        Advance(env, rules_, action, progress, worker.info.data(), [&](const Transition& last) {
-          EpisodeEnd episode;
-          episode.step = t;
-          episode.env_id = id;
-          episode.episode_return = progress.episode_return;
-          episode.length = progress.elapsed;
-          episode.terminated = last.terminated;
-          episode.final_obs.resize(static_cast<size_t>(obs_size_));
-          Observe(env, episode.final_obs.data());
-          worker.episodes.push_back(std::move(episode));
-        });
-    Observe(env, worker.obs.data());
-    out.log_probs[slot] = act.log_prob;
-    StoreAs(out.reward_dtype, &transition.reward, 1,
-            static_cast<uint8_t*>(out.rewards) + slot * ItemSize(out.reward_dtype));
-    out.terminations[slot] = transition.terminated ? 1 : 0;
-    out.truncations[slot] = transition.truncated ? 1 : 0;
-    out.autoresets[slot] = transition.stepped() ? 0 : 1;
-    if (transition.stepped()) ++worker.stats.steps;
-    if (transition.ended()) ++worker.stats.episodes;
-    if ((transition.kind & kDiverged) != 0) ++worker.stats.diverged;
   }
-  env.Save(store_.row(id));
-  store_.Commit(id, progress);
-  store_.policy_random(id) = policy_random;
-  StoreAs(store_.obs_dtype(), worker.obs.data(), obs_size_, store_.obs(id));
-  WriteLastObservation(id, worker.obs.data());
+  // from here on nothing throws
+  for (const Lane& lane : lanes) {
+    if (together) {
+      CopyOwn(lane.row.data(), store_.row(lane.id));
+    } else {
+      env.Save(store_.row(lane.id));
+    }
+    Commit(lane);
+  }
+}
+
+// What is an environment's own of a row: all but the callers' task and fields.
+void Rollout::CopyOwn(const double* from, double* to) const {
+  const RowLayout& layout = store_.layout();
+  for (const auto& section : {layout.state(), layout.cache(), layout.memory()}) {
+    std::copy_n(from + section.offset, section.size, to + section.offset);
+  }
+}
+
+void Rollout::Begin(Lane& lane, int32_t id) {
+  lane.id = id;
+  lane.policy_id = request_.policy_ids.empty() ? 0 : request_.policy_ids[static_cast<size_t>(id)];
+  lane.progress = store_.progress(id);
+  lane.policy_random = store_.policy_random(id);
+  ReadObservation(id, lane.obs.data());
+}
+
+Action Rollout::ActionOf(const Lane& lane) const {
+  const Policy& policy = *request_.policy;
+  return policy.discrete()
+             ? Action(&lane.policy.index, DType::kInt64, 1)
+             : Action(lane.policy.env_action.data(), DType::kFloat32, policy.action_size());
+}
+
+void Rollout::ChooseActions(std::span<Lane> lanes) const {
+  for (Lane& lane : lanes) {
+    request_.policy->Act(lane.policy_id, lane.obs.data(), lane.policy_random, lane.policy);
+  }
+}
+
+void Rollout::PrepareSteps(Environment& env, std::span<const Lane> lanes) const {
+  ComingStep coming[EnvRunner::kMaxGroup];
+  size_t count = 0;
+  for (const Lane& lane : lanes) {
+    const bool resets = (lane.progress.flags & kAutoreset) != 0;
+    if (!resets) coming[count++] = {lane.row.data(), ActionOf(lane)};
+  }
+  env.PrepareSteps({coming, count});
+}
+
+// One step of the loaded environment, with the action that its policy has chosen.
+void Rollout::RunStep(Environment& env, Worker& worker, Lane& lane, int t) {
+  const RolloutViews& out = request_.out;
+  const Policy& policy = *request_.policy;
+  const size_t obs_bytes = static_cast<size_t>(obs_size_) * ItemSize(out.obs_dtype);
+  const size_t slot = static_cast<size_t>(t) * static_cast<size_t>(store_.num_envs()) +
+                      static_cast<size_t>(lane.id);
+  StoreAs(out.obs_dtype, lane.obs.data(), obs_size_,
+          static_cast<uint8_t*>(out.obs) + slot * obs_bytes);
+  if (policy.discrete()) {
+    static_cast<int64_t*>(out.actions)[slot] = lane.policy.index;
+  } else {
+    std::copy(lane.policy.action.begin(), lane.policy.action.end(),
+              static_cast<float*>(out.actions) + slot * lane.policy.action.size());
+  }
+  const Transition transition = Advance(env, rules_, ActionOf(lane), lane.progress,
+                                        worker.info.data(), [&](const Transition& last) {
+                                          EpisodeEnd episode;
+                                          episode.step = t;
+                                          episode.env_id = lane.id;
+                                          episode.episode_return = lane.progress.episode_return;
+                                          episode.length = lane.progress.elapsed;
+                                          episode.terminated = last.terminated;
+                                          episode.final_obs.resize(static_cast<size_t>(obs_size_));
+                                          Observe(env, episode.final_obs.data());
+                                          worker.episodes.push_back(std::move(episode));
+                                        });
+  Observe(env, lane.obs.data());
+  out.log_probs[slot] = lane.policy.log_prob;
+  StoreAs(out.reward_dtype, &transition.reward, 1,
+          static_cast<uint8_t*>(out.rewards) + slot * ItemSize(out.reward_dtype));
+  out.terminations[slot] = transition.terminated ? 1 : 0;
+  out.truncations[slot] = transition.truncated ? 1 : 0;
+  out.autoresets[slot] = transition.stepped() ? 0 : 1;
+  if (transition.stepped()) ++worker.stats.steps;
+  if (transition.ended()) ++worker.stats.episodes;
+  if ((transition.kind & kDiverged) != 0) ++worker.stats.diverged;
+}
+
+// Writes back all but the row.
+void Rollout::Commit(const Lane& lane) {
+  store_.Commit(lane.id, lane.progress);
+  store_.policy_random(lane.id) = lane.policy_random;
+  StoreAs(store_.obs_dtype(), lane.obs.data(), obs_size_, store_.obs(lane.id));
+  WriteLastObservation(lane.id, lane.obs.data());
 }
 
 void Rollout::WriteLastObservation(int32_t id, const double* obs) {

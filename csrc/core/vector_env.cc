@@ -101,6 +101,7 @@ bool VectorEnv::RunBatch(BarrierBatch::Work& work, int num_items, int steps_each
   const int num_chunks = CeilDiv(num_items, chunk);
   BarrierBatch::Options options;
   options.count = num_items;
+  options.first_chunk = std::max(4 / steps_each, 1);
   // as many as can be of use
   if (WorthWaking(num_items * steps_each)) options.helpers = std::min(num_threads_, num_chunks) - 1;
   // both sides wait for about a chunk at the end: going to sleep for it would cost more
@@ -186,7 +187,7 @@ VectorEnv::RolloutOutcome VectorEnv::RunRollout(const Rollout::Request& request,
   }
   Rollout rollout(store_, rules_, request, runner_, num_threads_);
   BarrierBatch::Options options;
-  options.count = num_envs();
+  options.count = rollout.num_items();
   options.helpers = num_threads_ - 1;
   options.spin = kSpin;
   options.gives_back = true;

@@ -1,8 +1,12 @@
 #include "mujoco/workspace.h"
 
+#include <mujoco/mjxmacro.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "mujoco/error_trap.h"
 #include "mujoco/model_features.h"
@@ -86,6 +90,23 @@ void Workspace::SaveMotion(double* state) const {
   *state++ = data_->time;
   state = std::copy_n(data_->qpos, model_.nq, state);
   std::copy_n(data_->qvel, model_.nv, state);
+}
+
+void Workspace::Poison() {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  // MuJoCo's own table of mjData's arrays; sizes are members of the model
+#define PYFASTENV_FILL(type, field, rows, columns)                                       \
+  if constexpr (std::is_same_v<type, mjtNum>) {                                          \
+    std::fill_n(data_->field, static_cast<size_t>(model_.rows) * size_t{columns}, kNan); \
+  }
+#define X PYFASTENV_FILL
+#undef XNV
+#define XNV X
+  MJDATA_POINTERS
+#undef X
+#undef XNV
+#define XNV X
+#undef PYFASTENV_FILL
 }
 
 void Workspace::LoadRest(const double* state) {

@@ -42,6 +42,9 @@ class Workspace {
   void LoadRest(const double* state);
   /// Writes the motion into a row.
   void SaveMotion(double* state) const;
+  /// Fills mjData's arrays of numbers with NaN, state and all: for tests, before a LoadMotion. Who
+  /// then reads what nobody has written, is found out.
+  void Poison();
 
   /// mj_resetData: the model's initial state, everything derived zero.
   void ResetData();

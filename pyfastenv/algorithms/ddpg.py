@@ -131,6 +131,7 @@ class DDPG:
             config.env_id,
             config.num_envs,
             num_threads=config.num_threads,
+            engine=config.engine,
             autoreset_mode="SameStep",
             infos=False,
         )

@@ -202,6 +202,7 @@ class PPO:
             config.env_id,
             config.num_envs,
             num_threads=config.num_threads,
+            engine=config.engine,
             autoreset_mode="SameStep",
             infos=False,
         )

@@ -7,7 +7,7 @@ import types
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import torch
 
@@ -40,6 +40,7 @@ class RunConfig:
     may_differ: ClassVar[frozenset[str]] = frozenset(
         {
             "num_threads",
+            "engine",
             "torch_threads",
             "total_steps",
             "run_dir",
@@ -62,6 +63,8 @@ class RunConfig:
     """How many environments are stepped at once (in each process)."""
     num_threads: int = 0
     """Threads that step environments; 0: the CPUs this process may use."""
+    engine: Literal["auto", "mujoco", "lanes"] = "auto"
+    """What runs MuJoCo environments' physics (make_vec's engine); the results are the same."""
     torch_threads: int = 1
     """Threads of PyTorch's own operations: more only pay with large networks."""
     total_steps: int

@@ -131,6 +131,7 @@ class SeedCollector:
             config.env_id,
             config.num_seeds * config.num_envs,
             num_threads=config.num_threads,
+            engine=config.engine,
             autoreset_mode="SameStep",
             infos=False,
             **env_kwargs,

@@ -6,6 +6,7 @@ import math
 import operator
 import os
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, SupportsFloat
@@ -152,6 +153,9 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
                 f"got {self._core.render_fps} steps per second"
             )
         self.closed = False
+        reason = self.stats()["engine_reason"]
+        if reason.startswith("lanes and mj_step differ"):
+            warnings.warn(f"{reason}: mj_step steps {env_id}", RuntimeWarning, stacklevel=2)
         self._env_kwargs = kwargs
         self.metadata = {
             "render_modes": ["rgb_array"],

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -46,8 +47,17 @@ constexpr float Nap(int milliseconds) { return 200.0F + static_cast<float>(milli
 // the value of the reset option "start" that makes Reset throw, after drawing numbers
 constexpr double kThrowingStart = 1e6;
 
+/// The group size of tests' environments: PYFASTENV_TEST_GROUP, or none. No test may depend on it.
+inline int TestGroupSize() {
+  const char* size = std::getenv("PYFASTENV_TEST_GROUP");
+  return size != nullptr ? std::atoi(size) : 0;
+}
+
 /// Row: [sum, count, drift, length | bias | gain]. An episode ends after `length` steps, drawn by
 /// Reset. Observation: (sum, count, drift). Reward: sum. "gain" is a field of two numbers.
+///
+/// In groups, the sum that an ordinary action leads to is prepared; commands are not. With "gain",
+/// there are no groups.
 class CountingEnv final : public Environment {
  public:
   static constexpr int kOwn = 4;
@@ -55,7 +65,8 @@ class CountingEnv final : public Environment {
   static constexpr int kMinLength = 3;
   static constexpr int kMaxLength = 14;
 
-  explicit CountingEnv(SpecBuilder&& spec = {}) : Environment(spec) {
+  explicit CountingEnv(int group_size = TestGroupSize(), SpecBuilder&& spec = {})
+      : Environment(spec), group_size_(group_size) {
     spec->obs_size = kObsSize;
     spec->obs_low.assign(kObsSize, -1e9);
     spec->obs_high.assign(kObsSize, 1e9);
@@ -70,6 +81,7 @@ class CountingEnv final : public Environment {
 
   void Load(const double* row) override {
     std::copy_n(row, kOwn, own_);
+    std::copy_n(row, kOwn, loaded_);
     row_ = row;
   }
 
@@ -89,8 +101,9 @@ class CountingEnv final : public Environment {
     const double value =
         action.dtype() == DType::kInt64 ? static_cast<double>(action.index()) : action[0].value();
     count() += 1.0;
+    const double* prepared = TakePrepared(value);
     const double push = gain(0) * Command(value);
-    sum() = 0.9 * sum() + push + bias() + gain(1) * drift();
+    sum() = prepared != nullptr ? *prepared : NextSum(own_, push, bias(), gain(1));
     info[count_info_] = count();
     if (value == kDiverge) return {.reward = 0.0, .terminated = true, .diverged = true};
     info.vector(terms_info_)[0] = push;
@@ -114,6 +127,27 @@ class CountingEnv final : public Environment {
 
   void Adopt() noexcept override { gain_offset_ = prepared_gain_offset_; }
 
+  int group_size() const override { return gain_offset_ == 0 ? group_size_ : 0; }
+
+  void PrepareSteps(std::span<const ComingStep> steps) noexcept override {
+    EXPECT_LE(steps.size(), static_cast<size_t>(group_size()));
+    largest_group_ = std::max(largest_group_.load(), static_cast<int>(steps.size()));
+    num_prepared_ = 0;
+    for (const ComingStep& step : steps) {
+      const double value = step.action[0].value();
+      if (value >= kThrow) continue;
+      Prepared& prepared = prepared_[num_prepared_++];
+      prepared.row = step.row;
+      std::copy_n(step.row, kOwn, prepared.own);
+      prepared.value = value;
+      prepared.sum = NextSum(step.row, value, step.row[kOwn], gain(1));
+    }
+  }
+
+  EngineReport engine() const override { return {"groups", {}, taken_.load(), missed_.load()}; }
+  /// The most steps that were prepared at once since the last time this was asked.
+  int TakeLargestGroup() { return largest_group_.exchange(0); }
+
   std::vector<double> InitialRow() const override {
     std::vector<double> row(static_cast<size_t>(kOwn) + 1, 0.0);
     row[3] = kMinLength;
@@ -122,6 +156,32 @@ class CountingEnv final : public Environment {
   }
 
  private:
+  struct Prepared {
+    const double* row;
+    double own[kOwn];
+    double value;
+    double sum;
+  };
+
+  static double NextSum(const double* own, double push, double bias, double gain) {
+    return 0.9 * own[0] + push + bias + gain * own[2];
+  }
+
+  // The sum prepared for the loaded row as it was loaded, and this action; or null.
+  const double* TakePrepared(double value) {
+    if (group_size() == 0) return nullptr;
+    for (int i = 0; i < num_prepared_; ++i) {
+      const Prepared& prepared = prepared_[i];
+      if (prepared.row == row_ && prepared.value == value &&
+          std::memcmp(prepared.own, loaded_, sizeof(loaded_)) == 0) {
+        ++taken_;
+        return &prepared.sum;
+      }
+    }
+    ++missed_;
+    return nullptr;
+  }
+
   double& sum() { return own_[0]; }
   double& count() { return own_[1]; }
   double& drift() { return own_[2]; }
@@ -152,7 +212,13 @@ class CountingEnv final : public Environment {
   }
 
   double own_[kOwn] = {};
+  double loaded_[kOwn] = {};
   const double* row_ = nullptr;
+  const int group_size_;
+  Prepared prepared_[kMaxGroup];
+  int num_prepared_ = 0;
+  std::atomic<int> largest_group_{0};
+  std::atomic<int64_t> taken_{0}, missed_{0};
   int gain_offset_ = 0;  // 0: not in the row
   int prepared_gain_offset_ = 0;
   InfoSlot count_info_, terms_info_;
@@ -239,8 +305,8 @@ inline VectorEnvOptions MakeOptions(int num_envs, int num_threads,
 /// A VectorEnv of CountingEnvs with one slot of results per environment.
 class Runner {
  public:
-  explicit Runner(const VectorEnvOptions& options)
-      : env([] { return std::make_unique<CountingEnv>(); }, options),
+  explicit Runner(const VectorEnvOptions& options, int group_size = TestGroupSize())
+      : env([group_size] { return std::make_unique<CountingEnv>(group_size); }, options),
         out(options.num_envs),
         all(static_cast<size_t>(options.num_envs)) {
     std::iota(all.begin(), all.end(), 0);

@@ -1,6 +1,7 @@
 #include "envs/mujoco/mujoco_env.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "core/errors.h"
@@ -37,7 +38,8 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       init_qpos_(data().qpos, data().qpos + model().nq),
       init_qvel_(data().qvel, data().qvel + model().nv),
       cache_(static_cast<size_t>(robot.cache_size)),
-      engine_(models.engine()) {
+      engine_(models.engine()),
+      poisons_(std::getenv("PYFASTENV_POISON") != nullptr) {
   if (model().nq < robot.min_nq || model().nv < robot.min_nv) {
     throw UsageError(UsageError::Code::kValue,
                      ModelPath(params, models, version, robot) +
@@ -135,14 +137,14 @@ void MujocoEnv::Adopt() noexcept {
 // ---- the engine ----
 
 int MujocoEnv::group_size() const {
-  return lanes_ && !has_fields_.load(std::memory_order_relaxed) ? lanes_->group_size() : 1;
+  return lanes_ && !has_fields_.load(std::memory_order_relaxed) ? lanes_->group_size() : 0;
 }
 
 EngineReport MujocoEnv::engine() const {
   EngineReport report;
   report.lane_steps = lane_steps_.load(std::memory_order_relaxed);
   report.misses = misses_.load(std::memory_order_relaxed);
-  report.name = group_size() > 1 ? "lanes" : "mujoco";
+  report.name = group_size() > 0 ? "lanes" : "mujoco";
   if (!lanes_) {
     report.reason = engine_ == Engine::kMujoco ? "engine='mujoco' was asked for" : refusal_;
   } else if (has_fields_.load(std::memory_order_relaxed)) {
@@ -152,7 +154,7 @@ EngineReport MujocoEnv::engine() const {
 }
 
 void MujocoEnv::PrepareSteps(std::span<const ComingStep> steps) noexcept {
-  if (group_size() == 1) return;
+  if (group_size() == 0) return;
   lanes_->Clear();
   for (const ComingStep& step : steps) {
     const double* qpos = step.row + 1;  // after the time
@@ -165,7 +167,7 @@ void MujocoEnv::Simulate(const Action& action) {
   CheckNoCallbacks();
   Control(action, qpos(), qvel(), data().ctrl);
   if (TakePrepared()) return;
-  if (group_size() > 1) Increase(misses_);
+  if (group_size() > 0) Increase(misses_);
   LoadWholeState();
   workspace_.Step(frame_skip_, external_forces_);
 }
@@ -196,6 +198,7 @@ void MujocoEnv::Load(const double* row) {
   ahead_ = lanes_ ? lanes_->Find(row) : nullptr;
   taken_ = false;
   if (ahead_ != nullptr) {
+    if (poisons_) workspace_.Poison();
     workspace_.LoadMotion(row);
   } else {
     workspace_.Load(row);

@@ -135,6 +135,7 @@ class MujocoEnv : public Environment {
   Engine engine_;
   std::unique_ptr<PreparedSteps> lanes_;  // null: mj_step alone
   std::string refusal_;                   // why; empty if nobody wanted lanes
+  const bool poisons_;                    // for tests: what a task has not declared is NaN
   bool fields_prepared_ = false;          // the layout last prepared for has fields
   std::atomic<bool> has_fields_{false};
   // of the loaded row
