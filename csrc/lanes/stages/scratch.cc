@@ -35,6 +35,7 @@ void CarveContacts(const Tables& t, Carver& carver, Contacts& c) {
 void CarveRows(const Tables& t, Carver& carver, Rows& r) {
   carver.Take(r.valid, t.max_rows);
   carver.Take(r.active, t.max_rows);
+  carver.Take(r.dofs, t.max_rows);
   carver.Take(r.limit, t.max_limit_rows);
   carver.Take(r.J, t.max_rows * t.nv);
   Lane** const per_row[] = {&r.violation, &r.impedance, &r.stiffness, &r.damping,
@@ -49,7 +50,6 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
     carver.Take(s.Y, t.max_rows * t.nv);
     carver.Take(s.A, t.max_rows * (t.max_rows + 1) / 2);
     carver.Take(s.b, t.max_rows);
-    carver.Take(s.row_lanes, t.max_rows);
     carver.Take(s.dense, kWidth * s.capacity * s.capacity);
     carver.Take(s.vectors, kWidth * SolverScratch::kVectors * s.capacity);
     carver.Take(s.lane_rows, kWidth * t.max_rows);

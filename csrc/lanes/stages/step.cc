@@ -136,7 +136,7 @@ RowView ReadRow(const Tables& t, const void* scratch, int k, int l) {
   const Rows& rows = static_cast<const Scratch*>(scratch)->rows;
   int r = 0;
   for (;; ++r) {
-    if ((Bits(rows.valid[r]) >> l & 1) != 0 && k-- == 0) break;
+    if ((rows.valid[r] >> l & 1) != 0 && k-- == 0) break;
   }
   RowView view{};
   for (int i = 0; i < t.nv; ++i) view.J[i] = At(rows.J[r * t.nv + i], l);
