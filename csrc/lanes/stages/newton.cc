@@ -28,7 +28,7 @@ class Newton {
         cholesky_(CholeskyOfSize(n_)),
         jacobian_(JacobianProductsOfSize(n_)) {}
 
-  void Run() {
+  void Solve() {
     WarmStart();
     Begin();
     for (int iteration = 0; done_ != kAllLanes && iteration < t_.iterations; ++iteration) {
@@ -57,19 +57,21 @@ class Newton {
     Lane *warm = w_.direction, *cold_residual = w_.residual;
     products.multiply(all, s_.qacc_warmstart, rows_.aref, warm);
     Lane warm_cost = ConstraintCost(warm);
-    MulInertiaMatrix(t_, w_.Ma, s_.M, s_.qacc_warmstart, 0, t_.nv);
+    for (int i = 0; i < t_.nv; ++i) s_.qacc[i] = s_.qacc_warmstart[i];
+    Run(RecordedStage::kAccelerationProduct, t_, s_);
     for (int i = 0; i < t_.nv; ++i) {
       warm_cost = warm_cost +
-                  0.5 * (w_.Ma[i] - s_.qfrc_smooth[i]) * (s_.qacc_warmstart[i] - s_.qacc_smooth[i]);
+                  0.5 * (s_.Ma[i] - s_.qfrc_smooth[i]) * (s_.qacc_warmstart[i] - s_.qacc_smooth[i]);
     }
     products.multiply(all, s_.qacc_smooth, rows_.aref, cold_residual);
     const Mask cold =
         (warm_cost > ConstraintCost(cold_residual)) | FromBits(~rows_.any & kAllLanes);
-    for (int i = first_; i < first_ + n_; ++i) {
-      s_.qacc[i] = Select(cold, s_.qacc_smooth[i], s_.qacc_warmstart[i]);
+    for (int i = 0; i < t_.nv; ++i) {
+      const bool constrained = i >= first_ && i < first_ + n_;
+      s_.qacc[i] = constrained ? Select(cold, s_.qacc_smooth[i], s_.qacc[i]) : s_.qacc_smooth[i];
     }
     if ((Bits(cold) & rows_.any) != 0) {
-      MulInertiaMatrix(t_, w_.Ma, s_.M, s_.qacc, first_, n_);
+      Run(RecordedStage::kAccelerationProduct, t_, s_);
     }
     if (n_ == t_.nv) {
       for (int r = 0; r < num_rows_; ++r) {
@@ -92,7 +94,7 @@ class Newton {
 
   void UpdateGradient() {
     for (int i = first_; i < first_ + n_; ++i) {
-      w_.gradient[i] = w_.Ma[i] - s_.qfrc_smooth[i] - s_.qfrc_constraint[i];
+      w_.gradient[i] = s_.Ma[i] - s_.qfrc_smooth[i] - s_.qfrc_constraint[i];
     }
   }
 
@@ -108,7 +110,7 @@ class Newton {
     cholesky_.solve(w_.Mgrad + first_, w_.hessian, w_.gradient + first_, n_);
   }
   void SetSearch() {
-    for (int i = first_; i < first_ + n_; ++i) w_.search[i] = w_.Mgrad[i] * -1;
+    for (int i = first_; i < first_ + n_; ++i) s_.search[i] = w_.Mgrad[i] * -1;
   }
 
   void Begin() {
@@ -189,11 +191,11 @@ class Newton {
   }
 
   void PrepareLine() {
-    MulInertiaMatrix(t_, w_.Mv, s_.M, w_.search, first_, n_);
-    const Lane* search = w_.search + first_;
+    Run(RecordedStage::kSearchProduct, t_, s_);
+    const Lane* search = s_.search + first_;
     jacobian_.multiply(SolverJacobian(), search, nullptr, w_.direction);
-    gauss1_ = Dot(search, w_.Ma + first_, n_) - Dot(s_.qfrc_smooth + first_, search, n_);
-    gauss2_ = 0.5 * Dot(search, w_.Mv + first_, n_);
+    gauss1_ = Dot(search, s_.Ma + first_, n_) - Dot(s_.qfrc_smooth + first_, search, n_);
+    gauss2_ = 0.5 * Dot(search, s_.Mv + first_, n_);
     // derivatives at 0: no row changes there, so the cost is 0
     slope0_ = gauss1_;
     Lane half_curvature = gauss2_;
@@ -213,7 +215,7 @@ class Newton {
 
   // Step length and improvement of every lane that is not done.
   void Search(Lane& alpha, Lane& improvement) {
-    const Lane length = Sqrt(Dot(w_.search + first_, w_.search + first_, n_));
+    const Lane length = Sqrt(Dot(s_.search + first_, s_.search + first_, n_));
     const Lane slope_tolerance = (t_.tolerance * t_.ls_tolerance) * length / scale_;
     PrepareLine();
     Lane cost1, slope1, curvature1;
@@ -251,8 +253,8 @@ class Newton {
   void Move(Lane alpha) {
     const Mask moving = FromBits(~done_ & kAllLanes);
     for (int i = first_; i < first_ + n_; ++i) {
-      s_.qacc[i] = Select(moving, s_.qacc[i] + w_.search[i] * alpha, s_.qacc[i]);
-      w_.Ma[i] = w_.Ma[i] + w_.Mv[i] * alpha;
+      s_.qacc[i] = Select(moving, s_.qacc[i] + s_.search[i] * alpha, s_.qacc[i]);
+      s_.Ma[i] = s_.Ma[i] + s_.Mv[i] * alpha;
     }
     for (int r = 0; r < num_rows_; ++r) {
       w_.was_active[r] = rows_.active[r];
@@ -323,7 +325,7 @@ void SolveNewton(const Tables& t, Scratch& s) {
     s.qacc[i] = s.qacc_smooth[i];
     s.qfrc_constraint[i] = Splat(0);
   }
-  if (s.rows.max_count > 0) Newton(t, s).Run();
+  if (s.rows.max_count > 0) Newton(t, s).Solve();
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -273,12 +273,10 @@ void Finish(const Tables& t, Scratch& s) {
       s.qfrc_constraint[i] = s.qfrc_constraint[i] + J[i] * rows.force[r];
     }
   }
-  Lane* acc = s.acc;
-  for (int i = 0; i < t.nv; ++i) acc[i] = s.qfrc_constraint[i];
-  SolveFactored(t, acc, s.qLD, s.qLDiagInv, 0, t.nv);
+  Run(RecordedStage::kConstraintAcceleration, t, s);
   const Mask any = FromBits(rows.any);
   for (int i = 0; i < t.nv; ++i) {
-    s.qacc[i] = Select(any, acc[i] + s.qacc_smooth[i], s.qacc_smooth[i]);
+    s.qacc[i] = Select(any, s.acc[i] + s.qacc_smooth[i], s.qacc_smooth[i]);
   }
 }
 

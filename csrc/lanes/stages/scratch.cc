@@ -64,7 +64,7 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   for (Lane** array : per_row) carver.Take(*array, t.max_rows);
   carver.Take(s.was_active, t.max_rows);
   carver.Take(s.changed, t.max_rows);
-  Lane** const per_dof[] = {&s.Ma, &s.Mv, &s.gradient, &s.Mgrad, &s.search, &s.update1, &s.update2};
+  Lane** const per_dof[] = {&s.gradient, &s.Mgrad, &s.update1, &s.update2};
   for (Lane** array : per_dof) carver.Take(*array, t.nv);
   carver.Take(s.hessian, t.nv * t.nv);
   carver.Take(s.line, 5 * t.max_rows);
@@ -82,6 +82,9 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   carver.Take(s.H, t.nC);
   carver.Take(s.H_inverse_diagonal, t.nv);
   carver.Take(s.acc, t.nv);
+  carver.Take(s.Ma, t.nv);
+  carver.Take(s.search, t.nv);
+  carver.Take(s.Mv, t.nv);
   if (t.integrator == Integrator::kRungeKutta4) {
     carver.Take(s.q0, t.nq);
     carver.Take(s.X, 4 * t.nv);

@@ -64,10 +64,10 @@ struct SolverScratch {
   Lane *quad0, *quad1, *quad2;  // (max_rows): each row's cost along the search
   unsigned* was_active;         // (max_rows): bits of lanes
   int (*changed)[kWidth];       // (max_rows): each lane's rows that changed, one after another
-  Lane *Ma, *Mv, *gradient, *Mgrad, *search;  // (nv)
-  Lane *update1, *update2;                    // (nv)
-  Lane* hessian;                              // (nv, nv)
-  double* line;  // (5, max_rows): one lane's rows for its own line search
+  Lane *gradient, *Mgrad;       // (nv)
+  Lane *update1, *update2;      // (nv)
+  Lane* hessian;                // (nv, nv)
+  double* line;                 // (5, max_rows): one lane's rows for its own line search
   // PGS
   Lane* Y;  // (max_rows, nv)
   Lane* A;  // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
@@ -92,6 +92,7 @@ struct Scratch {
   Lane* fluid_force;             // (nv)
   Lane *H, *H_inverse_diagonal;  // (nC), (nv): M with damping, factored
   Lane* acc;                     // (nv): what the integrator advances the velocity with
+  Lane *Ma, *search, *Mv;        // (nv): of Newton's solver: M qacc, its direction, M search
   // Runge-Kutta
   Lane* q0;       // (nq)
   Lane *X, *F;    // (4, nv): velocities and accelerations of the evaluations

@@ -19,10 +19,10 @@ unsigned BadNumbers(const Lane* x, int n) {
 
 void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   HalfAngles(t, s);
-  if (s.has_programs && !keep_fields) {
-    t.smooth_program(&s);
-  } else {
+  if (keep_fields) {
     SmoothDynamics(t, s);
+  } else {
+    Run(RecordedStage::kSmoothDynamics, t, s);
   }
   Collide(t, s);
   MakeRows(t, s);
@@ -56,7 +56,7 @@ void Load(const Tables& t, void* scratch, const double* const* rows) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   const RowLayout& at = t.row;
   s.redo = 0;
-  s.has_programs = t.smooth_program != nullptr;
+  s.has_programs = t.programs != nullptr;
   for (int l = 0; l < kWidth; ++l) {
     const double* row = rows[l];
     s.time[l] = row[at.time];
