@@ -135,8 +135,18 @@ struct Pair {
 enum class Integrator : int { kEuler, kImplicitFast, kRungeKutta4 };
 enum class Solver : int { kNewton, kPGS };
 
-/// Straight-line code of stages for one model; `scratch` is the block that stages work in.
+/// Straight-line code of a stage for one model; `scratch` is the block that stages work in.
 using Program = void (*)(void* scratch);
+
+/// The stages that are recorded as programs, under their functions' names.
+enum class RecordedStage : int {
+  kSmoothDynamics,
+  kAccelerationProduct,
+  kSearchProduct,
+  kConstraintAcceleration,
+  kDampedAcceleration,
+  kCount
+};
 
 /// Where in a row of mjSTATE_INTEGRATION things are.
 /// A fixed tendon: a sum over joints, in the order of its dofs.
@@ -201,9 +211,7 @@ struct Tables {
 
   RowLayout row;
 
-  // what Evaluate and Integrate run in place of stages; null if this machine cannot
-  Program smooth_program;   // SmoothDynamics
-  Program damping_program;  // DampedAcceleration
+  const Program* programs;  // one of each RecordedStage; null if this machine cannot
   int num_spills;           // Lanes of memory that programs need
 };
 

@@ -18,6 +18,10 @@
   X(qacc_smooth)                          \
   X(qfrc_constraint)                      \
   X(acc)                                  \
+  X(qacc)                                 \
+  X(Ma)                                   \
+  X(search)                               \
+  X(Mv)                                   \
   X(spill)
 
 namespace pyfastenv::lanes {

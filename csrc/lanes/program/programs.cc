@@ -25,14 +25,17 @@ void Programs::Make(Tables& tables, const Kernels& kernels) {
   if (kernels.width == 1 || Forbidden()) return;
   std::vector<size_t> offsets(static_cast<size_t>(ProgramArray::kCount));
   kernels.program_offsets(tables, offsets.data());
-  const CompiledCode smooth = Compile(RecordSmoothDynamics(tables), kernels.width, offsets);
-  const CompiledCode damping = Compile(RecordDamping(tables), kernels.width, offsets);
-  smooth_ = Code(smooth.bytes);
-  damping_ = Code(damping.bytes);
-  if (smooth_.entry() == nullptr || damping_.entry() == nullptr) return;
-  tables.smooth_program = reinterpret_cast<Program>(smooth_.entry());
-  tables.damping_program = reinterpret_cast<Program>(damping_.entry());
-  tables.num_spills = std::max(smooth.num_spills, damping.num_spills);
+  int num_spills = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    const Recording recording = Record(static_cast<RecordedStage>(i), tables);
+    const CompiledCode compiled = Compile(recording, kernels.width, offsets);
+    code_[i] = Code(compiled.bytes);
+    if (code_[i].entry() == nullptr) return;
+    entries_[i] = reinterpret_cast<Program>(code_[i].entry());
+    num_spills = std::max(num_spills, compiled.num_spills);
+  }
+  tables.programs = entries_.data();
+  tables.num_spills = num_spills;
 }
 
 }  // namespace pyfastenv::lanes

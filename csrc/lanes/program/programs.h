@@ -2,6 +2,8 @@
 // is left once the model's constants are folded in is compiled to vector instructions.
 #pragma once
 
+#include <array>
+
 #include "lanes/kernels.h"
 #include "lanes/program/code.h"
 #include "lanes/tables.h"
@@ -15,7 +17,10 @@ class Programs {
   void Make(Tables& tables, const Kernels& kernels);
 
  private:
-  Code smooth_, damping_;
+  static constexpr int kCount = static_cast<int>(RecordedStage::kCount);
+
+  std::array<Code, kCount> code_;
+  std::array<Program, kCount> entries_{};
 };
 
 }  // namespace pyfastenv::lanes

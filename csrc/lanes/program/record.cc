@@ -59,10 +59,7 @@ void WriteGeoms(const Tables& t, Recorder& recorder) {
   }
 }
 
-}  // namespace
-
-Recording RecordSmoothDynamics(const Tables& t) {
-  Recorder recorder(t);
+void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   Scratch& s = recorder.scratch();
   recorder.Read(ProgramArray::qpos, s.qpos, t.nq);
   recorder.Read(ProgramArray::qvel, s.qvel, t.nv);
@@ -78,17 +75,46 @@ Recording RecordSmoothDynamics(const Tables& t) {
   recorder.Write(ProgramArray::qLDiagInv, s.qLDiagInv, 0, t.nv);
   recorder.Write(ProgramArray::qfrc_smooth, s.qfrc_smooth, 0, t.nv);
   recorder.Write(ProgramArray::qacc_smooth, s.qacc_smooth, 0, t.nv);
-  return recorder.Take();
 }
 
-Recording RecordDamping(const Tables& t) {
+}  // namespace
+
+Recording Record(RecordedStage stage, const Tables& t) {
   Recorder recorder(t);
   Scratch& s = recorder.scratch();
-  recorder.Read(ProgramArray::M, s.M, t.nC);
-  recorder.Read(ProgramArray::qfrc_smooth, s.qfrc_smooth, t.nv);
-  recorder.Read(ProgramArray::qfrc_constraint, s.qfrc_constraint, t.nv);
-  DampedAcceleration(t, s);
-  recorder.Write(ProgramArray::acc, s.acc, 0, t.nv);
+  switch (stage) {
+    case RecordedStage::kSmoothDynamics:
+      RecordSmoothDynamics(t, recorder);
+      break;
+    case RecordedStage::kAccelerationProduct:
+      recorder.Read(ProgramArray::M, s.M, t.nC);
+      recorder.Read(ProgramArray::qacc, s.qacc, t.nv);
+      AccelerationProduct(t, s);
+      recorder.Write(ProgramArray::Ma, s.Ma, 0, t.nv);
+      break;
+    case RecordedStage::kSearchProduct:
+      recorder.Read(ProgramArray::M, s.M, t.nC);
+      recorder.Read(ProgramArray::search, s.search, t.nv);
+      SearchProduct(t, s);
+      recorder.Write(ProgramArray::Mv, s.Mv, 0, t.nv);
+      break;
+    case RecordedStage::kConstraintAcceleration:
+      recorder.Read(ProgramArray::qLD, s.qLD, t.nC);
+      recorder.Read(ProgramArray::qLDiagInv, s.qLDiagInv, t.nv);
+      recorder.Read(ProgramArray::qfrc_constraint, s.qfrc_constraint, t.nv);
+      ConstraintAcceleration(t, s);
+      recorder.Write(ProgramArray::acc, s.acc, 0, t.nv);
+      break;
+    case RecordedStage::kDampedAcceleration:
+      recorder.Read(ProgramArray::M, s.M, t.nC);
+      recorder.Read(ProgramArray::qfrc_smooth, s.qfrc_smooth, t.nv);
+      recorder.Read(ProgramArray::qfrc_constraint, s.qfrc_constraint, t.nv);
+      DampedAcceleration(t, s);
+      recorder.Write(ProgramArray::acc, s.acc, 0, t.nv);
+      break;
+    case RecordedStage::kCount:
+      break;
+  }
   return recorder.Take();
 }
 

@@ -6,9 +6,7 @@
 
 namespace pyfastenv::lanes {
 
-/// SmoothDynamics, with what later stages read of it as outputs.
-Recording RecordSmoothDynamics(const Tables& t);
-/// DampedAcceleration.
-Recording RecordDamping(const Tables& t);
+/// A stage, with what other stages read of it as outputs.
+Recording Record(RecordedStage stage, const Tables& t);
 
 }  // namespace pyfastenv::lanes

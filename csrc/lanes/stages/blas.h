@@ -58,7 +58,7 @@ void Factor(const Tables& t, Lane* matrix, Lane* inverse_diagonal);
 void SolveFactored(const Tables& t, Lane* x, const Lane* factor, const Lane* inverse_diagonal,
                    int first, int n);
 
-/// r = M v for dofs [first, first + n); vectors and r begin at dof 0.
-void MulInertiaMatrix(const Tables& t, Lane* r, const Lane* M, const Lane* v, int first, int n);
+/// r = M v.
+void MulInertiaMatrix(const Tables& t, Lane* r, const Lane* M, const Lane* v);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

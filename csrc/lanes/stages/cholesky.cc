@@ -1,13 +1,12 @@
 #include "lanes/stages/cholesky.h"
 
 #include "lanes/stages/blas.h"
+#include "lanes/stages/sized.h"
 #include "lanes/stages/spatial.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
-
-constexpr int kMaxUnrolled = 16;
 
 // N rows, or `n` if N is 0.
 template <int N>
@@ -99,17 +98,8 @@ struct Sized {
   static constexpr Cholesky kFunctions = {Factor, Solve, Update, UpdateTwo};
 };
 
-template <int N>
-const Cholesky& OfSize(int n) {
-  if constexpr (N > kMaxUnrolled) {
-    return Sized<0>::kFunctions;
-  } else {
-    return n == N ? Sized<N>::kFunctions : OfSize<N + 1>(n);
-  }
-}
-
 }  // namespace
 
-const Cholesky& CholeskyOfSize(int n) { return OfSize<1>(n); }
+const Cholesky& CholeskyOfSize(int n) { return FunctionsOfSize<Sized>(n); }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,7 +1,4 @@
 // Dense Cholesky factors in lanes, in the order of MuJoCo 4.0.0's binary. L is kept by rows of n.
-//
-// Unrolled for every size up to 16, so that what is computed with stays in registers: a third
-// faster than loops for HalfCheetah's 9 dofs. Larger sizes take loops; the bits are the same.
 #pragma once
 
 #include "lanes/stages/lane.h"

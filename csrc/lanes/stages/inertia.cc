@@ -71,8 +71,8 @@ void SolveFactored(const Tables& t, Lane* x, const Lane* factor, const Lane* inv
   }
 }
 
-void MulInertiaMatrix(const Tables& t, Lane* r, const Lane* M, const Lane* v, int first, int n) {
-  for (int i = first; i < first + n; ++i) {
+void MulInertiaMatrix(const Tables& t, Lane* r, const Lane* M, const Lane* v) {
+  for (int i = 0; i < t.nv; ++i) {
     const Lane* row = M + t.M_rowadr[i];
     const int* column = t.M_colind + t.M_rowadr[i];
     const int diagonal = t.M_rownnz[i] - 1;

@@ -53,11 +53,7 @@ void ImplicitInDamping(const Tables& t, Scratch& s) {
     Advance(t, s, s.qacc, nullptr);
     return;
   }
-  if (s.has_programs) {
-    t.damping_program(&s);
-  } else {
-    DampedAcceleration(t, s);
-  }
+  Run(RecordedStage::kDampedAcceleration, t, s);
   Advance(t, s, s.acc, nullptr);
 }
 

@@ -70,9 +70,9 @@ inline Mask FromBits(unsigned bits) {
 #if PYFASTENV_LANES == 8 && defined(__AVX512DQ__)
   return (Mask)_mm512_movm_epi64(static_cast<__mmask8>(bits));
 #else
-  Mask m;
-  for (int l = 0; l < kWidth; ++l) m[l] = -static_cast<long long>((bits >> l) & 1);
-  return m;
+  Mask bit_of_lane;
+  for (int l = 0; l < kWidth; ++l) bit_of_lane[l] = 1LL << l;
+  return (bit_of_lane & static_cast<long long>(bits)) != 0;
 #endif
 }
 inline Lane Sqrt(Lane a) {

@@ -6,6 +6,7 @@
 // until the last one has.
 #include "lanes/stages/blas.h"
 #include "lanes/stages/cholesky.h"
+#include "lanes/stages/jacobian.h"
 #include "lanes/stages/line_search.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
@@ -24,9 +25,10 @@ class Newton {
         num_rows_(s.rows.max_count),
         first_(t.first_solver_dof),
         n_(t.num_solver_dofs),
-        cholesky_(CholeskyOfSize(n_)) {}
+        cholesky_(CholeskyOfSize(n_)),
+        jacobian_(JacobianProductsOfSize(n_)) {}
 
-  void Run() {
+  void Solve() {
     WarmStart();
     Begin();
     for (int iteration = 0; done_ != kAllLanes && iteration < t_.iterations; ++iteration) {
@@ -35,7 +37,7 @@ class Newton {
   }
 
  private:
-  const Lane* Jacobian(int row) const { return rows_.J + row * t_.nv + first_; }
+  Jacobian SolverJacobian() const { return {rows_.J + first_, t_.nv, num_rows_, n_}; }
 
   // Σ ½ D r² over rows that are pushed against.
   Lane ConstraintCost(const Lane* residual) const {
@@ -47,44 +49,52 @@ class Newton {
     return cost;
   }
 
-  // qacc: the better of the last step's acceleration and that without constraints.
+  // qacc: the better of the last step's acceleration and that without constraints. Also its
+  // residuals, and M qacc.
   void WarmStart() {
-    for (int r = 0; r < num_rows_; ++r) {
-      w_.residual[r] = Dot(rows_.J + r * t_.nv, s_.qacc_warmstart, t_.nv) - rows_.aref[r];
-    }
-    Lane warm_cost = ConstraintCost(w_.residual);
-    MulInertiaMatrix(t_, w_.Ma, s_.M, s_.qacc_warmstart, 0, t_.nv);
+    const Jacobian all{rows_.J, t_.nv, num_rows_, t_.nv};
+    const JacobianProducts& products = n_ == t_.nv ? jacobian_ : JacobianProductsOfSize(t_.nv);
+    Lane *warm = w_.direction, *cold_residual = w_.residual;
+    products.multiply(all, s_.qacc_warmstart, rows_.aref, warm);
+    Lane warm_cost = ConstraintCost(warm);
+    for (int i = 0; i < t_.nv; ++i) s_.qacc[i] = s_.qacc_warmstart[i];
+    Run(RecordedStage::kAccelerationProduct, t_, s_);
     for (int i = 0; i < t_.nv; ++i) {
       warm_cost = warm_cost +
-                  0.5 * (w_.Ma[i] - s_.qfrc_smooth[i]) * (s_.qacc_warmstart[i] - s_.qacc_smooth[i]);
+                  0.5 * (s_.Ma[i] - s_.qfrc_smooth[i]) * (s_.qacc_warmstart[i] - s_.qacc_smooth[i]);
     }
-    for (int r = 0; r < num_rows_; ++r) {
-      w_.residual[r] = Dot(rows_.J + r * t_.nv, s_.qacc_smooth, t_.nv) - rows_.aref[r];
+    products.multiply(all, s_.qacc_smooth, rows_.aref, cold_residual);
+    const Mask cold =
+        (warm_cost > ConstraintCost(cold_residual)) | FromBits(~rows_.any & kAllLanes);
+    for (int i = 0; i < t_.nv; ++i) {
+      const bool constrained = i >= first_ && i < first_ + n_;
+      s_.qacc[i] = constrained ? Select(cold, s_.qacc_smooth[i], s_.qacc[i]) : s_.qacc_smooth[i];
     }
-    const Mask cold = (warm_cost > ConstraintCost(w_.residual)) | !rows_.any;
-    for (int i = first_; i < first_ + n_; ++i) {
-      s_.qacc[i] = Select(cold, s_.qacc_smooth[i], s_.qacc_warmstart[i]);
+    if ((Bits(cold) & rows_.any) != 0) {
+      Run(RecordedStage::kAccelerationProduct, t_, s_);
+    }
+    if (n_ == t_.nv) {
+      for (int r = 0; r < num_rows_; ++r) {
+        w_.residual[r] = Select(cold, cold_residual[r], warm[r]);
+      }
+    } else {  // sums over fewer dofs are grouped otherwise
+      jacobian_.multiply(SolverJacobian(), s_.qacc + first_, rows_.aref, w_.residual);
     }
   }
 
   // Forces of rows and of dofs, for the present residuals.
   void UpdateForces() {
     for (int r = 0; r < num_rows_; ++r) {
-      rows_.active[r] = w_.residual[r] < 0.0;
-      rows_.force[r] = Select(rows_.active[r], -rows_.D[r] * w_.residual[r], Splat(0));
+      const Mask active = w_.residual[r] < 0.0;
+      rows_.active[r] = Bits(active) & kAllLanes;
+      rows_.force[r] = Select(active, -rows_.D[r] * w_.residual[r], Splat(0));
     }
-    for (int i = first_; i < first_ + n_; ++i) s_.qfrc_constraint[i] = Splat(0);
-    for (int r = 0; r < num_rows_; ++r) {
-      if (!Any(rows_.active[r])) continue;
-      const Lane* J = Jacobian(r);
-      Lane* qfrc = s_.qfrc_constraint + first_;
-      for (int i = 0; i < n_; ++i) qfrc[i] = qfrc[i] + J[i] * rows_.force[r];
-    }
+    jacobian_.transposed(SolverJacobian(), rows_.force, rows_.active, s_.qfrc_constraint + first_);
   }
 
   void UpdateGradient() {
     for (int i = first_; i < first_ + n_; ++i) {
-      w_.gradient[i] = w_.Ma[i] - s_.qfrc_smooth[i] - s_.qfrc_constraint[i];
+      w_.gradient[i] = s_.Ma[i] - s_.qfrc_smooth[i] - s_.qfrc_constraint[i];
     }
   }
 
@@ -100,14 +110,10 @@ class Newton {
     cholesky_.solve(w_.Mgrad + first_, w_.hessian, w_.gradient + first_, n_);
   }
   void SetSearch() {
-    for (int i = first_; i < first_ + n_; ++i) w_.search[i] = w_.Mgrad[i] * -1;
+    for (int i = first_; i < first_ + n_; ++i) s_.search[i] = w_.Mgrad[i] * -1;
   }
 
   void Begin() {
-    MulInertiaMatrix(t_, w_.Ma, s_.M, s_.qacc, first_, n_);
-    for (int r = 0; r < num_rows_; ++r) {
-      w_.residual[r] = Dot(Jacobian(r), s_.qacc + first_, n_) - rows_.aref[r];
-    }
     UpdateForces();
     UpdateGradient();
     Lane inertia = Splat(0);
@@ -115,32 +121,25 @@ class Newton {
       inertia = inertia + s_.M[t_.M_rowadr[i] + t_.M_rownnz[i] - 1];
     }
     scale_ = 1.0 / Max(inertia, Splat(kMinVal));
-    for (int i = first_; i < first_ + n_; ++i) w_.Mgrad[i] = w_.gradient[i];
-    SolveFactored(t_, w_.Mgrad, s_.qLD, s_.qLDiagInv, first_, n_);
-    const Mask flat = GradientNorm() < t_.tolerance;
-    done_ = Bits((flat & (Decrement() < t_.tolerance)) | !rows_.any) | s_.redo;
-    if (done_ == kAllLanes) return;
+    done_ = (~rows_.any & kAllLanes) | s_.redo;
+    const unsigned flat = Bits(GradientNorm() < t_.tolerance);
+    if ((flat & ~done_) != 0) {
+      for (int i = first_; i < first_ + n_; ++i) w_.Mgrad[i] = w_.gradient[i];
+      SolveFactored(t_, w_.Mgrad, s_.qLD, s_.qLDiagInv, first_, n_);
+      done_ |= flat & Bits(Decrement() < t_.tolerance);
+    }
+    if ((done_ & kAllLanes) == kAllLanes) return;
     MakeHessian();
     s_.redo |= Bits(cholesky_.factor(w_.hessian, n_)) & ~done_;
     UpdateDirection();
-    done_ |= Bits(flat & (Decrement() < t_.tolerance)) | s_.redo;
+    done_ |= (flat & Bits(Decrement() < t_.tolerance)) | s_.redo;
     SetSearch();
   }
 
   // The lower triangle of M + Jᵀ D J over active rows.
   void MakeHessian() {
     Lane* H = w_.hessian;
-    for (int i = 0; i < n_ * n_; ++i) H[i] = Splat(0);
-    for (int r = 0; r < num_rows_; ++r) {
-      const Lane D = Select(rows_.active[r], rows_.D[r], Splat(0));
-      if (!Any(D != 0.0)) continue;
-      const Lane* J = Jacobian(r);
-      for (int i = 0; i < n_; ++i) {
-        if (!Any(J[i] != 0.0)) continue;
-        const Lane scale = J[i] * D;
-        for (int k = 0; k <= i; ++k) H[i * n_ + k] = H[i * n_ + k] + J[k] * scale;
-      }
-    }
+    jacobian_.gram(SolverJacobian(), rows_.D, rows_.active, rows_.dofs, first_, H);
     for (int i = 0; i < n_; ++i) {
       const int begin = t_.M_rowadr[first_ + i];
       for (int a = begin; a < begin + t_.M_rownnz[first_ + i]; ++a) {
@@ -159,13 +158,15 @@ class Newton {
     alpha = Select(FromBits(done_), Splat(0), alpha);
     Move(alpha);
     UpdateForces();
-    UpdateHessian();
     UpdateGradient();
-    UpdateDirection();
     improvement = scale_ * improvement;
     done_ |= Bits(((improvement > 0.0) & (improvement < t_.tolerance)) |
-                  (GradientNorm() < t_.tolerance) | (Decrement() < t_.tolerance)) |
+                  (GradientNorm() < t_.tolerance)) |
              s_.redo;
+    if (done_ == kAllLanes) return false;
+    UpdateHessian();
+    UpdateDirection();
+    done_ |= Bits(Decrement() < t_.tolerance) | s_.redo;
     SetSearch();
     return true;
   }
@@ -190,28 +191,35 @@ class Newton {
   }
 
   void PrepareLine() {
-    MulInertiaMatrix(t_, w_.Mv, s_.M, w_.search, first_, n_);
-    const Lane* search = w_.search + first_;
-    for (int r = 0; r < num_rows_; ++r) w_.direction[r] = Dot(Jacobian(r), search, n_);
-    gauss1_ = Dot(search, w_.Ma + first_, n_) - Dot(s_.qfrc_smooth + first_, search, n_);
-    gauss2_ = 0.5 * Dot(search, w_.Mv + first_, n_);
+    Run(RecordedStage::kSearchProduct, t_, s_);
+    const Lane* search = s_.search + first_;
+    jacobian_.multiply(SolverJacobian(), search, nullptr, w_.direction);
+    gauss1_ = Dot(search, s_.Ma + first_, n_) - Dot(s_.qfrc_smooth + first_, search, n_);
+    gauss2_ = 0.5 * Dot(search, s_.Mv + first_, n_);
+    // derivatives at 0: no row changes there, so the cost is 0
+    slope0_ = gauss1_;
+    Lane half_curvature = gauss2_;
     for (int r = 0; r < num_rows_; ++r) {
       const Lane D = rows_.D[r], residual = w_.residual[r], direction = w_.direction[r];
       const Lane weighted = D * residual;
       w_.quad0[r] = residual * weighted * 0.5;
       w_.quad1[r] = direction * weighted;
       w_.quad2[r] = direction * D * direction * 0.5;
+      const Mask active = FromBits(rows_.active[r]);
+      slope0_ = slope0_ + Select(active, w_.quad1[r], Splat(0));
+      half_curvature = half_curvature + Select(active, w_.quad2[r], Splat(0));
     }
+    curvature0_ = 2.0 * half_curvature;
+    curvature0_ = Select(curvature0_ <= 0.0, Splat(kMinVal), curvature0_);
   }
 
   // Step length and improvement of every lane that is not done.
   void Search(Lane& alpha, Lane& improvement) {
-    const Lane length = Sqrt(Dot(w_.search + first_, w_.search + first_, n_));
+    const Lane length = Sqrt(Dot(s_.search + first_, s_.search + first_, n_));
     const Lane slope_tolerance = (t_.tolerance * t_.ls_tolerance) * length / scale_;
     PrepareLine();
-    Lane cost0, slope0, curvature0, cost1, slope1, curvature1;
-    Evaluate(Splat(0), cost0, slope0, curvature0);
-    alpha = 0.0 - slope0 / curvature0;
+    Lane cost1, slope1, curvature1;
+    alpha = 0.0 - slope0_ / curvature0_;
     Evaluate(alpha, cost1, slope1, curvature1);
     improvement = -cost1;
     const Mask settled = (Abs(slope1) < slope_tolerance) & ((alpha == 0.0) | (cost1 < 0.0));
@@ -222,7 +230,7 @@ class Newton {
     for (; open != 0; open &= open - 1) {
       const int l = __builtin_ctz(open);
       const LineResult result =
-          SearchLane(l, At(slope_tolerance, l), {0, At(cost0, l), At(slope0, l), At(curvature0, l)},
+          SearchLane(l, At(slope_tolerance, l), {0, 0, At(slope0_, l), At(curvature0_, l)},
                      {At(alpha, l), At(cost1, l), At(slope1, l), At(curvature1, l)});
       At(alpha, l) = result.alpha;
       At(improvement, l) = result.improvement;
@@ -245,8 +253,8 @@ class Newton {
   void Move(Lane alpha) {
     const Mask moving = FromBits(~done_ & kAllLanes);
     for (int i = first_; i < first_ + n_; ++i) {
-      s_.qacc[i] = Select(moving, s_.qacc[i] + w_.search[i] * alpha, s_.qacc[i]);
-      w_.Ma[i] = w_.Ma[i] + w_.Mv[i] * alpha;
+      s_.qacc[i] = Select(moving, s_.qacc[i] + s_.search[i] * alpha, s_.qacc[i]);
+      s_.Ma[i] = s_.Ma[i] + s_.Mv[i] * alpha;
     }
     for (int r = 0; r < num_rows_; ++r) {
       w_.was_active[r] = rows_.active[r];
@@ -259,8 +267,8 @@ class Newton {
   void UpdateHessian() {
     int count[kWidth] = {}, max_count = 0;
     for (int r = 0; r < num_rows_; ++r) {
-      const Mask changed = (w_.was_active[r] ^ rows_.active[r]) & rows_.valid[r];
-      for (unsigned lanes = Bits(changed) & ~done_ & kAllLanes; lanes != 0; lanes &= lanes - 1) {
+      const unsigned changed = (w_.was_active[r] ^ rows_.active[r]) & rows_.valid[r];
+      for (unsigned lanes = changed & ~done_; lanes != 0; lanes &= lanes - 1) {
         const int l = __builtin_ctz(lanes);
         w_.changed[count[l]++][l] = r;
         if (count[l] > max_count) max_count = count[l];
@@ -288,9 +296,9 @@ class Newton {
     for (int l = 0; l < kWidth; ++l) {
       if (k >= count[l]) continue;
       const int row = w_.changed[k][l];
-      const Lane* J = Jacobian(row);
+      const Lane* J = rows_.J + row * t_.nv + first_;
       At(D, l) = At(rows_.D[row], l);
-      At(sign, l) = (Bits(rows_.active[row]) >> l & 1) != 0 ? 1 : -1;
+      At(sign, l) = (rows_.active[row] >> l & 1) != 0 ? 1 : -1;
       for (int i = 0; i < n_; ++i) At(x[i], l) = At(J[i], l);
     }
     const Lane scale = Sqrt(D);
@@ -304,8 +312,10 @@ class Newton {
   SolverScratch& w_;
   const int num_rows_, first_, n_;
   const Cholesky& cholesky_;
+  const JacobianProducts& jacobian_;
   unsigned done_ = 0;
-  Lane scale_, gauss1_, gauss2_;
+  Lane scale_, gauss1_, gauss2_;  // Gauss's cost along the search
+  Lane slope0_, curvature0_;      // of the cost at the search's beginning
 };
 
 }  // namespace
@@ -315,7 +325,7 @@ void SolveNewton(const Tables& t, Scratch& s) {
     s.qacc[i] = s.qacc_smooth[i];
     s.qfrc_constraint[i] = Splat(0);
   }
-  if (s.rows.max_count > 0) Newton(t, s).Run();
+  if (s.rows.max_count > 0) Newton(t, s).Solve();
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -242,7 +242,7 @@ LaneProblem Extract(const Tables& t, Scratch& s, int l, double scale) {
   int* index = w.lane_rows + l * t.max_rows;
   int n = 0;
   for (int r = 0; r < s.rows.max_count; ++r) {
-    if ((w.row_lanes[r] >> l & 1) != 0) index[n++] = r;
+    if ((s.rows.valid[r] >> l & 1) != 0) index[n++] = r;
   }
   const int stride = (n + 3) / 4 * 4;
   double* vectors = w.vectors + l * SolverScratch::kVectors * w.capacity;
@@ -266,18 +266,17 @@ LaneProblem Extract(const Tables& t, Scratch& s, int l, double scale) {
 void Finish(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
   for (int r = 0; r < rows.max_count; ++r) {
-    rows.force[r] = Select(rows.valid[r], rows.force[r], Splat(0));
+    rows.force[r] = Select(FromBits(rows.valid[r]), rows.force[r], Splat(0));
     if (!Any(rows.force[r] != 0.0)) continue;
     const Lane* J = rows.J + r * t.nv;
     for (int i = 0; i < t.nv; ++i) {
       s.qfrc_constraint[i] = s.qfrc_constraint[i] + J[i] * rows.force[r];
     }
   }
-  Lane* acc = s.acc;
-  for (int i = 0; i < t.nv; ++i) acc[i] = s.qfrc_constraint[i];
-  SolveFactored(t, acc, s.qLD, s.qLDiagInv, 0, t.nv);
+  Run(RecordedStage::kConstraintAcceleration, t, s);
+  const Mask any = FromBits(rows.any);
   for (int i = 0; i < t.nv; ++i) {
-    s.qacc[i] = Select(rows.any, acc[i] + s.qacc_smooth[i], s.qacc_smooth[i]);
+    s.qacc[i] = Select(any, s.acc[i] + s.qacc_smooth[i], s.qacc_smooth[i]);
   }
 }
 
@@ -295,7 +294,6 @@ void SolvePGS(const Tables& t, Scratch& s) {
     inertia = inertia + s.M[t.M_rowadr[i] + t.M_rownnz[i] - 1];
   }
   const Lane scale = 1.0 / Max(inertia, Splat(kMinVal));
-  for (int r = 0; r < s.rows.max_count; ++r) s.solver.row_lanes[r] = Bits(s.rows.valid[r]);
   LaneProblem problems[kWidth] = {};
   int count = 0;
   for (int l = 0; l < kWidth; ++l) {

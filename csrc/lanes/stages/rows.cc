@@ -97,7 +97,9 @@ void FindLimits(const Tables& t, Scratch& s) {
 void FillLimitRow(const Tables& t, Scratch& s, int r) {
   Rows& rows = s.rows;
   const unsigned lanes = LanesWithMoreThan(rows.count, r);
-  rows.valid[r] = FromBits(lanes);
+  const Mask valid = FromBits(lanes);
+  rows.valid[r] = lanes;
+  rows.dofs[r] = 0;
   Lane* J = rows.J + r * t.nv;
   for (int i = 0; i < t.nv; ++i) J[i] = Splat(0);
   int softness[kWidth];
@@ -108,11 +110,12 @@ void FillLimitRow(const Tables& t, Scratch& s, int r) {
     const int side = rows.limit[r][l] % 2;
     const Limit& limit = t.limit[rows.limit[r][l] / 2];
     At(J[limit.dof], l) = side == 0 ? 1 : -1;
+    rows.dofs[r] |= uint64_t{1} << limit.dof;
     softness[l] = limit.softness;
     At(inverse_weight, l) = limit.inverse_weight;
   }
   const LaneSoftness soft(t.softness, softness);
-  rows.violation[r] = Select(rows.valid[r], rows.violation[r], Splat(0));
+  rows.violation[r] = Select(valid, rows.violation[r], Splat(0));
   rows.impedance[r] = Impedance(soft, rows.violation[r]);
   rows.stiffness[r] = soft.stiffness;
   rows.damping[r] = soft.damping;
@@ -236,7 +239,8 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
   const int first = c.first_row[k];
   ContactJacobian(t, s, g, k, c.num_rows[k], rows.J + first * t.nv);
   for (int r = first; r < first + c.num_rows[k]; ++r) {
-    rows.valid[r] = FromBits(r == first ? g.lanes : g.pyramids);
+    rows.valid[r] = r == first ? g.lanes : g.pyramids;
+    rows.dofs[r] = g.any_dof;
     rows.violation[r] = violation;
     rows.impedance[r] = impedance;
     rows.stiffness[r] = soft.stiffness;
@@ -267,20 +271,20 @@ void MakeRows(const Tables& t, Scratch& s) {
       if ((g.lanes >> l & 1) != 0) rows.count[l] += (g.pyramids >> l & 1) != 0 ? 4 : 1;
     }
   }
-  rows.any = FromBits(LanesWithMoreThan(rows.count, 0));
+  rows.any = LanesWithMoreThan(rows.count, 0);
 }
 
 void ReferenceAcceleration(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
   for (int r = 0; r < rows.max_count; ++r) {
-    const Mask valid = rows.valid[r];
+    const Mask valid = FromBits(rows.valid[r]);
     Lane* J = rows.J + r * t.nv;
     const Lane velocity = Dot(J, s.qvel, t.nv);
     const Lane aref =
         -rows.damping[r] * velocity - rows.stiffness[r] * rows.impedance[r] * rows.violation[r];
     rows.aref[r] = Select(valid, aref, Splat(0));
     rows.D[r] = Select(valid, rows.D[r], Splat(0));
-    if (Bits(valid) == kAllLanes) continue;
+    if (rows.valid[r] == kAllLanes) continue;
     for (int i = 0; i < t.nv; ++i) J[i] = Select(valid, J[i], Splat(0));
   }
 }

@@ -35,6 +35,7 @@ void CarveContacts(const Tables& t, Carver& carver, Contacts& c) {
 void CarveRows(const Tables& t, Carver& carver, Rows& r) {
   carver.Take(r.valid, t.max_rows);
   carver.Take(r.active, t.max_rows);
+  carver.Take(r.dofs, t.max_rows);
   carver.Take(r.limit, t.max_limit_rows);
   carver.Take(r.J, t.max_rows * t.nv);
   Lane** const per_row[] = {&r.violation, &r.impedance, &r.stiffness, &r.damping,
@@ -49,7 +50,6 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
     carver.Take(s.Y, t.max_rows * t.nv);
     carver.Take(s.A, t.max_rows * (t.max_rows + 1) / 2);
     carver.Take(s.b, t.max_rows);
-    carver.Take(s.row_lanes, t.max_rows);
     carver.Take(s.dense, kWidth * s.capacity * s.capacity);
     carver.Take(s.vectors, kWidth * SolverScratch::kVectors * s.capacity);
     carver.Take(s.lane_rows, kWidth * t.max_rows);
@@ -64,7 +64,7 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   for (Lane** array : per_row) carver.Take(*array, t.max_rows);
   carver.Take(s.was_active, t.max_rows);
   carver.Take(s.changed, t.max_rows);
-  Lane** const per_dof[] = {&s.Ma, &s.Mv, &s.gradient, &s.Mgrad, &s.search, &s.update1, &s.update2};
+  Lane** const per_dof[] = {&s.gradient, &s.Mgrad, &s.update1, &s.update2};
   for (Lane** array : per_dof) carver.Take(*array, t.nv);
   carver.Take(s.hessian, t.nv * t.nv);
   carver.Take(s.line, 5 * t.max_rows);
@@ -82,6 +82,9 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   carver.Take(s.H, t.nC);
   carver.Take(s.H_inverse_diagonal, t.nv);
   carver.Take(s.acc, t.nv);
+  carver.Take(s.Ma, t.nv);
+  carver.Take(s.search, t.nv);
+  carver.Take(s.Mv, t.nv);
   if (t.integrator == Integrator::kRungeKutta4) {
     carver.Take(s.q0, t.nq);
     carver.Take(s.X, 4 * t.nv);

@@ -29,11 +29,13 @@ struct Contacts {
 /// Constraint rows. Limits come first, compacted per lane, then each contact's; a row that a lane
 /// does not have is zero there.
 struct Rows {
-  int count[kWidth];     // that each lane has
-  int max_count;         // rows in use, of any lane
-  Mask any;              // lanes with rows
-  Mask* valid;           // (max_rows)
-  Mask* active;          // (max_rows): pushed against, so that it exerts force
+  int count[kWidth];  // that each lane has
+  int max_count;      // rows in use, of any lane
+  // bits of lanes
+  unsigned any;          // with rows
+  unsigned* valid;       // (max_rows)
+  unsigned* active;      // (max_rows): pushed against, so that it exerts force
+  uint64_t* dofs;        // (max_rows): bits of dofs whose entries in J are not zero in all lanes
   int (*limit)[kWidth];  // (max_limit_rows): 2 * limit + side
   Lane* J;               // (max_rows, nv)
   Lane* violation;       // (max_rows): distance less margin
@@ -60,17 +62,16 @@ struct SolverScratch {
   // Newton
   Lane *residual, *direction;   // (max_rows): J a - aref and J search
   Lane *quad0, *quad1, *quad2;  // (max_rows): each row's cost along the search
-  Mask* was_active;             // (max_rows)
+  unsigned* was_active;         // (max_rows): bits of lanes
   int (*changed)[kWidth];       // (max_rows): each lane's rows that changed, one after another
-  Lane *Ma, *Mv, *gradient, *Mgrad, *search;  // (nv)
-  Lane *update1, *update2;                    // (nv)
-  Lane* hessian;                              // (nv, nv)
-  double* line;  // (5, max_rows): one lane's rows for its own line search
+  Lane *gradient, *Mgrad;       // (nv)
+  Lane *update1, *update2;      // (nv)
+  Lane* hessian;                // (nv, nv)
+  double* line;                 // (5, max_rows): one lane's rows for its own line search
   // PGS
-  Lane* Y;              // (max_rows, nv)
-  Lane* A;              // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
-  Lane* b;              // (max_rows)
-  unsigned* row_lanes;  // (max_rows): lanes in which a row is valid
+  Lane* Y;  // (max_rows, nv)
+  Lane* A;  // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
+  Lane* b;  // (max_rows)
   static constexpr int kVectors = 7;
   int capacity;         // max_rows rounded up to 4
   double* dense;        // (kWidth, capacity, capacity): A of each lane
@@ -91,6 +92,7 @@ struct Scratch {
   Lane* fluid_force;             // (nv)
   Lane *H, *H_inverse_diagonal;  // (nC), (nv): M with damping, factored
   Lane* acc;                     // (nv): what the integrator advances the velocity with
+  Lane *Ma, *search, *Mv;        // (nv): of Newton's solver: M qacc, its direction, M search
   // Runge-Kutta
   Lane* q0;       // (nq)
   Lane *X, *F;    // (4, nv): velocities and accelerations of the evaluations

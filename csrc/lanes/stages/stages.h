@@ -57,10 +57,23 @@ void SmoothAcceleration(const Tables& t, Scratch& s);
 void SolveNewton(const Tables& t, Scratch& s);
 void SolvePGS(const Tables& t, Scratch& s);
 
-// ---- together -----------------------------------------------------------------------------------
+// ---- recorded as programs -----------------------------------------------------------------------
 
 /// The stages after HalfAngles that depend on neither contacts nor limits.
 void SmoothDynamics(const Tables& t, Scratch& s);
+/// Ma = M qacc.
+void AccelerationProduct(const Tables& t, Scratch& s);
+/// Mv = M search.
+void SearchProduct(const Tables& t, Scratch& s);
+/// acc = M⁻¹ qfrc_constraint.
+void ConstraintAcceleration(const Tables& t, Scratch& s);
+/// acc: the acceleration that Euler and implicitfast advance damped dofs with.
+void DampedAcceleration(const Tables& t, Scratch& s);
+/// The stage's program if it may run, else the stage.
+void Run(RecordedStage stage, const Tables& t, Scratch& s);
+
+// ---- together -----------------------------------------------------------------------------------
+
 /// mj_forward. Unless `keep_fields`, straight-line code takes the place of stages if there is some;
 /// then fields that later stages do not need are stale, and zeros of the others may have the other
 /// sign.
@@ -69,8 +82,6 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields);
 void Step(const Tables& t, Scratch& s, bool keep_fields);
 /// What mj_step does after mj_forward and its checks: mj_Euler, mj_implicit, mj_RungeKutta.
 void Integrate(const Tables& t, Scratch& s, bool keep_fields);
-/// acc: the acceleration that Euler and implicitfast advance damped dofs with.
-void DampedAcceleration(const Tables& t, Scratch& s);
 /// mj_rnePostConstraint's cfrc_ext.
 void ExternalForces(const Tables& t, Scratch& s);
 

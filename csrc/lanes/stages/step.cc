@@ -19,10 +19,10 @@ unsigned BadNumbers(const Lane* x, int n) {
 
 void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   HalfAngles(t, s);
-  if (s.has_programs && !keep_fields) {
-    t.smooth_program(&s);
-  } else {
+  if (keep_fields) {
     SmoothDynamics(t, s);
+  } else {
+    Run(RecordedStage::kSmoothDynamics, t, s);
   }
   Collide(t, s);
   MakeRows(t, s);
@@ -56,7 +56,7 @@ void Load(const Tables& t, void* scratch, const double* const* rows) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   const RowLayout& at = t.row;
   s.redo = 0;
-  s.has_programs = t.smooth_program != nullptr;
+  s.has_programs = t.programs != nullptr;
   for (int l = 0; l < kWidth; ++l) {
     const double* row = rows[l];
     s.time[l] = row[at.time];
@@ -136,7 +136,7 @@ RowView ReadRow(const Tables& t, const void* scratch, int k, int l) {
   const Rows& rows = static_cast<const Scratch*>(scratch)->rows;
   int r = 0;
   for (;; ++r) {
-    if ((Bits(rows.valid[r]) >> l & 1) != 0 && k-- == 0) break;
+    if ((rows.valid[r] >> l & 1) != 0 && k-- == 0) break;
   }
   RowView view{};
   for (int i = 0; i < t.nv; ++i) view.J[i] = At(rows.J[r * t.nv + i], l);

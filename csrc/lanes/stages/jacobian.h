@@ -1,0 +1,28 @@
+// Products with the rows' Jacobian for the Newton solver.
+#pragma once
+
+#include "lanes/stages/scratch.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+/// Rows of n dofs, `stride` apart.
+struct Jacobian {
+  const Lane* J;
+  int stride, num_rows, n;
+};
+
+struct JacobianProducts {
+  /// r = J x - minus, each row's sum in the order of mju_dot; `minus` may be null.
+  void (*multiply)(const Jacobian& a, const Lane* x, const Lane* minus, Lane* r);
+  /// x = Jᵀ force, over rows that are active in some lane.
+  void (*transposed)(const Jacobian& a, const Lane* force, const unsigned* active, Lane* x);
+  /// The lower triangle, by rows of n, of Jᵀ diag(D) J over active rows; `dofs`: of each row, the
+  /// bits of dofs (counted from `first`) whose entries are not zero in all lanes.
+  void (*gram)(const Jacobian& a, const Lane* D, const unsigned* active, const uint64_t* dofs,
+               int first, Lane* H);
+};
+
+/// The functions for n dofs.
+const JacobianProducts& JacobianProductsOfSize(int n);
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
