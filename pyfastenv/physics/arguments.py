@@ -243,7 +243,8 @@ def _as_array(name: str, value: Any, ndim: int) -> Array | None:
     array = np.asarray(value)
     if array.ndim > ndim:
         raise ValueError(f"{name}: expected at most {ndim} dimensions, got {array.ndim}")
-    array = array.reshape((1,) * (ndim - array.ndim) + array.shape)
+    if array.ndim < ndim:  # else the caller's array itself, if it is fit
+        array = array.reshape((1,) * (ndim - array.ndim) + array.shape)
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
