@@ -140,6 +140,15 @@ double* ReadOutput(const py::object& object, const char* name, const std::vector
   return static_cast<double*>(OutputData(object, name, shape, ArrayType::kFloat64));
 }
 
+// A Python callback that raises leaves its exception to the thread, and the engine raises an error.
+std::string TakeCallbackError() {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_Occurred() == nullptr) return {};
+  const py::error_already_set error;
+  return std::string(py::str(error.type().attr("__name__"))) + ": " +
+         std::string(py::str(error.value()));
+}
+
 using Failures = py::typing::List<py::typing::Tuple<int, std::string>>;
 
 Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
@@ -189,6 +198,7 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
   request.sensordata =
       ReadOutput(arguments.sensordata, "sensordata", {rollouts, steps, sensor_size});
 
+  request.take_callback_error = TakeCallbackError;
   const RolloutPool::Outcome outcome =
       WithoutGil([&] { return pool.Run(request, PythonInterrupted); });
   if (outcome.interrupted) throw py::error_already_set();

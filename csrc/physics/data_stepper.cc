@@ -51,12 +51,18 @@ void DataStepper::StartAt(const mjModel& m, const double* row) {
 }
 
 void DataStepper::Step(const mjModel& m, const double* control) {
-  Trapped([&] {
-    if (control != nullptr) {
-      mj_setState(&m, &data_, control, static_cast<int>(request_.control_spec));
-    }
-    mj_step(&m, &data_);
-  });
+  try {
+    Trapped([&] {
+      if (control != nullptr) {
+        mj_setState(&m, &data_, control, static_cast<int>(request_.control_spec));
+      }
+      mj_step(&m, &data_);
+    });
+  } catch (const MujocoError&) {
+    const std::string said = request_.take_callback_error();
+    if (said.empty()) throw;
+    throw MujocoError(said);
+  }
 }
 
 bool DataStepper::Warned() const {

@@ -8,7 +8,9 @@
 #include <mujoco/mujoco.h>
 
 #include <cstddef>
+#include <functional>
 #include <span>
+#include <string>
 
 namespace pyfastenv::physics {
 
@@ -34,6 +36,10 @@ struct RolloutRequest {
 
   double* states = nullptr;      // (rollouts, num_steps, state_size), or null
   double* sensordata = nullptr;  // (rollouts, num_steps, sensor_size), or null
+
+  /// Asked after an error of the engine, on its thread: what a callback of the user's had to say,
+  /// and forgets it; empty if it was not one of theirs.
+  std::function<std::string()> take_callback_error;
 
   int num_rollouts() const { return static_cast<int>(models.size()); }
   const mjModel& model(int rollout) const { return *models[static_cast<size_t>(rollout)]; }

@@ -135,7 +135,7 @@ def infer_call(
         shape = (num_rollouts, nstep, sizes[name])
         if array is None:
             outputs[name] = np.empty(shape)
-        elif array.shape != shape and nstep > 0:
+        elif array.size != np.prod(shape, dtype=int) and nstep > 0:
             raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
     initial = inputs["initial_state"]
     if initial is None:

@@ -111,6 +111,7 @@ def _run(pool: _core.RolloutPool, call: Call, chunk_size: int) -> list[tuple[int
         )
     if call.nstep == 0 or not call.models:
         return []
+    nothing_sensed = call.sensordata is None or call.sensordata.size == 0
     return pool.rollout(
         models=[model._address for model in call.models],
         data=[data._address for data in call.data],
@@ -122,7 +123,7 @@ def _run(pool: _core.RolloutPool, call: Call, chunk_size: int) -> list[tuple[int
         initial_warmstart=call.initial_warmstart,
         control=call.control,
         state=call.state,
-        sensordata=call.sensordata,
+        sensordata=None if nothing_sensed else call.sensordata,
     )
 
 

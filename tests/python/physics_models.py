@@ -35,7 +35,8 @@ CART_POLE = """
       <geom type="capsule" size=".1 .1" contype="0" conaffinity="0"/>
       <body name="pole">
         <joint name="hinge" type="hinge" axis="0 1 0"/>
-        <geom name="tip" type="capsule" fromto="0 0 0 0 0 .6" size=".05" contype="0" conaffinity="0"/>
+        <geom name="tip" fromto="0 0 0 0 0 .6" type="capsule" size=".05" contype="0"
+          conaffinity="0"/>
       </body>
     </body>
   </worldbody>
@@ -48,7 +49,8 @@ CART_POLE = """
 
 SENSORS = CART_POLE.replace(
     "</mujoco>",
-    '<sensor><jointpos joint="hinge"/><framelinacc objtype="geom" objname="tip"/></sensor></mujoco>',
+    '<sensor><jointpos joint="hinge"/><framelinacc objtype="geom" objname="tip"/></sensor>'
+    "</mujoco>",
 )
 
 # what lanes refuse, and every kind of input and state
@@ -89,11 +91,12 @@ EVERYTHING = """
 """
 
 # what an mjData holds after a rollout; the last step must have left it
-_DATA_FIELDS = (
-    "time qpos qvel act ctrl qacc_warmstart qfrc_applied xfrc_applied eq_active mocap_pos qacc "
-    "xpos xquat geom_xpos cinert cvel qfrc_bias qfrc_passive qfrc_actuator qfrc_constraint "
-    "actuator_force sensordata"
-).split()
+_DATA_FIELDS = [
+    *("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart", "qfrc_applied", "xfrc_applied"),
+    *("eq_active", "mocap_pos", "qacc", "xpos", "xquat", "geom_xpos", "cinert", "cvel"),
+    *("qfrc_bias", "qfrc_passive", "qfrc_actuator", "qfrc_constraint", "actuator_force"),
+    "sensordata",
+]
 
 
 def robot(name: str) -> Any:
@@ -155,7 +158,9 @@ def assert_same_rollouts(model: Any, *args: Any, threads: int = 1, **kwargs: Any
     first = model[0] if isinstance(model, (list, tuple)) else model
     our_data, their_data = make_data(first, threads), make_data(first, threads)
     copies = {
-        name: kwargs[name].copy() for name in ("state", "sensordata") if kwargs.get(name) is not None
+        name: kwargs[name].copy()
+        for name in ("state", "sensordata")
+        if kwargs.get(name) is not None
     }
     expected = theirs.rollout(model, their_data, *args, **kwargs | copies)
     results = physics.rollout(model, our_data, *args, **kwargs)

@@ -130,8 +130,9 @@ def test_argument_variants(model: Any, threads: int) -> None:
 
 
 def test_float_arguments() -> None:
-    text = '<mujoco><worldbody><body><joint name="j" type="slide"/><geom size=".1"/></body></worldbody>'
-    model = from_text(text + '<actuator><motor joint="j"/></actuator></mujoco>')
+    body = '<body><joint name="j" type="slide"/><geom size=".1"/></body>'
+    actuator = '<actuator><motor joint="j"/></actuator>'
+    model = from_text(f"<mujoco><worldbody>{body}</worldbody>{actuator}</mujoco>")
     assert_same_rollouts(model, np.zeros((4, 3)), 0.5, initial_warmstart=0.25, nstep=300)
 
 
@@ -182,7 +183,9 @@ def test_models_of_other_sizes() -> None:
     large = from_text(CART_POLE.replace("<worldbody>", "<worldbody><site name='here'/>"))
     x, u = states(small, N), controls(small, N, enough(N))
     assert_same_rollouts([large, small] * (N // 2), x, u)
-    with pytest.raises(ValueError, match=r"data\[0\] was made for a model of other sizes.*rollout 1"):
+    with pytest.raises(
+        ValueError, match=r"data\[0\] was made for a model of other sizes.*rollout 1"
+    ):
         physics.rollout([small, large], make_data(small), x[:2], u[:2])
 
 
