@@ -15,26 +15,29 @@ constexpr size_t kMaxEntries = 16;
 
 }  // namespace
 
-PlanCache::Entry& PlanCache::EntryOf(const mjModel& model) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const Entry& entry) { return entry.image.Matches(model); });
+PlanCache::Entry& PlanCache::EntryOf(const mjModel& model, const lanes::Kernels& kernels) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.kernels == &kernels && entry.image.Matches(model);
+  });
   if (found != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, found);
   } else {
-    entries_.emplace_front(model);
+    entries_.emplace_front(model, kernels);
     if (entries_.size() > kMaxEntries) entries_.pop_back();
   }
   return entries_.front();
 }
 
-std::shared_ptr<const lanes::Plan> PlanCache::Find(const mjModel& model, int64_t num_steps) {
+std::shared_ptr<const lanes::Plan> PlanCache::Find(const mjModel& model,
+                                                   const lanes::Kernels& kernels,
+                                                   int64_t num_steps) {
   // callbacks are not the model's: they may be set at any time
   if (ActiveCallback() != nullptr) return nullptr;
   const std::lock_guard lock(mutex_);
-  Entry& entry = EntryOf(model);
+  Entry& entry = EntryOf(model, kernels);
   entry.num_steps += num_steps;
   if (!entry.made && entry.num_steps >= kStepsThatPay) {
-    entry.result = lanes::Plan::Make(model);
+    entry.result = lanes::Plan::Make(model, kernels);
     entry.made = true;
   }
   return entry.result.plan;
@@ -44,9 +47,10 @@ std::string PlanCache::Refusal(const mjModel& model) {
   if (const char* callback = ActiveCallback(); callback != nullptr) {
     return std::string("the callback ").append(callback).append(" is set");
   }
-  Find(model, kStepsThatPay);
+  const lanes::Kernels& kernels = lanes::BestKernels();
+  Find(model, kernels, kStepsThatPay);
   const std::lock_guard lock(mutex_);
-  return EntryOf(model).result.refusal;
+  return EntryOf(model, kernels).result.refusal;
 }
 
 }  // namespace pyfastenv::physics

@@ -23,24 +23,26 @@ namespace pyfastenv::physics {
 
 class PlanCache {
  public:
-  /// A plan, or null: lanes refuse the model, or `num_steps` more steps of it, with those of
-  /// earlier calls, do not pay for making one.
-  std::shared_ptr<const lanes::Plan> Find(const mjModel& model, int64_t num_steps);
+  /// A plan to run on `kernels`, or null: lanes refuse the model, or `num_steps` more steps of it,
+  /// with those of earlier calls, do not pay for making one.
+  std::shared_ptr<const lanes::Plan> Find(const mjModel& model, const lanes::Kernels& kernels,
+                                          int64_t num_steps);
 
   /// Why lanes refuse the model; empty if they do not. Makes the plan.
   std::string Refusal(const mjModel& model);
 
  private:
   struct Entry {
-    explicit Entry(const mjModel& model) : image(model) {}
+    Entry(const mjModel& model, const lanes::Kernels& on) : image(model), kernels(&on) {}
 
     ModelImage image;
+    const lanes::Kernels* kernels;
     int64_t num_steps = 0;       // asked for so far
     bool made = false;           // the plan, or found that there is none
     lanes::PlanResult result{};  // once made
   };
 
-  Entry& EntryOf(const mjModel& model);  // the mutex is held
+  Entry& EntryOf(const mjModel& model, const lanes::Kernels& kernels);  // the mutex is held
 
   std::mutex mutex_;
   std::list<Entry> entries_;  // guarded by mutex_; the latest used first

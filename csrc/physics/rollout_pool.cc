@@ -1,6 +1,7 @@
 #include "physics/rollout_pool.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/failure_list.h"
@@ -17,11 +18,12 @@ int FewestLanes(int width) { return width == 1 ? 1 : std::max(2, 3 * width / 8);
 // Lanes know no input but ctrl, which they take from the call. Without controls it is what the data
 // have, which may be reset in between: left to mj_step unless it is zero.
 bool InputsSuitLanes(const RolloutRequest& request, const mjModel& m) {
-  if ((request.control_spec & ~unsigned{mjSTATE_CTRL}) != 0 || request.sensor_size > 0)
-    return false;
+  const bool other_inputs = (request.control_spec & ~unsigned{mjSTATE_CTRL}) != 0;
+  if (other_inputs || request.sensor_size > 0) return false;
   if (request.controls != nullptr || request.control_spec == 0) return true;
   return std::all_of(request.data.begin(), request.data.end(), [&](const mjData* data) {
-    return std::all_of(data->ctrl, data->ctrl + m.nu, [](double u) { return u == 0; });
+    const auto is_zero = [](double u) { return u == 0 && !std::signbit(u); };
+    return std::all_of(data->ctrl, data->ctrl + m.nu, is_zero);
   });
 }
 
@@ -90,13 +92,14 @@ void RolloutPool::AddJobs(const RolloutRequest& request, int first, int count,
   int groups = 0;
   if (InputsSuitLanes(request, m)) {
     // lanes that all workers together have for these rollouts
-    const int width = lanes::BestKernels().width;
+    const lanes::Kernels& kernels = lanes::BestKernels();
+    const int width = kernels.width;
     const auto share = static_cast<int64_t>(request.data.size()) * count / request.num_rollouts();
     const int workers = std::max(1, static_cast<int>(share));
     const int rounds = (count + workers * width - 1) / (workers * width);
     groups = std::min(workers * rounds, count);
     if (count / groups >= FewestLanes(width)) {
-      plan = plans_.Find(m, int64_t{count} * request.num_steps);
+      plan = plans_.Find(m, kernels, int64_t{count} * request.num_steps);
     }
   }
   if (plan == nullptr) groups = (count + request.chunk_size - 1) / request.chunk_size;

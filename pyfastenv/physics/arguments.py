@@ -49,7 +49,6 @@ class Call:
     copies: list[tuple[Array, Array]]
 
     def __post_init__(self) -> None:
-        _check_instances("model", self.models, mujoco.MjModel)
         _check_instances("data", self.data, mujoco.MjData)
         if not self.data:
             raise ValueError("data: expected at least one MjData, got none")
@@ -99,14 +98,14 @@ def infer_call(
         "initial_warmstart": _as_array("initial_warmstart", initial_warmstart, 2),
         "control": _as_array("control", control, 3),
     }
-    outputs = {
-        "state": _as_array("state", state, 3),
-        "sensordata": _as_array("sensordata", sensordata, 3),
-    }
+    outputs: dict[str, Array | None] = {}
     copies = []
     for name, given in (("state", state), ("sensordata", sensordata)):
-        if isinstance(given, np.ndarray):
-            copies += _copy_back(name, given, outputs[name])
+        outputs[name] = written = _as_output(name, given)
+        if written is None or not isinstance(given, np.ndarray):
+            continue
+        if not np.may_share_memory(given, written):
+            copies.append((given, written))
 
     num_rollouts = _common_size(0, 1, inputs | outputs)
     if several and num_rollouts == 1:
@@ -236,6 +235,24 @@ def _check_instances(name: str, values: Sequence[Any], kind: type) -> None:
 
 def _as_array(name: str, value: Any, ndim: int) -> Array | None:
     """C-contiguous float64 with ``ndim`` axes, new ones in front; a view where it can be."""
+    array = _with_axes(name, value, ndim)
+    return None if array is None else np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _as_output(name: str, value: Any) -> Array | None:
+    """The same of what will be written; where it cannot be a view, its contents do not matter."""
+    array = _with_axes(name, value, 3)
+    if array is None:
+        return None
+    if not array.flags.writeable:
+        raise ValueError(f"{name}: expected a writeable array, got a read-only one")
+    if array.dtype.kind not in "fiubcO":
+        raise ValueError(f"{name}: expected an array of numbers, got {array.dtype}")
+    in_place = array.dtype == np.float64 and array.flags.carray
+    return array if in_place else np.empty(array.shape)
+
+
+def _with_axes(name: str, value: Any, ndim: int) -> Array | None:
     if value is None:
         return None
     if not isinstance(value, (np.ndarray, float)):
@@ -245,14 +262,7 @@ def _as_array(name: str, value: Any, ndim: int) -> Array | None:
         raise ValueError(f"{name}: expected at most {ndim} dimensions, got {array.ndim}")
     if array.ndim < ndim:  # else the caller's array itself, if it is fit
         array = array.reshape((1,) * (ndim - array.ndim) + array.shape)
-    return np.ascontiguousarray(array, dtype=np.float64)
-
-
-def _copy_back(name: str, given: Array, used: Array | None) -> list[tuple[Array, Array]]:
-    """What must be copied into a caller's output; refuses one that cannot be written."""
-    if not given.flags.writeable:
-        raise ValueError(f"{name}: expected a writeable array, got a read-only one")
-    return [] if used is None or np.shares_memory(given, used) else [(given, used)]
+    return array
 
 
 def _common_size(axis: int, size: int, arrays: dict[str, Array | None]) -> int:

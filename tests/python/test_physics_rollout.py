@@ -54,6 +54,25 @@ def test_robots(name: str, threads: int) -> None:
     assert_same_rollouts(model, initial, controls(model, 29, nstep), threads=threads)
 
 
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize("name", ["Reacher", "Hopper", "HalfCheetah", "Humanoid"])
+def test_instruction_sets(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer lanes, chosen when other plans of the model exist."""
+    model = robot(name)
+    x, u = states(model, 29), controls(model, 29, enough(29))
+    expected = physics.rollout(model, make_data(model), x, u)[0]
+    monkeypatch.setenv("PYFASTENV_LANES", "3")
+    with pytest.raises(ValueError, match="PYFASTENV_LANES: expected 1, 4 or 8 lanes"):
+        physics.rollout(model, make_data(model), x, u)
+    monkeypatch.setenv("PYFASTENV_LANES", str(width))
+    try:
+        ours = physics.rollout(model, make_data(model), x, u)[0]
+    except ValueError:
+        pytest.skip(f"no {width} lanes on this processor")
+    assert_bits(ours, expected)
+    assert_same_rollouts(model, x, u, threads=2)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("text", [SENSORS, EVERYTHING], ids=["sensors", "everything"])
 def test_models_that_lanes_refuse(text: str, threads: int) -> None:
@@ -212,6 +231,7 @@ def test_outputs_are_filled(model: Any) -> None:
     assert_bits(state, expected)
     spread, single = np.empty((N, STEPS, 2 * x.shape[1])), np.empty_like(expected, np.float32)
     physics.rollout(model, make_data(model), x, u, state=spread[..., ::2])
+    single[:] = np.nan
     physics.rollout(model, make_data(model), x, u, state=single)
     assert_bits(spread[..., ::2].copy(), expected)
     assert np.array_equal(single, expected.astype(np.float32))
