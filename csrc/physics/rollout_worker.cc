@@ -88,7 +88,7 @@ void RolloutWorker::StepLanes(int step) {
     next[l] = lane.next;
   }
   const unsigned redo =
-      stepper_->Step(rows.data(), next.data(), static_cast<int>(lanes_.size()), 1);
+      stepper_->Step(rows.data(), next.data(), static_cast<int>(lanes_.size()), 1, false);
   size_t moving = 0;
   for (size_t l = 0; l < lanes_.size(); ++l) {
     Lane lane = lanes_[l];

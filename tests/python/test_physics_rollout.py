@@ -91,6 +91,22 @@ def test_numbers_of_rollouts(count: int) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["InvertedPendulum", "Reacher", "Hopper", "HalfCheetah", "Ant"])
+def test_signs_of_zeros(name: str) -> None:
+    """States, warm starts and controls of zeros of either sign."""
+    model, rng = robot(name), np.random.default_rng(0)
+    x, u = states(model, 24), controls(model, 24, 60)
+    warmstart = rng.normal(size=(24, model.nv))
+    for array in (x, u, warmstart):
+        array[rng.random(array.shape) < 0.5] = 0.0
+        array[rng.random(array.shape) < 0.5] *= -1
+    x[:8, 1 + model.nq :] = -0.0
+    u[::3] = -0.0
+    for start in (None, warmstart, -0.0 * warmstart):
+        assert_same_rollouts(model, x, u, initial_warmstart=start)
+    assert_same_rollouts(model, x, nstep=60)
+
+
 def test_no_degrees_of_freedom() -> None:
     model = from_text("<mujoco/>")
     assert_same_rollouts(model, states(model, 5), nstep=7)
