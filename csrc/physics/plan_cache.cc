@@ -9,8 +9,8 @@ namespace pyfastenv::physics {
 
 namespace {
 
-// A plan's trial alone steps 320 states with mj_step.
-constexpr int64_t kStepsThatPay = 1000;
+// Making a plan takes about as long as so many steps of mj_step (bench/python/physics.py).
+constexpr int64_t kStepsThatPay = 2000;
 constexpr size_t kMaxEntries = 16;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Models' plans for lanes, kept between calls.
 //
-// Making a plan takes milliseconds (it is tried out), about what mj_step needs for a thousand
-// steps. A plan is found again by the model's content, never by its address: whoever changes a
+// Making a plan takes milliseconds (it is tried out), about as long as one or two thousand steps of
+// mj_step. A plan is found again by the model's content, never by its address: whoever changes a
 // model, or deletes it and gets another at the same place, gets another plan. The least recently
 // used go.
 //

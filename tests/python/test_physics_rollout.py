@@ -37,7 +37,7 @@ def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def enough(num_rollouts: int) -> int:
     """So many steps of so many rollouts that a plan is made at once."""
-    return -(-1000 // num_rollouts)
+    return -(-2000 // num_rollouts)
 
 
 # ---- models and threads --------------------------------------------------------------------------
