@@ -85,6 +85,9 @@ bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3
 bench-mbpo: $(VENV)/.bench-train  ## SAC and MBPO against Stable-Baselines3 and a list-based program
 	$(BIN)/python bench/python/mbpo.py
 
+bench-physics: $(VENV)/.installed  ## physics.rollout beside mujoco.rollout and mujoco.batch
+	$(BIN)/python bench/python/physics.py $(ARGS)
+
 bench-gpu: $(VENV)/.test $(VENV)/.bench-train  ## Every GPU check and measurement (bench/results/gpu.json)
 	$(BIN)/python bench/python/gpu.py
 

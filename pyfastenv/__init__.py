@@ -26,6 +26,7 @@ from pyfastenv.vector.registration import register_envs  # noqa: E402 (needs the
 register_envs()
 
 if TYPE_CHECKING:
+    from pyfastenv import physics as physics
     from pyfastenv.errors import (
         BusyError,
         ClosedError,
@@ -87,6 +88,8 @@ if find_spec("torch") is None:  # from pyfastenv import * works all the same
 
 
 def __getattr__(name: str) -> Any:
+    if name == "physics":  # a room with names of its own
+        return import_module("pyfastenv.physics")
     if name not in _EXPORTS:
         raise AttributeError(f"module 'pyfastenv' has no attribute {name!r}")
     try:
@@ -102,4 +105,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_EXPORTS])
+    return sorted({*globals(), *_EXPORTS, "physics"})

@@ -13,12 +13,26 @@ __all__: list[str] = [
     "Policy",
     "PpoHyper",
     "PpoUpdate",
+    "RolloutPool",
     "SacHyper",
     "SacUpdate",
     "VectorEnv",
+    "lanes_refusal",
     "physics_limit",
     "registry",
 ]
+
+class RolloutPool:
+    """
+    Threads for pyfastenv.physics.rollout.
+    """
+    def __init__(self, *, num_threads: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def rollout(self, **kwargs: typing.Any) -> list[tuple[int, str]]:
+        """
+        Runs rollouts into state and sensordata; returns (rollout, message) of those in which MuJoCo raised.
+        """
+    @property
+    def num_threads(self) -> int: ...
 
 class Policy:
     """
@@ -318,6 +332,11 @@ class VectorEnv:
     def state_bytes(self) -> int: ...
     @property
     def tasks(self) -> list: ...
+
+def lanes_refusal(model_address: typing.SupportsInt | typing.SupportsIndex) -> str:
+    """
+    Why a model is not stepped in lanes; empty if it is.
+    """
 
 def physics_limit(
     *,

@@ -14,6 +14,7 @@
 
 namespace pyfastenv {
 
+void BindPhysicsRollout(py::module_& m);
 void BindPolicy(py::module_& m);
 void BindPpoUpdate(py::module_& m);
 void BindSacUpdate(py::module_& m);
@@ -74,6 +75,7 @@ PYBIND11_MODULE(_core, m) {
   InitGil();
   InitNumpy();
   RegisterErrors();
+  BindPhysicsRollout(m);
   BindPolicy(m);
   BindPpoUpdate(m);
   BindSacUpdate(m);

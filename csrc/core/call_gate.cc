@@ -1,5 +1,7 @@
 #include "core/call_gate.h"
 
+#include <string>
+
 #include "core/errors.h"
 #include "core/fork.h"
 
@@ -13,7 +15,7 @@ thread_local const CallGate::Pass* innermost = nullptr;
 
 }  // namespace
 
-CallGate::CallGate() : fork_generation_(ForkGeneration()) {}
+CallGate::CallGate(const char* object) : object_(object), fork_generation_(ForkGeneration()) {}
 
 bool CallGate::forked() const { return fork_generation_ != ForkGeneration(); }
 
@@ -27,18 +29,20 @@ bool CallGate::InsideOnThisThread() const {
 CallGate::Pass::Pass(CallGate& gate) : gate_(gate), outer_(innermost) {
   if (gate.forked()) {
     throw UsageError(Code::kForked,
-                     "this vector environment was created before fork(); its threads do not exist "
-                     "in the child process: create it in the child instead");
+                     std::string("this ") + gate.object_ +
+                         " was created before fork(); its threads do not exist in the child "
+                         "process: create it in the child instead");
   }
   if (gate.InsideOnThisThread()) {
     throw UsageError(Code::kBusy,
-                     "called from a signal handler while this thread is inside another call of the "
-                     "same vector environment");
+                     std::string("called from a signal handler while this thread is inside another "
+                                 "call of the same ") +
+                         gate.object_);
   }
   gate.calls_.fetch_add(1);
   if (gate.closed_.load()) {
     if (gate.calls_.fetch_sub(1) == 1) gate.calls_.notify_all();
-    throw UsageError(Code::kClosed, "the vector environment is closed");
+    throw UsageError(Code::kClosed, std::string("the ") + gate.object_ + " is closed");
   }
   innermost = this;
 }
@@ -55,8 +59,9 @@ void CallGate::Close(const std::function<void()>& wake, const std::function<void
   }
   if (InsideOnThisThread()) {
     throw UsageError(Code::kBusy,
-                     "close() was called from a signal handler while this thread is inside another "
-                     "call of the same vector environment");
+                     std::string("close() was called from a signal handler while this thread is "
+                                 "inside another call of the same ") +
+                         object_);
   }
   closed_.store(true);
   wake();

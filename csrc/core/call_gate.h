@@ -1,4 +1,4 @@
-// Who may call a vector environment now.
+// Who may call a vector environment, or another pool, now.
 //
 // Every call passes the gate and is counted while it runs. Refused, before anything has moved, are
 // calls after Close (kClosed), in a forked child (kForked), and on a thread that is inside another
@@ -26,7 +26,8 @@ namespace pyfastenv {
 
 class CallGate {
  public:
-  CallGate();
+  /// `object`: what messages call that which has the gate. A literal.
+  explicit CallGate(const char* object = "vector environment");
   CallGate(const CallGate&) = delete;
   CallGate& operator=(const CallGate&) = delete;
 
@@ -86,6 +87,7 @@ class CallGate {
  private:
   bool InsideOnThisThread() const;
 
+  const char* const object_;
   const unsigned fork_generation_;
   std::atomic<bool> closed_{false};
   // calls under way; seq_cst with closed_: a call sees that it is closed, or Close sees the call

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,6 +60,18 @@ class FailureList {
     // nothing can throw from here on
     for (const int32_t id : ids) messages_.erase(id);
     untaken_.fetch_sub(static_cast<int64_t>(ids.size()), std::memory_order_relaxed);
+    return failures;
+  }
+
+  /// Removes and returns all of them, by id, once nobody adds any more. Throws std::bad_alloc if
+  /// there was no memory for one's message.
+  std::vector<EnvFailure> TakeAll() {
+    const std::lock_guard lock(mutex_);
+    if (untaken_.load() != static_cast<int64_t>(messages_.size())) throw std::bad_alloc();
+    std::vector<EnvFailure> failures;
+    for (const auto& [id, message] : messages_) failures.push_back({id, message});
+    messages_.clear();
+    untaken_.store(0);
     return failures;
   }
 

@@ -9,6 +9,11 @@ namespace pyfastenv::lanes {
 
 namespace {
 
+// What mj_step needs at most for kMaxContacts and every limit of kMaxDofs dofs, twice over (its
+// largest matrices, rows × dofs and rows × rows, stay below half of it). With less it may drop
+// contacts and warn, or stop, where lanes would go on. MuJoCo's default is 4 MiB or more.
+constexpr mjtSize kEnoughMemory = 2 << 20;
+
 // "joint 'hip'", or "joint 3" if it has no name
 std::string Named(const mjModel& m, mjtObj type, int id) {
   std::string r = mju_type2Str(type);
@@ -32,6 +37,7 @@ bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0
 std::string Counts(const mjModel& m) {
   if (m.nv == 0) return "a model without degrees of freedom";
   if (m.nv >= kMaxDofs) return "60 or more degrees of freedom";
+  if (m.narena < kEnoughMemory) return "less than 2 MiB of memory (size memory)";
   if (mj_isSparse(&m)) return "sparse constraint Jacobians (option jacobian)";
   if (m.na > 0) return "actuators with activation states";
   if (m.nflex > 0) return "flexes";

@@ -43,20 +43,24 @@ void CheckSupported(const mjModel& model, const mjData& data) {
   }
 }
 
+const char* ActiveCallback() {
+  if (mjcb_passive != nullptr) return "mjcb_passive";
+  if (mjcb_control != nullptr) return "mjcb_control";
+  if (mjcb_contactfilter != nullptr) return "mjcb_contactfilter";
+  if (mjcb_sensor != nullptr) return "mjcb_sensor";
+  if (mjcb_act_dyn != nullptr) return "mjcb_act_dyn";
+  if (mjcb_act_gain != nullptr) return "mjcb_act_gain";
+  if (mjcb_act_bias != nullptr) return "mjcb_act_bias";
+  return nullptr;
+}
+
 void CheckNoCallbacks() {
-  const auto refuse = [](const char* name) {
-    Refuse(std::string("MuJoCo's global callback ") + name +
-           " is set; it would run in this pool's threads, on data that belongs to many "
-           "environments in turn: unset it (mujoco.set_" +
-           name + "(None))");
-  };
-  if (mjcb_passive != nullptr) refuse("mjcb_passive");
-  if (mjcb_control != nullptr) refuse("mjcb_control");
-  if (mjcb_contactfilter != nullptr) refuse("mjcb_contactfilter");
-  if (mjcb_sensor != nullptr) refuse("mjcb_sensor");
-  if (mjcb_act_dyn != nullptr) refuse("mjcb_act_dyn");
-  if (mjcb_act_gain != nullptr) refuse("mjcb_act_gain");
-  if (mjcb_act_bias != nullptr) refuse("mjcb_act_bias");
+  const char* const name = ActiveCallback();
+  if (name == nullptr) return;
+  Refuse(std::string("MuJoCo's global callback ") + name +
+         " is set; it would run in this pool's threads, on data that belongs to many "
+         "environments in turn: unset it (mujoco.set_" +
+         name + "(None))");
 }
 
 }  // namespace pyfastenv

@@ -15,6 +15,9 @@ namespace pyfastenv {
 /// `data` is one made for the model.
 void CheckSupported(const mjModel& model, const mjData& data);
 
+/// The name of a global callback that changes physics and is set; null if none is.
+const char* ActiveCallback();
+
 /// Throws UsageError (kValue) if a global callback that changes physics is set. It may be set at
 /// any time, so this is asked before every step, which costs a few loads.
 void CheckNoCallbacks();

@@ -44,6 +44,17 @@ TEST(FailureList, HasWhatWasPutBack) {
   EXPECT_FALSE(failures.any());
 }
 
+TEST(FailureList, GivesAllInTheOrderOfIds) {
+  FailureList failures;
+  EXPECT_TRUE(failures.TakeAll().empty());
+  for (const int32_t id : {4, 2, 9}) Fail(failures, id);
+  const auto taken = failures.TakeAll();
+  ASSERT_EQ(taken.size(), 3U);
+  EXPECT_EQ(taken[0].env_id, 2);
+  EXPECT_EQ(taken[2].message, "of 9");
+  EXPECT_FALSE(failures.any());
+}
+
 // One thread's Take must not hide what another is adding.
 TEST(FailureList, IsNotEmptiedUnderAnAdder) {
   FailureList failures;

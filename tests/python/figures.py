@@ -339,6 +339,23 @@ def rollout_page() -> Iterator[Claim]:
     yield claim("{} to {} M steps/s", f"{min(rates):.1f}", f"{max(rates):.1f}")
 
 
+def physics_page() -> Iterator[Claim]:
+    result = read("bench/results/physics.json")
+    for row in result["cases"]:
+        yield claim(
+            f"| {row['robot']} | {row['rollouts']:,} | {{}} | {{}} | {{}} |",
+            f"{row['steps_per_s']['pyfastenv']['median']:,.0f}",
+            f"{row['gain']['mujoco.rollout']['median']:.1f}",
+            f"{row['gain']['mujoco.batch']['median']:.1f}",
+        )
+    planning = {row["robot"]: row for row in result["planning"]}
+    yield claim(
+        "takes {} ms (HalfCheetah) to {} ms (Humanoid), once; the comparison takes {} to {} µs",
+        *(f"{planning[name]['plan_ms']['median']:.0f}" for name in ("HalfCheetah", "Humanoid")),
+        *(f"{planning[name]['compare_us']['median']:.0f}" for name in ("HalfCheetah", "Humanoid")),
+    )
+
+
 def experiments() -> Iterator[Claim]:
     yield claim("results/sampling/report.md) ({} minutes)", experiment_minutes("sampling"))
     yield claim("results/flow/report.md) ({} minutes)", experiment_minutes("flow"))
@@ -352,6 +369,7 @@ def claims() -> dict[str, list[Claim]]:
         "docs/integrations.md": list(integrations()),
         "docs/mbpo.md": list(mbpo_page()),
         "docs/rollout.md": list(rollout_page()),
+        "docs/physics.md": list(physics_page()),
         "docs/experiments.md": list(experiments()),
         "docs/training.md": [],
         "docs/staging.md": [],
@@ -392,6 +410,7 @@ CONSTANTS: dict[str, list[str]] = {
         "about 3,100 is reported at 75,000 steps",
     ],
     "docs/rollout.md": ["## Policies", "64×64 policy", "for 50 µs to 1 ms at a time"],
+    "docs/physics.md": ["| robot | rollouts |", "two threads each", "has 50 steps"],
     "docs/experiments.md": [
         "160 and 32,000 HalfCheetahDir",
         "take 14 s per step",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from run_example import EXAMPLES, run_example
 ARGUMENTS = {
     "step.py": ["20"],
     "partial_batches.py": ["10"],
+    "predictive_sampling.py": ["1"],
     "rollout.py": ["20"],
     "train.py": ["4096"],
 }
@@ -30,3 +32,9 @@ def test_example(name: str, tmp_path: Path) -> None:
         pytest.importorskip("torch")
         pytest.importorskip("matplotlib")
     run_example(name, *ARGUMENTS[name], cwd=tmp_path, timeout=120)
+
+
+def test_predictive_sampling_swings_the_pole_up_and_holds_it() -> None:
+    """Hanging down at first, it is up within two seconds or so, and stays there."""
+    example = runpy.run_path(str(EXAMPLES / "predictive_sampling.py"))
+    assert example["balance"](10.0) > 0.7

@@ -1,0 +1,232 @@
+// Class _core.RolloutPool: checks arrays and sizes, releases the GIL. pyfastenv/physics is its
+// caller, which has made sure that addresses are those of living mjModel and mjData.
+#include <mujoco/mujoco.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <pybind11/typing.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "bindings/gil.h"
+#include "bindings/keywords.h"
+#include "bindings/numpy_interop.h"
+#include "core/errors.h"
+#include "core/fork.h"
+#include "physics/rollout_pool.h"
+
+namespace pyfastenv {
+
+namespace {
+
+using Code = UsageError::Code;
+using physics::PlanCache;
+using physics::RolloutPool;
+using physics::RolloutRequest;
+
+// One for the process. A forked child gets another, since a thread of the parent may have been in
+// it. With the GIL.
+PlanCache& Plans() {
+  static PlanCache* plans = nullptr;  // never deleted: threads may outlive the module
+  static unsigned generation = 0;
+  if (plans == nullptr || generation != ForkGeneration()) {
+    plans = new PlanCache;
+    generation = ForkGeneration();
+  }
+  return *plans;
+}
+
+template <class T>
+T* At(uintptr_t address) {
+  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
+}
+
+std::string Text(int64_t n) { return std::to_string(n); }
+
+/// A call, as Python says it.
+struct Arguments {
+  std::vector<uintptr_t> models;       // one per rollout
+  std::vector<uintptr_t> data;         // one per thread
+  std::vector<uintptr_t> data_models;  // that the data were made for
+  int num_steps = 0;
+  int control_spec = 0;
+  int chunk_size = 0;
+  py::object initial_state, initial_warmstart, control, state, sensordata;
+
+  explicit Arguments(const py::kwargs& given) {
+    Keywords keywords("rollout", given);
+    keywords.Read("models", models);
+    keywords.Read("data", data);
+    keywords.Read("data_models", data_models);
+    keywords.Read("nstep", num_steps);
+    keywords.Read("control_spec", control_spec);
+    keywords.Read("chunk_size", chunk_size);
+    keywords.Read("initial_state", initial_state);
+    keywords.Read("initial_warmstart", initial_warmstart);
+    keywords.Read("control", control);
+    keywords.Read("state", state);
+    keywords.Read("sensordata", sensordata);
+    keywords.CheckAllRead();
+  }
+};
+
+void CheckData(const Arguments& arguments, int num_threads) {
+  const auto count = static_cast<int64_t>(arguments.data.size());
+  if (count != num_threads) {
+    throw UsageError(Code::kValue, "data: expected one MjData per thread, " + Text(num_threads) +
+                                       ", got " + Text(count));
+  }
+  std::set<uintptr_t> seen;
+  for (size_t i = 0; i < arguments.data.size(); ++i) {
+    const std::string which = "data[" + std::to_string(i) + "]";
+    if (At<const mjData>(arguments.data[i])->threadpool != 0) {
+      throw UsageError(Code::kValue, which +
+                                         " has a thread pool of its own (mju_threadpool), "
+                                         "which does not combine with rollouts' threads");
+    }
+    if (!seen.insert(arguments.data[i]).second) {
+      throw UsageError(Code::kValue, which + " is given twice: two threads would write into it");
+    }
+  }
+  const uintptr_t* checked = nullptr;
+  for (size_t r = 0; r < arguments.models.size(); ++r) {
+    const uintptr_t* model = &arguments.models[r];
+    if (checked != nullptr && *checked == *model) continue;
+    checked = model;
+    for (size_t i = 0; i < arguments.data.size(); ++i) {
+      if (physics::DataFits(*At<const mjModel>(*model),
+                            *At<const mjModel>(arguments.data_models[i]))) {
+        continue;
+      }
+      throw UsageError(Code::kValue, "data[" + std::to_string(i) +
+                                         "] was made for a model of other sizes than that of "
+                                         "rollout " +
+                                         std::to_string(r) +
+                                         ": make it from the (largest) model, MjData(model)");
+    }
+  }
+}
+
+// Numbers of shape `shape`, whose leading axes may be 1 for all; `strides` gets those of the
+// leading axes. Null for None.
+const double* ReadInput(const py::object& object, const char* name,
+                        const std::vector<int64_t>& shape, std::vector<InputArray>& keep,
+                        std::initializer_list<size_t*> strides) {
+  if (object.is_none()) return nullptr;
+  const InputArray& input = keep.emplace_back(ReadNumbers(object, name));
+  bool fits = input.shape.size() == shape.size() && input.shape.back() == shape.back();
+  for (size_t axis = 0; fits && axis + 1 < shape.size(); ++axis) {
+    fits = input.shape[axis] == shape[axis] || input.shape[axis] == 1;
+  }
+  if (!fits) {
+    throw UsageError(Code::kValue, std::string(name) + ": expected shape " + Describe(shape) +
+                                       ", leading axes may be 1, got " + Describe(input.shape));
+  }
+  size_t axis = 0;
+  for (size_t* stride : strides) {
+    size_t entries = 1;
+    for (size_t later = axis + 1; later < shape.size(); ++later) {
+      entries *= static_cast<size_t>(input.shape[later]);
+    }
+    *stride = input.shape[axis] == 1 ? 0 : entries;
+    ++axis;
+  }
+  return static_cast<const double*>(input.data);
+}
+
+double* ReadOutput(const py::object& object, const char* name, const std::vector<int64_t>& shape) {
+  if (object.is_none()) return nullptr;
+  return static_cast<double*>(OutputData(object, name, shape, ArrayType::kFloat64));
+}
+
+// A Python callback that raises leaves its exception to the thread, and the engine raises an error.
+std::string TakeCallbackError() {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_Occurred() == nullptr) return {};
+  const py::error_already_set error;
+  return std::string(py::str(error.type().attr("__name__"))) + ": " +
+         std::string(py::str(error.value()));
+}
+
+using Failures = py::typing::List<py::typing::Tuple<int, std::string>>;
+
+Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
+  const Arguments arguments(given);
+  CheckData(arguments, pool.num_threads());
+  if (arguments.num_steps < 1 || arguments.chunk_size < 1 || arguments.models.empty()) {
+    throw UsageError(Code::kValue, "expected at least one rollout, step and chunk_size");
+  }
+  std::vector<const mjModel*> models;
+  std::vector<mjData*> data;
+  models.reserve(arguments.models.size());
+  for (const uintptr_t address : arguments.models) models.push_back(At<const mjModel>(address));
+  for (const uintptr_t address : arguments.data) data.push_back(At<mjData>(address));
+
+  RolloutRequest request;
+  request.models = models;
+  request.data = data;
+  request.num_steps = arguments.num_steps;
+  request.control_spec = static_cast<unsigned>(arguments.control_spec);
+  request.chunk_size = arguments.chunk_size;
+  const int64_t state_size = mj_stateSize(models[0], mjSTATE_FULLPHYSICS);
+  const int64_t control_size = mj_stateSize(models[0], arguments.control_spec);
+  const int64_t nv = models[0]->nv, sensor_size = models[0]->nsensordata;
+  for (const mjModel* m : models) {
+    if (m == models[0]) continue;
+    if (mj_stateSize(m, mjSTATE_FULLPHYSICS) != state_size || m->nv != nv ||
+        mj_stateSize(m, arguments.control_spec) != control_size || m->nsensordata != sensor_size) {
+      throw UsageError(Code::kValue,
+                       "models are not compatible: expected equal sizes of state, control, nv and "
+                       "sensordata");
+    }
+  }
+  request.state_size = static_cast<size_t>(state_size);
+  request.control_size = static_cast<size_t>(control_size);
+  request.sensor_size = static_cast<size_t>(sensor_size);
+
+  const auto rollouts = static_cast<int64_t>(models.size());
+  const int64_t steps = arguments.num_steps;
+  std::vector<InputArray> keep;
+  request.initial_states = ReadInput(arguments.initial_state, "initial_state",
+                                     {rollouts, state_size}, keep, {&request.initial_state_stride});
+  request.warmstarts = ReadInput(arguments.initial_warmstart, "initial_warmstart", {rollouts, nv},
+                                 keep, {&request.warmstart_stride});
+  request.controls = ReadInput(arguments.control, "control", {rollouts, steps, control_size}, keep,
+                               {&request.control_rollout_stride, &request.control_step_stride});
+  request.states = ReadOutput(arguments.state, "state", {rollouts, steps, state_size});
+  request.sensordata =
+      ReadOutput(arguments.sensordata, "sensordata", {rollouts, steps, sensor_size});
+
+  request.take_callback_error = TakeCallbackError;
+  const RolloutPool::Outcome outcome =
+      WithoutGil([&] { return pool.Run(request, PythonInterrupted); });
+  if (outcome.interrupted) throw py::error_already_set();
+  Failures failures;
+  for (const EnvFailure& failure : outcome.failures) {
+    failures.append(py::make_tuple(failure.env_id, failure.message));
+  }
+  return failures;
+}
+
+}  // namespace
+
+void BindPhysicsRollout(py::module_& m) {
+  py::class_<RolloutPool>(m, "RolloutPool", "Threads for pyfastenv.physics.rollout.")
+      .def(py::init(
+               [](int num_threads) { return std::make_unique<RolloutPool>(num_threads, Plans()); }),
+           py::kw_only(), py::arg("num_threads"))
+      .def_property_readonly("num_threads", &RolloutPool::num_threads)
+      .def("rollout", &Run,
+           "Runs rollouts into state and sensordata; returns (rollout, message) of those in which "
+           "MuJoCo raised.");
+  m.def(
+      "lanes_refusal",
+      [](uintptr_t model) {
+        PlanCache& plans = Plans();
+        return WithoutGil([&] { return plans.Refusal(*At<const mjModel>(model)); });
+      },
+      py::arg("model_address"), "Why a model is not stepped in lanes; empty if it is.");
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,80 @@
+#include "physics/model_image.h"
+
+#include <mujoco/mjxmacro.h>
+
+#include <cstring>
+#include <string_view>
+
+namespace pyfastenv::physics {
+
+namespace {
+
+constexpr bool IsOnlyDrawn(std::string_view array) {
+  for (const std::string_view group : {"tex_", "mat_", "skin_", "mesh_"}) {
+    if (array.starts_with(group)) return true;
+  }
+  return false;
+}
+
+// Calls visit(address, bytes) for the sizes first, then all else; stops when it returns false.
+template <class Visit>
+bool VisitAll(const mjModel* m, Visit visit) {
+#define X(name) \
+  if (!visit(&m->name, sizeof(m->name))) return false;
+  MJMODEL_SIZES
+#undef X
+  if (!visit(&m->opt, sizeof(m->opt)) || !visit(&m->stat, sizeof(m->stat))) return false;
+#undef MJ_M
+#define MJ_M(n) m->n
+#define X(type, name, rows, columns)                                                \
+  if constexpr (!IsOnlyDrawn(#name)) {                                              \
+    const size_t size =                                                             \
+        sizeof(type) * static_cast<size_t>(m->rows) * static_cast<size_t>(columns); \
+    if (size > 0 && !visit(m->name, size)) return false;                            \
+  }
+  MJMODEL_POINTERS
+#undef X
+#undef MJ_M
+#define MJ_M(n) n
+  return true;
+}
+
+}  // namespace
+
+ModelImage::ModelImage(const mjModel& model) {
+  size_t total = 0;
+  VisitAll(&model, [&](const void*, size_t size) {
+    total += size;
+    return true;
+  });
+  bytes_.resize(total);
+  std::byte* to = bytes_.data();
+  VisitAll(&model, [&](const void* from, size_t size) {
+    std::memcpy(to, from, size);
+    to += size;
+    return true;
+  });
+}
+
+bool ModelImage::Matches(const mjModel& model) const {
+  // sizes come first: once they are equal, so is the length of all that follows
+  const std::byte* mine = bytes_.data();
+  return VisitAll(&model, [&](const void* theirs, size_t size) {
+    const bool same = std::memcmp(mine, theirs, size) == 0;
+    mine += size;
+    return same;
+  });
+}
+
+bool DataFits(const mjModel& model, const mjModel& made_for) {
+  if (&model == &made_for) return true;
+  const mjModel *a = &model, *b = &made_for;
+  if (a->nplugin != b->nplugin) return false;
+#define X(type, name, rows, columns) \
+  if (a->rows > b->rows) return false;
+  MJDATA_POINTERS
+#undef X
+  return true;
+}
+
+}  // namespace pyfastenv::physics

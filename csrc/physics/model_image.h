@@ -1,0 +1,30 @@
+// A copy of all numbers of a model that its physics may depend on, to see whether it is still the
+// same.
+//
+// A model belongs to its user, who may change any of its arrays and options between two calls.
+// Comparing beats hashing: it cannot be fooled, and stops at the first difference. Left out is what
+// is only drawn, and may be megabytes: textures, materials, skins and meshes, whose geoms lanes
+// refuse if they can touch.
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace pyfastenv::physics {
+
+class ModelImage {
+ public:
+  explicit ModelImage(const mjModel& model);
+
+  bool Matches(const mjModel& model) const;
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Whether a data made for `made_for` has room for every array that a step of `model` writes.
+bool DataFits(const mjModel& model, const mjModel& made_for);
+
+}  // namespace pyfastenv::physics

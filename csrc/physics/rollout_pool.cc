@@ -1,0 +1,132 @@
+#include "physics/rollout_pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/failure_list.h"
+#include "physics/stop_signal.h"
+
+namespace pyfastenv::physics {
+
+namespace {
+
+// Fewer rollouts than this are no slower with mj_step: a group costs the same however many of its
+// lanes are used, and that is 2.7 times mj_step for the dearest robot (docs/lanes.md).
+int FewestLanes(int width) { return width == 1 ? 1 : std::max(2, 3 * width / 8); }
+
+// Lanes know no input but ctrl, which they take from the call. Without controls it is what the data
+// have, which may be reset in between: left to mj_step unless it is zero.
+bool InputsSuitLanes(const RolloutRequest& request, const mjModel& m) {
+  const bool other_inputs = (request.control_spec & ~unsigned{mjSTATE_CTRL}) != 0;
+  if (other_inputs || request.sensor_size > 0) return false;
+  if (request.controls != nullptr || request.control_spec == 0) return true;
+  return std::all_of(request.data.begin(), request.data.end(), [&](const mjData* data) {
+    const auto is_zero = [](double u) { return u == 0 && !std::signbit(u); };
+    return std::all_of(data->ctrl, data->ctrl + m.nu, is_zero);
+  });
+}
+
+}  // namespace
+
+// The items of a batch are jobs.
+class RolloutPool::Jobs final : public BarrierBatch::Work {
+ public:
+  Jobs(const std::vector<Job>& jobs, std::vector<RolloutWorker>& workers, const StopSignal& stop)
+      : jobs_(jobs), workers_(workers), stop_(stop) {}
+
+  int Chunk() const override { return 1; }
+  int Run(int worker, std::span<int32_t> items) noexcept override {
+    for (const int32_t item : items) {
+      const Job& job = jobs_[static_cast<size_t>(item)];
+      RolloutWorker& on = workers_[static_cast<size_t>(worker)];
+      if (job.plan != nullptr) {
+        if (!stop_.raised()) on.RunLanes(job.first, job.count, job.plan);
+        continue;
+      }
+      for (int i = 0; i < job.count && !stop_.raised(); ++i) on.Run(job.first + i);
+    }
+    return 0;
+  }
+
+ private:
+  const std::vector<Job>& jobs_;
+  std::vector<RolloutWorker>& workers_;
+  const StopSignal& stop_;
+};
+
+RolloutPool::RolloutPool(int num_threads, PlanCache& plans)
+    : plans_(plans), workers_(static_cast<size_t>(num_threads)) {
+  pool_ = std::make_unique<ThreadPool>(num_threads, [this](int worker) {
+    while (batch_->RunSome(worker)) {
+    }
+  });
+  batch_ = std::make_unique<BarrierBatch>(*pool_, num_threads);
+}
+
+RolloutPool::~RolloutPool() {
+  if (gate_.forked()) {
+    pool_->Abandon();
+    batch_->Abandon();
+  }
+  pool_.reset();  // its threads use all else
+}
+
+std::vector<RolloutPool::Job> RolloutPool::Divide(const RolloutRequest& request) {
+  std::vector<Job> jobs;
+  const auto& models = request.models;
+  for (size_t first = 0; first < models.size();) {
+    size_t end = first + 1;
+    while (end < models.size() && models[end] == models[first]) ++end;
+    AddJobs(request, static_cast<int>(first), static_cast<int>(end - first), jobs);
+    first = end;
+  }
+  return jobs;
+}
+
+// Of neighbouring rollouts of one model.
+void RolloutPool::AddJobs(const RolloutRequest& request, int first, int count,
+                          std::vector<Job>& jobs) {
+  const mjModel& m = request.model(first);
+  std::shared_ptr<const lanes::Plan> plan;
+  int groups = 0;
+  if (InputsSuitLanes(request, m)) {
+    // lanes that all workers together have for these rollouts
+    const lanes::Kernels& kernels = lanes::BestKernels();
+    const int width = kernels.width;
+    const auto share = static_cast<int64_t>(request.data.size()) * count / request.num_rollouts();
+    const int workers = std::max(1, static_cast<int>(share));
+    const int rounds = (count + workers * width - 1) / (workers * width);
+    groups = std::min(workers * rounds, count);
+    if (count / groups >= FewestLanes(width)) {
+      plan = plans_.Find(m, kernels, int64_t{count} * request.num_steps);
+    }
+  }
+  if (plan == nullptr) groups = (count + request.chunk_size - 1) / request.chunk_size;
+  for (int group = 0; group < groups; ++group) {
+    const int begin = static_cast<int>(int64_t{count} * group / groups);
+    const int end = static_cast<int>(int64_t{count} * (group + 1) / groups);
+    jobs.push_back({first + begin, end - begin, plan});
+  }
+}
+
+RolloutPool::Outcome RolloutPool::Run(const RolloutRequest& request,
+                                      const Interrupted& interrupted) {
+  const CallGate::Exclusive exclusive(gate_);
+  StopSignal stop(interrupted);
+  FailureList failures;
+  const std::vector<Job> jobs = Divide(request);
+  for (size_t w = 0; w < workers_.size(); ++w) {
+    workers_[w].Begin(request, *request.data[w], stop, failures, w == 0);
+  }
+  Jobs work(jobs, workers_, stop);
+  BarrierBatch::Options options;
+  options.count = static_cast<int>(jobs.size());
+  options.helpers = static_cast<int>(std::min(workers_.size(), jobs.size())) - 1;
+  options.spin = kSpin;
+  batch_->Run(work, options, [&] { return stop.Ask(); });
+  for (RolloutWorker& worker : workers_) worker.FinishData();
+  return {stop.raised(), failures.TakeAll()};
+}
+
+}  // namespace pyfastenv::physics

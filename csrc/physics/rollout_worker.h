@@ -1,0 +1,62 @@
+// One worker's part of a RolloutPool's call: runs rollouts on the worker's mjData, or in lanes.
+//
+// The mjData afterwards holds what the last step of the worker's last rollout left there, whichever
+// engine ran it (FinishData). Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/failure_list.h"
+#include "lanes/lane_stepper.h"
+#include "physics/data_stepper.h"
+#include "physics/rollout_request.h"
+#include "physics/stop_signal.h"
+
+namespace pyfastenv::physics {
+
+class RolloutWorker {
+ public:
+  /// For the next call. `polls`: this is the calling thread's worker, which asks for a Ctrl-C.
+  /// All must stay until the next Begin.
+  void Begin(const RolloutRequest& request, mjData& data, StopSignal& stop, FailureList& failures,
+             bool polls);
+
+  /// Runs one rollout with mj_step. Returns early when told to stop.
+  void Run(int rollout) noexcept;
+
+  /// Runs `count` neighbouring rollouts of one model, at most the plan's width, in lanes. For
+  /// controls that are mjSTATE_CTRL or nothing, zeros if none are given, and without sensors.
+  void RunLanes(int first, int count, const std::shared_ptr<const lanes::Plan>& plan) noexcept;
+
+  /// Brings the data to where the last rollout left it, if lanes ran that.
+  void FinishData() noexcept;
+
+ private:
+  // a rollout in a lane: its row and the row after the next step
+  struct Lane {
+    int rollout;
+    double* row;
+    double* next;
+  };
+
+  bool ShouldStop() { return polls_ ? stop_->Poll() : stop_->raised(); }
+  void StartLanes(int first, int count, const std::shared_ptr<const lanes::Plan>& plan);
+  void StepLanes(int step);
+  bool StepByMujoco(const Lane& lane, int step);
+
+  const RolloutRequest* request_ = nullptr;
+  mjData* data_ = nullptr;
+  StopSignal* stop_ = nullptr;
+  FailureList* failures_ = nullptr;
+  bool polls_ = false;
+
+  std::unique_ptr<lanes::LaneStepper> stepper_;  // of the plan that was used last
+  std::vector<double> rows_;                     // two per lane
+  std::vector<Lane> lanes_;                      // that still move
+  // the last rollout, if lanes ran it, and its row before its last step
+  int last_rollout_ = -1;
+  const double* last_row_ = nullptr;
+};
+
+}  // namespace pyfastenv::physics
