@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 SOURCES := $(shell find csrc -name '*.cc' -o -name '*.h') CMakeLists.txt pyproject.toml constraints.txt
-CPP_FILES := $(shell find csrc tests/cpp tests/lanes bench/cpp -name '*.cc' -o -name '*.h')
+CPP_FILES := $(shell find csrc tests/cpp tests/lanes tests/envs bench/cpp -name '*.cc' -o -name '*.h')
 GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 
 .PHONY: $(shell grep -oE '^[a-z-]+:' Makefile | tr -d :)
@@ -206,6 +206,10 @@ test-lanes: build/lanes/build.ninja  ## Lanes against mj_step bit for bit (ARGS=
 	$(BIN)/cmake --build build/lanes
 	$(BIN)/python tests/lanes/no_fused_multiply_add.py build/lanes/libpyfastenv_lanes.a
 	$(ASSETS) build/lanes/lane_tests --gtest_brief=1 $(ARGS)
+	$(ASSETS) build/lanes/env_tests --gtest_brief=1
+
+bench-engines: $(VENV)/.bench-train  ## Lanes against mj_step in step, rollout and PPO (bench/results/engines.json)
+	$(BIN)/python bench/python/engines.py $(ARGS)
 
 bench-lanes: build/lanes/build.ninja  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
 	$(BIN)/cmake --build build/lanes

@@ -47,9 +47,12 @@ class Ours:
 
     name: ClassVar[str] = "pyfastenv"
     share_of_steps: ClassVar[float] = 1.0
+    engine: ClassVar[str] = "auto"
 
     def __init__(self, env_id: str, num_envs: int, num_threads: int) -> None:
-        self.envs = pyfastenv.make_vec(env_id, num_envs, num_threads=num_threads)
+        self.envs = pyfastenv.make_vec(
+            env_id, num_envs, num_threads=num_threads, engine=self.engine
+        )
 
     def run(self, actions: Actions) -> float:
         self.envs.reset(seed=SEED)
@@ -57,6 +60,13 @@ class Ours:
 
     def close(self) -> None:
         self.envs.close()
+
+
+class OursByMujoco(Ours):
+    """The same with ``engine="mujoco"``."""
+
+    name: ClassVar[str] = "pyfastenv, mj_step"
+    engine: ClassVar[str] = "mujoco"
 
 
 class OursAsync(Ours):
@@ -82,7 +92,7 @@ class OursAsync(Ours):
 
 
 class PhysicsLimit:
-    """A bare C++ loop of mj_step over state rows: what no vector environment can pass."""
+    """A bare C++ loop of mj_step over state rows: what nobody who calls mj_step can pass."""
 
     name: ClassVar[str] = "physics limit"
     share_of_steps: ClassVar[float] = 1.0

@@ -231,9 +231,20 @@ Action Rollout::ActionOf(const Lane& lane) const {
              : Action(lane.policy.env_action.data(), DType::kFloat32, policy.action_size());
 }
 
+// Those of the same policy together.
 void Rollout::ChooseActions(std::span<Lane> lanes) const {
-  for (Lane& lane : lanes) {
-    request_.policy->Act(lane.policy_id, lane.obs.data(), lane.policy_random, lane.policy);
+  bool has_acted[EnvRunner::kMaxGroup] = {};
+  for (size_t first = 0; first < lanes.size(); ++first) {
+    if (has_acted[first]) continue;
+    Policy::Actor actors[EnvRunner::kMaxGroup];
+    size_t count = 0;
+    for (size_t i = first; i < lanes.size(); ++i) {
+      Lane& lane = lanes[i];
+      if (lane.policy_id != lanes[first].policy_id) continue;
+      actors[count++] = {lane.obs.data(), &lane.policy_random, &lane.policy};
+      has_acted[i] = true;
+    }
+    request_.policy->Act(lanes[first].policy_id, {actors, count});
   }
 }
 

@@ -4,9 +4,11 @@
 
 namespace pyfastenv {
 
-void DenseBaseline(const DenseLayer& layer, const float* x, Activation activation, float* y);
+void DenseBaseline(const DenseLayer& layer, int count, const float* const* x, Activation activation,
+                   float* const* y);
 #ifdef PYFASTENV_X86_KERNELS
-void DenseAvx2(const DenseLayer& layer, const float* x, Activation activation, float* y);
+void DenseAvx2(const DenseLayer& layer, int count, const float* const* x, Activation activation,
+               float* const* y);
 #endif
 
 DenseFunction BestDense() {

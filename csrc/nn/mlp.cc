@@ -42,17 +42,25 @@ Mlp::Scratch::Scratch(const Mlp& mlp) {
 }
 
 const float* Mlp::Forward(int network, Scratch& scratch) const {
+  Scratch* const scratches[] = {&scratch};
+  const float* output;
+  Forward(network, scratches, &output);
+  return output;
+}
+
+void Mlp::Forward(int network, std::span<Scratch* const> scratches, const float** outputs) const {
   static const DenseFunction dense = BestDense();
-  const float* x = scratch.buffers_[0].data();
+  const size_t count = scratches.size();
+  float* y[kMaxInputs];
+  for (size_t n = 0; n < count; ++n) outputs[n] = scratches[n]->buffers_[0].data();
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     const float* weights = At(network, layer);
-    float* y = scratch.buffers_[1 + i % 2].data();
-    dense({weights, weights + layer.weights_size(), layer.in, layer.out}, x,
-          i + 1 < layers_.size() ? activation_ : Activation::kIdentity, y);
-    x = y;
+    for (size_t n = 0; n < count; ++n) y[n] = scratches[n]->buffers_[1 + i % 2].data();
+    dense({weights, weights + layer.weights_size(), layer.in, layer.out}, static_cast<int>(count),
+          outputs, i + 1 < layers_.size() ? activation_ : Activation::kIdentity, y);
+    std::copy_n(y, count, outputs);
   }
-  return x;
 }
 
 }  // namespace pyfastenv

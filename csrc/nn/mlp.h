@@ -1,10 +1,11 @@
-// K small float32 multi-layer perceptrons of the same shape, evaluated one input at a time.
+// K small float32 multi-layer perceptrons of the same shape, evaluated on a few inputs at a time.
 //
 // Immutable once filled; any number of threads may evaluate it, each with its own Scratch.
 #pragma once
 
 #include <memory>
 #include <new>
+#include <span>
 #include <vector>
 
 #include "nn/mlp_kernels.h"
@@ -56,6 +57,9 @@ class Mlp {
 
   /// Evaluates a network on scratch.input(); returns output_size floats in scratch.
   const float* Forward(int network, Scratch& scratch) const;
+  /// The same, bit for bit, for up to kMaxInputs scratches, with one pass through the weights.
+  void Forward(int network, std::span<Scratch* const> scratches, const float** outputs) const;
+  static constexpr size_t kMaxInputs = 16;
 
  private:
   struct Layer {

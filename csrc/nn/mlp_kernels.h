@@ -1,7 +1,7 @@
-// Dense layers on one input vector, compiled several times for different vector units.
+// Dense layers on a few input vectors, compiled several times for different vector units.
 //
 // Which of them runs is decided once per process, so results are the same in every thread; they may
-// differ in the last bits from machine to machine.
+// differ in the last bits from machine to machine. They do not depend on how many inputs there are.
 #pragma once
 
 namespace pyfastenv {
@@ -20,9 +20,9 @@ struct DenseLayer {
   int out = 0;
 };
 
-/// y (out) = activation(x (in) @ weights + biases); y is 32-byte aligned.
-using DenseFunction = void (*)(const DenseLayer& layer, const float* x, Activation activation,
-                               float* y);
+/// y[n] (out) = activation(x[n] (in) @ weights + biases) for n < count; y[n] is 32-byte aligned.
+using DenseFunction = void (*)(const DenseLayer& layer, int count, const float* const* x,
+                               Activation activation, float* const* y);
 
 /// The fastest that this processor runs between steps of physics.
 DenseFunction BestDense();

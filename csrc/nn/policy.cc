@@ -39,8 +39,24 @@ Policy::Scratch::Scratch(const Policy& policy)
       mlp_(policy.mlp_) {}
 
 void Policy::Act(int policy, const double* obs, Random& random, Scratch& scratch) const {
-  ReadObservation(policy, obs, scratch.mlp_.input());
-  const float* outputs = mlp_.Forward(policy, scratch.mlp_);
+  const Actor actor = {obs, &random, &scratch};
+  Act(policy, {&actor, 1});
+}
+
+void Policy::Act(int policy, std::span<const Actor> actors) const {
+  Mlp::Scratch* scratches[Mlp::kMaxInputs];
+  const float* outputs[Mlp::kMaxInputs];
+  for (size_t i = 0; i < actors.size(); ++i) {
+    scratches[i] = &actors[i].scratch->mlp_;
+    ReadObservation(policy, actors[i].obs, scratches[i]->input());
+  }
+  mlp_.Forward(policy, {scratches, actors.size()}, outputs);
+  for (size_t i = 0; i < actors.size(); ++i) {
+    Choose(policy, outputs[i], *actors[i].random, *actors[i].scratch);
+  }
+}
+
+void Policy::Choose(int policy, const float* outputs, Random& random, Scratch& scratch) const {
   switch (options_.distribution) {
     case Distribution::kCategorical:
       return ActCategorical(outputs, random, scratch);

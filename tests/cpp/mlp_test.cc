@@ -11,7 +11,8 @@
 
 namespace pyfastenv {
 
-void DenseBaseline(const DenseLayer& layer, const float* x, Activation activation, float* y);
+void DenseBaseline(const DenseLayer& layer, int count, const float* const* x, Activation activation,
+                   float* const* y);
 
 namespace {
 
@@ -184,6 +185,31 @@ TEST_P(MlpOf, ScratchKeepsNothing) {
   EXPECT_EQ(networks.Forward(0, input, scratch), expected);
 }
 
+// whatever stands beside an input, its outputs have the same bits
+TEST_P(MlpOf, SeveralInputsAreThoseAlone) {
+  for (const std::vector<int>& sizes :
+       {std::vector<int>{17, 64, 64, 6}, std::vector<int>{376, 40, 17}, std::vector<int>{3, 72}}) {
+    const Networks networks(2, sizes, GetParam(), 6);
+    for (const size_t count : {2U, 3U, 7U, 8U, 16U}) {
+      std::vector<Mlp::Scratch> memory;
+      std::vector<Mlp::Scratch*> scratches;
+      for (size_t n = 0; n < count; ++n) memory.emplace_back(networks.mlp);
+      for (size_t n = 0; n < count; ++n) {
+        scratches.push_back(&memory[n]);
+        const auto input = Input(sizes[0], static_cast<uint32_t>(n));
+        std::copy(input.begin(), input.end(), memory[n].input());
+      }
+      std::vector<const float*> outputs(count);
+      networks.mlp.Forward(1, scratches, outputs.data());
+      for (size_t n = 0; n < count; ++n) {
+        EXPECT_EQ(std::vector<float>(outputs[n], outputs[n] + sizes.back()),
+                  networks.Forward(1, Input(sizes[0], static_cast<uint32_t>(n))))
+            << "input " << n << " of " << count;
+      }
+    }
+  }
+}
+
 // what any x86-64 runs and what this processor runs
 TEST_P(MlpOf, KernelsAgree) {
   constexpr int kIn = 24;
@@ -199,8 +225,10 @@ TEST_P(MlpOf, KernelsAgree) {
   const DenseLayer layer{weights.data(), biases.data(), kIn, kOut};
   AlignedFloats baseline(kOut);
   AlignedFloats fastest(kOut);
-  DenseBaseline(layer, x.data(), GetParam(), baseline.data());
-  BestDense()(layer, x.data(), GetParam(), fastest.data());
+  const float* const inputs[] = {x.data()};
+  float* const outputs[] = {baseline.data(), fastest.data()};
+  DenseBaseline(layer, 1, inputs, GetParam(), outputs);
+  BestDense()(layer, 1, inputs, GetParam(), outputs + 1);
   for (int i = 0; i < kOut; ++i) EXPECT_NEAR(baseline.data()[i], fastest.data()[i], 5e-6);
 }
 

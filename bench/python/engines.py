@@ -1,0 +1,229 @@
+"""Lanes against mj_step in everything: ``python bench/python/engines.py [--quick]``.
+
+``step`` of all robots at 8 to 32,000 environments, beside ``engine="mujoco"`` and the physics limit
+(a bare C++ loop of ``mj_step``); rollouts with a 64 x 64 policy beside ``step``; a million steps of
+PPO on HalfCheetah, whose weights must be the same with either engine. Writes engines.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peers
+import torch
+from contest import contest
+from sections import MANY, TASK_IDS, Settings
+
+import pyfastenv
+from pyfastenv.algorithms.ppo import PPO, Config
+from pyfastenv.experiments import measure
+from pyfastenv.nn.networks import MLP
+
+Row = dict[str, Any]
+RIVALS: list[type[peers.Contestant]] = [peers.Ours, peers.OursByMujoco, peers.PhysicsLimit]
+
+
+def steps(settings: Settings) -> list[Row]:
+    """Every robot's ``step`` against the physics limit."""
+    rows = []
+    for env_id in TASK_IDS:
+        for num_envs in (8, 64, 1024, *([] if settings.quick else [MANY])):
+            row = contest(env_id, num_envs, RIVALS, **settings.of(num_envs))
+            rows.append({**row, **_engine(env_id)})
+            ratios = {name: round(ratio["median"], 2) for name, ratio in row["ratios"].items()}
+            print(f"  {env_id} x {num_envs}: {ratios}", flush=True)
+    return rows
+
+
+def _engine(env_id: str) -> dict[str, str]:
+    envs = pyfastenv.make_vec(env_id)
+    stats = envs.stats()
+    envs.close()
+    return {"engine": stats["engine"], "engine_reason": stats["engine_reason"]}
+
+
+def rollouts(settings: Settings) -> list[Row]:
+    """Rollouts with a 64 x 64 policy, of both engines, and ``step`` with recorded actions."""
+    rows = []
+    for env_id in TASK_IDS:
+        for num_envs in (8, 64, 1024):
+            rates = _rollout_rates(env_id, num_envs, settings)
+            names = list(rates)
+            row = {
+                "env_id": env_id,
+                "num_envs": num_envs,
+                "num_threads": settings.num_threads,
+                "rates": rates,
+                "summary": {name: measure.summary(values) for name, values in rates.items()},
+                "ratios": {name: measure.ratio(rates[names[0]], rates[name]) for name in names[1:]},
+            }
+            rows.append(row)
+            ratios = {name: round(ratio["median"], 2) for name, ratio in row["ratios"].items()}
+            print(f"  {env_id} x {num_envs}: rollout / {ratios}", flush=True)
+    return rows
+
+
+def _rollout_rates(env_id: str, num_envs: int, settings: Settings) -> dict[str, list[float]]:
+    made = {
+        engine: pyfastenv.make_vec(
+            env_id,
+            num_envs,
+            num_threads=settings.num_threads,
+            autoreset_mode="SameStep",
+            engine=engine,
+        )
+        for engine in ("auto", "mujoco")
+    }
+    envs = made["auto"]
+    torch.manual_seed(0)
+    obs_size, action_size = envs.single_observation_space.shape[0], envs.action_space.shape[1]
+    policy = MLP((obs_size, 64, 64, action_size), last_gain=0.01).spec(
+        log_std=np.full((1, action_size), -0.5, np.float32)
+    )
+    num_steps = _num_steps(envs, policy, settings.seconds)
+    batch = pyfastenv.RolloutBatch.allocate(envs, num_steps)
+
+    def roll(engine: str) -> float:
+        made[engine].reset(seed=0)
+        start = time.perf_counter()
+        pyfastenv.rollout(made[engine], policy, num_steps, out=batch)
+        return num_envs * num_steps / (time.perf_counter() - start)
+
+    def step() -> float:
+        envs.reset(seed=0)
+        low, high = envs.single_action_space.low, envs.single_action_space.high
+        actions = np.clip(batch.actions.numpy(), low, high)
+        start = time.perf_counter()
+        for t in range(num_steps):
+            envs.step(actions[t])
+        return num_envs * num_steps / (time.perf_counter() - start)
+
+    rates = measure.interleave(
+        {
+            "rollout": partial(roll, "auto"),
+            "step": step,
+            "rollout, mj_step": partial(roll, "mujoco"),
+        },
+        settings.repeats,
+    )
+    for each in made.values():
+        each.close()
+    return rates
+
+
+def _num_steps(envs: pyfastenv.FastVectorEnv, policy: Any, seconds: float) -> int:
+    """As many as a rollout makes in so long."""
+    envs.reset(seed=0)
+    num_steps = 8
+    while True:
+        start = time.perf_counter()
+        pyfastenv.rollout(envs, policy, num_steps)
+        took = time.perf_counter() - start
+        if took > seconds / 4:
+            return max(8, round(num_steps * seconds / took))
+        num_steps *= 2
+
+
+def ppo(settings: Settings) -> list[Row]:
+    """Seconds of PPO on HalfCheetah-v5 from first to last step, with either engine in turn."""
+    total = 20_000 if settings.quick else 1_000_000
+    times: dict[str, list[Row]] = {"lanes": [], "mujoco": []}
+    digests = set()
+
+    def train(engine: Any) -> float:
+        config = Config.preset(
+            "HalfCheetah-v5",
+            total_steps=total,
+            num_threads=settings.num_threads,
+            torch_threads=settings.num_threads,
+            engine=engine,
+        )
+        algorithm = PPO(config)
+        parts = {"sample_s": 0.0, "update_s": 0.0}
+        start = time.perf_counter()
+        while algorithm.global_step < total:
+            metrics = algorithm.iterate()
+            for name in parts:
+                parts[name] += metrics[f"time/{name}"]
+        seconds = time.perf_counter() - start
+        times[engine].append({"seconds": seconds, **parts})
+        digests.add(_digest(algorithm.state_dict()))
+        algorithm.envs.close()
+        return seconds
+
+    seconds = measure.interleave(
+        {name: partial(train, name) for name in times}, 1 if settings.quick else 2
+    )
+    if len(digests) != 1:
+        raise AssertionError("PPO's weights depend on the engine")
+    row = {
+        "total_steps": total,
+        "runs": times,
+        "ratio": measure.ratio(seconds["lanes"], seconds["mujoco"]),
+        "weights_sha256": digests.pop(),
+    }
+    print(f"  PPO: lanes take {row['ratio']['median']:.2f} of mj_step's time", flush=True)
+    return [row]
+
+
+def _digest(value: Any) -> str:
+    """Of all tensors in a state."""
+    digest = hashlib.sha256()
+
+    def add(item: Any) -> None:
+        if isinstance(item, torch.Tensor):
+            digest.update(item.detach().cpu().contiguous().numpy().tobytes())
+        elif isinstance(item, dict):
+            for key in sorted(item, key=str):
+                add(item[key])
+        elif isinstance(item, list | tuple):
+            for each in item:
+                add(each)
+
+    add(value)
+    return digest.hexdigest()
+
+
+SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
+    "steps": steps,
+    "rollouts": rollouts,
+    "ppo": ppo,
+}
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="short and rough")
+    parser.add_argument("--sections", default=",".join(SECTIONS), help="comma-separated")
+    parser.add_argument("--num-threads", type=int, default=2)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "results")
+    args = parser.parse_args()
+    args.output.mkdir(parents=True, exist_ok=True)
+    path = args.output / "engines.json"
+    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    settings = Settings(quick=args.quick, num_threads=args.num_threads)
+    for name in args.sections.split(","):
+        print(f"{name}:", flush=True)
+        start = time.perf_counter()
+        rows = SECTIONS[name](settings)
+        results[name] = {
+            "machine": measure.machine(),
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "duration_s": round(time.perf_counter() - start),
+            "quick": args.quick,
+            "rows": rows,
+        }
+        path.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
