@@ -64,7 +64,7 @@ class Servo final : public MujocoEnv {
 };
 
 /// Everything that some environments' steps give, their rows included.
-std::vector<double> Run(Servo& env, bool prepared) {
+std::vector<double> Trace(Servo& env, bool prepared) {
   const auto row_size = static_cast<size_t>(env.InitialLayout().size());
   std::vector<std::vector<double>> rows;
   for (uint32_t i = 0; i < kGroup; ++i) {
@@ -112,7 +112,7 @@ class PreparedTasks : public ::testing::Test {
     Servo theirs(mujoco_, habit);
     EXPECT_GE(ours.group_size(), 1);
     EXPECT_EQ(theirs.group_size(), 0);
-    EXPECT_TRUE(SameBits(Run(ours, ours.group_size() >= kGroup), Run(theirs, true)));
+    EXPECT_TRUE(SameBits(Trace(ours, ours.group_size() >= kGroup), Trace(theirs, true)));
     EXPECT_EQ(theirs.engine().lane_steps, 0);
     if (ours.group_size() < kGroup) return {"", "", -1, -1};  // one lane: nothing was prepared
     return ours.engine();
@@ -149,7 +149,7 @@ TEST_F(PreparedTasks, WhoMovesAfterSimulateIsSaved) {
 TEST_F(PreparedTasks, StepsThatNobodyAnnouncedAreMjSteps) {
   Servo ours(lanes_, Habit::kNone);
   Servo theirs(mujoco_, Habit::kNone);
-  EXPECT_TRUE(SameBits(Run(ours, false), Run(theirs, false)));
+  EXPECT_TRUE(SameBits(Trace(ours, false), Trace(theirs, false)));
   EXPECT_EQ(ours.engine().lane_steps, 0);
   EXPECT_EQ(ours.engine().misses, kGroup * kSteps);
 }
@@ -163,8 +163,8 @@ TEST_F(PreparedTasks, WhatIsReadUndeclaredIsFoundOut) {
   const auto has_nan = [](const std::vector<double>& values) {
     return std::any_of(values.begin(), values.end(), [](double x) { return std::isnan(x); });
   };
-  EXPECT_FALSE(has_nan(Run(honest, true)));
-  EXPECT_TRUE(has_nan(Run(sloppy, true)));
+  EXPECT_FALSE(has_nan(Trace(honest, true)));
+  EXPECT_TRUE(has_nan(Trace(sloppy, true)));
 }
 
 }  // namespace
