@@ -56,6 +56,9 @@ demo: $(VENV)/.installed  ## Step two robots, check them against gymnasium, prin
 test: $(VENV)/.test  ## The fast tests
 	$(GL) $(BIN)/pytest -q
 
+test-mujoco: $(VENV)/.test  ## Parity and failures with mj_step in lanes' stead
+	PYFASTENV_ENGINE=mujoco $(GL) $(BIN)/pytest -q tests/python/test_parity.py tests/python/test_failures.py
+
 test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
 	$(GL) $(BIN)/pytest -q -m slow
 

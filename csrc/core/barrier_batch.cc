@@ -1,6 +1,7 @@
 #include "core/barrier_batch.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/polling.h"
@@ -20,7 +21,7 @@ bool BarrierBatch::Run(Work& work, const Options& options, const Interrupted& in
   work_ = &work;
   left_.store(options.count, std::memory_order_relaxed);
   pool_.set_spin(options.spin);
-  shares_.Deal(options.count, options.order);
+  shares_.Deal(options.count);
   pool_.Wake(options.helpers);
 
   bool stopped = false;
@@ -47,9 +48,7 @@ bool BarrierBatch::RunAlone(Work& work, const Options& options, const Interrupte
   int chunk = std::min(work.Chunk(), options.first_chunk);
   for (int begin = 0; begin < options.count;) {
     const int end = std::min(begin + chunk, options.count);
-    for (int i = begin; i < end; ++i) {
-      items[i - begin] = options.order.empty() ? i : options.order[static_cast<size_t>(i)];
-    }
+    std::iota(items, items + (end - begin), begin);
     work.Run(0, {items, static_cast<size_t>(end - begin)});
     begin = end;
     if (begin == options.count) break;

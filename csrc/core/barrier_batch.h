@@ -42,12 +42,11 @@ class BarrierBatch {
   static constexpr int kMaxChunk = 64;
 
   struct Options {
-    int count = 0;                        // of items
-    std::span<const int32_t> order = {};  // items in the order of taking; empty: 0 … count - 1
-    int helpers = 0;                      // to wake
-    std::chrono::nanoseconds spin{0};     // how long threads that wait spin before they sleep
-    bool gives_back = false;              // Run may return more than 0
-    int first_chunk = 1;                  // how many a caller without helpers tries first
+    int count = 0;                     // of items: 0 … count - 1
+    int helpers = 0;                   // to wake
+    std::chrono::nanoseconds spin{0};  // how long threads that wait spin before they sleep
+    bool gives_back = false;           // Run may return more than 0
+    int first_chunk = 1;               // how many a caller without helpers tries first
   };
 
   BarrierBatch(ThreadPool& pool, int num_workers) : pool_(pool), shares_(num_workers) {}
@@ -58,7 +57,7 @@ class BarrierBatch {
   /// A helper's part: runs items until none is left to take. Returns whether there was any.
   bool RunSome(int worker);
 
-  /// The items that are first a worker's own, as positions in the order.
+  /// The items that are first a worker's own.
   std::pair<int, int> ShareOf(int worker, int count) const {
     return shares_.ShareOf(worker, count);
   }

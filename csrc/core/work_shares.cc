@@ -16,8 +16,7 @@ std::pair<int, int> WorkShares::ShareOf(int worker, int count) const {
           static_cast<int>(size * (worker + 1) / num_workers_)};
 }
 
-void WorkShares::Deal(int count, std::span<const int32_t> order) {
-  order_ = order;
+void WorkShares::Deal(int count) {
   dropped_.store(false, std::memory_order_relaxed);
   for (int worker = 0; worker < num_workers_; ++worker) {
     Share& share = shares_[static_cast<size_t>(worker)];
@@ -41,7 +40,7 @@ int WorkShares::TakeFrom(int index, int max, int32_t* items) {
   const std::lock_guard lock(share.mutex);
   int taken = 0;
   for (; taken < max && share.next < share.end; ++taken, ++share.next) {
-    items[taken] = order_.empty() ? share.next : order_[static_cast<size_t>(share.next)];
+    items[taken] = share.next;
   }
   for (; taken < max && share.ring_size > 0; ++taken, --share.ring_size) {
     items[taken] = share.ring[share.ring_first];

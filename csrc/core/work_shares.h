@@ -27,11 +27,11 @@ class WorkShares {
  public:
   explicit WorkShares(int num_workers);
 
-  /// Deals items 0 … count - 1, or those of `order` in its order, in equal parts. `order` must stay
-  /// until all are taken. Allocates nothing unless items were given back before.
-  void Deal(int count, std::span<const int32_t> order);
+  /// Deals items 0 … count - 1 in equal parts. Allocates nothing unless items were given back
+  /// before.
+  void Deal(int count);
 
-  /// The positions of a deal that are first a worker's own: begin and end.
+  /// The items of a deal that are first a worker's own: begin and end.
   std::pair<int, int> ShareOf(int worker, int count) const;
 
   /// Takes up to `max` items of one share, `worker`'s own first. Returns how many; 0: none is left.
@@ -51,7 +51,7 @@ class WorkShares {
  private:
   struct alignas(kCacheLine) Share {
     std::mutex mutex;  // guards the rest
-    int next = 0;      // positions of the deal that are left: next … end - 1
+    int next = 0;      // items of the deal that are left: next … end - 1
     int end = 0;
     // given back: a ring that grows in ReserveGiveBack only
     std::vector<int32_t> ring;
@@ -71,8 +71,7 @@ class WorkShares {
 
   const int num_workers_;
   std::unique_ptr<Share[]> shares_;
-  std::vector<Word> words_;  // bit s % 64 of word s / 64: share s has items
-  std::span<const int32_t> order_;
+  std::vector<Word> words_;           // bit s % 64 of word s / 64: share s has items
   std::atomic<bool> dropped_{false};  // written under every share's mutex in turn
 };
 

@@ -26,23 +26,16 @@ std::vector<int32_t> TakeAll(WorkShares& shares, int worker, int max = kMax) {
 
 TEST(WorkShares, OneWorkerTakesItsOwnShareFirst) {
   WorkShares shares(3);
-  shares.Deal(9, {});
+  shares.Deal(9);
   EXPECT_EQ(TakeAll(shares, 1), (std::vector<int32_t>{3, 4, 5, 6, 7, 8, 0, 1, 2}));
   EXPECT_TRUE(TakeAll(shares, 0).empty());
-}
-
-TEST(WorkShares, AnOrderIsKept) {
-  WorkShares shares(2);
-  const std::vector<int32_t> order = {5, 1, 7, 2};
-  shares.Deal(4, order);
-  EXPECT_EQ(TakeAll(shares, 0, 1), order);
 }
 
 TEST(WorkShares, SharesOfManyWorkersCoverAnyCount) {
   for (const int workers : {1, 2, 63, 64, 65, 200}) {
     WorkShares shares(workers);
     for (const int count : {0, 1, 7, 64, 1000}) {
-      shares.Deal(count, {});
+      shares.Deal(count);
       std::vector<int32_t> all = TakeAll(shares, workers - 1);
       std::sort(all.begin(), all.end());
       std::vector<int32_t> expected(static_cast<size_t>(count));
@@ -55,7 +48,7 @@ TEST(WorkShares, SharesOfManyWorkersCoverAnyCount) {
 TEST(WorkShares, WhatIsGivenBackIsTakenAgainAfterTheRest) {
   WorkShares shares(2);
   shares.ReserveGiveBack(4);
-  shares.Deal(4, {});
+  shares.Deal(4);
   int32_t items[kMax];
   ASSERT_EQ(shares.Take(0, 1, items), 1);
   EXPECT_TRUE(shares.GiveBack(0, {items, 1}));
@@ -65,14 +58,14 @@ TEST(WorkShares, WhatIsGivenBackIsTakenAgainAfterTheRest) {
 TEST(WorkShares, DropCountsWhatIsLeftAndEndsGivingBack) {
   WorkShares shares(2);
   shares.ReserveGiveBack(6);
-  shares.Deal(6, {});
+  shares.Deal(6);
   int32_t items[kMax];
   ASSERT_EQ(shares.Take(0, 2, items), 2);
   EXPECT_TRUE(shares.GiveBack(0, {items, 1}));
   EXPECT_EQ(shares.Drop(), 5);
   EXPECT_FALSE(shares.GiveBack(0, {items + 1, 1}));
   EXPECT_TRUE(TakeAll(shares, 1).empty());
-  shares.Deal(2, {});
+  shares.Deal(2);
   EXPECT_EQ(TakeAll(shares, 1).size(), 2U);
 }
 
@@ -83,7 +76,7 @@ TEST(WorkShares, ManyThreadsRunEveryItemItsNumberOfTimes) {
   WorkShares shares(kWorkers);
   shares.ReserveGiveBack(kItems);
   std::vector<int> runs(kItems);  // of whoever holds the item: a race if two do
-  shares.Deal(kItems, {});
+  shares.Deal(kItems);
   std::atomic<int> finished{0};
   const auto work = [&](int worker) {
     int32_t items[kMax];

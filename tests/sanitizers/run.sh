@@ -27,6 +27,9 @@ case $name in
     ;;
 esac
 
+# what a task reads of mjData without having declared it is NaN
+export PYFASTENV_POISON=1
+
 status=0
 env LD_PRELOAD="$preload" "$@" || status=$?
 for report in "$folder"/report.*; do
