@@ -48,6 +48,7 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   carver.Take(s.residual, t.max_rows);
   if (t.solver == Solver::kPGS) {
     carver.Take(s.Y, t.max_rows * t.nv);
+    carver.Take(s.Y_dofs, t.max_rows);
     carver.Take(s.A, t.max_rows * (t.max_rows + 1) / 2);
     carver.Take(s.b, t.max_rows);
     carver.Take(s.dense, kWidth * s.capacity * s.capacity);
