@@ -68,7 +68,6 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   Lane** const per_dof[] = {&s.gradient, &s.Mgrad, &s.update1, &s.update2};
   for (Lane** array : per_dof) carver.Take(*array, t.nv);
   carver.Take(s.hessian, t.nv * t.nv);
-  carver.Take(s.line, 5 * t.max_rows);
 }
 
 void Carve(const Tables& t, Carver& carver, Scratch& s) {

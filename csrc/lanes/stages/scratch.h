@@ -67,7 +67,6 @@ struct SolverScratch {
   Lane *gradient, *Mgrad;       // (nv)
   Lane *update1, *update2;      // (nv)
   Lane* hessian;                // (nv, nv)
-  double* line;                 // (5, max_rows): one lane's rows for its own line search
   // PGS
   Lane* Y;           // (max_rows, nv)
   uint64_t* Y_dofs;  // (max_rows): bits of dofs where a row of Y is not zero in all lanes

@@ -21,7 +21,7 @@ void ByLibrary(unsigned lanes, Lane x, Lane& sine, Lane& cosine) {
 
 constexpr double kLargest = 0.85;
 // Rests of less than 0.5 / 1.05 = 0.476 and 0.5 / 1.02 = 0.490 units are far enough from the
-// middle: in 10⁹ values glibc 2.36 rounded none to the other side below 0.484 and 0.496.
+// middle: in 10⁹ values glibc 2.36 rounded none to the other side below 0.483 and 0.495.
 constexpr double kDoubtfulSine = 1.05, kDoubtfulCosine = 1.02;
 
 // An unevaluated sum, |low| <= half a unit of high.
