@@ -46,6 +46,8 @@ struct Kernels {
   ContactView (*contact)(const void* scratch, int index, int lane);
   int (*count_rows)(const void* scratch, int lane);
   RowView (*row)(const Tables&, const void* scratch, int index, int lane);
+  /// Whether sine and cosine computed in all lanes at once have the C library's bits.
+  bool (*series_agrees)();
   /// Where programs find their arrays: bytes from scratch, one of each ProgramArray.
   void (*program_offsets)(const Tables&, size_t* offsets);
 };

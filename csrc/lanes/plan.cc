@@ -131,6 +131,7 @@ PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels) {
 
 Plan::Plan(const mjModel& m, const Kernels& kernels) : kernels_(kernels) {
   SetSizes(m);
+  SetMatrix(m);
   AddBodies(m);
   AddJoints(m);
   AddActuators(m);
@@ -139,6 +140,7 @@ Plan::Plan(const mjModel& m, const Kernels& kernels) : kernels_(kernels) {
   AddPairs(m);
   ChooseSolverTree(m);
   SetRowLayout(m);
+  tables_.sine_by_series = kernels.series_agrees();
   programs_.Make(tables_, kernels_);
 }
 
@@ -153,12 +155,6 @@ void Plan::SetSizes(const mjModel& m) {
   t.ngeom = static_cast<int>(m.ngeom);
   t.nsite = static_cast<int>(m.nsite);
   t.nC = static_cast<int>(m.nC);
-  M_rownnz_.assign(m.M_rownnz, m.M_rownnz + m.nv);
-  M_rowadr_.assign(m.M_rowadr, m.M_rowadr + m.nv);
-  M_colind_.assign(m.M_colind, m.M_colind + m.nC);
-  t.M_rownnz = M_rownnz_.data();
-  t.M_rowadr = M_rowadr_.data();
-  t.M_colind = M_colind_.data();
   for (int i = 0; i < 3; ++i) t.gravity[i] = IsOff(m, mjDSBL_GRAVITY) ? 0 : m.opt.gravity[i];
   t.has_fluid = m.opt.density > 0 || m.opt.viscosity > 0;
   t.integrator = m.opt.integrator == mjINT_RK4            ? Integrator::kRungeKutta4
@@ -175,6 +171,25 @@ void Plan::SetSizes(const mjModel& m) {
   t.tolerance = m.opt.tolerance;
   t.ls_tolerance = m.opt.ls_tolerance;
   t.impratio = m.opt.impratio;
+}
+
+void Plan::SetMatrix(const mjModel& m) {
+  M_rownnz_.assign(m.M_rownnz, m.M_rownnz + m.nv);
+  M_rowadr_.assign(m.M_rowadr, m.M_rowadr + m.nv);
+  M_colind_.assign(m.M_colind, m.M_colind + m.nC);
+  for (int column = 0; column < m.nv; ++column) {
+    for (int row = static_cast<int>(m.nv) - 1; row > column; --row) {
+      for (int a = m.M_rowadr[row]; a < m.M_rowadr[row] + m.M_rownnz[row] - 1; ++a) {
+        if (m.M_colind[a] == column) M_below_.push_back({row, a});
+      }
+    }
+    M_colend_.push_back(static_cast<int>(M_below_.size()));
+  }
+  tables_.M_rownnz = M_rownnz_.data();
+  tables_.M_rowadr = M_rowadr_.data();
+  tables_.M_colind = M_colind_.data();
+  tables_.M_colend = M_colend_.data();
+  tables_.M_below = M_below_.data();
 }
 
 void Plan::AddBodies(const mjModel& m) {

@@ -41,6 +41,7 @@ class Plan {
   Plan(const mjModel& model, const Kernels& kernels);
 
   void SetSizes(const mjModel& m);
+  void SetMatrix(const mjModel& m);
   void AddBodies(const mjModel& m);
   void AddJoints(const mjModel& m);
   void AddActuators(const mjModel& m);
@@ -63,7 +64,8 @@ class Plan {
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;
   std::vector<Softness> softnesses_;
-  std::vector<int> M_rownnz_, M_rowadr_, M_colind_;
+  std::vector<int> M_rownnz_, M_rowadr_, M_colind_, M_colend_;
+  std::vector<MatrixEntry> M_below_;
   Programs programs_;
   Tables tables_{};  // points into the vectors and programs
 };

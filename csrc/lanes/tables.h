@@ -65,6 +65,12 @@ struct Dof {
   double damping;
 };
 
+/// An entry of a column of the inertia matrix.
+struct MatrixEntry {
+  int row;
+  int index;  // in M
+};
+
 /// A motor, position or velocity servo on a slide or hinge joint: force = gain ctrl + affine bias.
 struct Actuator {
   int qpos;
@@ -187,6 +193,10 @@ struct Tables {
   const int* M_rownnz;  // (nv)
   const int* M_rowadr;  // (nv)
   const int* M_colind;  // (nC)
+  // its columns below the diagonal, from the last row to the first
+  const int* M_colend;         // (nv): where in M_below a dof's column ends; it begins where the
+                               // dof's before it ends
+  const MatrixEntry* M_below;  // (nC - nv)
 
   // the one tree that constraints act on
   int first_solver_dof;
@@ -211,6 +221,7 @@ struct Tables {
 
   RowLayout row;
 
+  bool sine_by_series;      // in all lanes at once: Kernels::series_agrees
   const Program* programs;  // one of each RecordedStage; null if this machine cannot
   int num_spills;           // Lanes of memory that programs need
 };

@@ -1,4 +1,5 @@
 // From accelerations to the next state: mj_Euler, mj_implicit (implicitfast), mj_RungeKutta.
+#include "lanes/stages/sine_cosine.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
 
@@ -7,19 +8,15 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 namespace {
 
 // mju_quatIntegrate: q turned by the angular velocity v over a time h.
-void TurnQuat(Lane* q, const Lane* v, double h) {
+void TurnQuat(const Tables& t, Lane* q, const Lane* v, double h) {
   const Lane speed = Sqrt(Dot3(v, v));
   const Lane inverse = 1.0 / speed;
   const Mask still = speed < kMinVal;
   const Lane angle = h * speed;
   const Lane half = angle * 0.5;
-  Lane axis[3], sin_half = half, cos_half = half, turn[4];
+  Lane axis[3], sin_half, cos_half, turn[4];
   for (int i = 0; i < 3; ++i) axis[i] = Select(still, Splat(i == 0), v[i] * inverse);
-  for (int l = 0; l < kWidth; ++l) {
-    const double x = At(half, l);
-    At(sin_half, l) = sin(x);
-    At(cos_half, l) = cos(x);
-  }
+  SineCosine(t.sine_by_series, half, sin_half, cos_half);
   AxisAngleToQuat(turn, axis, angle, sin_half, cos_half);
   Normalize4(q);
   MulQuat(q, q, turn);
@@ -36,7 +33,7 @@ void AdvancePositions(const Tables& t, Lane* qpos, const Lane* v, double h) {
     for (int i = 0; i < 3; ++i) {
       qpos[joint.qpos + i] = qpos[joint.qpos + i] + h * v[joint.dof + i];
     }
-    TurnQuat(qpos + joint.qpos + 3, v + joint.dof + 3, h);
+    TurnQuat(t, qpos + joint.qpos + 3, v + joint.dof + 3, h);
   }
 }
 

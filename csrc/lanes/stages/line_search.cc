@@ -6,95 +6,139 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
+LinePoint Choose(Mask m, const LinePoint& a, const LinePoint& b) {
+  return {Select(m, a.alpha, b.alpha), Select(m, a.cost, b.cost), Select(m, a.slope, b.slope),
+          Select(m, a.curvature, b.curvature)};
+}
+
+// Lanes go through MuJoCo's search side by side; `open_` are those without a result.
 class LineSearch {
  public:
-  explicit LineSearch(const LineProblem& problem) : p_(problem) {}
+  LineSearch(const LineProblem& problem, const LinePoint& first, unsigned open)
+      : p_(problem), evaluations_(Splat(2)), open_(open), result_(first) {}
 
   LineResult Run(const LinePoint& start, const LinePoint& first) {
-    evaluations_ = 2;
     LinePoint p1 = first, p2 = start;
-    const int direction = p1.slope < 0 ? 1 : -1;
-    // one-sided, until the slope changes sign
-    while (p1.slope * direction <= -p_.slope_tolerance && MayEvaluate()) {
-      p2 = p1;
-      p1 = Newton(p1);
-      if (Flat(p1) && p1.cost < 0) return Take(p1);
-    }
-    if (!MayEvaluate()) return Take(p1);
-    return Bracketed(p1, p2);
+    OneSided(p1, p2);
+    Take(open_ & ~MayEvaluate(), p1);
+    if (open_ != 0) Bracketed(p1, p2);
+    return {result_.alpha, -result_.cost};
   }
 
  private:
-  bool MayEvaluate() const { return evaluations_ < p_.max_evaluations; }
-  bool Flat(const LinePoint& p) const { return __builtin_fabs(p.slope) < p_.slope_tolerance; }
-  static LineResult Take(const LinePoint& p) { return {p.alpha, -p.cost}; }
+  unsigned MayEvaluate() const { return Bits(evaluations_ < p_.max_evaluations); }
+  unsigned Flat(const LinePoint& p) const { return Bits(Abs(p.slope) < p_.slope_tolerance); }
 
-  LinePoint Evaluate(double alpha) {
-    double cost = 0, total0 = 0, total1 = p_.gauss1, total2 = p_.gauss2;
-    for (int i = 0; i < p_.num_rows; ++i) {
-      const double start = p_.residual[i];
-      const double x = start + alpha * p_.direction[i];
-      const double cost0 = start < 0 ? p_.quad0[i] : 0;
-      if (x < 0) {
-        total0 += p_.quad0[i] - cost0;
-        total1 += p_.quad1[i];
-        total2 += p_.quad2[i];
-      } else {
-        cost -= cost0;
-      }
-    }
-    cost += alpha * alpha * total2 + alpha * total1 + total0;
-    const double curvature = 2 * total2;
-    ++evaluations_;
-    return {alpha, cost, 2 * alpha * total2 + total1, curvature <= 0 ? kMinVal : curvature};
+  void Take(unsigned lanes, const LinePoint& p) {
+    result_ = Choose(FromBits(lanes & open_), p, result_);
+    open_ &= ~lanes;
   }
 
-  LinePoint Newton(const LinePoint& p) { return Evaluate(p.alpha - p.slope / p.curvature); }
+  // Evaluations are counted in `lanes` alone.
+  LinePoint Evaluate(unsigned lanes, Lane alpha) {
+    evaluations_ = Select(FromBits(lanes), evaluations_ + 1.0, evaluations_);
+    return EvaluateLine(p_, alpha);
+  }
+  LinePoint Newton(unsigned lanes, const LinePoint& p) {
+    return Evaluate(lanes, p.alpha - p.slope / p.curvature);
+  }
 
-  // Moves one end of the bracket to the candidate nearest to the minimum on its side. Returns
-  // whether it moved; then `next` is the Newton point from there.
-  bool Improve(LinePoint& p, const LinePoint* candidates, LinePoint& next) {
-    bool moved = false;
-    for (int i = 0; i < 3; ++i) {
-      const double slope = candidates[i].slope;
-      if ((p.slope < 0 && slope < 0 && p.slope < slope) ||
-          (p.slope > 0 && slope > 0 && p.slope > slope)) {
-        p = candidates[i];
-        moved = true;
-      }
+  // Newton's steps, until the slope changes sign.
+  void OneSided(LinePoint& p1, LinePoint& p2) {
+    const Lane direction = Select(p1.slope < 0.0, Splat(1), Splat(-1));
+    unsigned going = open_;
+    for (;;) {
+      going &= Bits(p1.slope * direction <= -p_.slope_tolerance) & MayEvaluate();
+      if (going == 0) return;
+      const Mask m = FromBits(going);
+      p2 = Choose(m, p1, p2);
+      p1 = Choose(m, Newton(going, p1), p1);
+      Take(going & Flat(p1) & Bits(p1.cost < 0.0), p1);
+      going &= open_;
     }
-    if (moved) next = Newton(p);
+  }
+
+  // Moves one end of the bracket to the candidate nearest to the minimum on its side. Returns lanes
+  // where it moved; in those `next` becomes the Newton point from there.
+  unsigned Improve(LinePoint& p, const LinePoint* candidates, LinePoint& next) {
+    unsigned moved = 0;
+    for (int i = 0; i < 3; ++i) {
+      const Lane slope = candidates[i].slope;
+      const Mask nearer = ((p.slope < 0.0) & (slope < 0.0) & (p.slope < slope)) |
+                          ((p.slope > 0.0) & (slope > 0.0) & (p.slope > slope));
+      p = Choose(nearer, candidates[i], p);
+      moved |= Bits(nearer);
+    }
+    moved &= open_;
+    if (moved != 0) next = Choose(FromBits(moved), Newton(moved, p), next);
     return moved;
   }
 
-  LineResult Bracketed(LinePoint p1, LinePoint p2) {
-    LinePoint p2_next = p1;
-    LinePoint p1_next = Newton(p1);
-    while (MayEvaluate()) {
-      const LinePoint middle = Evaluate(0.5 * (p1.alpha + p2.alpha));
-      const LinePoint candidates[3] = {p1_next, p2_next, middle};
-      const LinePoint* best = nullptr;
-      for (const LinePoint& candidate : candidates) {
-        if (Flat(candidate) && (best == nullptr || candidate.cost < best->cost)) best = &candidate;
-      }
-      if (best != nullptr) return Take(*best);
-      const bool moved1 = Improve(p1, candidates, p1_next);
-      const bool moved2 = Improve(p2, candidates, p2_next);
-      if (!moved1 && !moved2) return Take(middle);
+  void TakeBestFlat(const LinePoint* candidates) {
+    LinePoint best = candidates[0];
+    unsigned found = Flat(best);
+    for (int i = 1; i < 3; ++i) {
+      const unsigned flat = Flat(candidates[i]);
+      const unsigned better = flat & (~found | Bits(candidates[i].cost < best.cost));
+      best = Choose(FromBits(better), candidates[i], best);
+      found |= flat;
     }
-    if (p1.cost <= p2.cost && p1.cost < 0) return Take(p1);
-    if (p2.cost <= p1.cost && p2.cost < 0) return Take(p2);
-    return {0, 0};
+    Take(found, best);
+  }
+
+  void Bracketed(LinePoint p1, LinePoint p2) {
+    LinePoint p2_next = p1;
+    LinePoint p1_next = Newton(open_, p1);
+    for (;;) {
+      const unsigned exhausted = open_ & ~MayEvaluate();
+      if (exhausted != 0) TakeEnd(exhausted, p1, p2);
+      if (open_ == 0) return;
+      const LinePoint middle = Evaluate(open_, 0.5 * (p1.alpha + p2.alpha));
+      const LinePoint candidates[3] = {p1_next, p2_next, middle};
+      TakeBestFlat(candidates);
+      if (open_ == 0) return;
+      const unsigned moved1 = Improve(p1, candidates, p1_next);
+      const unsigned moved2 = Improve(p2, candidates, p2_next);
+      Take(open_ & ~(moved1 | moved2), middle);
+    }
+  }
+
+  // No more evaluations: an end of the bracket, or no step at all.
+  void TakeEnd(unsigned lanes, const LinePoint& p1, const LinePoint& p2) {
+    const LinePoint nothing = {Splat(0), Splat(0), Splat(0), Splat(0)};
+    const Mask first = (p1.cost <= p2.cost) & (p1.cost < 0.0);
+    const Mask second = (p2.cost <= p1.cost) & (p2.cost < 0.0);
+    Take(lanes, Choose(first, p1, Choose(second, p2, nothing)));
   }
 
   const LineProblem& p_;
-  int evaluations_ = 0;
+  Lane evaluations_;
+  unsigned open_;
+  LinePoint result_;
 };
 
 }  // namespace
 
-LineResult SearchLine(const LineProblem& problem, const LinePoint& start, const LinePoint& first) {
-  return LineSearch(problem).Run(start, first);
+LinePoint EvaluateLine(const LineProblem& p, Lane alpha) {
+  const Lane zero = Splat(0);
+  Lane cost = zero, total0 = zero, total1 = p.gauss1, total2 = p.gauss2;
+  for (int r = 0; r < p.num_rows; ++r) {
+    const Mask active = p.residual[r] + alpha * p.direction[r] < 0.0;
+    const Lane cost0 = Select(p.residual[r] < 0.0, p.quad0[r], zero);
+    total0 = total0 + Select(active, p.quad0[r] - cost0, zero);
+    total1 = total1 + Select(active, p.quad1[r], zero);
+    total2 = total2 + Select(active, p.quad2[r], zero);
+    cost = cost - Select(active, zero, cost0);
+  }
+  cost = cost + (alpha * alpha * total2 + alpha * total1 + total0);
+  const Lane slope = 2.0 * alpha * total2 + total1;
+  const Lane curvature = 2.0 * total2;
+  return {alpha, cost, slope, Select(curvature <= 0.0, Splat(kMinVal), curvature)};
+}
+
+LineResult SearchLine(const LineProblem& problem, const LinePoint& start, const LinePoint& first,
+                      unsigned open) {
+  return LineSearch(problem, first, open).Run(start, first);
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

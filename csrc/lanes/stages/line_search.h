@@ -1,5 +1,4 @@
-// The exact line search along one lane's search direction, for the few lanes that the first Newton
-// step does not settle: MuJoCo's PrimalSearch after its initial convergence check.
+// The exact line search of all lanes at once: MuJoCo's PrimalSearch.
 #pragma once
 
 #include "lanes/stages/lane.h"
@@ -8,24 +7,29 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 /// A point on the line: cost less that at 0, and its two derivatives.
 struct LinePoint {
-  double alpha, cost, slope, curvature;
+  Lane alpha, cost, slope, curvature;
 };
 
-/// One lane's problem: rows' residuals, directions and quadratic costs, and Gauss's cost.
+/// Along each lane's search direction: rows' residuals, directions and quadratic costs, Gauss's
+/// cost.
 struct LineProblem {
   int num_rows;
-  const double *residual, *direction, *quad0, *quad1, *quad2;  // (num_rows)
-  double gauss1, gauss2;
-  double slope_tolerance;
+  const Lane *residual, *direction, *quad0, *quad1, *quad2;  // (num_rows)
+  Lane gauss1, gauss2;
+  Lane slope_tolerance;
   int max_evaluations;
 };
 
+LinePoint EvaluateLine(const LineProblem& problem, Lane alpha);
+
 struct LineResult {
-  double alpha;
-  double improvement;
+  Lane alpha;
+  Lane improvement;
 };
 
-/// `start` is the point at 0, `first` that after one Newton step.
-LineResult SearchLine(const LineProblem& problem, const LinePoint& start, const LinePoint& first);
+/// For lanes that `first`, one Newton step from the point `start` at 0, has not settled; other
+/// lanes get `first`.
+LineResult SearchLine(const LineProblem& problem, const LinePoint& start, const LinePoint& first,
+                      unsigned open);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

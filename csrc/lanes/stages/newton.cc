@@ -151,15 +151,13 @@ class Newton {
 
   // Returns false if no lane is left that moves.
   bool Iterate() {
-    Lane alpha, improvement;
-    Search(alpha, improvement);
-    done_ |= Bits(alpha == 0.0);
+    const LineResult step = Search();
+    done_ |= Bits(step.alpha == 0.0);
     if (done_ == kAllLanes) return false;
-    alpha = Select(FromBits(done_), Splat(0), alpha);
-    Move(alpha);
+    Move(Select(FromBits(done_), Splat(0), step.alpha));
     UpdateForces();
     UpdateGradient();
-    improvement = scale_ * improvement;
+    const Lane improvement = scale_ * step.improvement;
     done_ |= Bits(((improvement > 0.0) & (improvement < t_.tolerance)) |
                   (GradientNorm() < t_.tolerance)) |
              s_.redo;
@@ -171,34 +169,14 @@ class Newton {
     return true;
   }
 
-  // Cost and derivatives at alpha along the search, of all lanes.
-  void Evaluate(Lane alpha, Lane& cost, Lane& slope, Lane& curvature) const {
-    const Lane zero = Splat(0);
-    Lane total0 = zero, total1 = gauss1_, total2 = gauss2_;
-    cost = zero;
-    for (int r = 0; r < num_rows_; ++r) {
-      const Mask active = w_.residual[r] + alpha * w_.direction[r] < 0.0;
-      const Lane cost0 = Select(w_.residual[r] < 0.0, w_.quad0[r], zero);
-      total0 = total0 + Select(active, w_.quad0[r] - cost0, zero);
-      total1 = total1 + Select(active, w_.quad1[r], zero);
-      total2 = total2 + Select(active, w_.quad2[r], zero);
-      cost = cost - Select(active, zero, cost0);
-    }
-    cost = cost + (alpha * alpha * total2 + alpha * total1 + total0);
-    slope = 2.0 * alpha * total2 + total1;
-    curvature = 2.0 * total2;
-    curvature = Select(curvature <= 0.0, Splat(kMinVal), curvature);
-  }
-
-  void PrepareLine() {
+  // The problem along the search, and the point at 0 on it: no row changes there, so the cost is 0.
+  LineProblem PrepareLine(Lane slope_tolerance, LinePoint& start) {
     Run(RecordedStage::kSearchProduct, t_, s_);
     const Lane* search = s_.search + first_;
     jacobian_.multiply(SolverJacobian(), search, nullptr, w_.direction);
-    gauss1_ = Dot(search, s_.Ma + first_, n_) - Dot(s_.qfrc_smooth + first_, search, n_);
-    gauss2_ = 0.5 * Dot(search, s_.Mv + first_, n_);
-    // derivatives at 0: no row changes there, so the cost is 0
-    slope0_ = gauss1_;
-    Lane half_curvature = gauss2_;
+    const Lane gauss1 = Dot(search, s_.Ma + first_, n_) - Dot(s_.qfrc_smooth + first_, search, n_);
+    const Lane gauss2 = 0.5 * Dot(search, s_.Mv + first_, n_);
+    Lane slope = gauss1, half_curvature = gauss2;
     for (int r = 0; r < num_rows_; ++r) {
       const Lane D = rows_.D[r], residual = w_.residual[r], direction = w_.direction[r];
       const Lane weighted = D * residual;
@@ -206,48 +184,31 @@ class Newton {
       w_.quad1[r] = direction * weighted;
       w_.quad2[r] = direction * D * direction * 0.5;
       const Mask active = FromBits(rows_.active[r]);
-      slope0_ = slope0_ + Select(active, w_.quad1[r], Splat(0));
+      slope = slope + Select(active, w_.quad1[r], Splat(0));
       half_curvature = half_curvature + Select(active, w_.quad2[r], Splat(0));
     }
-    curvature0_ = 2.0 * half_curvature;
-    curvature0_ = Select(curvature0_ <= 0.0, Splat(kMinVal), curvature0_);
+    const Lane curvature = 2.0 * half_curvature;
+    start = {Splat(0), Splat(0), slope, Select(curvature <= 0.0, Splat(kMinVal), curvature)};
+    return {num_rows_, w_.residual, w_.direction, w_.quad0,        w_.quad1,
+            w_.quad2,  gauss1,      gauss2,       slope_tolerance, t_.ls_iterations};
   }
 
   // Step length and improvement of every lane that is not done.
-  void Search(Lane& alpha, Lane& improvement) {
+  LineResult Search() {
     const Lane length = Sqrt(Dot(s_.search + first_, s_.search + first_, n_));
     const Lane slope_tolerance = (t_.tolerance * t_.ls_tolerance) * length / scale_;
-    PrepareLine();
-    Lane cost1, slope1, curvature1;
-    alpha = 0.0 - slope0_ / curvature0_;
-    Evaluate(alpha, cost1, slope1, curvature1);
-    improvement = -cost1;
-    const Mask settled = (Abs(slope1) < slope_tolerance) & ((alpha == 0.0) | (cost1 < 0.0));
+    LinePoint start;
+    const LineProblem line = PrepareLine(slope_tolerance, start);
+    const LinePoint first = EvaluateLine(line, 0.0 - start.slope / start.curvature);
+    LineResult result = {first.alpha, -first.cost};
+    const Mask settled =
+        (Abs(first.slope) < slope_tolerance) & ((first.alpha == 0.0) | (first.cost < 0.0));
     const Mask no_direction = length < kMinVal;
-    alpha = Select(no_direction, Splat(0), alpha);
-    improvement = Select(no_direction, Splat(0), improvement);
-    unsigned open = kAllLanes & ~done_ & ~Bits(settled | no_direction);
-    for (; open != 0; open &= open - 1) {
-      const int l = __builtin_ctz(open);
-      const LineResult result =
-          SearchLane(l, At(slope_tolerance, l), {0, 0, At(slope0_, l), At(curvature0_, l)},
-                     {At(alpha, l), At(cost1, l), At(slope1, l), At(curvature1, l)});
-      At(alpha, l) = result.alpha;
-      At(improvement, l) = result.improvement;
-    }
-  }
-
-  LineResult SearchLane(int l, double slope_tolerance, LinePoint start, LinePoint first) {
-    const Lane* const from[5] = {w_.residual, w_.direction, w_.quad0, w_.quad1, w_.quad2};
-    double* to[5];
-    for (int k = 0; k < 5; ++k) {
-      to[k] = w_.line + k * t_.max_rows;
-      for (int r = 0; r < num_rows_; ++r) to[k][r] = At(from[k][r], l);
-    }
-    const LineProblem problem{num_rows_,       to[0],           to[1],          to[2],
-                              to[3],           to[4],           At(gauss1_, l), At(gauss2_, l),
-                              slope_tolerance, t_.ls_iterations};
-    return SearchLine(problem, start, first);
+    const unsigned open = kAllLanes & ~done_ & ~Bits(settled | no_direction);
+    if (open != 0) result = SearchLine(line, start, first, open);
+    result.alpha = Select(no_direction, Splat(0), result.alpha);
+    result.improvement = Select(no_direction, Splat(0), result.improvement);
+    return result;
   }
 
   void Move(Lane alpha) {
@@ -314,8 +275,7 @@ class Newton {
   const Cholesky& cholesky_;
   const JacobianProducts& jacobian_;
   unsigned done_ = 0;
-  Lane scale_, gauss1_, gauss2_;  // Gauss's cost along the search
-  Lane slope0_, curvature0_;      // of the cost at the search's beginning
+  Lane scale_;
 };
 
 }  // namespace

@@ -202,32 +202,70 @@ void Solve(const Tables& t, VisitOrders& orders, LaneProblem* problems, int coun
 
 Lane& LowerTriangle(Lane* A, int i, int j) { return A[i * (i + 1) / 2 + j]; }
 
+// The dofs and all their ancestors.
+uint64_t WithAncestors(const Tables& t, uint64_t dofs) {
+  uint64_t all = dofs;
+  for (int i = t.nv - 1; i > 0; --i) {
+    if ((all >> i & 1) != 0 && t.dof[i].parent >= 0) all |= uint64_t{1} << t.dof[i].parent;
+  }
+  return all;
+}
+
+// y = J L⁻¹ D^-½ of one row, on `dofs`, outside of which it is zero.
+void HalfSolve(const Tables& t, const Scratch& s, const Lane* J, const Lane* sqrt_inverse,
+               uint64_t dofs, Lane* y) {
+  Lane solved[kMaxDofs];
+  for (int i = t.nv - 1; i >= 0; --i) {
+    if ((dofs >> i & 1) == 0) continue;
+    Lane x = J[i];
+    for (int k = i > 0 ? t.M_colend[i - 1] : 0; k < t.M_colend[i]; ++k) {
+      const MatrixEntry entry = t.M_below[k];
+      if ((dofs >> entry.row & 1) != 0) x = x - s.qLD[entry.index] * solved[entry.row];
+    }
+    solved[i] = x;
+    y[i] = x * sqrt_inverse[i];
+  }
+}
+
+// Products of y with kCount rows one after another, summed over `dofs`.
+template <int kCount>
+void Products(const Lane* y, const Lane* rows, int stride, uint64_t dofs, Lane* r) {
+  Lane sum[kCount];
+  for (int k = 0; k < kCount; ++k) sum[k] = Splat(0);
+  for (; dofs != 0; dofs &= dofs - 1) {
+    const int i = __builtin_ctzll(dofs);
+    for (int k = 0; k < kCount; ++k) sum[k] = sum[k] + y[i] * rows[k * stride + i];
+  }
+  for (int k = 0; k < kCount; ++k) r[k] = sum[k];
+}
+
 // A = Y Yᵀ + R with Y = J L⁻¹ D^-½; b = J qacc_smooth - aref; warm-started forces.
 void MakeProblem(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
   SolverScratch& w = s.solver;
   const int nv = t.nv;
+  uint64_t dofs = 0;
+  for (int r = 0; r < rows.max_count; ++r) {
+    w.Y_dofs[r] = WithAncestors(t, rows.dofs[r]);
+    dofs |= w.Y_dofs[r];
+  }
   Lane sqrt_inverse[kMaxDofs];
-  for (int i = 0; i < nv; ++i) {
+  for (; dofs != 0; dofs &= dofs - 1) {
+    const int i = __builtin_ctzll(dofs);
     sqrt_inverse[i] = 1.0 / Sqrt(s.qLD[t.M_rowadr[i] + t.M_rownnz[i] - 1]);
   }
   for (int r = 0; r < rows.max_count; ++r) {
     const Lane* J = rows.J + r * nv;
-    Lane* y = w.Y + r * nv;
-    for (int i = 0; i < nv; ++i) y[i] = J[i];
-    for (int i = nv - 1; i > 0; --i) {
-      const int begin = t.M_rowadr[i];
-      if (!Any(y[i] != 0.0)) continue;
-      for (int a = begin; a < begin + t.M_rownnz[i] - 1; ++a) {
-        y[t.M_colind[a]] = y[t.M_colind[a]] - s.qLD[a] * y[i];
-      }
-    }
-    for (int i = 0; i < nv; ++i) y[i] = y[i] * sqrt_inverse[i];
-    for (int q = 0; q <= r; ++q) {
-      const Lane* other = w.Y + q * nv;
-      Lane sum = y[0] * other[0];
-      for (int i = 1; i < nv; ++i) sum = sum + y[i] * other[i];
-      LowerTriangle(w.A, r, q) = sum;
+    const Lane* y = w.Y + r * nv;
+    HalfSolve(t, s, J, sqrt_inverse, w.Y_dofs[r], w.Y + r * nv);
+    for (int q = 0; q <= r;) {
+      // a contact's four rows have the same dofs
+      const uint64_t* others = w.Y_dofs + q;
+      const bool four =
+          q + 3 <= r && others[0] == others[1] && others[0] == others[2] && others[0] == others[3];
+      const auto products = four ? Products<4> : Products<1>;
+      products(y, w.Y + q * nv, nv, w.Y_dofs[r] & others[0], &LowerTriangle(w.A, r, q));
+      q += four ? 4 : 1;
     }
     LowerTriangle(w.A, r, r) = LowerTriangle(w.A, r, r) + rows.R[r];
     w.b[r] = Dot(J, s.qacc_smooth, nv) - rows.aref[r];

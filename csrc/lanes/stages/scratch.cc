@@ -48,6 +48,7 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   carver.Take(s.residual, t.max_rows);
   if (t.solver == Solver::kPGS) {
     carver.Take(s.Y, t.max_rows * t.nv);
+    carver.Take(s.Y_dofs, t.max_rows);
     carver.Take(s.A, t.max_rows * (t.max_rows + 1) / 2);
     carver.Take(s.b, t.max_rows);
     carver.Take(s.dense, kWidth * s.capacity * s.capacity);
@@ -67,7 +68,6 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   Lane** const per_dof[] = {&s.gradient, &s.Mgrad, &s.update1, &s.update2};
   for (Lane** array : per_dof) carver.Take(*array, t.nv);
   carver.Take(s.hessian, t.nv * t.nv);
-  carver.Take(s.line, 5 * t.max_rows);
 }
 
 void Carve(const Tables& t, Carver& carver, Scratch& s) {

@@ -67,11 +67,11 @@ struct SolverScratch {
   Lane *gradient, *Mgrad;       // (nv)
   Lane *update1, *update2;      // (nv)
   Lane* hessian;                // (nv, nv)
-  double* line;                 // (5, max_rows): one lane's rows for its own line search
   // PGS
-  Lane* Y;  // (max_rows, nv)
-  Lane* A;  // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
-  Lane* b;  // (max_rows)
+  Lane* Y;           // (max_rows, nv)
+  uint64_t* Y_dofs;  // (max_rows): bits of dofs where a row of Y is not zero in all lanes
+  Lane* A;           // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
+  Lane* b;           // (max_rows)
   static constexpr int kVectors = 7;
   int capacity;         // max_rows rounded up to 4
   double* dense;        // (kWidth, capacity, capacity): A of each lane

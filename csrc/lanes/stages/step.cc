@@ -1,6 +1,7 @@
 // Whole evaluations and steps, rows in and out of lanes, and the table of functions that the rest
 // of the program reaches this instruction set by.
 #include "lanes/kernels.h"
+#include "lanes/stages/sine_cosine.h"
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -46,10 +47,13 @@ void Step(const Tables& t, Scratch& s, bool keep_fields) {
 namespace {
 
 bool AllZero(const double* x, int n) {
+  uint64_t bits = 0;  // without the sign
   for (int i = 0; i < n; ++i) {
-    if (x[i] != 0) return false;
+    uint64_t x_bits;
+    __builtin_memcpy(&x_bits, x + i, sizeof(x_bits));
+    bits |= x_bits << 1;
   }
-  return true;
+  return bits == 0;
 }
 
 void Load(const Tables& t, void* scratch, const double* const* rows) {
@@ -150,9 +154,9 @@ RowView ReadRow(const Tables& t, const void* scratch, int k, int l) {
 
 }  // namespace
 
-extern const Kernels kKernels = {kWidth,  ScratchBytes,  Make,        Load,
-                                 Store,   RunForward,    RunSteps,    RunExternalForces,
-                                 Read,    CountContacts, ReadContact, CountRows,
-                                 ReadRow, ProgramOffsets};
+extern const Kernels kKernels = {kWidth,  ScratchBytes,  Make,          Load,
+                                 Store,   RunForward,    RunSteps,      RunExternalForces,
+                                 Read,    CountContacts, ReadContact,   CountRows,
+                                 ReadRow, SeriesAgrees,  ProgramOffsets};
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
