@@ -216,6 +216,17 @@ def record(
     print(path)
 
 
+def profile(run: Path, /) -> None:
+    """Print where a run's time went: its phases, and the ranges that --profile recorded.
+
+    Args:
+        run: The run folder.
+    """
+    from pyfastenv.training.profiling import report
+
+    print(report(run), end="")
+
+
 def plot(runs: tuple[Path, ...], /, *, output: Path = Path("learning_curves.png")) -> None:
     """Draw the learning curves of several runs into one picture.
 
@@ -264,5 +275,5 @@ def version() -> None:
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command
-    for command in (train, resume, evaluate, record, plot, experiment, envs, version)
+    for command in (train, resume, evaluate, record, profile, plot, experiment, envs, version)
 }

@@ -19,6 +19,7 @@ import pyfastenv
 from pyfastenv.nn.networks import MLP, FlatParameters, Saved, initialised_by
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.spans import span
 from pyfastenv.sampling.buffers import ReplayBuffer, Transitions
 from pyfastenv.sampling.exploration import continuous_actions, explore
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
@@ -26,7 +27,6 @@ from pyfastenv.training import distributed, seeds
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer
-from pyfastenv.training.profiling import span
 from pyfastenv.training.seeds import Stream, env_seeds
 
 # minibatches drawn at once: one gather for all of them, and never much memory

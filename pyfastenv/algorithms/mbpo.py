@@ -10,6 +10,7 @@ alone. Read it top to bottom: Config, the step, model, flow, policy; the iterati
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -20,9 +21,9 @@ from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
 from pyfastenv.learners.termination import termination_rule
 from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.spans import span
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.profiling import span
 from pyfastenv.training.sac_training import SACConfig, SACTraining
 from pyfastenv.training.seeds import Stream
 
@@ -161,6 +162,17 @@ class Config(SACConfig):
                 f"transitions to begin with, got {self.learning_starts}"
             )
 
+    def busy_steps(self) -> tuple[int, int] | None:
+        """The iteration in which fit, rollout, flow and agent fall due for the second time together
+        (the first fit takes far longer than others); in a short run the first time."""
+        due = [self.model_every]
+        if self.dynamics == "flow":
+            due += [self.flow_every, self.model_agent_every]
+        first = self.learning_starts + math.lcm(*due)
+        if first >= self.total_steps:
+            first = self.learning_starts
+        return first, first + 1
+
     def rollout_length(self, step: int) -> int:
         """Of the model, at an environment step after the random ones."""
         first, last, shortest, longest = self.rollout_schedule
@@ -278,7 +290,7 @@ class MBPO(SACTraining[Config]):
     # ---- the model ---------------------------------------------------------------------------
 
     def _fit_model(self, metrics: dict[str, float]) -> None:
-        with self._timed("model"), span("update"):
+        with self._timed("model"), span("fit"):
             rows = torch.stack(self.env_pool.rows())  # seeds step alike: as many rows each
             report = self.model.fit(rows, self.streams)
             errors = report.holdout_errors.gather(1, self.model.elites)
@@ -288,7 +300,7 @@ class MBPO(SACTraining[Config]):
     def _fill_model_pool(self, step: int, metrics: dict[str, float]) -> None:
         """Branched rollouts from real states, of the scheduled length."""
         config = self.config
-        with self._timed("rollout"), span("env"):
+        with self._timed("rollout"), span("rollout"):
             length = config.rollout_length(step)
             self.model_pool.resize(config.model_pool_size(length))
             self._roll_out(config.rollout_batch, length, self.model_pool)
@@ -331,7 +343,7 @@ class MBPO(SACTraining[Config]):
         """Teaches the flow to tell fresh rollouts of the model from real transitions."""
         config = self.config
         count, size = config.flow_updates, config.flow_batch_size
-        with self._timed("flow"), span("update"):
+        with self._timed("flow"), span("flow"):
             self.flow_agent.standardise_by(
                 self.env_pool.draw(self.streams.uniform(_STANDARDISE_ROWS))
             )
@@ -346,7 +358,7 @@ class MBPO(SACTraining[Config]):
     def _improve_model(self, metrics: dict[str, float]) -> None:
         """The agent whose policy is the model makes it look more real to the flow."""
         config = self.config
-        with self._timed("flow"), span("update"):
+        with self._timed("flow"), span("agent"):
             uniform = self.streams.uniform(config.model_agent_updates, config.batch_size)
             rewards = self.flow_agent.improve_model(self.env_pool.draw(uniform), self.streams)
             metrics["flow/reward"] = float(rewards.mean())

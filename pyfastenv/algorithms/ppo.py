@@ -29,6 +29,7 @@ from pyfastenv.nn.networks import MLP, FlatParameters, initialised_by
 from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.spans import span
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
 from pyfastenv.sampling.staging import Collector, PinnedRing
 from pyfastenv.training import distributed, seeds
@@ -36,7 +37,6 @@ from pyfastenv.training.config import RunConfig
 from pyfastenv.training.device_sampling import DeviceSampler
 from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
-from pyfastenv.training.profiling import span
 from pyfastenv.training.seeds import Stream, env_seeds
 from pyfastenv.vector.cpus import available_cpus
 

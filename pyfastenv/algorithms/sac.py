@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.spans import span
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.profiling import span
 from pyfastenv.training.sac_training import SACConfig, SACTraining
 
 # minibatches drawn at once: one gather for all of them, and never much memory

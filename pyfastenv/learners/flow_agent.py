@@ -22,6 +22,7 @@ from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
 from pyfastenv.nn.functional import LOG_TWO_PI, bounded_log_var
 from pyfastenv.nn.networks import FlatParameters, MLPFunction, seeded_mlp, stack_seeds
 from pyfastenv.nn.optim import FusedAdam
+from pyfastenv.nn.spans import span
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 
@@ -125,13 +126,15 @@ class FlowAgent:
         size = env_rows.shape[1]
         samples = torch.cat((self._samples(env_rows), self._samples(model_rows)), 1)
         with torch.enable_grad():
-            log_probs = self._flow_log_probs(samples)  # (K, 2, 2 B)
-            ratio = (log_probs[:, 0] - log_probs[:, 1]).tanh()
-            likelihood = log_probs[:, 0, size:].mean(1) + log_probs[:, 1, :size].mean(1)
-            losses = donsker_varadhan_loss(ratio[:, size:], ratio[:, :size])
-            losses = losses - self.options.likelihood_coef * likelihood
-            self._flat_flow.grad.zero_()
-            losses.sum().backward()
+            with span("forward"):
+                log_probs = self._flow_log_probs(samples)  # (K, 2, 2 B)
+                ratio = (log_probs[:, 0] - log_probs[:, 1]).tanh()
+                likelihood = log_probs[:, 0, size:].mean(1) + log_probs[:, 1, :size].mean(1)
+                losses = donsker_varadhan_loss(ratio[:, size:], ratio[:, :size])
+                losses = losses - self.options.likelihood_coef * likelihood
+            with span("backward"):
+                self._flat_flow.grad.zero_()
+                losses.sum().backward()
         self._clip_flow_gradients()
         self._flow_optimizer.step()
         return losses.detach()
@@ -225,7 +228,8 @@ class FlowAgent:
                 dynamics.max_log_var,
                 dynamics.min_log_var,
             ]
-            gradients = torch.autograd.grad(loss, parameters)
+            with span("backward"):
+                gradients = torch.autograd.grad(loss, parameters)
         for parameter, gradient in zip(parameters, gradients, strict=True):
             assert parameter.grad is not None
             parameter.grad.copy_(gradient)

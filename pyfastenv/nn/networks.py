@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv.nn.policy_spec import ACTIVATIONS, PolicySpec
+from pyfastenv.nn.spans import span
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -242,7 +243,8 @@ class MLP(nn.Module):
 
     def evaluate(self, x: Tensor) -> tuple[Tensor, Saved]:
         """:func:`mlp_forward` with these networks: ``(K, B, in)`` to ``(K, B, out)``."""
-        return mlp_forward(x, *self._layers, self.activation)
+        with span("forward"):
+            return mlp_forward(x, *self._layers, self.activation)
 
     def write_gradients(
         self, saved: Saved, grad: Tensor, *, input_columns: slice | None = None
@@ -258,15 +260,16 @@ class MLP(nn.Module):
         bias_grads = [_grad(bias) for bias in self.bias_list]
         for copy in self._copies:
             weight_grads[copy.layer], bias_grads[copy.layer] = copy.weight_grad, copy.bias_grad
-        by_inputs = mlp_backward(
-            grad,
-            saved,
-            self._layers[0],
-            self.activation,
-            weight_grads,
-            bias_grads,
-            input_columns=input_columns,
-        )
+        with span("backward"):
+            by_inputs = mlp_backward(
+                grad,
+                saved,
+                self._layers[0],
+                self.activation,
+                weight_grads,
+                bias_grads,
+                input_columns=input_columns,
+            )
         for copy in self._copies:
             _grad(self.weight_list[copy.layer]).copy_(copy.weight_grad)
             _grad(self.bias_list[copy.layer]).copy_(copy.bias_grad)
@@ -280,9 +283,10 @@ class MLP(nn.Module):
             grad: Of the loss by the outputs, ``(K, B, out)``.
             columns: Which inputs.
         """
-        by_inputs = mlp_backward(
-            grad, saved, self._layers[0], self.activation, None, None, input_columns=columns
-        )
+        with span("backward"):
+            by_inputs = mlp_backward(
+                grad, saved, self._layers[0], self.activation, None, None, input_columns=columns
+            )
         assert by_inputs is not None
         return by_inputs
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.optim.adam import adam
 
 from pyfastenv.nn.networks import FlatParameters
+from pyfastenv.nn.spans import span
 
 
 class FlatAdam:
@@ -103,23 +104,24 @@ class FusedAdam:
     @torch.no_grad()
     def step(self) -> None:
         """Moves the parameters along the gradients that stand there."""
-        adam(
-            [self._flat.parameter],
-            [self._flat.grad],
-            [self._mean],
-            [self._square],
-            [],
-            [self._num_steps],
-            fused=True,
-            capturable=self._num_steps.is_cuda,
-            amsgrad=False,
-            beta1=self._betas[0],
-            beta2=self._betas[1],
-            lr=self._lr,
-            weight_decay=0.0,
-            eps=self._eps,
-            maximize=False,
-        )
+        with span("optimiser"):
+            adam(
+                [self._flat.parameter],
+                [self._flat.grad],
+                [self._mean],
+                [self._square],
+                [],
+                [self._num_steps],
+                fused=True,
+                capturable=self._num_steps.is_cuda,
+                amsgrad=False,
+                beta1=self._betas[0],
+                beta2=self._betas[1],
+                lr=self._lr,
+                weight_decay=0.0,
+                eps=self._eps,
+                maximize=False,
+            )
 
     @property
     def num_steps(self) -> int:

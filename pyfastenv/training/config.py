@@ -50,6 +50,9 @@ class RunConfig:
             "keep_checkpoints",
             "resume",
             "profile",
+            "profile_steps",
+            "profile_activities",
+            "profile_memory",
             "tensorboard",
             "video",
             "quiet",
@@ -86,7 +89,13 @@ class RunConfig:
     resume: Path | None = None
     """A run folder, or a checkpoint file, to go on from."""
     profile: bool = False
-    """Profile three iterations: trace.json (for Perfetto) and profile.txt."""
+    """Profile some iterations: trace.json.gz (for Perfetto) and profile.txt."""
+    profile_steps: str | None = None
+    """Profile the environment steps A:B; by default those in which all that is due falls due."""
+    profile_activities: tuple[Literal["cpu", "cuda"], ...] = ()
+    """What is profiled; by default cpu, and cuda where there is one. Less costs less."""
+    profile_memory: bool = False
+    """Profile allocations too: memory.png, and columns in profile.txt."""
     tensorboard: bool = True
     """Write TensorBoard's event files, if it is installed."""
     video: bool = False
@@ -126,6 +135,7 @@ class RunConfig:
                 raise ValueError(f"{name}: expected widths >= 1, got {getattr(self, name)}")
         self._check_env_id()
         self._check_device()
+        self.profile_window()
 
     def _check_at_least(self, minimum: int, *names: str) -> None:
         for name in names:
@@ -158,6 +168,33 @@ class RunConfig:
                 f"{name}: {getattr(self, name)} is not a multiple of the number of processes, "
                 f"{distributed.world_size()}"
             )
+
+    @property
+    def profiles(self) -> bool:
+        """Whether the run is profiled: by ``profile``, or by an option that says of what."""
+        return bool(
+            self.profile or self.profile_steps or self.profile_activities or self.profile_memory
+        )
+
+    def profile_window(self) -> tuple[int, int] | None:
+        """Environment steps between which iterations are profiled; None: the first three or so.
+
+        Raises:
+            ValueError: ``profile_steps`` is no range.
+        """
+        if self.profile_steps is None:
+            return self.busy_steps()
+        first, colon, last = self.profile_steps.partition(":")
+        if colon and first.isdecimal() and last.isdecimal() and int(first) < int(last):
+            return int(first), int(last)
+        raise ValueError(
+            f"profile_steps: expected A:B with steps A < B such as 5000:5100, got "
+            f"{self.profile_steps!r}"
+        )
+
+    def busy_steps(self) -> tuple[int, int] | None:
+        """A window in which all that is due now and then falls due; None: any will do."""
+        return None
 
     @property
     def learn_device(self) -> torch.device:

@@ -222,7 +222,14 @@ class _Session:
     def run(self) -> RunResult:
         """Trains, and closes what was opened."""
         try:
-            profile = Profile(self.folder, enabled=self.config.profile and self.is_main)
+            config = self.config
+            profile = Profile(
+                self.folder,
+                enabled=config.profiles and self.is_main,
+                window=config.profile_window(),
+                activities=config.profile_activities,
+                memory=config.profile_memory,
+            )
             with StopRequest() as stop, profile:
                 finished = self._train(stop, profile)
             if not finished:
@@ -249,7 +256,7 @@ class _Session:
             self._evaluate()  # the run may have been stopped before its first evaluation
         while (before := self.algorithm.global_step) < self.config.total_steps:
             began = time.monotonic()
-            with profile.iteration():
+            with profile.iteration(lambda: self.algorithm.global_step):
                 metrics = self.algorithm.iterate()
             step = self.algorithm.global_step
             self._check_losses(metrics)

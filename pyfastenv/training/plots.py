@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours (2008), which colour-blind readers tell apart; without yellow and black
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 FORMATS = (".png", ".pdf", ".svg")
+_CUDA = 1  # torch's number of the device type
 _LABEL_GAP = 0.055  # of the axes' height
 
 
@@ -79,6 +82,39 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
         colour, rows = COLOURS[i % len(COLOURS)], read_metrics(folder)
         training = _draw_training(axes, rows, colour)
         ends.append((_draw_evaluations(axes, rows, colour) or training, label, colour))
+    _label_ends(axes, ends)
+    return save_figure(figure, output)
+
+
+def plot_memory(trace: Path, output: Path) -> Path | None:
+    """Draws the memory that a trace has recorded over time, allocated and (on CUDA) reserved.
+
+    Args:
+        trace: A gzipped trace with memory.
+        output: The picture.
+
+    Returns:
+        The picture, or None if the trace has no memory in it.
+    """
+    with gzip.open(trace, "rt") as file:
+        events = [e for e in json.load(file)["traceEvents"] if e.get("name") == "[memory]"]
+    if not events:
+        return None
+    on_gpu = any(event["args"]["Device Type"] == _CUDA for event in events)
+    device = _CUDA if on_gpu else 0
+    mine = sorted(
+        (e for e in events if e["args"]["Device Type"] == device), key=lambda event: event["ts"]
+    )
+    figure, axes = _axes("memory while profiled, " + ("CUDA" if on_gpu else "CPU"))
+    seconds = [(event["ts"] - mine[0]["ts"]) / 1e6 for event in mine]
+    names = ("Total Allocated", "Total Reserved") if on_gpu else ("Total Allocated",)
+    ends = []
+    for name, colour in zip(names, COLOURS, strict=False):
+        values = [event["args"][name] / 2**20 for event in mine]
+        axes.step(seconds, values, where="post", color=colour, linewidth=1.0)
+        ends.append(((seconds[-1], values[-1]), name.split()[1].lower(), colour))
+    axes.set_xlabel("time [s]")
+    axes.set_ylabel("memory [MiB]")
     _label_ends(axes, ends)
     return save_figure(figure, output)
 

@@ -19,6 +19,7 @@ import torch
 import pyfastenv
 from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.spans import span
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout, Transitions
 from pyfastenv.sampling.exploration import continuous_actions, explore
@@ -27,7 +28,6 @@ from pyfastenv.training import distributed, seeds
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.loop import episode_metrics
-from pyfastenv.training.profiling import span
 from pyfastenv.training.seeds import Stream
 
 C = TypeVar("C", bound="SACConfig")
@@ -84,6 +84,11 @@ class SACConfig(RunConfig):
     def seeds(self) -> range:
         """The seeds that are trained side by side."""
         return range(self.seed, self.seed + self.num_seeds)
+
+    def busy_steps(self) -> tuple[int, int] | None:
+        """An iteration or two of learning, once the first has allocated."""
+        first = self.learning_starts + 2 * self.log_every
+        return (first, first + self.log_every) if first < self.total_steps else None
 
     def end_of_block(self, step: int) -> int:
         """Up to which step an iteration trains that begins at ``step``."""
@@ -292,9 +297,12 @@ class SACTraining(ABC, Generic[C]):
     def _advance(self, num_steps: int) -> None:
         """Steps of every environment, and the gradient steps that belong to them."""
         before = self.global_step
-        with self._timed("sample"), span("env"):
-            policy = self.learner.policy_spec()
-            self._remember(self.collector.follow(policy, num_steps))
+        with self._timed("sample"):
+            with span("transfer"):
+                policy = self.learner.policy_spec()
+            with span("env"):
+                rows = self.collector.follow(policy, num_steps)
+            self._remember(rows)
         rate = self.config.updates_per_step
         with self._timed("update"):
             self._learn(int(rate * self.global_step) - int(rate * before))

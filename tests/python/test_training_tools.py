@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import math
 import os
@@ -27,6 +28,7 @@ pytest.importorskip("matplotlib")
 
 import pyfastenv
 from pyfastenv import cli
+from pyfastenv.nn.spans import span
 from pyfastenv.sampling import rollouts
 from pyfastenv.training import (
     checkpoint,
@@ -81,19 +83,19 @@ class Guess:
     def iterate(self) -> dict[str, float]:
         total = 0.0
         for _ in range(8):
-            with profiling.span("forward"), torch.no_grad():
+            with span("forward"), torch.no_grad():
                 logits = self.network(torch.from_numpy(self.obs))
                 noise = torch.rand(logits.shape, generator=self.generator) + torch.rand(())
                 actions = (logits + noise).argmax(1).numpy()
-            with profiling.span("env"):
+            with span("env"):
                 self.obs, rewards, *_ = self.envs.step(actions)
             total += float(rewards.sum())
         self.global_step += 8 * self.envs.num_envs
-        with profiling.span("backward"):
+        with span("backward"):
             loss = self.network(torch.from_numpy(self.obs)).square().mean()
             self.optimiser.zero_grad()
             loss.backward()
-        with profiling.span("optimiser"):
+        with span("optimiser"):
             self.optimiser.step()
         return {"loss/guess": float(loss.detach()), "train/return": total}
 
@@ -683,8 +685,8 @@ def test_without_opengl_there_is_a_word(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_profile_names_its_ranges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(tmp_path / "run", total_steps=240, profile=True, quiet=False)
-    trace = json.loads((tmp_path / "run" / "trace.json").read_text())
-    names = [event.get("name") for event in trace["traceEvents"]]
+    events = profiling.read_events(tmp_path / "run" / profiling.TRACE)
+    names = [event.get("name") for event in events]
     assert names.count("iteration") == 3 and names.count("env") == 24
     # rollouts of evaluations are not part of an iteration
     assert names.count("aten::rand") <= 3 * 8 * 2 * 2
@@ -692,6 +694,58 @@ def test_a_profile_names_its_ranges(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert table.startswith("3 iterations of ")
     assert all(f"\n{name} " in table for name in ("env", "forward", "backward", "optimiser"))
     assert table in capsys.readouterr().out
+    assert "the whole run" in profiling.report(tmp_path / "run")
+
+
+def test_a_range_is_told_without_those_in_it(tmp_path: Path) -> None:
+    def event(name: str, start: float, duration: float, **more: Any) -> dict[str, Any]:
+        return {
+            "cat": "user_annotation",
+            "name": name,
+            "ts": start,
+            "dur": duration,
+            "tid": 1,
+            **more,
+        }
+
+    events = [
+        event("iteration", 0.0, 1_000.0),
+        event("update", 100.0, 500.0),
+        event("forward", 150.0, 200.0),
+        event("forward", 160.0, 50.0),  # nested in one of the same name: one call
+        event("forward", 400.0, 100.0),
+        event("env", 700.0, 200.0),
+        event("forward", 100.0, 500.0, tid=2),  # another thread's
+        event("forward", 155.0, 90.0, cat="gpu_user_annotation"),
+    ]
+    with gzip.open(tmp_path / "trace.json.gz", "wt") as file:
+        json.dump({"traceEvents": events}, file)
+    table = profiling.ranges_table(profiling.read_ranges(tmp_path / "trace.json.gz"))
+    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines()[3:]}
+    assert rows["update"] == ["20.0%", "0.20", "1"]
+    assert rows["forward"] == ["30.0%", "0.30", "2", "0.09"]
+    assert rows["env"] == ["20.0%", "0.20", "1"]
+    assert table.splitlines()[-1].split() == ["the", "rest", "30.0%", "0.30"]
+    (tmp_path / "trace.json.gz").write_text("{}")
+    with pytest.raises(ValueError, match=r"trace.json.gz: not a trace"):
+        profiling.read_ranges(tmp_path / "trace.json.gz")
+
+
+def test_a_window_by_steps_of_some_activities_and_with_memory(tmp_path: Path) -> None:
+    train(
+        tmp_path / "run",
+        total_steps=240,
+        profile_steps="100:150",
+        profile_activities=("cpu",),
+        profile_memory=True,
+    )
+    # 24 steps an iteration: those that begin at 120 and 144
+    assert (tmp_path / "run" / "profile.txt").read_text().startswith("2 iterations of ")
+    assert "CPU Mem" in (tmp_path / "run" / "profile.txt").read_text()
+    assert (tmp_path / "run" / "memory.png").stat().st_size > 5_000
+    for given in ("9", "5:5", "a:b", "7:3"):
+        with pytest.raises(ValueError, match=r"profile_steps: expected A:B with steps A < B"):
+            train(tmp_path / "no", profile_steps=given)
 
 
 def test_a_short_run_is_profiled_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -702,7 +756,7 @@ def test_a_short_run_is_profiled_as_far_as_it_goes(tmp_path: Path) -> None:
 
 
 def test_ranges_are_nothing_without_a_profile() -> None:
-    assert profiling.span("env") is profiling.span("forward")
+    assert span("env") is span("forward")
 
 
 # ---- several processes ---------------------------------------------------------------------------
