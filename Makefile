@@ -31,7 +31,7 @@ $(VENV)/.train: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.test: $(VENV)/.installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train]' \
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train,experiments]' \
 	  stable-baselines3 dm-env absl-py
 	touch $@
 
@@ -94,12 +94,15 @@ bench-physics: $(VENV)/.installed  ## physics.rollout beside mujoco.rollout and 
 bench-gpu: $(VENV)/.test $(VENV)/.bench-train  ## Every GPU check and measurement (bench/results/gpu.json)
 	$(BIN)/python bench/python/gpu.py
 
-experiments-quick: $(VENV)/.train  ## Short versions of the documents' experiments (build/experiments)
-	$(PIP) psutil
+$(VENV)/.experiments: $(VENV)/.train
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[train,experiments]'
+	touch $@
+
+experiments-quick: $(VENV)/.experiments  ## Short versions of the documents' experiments (build/experiments)
 	$(BIN)/pyfastenv experiment all --quick --output build/experiments
 
-experiments: $(VENV)/.bench-train  ## The documents' experiments at full size (docs/results)
-	$(BIN)/pyfastenv experiment all --full --output docs/results
+experiments: $(VENV)/.bench-train $(VENV)/.experiments  ## The documents' experiments at full size (docs/results); goes on where it stopped
+	$(BIN)/pyfastenv experiment all --output docs/results $(ARGS)
 
 results: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, three seeds (docs/results)
 	$(BIN)/python bench/python/learn.py

@@ -49,6 +49,9 @@ def _dispatch(arguments: list[str]) -> None:
     if arguments[:1] == ["train"] and arguments[1:] and not arguments[1].startswith("-"):
         _train(arguments[1], arguments[2:])
         return
+    if arguments[:1] == ["experiment"]:
+        _experiment(arguments[1:])
+        return
     tyro.extras.subcommand_cli_from_dict(
         _COMMANDS,
         prog="pyfastenv",
@@ -74,6 +77,15 @@ def _train(name: str, arguments: list[str]) -> None:
     if _value_of("--learning-starts", arguments) is None:
         config = _shorten_exploration(config)
     module.train(config)
+
+
+def _experiment(arguments: list[str]) -> None:
+    try:
+        from pyfastenv.experiments import registry
+    except ImportError as error:
+        raise ImportError(f"{error}: pip install 'pyfastenv[train,experiments]'") from error
+    for report in registry.run(*registry.parse(arguments)):
+        print(report)
 
 
 def _shorten_exploration(config: RunConfig) -> RunConfig:
@@ -239,24 +251,13 @@ def plot(runs: tuple[Path, ...], /, *, output: Path = Path("learning_curves.png"
     print(plot_runs(runs, output))
 
 
-def experiment(
-    name: str, /, *, quick: bool = False, full: bool = False, output: Path | None = None
-) -> None:
-    """Reproduce a document's experiment: report.md, pictures and results.json.
+def experiment(name: str, /) -> None:
+    """Repeat a document's experiment; `pyfastenv experiment --help` lists them and their options.
 
     Args:
         name: sampling, placement, flow, profiling or all.
-        quick: Under two minutes each, with reduced sizes.
-        full: The document's sizes (the default).
-        output: Where the experiments' folders go; by default experiments/quick or experiments/full.
     """
-    from pyfastenv.experiments.registry import run_experiment
-
-    if quick and full:
-        raise ValueError("--quick and --full exclude each other")
-    folder = output or Path("experiments") / ("quick" if quick else "full")
-    for report in run_experiment(name, quick=quick, output=folder):
-        print(report)
+    _experiment([name])
 
 
 def envs() -> None:

@@ -204,11 +204,8 @@ def experiments(quick: bool) -> dict[str, Any]:
     device = torch.cuda.get_device_name().lower().replace(" ", "-")
     output = ROOT / ("build/experiments" if quick else "docs/results") / device
     start = time.perf_counter()
-    length = "--quick" if quick else "--full"
-    subprocess.run(
-        [sys.executable, "-m", "pyfastenv", "experiment", "all", length, "--output", str(output)],
-        check=True,
-    )
+    command = [sys.executable, "-m", "pyfastenv", "experiment", "all", "--output", str(output)]
+    subprocess.run([*command, *(["--quick"] if quick else [])], check=True)
     return {"folder": str(output.relative_to(ROOT)), "seconds": time.perf_counter() - start}
 
 

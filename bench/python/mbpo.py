@@ -1,8 +1,8 @@
 """Benchmarks of SAC and MBPO: ``python bench/python/mbpo.py [--quick] [--only SECTION …]``.
 
 SAC's gradient steps beside Stable-Baselines3's; a model fit, a rollout of the model and a whole
-epoch of MBPO beside a program that does as document 000's does (pyfastenv/experiments/list_mbpo);
-document 000's run of 3,000 steps. Writes mbpo.json and mbpo.md.
+epoch of MBPO beside a program that does as document 000's does (experiments/baselines/list_mbpo.py
+in the package); document 000's run of 3,000 steps. Writes mbpo.json and mbpo.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyfastenv import _core
 from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.sac import Config as SACConfig
 from pyfastenv.experiments import measure
-from pyfastenv.experiments.list_mbpo import Habits, ListMBPO, PlainEnsemble, PlainEnv
+from pyfastenv.experiments.baselines.list_mbpo import Habits, ListMBPO, PlainEnsemble, PlainEnv
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams

@@ -12,8 +12,9 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -30,12 +31,23 @@ PACKAGES = (
 )
 
 
+C = TypeVar("C")
+
+
 class Summary(TypedDict):
     """Median and quartiles of repeated measurements."""
 
     median: float
     q1: float
     q3: float
+
+
+def interleaved(contestants: Sequence[C], count: int) -> Iterator[tuple[int, C]]:
+    """Every contestant once per round, with the round; each round starts with the next one."""
+    for r in range(count):
+        first = r % max(len(contestants), 1)
+        for contestant in (*contestants[first:], *contestants[:first]):
+            yield r, contestant
 
 
 def interleave(
@@ -46,12 +58,9 @@ def interleave(
     Returns:
         For each candidate its ``repeats`` results; entry r of all lists comes from round r.
     """
-    names = list(candidates)
-    results: dict[str, list[float]] = {name: [] for name in names}
-    for r in range(repeats):
-        first = r % len(names)
-        for name in names[first:] + names[:first]:
-            results[name].append(candidates[name]())
+    results: dict[str, list[float]] = {name: [] for name in candidates}
+    for _, name in interleaved(list(candidates), repeats):
+        results[name].append(candidates[name]())
     return results
 
 
@@ -96,6 +105,11 @@ def machine() -> dict[str, Any]:
         "versions": {name: _version(name) for name in PACKAGES},
         "commit": _commit(),
     }
+
+
+def today() -> str:
+    """The date, in UTC."""
+    return datetime.now(UTC).date().isoformat()
 
 
 def available_memory_bytes() -> int:

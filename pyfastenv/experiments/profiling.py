@@ -1,229 +1,200 @@
-"""The experiment `profiling`: find the time, hide the data loading, watch the allocator (002).
+"""Find the time: profiler, data loading, allocator. The experiment of document 002.
 
-Profiles our trainers with their own --profile; trains one small model on batches that are loaded
-in the foreground and in the background, by gymnasium and by the pool; runs the document's code; on
-CUDA records the allocator's memory with variable and with fixed lengths. run() draws and judges.
+Every trainer under its own --profile, with named ranges; one small model fed by foreground and
+background loaders while learning costs more and more; what the profiler itself costs; the
+document's code as it is printed; the allocator with variable lengths and each remedy (CUDA).
 """
 
 from __future__ import annotations
 
-import re
+import itertools
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import timeit
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import gymnasium
-import numpy as np
 import torch
-from torch import Tensor, nn, profiler
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch import nn, profiler
 
-import pyfastenv
-from pyfastenv.algorithms import ddpg, ppo
-from pyfastenv.experiments.measure import summary
-from pyfastenv.experiments.study import NEEDS_CUDA, Row, Study, spread, table
-from pyfastenv.nn.networks import MLP
-from pyfastenv.sampling.rollouts import RolloutBatch
-from pyfastenv.sampling.staging import Collector, PinnedRing
-from pyfastenv.training.plots import COLOURS
-from pyfastenv.training.profiling import SPANS, TABLE, TRACE
+from pyfastenv.algorithms import ddpg, mbpo, ppo, sac
+from pyfastenv.experiments import pictures
+from pyfastenv.experiments.baselines import loaders
+from pyfastenv.experiments.claims import Claim, compare
+from pyfastenv.experiments.clock import Clock, cpus_in_words, milliseconds
+from pyfastenv.experiments.report import Report, cell, median, number, spread, table
+from pyfastenv.experiments.study import Measurement, Results, Row, Sizes, rounds
+from pyfastenv.nn.spans import SPANS, span
+from pyfastenv.training.config import RunConfig
+from pyfastenv.training.profiling import (
+    ITERATION,
+    TABLE,
+    TRACE,
+    phases,
+    ranges_table,
+    read_ranges,
+)
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-ENV_ID = "HalfCheetah-v5"
-# name: (algorithm, device)
-TRAINERS = {
-    "PPO, cpu": ("ppo", "cpu"),
-    "DDPG, cpu": ("ddpg", "cpu"),
-    "PPO, sample-cpu": ("ppo", "sample-cpu"),
-    "PPO, cuda": ("ppo", "cuda"),
-}
-FOREGROUND, BACKGROUND = "gymnasium, foreground", "gymnasium, DataLoader worker"
-OUR_FOREGROUND, OUR_BACKGROUND = "ours, foreground", "ours, Collector(overlap)"
-LOADERS = (FOREGROUND, BACKGROUND, OUR_FOREGROUND, OUR_BACKGROUND)
-NUM_ENVS, NUM_STEPS = 16, 64  # of a batch; gymnasium has one environment and as many transitions
-_HIDDEN = 0.05  # data loading costs nothing, if the learner waits less than this share
-Batch = tuple[Tensor, Tensor, Tensor]  # obs, actions, rewards
+HIDDEN = 0.05  # data loading costs nothing, if the learner waits less than this share
+REST = "the rest"
+ALLOCATOR = ("fixed", "variable", "padded", "buckets", "expandable segments")
 
 
-def run(study: Study) -> Path:
-    """Measures what is not measured yet; returns report.md's path."""
-    threads = torch.get_num_threads()
+@dataclass(frozen=True, kw_only=True)
+class Config(Sizes):
+    """Document 002: find the time."""
+
+    trainers: tuple[str, ...] = ("ppo", "ddpg", "sac", "mbpo")
+    """Which are profiled."""
+    loaders: tuple[str, ...] = tuple(loaders.LOADERS)
+    """Which data loaders are compared …"""
+    updates: tuple[int, ...] = (4, 16, 64, 256)
+    """… by gradient steps per batch: the learner's cost …"""
+    batches: int = 30
+    """… with so many batches …"""
+    rounds: int = 4
+    """… in so many rounds."""
+    repeats: int = 20
+    """Of each of the profiler's options."""
+    traces: Path | None = None
+    """Keep the trainings' traces there."""
+
+
+QUICK = Config(
+    quick=True, trainers=("ppo", "mbpo"), updates=(2, 40), batches=2, rounds=1, repeats=3,
+    loaders=(loaders.FOREGROUND, loaders.WORKER, loaders.OURS, loaders.OURS_BEHIND),
+)  # fmt: skip
+
+
+# ---- what is measured ----------------------------------------------------------------------------
+
+
+def plan(config: Config) -> list[Measurement]:
+    """Traces, loaders, costs of profiling, the document's code, the allocator."""
     torch.set_num_threads(1)
-    try:
-        traces = {
-            name: study.measure(
-                f"trace, {name}",
-                partial(trace, study.folder, algorithm, device, quick=study.quick),
-                needs_cuda=device != "cpu",
-            )
-            for name, (algorithm, device) in TRAINERS.items()
-        }
-        loading = _loading(study)
-        overlap = _overlap(study)
-        stale = study.measure("the document's code", stale_code)
-        overhead = study.measure("overhead", partial(profiler_overhead, 6 if study.quick else 20))
-        memory = {
-            name: study.measure(f"allocator, {name}", measure, needs_cuda=True)
-            for name, measure in _allocator(study.quick).items()
-        }
-    finally:
-        torch.set_num_threads(threads)
-    study.picture("ranges", draw_ranges(traces), _RANGES_CAPTION)
-    study.picture("loading", draw_loading(loading), _LOADING_CAPTION)
-    if "skipped" not in memory["fixed"]:
-        study.picture("allocator", draw_allocator(memory), _ALLOCATOR_CAPTION)
-    return study.report(
-        "Find the time: profiler, data loading, allocator",
-        [
-            ("The document's figures and ours", _beside(loading, stale, memory)),
-            ("Traces", _trace_text(traces)),
-            ("Data loading", _loading_text(loading, overlap)),
-            ("The document's code, and what profiling costs", _profiler_text(stale, overhead)),
-            ("Allocator", _allocator_text(memory)),
-        ],
-        verdict(traces, loading, overlap, stale, overhead, memory),
-    )
+    made = [
+        Measurement("traces", {"trainer": name}, partial(trace, name, config), seconds)
+        for name, seconds in {"ppo": 5, "ddpg": 5, "sac": 30, "mbpo": 200}.items()
+        if name in config.trainers
+    ]
+    contestants: list[tuple[Row, Callable[[], Row], float]] = [
+        (
+            {"loader": name, "updates": updates},
+            partial(_load, name, updates, config.batches),
+            4 + config.batches * (0.04 + updates * 2e-3),
+        )
+        for updates in config.updates
+        for name in config.loaders
+    ]
+    made += rounds(config.rounds, "loading", contestants)
+    overlap: list[tuple[Row, Callable[[], Row], float]] = [
+        ({"overlap": on}, partial(_overlap, on, 5 if config.quick else 40), 5)
+        for on in (False, True)
+    ]
+    made += rounds(config.rounds, "overlap", overlap)
+    made.append(Measurement("overhead", {}, partial(_overhead, config.repeats), 10))
+    made.append(Measurement("span", {}, _span_cost, 2))
+    made.append(Measurement("stale", {}, stale_code, 1))
+    made.append(Measurement("lengths on the CPU", {}, partial(_lengths_on_cpu, config.quick), 20))
+    for kind in ALLOCATOR:
+        run = partial(_allocator, kind, 60 if config.quick else 300)
+        made.append(Measurement("allocator", {"lengths": kind}, run, 20, True))
+    return made
 
 
-# ---- traces --------------------------------------------------------------------------------------
-
-
-def trace(folder: Path, algorithm: str, device: str, *, quick: bool) -> Row:
-    """A short training with --profile; its trace and table go into the experiment's folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    name = f"{algorithm}-{device}"
+def trace(name: str, config: Config) -> Row:
+    """A short training with --profile: its ranges, and the phases of all of it."""
     with tempfile.TemporaryDirectory() as scratch:
-        run_dir = Path(scratch) / "run"
-        common: dict[str, Any] = {
-            "device": device,
-            "run_dir": run_dir,
+        folder = Path(scratch) / "run"
+        options = {
+            "run_dir": folder,
             "profile": True,
             "quiet": True,
             "tensorboard": False,
             "eval_every": 0,
+            "checkpoint_every": 0,
             "eval_episodes": 1,
         }
-        if algorithm == "ppo":
-            steps = 16 * 128
-            config = ppo.Config(env_id=ENV_ID, total_steps=(6 if quick else 20) * steps, **common)
-            ppo.train(config)
-        else:
-            ddpg.train(ddpg.Config(total_steps=1_000 + (8 if quick else 40) * 64, **common))
-        shutil.copy(run_dir / TRACE, folder / f"{name}.{TRACE}")
-        shutil.copy(run_dir / TABLE, folder / f"{name}.{TABLE}")
-        return parse_table((run_dir / TABLE).read_text()) | {"trace": f"{name}.{TRACE}"}
+        module, run = _TRAINERS[name](config.quick, options)
+        module.train(run)
+        ranges = read_ranges(folder / TRACE)
+        first = next(each for each in ranges if each.name == ITERATION)
+        shown = [
+            (each.name, (each.start - first.start) / 1e3, each.duration / 1e3, each.depth)
+            for each in ranges
+            if each.name != ITERATION and each.start < first.start + first.duration
+        ]
+        if config.traces is not None:
+            config.traces.mkdir(parents=True, exist_ok=True)
+            for file in (TRACE, TABLE):
+                shutil.copy(folder / file, config.traces / f"{name}.{file}")
+        iterations = [each for each in ranges if each.name == ITERATION]
+        alone = {
+            span_: sum(each.alone for each in ranges if each.name == span_) / 1e3 / len(iterations)
+            for span_ in SPANS
+        }
+        alone[REST] = sum(each.alone for each in iterations) / 1e3 / len(iterations)
+        return {
+            "iteration_ms": sum(each.duration for each in iterations) / 1e3 / len(iterations),
+            "ranges_ms": {key: value for key, value in alone.items() if value > 0.0},
+            "table": ranges_table(ranges),
+            "phases_s": phases(folder),
+            # the widest ones tell the picture; thousands of gradient steps are not told apart
+            "timeline": sorted(shown, key=lambda one: -one[2])[:600],
+            "iteration_end_ms": first.duration / 1e3,
+        }
 
 
-def parse_table(text: str) -> Row:
-    """Milliseconds per iteration and by range, of profile.txt."""
-    head = re.search(r"iterations of ([\d.]+) ms", text)
-    if head is None:
-        raise ValueError(f"{TABLE}: expected a first line with the iterations' time")
-    ranges = {}
-    for name in (*SPANS, "the rest"):
-        row = re.search(rf"^{name}\s+([\d.-]+)%\s+([\d.-]+)", text, re.MULTILINE)
-        if row is not None:
-            ranges[name] = float(row[2])
-    return {"iteration_ms": float(head[1]), "ranges_ms": ranges}
+def _ppo(quick: bool, options: Row) -> tuple[Any, RunConfig]:
+    return ppo, ppo.Config(total_steps=(7 if quick else 20) * 2_048, **options)
 
 
-# ---- data loading --------------------------------------------------------------------------------
+def _ddpg(quick: bool, options: Row) -> tuple[Any, RunConfig]:
+    return ddpg, ddpg.Config(total_steps=1_000 + (10 if quick else 40) * 64, **options)
 
 
-class Transitions(IterableDataset[Batch]):
-    """Batches of random play in one gymnasium environment, made when they are asked for."""
-
-    def __iter__(self) -> Iterator[Batch]:
-        worker = get_worker_info()
-        env = gymnasium.make(ENV_ID)
-        obs, _ = env.reset(seed=0 if worker is None else worker.id)
-        env.action_space.seed(0)
-        while True:
-            rows: list[tuple[Any, Any, float]] = []
-            for _ in range(NUM_ENVS * NUM_STEPS):
-                action = env.action_space.sample()
-                next_obs, reward, terminated, truncated, _ = env.step(action)
-                rows.append((obs, action, float(reward)))
-                obs = env.reset()[0] if terminated or truncated else next_obs
-            columns = (np.asarray(column, np.float32) for column in zip(*rows, strict=True))
-            first, second, third = (torch.from_numpy(column) for column in columns)
-            yield first, second, third
+def _sac(quick: bool, options: Row) -> tuple[Any, RunConfig]:
+    starts = 300 if quick else 1_000
+    return sac, sac.Config(learning_starts=starts, total_steps=starts + 300, **options)
 
 
-def _gymnasium_batches(num_workers: int) -> Iterator[Batch]:
-    loader: DataLoader[Any] = DataLoader(
-        Transitions(),
-        batch_size=None,
-        num_workers=num_workers,
-        multiprocessing_context="spawn" if num_workers else None,
-    )
-    iterator = iter(loader)
-    try:
-        while True:
-            yield next(iterator)
-    finally:
-        shutdown = getattr(iterator, "_shutdown_workers", None)
-        if shutdown is not None:
-            shutdown()
+def _mbpo(quick: bool, options: Row) -> tuple[Any, RunConfig]:
+    if quick:
+        options = options | {
+            "env_id": "InvertedPendulum-v5",
+            "learning_starts": 400,
+            "log_every": 4,
+            "model_every": 4,
+            "flow_every": 4,
+            "model_agent_every": 4,
+            "model_agent_updates": 2,
+            "rollout_batch": 500,
+            "updates_per_step": 2.0,
+            "model_hidden_sizes": (32, 32),
+        }
+        return mbpo, mbpo.Config(dynamics="flow", total_steps=409, **options)
+    return mbpo, mbpo.Config(dynamics="flow", total_steps=6_060, **options)
 
 
-def _our_batches(overlap: bool) -> Iterator[Batch]:
-    """The same from the pool, one thread, in the caller's thread or in the Collector's."""
-    envs = pyfastenv.make_vec(
-        ENV_ID, NUM_ENVS, num_threads=1, autoreset_mode="SameStep", infos=False
-    )
-    envs.reset(seed=0)
-    policy = MLP((17, 6)).spec(log_std=np.zeros((1, 6), np.float32))
-    layout = {
-        name: (tuple(x.shape), x.dtype)
-        for name, x in RolloutBatch.allocate(envs, NUM_STEPS).tensors().items()
-    }
-
-    def collect(tensors: dict[str, Tensor]) -> None:
-        pyfastenv.rollout(envs, policy, NUM_STEPS, out=RolloutBatch.of(tensors))
-
-    with Collector(collect, PinnedRing(layout, 2, "cpu"), overlap=overlap) as collector:
-        while True:
-            tensors, _ = collector.next()
-            batch = RolloutBatch.of(tensors)
-            obs, actions = batch.obs.flatten(0, 1).float(), batch.actions.flatten(0, 1)
-            yield obs, actions, batch.rewards.flatten().float()
+_TRAINERS = {"ppo": _ppo, "ddpg": _ddpg, "sac": _sac, "mbpo": _mbpo}
 
 
-def load(name: str, num_batches: int, updates: int = 60) -> Row:
-    """Trains a model of the rewards; measures how long its loop waits for data.
-
-    Args:
-        name: One of :data:`LOADERS`.
-        num_batches: Batches of 1,024 transitions; one more comes first, untimed.
-        updates: Gradient steps on each, 256 transitions at a time.
-
-    Raises:
-        ValueError: Unknown loader.
-    """
-    if name not in LOADERS:
-        raise ValueError(f"loader: expected one of {', '.join(LOADERS)}, got {name}")
+def _learner(updates: int) -> Callable[[loaders.Batch], None]:
+    """Gradient steps of a small model of the rewards, 256 transitions each."""
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Linear(23, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1)
     )
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    if name in (FOREGROUND, BACKGROUND):
-        batches = _gymnasium_batches(int(name == BACKGROUND))
-    else:
-        batches = _our_batches(name == OUR_BACKGROUND)
-    next(batches)
-    waits, learns = [], []
-    for _ in range(num_batches):
-        began = time.perf_counter()
-        obs, actions, rewards = next(batches)
-        ready = time.perf_counter()
+
+    def learn(batch: loaders.Batch) -> None:
+        obs, actions, rewards = batch
         inputs = torch.cat((obs, actions), 1)
         for _ in range(updates):
             rows = torch.randint(len(inputs), (256,))
@@ -231,568 +202,355 @@ def load(name: str, num_batches: int, updates: int = 60) -> Row:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        waits.append(ready - began)
-        learns.append(time.perf_counter() - ready)
-    batches.close()  # type: ignore[attr-defined]
-    return _of_batches([1e3 * wait for wait in waits], [1e3 * learn for learn in learns])
+
+    return learn
 
 
-def _loading(study: Study) -> dict[str, Row]:
-    """All loaders in turn, forward and backward, so that a machine's drift meets them all."""
-    rounds, count = (2, 6) if study.quick else (4, 30)
-    rows: dict[str, list[Row]] = {name: [] for name in LOADERS}
-    for i in range(rounds):
-        for name in LOADERS if i % 2 == 0 else LOADERS[::-1]:
-            rows[name].append(
-                study.measure(f"loading, {name}, round {i}", partial(load, name, count))
-            )
-    return {name: _of_batches(*_joined(of_one)) for name, of_one in rows.items()}
-
-
-def _joined(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
-    return (
-        [ms for row in rows for ms in row["wait_ms"]],
-        [ms for row in rows for ms in row["learn_ms"]],
-    )
-
-
-def _of_batches(wait_ms: list[float], learn_ms: list[float]) -> Row:
-    total = sum(wait_ms) + sum(learn_ms)
-    return {
-        "wait_ms": wait_ms,
-        "learn_ms": learn_ms,
-        "share": sum(wait_ms) / total,
-        "batches_per_s": 1e3 * len(wait_ms) / total,
+def _load(name: str, updates: int, num_batches: int) -> Row:
+    """How long a learner waits for its batches; a first one is not counted."""
+    torch.set_num_threads(1)
+    learn = _learner(updates)
+    with loaders.LOADERS[name]() as batches:
+        learn(next(batches))
+        waits = learns = 0.0
+        with Clock() as clock:
+            for _ in range(num_batches):
+                batch: list[loaders.Batch] = []
+                waits += milliseconds(lambda batch=batch: batch.append(next(batches)))[0]  # type: ignore[misc]
+                learns += milliseconds(lambda batch=batch: learn(batch[0]))[0]  # type: ignore[misc]
+    return clock.row() | {
+        "wait_ms": waits / num_batches,
+        "learn_ms": learns / num_batches,
+        "share": waits / (waits + learns),
+        "rate": num_batches / clock.seconds,
     }
 
 
-def ppo_overlap(overlap: bool, iterations: int) -> Row:
+def _overlap(on: bool, iterations: int) -> Row:
     """PPO's own collection, in the foreground and in the background."""
-    config = ppo.Config(env_id=ENV_ID, total_steps=10**9, overlap=overlap)
-    trainer = ppo.PPO(config)
+    trainer = ppo.PPO(ppo.Config(total_steps=10**9, overlap=on))
     trainer.iterate()
-    waits, totals = 0.0, []
-    for _ in range(iterations):
-        began = time.perf_counter()
-        waits += trainer.iterate()["time/sample_s"]
-        totals.append(time.perf_counter() - began)
+    with Clock() as clock:
+        waits = sum(trainer.iterate()["time/sample_s"] for _ in range(iterations))
     trainer.collector.close()
     trainer.envs.close()
-    rate = config.num_envs * config.num_steps
-    return {"share": waits / sum(totals), "rates": [rate / total for total in totals]}
+    steps = iterations * trainer.config.num_envs * trainer.config.num_steps
+    return clock.row() | {"rate": steps / clock.seconds, "share": waits / clock.seconds}
 
 
-def _overlap(study: Study) -> dict[str, Row]:
-    count = 10 if study.quick else 60
-    return {
-        name: study.measure(f"PPO, {name}", partial(ppo_overlap, name == "overlap", count))
-        for name in ("foreground", "overlap")
-    }
-
-
-# ---- the document's code, and what profiling costs -----------------------------------------------
-
-
-def stale_code() -> Row:
-    """Calls torch.autograd.profiler.profile as the document prints it."""
-    from torch.autograd import profiler as old
-
-    call: Callable[..., Any] = old.profile
-    try:
-        call(
-            activities=[profiler.ProfilerActivity.CPU],
-            on_trace_ready=profiler.tensorboard_trace_handler("./logs"),
-        )
-    except TypeError as error:
-        return {"works": False, "error": str(error)}
-    return {"works": True, "error": ""}
-
-
-def profiler_overhead(repeats: int) -> Row:
-    """Milliseconds of ten gradient steps by what the profiler records, each in turn."""
+def _overhead(repeats: int) -> Row:
+    """Ten gradient steps by what the profiler records, each in turn [ms]."""
     model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 1))
     optimizer = torch.optim.Adam(model.parameters())
     data = torch.randn(256, 32)
-    options: dict[str, dict[str, Any] | None] = {
-        "no profiler": None,
-        "CPU activities": {},
-        "and memory": {"profile_memory": True},
-        "and memory, shapes, stacks": {
-            "profile_memory": True,
-            "record_shapes": True,
-            "with_stack": True,
-        },
-    }
 
-    def steps() -> float:
-        began = time.perf_counter()
-        for _ in range(50):
+    def steps() -> None:
+        for _ in range(10):
             optimizer.zero_grad()
             model(data).square().mean().backward()
             optimizer.step()
-        return 1e3 * (time.perf_counter() - began) / 5
 
-    steps()
+    options: dict[str, Row | None] = {
+        "no profiler": None,
+        "CPU": {},
+        "CPU, shapes": {"record_shapes": True},
+        "CPU, memory": {"profile_memory": True},
+        "CPU, stacks": {"with_stack": True},
+        "all of it": {"profile_memory": True, "record_shapes": True, "with_stack": True},
+    }
     times: dict[str, list[float]] = {name: [] for name in options}
     for _ in range(repeats):
         for name, chosen in options.items():
             if chosen is None:
-                times[name].append(steps())
-                continue
-            with profiler.profile(activities=[profiler.ProfilerActivity.CPU], **chosen):
-                times[name].append(steps())
+                times[name] += milliseconds(steps)
+            else:
+                with profiler.profile(activities=[profiler.ProfilerActivity.CPU], **chosen):
+                    times[name] += milliseconds(steps)
     return {"ms": times}
 
 
-# ---- allocator -----------------------------------------------------------------------------------
+def _span_cost(count: int = 100_000) -> Row:
+    """A named range where nothing is recorded, ours and torch's [ns]."""
 
+    def ours() -> None:
+        with span("env"):
+            pass
 
-def _allocator(quick: bool) -> dict[str, Callable[[], Row]]:
-    """``fixed`` and ``variable`` lengths, and our PPO; they need CUDA."""
-    steps = 60 if quick else 300
+    def theirs() -> None:
+        with profiler.record_function("env"):
+            pass
+
     return {
-        "fixed": partial(allocator, variable=False, num_steps=steps),
-        "variable": partial(allocator, variable=True, num_steps=steps),
-        "ours": partial(allocator_ours, num_steps=steps),
+        name: 1e9 * min(timeit.repeat(call, number=count // 10, repeat=5)) / (count // 10)
+        for name, call in (("ours_ns", ours), ("torch_ns", theirs))
     }
 
 
-def allocator(*, variable: bool, num_steps: int, max_length: int = 2_048) -> Row:
-    """Reserved and allocated memory after each training step on sequences.
+def stale_code() -> Row:
+    """The document's code as it is printed, and with the line that mends it."""
+    from torch.autograd import profiler as old
 
-    The process may use a third more than what the fixed lengths need, as if the model had been
-    sized to the GPU: blocks of one length that are of no use to another then have to be freed.
-    """
-    torch.manual_seed(0)
-    lengths = torch.randint(max_length // 8, max_length + 1, (num_steps,)).tolist()
-    model = nn.Sequential(*[nn.Sequential(nn.Linear(512, 512), nn.GELU()) for _ in range(8)])
-    model.cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    def tried(call: Callable[..., Any]) -> str:
+        with tempfile.TemporaryDirectory() as logs:
+            handler = profiler.tensorboard_trace_handler(logs)
+            try:
+                with call(activities=[profiler.ProfilerActivity.CPU], on_trace_ready=handler):
+                    torch.ones(2).sum()
+            except TypeError as error:
+                return str(error)
+            return "" if any(Path(logs).iterdir()) else "it leaves no trace"
 
-    def step(length: int) -> None:
-        batch = torch.randn(16, length, 512, device="cuda")
-        model(batch).square().mean().backward()
-        optimizer.step()
-        optimizer.zero_grad()
+    return {"printed": tried(old.profile), "mended": tried(profiler.profile)}
 
-    torch.cuda.empty_cache()
-    step(max_length)
-    torch.cuda.synchronize()
-    limit = 4 * torch.cuda.memory_reserved() // 3
-    torch.cuda.empty_cache()
-    torch.cuda.reset_accumulated_memory_stats()
-    torch.cuda.set_per_process_memory_fraction(
-        min(1.0, limit / torch.cuda.get_device_properties(0).total_memory)
+
+# ---- the allocator -------------------------------------------------------------------------------
+
+
+def length_of(kind: str, drawn: int, longest: int) -> int:
+    """What a batch of ``drawn`` steps is given to the model as."""
+    if kind in ("fixed", "padded"):
+        return longest
+    if kind == "buckets":  # powers of two: few shapes
+        return min(longest, 1 << (drawn - 1).bit_length())
+    return drawn
+
+
+def _lengths_on_cpu(quick: bool) -> Row:
+    """Time per element of training steps on sequences, by kind of lengths [ns]."""
+    longest = 128 if quick else 512
+    model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
+    row: Row = {}
+    generator = torch.Generator().manual_seed(0)
+    for kind in ("fixed", "variable"):
+        drawn = torch.randint(longest // 8, longest + 1, (20,), generator=generator).tolist()
+        sizes = [length_of(kind, length, longest) for length in drawn]
+
+        def steps(sizes: list[int] = sizes) -> None:
+            for size in sizes:
+                model(torch.randn(16, size, 64)).square().mean().backward()
+
+        row[kind] = 1e6 * median(milliseconds(steps, repeats=3)) / sum(sizes) / 16
+    return row
+
+
+_SCRIPT = "import sys; from pyfastenv.experiments import allocator; allocator.main(*sys.argv[1:])"
+
+
+def _allocator(kind: str, num_steps: int) -> Row:
+    """:mod:`pyfastenv.experiments.allocator` in a process of its own, where its settings hold."""
+    import json
+
+    settings = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"} if "expand" in kind else {}
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, kind, str(num_steps)],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    record = _Memory()
-    try:
-        for length in lengths:
-            step(length if variable else max_length)
-            record.add()
-    except torch.cuda.OutOfMemoryError:
-        record.row["out_of_memory_at_step"] = len(record.row["reserved_mib"])
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
-    return record.row
+    row: Row = json.loads(done.stdout.splitlines()[-1])
+    return row
 
 
-def allocator_ours(*, num_steps: int) -> Row:
-    """The same for iterations of our PPO, whose batches always have one shape."""
-    config = ppo.Config(env_id=ENV_ID, device="sample-cpu", total_steps=10**9)
-    trainer = ppo.PPO(config)
-    trainer.iterate()  # allocates
-    record = _Memory()
-    for _ in range(min(num_steps, 60)):
-        trainer.iterate()
-        record.add()
-    trainer.collector.close()
-    trainer.envs.close()
-    return record.row
+# ---- the report ----------------------------------------------------------------------------------
 
 
-class _Memory:
-    """What the caching allocator holds, step by step."""
-
-    def __init__(self) -> None:
-        self._before = torch.cuda.memory_stats()
-        self.row: Row = {"reserved_mib": [], "allocated_mib": [], "retries": 0, "frees": 0}
-
-    def add(self) -> None:
-        """Writes a step down."""
-        torch.cuda.synchronize()
-        stats = torch.cuda.memory_stats()
-        self.row["reserved_mib"].append(torch.cuda.memory_reserved() / 2**20)
-        self.row["allocated_mib"].append(torch.cuda.max_memory_allocated() / 2**20)
-        torch.cuda.reset_peak_memory_stats()
-        for name, key in (("retries", "num_alloc_retries"), ("frees", "num_device_free")):
-            self.row[name] = stats.get(key, 0) - self._before.get(key, 0)
-
-
-# ---- judging -------------------------------------------------------------------------------------
-
-
-def changes(values: Sequence[float]) -> int:
-    """How often a line moves after its first tenth, in which it may still rise."""
-    settled = values[max(1, len(values) // 10) :]
-    return int(np.count_nonzero(np.diff(settled)))
-
-
-def verdict(
-    traces: Mapping[str, Row],
-    loading: Mapping[str, Row],
-    overlap: Mapping[str, Row],
-    stale: Row,
-    overhead: Row,
-    memory: Mapping[str, Row],
-) -> str:
-    """What the numbers say of the document's claims, and what to do."""
-    parts = [
-        "**Does the document's claim hold?** " + _on_loading(loading),
-        _on_profiler(stale, overhead),
-        _on_allocator(memory),
-        "**Ours.** " + _on_ours(traces, loading, overlap),
-        "**What to do.** " + _advice(traces, loading, overlap),
-    ]
-    return "\n\n".join(parts)
-
-
-def _on_loading(loading: Mapping[str, Row]) -> str:
-    before, after = loading[FOREGROUND]["share"], loading[BACKGROUND]["share"]
-    ours = loading[OUR_BACKGROUND]["share"]
-    if after < _HIDDEN:
-        holds = "That data loading can be made to cost almost nothing holds"
-    elif after < before:
-        holds = "That data loading can be made to cost almost nothing holds in part"
-    else:
-        holds = "That data loading can be made to cost almost nothing does not hold"
-    text = (
-        f"{holds}: the loop waits {before:.0%} of its time for batches made in the foreground and "
-        f"{after:.0%} with one DataLoader worker. "
-    )
-    if after >= _HIDDEN:
-        text += (
-            "The worker hides the loading only as far as it is faster than learning; it hands "
-            "each batch from one process to another and wants a core of its own. "
+def report(results: Results[Any], config: Config) -> Report:
+    """Tables, claims and pictures."""
+    made = Report()
+    traces = {str(row.trainer): row for row in results.part("traces").itertuples()}
+    loading = results.part("loading")
+    overhead = results.part("overhead").ms[0]
+    spans_ns, stale = results.part("span").iloc[0], results.part("stale").iloc[0]
+    on_cpu = results.part("lengths on the CPU").iloc[0]
+    memory = results.part("allocator")
+    overlap = results.part("overlap")
+    shares = loading.groupby(["loader", "updates"], sort=False).share.median()
+    costs = loading.groupby("updates").learn_ms.median()
+    hiding = {
+        name: next((n for n in config.updates if shares[name, n] < HIDDEN), None)
+        for name in config.loaders
+    }
+    made.values = {
+        "gpu": bool(results.state["machine"]["gpu"]),
+        "cpus": cpus_in_words(),
+        "phases": table(
+            ("", "iteration [ms]", *SPANS, REST),
+            [
+                (
+                    f"`{name}`",
+                    row.iteration_ms,
+                    *(
+                        f"{row.ranges_ms[each] / row.iteration_ms:.0%}"
+                        if each in row.ranges_ms
+                        else "–"
+                        for each in (*SPANS, REST)
+                    ),
+                )
+                for name, row in traces.items()
+            ],
+        ),
+        "whole_run": table(
+            ("the whole run", "share of the time by phase"),
+            [
+                (
+                    f"`{name}`",
+                    ", ".join(
+                        f"{phase} {value / sum(row.phases_s.values()):.0%}"
+                        for phase, value in row.phases_s.items()
+                    ),
+                )
+                for name, row in traces.items()
+            ],
+        ),
+        "mbpo_table": traces["mbpo"].table if "mbpo" in traces else "",
+        "loading": _loading_table(results, config, costs),
+        "hiding": {name: cell(n) for name, n in hiding.items()},
+        "foreground_ms": loading[loading.loader == loaders.FOREGROUND].wait_ms.median(),
+        "ours_ms": loading[loading.loader == loaders.OURS].wait_ms.median(),
+        "overlap": compare(
+            results.rounds("overlap", "rate", overlap=True),
+            results.rounds("overlap", "rate", overlap=False),
+        ),
+        "overlap_share": overlap.groupby("overlap").share.median().to_dict(),
+        "overhead": table(
+            ("recorded", "ten gradient steps [ms]", "times as long"),
+            [
+                (name, spread(ms), f"{median(ms) / median(overhead['no profiler']):.2f}")
+                for name, ms in overhead.items()
+            ],
+        ),
+        "overheads": {
+            name: median(ms) / median(overhead["no profiler"]) for name, ms in overhead.items()
+        },
+        "span_ns": spans_ns.ours_ns,
+        "torch_ns": spans_ns.torch_ns,
+        "stale": stale.printed,
+        "mended": stale.mended,
+        "variable_on_cpu": on_cpu.variable / on_cpu.fixed,
+        "allocator": table(
+            ("lengths", "reserved [MiB]", "changes", "device frees", "retries", "ms per step"),
+            [
+                (
+                    row.lengths,
+                    f"{min(row.reserved_mib):,.0f} to {max(row.reserved_mib):,.0f}",
+                    sum(a != b for a, b in itertools.pairwise(row.reserved_mib[5:])),
+                    row.frees,
+                    row.retries,
+                    row.ms,
+                )
+                for row in memory.itertuples()
+            ],
         )
-    word = "hidden" if ours < _HIDDEN else "not hidden"
-    return text + f"With ours in the background the wait is {ours:.1%}: {word}."
+        if len(memory)
+        else None,
+    }
+    made.claims = list(_claims(results, config))
+    _draw(made, traces, loading, config)
+    if len(memory):
+        figure, (axes,) = pictures.panels()
+        for row in memory.itertuples():
+            axes.plot(row.reserved_mib, linewidth=1.4, label=row.lengths)
+        axes.legend(frameon=False)
+        axes.set_xlabel("training step")
+        axes.set_ylabel("reserved by the caching allocator [MiB]")
+        made.pictures["allocator"] = (figure, "Memory that the allocator has reserved.")
+    return made
 
 
-def _on_profiler(stale: Row, overhead: Row) -> str:
-    ms = {name: summary(values)["median"] for name, values in overhead["ms"].items()}
-    names = list(ms)
-    ratios = ", ".join(f"{name} {ms[name] / ms[names[0]]:.2f} ×" for name in names[1:])
-    grows = ms[names[-1]] > ms[names[1]] > ms[names[0]]
-    code = (
-        "The document's code runs here."
-        if stale["works"]
-        else f"The document's code does not run (`{stale['error']}`): "
-        "`torch.autograd.profiler.profile` is another, older class; use `torch.profiler.profile`."
-    )
-    holds = "holds" if grows else "does not show in these numbers"
-    return f"{code} That the profiler costs more the more it records {holds}: {ratios}."
-
-
-def _on_allocator(memory: Mapping[str, Row]) -> str:
-    if "skipped" in memory["fixed"]:
-        return (
-            f"That variable lengths make the reserved memory jagged {NEEDS_CUDA}: it was neither "
-            "confirmed nor refuted here."
-        )
-    moves = {name: changes(row["reserved_mib"]) for name, row in memory.items()}
-    holds = moves["variable"] > moves["fixed"]
-    return (
-        f"That variable lengths make the reserved memory jagged {'holds' if holds else 'fails'}: "
-        f"it changes {moves['variable']} times with variable lengths "
-        f"({memory['variable']['frees']} blocks given back to the device, "
-        f"{memory['variable']['retries']} retries), {moves['fixed']} times with fixed ones and "
-        f"{moves['ours']} times in our PPO."
-    )
-
-
-def _on_ours(
-    traces: Mapping[str, Row], loading: Mapping[str, Row], overlap: Mapping[str, Row]
-) -> str:
-    rates = {name: row["batches_per_s"] for name, row in loading.items()}
-    waits = {name: summary(row["wait_ms"])["median"] for name, row in loading.items()}
-    behind = [
-        f"{mine} against {theirs}: {rates[mine]:.2f} against {rates[theirs]:.2f} batches/s, "
-        f"because it waits {waits[mine]:.0f} against {waits[theirs]:.0f} ms per batch"
-        for mine in (OUR_FOREGROUND, OUR_BACKGROUND)
-        for theirs in (FOREGROUND, BACKGROUND)
-        if rates[mine] <= rates[theirs]
-    ]
-    text = (
-        f"The pool makes the same batch in {waits[OUR_FOREGROUND]:.0f} ms where gymnasium needs "
-        f"{waits[FOREGROUND]:.0f} (one thread each). "
-    )
-    if behind:
-        text += f"In batches per second it is **not** ahead in {len(behind)}: {'; '.join(behind)}."
-    else:
-        text += "In batches per second it is ahead of every baseline in every row."
-    shares = {name: row["share"] for name, row in overlap.items()}
-    speed = _speed_up(overlap)
-    text += (
-        f" In PPO itself, on the CPU, collecting takes {shares['foreground']:.0%} of the time and "
-        f"with `--overlap` {shares['overlap']:.0%}, at {speed:.2f} times the speed."
-    )
-    env = [
-        f"{name} {row['ranges_ms'].get('env', 0.0) / row['iteration_ms']:.0%}"
-        for name, row in traces.items()
-        if "skipped" not in row
-    ]
-    return text + f" In the traces the environments take: {', '.join(env)}."
-
-
-def _speed_up(overlap: Mapping[str, Row]) -> float:
-    rates = {name: summary(row["rates"])["median"] for name, row in overlap.items()}
-    return rates["overlap"] / rates["foreground"]
-
-
-def _advice(
-    traces: Mapping[str, Row], loading: Mapping[str, Row], overlap: Mapping[str, Row]
-) -> str:
-    measured = {name: row for name, row in traces.items() if "skipped" not in row}
-    text = "Profile first (`pyfastenv train ppo --profile`), few options at a time. "
-    for name, row in measured.items():
-        ranges = row["ranges_ms"]
-        largest = max(ranges, key=ranges.__getitem__)
-        text += f"In {name} look at {largest} ({ranges[largest] / row['iteration_ms']:.0%}). "
-    if loading[FOREGROUND]["share"] > _HIDDEN:
-        text += (
-            "Move loading out of the loop, and make it cheaper first: that needs no other core. "
-        )
-    if _speed_up(overlap) > 1.05:
-        text += "`--overlap` pays on this machine."
-    else:
-        text += (
-            "`--overlap` does not pay on this machine, where collecting and learning want the same "
-            "cores; try it where a GPU learns."
-        )
-    return text
-
-
-# ---- tables --------------------------------------------------------------------------------------
-
-
-def _beside(loading: Mapping[str, Row], stale: Row, memory: Mapping[str, Row]) -> str:
-    fixed, variable = memory["fixed"], memory["variable"]
-    skipped = "skipped" in fixed
-
-    def reserved(row: Row) -> str:
-        return NEEDS_CUDA if skipped else f"{changes(row['reserved_mib'])} changes"
-
-    shares = {name: f"{row['share']:.1%}" for name, row in loading.items()}
-    rows = [
-        ["its profiler code", "runs", "runs" if stale["works"] else "TypeError"],
-        ["data loading, foreground", "GPU idle meanwhile", f"{shares[FOREGROUND]} of the loop"],
-        ["data loading, background", "almost no time", f"{shares[BACKGROUND]} of the loop"],
-        ["the same, ours", "", f"{shares[OUR_BACKGROUND]} of the loop"],
-        ["reserved memory, variable lengths", "jagged", reserved(variable)],
-        ["reserved memory, fixed lengths", "flat", reserved(fixed)],
-    ]
-    return (
-        table(["", "document", "here"], rows)
-        + "\n\nThe document gives pictures and no numbers, so its column has words."
-    )
-
-
-def _trace_text(traces: Mapping[str, Row]) -> str:
-    names = (*SPANS, "the rest")
-    rows: list[list[object]] = []
-    for name, row in traces.items():
-        if "skipped" in row:
-            rows.append([name, *([NEEDS_CUDA] * (len(names) + 2))])
-            continue
-        ranges, total = row["ranges_ms"], row["iteration_ms"]
-        cells = [
-            f"{ranges[n]:.2f} ({ranges[n] / total:.0%})" if n in ranges else "–" for n in names
-        ]
-        rows.append([name, f"{total:.1f}", *cells, f"[{row['trace']}]({row['trace']})"])
-    columns = ["", "iteration [ms]", *(f"{name} [ms]" for name in names), "trace"]
-    return (
-        "Three iterations of a short training with the package's own `--profile`; time on the CPU "
-        "by named range, in ms per iteration and share. `update` is forward, backward and "
-        "optimiser in one compiled call (PPO on the CPU); DDPG has them apart.\n\n"
-        f"{table(columns, rows)}\n\n"
-        "To look at a trace: open https://ui.perfetto.dev (or `chrome://tracing`), choose *Open "
-        "trace file* and the `.trace.json`; the ranges lie above the operators of their thread. "
-        "TensorBoard's trace view is deprecated and not needed. Beside each trace is the "
-        "`.profile.txt` with the operators."
-    )
-
-
-def _loading_text(loading: Mapping[str, Row], overlap: Mapping[str, Row]) -> str:
-    rows = [
-        [
-            name,
-            spread(summary(row["wait_ms"]), ",.1f"),
-            spread(summary(row["learn_ms"]), ",.1f"),
-            f"{row['share']:.1%}",
-            f"{row['batches_per_s']:.2f}",
-        ]
-        for name, row in loading.items()
-    ]
-    columns = ["batches from", "wait [ms]", "learn [ms]", "share of waiting", "batches/s"]
-    of_ppo = [
-        [name, f"{row['share']:.1%}", spread(summary(row["rates"]))]
-        for name, row in overlap.items()
-    ]
-    return (
-        f"A small network learns the rewards of {ENV_ID} from batches of {NUM_ENVS * NUM_STEPS:,} "
-        "transitions, 60 gradient steps on each. Loading is playing the environment: by gymnasium "
-        "in the loop, by gymnasium in a DataLoader's worker process (`num_workers=1`, an "
-        "IterableDataset whose workers differ by `get_worker_info`), by the pool in the loop, and "
-        "by the pool in the Collector's thread, which needs no other process because the pool runs "
-        "without the interpreter's lock. Median [quartiles] per batch.\n\n"
-        f"{table(columns, rows)}\n\n"
-        f"PPO on {ENV_ID} itself, collecting in the foreground and with `--overlap`; both with all "
-        "CPUs. Median [quartiles].\n\n"
-        f"{table(['PPO', 'share of waiting', 'steps/s'], of_ppo)}"
-    )
-
-
-def _profiler_text(stale: Row, overhead: Row) -> str:
-    rows = [[name, spread(summary(values), ".2f")] for name, values in overhead["ms"].items()]
-    tried = "runs" if stale["works"] else f"raises `TypeError: {stale['error']}`"
-    return (
-        "`torch.autograd.profiler.profile(activities=…, on_trace_ready=…)`, as printed, "
-        f"{tried}. Ten gradient steps of a small network by what `torch.profiler.profile` records, "
-        "each in turn, starting and stopping the profiler not counted:\n\n"
-        f"{table(['recorded', 'ms, median [quartiles]'], rows)}"
-    )
-
-
-def _allocator_text(memory: Mapping[str, Row]) -> str:
-    rows: list[list[object]] = []
-    for name, row in memory.items():
-        if "skipped" in row:
-            rows.append([name, *([NEEDS_CUDA] * 4)])
-            continue
-        line = row["reserved_mib"]
-        out = row.get("out_of_memory_at_step")
-        low, high = (f"{bound(line):,.0f}" for bound in (min, max)) if line else ("–", "–")
-        note = "" if out is None else f" (out of memory at step {out})"
-        rows.append([name, f"{low} to {high}{note}", changes(line), row["frees"], row["retries"]])
-    columns = ["lengths", "reserved [MiB]", "changes", "blocks freed", "retries"]
-    return (
-        "Training steps on sequences of up to 2,048, of one length and of random ones, in a "
-        "process that may use a third more memory than the fixed lengths need; and iterations of "
-        f"our PPO (`--device sample-cpu`).\n\n{table(columns, rows)}"
-    )
-
-
-# ---- pictures ------------------------------------------------------------------------------------
-
-_RANGES_CAPTION = (
-    "Where an iteration's time goes, by named range, as shares of the iteration (CPU time of three "
-    "profiled iterations)."
-)
-_LOADING_CAPTION = (
-    "Time per batch: waiting for data and learning. Bars are medians, error bars the quartiles of "
-    "each part."
-)
-_ALLOCATOR_CAPTION = (
-    "What PyTorch's caching allocator has reserved (lines) and the steps' peak of what was "
-    "allocated (thin, dotted)."
-)
-
-
-def draw_ranges(traces: Mapping[str, Row]) -> Figure:
-    """Stacked shares, one bar per trainer that was measured."""
-    from matplotlib import pyplot
-
-    measured = {name: row for name, row in traces.items() if "skipped" not in row}
-    figure, axes = pyplot.subplots(figsize=(9, 1.5 + 0.8 * len(measured)))
-    names = (*SPANS, "the rest")
-    for i, row in enumerate(measured.values()):
-        left = 0.0
-        for k, name in enumerate(names):
-            share = 100.0 * row["ranges_ms"].get(name, 0.0) / row["iteration_ms"]
-            if share <= 0.0:
-                continue
-            colour = COLOURS[k] if k < len(COLOURS) else "0.75"
-            axes.barh(i, share, left=left, color=colour, height=0.5)
-            if share >= 7.0:
-                axes.text(
-                    left + share / 2, i, f"{name}\n{share:.0f} %", ha="center", va="center",
-                    fontsize=8, color="black" if k in (3, 4, 5, 6) else "white",
-                )  # fmt: skip
-            elif share >= 1.0:
-                axes.text(
-                    left + share / 2, i + 0.28, f"{name} {share:.0f} %", ha="center",
-                    va="bottom", fontsize=7, color="0.2",
-                )  # fmt: skip
-            left += share
-    labels = [f"{name}\n{row['iteration_ms']:.1f} ms" for name, row in measured.items()]
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(-0.5, len(labels) - 0.35)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("share of an iteration [%]")
-    axes.set_title("Where an iteration's time goes")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    return figure
-
-
-def draw_loading(loading: Mapping[str, Row]) -> Figure:
-    """Waiting and learning per batch, stacked."""
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(9, 3.6))
-    reach = 0.0
-    names = list(loading)[::-1]
-    for i, row in enumerate(loading[name] for name in names):
-        wait, learn = summary(row["wait_ms"]), summary(row["learn_ms"])
-        left = 0.0
-        for part, colour in ((wait, COLOURS[1]), (learn, COLOURS[0])):
-            width = part["median"]
-            axes.barh(i, width, left=left, color=colour, height=0.55)
-            bars = [[max(width - part["q1"], 0.0)], [max(part["q3"] - width, 0.0)]]
-            axes.errorbar(
-                left + width, i, xerr=bars, color="black", capsize=3, elinewidth=1, linestyle=""
+def _loading_table(results: Results[Any], config: Config, costs: Any) -> str:
+    rows = []
+    for name in config.loaders:
+        cells = []
+        for updates in config.updates:
+            about = {"loader": name, "updates": updates}
+            share = median(results.rounds("loading", "share", **about))
+            ratio = compare(
+                results.rounds("loading", "rate", **about),
+                results.rounds("loading", "rate", loader=loaders.FOREGROUND, updates=updates),
             )
-            left += width
-        end = left + learn["q3"] - learn["median"]
-        axes.annotate(
-            f"waits {row['share']:.0%}", (end, i), xytext=(7, 0), textcoords="offset points",
-            va="center", fontsize=9,
-        )  # fmt: skip
-        reach = max(reach, end)
-    axes.set_yticks(range(len(loading)), names)
-    axes.set_xlim(0, 1.15 * reach)
-    axes.set_xlabel("time per batch [ms]")
-    axes.set_title("Data loading in the foreground and in the background", loc="left", pad=24)
-    for text, x, part_colour in (("waiting for data", 0.0, 1), ("learning", 0.27, 0)):
-        axes.text(
-            x, 1.03, text, transform=axes.transAxes, color=COLOURS[part_colour], fontweight="bold"
+            cells.append(f"{share:.0%}, {ratio.mark}")
+        rows.append((name, *cells))
+    columns = ("batches from", *(f"{n} steps ({number(costs[n])} ms)" for n in config.updates))
+    return table(columns, rows)
+
+
+def _claims(results: Results[Any], config: Config) -> list[Claim]:
+    def rates(name: str, updates: int) -> list[float]:
+        return results.rounds("loading", "rate", loader=name, updates=updates)
+
+    most, least = config.updates[-1], config.updates[0]
+    background = [name for name in config.loaders if "worker" in name or "processes" in name]
+    overhead = results.part("overhead").ms[0]
+    claims = [
+        Claim(
+            "document: preparing data in the background makes the loop faster",
+            f"batches/s, {name} / in the loop, {most} gradient steps",
+            "more",
+            compare(rates(name, most), rates(loaders.FOREGROUND, most)),
         )
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    return figure
+        for name in background
+    ]
+    for one, other in (("CPU", "no profiler"), ("all of it", "CPU")):
+        ratio = compare(overhead[one], overhead[other])
+        claims.append(
+            Claim(
+                "document: the fewer options, the less the profiler costs",
+                f"time, {one} / {other}",
+                "more",
+                ratio,
+            )
+        )
+    claims.append(
+        Claim(
+            "document: variable lengths make the reserved memory jagged", "–", "more", None,
+            "needs a GPU" if not results.state["machine"]["gpu"] else "see the table",
+        )
+    )  # fmt: skip
+    claims.append(
+        Claim(
+            "ours: the pool makes batches faster than gymnasium",
+            f"batches/s, {loaders.OURS} / {loaders.FOREGROUND}, {least} gradient steps",
+            "more",
+            compare(rates(loaders.OURS, least), rates(loaders.FOREGROUND, least)),
+        )
+    )
+    return claims
 
 
-def draw_allocator(memory: Mapping[str, Row]) -> Figure:
-    """Reserved and allocated memory over steps."""
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(8.5, 4.6))
-    words = {"fixed": "fixed lengths", "variable": "variable lengths", "ours": "our PPO"}
-    for (name, row), colour in zip(memory.items(), COLOURS, strict=False):
-        reserved, allocated = row["reserved_mib"], row["allocated_mib"]
-        steps = range(1, len(reserved) + 1)
-        axes.plot(steps, reserved, color=colour, linewidth=1.6)
-        axes.plot(steps, allocated, color=colour, linewidth=0.8, linestyle=":")
-        if reserved:
-            axes.annotate(
-                words.get(name, name), (len(reserved), reserved[-1]), xytext=(6, 0),
-                textcoords="offset points", color=colour, va="center", fontsize=9,
-            )  # fmt: skip
-    axes.set_ylim(0, None)
-    axes.set_xlabel("training step (our PPO: iteration)")
-    axes.set_ylabel("memory of the device [MiB]")
-    axes.set_title("Reserved by the caching allocator; dotted: a step's peak of allocated")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", alpha=0.3, linewidth=0.6)
-    figure.tight_layout()
-    return figure
+def _draw(made: Report, traces: Any, loading: Any, config: Config) -> None:
+    name = "mbpo" if "mbpo" in traces else next(iter(traces))
+    paint = pictures.colours((*SPANS, REST))
+    figure, (axes,) = pictures.panels(size=(11, 2.6))
+    pictures.timeline(axes, sorted(traces[name].timeline, key=lambda one: one[1]), paint)
+    axes.set_title(f"an iteration of {name}, by named range", loc="left", fontsize=10)
+    made.pictures["trace"] = (
+        figure,
+        f"One trace: an iteration of {name} in which everything fell due, ranges nested downwards.",
+    )
+    figure, (left, right) = pictures.panels(2, size=(12, 3.8), columns=2)
+    rows = {name: row.ranges_ms for name, row in traces.items()}
+    pictures.stacked(
+        left, rows, colour=paint, share=True, label="% of a recorded iteration", totals=False
+    )
+    costs = loading.groupby("updates").learn_ms.median()
+    series = {
+        name: {
+            float(costs[n]): [
+                100 * share
+                for share in loading[(loading.loader == name) & (loading.updates == n)].share
+            ]
+            for n in config.updates
+        }
+        for name in config.loaders
+    }
+    styles = {name: "--" for name in config.loaders if name.startswith("ours")}
+    pictures.lines(
+        right, series, styles=styles, log="x", xlabel="learning per batch [ms]",
+        ylabel="% of the loop spent waiting for data",
+    )  # fmt: skip
+    made.pictures["shares"] = (
+        figure,
+        "Left: recorded iterations by range, each without those in it. Right: where background "
+        "loading begins to hide.",
+    )

@@ -1,51 +1,98 @@
-"""The experiments by name: one line each. Imports none of them until it is asked to.
+"""The experiments by name: one line each, and what all do with one.
 
-An experiment's module has ``run(study)``, which measures through :class:`pyfastenv.experiments.
-study.Study`, draws, and returns the path of the report that it wrote.
+An experiment's module has ``Config`` (a :class:`pyfastenv.experiments.study.Sizes`), ``QUICK`` (its
+preset), ``plan(config)`` (what is measured), and ``report(results, config)`` (what comes of it).
 """
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from typing import Annotated, Any
 
-from pyfastenv.experiments.study import Study
+import torch
 
-EXPERIMENTS = {
-    "sampling": "pyfastenv.experiments.sampling",
-    "placement": "pyfastenv.experiments.placement",
-    "flow": "pyfastenv.experiments.flow",
-    "profiling": "pyfastenv.experiments.profiling",
-}
+from pyfastenv.experiments import report as reports
+from pyfastenv.experiments.study import Sizes, Study
+
+EXPERIMENTS = ("sampling", "placement", "flow", "profiling")
 
 
-def run_experiment(name: str, *, quick: bool, output: Path) -> list[Path]:
-    """Runs one experiment, or ``"all"``; what is measured already is not measured again.
+@dataclass(frozen=True, kw_only=True)
+class All(Sizes):
+    """All of them, one after another; the folder gets one for each."""
+
+
+def parse(arguments: Sequence[str]) -> tuple[str, Sizes]:
+    """The command line's experiment and sizes; ``--quick`` is a preset that options change."""
+    import tyro
+
+    quick = "--quick" in arguments
+    names: dict[type, str] = {All: "all"}
+    kinds: list[Any] = [
+        Annotated[All, tyro.conf.subcommand("all", default=All(quick=quick), description=_doc(All))]
+    ]
+    for name in EXPERIMENTS:
+        module = import_module(f"pyfastenv.experiments.{name}")
+        default = module.QUICK if quick else module.Config()
+        names[module.Config] = name
+        about = tyro.conf.subcommand(name, default=default, description=module.__doc__)
+        kinds.append(Annotated[module.Config, about])
+    kind: Any = functools.reduce(operator.or_, kinds)
+    sizes = tyro.cli(
+        kind,
+        prog="pyfastenv experiment",
+        description="Repeat the documents' experiments: report.md, pictures and results.json.",
+        args=list(arguments),
+        config=(tyro.conf.OmitSubcommandPrefixes,),
+    )
+    return names[type(sizes)], sizes
+
+
+def _doc(kind: type) -> str:
+    return kind.__doc__ or ""
+
+
+def run(name: str, sizes: Sizes) -> list[Path]:
+    """Measures what is missing and writes the reports of what is complete.
 
     Args:
-        name: Of the experiment.
-        quick: Short versions.
-        output: Each experiment writes into a folder of its name in it.
+        name: Of the experiment, or ``"all"``.
+        sizes: Of the experiment; of ``all`` the general options.
 
     Returns:
         The reports.
 
     Raises:
-        ValueError: Unknown name, no folder, or one that has other results.
-        ImportError: matplotlib is missing.
+        ValueError: The folder has other results, or with ``report_only`` not all of them.
+        ImportError: A package is missing.
     """
-    if name != "all" and name not in EXPERIMENTS:
-        raise ValueError(f"no experiment {name!r}; there are all, {', '.join(EXPERIMENTS)}")
-    if output.exists() and not output.is_dir():
-        raise ValueError(f"output: {output} is not a folder")
+    if name == "all":
+        return [path for each in EXPERIMENTS for path in run(each, _one_of_all(each, sizes))]
+    module = import_module(f"pyfastenv.experiments.{name}")
+    study: Study[Any] = Study(name, sizes)
+    plan = module.plan(study.sizes)
+    threads = torch.get_num_threads()
     try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError("experiments draw: pip install 'pyfastenv[train]'") from error
-    matplotlib.use("Agg")
-    reports = []
-    for each in EXPERIMENTS if name == "all" else (name,):
-        print(each, flush=True)
-        study = Study(each, output / each, quick=quick)
-        reports.append(import_module(EXPERIMENTS[each]).run(study))
-    return reports
+        if not study.sizes.report_only and not study.measure(plan):
+            return []
+    finally:
+        torch.set_num_threads(threads)
+    missing = study.missing(plan)
+    if missing:
+        raise ValueError(
+            f"{study.folder}: {len(missing)} measurements are missing, such as {missing[0].key}"
+        )
+    made = module.report(study.results, study.sizes)
+    return [reports.write(name, study.folder, study.results, study.sizes, made)]
+
+
+def _one_of_all(name: str, sizes: Sizes) -> Sizes:
+    module = import_module(f"pyfastenv.experiments.{name}")
+    default: Sizes = module.QUICK if sizes.quick else module.Config()
+    output = None if sizes.output is None else sizes.output / name
+    return replace(default, output=output, report_only=sizes.report_only, minutes=sizes.minutes)

@@ -1,17 +1,13 @@
-"""The contestants of the experiment `sampling`: loops of policy and environments; their clock.
+"""The contestants of the experiment `sampling`: loops of policy and environments.
 
 All go through the same :class:`Policy`, except the barrier-free rollout, whose policy is in the
-core. Results are copied once as the document does, and dropped. Knows no report.
+core. Results are copied once as the document does, and dropped. Measures nothing but how far the
+workers are apart.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
-import os
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 import pyfastenv
-from pyfastenv.experiments.measure import quiet_stderr
-from pyfastenv.experiments.queue_workers import (
+from pyfastenv.experiments.baselines.queue_workers import (
     ACTION_SIZE,
     ENV_ID,
     OBS_SIZE,
@@ -30,14 +25,13 @@ from pyfastenv.experiments.queue_workers import (
     make_env,
     process_context,
 )
-from pyfastenv.experiments.study import Row
+from pyfastenv.experiments.measure import quiet_stderr
 from pyfastenv.nn.networks import MLP
+from pyfastenv.vector.cpus import available_cpus
 
 Array = NDArray[Any]
 SEED = 0
-NUM_WORKERS = 8
 _MAX_GAPS = 500
-_WARM_UP = 4_000  # [environment steps] at the most
 
 
 @dataclass
@@ -55,15 +49,22 @@ class Policy:
 
     Args:
         hidden: Widths of the layers, tanh between.
-        device: Where it computes.
         obs_size: Of the environments.
+        device: Where it computes.
     """
 
-    def __init__(self, hidden: Sequence[int], device: str = "cpu", obs_size: int = OBS_SIZE):
+    def __init__(self, hidden: Sequence[int], *, obs_size: int = OBS_SIZE, device: str = "cpu"):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
-            self.network = MLP((obs_size, *hidden, ACTION_SIZE), activation="tanh").to(device)
+            self.network = MLP((obs_size, *hidden, ACTION_SIZE), activation="tanh", gain=None).to(
+                device
+            )
         self._device = device
+
+    @property
+    def megabytes(self) -> float:
+        """Of its parameters, float32."""
+        return sum(p.numel() for p in self.network.parameters()) * 4 / 1e6
 
     @torch.no_grad()
     def __call__(self, obs: Array) -> Array:
@@ -94,17 +95,31 @@ class Sampler(Protocol):
 
 
 class QueueSampler:
-    """The document's loop over worker processes (:mod:`pyfastenv.experiments.queue_workers`)."""
+    """The document's loop over worker processes (:mod:`..baselines.queue_workers`).
 
-    def __init__(self, policy: Policy, envs_per_worker: int, block: str, timeout: float | None):
+    Args:
+        policy: Chooses the actions.
+        block: What the workers step.
+        workers: How many.
+        envs_per_worker: B.
+        timeout: For each further worker's results [s]; None: waits for all.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        block: str,
+        workers: int,
+        envs_per_worker: int,
+        timeout: float | None,
+    ):
         self.counts = Counts()
         self._policy, self._timeout = policy, timeout
-        self._workers = QueueWorkers(block, NUM_WORKERS, envs_per_worker)
+        self._workers = QueueWorkers(block, workers, envs_per_worker)
         try:
             self.pids = self._workers.pids
-            directions = _directions(NUM_WORKERS * envs_per_worker)
-            obs = self._workers.reset(SEED, directions)
-            for i, actions in enumerate(np.split(policy(obs), NUM_WORKERS)):
+            obs = self._workers.reset(SEED, _directions(workers * envs_per_worker))
+            for i, actions in enumerate(np.split(policy(obs), workers)):
                 self._workers.send(i, actions)
         except BaseException:
             self._workers.close()
@@ -121,7 +136,7 @@ class QueueSampler:
                 workers.send(worker, part)
             counts.env_steps += len(obs)
             counts.receives += 1
-            if len(results) == NUM_WORKERS and len(counts.gaps) < _MAX_GAPS:
+            if len(results) == workers.num_workers and len(counts.gaps) < _MAX_GAPS:
                 counts.gaps.append(float(np.ptp(workers.step_seconds)))
 
     def close(self) -> None:
@@ -155,7 +170,7 @@ class SendRecvSampler:
     Args:
         policy: Chooses the actions.
         num_envs: How many environments.
-        timeout: Of ``recv`` [s].
+        timeout: Of ``recv``, for all results together [s] (the document's is for each worker's).
         batch: So many results at a time; None: all under way, or what has come at the timeout.
     """
 
@@ -205,10 +220,16 @@ class RolloutSampler:
         self._envs.close()
 
 
-def our_envs(num_envs: int) -> pyfastenv.FastVectorEnv:
+def our_envs(num_envs: int, num_threads: int = 0) -> pyfastenv.FastVectorEnv:
     """pyfastenv's environments, every one with its task."""
     envs = pyfastenv.make_vec(
-        ENV_ID, num_envs, autoreset_mode="SameStep", obs_dtype="float32", copy=False, infos=False
+        ENV_ID,
+        num_envs,
+        num_threads=num_threads,
+        autoreset_mode="SameStep",
+        obs_dtype="float32",
+        copy=False,
+        infos=False,
     )
     envs.reset_task(_directions(num_envs)[:, None])
     envs.reset(seed=SEED)
@@ -232,125 +253,14 @@ def envpool(num_envs: int) -> Any:
     """
     import envpool as package
 
-    threads = min(num_envs, pyfastenv.vector.cpus.available_cpus())
     with quiet_stderr():
         return package.make(
             "HalfCheetah-v5",
             env_type="gymnasium",
             num_envs=num_envs,
-            num_threads=threads,
+            num_threads=min(num_envs, available_cpus()),
             seed=SEED,
         )
-
-
-def clock(
-    make: Callable[[], Sampler],
-    *,
-    num_envs: int,
-    chunk: int,
-    seconds: float,
-    min_chunks: int,
-    warm_up: bool = True,
-) -> Row:
-    """Runs a sampler for a while and says how fast it was.
-
-    Args:
-        make: Makes the sampler.
-        num_envs: Its environments.
-        chunk: Iterations (a step of every environment each) per timing.
-        seconds: Timings until then …
-        min_chunks: … and at least so many.
-        warm_up: Whether some steps come before them.
-
-    Returns:
-        ``rates`` [environment steps/s], one per chunk; ``per_receive``, environments' results per
-        receive; ``calls``, policy calls per iteration; ``memory_mib`` that the sampler added;
-        ``cpus`` that it got on average and ``others``, CPUs that other programs took meanwhile;
-        ``gaps``.
-    """
-    trim_memory()
-    before = memory_bytes([os.getpid()])
-    sampler = make()
-    try:
-        if warm_up:
-            sampler.run(min(chunk * num_envs, _WARM_UP))
-        counts = sampler.counts
-        steps_before, receives_before = counts.env_steps, counts.receives
-        rates: list[float] = []
-        begin, cpu_begin = time.perf_counter(), cpu_seconds(sampler.pids)
-        busy_begin = _busy_seconds()
-        while len(rates) < min_chunks or time.perf_counter() - begin < seconds:
-            steps, start = counts.env_steps, time.perf_counter()
-            sampler.run(chunk * num_envs)
-            rates.append((counts.env_steps - steps) / (time.perf_counter() - start))
-        wall = time.perf_counter() - begin
-        cpus = (cpu_seconds(sampler.pids) - cpu_begin) / wall
-        others = max(0.0, (_busy_seconds() - busy_begin) / wall - cpus)
-        memory = memory_bytes([os.getpid(), *sampler.pids]) - before
-    finally:
-        sampler.close()
-    steps, receives = counts.env_steps - steps_before, counts.receives - receives_before
-    return {
-        "num_envs": num_envs,
-        "rates": rates,
-        "per_receive": steps / receives,
-        "calls": receives * num_envs / steps,
-        "memory_mib": memory / 2**20,
-        "cpus": cpus,
-        "others": others,
-        "gaps": counts.gaps,
-    }
-
-
-def memory_bytes(pids: Sequence[int]) -> int:
-    """Memory of processes, shared pages counted once (PSS; without Linux resident memory)."""
-    try:
-        return sum(_proportional(pid) for pid in pids)
-    except OSError:
-        import psutil
-
-        return sum(psutil.Process(pid).memory_info().rss for pid in pids)
-
-
-def cpu_seconds(pids: Sequence[int]) -> float:
-    """CPU time of this process and of others [s]."""
-    total = time.process_time()
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/stat") as file:
-                user, system = file.read().rsplit(")", 1)[1].split()[11:13]
-            total += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-        except OSError:
-            import psutil
-
-            times = psutil.Process(pid).cpu_times()
-            total += times.user + times.system
-    return total
-
-
-def _busy_seconds() -> float:
-    """CPU time of all programs since the machine started [s]; 0 where that is not known."""
-    try:
-        with open("/proc/stat") as file:
-            user, nice, system = file.readline().split()[1:4]
-    except OSError:
-        return 0.0
-    return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
-
-
-def _proportional(pid: int) -> int:
-    with open(f"/proc/{pid}/smaps_rollup") as file:
-        for line in file:
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    raise OSError(f"no Pss of process {pid}")
-
-
-def trim_memory() -> None:
-    """Gives freed memory back to the system: what comes next needs it, and is not to seem small."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _directions(num_envs: int) -> Array:

@@ -1,157 +1,247 @@
-"""Study: one experiment's folder. Measures each thing once, keeps it, and writes the report.
+"""An experiment's folder: what was measured is kept, and not measured again.
 
-results.json grows with every measurement (written whole, then renamed), so an experiment that was
-interrupted goes on where it stopped. Knows nothing of what is measured.
+An experiment is a plan (a list of :class:`Measurement`) made of its sizes, and a report made of
+what was measured. results.json grows with every measurement (written whole, then renamed), so a run
+that was interrupted, or had its ``--minutes``, goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
+import pandas as pd
 import torch
 
-from pyfastenv.experiments.measure import Summary, machine
+from pyfastenv.experiments.measure import interleaved, machine, today
 from pyfastenv.training.atomic import write_text
-from pyfastenv.training.plots import save_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from pyfastenv.training.progress import duration
 
 Row = dict[str, Any]
-NEEDS_CUDA = "needs CUDA"
+FORM = 2  # of results.json
+RESULTS = "results.json"
 
 
-class Study:
-    """One experiment in one folder.
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """What every experiment's options begin with; the rest is how much it measures."""
+
+    quick: bool = False
+    """Much reduced sizes, which show that everything works."""
+    output: Path | None = None
+    """The folder; by default experiments/NAME, or experiments/quick/NAME."""
+    report_only: bool = False
+    """Write the report again from the results that are in the folder, on any machine."""
+    minutes: float | None = None
+    """Stop after so long; the same command goes on."""
+
+    def measured(self) -> Row:
+        """The sizes themselves, as JSON has them."""
+        general = {field.name for field in fields(Sizes)}
+        values = {name: value for name, value in asdict(self).items() if name not in general}
+        return dict(json.loads(json.dumps(values)))
+
+    def folder(self, name: str) -> Path:
+        """Where the experiment of this name goes."""
+        return self.output or Path("experiments", *(["quick"] if self.quick else []), name)
+
+
+S = TypeVar("S", bound=Sizes)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Something to measure once.
+
+    Attributes:
+        part: The table that it is a row of.
+        about: The row's columns that say what it is: numbers and strings, unique in the part.
+        run: Measures; returns the row's other columns.
+        seconds: What it takes on two quiet cores, about.
+        needs_cuda: Left out where there is no GPU.
+    """
+
+    part: str
+    about: Row
+    run: Callable[[], Row]
+    seconds: float
+    needs_cuda: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name in results.json."""
+        return ", ".join([self.part, *(f"{name} {value}" for name, value in self.about.items())])
+
+
+def rounds(
+    count: int, part: str, contestants: Sequence[tuple[Row, Callable[[], Row], float]]
+) -> list[Measurement]:
+    """Each contestant (about, run, seconds) once per round, each round begun by another one."""
+    return [
+        Measurement(part, about | {"round": r}, run, seconds)
+        for r, (about, run, seconds) in interleaved(contestants, count)
+    ]
+
+
+class Results(Generic[S]):
+    """What was measured.
+
+    Args:
+        path: Of results.json.
+        name: The experiment's.
+
+    Attributes:
+        state: What results.json has; empty if it does not exist.
+
+    Raises:
+        ValueError: These are another experiment's results, or of an older form.
+    """
+
+    def __init__(self, path: Path, name: str):
+        self.path = path
+        self.state: Row = {"experiment": name, "form": FORM, "measurements": {}}
+        if not path.exists():
+            return
+        try:
+            state = json.loads(path.read_text())
+            experiment, form = state["experiment"], state.get("form", 1)
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path}: not an experiment's results ({error!r}); move the file away"
+            ) from error
+        if experiment != name:
+            raise ValueError(
+                f"{path}: results of {experiment}, not of {name}; choose another --output"
+            )
+        if form != FORM:
+            raise ValueError(
+                f"{path}: results of an older form ({form}, this is {FORM}), which today's report "
+                "cannot be made of; measure into another --output, or move the file away"
+            )
+        self.state = state
+
+    def part(self, name: str) -> pd.DataFrame:
+        """A part's rows."""
+        rows = [row for row in self.state["measurements"].values() if row["part"] == name]
+        return pd.DataFrame(rows)
+
+    def rounds(self, part: str, value: str, **about: Any) -> list[float]:
+        """A contestant's values, round by round."""
+        frame = self.part(part)
+        for name, wanted in about.items():
+            frame = frame[frame[name] == wanted]
+        return [float(x) for x in frame.sort_values("round")[value]]
+
+
+class Study(Generic[S]):
+    """Measures a plan in a folder.
 
     Args:
         name: The experiment's.
-        folder: Where report.md, results.json and the pictures go; made if missing.
-        quick: Short versions that show that everything works, instead of the document's sizes.
+        sizes: Its sizes; with ``report_only`` those of the results are taken.
 
     Attributes:
-        has_cuda: Whether what needs a GPU can be measured.
+        sizes: What is, or was, measured.
+        results: What has been.
 
     Raises:
-        ValueError: The folder has results of another experiment, of the other length, or of another
+        ValueError: The folder has results of other sizes, of another experiment or of another
             machine, whose times must not stand beside this one's.
     """
 
-    def __init__(self, name: str, folder: Path, *, quick: bool):
+    def __init__(self, name: str, sizes: S):
         self.name = name
-        self.folder = folder
-        self.quick = quick
-        self.has_cuda = torch.cuda.is_available()
-        self._path = folder / "results.json"
-        self._pictures: list[tuple[str, str]] = []
-        length = "quick" if quick else "full"
-        self._state: dict[str, Any] = {"experiment": name, "length": length, "measurements": {}}
-        if self._path.exists():
-            self._load(length)
-
-    def _load(self, length: str) -> None:
-        try:
-            state = json.loads(self._path.read_text())
-            found = (state["experiment"], state["length"])
-        except (json.JSONDecodeError, KeyError) as error:
+        self.folder = sizes.folder(name)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"output: {self.folder} is not a folder")
+        self.results: Results[S] = Results(self.folder / RESULTS, name)
+        state = self.results.state
+        if sizes.report_only:
+            if "sizes" not in state:
+                raise ValueError(f"{self.folder}: no results to report; measure first")
+            values: Row = {
+                k: tuple(v) if isinstance(v, list) else v for k, v in state["sizes"].items()
+            }
+            values["quick"] = state["quick"]
+            self.sizes = replace(sizes, **values)
+            return
+        self.sizes = sizes
+        mine = sizes.measured()
+        theirs = state.setdefault("sizes", mine)
+        if theirs != mine:
+            other = [f"{k} {v} (now {mine.get(k)})" for k, v in theirs.items() if mine.get(k) != v]
             raise ValueError(
-                f"{self._path}: not an experiment's results ({error}); move the file away"
-            ) from error
-        if found != (self.name, length):
-            raise ValueError(
-                f"{self._path} has the results of `{found[0]} --{found[1]}`, not of "
-                f"`{self.name} --{length}`; choose another --output"
+                f"{self.results.path}: measured with {', '.join(other)}; choose another --output"
             )
-        self._state = state
+        state["quick"] = sizes.quick
         then, now = (
             {name: about.get(name) for name in ("cpu", "cpus_available", "gpu")}
-            for about in (state.get("machine") or self._machine(), self._machine())
+            for about in (state.get("machine") or _machine(), _machine())
         )
         if then != now:
             raise ValueError(
-                f"{self._path} was measured on another machine ({then}, this is {now}); choose "
-                "another --output"
+                f"{self.results.path} was measured on another machine ({then}, this is {now}); "
+                "choose another --output"
             )
 
-    def _machine(self) -> dict[str, Any]:
-        return machine() | {"gpu": torch.cuda.get_device_name() if self.has_cuda else None}
+    def missing(self, plan: Sequence[Measurement]) -> list[Measurement]:
+        """What is still to be measured."""
+        known = self.results.state["measurements"]
+        has_cuda = torch.cuda.is_available() and not self.sizes.report_only
+        return [one for one in plan if one.key not in known and (has_cuda or not one.needs_cuda)]
 
-    def measure(self, key: str, run: Callable[[], Row], *, needs_cuda: bool = False) -> Row:
-        """The result of ``run()``, from results.json if it is there already.
+    def measure(self, plan: Sequence[Measurement]) -> bool:
+        """Measures what is missing; says first how long that will take.
 
-        Args:
-            key: What is measured, unique in the experiment.
-            run: Measures; returns numbers, strings and lists of them.
-            needs_cuda: Without a GPU nothing runs and the result is ``{"skipped": NEEDS_CUDA}``.
+        Returns:
+            Whether all has been measured; else the time was up.
         """
-        known: Row | None = self._state["measurements"].get(key)
-        if known is not None and not ("skipped" in known and self.has_cuda):
-            return known
-        if needs_cuda and not self.has_cuda:
-            return self._keep(key, {"skipped": NEEDS_CUDA})
-        print(f"  {key} …", flush=True)
-        start = time.perf_counter()
-        result = run()
-        return self._keep(key, {**result, "measured_s": round(time.perf_counter() - start, 3)})
+        missing = self.missing(plan)
+        if missing:
+            left = sum(one.seconds for one in missing)
+            print(
+                f"{self.name}: {len(missing)} of {len(plan)} measurements, about {duration(left)} "
+                f"on two quiet cores, into {self.folder}",
+                flush=True,
+            )
+        began = time.monotonic()
+        for i, one in enumerate(missing):
+            if (
+                self.sizes.minutes is not None
+                and time.monotonic() - began > 60 * self.sizes.minutes
+            ):
+                left = sum(each.seconds for each in missing[i:])
+                print(
+                    f"{self.name}: {len(missing) - i} measurements are left, about "
+                    f"{duration(left)}; the same command goes on",
+                    flush=True,
+                )
+                return False
+            start = time.perf_counter()
+            row = one.run()
+            self._keep(one, row, time.perf_counter() - start)
+        return True
 
-    def _keep(self, key: str, result: Row) -> Row:
-        self._state["measurements"][key] = result
-        self._state["machine"] = self._machine()
+    def _keep(self, one: Measurement, row: Mapping[str, Any], seconds: float) -> None:
+        state, now = self.results.state, _machine()
+        state["machine"] = now
+        state["measurements"][one.key] = {
+            "part": one.part,
+            **one.about,
+            **row,
+            "measured_s": round(seconds, 3),
+            "commit": now["commit"],
+            "date": today(),
+        }
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(self._path, json.dumps(self._state, indent=2) + "\n")
-        return result
-
-    def picture(self, name: str, figure: Figure, caption: str) -> None:
-        """Saves a figure as ``name.png`` for the report, and closes it."""
-        from matplotlib import pyplot
-
-        save_figure(figure, self.folder / f"{name}.png", dpi=150, bbox_inches="tight")
-        pyplot.close(figure)
-        self._pictures.append((name, caption))
-
-    def report(self, title: str, sections: Sequence[tuple[str, str]], verdict: str) -> Path:
-        """Writes report.md.
-
-        Args:
-            title: Of the report.
-            sections: Headings and Markdown.
-            verdict: What the numbers say of the document's claim, and what a user should do.
-        """
-        about = self._state.get("machine", {})
-        versions = ", ".join(f"{k} {v}" for k, v in about.get("versions", {}).items() if v)
-        length = "the document's sizes" if not self.quick else "a quick version, sizes reduced"
-        lines = [
-            f"# {title}",
-            "",
-            f"`pyfastenv experiment {self.name} --{self._state['length']}`: {length}. "
-            f"{about.get('cpu')}, {about.get('cpus_available')} CPUs, GPU: "
-            f"{about.get('gpu') or 'none'}; {versions}.",
-            "",
-            "## Verdict",
-            "",
-            verdict.strip(),
-            "",
-        ]
-        for heading, text in sections:
-            lines += [f"## {heading}", "", text.strip(), ""]
-        for name, caption in self._pictures:
-            lines += [f"![{caption}]({name}.png)", "", caption, ""]
-        path = self.folder / "report.md"
-        write_text(path, "\n".join(lines))
-        return path
+        write_text(self.results.path, json.dumps(state, indent=1) + "\n")
+        print(f"  {one.key}: {seconds:.1f} s", flush=True)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table; numbers are to be given as they should look."""
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def spread(values: Summary, form: str = ",.0f") -> str:
-    """``median [q1, q3]``."""
-    return f"{values['median']:{form}} [{values['q1']:{form}}, {values['q3']:{form}}]"
+def _machine() -> Row:
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return machine() | {"gpu": gpu}

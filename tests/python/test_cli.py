@@ -81,7 +81,6 @@ def command(text: str, run: Path) -> list[str]:
         ("train PPO", "no algorithm 'PPO'; there are"),
         ("resume RUN --total-steps -1", "total_steps: expected at least 1, got -1"),
         ("resume RUN --anneal-steps 100", "anneal_steps: expected at least total_steps = 5000"),
-        ("experiment nothing", "no experiment 'nothing'; there are all"),
         ("experiment flow --output RUN/config.json", "config.json is not a folder"),
     ],
 )

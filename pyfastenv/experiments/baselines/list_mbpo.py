@@ -438,7 +438,12 @@ class ListMBPO:
         habits: What slows it down.
         flow: Whether with the coupled flow (its cadence; see :meth:`update_flow`).
         rollout_batch: States per rollout of the model.
+        max_epochs: Of a fit.
+        agent_updates: Of the agent that improves the model, each time.
         say: Where prints go.
+
+    Attributes:
+        epochs: Of each fit so far.
     """
 
     def __init__(
@@ -448,11 +453,15 @@ class ListMBPO:
         *,
         flow: bool = False,
         rollout_batch: int = 100_000,
+        max_epochs: int = 1_000,
+        agent_updates: int = 200,
         say: Callable[[str], object] = lambda text: None,
     ):
         self.habits = habits
         self._env = env
-        self._rollout_batch = rollout_batch
+        self._rollout_batch, self._max_epochs = rollout_batch, max_epochs
+        self._agent_updates = agent_updates
+        self.epochs: list[int] = []
         self._say = say
         make_pool = ListPool if habits.list_pools else ArrayPool
         self._make_pool: Callable[[int], ListPool | ArrayPool] = make_pool
@@ -485,7 +494,7 @@ class ListMBPO:
 
     def _run_step(self, updates_per_step: int) -> None:
         if self.steps % self.habits.model_every == 0:
-            self.model.fit(self.env_pool.all())
+            self.epochs.append(self.model.fit(self.env_pool.all(), max_epochs=self._max_epochs))
             self.roll_out(self._rollout_batch, 1, self.model_pool)
         if self.flow is not None:
             if self.habits.auxiliary_rollout:
@@ -493,7 +502,7 @@ class ListMBPO:
             if self.steps % 1_000 == 0:
                 self.update_flow()
             if self.steps % 250 == 0:
-                self.improve_model()
+                self.improve_model(self._agent_updates)
         self.step()
         self.learn(updates_per_step)
         self.steps += 1
@@ -554,7 +563,7 @@ class ListMBPO:
             nn.utils.clip_grad_norm_(self.flow.parameters(), 1.0)
             self._flow_optimizer.step()
 
-    def improve_model(self, num_updates: int = 200) -> None:
+    def improve_model(self, num_updates: int) -> None:
         """Lets the flow's agent change the model."""
         for _ in range(num_updates):
             self.model_agent.update(self.env_pool.sample(self.habits.batch_size))

@@ -1,9 +1,9 @@
 """PPO and DDPG as a public textbook programs them, to measure against.
 
 Written anew after the description in document 001: one gymnasium environment, a policy call in
-torch per step, transitions in Python lists, plain autograd. It can sample and learn on different
-devices, by moving the networks to and fro as the document does. Its faults are kept: a time limit
-counts as an end, and by default every episode starts in the same state. Knows nothing of ours.
+torch per step, transitions in Python lists, plain autograd. It samples and learns where a placement
+says, moving networks to and fro as the document does. Its faults are kept: a time limit counts as
+an end, and by default every episode starts in the same state. Knows nothing of ours.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,10 +26,41 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 Array = NDArray[Any]
-# where the policy acts and where everything learns
-PLACEMENTS = {"cpu": ("cpu", "cpu"), "cuda": ("cuda", "cuda"), "sample-cpu": ("cpu", "cuda")}
-# how many of the latest trajectories the pool holds; the document does not say
-POOL_SIZE = 4
+Trajectory = dict[str, Any]
+POOL_SIZE = 4  # latest trajectories in the pool; the document does not say how many its own held
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where the policy acts, and where policy and critic learn.
+
+    Attributes:
+        act, actor, critic: Devices.
+        copies: It acts with a second copy of the network, copied each time; else the network
+            itself is moved.
+        side_by_side: Policy and critic learn in two threads.
+    """
+
+    act: str = "cpu"
+    actor: str = "cpu"
+    critic: str = "cpu"
+    copies: bool = False
+    side_by_side: bool = False
+
+    @property
+    def needs_cuda(self) -> bool:
+        """Whether one of them is a GPU."""
+        return "cuda" in (self.act, self.actor, self.critic)
+
+
+PLACEMENTS = {
+    "cpu": Placement(),
+    "cpu, a copy acts": Placement(copies=True),
+    "cpu, actor beside critic": Placement(side_by_side=True),
+    "cuda": Placement("cuda", "cuda", "cuda"),
+    "sample-cpu": Placement("cpu", "cuda", "cuda"),
+    "actor cpu, critic cuda": Placement("cpu", "cpu", "cuda"),
+}
 
 
 @dataclass
@@ -40,9 +72,7 @@ class Run:
         seconds: Since the start, at each episode's end.
         env_steps: Environment steps.
         updates: PPO: ten passes over one trajectory (or the pool). DDPG: one minibatch.
-        sample_s: Time in which the policy acted and the environment moved [s].
-        update_s: Time of updates [s].
-        copy_s: Time in which networks moved between devices [s].
+        sample_s, update_s, copy_s: Time of acting and stepping, of updates, of networks moving [s].
     """
 
     returns: list[float] = field(default_factory=list)
@@ -61,7 +91,11 @@ class Textbook:
         env_id: gymnasium's.
         hidden_sizes: Hidden layers, of each network.
         placement: A name in :data:`PLACEMENTS`.
+        copy_every: So many episodes (PPO) or steps (DDPG) are sampled with one copy of the policy,
+            then as many updates follow.
         fixed_start: Every episode begins with ``reset(seed=0)``; else only the first is seeded.
+        length: Every episode has so many steps, going on in a new one if it ends: as much work
+            whatever has been learned. None: as long as it lasts.
         seed: Of networks, actions and (unless ``fixed_start``) environment.
 
     Raises:
@@ -74,13 +108,15 @@ class Textbook:
         hidden_sizes: Sequence[int],
         *,
         placement: str = "cpu",
+        copy_every: int = 1,
         fixed_start: bool = True,
+        length: int | None = None,
         seed: int = 0,
     ):
         if placement not in PLACEMENTS:
             raise ValueError(f"placement: expected one of {', '.join(PLACEMENTS)}, got {placement}")
-        self.sample_device, self.learn_device = map(torch.device, PLACEMENTS[placement])
-        if self.learn_device.type == "cuda" and not torch.cuda.is_available():
+        self.placement = PLACEMENTS[placement]
+        if self.placement.needs_cuda and not torch.cuda.is_available():
             raise ValueError(f"placement: {placement} needs CUDA, and PyTorch finds none here")
         torch.manual_seed(seed)
         random.seed(seed)
@@ -89,16 +125,18 @@ class Textbook:
             self.env: gymnasium.Env[Array, Any] = gymnasium.make(env_id)
         self.env.reset(seed=seed)
         self.hidden_sizes = tuple(hidden_sizes)
-        self.fixed_start = fixed_start
+        self.copy_every, self.fixed_start, self.length = copy_every, fixed_start, length
         self.run = Run()
+        self.actor: nn.Module
+        self._acting: nn.Module | None = None
 
-    def mlp(self, num_inputs: int, num_outputs: int) -> nn.Sequential:
-        """A ReLU network on the learner's device."""
+    def mlp(self, num_inputs: int, num_outputs: int, device: str) -> nn.Sequential:
+        """A ReLU network."""
         layers: list[nn.Module] = []
         for size in self.hidden_sizes:
             layers += [nn.Linear(num_inputs, size), nn.ReLU()]
             num_inputs = size
-        return nn.Sequential(*layers, nn.Linear(num_inputs, num_outputs)).to(self.learn_device)
+        return nn.Sequential(*layers, nn.Linear(num_inputs, num_outputs)).to(device)
 
     def reset(self) -> Array:
         """The first observation of an episode."""
@@ -110,22 +148,36 @@ class Textbook:
         """Adds the block's time to ``run.<name>``."""
         began = time.perf_counter()
         yield
-        if self.learn_device.type == "cuda":
+        if self.placement.needs_cuda:
             torch.cuda.synchronize()
         setattr(self.run, name, getattr(self.run, name) + time.perf_counter() - began)
 
-    def move(self, module: nn.Module, device: torch.device) -> None:
-        """Copies a network to where it is needed, if that is elsewhere."""
-        if self.sample_device != self.learn_device:
+    @contextmanager
+    def sampling(self) -> Iterator[nn.Module]:
+        """Gives the policy to where it acts, and back afterwards; counts the time of both."""
+        place = self.placement
+        with self.clock("copy_s"):
+            if place.copies:
+                if self._acting is None:
+                    self._acting = copy.deepcopy(self.actor)
+                self._acting.load_state_dict(self.actor.state_dict())
+            elif place.act != place.actor:
+                self.actor.to(place.act)
+        with self.clock("sample_s"):
+            yield self._acting or self.actor
+        if place.act != place.actor:
             with self.clock("copy_s"):
-                module.to(device)
+                self.actor.to(place.actor)
 
-    def tensor(self, values: Any, device: torch.device) -> Tensor:
+    def tensor(self, values: Any, device: str) -> Tensor:
         """float32 on a device."""
         return torch.tensor(np.asarray(values), dtype=torch.float32).to(device)
 
 
-Trajectory = dict[str, Any]
+def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 
 
 class TextbookPPO(Textbook):
@@ -134,12 +186,8 @@ class TextbookPPO(Textbook):
     Args:
         hidden_sizes: Of policy and value network each.
         env_id: gymnasium's.
-        copy_every: So many episodes are sampled with one copy of the policy, then each is
-            learned from.
         pool_size: Each update is on the latest so many trajectories (the trajectory pool).
-        placement: See :class:`Textbook`, as the rest.
-        fixed_start: As there.
-        seed: As there.
+        **options: :class:`Textbook`'s.
     """
 
     gamma, lmbda, epochs, clip = 0.98, 0.95, 10, 0.2
@@ -149,89 +197,94 @@ class TextbookPPO(Textbook):
         hidden_sizes: Sequence[int],
         *,
         env_id: str = "CartPole-v0",
-        copy_every: int = 1,
         pool_size: int = 1,
-        placement: str = "cpu",
-        fixed_start: bool = True,
-        seed: int = 0,
+        **options: Any,
     ):
-        super().__init__(
-            env_id, hidden_sizes, placement=placement, fixed_start=fixed_start, seed=seed
-        )
+        super().__init__(env_id, hidden_sizes, **options)
         obs_shape, actions = self.env.observation_space.shape, self.env.action_space
         assert obs_shape is not None and isinstance(actions, gymnasium.spaces.Discrete)
-        self.actor = self.mlp(obs_shape[0], int(actions.n))
-        self.critic = self.mlp(obs_shape[0], 1)
+        self.actor = self.mlp(obs_shape[0], int(actions.n), self.placement.actor)
+        self.critic = self.mlp(obs_shape[0], 1, self.placement.critic)
         self.actor_optimizer = torch.optim.Adam(self.actor.parameters(), lr=1e-3)
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=1e-2)
-        self.copy_every = copy_every
         self.pool: deque[Trajectory] = deque(maxlen=pool_size)
 
     def train(self, num_episodes: int, stop: Callable[[Run], bool] = lambda run: False) -> Run:
         """Trains for so many episodes, or until ``stop`` says so after an update."""
         began = time.perf_counter()
-        while len(self.run.returns) < num_episodes and not stop(self.run):
-            count = min(self.copy_every, num_episodes - len(self.run.returns))
-            self.move(self.actor, self.sample_device)
-            with self.clock("sample_s"):
-                trajectories = [self._episode(began) for _ in range(count)]
-            self.move(self.actor, self.learn_device)
-            with self.clock("update_s"):
-                for trajectory in trajectories:
-                    self._prepare(trajectory)
-                for trajectory in trajectories:
-                    self.pool.append(trajectory)
-                    self._update()
-            self.run.updates += count
+        with ThreadPoolExecutor(1) as beside:
+            while len(self.run.returns) < num_episodes and not stop(self.run):
+                count = min(self.copy_every, num_episodes - len(self.run.returns))
+                with self.sampling() as policy:
+                    trajectories = [self._episode(policy, began) for _ in range(count)]
+                with self.clock("update_s"):
+                    for trajectory in trajectories:
+                        self._prepare(trajectory)
+                    for trajectory in trajectories:
+                        self.pool.append(trajectory)
+                        self._update(beside)
+                self.run.updates += count
         self.run.seconds[-1] = time.perf_counter() - began
         return self.run
 
-    def _episode(self, began: float) -> Trajectory:
+    def _episode(self, policy: nn.Module, began: float) -> Trajectory:
         names = ("states", "actions", "next_states", "rewards", "dones")
         trajectory: Trajectory = {name: [] for name in names}
-        state, done = self.reset(), False
-        while not done:
-            action = self._take_action(state)
+        state, ended = self.reset(), False
+        while not ended:
+            action = self._take_action(policy, state)
             next_state, reward, terminated, truncated, _ = self.env.step(action)
-            done = terminated or truncated
+            done = ended = terminated or truncated
             for name, value in zip(names, (state, action, next_state, reward, done), strict=True):
                 trajectory[name].append(value)
             state = next_state
+            if self.length is not None:
+                ended = len(trajectory["dones"]) == self.length
+                state = self.reset() if done else state
         self.run.env_steps += len(trajectory["rewards"])
         self.run.returns.append(float(np.sum(trajectory["rewards"])))
         self.run.seconds.append(time.perf_counter() - began)
         return trajectory
 
-    def _take_action(self, state: Array) -> int:
-        probs = torch.softmax(self.actor(self.tensor([state], self.sample_device)), dim=1)
+    def _take_action(self, policy: nn.Module, state: Array) -> int:
+        probs = torch.softmax(policy(self.tensor([state], self.placement.act)), dim=1)
         return int(torch.distributions.Categorical(probs).sample().item())
 
     def _prepare(self, trajectory: Trajectory) -> None:
         """Makes tensors of the lists, and keeps the probabilities that the actions had."""
         for name, values in trajectory.items():
-            trajectory[name] = self.tensor(values, self.learn_device)
+            trajectory[name] = self.tensor(values, self.placement.critic)
         with torch.no_grad():
             trajectory["log_probs"] = self._log_probs(trajectory)
 
-    def _log_probs(self, trajectory: Trajectory) -> Tensor:
-        all_log_probs = torch.log_softmax(self.actor(trajectory["states"]), dim=1)
-        return all_log_probs.gather(1, trajectory["actions"].long().view(-1, 1))
+    def _log_probs(self, batch: Trajectory) -> Tensor:
+        states, actions = (batch[name].to(self.placement.actor) for name in ("states", "actions"))
+        return torch.log_softmax(self.actor(states), dim=1).gather(1, actions.long().view(-1, 1))
 
-    def _update(self) -> None:
+    def _update(self, beside: ThreadPoolExecutor) -> None:
         batches = [self._with_advantages(trajectory) for trajectory in self.pool]
         batch = {name: torch.cat([each[name] for each in batches]) for name in batches[0]}
+        if self.placement.side_by_side:
+            critic = beside.submit(self._improve_critic, batch)
+            self._improve_actor(batch)
+            critic.result()
+        else:
+            self._improve_actor(batch)
+            self._improve_critic(batch)
+
+    def _improve_actor(self, batch: Trajectory) -> None:
         for _ in range(self.epochs):
             ratio = torch.exp(self._log_probs(batch) - batch["log_probs"])
             clipped = torch.clamp(ratio, 1.0 - self.clip, 1.0 + self.clip)
             advantage = batch["advantage"]
-            actor_loss = -torch.min(ratio * advantage, clipped * advantage).mean()
-            critic_loss = nn.functional.mse_loss(self.critic(batch["states"]), batch["target"])
-            self.actor_optimizer.zero_grad()
-            self.critic_optimizer.zero_grad()
-            actor_loss.backward()
-            critic_loss.backward()
-            self.actor_optimizer.step()
-            self.critic_optimizer.step()
+            _descend(
+                self.actor_optimizer, -torch.min(ratio * advantage, clipped * advantage).mean()
+            )
+
+    def _improve_critic(self, batch: Trajectory) -> None:
+        for _ in range(self.epochs):
+            values = self.critic(batch["states"])
+            _descend(self.critic_optimizer, nn.functional.mse_loss(values, batch["target"]))
 
     @torch.no_grad()
     def _with_advantages(self, trajectory: Trajectory) -> Trajectory:
@@ -243,7 +296,7 @@ class TextbookPPO(Textbook):
         for delta in deltas[::-1]:
             advantage = self.gamma * self.lmbda * advantage + delta
             advantages.append(advantage)
-        made = self.tensor(advantages[::-1], self.learn_device)
+        made = self.tensor(advantages[::-1], self.placement.actor)
         kept = {name: trajectory[name] for name in ("states", "actions", "log_probs")}
         return {**kept, "target": target, "advantage": made}
 
@@ -254,12 +307,8 @@ class TextbookDDPG(Textbook):
     Args:
         hidden_sizes: Of policy and critic each.
         env_id: gymnasium's.
-        copy_every: So many steps are sampled with one copy of the policy, then as many minibatches
-            are learned from.
         minimum: Transitions before learning begins.
-        placement: See :class:`Textbook`, as the rest.
-        fixed_start: As there.
-        seed: As there.
+        **options: :class:`Textbook`'s.
     """
 
     gamma, tau, sigma, batch_size, capacity = 0.98, 0.005, 0.01, 64, 10_000
@@ -269,27 +318,23 @@ class TextbookDDPG(Textbook):
         hidden_sizes: Sequence[int],
         *,
         env_id: str = "Pendulum-v1",
-        copy_every: int = 1,
         minimum: int = 1_000,
-        placement: str = "cpu",
-        fixed_start: bool = True,
-        seed: int = 0,
+        **options: Any,
     ):
-        super().__init__(
-            env_id, hidden_sizes, placement=placement, fixed_start=fixed_start, seed=seed
-        )
+        super().__init__(env_id, hidden_sizes, **options)
         obs_shape, actions = self.env.observation_space.shape, self.env.action_space
         assert obs_shape is not None and isinstance(actions, gymnasium.spaces.Box)
         self.bound = float(actions.high[0])
-        self.actor = self.mlp(obs_shape[0], actions.shape[0])
-        self.critic = self.mlp(obs_shape[0] + actions.shape[0], 1)
+        place = self.placement
+        self.actor = self.mlp(obs_shape[0], actions.shape[0], place.actor)
+        self.critic = self.mlp(obs_shape[0] + actions.shape[0], 1, place.critic)
         self.target_actor = copy.deepcopy(self.actor)
         self.target_critic = copy.deepcopy(self.critic)
         self.actor_optimizer = torch.optim.Adam(self.actor.parameters(), lr=3e-4)
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=3e-3)
-        self.copy_every, self.minimum = copy_every, minimum
+        self.minimum = minimum
         self.replay: deque[tuple[Any, ...]] = deque(maxlen=self.capacity)
-        self.noise = np.random.default_rng(seed)
+        self.noise = np.random.default_rng(options.get("seed", 0))
 
     def train(self, num_episodes: int) -> Run:
         """Trains for so many episodes."""
@@ -297,10 +342,9 @@ class TextbookDDPG(Textbook):
         state = self.reset()
         episode_return = 0.0
         while len(self.run.returns) < num_episodes:
-            self.move(self.actor, self.sample_device)
-            with self.clock("sample_s"):
+            with self.sampling() as policy:
                 for _ in range(self.copy_every):
-                    action = self._take_action(state)
+                    action = self._take_action(policy, state)
                     next_state, reward, terminated, truncated, _ = self.env.step(action)
                     done = terminated or truncated
                     self.replay.append((state, action, float(reward), next_state, done))
@@ -311,7 +355,6 @@ class TextbookDDPG(Textbook):
                         self.run.returns.append(episode_return)
                         self.run.seconds.append(time.perf_counter() - began)
                         state, episode_return = self.reset(), 0.0
-            self.move(self.actor, self.learn_device)
             if len(self.replay) > self.minimum:
                 with self.clock("update_s"):
                     for _ in range(self.copy_every):
@@ -320,35 +363,31 @@ class TextbookDDPG(Textbook):
         self.run.seconds[-1] = time.perf_counter() - began
         return self.run
 
-    def _act(self, actor: nn.Module, states: Tensor) -> Tensor:
-        actions: Tensor = torch.tanh(actor(states)) * self.bound
-        return actions
-
-    def _take_action(self, state: Array) -> Array:
-        action = self._act(self.actor, self.tensor([state], self.sample_device))
+    def _take_action(self, policy: nn.Module, state: Array) -> Array:
+        action = torch.tanh(policy(self.tensor([state], self.placement.act))) * self.bound
         noisy: Array = action[0].detach().cpu().numpy() + self.sigma * self.noise.normal(size=1)
         return noisy
+
+    def _act(self, actor: nn.Module, states: Tensor) -> Tensor:
+        """Actions where the critic wants them."""
+        actions: Tensor = torch.tanh(actor(states.to(self.placement.actor))) * self.bound
+        return actions.to(self.placement.critic)
 
     def _update(self) -> None:
         columns = zip(*random.sample(self.replay, self.batch_size), strict=True)
         states, actions, rewards, next_states, dones = (
-            self.tensor(np.array(column), self.learn_device) for column in columns
+            self.tensor(np.array(column), self.placement.critic) for column in columns
         )
         next_actions = self._act(self.target_actor, next_states)
         next_values = self.target_critic(torch.cat((next_states, next_actions), 1))
         targets = rewards.view(-1, 1) + self.gamma * next_values * (1 - dones.view(-1, 1))
         values = self.critic(torch.cat((states, actions), 1))
-        critic_loss = nn.functional.mse_loss(values, targets.detach())
-        self.critic_optimizer.zero_grad()
-        critic_loss.backward()
-        self.critic_optimizer.step()
+        _descend(self.critic_optimizer, nn.functional.mse_loss(values, targets.detach()))
         opinions = self.critic(torch.cat((states, self._act(self.actor, states)), 1))
-        self.actor_optimizer.zero_grad()
-        (-opinions.mean()).backward()
-        self.actor_optimizer.step()
-        for online, target in (
-            (self.actor, self.target_actor),
-            (self.critic, self.target_critic),
+        _descend(self.actor_optimizer, -opinions.mean())
+        for target, online in (
+            (self.target_actor, self.actor),
+            (self.target_critic, self.critic),
         ):
-            for p, q in zip(online.parameters(), target.parameters(), strict=True):
-                q.data.copy_(q.data * (1.0 - self.tau) + p.data * self.tau)
+            for theirs, mine in zip(target.parameters(), online.parameters(), strict=True):
+                theirs.data.mul_(1.0 - self.tau).add_(mine.data, alpha=self.tau)

@@ -155,7 +155,32 @@ class PyfastenvBlock:
                 out["final_obs"][i] = infos["final_obs"][i]
 
 
-BLOCKS: dict[str, type[Block]] = {"gymnasium": GymnasiumBlock, "pyfastenv": PyfastenvBlock}
+class ObjectsBlock:
+    """An environment object each, as the document has them: an mjModel and an mjData each too."""
+
+    def __init__(self, num_envs: int):
+        self._envs: list[Any] = [make_env() for _ in range(num_envs)]
+
+    def reset(self, seed: int, directions: Array, out: Arrays) -> None:
+        for i, env in enumerate(self._envs):
+            env.unwrapped.direction = directions[i]
+            out["next_obs"][i], _ = env.reset(seed=seed + i)
+
+    def step(self, out: Arrays) -> None:
+        for i, (env, action) in enumerate(zip(self._envs, out["actions"], strict=True)):
+            obs, out["rewards"][i], out["terminations"][i], truncated, _ = env.step(action)
+            out["truncations"][i] = truncated
+            if truncated:
+                out["final_obs"][i] = obs
+                obs, _ = env.reset()
+            out["next_obs"][i] = obs
+
+
+BLOCKS: dict[str, type[Block]] = {
+    "rows": GymnasiumBlock,
+    "objects": ObjectsBlock,
+    "ours": PyfastenvBlock,
+}
 
 
 class QueueWorkers:

@@ -1,0 +1,1 @@
+"""Programs in the documents' style, written anew, to measure against."""

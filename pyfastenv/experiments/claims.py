@@ -1,0 +1,114 @@
+"""A claim is data: what is said, what is compared, which way, with which margin. One judge.
+
+Compared are the rounds' ratios: contestants run in turn, so a drift of the machine meets both. The
+judge is an interval of 90 % for the geometric mean of the ratios (two one-sided t tests of 5 %,
+Schuirmann 1987): equal if it lies within the margin, more or less if it lies beyond 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import t as student
+
+Outcome = Literal["more", "less", "equal", "open"]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """What the rounds' ratios say.
+
+    Attributes:
+        mean: Geometric mean.
+        low, high: Its interval of 90 %; infinite with a single round.
+        rounds: How many.
+        margin: Within which ratios count as equal: 0.05 is 1/1.05 to 1.05.
+    """
+
+    mean: float
+    low: float
+    high: float
+    rounds: int
+    margin: float
+
+    @property
+    def outcome(self) -> Outcome:
+        """``"equal"`` wins: a difference below the margin is none that matters."""
+        bound = 1.0 + self.margin
+        if 1.0 / bound <= self.low and self.high <= bound:
+            return "equal"
+        if self.low > 1.0:
+            return "more"
+        return "less" if self.high < 1.0 else "open"
+
+    @property
+    def at_most(self) -> float:
+        """How far the ratio may be from 1 either way, as a share."""
+        return max(self.high, 1.0 / max(self.low, 1e-300)) - 1.0
+
+    @property
+    def mark(self) -> str:
+        """For tables: ``≈ 1.01``, ``× 1.53``, or with a question mark where it is open."""
+        sign = {"equal": "≈ ", "more": "**×** ", "less": "**×** ", "open": "? "}[self.outcome]
+        return sign + (f"{self.mean:.2f}" if self.mean >= 0.095 else f"{self.mean:.2g}")
+
+    def __str__(self) -> str:
+        if self.rounds < 2:
+            return f"{self.mean:.2f} (a single run)"
+        return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def compare(
+    numerator: Sequence[float], denominator: Sequence[float], margin: float = 0.05
+) -> Ratio:
+    """The ratio of two contestants, round by round.
+
+    Raises:
+        ValueError: Other numbers of rounds, none, or values that are not positive.
+    """
+    if len(numerator) != len(denominator) or len(numerator) == 0:
+        raise ValueError(f"rounds: {len(numerator)} cannot be paired with {len(denominator)}")
+    if min(*numerator, *denominator) <= 0.0:
+        raise ValueError("rounds: expected positive values")
+    logs = np.log(np.asarray(numerator, float)) - np.log(np.asarray(denominator, float))
+    count, mean = len(logs), float(logs.mean())
+    if count < 2:
+        return Ratio(math.exp(mean), 0.0, math.inf, count, margin)
+    half = float(student.ppf(0.95, count - 1)) * float(logs.std(ddof=1)) / math.sqrt(count)
+    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), count, margin)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What somebody says, and what was measured of it.
+
+    Attributes:
+        text: In a sentence.
+        compared: Which ratio, in words.
+        expected: What the ratio is, if the claim holds.
+        ratio: What it is here; None: not measured.
+        why_not: Why it is not measured.
+    """
+
+    text: str
+    compared: str
+    expected: Outcome
+    ratio: Ratio | None
+    why_not: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """``holds``, ``does not hold`` or ``open``, each with its reason."""
+        if self.ratio is None:
+            return f"not measured: {self.why_not}"
+        outcome = self.ratio.outcome
+        if outcome == "open":
+            least = "a single run" if self.ratio.rounds < 2 else "the interval reaches both ways"
+            return f"open: {least}"
+        word = "**holds**" if outcome == self.expected else "**does not hold**"
+        within = f" within {self.ratio.margin:.0%}" if outcome == "equal" else ""
+        return f"{word}: it is {outcome}{within}"

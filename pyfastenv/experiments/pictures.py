@@ -1,0 +1,242 @@
+"""The pictures of reports and benchmarks: one style, a few kinds. Knows no experiment.
+
+Values are per contestant the rounds' (medians and quartiles are drawn), colours Okabe and Ito's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyfastenv.experiments.measure import summary
+from pyfastenv.training.plots import COLOURS, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+GREY = "#777777"
+# beyond six colours Tol's (2021), which can be told from them
+PALETTE = (*COLOURS, "#882255", "#999999", "#44AA99", "#DDCC77", "#332288")
+_DARK = (*COLOURS[:3], "#882255", "#332288")  # on these text is white
+
+
+def panels(
+    count: int = 1, *, size: tuple[float, float] = (8.0, 4.0), columns: int = 1, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with plain axes.
+
+    Args:
+        count: Axes.
+        size: Of the figure [inches].
+        columns: How many axes stand side by side.
+        **options: ``Figure.subplots``'.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.subplots(-(-count // columns), columns, squeeze=False, **options)
+    axes = list(grid.flat)
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+        each.grid(alpha=0.25, linewidth=0.6)
+    for each in axes[count:]:
+        each.set_visible(False)
+    return figure, axes[:count]
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Writes a picture whole or not at all."""
+    return save_figure(figure, path, bbox_inches="tight")
+
+
+def colours(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name; after the last they begin anew."""
+    return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+
+
+def points(
+    axes: Axes,
+    rows: Mapping[str, Sequence[float]],
+    *,
+    colour: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
+    log: bool = False,
+    label: str = "",
+) -> None:
+    """A row per name: a point at the median, a line over the quartiles, the number and a note."""
+    for y, (name, values) in enumerate(rows.items()):
+        low, middle, high = (summary(values)[part] for part in ("q1", "median", "q3"))
+        paint = (colour or {}).get(name, COLOURS[0])
+        axes.plot((low, high), (y, y), color=paint, linewidth=2.2)
+        axes.plot(middle, y, "o", color=paint, markersize=6)
+        text = f"{middle:,.0f}" if middle >= 100 else f"{middle:.3g}"
+        axes.annotate(
+            f"{text}{(notes or {}).get(name, '')}", (high, y), xytext=(8, 0), fontsize=8,
+            textcoords="offset points", va="center", color=paint,
+        )  # fmt: skip
+    axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    if log:
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        axes.set_xlim(low / 1.2, high * (high / low) ** 0.2)
+    else:
+        axes.set_xlim(0, axes.get_xlim()[1] * 1.18)
+    axes.set_xlabel(label)
+
+
+def stacked(
+    axes: Axes,
+    rows: Mapping[str, Mapping[str, float]],
+    *,
+    colour: Mapping[str, str] | None = None,
+    share: bool = False,
+    label: str = "",
+    totals: bool = True,
+) -> None:
+    """A horizontal bar per row, of the parts' values or of their shares; a legend below."""
+    parts = list(dict.fromkeys(part for row in rows.values() for part in row))
+    paint = colours(parts) | dict(colour or {})
+    reach = 100.0 if share else max(sum(row.values()) for row in rows.values())
+    for y, row in enumerate(rows.values()):
+        whole = sum(row.values())
+        scale, left = (100.0 / whole if share else 1.0), 0.0
+        for part in parts:
+            width = scale * row.get(part, 0.0)
+            axes.barh(y, width, left=left, color=paint[part], height=0.68, edgecolor="white")
+            if width >= 0.07 * reach:
+                axes.text(
+                    left + width / 2, y, f"{width:.0f} %" if share else f"{width:.3g}",
+                    ha="center", va="center", fontsize=8,
+                    color="white" if paint[part] in _DARK else "black",
+                )  # fmt: skip
+            left += width
+        if totals:
+            axes.text(left + 0.01 * reach, y, f"{whole:,.3g}" if whole < 1_000 else f"{whole:,.0f}",
+                      va="center", fontsize=8)  # fmt: skip
+    axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlim(0, reach * (1.1 if totals else 1.0))
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel(label)
+    _legend(axes, {part: paint[part] for part in parts})
+
+
+def lines(
+    axes: Axes,
+    series: Mapping[str, Mapping[float, Sequence[float]]],
+    *,
+    colour: Mapping[str, str] | None = None,
+    styles: Mapping[str, str] | None = None,
+    log: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    names: bool = True,
+) -> None:
+    """A line per name through medians, with quartiles, named at its right end.
+
+    Args:
+        axes: Where.
+        series: By name, the values at each x.
+        colour: By name.
+        styles: Matplotlib's line styles, by name.
+        log: ``"x"``, ``"y"`` or ``"xy"``.
+        xlabel: Of the axis.
+        ylabel: Of the axis.
+        names: Whether they are written beside the ends.
+    """
+    paint = colours(list(series)) | dict(colour or {})
+    if "x" in log:
+        axes.set_xscale("log")
+    if "y" in log:
+        axes.set_yscale("log")
+    ends = []
+    for name, points_of in series.items():
+        parts = [summary(values) for values in points_of.values()]
+        x = list(points_of)
+        middle = np.array([part["median"] for part in parts])
+        bars = (
+            middle - [part["q1"] for part in parts],
+            np.array([part["q3"] for part in parts]) - middle,
+        )
+        axes.errorbar(
+            x, middle, yerr=bars, color=paint[name], marker="o", markersize=4, capsize=2,
+            linestyle=(styles or {}).get(name, "-"), linewidth=1.5,
+        )  # fmt: skip
+        ends.append((float(middle[-1]), name, paint[name]))
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    if names:
+        name_ends(axes, ends)
+
+
+def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.06) -> None:
+    """Names (height, text, colour) to the right of the axes, none over another."""
+    low, high = axes.get_ylim()
+    log = axes.get_yscale() == "log"
+
+    def height(value: float) -> float:
+        if log:
+            return float(np.log(value / low) / np.log(high / low))
+        return (value - low) / (high - low)
+
+    placed: list[float] = []
+    ordered = sorted(ends)
+    for value, _, _ in ordered:
+        placed.append(max(height(value), placed[-1] + gap) if placed else height(value))
+    too_high = max(0.0, placed[-1] - 1.0) if placed else 0.0
+    for at, (_, text, paint) in zip(placed, ordered, strict=True):
+        axes.annotate(
+            text, (1, at - too_high), xytext=(6, 0), xycoords="axes fraction",
+            textcoords="offset points", color=paint, va="center", fontsize=8,
+            annotation_clip=False,
+        )  # fmt: skip
+
+
+def timeline(
+    axes: Axes,
+    spans: Sequence[tuple[str, float, float, int]],
+    colour: Mapping[str, str] | None = None,
+) -> None:
+    """A trace: spans (name, start, duration, depth) as bars above each other, named where wide.
+
+    Times are in milliseconds.
+    """
+    names = list(dict.fromkeys(name for name, _, _, _ in spans))
+    paint = colours(names) | dict(colour or {})
+    end = max(start + length for _, start, length, _ in spans)
+    for name, start, length, depth in spans:
+        axes.barh(
+            depth, length, left=start, color=paint[name], height=0.9, linewidth=0.2,
+            edgecolor="white",
+        )  # fmt: skip
+        if length > 0.009 * end * len(name):
+            axes.text(
+                start + length / 2, depth, name, ha="center", va="center", fontsize=8,
+                color="white" if paint[name] in _DARK else "black",
+            )  # fmt: skip
+    axes.set_yticks([])
+    axes.invert_yaxis()
+    axes.set_xlim(0, end)
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("time [ms]")
+    _legend(axes, {name: paint[name] for name in names})
+
+
+def _legend(axes: Axes, paint: Mapping[str, str]) -> None:
+    """Below the whole figure."""
+    from matplotlib.patches import Patch
+
+    handles = [Patch(color=colour, label=name) for name, colour in paint.items()]
+    figure: Any = axes.figure
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=min(len(handles), 7), frameon=False,
+        fontsize=8,
+    )  # fmt: skip

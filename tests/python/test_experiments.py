@@ -1,0 +1,275 @@
+"""The experiments: the judge, what is kept and resumed, the models; each once at tiny sizes."""
+
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import time
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+for package in ("jinja2", "matplotlib", "pandas", "psutil", "scipy", "tyro"):
+    pytest.importorskip(package)
+
+from pyfastenv import cli  # noqa: E402
+from pyfastenv.experiments import flow, placement, profiling, registry, report, sampling  # noqa: E402
+from pyfastenv.experiments.claims import Claim, compare  # noqa: E402
+from pyfastenv.experiments.clock import Clock  # noqa: E402
+from pyfastenv.experiments.study import Measurement, Results, Sizes, Study, rounds  # noqa: E402
+
+Path = pathlib.Path
+
+
+# ---- the judge -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("numerator", "outcome", "verdict"),
+    [
+        ([1.0, 1.01, 0.99, 1.0, 1.0], "equal", "**does not hold**: it is equal within 5%"),
+        ([1.5, 1.55, 1.45, 1.5, 1.5], "more", "**holds**: it is more"),
+        ([0.5, 0.55, 0.45, 0.5, 0.5], "less", "**does not hold**: it is less"),
+        ([1.0, 2.0, 0.5, 1.0, 1.0], "open", "open: the interval reaches both ways"),
+        ([1.5], "open", "open: a single run"),
+    ],
+)
+def test_a_claim_is_judged_by_its_interval(
+    numerator: list[float], outcome: str, verdict: str
+) -> None:
+    ratio = compare(numerator, [1.0] * len(numerator))
+    assert ratio.outcome == outcome
+    assert Claim("", "", "more", ratio).verdict == verdict
+
+
+def test_the_interval_is_students() -> None:
+    ratio = compare([2.0, 4.0, 8.0], [1.0, 2.0, 2.0])  # logs: ln 2, ln 2, ln 4
+    mean, half = math.log(2.0) * 4 / 3, 2.9200 * math.log(2.0) / 3
+    assert ratio.mean == pytest.approx(math.exp(mean))
+    assert ratio.low == pytest.approx(math.exp(mean - half), rel=1e-3)
+    assert ratio.high == pytest.approx(math.exp(mean + half), rel=1e-3)
+    assert ratio.at_most == pytest.approx(ratio.high - 1.0)
+    assert compare([1.0, 1.0], [2.0, 2.0]).at_most == pytest.approx(1.0)  # half is twice the other
+    # a drift that meets both contestants of a round does not count
+    assert compare([1.0, 10.0, 100.0], [1.0, 10.0, 100.0]).outcome == "equal"
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(ValueError, match="3 cannot be paired with 2"):
+        compare([1.0] * 3, [1.0] * 2)
+    with pytest.raises(ValueError, match="expected positive values"):
+        compare([1.0, 0.0], [1.0, 1.0])
+    assert Claim("", "", "more", None, "needs a GPU").verdict == "not measured: needs a GPU"
+
+
+# ---- the study -----------------------------------------------------------------------------------
+
+
+class Counter:
+    """A plan of five measurements that counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def run(self) -> dict[str, Any]:
+        self.calls += 1
+        return {"ms": float(self.calls)}
+
+    def plan(self) -> list[Measurement]:
+        contestants = [({"who": who}, self.run, 1.0) for who in "ab"]
+        alone = Measurement("gpu", {}, self.run, 1.0, needs_cuda=True)
+        return [*rounds(2, "turns", contestants), Measurement("one", {}, self.run, 1.0), alone]
+
+
+@pytest.fixture
+def no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+@pytest.mark.usefixtures("no_cuda")
+def test_what_is_measured_is_not_measured_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counter = Counter()
+    plan = counter.plan()
+    assert [(one.about["who"], one.about["round"]) for one in plan[:4]] == [
+        ("a", 0), ("b", 0), ("b", 1), ("a", 1),
+    ]  # fmt: skip
+    study: Study[Any] = Study("flow", Sizes(output=tmp_path))
+    assert study.measure(plan[:3])
+    study = Study("flow", Sizes(output=tmp_path))
+    assert [one.key for one in study.missing(plan)] == ["turns, who a, round 1", "one"]
+    assert study.measure(plan)
+    assert counter.calls == 5
+    assert "2 of 6 measurements, about 2 s" in capsys.readouterr().out
+    assert study.results.rounds("turns", "ms", who="b") == [2.0, 3.0]
+    assert study.results.part("one").ms.tolist() == [5.0]
+
+
+@pytest.mark.usefixtures("no_cuda")
+def test_a_study_stops_when_its_time_is_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counter = Counter()
+    assert not Study("flow", Sizes(output=tmp_path, minutes=0.0)).measure(counter.plan())
+    assert counter.calls <= 1
+    assert "the same command goes on" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("no_cuda")
+def test_results_that_do_not_belong_here_are_refused(tmp_path: Path) -> None:
+    config = flow.Config(output=tmp_path)
+    Study("flow", config).measure(Counter().plan()[:1])
+    with pytest.raises(ValueError, match=r"measured with steps 3000 \(now 7\); choose another"):
+        Study("flow", replace(config, steps=7))
+    with pytest.raises(ValueError, match="results of flow, not of placement"):
+        Study("placement", placement.Config(output=tmp_path))
+    path = tmp_path / "results.json"
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps(state | {"machine": state["machine"] | {"cpu": "an abacus"}}))
+    with pytest.raises(ValueError, match=r"another machine \(.*abacus.*another --output"):
+        Study("flow", config)
+    # a report can be made of them anywhere, of the sizes that were measured
+    assert Study("flow", replace(config, steps=7, report_only=True)).sizes.steps == 3_000
+    with pytest.raises(ValueError, match="measurements are missing, such as parts, program"):
+        registry.run("flow", replace(config, report_only=True))
+    del state["form"]
+    path.write_text(json.dumps(state))
+    with pytest.raises(ValueError, match="results of an older form"):
+        Results(path, "flow")
+    path.write_text("{")
+    with pytest.raises(ValueError, match="not an experiment's results"):
+        Results(path, "flow")
+    with pytest.raises(ValueError, match="no results to report"):
+        Study("flow", flow.Config(output=tmp_path / "none", report_only=True))
+
+
+def test_a_clock_tells_mine_from_others() -> None:
+    with Clock() as clock:
+        end = time.process_time() + 0.1
+        while time.process_time() < end:
+            pass
+    assert clock.seconds >= 0.1
+    assert 0.0 < clock.cpus <= 1.2
+    assert clock.row().keys() == {"seconds", "cpus", "others", "steal"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (0.01234, "0.0123"), (12.34, "12.3"), (123.4, "123"), (12345.0, "12,345")],
+)
+def test_numbers_have_three_digits(value: float, text: str) -> None:
+    assert report.number(value) == text
+
+
+# ---- the command line ----------------------------------------------------------------------------
+
+
+def test_sizes_are_options() -> None:
+    line = "sampling --workers 8 --envs-per-worker 4000 --timeout 1e-4 --iterations 1000"
+    name, sizes = registry.parse(line.split())
+    expected = sampling.Config(workers=8, envs_per_worker=(4_000,), timeout=(1e-4,))
+    assert (name, sizes) == ("sampling", expected)
+    name, sizes = registry.parse(["flow", "--quick", "--steps", "9", "--no-whole"])
+    assert sizes == replace(flow.QUICK, steps=9, whole=False)
+    name, sizes = registry.parse(["placement", "--sizes", "128", "--episodes", "500"])
+    assert sizes == placement.Config(sizes=("128",))
+
+
+def test_names_are_checked_by_the_parser(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_status:
+        cli.main(["experiment", "nothing"])
+    assert exit_status.value.code == 2
+    assert "sampling" in capsys.readouterr().err
+
+
+# ---- the experiments -----------------------------------------------------------------------------
+
+
+def test_the_model_of_sampling() -> None:
+    model = sampling.Model(env_s=1e-3, sizes=(1, 100), call_s=(1e-3, 1e-1), cpus=2)
+    assert model.call(10) == pytest.approx(1e-2)  # proportional between, on logarithmic scales
+    assert model.waiting(100, workers=8) == pytest.approx(100 * 1e-3 / 2 + 1e-1)
+    assert model.waiting(100, workers=1) == pytest.approx(100 * 1e-3 + 1e-1)
+    assert model.overlapping(100, 10) == pytest.approx((0.1 + 0.1) / 2)
+    assert replace(model, env_s=1e-5).overlapping(100, 10) == pytest.approx(0.1)  # the policy's
+
+
+def test_the_chain_drops_one_habit_after_the_other() -> None:
+    programs = list(flow.chain().values())
+    for before, after, (_, changes) in zip(programs[:-1], programs[1:], flow.REMEDIES, strict=True):
+        assert before != after == replace(before, **changes)
+    assert programs[-1].amp and not programs[-1].anomaly_mode
+
+
+def test_parts_are_scaled_to_the_documents_sizes() -> None:
+    config = flow.Config(
+        part_steps=2, part_updates=10, part_epochs=3, part_states=1_000, part_agent_updates=4
+    )
+    assert flow.per_step(dict.fromkeys(flow.PARTS, 1_000.0), config) == {
+        "environment step": 500.0,
+        "20 SAC updates": 2_000.0,
+        "rollout at every step": 1_000.0,
+        "fits of the model": pytest.approx(40.0),
+        "rollouts of the model": pytest.approx(400.0),
+        "updates of the flow": 1.0,
+        "agent that improves the model": pytest.approx(200.0),
+    }
+
+
+def test_first_solved() -> None:
+    assert placement.first_solved([200.0] * 99) is None
+    assert placement.first_solved([200.0] * 100) == 99
+    assert placement.first_solved([0.0] * 3 + [200.0] * 100) == 99 + 1  # 97.5 % of 100
+
+
+def test_remedies_for_lengths() -> None:
+    assert [profiling.length_of(kind, 300, 2_048) for kind in profiling.ALLOCATOR] == [
+        2_048, 300, 2_048, 512, 300,
+    ]  # fmt: skip
+    assert profiling.length_of("buckets", 512, 2_048) == 512
+
+
+def test_the_documents_code_fails_as_printed_and_runs_mended() -> None:
+    row = profiling.stale_code()
+    assert "unexpected keyword argument" in row["printed"]
+    assert row["mended"] == ""
+
+
+TINY: dict[str, dict[str, Any]] = {
+    "sampling": {
+        "envs_per_worker": (2, 4), "workers": 2, "iterations": 4, "rounds": 2,
+        "fewer_workers": (1,), "networks": ("64x64", "8x8"), "objects_per_worker": 1,
+    },
+    "placement": {"sizes": ("8",), "episodes": 21, "table_rounds": 1, "grid_rounds": 1, "seeds": 1},
+    "flow": {"rounds": 1, "real": 300, "steps": 2, "slow_steps": 1, "learning_steps": 2,
+             "rollout_lengths": (1,), "part_states": 50, "max_epochs": 1},
+    "profiling": {"trainers": ("ppo",), "updates": (1,), "batches": 1, "rounds": 1, "repeats": 1,
+                  "loaders": ("gymnasium in the loop", "ours in the loop", "ours, Collector",
+                              "DataLoader, 1 worker")},
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("no_cuda", "one_torch_thread")
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", TINY)
+def test_each_leaves_a_report_and_can_make_it_again(name: str, tmp_path: Path) -> None:
+    module = import_module(f"pyfastenv.experiments.{name}")
+    config = replace(module.QUICK, output=tmp_path, **TINY[name])
+    (path,) = registry.run(name, config)
+    text = path.read_text()
+    assert "nan" not in text.split()
+    for picture in (line for line in text.splitlines() if line.startswith("![")):
+        file = picture.rpartition("(")[2].rstrip(")")
+        assert (tmp_path / file).stat().st_size > 10_000
+    rows = json.loads((tmp_path / "results.json").read_text())["measurements"]
+    assert len(rows) == len([one for one in module.plan(config) if not one.needs_cuda])
+    path.unlink()
+    (again,) = registry.run(name, module.Config(output=tmp_path, report_only=True))
+    assert again.read_text() == text
+    assert np.isfinite([row["measured_s"] for row in rows.values()]).all()
