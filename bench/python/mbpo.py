@@ -21,7 +21,8 @@ from pyfastenv import _core
 from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.sac import Config as SACConfig
 from pyfastenv.experiments import measure
-from pyfastenv.experiments.baselines.list_mbpo import Habits, ListMBPO, PlainEnsemble, PlainEnv
+from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
+from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams

@@ -17,14 +17,8 @@ import numpy as np
 import torch
 from torch.nn.utils import prune
 
-from pyfastenv.experiments.baselines.list_mbpo import (
-    ArrayPool,
-    Batch,
-    Habits,
-    ListPool,
-    PlainEnsemble,
-    PlainSAC,
-)
+from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble, PlainSAC
+from pyfastenv.experiments.baselines.pools import ArrayPool, Batch, ListPool
 from pyfastenv.experiments.clock import milliseconds
 from pyfastenv.experiments.report import median, spread, table
 from pyfastenv.experiments.study import Row

@@ -20,15 +20,7 @@ import numpy as np
 
 from pyfastenv.vector.cpus import available_cpus
 
-PACKAGES = (
-    "pyfastenv",
-    "numpy",
-    "gymnasium",
-    "mujoco",
-    "envpool",
-    "torch",
-    "stable-baselines3",
-)
+PACKAGES = ("pyfastenv", "numpy", "gymnasium", "mujoco", "envpool", "torch", "stable-baselines3")
 
 
 C = TypeVar("C")

@@ -1,7 +1,7 @@
 """The experiments by name: one line each, and what all do with one.
 
 An experiment's module has ``Config`` (a :class:`pyfastenv.experiments.study.Sizes`), ``QUICK`` (its
-preset), ``plan(config)`` (what is measured), and ``report(results, config)`` (what comes of it).
+preset) and ``plan(config)`` (what is measured); NAME_report.py has ``report(results, config)``.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def run(name: str, sizes: Sizes) -> list[Path]:
         raise ValueError(
             f"{study.folder}: {len(missing)} measurements are missing, such as {missing[0].key}"
         )
-    made = module.report(study.results, study.sizes)
+    made = import_module(f"{module.__name__}_report").report(study.results, study.sizes)
     return [reports.write(name, study.folder, study.results, study.sizes, made)]
 
 

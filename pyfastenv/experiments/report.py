@@ -7,7 +7,7 @@ fills is an error, not an empty string.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import jinja2
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Claim
-from pyfastenv.experiments.measure import Summary, summary
+from pyfastenv.experiments.measure import summary
 from pyfastenv.experiments.study import Results, Sizes
 from pyfastenv.training.atomic import write_text
 
@@ -120,6 +120,24 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
+def grouped(frame: Any, by: Sequence[str], columns: Mapping[str, Callable[..., object]]) -> str:
+    """A Markdown table with a row per group of a frame, in order of appearance.
+
+    Args:
+        frame: The rows.
+        by: Columns that make a group.
+        columns: By heading, what is in a group's cell, called with ``(group, *key)``.
+    """
+    return table(
+        list(columns),
+        [
+            [column(group.sort_values("round") if "round" in group else group, *key)
+             for column in columns.values()]
+            for key, group in frame.groupby(list(by), sort=False)
+        ],
+    )  # fmt: skip
+
+
 def cell(value: object) -> str:
     """How a table shows it."""
     if value is None:
@@ -154,8 +172,3 @@ def spread(values: Sequence[float], scale: float = 1.0) -> str:
 def median(values: Sequence[float]) -> float:
     """The median."""
     return summary(values)["median"]
-
-
-def by_name(rows: Mapping[str, Sequence[float]]) -> dict[str, Summary]:
-    """Summaries of each."""
-    return {name: summary(values) for name, values in rows.items()}

@@ -106,12 +106,7 @@ class QueueSampler:
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        block: str,
-        workers: int,
-        envs_per_worker: int,
-        timeout: float | None,
+        self, policy: Policy, block: str, workers: int, envs_per_worker: int, timeout: float | None
     ):
         self.counts = Counts()
         self._policy, self._timeout = policy, timeout

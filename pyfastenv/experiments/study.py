@@ -202,9 +202,8 @@ class Study(Generic[S]):
         """
         missing = self.missing(plan)
         if missing:
-            left = sum(one.seconds for one in missing)
             print(
-                f"{self.name}: {len(missing)} of {len(plan)} measurements, about {duration(left)} "
+                f"{self.name}: {len(missing)} of {len(plan)} measurements, {self._left(missing)} "
                 f"on two quiet cores, into {self.folder}",
                 flush=True,
             )
@@ -214,10 +213,9 @@ class Study(Generic[S]):
                 self.sizes.minutes is not None
                 and time.monotonic() - began > 60 * self.sizes.minutes
             ):
-                left = sum(each.seconds for each in missing[i:])
                 print(
-                    f"{self.name}: {len(missing) - i} measurements are left, about "
-                    f"{duration(left)}; the same command goes on",
+                    f"{self.name}: {len(missing) - i} measurements are left, "
+                    f"{self._left(missing[i:])}; the same command goes on",
                     flush=True,
                 )
                 return False
@@ -225,6 +223,11 @@ class Study(Generic[S]):
             row = one.run()
             self._keep(one, row, time.perf_counter() - start)
         return True
+
+    def _left(self, missing: Sequence[Measurement]) -> str:
+        if self.sizes.quick:  # the estimates are those of full sizes
+            return "less than a minute"
+        return f"about {duration(sum(one.seconds for one in missing))}"
 
     def _keep(self, one: Measurement, row: Mapping[str, Any], seconds: float) -> None:
         state, now = self.results.state, _machine()

@@ -18,7 +18,15 @@ for package in ("jinja2", "matplotlib", "pandas", "psutil", "scipy", "tyro"):
     pytest.importorskip(package)
 
 from pyfastenv import cli  # noqa: E402
-from pyfastenv.experiments import flow, placement, profiling, registry, report, sampling  # noqa: E402
+from pyfastenv.experiments import (  # noqa: E402
+    flow,
+    placement,
+    profiling,
+    registry,
+    report,
+    sampling,
+    sampling_report,
+)
 from pyfastenv.experiments.claims import Claim, compare  # noqa: E402
 from pyfastenv.experiments.clock import Clock  # noqa: E402
 from pyfastenv.experiments.study import Measurement, Results, Sizes, Study, rounds  # noqa: E402
@@ -192,7 +200,7 @@ def test_names_are_checked_by_the_parser(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_the_model_of_sampling() -> None:
-    model = sampling.Model(env_s=1e-3, sizes=(1, 100), call_s=(1e-3, 1e-1), cpus=2)
+    model = sampling_report.Model(env_s=1e-3, sizes=(1, 100), call_s=(1e-3, 1e-1), cpus=2)
     assert model.call(10) == pytest.approx(1e-2)  # proportional between, on logarithmic scales
     assert model.waiting(100, workers=8) == pytest.approx(100 * 1e-3 / 2 + 1e-1)
     assert model.waiting(100, workers=1) == pytest.approx(100 * 1e-3 + 1e-1)

@@ -385,9 +385,6 @@ class TextbookDDPG(Textbook):
         _descend(self.critic_optimizer, nn.functional.mse_loss(values, targets.detach()))
         opinions = self.critic(torch.cat((states, self._act(self.actor, states)), 1))
         _descend(self.actor_optimizer, -opinions.mean())
-        for target, online in (
-            (self.target_actor, self.actor),
-            (self.target_critic, self.critic),
-        ):
+        for target, online in ((self.target_actor, self.actor), (self.target_critic, self.critic)):
             for theirs, mine in zip(target.parameters(), online.parameters(), strict=True):
                 theirs.data.mul_(1.0 - self.tau).add_(mine.data, alpha=self.tau)

@@ -1,0 +1,383 @@
+"""What comes of the measurements of `sampling`: the model, tables, claims and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pyfastenv.experiments import pictures
+from pyfastenv.experiments.claims import Claim, Ratio, compare
+from pyfastenv.experiments.report import Report, grouped, median, number, spread, table
+from pyfastenv.experiments.samplers import Policy
+from pyfastenv.experiments.study import Results
+from pyfastenv.training.plots import COLOURS
+from pyfastenv.vector.cpus import available_cpus
+
+QUEUES, OBJECTS, PROCESSES = "queues", "queues, environment objects", "queues, our physics"
+STEP, SEND_RECV, BY_B, ROLLOUT = "step", "send/recv", "send/recv by B", "rollout"
+OURS = (STEP, SEND_RECV, BY_B, ROLLOUT)
+DOCUMENT = {0.0001: 314.17, 0.1: 341.86}  # [s] for 1,000 iterations of 8 x 4,000 environments
+SMALL = "64x64"
+NONE = 0.0  # no timeout, in results.json
+_RANGE_OF_8 = 2.85  # expected range of 8 standard normals
+
+
+def hidden(network: str) -> tuple[int, ...]:
+    """``"64x64"`` to ``(64, 64)``."""
+    return tuple(int(width) for width in network.split("x"))
+
+
+def megabytes(network: str) -> float:
+    """Of a policy's parameters."""
+    return Policy(hidden(network)).megabytes
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a step and a policy call take, and what follows from that.
+
+    Attributes:
+        env_s: Of an environment's step on one CPU [s].
+        sizes, call_s: Of policy calls on one thread, by batch [s].
+        cpus: How many there are.
+    """
+
+    env_s: float
+    sizes: tuple[int, ...]
+    call_s: tuple[float, ...]
+    cpus: int
+
+    def call(self, batch: int) -> float:
+        """A policy call's time [s], between measured sizes proportionally."""
+        logs = np.interp(np.log(batch), np.log(self.sizes), np.log(self.call_s))
+        return float(np.exp(logs))
+
+    def waiting(self, num_envs: int, workers: int) -> float:
+        """An iteration in which the policy waits for all environments, and they for it [s]."""
+        return num_envs * self.env_s / min(workers, self.cpus) + self.call(num_envs)
+
+    def overlapping(self, num_envs: int, batch: int) -> float:
+        """An iteration in batches, while the policy serves one others being stepped [s]."""
+        policy = num_envs / batch * self.call(batch)
+        return max((num_envs * self.env_s + policy) / self.cpus, policy)
+
+
+def models(results: Results[Any], what: str) -> dict[str, Model]:
+    """By network."""
+    units = results.part("units").set_index("what")["env_s"]
+    return {
+        row.network: Model(
+            float(units[what]), tuple(row.sizes), tuple(row.call_s), available_cpus()
+        )
+        for row in results.part("policy").itertuples()
+    }
+
+
+class Reader:
+    """Rates by contestant, and their ratios.
+
+    Args:
+        results: What was measured.
+        config: Its sizes.
+    """
+
+    def __init__(self, results: Results[Any], config: Any):
+        self.results, self.config = results, config
+        self.short: float = config.timeout[0]
+        self.small, self.large = min(config.envs_per_worker), max(config.envs_per_worker)
+
+    def rates(self, name: str, size: int, part: str = "", **about: Any) -> list[float]:
+        """Round by round; of the small network from the document's runs."""
+        about = {"workers": self.config.workers, "network": SMALL, "timeout": NONE} | about
+        part = part or ("runs" if about["network"] == SMALL else "networks")
+        return self.results.rounds(part, "rate", contestant=name, B=size, **about)
+
+    def overlap(self, size: int, network: str) -> Ratio:
+        """Batches of fixed size over the barrier."""
+        return compare(
+            self.rates(BY_B, size, network=network), self.rates(STEP, size, network=network)
+        )
+
+    def timeout(self, size: int, part: str = "", **about: Any) -> Ratio:
+        """The short timeout over waiting for all."""
+        waiting = self.rates(QUEUES, size, part, **about)
+        return compare(self.rates(QUEUES, size, part, timeout=self.short, **about), waiting)
+
+    def over_queues(self, name: str, size: int) -> Ratio:
+        """A contestant over the document's program that waits for all."""
+        return compare(self.rates(name, size), self.rates(QUEUES, size))
+
+    def gaps(self, size: int) -> list[float]:
+        """The slowest worker's step minus the fastest's, where all were waited for [s]."""
+        frame = self.results.part("runs").query("contestant == @QUEUES and timeout == @NONE")
+        return [gap for gaps in frame[size == frame.B].gaps for gap in gaps]
+
+
+def report(results: Results[Any], config: Any) -> Report:
+    """Tables, claims and pictures."""
+    made, reader = Report(), Reader(results, config)
+    small, large = reader.small, reader.large
+    overlaps = {network: reader.overlap(large, network) for network in config.networks}
+    best = max(overlaps, key=lambda network: overlaps[network].mean)
+    runs, steps = results.part("runs"), np.asarray(results.part("steps").step_s[0])
+    of_large = runs[large == runs.B]
+    units = results.part("units").set_index("what")["env_s"]
+    partial = runs.query("contestant == @QUEUES and timeout == @reader.short")
+    made.values = {
+        "num_envs": config.workers * large,
+        "small_envs": config.workers * small,
+        "cpus": available_cpus(),
+        "short": reader.short,
+        "timeout_large": reader.timeout(large),
+        "timeout_small": reader.timeout(small),
+        "by_b_small_network": overlaps[SMALL],
+        "by_b_best": overlaps[best],
+        "best_mb": megabytes(best),
+        "ours_over_queues": reader.over_queues(STEP, large),
+        "rollout_over_queues": reader.over_queues(ROLLOUT, small),
+        "our_mib": of_large[of_large.contestant.isin(OURS)].memory_mib.agg(["min", "max"]).tolist(),
+        "their_mib": of_large[of_large.contestant == QUEUES].memory_mib.median(),
+        "arrived": partial[small == partial.B].per_receive.mean() / small,
+        "steal": runs.steal.max(),
+        "others": runs.others.max(),
+        "env_us": {name: 1e6 * value for name, value in units.items()},
+        "step_us": (1e6 * steps.mean(), 1e6 * steps.std()),
+        "runs": {b: _runs_table(reader, b) for b in config.envs_per_worker},
+        "networks": _networks_table(reader),
+        "workers": grouped(
+            results.part("workers"),
+            ["B", "workers"],
+            {
+                "workers": lambda g, b, w: w,
+                "B": lambda g, b, w: f"{b:,}",
+                f"results per receive, {reader.short:g} s": lambda g, b, w: (
+                    f"{g[g.timeout == reader.short].per_receive.mean() / b:.1f}"
+                ),
+                "waiting: steps/s": lambda g, b, w: f"{g[g.timeout == NONE].rate.median():,.0f}",
+                f"{reader.short:g} s / waiting": lambda g, b, w: (
+                    reader.timeout(b, "workers", workers=w).mark
+                ),
+            },
+        ),
+        "objects": _scale_table(results.part("objects")),
+        "scale": _scale_table(results.part("scale")),
+        "spread": _spread_table(reader, steps),
+        "rounds": config.rounds,
+    }
+    made.claims = list(_claims(reader))
+    _draw(made, reader, steps)
+    return made
+
+
+def _claims(reader: Reader) -> Iterator[Claim]:
+    config, short = reader.config, reader.short
+    few, many = (f"{config.workers * size:,} environments" for size in (reader.small, reader.large))
+    network = config.networks[-1]
+    waiting = [reader.rates(QUEUES, reader.small, timeout=t) for t in (NONE, short)]
+    yield Claim(
+        f"document: with {few} waiting for all is faster",
+        f"no timeout / {short:g} s, steps/s",
+        "more",
+        compare(waiting[0], waiting[1]),
+    )
+    if 0.1 in config.timeout:
+        pair = [reader.rates(QUEUES, reader.large, timeout=t) for t in (short, 0.1)]
+        yield Claim(
+            f"document: with {many} {short:g} s is faster than 0.1 s (314 s, 342 s: 1.09 times)",
+            f"{short:g} s / 0.1 s, steps/s",
+            "more",
+            compare(pair[0], pair[1]),
+        )
+    for size, envs in ((reader.small, few), (reader.large, many)):
+        yield Claim(
+            f"document: with a large network it pays ({megabytes(network):.0f} MB, {envs})",
+            f"{short:g} s / no timeout, steps/s",
+            "more",
+            reader.timeout(size, network=network),
+        )
+    yield Claim(
+        f"ours: overlap by batches of B does not matter with {many} and {SMALL}",
+        "send/recv by B / step, steps/s",
+        "equal",
+        reader.overlap(reader.large, SMALL),
+    )
+    yield Claim(
+        f"ours: it pays with hidden layers {config.networks[1]}",
+        "send/recv by B / step, steps/s",
+        "more",
+        reader.overlap(reader.large, config.networks[1]),
+    )
+    for size, envs in ((reader.small, few), (reader.large, many)):
+        yield Claim(
+            f"ours: step is faster than the document's program, {envs}",
+            "step / queues that wait, steps/s",
+            "more",
+            reader.over_queues(STEP, size),
+        )
+
+
+def label(name: str, timeout: float) -> str:
+    """A contestant with its timeout, if it can have one."""
+    if name not in (QUEUES, SEND_RECV):
+        return name
+    per = " in all" if name == SEND_RECV else ""
+    return f"{name}, {f'{timeout:g} s{per}' if timeout else 'waits for all'}"
+
+
+def _runs_table(reader: Reader, size: int) -> str:
+    frame, num_envs = reader.results.part("runs"), reader.config.workers * size
+    baseline = reader.rates(QUEUES, size)
+
+    def title(_: Any, name: str, timeout: float) -> str:
+        return f"**{label(name, timeout)}**" if name in OURS else label(name, timeout)
+
+    def document(_: Any, name: str, timeout: float) -> object:
+        return DOCUMENT.get(timeout, "") if (name, size) == (QUEUES, 4_000) else ""
+
+    return grouped(
+        frame[size == frame.B],
+        ["contestant", "timeout"],
+        {
+            f"{reader.config.workers} × {size:,}, {SMALL}": title,
+            "document [s]": document,
+            "1,000 iterations [s]": lambda g, *_: spread(list(1_000 * num_envs / g.rate)),
+            "times queues that wait": lambda g, *_: compare(list(g.rate), baseline).mark,
+            "workers' results per receive": lambda g, *_: float(g.per_receive.mean() / size),
+            "policy calls per iteration": lambda g, *_: float(g.calls.mean()),
+            "CPUs: mine / others' / stolen": lambda g, *_: " / ".join(
+                f"{g[name].mean():.2f}" for name in ("cpus", "others", "steal")
+            ),
+            "memory [MiB]": lambda g, *_: f"{g.memory_mib.max():.0f}",
+        },
+    )
+
+
+def _networks_table(reader: Reader) -> str:
+    config, rows = reader.config, []
+    ours, theirs = models(reader.results, "ours"), models(reader.results, "rows")
+    for size in config.envs_per_worker:
+        count = config.workers * size
+        for network in config.networks:
+            model = ours[network]
+            seconds = {
+                QUEUES: theirs[network].waiting(count, config.workers),
+                STEP: model.waiting(count, model.cpus),
+                BY_B: model.overlapping(count, size),
+            }
+            rates = (
+                f"{median(reader.rates(name, size, network=network)):,.0f} ({count / s:,.0f})"
+                for name, s in seconds.items()
+            )
+            rows.append(
+                (
+                    f"{count:,}",
+                    f"{network} ({number(megabytes(network))} MB)",
+                    1e3 * model.call(count),
+                    reader.timeout(size, network=network).mark,
+                    *rates,
+                    reader.overlap(size, network).mark,
+                )
+            )
+    columns = (
+        "environments", "hidden layers", "policy call for all [ms]",
+        f"queues: {reader.short:g} s / waiting", "queues, waiting: steps/s (model)",
+        "step: steps/s (model)", "send/recv by B: steps/s (model)", "by B / step",
+    )  # fmt: skip
+    return table(columns, rows)
+
+
+def _scale_table(frame: Any) -> str:
+    def skipped(group: Any) -> Any:
+        return group.skipped.dropna().iloc[0] if "skipped" in group else None
+
+    def rate(group: Any, *_: Any) -> object:
+        known = group.rate.dropna() if "rate" in group else ()
+        return spread(list(known)) if len(known) else skipped(group)
+
+    return grouped(
+        frame,
+        ["contestant", "workers", "B"],
+        {
+            "": lambda g, name, *_: name,
+            "environments": lambda g, name, workers, size: f"{workers * size:,}",
+            "steps/s": rate,
+            "memory [MiB]": lambda g, *_: number(g.memory_mib.max()),
+        },
+    )
+
+
+def _spread_table(reader: Reader, steps: Any) -> str:
+    rows = []
+    for size in reader.config.envs_per_worker:
+        own, apart = size * steps.mean(), _RANGE_OF_8 * steps.std() * size**0.5
+        measured = spread(reader.gaps(size), 1e3)
+        rows.append((f"{size:,}", 1e3 * own, 1e3 * apart, f"{apart / own:.1%}", measured))
+    columns = ("B", "a worker's steps [ms]", "slowest − fastest, independent steps [ms]",
+               "share of its steps", "measured in the workers [ms]")  # fmt: skip
+    return table(columns, rows)
+
+
+# ---- pictures ------------------------------------------------------------------------------------
+
+
+def _draw(made: Report, reader: Reader, steps: Any) -> None:
+    config, frame = reader.config, reader.results.part("runs")
+    count = len(config.envs_per_worker)
+    figure, axes = pictures.panels(count, size=(11, 3.6), columns=2, sharey=True)
+    for each, size in zip(axes, config.envs_per_worker, strict=True):
+        groups = frame[size == frame.B].groupby(["contestant", "timeout"], sort=False)
+        rows = {label(*key): list(group.rate / 1e3) for key, group in groups}
+        paint = {label(*key): COLOURS[0 if key[0] in OURS else 1] for key, _ in groups}
+        pictures.points(each, rows, colour=paint, label="thousand environment steps per second")
+        each.set_title(f"{config.workers} × {size:,} environments", loc="left", fontsize=10)
+    made.pictures["rates"] = (
+        figure,
+        "Sampling rates: medians and quartiles of rounds. Blue: ours; red: the document's design.",
+    )
+    figure, (left, right) = pictures.panels(2, size=(11, 3.8), columns=2)
+    _draw_gains(left, reader)
+    _draw_spread(right, reader, steps)
+    made.pictures["why"] = (
+        figure,
+        "Left: what partial batches gain over waiting for all, by the policy's size; dashed: the "
+        "model. Right: how far the slowest of 8 workers is behind the fastest, as a share of its "
+        "steps: it falls with the number of environments.",
+    )
+
+
+def _draw_gains(axes: Any, reader: Reader) -> None:
+    size, num_envs = reader.large, reader.config.workers * reader.large
+    queues, by_b, model = f"queues: {reader.short:g} s / waiting", "send/recv by B / step", "model"
+    series: dict[str, dict[float, list[float]]] = {queues: {}, by_b: {}, model: {}}
+    for network, costs in models(reader.results, "ours").items():
+        x, about = megabytes(network), {"network": network}
+        short = reader.rates(QUEUES, size, timeout=reader.short, **about)
+        for name, one, other in (
+            (queues, short, reader.rates(QUEUES, size, **about)),
+            (by_b, reader.rates(BY_B, size, **about), reader.rates(STEP, size, **about)),
+        ):
+            series[name][x] = [a / b for a, b in zip(one, other, strict=True)]
+        series[model][x] = [costs.waiting(num_envs, costs.cpus) / costs.overlapping(num_envs, size)]
+    pictures.lines(
+        axes, series, styles={model: "--"}, log="x", xlabel="parameters of the policy [MB]",
+        colour={model: pictures.GREY, queues: COLOURS[1], by_b: COLOURS[0]},
+        ylabel=f"times as fast, {num_envs:,} environments",
+    )  # fmt: skip
+    axes.axhline(1.0, color="black", linewidth=0.6)
+
+
+def _draw_spread(axes: Any, reader: Reader, steps: Any) -> None:
+    rng = np.random.default_rng(0)
+    independent, measured = {}, {}
+    for size in (1, 4, 20, 100, 400, 1_000, 4_000):
+        sums = np.array([rng.choice(steps, (8, size)).sum(1) for _ in range(30)])
+        independent[float(size)] = list(100 * np.ptp(sums, axis=1) / (size * steps.mean()))
+    for size in reader.config.envs_per_worker:
+        measured[float(size)] = [100 * gap / (size * steps.mean()) for gap in reader.gaps(size)]
+    pictures.lines(
+        axes, {"independent steps": independent, "measured": measured}, log="xy",
+        xlabel="environments per worker, B", ylabel="slowest − fastest worker [% of its steps]",
+    )  # fmt: skip
