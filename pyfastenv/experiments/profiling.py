@@ -157,18 +157,13 @@ def _sac(quick: bool, options: Row) -> tuple[Any, RunConfig]:
 def _mbpo(quick: bool, options: Row) -> tuple[Any, RunConfig]:
     if quick:
         options = options | {
-            "env_id": "InvertedPendulum-v5",
-            "learning_starts": 400,
-            "log_every": 4,
-            "model_every": 4,
-            "flow_every": 4,
-            "model_agent_every": 4,
-            "model_agent_updates": 2,
-            "rollout_batch": 500,
-            "updates_per_step": 2.0,
-            "model_hidden_sizes": (32, 32),
-        }
-        return mbpo, mbpo.Config(dynamics="flow", total_steps=409, **options)
+            "env_id": "InvertedPendulum-v5", "learning_starts": 100, "batch_size": 32,
+            "log_every": 4, "model_every": 4, "flow_every": 4, "flow_updates": 2,
+            "flow_batch_size": 32, "flow_rollout_states": 50, "model_agent_every": 4,
+            "model_agent_updates": 2, "rollout_batch": 500, "updates_per_step": 2.0,
+            "model_hidden_sizes": (32, 32), "torch_threads": 1, "num_threads": 1,
+        }  # fmt: skip
+        return mbpo, mbpo.Config(dynamics="flow", total_steps=109, **options)
     return mbpo, mbpo.Config(dynamics="flow", total_steps=6_060, **options)
 
 

@@ -76,9 +76,9 @@ class Config(Sizes):
 
 QUICK = Config(
     quick=True,
-    envs_per_worker=(20, 1_000),
+    envs_per_worker=(20, 400),
     iterations=8,
-    rounds=3,
+    rounds=2,
     fewer_workers=(1, 4),
     networks=(SMALL, "1024x1024"),
     network_rounds=2,

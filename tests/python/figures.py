@@ -414,6 +414,7 @@ CONSTANTS: dict[str, list[str]] = {
     "docs/experiments.md": [
         "160 and 32,000 HalfCheetahDir",
         "take 14 s per step",
+        "the interval (90 %)",
     ],
     "docs/training.md": ["in 20,000 steps", "buffer 10,000, σ 0.01"],
     "docs/staging.md": ["of 1.1 GiB takes 2", "under way, 10 s at most"],
