@@ -18,6 +18,7 @@ import torch
 import pyfastenv
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure
+from pyfastenv.experiments.tables import table
 from pyfastenv.training.evaluation import evaluate
 
 TOTAL_STEPS = 1_000_000
@@ -97,9 +98,8 @@ def markdown(results: dict[str, Any]) -> str:
         "evaluation.",
         "",
         *_overlap(results),
-        "| environment | seeds | greedy | training | CleanRL | SB3 zoo (tuned) | Tianshou |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
+    cells_of: list[tuple[str, ...]] = []
     for env_id in ENV_IDS:
         rows = [row for row in results["runs"] if row["env_id"] == env_id]
         if not rows:
@@ -109,7 +109,9 @@ def markdown(results: dict[str, Any]) -> str:
             values = [row[name] for row in rows]
             digits = 1 if abs(np.mean(values)) < 100 else 0
             cells.append(f"{np.mean(values):,.{digits}f} ± {np.std(values):,.{digits}f}")
-        lines.append(f"| {' | '.join((*cells, *OTHERS.get(env_id, ('', '', ''))))} |")
+        cells_of.append((*cells, *OTHERS.get(env_id, ("", "", ""))))
+    columns = "environment", "seeds", "greedy", "training", "CleanRL", "SB3 zoo (tuned)", "Tianshou"
+    lines.append(table(columns, cells_of))
     machine = results["machine"]
     lines += ["", f"*{machine['cpu']}, {machine['cpus_available']} CPUs; a shared machine*", ""]
     return "\n".join(lines)

@@ -10,19 +10,19 @@ import argparse
 import fcntl
 import json
 import os
+import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib import pyplot
-
-from pyfastenv.experiments import measure
+from pyfastenv.experiments import measure, pictures
+from pyfastenv.experiments.tables import table
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.checkpoint import CheckpointDir
 from pyfastenv.training.logger import read_metrics
-from pyfastenv.training.plots import COLOURS, save_figure
+from pyfastenv.training.plots import COLOURS
 from pyfastenv.training.registry import algorithm_module
 
 ROOT = Path(__file__).parents[2]
@@ -82,10 +82,9 @@ def learn(name: str, case: Case, folder: Path, threads: int) -> dict[str, Any]:
 def draw(runs: list[dict[str, Any]], path: Path) -> None:
     """One panel per environment: greedy evaluations against steps."""
     env_ids = list(dict.fromkeys(run["env_id"] for run in runs))
-    figure, panels = pyplot.subplots(
-        1, len(env_ids), figsize=(4.6 * len(env_ids), 3.4), squeeze=False
-    )
-    for axes, env_id in zip(panels[0], env_ids, strict=True):
+    count = len(env_ids)
+    figure, panels = pictures.panels(count, size=(4.6 * count, 3.4), columns=count)
+    for axes, env_id in zip(panels, env_ids, strict=True):
         for i, run in enumerate(r for r in runs if r["env_id"] == env_id):
             steps, returns = zip(*run["curve"], strict=True)
             label = run["name"].split(",")[0]
@@ -96,11 +95,8 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
         axes.set_title(env_id)
         axes.set_xlabel("environment steps [thousands]")
         axes.set_ylabel("return, 10 greedy episodes")
-        axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False)
-    figure.tight_layout()
-    save_figure(figure, path, dpi=150)
-    pyplot.close(figure)
+    pictures.save(figure, path)
 
 
 def markdown(runs: list[dict[str, Any]]) -> str:
@@ -112,16 +108,17 @@ def markdown(runs: list[dict[str, Any]]) -> str:
         "one seed, greedy evaluations of ten episodes; steps include the random ones (5,000 of",
         "MBPO's on Hopper). Runs, settings and curves are in mbpo.json.",
         "",
-        "| | environment | steps | minutes | best evaluation | last | mean of the last five |",
-        "|---|---|---|---|---|---|---|",
     ]
+    rows = []
     for run in runs:
         returns = [value for _, value in run["curve"]]
-        lines.append(
-            f"| {run['name'].split(',')[0]} | {run['env_id']} | {run['steps']:,} | "
-            f"{run['seconds'] / 60:.1f} | {max(returns):,.0f} | {returns[-1]:,.0f} | "
-            f"{sum(returns[-5:]) / len(returns[-5:]):,.0f} |"
-        )
+        last = [
+            f"{value:,.0f}" for value in (max(returns), returns[-1], statistics.fmean(returns[-5:]))
+        ]
+        about = (run["name"].split(",")[0], run["env_id"], f"{run['steps']:,}")
+        rows.append((*about, f"{run['seconds'] / 60:.1f}", *last))
+    columns = "", "environment", "steps", "minutes", "best evaluation", "last"
+    lines.append(table((*columns, "mean of the last five"), rows))
     return "\n".join([*lines, "", "![Learning curves](mbpo.png)", ""])
 
 

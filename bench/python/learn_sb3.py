@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib import pyplot
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecNormalize
 
-from pyfastenv.experiments import measure
+from pyfastenv.experiments import measure, pictures
+from pyfastenv.experiments.tables import table
 from pyfastenv.integrations.sb3 import make_sb3
-from pyfastenv.training.plots import COLOURS, save_figure
+from pyfastenv.training.plots import COLOURS
 
 ROOT = Path(__file__).parents[2]
 ENV_ID = "HalfCheetah-v5"
@@ -83,7 +83,7 @@ def learn(name: str, seed: int, num_steps: int) -> dict[str, Any]:
 
 def draw(runs: list[dict[str, Any]], path: Path) -> None:
     """Returns against steps, where the curves cover each other, and against time."""
-    figure, panels = pyplot.subplots(1, 2, figsize=(9.2, 3.6), sharey=True)
+    figure, panels = pictures.panels(2, size=(9.2, 3.6), columns=2, sharey=True)
     for i, name in enumerate(MAKERS):
         for run in (run for run in runs if run["name"] == name):
             steps, seconds, returns = zip(*run["curve"], strict=True)
@@ -98,12 +98,8 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
     panels[0].set_title("the same curves …")
     panels[1].set_title("… sooner")
     panels[0].legend(frameon=False)
-    for axes in panels:
-        axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"Stable-Baselines3's PPO on {ENV_ID} x {NUM_ENVS}")
-    figure.tight_layout()
-    save_figure(figure, path, dpi=150)
-    pyplot.close(figure)
+    pictures.save(figure, path)
 
 
 def markdown(runs: list[dict[str, Any]]) -> str:
@@ -115,14 +111,14 @@ def markdown(runs: list[dict[str, Any]]) -> str:
         "settings; returns are means of the last 100 episodes. Equal checksums: equal weights.",
         "(SubprocVecEnv hands on float64 rewards, DummyVecEnv and ours float32 ones.)",
         "",
-        "| seed | environments | steps/s | last return | checksum of the weights |",
-        "|---|---|---|---|---|",
     ]
-    for run in runs:
-        lines.append(
-            f"| {run['seed']} | {run['name']} | {run['steps_per_s']:,.0f} | "
-            f"{run['curve'][-1][2]:,.1f} | {run['checksum']} |"
-        )
+    rows = [
+        (run["seed"], run["name"], f"{run['steps_per_s']:,.0f}", f"{run['curve'][-1][2]:,.1f}",
+         run["checksum"])
+        for run in runs
+    ]  # fmt: skip
+    columns = ("seed", "environments", "steps/s", "last return", "checksum of the weights")
+    lines.append(table(columns, rows))
     rates = {name: [r["steps_per_s"] for r in runs if r["name"] == name] for name in MAKERS}
     gains = ", ".join(
         f"{measure.ratio(rates['pyfastenv'], rates[name])['median']:.2f} against {name}"

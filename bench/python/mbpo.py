@@ -23,6 +23,7 @@ from pyfastenv.algorithms.sac import Config as SACConfig
 from pyfastenv.experiments import measure
 from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
 from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble
+from pyfastenv.experiments.tables import table
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams
@@ -298,41 +299,39 @@ def report(results: dict[str, Any]) -> str:
     ]
     if "sac" in results:
         lines += ["## Gradient steps of SAC, 256 x 256, batch 256, Hopper-v5's sizes", ""]
-        lines += ["| | updates/s | against Stable-Baselines3 |", "|---|---|---|"]
+        cells = []
         for row in results["sac"]["rows"]:
-            rate, ratio = row["rate"], row["ratio"]
-            lines.append(
-                f"| {row['name']} | {rate['median']:,.0f} | {ratio['median']:.2f} "
-                f"[{ratio['q1']:.2f}, {ratio['q3']:.2f}] |"
-            )
+            ratio = [f"{row['ratio'][part]:.2f}" for part in ("median", "q1", "q3")]
+            rate = f"{row['rate']['median']:,.0f}"
+            cells.append((row["name"], rate, f"{ratio[0]} [{ratio[1]}, {ratio[2]}]"))
+        lines.append(table(("", "updates/s", "against Stable-Baselines3"), cells))
     if "parts" in results:
         rows = results["parts"]["rows"]
         base = {
             row["part"]: row["seconds"]["median"] for row in rows if row["name"] == "list style"
         }
         lines += ["", "## A fit on 2,000 transitions, a rollout of 100,000 states", ""]
-        lines += ["| | | s | against the list style |", "|---|---|---|---|"]
+        cells = []
         for row in rows:
             taken = row["seconds"]["median"]
             note = ""
             if row["part"] == "fit":
                 note = f" ({row['seconds per epoch']['median'] * 1e3:.0f} ms per epoch)"
-            lines.append(
-                f"| {row['part']} | {row['name']} | {taken:.2f}{note} | "
-                f"{base[row['part']] / taken:.1f} |"
-            )
+            gain = f"{base[row['part']] / taken:.1f}"
+            cells.append((row["part"], row["name"], f"{taken:.2f}{note}", gain))
+        lines.append(table(("", "", "s", "against the list style"), cells))
     for section, title in (
         ("epoch", "1,000 steps of MBPO, 20 updates each"),
         ("document", "Document 000's run: 3,000 steps with the flow, 20 updates each"),
     ):
         if section not in results:
             continue
-        lines += ["", f"## {title}", "", "| | steps | s | ms per step |", "|---|---|---|---|"]
-        for row in results[section]["rows"]:
-            each = 1e3 * row["seconds"] / row["steps"]
-            lines.append(
-                f"| {row['name']} | {row['steps']:,} | {row['seconds']:.0f} | {each:.1f} |"
-            )
+        cells = [
+            (row["name"], f"{row['steps']:,}", f"{row['seconds']:.0f}",
+             f"{1e3 * row['seconds'] / row['steps']:.1f}")
+            for row in results[section]["rows"]
+        ]  # fmt: skip
+        lines += ["", f"## {title}", "", table(("", "steps", "s", "ms per step"), cells)]
     return "\n".join(lines) + "\n"
 
 

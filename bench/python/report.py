@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyfastenv.experiments import measure
+from pyfastenv.experiments.tables import table
 
 Row = dict[str, Any]
 OURS = "pyfastenv"
@@ -61,7 +62,7 @@ def stepping(rows: Sequence[Row]) -> str:
                 "" if target is None else f"≥ {target:.0%} {_mark(share['median'] >= target)}",
             ]
         )
-    return _table(["environment", "envs", "pyfastenv", LIMIT, "share", "target"], lines)
+    return table(["environment", "envs", "pyfastenv", LIMIT, "share", "target"], lines)
 
 
 def tasks(rows: Sequence[Row]) -> str:
@@ -95,11 +96,11 @@ def tasks(rows: Sequence[Row]) -> str:
     return "\n\n".join(
         [
             "Geometric mean of pyfastenv / EnvPool:",
-            _table(["envs", "tasks", "factor", "target"], means),
-            _table(["environment", "envs", "pyfastenv", "EnvPool", "factor"], factors),
+            table(["envs", "tasks", "factor", "target"], means),
+            table(["environment", "envs", "pyfastenv", "EnvPool", "factor"], factors),
             "Everyone (`mujoco.batch` has physics only, so its bodies fall once and stay where "
             "they are: other contacts, no resets). The factor is pyfastenv's rate over theirs:",
-            _table(["environment", "envs", "contestant", "its rate", "factor"], everyone),
+            table(["environment", "envs", "contestant", "its rate", "factor"], everyone),
         ]
     )
 
@@ -122,7 +123,7 @@ def cartpole(rows: Sequence[Row]) -> str:
                     else f"≥ {target / 1e6:g} M/s {_mark(rate['median'] >= target)}",
                 ]
             )
-    return _table(["envs", "contestant", "rate", "µs per step()", "factor", "target"], lines)
+    return table(["envs", "contestant", "rate", "µs per step()", "factor", "target"], lines)
 
 
 def half_batches(rows: Sequence[Row]) -> str:
@@ -141,7 +142,7 @@ def half_batches(rows: Sequence[Row]) -> str:
                 f"≥ {MIN_HALF_BATCHES:.0%} {_mark(good)}",
             ]
         )
-    return _table(
+    return table(
         ["environment", "envs", "step", "send/recv of halves", "share of step", "target"], lines
     )
 
@@ -164,7 +165,7 @@ def memory(rows: Sequence[Row]) -> str:
                 target,
             ]
         )
-    return _table(
+    return table(
         [
             "contestant",
             "environment",
@@ -198,9 +199,7 @@ def scaling(rows: Sequence[Row]) -> str:
                 f"{row['ratios'][LIMIT]['median']:.1%}",
             ]
         )
-    return _table(
-        ["environment", "threads", "envs", "pyfastenv", "speed-up", LIMIT, "share"], lines
-    )
+    return table(["environment", "threads", "envs", "pyfastenv", "speed-up", LIMIT, "share"], lines)
 
 
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
@@ -224,11 +223,6 @@ def _times(row: Row, name: str) -> str:
 
 def _mark(good: bool) -> str:
     return "✓" if good else "✗"
-
-
-def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def _footer(section: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ import pyfastenv
 from pyfastenv import _core
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure
+from pyfastenv.experiments.tables import table
 from pyfastenv.nn.networks import MLP
 from pyfastenv.training.evaluation import evaluate
 from pyfastenv.vector import specs
@@ -240,18 +241,17 @@ def markdown(results: dict[str, Any]) -> str:
     parts = ["# Sampling and training\n", "Written by `bench/python/train.py`.\n"]
     if "rollouts" in results:
         parts.append("## Rollouts\n\nA 64 x 64 policy inside the pool; target 0.93.\n")
-        parts.append("| environment | envs | steps/s | physics limit | share |")
-        parts.append("| --- | --- | --- | --- | --- |")
-        cartpole_rows = []
+        rows, cartpole_rows = [], []
         for row in results["rollouts"]["rows"]:
             if "share" in row:
-                parts.append(
-                    f"| {row['env_id']} | {row['num_envs']:,} | {row['rate']['median']:,.0f} | "
-                    f"{row['limit']['median']:,.0f} | {row['share']['median']:.3f} "
-                    f"[{row['share']['q1']:.3f}, {row['share']['q3']:.3f}] |"
-                )
+                share = [f"{row['share'][part]:.3f}" for part in ("median", "q1", "q3")]
+                rates = (f"{row[name]['median']:,.0f}" for name in ("rate", "limit"))
+                spread = f"{share[0]} [{share[1]}, {share[2]}]"
+                rows.append((row["env_id"], f"{row['num_envs']:,}", *rates, spread))
             else:
                 cartpole_rows.append(f"{row['rate']['median'] / 1e6:.1f} M at {row['num_envs']:,}")
+        columns = ("environment", "envs", "steps/s", "physics limit", "share")
+        parts.append(table(columns, rows))
         parts.append(
             f"\nCartPole-v1, hidden layer of 128 [steps/s]: {', '.join(cartpole_rows)} envs "
             "(target 4 M).\n"
@@ -281,13 +281,17 @@ def markdown(results: dict[str, Any]) -> str:
             "settings, theirs with the hyper-parameters above (target 6 x); ≥ where a run was "
             "stopped before it got there:\n"
         )
-        parts.append("| | seed | seconds | steps | reached |\n| --- | --- | --- | --- | --- |")
-        for row in results["goal"]["rows"]:
-            parts.append(
-                f"| {row['name']} | {row['seed']} | {'' if row['reached'] else '≥ '}"
-                f"{row['seconds']:.1f} | {row['steps']:,} | "
-                f"{'yes' if row['reached'] else 'no'} |"
+        lines = [
+            (
+                row["name"],
+                row["seed"],
+                f"{'' if row['reached'] else '≥ '}{row['seconds']:.1f}",
+                f"{row['steps']:,}",
+                "yes" if row["reached"] else "no",
             )
+            for row in results["goal"]["rows"]
+        ]
+        parts.append(table(("", "seed", "seconds", "steps", "reached"), lines))
         medians = {
             name: np.median([r["seconds"] for r in results["goal"]["rows"] if r["name"] == name])
             for name in ("pyfastenv", "Stable-Baselines3")

@@ -22,8 +22,9 @@ from pyfastenv.experiments.flow import (
     SLOWEST,
     Config,
 )
-from pyfastenv.experiments.report import Report, median, number, spread, table
+from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results, Row
+from pyfastenv.experiments.tables import median, number, spread, table
 from pyfastenv.training.plots import COLOURS
 from pyfastenv.training.progress import duration
 from pyfastenv.vector.cpus import available_cpus

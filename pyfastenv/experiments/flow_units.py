@@ -20,8 +20,8 @@ from torch.nn.utils import prune
 from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble, PlainSAC
 from pyfastenv.experiments.baselines.pools import ArrayPool, Batch, ListPool
 from pyfastenv.experiments.clock import milliseconds
-from pyfastenv.experiments.report import median, spread, table
 from pyfastenv.experiments.study import Row
+from pyfastenv.experiments.tables import median, spread, table
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss

@@ -23,8 +23,9 @@ from pyfastenv.experiments.placement import (
     TEXTBOOK,
     Config,
 )
-from pyfastenv.experiments.report import Report, cell, median, number, spread, table
+from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results
+from pyfastenv.experiments.tables import cell, median, number, spread, table
 from pyfastenv.training.plots import COLOURS
 
 

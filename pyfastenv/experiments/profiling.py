@@ -25,8 +25,8 @@ from torch import nn, profiler
 from pyfastenv.algorithms import ddpg, mbpo, ppo, sac
 from pyfastenv.experiments.baselines import loaders
 from pyfastenv.experiments.clock import Clock, milliseconds
-from pyfastenv.experiments.report import median
 from pyfastenv.experiments.study import Measurement, Row, Sizes, rounds
+from pyfastenv.experiments.tables import median
 from pyfastenv.nn.spans import SPANS, span
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.profiling import ITERATION, TABLE, TRACE, phases, ranges_table, read_ranges

@@ -10,8 +10,9 @@ from pyfastenv.experiments.baselines import loaders
 from pyfastenv.experiments.claims import Claim, compare
 from pyfastenv.experiments.clock import cpus_in_words
 from pyfastenv.experiments.profiling import HIDDEN, REST, Config
-from pyfastenv.experiments.report import Report, cell, median, number, spread, table
+from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results
+from pyfastenv.experiments.tables import cell, median, number, spread, table
 from pyfastenv.nn.spans import SPANS
 
 

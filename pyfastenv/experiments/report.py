@@ -7,7 +7,7 @@ fills is an error, not an empty string.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,8 @@ import jinja2
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Claim
-from pyfastenv.experiments.measure import summary
 from pyfastenv.experiments.study import Results, Sizes
+from pyfastenv.experiments.tables import number, table
 from pyfastenv.training.atomic import write_text
 
 if TYPE_CHECKING:
@@ -110,65 +110,5 @@ def claims_table(claims: Iterable[Claim]) -> str:
     return table(("claim", "compared", "ratio [90 %]", "verdict"), rows)
 
 
-# ---- tables --------------------------------------------------------------------------------------
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; floats get three digits, None a dash."""
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def grouped(frame: Any, by: Sequence[str], columns: Mapping[str, Callable[..., object]]) -> str:
-    """A Markdown table with a row per group of a frame, in order of appearance.
-
-    Args:
-        frame: The rows.
-        by: Columns that make a group.
-        columns: By heading, what is in a group's cell, called with ``(group, *key)``.
-    """
-    return table(
-        list(columns),
-        [
-            [column(group.sort_values("round") if "round" in group else group, *key)
-             for column in columns.values()]
-            for key, group in frame.groupby(list(by), sort=False)
-        ],
-    )  # fmt: skip
-
-
-def cell(value: object) -> str:
-    """How a table shows it."""
-    if value is None:
-        return "–"
-    return number(value) if isinstance(value, float) else str(value)
-
-
-def number(value: float) -> str:
-    """Three digits, thousands apart: 0.0123, 1.23, 123, 12,345."""
-    if value != value:
-        return "–"
-    size = abs(value)
-    if size == 0.0:
-        return "0"
-    if size >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
 def _percent(value: float, digits: int = 0) -> str:
     return f"{value:.{digits}%}"
-
-
-def spread(values: Sequence[float], scale: float = 1.0) -> str:
-    """``median [q1, q3]``; a single value alone."""
-    if len(values) == 1:
-        return number(scale * values[0])
-    parts = summary([scale * value for value in values])
-    return f"{number(parts['median'])} [{number(parts['q1'])}, {number(parts['q3'])}]"
-
-
-def median(values: Sequence[float]) -> float:
-    """The median."""
-    return summary(values)["median"]

@@ -18,7 +18,6 @@ import torch
 from pyfastenv.experiments.baselines.queue_workers import BLOCKS, FIELDS, Arrays, make_env
 from pyfastenv.experiments.clock import Clock, memory_bytes, milliseconds, trim_memory
 from pyfastenv.experiments.measure import available_memory_bytes
-from pyfastenv.experiments.report import median
 from pyfastenv.experiments.samplers import (
     Policy,
     QueueSampler,
@@ -45,6 +44,7 @@ from pyfastenv.experiments.sampling_report import (
     megabytes,
 )
 from pyfastenv.experiments.study import Measurement, Row, Sizes, rounds
+from pyfastenv.experiments.tables import median
 
 ENVPOOL, ASYNC = "EnvPool", "gymnasium Async"
 _MJDATA_BYTES, _PROCESS_BYTES = 700 * 1024, 40 * 2**20

@@ -10,9 +10,10 @@ import numpy as np
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Claim, Ratio, compare
-from pyfastenv.experiments.report import Report, grouped, median, number, spread, table
+from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.samplers import Policy
 from pyfastenv.experiments.study import Results
+from pyfastenv.experiments.tables import grouped, median, number, spread, table
 from pyfastenv.training.plots import COLOURS
 from pyfastenv.vector.cpus import available_cpus
 

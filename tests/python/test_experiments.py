@@ -23,9 +23,9 @@ from pyfastenv.experiments import (  # noqa: E402
     placement,
     profiling,
     registry,
-    report,
     sampling,
     sampling_report,
+    tables,
 )
 from pyfastenv.experiments.claims import Claim, compare  # noqa: E402
 from pyfastenv.experiments.clock import Clock  # noqa: E402
@@ -172,7 +172,7 @@ def test_a_clock_tells_mine_from_others() -> None:
     [(0.0, "0"), (0.01234, "0.0123"), (12.34, "12.3"), (123.4, "123"), (12345.0, "12,345")],
 )
 def test_numbers_have_three_digits(value: float, text: str) -> None:
-    assert report.number(value) == text
+    assert tables.number(value) == text
 
 
 # ---- the command line ----------------------------------------------------------------------------
