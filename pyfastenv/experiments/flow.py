@@ -88,7 +88,7 @@ class Config(Sizes):
     """Real transitions to begin with."""
     max_epochs: int = 1_000
     """Of a fit."""
-    learning_steps: int = 6_000
+    learning_steps: int = 4_000
     """Steps of the trainings with and without the flow."""
     rollout_lengths: tuple[int, ...] = (1, 5, 15)
     """Of the model in these trainings."""

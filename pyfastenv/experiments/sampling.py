@@ -33,7 +33,6 @@ from pyfastenv.experiments.sampling_report import (
     BY_B,
     NONE,
     OBJECTS,
-    OURS,
     PROCESSES,
     QUEUES,
     ROLLOUT,
@@ -63,13 +62,13 @@ class Config(Sizes):
     iterations: int = 1_000
     """Steps of every environment; with many of them in all rounds together."""
     rounds: int = 10
-    """How often each contestant has its turn."""
+    """How often the document's program has its turn with each timeout."""
     fewer_workers: tuple[int, ...] = (1, 2, 4, 8)
     """Numbers of workers between which the regime changes."""
     networks: tuple[str, ...] = (SMALL, "1024x1024x1024", "2200x2200", "3400x3400")
     """Hidden layers of policies; the last two have 20 and 47 MB."""
     network_rounds: int = 5
-    """Rounds of the comparisons by network and by number of workers."""
+    """Rounds of all other comparisons, and of ours beside the document's runs."""
     objects_per_worker: int = 400
     """B with an environment object each."""
 
@@ -115,7 +114,11 @@ def plan(config: Config) -> list[Measurement]:
             )
             for timeout in timeouts
         ]
-        made += rounds(config.rounds, "runs", contestants)
+        made += [
+            one
+            for one in rounds(config.rounds, "runs", contestants)
+            if one.about["contestant"] == QUEUES or one.about["round"] < config.network_rounds
+        ]
     for size in config.envs_per_worker:
         for network in config.networks[1:]:
             contestants = [
@@ -158,7 +161,7 @@ def _contestant(
     workers = workers or config.workers
     num_envs = workers * size
     if short:  # some seconds
-        iterations = max(2, round(config.iterations / (5 if num_envs < 1_000 else 100)))
+        iterations = max(2, round(config.iterations / (5 if num_envs < 1_000 else 250)))
     else:
         in_parts = num_envs >= 1_000
         iterations = max(1, config.iterations // (config.rounds if in_parts else 1))
@@ -170,8 +173,8 @@ def _contestant(
         "timeout": timeout,
     }
     run = partial(_run, name, workers, size, network, timeout, iterations)
-    per_step = 1.8e-5 if name not in OURS else 1.1e-5
-    per_step += 4e-6 if network == SMALL else megabytes(network) / 2e5
+    per_step = 1.8e-5 if name in (QUEUES, OBJECTS) else 1.05e-5
+    per_step += 0.0 if network == SMALL else megabytes(network) / 2e5
     return about, run, 3 + num_envs * iterations * per_step
 
 
