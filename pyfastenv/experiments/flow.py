@@ -95,6 +95,9 @@ class Config(Sizes):
     seeds: tuple[int, ...] = (1, 2, 3)
     """Of these trainings."""
 
+    def torch_threads(self) -> int:
+        return 1 if self.quick else available_cpus()
+
 
 QUICK = Config(
     quick=True, env_id="InvertedPendulum-v5", steps=6, slow_steps=3, rounds=2, part_steps=3,
@@ -118,7 +121,6 @@ def chain() -> dict[str, Habits]:
 
 def plan(config: Config) -> list[Measurement]:
     """Parts and units first, then whole runs, then learning."""
-    torch.set_num_threads(1 if config.quick else available_cpus())
     contestants: list[tuple[Row, Callable[[], Row], float]] = [
         ({"program": name}, partial(_slow_parts, habits, config), 14)
         for name, habits in chain().items()

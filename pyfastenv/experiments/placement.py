@@ -72,7 +72,6 @@ QUICK = Config(
 
 def plan(config: Config) -> list[Measurement]:
     """The table, the grid, the trainings to the goal, the learning curves."""
-    torch.set_num_threads(1)  # more only slow networks of these sizes down
     cpu = [name for name, place in PLACEMENTS.items() if not place.needs_cuda]
     made = []
     contestants: list[Any] = [
@@ -143,7 +142,6 @@ def textbook_run(
     algorithm: str, size: str, placement: str, every: int, episodes: int, length: int | None
 ) -> Row:
     """One training of the textbook's program, with the document's fixed start."""
-    torch.set_num_threads(1)
     options: dict[str, Any] = {"placement": placement, "copy_every": every}
     with Clock(gpu=PLACEMENTS[placement].needs_cuda) as clock:
         if algorithm == DDPG:
@@ -161,7 +159,6 @@ def our_run(algorithm: str, size: str, env_steps: int) -> Row:
     It has the same networks' sizes, passes over the data and minibatches per step, and at least
     ``env_steps`` steps, rounded up to whole iterations.
     """
-    torch.set_num_threads(1)
     torch.manual_seed(0)
     trained = Run()
     common: dict[str, Any] = {"hidden_sizes": _widths(size), "total_steps": 10**9, "gamma": 0.98}
@@ -219,7 +216,6 @@ def first_solved(returns: Sequence[float]) -> int | None:
 
 def curve(num_episodes: int, fixed_start: bool, seed: int) -> Row:
     """Trains the textbook's PPO on the CPU; evaluates it on the fixed start and on honest ones."""
-    torch.set_num_threads(1)
     trainer = TextbookPPO((128,), fixed_start=fixed_start, seed=seed)
     trained = trainer.train(num_episodes)
     reached = first_solved(trained.returns)
@@ -254,7 +250,6 @@ def solve(size: str, seed: int, max_steps: int = 300_000) -> Row:
     The clock includes making environments and networks, not the evaluation, which has 100 episodes
     from seeds that training never saw.
     """
-    torch.set_num_threads(1)
     torch.manual_seed(seed)
     began = time.perf_counter()
     trainer = ppo.PPO(ppo.Config.preset("CartPole-v0", seed=seed, hidden_sizes=_widths(size)))

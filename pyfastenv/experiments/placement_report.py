@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.experiments import pictures
+from pyfastenv.experiments.baselines.textbook import PLACEMENTS
 from pyfastenv.experiments.claims import Claim, Ratio, compare
 from pyfastenv.experiments.placement import (
     BESIDE,
@@ -25,7 +26,7 @@ from pyfastenv.experiments.placement import (
 )
 from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results
-from pyfastenv.experiments.tables import cell, median, number, spread, table
+from pyfastenv.experiments.tables import cell, grouped, median, number, spread, table
 from pyfastenv.training.plots import COLOURS
 
 
@@ -71,6 +72,7 @@ def report(results: Results[Any], config: Config) -> Report:
         "ours_faster": faster,
         "table": _table(results),
         "advice": _advice(results, config),
+        "on_gpu": _on_gpu(results),
         "by_size": table(
             ("hidden layers", "episodes to 195", "seconds", "greedy, other starts", "seeds"),
             [
@@ -209,6 +211,27 @@ def _advice(results: Results[Any], config: Config) -> str:
                    "ours"]  # fmt: skip
         parts.append(table(columns, rows))
     return "\n\n".join(parts)
+
+
+def _on_gpu(results: Results[Any]) -> str | None:
+    """Every placement's cost per step, where there is a GPU; its CPU and GPU use."""
+    grid = results.part("grid").query("who == @TEXTBOOK and every == 1")
+    if not any(PLACEMENTS[name].needs_cuda for name in grid.placement):
+        return None
+    return grouped(
+        grid,
+        ["algorithm", "size", "placement"],
+        {
+            "algorithm": lambda g, algorithm, *_: algorithm,
+            "hidden layers": lambda g, _, size, __: size,
+            "placement": lambda g, *key: key[-1],
+            "per step [µs]": lambda g, *_: spread(list(g.cost_us)),
+            "update [ms]": lambda g, *_: float(g.update_ms.median()),
+            "a copy [µs]": lambda g, *_: float(g.copy_us.median()),
+            "CPUs": lambda g, *_: float(g.cpus.median()),
+            "GPU [%]": lambda g, *_: float(g.gpu_percent.median()),
+        },
+    )
 
 
 def _draw(made: Report, results: Results[Any], config: Config) -> None:

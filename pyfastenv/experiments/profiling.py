@@ -67,7 +67,6 @@ QUICK = Config(
 
 def plan(config: Config) -> list[Measurement]:
     """Traces, loaders, costs of profiling, the document's code, the allocator."""
-    torch.set_num_threads(1)
     made = [
         Measurement("traces", {"trainer": name}, partial(trace, name, config), seconds)
         for name, seconds in {"ppo": 5, "ddpg": 5, "sac": 30, "mbpo": 200}.items()
@@ -193,7 +192,6 @@ def _learner(updates: int) -> Callable[[loaders.Batch], None]:
 
 def _load(name: str, updates: int, num_batches: int) -> Row:
     """How long a learner waits for its batches; a first one is not counted."""
-    torch.set_num_threads(1)
     learn = _learner(updates)
     with loaders.LOADERS[name]() as batches:
         learn(next(batches))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -72,16 +73,23 @@ def run(name: str, sizes: Sizes) -> list[Path]:
         ImportError: A package is missing.
     """
     if name == "all":
-        return [path for each in EXPERIMENTS for path in run(each, _one_of_all(each, sizes))]
+        end = time.monotonic() + 60.0 * (sizes.minutes or 0.0)
+        paths: list[Path] = []
+        for each in EXPERIMENTS:
+            left = None if sizes.minutes is None else (end - time.monotonic()) / 60.0
+            paths += run(each, _one_of_all(each, sizes, left))
+        return paths
     module = import_module(f"pyfastenv.experiments.{name}")
     study: Study[Any] = Study(name, sizes)
     plan = module.plan(study.sizes)
-    threads = torch.get_num_threads()
-    try:
-        if not study.sizes.report_only and not study.measure(plan):
-            return []
-    finally:
-        torch.set_num_threads(threads)
+    if not study.sizes.report_only:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(study.sizes.torch_threads())
+        try:
+            if not study.measure(plan):
+                return []
+        finally:
+            torch.set_num_threads(threads)
     missing = study.missing(plan)
     if missing:
         raise ValueError(
@@ -91,8 +99,8 @@ def run(name: str, sizes: Sizes) -> list[Path]:
     return [reports.write(name, study.folder, study.results, study.sizes, made)]
 
 
-def _one_of_all(name: str, sizes: Sizes) -> Sizes:
+def _one_of_all(name: str, sizes: Sizes, minutes: float | None) -> Sizes:
     module = import_module(f"pyfastenv.experiments.{name}")
     default: Sizes = module.QUICK if sizes.quick else module.Config()
     output = None if sizes.output is None else sizes.output / name
-    return replace(default, output=output, report_only=sizes.report_only, minutes=sizes.minutes)
+    return replace(default, output=output, report_only=sizes.report_only, minutes=minutes)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import torch
 
 from pyfastenv.experiments.baselines.queue_workers import BLOCKS, FIELDS, Arrays, make_env
 from pyfastenv.experiments.clock import Clock, memory_bytes, milliseconds, trim_memory
@@ -90,7 +89,6 @@ QUICK = Config(
 
 def plan(config: Config) -> list[Measurement]:
     """Units first, then the document's runs, then by network, by workers, and for scale."""
-    torch.set_num_threads(1)  # the policy has one CPU: it must not take the environments'
     steps = 2_000 if config.quick else 20_000
     made = [
         Measurement("steps", {"what": "gymnasium"}, partial(_step_times, steps), steps * 5e-5),
@@ -202,7 +200,6 @@ def _run(name: str, workers: int, size: int, network: str, timeout: float, itera
     if need.get(name, 0) * num_envs > 0.9 * free:
         wanted = need[name] * num_envs / 2**30
         return {"skipped": f"needs {wanted:.0f} GiB of memory, {free / 2**30:.0f} GiB are free"}
-    torch.set_num_threads(1)
     trim_memory()
     before = memory_bytes()
     try:
@@ -262,7 +259,6 @@ def _block_time(block: str, count: int = 200, steps: int = 60) -> Row:
 
 def _policy_times(network: str, sizes: list[int], quick: bool) -> Row:
     """Times of policy calls by batch size [s], on one thread."""
-    torch.set_num_threads(1)
     policy = Policy(hidden(network))
     times = []
     for size in sizes:

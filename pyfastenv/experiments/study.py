@@ -45,6 +45,11 @@ class Sizes:
         values = {name: value for name, value in asdict(self).items() if name not in general}
         return dict(json.loads(json.dumps(values)))
 
+    def torch_threads(self) -> int:
+        """PyTorch's while measuring; more only slow small networks down, and a policy on one CPU
+        stands for one on a device of its own."""
+        return 1
+
     def folder(self, name: str) -> Path:
         """Where the experiment of this name goes."""
         return self.output or Path("experiments", *(["quick"] if self.quick else []), name)
