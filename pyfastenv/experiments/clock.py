@@ -16,8 +16,6 @@ import numpy as np
 import psutil
 import torch
 
-from pyfastenv.vector.cpus import available_cpus
-
 
 class Clock:
     """Measures a ``with`` block, and what else the machine did meanwhile.
@@ -136,9 +134,3 @@ def trim_memory() -> None:
     gc.collect()
     with contextlib.suppress(OSError, AttributeError, TypeError):  # not glibc
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def cpus_in_words() -> str:
-    """``"2 CPUs"``."""
-    count = available_cpus()
-    return f"{count} CPU" + ("s" if count > 1 else "")

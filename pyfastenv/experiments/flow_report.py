@@ -27,10 +27,9 @@ from pyfastenv.experiments.study import Results, Row
 from pyfastenv.experiments.tables import median, number, spread, table
 from pyfastenv.training.plots import COLOURS
 from pyfastenv.training.progress import duration
-from pyfastenv.vector.cpus import available_cpus
 
 
-def report(results: Results[Any], config: Config) -> Report:
+def report(results: Results, config: Config) -> Report:
     """Tables, claims and pictures."""
     made, parts = Report(), results.part("parts")
     programs = list(dict.fromkeys(parts.program))
@@ -74,7 +73,7 @@ def report(results: Results[Any], config: Config) -> Report:
         f"{worst.ms / median(ms[worst.program]):.2f} times its median",
         "steal": parts.steal.max(),
         "others": parts.others.max(),
-        "threads": 1 if config.quick else available_cpus(),
+        "threads": 1 if config.quick else results.cpus,
     }
     made.claims = list(_claims(results, ms))
     figure, (left, right) = pictures.panels(
@@ -94,7 +93,7 @@ def report(results: Results[Any], config: Config) -> Report:
     return made
 
 
-def _whole(results: Results[Any], config: Config) -> Row:
+def _whole(results: Results, config: Config) -> Row:
     frame = results.part("whole").set_index("program")
     ms = 1e3 * frame.seconds / frame.steps
     rows = []
@@ -158,7 +157,7 @@ def _frequencies(medians: Any) -> str:
                            names])  # fmt: skip
 
 
-def _learning_table(results: Results[Any]) -> str:
+def _learning_table(results: Results) -> str:
     rows = []
     for (dynamics, length), group in results.part("learning").groupby(
         ["dynamics", "length"], sort=False
@@ -177,7 +176,7 @@ def _learning_table(results: Results[Any]) -> str:
     return table(columns, rows)
 
 
-def _claims(results: Results[Any], ms: Mapping[str, list[float]]) -> Iterator[Claim]:
+def _claims(results: Results, ms: Mapping[str, list[float]]) -> Iterator[Claim]:
     names = dict(itertools.pairwise(ms))
     before = {after: name for name, after in names.items()}
     for name, text, expected in (

@@ -30,12 +30,12 @@ from pyfastenv.experiments.tables import cell, grouped, median, number, spread, 
 from pyfastenv.training.plots import COLOURS
 
 
-def _costs(results: Results[Any], part: str, **about: Any) -> list[float]:
+def _costs(results: Results, part: str, **about: Any) -> list[float]:
     about = {"who": TEXTBOOK, "placement": CPU, "every": 1} | about
     return results.rounds(part, "cost_us", **about)
 
 
-def _gain(results: Results[Any], algorithm: str, size: str, **about: Any) -> Ratio:
+def _gain(results: Results, algorithm: str, size: str, **about: Any) -> Ratio:
     """How many times as fast as on the CPU with a copy each time."""
     about = {"algorithm": algorithm, "size": size} | about
     return compare(
@@ -43,7 +43,7 @@ def _gain(results: Results[Any], algorithm: str, size: str, **about: Any) -> Rat
     )
 
 
-def report(results: Results[Any], config: Config) -> Report:
+def report(results: Results, config: Config) -> Report:
     """Tables, claims and pictures."""
     made = Report()
     solved, curves = results.part("solved"), results.part("curves")
@@ -59,7 +59,7 @@ def report(results: Results[Any], config: Config) -> Report:
     paired = solved.pivot(index="seed", columns="size", values="episodes").dropna()
     converge = compare(list(paired[first]), list(paired[last]), 0.1) if len(paired) > 0 else None
     made.values = {
-        "gpu": bool(results.state["machine"]["gpu"]),
+        "gpu": results.has_gpu,
         "seconds_128": median(list(theirs.seconds)),
         "steps_128": theirs.env_steps.median(),
         "ours_128": median(list(ours.cost_us)) * theirs.env_steps.median() / 1e6,
@@ -114,7 +114,7 @@ def report(results: Results[Any], config: Config) -> Report:
     return made
 
 
-def _claims(results: Results[Any], config: Config, converge: Ratio | None) -> list[Claim]:
+def _claims(results: Results, config: Config, converge: Ratio | None) -> list[Claim]:
     first, last = config.sizes[0], config.sizes[-1]
     seldom = {algorithm: every[-1] for algorithm, every in COPY_EVERY.items()}
     needs = "needs a GPU"
@@ -162,11 +162,11 @@ def _claims(results: Results[Any], config: Config, converge: Ratio | None) -> li
     ]
 
 
-def _table(results: Results[Any]) -> str:
+def _table(results: Results) -> str:
     rows = []
     for (who, placement), group in results.part("table").groupby(["who", "placement"], sort=False):
         theirs = DOCUMENT.get(placement, ("", "", "", "")) if who == TEXTBOOK else ("", "", "", "")
-        cpus = results.state["machine"]["cpus_available"]
+        cpus = results.cpus
         gpu = group.gpu_percent.median() if "gpu_percent" in group else None
         rows.append(
             (
@@ -188,7 +188,7 @@ def _table(results: Results[Any]) -> str:
     return table(columns, rows)
 
 
-def _advice(results: Results[Any], config: Config) -> str:
+def _advice(results: Results, config: Config) -> str:
     parts = []
     for algorithm, frequencies in COPY_EVERY.items():
         rows = []
@@ -213,7 +213,7 @@ def _advice(results: Results[Any], config: Config) -> str:
     return "\n\n".join(parts)
 
 
-def _on_gpu(results: Results[Any]) -> str | None:
+def _on_gpu(results: Results) -> str | None:
     """Every placement's cost per step, where there is a GPU; its CPU and GPU use."""
     grid = results.part("grid").query("who == @TEXTBOOK and every == 1")
     if not any(PLACEMENTS[name].needs_cuda for name in grid.placement):
@@ -234,7 +234,7 @@ def _on_gpu(results: Results[Any]) -> str | None:
     )
 
 
-def _draw(made: Report, results: Results[Any], config: Config) -> None:
+def _draw(made: Report, results: Results, config: Config) -> None:
     grid = results.part("grid")
     figure, axes = pictures.panels(3, size=(11, 3.6), columns=3, sharey=True)
     names = {(TEXTBOOK, CPU): "textbook", (TEXTBOOK, BESIDE): "side by side", (OURS, CPU): "ours"}

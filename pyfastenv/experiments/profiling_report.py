@@ -8,7 +8,6 @@ from typing import Any
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.baselines import loaders
 from pyfastenv.experiments.claims import Claim, compare
-from pyfastenv.experiments.clock import cpus_in_words
 from pyfastenv.experiments.profiling import HIDDEN, REST, Config
 from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results
@@ -16,7 +15,7 @@ from pyfastenv.experiments.tables import cell, median, number, spread, table
 from pyfastenv.nn.spans import SPANS
 
 
-def report(results: Results[Any], config: Config) -> Report:
+def report(results: Results, config: Config) -> Report:
     """Tables, claims and pictures."""
     made = Report()
     traces = {str(row.trainer): row for row in results.part("traces").itertuples()}
@@ -33,8 +32,8 @@ def report(results: Results[Any], config: Config) -> Report:
         for name in config.loaders
     }
     made.values = {
-        "gpu": bool(results.state["machine"]["gpu"]),
-        "cpus": cpus_in_words(),
+        "gpu": results.has_gpu,
+        "cpus": results.cpus,
         "phases": table(
             ("", "iteration [ms]", *SPANS, REST),
             [
@@ -119,7 +118,7 @@ def report(results: Results[Any], config: Config) -> Report:
     return made
 
 
-def _loading_table(results: Results[Any], config: Config, costs: Any) -> str:
+def _loading_table(results: Results, config: Config, costs: Any) -> str:
     rows = []
     for name in config.loaders:
         cells = []
@@ -136,7 +135,7 @@ def _loading_table(results: Results[Any], config: Config, costs: Any) -> str:
     return table(columns, rows)
 
 
-def _claims(results: Results[Any], config: Config) -> list[Claim]:
+def _claims(results: Results, config: Config) -> list[Claim]:
     def rates(name: str, updates: int) -> list[float]:
         return results.rounds("loading", "rate", loader=name, updates=updates)
 
@@ -165,7 +164,7 @@ def _claims(results: Results[Any], config: Config) -> list[Claim]:
     claims.append(
         Claim(
             "document: variable lengths make the reserved memory jagged", "–", "more", None,
-            "needs a GPU" if not results.state["machine"]["gpu"] else "see the table",
+            "needs a GPU" if not results.has_gpu else "see the table",
         )
     )  # fmt: skip
     claims.append(

@@ -80,7 +80,7 @@ def run(name: str, sizes: Sizes) -> list[Path]:
             paths += run(each, _one_of_all(each, sizes, left))
         return paths
     module = import_module(f"pyfastenv.experiments.{name}")
-    study: Study[Any] = Study(name, sizes)
+    study: Study = Study(name, sizes)
     plan = module.plan(study.sizes)
     if not study.sizes.report_only:
         threads = torch.get_num_threads()

@@ -41,7 +41,7 @@ class Report:
     pictures: dict[str, tuple[Figure, str]] = field(default_factory=dict)
 
 
-def write(name: str, folder: Path, results: Results[Any], sizes: Sizes, report: Report) -> Path:
+def write(name: str, folder: Path, results: Results, sizes: Sizes, report: Report) -> Path:
     """Renders report.md and saves the pictures; returns the report's path."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -79,7 +79,7 @@ def write(name: str, folder: Path, results: Results[Any], sizes: Sizes, report: 
     return path
 
 
-def provenance(name: str, results: Results[Any], sizes: Sizes) -> str:
+def provenance(name: str, results: Results, sizes: Sizes) -> str:
     """Command, sizes, machine, versions, commits and dates, and the time it took."""
     state = results.state
     about, rows = state["machine"], list(state["measurements"].values())

@@ -89,7 +89,7 @@ QUICK = Config(
 
 def plan(config: Config) -> list[Measurement]:
     """Units first, then the document's runs, then by network, by workers, and for scale."""
-    steps = 2_000 if config.quick else 20_000
+    steps = 1_000 if config.quick else 5_000
     made = [
         Measurement("steps", {"what": "gymnasium"}, partial(_step_times, steps), steps * 5e-5),
         Measurement("units", {"what": "rows"}, partial(_block_time, "rows"), 5),

@@ -15,7 +15,6 @@ from pyfastenv.experiments.samplers import Policy
 from pyfastenv.experiments.study import Results
 from pyfastenv.experiments.tables import grouped, median, number, spread, table
 from pyfastenv.training.plots import COLOURS
-from pyfastenv.vector.cpus import available_cpus
 
 QUEUES, OBJECTS, PROCESSES = "queues", "queues, environment objects", "queues, our physics"
 STEP, SEND_RECV, BY_B, ROLLOUT = "step", "send/recv", "send/recv by B", "rollout"
@@ -66,13 +65,11 @@ class Model:
         return max((num_envs * self.env_s + policy) / self.cpus, policy)
 
 
-def models(results: Results[Any], what: str) -> dict[str, Model]:
+def models(results: Results, what: str) -> dict[str, Model]:
     """By network."""
     units = results.part("units").set_index("what")["env_s"]
     return {
-        row.network: Model(
-            float(units[what]), tuple(row.sizes), tuple(row.call_s), available_cpus()
-        )
+        row.network: Model(float(units[what]), tuple(row.sizes), tuple(row.call_s), results.cpus)
         for row in results.part("policy").itertuples()
     }
 
@@ -85,7 +82,7 @@ class Reader:
         config: Its sizes.
     """
 
-    def __init__(self, results: Results[Any], config: Any):
+    def __init__(self, results: Results, config: Any):
         self.results, self.config = results, config
         self.short: float = config.timeout[0]
         self.small, self.large = min(config.envs_per_worker), max(config.envs_per_worker)
@@ -118,7 +115,7 @@ class Reader:
         return [gap for gaps in frame[size == frame.B].gaps for gap in gaps]
 
 
-def report(results: Results[Any], config: Any) -> Report:
+def report(results: Results, config: Any) -> Report:
     """Tables, claims and pictures."""
     made, reader = Report(), Reader(results, config)
     small, large = reader.small, reader.large
@@ -131,7 +128,7 @@ def report(results: Results[Any], config: Any) -> Report:
     made.values = {
         "num_envs": config.workers * large,
         "small_envs": config.workers * small,
-        "cpus": available_cpus(),
+        "cpus": results.cpus,
         "short": reader.short,
         "timeout_large": reader.timeout(large),
         "timeout_small": reader.timeout(small),

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import pandas as pd
 import torch
@@ -55,9 +55,6 @@ class Sizes:
         return self.output or Path("experiments", *(["quick"] if self.quick else []), name)
 
 
-S = TypeVar("S", bound=Sizes)
-
-
 @dataclass(frozen=True)
 class Measurement:
     """Something to measure once.
@@ -92,7 +89,7 @@ def rounds(
     ]
 
 
-class Results(Generic[S]):
+class Results:
     """What was measured.
 
     Args:
@@ -129,6 +126,16 @@ class Results(Generic[S]):
             )
         self.state = state
 
+    @property
+    def cpus(self) -> int:
+        """Of the machine that measured."""
+        return int(self.state["machine"]["cpus_available"])
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether the machine that measured has one."""
+        return bool(self.state["machine"]["gpu"])
+
     def part(self, name: str) -> pd.DataFrame:
         """A part's rows."""
         rows = [row for row in self.state["measurements"].values() if row["part"] == name]
@@ -142,7 +149,7 @@ class Results(Generic[S]):
         return [float(x) for x in frame.sort_values("round")[value]]
 
 
-class Study(Generic[S]):
+class Study:
     """Measures a plan in a folder.
 
     Args:
@@ -158,12 +165,13 @@ class Study(Generic[S]):
             machine, whose times must not stand beside this one's.
     """
 
-    def __init__(self, name: str, sizes: S):
+    def __init__(self, name: str, sizes: Sizes):
         self.name = name
+        self.sizes: Any = sizes
         self.folder = sizes.folder(name)
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"output: {self.folder} is not a folder")
-        self.results: Results[S] = Results(self.folder / RESULTS, name)
+        self.results: Results = Results(self.folder / RESULTS, name)
         state = self.results.state
         if sizes.report_only:
             if "sizes" not in state:
@@ -174,7 +182,6 @@ class Study(Generic[S]):
             values["quick"] = state["quick"]
             self.sizes = replace(sizes, **values)
             return
-        self.sizes = sizes
         mine = sizes.measured()
         theirs = state.setdefault("sizes", mine)
         if theirs != mine:
@@ -246,8 +253,16 @@ class Study(Generic[S]):
             "date": today(),
         }
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(self.results.path, json.dumps(state, indent=1) + "\n")
+        write_text(self.results.path, _json(state))
         print(f"  {one.key}: {seconds:.1f} s", flush=True)
+
+
+def _json(state: Row) -> str:
+    """With a line for each measurement, so that differences can be read."""
+    head = {name: value for name, value in state.items() if name != "measurements"}
+    rows = (f"{json.dumps(key)}: {json.dumps(row)}" for key, row in state["measurements"].items())
+    start, lines = json.dumps(head, indent=1).removesuffix("\n}"), ",\n  ".join(rows)
+    return f'{start},\n "measurements": {{\n  {lines}\n }}\n}}\n'
 
 
 def _machine() -> Row:

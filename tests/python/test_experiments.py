@@ -108,7 +108,7 @@ def test_what_is_measured_is_not_measured_again(
     assert [(one.about["who"], one.about["round"]) for one in plan[:4]] == [
         ("a", 0), ("b", 0), ("b", 1), ("a", 1),
     ]  # fmt: skip
-    study: Study[Any] = Study("flow", Sizes(output=tmp_path))
+    study: Study = Study("flow", Sizes(output=tmp_path))
     assert study.measure(plan[:3])
     study = Study("flow", Sizes(output=tmp_path))
     assert [one.key for one in study.missing(plan)] == ["turns, who a, round 1", "one"]
