@@ -147,6 +147,14 @@ def test_what_falls_due_when(monkeypatch: pytest.MonkeyPatch) -> None:
     assert learned == [2] * len(learned) and sum(learned) == algorithm.global_step - 62
 
 
+def test_a_profile_records_the_iteration_in_which_all_falls_due_again() -> None:
+    assert Config().busy_steps() == (5_250, 5_251)
+    flow = Config(dynamics="flow", flow_every=300, model_agent_every=200)
+    assert flow.busy_steps() == (8_000, 8_001)  # 3,000 is a multiple of 250, 300 and 200
+    assert Config(total_steps=5_200).busy_steps() == (5_000, 5_001)
+    assert Config(profile_steps="5:9").profile_window() == (5, 9)
+
+
 def test_updates_per_step_may_be_fractions() -> None:
     algorithm = make(small(updates_per_step=0.3))
     while algorithm.global_step < 160:
