@@ -95,7 +95,7 @@ bench-gpu: $(VENV)/.test $(VENV)/.bench-train  ## Every GPU check and measuremen
 	$(BIN)/python bench/python/gpu.py
 
 $(VENV)/.experiments: $(VENV)/.train
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[train,experiments]'
+	$(PIP) jinja2 pandas psutil scipy
 	touch $@
 
 experiments-quick: $(VENV)/.experiments  ## Short versions of the documents' experiments (build/experiments)

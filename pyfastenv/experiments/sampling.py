@@ -140,7 +140,11 @@ def plan(config: Config) -> list[Measurement]:
     contestants = [_contestant(config, name, size, short=True) for name in (QUEUES, OBJECTS)]
     made += rounds(config.network_rounds, "objects", contestants)
     largest = max(config.envs_per_worker)
-    for name, size in ((ENVPOOL, largest), (ASYNC, 2 if config.quick else 20)):
+    for name, size in (
+        (ENVPOOL, largest // 4),
+        (ENVPOOL, largest),
+        (ASYNC, 2 if config.quick else 20),
+    ):
         about, run, seconds = _contestant(config, name, size, short=True)
         made.append(Measurement("scale", about, run, seconds))
     return made
