@@ -153,7 +153,7 @@ def lines(
         names: Whether they are written beside the ends.
     """
     paint = colours(list(series)) | dict(colour or {})
-    if "x" in log:
+    if "x" in log and len({x for points_of in series.values() for x in points_of}) > 1:
         axes.set_xscale("log")
     if "y" in log:
         axes.set_yscale("log")
