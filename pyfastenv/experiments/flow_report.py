@@ -41,7 +41,6 @@ def report(results: Results, config: Config) -> Report:
     worst = parts.loc[(parts.ms / parts.groupby("program").ms.transform("median")).idxmax()]
     agent_update = slow["agent that improves the model"] * AGENT_EVERY / AGENT_UPDATES
     made.values = {
-        "document_ms": DOCUMENT_MS,
         "whole": _whole(results, config) if config.whole else None,
         "ms": {name: median(values) for name, values in ms.items()},
         "factors": {

@@ -73,10 +73,7 @@ def pool_push(quick: bool) -> Row:
     """A rollout's transitions into the model's pool."""
     count = SMALL if quick else LARGE
     batch, rows = _batch(count), torch.randn(1, count, LAYOUT.width)
-    pools: dict[str, ListPool | ArrayPool] = {
-        "list of tuples": ListPool(count),
-        "arrays": ArrayPool(count),
-    }
+    pools = _pools(count)
     ours = ReplayPool(1, count, LAYOUT.width, torch.device("cpu"))
     calls: dict[str, Callable[[], object]] = {
         name: partial(pool.push, *batch) for name, pool in pools.items()
@@ -88,10 +85,7 @@ def pool_sample(quick: bool) -> Row:
     """A minibatch of 256 out of a full pool."""
     count = SMALL if quick else LARGE
     batch = _batch(count)
-    pools: dict[str, ListPool | ArrayPool] = {
-        "list of tuples": ListPool(count),
-        "arrays": ArrayPool(count),
-    }
+    pools = _pools(count)
     ours = ReplayPool(1, count, LAYOUT.width, torch.device("cpu"))
     ours.add(torch.randn(1, count, LAYOUT.width))
     streams = SeedStreams([0])

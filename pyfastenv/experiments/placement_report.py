@@ -61,7 +61,6 @@ def report(results: Results, config: Config) -> Report:
     made.values = {
         "gpu": results.has_gpu,
         "seconds_128": median(list(theirs.seconds)),
-        "steps_128": theirs.env_steps.median(),
         "ours_128": median(list(ours.cost_us)) * theirs.env_steps.median() / 1e6,
         "copy_share": copies.copy_share.median(),
         "copy_us": copies.copy_us.median(),
