@@ -168,7 +168,8 @@ class Config(SACConfig):
         due = [self.model_every]
         if self.dynamics == "flow":
             due += [self.flow_every, self.model_agent_every]
-        first = self.learning_starts + math.lcm(*due)
+        steps = math.lcm(*due)
+        first = self.learning_starts + steps - steps % self.log_every  # where an iteration begins
         if first >= self.total_steps:
             first = self.learning_starts
         return first, first + 1

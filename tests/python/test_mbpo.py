@@ -151,6 +151,7 @@ def test_a_profile_records_the_iteration_in_which_all_falls_due_again() -> None:
     assert Config().busy_steps() == (5_250, 5_251)
     flow = Config(dynamics="flow", flow_every=300, model_agent_every=200)
     assert flow.busy_steps() == (8_000, 8_001)  # 3,000 is a multiple of 250, 300 and 200
+    assert Config(log_every=64).busy_steps() == (5_192, 5_193)  # an iteration with step 5,250
     assert Config(total_steps=5_200).busy_steps() == (5_000, 5_001)
     assert Config(profile_steps="5:9").profile_window() == (5, 9)
 
