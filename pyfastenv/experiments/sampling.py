@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -70,6 +71,8 @@ class Config(Sizes):
     """Rounds of all other comparisons, and of ours beside the document's runs."""
     objects_per_worker: int = 400
     """B with an environment object each."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where the policy computes; in `rollout` always the CPU."""
 
 
 QUICK = Config(
@@ -97,7 +100,7 @@ def plan(config: Config) -> list[Measurement]:
     ]
     sizes = sorted({1, 20, 160, *(b * w for b in config.envs_per_worker for w in (1, 8))})
     for network in config.networks:
-        times = partial(_policy_times, network, sizes, config.quick)
+        times = partial(_policy_times, network, sizes, config)
         made.append(Measurement("policy", {"network": network}, times, 2 * len(sizes)))
     for size in config.envs_per_worker:
         contestants = [
@@ -174,14 +177,21 @@ def _contestant(
         "network": network,
         "timeout": timeout,
     }
-    run = partial(_run, name, workers, size, network, timeout, iterations)
+    policy = partial(Policy, hidden(network), device=config.device)
+    run = partial(_run, name, workers, size, policy, timeout, iterations)
     per_step = 1.8e-5 if name in (QUEUES, OBJECTS) else 1.05e-5
     per_step += 0.0 if network == SMALL else megabytes(network) / 2e5
     return about, run, 3 + num_envs * iterations * per_step
 
 
-def _make(name: str, workers: int, size: int, network: str, timeout: float) -> Sampler:
-    policy, num_envs, wait = Policy(hidden(network)), workers * size, timeout or None
+MakePolicy = Callable[..., Policy]
+
+
+def _make(name: str, workers: int, size: int, make_policy: MakePolicy, timeout: float) -> Sampler:
+    num_envs, wait = workers * size, timeout or None
+    if name == ENVPOOL:
+        return StepSampler(make_policy(obs_size=17), envpool(num_envs), np.float64)
+    policy = make_policy()
     blocks = {QUEUES: "rows", OBJECTS: "objects", PROCESSES: "ours"}
     if name in blocks:
         return QueueSampler(policy, blocks[name], workers, size, wait)
@@ -189,14 +199,14 @@ def _make(name: str, workers: int, size: int, network: str, timeout: float) -> S
         return StepSampler(policy, our_envs(num_envs))
     if name == ROLLOUT:
         return RolloutSampler(policy, num_envs, 20 if num_envs < 1_000 else 2)
-    if name == ENVPOOL:
-        return StepSampler(Policy(hidden(network), obs_size=17), envpool(num_envs), np.float64)
     if name == ASYNC:
         return StepSampler(policy, gymnasium_async(num_envs))
     return SendRecvSampler(policy, num_envs, wait, size if name == BY_B else None)
 
 
-def _run(name: str, workers: int, size: int, network: str, timeout: float, iterations: int) -> Row:
+def _run(
+    name: str, workers: int, size: int, policy: MakePolicy, timeout: float, iterations: int
+) -> Row:
     """So many steps of every environment, from the first reset on; none of it warms up."""
     num_envs = workers * size
     need = {ENVPOOL: _MJDATA_BYTES, ASYNC: _PROCESS_BYTES, OBJECTS: 2 * _MJDATA_BYTES}
@@ -207,7 +217,7 @@ def _run(name: str, workers: int, size: int, network: str, timeout: float, itera
     trim_memory()
     before = memory_bytes()
     try:
-        sampler = _make(name, workers, size, network, timeout)
+        sampler = _make(name, workers, size, policy, timeout)
     except ImportError:
         return {"skipped": "not installed"}
     try:
@@ -261,13 +271,13 @@ def _block_time(block: str, count: int = 200, steps: int = 60) -> Row:
     return {"env_s": median(times)}
 
 
-def _policy_times(network: str, sizes: list[int], quick: bool) -> Row:
+def _policy_times(network: str, sizes: list[int], config: Config) -> Row:
     """Times of policy calls by batch size [s], on one thread."""
-    policy = Policy(hidden(network))
+    policy = Policy(hidden(network), device=config.device)
     times = []
     for size in sizes:
         obs = np.zeros((size, 20))
         costly = size * policy.megabytes > 1e4
-        repeats = 3 if costly or quick else 30
+        repeats = 3 if costly or config.quick else 30
         times.append(median(milliseconds(partial(policy, obs), repeats=repeats)) / 1e3)
     return {"sizes": sizes, "call_s": times, "megabytes": policy.megabytes}
