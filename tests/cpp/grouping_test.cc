@@ -145,12 +145,12 @@ TEST(GroupsOfFew, AreAsLargeAsAWorkersShare) {
     const std::vector<float> actions(kEnvs, action);
     env.Step({actions.data(), DType::kFloat32, sizeof(float)}, out.Views(), Never);
   };
-  step(0.5F);  // so little that the caller does it alone
-  EXPECT_EQ(made[0]->TakeLargestGroup(), kEnvs);
   step(Nap(1));  // so much that the next one is shared
   for (CountingEnv* worker : made) worker->TakeLargestGroup();
   step(0.5F);
-  EXPECT_EQ(made[0]->TakeLargestGroup(), kEnvs / 2);
+  int largest = 0;
+  for (CountingEnv* worker : made) largest = std::max(largest, worker->TakeLargestGroup());
+  EXPECT_EQ(largest, kEnvs / 2);
 }
 
 // ---- what goes wrong ----
