@@ -221,6 +221,10 @@ bench-lanes: build/lanes/build.ninja  ## Lanes and mj_step in turn, per robot (b
 	$(BIN)/cmake --build build/lanes
 	$(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS)
 
+cross-compile: $(VENV)/.tools  ## Compile the core and lanes for ARM, macOS and Windows (nothing is linked)
+	$(PIP) ziglang
+	$(BIN)/python tests/cross/compile.py $(ARGS)
+
 # ---- wheels ------------------------------------------------------------------------------------
 
 wheel: $(VENV)/.tools  ## Build a wheel into dist/

@@ -9,6 +9,9 @@ namespace pyfastenv::lanes {
 namespace lanes1 {
 extern const Kernels kKernels;
 }
+namespace lanes2 {
+extern const Kernels kKernels;
+}
 #ifdef PYFASTENV_X86_KERNELS
 namespace lanes4 {
 extern const Kernels kKernels;
@@ -26,6 +29,7 @@ const Kernels* KernelsOfWidth(int width) {
   }
   if (width == 4 && __builtin_cpu_supports("avx2")) return &lanes4::kKernels;
 #endif
+  if (width == 2) return &lanes2::kKernels;
   return width == 1 ? &lanes1::kKernels : nullptr;
 }
 
@@ -33,16 +37,17 @@ const Kernels& BestKernels() {
   if (const char* wanted = std::getenv("PYFASTENV_LANES"); wanted != nullptr && *wanted != '\0') {
     const Kernels* kernels = KernelsOfWidth(std::atoi(wanted));
     if (kernels == nullptr) {
-      throw std::invalid_argument(std::string("PYFASTENV_LANES: expected 1, 4 or 8 lanes that this "
-                                              "processor has, got ") +
-                                  wanted);
+      throw std::invalid_argument(
+          std::string("PYFASTENV_LANES: expected 1, 2, 4 or 8 lanes that this "
+                      "processor has, got ") +
+          wanted);
     }
     return *kernels;
   }
   for (const int width : {8, 4}) {
     if (const Kernels* kernels = KernelsOfWidth(width)) return *kernels;
   }
-  return lanes1::kKernels;
+  return lanes2::kKernels;
 }
 
 }  // namespace pyfastenv::lanes

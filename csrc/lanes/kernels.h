@@ -52,7 +52,7 @@ struct Kernels {
   void (*program_offsets)(const Tables&, size_t* offsets);
 };
 
-/// The widest kernels that the processor runs, or those of PYFASTENV_LANES (8, 4 or 1) lanes.
+/// The widest kernels that the processor runs, or those of PYFASTENV_LANES (8, 4, 2 or 1) lanes.
 /// Throws std::invalid_argument if that variable asks for what is not there.
 const Kernels& BestKernels();
 /// The kernels of so many lanes; nullptr if this build or processor has none.

@@ -46,7 +46,7 @@ DataPtr MakeData(const mjModel& m) { return DataPtr(mj_makeData(&m)); }
 
 std::vector<int> Widths() {
   std::vector<int> widths;
-  for (const int width : {8, 4, 1}) {
+  for (const int width : {8, 4, 2, 1}) {
     if (KernelsOfWidth(width) != nullptr) widths.push_back(width);
   }
   return widths;

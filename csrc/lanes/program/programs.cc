@@ -22,7 +22,7 @@ bool Forbidden() {
 }  // namespace
 
 void Programs::Make(Tables& tables, const Kernels& kernels) {
-  if (kernels.width == 1 || Forbidden()) return;
+  if (kernels.width < 4 || Forbidden()) return;
   std::vector<size_t> offsets(static_cast<size_t>(ProgramArray::kCount));
   kernels.program_offsets(tables, offsets.data());
   int num_spills = 0;

@@ -12,8 +12,9 @@ namespace pyfastenv::lanes {
 
 class Programs {
  public:
-  /// Makes the programs of a model and enters them in its tables. There are none for one lane, on
-  /// processors other than x86-64, where the system forbids it, or if PYFASTENV_LANE_PROGRAMS is 0.
+  /// Makes the programs of a model and enters them in its tables. There are none for one or two
+  /// lanes, on processors other than x86-64, where the system forbids it, or if
+  /// PYFASTENV_LANE_PROGRAMS is 0.
   void Make(Tables& tables, const Kernels& kernels);
 
  private:
