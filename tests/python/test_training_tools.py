@@ -881,7 +881,11 @@ def test_small_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["version"]) == 0
     assert capsys.readouterr().out == f"{pyfastenv.__version__}\n"
     assert cli.main(["envs"]) == 0
-    assert capsys.readouterr().out.split() == pyfastenv.env_ids()
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert [env_id for env_id, _ in lines] == pyfastenv.env_ids()
+    engines = dict(lines)
+    assert engines["CartPole-v1"] == "native"
+    assert engines["Pusher-v5"].startswith("mujoco: lanes do not do contacts")
 
 
 @pytest.mark.usefixtures("guess_module")
