@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "mujoco/error_trap.h"
 #include "mujoco/model.h"
 #include "mujoco/model_fields.h"
 
@@ -55,6 +56,13 @@ class Workspace {
   void Forward();
   /// `num_steps` calls of mj_step, then mj_rnePostConstraint if `external_forces` (cfrc_ext).
   void Step(int num_steps, bool external_forces);
+  /// Any other calls of the engine on model() and data(): plain C (mujoco/error_trap.h).
+  template <class F>
+  void Run(F f) {
+    broken_ = true;
+    Trapped(f);
+    broken_ = false;
+  }
   /// Whether the engine met a bad number since the last reset, or the state now holds one.
   bool Diverged() const;
 

@@ -146,6 +146,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             infos=bool(infos),
             engine=arguments.engine(engine),
             seeds=self._seeds,
+            task=None,
+            explain=None,
         )
         if not np.isfinite(self._core.render_fps):
             raise ValueError(
@@ -496,13 +498,14 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     def generator(self, env_id: int) -> np.random.Generator:
         """A copy of an environment's generator in its present state."""
-        state_high, state_low, inc_high, inc_low = self._core.random_state(env_id)
+        words = self._core.random_state(env_id)
+        state_high, state_low, inc_high, inc_low, has_uint32, uinteger = words
         bit_generator = np.random.PCG64()
         bit_generator.state = {
             "bit_generator": "PCG64",
             "state": {"state": state_high << 64 | state_low, "inc": inc_high << 64 | inc_low},
-            "has_uint32": 0,
-            "uinteger": 0,
+            "has_uint32": has_uint32,
+            "uinteger": uinteger,
         }
         return np.random.Generator(bit_generator)
 
