@@ -34,19 +34,26 @@ if TYPE_CHECKING:
         ForkedError,
         NothingPendingError,
         ResetNeededError,
+        TaskCodeError,
     )
     from pyfastenv.nn.policy_spec import PolicySpec
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
+    from pyfastenv.tasks.make import debug, make_vec
+    from pyfastenv.tasks.task import Task, command, memory
     from pyfastenv.vector.env import FastEnv
     from pyfastenv.vector.specs import env_ids
-    from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
+    from pyfastenv.vector.vector_env import FastVectorEnv
 
 # what lives where; imported on first use (PEP 562)
 _EXPORTS = {
     "FastEnv": "vector.env",
     "FastVectorEnv": "vector.vector_env",
-    "make_vec": "vector.vector_env",
+    "make_vec": "tasks.make",
+    "Task": "tasks.task",
+    "memory": "tasks.task",
+    "command": "tasks.task",
+    "debug": "tasks.make",
     "Collector": "sampling.staging",
     "Episodes": "sampling.rollouts",
     "PinnedRing": "sampling.staging",
@@ -61,6 +68,7 @@ _EXPORTS = {
     "ForkedError": "errors",
     "NothingPendingError": "errors",
     "ResetNeededError": "errors",
+    "TaskCodeError": "errors",
 }
 
 __all__ = [
@@ -77,9 +85,14 @@ __all__ = [
     "PolicySpec",
     "ResetNeededError",
     "RolloutBatch",
+    "Task",
+    "TaskCodeError",
     "TorchVectorEnv",
+    "command",
+    "debug",
     "env_ids",
     "make_vec",
+    "memory",
     "rollout",
 ]
 

@@ -184,6 +184,7 @@ std::vector<StructField> DataFields() {
   fields.push_back({#name, offsetof(mjData, name), TypeName<type>()});
   MJDATA_POINTERS
 #undef X
+  fields.push_back({"contact", offsetof(mjData, contact), "contact"});
   return fields;
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,15 @@ class Layout:
     def obs_size(self) -> int:
         """Length of the flat observation."""
         return sum(part.size for part in self.obs.values())
+
+
+class Field(NamedTuple):
+    """Where an attribute of the task stands: ``offset`` in numbers of eight bytes."""
+
+    section: str  # of the TaskFrame: "params", "memory" or "command"
+    offset: int
+    shape: tuple[int, ...] | None  # None: one number
+    kind: str  # "float64", "int64" or "bool"
 
 
 class Writer(Mapping[str, Any]):

@@ -1,0 +1,468 @@
+"""NumPy's functions with NumPy's bits, and MuJoCo's, for compiled tasks.
+
+``FUNCTIONS`` maps what pyfastenv.tasks.sources calls them (``"numpy:sum"``, ``"mujoco:mju_mulQuat"``)
+to functions that only compiled code calls.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, errors, types
+from numba.core.extending import intrinsic, overload
+from numba.core.typing.templates import signature
+
+from pyfastenv.tasks import vocabulary as words
+from pyfastenv.tasks.compiler.frame import DataType, ModelType
+from pyfastenv.tasks.compiler.numba_internals import (
+    BYTES,
+    F64,
+    I32,
+    OPTIONS,
+    call_symbol,
+    check_status,
+    constant,
+    new_array,
+)
+from pyfastenv.tasks.compiler.physics import need_fresh
+
+FUNCTIONS: dict[str, Any] = {
+    **{f"plain:{name}": function for function, name in words.NUMPY_PLAIN.items()},
+    **{f"math:{name}": function for function, name in words.MATH.items()},
+}
+
+
+def _stand_in(target: str, parameters: str) -> Any:
+    """A function that only exists for its overloads."""
+    space: dict[str, Any] = {}
+    name = target.replace(":", "_")
+    exec(f"def {name}({parameters}): raise NotImplementedError", space)
+    FUNCTIONS[target] = space[name]
+    return space[name]
+
+
+def _refuse(what: str, kind: Any, wanted: str) -> None:
+    raise errors.TypingError(f"{what}: expected {wanted}, got {_say(kind)}")
+
+
+def _say(kind: Any) -> str:
+    if isinstance(kind, types.Array):
+        order = "" if kind.layout == "C" else " that is not contiguous"
+        return f"a {kind.ndim}-dimensional {kind.dtype} array{order}"
+    return str(kind)
+
+
+def _is_vector(kind: Any, dtype: Any = types.float64) -> bool:
+    return isinstance(kind, types.Array) and kind.ndim == 1 and kind.dtype == dtype
+
+
+def _is_contiguous(kind: Any) -> bool:
+    return isinstance(kind, types.Array) and kind.layout == "C"
+
+
+def _real(kind: Any) -> bool:
+    """A number that NumPy would compute with in float64."""
+    return isinstance(kind, types.Integer | types.Boolean) or kind == types.float64
+
+
+# ---- loops of NumPy's ----------------------------------------------------------------------------
+
+
+def _unary(name: str) -> None:
+    function = _stand_in(f"numpy:{name}", "x")
+    symbol = f"pyfastenv_np_{name}"
+
+    @intrinsic
+    def of_number(typing_context: Any, x: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            given, result = (cgutils.alloca_once(builder, F64) for _ in range(2))
+            builder.store(context.cast(builder, args[0], sig.args[0], types.float64), given)
+            arguments = [given, constant(8), result, constant(1)]
+            call_symbol(builder, symbol, ir.VoidType(), arguments)
+            return builder.load(result)
+
+        return signature(types.float64, x), codegen
+
+    @intrinsic
+    def of_array(typing_context: Any, x: Any) -> Any:
+        result_type = types.Array(types.float64, x.ndim, "C")
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            given = context.make_array(sig.args[0])(context, builder, args[0])
+            shape = cgutils.unpack_tuple(builder, given.shape)
+            result = new_array(context, builder, result_type, shape)
+            step = constant(8) if x.ndim != 1 else cgutils.unpack_tuple(builder, given.strides)[0]
+            arguments = [given.data, step, result.data, given.nitems]
+            call_symbol(builder, symbol, ir.VoidType(), arguments)
+            return result._getvalue()
+
+        return signature(result_type, x), codegen
+
+    @overload(function, jit_options=OPTIONS)
+    def choose(x):
+        if _real(x):
+            return lambda x: of_number(x)
+        if _is_vector(x) or (_is_contiguous(x) and x.dtype == types.float64):
+            return lambda x: of_array(x)
+        _refuse(f"np.{name}", x, "float64 numbers (x.astype(np.float64)), contiguous if 2-dimensional")
+        return None
+
+
+def _binary(name: str, target: str | None = None) -> None:
+    function = _stand_in(target or f"numpy:{name}", "x, y")
+    symbol = f"pyfastenv_np_{name}"
+
+    @intrinsic
+    def of_numbers(typing_context: Any, x: Any, y: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            first, second, result = (cgutils.alloca_once(builder, F64) for _ in range(3))
+            for place, value, kind in zip((first, second), args, sig.args, strict=True):
+                builder.store(context.cast(builder, value, kind, types.float64), place)
+            arguments = [first, constant(8), second, constant(8), result, constant(1)]
+            call_symbol(builder, symbol, ir.VoidType(), arguments)
+            return builder.load(result)
+
+        return signature(types.float64, x, y), codegen
+
+    @intrinsic
+    def of_vectors(typing_context: Any, x: Any, y: Any) -> Any:
+        result_type = types.Array(types.float64, 1, "C")
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            arguments: list[Any] = []
+            count = None
+            for value, kind in zip(args, sig.args, strict=True):
+                if isinstance(kind, types.Array):
+                    array = context.make_array(kind)(context, builder, value)
+                    arguments += [array.data, cgutils.unpack_tuple(builder, array.strides)[0]]
+                    # of two vectors the shorter: NumPy would have refused them in the first run
+                    count = array.nitems if count is None else builder.select(
+                        builder.icmp_signed("<", count, array.nitems), count, array.nitems
+                    )
+                else:
+                    place = cgutils.alloca_once(builder, F64)
+                    builder.store(context.cast(builder, value, kind, types.float64), place)
+                    arguments += [place, constant(0)]
+            result = new_array(context, builder, result_type, [count])
+            call_symbol(builder, symbol, ir.VoidType(), [*arguments, result.data, count])
+            return result._getvalue()
+
+        return signature(result_type, x, y), codegen
+
+    @overload(function, jit_options=OPTIONS)
+    def choose(x, y):
+        if _real(x) and _real(y):
+            return lambda x, y: of_numbers(x, y)
+        if (_is_vector(x) or _real(x)) and (_is_vector(y) or _real(y)):
+            return lambda x, y: of_vectors(x, y)
+        wrong = y if _is_vector(x) or _real(x) else x
+        _refuse(f"np.{name}", wrong, "float64 numbers or vectors")
+        return None
+
+
+for _name in sorted(set(words.NUMPY_UNARY.values())):
+    _unary(_name)
+for _name in sorted(set(words.NUMPY_BINARY.values())):
+    _binary(_name)
+
+
+# ---- sums and products ---------------------------------------------------------------------------
+
+
+@intrinsic
+def _total(typing_context: Any, x: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        array = context.make_array(sig.args[0])(context, builder, args[0])
+        kind = F64 if x.dtype == types.float64 else ir.FloatType()
+        step = constant(1)
+        if x.ndim == 1:
+            stride = cgutils.unpack_tuple(builder, array.strides)[0]
+            step = builder.sdiv(stride, array.itemsize)
+        symbol = f"pyfastenv_sum_{x.dtype}"
+        return call_symbol(builder, symbol, kind, [array.data, step, array.nitems])
+
+    return signature(x.dtype, x), codegen
+
+
+@overload(_stand_in("numpy:sum", "x"), jit_options=OPTIONS)
+def _sum(x):
+    if isinstance(x, types.Array) and isinstance(x.dtype, types.Integer | types.Boolean):
+
+        def count(x):
+            total = 0
+            for item in x.flat:
+                total += item
+            return total
+
+        return count
+    if isinstance(x, types.Array) and isinstance(x.dtype, types.Float):
+        if x.ndim == 1 or _is_contiguous(x):
+            return lambda x: _total(x)
+    if isinstance(x, types.UniTuple):
+        return lambda x: _total(np.array(x))
+    _refuse("np.sum", x, "a vector or a contiguous array (axis= is not there: write the loop)")
+    return None
+
+
+@overload(_stand_in("numpy:mean", "x"), jit_options=OPTIONS)
+def _mean(x):
+    if isinstance(x, types.Array) and x.dtype == types.float64 and (x.ndim == 1 or _is_contiguous(x)):
+        return lambda x: _total(x) / x.size
+    _refuse("np.mean", x, "a float64 vector or contiguous array")
+    return None
+
+
+@overload(_stand_in("numpy:square", "x"), jit_options=OPTIONS)
+def _square(x):
+    return lambda x: x * x
+
+
+@intrinsic
+def _inner(typing_context: Any, x: Any, y: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        first, second = (
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(sig.args, args, strict=True)
+        )
+        return call_symbol(builder, "pyfastenv_dot", F64, [first.data, second.data, first.nitems])
+
+    return signature(types.float64, x, y), codegen
+
+
+@overload(_stand_in("numpy:norm", "x"), jit_options=OPTIONS)
+def _norm(x):
+    if _is_contiguous(x) and x.dtype == types.float64:
+        return lambda x: math.sqrt(_inner(x, x))
+    if _is_vector(x):
+
+        def packed(x):
+            y = np.ascontiguousarray(x)
+            return math.sqrt(_inner(y, y))
+
+        return packed
+    _refuse("np.linalg.norm", x, "a float64 vector or contiguous array, without ord and axis")
+    return None
+
+
+@intrinsic
+def _product(typing_context: Any, x: Any, y: Any, rows: Any, inner: Any, columns: Any, out: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        first, second, result = (
+            context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 1, 5)
+        )
+        call_symbol(
+            builder, "pyfastenv_np_matmul", ir.VoidType(), [first, second, result, *args[2:5]]
+        )
+        return context.get_dummy_value()
+
+    return signature(types.void, x, y, types.int64, types.int64, types.int64, out), codegen
+
+
+def _matmul(x, y):
+    for kind in (x, y):
+        if not (_is_contiguous(kind) and kind.dtype == types.float64 and kind.ndim in (1, 2)):
+            _refuse("@", kind, "contiguous float64 vectors or matrices (np.ascontiguousarray)")
+    dimensions = (x.ndim, y.ndim)
+    if dimensions == (1, 1):
+
+        def inner(x, y):
+            if x.size != y.size:
+                raise ValueError("@: the vectors differ in length")
+            out = np.empty(1)
+            _product(x, y, 1, x.size, 1, out)
+            return out[0]
+
+        return inner
+    if dimensions == (2, 1):
+
+        def vector(x, y):
+            if x.shape[1] != y.size:
+                raise ValueError("@: the matrix's columns and the vector's length differ")
+            out = np.empty(x.shape[0])
+            _product(x, y, x.shape[0], x.shape[1], 1, out)
+            return out
+
+        return vector
+    if dimensions == (1, 2):
+
+        def row(x, y):
+            if x.size != y.shape[0]:
+                raise ValueError("@: the vector's length and the matrix's rows differ")
+            out = np.empty(y.shape[1])
+            _product(x, y, 1, x.size, y.shape[1], out)
+            return out
+
+        return row
+
+    def matrix(x, y):
+        if x.shape[1] != y.shape[0]:
+            raise ValueError("@: columns and rows differ")
+        out = np.empty((x.shape[0], y.shape[1]))
+        _product(x, y, x.shape[0], x.shape[1], y.shape[1], out)
+        return out
+
+    return matrix
+
+
+overload(_stand_in("numpy:matmul", "x, y"), jit_options=OPTIONS)(_matmul)
+
+
+@overload(_stand_in("numpy:dot", "x, y"), jit_options=OPTIONS)
+def _dot(x, y):
+    if _is_vector(x) and _is_vector(y) and _is_contiguous(x) and _is_contiguous(y):
+
+        def inner(x, y):
+            if x.size != y.size:
+                raise ValueError("np.dot: the vectors differ in length")
+            return _inner(x, y)
+
+        return inner
+    _refuse("np.dot", x if not _is_vector(x) else y, "contiguous float64 vectors; of matrices write a @ b")
+    return None
+
+
+@intrinsic
+def _c_pow(typing_context: Any, x: Any, y: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        numbers = [
+            context.cast(builder, value, kind, types.float64)
+            for value, kind in zip(args, sig.args, strict=True)
+        ]
+        return call_symbol(builder, "pyfastenv_pow", F64, numbers)
+
+    return signature(types.float64, x, y), codegen
+
+
+@overload(_stand_in("numpy:operator_pow", "x, y"), jit_options=OPTIONS, prefer_literal=True)
+def _pow(x, y):
+    """``x ** y``: of numbers the C library's pow; NumPy squares arrays by multiplying."""
+    exponent = getattr(y, "literal_value", None)
+    if isinstance(x, types.Array):
+        if x.dtype == types.float64 and exponent == 2:
+            return lambda x, y: x * x
+        _refuse("**", x, "numbers, or a float64 array ** 2 (else np.power)")
+    if isinstance(x, types.Integer) and isinstance(y, types.Integer):
+        if exponent is not None and exponent >= 0:
+
+            def whole(x, y):
+                result = 1
+                for _ in range(y):
+                    result *= x
+                return result
+
+            return whole
+        _refuse("** of whole numbers", y, "an exponent that stands there, 0 or more")
+    if _real(x) and _real(y):
+        return lambda x, y: _c_pow(x, y)
+    _refuse("**", x, "float64 numbers")
+    return None
+
+
+# ---- MuJoCo --------------------------------------------------------------------------------------
+
+
+def _checked_array(function: str, kind: Any, size: int, *, written: bool) -> None:
+    if not (_is_vector(kind) and _is_contiguous(kind)) or (written and not kind.mutable):
+        _refuse(f"mujoco.{function}", kind, f"a contiguous float64 vector of {size}")
+
+
+def _same_size(context: Any, builder: Any, name: str, array: Any, size: int) -> None:
+    from pyfastenv.tasks.compiler.numba_internals import raise_error
+
+    differs = builder.icmp_signed("!=", array.nitems, constant(size))
+    with builder.if_then(differs, likely=False):
+        raise_error(context, builder, TypeError, f"mujoco.{name}: expected a vector of {size}")
+
+
+def _pure(name: str, arguments: str) -> None:
+    wanted = arguments.split()
+    letters = ", ".join("abcdef"[: len(wanted)])
+    function = _stand_in(f"mujoco:{name}", letters)
+    returns = name.startswith("mju_normalize")
+
+    def typing(typing_context: Any, *kinds: Any) -> Any:
+        for i, (kind, want) in enumerate(zip(kinds, wanted, strict=True)):
+            if want != "f":
+                _checked_array(name, kind, int(want), written=i == 0)
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            given = []
+            for value, kind, want in zip(args, sig.args, wanted, strict=True):
+                if want == "f":
+                    given.append(context.cast(builder, value, kind, types.float64))
+                    continue
+                array = context.make_array(kind)(context, builder, value)
+                _same_size(context, builder, name, array, int(want))
+                given.append(array.data)
+            result = call_symbol(builder, name, F64 if returns else ir.VoidType(), given)
+            return result if returns else context.get_dummy_value()
+
+        return signature(types.float64 if returns else types.void, *kinds), codegen
+
+    space: dict[str, Any] = {"typing": typing}
+    exec(f"def call(context, {letters}): return typing(context, {letters})", space)
+    space["call"] = intrinsic(space["call"])
+    exec(f"def choose({letters}): return lambda {letters}: call({letters})", space)
+    overload(function, jit_options=OPTIONS)(space["choose"])
+
+
+for _name, _arguments in words.MUJOCO_PURE.items():
+    _pure(_name, _arguments)
+
+
+def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -> None:
+    """A function of (m, d, …): its further arguments are integers, numbers, arrays or None."""
+    function = _stand_in(f"mujoco:{name}", f"m, d, {parameters}".rstrip(", "))
+    kinds_wanted = wanted.split()
+
+    def typing(typing_context: Any, *kinds: Any) -> Any:
+        if not isinstance(kinds[0], ModelType) or not isinstance(kinds[1], DataType):
+            raise errors.TypingError(f"mujoco.{name}: expected (self.model, data, …)")
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            frame = args[1]
+            if name != "mj_forward":
+                need_fresh(context, builder, frame, f"what mujoco.{name} needs")
+            given = [frame]
+            for value, kind, want in zip(args[2:], sig.args[2:], kinds_wanted, strict=True):
+                if want == "i":
+                    given.append(context.cast(builder, value, kind, types.int64))
+                elif want == "f":
+                    given.append(context.cast(builder, value, kind, types.float64))
+                elif isinstance(kind, types.NoneType | types.Omitted):
+                    given.append(ir.Constant(BYTES, None))
+                else:
+                    array = context.make_array(kind)(context, builder, value)
+                    _same_size(context, builder, name, array, int(want))
+                    given.append(builder.bitcast(array.data, BYTES))
+            place = cgutils.alloca_once(builder, F64)
+            if returns:
+                given.append(place)
+            status = call_symbol(builder, f"pyfastenv_{name}", I32, given)
+            check_status(context, builder, status)
+            return builder.load(place) if returns else context.get_dummy_value()
+
+        return signature(types.float64 if returns else types.void, *kinds), codegen
+
+    names = ", ".join(part.split("=")[0].strip() for part in f"m, d, {parameters}".split(",") if part.strip())
+    full = f"m, d, {parameters}".rstrip(", ")
+    space: dict[str, Any] = {"typing": typing}
+    exec(f"def call(context, {names}): return typing(context, {names})", space)
+    space["call"] = intrinsic(space["call"])
+    exec(f"def choose({full}): return lambda {full}: call({names})", space)
+    overload(function, jit_options=OPTIONS)(space["choose"])
+
+
+_engine("mj_forward", "", "")
+_engine("mj_contactForce", "id, result", "i 6")
+_engine("mj_objectVelocity", "objtype, objid, res, flg_local", "i i 6 i")
+_engine(
+    "mj_ray",
+    "pnt, vec, geomgroup, flg_static, bodyexclude, geomid, normal=None",
+    "3 3 6 i i 1 3",
+    returns=True,
+)
+_engine("mj_geomDistance", "geom1, geom2, distmax, fromto", "i i f 6", returns=True)
