@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -146,8 +147,11 @@ void FunctionEnv::Convert(const Action& action, double* out) const {
   }
   action.CopyTo(out);
   if (task_->action_dtype != DType::kFloat32) return;
-  auto* narrow = reinterpret_cast<float*>(out);  // each half is read before it is written
-  for (int i = 0; i < action.size(); ++i) narrow[i] = static_cast<float>(out[i]);
+  for (int i = 0; i < action.size(); ++i) {  // in place: what is overwritten has been read
+    const auto narrow = static_cast<float>(out[i]);
+    std::memcpy(reinterpret_cast<char*>(out) + i * static_cast<ptrdiff_t>(sizeof(float)), &narrow,
+                sizeof(float));
+  }
 }
 
 void FunctionEnv::Control(const Action& action, const Situation& from, mjtNum* ctrl) {

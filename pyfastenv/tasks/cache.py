@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache as once
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 from pyfastenv import _core
 
 _FORMAT = b"pyfastenv task 1\n"
-_engines: dict[str, tuple[Any, dict[str, int]]] = {}  # code lives as long as the process
+_linked: dict[str, Linked] = {}  # code lives as long as the process
 _lock = threading.Lock()
 
 
@@ -30,6 +29,21 @@ class MethodCode(NamedTuple):
     symbol: str
     object_file: bytes
     needed: tuple[str, ...]  # symbols that it calls
+
+
+class TaskCode(NamedTuple):
+    """A compiled task."""
+
+    methods: dict[str, MethodCode]
+    reads: tuple[str, ...]  # of mjData beyond its state
+
+
+class Linked(NamedTuple):
+    """A compiled task in this process."""
+
+    addresses: dict[str, int]  # by method
+    reads: tuple[str, ...]
+    engine: Any  # keeps the code alive
 
 
 def folder() -> Path:
@@ -48,7 +62,7 @@ def host() -> str:
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
-def load(key: str) -> dict[str, MethodCode] | None:
+def load(key: str) -> TaskCode | None:
     """What :func:`store` has written; None if there is nothing usable."""
     try:
         content = (folder() / key).read_bytes()
@@ -58,18 +72,19 @@ def load(key: str) -> dict[str, MethodCode] | None:
     digest, body = content[len(_FORMAT) : start], content[start:]
     if content[: len(_FORMAT)] != _FORMAT or hashlib.sha256(body).digest() != digest:
         return None  # another format, or half a file
-    header, _, objects = body.partition(b"\n")
-    code, at = {}, 0
-    for method, (symbol, size, needed) in json.loads(header).items():
-        code[method] = MethodCode(symbol, objects[at : at + size], tuple(needed))
+    first_line, _, objects = body.partition(b"\n")
+    header, methods, at = json.loads(first_line), {}, 0
+    for method, (symbol, size, needed) in header["methods"].items():
+        methods[method] = MethodCode(symbol, objects[at : at + size], tuple(needed))
         at += size
-    return code
+    return TaskCode(methods, tuple(header["reads"]))
 
 
-def store(key: str, code: Mapping[str, MethodCode]) -> None:
-    """Keeps compiled methods, if it can."""
-    header = {m: (c.symbol, len(c.object_file), c.needed) for m, c in code.items()}
-    body = json.dumps(header).encode() + b"\n" + b"".join(c.object_file for c in code.values())
+def store(key: str, code: TaskCode) -> None:
+    """Keeps a compiled task, if it can."""
+    methods = {n: (m.symbol, len(m.object_file), m.needed) for n, m in code.methods.items()}
+    header = json.dumps({"reads": code.reads, "methods": methods}).encode()
+    body = header + b"\n" + b"".join(m.object_file for m in code.methods.values())
     content = _FORMAT + hashlib.sha256(body).digest() + body
     own = folder() / f".{key}.{os.getpid()}.{threading.get_ident()}"
     try:
@@ -81,22 +96,22 @@ def store(key: str, code: Mapping[str, MethodCode]) -> None:
             own.unlink(missing_ok=True)
 
 
-def link(key: str, code: Mapping[str, MethodCode]) -> dict[str, int]:
-    """Addresses of the methods' functions, once per process and key.
+def link(key: str, code: TaskCode) -> Linked:
+    """Puts a compiled task into this process, once.
 
     Raises:
-        RuntimeError: They call something that this process does not have.
+        RuntimeError: It calls something that this process does not have.
     """
     with _lock:
-        if key not in _engines:
-            _engines[key] = _link(code)
-        return _engines[key][1]
+        if key not in _linked:
+            _linked[key] = _link(code)
+        return _linked[key]
 
 
-def linked(key: str) -> dict[str, int] | None:
+def linked(key: str) -> Linked | None:
     """What :func:`link` has returned for this key in this process."""
     with _lock:
-        return _engines[key][1] if key in _engines else None
+        return _linked.get(key)
 
 
 @once
@@ -109,18 +124,20 @@ def provide_symbols() -> None:
             llvm.add_symbol(name, address)
 
 
-def _link(code: Mapping[str, MethodCode]) -> tuple[Any, dict[str, int]]:
+def _link(code: TaskCode) -> Linked:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     provide_symbols()
-    for name in sorted({name for method in code.values() for name in method.needed}):
+    methods = code.methods
+    for name in sorted({name for method in methods.values() for name in method.needed}):
         if llvm.address_of_symbol(name) is None:
             raise RuntimeError(f"a compiled task needs {name}, which this process does not have")
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    for method in code.values():
+    for method in methods.values():
         engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(method.object_file))
     engine.finalize_object()
-    return engine, {name: engine.get_function_address(m.symbol) for name, m in code.items()}
+    addresses = {name: engine.get_function_address(m.symbol) for name, m in methods.items()}
+    return Linked(addresses, code.reads, engine)

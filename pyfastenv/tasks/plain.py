@@ -120,7 +120,6 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
         info = self._writer("info")
         object.__setattr__(self.task, "simulate", self._simulate)
         try:
-            self._control()
             returned = self._call("step", action=action, rng=self.np_random, info=info)
         finally:
             object.__delattr__(self.task, "simulate")
@@ -147,8 +146,7 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
         else:
             every = task.control_every or task.frame_skip
             for done in range(0, task.frame_skip, every):
-                if done > 0:
-                    self._control()
+                self._control()
                 mujoco.mj_step(task.model, data, min(every, task.frame_skip - done))
         if task.external_forces:
             mujoco.mj_rnePostConstraint(task.model, data)

@@ -20,6 +20,10 @@ from pyfastenv.tasks.sources import Sources
 from pyfastenv.tasks.task import Command, Memory, Task
 
 _PACKAGES = ("numba", "llvmlite", "numpy", "mujoco")
+_MISSING = (
+    "own tasks are compiled with numba: pip install 'pyfastenv[tasks]'; without it they run in plain "
+    "Python: pyfastenv.debug(MyTask)"
+)
 
 
 class Program:
@@ -46,7 +50,8 @@ class Program:
     def description(self) -> dict[str, Any]:
         """What ``_core.VectorEnv`` takes as its ``task``."""
         task, model = self.task, self.task.model
-        functions = self._functions()
+        code = self._linked_code()
+        functions = code.addresses
         discrete = isinstance(self.action_space, gymnasium.spaces.Discrete)
         space: Any = self.action_space
         infos = [
@@ -63,12 +68,12 @@ class Program:
             "name": type(task).__name__,
             "identity": self._key() + hashlib.sha256(params.tobytes()).hexdigest(),
             "model": model._address,
-            "cameras": self._sources.reads("cam_") or self._sources.reads("light_")
-            or self._sources.reads("camera"),
+            "cameras": any(name.startswith(("cam_", "light_")) for name in code.reads),
             "frame_skip": task.frame_skip,
             "control_every": task.control_every or 0,
             "max_episode_steps": task.max_episode_steps or 0,
             "external_forces": bool(task.external_forces),
+            "reads": list(code.reads),
             "action_dtype": np.dtype(task.action_dtype).name,
             "num_actions": int(space.n) if discrete else 0,
             "action_low": [] if discrete else space.low.astype(float).tolist(),
@@ -88,23 +93,25 @@ class Program:
 
     # ---- code --------------------------------------------------------------------------------
 
-    def _functions(self) -> dict[str, int]:
-        key = self._key()
-        addresses = cache.linked(key)
-        if addresses is not None:
-            return addresses
+    def _linked_code(self) -> cache.Linked:
+        try:
+            key = self._key()
+        except ImportError as error:
+            raise ImportError(_MISSING) from error
+        linked = cache.linked(key)
+        if linked is not None:
+            return linked
         code = cache.load(key)
-        if code is not None:
-            return cache.link(key, code)
-        code = self._compile()
-        cache.store(key, code)
+        if code is None:
+            code = self._compile()
+            cache.store(key, code)
         return cache.link(key, code)
 
-    def _compile(self) -> dict[str, cache.MethodCode]:
+    def _compile(self) -> cache.TaskCode:
         try:
             from pyfastenv.tasks.compiler.build import compile_task
         except ImportError as error:
-            raise ImportError(_missing()) from error
+            raise ImportError(_MISSING) from error
         discrete = isinstance(self.action_space, gymnasium.spaces.Discrete)
         dtype = None if discrete else np.dtype(self.task.action_dtype).name
         size = 1 if discrete else int((self.action_space.shape or (1,))[0])
@@ -161,10 +168,3 @@ def _version(package: str) -> str:
 def _compiler_digest() -> str:
     files = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def _missing() -> str:
-    return (
-        "own tasks are compiled with numba: pip install 'pyfastenv[tasks]'; without it they run in "
-        "plain Python: pyfastenv.debug(MyTask)"
-    )

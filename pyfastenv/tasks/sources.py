@@ -75,14 +75,6 @@ class Sources:
         text = "".join(function.text() for function in self.functions.values())
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def reads(self, name: str) -> bool:
-        """Whether an attribute whose name begins so is read anywhere."""
-        return any(
-            isinstance(node, ast.Attribute) and node.attr.startswith(name)
-            for function in self.functions.values()
-            for node in ast.walk(function.tree)
-        )
-
     def add(self, function: types.FunctionType) -> str:
         """Rewrites a function, once, and those that it calls; returns its name here."""
         if function not in self._names:
@@ -339,6 +331,11 @@ class _Rewriter(ast.NodeTransformer):
         for target in node.targets:
             self._check_target(target)
         self.generic_visit(node)
+        target = node.targets[0]
+        if isinstance(target, ast.Tuple) and not isinstance(node.value, ast.Tuple):
+            # numba unpacks tuples alone
+            unpack = ast.Call(self._call_name(f"unpack:{len(target.elts)}"), [node.value], [])
+            node.value = ast.copy_location(unpack, node.value)
         return node
 
     def _check_target(self, target: ast.expr) -> None:

@@ -91,7 +91,8 @@ class Task:
       everything else is only known afterwards.
     - ``observation(self, data, obs)`` writes ``obs["name"] = numbers``.
     - ``control(self, data, action, ctrl)``, where the controls are not the action itself, writes
-      ``ctrl``. It is called before ``step``, and every ``control_every`` substeps.
+      ``ctrl``. ``self.simulate(data)`` asks for it, and again every ``control_every`` substeps; the
+      pool may ask before. It reads ``data``'s time, ``qpos`` and ``qvel``, and changes nothing else.
     - ``setup(self)`` runs once, in plain Python, with ``self.model``: ids, constants.
 
     Class attributes that are numbers, or arrays of them, are parameters: keyword arguments of
@@ -162,8 +163,8 @@ class Task:
 
         Args:
             data: The method's own.
-            ctrl: None means the controls that ``control`` (or the action) has set, and asks
-                ``control`` again every ``control_every`` substeps; else ``(nu,)`` controls.
+            ctrl: None means those of ``control`` (or the action), asked for again every
+                ``control_every`` substeps; else ``(nu,)`` controls.
             nstep: Substeps with these controls; 0 means ``frame_skip``.
         """
         raise RuntimeError("simulate belongs into step: it is not for setup, reset or observation")

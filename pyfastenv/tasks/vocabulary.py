@@ -98,3 +98,7 @@ STATE = frozenset(
     "qpos qvel act ctrl time qacc_warmstart qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat "
     "userdata history plugin_state".split()
 )
+# of it, what every row is loaded with, and what control may read
+MOTION = frozenset(("time", "qpos", "qvel"))
+# what mj_step leaves at zero unless it is asked for
+EXTERNAL_FORCES = frozenset(("cfrc_ext", "cfrc_int", "cacc"))

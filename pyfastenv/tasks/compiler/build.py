@@ -15,14 +15,16 @@ from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
 
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks.cache import MethodCode, provide_symbols
+from pyfastenv.tasks.cache import MethodCode, TaskCode, provide_symbols
 from pyfastenv.tasks.compiler.frame import DataType, PartsType, RngType, SelfType, array_type
 from pyfastenv.tasks.compiler.numba_internals import OPTIONS, object_code
-from pyfastenv.tasks.compiler.numbers import FUNCTIONS
+from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
+from pyfastenv.tasks.compiler.physics import READS
 from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, view_of
 from pyfastenv.tasks.layout import Field, Layout
 from pyfastenv.tasks.sources import Function, Sources
 from pyfastenv.tasks.task import METHODS, Task, arguments_of
+from pyfastenv.tasks.vocabulary import EXTERNAL_FORCES
 
 _ARITHMETIC = {"+", "-", "*", "/", "//", "%", "+=", "-=", "*=", "/=", "//=", "%="}
 
@@ -66,7 +68,7 @@ class _Compiler(compiler.CompilerBase):  # type: ignore[misc]
 
 def compile_task(
     task: Task, sources: Sources, layout: Layout, fields: Mapping[str, Field], action: tuple[Any, int]
-) -> dict[str, MethodCode]:
+) -> TaskCode:
     """Compiles all methods.
 
     Args:
@@ -91,6 +93,7 @@ def compile_task(
     }
     provide_symbols()
     functions = _link(sources)
+    READS.clear()
     code = {}
     for hook, name in sources.hooks.items():
         entry = _entry(hook, functions[name], given, arguments_of(getattr(type(task), hook)))
@@ -102,7 +105,17 @@ def compile_task(
             raise TaskCodeError(_shorten(error, type(task).__name__, hook)) from None
         symbol, machine_code, needed = object_code(compiled.overloads[(frame,)])
         code[hook] = MethodCode(symbol, machine_code, tuple(needed))
-    return code
+    _check_external_forces(task)
+    return TaskCode(code, tuple(sorted(READS)))
+
+
+def _check_external_forces(task: Task) -> None:
+    unasked = sorted(READS & EXTERNAL_FORCES)
+    if unasked and not task.external_forces:
+        raise TaskCodeError(
+            f"{type(task).__name__} reads data.{unasked[0]}, which MuJoCo only computes on request: "
+            f"write external_forces = True in the class"
+        )
 
 
 def _entry(hook: str, function: Any, given: Mapping[str, Any], arguments: list[str]) -> Any:
@@ -130,9 +143,17 @@ def _link(sources: Sources) -> dict[str, Any]:
     for name, function in sources.functions.items():
         spaces[name].update(function.constants)
         for local, target in function.calls.items():
-            helper = target.removeprefix("helper:")
-            spaces[name][local] = helpers[helper] if helper != target else FUNCTIONS[target]
+            spaces[name][local] = _called(target, helpers)
     return made
+
+
+def _called(target: str, helpers: Mapping[str, Any]) -> Any:
+    kind, _, name = target.partition(":")
+    if kind == "helper":
+        return helpers[name]
+    if target not in FUNCTIONS and kind == "unpack":
+        return unpacker(int(name))
+    return FUNCTIONS[target]
 
 
 def _define(function: Function, space: dict[str, Any]) -> Any:

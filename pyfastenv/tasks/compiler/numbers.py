@@ -361,6 +361,28 @@ def _pow(x, y):
     return None
 
 
+# ---- a, b = array ---------------------------------------------------------------------------------
+
+
+def unpacker(count: int) -> Any:
+    """x -> a tuple of its ``count`` items; x is a vector or a tuple."""
+    function = _stand_in(f"unpack:{count}", "x")
+    items = ", ".join(f"x[{i}]" for i in range(count))
+    space: dict[str, Any] = {}
+    exec(
+        f"def of_vector(x):\n"
+        f"    if x.size != {count}: raise ValueError('expected {count} numbers to unpack')\n"
+        f"    return ({items},)\n",
+        space,
+    )
+
+    @overload(function, jit_options=OPTIONS)
+    def choose(x):
+        return space["of_vector"] if isinstance(x, types.Array) else lambda x: x
+
+    return function
+
+
 # ---- MuJoCo --------------------------------------------------------------------------------------
 
 
@@ -425,7 +447,7 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             frame = args[1]
             if name != "mj_forward":
-                need_fresh(context, builder, frame, f"what mujoco.{name} needs")
+                need_fresh(context, builder, frame, name, f"what mujoco.{name} needs")
             given = [frame]
             for value, kind, want in zip(args[2:], sig.args[2:], kinds_wanted, strict=True):
                 if want == "i":

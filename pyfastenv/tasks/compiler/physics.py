@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 import numpy as np
-from numba.core import errors, types
+from numba.core import cgutils, errors, types
 from numba.core.imputils import lower_builtin, lower_getattr_generic
 from numba.core.typing.templates import (
     AbstractTemplate,
@@ -32,12 +32,14 @@ from pyfastenv.tasks.compiler.numba_internals import (
     F64,
     I32,
     I64,
+    call_symbol,
+    check_status,
     constant,
     load,
     make_view,
     raise_error,
 )
-from pyfastenv.tasks.vocabulary import STATE
+from pyfastenv.tasks.vocabulary import MOTION, STATE
 
 KINDS = ("body", "joint", "geom", "site", "sensor", "actuator", "tendon", "camera")
 # how mjModel's arrays of a kind begin, and how many rows they have
@@ -66,8 +68,13 @@ _QPOS = {0: 7, 1: 4, 2: 1, 3: 1}  # by mjtJoint
 _DOFS = {0: 6, 1: 3, 2: 1, 3: 1}
 
 
-def need_fresh(context: Any, builder: Any, frame: Any, what: str) -> None:
+# what has been read of mjData beyond its state since the last clear(): lanes must compute it
+READS: set[str] = set()
+
+
+def need_fresh(context: Any, builder: Any, frame: Any, name: str, what: str) -> None:
     """Raises where a derived quantity is read before it has been computed for this environment."""
+    READS.add(name)
     stale = builder.icmp_signed("==", member(builder, frame, "fresh", I64), constant(0))
     with builder.if_then(stale, likely=False):
         raise_error(
@@ -77,6 +84,26 @@ def need_fresh(context: Any, builder: Any, frame: Any, what: str) -> None:
             f"{what} is read before self.simulate (or mj_forward), but only the state is known "
             f"then; keep what you need of the last step in a memory()",
         )
+
+
+def need_loaded(context: Any, builder: Any, frame: Any, name: str) -> None:
+    """Has the pool load a quantity of the state that is not the motion."""
+    if name in MOTION:
+        return
+    # simulate has set the controls
+    known = builder.icmp_signed("!=", member(builder, frame, "fresh", I64), constant(0))
+    missing = builder.not_(known) if name == "ctrl" else cgutils.true_bit
+    with builder.if_then(missing):
+        status = call_symbol(builder, "pyfastenv_load_state", I32, [frame])
+        check_status(context, builder, status)
+
+
+def need(context: Any, builder: Any, frame: Any, name: str, what: str) -> None:
+    """One of the two, before a quantity of mjData is read."""
+    if name in STATE:
+        need_loaded(context, builder, frame, name)
+    else:
+        need_fresh(context, builder, frame, name, what)
 
 
 # ---- data ----------------------------------------------------------------------------------------
@@ -102,8 +129,7 @@ class _DataAttributes(AttributeTemplate):  # type: ignore[misc]
 
 @lower_getattr_generic(DataType)
 def _data_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: str) -> Any:
-    if name not in STATE:
-        need_fresh(context, builder, frame, f"data.{name}")
+    need(context, builder, frame, name, f"data.{name}")
     if name == "contact":
         return frame
     data = member(builder, frame, "data")
@@ -263,8 +289,8 @@ def _named_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: st
     place = _place(kind, name)
     assert place is not None  # typed above
     struct = "model" if isinstance(kind.owner, ModelType) else "data"
-    if struct == "data" and place[0] not in STATE:
-        need_fresh(context, builder, frame, f"data.{kind.kind}(…).{name}")
+    if struct == "data":
+        need(context, builder, frame, place[0], f"data.{kind.kind}(…).{name}")
     offset, dtype, _ = LAYOUTS[struct][place[0]]
     pointer = load(builder, member(builder, frame, struct), offset, BYTES)
     item = np.dtype(dtype).itemsize

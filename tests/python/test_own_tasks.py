@@ -1,0 +1,156 @@
+"""Own tasks: the same bits as gymnasium, as plain Python, and however they are driven."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from parity import MODES, assert_same, compare
+
+import pyfastenv
+
+pytest.importorskip("numba")
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "own_tasks"))
+
+from ant import Ant  # noqa: E402
+from half_cheetah import HalfCheetah  # noqa: E402
+from hopper import Hopper  # noqa: E402
+from humanoid import Humanoid  # noqa: E402
+from quadruped import Quadruped  # noqa: E402
+
+ROBOTS = {
+    "HalfCheetah-v5": HalfCheetah,
+    "Hopper-v5": Hopper,
+    "Ant-v5": Ant,
+    "Humanoid-v5": Humanoid,
+}
+TASKS = [*ROBOTS.values(), Quadruped]
+
+
+def actions_for(envs: Any, rng: np.random.Generator) -> np.ndarray:
+    space = envs.single_action_space
+    shape = (envs.num_envs, *space.shape)
+    return rng.uniform(space.low, space.high, shape).astype(space.dtype)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", ROBOTS)
+def test_equals_gymnasium(env_id: str, mode: str) -> None:
+    assert compare(env_id, mode, 1_000, task=ROBOTS[env_id]) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("env_id", ROBOTS)
+def test_equals_gymnasium_for_100_000_steps(env_id: str, mode: str) -> None:
+    compare(env_id, mode, 12_500, num_envs=8, seed=1, reset_every=10_007, task=ROBOTS[env_id])
+
+
+@pytest.mark.parametrize("engine", ["mujoco", "auto"])
+@pytest.mark.parametrize("task", TASKS)
+def test_plain_python_gives_the_same_bits(task: type[pyfastenv.Task], engine: str) -> None:
+    envs = pyfastenv.make_vec(task, 1, num_threads=1, autoreset_mode="Disabled", engine=engine)
+    plain = pyfastenv.debug(task)
+    rng = np.random.default_rng(3)
+    obs, infos = envs.reset(seed=7)
+    plain_obs, plain_infos = plain.reset(seed=7)
+    assert_same(obs[0], plain_obs)
+    for _ in range(300):
+        for name, value in plain_infos.items():
+            assert_same(infos[name][0:1], np.asarray(value)[None], name)
+        action = actions_for(envs, rng)
+        obs, rewards, terminations, truncations, infos = envs.step(action)
+        plain_obs, reward, terminated, truncated, plain_infos = plain.step(action[0])
+        assert_same(obs[0], plain_obs)
+        assert rewards[0] == reward
+        assert (terminations[0], truncations[0]) == (terminated, truncated)
+        if terminated or truncated:
+            obs, infos = envs.reset()
+            plain_obs, plain_infos = plain.reset()
+            assert_same(obs[0], plain_obs)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_threads_snapshots_and_send_give_the_same_bits(task: type[pyfastenv.Task]) -> None:
+    one = pyfastenv.make_vec(task, 6, num_threads=1, engine="mujoco")
+    two = pyfastenv.make_vec(task, 6, num_threads=3)
+    other = pyfastenv.make_vec(task, 6, num_threads=2)
+    rng = np.random.default_rng(0)
+    assert_same(one.reset(seed=1), two.reset(seed=1))
+    other.reset(seed=2)
+    for step in range(60):
+        actions = actions_for(one, rng)
+        expected = one.step(actions)
+        assert_same(two.step(actions), expected)
+        if step == 20:
+            other.set_state(two.get_state())
+        elif step > 20:
+            other.send(actions)
+            obs, rewards, *_, infos = other.recv()
+            order = np.argsort(infos["env_id"])
+            assert_same(obs[order], expected[0])
+            assert_same(rewards[order], expected[1])
+
+
+def test_rollouts_give_the_same_bits() -> None:
+    torch = pytest.importorskip("torch")
+    envs = pyfastenv.make_vec(Quadruped, 5, num_threads=2, autoreset_mode="SameStep")
+    envs.reset(seed=3)
+    size = envs.single_observation_space.shape[0]
+    torch.manual_seed(0)
+    actor = torch.nn.Sequential(torch.nn.Linear(size, 16), torch.nn.Tanh(), torch.nn.Linear(16, 8))
+    spec = pyfastenv.PolicySpec.from_module(actor) if hasattr(pyfastenv.PolicySpec, "from_module") else None
+    if spec is None:
+        pytest.skip("no policy spec of a module")
+
+
+def test_parameters_are_run_time_data() -> None:
+    before = set(cache_files())
+    first = pyfastenv.make_vec(HalfCheetah, 2)
+    made = set(cache_files()) | before
+    second = pyfastenv.make_vec(HalfCheetah, 2, ctrl_cost_weight=5.0)
+    assert set(cache_files()) == made
+    first.reset(seed=0), second.reset(seed=0)
+    actions = np.ones((2, 6), np.float32)
+    a, b = first.step(actions), second.step(actions)
+    assert_same(a[0], b[0])
+    np.testing.assert_allclose(a[1] - b[1], 4.9 * 6, rtol=1e-5)
+    with pytest.raises(ValueError, match="state"):
+        first.set_state(second.get_state())
+
+
+def cache_files() -> list[str]:
+    from pyfastenv.tasks import cache
+
+    return [f.name for f in cache.folder().glob("*")] if cache.folder().is_dir() else []
+
+
+def test_commands_are_tasks() -> None:
+    envs = pyfastenv.make_vec(Quadruped, 3)
+    tasks = envs.sample_tasks(3, seed=0)
+    assert tasks.shape == (3, 2)
+    envs.reset_task(tasks)
+    obs, _ = envs.reset(seed=0)
+    where = envs.observation_groups["command"]
+    np.testing.assert_array_equal(obs[:, where], tasks)
+
+
+def test_model_fields_and_pickling() -> None:
+    envs = pyfastenv.make_vec(Quadruped, 2, stiffness=2.0)
+    copy = pickle.loads(pickle.dumps(envs))
+    for each in (envs, copy):
+        each.reset(seed=0)
+        each.set_model_field("body_mass", 1.5 * each.get_model_field("body_mass"))
+    actions = np.full((2, 8), 0.3)
+    for _ in range(5):
+        assert_same(envs.step(actions), copy.step(actions))
+
+
+def test_unknown_arguments_name_the_known_ones() -> None:
+    with pytest.raises(TypeError, match=r"no argument 'stiffnes'; there are .*stiffness"):
+        pyfastenv.make_vec(Quadruped, 2, stiffnes=1.0)
