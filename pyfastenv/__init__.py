@@ -21,9 +21,11 @@ __version__ = "0.1.0"
 
 _load.load_core()
 
-from pyfastenv.vector.registration import register_envs  # noqa: E402 (needs the core)
+from pyfastenv.tasks.packages import register_packages  # noqa: E402 (needs the core)
+from pyfastenv.vector.registration import register_envs  # noqa: E402
 
 register_envs()
+register_packages()
 
 if TYPE_CHECKING:
     from pyfastenv import physics as physics
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
     from pyfastenv.tasks.make import debug, make_vec
+    from pyfastenv.tasks.registration import register
     from pyfastenv.tasks.task import Task, command, memory
     from pyfastenv.vector.env import FastEnv
     from pyfastenv.vector.specs import env_ids
@@ -54,6 +57,7 @@ _EXPORTS = {
     "memory": "tasks.task",
     "command": "tasks.task",
     "debug": "tasks.make",
+    "register": "tasks.registration",
     "Collector": "sampling.staging",
     "Episodes": "sampling.rollouts",
     "PinnedRing": "sampling.staging",
@@ -93,6 +97,7 @@ __all__ = [
     "env_ids",
     "make_vec",
     "memory",
+    "register",
     "rollout",
 ]
 

@@ -53,7 +53,9 @@ class Humanoid(pyfastenv.Task):
         healthy_reward = healthy * self.healthy_reward
         ctrl_cost = self.ctrl_cost_weight * np.sum(np.square(data.ctrl))
         contact_cost = self.contact_cost_weight * np.sum(np.square(data.cfrc_ext))
-        contact_cost = min(max(contact_cost, self.contact_cost_range[0]), self.contact_cost_range[1])
+        contact_cost = min(
+            max(contact_cost, self.contact_cost_range[0]), self.contact_cost_range[1]
+        )
         self.report(data, info)
         info["x_velocity"] = x_velocity
         info["y_velocity"] = y_velocity

@@ -65,9 +65,7 @@ def describe(error: Exception) -> str:
     )
 
 
-def replay_env(
-    task: Task, layout: Layout, state: Any, generator: np.random.Generator
-) -> PlainEnv:
+def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Generator) -> PlainEnv:
     """An environment of the pool where it stands, in plain Python."""
     row, fields = state
     env = PlainEnv(task, layout)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import os
-import sys
 from copy import deepcopy
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
 
+from pyfastenv.tasks.find import find_task, task_kwargs
+from pyfastenv.tasks.registration import spec_of
 from pyfastenv.tasks.task import Task
 from pyfastenv.vector import vector_env
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -39,11 +37,12 @@ def make_vec(env: str | type[Task], num_envs: int = 1, **kwargs: Any) -> FastVec
     from pyfastenv.tasks.vector_env import TaskVectorEnv
 
     task_class, spec = task
-    given = {**({} if spec is None else _task_kwargs(spec)), **kwargs}
-    envs = TaskVectorEnv(task_class, num_envs, **given)
-    envs.spec = deepcopy(spec)
-    if envs.spec is not None:
-        envs.spec.kwargs = {**envs.spec.kwargs, **kwargs, "num_envs": num_envs}
+    if spec is not None:
+        kwargs = {**task_kwargs(spec), **kwargs}
+    envs = TaskVectorEnv(task_class, num_envs, **kwargs)
+    envs.spec = spec_of(task_class, env) if spec is None else deepcopy(spec)
+    envs.spec.max_episode_steps = envs.max_episode_steps
+    envs.spec.kwargs = {**envs.spec.kwargs, **kwargs, "num_envs": num_envs}
     return envs
 
 
@@ -63,52 +62,8 @@ def debug(env: str | type[Task], **kwargs: Any) -> gymnasium.Env[Any, Any]:
     if found is None:
         raise ValueError(f"debug: expected a pyfastenv.Task or where one stands, got {env!r}")
     task_class, spec = found
-    task = task_class(**{**({} if spec is None else _task_kwargs(spec)), **kwargs})
+    task = task_class(**{**({} if spec is None else task_kwargs(spec)), **kwargs})
     plain: gymnasium.Env[Any, Any] = PlainEnv(task)
     if task.max_episode_steps:
         plain = gymnasium.wrappers.TimeLimit(plain, task.max_episode_steps)
     return plain
-
-
-def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
-    """The class that is meant, and gymnasium's spec if it was found by its id; else None.
-
-    Raises:
-        ImportError, AttributeError, TypeError: ``module:Class`` leads to no task.
-    """
-    if isinstance(env, type) and issubclass(env, Task):
-        return env, None
-    if not isinstance(env, str):
-        raise TypeError(
-            f"make_vec: expected an id such as 'HalfCheetah-v5', or a pyfastenv.Task, got {env!r}"
-        )
-    spec = gymnasium.registry.get(env)
-    if spec is not None and "task" in spec.kwargs:
-        return load_task(spec.kwargs["task"]), spec
-    module, colon, name = env.partition(":")
-    if colon and module != "pyfastenv" and "/" not in name:
-        return load_task(env), None
-    return None
-
-
-def load_task(where: str) -> type[Task]:
-    """The class at ``"module:Class"``; modules in the current folder are found."""
-    module_name, _, name = where.partition(":")
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    module = importlib.import_module(module_name)
-    task: Any = module
-    for part in name.split("."):
-        if not hasattr(task, part):
-            tasks = [n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, Task)]
-            raise AttributeError(
-                f"{where}: {module_name} has no {name!r}; its tasks: {', '.join(tasks) or 'none'}"
-            )
-        task = getattr(task, part)
-    if not (isinstance(task, type) and issubclass(task, Task)):
-        raise TypeError(f"{where}: expected a subclass of pyfastenv.Task, got {task!r}")
-    return task
-
-
-def _task_kwargs(spec: EnvSpec) -> dict[str, Any]:
-    return {name: value for name, value in spec.kwargs.items() if name != "task"}

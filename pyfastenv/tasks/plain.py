@@ -81,9 +81,7 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
         written = self._reset()
         return self._flat(self._observe()), self._filled(written, always=True)
 
-    def step(
-        self, action: Any
-    ) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
         """Runs one step."""
         reward, terminated, written = self._step(action)
         if self.diverged():
@@ -99,7 +97,9 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
     def _call(self, name: str, **available: Any) -> Any:
         method = getattr(self.task, name)
         given = {"data": self.data, **available}
-        return method(*(given[argument] for argument in arguments_of(getattr(type(self.task), name))))
+        return method(
+            *(given[argument] for argument in arguments_of(getattr(type(self.task), name)))
+        )
 
     def _forget(self) -> None:
         for name, field in self.task._fields.items():

@@ -115,9 +115,7 @@ class Program:
         discrete = isinstance(self.action_space, gymnasium.spaces.Discrete)
         dtype = None if discrete else np.dtype(self.task.action_dtype).name
         size = 1 if discrete else int((self.action_space.shape or (1,))[0])
-        return compile_task(
-            self.task, self._sources, self.layout, self.fields(), (dtype, size)
-        )
+        return compile_task(self.task, self._sources, self.layout, self.fields(), (dtype, size))
 
     def fields(self) -> dict[str, Field]:
         """Where the task's attributes stand."""

@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import mujoco
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
@@ -162,8 +161,14 @@ class _Rewriter(ast.NodeTransformer):
             return self._resolve(root, chain)
         if isinstance(root, ast.Name) and root.id == self._self:
             self._check_self(chain[0])
-        if len(chain) == 1 and node.attr in words.REFUSED_METHODS and not _is_name(root, self._self):
-            self._refuse(node, f".{node.attr}", "it is not known to give NumPy's bits; write the loop")
+        if (
+            len(chain) == 1
+            and node.attr in words.REFUSED_METHODS
+            and not _is_name(root, self._self)
+        ):
+            self._refuse(
+                node, f".{node.attr}", "it is not known to give NumPy's bits; write the loop"
+            )
         node.value = self.visit(node.value)
         return node
 
@@ -232,27 +237,32 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(value, types.FunctionType):
             return self._call_name("helper:" + self._sources.add(value))
         if isinstance(value, type) and issubclass(value, Exception):
-            return ast.Name(value.__name__ if value.__name__ in words.BUILTINS else "RuntimeError",
-                            ast.Load())
+            return ast.Name(
+                value.__name__ if value.__name__ in words.BUILTINS else "RuntimeError", ast.Load()
+            )
         if type(value).__module__.startswith("mujoco") and hasattr(value, "__int__"):
             value = int(value)
         if isinstance(value, bool | int | float | np.number | np.bool_):
             return ast.Constant(value.item() if isinstance(value, np.generic) else value)
         if isinstance(value, list | tuple):
             value = _numbers(value)
-        if isinstance(value, np.ndarray) and value.dtype.kind in "bif" or isinstance(value, tuple):
+        if (isinstance(value, np.ndarray) and value.dtype.kind in "bif") or isinstance(
+            value, tuple
+        ):
             injected = f"constant_{len(self._result.constants)}"
             self._result.constants[injected] = value
             return ast.Name(injected, ast.Load())
-        if callable(value) and getattr(value, "__module__", "").startswith("numpy") or isinstance(
+        if (callable(value) and getattr(value, "__module__", "").startswith("numpy")) or isinstance(
             value, np.ufunc
         ):
             return self._refuse(
                 node, dotted, "it is not known to give NumPy's bits when compiled; write the loop"
             )
         return self._refuse(
-            node, dotted, f"it is {_a(type(value).__name__)}; the constants of a task are numbers, "
-            f"tuples and arrays of them"
+            node,
+            dotted,
+            f"it is {_a(type(value).__name__)}; the constants of a task are numbers, "
+            f"tuples and arrays of them",
         )
 
     def _call_name(self, target: str) -> ast.Name:
@@ -267,8 +277,9 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(function, ast.Attribute):
             owner = function.value
             if _is_super(owner):
-                return self._method(node, function, _next_method(self._sources.task, self._function,
-                                                                 function.attr))
+                return self._method(
+                    node, function, _next_method(self._sources.task, self._function, function.attr)
+                )
             if _is_name(owner, self._self) and function.attr != "simulate":
                 method = getattr(type(self._sources.task), function.attr, None)
                 static = inspect.getattr_static(type(self._sources.task), function.attr, None)
@@ -351,8 +362,10 @@ class _Rewriter(ast.NodeTransformer):
                 target, f"data.{written.attr}", "MuJoCo computes it from the state; it is only read"
             )
         owner = written.value
-        if isinstance(owner, ast.Attribute) and owner.attr == "model" and _is_name(
-            owner.value, self._self
+        if (
+            isinstance(owner, ast.Attribute)
+            and owner.attr == "model"
+            and _is_name(owner.value, self._self)
         ):
             self._refuse(
                 target,
@@ -447,7 +460,9 @@ def _function_of(value: Any) -> str | None:
         "mujoco": words.MUJOCO,
     }
     try:
-        return next((f"{kind}:{table[value]}" for kind, table in tables.items() if value in table), None)
+        return next(
+            (f"{kind}:{table[value]}" for kind, table in tables.items() if value in table), None
+        )
     except TypeError:  # not hashable: an array, say
         return None
 

@@ -208,7 +208,9 @@ class Task:
             if name != "frame_skip" and value is None:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{owner}.{name}: expected an integer from {least} on, got {value!r}")
+                raise ValueError(
+                    f"{owner}.{name}: expected an integer from {least} on, got {value!r}"
+                )
         if np.dtype(self.action_dtype) not in (np.dtype("float32"), np.dtype("float64")):
             raise ValueError(
                 f"{owner}.action_dtype: expected float64 or float32, got {self.action_dtype!r}"

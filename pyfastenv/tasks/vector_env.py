@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.tasks.explain import explain
+from pyfastenv.tasks.find import load_task
 from pyfastenv.tasks.layout import Layout
 from pyfastenv.tasks.program import Program
 from pyfastenv.tasks.task import Task
@@ -31,7 +32,7 @@ class TaskVectorEnv(FastVectorEnv):
     """Many environments of a task; all of :class:`FastVectorEnv`.
 
     Args:
-        task: The class.
+        task: The class, or ``"module:Class"``.
         num_envs: How many environments.
         **kwargs: The task's parameters, and the keyword arguments of :class:`FastVectorEnv`.
 
@@ -39,8 +40,9 @@ class TaskVectorEnv(FastVectorEnv):
         task: An instance with these parameters, in plain Python.
     """
 
-    def __init__(self, task: type[Task], num_envs: int = 1, **kwargs: Any):
+    def __init__(self, task: type[Task] | str, num_envs: int = 1, **kwargs: Any):
         given = {"task": task, "num_envs": num_envs, **kwargs}
+        task = load_task(task)
         pool = {name: kwargs.pop(name) for name in POOL_ARGUMENTS if name in kwargs}
         if "max_episode_steps" in pool and pool["max_episode_steps"] is None:
             del pool["max_episode_steps"]

@@ -15,22 +15,106 @@ import numpy as np
 # compiled by numba: only additions, comparisons, copies and the like, exact in any order
 NUMPY_PLAIN = {
     getattr(np, name): name
-    for name in (
-        "abs absolute add all any arange array ascontiguousarray atleast_1d ceil clip concatenate copy "
-        "copysign cross diag divide empty empty_like equal eye fabs float32 float64 floor full "
-        "full_like greater greater_equal hstack identity int32 int64 isfinite isinf isnan less "
-        "less_equal logical_and logical_not logical_or max maximum min minimum multiply "
-        "negative not_equal ones ones_like outer ravel reshape roll sign signbit sqrt stack "
-        "subtract transpose true_divide trunc vstack where zeros zeros_like argmax argmin flip"
-    ).split()
+    for name in [
+        "abs",
+        "absolute",
+        "add",
+        "all",
+        "any",
+        "arange",
+        "array",
+        "ascontiguousarray",
+        "atleast_1d",
+        "ceil",
+        "clip",
+        "concatenate",
+        "copy",
+        "copysign",
+        "cross",
+        "diag",
+        "divide",
+        "empty",
+        "empty_like",
+        "equal",
+        "eye",
+        "fabs",
+        "float32",
+        "float64",
+        "floor",
+        "full",
+        "full_like",
+        "greater",
+        "greater_equal",
+        "hstack",
+        "identity",
+        "int32",
+        "int64",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "less",
+        "less_equal",
+        "logical_and",
+        "logical_not",
+        "logical_or",
+        "max",
+        "maximum",
+        "min",
+        "minimum",
+        "multiply",
+        "negative",
+        "not_equal",
+        "ones",
+        "ones_like",
+        "outer",
+        "ravel",
+        "reshape",
+        "roll",
+        "sign",
+        "signbit",
+        "sqrt",
+        "stack",
+        "subtract",
+        "transpose",
+        "true_divide",
+        "trunc",
+        "vstack",
+        "where",
+        "zeros",
+        "zeros_like",
+        "argmax",
+        "argmin",
+        "flip",
+    ]
 }
 # NumPy's own loops, called through the pool
 NUMPY_UNARY = {
     getattr(np, name): name
-    for name in (
-        "sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp exp2 expm1 log "
-        "log2 log10 log1p cbrt degrees radians rint"
-    ).split()
+    for name in [
+        "sin",
+        "cos",
+        "tan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "cbrt",
+        "degrees",
+        "radians",
+        "rint",
+    ]
 } | {np.rad2deg: "degrees", np.deg2rad: "radians"}
 NUMPY_BINARY = {
     np.arctan2: "arctan2",
@@ -56,10 +140,28 @@ REFUSED_METHODS = ("std", "var", "prod", "cumsum", "cumprod", "trace", "round", 
 # the C library's, for numbers, as in CPython
 MATH = {
     getattr(math, name): name
-    for name in (
-        "sqrt floor ceil fabs sin cos tan asin acos atan atan2 exp log tanh sinh cosh isfinite isnan "
-        "isinf copysign"
-    ).split()
+    for name in [
+        "sqrt",
+        "floor",
+        "ceil",
+        "fabs",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "exp",
+        "log",
+        "tanh",
+        "sinh",
+        "cosh",
+        "isfinite",
+        "isnan",
+        "isinf",
+        "copysign",
+    ]
 }
 
 BUILTINS = {
@@ -95,8 +197,22 @@ MUJOCO = {
 
 # what a row holds: the rest of mjData is only known after simulate or mj_forward
 STATE = frozenset(
-    "qpos qvel act ctrl time qacc_warmstart qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat "
-    "userdata history plugin_state".split()
+    [
+        "qpos",
+        "qvel",
+        "act",
+        "ctrl",
+        "time",
+        "qacc_warmstart",
+        "qfrc_applied",
+        "xfrc_applied",
+        "eq_active",
+        "mocap_pos",
+        "mocap_quat",
+        "userdata",
+        "history",
+        "plugin_state",
+    ]
 )
 # of it, what every row is loaded with, and what control may read
 MOTION = frozenset(("time", "qpos", "qvel"))

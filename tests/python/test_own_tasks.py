@@ -104,7 +104,11 @@ def test_rollouts_give_the_same_bits() -> None:
     size = envs.single_observation_space.shape[0]
     torch.manual_seed(0)
     actor = torch.nn.Sequential(torch.nn.Linear(size, 16), torch.nn.Tanh(), torch.nn.Linear(16, 8))
-    spec = pyfastenv.PolicySpec.from_module(actor) if hasattr(pyfastenv.PolicySpec, "from_module") else None
+    spec = (
+        pyfastenv.PolicySpec.from_module(actor)
+        if hasattr(pyfastenv.PolicySpec, "from_module")
+        else None
+    )
     if spec is None:
         pytest.skip("no policy spec of a module")
 

@@ -19,8 +19,8 @@ from pyfastenv.tasks.cache import MethodCode, TaskCode, provide_symbols
 from pyfastenv.tasks.compiler.frame import DataType, PartsType, RngType, SelfType, array_type
 from pyfastenv.tasks.compiler.numba_internals import OPTIONS, object_code
 from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
-from pyfastenv.tasks.compiler.physics import READS
 from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, view_of
+from pyfastenv.tasks.compiler.physics import READS
 from pyfastenv.tasks.layout import Field, Layout
 from pyfastenv.tasks.sources import Function, Sources
 from pyfastenv.tasks.task import METHODS, Task, arguments_of
@@ -67,7 +67,11 @@ class _Compiler(compiler.CompilerBase):  # type: ignore[misc]
 
 
 def compile_task(
-    task: Task, sources: Sources, layout: Layout, fields: Mapping[str, Field], action: tuple[Any, int]
+    task: Task,
+    sources: Sources,
+    layout: Layout,
+    fields: Mapping[str, Field],
+    action: tuple[Any, int],
 ) -> TaskCode:
     """Compiles all methods.
 
@@ -193,5 +197,3 @@ def _line(filename: str, number: str) -> str:
     import linecache
 
     return linecache.getline(filename, int(number)).strip()
-
-

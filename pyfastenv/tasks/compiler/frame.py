@@ -100,7 +100,9 @@ class PartsType(FrameType):
 
     def __init__(self, what: str, parts: Any):
         self.what, self.parts = what, parts
-        super().__init__(what, tuple((name, part.offset, part.size) for name, part in parts.items()))
+        super().__init__(
+            what, tuple((name, part.offset, part.size) for name, part in parts.items())
+        )
 
 
 class RngType(FrameType):
@@ -164,7 +166,10 @@ def _set_slice(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         differs = builder.icmp_signed("!=", source.nitems, count)
         with builder.if_then(differs, likely=False):
             raise_error(
-                context, builder, ValueError, "the slice and what is assigned to it differ in length"
+                context,
+                builder,
+                ValueError,
+                "the slice and what is assigned to it differ in length",
             )
     with cgutils.for_range(builder, count) as loop:
         if isinstance(value_type, types.Array):
@@ -176,9 +181,7 @@ def _set_slice(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             value = context.cast(builder, args[2], value_type, kind.dtype)
         index = builder.add(part.start, builder.mul(loop.index, part.step))
         place = builder.gep(target, [builder.mul(index, array.itemsize)])
-        context.pack_value(
-            builder, kind.dtype, value, builder.bitcast(place, array.data.type)
-        )
+        context.pack_value(builder, kind.dtype, value, builder.bitcast(place, array.data.type))
     return context.get_dummy_value()
 
 
@@ -186,6 +189,7 @@ def write_numbers(
     context: Any, builder: Any, value_type: Any, value: Any, size: int, target: Any, what: str
 ) -> None:
     """Writes a number, tuple or array as ``size`` doubles at ``target`` (double*)."""
+
     def put(index: Any, item: Any) -> None:
         builder.store(item, builder.gep(target, [index]))
 
@@ -195,7 +199,10 @@ def write_numbers(
         differs = builder.icmp_signed("!=", array.nitems, count)
         with builder.if_then(differs, likely=False):
             raise_error(
-                context, builder, ValueError, f"{what}: expected {size} numbers, as in the first run"
+                context,
+                builder,
+                ValueError,
+                f"{what}: expected {size} numbers, as in the first run",
             )
         if value_type.layout == "C" and value_type.dtype == types.float64:
             cgutils.raw_memcpy(builder, target, array.data, count, 8)
@@ -220,4 +227,3 @@ def write_numbers(
         put(constant(0), context.cast(builder, value, value_type, types.float64))
     else:
         raise errors.TypingError(f"{what}: expected {size} numbers, got one")
-

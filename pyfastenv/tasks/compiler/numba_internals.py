@@ -80,9 +80,7 @@ def raise_error(context: Any, builder: Any, exception: type[Exception], message:
             location = owner.loc
         frame = frame.f_back
     name = None if location is None else ""
-    context.call_conv.return_user_exc(
-        builder, exception, (message,), loc=location, func_name=name
-    )
+    context.call_conv.return_user_exc(builder, exception, (message,), loc=location, func_name=name)
 
 
 def check_status(context: Any, builder: Any, status: Any) -> None:

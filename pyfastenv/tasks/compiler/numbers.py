@@ -107,7 +107,9 @@ def _unary(name: str) -> None:
             return lambda x: of_number(x)
         if _is_vector(x) or (_is_contiguous(x) and x.dtype == types.float64):
             return lambda x: of_array(x)
-        _refuse(f"np.{name}", x, "float64 numbers (x.astype(np.float64)), contiguous if 2-dimensional")
+        _refuse(
+            f"np.{name}", x, "float64 numbers (x.astype(np.float64)), contiguous if 2-dimensional"
+        )
         return None
 
 
@@ -139,8 +141,12 @@ def _binary(name: str, target: str | None = None) -> None:
                     array = context.make_array(kind)(context, builder, value)
                     arguments += [array.data, cgutils.unpack_tuple(builder, array.strides)[0]]
                     # of two vectors the shorter: NumPy would have refused them in the first run
-                    count = array.nitems if count is None else builder.select(
-                        builder.icmp_signed("<", count, array.nitems), count, array.nitems
+                    count = (
+                        array.nitems
+                        if count is None
+                        else builder.select(
+                            builder.icmp_signed("<", count, array.nitems), count, array.nitems
+                        )
                     )
                 else:
                     place = cgutils.alloca_once(builder, F64)
@@ -209,7 +215,11 @@ def _sum(x):
 
 @overload(_stand_in("numpy:mean", "x"), jit_options=OPTIONS)
 def _mean(x):
-    if isinstance(x, types.Array) and x.dtype == types.float64 and (x.ndim == 1 or _is_contiguous(x)):
+    if (
+        isinstance(x, types.Array)
+        and x.dtype == types.float64
+        and (x.ndim == 1 or _is_contiguous(x))
+    ):
         return lambda x: _total(x) / x.size
     _refuse("np.mean", x, "a float64 vector or contiguous array")
     return None
@@ -248,7 +258,9 @@ def _norm(x):
 
 
 @intrinsic
-def _product(typing_context: Any, x: Any, y: Any, rows: Any, inner: Any, columns: Any, out: Any) -> Any:
+def _product(
+    typing_context: Any, x: Any, y: Any, rows: Any, inner: Any, columns: Any, out: Any
+) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         first, second, result = (
             context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 1, 5)
@@ -320,7 +332,11 @@ def _dot(x, y):
             return _inner(x, y)
 
         return inner
-    _refuse("np.dot", x if not _is_vector(x) else y, "contiguous float64 vectors; of matrices write a @ b")
+    _refuse(
+        "np.dot",
+        x if not _is_vector(x) else y,
+        "contiguous float64 vectors; of matrices write a @ b",
+    )
     return None
 
 
@@ -469,7 +485,9 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
 
         return signature(types.float64 if returns else types.void, *kinds), codegen
 
-    names = ", ".join(part.split("=")[0].strip() for part in f"m, d, {parameters}".split(",") if part.strip())
+    names = ", ".join(
+        part.split("=")[0].strip() for part in f"m, d, {parameters}".split(",") if part.strip()
+    )
     full = f"m, d, {parameters}".rstrip(", ")
     space: dict[str, Any] = {"typing": typing}
     exec(f"def call(context, {names}): return typing(context, {names})", space)

@@ -8,7 +8,13 @@ from llvmlite import ir
 from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload_method
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer, infer_getattr, signature
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    infer,
+    infer_getattr,
+    signature,
+)
 
 from pyfastenv.tasks.compiler.frame import (
     LAYOUTS,
@@ -315,5 +321,3 @@ def finish(typing_context: Any, frame: Any, reward: Any, terminated: Any) -> Any
         return context.get_dummy_value()
 
     return signature(types.void, frame, reward, terminated), codegen
-
-
