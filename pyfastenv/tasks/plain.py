@@ -5,6 +5,10 @@ It does what csrc/envs/function_env.cc does, in the same order, and gives the sa
 
 from __future__ import annotations
 
+import ast
+import inspect
+import os
+import textwrap
 from typing import Any
 
 import gymnasium
@@ -123,13 +127,32 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
             returned = self._call("step", action=action, rng=self.np_random, info=info)
         finally:
             object.__delattr__(self.task, "simulate")
+        reward, terminated = self._checked_result(returned)
+        return reward, terminated, info.arrays()
+
+    def _checked_result(self, returned: Any) -> tuple[float, bool]:
         owner = f"{type(self.task).__name__}.step"
         if not isinstance(returned, tuple) or len(returned) != 2:
-            raise TypeError(f"{owner} must return (reward, terminated), got {returned!r}")
-        reward, terminated = float(returned[0]), bool(returned[1])
+            raise TypeError(
+                f"{owner} must return (reward, terminated), got {returned!r} ({self._returns()})"
+            )
+        reward, terminated = returned
+        for name, value, kinds in (("reward", reward, "biuf"), ("terminated", terminated, "bi")):
+            array = np.asarray(value)
+            if array.ndim > 0 or array.dtype.kind not in kinds:
+                raise TypeError(f"{owner}: {name}: got {value!r} ({self._returns()})")
         if not np.isfinite(reward) and not self.diverged():
-            raise ValueError(f"{owner}: the reward is not finite: {reward}")
-        return reward, terminated, info.arrays()
+            raise ValueError(f"{owner}: the reward is not finite: {reward} ({self._returns()})")
+        return float(reward), bool(terminated)
+
+    def _returns(self) -> str:
+        """Where step returns."""
+        step = type(self.task).step
+        lines, first = inspect.getsourcelines(step)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        at = [first - 1 + node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)]
+        file = os.path.relpath(inspect.getfile(step))
+        return ", ".join(f"{file}:{line}" for line in at or [first])
 
     def _control(self) -> None:
         if hasattr(type(self.task), "control"):

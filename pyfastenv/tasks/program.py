@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks import cache
 from pyfastenv.tasks.layout import Field, Layout
 from pyfastenv.tasks.models import model_digest
@@ -43,7 +44,10 @@ class Program:
         self.plain = PlainEnv(task)
         self.layout: Layout = self.plain.layout
         self.action_space = self.plain.action_space
-        self._sources = Sources(task)
+        try:
+            self._sources = Sources(task)
+        except TaskCodeError as error:
+            raise error.with_traceback(None) from None  # where it was found says nothing
         self._params = {**task.params, "init_qpos": task.init_qpos, "init_qvel": task.init_qvel}
         self._model_digest = model_digest(task.model)
 

@@ -161,14 +161,6 @@ class _Rewriter(ast.NodeTransformer):
             return self._resolve(root, chain)
         if isinstance(root, ast.Name) and root.id == self._self:
             self._check_self(chain[0])
-        if (
-            len(chain) == 1
-            and node.attr in words.REFUSED_METHODS
-            and not _is_name(root, self._self)
-        ):
-            self._refuse(
-                node, f".{node.attr}", "it is not known to give NumPy's bits; write the loop"
-            )
         node.value = self.visit(node.value)
         return node
 
@@ -288,6 +280,9 @@ class _Rewriter(ast.NodeTransformer):
                     return self._visit_arguments(node)
                 if isinstance(method, types.FunctionType):
                     return self._method(node, function, method)
+            if function.attr in words.REFUSED_METHODS and not self._is_outer(owner):
+                reason = "it is not known to give NumPy's bits; write the loop"
+                self._refuse(node, f".{function.attr}()", reason)
             if function.attr in words.ARRAY_METHODS and not self._is_outer(owner):
                 name = self._call_name("numpy:" + words.ARRAY_METHODS[function.attr])
                 node.func = ast.copy_location(name, function)
