@@ -104,7 +104,7 @@ def compile_task(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                compiled = njit(types.int32(frame), **OPTIONS)(entry)
+                compiled = njit(types.int32(frame), pipeline_class=_Compiler, **OPTIONS)(entry)
         except errors.NumbaError as error:
             raise TaskCodeError(_shorten(error, type(task).__name__, hook)) from None
         symbol, machine_code, needed = object_code(compiled.overloads[(frame,)])
@@ -125,7 +125,7 @@ def _check_external_forces(task: Task) -> None:
 def _entry(hook: str, function: Any, given: Mapping[str, Any], arguments: list[str]) -> Any:
     """``int32 f(frame)``, which unpacks the frame, calls the method and stores what it returns."""
     assert set(arguments) <= set(METHODS[hook])  # checked by Task
-    inlined = njit(inline="always", pipeline_class=_Compiler, **OPTIONS)(function)
+    inlined = njit(inline="always", **OPTIONS)(function)
     space: dict[str, Any] = {f"_{name}": given[name] for name in arguments}
     space |= {"method": inlined, "finish": finish}
     call = f"method({', '.join(['frame', *(f'_{name}(frame)' for name in arguments)])})"

@@ -230,6 +230,61 @@ def _square(x):
     return lambda x: x * x
 
 
+def _clip_number(builder: Any, x: Any, low: Any, high: Any) -> Any:
+    """np.clip of one double; NaN passes through."""
+    above = builder.fcmp_unordered(">", x, low)
+    x = builder.select(above, x, low)
+    below = builder.fcmp_unordered("<", x, high)
+    return builder.select(below, x, high)
+
+
+@intrinsic
+def _clip_one(typing_context: Any, x: Any, low: Any, high: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        numbers = [
+            context.cast(builder, value, kind, types.float64)
+            for value, kind in zip(args, sig.args, strict=True)
+        ]
+        return _clip_number(builder, *numbers)
+
+    return signature(types.float64, x, low, high), codegen
+
+
+@intrinsic
+def _clip_all(typing_context: Any, x: Any, low: Any, high: Any) -> Any:
+    result_type = types.Array(types.float64, x.ndim, "C")
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        given = context.make_array(sig.args[0])(context, builder, args[0])
+        low, high = (
+            context.cast(builder, value, kind, types.float64)
+            for value, kind in zip(args[1:], sig.args[1:], strict=True)
+        )
+        shape = cgutils.unpack_tuple(builder, given.shape)
+        result = new_array(context, builder, result_type, shape)
+        with cgutils.for_range(builder, given.nitems) as loop:
+            item = builder.load(builder.gep(given.data, [loop.index]))
+            clipped = _clip_number(builder, item, low, high)
+            builder.store(clipped, builder.gep(result.data, [loop.index]))
+        return result._getvalue()
+
+    return signature(result_type, x, low, high), codegen
+
+
+@overload(_stand_in("numpy:clip", "x, low, high"), jit_options=OPTIONS)
+def _clip(x, low, high):
+    if not (_real(low) and _real(high)):
+        _refuse("np.clip", low if _real(high) else high, "two numbers as bounds")
+    if _real(x):
+        return lambda x, low, high: _clip_one(x, low, high)
+    if _is_contiguous(x) and x.dtype == types.float64:
+        return lambda x, low, high: _clip_all(x, low, high)
+    if _is_vector(x):
+        return lambda x, low, high: _clip_all(np.ascontiguousarray(x), low, high)
+    _refuse("np.clip", x, "a float64 number or contiguous array")
+    return None
+
+
 @intrinsic
 def _inner(typing_context: Any, x: Any, y: Any) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
