@@ -29,7 +29,7 @@ class HalfCheetah(pyfastenv.Task):
         info["x_velocity"] = x_velocity
         info["reward_forward"] = forward_reward
         info["reward_ctrl"] = -ctrl_cost
-        return forward_reward - ctrl_cost, False
+        return forward_reward - np.float64(ctrl_cost), False
 
     def observation(self, data, obs):
         obs["position"] = data.qpos[1:]

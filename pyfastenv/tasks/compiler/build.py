@@ -51,8 +51,9 @@ class _SameFloats(AnalysisPass):  # type: ignore[misc]
             }
             if {types.float32, types.float64} <= kinds:
                 raise errors.TypingError(
-                    "float32 and float64 meet, which NumPy rounds by rules that compiled code does "
-                    "not know: write action.astype(np.float64), or np.float32(number)",
+                    "float32 and float64 meet, and NumPy's rules for that depend on what is a plain "
+                    "number: write np.float64(…) or np.float32(…) around one of them, or "
+                    "action.astype(np.float64)",
                     loc=expression.loc,
                 )
         return False
