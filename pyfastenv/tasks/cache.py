@@ -7,6 +7,7 @@ processes may compile the same task at once. Delete the folder whenever you like
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -21,6 +22,10 @@ from pyfastenv import _core
 _FORMAT = b"pyfastenv task 1\n"
 _linked: dict[str, Linked] = {}  # code lives as long as the process
 _lock = threading.Lock()
+
+
+class LinkError(RuntimeError):
+    """Machine code calls something that is not there."""
 
 
 class MethodCode(NamedTuple):
@@ -100,7 +105,7 @@ def link(key: str, code: TaskCode) -> Linked:
     """Puts a compiled task into this process, once.
 
     Raises:
-        RuntimeError: It calls something that this process does not have.
+        LinkError: It calls something that this process does not have.
     """
     with _lock:
         if key not in _linked:
@@ -124,6 +129,17 @@ def provide_symbols() -> None:
             llvm.add_symbol(name, address)
 
 
+def _address_in_process(name: str) -> int:
+    """Of a function of the C libraries."""
+    try:
+        function = ctypes.CDLL(None)[name]
+    except (AttributeError, OSError) as error:
+        raise LinkError(f"compiled code needs {name}, which this process does not have") from error
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
 def _link(code: TaskCode) -> Linked:
     import llvmlite.binding as llvm
 
@@ -133,7 +149,7 @@ def _link(code: TaskCode) -> Linked:
     methods = code.methods
     for name in sorted({name for method in methods.values() for name in method.needed}):
         if llvm.address_of_symbol(name) is None:
-            raise RuntimeError(f"a compiled task needs {name}, which this process does not have")
+            llvm.add_symbol(name, _address_in_process(name))
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     for method in methods.values():

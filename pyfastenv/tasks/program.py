@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from functools import cache as once
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -106,9 +107,11 @@ class Program:
         if linked is not None:
             return linked
         code = cache.load(key)
-        if code is None:
-            code = self._compile()
-            cache.store(key, code)
+        if code is not None:
+            with suppress(cache.LinkError):  # it needs numba's own run time
+                return cache.link(key, code)
+        code = self._compile()
+        cache.store(key, code)
         return cache.link(key, code)
 
     def _compile(self) -> cache.TaskCode:
