@@ -21,8 +21,10 @@ __version__ = "0.1.0"
 
 _load.load_core()
 
-from pyfastenv.tasks.packages import register_packages  # noqa: E402 (needs the core)
-from pyfastenv.vector.registration import register_envs  # noqa: E402
+from pyfastenv.vector.registration import (  # noqa: E402 (needs the core)
+    register_envs,
+    register_packages,
+)
 
 register_envs()
 register_packages()

@@ -1,12 +1,13 @@
 """Own tasks beside the built-in environments that they equal: steps per second, in turn.
 
-Writes bench/results/own_tasks.json: for every robot, engine and number of environments the median of
-the rounds' quotients (own / built-in) and their spread, and how long a task takes to start.
+Writes bench/results/own_tasks.json: for every robot, engine and number of environments the median
+of the rounds' quotients (own / built-in) and their spread, and how long a task takes to start.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -60,7 +61,7 @@ def rollout_steps_per_second(envs: Any, policy: Any, seconds: float) -> float:
 def a_policy(envs: Any) -> Any:
     rng = np.random.default_rng(0)
     sizes = [envs.single_observation_space.shape[0], 64, 64, envs.single_action_space.shape[0]]
-    pairs = list(zip(sizes[:-1], sizes[1:], strict=True))
+    pairs = list(itertools.pairwise(sizes))
     return pyfastenv.PolicySpec(
         weights=[0.1 * rng.standard_normal((1, *pair)).astype(np.float32) for pair in pairs],
         biases=[np.zeros((1, n), np.float32) for _, n in pairs],

@@ -107,11 +107,9 @@ StepResult FunctionEnv::StepTask(const Action& action, InfoRow /*info*/) {
     if (!std::isfinite(frame_.reward) && !workspace().Diverged()) {
       Fail("step", ": the reward is not finite", {});
     }
-  } catch (const MujocoError&) {
-    throw;
   } catch (...) {
     // numbers that are none any more make functions stumble: the physics is to blame
-    if (!workspace().Diverged()) throw;
+    if (workspace().broken() || !workspace().Diverged()) throw;
   }
   given_ = nullptr;
   return {.reward = frame_.reward, .terminated = frame_.terminated != 0};
@@ -179,11 +177,17 @@ void FunctionEnv::Call(TaskFunction function, const char* name, TaskFrame& frame
   int32_t result = 0;
   void* exception = nullptr;
   const int32_t status = function(&result, &exception, &frame);
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  if (failure_) {
+    try {
+      std::rethrow_exception(std::exchange(failure_, nullptr));
+    } catch (const MujocoError& error) {
+      Fail(name, std::string(": ") + error.what(), {});
+    }
+  }
   if (status != 0) Fail(name, " raised an exception", task_->encode_exception(exception));
 }
 
-void FunctionEnv::Fail(const char* name, const char* what, std::string exception) {
+void FunctionEnv::Fail(const char* name, const std::string& what, std::string exception) {
   auto failure = std::make_shared<FunctionFailure>();
   failure->function = name;
   failure->exception = std::move(exception);

@@ -75,7 +75,7 @@ class FunctionEnv final : public MujocoEnv {
  private:
   void Convert(const Action& action, double* out) const;
   void Call(TaskFunction function, const char* name, TaskFrame& frame);
-  [[noreturn]] void Fail(const char* name, const char* what, std::string exception);
+  [[noreturn]] void Fail(const char* name, const std::string& what, std::string exception);
   template <class F>
   int32_t Guard(F f) noexcept {
     try {

@@ -63,6 +63,8 @@ class Workspace {
     Trapped(f);
     broken_ = false;
   }
+  /// Whether an error of the engine has made data() useless; the next Load repairs it.
+  bool broken() const { return broken_; }
   /// Whether the engine met a bad number since the last reset, or the state now holds one.
   bool Diverged() const;
 

@@ -1,4 +1,4 @@
-"""A quadruped built from primitives that follows a commanded velocity, is pushed, and feels the floor."""
+"""A quadruped of primitives that follows a commanded velocity, is pushed, and feels the floor."""
 
 import numpy as np
 
@@ -11,14 +11,16 @@ LEG = """<body name="{n}" pos="{x} {y} 0"><joint name="{n}_hip" axis="1 0 0" ran
   <geom name="{n}_foot" type="sphere" pos="0 0 -.2" size=".035"/></body></body>"""
 LEGS = {"fl": (0.2, 0.15), "fr": (0.2, -0.15), "hl": (-0.2, 0.15), "hr": (-0.2, -0.15)}
 JOINTS = [f"{n}_{joint}" for n in LEGS for joint in ("hip", "knee")]
+BODIES = [LEG.format(n=n, x=x, y=y) for n, (x, y) in LEGS.items()]
 MOTORS = [f'<motor joint="{joint}" ctrlrange="-1 1" gear="25"/>' for joint in JOINTS]
 XML = f"""<mujoco><option timestep=".004"/><default><joint damping=".5" armature=".01"/></default>
   <worldbody><geom name="floor" type="plane" size="20 20 1"/>
   <body name="trunk" pos="0 0 .45"><freejoint name="root"/>
   <geom type="box" size=".25 .12 .05" mass="6"/><site name="imu"/>
-  {"".join(LEG.format(n=n, x=x, y=y) for n, (x, y) in LEGS.items())}</body></worldbody>
+  {"".join(BODIES)}</body></worldbody>
   <actuator>{"".join(MOTORS)}</actuator>
-  <sensor><gyro name="gyro" site="imu"/><velocimeter name="velocity" site="imu"/></sensor></mujoco>"""
+  <sensor><gyro name="gyro" site="imu"/><velocimeter name="velocity" site="imu"/></sensor>
+  </mujoco>"""
 
 
 class Quadruped(pyfastenv.Task):

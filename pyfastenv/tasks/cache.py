@@ -1,8 +1,8 @@
 """Compiled tasks on disk, and their machine code linked into the process without numba.
 
-A cache that cannot be read or written costs a compilation and is otherwise ignored: a task runs from
-a read-only home and with a full disk. Writers work on files of their own and rename them, so two
-processes may compile the same task at once. Delete the folder whenever you like.
+A cache that cannot be read or written costs a compilation and is otherwise ignored: a task runs
+from a read-only home and with a full disk. Writers work on files of their own and rename them, so
+two processes may compile the same task at once. Delete the folder whenever you like.
 """
 
 from __future__ import annotations

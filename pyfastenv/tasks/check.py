@@ -1,4 +1,4 @@
-"""``pyfastenv check``: whether a task does what tasks should, and what to mend where it does not."""
+"""``pyfastenv check``: whether a task does what tasks should, and what to mend if not."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import traceback
+import warnings
 from typing import Any
 
 import mujoco
@@ -44,13 +45,19 @@ def explain(
     known = f"{message}: {compiled}" if compiled else message
     try:
         env = replay_env(task, layout, state, generator)
-        if method in ("step", "control"):
-            env.step(action if len(action) != 1 or env.action_space.shape else action[0])
-        else:
-            env.reset()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _repeat(env, method, action)
     except Exception as error:
         return f"{message.partition(' raised')[0].partition(':')[0]}: {describe(error)}"
     return f"{known} (plain Python does it without an error)"
+
+
+def _repeat(env: PlainEnv, method: str, action: list[float]) -> None:
+    if method in ("step", "control"):
+        env.step(action if env.action_space.shape else action[0])
+    else:
+        env.reset()
 
 
 def describe(error: Exception) -> str:

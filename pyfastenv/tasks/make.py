@@ -49,8 +49,8 @@ def make_vec(env: str | type[Task], num_envs: int = 1, **kwargs: Any) -> FastVec
 def debug(env: str | type[Task], **kwargs: Any) -> gymnasium.Env[Any, Any]:
     """One environment of a task in plain Python, on real ``mujoco.MjData``.
 
-    Breakpoints, ``print`` and profilers work in its methods; its numbers are the compiled ones', bit
-    for bit, for the same seeds and actions.
+    Breakpoints, ``print`` and profilers work in its methods; its numbers are the compiled ones',
+    bit for bit, for the same seeds and actions.
 
     Args:
         env: As for :func:`make_vec`, of a task.

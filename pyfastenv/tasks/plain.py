@@ -182,7 +182,7 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
     # ---- helpers -----------------------------------------------------------------------------
 
     def diverged(self) -> bool:
-        """Whether the engine met a bad number, or the state holds one (csrc/mujoco/workspace.cc)."""
+        """Whether the engine met a bad number, or the state holds one (as Workspace::Diverged)."""
         if any(self.data.warning[warning].number for warning in _BAD):
             return True
         state = np.concatenate([self.data.qpos, self.data.qvel])

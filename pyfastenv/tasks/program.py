@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import mujoco
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
@@ -21,10 +22,9 @@ from pyfastenv.tasks.plain import PlainEnv
 from pyfastenv.tasks.sources import Sources
 from pyfastenv.tasks.task import Command, Memory, Task
 
-_PACKAGES = ("numba", "llvmlite", "numpy", "mujoco")
 _MISSING = (
-    "own tasks are compiled with numba: pip install 'pyfastenv[tasks]'; without it they run in plain "
-    "Python: pyfastenv.debug(MyTask)"
+    "own tasks are compiled with numba: pip install 'pyfastenv[tasks]'; without it they run in "
+    "plain Python: pyfastenv.debug(MyTask)"
 )
 
 
@@ -158,15 +158,18 @@ class Program:
             repr((self.action_space.shape, self.action_space.dtype)),
             self._model_digest,
             cache.host(),
-            *(_version(package) for package in _PACKAGES),
+            repr(_versions()),
             _compiler_digest(),
         ]
         return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:40]
 
 
 @once
-def _version(package: str) -> str:
-    return version(package) if find_spec(package) is not None else "none"
+def _versions() -> tuple[str, ...]:
+    import llvmlite
+
+    numba = version("numba") if find_spec("numba") is not None else "none"
+    return numba, llvmlite.__version__, np.__version__, mujoco.__version__
 
 
 @once

@@ -10,6 +10,7 @@ from gymnasium.envs.registration import EnvSpec
 from pyfastenv.tasks.find import place_of
 from pyfastenv.tasks.task import Task
 
+
 def register(task: type[Task], id: str, **kwargs: Any) -> None:
     """Lets ``gymnasium.make``, its ``make_vec`` and ours find a task by an id.
 

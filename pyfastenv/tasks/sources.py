@@ -13,7 +13,6 @@ import builtins
 import hashlib
 import inspect
 import os
-import textwrap
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ import numpy as np
 
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks import vocabulary as words
+from pyfastenv.tasks.definitions import definition_of
 from pyfastenv.tasks.task import METHODS, Memory, Task
 
 _BUILTIN_NAMES = frozenset(dir(builtins))
@@ -74,37 +74,16 @@ class Sources:
         text = "".join(function.text() for function in self.functions.values())
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def add(self, function: types.FunctionType) -> str:
+    def add(self, function: Any) -> str:
         """Rewrites a function, once, and those that it calls; returns its name here."""
         if function not in self._names:
             name = f"{function.__name__}_{len(self._names)}"
             self._names[function] = name
-            tree, filename = _parse(function)
+            tree, filename = definition_of(function)
             rewritten = Function(name, tree, filename)
             self.functions[name] = rewritten
             _Rewriter(self, function, rewritten).run()
         return self._names[function]
-
-
-def _parse(function: types.FunctionType) -> tuple[ast.FunctionDef, str]:
-    try:
-        lines, first = inspect.getsourcelines(function)
-        filename = inspect.getsourcefile(function) or "?"
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError) as error:
-        raise TaskCodeError(
-            f"{function.__qualname__}: its source cannot be read ({error}): tasks are compiled from "
-            f"files; save it in one"
-        ) from None
-    definition = tree.body[0]
-    if not isinstance(definition, ast.FunctionDef):
-        raise TaskCodeError(f"{filename}:{first}: expected a function, written with def")
-    ast.increment_lineno(definition, first - 1)
-    definition.decorator_list = []
-    definition.returns = None
-    for argument in definition.args.args:
-        argument.annotation = None
-    return definition, filename
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -221,7 +200,7 @@ class _Rewriter(ast.NodeTransformer):
             )
         return replacement
 
-    def _constant(self, node: ast.expr, name: str, value: Any) -> ast.expr:
+    def _constant(self, node: ast.expr, name: str, value: Any) -> Any:
         dotted = ast.unparse(node)
         target = _function_of(value)
         if target is not None:

@@ -47,7 +47,8 @@ class Command:
 def memory(size: int | None = None) -> Any:
     """Numbers of each environment's own that outlive a step; zero when an episode starts.
 
-    They are part of its snapshots. ``self.name[:] = …`` writes a vector, ``self.name = …`` a number.
+    They are part of its snapshots. ``self.name[:] = …`` writes a vector, ``self.name = …`` a
+    number.
 
     Args:
         size: Of a vector; None means one number.
@@ -91,8 +92,9 @@ class Task:
       everything else is only known afterwards.
     - ``observation(self, data, obs)`` writes ``obs["name"] = numbers``.
     - ``control(self, data, action, ctrl)``, where the controls are not the action itself, writes
-      ``ctrl``. ``self.simulate(data)`` asks for it, and again every ``control_every`` substeps; the
-      pool may ask before. It reads ``data``'s time, ``qpos`` and ``qvel``, and changes nothing else.
+      ``ctrl``. ``self.simulate(data)`` asks for it, and again every ``control_every`` substeps;
+      the pool may ask before. It reads ``data``'s time, ``qpos`` and ``qvel``, and changes nothing
+      else.
     - ``setup(self)`` runs once, in plain Python, with ``self.model``: ids, constants.
 
     Class attributes that are numbers, or arrays of them, are parameters: keyword arguments of
@@ -123,6 +125,11 @@ class Task:
     dt: float
     init_qpos: Any
     init_qvel: Any
+
+    # what a subclass has; with the arguments that it names
+    reset: Any
+    step: Any
+    observation: Any
 
     def __init__(self, **arguments: Any):
         from pyfastenv.tasks.models import load_model

@@ -7,6 +7,7 @@ work in a thread of their own.
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import sys
@@ -278,6 +279,10 @@ def _choose_gl_backend() -> None:
     headless = sys.platform == "linux" and not (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
-    if headless and "mujoco" not in sys.modules:
-        os.environ.setdefault("MUJOCO_GL", "egl")
-        os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])
+    if not headless or "MUJOCO_GL" in os.environ:
+        return
+    os.environ["MUJOCO_GL"] = "egl"
+    os.environ.setdefault("PYOPENGL_PLATFORM", "egl")
+    chosen = sys.modules.get("mujoco.rendering.classic.gl_context")
+    if chosen is not None:  # by an import of mujoco before this
+        importlib.reload(chosen)

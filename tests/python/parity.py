@@ -86,8 +86,9 @@ def compare(
 ) -> int:
     """Runs both side by side, with masked resets in between. Returns the number of episodes ended.
 
-    ``task`` is an own task that should equal gymnasium's environment. The first episodes are long-lived only where the robot survives random actions, so a time limit
-    may be given to see truncations too.
+    ``task`` is an own task that should equal gymnasium's environment. The first episodes are
+    long-lived only where the robot survives random actions, so a time limit may be given to see
+    truncations too.
     """
     theirs = make_gymnasium(env_id, num_envs, mode, max_episode_steps, **kwargs)
     ours = pyfastenv.make_vec(

@@ -27,9 +27,10 @@ def outside(x):
     return np.median(x)  # <- helper
 
 class Cart(pyfastenv.Task):
-    model = """<mujoco><worldbody><body name="cart"><joint name="slide" type="slide" axis="1 0 0"/>
-      <geom name="box" type="box" size=".1 .1 .1"/><body name="pole" pos="0 0 .1"><joint name="hinge"
-      axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 .5" size=".02"/></body></body></worldbody>
+    model = """<mujoco><worldbody><body name="cart">
+      <joint name="slide" type="slide" axis="1 0 0"/><geom name="box" type="box" size=".1 .1 .1"/>
+      <body name="pole" pos="0 0 .1"><joint name="hinge" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0 0 .5" size=".02"/></body></body></worldbody>
       <actuator><motor name="push" joint="slide" ctrlrange="-1 1"/></actuator></mujoco>"""
     frame_skip = 2
     goal = 0.5
@@ -118,7 +119,7 @@ MISTAKES = [
 
 def write(folder: Path, mistake: Mistake) -> tuple[ModuleType, int]:
     """The file with this mistake in it, as a module, and the line that is to be named."""
-    parts = {place: "pass" for place in ("reset", "before", "after", "observation")}
+    parts = dict.fromkeys(("reset", "before", "after", "observation"), "pass")
     parts["returned"] = "1.0"
     parts[mistake.place] = mistake.code
     text = FILE
@@ -137,14 +138,18 @@ def write(folder: Path, mistake: Mistake) -> tuple[ModuleType, int]:
     return module, line
 
 
+def run(task: type[pyfastenv.Task]) -> None:
+    envs = pyfastenv.make_vec(task, 2, num_threads=1)
+    envs.reset(seed=0)
+    for _ in range(20):
+        envs.step(np.zeros((2, 1)))
+
+
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.name)
 def test_what_is_shown_names_the_line(mistake: Mistake, tmp_path: Path) -> None:
     module, line = write(tmp_path, mistake)
     with pytest.raises(Exception) as caught:  # noqa: PT011 (of many kinds; the text is what counts)
-        envs = pyfastenv.make_vec(module.Cart, 2, num_threads=1)
-        envs.reset(seed=0)
-        for _ in range(20):
-            envs.step(np.zeros((2, 1)))
+        run(module.Cart)
     shown = "".join(traceback.format_exception(caught.value))
     message = str(caught.value)
     name = f"mistake_{mistake.name}.py"

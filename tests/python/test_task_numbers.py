@@ -76,12 +76,13 @@ np.tanh(v[::2])
 np.arctan2(v, w)
 np.arctan2(v, 1.0)
 v ** 2
-np.sum(v), np.sum(v[1:4]), np.sum(v[::2]), v.sum(), np.mean(w), w.mean(), np.sum(v * w), np.sum(v > 0)
-np.linalg.norm(v), np.linalg.norm(v[:2]), np.linalg.norm(w[::3]), np.dot(v, w), v @ w, v[:3].dot(w[:3])
+np.sum(v), np.sum(v[1:4]), np.sum(v[::2]), v.sum(), np.mean(w), w.mean(), np.sum(v * w)
+np.linalg.norm(v), np.linalg.norm(v[:2]), np.linalg.norm(w[::3]), np.sum(v > 0)
+np.dot(v, w), v @ w, v[:3].dot(w[:3])
 MATRIX @ v[:4]
 v[:3] @ MATRIX
 np.ascontiguousarray(MATRIX.T) @ MATRIX
-np.max(v), np.min(w), v.max(), np.argmax(v), np.maximum(x, y), np.minimum(x, y), max(x, y), min(x, y)
+np.max(v), np.min(w), v.max(), np.argmax(v), np.maximum(x, y), np.minimum(x, y), max(x, y)
 np.clip(v, -1.0, 1.0)
 np.where(v > w, v, w)
 np.concatenate((v[:3], w[2:5]))
@@ -90,14 +91,14 @@ np.outer(v[:3], w[:2])
 np.array([x, y, x * y])
 v[:3] * SCALE
 np.zeros(3) + x
-np.abs(v), 
+np.abs(v)
 math.sin(x), math.exp(x), math.atan2(y, x), math.sqrt(abs(x)), math.tanh(y), math.log(abs(y))
 1.0 if np.any(v > 2.5) else 0.0
 1.0 if (v > -2.9).all() and not np.isnan(x) else 0.0
 float(int(x)), x // 1.0, -x, +y, x - y * x + y, x / y, round_up(x)
 rotate(v[:3], data.body("ball").xquat)
 self.turned(w)
-data.body("ball").xpos, 
+data.body("ball").xpos
 data.geom("skin").xpos
 data.site("top").xmat
 data.joint("free").qpos
@@ -118,7 +119,7 @@ self.model.opt.timestep, float(self.model.nq), float(self.model.geom("skin").id)
 self.contacts(data)
 """
 
-TAIL = '''
+TAIL = """
     def turned(self, vector):
         out = np.zeros(4)
         mujoco.mju_axisAngle2Quat(out, vector[:3], self.gain)
@@ -136,7 +137,7 @@ TAIL = '''
 
 def round_up(x):
     return np.ceil(x)
-'''
+"""
 
 REFUSED = {
     "np.einsum('i,i->', v, w)": "einsum",

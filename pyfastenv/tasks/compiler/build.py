@@ -16,6 +16,7 @@ from numba.core.typed_passes import NopythonTypeInference
 
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks.cache import MethodCode, TaskCode, provide_symbols
+from pyfastenv.tasks.compiler import engine  # noqa: F401 (adds to FUNCTIONS)
 from pyfastenv.tasks.compiler.frame import DataType, PartsType, RngType, SelfType, array_type
 from pyfastenv.tasks.compiler.numba_internals import OPTIONS, object_code
 from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
@@ -30,8 +31,8 @@ _ARITHMETIC = {"+", "-", "*", "/", "//", "%", "+=", "-=", "*=", "/=", "//=", "%=
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
-class _SameFloats(AnalysisPass):  # type: ignore[misc]
-    """Refuses float32 beside float64: a plain number takes NumPy's float32's side, and not numba's."""
+class _SameFloats(AnalysisPass):
+    """Refuses float32 beside float64: NumPy lets a plain number take float32's side."""
 
     _name = "pyfastenv_same_floats"
 
@@ -51,15 +52,15 @@ class _SameFloats(AnalysisPass):  # type: ignore[misc]
             }
             if {types.float32, types.float64} <= kinds:
                 raise errors.TypingError(
-                    "float32 and float64 meet, and NumPy's rules for that depend on what is a plain "
-                    "number: write np.float64(…) or np.float32(…) around one of them, or "
+                    "float32 and float64 meet, and NumPy's rules for that depend on what is a "
+                    "plain number: write np.float64(…) or np.float32(…) around one of them, or "
                     "action.astype(np.float64)",
                     loc=expression.loc,
                 )
         return False
 
 
-class _Compiler(compiler.CompilerBase):  # type: ignore[misc]
+class _Compiler(compiler.CompilerBase):
     def define_pipelines(self) -> list[Any]:
         passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.add_pass_after(_SameFloats, NopythonTypeInference)
@@ -118,8 +119,8 @@ def _check_external_forces(task: Task) -> None:
     unasked = sorted(READS & EXTERNAL_FORCES)
     if unasked and not task.external_forces:
         raise TaskCodeError(
-            f"{type(task).__name__} reads data.{unasked[0]}, which MuJoCo only computes on request: "
-            f"write external_forces = True in the class"
+            f"{type(task).__name__} reads data.{unasked[0]}, which MuJoCo only computes on "
+            f"request: write external_forces = True in the class"
         )
 
 

@@ -126,7 +126,7 @@ for _type in (
     register_model(_type)(models.OpaqueModel)
 
 
-class View(types.Array):  # type: ignore[misc]
+class View(types.Array):
     """An array of the pool's.
 
     Its slices are assigned by a loop of our own: numba's way compiles the formatting of its error

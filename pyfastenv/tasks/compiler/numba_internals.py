@@ -71,7 +71,7 @@ def new_array(context: Any, builder: Any, kind: Any, shape: list[Any]) -> Any:
 
 
 def raise_error(context: Any, builder: Any, exception: type[Exception], message: str) -> None:
-    """Returns with an exception of the user's line: whose code is being lowered stands on the stack."""
+    """Returns with an exception of the user's line, which numba's stack knows."""
     frame: Any = sys._getframe()
     location = None
     while frame is not None and location is None:

@@ -1,7 +1,7 @@
-"""NumPy's functions with NumPy's bits, and MuJoCo's, for compiled tasks.
+"""NumPy's functions with NumPy's bits, for compiled tasks.
 
-``FUNCTIONS`` maps what pyfastenv.tasks.sources calls them (``"numpy:sum"``, ``"mujoco:mju_mulQuat"``)
-to functions that only compiled code calls.
+``FUNCTIONS`` maps what pyfastenv.tasks.sources calls them (``"numpy:sum"``) to functions that only
+compiled code calls; ``engine`` adds MuJoCo's.
 """
 
 from __future__ import annotations
@@ -16,18 +16,13 @@ from numba.core.extending import intrinsic, overload
 from numba.core.typing.templates import signature
 
 from pyfastenv.tasks import vocabulary as words
-from pyfastenv.tasks.compiler.frame import DataType, ModelType
 from pyfastenv.tasks.compiler.numba_internals import (
-    BYTES,
     F64,
-    I32,
     OPTIONS,
     call_symbol,
-    check_status,
     constant,
     new_array,
 )
-from pyfastenv.tasks.compiler.physics import need_fresh
 
 FUNCTIONS: dict[str, Any] = {
     **{f"plain:{name}": function for function, name in words.NUMPY_PLAIN.items()},
@@ -35,7 +30,7 @@ FUNCTIONS: dict[str, Any] = {
 }
 
 
-def _stand_in(target: str, parameters: str) -> Any:
+def stand_in(target: str, parameters: str) -> Any:
     """A function that only exists for its overloads."""
     space: dict[str, Any] = {}
     name = target.replace(":", "_")
@@ -44,7 +39,7 @@ def _stand_in(target: str, parameters: str) -> Any:
     return space[name]
 
 
-def _refuse(what: str, kind: Any, wanted: str) -> None:
+def refuse(what: str, kind: Any, wanted: str) -> None:
     raise errors.TypingError(f"{what}: expected {wanted}, got {_say(kind)}")
 
 
@@ -55,11 +50,11 @@ def _say(kind: Any) -> str:
     return str(kind)
 
 
-def _is_vector(kind: Any, dtype: Any = types.float64) -> bool:
+def is_vector(kind: Any, dtype: Any = types.float64) -> bool:
     return isinstance(kind, types.Array) and kind.ndim == 1 and kind.dtype == dtype
 
 
-def _is_contiguous(kind: Any) -> bool:
+def is_contiguous(kind: Any) -> bool:
     return isinstance(kind, types.Array) and kind.layout == "C"
 
 
@@ -72,7 +67,7 @@ def _real(kind: Any) -> bool:
 
 
 def _unary(name: str) -> None:
-    function = _stand_in(f"numpy:{name}", "x")
+    function = stand_in(f"numpy:{name}", "x")
     symbol = f"pyfastenv_np_{name}"
 
     @intrinsic
@@ -105,16 +100,16 @@ def _unary(name: str) -> None:
     def choose(x):
         if _real(x):
             return lambda x: of_number(x)
-        if _is_vector(x) or (_is_contiguous(x) and x.dtype == types.float64):
+        if is_vector(x) or (is_contiguous(x) and x.dtype == types.float64):
             return lambda x: of_array(x)
-        _refuse(
+        refuse(
             f"np.{name}", x, "float64 numbers (x.astype(np.float64)), contiguous if 2-dimensional"
         )
         return None
 
 
 def _binary(name: str, target: str | None = None) -> None:
-    function = _stand_in(target or f"numpy:{name}", "x, y")
+    function = stand_in(target or f"numpy:{name}", "x, y")
     symbol = f"pyfastenv_np_{name}"
 
     @intrinsic
@@ -162,10 +157,10 @@ def _binary(name: str, target: str | None = None) -> None:
     def choose(x, y):
         if _real(x) and _real(y):
             return lambda x, y: of_numbers(x, y)
-        if (_is_vector(x) or _real(x)) and (_is_vector(y) or _real(y)):
+        if (is_vector(x) or _real(x)) and (is_vector(y) or _real(y)):
             return lambda x, y: of_vectors(x, y)
-        wrong = y if _is_vector(x) or _real(x) else x
-        _refuse(f"np.{name}", wrong, "float64 numbers or vectors")
+        wrong = y if is_vector(x) or _real(x) else x
+        refuse(f"np.{name}", wrong, "float64 numbers or vectors")
         return None
 
 
@@ -193,7 +188,7 @@ def _total(typing_context: Any, x: Any) -> Any:
     return signature(x.dtype, x), codegen
 
 
-@overload(_stand_in("numpy:sum", "x"), jit_options=OPTIONS)
+@overload(stand_in("numpy:sum", "x"), jit_options=OPTIONS)
 def _sum(x):
     if isinstance(x, types.Array) and isinstance(x.dtype, types.Integer | types.Boolean):
 
@@ -204,28 +199,27 @@ def _sum(x):
             return total
 
         return count
-    if isinstance(x, types.Array) and isinstance(x.dtype, types.Float):
-        if x.ndim == 1 or _is_contiguous(x):
-            return lambda x: _total(x)
+    if isinstance(getattr(x, "dtype", None), types.Float) and (x.ndim == 1 or is_contiguous(x)):
+        return lambda x: _total(x)
     if isinstance(x, types.UniTuple):
         return lambda x: _total(np.array(x))
-    _refuse("np.sum", x, "a vector or a contiguous array (axis= is not there: write the loop)")
+    refuse("np.sum", x, "a vector or a contiguous array (axis= is not there: write the loop)")
     return None
 
 
-@overload(_stand_in("numpy:mean", "x"), jit_options=OPTIONS)
+@overload(stand_in("numpy:mean", "x"), jit_options=OPTIONS)
 def _mean(x):
     if (
         isinstance(x, types.Array)
         and x.dtype == types.float64
-        and (x.ndim == 1 or _is_contiguous(x))
+        and (x.ndim == 1 or is_contiguous(x))
     ):
         return lambda x: _total(x) / x.size
-    _refuse("np.mean", x, "a float64 vector or contiguous array")
+    refuse("np.mean", x, "a float64 vector or contiguous array")
     return None
 
 
-@overload(_stand_in("numpy:square", "x"), jit_options=OPTIONS)
+@overload(stand_in("numpy:square", "x"), jit_options=OPTIONS)
 def _square(x):
     return lambda x: x * x
 
@@ -271,17 +265,17 @@ def _clip_all(typing_context: Any, x: Any, low: Any, high: Any) -> Any:
     return signature(result_type, x, low, high), codegen
 
 
-@overload(_stand_in("numpy:clip", "x, low, high"), jit_options=OPTIONS)
+@overload(stand_in("numpy:clip", "x, low, high"), jit_options=OPTIONS)
 def _clip(x, low, high):
     if not (_real(low) and _real(high)):
-        _refuse("np.clip", low if _real(high) else high, "two numbers as bounds")
+        refuse("np.clip", low if _real(high) else high, "two numbers as bounds")
     if _real(x):
         return lambda x, low, high: _clip_one(x, low, high)
-    if _is_contiguous(x) and x.dtype == types.float64:
+    if is_contiguous(x) and x.dtype == types.float64:
         return lambda x, low, high: _clip_all(x, low, high)
-    if _is_vector(x):
+    if is_vector(x):
         return lambda x, low, high: _clip_all(np.ascontiguousarray(x), low, high)
-    _refuse("np.clip", x, "a float64 number or contiguous array")
+    refuse("np.clip", x, "a float64 number or contiguous array")
     return None
 
 
@@ -297,18 +291,18 @@ def _inner(typing_context: Any, x: Any, y: Any) -> Any:
     return signature(types.float64, x, y), codegen
 
 
-@overload(_stand_in("numpy:norm", "x"), jit_options=OPTIONS)
+@overload(stand_in("numpy:norm", "x"), jit_options=OPTIONS)
 def _norm(x):
-    if _is_contiguous(x) and x.dtype == types.float64:
+    if is_contiguous(x) and x.dtype == types.float64:
         return lambda x: math.sqrt(_inner(x, x))
-    if _is_vector(x):
+    if is_vector(x):
 
         def packed(x):
             y = np.ascontiguousarray(x)
             return math.sqrt(_inner(y, y))
 
         return packed
-    _refuse("np.linalg.norm", x, "a float64 vector or contiguous array, without ord and axis")
+    refuse("np.linalg.norm", x, "a float64 vector or contiguous array, without ord and axis")
     return None
 
 
@@ -330,8 +324,8 @@ def _product(
 
 def _matmul(x, y):
     for kind in (x, y):
-        if not (_is_contiguous(kind) and kind.dtype == types.float64 and kind.ndim in (1, 2)):
-            _refuse("@", kind, "contiguous float64 vectors or matrices (np.ascontiguousarray)")
+        if not (is_contiguous(kind) and kind.dtype == types.float64 and kind.ndim in (1, 2)):
+            refuse("@", kind, "contiguous float64 vectors or matrices (np.ascontiguousarray)")
     dimensions = (x.ndim, y.ndim)
     if dimensions == (1, 1):
 
@@ -374,12 +368,12 @@ def _matmul(x, y):
     return matrix
 
 
-overload(_stand_in("numpy:matmul", "x, y"), jit_options=OPTIONS)(_matmul)
+overload(stand_in("numpy:matmul", "x, y"), jit_options=OPTIONS)(_matmul)
 
 
-@overload(_stand_in("numpy:dot", "x, y"), jit_options=OPTIONS)
+@overload(stand_in("numpy:dot", "x, y"), jit_options=OPTIONS)
 def _dot(x, y):
-    if _is_vector(x) and _is_vector(y) and _is_contiguous(x) and _is_contiguous(y):
+    if is_vector(x) and is_vector(y) and is_contiguous(x) and is_contiguous(y):
 
         def inner(x, y):
             if x.size != y.size:
@@ -387,9 +381,9 @@ def _dot(x, y):
             return _inner(x, y)
 
         return inner
-    _refuse(
+    refuse(
         "np.dot",
-        x if not _is_vector(x) else y,
+        x if not is_vector(x) else y,
         "contiguous float64 vectors; of matrices write a @ b",
     )
     return None
@@ -407,14 +401,14 @@ def _c_pow(typing_context: Any, x: Any, y: Any) -> Any:
     return signature(types.float64, x, y), codegen
 
 
-@overload(_stand_in("numpy:operator_pow", "x, y"), jit_options=OPTIONS, prefer_literal=True)
+@overload(stand_in("numpy:operator_pow", "x, y"), jit_options=OPTIONS, prefer_literal=True)
 def _pow(x, y):
     """``x ** y``: of numbers the C library's pow; NumPy squares arrays by multiplying."""
     exponent = getattr(y, "literal_value", None)
     if isinstance(x, types.Array):
         if x.dtype == types.float64 and exponent == 2:
             return lambda x, y: x * x
-        _refuse("**", x, "numbers, or a float64 array ** 2 (else np.power)")
+        refuse("**", x, "numbers, or a float64 array ** 2 (else np.power)")
     if isinstance(x, types.Integer) and isinstance(y, types.Integer):
         if exponent is not None and exponent >= 0:
 
@@ -425,19 +419,19 @@ def _pow(x, y):
                 return result
 
             return whole
-        _refuse("** of whole numbers", y, "an exponent that stands there, 0 or more")
+        refuse("** of whole numbers", y, "an exponent that stands there, 0 or more")
     if _real(x) and _real(y):
         return lambda x, y: _c_pow(x, y)
-    _refuse("**", x, "float64 numbers")
+    refuse("**", x, "float64 numbers")
     return None
 
 
-# ---- a, b = array ---------------------------------------------------------------------------------
+# ---- a, b = array --------------------------------------------------------------------------------
 
 
 def unpacker(count: int) -> Any:
     """x -> a tuple of its ``count`` items; x is a vector or a tuple."""
-    function = _stand_in(f"unpack:{count}", "x")
+    function = stand_in(f"unpack:{count}", "x")
     items = ", ".join(f"x[{i}]" for i in range(count))
     space: dict[str, Any] = {}
     exec(
@@ -452,112 +446,3 @@ def unpacker(count: int) -> Any:
         return space["of_vector"] if isinstance(x, types.Array) else lambda x: x
 
     return function
-
-
-# ---- MuJoCo --------------------------------------------------------------------------------------
-
-
-def _checked_array(function: str, kind: Any, size: int, *, written: bool) -> None:
-    if not (_is_vector(kind) and _is_contiguous(kind)) or (written and not kind.mutable):
-        _refuse(f"mujoco.{function}", kind, f"a contiguous float64 vector of {size}")
-
-
-def _same_size(context: Any, builder: Any, name: str, array: Any, size: int) -> None:
-    from pyfastenv.tasks.compiler.numba_internals import raise_error
-
-    differs = builder.icmp_signed("!=", array.nitems, constant(size))
-    with builder.if_then(differs, likely=False):
-        raise_error(context, builder, TypeError, f"mujoco.{name}: expected a vector of {size}")
-
-
-def _pure(name: str, arguments: str) -> None:
-    wanted = arguments.split()
-    letters = ", ".join("abcdef"[: len(wanted)])
-    function = _stand_in(f"mujoco:{name}", letters)
-    returns = name.startswith("mju_normalize")
-
-    def typing(typing_context: Any, *kinds: Any) -> Any:
-        for i, (kind, want) in enumerate(zip(kinds, wanted, strict=True)):
-            if want != "f":
-                _checked_array(name, kind, int(want), written=i == 0)
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            given = []
-            for value, kind, want in zip(args, sig.args, wanted, strict=True):
-                if want == "f":
-                    given.append(context.cast(builder, value, kind, types.float64))
-                    continue
-                array = context.make_array(kind)(context, builder, value)
-                _same_size(context, builder, name, array, int(want))
-                given.append(array.data)
-            result = call_symbol(builder, name, F64 if returns else ir.VoidType(), given)
-            return result if returns else context.get_dummy_value()
-
-        return signature(types.float64 if returns else types.void, *kinds), codegen
-
-    space: dict[str, Any] = {"typing": typing}
-    exec(f"def call(context, {letters}): return typing(context, {letters})", space)
-    space["call"] = intrinsic(space["call"])
-    exec(f"def choose({letters}): return lambda {letters}: call({letters})", space)
-    overload(function, jit_options=OPTIONS)(space["choose"])
-
-
-for _name, _arguments in words.MUJOCO_PURE.items():
-    _pure(_name, _arguments)
-
-
-def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -> None:
-    """A function of (m, d, …): its further arguments are integers, numbers, arrays or None."""
-    function = _stand_in(f"mujoco:{name}", f"m, d, {parameters}".rstrip(", "))
-    kinds_wanted = wanted.split()
-
-    def typing(typing_context: Any, *kinds: Any) -> Any:
-        if not isinstance(kinds[0], ModelType) or not isinstance(kinds[1], DataType):
-            raise errors.TypingError(f"mujoco.{name}: expected (self.model, data, …)")
-
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            frame = args[1]
-            if name != "mj_forward":
-                need_fresh(context, builder, frame, name, f"what mujoco.{name} needs")
-            given = [frame]
-            for value, kind, want in zip(args[2:], sig.args[2:], kinds_wanted, strict=True):
-                if want == "i":
-                    given.append(context.cast(builder, value, kind, types.int64))
-                elif want == "f":
-                    given.append(context.cast(builder, value, kind, types.float64))
-                elif isinstance(kind, types.NoneType | types.Omitted):
-                    given.append(ir.Constant(BYTES, None))
-                else:
-                    array = context.make_array(kind)(context, builder, value)
-                    _same_size(context, builder, name, array, int(want))
-                    given.append(builder.bitcast(array.data, BYTES))
-            place = cgutils.alloca_once(builder, F64)
-            if returns:
-                given.append(place)
-            status = call_symbol(builder, f"pyfastenv_{name}", I32, given)
-            check_status(context, builder, status)
-            return builder.load(place) if returns else context.get_dummy_value()
-
-        return signature(types.float64 if returns else types.void, *kinds), codegen
-
-    names = ", ".join(
-        part.split("=")[0].strip() for part in f"m, d, {parameters}".split(",") if part.strip()
-    )
-    full = f"m, d, {parameters}".rstrip(", ")
-    space: dict[str, Any] = {"typing": typing}
-    exec(f"def call(context, {names}): return typing(context, {names})", space)
-    space["call"] = intrinsic(space["call"])
-    exec(f"def choose({full}): return lambda {full}: call({names})", space)
-    overload(function, jit_options=OPTIONS)(space["choose"])
-
-
-_engine("mj_forward", "", "")
-_engine("mj_contactForce", "id, result", "i 6")
-_engine("mj_objectVelocity", "objtype, objid, res, flg_local", "i i 6 i")
-_engine(
-    "mj_ray",
-    "pnt, vec, geomgroup, flg_static, bodyexclude, geomid, normal=None",
-    "3 3 6 i i 1 3",
-    returns=True,
-)
-_engine("mj_geomDistance", "geom1, geom2, distmax, fromto", "i i f 6", returns=True)

@@ -46,7 +46,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
 
 
 @infer_getattr
-class _SelfAttributes(AttributeTemplate):  # type: ignore[misc]
+class _SelfAttributes(AttributeTemplate):
     key = SelfType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
@@ -87,7 +87,7 @@ def _set_self_attribute(context: Any, builder: Any, sig: Any, args: Any, name: s
 
 
 @infer
-class _SetPart(AbstractTemplate):  # type: ignore[misc]
+class _SetPart(AbstractTemplate):
     key = "static_setitem"
 
     def generic(self, args: Any, kws: Any) -> Any:

@@ -110,7 +110,7 @@ def need(context: Any, builder: Any, frame: Any, name: str, what: str) -> None:
 
 
 @infer_getattr
-class _DataAttributes(AttributeTemplate):  # type: ignore[misc]
+class _DataAttributes(AttributeTemplate):
     key = DataType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
@@ -148,7 +148,7 @@ def _data_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: str
 
 
 @infer_global(operator.getitem)
-class _GetContact(AbstractTemplate):  # type: ignore[misc]
+class _GetContact(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
         if isinstance(args[0], ContactsType) and isinstance(args[1], types.Integer):
             return signature(ContactType(), args[0], types.int64)
@@ -167,7 +167,7 @@ def _contact(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @infer_getattr
-class _ContactAttributes(AttributeTemplate):  # type: ignore[misc]
+class _ContactAttributes(AttributeTemplate):
     key = ContactType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
@@ -197,7 +197,7 @@ def _by_name(owner: Any, kind: str) -> Any:
     """The type of data.body, which resolves names while it is compiled."""
     what = "data" if isinstance(owner, DataType) else "self.model"
 
-    class Method(AbstractTemplate):  # type: ignore[misc]
+    class Method(AbstractTemplate):
         key = ("pyfastenv", kind)
         prefer_literal = True
 
@@ -268,7 +268,7 @@ def _dofs(model: Any, joint: int, name: str, array: Any) -> tuple[str, int, tupl
 
 
 @infer_getattr
-class _NamedAttributes(AttributeTemplate):  # type: ignore[misc]
+class _NamedAttributes(AttributeTemplate):
     key = NamedType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
@@ -302,7 +302,7 @@ def _named_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: st
 
 
 @infer_getattr
-class _ModelAttributes(AttributeTemplate):  # type: ignore[misc]
+class _ModelAttributes(AttributeTemplate):
     key = ModelType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
@@ -331,7 +331,7 @@ def _model_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: st
 
 
 @infer_getattr
-class _OptionAttributes(AttributeTemplate):  # type: ignore[misc]
+class _OptionAttributes(AttributeTemplate):
     key = OptionType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
