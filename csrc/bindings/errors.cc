@@ -68,7 +68,7 @@ void ThrowEnvError(const std::vector<EnvFailure>& failures, const py::object& re
     }
     const FunctionFailure& function = *failure.function;
     messages.append(explain(failure.env_id, failure.message, function.function,
-                            py::bytes(function.exception), function.action));
+                            py::bytes(function.exception), function.action, function.repeatable));
   }
   const py::object type = ErrorClass("EnvError");
   const py::object error = type(env_ids, messages, results);

@@ -38,6 +38,7 @@ struct FunctionFailure {
   std::string function;        // its name
   std::string exception;       // as its compiler encodes it
   std::vector<double> action;  // what it was called with
+  bool repeatable = true;      // false: repeating it elsewhere may end the process
 };
 
 /// What an environment throws for a FunctionFailure.

@@ -105,7 +105,7 @@ StepResult FunctionEnv::StepTask(const Action& action, InfoRow /*info*/) {
     frame_.random = &random();
     Call(task_->step, "step", frame_);
     if (!std::isfinite(frame_.reward) && !workspace().Diverged()) {
-      Fail("step", ": the reward is not finite", {});
+      Fail({"step", {}, {}}, ": the reward is not finite");
     }
   } catch (...) {
     // numbers that are none any more make functions stumble: the physics is to blame
@@ -181,18 +181,18 @@ void FunctionEnv::Call(TaskFunction function, const char* name, TaskFrame& frame
     try {
       std::rethrow_exception(std::exchange(failure_, nullptr));
     } catch (const MujocoError& error) {
-      Fail(name, std::string(": ") + error.what(), {});
+      // MuJoCo's Python bindings let the process end
+      Fail({name, task_->encode_exception(exception), {}, /*repeatable=*/false},
+           std::string(": ") + error.what());
     }
   }
-  if (status != 0) Fail(name, " raised an exception", task_->encode_exception(exception));
+  if (status != 0) Fail({name, task_->encode_exception(exception), {}}, " raised an exception");
 }
 
-void FunctionEnv::Fail(const char* name, const std::string& what, std::string exception) {
-  auto failure = std::make_shared<FunctionFailure>();
-  failure->function = name;
-  failure->exception = std::move(exception);
-  if (given_ != nullptr) failure->action = AsDoubles(*std::exchange(given_, nullptr));
-  throw FunctionError(task_->name + "." + name + what, std::move(failure));
+void FunctionEnv::Fail(FunctionFailure failure, const std::string& what) {
+  if (given_ != nullptr) failure.action = AsDoubles(*std::exchange(given_, nullptr));
+  const std::string message = task_->name + "." + failure.function + what;
+  throw FunctionError(message, std::make_shared<FunctionFailure>(std::move(failure)));
 }
 
 int32_t FunctionEnv::Simulate(int64_t num_steps) noexcept {

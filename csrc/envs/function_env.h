@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/errors.h"
 #include "envs/mujoco/mujoco_env.h"
 #include "envs/task_frame.h"
 
@@ -75,7 +76,7 @@ class FunctionEnv final : public MujocoEnv {
  private:
   void Convert(const Action& action, double* out) const;
   void Call(TaskFunction function, const char* name, TaskFrame& frame);
-  [[noreturn]] void Fail(const char* name, const std::string& what, std::string exception);
+  [[noreturn]] void Fail(FunctionFailure failure, const std::string& what);
   template <class F>
   int32_t Guard(F f) noexcept {
     try {

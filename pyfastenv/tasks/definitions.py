@@ -37,7 +37,10 @@ def _definitions(filename: str) -> dict[tuple[int, str], ast.FunctionDef]:
 @functools.lru_cache(maxsize=8)
 def _definitions_in(text: str) -> dict[tuple[int, str], ast.FunctionDef]:
     return {
-        (min(n.lineno for n in (node, *node.decorator_list)), node.name): node
+        (
+            min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]),
+            node.name,
+        ): node
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.FunctionDef)
     }

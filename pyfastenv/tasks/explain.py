@@ -15,6 +15,8 @@ from pyfastenv.tasks.layout import Layout
 from pyfastenv.tasks.plain import PlainEnv
 from pyfastenv.tasks.task import Memory, Task
 
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+
 
 def explain(
     task: Task,
@@ -25,6 +27,7 @@ def explain(
     method: str,
     exception: bytes,
     action: list[float],
+    repeatable: bool,
 ) -> str:
     """A failure with file, line and the true exception.
 
@@ -37,12 +40,15 @@ def explain(
         method: Which one.
         exception: What numba has left of it, a pickle among the code's own constants.
         action: What step was given.
+        repeatable: False if plain Python must not try it: an engine's error would end the process.
 
     Returns:
         As much as could be found out.
     """
-    compiled = _compiled_exception(exception)
-    known = f"{message}: {compiled}" if compiled else message
+    place, compiled = _compiled_exception(exception)
+    if not repeatable:
+        return f"{place}{message}"
+    known = f"{message}: {place}{compiled}" if compiled else message
     try:
         env = replay_env(task, layout, state, generator)
         with warnings.catch_warnings():
@@ -63,8 +69,7 @@ def _repeat(env: PlainEnv, method: str, action: list[float]) -> None:
 def describe(error: Exception) -> str:
     """An exception of the user's code with its file, line and source."""
     frames = traceback.extract_tb(error.__traceback__)
-    package = os.path.dirname(os.path.dirname(__file__))
-    own = [frame for frame in frames if not frame.filename.startswith((package, "<"))] or frames
+    own = [frame for frame in frames if not frame.filename.startswith((_PACKAGE, "<"))] or frames
     last = own[-1]
     return (
         f"{os.path.relpath(last.filename)}:{last.lineno}, in {last.name}: "
@@ -99,12 +104,13 @@ def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Gene
     return env
 
 
-def _compiled_exception(pickled: bytes) -> str:
+def _compiled_exception(pickled: bytes) -> tuple[str, str]:
+    """Where compiled code has raised, and what."""
     if not pickled:
-        return ""
+        return "", ""
     exception, arguments, location = pickle.loads(pickled)
-    text = f"{exception.__name__}: {', '.join(str(a) for a in arguments or ())}"
-    if location:
+    place = ""
+    if location and not location[1].startswith(("<", _PACKAGE)):
         _, filename, line = location
-        text = f"{os.path.relpath(filename)}:{line}: {text}"
-    return text
+        place = f"{os.path.relpath(filename)}:{line}: "
+    return place, f"{exception.__name__}: {', '.join(str(a) for a in arguments or ())}"

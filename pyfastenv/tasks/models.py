@@ -70,4 +70,4 @@ def model_digest(model: Any) -> str:
     """A hash of everything in a model."""
     content = np.empty(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, None, content)
-    return hashlib.sha256(content).hexdigest()
+    return hashlib.sha256(content.tobytes()).hexdigest()

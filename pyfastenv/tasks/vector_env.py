@@ -77,7 +77,13 @@ class _Explainer:
         self._envs = weakref.ref(envs)
 
     def __call__(
-        self, env_id: int, message: str, method: str, exception: bytes, action: list[float]
+        self,
+        env_id: int,
+        message: str,
+        method: str,
+        exception: bytes,
+        action: list[float],
+        repeatable: bool,
     ) -> str:
         envs = self._envs()
         if envs is None:
@@ -86,7 +92,8 @@ class _Explainer:
         object.__setattr__(task, "model", copying.copy(envs.task.model))
         layout: Layout = envs._layout
         state, generator = envs._core.row(env_id), envs.generator(env_id)
-        return explain(task, layout, state, generator, message, method, exception, action)
+        what = (message, method, exception, action, repeatable)
+        return explain(task, layout, state, generator, *what)
 
 
 def _remake(arguments: dict[str, Any], spec: Any) -> TaskVectorEnv:

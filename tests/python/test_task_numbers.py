@@ -104,6 +104,7 @@ data.site("top").xmat
 data.joint("free").qpos
 data.joint("free").qvel
 data.joint("turn").qacc
+data.joint("turn").xaxis
 data.sensor("where").data
 data.actuator("pull").force
 data.tendon("cord").length

@@ -50,7 +50,8 @@ def make_view(context: Any, builder: Any, kind: Any, pointer: Any, shape: tuple[
     """A C-contiguous array on memory that is not numba's."""
     array = context.make_array(kind)(context, builder)
     item = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-    strides, stride = [], item
+    strides: list[int] = []
+    stride = item
     for length in reversed(shape):
         strides.insert(0, stride)
         stride *= length

@@ -250,12 +250,11 @@ def _place(kind: Any, name: str) -> tuple[str, int, tuple[int, ...]] | None:
         array = getattr(kind.owner.sample, prefix + name, None)
         if not isinstance(array, np.ndarray) or prefix + name not in LAYOUTS["data"]:
             continue
-        rows = {"joint": model.nv, "actuator": model.nu, "camera": model.ncam}.get(
-            kind.kind, getattr(model, f"n{kind.kind}", None)
-        )
-        if array.ndim == 0 or array.shape[0] != rows:
+        of_dofs = kind.kind == "joint" and name not in ("xanchor", "xaxis")
+        count = model.nv if of_dofs else getattr(model, _MODEL[kind.kind][0][1])
+        if array.ndim == 0 or array.shape[0] != count:
             continue
-        if kind.kind == "joint":
+        if of_dofs:
             return _dofs(model, index, prefix + name, array)
         return prefix + name, index * int(np.prod(array.shape[1:])), array.shape[1:] or (1,)
     return None
