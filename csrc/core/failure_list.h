@@ -70,10 +70,10 @@ class FailureList {
   /// there was no memory for one's message.
   std::vector<EnvFailure> TakeAll() {
     const std::lock_guard lock(mutex_);
-    if (untaken_.load() != static_cast<int64_t>(messages_.size())) throw std::bad_alloc();
+    if (untaken_.load() != static_cast<int64_t>(failures_.size())) throw std::bad_alloc();
     std::vector<EnvFailure> failures;
-    for (const auto& [id, message] : messages_) failures.push_back({id, message});
-    messages_.clear();
+    for (const auto& [id, failure] : failures_) failures.push_back(failure);
+    failures_.clear();
     untaken_.store(0);
     return failures;
   }
