@@ -108,6 +108,7 @@ StepResult FunctionEnv::StepTask(const Action& action, InfoRow /*info*/) {
       Fail({"step", {}, {}}, ": the reward is not finite");
     }
   } catch (...) {
+    given_ = nullptr;
     // numbers that are none any more make functions stumble: the physics is to blame
     if (workspace().broken() || !workspace().Diverged()) throw;
   }
@@ -180,8 +181,10 @@ void FunctionEnv::Call(TaskFunction function, const char* name, TaskFrame& frame
   if (failure_) {
     try {
       std::rethrow_exception(std::exchange(failure_, nullptr));
-    } catch (const MujocoError& error) {
-      // MuJoCo's Python bindings let the process end
+    } catch (const FunctionError&) {
+      throw;
+    } catch (const std::exception& error) {
+      // not to be repeated: MuJoCo's Python bindings let the process end for errors of the engine
       Fail({name, task_->encode_exception(exception), {}, /*repeatable=*/false},
            std::string(": ") + error.what());
     }

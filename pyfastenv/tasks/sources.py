@@ -68,6 +68,30 @@ class Sources:
             method = getattr(type(task), hook, None)
             if method is not None:
                 self.hooks[hook] = self.add(method)
+        if "control" in self.hooks:
+            self._check_control(self.hooks["control"], set())
+
+    def _check_control(self, name: str, seen: set[str]) -> None:
+        """Refuses a control that changes anything: the pool may ask for it ahead of time."""
+        seen.add(name)
+        function = self.functions[name]
+        for node in ast.walk(function.tree):
+            written = node.value if isinstance(node, ast.Subscript) else node
+            if (
+                isinstance(written, ast.Attribute)
+                and isinstance(getattr(node, "ctx", None), ast.Store)
+                and isinstance(written.value, ast.Name)
+                and written.value.id in ("self", "data")
+            ):
+                raise TaskCodeError(
+                    f"{os.path.relpath(function.filename)}:{node.lineno}: control writes "
+                    f"{ast.unparse(written)}, but it may only write ctrl: the pool asks for it "
+                    f"ahead of time\n    {ast.unparse(node)}"
+                )
+        for target in function.calls.values():
+            kind, _, called = target.partition(":")
+            if kind == "helper" and called not in seen:
+                self._check_control(called, seen)
 
     def digest(self) -> str:
         """A hash of everything that compiled code depends on here."""

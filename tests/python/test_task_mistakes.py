@@ -45,6 +45,10 @@ class Cart(pyfastenv.Task):
         info["x"] = data.qpos[0]
         {reset}
 
+    def control(self, data, action, ctrl):
+        ctrl[:] = action
+        {control}
+
     def step(self, data, action, info, rng):
         {before}
         self.simulate(data)
@@ -113,13 +117,15 @@ MISTAKES = [
     Mistake("reads_obs", "observation", "y = obs['qpos']", "only written"),
     Mistake("wrong_ctrl", "before", "self.simulate(data, np.zeros(3), 1)", "3"),
     Mistake("simulate_in_reset", "reset", "self.simulate(data)", "belongs into step"),
+    Mistake("control_remembers", "control", "self.count += 1", "ahead of time"),
+    Mistake("control_reads_bodies", "control", 'y = data.body("cart").xpos[0]', "before"),
     Mistake("unknown_random", "reset", "y = rng.choice(3)", "choice"),
 ]  # fmt: skip
 
 
 def write(folder: Path, mistake: Mistake) -> tuple[ModuleType, int]:
     """The file with this mistake in it, as a module, and the line that is to be named."""
-    parts = dict.fromkeys(("reset", "before", "after", "observation"), "pass")
+    parts = dict.fromkeys(("reset", "control", "before", "after", "observation"), "pass")
     parts["returned"] = "1.0"
     parts[mistake.place] = mistake.code
     text = FILE
