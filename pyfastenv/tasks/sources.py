@@ -83,9 +83,9 @@ class Sources:
                 and isinstance(written.value, ast.Name)
                 and written.value.id in ("self", "data")
             ):
+                place = f"{os.path.relpath(function.filename)}:{written.lineno}"
                 raise TaskCodeError(
-                    f"{os.path.relpath(function.filename)}:{node.lineno}: control writes "
-                    f"{ast.unparse(written)}, but it may only write ctrl: the pool asks for it "
+                    f"{place}: control writes {ast.unparse(written)}, but it may only write ctrl: the pool asks for it "
                     f"ahead of time\n    {ast.unparse(node)}"
                 )
         for target in function.calls.values():
