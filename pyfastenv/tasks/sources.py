@@ -85,8 +85,8 @@ class Sources:
             ):
                 place = f"{os.path.relpath(function.filename)}:{written.lineno}"
                 raise TaskCodeError(
-                    f"{place}: control writes {ast.unparse(written)}, but it may only write ctrl: the pool asks for it "
-                    f"ahead of time\n    {ast.unparse(node)}"
+                    f"{place}: control writes {ast.unparse(written)}, but it may only write "
+                    f"ctrl: the pool asks for it ahead of time\n    {ast.unparse(node)}"
                 )
         for target in function.calls.values():
             kind, _, called = target.partition(":")
