@@ -94,6 +94,7 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   std::string action_dtype;
   std::vector<std::tuple<std::string, bool, std::string, int>> infos;
   std::vector<std::tuple<std::string, int, double, double>> commands;
+  std::vector<std::tuple<std::string, std::string, double, double, bool>> draws;
   uintptr_t functions[4] = {};
   py::array_t<double, py::array::c_style> params;
 
@@ -117,6 +118,7 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   read.Read("params", params);
   read.Read("infos", infos);
   read.Read("commands", commands);
+  read.Read("draws", draws);
   read.Read("reset", functions[0]);
   read.Read("control", functions[1]);
   read.Read("step", functions[2]);
@@ -135,6 +137,14 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   }
   for (const auto& [name, size, low, high] : commands) {
     task->commands.push_back({.name = name, .size = size, .low = low, .high = high});
+  }
+  for (const auto& [field, kind, low, high, together] : draws) {
+    const auto known = Lookup<FieldDraw::Kind>("draws",
+                                               {{"scale", FieldDraw::Kind::kScale},
+                                                {"shift", FieldDraw::Kind::kShift},
+                                                {"uniform", FieldDraw::Kind::kUniform}},
+                                               kind);
+    task->draws.push_back({field, known, low, high, together});
   }
   task->reset = reinterpret_cast<TaskFunction>(functions[0]);
   task->control = reinterpret_cast<TaskFunction>(functions[1]);

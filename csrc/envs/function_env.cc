@@ -38,7 +38,14 @@ std::vector<lanes::Field> LaneFields(const TaskDescription& task) {
   return fields;
 }
 
+int CacheSize(const TaskDescription& task) {
+  int size = task.memory_size;
+  for (const FieldDraw& draw : task.draws) size += FindModelField(*task.model, draw.field).size();
+  return size;
+}
+
 std::string LaneRefusal(const TaskDescription& task) {
+  if (!task.draws.empty()) return "the task randomises model fields";
   if (task.control_every > 0 && task.control_every < task.frame_skip) {
     return "the task's control is asked for between substeps (control_every)";
   }
@@ -58,7 +65,7 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
                  .reads = LaneFields(*task),
                  .external_forces = task->external_forces,
                  .refusal = LaneRefusal(*task),
-                 .cache_size = task->memory_size,
+                 .cache_size = CacheSize(*task),
                  .min_nq = 0,
                  .min_nv = 0}),
       task_(std::move(task)) {
@@ -76,6 +83,12 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
   frame_.memory = cache();
   frame_.params = task_->params.data();
   frame_.env = this;
+  double* values = cache() + task_->memory_size;
+  for (const FieldDraw& draw : task_->draws) {
+    drawn_.push_back(FindModelField(model(), draw.field));
+    workspace().PointField(drawn_.back(), values);
+    values += drawn_.back().size();
+  }
   control_action_.resize(action_.size());
   control_frame_ = frame_;
   control_frame_.action = control_action_.data();
@@ -90,9 +103,42 @@ void FunctionEnv::ResetModel(Random& random) {
   given_ = nullptr;
   std::fill_n(cache(), task_->memory_size, 0.0);
   std::fill(info_.begin(), info_.end(), 0.0);
+  DrawFields(random);
   frame_.random = &random;
   frame_.fresh = 0;
   Call(task_->reset, "reset", frame_);
+}
+
+void FunctionEnv::DrawFields(Random& random) {
+  double* out = cache() + task_->memory_size;
+  for (size_t i = 0; i < drawn_.size(); ++i) {
+    const FieldDraw& draw = task_->draws[i];
+    const mjtNum* base = (*task_->model).*drawn_[i].array;
+    double number = draw.together ? random.Uniform(draw.low, draw.high) : 0.0;
+    for (int k = 0; k < drawn_[i].size(); ++k) {
+      if (!draw.together) number = random.Uniform(draw.low, draw.high);
+      switch (draw.kind) {
+        case FieldDraw::Kind::kScale:
+          *out++ = base[k] * number;
+          break;
+        case FieldDraw::Kind::kShift:
+          *out++ = base[k] + number;
+          break;
+        case FieldDraw::Kind::kUniform:
+          *out++ = number;
+          break;
+      }
+    }
+  }
+}
+
+RowField FunctionEnv::DescribeField(const std::string& name) const {
+  for (const FieldDraw& draw : task_->draws) {
+    if (draw.field != name) continue;
+    throw std::invalid_argument("model field '" + name +
+                                "' is drawn by the task: make it with randomise=False to set it");
+  }
+  return MujocoEnv::DescribeField(name);
 }
 
 StepResult FunctionEnv::StepTask(const Action& action, InfoRow /*info*/) {

@@ -17,6 +17,17 @@
 
 namespace pyfastenv {
 
+/// A field of the model that each episode draws from the model's own values.
+struct FieldDraw {
+  enum class Kind { kScale, kShift, kUniform };
+
+  std::string field;
+  Kind kind = Kind::kScale;
+  double low = 1.0;
+  double high = 1.0;
+  bool together = false;  // one number for the whole field
+};
+
 /// All that the pool is told about a task. Shared by its workers, immutable.
 struct TaskDescription {
   std::string name;
@@ -37,6 +48,7 @@ struct TaskDescription {
   std::vector<InfoField> infos;
   std::vector<TaskField> commands;
   std::vector<double> params;  // the bits of doubles and int64s
+  std::vector<FieldDraw> draws;
 
   TaskFunction reset = nullptr;
   TaskFunction control = nullptr;  // null: the action is the control
@@ -72,8 +84,10 @@ class FunctionEnv final : public MujocoEnv {
   void PositionInfo(InfoRow info) const override;
   void UpdateCache() override;
   void Observe(double* obs) const override;
+  RowField DescribeField(const std::string& name) const override;
 
  private:
+  void DrawFields(Random& random);
   void Convert(const Action& action, double* out) const;
   void Call(TaskFunction function, const char* name, TaskFrame& frame);
   [[noreturn]] void Fail(FunctionFailure failure, const std::string& what);
@@ -95,6 +109,7 @@ class FunctionEnv final : public MujocoEnv {
   TaskFrame control_frame_{};
   std::unique_ptr<mjData> control_data_;
   std::vector<double> control_action_;
+  std::vector<ModelField> drawn_;  // of task_->draws; their values stand in cache(), after memory
   std::vector<double> info_;       // of the call under way
   std::vector<double> action_;     // in action_dtype
   const Action* given_ = nullptr;  // the action of the step under way

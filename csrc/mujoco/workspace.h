@@ -74,6 +74,8 @@ class Workspace {
   /// changes nothing yet; Adopt switches, and until the next SwapFields all values are the model's.
   void PrepareFields(std::vector<ModelField> fields) { prepared_ = std::move(fields); }
   void AdoptFields() noexcept;
+  /// Points an array field at values of the caller's, for good; one that no row has.
+  void PointField(const ModelField& field, double* values) { model_.*field.array = values; }
   /// Points these fields at the values of a row, one field after another. The caller keeps them
   /// until the next swap; swap before Load, which may make mjData anew from the model.
   void SwapFields(const double* values);

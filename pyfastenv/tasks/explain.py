@@ -81,6 +81,7 @@ def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Gene
     """An environment of the pool where it stands, in plain Python."""
     row, fields = state
     env = PlainEnv(task, layout)
+    task = env.task  # which may have a model of its own
     for name, offset, shape in fields:
         target: Any = task.model
         for part in name.split("."):
@@ -94,6 +95,11 @@ def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Gene
     at = mujoco.mj_stateSize(task.model, integration)
     mujoco.mj_setState(task.model, env.data, row[:at], integration)
     for is_memory in (True, False):
+        if not is_memory:  # what was drawn stands between memory and commands
+            for name in task.randomise:
+                drawn: Any = getattr(task.model, name)
+                drawn[:] = row[at : at + drawn.size].reshape(drawn.shape)
+                at += drawn.size
         for name, field in task._fields.items():
             if isinstance(field, Memory) == is_memory:
                 size = field.size or 1

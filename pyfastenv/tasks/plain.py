@@ -6,6 +6,7 @@ It does what csrc/envs/function_env.cc does, in the same order, and gives the sa
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import os
 import textwrap
@@ -16,6 +17,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastenv.tasks import randomise
 from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts
 from pyfastenv.tasks.task import Memory, Task, arguments_of
 
@@ -64,7 +66,11 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
     metadata = {"render_modes": []}
 
     def __init__(self, task: Task, layout: Layout | None = None):
+        if task.randomise:  # of a model of its own
+            task = copy.copy(task)
+            object.__setattr__(task, "model", copy.copy(task.model))
         self.task = task
+        self._bases = {name: getattr(task.model, name).copy() for name in task.randomise}
         self.data = mujoco.MjData(task.model)
         self.action_space = action_space_of(task)
         self._layout: Layout | None = None
@@ -114,6 +120,7 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
     def _reset(self) -> dict[str, NDArray[Any]]:
         mujoco.mj_resetData(self.task.model, self.data)
         self._forget()
+        randomise.apply(self.task.randomise, self.task.model, self._bases, self.np_random)
         info = self._writer("info")
         self._call("reset", rng=self.np_random, info=info)
         mujoco.mj_forward(self.task.model, self.data)

@@ -71,7 +71,8 @@ class Program:
         params = self._packed_params()
         return {
             "name": type(task).__name__,
-            "identity": self._key() + hashlib.sha256(params.tobytes()).hexdigest(),
+            "identity": f"{self._key()}{hashlib.sha256(params.tobytes()).hexdigest()}"
+            f"{task.randomise}",
             "model": model._address,
             "cameras": any(name.startswith(("cam_", "light_")) for name in code.reads),
             "frame_skip": task.frame_skip,
@@ -90,6 +91,7 @@ class Program:
             "params": params,
             "infos": infos,
             "commands": commands,
+            "draws": [(name, *draw) for name, draw in task.randomise.items()],
             "reset": functions["reset"],
             "control": functions.get("control", 0),
             "step": functions["step"],

@@ -25,6 +25,7 @@ SETTINGS = (
     "external_forces",
     "action_space",
     "action_dtype",
+    "randomise",
 )
 
 
@@ -109,6 +110,7 @@ class Task:
         external_forces: Have ``cfrc_ext``, ``cfrc_int`` and ``cacc`` computed after ``simulate``.
         action_space: None means a Box with the actuators' ``ctrlrange``; else a Box or Discrete.
         action_dtype: Of a Box: ``"float64"``, or ``"float32"`` as gymnasium's are.
+        randomise: Physics drawn anew by every episode: pyfastenv.tasks.randomise. False: none.
         dt: A step's length [s].
         init_qpos: ``(nq,)``, the model's.
         init_qvel: ``(nv,)``, the model's.
@@ -121,6 +123,7 @@ class Task:
     external_forces: bool = False
     action_space: Any = None
     action_dtype: Any = "float64"
+    randomise: Any = None
 
     dt: float
     init_qpos: Any
@@ -133,6 +136,7 @@ class Task:
 
     def __init__(self, **arguments: Any):
         from pyfastenv.tasks.models import load_model
+        from pyfastenv.tasks.randomise import check_randomise
 
         cls = type(self)
         for name in ("reset", "step", "observation"):
@@ -147,6 +151,7 @@ class Task:
             object.__setattr__(self, name, value)
         self.model = load_model(self.model, source_folder(cls), cls.__name__)
         self._check_settings()
+        self.randomise = check_randomise(self.randomise, self.model, cls.__name__)
         self.dt = self.model.opt.timestep * self.frame_skip
         self.init_qpos, self.init_qvel = _initial_state(self.model)
         self._fields: dict[str, Memory | Command] = {

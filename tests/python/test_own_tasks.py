@@ -12,6 +12,7 @@ import pytest
 from parity import MODES, assert_same, compare
 
 import pyfastenv
+from pyfastenv.tasks.randomise import scale, shift, uniform
 
 pytest.importorskip("numba")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "own_tasks"))
@@ -159,6 +160,58 @@ def test_model_fields_and_pickling() -> None:
     actions = np.full((2, 8), 0.3)
     for _ in range(5):
         assert_same(envs.step(actions), copy.step(actions))
+
+
+class Shaken(Quadruped):
+    randomise = {
+        "body_mass": scale(0.8, 1.2),
+        "geom_friction": uniform(0.5, 1.0, together=True),
+        "dof_damping": shift(0.0, 0.3),
+    }
+
+
+def test_randomised_physics_is_drawn_per_episode_and_part_of_snapshots() -> None:
+    envs = pyfastenv.make_vec(Shaken, 2, num_threads=1, autoreset_mode="Disabled")
+    other = pyfastenv.make_vec(Shaken, 2, num_threads=2, autoreset_mode="Disabled")
+    calm = pyfastenv.make_vec(Shaken, 2, autoreset_mode="Disabled", randomise=False)
+    plain = pyfastenv.debug(Shaken)
+    rng = np.random.default_rng(0)
+    obs, _ = envs.reset(seed=4)
+    assert_same(obs[0], plain.reset(seed=4)[0])
+    calm.reset(seed=4)
+    other.reset(seed=9)
+    different = False
+    for step in range(80):
+        actions = actions_for(envs, rng)
+        results = envs.step(actions)
+        assert_same(results[0][0], plain.step(actions[0])[0])
+        different |= not np.array_equal(results[0], calm.step(actions)[0])
+        if step == 10:
+            other.set_state(envs.get_state())
+        elif step > 10:
+            assert_same(other.step(actions)[0], results[0])
+        if step % 30 == 29:
+            obs, _ = envs.reset()
+            assert_same(obs[0], plain.reset()[0])
+            calm.reset()
+            other.set_state(envs.get_state())
+    assert different
+    assert "randomises" in envs.stats()["engine_reason"]
+    with pytest.raises(ValueError, match="randomise=False"):
+        envs.set_model_field("body_mass", envs.task.model.body_mass)
+    calm.set_model_field("body_mass", calm.get_model_field("body_mass"))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"body_mas": scale(0.8, 1.2)}, ValueError, "body_mas"),
+        ({"body_mass": (0.8, 1.2)}, TypeError, "scale"),
+    ],
+)
+def test_mistakes_in_randomise(given: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        pyfastenv.make_vec(Quadruped, 2, randomise=given)
 
 
 def test_unknown_arguments_name_the_known_ones() -> None:

@@ -42,7 +42,7 @@ class MujocoEnv : public Environment {
   StepResult Step(const Action& action, Random& random, InfoRow info) final;
   RowLayout InitialLayout() const final;
   std::vector<double> InitialRow() const final;
-  RowField DescribeField(const std::string& name) const final;
+  RowField DescribeField(const std::string& name) const override;
   void Prepare(const RowLayout& layout) final;
   void Adopt() noexcept final;
   int group_size() const final;
