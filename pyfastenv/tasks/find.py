@@ -23,7 +23,8 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
         return env, None
     if not isinstance(env, str):
         raise TypeError(
-            f"make_vec: expected an id such as 'HalfCheetah-v5', or a pyfastenv.Task, got {env!r}"
+            f"env_id: expected a string such as 'HalfCheetah-v5', got {env!r}, which is no "
+            f"pyfastenv.Task either"
         )
     spec = gymnasium.registry.get(env)
     if spec is not None and "task" in spec.kwargs:
