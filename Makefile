@@ -85,6 +85,9 @@ $(VENV)/.bench-train: $(VENV)/.train $(VENV)/.bench
 bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3 (bench/results/train.md)
 	$(BIN)/python bench/python/train.py
 
+bench-tasks: $(VENV)/.test  ## Own tasks beside the built-in environments (bench/results/own_tasks.json)
+	$(BIN)/python bench/python/own_tasks.py
+
 bench-mbpo: $(VENV)/.bench-train  ## SAC and MBPO against Stable-Baselines3 and a list-based program
 	$(BIN)/python bench/python/mbpo.py
 

@@ -21,9 +21,13 @@ __version__ = "0.1.0"
 
 _load.load_core()
 
-from pyfastenv.vector.registration import register_envs  # noqa: E402 (needs the core)
+from pyfastenv.vector.registration import (  # noqa: E402 (needs the core)
+    register_envs,
+    register_packages,
+)
 
 register_envs()
+register_packages()
 
 if TYPE_CHECKING:
     from pyfastenv import physics as physics
@@ -34,19 +38,28 @@ if TYPE_CHECKING:
         ForkedError,
         NothingPendingError,
         ResetNeededError,
+        TaskCodeError,
     )
     from pyfastenv.nn.policy_spec import PolicySpec
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
+    from pyfastenv.tasks.make import debug, make_vec
+    from pyfastenv.tasks.registration import register
+    from pyfastenv.tasks.task import Task, command, memory
     from pyfastenv.vector.env import FastEnv
     from pyfastenv.vector.specs import env_ids
-    from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
+    from pyfastenv.vector.vector_env import FastVectorEnv
 
 # what lives where; imported on first use (PEP 562)
 _EXPORTS = {
     "FastEnv": "vector.env",
     "FastVectorEnv": "vector.vector_env",
-    "make_vec": "vector.vector_env",
+    "make_vec": "tasks.make",
+    "Task": "tasks.task",
+    "memory": "tasks.task",
+    "command": "tasks.task",
+    "debug": "tasks.make",
+    "register": "tasks.registration",
     "Collector": "sampling.staging",
     "Episodes": "sampling.rollouts",
     "PinnedRing": "sampling.staging",
@@ -61,6 +74,7 @@ _EXPORTS = {
     "ForkedError": "errors",
     "NothingPendingError": "errors",
     "ResetNeededError": "errors",
+    "TaskCodeError": "errors",
 }
 
 __all__ = [
@@ -77,9 +91,15 @@ __all__ = [
     "PolicySpec",
     "ResetNeededError",
     "RolloutBatch",
+    "Task",
+    "TaskCodeError",
     "TorchVectorEnv",
+    "command",
+    "debug",
     "env_ids",
     "make_vec",
+    "memory",
+    "register",
     "rollout",
 ]
 

@@ -20,6 +20,8 @@ __all__: list[str] = [
     "lanes_refusal",
     "physics_limit",
     "registry",
+    "task_struct_layouts",
+    "task_symbols",
 ]
 
 class RolloutPool:
@@ -353,6 +355,16 @@ def physics_limit(
 def registry() -> list:
     """
     All environments: (id, max_episode_steps, reward_threshold or None).
+    """
+
+def task_struct_layouts() -> dict:
+    """
+    Where compiled tasks find what: offsets, dtypes and sizes by struct and name.
+    """
+
+def task_symbols() -> dict:
+    """
+    Addresses of the functions that compiled tasks call, by name.
     """
 
 MUJOCO_VERSION: str = "4.0.0"

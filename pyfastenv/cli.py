@@ -269,6 +269,22 @@ def envs() -> None:
         print(f"{env_id:{_ID_WIDTH}} {stats['engine']}{reason}")
 
 
+def check(task: str, /) -> None:
+    """Try an own task in all its ways against each other, and say what to mend.
+
+    Args:
+        task: Where it stands, my_tasks:Quadruped, or its registered id.
+    """
+    from pyfastenv.tasks.check import check_task
+
+    failed = 0
+    for finding in check_task(task):
+        print(("ok    " if finding.ok else "MEND  ") + finding.what, flush=True)
+        failed += not finding.ok
+    if failed:
+        raise TrainingError(f"{task}: {failed} to mend")
+
+
 def version() -> None:
     """Print the version."""
     print(pyfastenv.__version__)
@@ -276,5 +292,16 @@ def version() -> None:
 
 _COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command
-    for command in (train, resume, evaluate, record, profile, plot, experiment, envs, version)
+    for command in (
+        train,
+        resume,
+        evaluate,
+        record,
+        profile,
+        plot,
+        experiment,
+        check,
+        envs,
+        version,
+    )
 }

@@ -63,3 +63,7 @@ class NothingPendingError(gymnasium_error.NoAsyncCallError):
 
     def __init__(self, message: str, name: str = "recv"):
         super().__init__(message, name)
+
+
+class TaskCodeError(ValueError):
+    """An own task's code cannot be compiled, or not with NumPy's bits; the message has the line."""

@@ -54,7 +54,7 @@ class TrivialEnv final : public Environment {
   void Load(const double* row) override { sum_ = row[0]; }
   void Save(double* row) const override { row[0] = sum_; }
   void Reset(Random&, std::span<const double>, InfoRow) override { sum_ = 0.0; }
-  StepResult Step(const Action& action, InfoRow) override {
+  StepResult Step(const Action& action, Random&, InfoRow) override {
     sum_ += action[0].value();
     return {.reward = sum_};
   }

@@ -1,5 +1,7 @@
 #include "bindings/errors.h"
 
+#include <pybind11/stl.h>
+
 #include "core/params.h"
 
 namespace pyfastenv {
@@ -53,12 +55,20 @@ void RegisterErrors() {
   });
 }
 
-void ThrowEnvError(const std::vector<EnvFailure>& failures, const py::object& results) {
+void ThrowEnvError(const std::vector<EnvFailure>& failures, const py::object& results,
+                   const py::object& explain) {
+  constexpr size_t kExplained = 4;  // as many as EnvError shows
   py::list env_ids;
   py::list messages;
   for (const auto& failure : failures) {
     env_ids.append(failure.env_id);
-    messages.append(failure.message);
+    if (failure.function == nullptr || explain.is_none() || messages.size() >= kExplained) {
+      messages.append(failure.message);
+      continue;
+    }
+    const FunctionFailure& function = *failure.function;
+    messages.append(explain(failure.env_id, failure.message, function.function,
+                            py::bytes(function.exception), function.action, function.repeatable));
   }
   const py::object type = ErrorClass("EnvError");
   const py::object error = type(env_ids, messages, results);

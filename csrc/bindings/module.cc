@@ -20,6 +20,7 @@ void BindPpoUpdate(py::module_& m);
 void BindSacUpdate(py::module_& m);
 void BindEnsembleUpdate(py::module_& m);
 void BindVectorEnv(py::module_& m);
+void BindTask(py::module_& m);
 
 namespace {
 
@@ -81,6 +82,7 @@ PYBIND11_MODULE(_core, m) {
   BindSacUpdate(m);
   BindEnsembleUpdate(m);
   BindVectorEnv(m);
+  BindTask(m);
   m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
   m.def("registry", &RegistryList,
         "All environments: (id, max_episode_steps, reward_threshold or None).");

@@ -6,6 +6,8 @@
 #include <numpy/ufuncobject.h>
 
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "core/errors.h"
 #include "npy/math.h"
@@ -46,6 +48,47 @@ Loop FindLoop(const py::module_& numpy, const char* name, int type) {
     }
   }
   throw py::import_error(std::string("pyfastenv: numpy.") + name + " has no loop for this dtype");
+}
+
+// ---- float64 loops by name, for compiled tasks ----
+
+constexpr const char* kUnary[] = {"sin",   "cos",  "tan",     "arcsin",  "arccos",  "arctan",
+                                  "sinh",  "cosh", "tanh",    "arcsinh", "arccosh", "arctanh",
+                                  "exp",   "exp2", "expm1",   "log",     "log2",    "log10",
+                                  "log1p", "cbrt", "degrees", "radians", "rint"};
+constexpr const char* kBinary[] = {"arctan2", "hypot", "power", "fmod", "remainder"};
+Loop unary[std::size(kUnary)];
+Loop binary[std::size(kBinary)];
+Loop matmul;
+
+template <size_t K>
+void CallUnary(const double* x, int64_t x_step, double* y, int64_t n) {
+  char* args[] = {reinterpret_cast<char*>(const_cast<double*>(x)), reinterpret_cast<char*>(y)};
+  const npy_intp count = n;
+  const npy_intp steps[] = {x_step, sizeof(double)};
+  unary[K].function(args, &count, steps, unary[K].data);
+}
+
+template <size_t K>
+void CallBinary(const double* x, int64_t x_step, const double* w, int64_t w_step, double* y,
+                int64_t n) {
+  char* args[] = {reinterpret_cast<char*>(const_cast<double*>(x)),
+                  reinterpret_cast<char*>(const_cast<double*>(w)), reinterpret_cast<char*>(y)};
+  const npy_intp count = n;
+  const npy_intp steps[] = {x_step, w_step, sizeof(double)};
+  binary[K].function(args, &count, steps, binary[K].data);
+}
+
+// the generalised ufunc's loop over one pair: (rows, inner) @ (inner, columns)
+void CallMatmul(const double* a, const double* b, double* y, int64_t rows, int64_t inner,
+                int64_t columns) {
+  char* args[] = {reinterpret_cast<char*>(const_cast<double*>(a)),
+                  reinterpret_cast<char*>(const_cast<double*>(b)), reinterpret_cast<char*>(y)};
+  const npy_intp sizes[] = {1, rows, inner, columns};
+  constexpr npy_intp kItem = sizeof(double);
+  const npy_intp steps[] = {
+      0, 0, 0, inner * kItem, kItem, columns * kItem, kItem, columns * kItem, kItem};
+  matmul.function(args, sizes, steps, matmul.data);
 }
 
 int ImportNumpy() {
@@ -280,6 +323,24 @@ std::string Describe(py::handle array) {
   auto* a = reinterpret_cast<PyArrayObject*>(array.ptr());
   const std::vector<int64_t> shape(PyArray_DIMS(a), PyArray_DIMS(a) + PyArray_NDIM(a));
   return Describe(shape) + " " + std::string(py::str(array.attr("dtype")));
+}
+
+std::vector<std::pair<std::string, const void*>> NumpyLoops() {
+  const py::module_ numpy = py::module_::import("numpy");
+  std::vector<std::pair<std::string, const void*>> loops;
+  [&]<size_t... K>(std::index_sequence<K...>) {
+    ((unary[K] = FindLoop(numpy, kUnary[K], NPY_DOUBLE),
+      loops.emplace_back(kUnary[K], reinterpret_cast<const void*>(&CallUnary<K>))),
+     ...);
+  }(std::make_index_sequence<std::size(kUnary)>());
+  [&]<size_t... K>(std::index_sequence<K...>) {
+    ((binary[K] = FindLoop(numpy, kBinary[K], NPY_DOUBLE),
+      loops.emplace_back(kBinary[K], reinterpret_cast<const void*>(&CallBinary<K>))),
+     ...);
+  }(std::make_index_sequence<std::size(kBinary)>());
+  matmul = FindLoop(numpy, "matmul", NPY_DOUBLE);
+  loops.emplace_back("matmul", reinterpret_cast<const void*>(&CallMatmul));
+  return loops;
 }
 
 }  // namespace pyfastenv

@@ -75,4 +75,10 @@ void* OutputData(const py::object& object, const char* name, const std::vector<i
 std::string Describe(py::handle array);
 std::string Describe(const std::vector<int64_t>& shape);
 
+/// NumPy's loops for float64 that the core itself does not call, as `void f(const double* x,
+/// int64_t x_step, double* y, int64_t n)`, with steps in bytes; of two arguments as `void f(x,
+/// x_step, w, w_step, y, n)`; "matmul" as `void f(a, b, y, rows, inner, columns)` for contiguous
+/// arrays.
+std::vector<std::pair<std::string, const void*>> NumpyLoops();
+
 }  // namespace pyfastenv

@@ -8,6 +8,7 @@ namespace {
 
 DType ColumnDType(const InfoField& info, DType action_dtype) {
   if (info.type == InfoField::Type::kInt64) return DType::kInt64;
+  if (info.type == InfoField::Type::kFloat32) return DType::kFloat32;
   const bool follows = info.type == InfoField::Type::kActionDType && action_dtype != DType::kInt64;
   return follows ? action_dtype : DType::kFloat64;
 }

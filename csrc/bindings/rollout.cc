@@ -137,7 +137,7 @@ py::dict EpisodeArrays(const std::vector<EpisodeEnd>& episodes, const VectorEnv&
 }  // namespace
 
 py::dict RunRollout(VectorEnv& env, const Policy& policy, const py::object& policy_ids,
-                    int num_steps, const py::dict& out) {
+                    int num_steps, const py::dict& out, const py::object& explain) {
   if (num_steps < 1) {
     throw UsageError(Code::kValue, "num_steps: expected at least 1, got " + Text(num_steps));
   }
@@ -148,7 +148,7 @@ py::dict RunRollout(VectorEnv& env, const Policy& policy, const py::object& poli
       WithoutGil([&] { return env.RunRollout(request, PythonInterrupted); });
   if (outcome.interrupted) throw py::error_already_set();
   py::dict episodes = EpisodeArrays(outcome.episodes, env, request.out.obs_dtype);
-  if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, episodes);
+  if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, episodes, explain);
   return episodes;
 }
 

@@ -8,10 +8,12 @@
 
 namespace pyfastenv {
 
-/// `out` names the arrays of RolloutViews; obs and last_obs are float32 or float64 alike, rewards
-/// either. `policy_ids` is None or (num_envs) integers. Returns a dict of arrays, one row per ended
-/// episode: steps, env_ids, returns, lengths, terminated, final_obs.
+/// `explain`: see ThrowEnvError. `out` names the arrays of RolloutViews; obs and last_obs are
+/// float32 or float64 alike, rewards either. `policy_ids` is None or (num_envs) integers. Returns a
+/// dict of arrays, one row per ended episode: steps, env_ids, returns, lengths, terminated,
+/// final_obs.
 pybind11::dict RunRollout(VectorEnv& env, const Policy& policy, const pybind11::object& policy_ids,
-                          int num_steps, const pybind11::dict& out);
+                          int num_steps, const pybind11::dict& out,
+                          const pybind11::object& explain);
 
 }  // namespace pyfastenv

@@ -17,6 +17,7 @@
 #include "bindings/params.h"
 #include "bindings/results.h"
 #include "bindings/rollout.h"
+#include "bindings/task.h"
 #include "envs/registry.h"
 
 namespace pyfastenv {
@@ -60,6 +61,9 @@ struct Arguments {
   bool infos = true;
   std::string engine;
   py::list seeds;  // one int per environment
+  // an own task in place of a registered environment, and who words its errors; or None
+  py::object task;
+  py::object explain;
 
   explicit Arguments(const py::kwargs& given) {
     Keywords keywords("VectorEnv", given);
@@ -75,6 +79,8 @@ struct Arguments {
     keywords.Read("infos", infos);
     keywords.Read("engine", engine);
     keywords.Read("seeds", seeds);
+    keywords.Read("task", task);
+    keywords.Read("explain", explain);
     keywords.CheckAllRead();
     for (const auto& [name, value] :
          {std::pair("num_envs", num_envs), std::pair("num_threads", num_threads)}) {
@@ -88,11 +94,16 @@ struct Arguments {
 class PyVectorEnv {
  public:
   explicit PyVectorEnv(const Arguments& arguments) {
-    const EnvEntry& entry = FindEnv(arguments.env_id);
     const Params params = ToParams(arguments.kwargs);
     const Engine engine = ToEngine(arguments.engine);
-    ModelCache models(arguments.assets_dir, ModelParts::kPhysics, engine);
-    std::unique_ptr<Environment> first = entry.make(params, models);
+    const auto task = arguments.task.is_none() ? nullptr : ReadTask(arguments.task);
+    const EnvEntry* entry = task ? nullptr : &FindEnv(arguments.env_id);
+    ModelCache models(arguments.assets_dir, task ? task->parts : ModelParts::kPhysics, engine);
+    const auto make = [&]() -> std::unique_ptr<Environment> {
+      return task ? MakeFunctionEnv(task, models) : entry->make(params, models);
+    };
+    std::unique_ptr<Environment> first = make();
+    explain_ = arguments.explain;
     params.CheckAllKnown(arguments.env_id);
     if (engine == Engine::kLanes && first->spec().model_path.empty()) {
       throw UsageError(Code::kValue,
@@ -105,14 +116,16 @@ class PyVectorEnv {
     options.autoreset_mode = ToAutoresetMode(arguments.autoreset_mode);
     options.obs_dtype =
         arguments.obs_dtype.empty() ? first->spec().obs_dtype : ToDType(arguments.obs_dtype);
-    options.max_episode_steps = arguments.max_episode_steps.value_or(entry.max_episode_steps);
+    options.max_episode_steps = arguments.max_episode_steps.value_or(
+        task ? task->max_episode_steps : entry->max_episode_steps);
     // what snapshots must agree on: the environment and its arguments, the model's path resolved
-    options.identity = arguments.env_id + '(' + params.Identity() + ')' + first->spec().model_path +
-                       arguments.autoreset_mode + std::to_string(options.max_episode_steps);
+    options.identity = arguments.env_id + (task ? task->identity : "") + '(' + params.Identity() +
+                       ')' + first->spec().model_path + arguments.autoreset_mode +
+                       std::to_string(options.max_episode_steps);
     const auto entropy = ReadSeeds(arguments.seeds, ReadIds(py::none(), arguments.num_envs));
     WithoutGil([&] {
-      env_ = std::make_unique<VectorEnv>(
-          [&] { return first ? std::move(first) : entry.make(params, models); }, options);
+      env_ =
+          std::make_unique<VectorEnv>([&] { return first ? std::move(first) : make(); }, options);
       env_->Seed(entropy);
     });
     results_ = std::make_unique<ResultMaker>(ResultShape{
@@ -135,7 +148,7 @@ class PyVectorEnv {
     if (outcome.interrupted) throw py::error_already_set();
     const py::dict infos = results_->Infos(results, outcome.finals, nullptr);
     py::tuple result = py::make_tuple(results.obs, infos);
-    if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, result);
+    if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, result, explain_);
     return result;
   }
 
@@ -147,14 +160,14 @@ class PyVectorEnv {
     });
     if (outcome.interrupted) throw py::error_already_set();
     py::tuple result = results_->Pack(results, outcome.finals, nullptr);
-    if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, result);
+    if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, result, explain_);
     return result;
   }
 
   // Returns the episodes that ended, a dict of arrays; see RunRollout.
   py::dict Rollout(const Policy& policy, const py::object& policy_ids, int num_steps,
                    const py::dict& out) {
-    return RunRollout(*env_, policy, policy_ids, num_steps, out);
+    return RunRollout(*env_, policy, policy_ids, num_steps, out, explain_);
   }
 
   // ---- send and receive ----
@@ -197,7 +210,7 @@ class PyVectorEnv {
         results_->Allocate(static_cast<int>(received.ids.size()), received.action_dtype);
     const auto finals = WithoutGil([&] { return env_->Gather(received, results.views); });
     py::tuple result = results_->Pack(results, finals, &received.ids);
-    if (!received.failures.empty()) ThrowEnvError(received.failures, result);
+    if (!received.failures.empty()) ThrowEnvError(received.failures, result, explain_);
     return result;
   }
 
@@ -308,7 +321,7 @@ class PyVectorEnv {
 
   py::tuple RandomState(int env_id) {
     const auto words = WithoutGil([&] { return env_->RandomState(env_id); });
-    return py::make_tuple(words[0], words[1], words[2], words[3]);
+    return py::make_tuple(words[0], words[1], words[2], words[3], words[4], words[5]);
   }
 
   py::dict Stats() const {
@@ -345,6 +358,7 @@ class PyVectorEnv {
 
   std::unique_ptr<VectorEnv> env_;
   std::unique_ptr<ResultMaker> results_;
+  py::object explain_;
 };
 
 py::list TaskList(const EnvSpec& spec) {

@@ -45,7 +45,7 @@ Transition Advance(Environment& env, const EpisodeRules& rules, const Action& ac
     reset();
     return transition;
   }
-  const StepResult result = env.Step(action, info);
+  const StepResult result = env.Step(action, progress.random, info);
   ++progress.elapsed;
   progress.episode_return += result.reward;
   transition.reward = result.reward;

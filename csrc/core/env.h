@@ -77,8 +77,9 @@ class Environment {
   /// Starts an episode. `options` has one value per spec().reset_options.
   virtual void Reset(Random& random, std::span<const double> options, InfoRow info) = 0;
 
-  /// Runs one step. `info` has room for spec().info_size() doubles.
-  virtual StepResult Step(const Action& action, InfoRow info) = 0;
+  /// Runs one step; `random` is the environment's stream. `info` has room for spec().info_size()
+  /// doubles.
+  virtual StepResult Step(const Action& action, Random& random, InfoRow info) = 0;
 
   /// Writes spec().obs_size doubles.
   virtual void Observe(double* obs) const = 0;

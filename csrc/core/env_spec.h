@@ -14,7 +14,7 @@ namespace pyfastenv {
 
 /// A value of gymnasium's `info`: `size` 0 is a scalar, n a vector of shape (n,).
 struct InfoField {
-  enum class Type { kFloat64, kInt64, kActionDType };
+  enum class Type { kFloat64, kFloat32, kInt64, kActionDType };
   enum class When { kStep, kAlways };  // kAlways: reset's info has it too
 
   std::string name;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -31,10 +32,31 @@ class UsageError : public std::runtime_error {
   Code code_;
 };
 
+/// An exception of a function that was compiled while the program ran: what it takes to explain it
+/// afterwards, where a worker cannot.
+struct FunctionFailure {
+  std::string function;        // its name
+  std::string exception;       // as its compiler encodes it
+  std::vector<double> action;  // what it was called with
+  bool repeatable = true;      // false: repeating it elsewhere may end the process
+};
+
+/// What an environment throws for a FunctionFailure.
+class FunctionError : public std::runtime_error {
+ public:
+  FunctionError(const std::string& message, std::shared_ptr<const FunctionFailure> failure)
+      : std::runtime_error(message), failure_(std::move(failure)) {}
+  const std::shared_ptr<const FunctionFailure>& failure() const { return failure_; }
+
+ private:
+  std::shared_ptr<const FunctionFailure> failure_;
+};
+
 /// An environment that raised in a worker. It keeps its state from before the call.
 struct EnvFailure {
-  int32_t env_id;
+  int32_t env_id = 0;
   std::string message;
+  std::shared_ptr<const FunctionFailure> function;  // null where none is to blame
 };
 
 /// "3, 5, 8 and 12 more": environment ids for a message.

@@ -24,10 +24,12 @@ class FailureList {
     try {
       try {
         throw;
+      } catch (const FunctionError& error) {
+        Add({id, error.what(), error.failure()});
       } catch (const std::exception& error) {
-        Add(id, error.what());
+        Add({id, error.what(), nullptr});
       } catch (...) {
-        Add(id, "unknown exception");
+        Add({id, "unknown exception", nullptr});
       }
     } catch (...) {
       return;  // no memory: Take says so
@@ -38,7 +40,7 @@ class FailureList {
   void PutBack(const std::vector<EnvFailure>& failures) noexcept {
     untaken_.fetch_add(static_cast<int64_t>(failures.size()), std::memory_order_release);
     try {
-      for (const auto& failure : failures) Add(failure.env_id, failure.message.c_str());
+      for (const auto& failure : failures) Add(failure);
     } catch (...) {
       return;  // as above
     }
@@ -54,11 +56,12 @@ class FailureList {
     failures.reserve(ids.size());
     const std::lock_guard lock(mutex_);
     for (const int32_t id : ids) {
-      const auto found = messages_.find(id);
-      failures.push_back({id, found != messages_.end() ? found->second : "out of memory"});
+      const auto found = failures_.find(id);
+      failures.push_back(found != failures_.end() ? found->second
+                                                  : EnvFailure{id, "out of memory", nullptr});
     }
     // nothing can throw from here on
-    for (const int32_t id : ids) messages_.erase(id);
+    for (const int32_t id : ids) failures_.erase(id);
     untaken_.fetch_sub(static_cast<int64_t>(ids.size()), std::memory_order_relaxed);
     return failures;
   }
@@ -67,23 +70,23 @@ class FailureList {
   /// there was no memory for one's message.
   std::vector<EnvFailure> TakeAll() {
     const std::lock_guard lock(mutex_);
-    if (untaken_.load() != static_cast<int64_t>(messages_.size())) throw std::bad_alloc();
+    if (untaken_.load() != static_cast<int64_t>(failures_.size())) throw std::bad_alloc();
     std::vector<EnvFailure> failures;
-    for (const auto& [id, message] : messages_) failures.push_back({id, message});
-    messages_.clear();
+    for (const auto& [id, failure] : failures_) failures.push_back(failure);
+    failures_.clear();
     untaken_.store(0);
     return failures;
   }
 
  private:
-  void Add(int32_t id, const char* message) {
+  void Add(const EnvFailure& failure) {
     const std::lock_guard lock(mutex_);
-    messages_[id] = message;
+    failures_[failure.env_id] = failure;
   }
 
   std::atomic<int64_t> untaken_{0};  // counts those without a message too
   std::mutex mutex_;
-  std::map<int32_t, std::string> messages_;  // guarded by mutex_
+  std::map<int32_t, EnvFailure> failures_;  // guarded by mutex_
 };
 
 }  // namespace pyfastenv

@@ -479,7 +479,7 @@ VectorEnv::RowCopy VectorEnv::CopyRow(int32_t id) {
   return {{row, row + store_.layout().size()}, store_.layout().added()};
 }
 
-std::array<uint64_t, 4> VectorEnv::RandomState(int32_t id) {
+std::array<uint64_t, 6> VectorEnv::RandomState(int32_t id) {
   const CallGate::Exclusive exclusive(gate_);
   const int32_t ids[] = {id};
   CheckIds(ids);

@@ -144,7 +144,7 @@ class VectorEnv {
     std::vector<RowField> fields;
   };
   RowCopy CopyRow(int32_t id);
-  std::array<uint64_t, 4> RandomState(int32_t id);
+  std::array<uint64_t, 6> RandomState(int32_t id);
 
   Stats stats() const { return runner_.stats(); }
   EngineReport engine() const { return runner_.engine(); }

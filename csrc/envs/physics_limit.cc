@@ -111,7 +111,7 @@ class Runner {
         } else {
           const Action action(ActionOf(t, share.begin + static_cast<int>(i)), DType::kFloat32,
                               action_size);
-          const bool terminated = env.Step(action, info.data()).terminated;
+          const bool terminated = env.Step(action, random, info.data()).terminated;
           reset = terminated || ++elapsed >= entry_.max_episode_steps;
         }
       }

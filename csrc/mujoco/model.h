@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "mujoco/lane_plans.h"
 
@@ -34,6 +35,8 @@ class ModelCache {
   /// A file name is looked up in the assets directory; a path with a slash is taken as it is.
   std::string Resolve(const std::string& xml_file) const;
   SharedModel Load(const std::string& path);
+  /// From now on, Load of this path (with a slash) gives a model that is no file.
+  void Add(const std::string& path, SharedModel model) { models_[path] = std::move(model); }
   ModelParts parts() const { return parts_; }
   Engine engine() const { return engine_; }
   /// FindLanePlans of a model that was loaded from this path.

@@ -116,9 +116,7 @@ void Workspace::LoadRest(const double* state) {
 }
 
 void Workspace::ResetData() {
-  broken_ = true;
-  Trapped([&] { mj_resetData(&model_, data_); });
-  broken_ = false;
+  Run([&] { mj_resetData(&model_, data_); });
 }
 
 void Workspace::Restart() {
@@ -127,24 +125,22 @@ void Workspace::Restart() {
     return;
   }
   mj_setState(&model_, data_, initial_state_.data(), mjSTATE_INTEGRATION);
+  mju_zero(data_->cacc, 6 * model_.nbody);
+  mju_zero(data_->cfrc_int, 6 * model_.nbody);
   mju_zero(data_->cfrc_ext, 6 * model_.nbody);
 }
 
 void Workspace::Forward() {
   CheckNoCallbacks();
-  broken_ = true;
-  Trapped([&] { mj_forward(&model_, data_); });
-  broken_ = false;
+  Run([&] { mj_forward(&model_, data_); });
 }
 
 void Workspace::Step(int num_steps, bool external_forces) {
   CheckNoCallbacks();
-  broken_ = true;
-  Trapped([&] {
+  Run([&] {
     for (int i = 0; i < num_steps; ++i) mj_step(&model_, data_);
     if (external_forces) mj_rnePostConstraint(&model_, data_);
   });
-  broken_ = false;
 }
 
 bool Workspace::Diverged() const {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "mujoco/error_trap.h"
 #include "mujoco/model.h"
 #include "mujoco/model_fields.h"
 
@@ -55,6 +56,15 @@ class Workspace {
   void Forward();
   /// `num_steps` calls of mj_step, then mj_rnePostConstraint if `external_forces` (cfrc_ext).
   void Step(int num_steps, bool external_forces);
+  /// Any other calls of the engine on model() and data(): plain C (mujoco/error_trap.h).
+  template <class F>
+  void Run(F f) {
+    broken_ = true;
+    Trapped(f);
+    broken_ = false;
+  }
+  /// Whether an error of the engine has made data() useless; the next Load repairs it.
+  bool broken() const { return broken_; }
   /// Whether the engine met a bad number since the last reset, or the state now holds one.
   bool Diverged() const;
 
@@ -64,6 +74,8 @@ class Workspace {
   /// changes nothing yet; Adopt switches, and until the next SwapFields all values are the model's.
   void PrepareFields(std::vector<ModelField> fields) { prepared_ = std::move(fields); }
   void AdoptFields() noexcept;
+  /// Points an array field at values of the caller's, for good; one that no row has.
+  void PointField(const ModelField& field, double* values) { model_.*field.array = values; }
   /// Points these fields at the values of a row, one field after another. The caller keeps them
   /// until the next swap; swap before Load, which may make mjData anew from the model.
   void SwapFields(const double* values);

@@ -9,6 +9,8 @@
 extern "C" {
 double random_uniform(bitgen_t* bitgen, double low, double range);
 double random_standard_normal(bitgen_t* bitgen);
+void random_bounded_uint64_fill(bitgen_t* bitgen, uint64_t low, uint64_t range, intptr_t count,
+                                bool use_masked, uint64_t* out);
 }
 
 namespace pyfastenv {
@@ -125,8 +127,17 @@ double Random::StandardNormal() {
   return random_standard_normal(&bitgen);
 }
 
-std::array<uint64_t, 4> Random::state_words() const {
-  return {state_[1], state_[0], increment_[1], increment_[0]};
+int64_t Random::Integers(int64_t low, int64_t high) {
+  bitgen_t bitgen = BitGenerator(this);
+  const auto first = static_cast<uint64_t>(low);
+  uint64_t drawn = 0;
+  random_bounded_uint64_fill(&bitgen, first, static_cast<uint64_t>(high) - 1 - first, 1,
+                             /*use_masked=*/false, &drawn);
+  return static_cast<int64_t>(drawn);
+}
+
+std::array<uint64_t, 6> Random::state_words() const {
+  return {state_[1], state_[0], increment_[1], increment_[0], has_uint32_, uinteger_};
 }
 
 }  // namespace pyfastenv

@@ -32,9 +32,11 @@ class Random {
   double Uniform(double low, double high);
   /// Generator.standard_normal() of one value.
   double StandardNormal();
+  /// Generator.integers(low, high) of one value; low < high.
+  int64_t Integers(int64_t low, int64_t high);
 
-  /// NumPy's bit_generator.state["state"]: high and low words of state and increment.
-  std::array<uint64_t, 4> state_words() const;
+  /// NumPy's bit_generator.state: high and low words of state and increment, has_uint32, uinteger.
+  std::array<uint64_t, 6> state_words() const;
 
  private:
   void Advance();

@@ -128,7 +128,7 @@ def env_kwargs(envs: FastVectorEnv) -> dict[str, Any]:
     Neither tasks (``reset_task``) nor model fields (``set_model_field``) are among them.
     """
     given = {} if envs.spec is None else dict(envs.spec.kwargs)
-    for name in ("env_id", "num_envs", "autoreset_mode", "render_mode", "copy", "engine"):
+    for name in ("env_id", "task", "num_envs", "autoreset_mode", "render_mode", "copy", "engine"):
         given.pop(name, None)
     return {name: _storable(value) for name, value in given.items()}
 

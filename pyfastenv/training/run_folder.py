@@ -118,7 +118,7 @@ def _lock(folder: Path, *, new: bool = False) -> FolderLock:
 
 def _lock_new(config: RunConfig) -> FolderLock:
     """A new folder with a name chosen here, whoever else chooses at the same time."""
-    env = config.env_id.removeprefix("pyfastenv/")
+    env = config.env_id.removeprefix("pyfastenv/").replace(":", "-").replace("/", "-")
     date = datetime.now().strftime("%Y%m%d-%H%M%S")
     stem = Path("runs") / f"{config.algorithm}-{env}-{config.seed}-{date}"
     folder, count = stem, 1

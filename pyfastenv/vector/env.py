@@ -27,7 +27,7 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
     metadata = {"render_modes": ["rgb_array"]}
 
     def __init__(self, env_id: str, *, render_mode: str | None = None, **kwargs: Any):
-        self.envs = FastVectorEnv(
+        pool = FastVectorEnv(
             env_id,
             1,
             num_threads=1,
@@ -36,6 +36,10 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
             render_mode=render_mode,
             **kwargs,
         )
+        self._adopt(pool, render_mode)
+
+    def _adopt(self, pool: FastVectorEnv, render_mode: str | None) -> None:
+        self.envs = pool
         self.metadata = {
             key: value for key, value in self.envs.metadata.items() if key != "autoreset_mode"
         }

@@ -1,6 +1,15 @@
-"""The environments in gymnasium's registry, as ``pyfastenv/<id>``; done by ``import pyfastenv``."""
+"""What ``import pyfastenv`` puts into gymnasium's registry.
+
+The environments, as ``pyfastenv/<id>``, and the own tasks that installed packages ship. Such a
+package says in its pyproject.toml
+
+    [project.entry-points."pyfastenv.tasks"]
+    "me/Walker-v0" = "my_package.walker:Walker"
+"""
 
 from __future__ import annotations
+
+from importlib.metadata import entry_points
 
 from gymnasium.envs.registration import register, registry
 
@@ -21,3 +30,15 @@ def register_envs() -> None:
             reward_threshold=info.reward_threshold,
             kwargs={"env_id": info.id},
         )
+
+
+def register_packages() -> None:
+    """Registers the tasks of installed packages; imports none of them."""
+    for point in entry_points(group="pyfastenv.tasks"):
+        if point.name not in registry:
+            register(
+                id=point.name,
+                entry_point="pyfastenv.tasks.env:make_limited",
+                vector_entry_point="pyfastenv.tasks.vector_env:TaskVectorEnv",
+                kwargs={"task": point.value},
+            )

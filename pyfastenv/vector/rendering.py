@@ -7,6 +7,7 @@ work in a thread of their own.
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import sys
@@ -140,7 +141,20 @@ def _make(
             raise TypeError(f"{env_id} has no camera: {', '.join(render_kwargs)} cannot be set")
         return ClassicRenderer(env_id, env_kwargs)
     camera = next((c for name, c in _CAMERAS.items() if env_id.startswith(name)), {})
-    return MujocoRenderer(model_path, camera, **render_kwargs)
+    return MujocoRenderer(lambda: _read_model(model_path), camera, **render_kwargs)
+
+
+def _read_model(path: str) -> Any:
+    import mujoco
+
+    if path.endswith(".mjb"):
+        return mujoco.MjModel.from_binary_path(path)
+    return mujoco.MjModel.from_xml_path(path)
+
+
+def make_model_renderer(model: Any, render_kwargs: Mapping[str, Any]) -> RenderThread:
+    """The renderer of environments of a ``mujoco.MjModel``, which it changes."""
+    return RenderThread(lambda: MujocoRenderer(lambda: model, {}, **render_kwargs))
 
 
 def tile(frames: Sequence[Frame]) -> Frame:
@@ -164,7 +178,7 @@ class MujocoRenderer:
 
     def __init__(
         self,
-        model_path: str,
+        make_model: Callable[[], Any],
         camera: Mapping[str, Any],
         *,
         width: int = 480,
@@ -184,10 +198,7 @@ class MujocoRenderer:
         import mujoco
 
         self._mujoco = mujoco
-        if model_path.endswith(".mjb"):
-            self._model = mujoco.MjModel.from_binary_path(model_path)
-        else:
-            self._model = mujoco.MjModel.from_xml_path(model_path)
+        self._model = make_model()
         offscreen = self._model.vis.global_
         offscreen.offwidth = max(offscreen.offwidth, width)
         offscreen.offheight = max(offscreen.offheight, height)
@@ -268,6 +279,10 @@ def _choose_gl_backend() -> None:
     headless = sys.platform == "linux" and not (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
-    if headless and "mujoco" not in sys.modules:
-        os.environ.setdefault("MUJOCO_GL", "egl")
-        os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])
+    if not headless or "MUJOCO_GL" in os.environ:
+        return
+    os.environ["MUJOCO_GL"] = "egl"
+    os.environ.setdefault("PYOPENGL_PLATFORM", "egl")
+    chosen = sys.modules.get("mujoco.rendering.classic.gl_context")
+    if chosen is not None:  # by an import of mujoco before this
+        importlib.reload(chosen)

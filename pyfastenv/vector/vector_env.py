@@ -87,6 +87,10 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     metadata = {"render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.NEXT_STEP}
     closed = True  # until there is something to close
+    # what tasks.vector_env.TaskVectorEnv has: a description for the core, and who words its errors
+    _task: dict[str, Any] | None = None
+    _explain: Any = None
+    _action_dtype: Any = np.float32
 
     def __init__(
         self,
@@ -146,6 +150,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             infos=bool(infos),
             engine=arguments.engine(engine),
             seeds=self._seeds,
+            task=self._task,
+            explain=self._explain,
         )
         if not np.isfinite(self._core.render_fps):
             raise ValueError(
@@ -175,9 +181,9 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             self.single_action_space = gymnasium.spaces.Discrete(core.num_actions)
         else:
             self.single_action_space = gymnasium.spaces.Box(
-                np.array(core.action_low, np.float32),
-                np.array(core.action_high, np.float32),
-                dtype=np.float32,
+                np.array(core.action_low, self._action_dtype),
+                np.array(core.action_high, self._action_dtype),
+                dtype=self._action_dtype,
             )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -475,12 +481,15 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         rows = [self._core.row(env_id) for env_id in ids]
         with self._render_lock:
             if self._renderer is None:
-                self._renderer = make_renderer(
-                    self.env_id, self._core.model_path, self._env_kwargs, self._render_kwargs
-                )
+                self._renderer = self._make_renderer()
             renderer = self._renderer
         frames = renderer.draw(rows)
         return tile(frames) if tiled else frames
+
+    def _make_renderer(self) -> RenderThread:
+        return make_renderer(
+            self.env_id, self._core.model_path, self._env_kwargs, self._render_kwargs
+        )
 
     # ---- gymnasium's odds and ends -----------------------------------------------------------
 
@@ -496,13 +505,14 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     def generator(self, env_id: int) -> np.random.Generator:
         """A copy of an environment's generator in its present state."""
-        state_high, state_low, inc_high, inc_low = self._core.random_state(env_id)
+        words = self._core.random_state(env_id)
+        state_high, state_low, inc_high, inc_low, has_uint32, uinteger = words
         bit_generator = np.random.PCG64()
         bit_generator.state = {
             "bit_generator": "PCG64",
             "state": {"state": state_high << 64 | state_low, "inc": inc_high << 64 | inc_low},
-            "has_uint32": 0,
-            "uinteger": 0,
+            "has_uint32": has_uint32,
+            "uinteger": uinteger,
         }
         return np.random.Generator(bit_generator)
 

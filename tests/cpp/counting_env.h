@@ -97,7 +97,7 @@ class CountingEnv final : public Environment {
     info[count_info_] = count();
   }
 
-  StepResult Step(const Action& action, InfoRow info) override {
+  StepResult Step(const Action& action, Random& /*random*/, InfoRow info) override {
     const double value =
         action.dtype() == DType::kInt64 ? static_cast<double>(action.index()) : action[0].value();
     count() += 1.0;

@@ -44,7 +44,7 @@ class LateEnv final : public Environment {
   void Reset(Random& random, std::span<const double>, InfoRow) override {
     count_ = std::floor(random.Uniform(0.0, 100.0));
   }
-  StepResult Step(const Action&, InfoRow) override {
+  StepResult Step(const Action&, Random&, InfoRow) override {
     if (plan_->steps_until_throw >= 0 && plan_->steps_until_throw.fetch_sub(1) <= 0) {
       plan_->steps_until_throw = 0;  // and so for ever
       throw std::runtime_error("told to throw");

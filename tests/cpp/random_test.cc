@@ -77,7 +77,9 @@ class RandomTest : public ::testing::TestWithParam<Expected> {};
 TEST_P(RandomTest, SeedState) { EXPECT_EQ(SeedState(GetParam().entropy), GetParam().seed_state); }
 
 TEST_P(RandomTest, StateWords) {
-  EXPECT_EQ(Random(GetParam().entropy).state_words(), GetParam().state);
+  const auto& [state_high, state_low, increment_high, increment_low] = GetParam().state;
+  const std::array<uint64_t, 6> expected = {state_high, state_low, increment_high, increment_low};
+  EXPECT_EQ(Random(GetParam().entropy).state_words(), expected);
 }
 
 TEST_P(RandomTest, Uint64) {
@@ -119,6 +121,21 @@ TEST_P(RandomTest, CopyIsASnapshot) {
   EXPECT_EQ(copy.NextUint32(), random.NextUint32());
   EXPECT_EQ(copy.StandardNormal(), random.StandardNormal());
   EXPECT_EQ(copy.state_words(), random.state_words());
+}
+
+// numpy.random.Generator(PCG64(SeedSequence(12345))): small ranges draw 32 bits, of which a half
+// waits
+TEST(RandomIntegers, AreNumpys) {
+  Random random(std::vector<uint32_t>{12345});
+  EXPECT_EQ(random.Integers(0, 1000), 699);
+  EXPECT_EQ(random.Integers(0, 7), 1);
+  EXPECT_EQ(random.Integers(-5, 5), 2);
+  EXPECT_EQ(random.Integers(0, int64_t{1} << 40), 876712591924);
+  EXPECT_EQ(random.NextDouble(), 0x1.5a3e0d5d490ddp-1);
+  EXPECT_EQ(random.Integers(0, 3), 0);
+  EXPECT_EQ(random.Integers(3, 4), 3);
+  EXPECT_EQ(random.state_words()[4], 0U);
+  EXPECT_EQ(random.state_words()[5], 1360466709U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomTest, ::testing::ValuesIn(Cases()),

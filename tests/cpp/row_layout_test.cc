@@ -70,7 +70,9 @@ TEST(EnvStoreRows, WidenedRowsKeepEverySection) {
     void Save(double* /*row*/) const override {}
     void Reset(Random& /*random*/, std::span<const double> /*options*/, InfoRow /*info*/) override {
     }
-    StepResult Step(const Action& /*action*/, InfoRow /*info*/) override { return {}; }
+    StepResult Step(const Action& /*action*/, Random& /*random*/, InfoRow /*info*/) override {
+      return {};
+    }
     void Observe(double* /*obs*/) const override {}
   };
   const WithMemory env;
@@ -153,7 +155,9 @@ TEST(AddField, ChangesNothingWhenAWorkerCannotPrepare) {
     void Reset(Random& random, std::span<const double> options, InfoRow info) override {
       env_.Reset(random, options, info);
     }
-    StepResult Step(const Action& action, InfoRow info) override { return env_.Step(action, info); }
+    StepResult Step(const Action& action, Random& random, InfoRow info) override {
+      return env_.Step(action, random, info);
+    }
     void Observe(double* obs) const override { env_.Observe(obs); }
 
    private:

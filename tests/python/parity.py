@@ -81,16 +81,18 @@ def compare(
     reset_every: int = 701,
     num_threads: int = 2,
     max_episode_steps: int | None = None,
+    task: Any = None,
     **kwargs: Any,
 ) -> int:
     """Runs both side by side, with masked resets in between. Returns the number of episodes ended.
 
-    The first episodes are long-lived only where the robot survives random actions, so a time limit
-    may be given to see truncations too.
+    ``task`` is an own task that should equal gymnasium's environment. The first episodes are
+    long-lived only where the robot survives random actions, so a time limit may be given to see
+    truncations too.
     """
     theirs = make_gymnasium(env_id, num_envs, mode, max_episode_steps, **kwargs)
     ours = pyfastenv.make_vec(
-        env_id,
+        task or env_id,
         num_envs,
         autoreset_mode=mode,
         num_threads=num_threads,

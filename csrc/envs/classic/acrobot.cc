@@ -100,7 +100,7 @@ class Acrobot final : public ClassicEnv {
     state()[kFresh] = 1.0;
   }
 
-  StepResult Step(const Action& action, InfoRow /*info*/) override {
+  StepResult Step(const Action& action, Random& /*random*/, InfoRow /*info*/) override {
     const double torque = static_cast<double>(action.index()) - 1.0;
     Vector s;
     std::copy_n(state(), s.size(), s.begin());

@@ -37,7 +37,7 @@ class CartPole final : public ClassicEnv {
     for (int i = 0; i < 4; ++i) state()[i] = random.Uniform(options[0], options[1]);
   }
 
-  StepResult Step(const Action& action, InfoRow /*info*/) override {
+  StepResult Step(const Action& action, Random& /*random*/, InfoRow /*info*/) override {
     double* s = state();
     const double force = action.index() == 1 ? kForceMag : -kForceMag;
     const double costheta = npy::Cos(s[2]);

@@ -31,7 +31,7 @@ class MountainCar final : public ClassicEnv {
     state()[1] = 0.0;
   }
 
-  StepResult Step(const Action& action, InfoRow /*info*/) override {
+  StepResult Step(const Action& action, Random& /*random*/, InfoRow /*info*/) override {
     double position = state()[0];
     double velocity = state()[1];
     // math.cos is the C library's, not NumPy's

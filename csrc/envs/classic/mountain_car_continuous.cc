@@ -36,7 +36,7 @@ class MountainCarContinuous final : public ClassicEnv {
     state()[kFresh] = 1.0;
   }
 
-  StepResult Step(const Action& action, InfoRow /*info*/) override {
+  StepResult Step(const Action& action, Random& /*random*/, InfoRow /*info*/) override {
     const bool fresh = state()[kFresh] != 0.0;
     NumpyScalar position =
         fresh ? NumpyScalar::Float64(state()[0]) : NumpyScalar::Float32(state()[0]);

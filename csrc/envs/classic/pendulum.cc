@@ -33,7 +33,7 @@ class Pendulum final : public ClassicEnv {
     state()[kLastTorque] = std::numeric_limits<double>::quiet_NaN();
   }
 
-  StepResult Step(const Action& action, InfoRow /*info*/) override {
+  StepResult Step(const Action& action, Random& /*random*/, InfoRow /*info*/) override {
     const double theta = state()[0];
     const double theta_dot = state()[1];
     NumpyScalar torque = action[0];

@@ -32,13 +32,14 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       workspace_(models.Load(ModelPath(params, models, version, robot)), models.parts()),
       frame_skip_(FrameSkip(params, version, robot.frame_skip)),
       reset_noise_scale_(robot.reset_noise_scale),
-      external_forces_(std::find(robot.reads.begin(), robot.reads.end(), Field::cfrc_ext) !=
-                       robot.reads.end()),
+      external_forces_(robot.external_forces || std::find(robot.reads.begin(), robot.reads.end(),
+                                                          Field::cfrc_ext) != robot.reads.end()),
       dt_(model().opt.timestep * frame_skip_),
       init_qpos_(data().qpos, data().qpos + model().nq),
       init_qvel_(data().qvel, data().qvel + model().nv),
       cache_(static_cast<size_t>(robot.cache_size)),
       engine_(models.engine()),
+      refusal_(robot.refusal),
       poisons_(std::getenv("PYFASTENV_POISON") != nullptr) {
   if (model().nq < robot.min_nq || model().nv < robot.min_nv) {
     throw UsageError(UsageError::Code::kValue,
@@ -60,7 +61,7 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
 void MujocoEnv::ChooseEngine(ModelCache& models, std::vector<Field> reads) {
   if (engine_ == Engine::kMujoco) return;
   const LanePlans& plans = models.Plans(spec().model_path, model());
-  refusal_ = plans.refusal;
+  if (refusal_.empty()) refusal_ = plans.refusal;
   // a task that reads tendons, and a model whose tendons lanes do not know
   const bool tendons = std::find(reads.begin(), reads.end(), Field::ten_length) != reads.end();
   if (refusal_.empty() && tendons && plans.plans[0]->tables().ntendon != model().ntendon) {
@@ -100,8 +101,9 @@ std::vector<double> MujocoEnv::InitialRow() const {
   std::copy(workspace_.initial_state().begin(), workspace_.initial_state().end(), row.begin());
   double* out = row.data() + layout.task().offset;
   for (const auto& field : spec().tasks) {
-    // before the first reset_task: forward, and at rest in the origin
-    const double value = field.sampler == TaskField::Sampler::kSign ? 1.0 : 0.0;
+    // before the first reset_task: forward, and at rest in the origin, or as near as may be
+    const double value =
+        field.sampler == TaskField::Sampler::kSign ? 1.0 : std::clamp(0.0, field.low, field.high);
     out = std::fill_n(out, field.size, value);
   }
   return row;
@@ -157,19 +159,32 @@ void MujocoEnv::PrepareSteps(std::span<const ComingStep> steps) noexcept {
   if (group_size() == 0) return;
   lanes_->Clear();
   for (const ComingStep& step : steps) {
-    const double* qpos = step.row + 1;  // after the time
-    Control(step.action, qpos, qpos + model().nq, lanes_->Add(step.row));
+    const double* time = step.row;
+    const Situation from = {time, time + 1, time + 1 + model().nq,
+                            step.row + workspace_.state_size(), step.row + task_offset_};
+    double* ctrl = lanes_->Add(step.row);
+    try {
+      Control(step.action, from, ctrl);
+    } catch (...) {
+      // whoever takes this step will see the same exception; NaN is nobody's control
+      std::fill_n(ctrl, model().nu, std::numeric_limits<double>::quiet_NaN());
+    }
   }
   lanes_->Run();
 }
 
 void MujocoEnv::Simulate(const Action& action) {
+  const mjData& d = data();
+  Control(action, {&d.time, d.qpos, d.qvel, cache_.data(), task_.data()}, d.ctrl);
+  SimulateControl(frame_skip_);
+}
+
+void MujocoEnv::SimulateControl(int num_steps) {
   CheckNoCallbacks();
-  Control(action, qpos(), qvel(), data().ctrl);
-  if (TakePrepared()) return;
+  if (num_steps == frame_skip_ && TakePrepared()) return;
   if (group_size() > 0) Increase(misses_);
-  LoadWholeState();
-  workspace_.Step(frame_skip_, external_forces_);
+  LoadWholeState(/*control_is_set=*/true);
+  workspace_.Step(num_steps, external_forces_);
 }
 
 bool MujocoEnv::TakePrepared() {
@@ -181,12 +196,11 @@ bool MujocoEnv::TakePrepared() {
   return true;
 }
 
-// Where mjData holds the motion alone: the rest of its state.
-void MujocoEnv::LoadWholeState() {
+void MujocoEnv::LoadWholeState(bool control_is_set) {
   if (ahead_ == nullptr) return;
   std::vector<double> ctrl(data().ctrl, data().ctrl + model().nu);
   workspace_.LoadRest(taken_ ? ahead_->after.data() : row_);
-  std::copy(ctrl.begin(), ctrl.end(), data().ctrl);
+  if (control_is_set) std::copy(ctrl.begin(), ctrl.end(), data().ctrl);
   ahead_ = nullptr;
 }
 
@@ -219,6 +233,7 @@ void MujocoEnv::Save(double* row) const {
 }
 
 void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, InfoRow info) {
+  random_ = &random;
   workspace_.Restart();
   ahead_ = nullptr;
   ResetModel(random);
@@ -227,7 +242,8 @@ void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, InfoR
   PositionInfo(info);
 }
 
-StepResult MujocoEnv::Step(const Action& action, InfoRow info) {
+StepResult MujocoEnv::Step(const Action& action, Random& random, InfoRow info) {
+  random_ = &random;
   StepResult result = StepTask(action, info);
   if (workspace_.Diverged()) {
     // MuJoCo has jumped, or is about to jump, to its default pose: nothing it says of this step is

@@ -39,10 +39,10 @@ class MujocoEnv : public Environment {
   void Load(const double* row) final;
   void Save(double* row) const final;
   void Reset(Random& random, std::span<const double> options, InfoRow info) final;
-  StepResult Step(const Action& action, InfoRow info) final;
+  StepResult Step(const Action& action, Random& random, InfoRow info) final;
   RowLayout InitialLayout() const final;
   std::vector<double> InitialRow() const final;
-  RowField DescribeField(const std::string& name) const final;
+  RowField DescribeField(const std::string& name) const override;
   void Prepare(const RowLayout& layout) final;
   void Adopt() noexcept final;
   int group_size() const final;
@@ -61,6 +61,8 @@ class MujocoEnv : public Environment {
     int frame_skip;
     double reset_noise_scale = 0.0;
     std::vector<Field> reads = {};  // of mjData, after Simulate
+    bool external_forces = false;   // … even where that does not show in `reads`
+    std::string refusal = {};       // why lanes cannot do this task; empty: they may
     int cache_size = 0;
     bool v4_takes_xml_file = false;
     // the least that a user's model must have for the task's formulas to make sense
@@ -82,9 +84,17 @@ class MujocoEnv : public Environment {
   virtual void PositionInfo(InfoRow /*info*/) const {}
   /// Refreshes cache() after a reset or a diverged step.
   virtual void UpdateCache() {}
-  /// Writes the control of a step, (nu), that starts from these positions and velocities.
-  virtual void Control(const Action& action, const mjtNum* /*qpos*/, const mjtNum* /*qvel*/,
-                       mjtNum* ctrl) const {
+  /// What a control may depend on besides the action: the loaded environment, or one whose step is
+  /// prepared.
+  struct Situation {
+    const mjtNum* time;
+    const mjtNum* qpos;
+    const mjtNum* qvel;
+    const double* cache;
+    const double* task;
+  };
+  /// Writes the control of a step, (nu). If it throws while a step is prepared, that step is not.
+  virtual void Control(const Action& action, const Situation& /*from*/, mjtNum* ctrl) {
     action.CopyTo(ctrl);
   }
 
@@ -92,6 +102,11 @@ class MujocoEnv : public Environment {
 
   /// Runs frame_skip steps of physics under the action's Control, or takes what was prepared.
   void Simulate(const Action& action);
+  /// The same under the control that mjData holds.
+  void SimulateControl(int num_steps);
+  /// Makes mjData hold the whole state (of which a prepared step needs the motion only), besides
+  /// the control if it has been set; required by whoever reads or writes more of it.
+  void LoadWholeState(bool control_is_set);
 
   const mjModel& model() const { return workspace_.model(); }
   mjData& data() { return workspace_.data(); }
@@ -104,6 +119,8 @@ class MujocoEnv : public Environment {
   const double* cache() const { return cache_.data(); }
   const double* task() const { return task_.data(); }
   double reset_noise_scale() const { return reset_noise_scale_; }
+  /// The environment's stream, in ResetModel and StepTask.
+  Random& random() { return *random_; }
 
   int BodyId(const std::string& name) const;
   const mjtNum* body_xpos(int body) const { return data().xpos + 3 * static_cast<ptrdiff_t>(body); }
@@ -118,7 +135,6 @@ class MujocoEnv : public Environment {
                                const Robot& robot);
   void ChooseEngine(ModelCache& models, std::vector<Field> reads);
   bool TakePrepared();
-  void LoadWholeState();
 
   Workspace workspace_;
   int frame_skip_;
@@ -131,6 +147,7 @@ class MujocoEnv : public Environment {
   // where the row's task and fields begin; the same in every layout of this environment
   int task_offset_ = 0;
   int fields_offset_ = 0;
+  Random* random_ = nullptr;  // of the call under way
 
   Engine engine_;
   std::unique_ptr<PreparedSteps> lanes_;  // null: mj_step alone

@@ -1,0 +1,289 @@
+#include "envs/function_env.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "core/errors.h"
+
+namespace pyfastenv {
+
+namespace {
+
+std::string ModelKey(const TaskDescription& task) { return "task/" + task.name; }
+
+std::vector<double> AsDoubles(const Action& action) {
+  if (action.dtype() == DType::kInt64) return {static_cast<double>(action.index())};
+  std::vector<double> values(static_cast<size_t>(action.size()));
+  action.CopyTo(values.data());
+  return values;
+}
+
+// By its name in mjData; none if lanes do not compute it.
+std::optional<lanes::Field> FindField(const std::string& name) {
+#define PYFASTENV_FIELD(field, entries, numbers) \
+  if (name == #field) return lanes::Field::field;
+  PYFASTENV_LANES_FIELDS(PYFASTENV_FIELD)
+#undef PYFASTENV_FIELD
+  return std::nullopt;
+}
+
+std::vector<lanes::Field> LaneFields(const TaskDescription& task) {
+  std::vector<lanes::Field> fields;
+  for (const std::string& name : task.reads) {
+    if (const auto field = FindField(name)) fields.push_back(*field);
+  }
+  return fields;
+}
+
+int CacheSize(const TaskDescription& task) {
+  int size = task.memory_size;
+  for (const FieldDraw& draw : task.draws) size += FindModelField(*task.model, draw.field).size();
+  return size;
+}
+
+std::string LaneRefusal(const TaskDescription& task) {
+  if (!task.draws.empty()) return "the task randomises model fields";
+  if (task.control_every > 0 && task.control_every < task.frame_skip) {
+    return "the task's control is asked for between substeps (control_every)";
+  }
+  for (const std::string& name : task.reads) {
+    if (!FindField(name)) return "lanes do not compute " + name + ", which the task reads";
+  }
+  return {};
+}
+
+}  // namespace
+
+FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache& models,
+                         SpecBuilder&& spec)
+    : MujocoEnv(spec, Params(), models, GymVersion::kV5,
+                {.xml_file = ModelKey(*task).c_str(),
+                 .frame_skip = task->frame_skip,
+                 .reads = LaneFields(*task),
+                 .external_forces = task->external_forces,
+                 .refusal = LaneRefusal(*task),
+                 .cache_size = CacheSize(*task),
+                 .min_nq = 0,
+                 .min_nv = 0}),
+      task_(std::move(task)) {
+  SetObservation(spec, task_->obs_size);
+  spec->num_actions = task_->num_actions;
+  spec->action_low = task_->action_low;
+  spec->action_high = task_->action_high;
+  spec->infos = task_->infos;
+  spec->tasks = task_->commands;
+  info_.resize(static_cast<size_t>(spec->info_size()));
+  action_.resize(static_cast<size_t>(spec->action_size()));
+  frame_.model = &model();
+  frame_.action = action_.data();
+  frame_.info = info_.data();
+  frame_.memory = cache();
+  frame_.params = task_->params.data();
+  frame_.env = this;
+  double* values = cache() + task_->memory_size;
+  for (const FieldDraw& draw : task_->draws) {
+    drawn_.push_back(FindModelField(model(), draw.field));
+    workspace().PointField(drawn_.back(), values);
+    values += drawn_.back().size();
+  }
+  control_action_.resize(action_.size());
+  control_frame_ = frame_;
+  control_frame_.action = control_action_.data();
+  if (task_->control != nullptr) {
+    control_data_ = std::make_unique<mjData>(data());
+    control_frame_.data = control_data_.get();
+  }
+}
+
+void FunctionEnv::ResetModel(Random& random) {
+  stepping_ = false;
+  given_ = nullptr;
+  std::fill_n(cache(), task_->memory_size, 0.0);
+  std::fill(info_.begin(), info_.end(), 0.0);
+  DrawFields(random);
+  frame_.random = &random;
+  frame_.fresh = 0;
+  Call(task_->reset, "reset", frame_);
+}
+
+void FunctionEnv::DrawFields(Random& random) {
+  double* out = cache() + task_->memory_size;
+  for (size_t i = 0; i < drawn_.size(); ++i) {
+    const FieldDraw& draw = task_->draws[i];
+    const mjtNum* base = (*task_->model).*drawn_[i].array;
+    double number = draw.together ? random.Uniform(draw.low, draw.high) : 0.0;
+    for (int k = 0; k < drawn_[i].size(); ++k) {
+      if (!draw.together) number = random.Uniform(draw.low, draw.high);
+      switch (draw.kind) {
+        case FieldDraw::Kind::kScale:
+          *out++ = base[k] * number;
+          break;
+        case FieldDraw::Kind::kShift:
+          *out++ = base[k] + number;
+          break;
+        case FieldDraw::Kind::kUniform:
+          *out++ = number;
+          break;
+      }
+    }
+  }
+}
+
+RowField FunctionEnv::DescribeField(const std::string& name) const {
+  for (const FieldDraw& draw : task_->draws) {
+    if (draw.field != name) continue;
+    throw std::invalid_argument("model field '" + name +
+                                "' is drawn by the task: make it with randomise=False to set it");
+  }
+  return MujocoEnv::DescribeField(name);
+}
+
+StepResult FunctionEnv::StepTask(const Action& action, InfoRow /*info*/) {
+  stepping_ = true;
+  std::fill(info_.begin(), info_.end(), 0.0);
+  frame_.fresh = 0;
+  given_ = &action;
+  try {
+    Convert(action, action_.data());
+    frame_.random = &random();
+    Call(task_->step, "step", frame_);
+    if (!std::isfinite(frame_.reward) && !workspace().Diverged()) {
+      Fail({"step", {}, {}}, ": the reward is not finite");
+    }
+  } catch (...) {
+    given_ = nullptr;
+    // numbers that are none any more make functions stumble: the physics is to blame
+    if (workspace().broken() || !workspace().Diverged()) throw;
+  }
+  given_ = nullptr;
+  return {.reward = frame_.reward, .terminated = frame_.terminated != 0};
+}
+
+// What a reset or step has written, or zeros if it diverged.
+void FunctionEnv::PositionInfo(InfoRow info) const {
+  std::copy(info_.begin(), info_.end(), &info[InfoSlot{}]);
+}
+
+// After a step this is only called if it diverged.
+void FunctionEnv::UpdateCache() {
+  if (!stepping_) return;
+  std::fill_n(cache(), task_->memory_size, 0.0);
+  std::fill(info_.begin(), info_.end(), 0.0);
+}
+
+void FunctionEnv::Observe(double* obs) const {
+  // this object is the frame's scratch too, and one thread's at a time
+  auto* self = const_cast<FunctionEnv*>(this);
+  std::fill_n(obs, spec().obs_size, 0.0);
+  self->frame_.obs = obs;
+  self->frame_.random = nullptr;
+  self->frame_.fresh = 1;
+  self->Call(task_->observation, "observation", self->frame_);
+}
+
+// In the type that the task's functions read.
+void FunctionEnv::Convert(const Action& action, double* out) const {
+  if (task_->num_actions > 0) {
+    *reinterpret_cast<int64_t*>(out) = action.index();
+    return;
+  }
+  action.CopyTo(out);
+  if (task_->action_dtype != DType::kFloat32) return;
+  for (int i = 0; i < action.size(); ++i) {  // in place: what is overwritten has been read
+    const auto narrow = static_cast<float>(out[i]);
+    std::memcpy(reinterpret_cast<char*>(out) + i * static_cast<ptrdiff_t>(sizeof(float)), &narrow,
+                sizeof(float));
+  }
+}
+
+void FunctionEnv::Control(const Action& action, const Situation& from, mjtNum* ctrl) {
+  Convert(action, control_action_.data());
+  if (task_->control == nullptr) {
+    const Action converted(control_action_.data(), task_->action_dtype, action.size());
+    if (task_->num_actions == 0 && action.size() == model().nu) converted.CopyTo(ctrl);
+    return;
+  }
+  control_data_->time = *from.time;
+  control_data_->qpos = const_cast<mjtNum*>(from.qpos);
+  control_data_->qvel = const_cast<mjtNum*>(from.qvel);
+  control_data_->ctrl = ctrl;
+  control_frame_.memory = const_cast<double*>(from.cache);
+  control_frame_.command = from.task;
+  Call(task_->control, "control", control_frame_);
+}
+
+void FunctionEnv::Call(TaskFunction function, const char* name, TaskFrame& frame) {
+  if (&frame == &frame_) {
+    // where these stand may have changed with the last Load
+    frame.data = &data();
+    frame.command = task();
+  }
+  int32_t result = 0;
+  void* exception = nullptr;
+  const int32_t status = function(&result, &exception, &frame);
+  if (failure_) {
+    try {
+      std::rethrow_exception(std::exchange(failure_, nullptr));
+    } catch (const FunctionError&) {
+      throw;
+    } catch (const std::exception& error) {
+      // not to be repeated: MuJoCo's Python bindings let the process end for errors of the engine
+      Fail({name, task_->encode_exception(exception), {}, /*repeatable=*/false},
+           std::string(": ") + error.what());
+    }
+  }
+  if (status != 0) Fail({name, task_->encode_exception(exception), {}}, " raised an exception");
+}
+
+void FunctionEnv::Fail(FunctionFailure failure, const std::string& what) {
+  if (given_ != nullptr) failure.action = AsDoubles(*std::exchange(given_, nullptr));
+  const std::string message = task_->name + "." + failure.function + what;
+  throw FunctionError(message, std::make_shared<FunctionFailure>(std::move(failure)));
+}
+
+int32_t FunctionEnv::Simulate(int64_t num_steps) noexcept {
+  return Guard([&] {
+    if (given_ == nullptr) throw std::runtime_error("self.simulate belongs into step");
+    const int every = task_->control_every > 0 ? task_->control_every : frame_skip();
+    if (num_steps > 0) {
+      SimulateControl(static_cast<int>(num_steps));
+    } else if (every >= frame_skip()) {
+      MujocoEnv::Simulate(*given_);
+    } else {
+      const mjData& d = data();
+      for (int done = 0; done < frame_skip(); done += every) {
+        Control(*given_, {&d.time, d.qpos, d.qvel, cache(), task()}, d.ctrl);
+        SimulateControl(std::min(every, frame_skip() - done));
+      }
+    }
+    frame_.fresh = 1;
+  });
+}
+
+int32_t FunctionEnv::Forward() noexcept {
+  return Guard([&] {
+    LoadWholeState(/*control_is_set=*/frame_.fresh != 0);
+    workspace().Forward();
+    frame_.fresh = 1;
+  });
+}
+
+int32_t FunctionEnv::LoadState(const TaskFrame& frame) noexcept {
+  return Guard([&] {
+    if (&frame == &control_frame_) {
+      throw std::runtime_error("control may read time, qpos and qvel of data, and nothing else");
+    }
+    LoadWholeState(/*control_is_set=*/frame.fresh != 0);
+  });
+}
+
+std::unique_ptr<Environment> MakeFunctionEnv(std::shared_ptr<const TaskDescription> task,
+                                             ModelCache& models) {
+  models.Add(ModelKey(*task), task->model);
+  return std::make_unique<FunctionEnv>(std::move(task), models);
+}
+
+}  // namespace pyfastenv

@@ -1,0 +1,124 @@
+// FunctionEnv: a MuJoCo environment made of function pointers and a description of them.
+//
+// It is a MujocoEnv like the built-in ones; what they override is here a call through a pointer.
+// The functions never see a C++ exception: what they call back (envs/task_symbols.h) returns a
+// status, and what went wrong waits in this object until the function has returned.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "envs/mujoco/mujoco_env.h"
+#include "envs/task_frame.h"
+
+namespace pyfastenv {
+
+/// A field of the model that each episode draws from the model's own values.
+struct FieldDraw {
+  enum class Kind { kScale, kShift, kUniform };
+
+  std::string field;
+  Kind kind = Kind::kScale;
+  double low = 1.0;
+  double high = 1.0;
+  bool together = false;  // one number for the whole field
+};
+
+/// All that the pool is told about a task. Shared by its workers, immutable.
+struct TaskDescription {
+  std::string name;
+  std::string identity;  // of code, parameters and model: snapshots of others are refused
+  SharedModel model;
+  ModelParts parts = ModelParts::kPhysics;
+  int frame_skip = 1;
+  int control_every = 0;  // substeps between two calls of control; 0: once per step
+  int max_episode_steps = 0;
+  bool external_forces = false;    // cfrc_ext, cfrc_int and cacc are wanted after simulate
+  std::vector<std::string> reads;  // of mjData beyond its state: what lanes would have to compute
+
+  DType action_dtype = DType::kFloat64;
+  int num_actions = 0;                          // of a discrete action, or
+  std::vector<double> action_low, action_high;  // of a vector
+  int obs_size = 0;
+  int memory_size = 0;
+  std::vector<InfoField> infos;
+  std::vector<TaskField> commands;
+  std::vector<double> params;  // the bits of doubles and int64s
+  std::vector<FieldDraw> draws;
+
+  TaskFunction reset = nullptr;
+  TaskFunction control = nullptr;  // null: the action is the control
+  TaskFunction step = nullptr;
+  TaskFunction observation = nullptr;
+
+  /// What the exception that a function left stands for, in bytes that outlive it.
+  std::string (*encode_exception)(const void* exception) = nullptr;
+};
+
+class FunctionEnv final : public MujocoEnv {
+ public:
+  FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache& models,
+              SpecBuilder&& spec = {});
+
+  // -- what compiled functions call back; they return 0, or 1 if the function must give up --
+
+  /// Runs `num_steps` substeps with the controls in data; 0: frame_skip, with those of control.
+  int32_t Simulate(int64_t num_steps) noexcept;
+  int32_t Forward() noexcept;
+  /// Gets ready what of the state is not the motion (time, positions, velocities).
+  int32_t LoadState(const TaskFrame& frame) noexcept;
+  /// Runs a call of the engine: plain C, on the frame's model and data.
+  template <class F>
+  int32_t RunEngine(F f) noexcept {
+    return Guard([&] { workspace().Run(f); });
+  }
+
+ protected:
+  void ResetModel(Random& random) override;
+  StepResult StepTask(const Action& action, InfoRow info) override;
+  void Control(const Action& action, const Situation& from, mjtNum* ctrl) override;
+  void PositionInfo(InfoRow info) const override;
+  void UpdateCache() override;
+  void Observe(double* obs) const override;
+  RowField DescribeField(const std::string& name) const override;
+
+ private:
+  void DrawFields(Random& random);
+  void Convert(const Action& action, double* out) const;
+  void Call(TaskFunction function, const char* name, TaskFrame& frame);
+  [[noreturn]] void Fail(FunctionFailure failure, const std::string& what);
+  template <class F>
+  int32_t Guard(F f) noexcept {
+    try {
+      f();
+      return 0;
+    } catch (...) {
+      failure_ = std::current_exception();
+      return 1;
+    }
+  }
+
+  const std::shared_ptr<const TaskDescription> task_;
+  TaskFrame frame_{};
+  // control may be asked about an environment that is not loaded: it sees an mjData of its own, of
+  // which only the motion may be read
+  TaskFrame control_frame_{};
+  std::unique_ptr<mjData> control_data_;
+  std::vector<double> control_action_;
+  std::vector<ModelField> drawn_;  // of task_->draws; their values stand in cache(), after memory
+  std::vector<double> info_;       // of the call under way
+  std::vector<double> action_;     // in action_dtype
+  const Action* given_ = nullptr;  // the action of the step under way
+  std::exception_ptr failure_;     // of a call back
+  bool stepping_ = false;          // the last call was a step
+};
+
+/// Makes one worker's environment; `models` for its engine alone.
+std::unique_ptr<Environment> MakeFunctionEnv(std::shared_ptr<const TaskDescription> task,
+                                             ModelCache& models);
+
+}  // namespace pyfastenv

@@ -1,0 +1,41 @@
+// What a function of an own task sees: one environment, for the length of one call.
+//
+// Plain C, so that whatever makes machine code can fill the functions in: pyfastenv/tasks compiles
+// them from Python. Its compiler knows this layout by FrameOffsets (envs/task_symbols.h).
+//
+// Nothing here belongs to the function. `data` holds this environment's state (what
+// mjSTATE_INTEGRATION is made of); everything derived from it is another environment's until
+// `fresh` is set, which pyfastenv_simulate and pyfastenv_mj_forward do.
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <cstdint>
+
+#include "npy/random.h"
+
+namespace pyfastenv {
+
+class FunctionEnv;
+
+struct TaskFrame {
+  const mjModel* model;   // the worker's header, with this environment's own fields
+  mjData* data;           // the worker's
+  const void* action;     // of TaskDescription::action_dtype
+  double* obs;            // (obs_size)
+  double* info;           // (info_size)
+  double* memory;         // (memory_size), part of the row
+  const double* command;  // part of the row, set by reset_task
+  const void* params;     // 8 bytes each: double or int64_t
+  Random* random;         // the environment's stream; null in control and observation
+  FunctionEnv* env;
+  double reward;
+  int64_t terminated;
+  int64_t fresh;
+};
+
+/// Returns 0, or another status and in `*exception` what its compiler knows to read. `*result` is
+/// not used. (This is numba's calling convention for `int32 f(frame)`.)
+using TaskFunction = int32_t (*)(int32_t* result, void** exception, TaskFrame* frame);
+
+}  // namespace pyfastenv

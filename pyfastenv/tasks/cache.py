@@ -1,0 +1,159 @@
+"""Compiled tasks on disk, and their machine code linked into the process without numba.
+
+A cache that cannot be read or written costs a compilation and is otherwise ignored: a task runs
+from a read-only home and with a full disk. Writers work on files of their own and rename them, so
+two processes may compile the same task at once. Delete the folder whenever you like.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import threading
+from contextlib import suppress
+from functools import cache as once
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyfastenv import _core
+
+_FORMAT = b"pyfastenv task 1\n"
+_linked: dict[str, Linked] = {}  # code lives as long as the process
+_lock = threading.Lock()
+
+
+class LinkError(RuntimeError):
+    """Machine code calls something that is not there."""
+
+
+class MethodCode(NamedTuple):
+    """One method as machine code."""
+
+    symbol: str
+    object_file: bytes
+    needed: tuple[str, ...]  # symbols that it calls
+
+
+class TaskCode(NamedTuple):
+    """A compiled task."""
+
+    methods: dict[str, MethodCode]
+    reads: tuple[str, ...]  # of mjData beyond its state
+
+
+class Linked(NamedTuple):
+    """A compiled task in this process."""
+
+    addresses: dict[str, int]  # by method
+    reads: tuple[str, ...]
+    engine: Any  # keeps the code alive
+
+
+def folder() -> Path:
+    """Where compiled tasks are kept: ``$PYFASTENV_CACHE``, or ``~/.cache/pyfastenv``."""
+    chosen = os.environ.get("PYFASTENV_CACHE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~").expanduser() / ".cache"
+    return Path(base) / "pyfastenv"
+
+
+def host() -> str:
+    """What machine code made here runs on."""
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+def load(key: str) -> TaskCode | None:
+    """What :func:`store` has written; None if there is nothing usable."""
+    try:
+        content = (folder() / key).read_bytes()
+    except OSError:
+        return None
+    start = len(_FORMAT) + 32
+    digest, body = content[len(_FORMAT) : start], content[start:]
+    if content[: len(_FORMAT)] != _FORMAT or hashlib.sha256(body).digest() != digest:
+        return None  # another format, or half a file
+    first_line, _, objects = body.partition(b"\n")
+    header, methods, at = json.loads(first_line), {}, 0
+    for method, (symbol, size, needed) in header["methods"].items():
+        methods[method] = MethodCode(symbol, objects[at : at + size], tuple(needed))
+        at += size
+    return TaskCode(methods, tuple(header["reads"]))
+
+
+def store(key: str, code: TaskCode) -> None:
+    """Keeps a compiled task, if it can."""
+    methods = {n: (m.symbol, len(m.object_file), m.needed) for n, m in code.methods.items()}
+    header = json.dumps({"reads": code.reads, "methods": methods}).encode()
+    body = header + b"\n" + b"".join(m.object_file for m in code.methods.values())
+    content = _FORMAT + hashlib.sha256(body).digest() + body
+    own = folder() / f".{key}.{os.getpid()}.{threading.get_ident()}"
+    try:
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.write_bytes(content)
+        own.replace(folder() / key)
+    except OSError:
+        with suppress(OSError):
+            own.unlink(missing_ok=True)
+
+
+def link(key: str, code: TaskCode) -> Linked:
+    """Puts a compiled task into this process, once.
+
+    Raises:
+        LinkError: It calls something that this process does not have.
+    """
+    with _lock:
+        if key not in _linked:
+            _linked[key] = _link(code)
+        return _linked[key]
+
+
+def linked(key: str) -> Linked | None:
+    """What :func:`link` has returned for this key in this process."""
+    with _lock:
+        return _linked.get(key)
+
+
+@once
+def provide_symbols() -> None:
+    """Makes what compiled tasks call known to LLVM; numba's allocator stays, where it is there."""
+    import llvmlite.binding as llvm
+
+    for name, address in _core.task_symbols().items():
+        if llvm.address_of_symbol(name) is None:
+            llvm.add_symbol(name, address)
+
+
+def _address_in_process(name: str) -> int:
+    """Of a function of the C libraries."""
+    try:
+        function = ctypes.CDLL(None)[name]
+    except (AttributeError, OSError) as error:
+        raise LinkError(f"compiled code needs {name}, which this process does not have") from error
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+def _link(code: TaskCode) -> Linked:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    provide_symbols()
+    methods = code.methods
+    for name in sorted({name for method in methods.values() for name in method.needed}):
+        if llvm.address_of_symbol(name) is None:
+            llvm.add_symbol(name, _address_in_process(name))
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    for method in methods.values():
+        engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(method.object_file))
+    engine.finalize_object()
+    addresses = {name: engine.get_function_address(m.symbol) for name, m in methods.items()}
+    return Linked(addresses, code.reads, engine)

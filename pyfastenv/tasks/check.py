@@ -1,0 +1,181 @@
+"""``pyfastenv check``: whether a task does what tasks should, and what to mend if not."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium.utils.env_checker import check_env
+
+from pyfastenv.errors import EnvError
+from pyfastenv.tasks.find import find_task
+from pyfastenv.tasks.make import debug, make_vec
+from pyfastenv.tasks.task import Task
+from pyfastenv.vector.vector_env import FastVectorEnv
+
+_STEPS = 300
+_ENVS = 5
+
+
+class Finding(NamedTuple):
+    """One check's outcome."""
+
+    ok: bool
+    what: str
+
+
+class _NotEqual(Exception):
+    """Two runs that should be equal are not; says where."""
+
+
+def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
+    """Runs a task in all its ways against each other.
+
+    Args:
+        env: As for :func:`pyfastenv.make_vec`.
+        **kwargs: The task's parameters.
+
+    Yields:
+        One finding per check, as they are made; the last ones need the first to succeed.
+    """
+    found = find_task(env)
+    if found is None:
+        raise ValueError(f"check: expected a pyfastenv.Task or where one stands, got {env!r}")
+    begin = time.perf_counter()
+    try:
+        envs = make_vec(env, _ENVS, num_threads=1, **kwargs)
+        envs.reset(seed=0)
+        envs.step(_actions(envs, np.random.default_rng(0)))
+    except Exception as error:
+        yield Finding(False, f"it does not run: {type(error).__name__}: {error}")
+        return
+    seconds = time.perf_counter() - begin
+    yield Finding(True, f"compiled and stepped after {seconds:.2f} s")
+    checks: tuple[Callable[..., str], ...] = (
+        _against_plain_python,
+        _against_gymnasium,
+        _threads,
+        _snapshots,
+    )
+    for check in checks:
+        try:
+            yield Finding(True, check(env, kwargs))
+        except _NotEqual as error:
+            yield Finding(False, str(error))
+        except EnvError as error:
+            yield Finding(False, f"a method raised: {error}")
+        except (AssertionError, gymnasium.error.Error) as error:
+            yield Finding(False, f"gymnasium's check_env: {error}")
+    yield Finding(True, _speed(env, kwargs))
+    stats = envs.stats()
+    if stats["engine"] == "lanes":
+        yield Finding(True, "its physics runs in lanes")
+    else:
+        yield Finding(True, f"its physics runs by mj_step: {stats['engine_reason']}")
+
+
+def _against_plain_python(env: Any, kwargs: dict[str, Any]) -> str:
+    envs = make_vec(env, 1, num_threads=1, autoreset_mode="Disabled", **kwargs)
+    plain = debug(env, **kwargs)
+    rng = np.random.default_rng(1)
+    ours, theirs = envs.reset(seed=1), plain.reset(seed=1)
+    _compare("reset: observation", ours[0][0], theirs[0])
+    for step in range(_STEPS):
+        actions = _actions(envs, rng)
+        obs, rewards, terminations, truncations, infos = envs.step(actions)
+        expected = plain.step(actions[0])
+        place = f"plain Python and compiled code differ at step {step}: "
+        _compare(place + "observation", obs[0], expected[0], envs)
+        _compare(place + "reward", rewards[0], expected[1])
+        _compare(place + "terminated", terminations[0], expected[2])
+        for name, value in expected[4].items():
+            _compare(f"{place}info[{name!r}]", infos[name][0], value)
+        if terminations[0] or truncations[0]:
+            _compare(place + "the next reset", envs.reset()[0][0], plain.reset()[0], envs)
+    return f"plain Python and compiled code agree in all bits over {_STEPS} steps"
+
+
+def _against_gymnasium(env: Any, kwargs: dict[str, Any]) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_env(debug(env, **kwargs).unwrapped, skip_render_check=True)
+    return "gymnasium's check_env has no complaint"
+
+
+def _threads(env: Any, kwargs: dict[str, Any]) -> str:
+    pools = [make_vec(env, _ENVS, num_threads=n, **kwargs) for n in (1, 3)]
+    rng = np.random.default_rng(2)
+    for envs in pools:
+        envs.reset(seed=2)
+    for step in range(_STEPS // 3):
+        actions = _actions(pools[0], rng)
+        first, second = (envs.step(actions) for envs in pools)
+        _compare(f"one and three threads differ at step {step}: observations", first[0], second[0])
+        _compare(f"one and three threads differ at step {step}: rewards", first[1], second[1])
+    return "one and three threads give the same"
+
+
+def _snapshots(env: Any, kwargs: dict[str, Any]) -> str:
+    first, second = (make_vec(env, _ENVS, num_threads=1, **kwargs) for _ in range(2))
+    rng = np.random.default_rng(3)
+    first.reset(seed=3)
+    second.reset(seed=4)
+    for _ in range(20):
+        first.step(_actions(first, rng))
+    second.set_state(first.get_state())
+    for step in range(_STEPS // 3):
+        actions = _actions(first, rng)
+        place = f"{step} steps after set_state a snapshot differs from its original: "
+        ours, theirs = first.step(actions), second.step(actions)
+        _compare(place + "observations", ours[0], theirs[0])
+        _compare(place + "rewards", ours[1], theirs[1])
+    return "snapshots go on as their originals do"
+
+
+def _speed(env: Any, kwargs: dict[str, Any]) -> str:
+    envs, plain = make_vec(env, 64, **kwargs), debug(env, **kwargs)
+    actions = _actions(envs, np.random.default_rng(5))
+    envs.reset(seed=0)
+    plain.reset(seed=0)
+    compiled = _rate(lambda: envs.step(actions)) * envs.num_envs
+
+    def step() -> None:
+        _, _, terminated, truncated, _ = plain.step(actions[0])
+        if terminated or truncated:
+            plain.reset()
+
+    return f"{compiled:,.0f} steps/s with 64 environments; plain Python {_rate(step):,.0f}"
+
+
+def _rate(call: Callable[[], Any]) -> float:
+    """Calls per second, over a fifth of a second."""
+    call()
+    begin, count = time.perf_counter(), 0
+    while time.perf_counter() - begin < 0.2:
+        call()
+        count += 1
+    return count / (time.perf_counter() - begin)
+
+
+def _actions(envs: FastVectorEnv, rng: np.random.Generator) -> Any:
+    space: Any = envs.single_action_space
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return rng.integers(0, space.n, envs.num_envs)
+    low, high = np.maximum(space.low, -1e3), np.minimum(space.high, 1e3)
+    return rng.uniform(low, high, (envs.num_envs, *space.shape)).astype(space.dtype)
+
+
+def _compare(what: str, ours: Any, theirs: Any, envs: Any = None) -> None:
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    if np.array_equal(ours, theirs, equal_nan=True):
+        return
+    where = ""
+    if envs is not None:
+        at = int(np.flatnonzero(ours != theirs)[0])
+        group = next(n for n, s in envs.observation_groups.items() if s.start <= at < s.stop)
+        where = f" (obs[{group!r}])"
+    raise _NotEqual(f"{what}{where}: {ours.ravel()[:4]} and {theirs.ravel()[:4]}")

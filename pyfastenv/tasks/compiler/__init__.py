@@ -1,0 +1,6 @@
+"""Compiles tasks with numba; imported only when there is something to compile.
+
+numba's extension interface is used as its documentation describes it (types, data models, typing
+templates, lowering), so every module here must be imported before the first compilation. What is
+not documented, and may change with a version of numba, is gathered in ``numba_internals``.
+"""

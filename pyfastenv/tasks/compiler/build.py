@@ -1,0 +1,201 @@
+"""From a task's sources to machine code: one C function per method (csrc/envs/task_frame.h)."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import mujoco
+from numba import njit
+from numba.core import compiler, errors, types
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.typed_passes import NopythonTypeInference
+
+from pyfastenv.errors import TaskCodeError
+from pyfastenv.tasks.cache import MethodCode, TaskCode, provide_symbols
+from pyfastenv.tasks.compiler import engine  # noqa: F401 (adds to FUNCTIONS)
+from pyfastenv.tasks.compiler.frame import DataType, PartsType, RngType, SelfType, array_type
+from pyfastenv.tasks.compiler.numba_internals import OPTIONS, object_code
+from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
+from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, view_of
+from pyfastenv.tasks.compiler.physics import READS
+from pyfastenv.tasks.layout import Field, Layout
+from pyfastenv.tasks.sources import Function, Sources
+from pyfastenv.tasks.task import METHODS, Task, arguments_of
+from pyfastenv.tasks.vocabulary import EXTERNAL_FORCES
+
+_ARITHMETIC = {"+", "-", "*", "/", "//", "%", "+=", "-=", "*=", "/=", "//=", "%="}
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _SameFloats(AnalysisPass):
+    """Refuses float32 beside float64: NumPy lets a plain number take float32's side."""
+
+    _name = "pyfastenv_same_floats"
+
+    def __init__(self) -> None:
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        for expression in state.calltypes:
+            if getattr(expression, "op", None) not in ("binop", "inplace_binop"):
+                continue
+            kinds = {
+                getattr(kind, "dtype", kind)
+                for kind in (
+                    state.typemap[expression.lhs.name],
+                    state.typemap[expression.rhs.name],
+                )
+            }
+            if {types.float32, types.float64} <= kinds:
+                raise errors.TypingError(
+                    "float32 and float64 meet, and NumPy's rules for that depend on what is a "
+                    "plain number: write np.float64(…) or np.float32(…) around one of them, or "
+                    "action.astype(np.float64)",
+                    loc=expression.loc,
+                )
+        return False
+
+
+class _Compiler(compiler.CompilerBase):
+    def define_pipelines(self) -> list[Any]:
+        passes = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_SameFloats, NopythonTypeInference)
+        passes.finalize()
+        return [passes]
+
+
+def compile_task(
+    task: Task,
+    sources: Sources,
+    layout: Layout,
+    fields: Mapping[str, Field],
+    action: tuple[Any, int],
+) -> TaskCode:
+    """Compiles all methods.
+
+    Args:
+        task: Whose model gives names and shapes.
+        sources: Of the task.
+        layout: Of its observations and infos.
+        fields: Where its attributes stand.
+        action: dtype (None: an integer) and size.
+
+    Raises:
+        TaskCodeError: numba cannot compile it; the message has the line.
+    """
+    model = task.model
+    frame = SelfType(type(task).__name__, dict(fields), model)
+    given = {
+        "data": cast_frame(DataType(model, mujoco.MjData(model))),
+        "rng": cast_frame(RngType()),
+        "obs": cast_frame(PartsType("obs", layout.obs)),
+        "info": cast_frame(PartsType("info", layout.infos)),
+        "action": action_view(*action),
+        "ctrl": view_of("ctrl", array_type("float64", 1), (model.nu,)),
+    }
+    provide_symbols()
+    functions = _link(sources)
+    READS.clear()
+    code = {}
+    for hook, name in sources.hooks.items():
+        entry = _entry(hook, functions[name], given, arguments_of(getattr(type(task), hook)))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compiled = njit(types.int32(frame), pipeline_class=_Compiler, **OPTIONS)(entry)
+        except errors.NumbaError as error:
+            raise TaskCodeError(_shorten(error, type(task).__name__, hook)) from None
+        symbol, machine_code, needed = object_code(compiled.overloads[(frame,)])
+        code[hook] = MethodCode(symbol, machine_code, tuple(needed))
+    _check_external_forces(task)
+    return TaskCode(code, tuple(sorted(READS)))
+
+
+def _check_external_forces(task: Task) -> None:
+    unasked = sorted(READS & EXTERNAL_FORCES)
+    if unasked and not task.external_forces:
+        raise TaskCodeError(
+            f"{type(task).__name__} reads data.{unasked[0]}, which MuJoCo only computes on "
+            f"request: write external_forces = True in the class"
+        )
+
+
+def _entry(hook: str, function: Any, given: Mapping[str, Any], arguments: list[str]) -> Any:
+    """``int32 f(frame)``, which unpacks the frame, calls the method and stores what it returns."""
+    assert set(arguments) <= set(METHODS[hook])  # checked by Task
+    inlined = njit(inline="always", **OPTIONS)(function)
+    space: dict[str, Any] = {f"_{name}": given[name] for name in arguments}
+    space |= {"method": inlined, "finish": finish}
+    call = f"method({', '.join(['frame', *(f'_{name}(frame)' for name in arguments)])})"
+    body = f"reward, terminated = {call}\n    finish(frame, reward, terminated)"
+    exec(f"def entry(frame):\n    {body if hook == 'step' else call}\n    return 0\n", space)
+    return space["entry"]
+
+
+def _link(sources: Sources) -> dict[str, Any]:
+    """The rewritten functions as Python functions, with what they call in their globals."""
+    made: dict[str, Any] = {}
+    spaces: dict[str, dict[str, Any]] = {}
+    for name, function in sources.functions.items():
+        spaces[name] = {"__name__": "pyfastenv task", "__builtins__": __builtins__}
+        made[name] = _define(function, spaces[name])
+    helpers = {
+        name: njit(pipeline_class=_Compiler, **OPTIONS)(function) for name, function in made.items()
+    }
+    for name, function in sources.functions.items():
+        spaces[name].update(function.constants)
+        for local, target in function.calls.items():
+            spaces[name][local] = _called(target, helpers)
+    return made
+
+
+def _called(target: str, helpers: Mapping[str, Any]) -> Any:
+    kind, _, name = target.partition(":")
+    if kind == "helper":
+        return helpers[name]
+    if target not in FUNCTIONS and kind == "unpack":
+        return unpacker(int(name))
+    return FUNCTIONS[target]
+
+
+def _define(function: Function, space: dict[str, Any]) -> Any:
+    space.update(function.constants)
+    module = ast.Module([function.tree], [])
+    code = compile(module, function.filename, "exec")
+    exec(code, space)
+    return space[function.tree.name]
+
+
+def _shorten(error: errors.NumbaError, task: str, hook: str) -> str:
+    """The message that counts, and the user's line, out of numba's report."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines()]
+    boilerplate = (
+        "Failed in", "During:", "There are", "- Of which", "Overload", "File", "With argument",
+        "Rejected", "raised from", "def ", "<source", "^", "* (", "This error", "Enable", ">>>",
+    )  # fmt: skip
+    said = [
+        line
+        for line in lines
+        if line and not line.startswith(boilerplate) and not set(line) <= set("^~- ")
+    ]
+    own = [line for line in said if line.split(":")[0].strip() in ("TypingError",)]
+    places = re.findall(r'File "([^"]+)", line (\d+)', text)
+    own_files = [(f, n) for f, n in places if "numba" not in f and "pyfastenv/tasks" not in f]
+    where = f"{own_files[-1][0]}:{own_files[-1][1]}: " if own_files else ""
+    source = _line(*own_files[-1]) if own_files else ""
+    message = "\n".join((own or said)[:3])
+    return (
+        f"{where}{task}.{hook} cannot be compiled:\n    {source}\n{message}\n"
+        f"(in plain Python it runs: pyfastenv.debug)"
+    )
+
+
+def _line(filename: str, number: str) -> str:
+    import linecache
+
+    return linecache.getline(filename, int(number)).strip()

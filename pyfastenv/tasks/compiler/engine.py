@@ -1,0 +1,129 @@
+"""MuJoCo's own functions, for compiled tasks; the engine's errors are the pool's to tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, errors, types
+from numba.core.extending import intrinsic, overload
+from numba.core.typing.templates import signature
+
+from pyfastenv.tasks import vocabulary as words
+from pyfastenv.tasks.compiler.frame import DataType, ModelType
+from pyfastenv.tasks.compiler.numba_internals import (
+    BYTES,
+    F64,
+    I32,
+    OPTIONS,
+    call_symbol,
+    check_status,
+    constant,
+    raise_error,
+)
+from pyfastenv.tasks.compiler.numbers import is_contiguous, is_vector, refuse, stand_in
+from pyfastenv.tasks.compiler.physics import need_fresh
+
+
+def _checked_array(function: str, kind: Any, size: int, *, written: bool) -> None:
+    if not (is_vector(kind) and is_contiguous(kind)) or (written and not kind.mutable):
+        refuse(f"mujoco.{function}", kind, f"a contiguous float64 vector of {size}")
+
+
+def _same_size(context: Any, builder: Any, name: str, array: Any, size: int) -> None:
+    differs = builder.icmp_signed("!=", array.nitems, constant(size))
+    with builder.if_then(differs, likely=False):
+        raise_error(context, builder, TypeError, f"mujoco.{name}: expected a vector of {size}")
+
+
+def _pure(name: str, arguments: str) -> None:
+    wanted = arguments.split()
+    letters = ", ".join("abcdef"[: len(wanted)])
+    function = stand_in(f"mujoco:{name}", letters)
+    returns = name.startswith("mju_normalize")
+
+    def typing(typing_context: Any, *kinds: Any) -> Any:
+        for i, (kind, want) in enumerate(zip(kinds, wanted, strict=True)):
+            if want != "f":
+                _checked_array(name, kind, int(want), written=i == 0)
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            given = []
+            for value, kind, want in zip(args, sig.args, wanted, strict=True):
+                if want == "f":
+                    given.append(context.cast(builder, value, kind, types.float64))
+                    continue
+                array = context.make_array(kind)(context, builder, value)
+                _same_size(context, builder, name, array, int(want))
+                given.append(array.data)
+            result = call_symbol(builder, name, F64 if returns else ir.VoidType(), given)
+            return result if returns else context.get_dummy_value()
+
+        return signature(types.float64 if returns else types.void, *kinds), codegen
+
+    space: dict[str, Any] = {"typing": typing}
+    exec(f"def call(context, {letters}): return typing(context, {letters})", space)
+    space["call"] = intrinsic(space["call"])
+    exec(f"def choose({letters}): return lambda {letters}: call({letters})", space)
+    overload(function, jit_options=OPTIONS)(space["choose"])
+
+
+for _name, _arguments in words.MUJOCO_PURE.items():
+    _pure(_name, _arguments)
+
+
+def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -> None:
+    """A function of (m, d, …): its further arguments are integers, numbers, arrays or None."""
+    function = stand_in(f"mujoco:{name}", f"m, d, {parameters}".rstrip(", "))
+    kinds_wanted = wanted.split()
+
+    def typing(typing_context: Any, *kinds: Any) -> Any:
+        if not isinstance(kinds[0], ModelType) or not isinstance(kinds[1], DataType):
+            raise errors.TypingError(f"mujoco.{name}: expected (self.model, data, …)")
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            frame = args[1]
+            if name != "mj_forward":
+                need_fresh(context, builder, frame, name, f"what mujoco.{name} needs")
+            given = [frame]
+            for value, kind, want in zip(args[2:], sig.args[2:], kinds_wanted, strict=True):
+                if want == "i":
+                    given.append(context.cast(builder, value, kind, types.int64))
+                elif want == "f":
+                    given.append(context.cast(builder, value, kind, types.float64))
+                elif isinstance(kind, types.NoneType | types.Omitted):
+                    given.append(ir.Constant(BYTES, None))
+                else:
+                    array = context.make_array(kind)(context, builder, value)
+                    _same_size(context, builder, name, array, int(want))
+                    given.append(builder.bitcast(array.data, BYTES))
+            place = cgutils.alloca_once(builder, F64)
+            if returns:
+                given.append(place)
+            status = call_symbol(builder, f"pyfastenv_{name}", I32, given)
+            check_status(context, builder, status)
+            return builder.load(place) if returns else context.get_dummy_value()
+
+        return signature(types.float64 if returns else types.void, *kinds), codegen
+
+    names = ", ".join(
+        part.split("=")[0].strip() for part in f"m, d, {parameters}".split(",") if part.strip()
+    )
+    full = f"m, d, {parameters}".rstrip(", ")
+    space: dict[str, Any] = {"typing": typing}
+    exec(f"def call(context, {names}): return typing(context, {names})", space)
+    space["call"] = intrinsic(space["call"])
+    exec(f"def choose({full}): return lambda {full}: call({names})", space)
+    overload(function, jit_options=OPTIONS)(space["choose"])
+
+
+_engine("mj_forward", "", "")
+_engine("mj_contactForce", "id, result", "i 6")
+_engine("mj_objectVelocity", "objtype, objid, res, flg_local", "i i 6 i")
+_engine(
+    "mj_ray",
+    "pnt, vec, geomgroup, flg_static, bodyexclude, geomid, normal=None",
+    "3 3 6 i i 1 3",
+    returns=True,
+)
+_engine("mj_geomDistance", "geom1, geom2, distmax, fromto", "i i f 6", returns=True)

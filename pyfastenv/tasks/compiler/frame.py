@@ -1,0 +1,229 @@
+"""The types of what a method sees. Each value is the address of the call's TaskFrame.
+
+Owns: the types, and how arrays of the pool's are read and written. ``physics``, ``parts`` and
+``numbers`` say what can be done with them.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from numba.core import cgutils, errors, types
+from numba.core.datamodel import models
+from numba.core.extending import register_model
+from numba.core.imputils import lower_builtin
+from numba.cpython import slicing
+from numba.np import arrayobj
+
+from pyfastenv import _core
+from pyfastenv.tasks.compiler.numba_internals import BYTES, constant, load, raise_error
+
+LAYOUTS = _core.task_struct_layouts()
+DTYPES = {
+    "float64": types.float64,
+    "float32": types.float32,
+    "int64": types.int64,
+    "int32": types.int32,
+    "uint8": types.uint8,
+}
+
+
+class FrameType(types.Type):
+    """A view of the frame; ``key`` tells those of one kind apart."""
+
+    def __init__(self, name: str, key: Any):
+        self._key = (type(self).__name__, name, key)
+        super().__init__(f"{name}<{abs(hash(self._key)):x}>")
+
+    @property
+    def key(self) -> Any:
+        return self._key
+
+
+class SelfType(FrameType):
+    """``self``; ``fields``: name -> Field (see ``build``)."""
+
+    def __init__(self, name: str, fields: dict[str, Any], model: Any):
+        self.fields, self.model = fields, model
+        super().__init__(name, (tuple(fields.items()), id(model)))
+
+
+class DataType(FrameType):
+    """``data``; ``sample`` is an MjData of the model, for shapes."""
+
+    def __init__(self, model: Any, sample: Any):
+        self.model, self.sample = model, sample
+        super().__init__("data", id(model))
+
+
+class ModelType(FrameType):
+    """``self.model``."""
+
+    def __init__(self, model: Any):
+        self.model = model
+        super().__init__("model", id(model))
+
+
+class OptionType(FrameType):
+    """``self.model.opt``."""
+
+    def __init__(self, model: Any):
+        self.model = model
+        super().__init__("opt", id(model))
+
+
+class NamedType(FrameType):
+    """``data.body("torso")``, ``self.model.geom("floor")`` and their kin."""
+
+    def __init__(self, owner: Any, kind: str, index: int):
+        self.owner, self.kind, self.index = owner, kind, index
+        super().__init__(f"{kind}{index}", (owner.key, kind, index))
+
+
+class ContactsType(FrameType):
+    """``data.contact``."""
+
+    def __init__(self) -> None:
+        super().__init__("contacts", 0)
+
+
+class ContactType(FrameType):
+    """``data.contact[i]``: the address of an mjContact."""
+
+    def __init__(self) -> None:
+        super().__init__("contact", 0)
+
+
+class PartsType(FrameType):
+    """``obs`` and ``info``; ``parts``: name -> layout.Part."""
+
+    def __init__(self, what: str, parts: Any):
+        self.what, self.parts = what, parts
+        super().__init__(
+            what, tuple((name, part.offset, part.size) for name, part in parts.items())
+        )
+
+
+class RngType(FrameType):
+    """``rng``."""
+
+    def __init__(self) -> None:
+        super().__init__("rng", 0)
+
+
+for _type in (
+    SelfType,
+    DataType,
+    ModelType,
+    OptionType,
+    NamedType,
+    ContactsType,
+    ContactType,
+    PartsType,
+    RngType,
+):
+    register_model(_type)(models.OpaqueModel)
+
+
+class View(types.Array):
+    """An array of the pool's.
+
+    Its slices are assigned by a loop of our own: numba's way compiles the formatting of its error
+    message too, half of the time that a task takes to compile.
+    """
+
+
+register_model(View)(models.ArrayModel)
+
+
+def array_type(dtype: str, ndim: int, *, readonly: bool = False) -> View:
+    """The type of a C-contiguous array of the pool's."""
+    return View(DTYPES[dtype], ndim, "C", readonly=readonly)
+
+
+def member(builder: Any, frame: Any, name: str, kind: Any = BYTES) -> Any:
+    """A member of the TaskFrame."""
+    return load(builder, frame, LAYOUTS["frame"][name], kind)
+
+
+@lower_builtin(operator.setitem, View, types.SliceType, types.Array)
+@lower_builtin(operator.setitem, View, types.SliceType, types.Number)
+def _set_slice(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind, slice_type, value_type = sig.args
+    if kind.ndim != 1 or getattr(value_type, "ndim", 0) > 1:
+        return arrayobj.setitem_array(context, builder, sig, args)
+    array = context.make_array(kind)(context, builder, args[0])
+    part = context.make_helper(builder, slice_type, args[1])
+    slicing.guard_invalid_slice(context, builder, slice_type, part)
+    slicing.fix_slice(builder, part, builder.extract_value(array.shape, 0))
+    count = slicing.get_slice_length(builder, part)
+    target = builder.bitcast(array.data, BYTES)
+    if isinstance(value_type, types.Array):
+        source = context.make_array(value_type)(context, builder, args[2])
+        stride = cgutils.unpack_tuple(builder, source.strides)[0]
+        base = builder.bitcast(source.data, BYTES)
+        differs = builder.icmp_signed("!=", source.nitems, count)
+        with builder.if_then(differs, likely=False):
+            raise_error(
+                context,
+                builder,
+                ValueError,
+                "the slice and what is assigned to it differ in length",
+            )
+    with cgutils.for_range(builder, count) as loop:
+        if isinstance(value_type, types.Array):
+            item = builder.gep(base, [builder.mul(loop.index, stride)])
+            item = builder.bitcast(item, source.data.type)
+            value = context.unpack_value(builder, value_type.dtype, item)
+            value = context.cast(builder, value, value_type.dtype, kind.dtype)
+        else:
+            value = context.cast(builder, args[2], value_type, kind.dtype)
+        index = builder.add(part.start, builder.mul(loop.index, part.step))
+        place = builder.gep(target, [builder.mul(index, array.itemsize)])
+        context.pack_value(builder, kind.dtype, value, builder.bitcast(place, array.data.type))
+    return context.get_dummy_value()
+
+
+def write_numbers(
+    context: Any, builder: Any, value_type: Any, value: Any, size: int, target: Any, what: str
+) -> None:
+    """Writes a number, tuple or array as ``size`` doubles at ``target`` (double*)."""
+
+    def put(index: Any, item: Any) -> None:
+        builder.store(item, builder.gep(target, [index]))
+
+    if isinstance(value_type, types.Array):
+        array = context.make_array(value_type)(context, builder, value)
+        count = constant(size)
+        differs = builder.icmp_signed("!=", array.nitems, count)
+        with builder.if_then(differs, likely=False):
+            raise_error(
+                context,
+                builder,
+                ValueError,
+                f"{what}: expected {size} numbers, as in the first run",
+            )
+        if value_type.layout == "C" and value_type.dtype == types.float64:
+            cgutils.raw_memcpy(builder, target, array.data, count, 8)
+            return
+        if value_type.layout != "C" and value_type.ndim != 1:
+            raise errors.TypingError(f"{what}: expected np.ascontiguousarray(…) of it")
+        strides = cgutils.unpack_tuple(builder, array.strides)
+        stride = strides[0] if value_type.ndim == 1 else array.itemsize
+        base = builder.bitcast(array.data, BYTES)
+        with cgutils.for_range(builder, count) as loop:
+            item = builder.gep(base, [builder.mul(loop.index, stride)])
+            item = builder.bitcast(item, array.data.type)
+            number = context.unpack_value(builder, value_type.dtype, item)
+            put(loop.index, context.cast(builder, number, value_type.dtype, types.float64))
+    elif isinstance(value_type, types.BaseTuple):
+        if len(value_type) != size:
+            raise errors.TypingError(f"{what}: expected {size} numbers, got {len(value_type)}")
+        for i, kind in enumerate(value_type):
+            item = builder.extract_value(value, i)
+            put(constant(i), context.cast(builder, item, kind, types.float64))
+    elif size == 1:
+        put(constant(0), context.cast(builder, value, value_type, types.float64))
+    else:
+        raise errors.TypingError(f"{what}: expected {size} numbers, got one")

@@ -1,0 +1,448 @@
+"""NumPy's functions with NumPy's bits, for compiled tasks.
+
+``FUNCTIONS`` maps what pyfastenv.tasks.sources calls them (``"numpy:sum"``) to functions that only
+compiled code calls; ``engine`` adds MuJoCo's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, errors, types
+from numba.core.extending import intrinsic, overload
+from numba.core.typing.templates import signature
+
+from pyfastenv.tasks import vocabulary as words
+from pyfastenv.tasks.compiler.numba_internals import (
+    F64,
+    OPTIONS,
+    call_symbol,
+    constant,
+    new_array,
+)
+
+FUNCTIONS: dict[str, Any] = {
+    **{f"plain:{name}": function for function, name in words.NUMPY_PLAIN.items()},
+    **{f"math:{name}": function for function, name in words.MATH.items()},
+}
+
+
+def stand_in(target: str, parameters: str) -> Any:
+    """A function that only exists for its overloads."""
+    space: dict[str, Any] = {}
+    name = target.replace(":", "_")
+    exec(f"def {name}({parameters}): raise NotImplementedError", space)
+    FUNCTIONS[target] = space[name]
+    return space[name]
+
+
+def refuse(what: str, kind: Any, wanted: str) -> None:
+    raise errors.TypingError(f"{what}: expected {wanted}, got {_say(kind)}")
+
+
+def _say(kind: Any) -> str:
+    if isinstance(kind, types.Array):
+        order = "" if kind.layout == "C" else " that is not contiguous"
+        return f"a {kind.ndim}-dimensional {kind.dtype} array{order}"
+    return str(kind)
+
+
+def is_vector(kind: Any, dtype: Any = types.float64) -> bool:
+    return isinstance(kind, types.Array) and kind.ndim == 1 and kind.dtype == dtype
+
+
+def is_contiguous(kind: Any) -> bool:
+    return isinstance(kind, types.Array) and kind.layout == "C"
+
+
+def _real(kind: Any) -> bool:
+    """A number that NumPy would compute with in float64."""
+    return isinstance(kind, types.Integer | types.Boolean) or kind == types.float64
+
+
+# ---- loops of NumPy's ----------------------------------------------------------------------------
+
+
+def _unary(name: str) -> None:
+    function = stand_in(f"numpy:{name}", "x")
+    symbol = f"pyfastenv_np_{name}"
+
+    @intrinsic
+    def of_number(typing_context: Any, x: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            given, result = (cgutils.alloca_once(builder, F64) for _ in range(2))
+            builder.store(context.cast(builder, args[0], sig.args[0], types.float64), given)
+            arguments = [given, constant(8), result, constant(1)]
+            call_symbol(builder, symbol, ir.VoidType(), arguments)
+            return builder.load(result)
+
+        return signature(types.float64, x), codegen
+
+    @intrinsic
+    def of_array(typing_context: Any, x: Any) -> Any:
+        result_type = types.Array(types.float64, x.ndim, "C")
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            given = context.make_array(sig.args[0])(context, builder, args[0])
+            shape = cgutils.unpack_tuple(builder, given.shape)
+            result = new_array(context, builder, result_type, shape)
+            step = constant(8) if x.ndim != 1 else cgutils.unpack_tuple(builder, given.strides)[0]
+            arguments = [given.data, step, result.data, given.nitems]
+            call_symbol(builder, symbol, ir.VoidType(), arguments)
+            return result._getvalue()
+
+        return signature(result_type, x), codegen
+
+    @overload(function, jit_options=OPTIONS)
+    def choose(x):
+        if _real(x):
+            return lambda x: of_number(x)
+        if is_vector(x) or (is_contiguous(x) and x.dtype == types.float64):
+            return lambda x: of_array(x)
+        refuse(
+            f"np.{name}", x, "float64 numbers (x.astype(np.float64)), contiguous if 2-dimensional"
+        )
+        return None
+
+
+def _binary(name: str, target: str | None = None) -> None:
+    function = stand_in(target or f"numpy:{name}", "x, y")
+    symbol = f"pyfastenv_np_{name}"
+
+    @intrinsic
+    def of_numbers(typing_context: Any, x: Any, y: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            first, second, result = (cgutils.alloca_once(builder, F64) for _ in range(3))
+            for place, value, kind in zip((first, second), args, sig.args, strict=True):
+                builder.store(context.cast(builder, value, kind, types.float64), place)
+            arguments = [first, constant(8), second, constant(8), result, constant(1)]
+            call_symbol(builder, symbol, ir.VoidType(), arguments)
+            return builder.load(result)
+
+        return signature(types.float64, x, y), codegen
+
+    @intrinsic
+    def of_vectors(typing_context: Any, x: Any, y: Any) -> Any:
+        result_type = types.Array(types.float64, 1, "C")
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            arguments: list[Any] = []
+            count = None
+            for value, kind in zip(args, sig.args, strict=True):
+                if isinstance(kind, types.Array):
+                    array = context.make_array(kind)(context, builder, value)
+                    arguments += [array.data, cgutils.unpack_tuple(builder, array.strides)[0]]
+                    # of two vectors the shorter: NumPy would have refused them in the first run
+                    count = (
+                        array.nitems
+                        if count is None
+                        else builder.select(
+                            builder.icmp_signed("<", count, array.nitems), count, array.nitems
+                        )
+                    )
+                else:
+                    place = cgutils.alloca_once(builder, F64)
+                    builder.store(context.cast(builder, value, kind, types.float64), place)
+                    arguments += [place, constant(0)]
+            result = new_array(context, builder, result_type, [count])
+            call_symbol(builder, symbol, ir.VoidType(), [*arguments, result.data, count])
+            return result._getvalue()
+
+        return signature(result_type, x, y), codegen
+
+    @overload(function, jit_options=OPTIONS)
+    def choose(x, y):
+        if _real(x) and _real(y):
+            return lambda x, y: of_numbers(x, y)
+        if (is_vector(x) or _real(x)) and (is_vector(y) or _real(y)):
+            return lambda x, y: of_vectors(x, y)
+        wrong = y if is_vector(x) or _real(x) else x
+        refuse(f"np.{name}", wrong, "float64 numbers or vectors")
+        return None
+
+
+for _name in sorted(set(words.NUMPY_UNARY.values())):
+    _unary(_name)
+for _name in sorted(set(words.NUMPY_BINARY.values())):
+    _binary(_name)
+
+
+# ---- sums and products ---------------------------------------------------------------------------
+
+
+@intrinsic
+def _total(typing_context: Any, x: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        array = context.make_array(sig.args[0])(context, builder, args[0])
+        kind = F64 if x.dtype == types.float64 else ir.FloatType()
+        step = constant(1)
+        if x.ndim == 1:
+            stride = cgutils.unpack_tuple(builder, array.strides)[0]
+            step = builder.sdiv(stride, array.itemsize)
+        symbol = f"pyfastenv_sum_{x.dtype}"
+        return call_symbol(builder, symbol, kind, [array.data, step, array.nitems])
+
+    return signature(x.dtype, x), codegen
+
+
+@overload(stand_in("numpy:sum", "x"), jit_options=OPTIONS)
+def _sum(x):
+    if isinstance(x, types.Array) and isinstance(x.dtype, types.Integer | types.Boolean):
+
+        def count(x):
+            total = 0
+            for item in x.flat:
+                total += item
+            return total
+
+        return count
+    if isinstance(getattr(x, "dtype", None), types.Float) and (x.ndim == 1 or is_contiguous(x)):
+        return lambda x: _total(x)
+    if isinstance(x, types.UniTuple):
+        return lambda x: _total(np.array(x))
+    refuse("np.sum", x, "a vector or a contiguous array (axis= is not there: write the loop)")
+    return None
+
+
+@overload(stand_in("numpy:mean", "x"), jit_options=OPTIONS)
+def _mean(x):
+    if (
+        isinstance(x, types.Array)
+        and x.dtype == types.float64
+        and (x.ndim == 1 or is_contiguous(x))
+    ):
+        return lambda x: _total(x) / x.size
+    refuse("np.mean", x, "a float64 vector or contiguous array")
+    return None
+
+
+@overload(stand_in("numpy:square", "x"), jit_options=OPTIONS)
+def _square(x):
+    return lambda x: x * x
+
+
+def _clip_number(builder: Any, x: Any, low: Any, high: Any) -> Any:
+    """np.clip of one double; NaN passes through."""
+    above = builder.fcmp_unordered(">", x, low)
+    x = builder.select(above, x, low)
+    below = builder.fcmp_unordered("<", x, high)
+    return builder.select(below, x, high)
+
+
+@intrinsic
+def _clip_one(typing_context: Any, x: Any, low: Any, high: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        numbers = [
+            context.cast(builder, value, kind, types.float64)
+            for value, kind in zip(args, sig.args, strict=True)
+        ]
+        return _clip_number(builder, *numbers)
+
+    return signature(types.float64, x, low, high), codegen
+
+
+@intrinsic
+def _clip_all(typing_context: Any, x: Any, low: Any, high: Any) -> Any:
+    result_type = types.Array(types.float64, x.ndim, "C")
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        given = context.make_array(sig.args[0])(context, builder, args[0])
+        low, high = (
+            context.cast(builder, value, kind, types.float64)
+            for value, kind in zip(args[1:], sig.args[1:], strict=True)
+        )
+        shape = cgutils.unpack_tuple(builder, given.shape)
+        result = new_array(context, builder, result_type, shape)
+        with cgutils.for_range(builder, given.nitems) as loop:
+            item = builder.load(builder.gep(given.data, [loop.index]))
+            clipped = _clip_number(builder, item, low, high)
+            builder.store(clipped, builder.gep(result.data, [loop.index]))
+        return result._getvalue()
+
+    return signature(result_type, x, low, high), codegen
+
+
+@overload(stand_in("numpy:clip", "x, low, high"), jit_options=OPTIONS)
+def _clip(x, low, high):
+    if not (_real(low) and _real(high)):
+        refuse("np.clip", low if _real(high) else high, "two numbers as bounds")
+    if _real(x):
+        return lambda x, low, high: _clip_one(x, low, high)
+    if is_contiguous(x) and x.dtype == types.float64:
+        return lambda x, low, high: _clip_all(x, low, high)
+    if is_vector(x):
+        return lambda x, low, high: _clip_all(np.ascontiguousarray(x), low, high)
+    refuse("np.clip", x, "a float64 number or contiguous array")
+    return None
+
+
+@intrinsic
+def _inner(typing_context: Any, x: Any, y: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        first, second = (
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(sig.args, args, strict=True)
+        )
+        return call_symbol(builder, "pyfastenv_dot", F64, [first.data, second.data, first.nitems])
+
+    return signature(types.float64, x, y), codegen
+
+
+@overload(stand_in("numpy:norm", "x"), jit_options=OPTIONS)
+def _norm(x):
+    if is_contiguous(x) and x.dtype == types.float64:
+        return lambda x: math.sqrt(_inner(x, x))
+    if is_vector(x):
+
+        def packed(x):
+            y = np.ascontiguousarray(x)
+            return math.sqrt(_inner(y, y))
+
+        return packed
+    refuse("np.linalg.norm", x, "a float64 vector or contiguous array, without ord and axis")
+    return None
+
+
+@intrinsic
+def _product(
+    typing_context: Any, x: Any, y: Any, rows: Any, inner: Any, columns: Any, out: Any
+) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        first, second, result = (
+            context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 1, 5)
+        )
+        call_symbol(
+            builder, "pyfastenv_np_matmul", ir.VoidType(), [first, second, result, *args[2:5]]
+        )
+        return context.get_dummy_value()
+
+    return signature(types.void, x, y, types.int64, types.int64, types.int64, out), codegen
+
+
+def _matmul(x, y):
+    for kind in (x, y):
+        if not (is_contiguous(kind) and kind.dtype == types.float64 and kind.ndim in (1, 2)):
+            refuse("@", kind, "contiguous float64 vectors or matrices (np.ascontiguousarray)")
+    dimensions = (x.ndim, y.ndim)
+    if dimensions == (1, 1):
+
+        def inner(x, y):
+            if x.size != y.size:
+                raise ValueError("@: the vectors differ in length")
+            out = np.empty(1)
+            _product(x, y, 1, x.size, 1, out)
+            return out[0]
+
+        return inner
+    if dimensions == (2, 1):
+
+        def vector(x, y):
+            if x.shape[1] != y.size:
+                raise ValueError("@: the matrix's columns and the vector's length differ")
+            out = np.empty(x.shape[0])
+            _product(x, y, x.shape[0], x.shape[1], 1, out)
+            return out
+
+        return vector
+    if dimensions == (1, 2):
+
+        def row(x, y):
+            if x.size != y.shape[0]:
+                raise ValueError("@: the vector's length and the matrix's rows differ")
+            out = np.empty(y.shape[1])
+            _product(x, y, 1, x.size, y.shape[1], out)
+            return out
+
+        return row
+
+    def matrix(x, y):
+        if x.shape[1] != y.shape[0]:
+            raise ValueError("@: columns and rows differ")
+        out = np.empty((x.shape[0], y.shape[1]))
+        _product(x, y, x.shape[0], x.shape[1], y.shape[1], out)
+        return out
+
+    return matrix
+
+
+overload(stand_in("numpy:matmul", "x, y"), jit_options=OPTIONS)(_matmul)
+
+
+@overload(stand_in("numpy:dot", "x, y"), jit_options=OPTIONS)
+def _dot(x, y):
+    if is_vector(x) and is_vector(y) and is_contiguous(x) and is_contiguous(y):
+
+        def inner(x, y):
+            if x.size != y.size:
+                raise ValueError("np.dot: the vectors differ in length")
+            return _inner(x, y)
+
+        return inner
+    refuse(
+        "np.dot",
+        x if not is_vector(x) else y,
+        "contiguous float64 vectors; of matrices write a @ b",
+    )
+    return None
+
+
+@intrinsic
+def _c_pow(typing_context: Any, x: Any, y: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        numbers = [
+            context.cast(builder, value, kind, types.float64)
+            for value, kind in zip(args, sig.args, strict=True)
+        ]
+        return call_symbol(builder, "pyfastenv_pow", F64, numbers)
+
+    return signature(types.float64, x, y), codegen
+
+
+@overload(stand_in("numpy:operator_pow", "x, y"), jit_options=OPTIONS, prefer_literal=True)
+def _pow(x, y):
+    """``x ** y``: of numbers the C library's pow; NumPy squares arrays by multiplying."""
+    exponent = getattr(y, "literal_value", None)
+    if isinstance(x, types.Array):
+        if x.dtype == types.float64 and exponent == 2:
+            return lambda x, y: x * x
+        refuse("**", x, "numbers, or a float64 array ** 2 (else np.power)")
+    if isinstance(x, types.Integer) and isinstance(y, types.Integer):
+        if exponent is not None and exponent >= 0:
+
+            def whole(x, y):
+                result = 1
+                for _ in range(y):
+                    result *= x
+                return result
+
+            return whole
+        refuse("** of whole numbers", y, "an exponent that stands there, 0 or more")
+    if _real(x) and _real(y):
+        return lambda x, y: _c_pow(x, y)
+    refuse("**", x, "float64 numbers")
+    return None
+
+
+# ---- a, b = array --------------------------------------------------------------------------------
+
+
+def unpacker(count: int) -> Any:
+    """x -> a tuple of its ``count`` items; x is a vector or a tuple."""
+    function = stand_in(f"unpack:{count}", "x")
+    items = ", ".join(f"x[{i}]" for i in range(count))
+    space: dict[str, Any] = {}
+    exec(
+        f"def of_vector(x):\n"
+        f"    if x.size != {count}: raise ValueError('expected {count} numbers to unpack')\n"
+        f"    return ({items},)\n",
+        space,
+    )
+
+    @overload(function, jit_options=OPTIONS)
+    def choose(x):
+        return space["of_vector"] if isinstance(x, types.Array) else lambda x: x
+
+    return function

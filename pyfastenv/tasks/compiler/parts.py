@@ -1,0 +1,323 @@
+"""``self``, ``obs``, ``info``, ``rng`` and what the pool does for a method, compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, errors, types
+from numba.core.extending import intrinsic, overload_method
+from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
+from numba.core.typing.templates import (
+    AbstractTemplate,
+    AttributeTemplate,
+    infer,
+    infer_getattr,
+    signature,
+)
+
+from pyfastenv.tasks.compiler.frame import (
+    LAYOUTS,
+    ModelType,
+    PartsType,
+    RngType,
+    SelfType,
+    array_type,
+    member,
+    write_numbers,
+)
+from pyfastenv.tasks.compiler.numba_internals import (
+    BYTES,
+    F64,
+    I32,
+    I64,
+    OPTIONS,
+    call_symbol,
+    check_status,
+    constant,
+    load,
+    make_view,
+    new_array,
+    raise_error,
+    store,
+)
+
+# ---- self ----------------------------------------------------------------------------------------
+
+
+@infer_getattr
+class _SelfAttributes(AttributeTemplate):
+    key = SelfType
+
+    def generic_resolve(self, kind: Any, name: str) -> Any:
+        if name == "model":
+            return ModelType(kind.model)
+        field = kind.fields.get(name)
+        if field is None:
+            return None
+        if field.shape is not None:
+            return array_type(field.kind, len(field.shape), readonly=field.section != "memory")
+        return {"float64": types.float64, "int64": types.int64, "bool": types.boolean}[field.kind]
+
+
+@lower_getattr_generic(SelfType)
+def _self_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: str) -> Any:
+    if name == "model":
+        return frame
+    field = kind.fields[name]
+    place = builder.gep(member(builder, frame, field.section), [constant(8 * field.offset)])
+    if field.shape is not None:
+        view = array_type(field.kind, len(field.shape))
+        return make_view(context, builder, view, place, field.shape)
+    if field.kind == "float64":
+        return load(builder, place, 0, F64)
+    number = load(builder, place, 0, I64)
+    return number if field.kind == "int64" else builder.icmp_signed("!=", number, constant(0))
+
+
+@lower_setattr_generic(SelfType)
+def _set_self_attribute(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
+    kind, value_type = sig.args
+    field = kind.fields[name]  # a memory: pyfastenv.tasks.sources refuses the others
+    value = context.cast(builder, args[1], value_type, types.float64)
+    store(builder, member(builder, args[0], field.section), 8 * field.offset, value)
+
+
+# ---- obs["name"] = numbers, info["name"] = numbers -----------------------------------------------
+
+
+@infer
+class _SetPart(AbstractTemplate):
+    key = "static_setitem"
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        target, name, value = args
+        if isinstance(target, PartsType) and isinstance(name, str):
+            return signature(types.void, target, types.literal(name), value)
+        return None
+
+
+@lower_builtin("static_setitem", PartsType, types.StringLiteral, types.Any)
+def _set_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    kind, literal, value_type = sig.args
+    name = literal.literal_value
+    part = kind.parts.get(name)
+    what = f"{kind.what}[{name!r}]"
+    if part is None:
+        with builder.if_then(cgutils.true_bit, likely=False):
+            message = f"{what} was not written in the first run: write it always"
+            raise_error(context, builder, KeyError, message)
+        return context.get_dummy_value()
+    target = builder.bitcast(member(builder, args[0], kind.what), F64.as_pointer())
+    target = builder.gep(target, [constant(part.offset)])
+    write_numbers(context, builder, value_type, args[2], part.size, target, what)
+    return context.get_dummy_value()
+
+
+# ---- self.simulate -------------------------------------------------------------------------------
+
+
+@intrinsic
+def _simulate(typing_context: Any, frame: Any, data: Any, ctrl: Any, steps: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        _, data_type, ctrl_type, steps_type = sig.args
+        if not isinstance(ctrl_type, types.NoneType | types.Omitted):
+            offset = LAYOUTS["data"]["ctrl"][0]
+            target = load(builder, member(builder, args[0], "data"), offset, F64.as_pointer())
+            size = data_type.model.nu
+            if isinstance(ctrl_type, types.Number):  # as in data.ctrl[:] = number
+                value = context.cast(builder, args[2], ctrl_type, types.float64)
+                for i in range(size):
+                    builder.store(value, builder.gep(target, [constant(i)]))
+            else:
+                write_numbers(
+                    context, builder, ctrl_type, args[2], size, target, "self.simulate: ctrl"
+                )
+        count = context.cast(builder, args[3], steps_type, types.int64)
+        status = call_symbol(builder, "pyfastenv_simulate", I32, [args[0], count])
+        check_status(context, builder, status)
+        return context.get_dummy_value()
+
+    return signature(types.void, frame, data, ctrl, steps), codegen
+
+
+def _absent(kind: Any) -> bool:
+    return kind is None or isinstance(kind, types.NoneType | types.Omitted)
+
+
+@overload_method(SelfType, "simulate", jit_options=OPTIONS)
+def _overload_simulate(self, data, ctrl=None, nstep=0):
+    if _absent(ctrl):
+        return lambda self, data, ctrl=None, nstep=0: _simulate(self, data, None, nstep)
+
+    def with_controls(self, data, ctrl=None, nstep=0):
+        _simulate(self, data, ctrl, nstep if nstep > 0 else self.frame_skip)
+
+    return with_controls
+
+
+# ---- rng -----------------------------------------------------------------------------------------
+
+
+def _draw(symbol: str, bounds: int) -> tuple[Any, Any]:
+    """(frame, *bounds) -> number, and (frame, *bounds, size) -> vector, drawn by the pool."""
+    vector = types.Array(types.float64, 1, "C")
+
+    def numbers(context: Any, builder: Any, sig: Any, args: Any, target: Any, count: Any) -> None:
+        limits = [
+            context.cast(builder, value, kind, types.float64)
+            for value, kind in zip(args[1 : 1 + bounds], sig.args[1 : 1 + bounds], strict=True)
+        ]
+        call_symbol(builder, symbol, ir.VoidType(), [args[0], *limits, target, count])
+
+    def one(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        place = cgutils.alloca_once(builder, F64)
+        numbers(context, builder, sig, args, place, constant(1))
+        return builder.load(place)
+
+    def many(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        count = context.cast(builder, args[-1], sig.args[-1], types.int64)
+        array = new_array(context, builder, vector, [count])
+        numbers(context, builder, sig, args, array.data, count)
+        return array._getvalue()
+
+    if bounds == 0:
+
+        @intrinsic
+        def number(typing_context: Any, frame: Any) -> Any:
+            return signature(types.float64, frame), one
+
+        @intrinsic
+        def sized(typing_context: Any, frame: Any, size: Any) -> Any:
+            return signature(vector, frame, size), many
+    else:
+
+        @intrinsic
+        def number(typing_context: Any, frame: Any, low: Any, high: Any) -> Any:
+            return signature(types.float64, frame, low, high), one
+
+        @intrinsic
+        def sized(typing_context: Any, frame: Any, low: Any, high: Any, size: Any) -> Any:
+            return signature(vector, frame, low, high, size), many
+
+    return number, sized
+
+
+_uniform, _uniforms = _draw("pyfastenv_uniform", 2)
+_normal, _normals = _draw("pyfastenv_standard_normal", 0)
+_random, _randoms = _draw("pyfastenv_random", 0)
+
+
+@intrinsic
+def _integers(typing_context: Any, frame: Any, low: Any, high: Any) -> Any:
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        low, high = (
+            context.cast(builder, value, kind, types.int64)
+            for value, kind in zip(args[1:], sig.args[1:], strict=True)
+        )
+        empty = builder.icmp_signed(">=", low, high)
+        with builder.if_then(empty, likely=False):
+            raise_error(context, builder, ValueError, "rng.integers: low >= high")
+        return call_symbol(builder, "pyfastenv_integers", I64, [args[0], low, high])
+
+    return signature(types.int64, frame, low, high), codegen
+
+
+@overload_method(RngType, "uniform", jit_options=OPTIONS)
+def _overload_uniform(self, low=0.0, high=1.0, size=None):
+    if _absent(size):
+        return lambda self, low=0.0, high=1.0, size=None: _uniform(self, low, high)
+    return lambda self, low=0.0, high=1.0, size=None: _uniforms(self, low, high, size)
+
+
+@overload_method(RngType, "standard_normal", jit_options=OPTIONS)
+def _overload_normal(self, size=None):
+    if _absent(size):
+        return lambda self, size=None: _normal(self)
+    return lambda self, size=None: _normals(self, size)
+
+
+@overload_method(RngType, "random", jit_options=OPTIONS)
+def _overload_random(self, size=None):
+    if _absent(size):
+        return lambda self, size=None: _random(self)
+    return lambda self, size=None: _randoms(self, size)
+
+
+@overload_method(RngType, "normal", jit_options=OPTIONS)
+def _overload_scaled(self, loc=0.0, scale=1.0, size=None):
+    if _absent(size):
+        return lambda self, loc=0.0, scale=1.0, size=None: loc + scale * _normal(self)
+    return lambda self, loc=0.0, scale=1.0, size=None: loc + scale * _normals(self, size)
+
+
+@overload_method(RngType, "integers", jit_options=OPTIONS)
+def _overload_integers(self, low, high=None):
+    if _absent(high):
+        return lambda self, low, high=None: _integers(self, 0, low)
+    return lambda self, low, high=None: _integers(self, low, high)
+
+
+# ---- what a method is handed ---------------------------------------------------------------------
+
+
+def cast_frame(kind: Any) -> Any:
+    """frame -> the same address as another type."""
+
+    @intrinsic
+    def cast(typing_context: Any, frame: Any) -> Any:
+        return signature(kind, frame), lambda context, builder, sig, args: args[0]
+
+    return cast
+
+
+def action_view(dtype: str | None, size: int) -> Any:
+    """frame -> the action: a vector, or an integer if ``dtype`` is None."""
+    kind = types.int64 if dtype is None else array_type(dtype, 1, readonly=True)
+
+    @intrinsic
+    def action(typing_context: Any, frame: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            place = member(builder, args[0], "action", BYTES)
+            if dtype is None:
+                return load(builder, place, 0, I64)
+            return make_view(context, builder, kind, place, (size,))
+
+        return signature(kind, frame), codegen
+
+    return action
+
+
+def view_of(field: str, kind: Any, shape: tuple[int, ...]) -> Any:
+    """frame -> an array of mjData."""
+
+    @intrinsic
+    def data_view(typing_context: Any, frame: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            data = member(builder, args[0], "data")
+            pointer = load(builder, data, LAYOUTS["data"][field][0], BYTES)
+            return make_view(context, builder, kind, pointer, shape)
+
+        return signature(kind, frame), codegen
+
+    return data_view
+
+
+@intrinsic
+def finish(typing_context: Any, frame: Any, reward: Any, terminated: Any) -> Any:
+    """Writes what step returns."""
+    if not isinstance(reward, types.Number | types.Boolean):
+        raise errors.TypingError(f"step must return (reward, terminated); the reward is {reward}")
+    if not isinstance(terminated, types.Boolean | types.Integer):
+        raise errors.TypingError(
+            f"step must return (reward, terminated); terminated is {terminated}, not a bool"
+        )
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        value = context.cast(builder, args[1], sig.args[1], types.float64)
+        ended = context.cast(builder, args[2], sig.args[2], types.boolean)
+        store(builder, args[0], LAYOUTS["frame"]["reward"], value)
+        store(builder, args[0], LAYOUTS["frame"]["terminated"], builder.zext(ended, I64))
+        return context.get_dummy_value()
+
+    return signature(types.void, frame, reward, terminated), codegen

@@ -1,0 +1,42 @@
+"""TaskEnv: one environment of an own task, by the compiled core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import AutoresetMode
+
+from pyfastenv.tasks.find import load_task
+from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.vector_env import TaskVectorEnv
+from pyfastenv.vector.env import FastEnv
+
+
+class TaskEnv(FastEnv):
+    """A single environment with gymnasium's Env API; ``gymnasium.make`` makes it.
+
+    Args:
+        task: The class, or ``"module:Class"``.
+        render_mode: None or ``"rgb_array"``.
+        **kwargs: The task's parameters; the renderer's arguments.
+    """
+
+    def __init__(self, task: str | type[Task], *, render_mode: str | None = None, **kwargs: Any):
+        pool = TaskVectorEnv(
+            task,
+            1,
+            num_threads=1,
+            autoreset_mode=AutoresetMode.DISABLED,
+            max_episode_steps=0,
+            render_mode=render_mode,
+            **kwargs,
+        )
+        self._adopt(pool, render_mode)
+
+
+def make_limited(task: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
+    """The same, ended by the task's own time limit: gymnasium's registry does not know it."""
+    env: gymnasium.Env[Any, Any] = TaskEnv(task, **kwargs)
+    limit = load_task(task).max_episode_steps
+    return gymnasium.wrappers.TimeLimit(env, limit) if limit else env

@@ -1,0 +1,73 @@
+"""Where a task stands: a class, ``module:Class``, or an id that gymnasium's registry knows."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+
+from pyfastenv.tasks.task import Task
+
+
+def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
+    """The class that is meant, and gymnasium's spec if it was found by its id; else None.
+
+    Raises:
+        ImportError, AttributeError, TypeError: ``module:Class`` leads to no task.
+    """
+    if isinstance(env, type) and issubclass(env, Task):
+        return env, None
+    if not isinstance(env, str):
+        raise TypeError(
+            f"env_id: expected a string such as 'HalfCheetah-v5', got {env!r}, which is no "
+            f"pyfastenv.Task either"
+        )
+    spec = gymnasium.registry.get(env)
+    if spec is not None and "task" in spec.kwargs:
+        return load_task(spec.kwargs["task"]), spec
+    module, colon, name = env.partition(":")
+    if colon and module != "pyfastenv" and "/" not in name:
+        return load_task(env), None
+    return None
+
+
+def load_task(where: str | type[Task]) -> type[Task]:
+    """The class at ``"module:Class"`` (modules in the current folder are found), or itself."""
+    if isinstance(where, type):
+        return where
+    module_name, _, name = where.partition(":")
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    module = importlib.import_module(module_name)
+    task: Any = module
+    for part in name.split("."):
+        if not hasattr(task, part):
+            tasks = [
+                n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, Task)
+            ]
+            raise AttributeError(
+                f"{where}: {module_name} has no {name!r}; its tasks: {', '.join(tasks) or 'none'}"
+            )
+        task = getattr(task, part)
+    if not (isinstance(task, type) and issubclass(task, Task)):
+        raise TypeError(f"{where}: expected a subclass of pyfastenv.Task, got {task!r}")
+    return task
+
+
+def task_kwargs(spec: EnvSpec) -> dict[str, Any]:
+    return {name: value for name, value in spec.kwargs.items() if name != "task"}
+
+
+def place_of(task: type[Task]) -> str | type[Task]:
+    """``"module:Class"`` where another process finds a class; else the class itself."""
+    module = sys.modules.get(task.__module__)
+    found: Any = module
+    for part in task.__qualname__.split("."):
+        found = getattr(found, part, None)
+    if task.__module__ == "__main__" or found is not task:
+        return task
+    return f"{task.__module__}:{task.__qualname__}"

@@ -1,0 +1,73 @@
+"""The models that tasks name: a path, XML text, an MjSpec, an MjModel, or a function of one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from pyfastenv.vector import specs
+from pyfastenv.vector.model_check import check_model_file
+
+
+def load_model(source: Any, folder: Path | None, owner: str) -> Any:
+    """Compiles or loads a model.
+
+    Args:
+        source: A path (relative to the task's file, the current folder, or one of gymnasium's own
+            models), XML text (it begins with ``<``), a ``mujoco.MjSpec`` or ``MjModel``, or a
+            function without arguments that returns any of these.
+        folder: Of the file in which the task stands; None if it stands in none.
+        owner: Who asks, for messages.
+
+    Returns:
+        A ``mujoco.MjModel``.
+
+    Raises:
+        TypeError: None of these. FileNotFoundError: No such file. ValueError: MuJoCo refuses it.
+    """
+    if callable(source):
+        source = source()
+    if isinstance(source, mujoco.MjModel):
+        return source
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        return mujoco.MjModel.from_xml_string(source)
+    if isinstance(source, mujoco.MjSpec):
+        return source.compile()
+    if not isinstance(source, str | os.PathLike) or not os.fspath(source):
+        raise TypeError(
+            f"{owner}.model: expected a path, XML text, a mujoco.MjSpec or MjModel, or a function "
+            f"that returns one, got {source!r}"
+        )
+    path = Path(source).expanduser()
+    beside = folder / path if folder is not None else path
+    if beside.is_file():
+        path = beside
+    elif not path.is_file():
+        path = _gymnasium_model(source, folder, owner)
+    if path.suffix == ".mjb":
+        return mujoco.MjModel.from_binary_path(str(path))
+    check_model_file(str(path))
+    return mujoco.MjModel.from_xml_path(str(path))
+
+
+def _gymnasium_model(source: Any, folder: Path | None, owner: str) -> Path:
+    try:
+        return Path(specs.resolve_xml_file(source))
+    except FileNotFoundError:
+        looked = ", ".join(str(place) for place in (folder, Path.cwd()) if place is not None)
+        raise FileNotFoundError(
+            f"{owner}.model: {os.fspath(source)!r} is no file (looked in {looked}) and none of "
+            f"gymnasium's models"
+        ) from None
+
+
+def model_digest(model: Any) -> str:
+    """A hash of everything in a model."""
+    content = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, content)
+    return hashlib.sha256(content.tobytes()).hexdigest()

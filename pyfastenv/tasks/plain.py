@@ -1,0 +1,243 @@
+"""A task in plain Python, on real MjData: for debuggers, for the first run, for replays.
+
+It does what csrc/envs/function_env.cc does, in the same order, and gives the same bits.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import os
+import textwrap
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastenv.tasks import randomise
+from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts
+from pyfastenv.tasks.task import Memory, Task, arguments_of
+
+MAX_VALUE = 1e10  # mjMAXVAL
+_BAD = (
+    mujoco.mjtWarning.mjWARN_BADQPOS,
+    mujoco.mjtWarning.mjWARN_BADQVEL,
+    mujoco.mjtWarning.mjWARN_BADQACC,
+)
+
+
+def action_space_of(task: Task) -> gymnasium.Space[Any]:
+    """The task's own, or a Box with its actuators' range.
+
+    Raises:
+        TypeError: Neither a vector's Box nor a Discrete space, or there is nobody to turn its
+            actions into controls.
+    """
+    owner = type(task).__name__
+    space = task.action_space
+    if space is None:
+        limits = task.model.actuator_ctrlrange.astype(np.dtype(task.action_dtype))
+        return gymnasium.spaces.Box(limits[:, 0], limits[:, 1], dtype=limits.dtype.type)
+    if isinstance(space, gymnasium.spaces.Discrete):
+        if space.start != 0:
+            raise TypeError(f"{owner}.action_space: expected Discrete from 0 on, got {space}")
+        if not hasattr(task, "control") and "action" not in arguments_of(type(task).step):
+            raise TypeError(f"{owner}: Discrete actions need a method control(self, action, ctrl)")
+        return space
+    if isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
+        dtype: Any = np.dtype(task.action_dtype).type
+        return gymnasium.spaces.Box(space.low.astype(dtype), space.high.astype(dtype), dtype=dtype)
+    raise TypeError(f"{owner}.action_space: expected a Box of shape (n,) or Discrete, got {space}")
+
+
+class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
+    """One environment of a task as a gymnasium.Env: breakpoints, print and profilers work in it.
+
+    ``infos["diverged"]`` as in the pool. There is no time limit: ``pyfastenv.debug`` adds it.
+
+    Args:
+        task: Whose methods are called.
+        layout: What it writes; None means that of a first run, which this does.
+    """
+
+    metadata = {"render_modes": []}
+
+    def __init__(self, task: Task, layout: Layout | None = None):
+        if task.randomise:  # of a model of its own
+            task = copy.copy(task)
+            object.__setattr__(task, "model", copy.copy(task.model))
+        self.task = task
+        self._bases = {name: getattr(task.model, name).copy() for name in task.randomise}
+        self.data = mujoco.MjData(task.model)
+        self.action_space = action_space_of(task)
+        self._layout: Layout | None = None
+        self._action: Any = None
+        self.layout = self._first_run() if layout is None else layout
+        self._layout = self.layout
+        self.observation_space = gymnasium.spaces.Box(
+            -np.inf, np.inf, (self.layout.obs_size,), np.float64
+        )
+
+    # ---- gymnasium ---------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        """Starts an episode."""
+        super().reset(seed=seed)
+        written = self._reset()
+        return self._flat(self._observe()), self._filled(written, always=True)
+
+    def step(self, action: Any) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+        """Runs one step."""
+        reward, terminated, written = self._step(action)
+        if self.diverged():
+            mujoco.mj_resetData(self.task.model, self.data)
+            mujoco.mj_forward(self.task.model, self.data)
+            self._forget()
+            return self._flat(self._observe()), 0.0, True, False, {"diverged": True}
+        infos = self._filled(written, always=False)
+        return self._flat(self._observe()), reward, terminated, False, infos
+
+    # ---- the methods, one by one -------------------------------------------------------------
+
+    def _call(self, name: str, **available: Any) -> Any:
+        method = getattr(self.task, name)
+        given = {"data": self.data, **available}
+        return method(
+            *(given[argument] for argument in arguments_of(getattr(type(self.task), name)))
+        )
+
+    def _forget(self) -> None:
+        for name, field in self.task._fields.items():
+            if isinstance(field, Memory):
+                value = 0.0 if field.size is None else np.zeros(field.size)
+                object.__setattr__(self.task, name, value)
+
+    def _reset(self) -> dict[str, NDArray[Any]]:
+        mujoco.mj_resetData(self.task.model, self.data)
+        self._forget()
+        randomise.apply(self.task.randomise, self.task.model, self._bases, self.np_random)
+        info = self._writer("info")
+        self._call("reset", rng=self.np_random, info=info)
+        mujoco.mj_forward(self.task.model, self.data)
+        return info.arrays()
+
+    def _step(self, action: Any) -> tuple[float, bool, dict[str, NDArray[Any]]]:
+        self._action = action = self._checked(action)
+        info = self._writer("info")
+        object.__setattr__(self.task, "simulate", self._simulate)
+        try:
+            returned = self._call("step", action=action, rng=self.np_random, info=info)
+        finally:
+            object.__delattr__(self.task, "simulate")
+        reward, terminated = self._checked_result(returned)
+        return reward, terminated, info.arrays()
+
+    def _checked_result(self, returned: Any) -> tuple[float, bool]:
+        owner = f"{type(self.task).__name__}.step"
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise TypeError(
+                f"{owner} must return (reward, terminated), got {returned!r} ({self._returns()})"
+            )
+        reward, terminated = returned
+        for name, value, kinds in (("reward", reward, "biuf"), ("terminated", terminated, "bi")):
+            array = np.asarray(value)
+            if array.ndim > 0 or array.dtype.kind not in kinds:
+                raise TypeError(f"{owner}: {name}: got {value!r} ({self._returns()})")
+        if not np.isfinite(reward) and not self.diverged():
+            raise ValueError(f"{owner}: the reward is not finite: {reward} ({self._returns()})")
+        return float(reward), bool(terminated)
+
+    def _returns(self) -> str:
+        """Where step returns."""
+        step = type(self.task).step
+        lines, first = inspect.getsourcelines(step)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        at = [first - 1 + node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)]
+        file = os.path.relpath(inspect.getfile(step))
+        return ", ".join(f"{file}:{line}" for line in at or [first])
+
+    def _control(self) -> None:
+        if hasattr(type(self.task), "control"):
+            self._call("control", action=self._action, ctrl=self.data.ctrl)
+        elif np.ndim(self._action) == 1 and len(self._action) == self.task.model.nu:
+            self.data.ctrl[:] = self._action
+
+    def _simulate(self, data: Any, ctrl: Any = None, nstep: int = 0) -> None:
+        task = self.task
+        if ctrl is not None or nstep > 0:
+            if ctrl is not None:
+                data.ctrl[:] = ctrl
+            mujoco.mj_step(task.model, data, nstep or task.frame_skip)
+        else:
+            every = task.control_every or task.frame_skip
+            for done in range(0, task.frame_skip, every):
+                self._control()
+                mujoco.mj_step(task.model, data, min(every, task.frame_skip - done))
+        if task.external_forces:
+            mujoco.mj_rnePostConstraint(task.model, data)
+
+    def _observe(self) -> dict[str, NDArray[Any]]:
+        obs = self._writer("obs")
+        self._call("observation", obs=obs)
+        return obs.arrays()
+
+    # ---- helpers -----------------------------------------------------------------------------
+
+    def diverged(self) -> bool:
+        """Whether the engine met a bad number, or the state holds one (as Workspace::Diverged)."""
+        if any(self.data.warning[warning].number for warning in _BAD):
+            return True
+        state = np.concatenate([self.data.qpos, self.data.qvel])
+        return not bool((np.abs(state) <= MAX_VALUE).all())
+
+    def _checked(self, action: Any) -> Any:
+        if isinstance(self.action_space, gymnasium.spaces.Discrete):
+            return int(action)
+        action = np.array(action, self.action_space.dtype)
+        if action.shape != self.action_space.shape:
+            raise ValueError(
+                f"action: expected shape {self.action_space.shape}, got {action.shape}"
+            )
+        return action
+
+    def _writer(self, what: str) -> Writer:
+        if self._layout is None:
+            return Writer(what, None)
+        return Writer(what, self._layout.obs if what == "obs" else self._layout.infos)
+
+    def _flat(self, written: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+        obs = np.zeros(self.layout.obs_size)
+        for name, array in written.items():
+            part = self.layout.obs[name]
+            obs[part.offset : part.offset + part.size] = array.ravel()
+        return obs
+
+    def _filled(self, written: dict[str, NDArray[Any]], *, always: bool) -> dict[str, Any]:
+        infos: dict[str, Any] = {}
+        for name, part in self.layout.infos.items():
+            if part.always or not always:
+                array = written.get(name, np.zeros(part.shape)).astype(part.dtype)
+                infos[name] = array if part.shape else array[()]
+        return infos
+
+    def _first_run(self) -> Layout:
+        """One reset and one step: typing mistakes and wrong shapes are ordinary tracebacks here."""
+        task = self.task
+        self.np_random = np.random.default_rng(0)
+        of_reset = self._reset()
+        obs = self._observe()
+        if not obs:
+            raise ValueError(f"{type(task).__name__}.observation writes nothing into obs")
+        action = np.zeros(self.action_space.shape or (), self.action_space.dtype)
+        if isinstance(self.action_space, gymnasium.spaces.Box):
+            action = np.clip(action, self.action_space.low, self.action_space.high)
+        _, _, of_step = self._step(action)
+        layout = Layout(obs_parts(obs), info_parts(of_reset, of_step, type(task).__name__))
+        self._layout = layout
+        self._observe()  # of the same sizes
+        return layout

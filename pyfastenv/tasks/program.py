@@ -1,0 +1,180 @@
+"""A task as the core takes it: compiled once, kept on disk, described in a dict."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from functools import cache as once
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+
+from pyfastenv.errors import TaskCodeError
+from pyfastenv.tasks import cache
+from pyfastenv.tasks.layout import Field, Layout
+from pyfastenv.tasks.models import model_digest
+from pyfastenv.tasks.plain import PlainEnv
+from pyfastenv.tasks.sources import Sources
+from pyfastenv.tasks.task import Command, Memory, Task
+
+_MISSING = (
+    "own tasks are compiled with numba: pip install 'pyfastenv[tasks]'; without it they run in "
+    "plain Python: pyfastenv.debug(MyTask)"
+)
+
+
+class Program:
+    """A task, ready for the core.
+
+    Args:
+        task: An instance.
+
+    Raises:
+        TaskCodeError: It cannot be compiled.
+        ImportError: There is nothing to compile with.
+        Exception: What the task's own methods raise in the first run.
+    """
+
+    def __init__(self, task: Task):
+        self.task = task
+        self.plain = PlainEnv(task)
+        self.layout: Layout = self.plain.layout
+        self.action_space = self.plain.action_space
+        try:
+            self._sources = Sources(task)
+        except TaskCodeError as error:
+            raise error.with_traceback(None) from None  # where it was found says nothing
+        self._params = {**task.params, "init_qpos": task.init_qpos, "init_qvel": task.init_qvel}
+        self._model_digest = model_digest(task.model)
+
+    def description(self) -> dict[str, Any]:
+        """What ``_core.VectorEnv`` takes as its ``task``."""
+        task, model = self.task, self.task.model
+        code = self._linked_code()
+        functions = code.addresses
+        discrete = isinstance(self.action_space, gymnasium.spaces.Discrete)
+        space: Any = self.action_space
+        infos = [
+            (name, part.always, part.dtype, part.size if part.shape else 0)
+            for name, part in self.layout.infos.items()
+        ]
+        commands = [
+            (name, field.size or 1, field.low, field.high)
+            for name, field in task._fields.items()
+            if isinstance(field, Command)
+        ]
+        params = self._packed_params()
+        return {
+            "name": type(task).__name__,
+            "identity": f"{self._key()}{hashlib.sha256(params.tobytes()).hexdigest()}"
+            f"{task.randomise}",
+            "model": model._address,
+            "cameras": any(name.startswith(("cam_", "light_")) for name in code.reads),
+            "frame_skip": task.frame_skip,
+            "control_every": task.control_every or 0,
+            "max_episode_steps": task.max_episode_steps or 0,
+            "external_forces": bool(task.external_forces),
+            "reads": list(code.reads),
+            "action_dtype": np.dtype(task.action_dtype).name,
+            "num_actions": int(space.n) if discrete else 0,
+            "action_low": [] if discrete else space.low.astype(float).tolist(),
+            "action_high": [] if discrete else space.high.astype(float).tolist(),
+            "obs_size": self.layout.obs_size,
+            "memory_size": sum(
+                field.size or 1 for field in task._fields.values() if isinstance(field, Memory)
+            ),
+            "params": params,
+            "infos": infos,
+            "commands": commands,
+            "draws": [(name, *draw) for name, draw in task.randomise.items()],
+            "reset": functions["reset"],
+            "control": functions.get("control", 0),
+            "step": functions["step"],
+            "observation": functions["observation"],
+        }
+
+    # ---- code --------------------------------------------------------------------------------
+
+    def _linked_code(self) -> cache.Linked:
+        try:
+            key = self._key()
+        except ImportError as error:
+            raise ImportError(_MISSING) from error
+        linked = cache.linked(key)
+        if linked is not None:
+            return linked
+        code = cache.load(key)
+        if code is not None:
+            with suppress(cache.LinkError):  # it needs numba's own run time
+                return cache.link(key, code)
+        code = self._compile()
+        cache.store(key, code)
+        return cache.link(key, code)
+
+    def _compile(self) -> cache.TaskCode:
+        try:
+            from pyfastenv.tasks.compiler.build import compile_task
+        except ImportError as error:
+            raise ImportError(_MISSING) from error
+        discrete = isinstance(self.action_space, gymnasium.spaces.Discrete)
+        dtype = None if discrete else np.dtype(self.task.action_dtype).name
+        size = 1 if discrete else int((self.action_space.shape or (1,))[0])
+        return compile_task(self.task, self._sources, self.layout, self.fields(), (dtype, size))
+
+    def fields(self) -> dict[str, Field]:
+        """Where the task's attributes stand."""
+        fields, offsets = {}, {"params": 0, "memory": 0, "command": 0}
+        for name, value in self._params.items():
+            shape = np.shape(value) if isinstance(value, np.ndarray) else None
+            kind = "bool" if isinstance(value, bool) else np.asarray(value).dtype.name
+            fields[name] = Field("params", offsets["params"], shape, kind)
+            offsets["params"] += np.size(value)
+        for name, field in self.task._fields.items():
+            section = "memory" if isinstance(field, Memory) else "command"
+            shape = None if field.size is None else (field.size,)
+            fields[name] = Field(section, offsets[section], shape, "float64")
+            offsets[section] += field.size or 1
+        return fields
+
+    def _packed_params(self) -> Any:
+        """All parameters, eight bytes each: integers keep theirs."""
+        parts = []
+        for value in self._params.values():
+            array = np.ravel(np.asarray(value))
+            wide = array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
+            parts.append(wide.view(np.float64))
+        return np.concatenate(parts)
+
+    def _key(self) -> str:
+        """A hash of everything that the machine code depends on."""
+        shapes = sorted(self.fields().items())
+        facts = [
+            self._sources.digest(),
+            repr(shapes),
+            repr(self.layout),
+            repr((self.action_space.shape, self.action_space.dtype)),
+            self._model_digest,
+            cache.host(),
+            repr(_versions()),
+            _compiler_digest(),
+        ]
+        return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:40]
+
+
+@once
+def _versions() -> tuple[str, ...]:
+    import llvmlite
+
+    numba = version("numba") if find_spec("numba") is not None else "none"
+    return numba, llvmlite.__version__, np.__version__, mujoco.__version__
+
+
+@once
+def _compiler_digest() -> str:
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,0 +1,276 @@
+"""Task: what a user's class derives from. It says what one environment is; others run it."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# what a method may ask for, by the names of its parameters
+METHODS = {
+    "reset": ("data", "rng", "info"),
+    "control": ("data", "action", "ctrl"),
+    "step": ("data", "action", "rng", "info"),
+    "observation": ("data", "obs"),
+}
+# attributes that shape the environment; every other one is a parameter of the task's own
+SETTINGS = (
+    "model",
+    "frame_skip",
+    "control_every",
+    "max_episode_steps",
+    "external_forces",
+    "action_space",
+    "action_dtype",
+    "randomise",
+)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Numbers that an environment keeps from step to step; made by :func:`memory`."""
+
+    size: int | None
+
+
+@dataclass(frozen=True)
+class Command:
+    """Numbers that an environment is given by ``reset_task``; made by :func:`command`."""
+
+    size: int | None
+    low: float
+    high: float
+
+
+def memory(size: int | None = None) -> Any:
+    """Numbers of each environment's own that outlive a step; zero when an episode starts.
+
+    They are part of its snapshots. ``self.name[:] = …`` writes a vector, ``self.name = …`` a
+    number.
+
+    Args:
+        size: Of a vector; None means one number.
+    """
+    return Memory(_size("memory", size))
+
+
+def command(size: int | None = None, *, low: float, high: float) -> Any:
+    """Numbers of each environment's own that ``reset_task`` sets and methods read.
+
+    ``sample_tasks`` draws them uniformly from ``low`` to ``high``; before the first ``reset_task``
+    they are zero, or as near to it as may be.
+
+    Args:
+        size: Of a vector; None means one number.
+        low: The least.
+        high: The greatest.
+    """
+    if not low <= high:
+        raise ValueError(f"command: expected low <= high, got {low} and {high}")
+    return Command(_size("command", size), float(low), float(high))
+
+
+def _size(what: str, size: Any) -> int | None:
+    if size is None or (isinstance(size, int) and size >= 1):
+        return size
+    raise ValueError(f"{what}: expected a size of at least 1, or none for a number, got {size!r}")
+
+
+class Task:
+    """One environment: its model, and what happens in it.
+
+    A subclass says it in MuJoCo's own Python vocabulary. Methods take what they name, in any order;
+    in plain Python ``data`` is a ``mujoco.MjData`` and ``rng`` a ``numpy.random.Generator``, and
+    compiled the same names mean the same numbers.
+
+    - ``reset(self, data, rng, info)`` draws an episode's start. ``mj_forward`` follows; call
+      ``mujoco.mj_forward(self.model, data)`` to read what it computes.
+    - ``step(self, data, action, rng, info)`` calls :meth:`simulate` and returns reward and
+      terminated. What it reads before ``simulate`` is the state (``qpos``, ``qvel``, ``time`` …);
+      everything else is only known afterwards.
+    - ``observation(self, data, obs)`` writes ``obs["name"] = numbers``.
+    - ``control(self, data, action, ctrl)``, where the controls are not the action itself, writes
+      ``ctrl``. ``self.simulate(data)`` asks for it, and again every ``control_every`` substeps;
+      the pool may ask before. It reads ``data``'s time, ``qpos`` and ``qvel``, and changes nothing
+      else.
+    - ``setup(self)`` runs once, in plain Python, with ``self.model``: ids, constants.
+
+    Class attributes that are numbers, or arrays of them, are parameters: keyword arguments of
+    ``make_vec``, read in methods as ``self.name``, constant while an environment lives.
+
+    Attributes:
+        model: A path, XML text, ``mujoco.MjSpec``, ``MjModel``, or a function that makes one; in
+            an instance the ``MjModel``.
+        frame_skip: Substeps in a step.
+        control_every: Substeps between calls of ``control``; None: once per step.
+        max_episode_steps: Where episodes are truncated; None: never.
+        external_forces: Have ``cfrc_ext``, ``cfrc_int`` and ``cacc`` computed after ``simulate``.
+        action_space: None means a Box with the actuators' ``ctrlrange``; else a Box or Discrete.
+        action_dtype: Of a Box: ``"float64"``, or ``"float32"`` as gymnasium's are.
+        randomise: Physics drawn anew by every episode: pyfastenv.tasks.randomise. False: none.
+        dt: A step's length [s].
+        init_qpos: ``(nq,)``, the model's.
+        init_qvel: ``(nv,)``, the model's.
+    """
+
+    model: Any = None
+    frame_skip: int = 1
+    control_every: int | None = None
+    max_episode_steps: int | None = 1000
+    external_forces: bool = False
+    action_space: Any = None
+    action_dtype: Any = "float64"
+    randomise: Any = None
+
+    dt: float
+    init_qpos: Any
+    init_qvel: Any
+
+    # what a subclass has; with the arguments that it names
+    reset: Any
+    step: Any
+    observation: Any
+
+    def __init__(self, **arguments: Any):
+        from pyfastenv.tasks.models import load_model
+        from pyfastenv.tasks.randomise import check_randomise
+
+        cls = type(self)
+        for name in ("reset", "step", "observation"):
+            if not callable(getattr(cls, name, None)):
+                raise TypeError(f"{cls.__name__} needs a method {name}(self, …)")
+        known = sorted({*SETTINGS, *self._parameter_names()})
+        for name, value in arguments.items():
+            if name not in known:
+                raise TypeError(
+                    f"{cls.__name__}: no argument {name!r}; there are {', '.join(known)}"
+                )
+            object.__setattr__(self, name, value)
+        self.model = load_model(self.model, source_folder(cls), cls.__name__)
+        self._check_settings()
+        self.randomise = check_randomise(self.randomise, self.model, cls.__name__)
+        self.dt = self.model.opt.timestep * self.frame_skip
+        self.init_qpos, self.init_qvel = _initial_state(self.model)
+        self._fields: dict[str, Memory | Command] = {
+            name: value
+            for name in dir(cls)
+            if isinstance(value := inspect.getattr_static(cls, name), Memory | Command)
+        }
+        self.setup()
+        self.params = self._read_params()
+        for name, value in self.params.items():
+            object.__setattr__(self, name, value)
+        for name, field in self._fields.items():
+            object.__setattr__(self, name, 0.0 if field.size is None else np.zeros(field.size))
+        self._ready = True
+
+    def setup(self) -> None:
+        """Runs once, in plain Python, when ``self.model`` is there."""
+
+    def simulate(self, data: Any, ctrl: Any = None, nstep: int = 0) -> None:
+        """Runs the physics.
+
+        Args:
+            data: The method's own.
+            ctrl: None means those of ``control`` (or the action), asked for again every
+                ``control_every`` substeps; else ``(nu,)`` controls.
+            nstep: Substeps with these controls; 0 means ``frame_skip``.
+        """
+        raise RuntimeError("simulate belongs into step: it is not for setup, reset or observation")
+
+    # ---- what the pool asks ------------------------------------------------------------------
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        own = [n for n in dir(cls) if not n.startswith("_") and n not in SETTINGS]
+        return [
+            n
+            for n in own
+            if not callable(value := inspect.getattr_static(cls, n))
+            and not isinstance(value, Memory | Command | property | staticmethod | classmethod)
+        ]
+
+    def _read_params(self) -> dict[str, Any]:
+        """Attributes that are numbers, and tuples, lists and arrays of numbers as arrays."""
+        params: dict[str, Any] = {"dt": float(self.dt), "frame_skip": int(self.frame_skip)}
+        names = {*self._parameter_names(), *vars(self)} - {*SETTINGS, *self._fields}
+        for name in sorted(n for n in names if not n.startswith("_")):
+            value = getattr(self, name)
+            if isinstance(value, bool | np.bool_):
+                params[name] = bool(value)
+            elif isinstance(value, int | np.integer):
+                params[name] = int(value)
+            elif isinstance(value, float | np.floating):
+                params[name] = float(value)
+            elif isinstance(value, tuple | list | np.ndarray):
+                array = np.asarray(value)
+                if array.dtype.kind in "biuf" and array.size > 0:
+                    kind = np.float64 if array.dtype.kind == "f" else np.int64
+                    params[name] = np.array(array, kind)
+                    params[name].flags.writeable = False
+        return params
+
+    def _check_settings(self) -> None:
+        owner = type(self).__name__
+        for name, least in (("frame_skip", 1), ("control_every", 1), ("max_episode_steps", 0)):
+            value = getattr(self, name)
+            if name != "frame_skip" and value is None:
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise ValueError(
+                    f"{owner}.{name}: expected an integer from {least} on, got {value!r}"
+                )
+        if np.dtype(self.action_dtype) not in (np.dtype("float32"), np.dtype("float64")):
+            raise ValueError(
+                f"{owner}.action_dtype: expected float64 or float32, got {self.action_dtype!r}"
+            )
+        for name, known in METHODS.items():
+            method = getattr(type(self), name, None)
+            if method is None:
+                continue
+            unknown = [p for p in list(inspect.signature(method).parameters)[1:] if p not in known]
+            if unknown:
+                raise TypeError(
+                    f"{owner}.{name}: cannot give {', '.join(unknown)}; a {name} may ask for "
+                    f"{', '.join(known)}"
+                )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not getattr(self, "_ready", False):
+            object.__setattr__(self, name, value)
+            return
+        field = self._fields.get(name)
+        if isinstance(field, Memory) and field.size is None:
+            object.__setattr__(self, name, float(value))
+        elif isinstance(field, Memory):
+            raise AttributeError(f"self.{name} is a vector: write self.{name}[:] = …")
+        elif isinstance(field, Command):
+            raise AttributeError(f"self.{name} is a command: only reset_task sets it")
+        else:
+            raise AttributeError(
+                f"self.{name} cannot be set in a method: it would be shared by all environments; "
+                f"what each keeps for itself is declared in the class: {name} = pyfastenv.memory()"
+            )
+
+
+def arguments_of(method: Any) -> list[str]:
+    """What a method asks for."""
+    return list(inspect.signature(method).parameters)[1:]
+
+
+def source_folder(cls: type) -> Path | None:
+    """The folder of the file in which a class stands; None if it stands in none."""
+    try:
+        return Path(inspect.getfile(cls)).resolve().parent
+    except (OSError, TypeError):
+        return None
+
+
+def _initial_state(model: Any) -> tuple[Any, Any]:
+    import mujoco
+
+    data = mujoco.MjData(model)
+    return data.qpos.copy(), data.qvel.copy()

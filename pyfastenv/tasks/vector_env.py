@@ -1,0 +1,102 @@
+"""TaskVectorEnv: a pool of an own task's environments."""
+
+from __future__ import annotations
+
+import copy as copying
+import inspect
+import weakref
+from typing import Any
+
+import numpy as np
+
+from pyfastenv.tasks.explain import explain
+from pyfastenv.tasks.find import load_task
+from pyfastenv.tasks.layout import Layout
+from pyfastenv.tasks.program import Program
+from pyfastenv.tasks.task import Task
+from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, make_model_renderer
+from pyfastenv.vector.vector_env import FastVectorEnv
+
+# what FastVectorEnv itself takes; everything else is the task's
+POOL_ARGUMENTS = (
+    *(
+        name
+        for name, parameter in inspect.signature(FastVectorEnv.__init__).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    ),
+    *RENDER_KWARGS,
+)
+
+
+class TaskVectorEnv(FastVectorEnv):
+    """Many environments of a task; all of :class:`FastVectorEnv`.
+
+    Args:
+        task: The class, or ``"module:Class"``.
+        num_envs: How many environments.
+        **kwargs: The task's parameters, and the keyword arguments of :class:`FastVectorEnv`.
+
+    Attributes:
+        task: An instance with these parameters, in plain Python.
+    """
+
+    def __init__(self, task: type[Task] | str, num_envs: int = 1, **kwargs: Any):
+        given = {"task": task, "num_envs": num_envs, **kwargs}
+        task = load_task(task)
+        pool = {name: kwargs.pop(name) for name in POOL_ARGUMENTS if name in kwargs}
+        if "max_episode_steps" in pool and pool["max_episode_steps"] is None:
+            del pool["max_episode_steps"]
+        self.task = task(**kwargs)
+        program = Program(self.task)
+        self._layout = program.layout
+        self._task = program.description()
+        self._explain = _Explainer(self)
+        self._action_dtype = np.dtype(self.task.action_dtype).type
+        super().__init__(task.__name__, num_envs, **pool)
+        self._arguments = given
+
+    @property
+    def observation_groups(self) -> dict[str, slice]:
+        """Where each ``obs["name"]`` of the task stands in an observation."""
+        return {
+            name: slice(part.offset, part.offset + part.size)
+            for name, part in self._layout.obs.items()
+        }
+
+    def _make_renderer(self) -> RenderThread:
+        return make_model_renderer(copying.copy(self.task.model), self._render_kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (self._arguments, self.spec)
+
+
+class _Explainer:
+    """Words the failures of compiled methods; holds no environment alive."""
+
+    def __init__(self, envs: TaskVectorEnv):
+        self._envs = weakref.ref(envs)
+
+    def __call__(
+        self,
+        env_id: int,
+        message: str,
+        method: str,
+        exception: bytes,
+        action: list[float],
+        repeatable: bool,
+    ) -> str:
+        envs = self._envs()
+        if envs is None:
+            return message
+        task = copying.copy(envs.task)
+        object.__setattr__(task, "model", copying.copy(envs.task.model))
+        layout: Layout = envs._layout
+        state, generator = envs._core.row(env_id), envs.generator(env_id)
+        what = (message, method, exception, action, repeatable)
+        return explain(task, layout, state, generator, *what)
+
+
+def _remake(arguments: dict[str, Any], spec: Any) -> TaskVectorEnv:
+    envs = TaskVectorEnv(**arguments)
+    envs.spec = spec
+    return envs

@@ -1,0 +1,211 @@
+"""Numbers in compiled tasks: NumPy's and MuJoCo's bits, or a sentence."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import pyfastenv
+
+pytest.importorskip("numba")
+
+HEAD = '''
+import math
+import mujoco
+import numpy as np
+import pyfastenv
+
+SCALE = np.array([0.5, 1.5, 2.5])
+MATRIX = np.arange(12.0).reshape(3, 4) / 7.0
+
+def rotate(vector, quaternion):
+    out = np.zeros(3)
+    mujoco.mju_rotVecQuat(out, vector, quaternion)
+    return out
+
+class Numbers(pyfastenv.Task):
+    model = """<mujoco><worldbody>
+      <geom name="floor" type="plane" size="5 5 1"/>
+      <body name="ball" pos="0 0 .3"><freejoint name="free"/><geom name="skin" size=".1"/>
+      <site name="top" pos="0 0 .1"/></body>
+      <body name="arm" pos="1 0 1"><joint name="slide" type="slide" axis="1 0 0"/>
+      <joint name="turn" axis="0 1 0"/><geom size=".1"/></body></worldbody>
+      <tendon><fixed name="cord"><joint joint="turn" coef="2"/></fixed></tendon>
+      <actuator><motor name="pull" joint="turn" ctrlrange="-1 1"/><motor joint="slide"/></actuator>
+      <sensor><framepos name="where" objtype="site" objname="top"/></sensor></mujoco>"""
+    v = pyfastenv.memory(9)
+    w = pyfastenv.memory(9)
+    x = pyfastenv.memory()
+    y = pyfastenv.memory()
+    gain = 1.7
+    count = 3
+
+    def draw(self, rng):
+        self.v[:] = rng.uniform(-3.0, 3.0, 9)
+        self.w[:] = rng.normal(0.0, 2.0, 9)
+        self.x, self.y = rng.uniform(-3.0, 3.0), rng.standard_normal()
+
+    def reset(self, data, rng):
+        data.joint("turn").qpos[0] = rng.random()
+        self.draw(rng)
+
+    def step(self, data, action, info, rng):
+        self.simulate(data)
+        self.draw(rng)
+        info["drawn"] = rng.integers(0, 1000) + rng.integers(7)
+        return self.x, False
+
+    def observation(self, data, obs):
+        v, w, x, y = self.v, self.w, self.x, self.y
+'''
+
+EXPRESSIONS = """
+np.sin(x), np.cos(x), np.tan(x), np.exp(x), np.expm1(x), np.tanh(x), np.sinh(x), np.cosh(x)
+np.log(abs(x)), np.log2(abs(x)), np.log10(abs(x)), np.log1p(abs(x)), np.cbrt(x), np.sqrt(abs(x))
+np.arctan(x), np.arcsin(np.clip(x, -1, 1)), np.arccos(np.clip(y, -1.0, 1.0)), np.arcsinh(x)
+np.arctan2(x, y), np.hypot(x, y), np.power(abs(x), y), np.fmod(x, y), np.mod(x, y), x % y
+np.degrees(x), np.radians(x), np.rint(x), np.floor(x), np.ceil(x), np.sign(x), np.square(x)
+x ** 2, x ** 3, abs(x) ** 0.5, abs(x) ** y, self.count ** 2, self.gain ** 2, 2.0 ** x
+np.sin(v)
+np.exp(w)
+np.tanh(v[::2])
+np.arctan2(v, w)
+np.arctan2(v, 1.0)
+v ** 2
+np.sum(v), np.sum(v[1:4]), np.sum(v[::2]), v.sum(), np.mean(w), w.mean(), np.sum(v * w)
+np.linalg.norm(v), np.linalg.norm(v[:2]), np.linalg.norm(w[::3]), np.sum(v > 0)
+np.dot(v, w), v @ w, v[:3].dot(w[:3])
+MATRIX @ v[:4]
+v[:3] @ MATRIX
+np.ascontiguousarray(MATRIX.T) @ MATRIX
+np.max(v), np.min(w), v.max(), np.argmax(v), np.maximum(x, y), np.minimum(x, y), max(x, y)
+np.clip(v, -1.0, 1.0)
+np.where(v > w, v, w)
+np.concatenate((v[:3], w[2:5]))
+np.cross(v[:3], w[:3])
+np.outer(v[:3], w[:2])
+np.array([x, y, x * y])
+v[:3] * SCALE
+np.zeros(3) + x
+np.abs(v)
+math.sin(x), math.exp(x), math.atan2(y, x), math.sqrt(abs(x)), math.tanh(y), math.log(abs(y))
+1.0 if np.any(v > 2.5) else 0.0
+1.0 if (v > -2.9).all() and not np.isnan(x) else 0.0
+float(int(x)), x // 1.0, -x, +y, x - y * x + y, x / y, round_up(x)
+rotate(v[:3], data.body("ball").xquat)
+self.turned(w)
+data.body("ball").xpos
+data.geom("skin").xpos
+data.site("top").xmat
+data.joint("free").qpos
+data.joint("free").qvel
+data.joint("turn").qacc
+data.joint("turn").xaxis
+data.sensor("where").data
+data.actuator("pull").force
+data.tendon("cord").length
+data.xpos[1]
+data.body(1).xpos
+data.time, float(data.ncon), data.ctrl[0]
+self.model.body("ball").mass
+self.model.body_mass
+self.model.geom("floor").size
+self.model.jnt_range
+self.model.opt.gravity
+self.model.opt.timestep, float(self.model.nq), float(self.model.geom("skin").id)
+self.contacts(data)
+"""
+
+TAIL = """
+    def turned(self, vector):
+        out = np.zeros(4)
+        mujoco.mju_axisAngle2Quat(out, vector[:3], self.gain)
+        mujoco.mju_normalize4(out)
+        return out
+
+    def contacts(self, data):
+        force = np.zeros(6)
+        total = np.zeros(6)
+        for i in range(data.ncon):
+            mujoco.mj_contactForce(self.model, data, i, force)
+            total += force
+            total[:3] += data.contact[i].frame[:3] * data.contact[i].dist
+        return total
+
+def round_up(x):
+    return np.ceil(x)
+"""
+
+REFUSED = {
+    "np.einsum('i,i->', v, w)": "einsum",
+    "np.prod(v)": "prod",
+    "np.std(v)": "std",
+    "v.var()": "var",
+    "np.sum(MATRIX, axis=0)": "sum",
+    "np.linalg.pinv(MATRIX)": "pinv",
+    "np.convolve(v, w)": "convolve",
+    "np.float32(x) * y": "float32",
+    "np.float32(x) * 0.5": "float32",
+    "MATRIX[:, 0] @ v[:3]": "contiguous",
+    "math.hypot(x, y)": "hypot",
+    "sum(v)": "np.sum",
+    "np.sin(np.float32(x))": "float64",
+    "v ** 3": r"\*\*",
+}
+
+
+def load(folder: Path, name: str, body: str) -> ModuleType:
+    path = folder / f"{name}.py"
+    path.write_text(HEAD + body + TAIL)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_all_bits_are_those_of_plain_python(tmp_path: Path) -> None:
+    expressions = [line.strip().rstrip(",") for line in EXPRESSIONS.strip().splitlines()]
+    parts = [
+        f"        obs['{i}'] = {'(' + e + ')' if is_tuple(e) else e}\n"
+        for i, e in enumerate(expressions)
+    ]
+    module = load(tmp_path, "numbers_task", "".join(parts))
+    envs = pyfastenv.make_vec(module.Numbers, 1, num_threads=1, autoreset_mode="Disabled")
+    plain = pyfastenv.debug(module.Numbers)
+    obs, _ = envs.reset(seed=1)
+    expected, _ = plain.reset(seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        differ = np.flatnonzero(~((obs[0] == expected) | (np.isnan(obs[0]) & np.isnan(expected))))
+        names = {
+            expressions[int(n)]
+            for n, s in envs.observation_groups.items()
+            if any(s.start <= i < s.stop for i in differ)
+        }
+        assert not names
+        action = rng.uniform(-1, 1, (1, 2))
+        obs, rewards, _, _, infos = envs.step(action)
+        expected, reward, _, _, plain_infos = plain.step(action[0])
+        assert rewards[0] == reward
+        assert infos["drawn"][0] == plain_infos["drawn"]
+
+
+def is_tuple(expression: str) -> bool:
+    import ast
+
+    return isinstance(ast.parse(expression, mode="eval").body, ast.Tuple)
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_other_bits_are_refused(expression: str, tmp_path: Path) -> None:
+    name = f"refused_{list(REFUSED).index(expression)}"
+    module = load(tmp_path, name, f"        obs['e'] = {expression}\n")
+    with pytest.raises(pyfastenv.TaskCodeError, match=REFUSED[expression]) as caught:
+        pyfastenv.make_vec(module.Numbers, 1)
+    assert f"{name}.py:" in str(caught.value)
