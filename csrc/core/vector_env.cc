@@ -74,8 +74,10 @@ int VectorEnv::ChunkOf(int num_items, int steps_each) const {
 }
 
 void VectorEnv::MakeGroupings() noexcept {
-  groups_ = Grouping(num_envs(), num_threads_, runner_.group_size());
-  groups_alone_ = Grouping(num_envs(), 1, runner_.group_size());
+  const int size = runner_.group_size();
+  group_size_.store(size, std::memory_order_relaxed);
+  groups_ = Grouping(num_envs(), num_threads_, size);
+  groups_alone_ = Grouping(num_envs(), 1, size);
 }
 
 // Whether so many steps, of which little may be known, are not done before a helper is awake.
@@ -239,7 +241,7 @@ void VectorEnv::PushRequests(const RequestQueue::Requests& requests) {
 bool VectorEnv::RunRequests(int worker, int max) {
   int32_t ids[BarrierBatch::kMaxChunk];
   // a fair part; but so many that they are worth the lock, and a whole group if others have one too
-  const int group = runner_.group_size();
+  const int group = group_size_.load(std::memory_order_relaxed);
   const int own = std::min(group, CeilDiv(queue_.num_requests(), num_threads_));
   const auto cheap = std::max(
       own, static_cast<int>(step_cost_.StepsIn(kChunkSeconds, 1, BarrierBatch::kMaxChunk)));

@@ -184,7 +184,8 @@ class VectorEnv {
   CostOrder cost_order_;  // with the gate's Exclusive
   // of all environments, for the workers and for one alone; likewise
   Grouping groups_, groups_alone_;
-  FailureList failures_;  // of the barrier batch
+  std::atomic<int> group_size_{1};  // the same for helpers, which look before they hold anything
+  FailureList failures_;            // of the barrier batch
   RequestQueue queue_;
   std::unique_ptr<BarrierBatch> batch_;
   std::unique_ptr<ThreadPool> pool_;  // last: its threads use everything above
