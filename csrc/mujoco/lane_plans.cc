@@ -30,7 +30,8 @@ Key KeyOf(const mjModel& model, int width) {
 
 LanePlans MakePlans(const mjModel& model, int widest) {
   LanePlans made;
-  for (const int width : {1, 4, 8}) {
+  for (const int width : {1, 2, 4, 8}) {
+    if (width == 2 && widest > 2) continue;  // half of four lanes, which have programs, are faster
     const lanes::Kernels* kernels = width <= widest ? lanes::KernelsOfWidth(width) : nullptr;
     if (kernels == nullptr) continue;
     lanes::PlanResult result = lanes::Plan::Make(model, *kernels);

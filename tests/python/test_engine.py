@@ -204,7 +204,7 @@ print(digest.hexdigest())
 
 def test_instruction_sets_are_the_same() -> None:
     digests = set()
-    for engine, width in [("mujoco", "1"), ("lanes", "1"), ("lanes", "4"), ("lanes", "8")]:
+    for engine, width in [("mujoco", "1"), *(("lanes", width) for width in "1248")]:
         done = subprocess.run(
             [sys.executable, "-c", _DIGEST.format(engine=engine)],
             env={**os.environ, "PYFASTENV_LANES": width},
