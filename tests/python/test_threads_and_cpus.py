@@ -293,7 +293,7 @@ def test_close_beside_a_long_step_waits_for_it(num_threads: int) -> None:
     script = f"""
 import threading, time
 import numpy as np, pyfastenv
-envs = pyfastenv.make_vec("HalfCheetah-v5", 64, num_threads={num_threads}, frame_skip=500)
+envs = pyfastenv.make_vec("HalfCheetah-v5", 64, num_threads={num_threads}, frame_skip=10_000)
 envs.reset(seed=0)
 results = []
 thread = threading.Thread(
@@ -314,7 +314,7 @@ def test_close_wakes_a_receiver(num_threads: int) -> None:
     script = f"""
 import threading, time
 import numpy as np, pyfastenv
-envs = pyfastenv.make_vec("HalfCheetah-v5", 64, num_threads={num_threads}, frame_skip=500)
+envs = pyfastenv.make_vec("HalfCheetah-v5", 64, num_threads={num_threads}, frame_skip=10_000)
 envs.reset(seed=0)
 envs.send(np.zeros((64, 6), np.float32))
 errors = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -67,7 +67,10 @@ def _data_loader(num_workers: int) -> Iterator[Iterator[Batch]]:
     finally:
         shut_down = getattr(iterator, "_shutdown_workers", None)
         if shut_down is not None:
-            shut_down()
+            # PyTorch ends its workers while their feeding threads may still be in C++ code, which
+            # now and then aborts one: nothing is lost by it
+            with suppress(RuntimeError):
+                shut_down()
 
 
 def _fill(worker: int, queue: Any) -> None:
