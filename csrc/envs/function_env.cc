@@ -164,7 +164,8 @@ StepResult FunctionEnv::StepTask(const Action& action, InfoRow /*info*/) {
 
 // What a reset or step has written, or zeros if it diverged.
 void FunctionEnv::PositionInfo(InfoRow info) const {
-  std::copy(info_.begin(), info_.end(), &info[InfoSlot{}]);
+  const InfoSlot all{0, static_cast<int>(info_.size())};
+  std::copy(info_.begin(), info_.end(), info.vector(all).begin());
 }
 
 // After a step this is only called if it diverged.

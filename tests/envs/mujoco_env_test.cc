@@ -38,10 +38,9 @@ class Servo final : public MujocoEnv {
     NormalVelocities(random);
   }
 
-  void Control(const Action& action, const mjtNum* qpos, const mjtNum* qvel,
-               mjtNum* ctrl) const override {
+  void Control(const Action& action, const Situation& from, mjtNum* ctrl) override {
     for (int i = 0; i < model().nu; ++i) {
-      ctrl[i] = 2.0 * (action[i].value() - qpos[3 + i]) - 0.1 * qvel[3 + i];
+      ctrl[i] = 2.0 * (action[i].value() - from.qpos[3 + i]) - 0.1 * from.qvel[3 + i];
     }
   }
 
@@ -77,6 +76,7 @@ std::vector<double> Trace(Servo& env, bool prepared) {
   }
   std::vector<double> results;
   std::vector<double> obs(static_cast<size_t>(env.spec().obs_size));
+  Random random;
   for (int t = 0; t < kSteps; ++t) {
     double angles[kGroup][6];
     ComingStep steps[kGroup];
@@ -87,7 +87,7 @@ std::vector<double> Trace(Servo& env, bool prepared) {
     if (prepared) env.PrepareSteps(steps);
     for (const ComingStep& step : steps) {
       env.Load(step.row);
-      results.push_back(env.Step(step.action, nullptr).reward);
+      results.push_back(env.Step(step.action, random, nullptr).reward);
       env.Observe(obs.data());
       results.insert(results.end(), obs.begin(), obs.end());
       env.Save(const_cast<double*>(step.row));
