@@ -166,6 +166,13 @@ RequestQueue::Received RequestQueue::Receive(const Wanted& request, const CallGa
                                           std::chrono::duration<double>(std::min(*timeout, 1e8)))
                             : Clock::time_point::max();
   auto poll_at = start + kPollInterval;
+  const auto stopped = [&] {
+    if (Clock::now() < poll_at) return false;
+    poll_at = Clock::now() + kPollInterval;
+    return interrupted();
+  };
+  Received nothing;
+  nothing.interrupted = true;
   std::unique_lock lock(results_mutex_);
   while (true) {
     if (gate.closed()) throw UsageError(Code::kClosed, "the vector environment is closed");
@@ -187,17 +194,12 @@ RequestQueue::Received RequestQueue::Receive(const Wanted& request, const CallGa
       return received;
     }
     lock.unlock();
-    if (now >= poll_at) {
-      if (interrupted()) {
-        Received nothing;
-        nothing.interrupted = true;
-        return nothing;
-      }
-      poll_at = Clock::now() + kPollInterval;
-    }
+    if (stopped()) return nothing;
     // with a deadline or a few missing results, look up after every environment
     const bool hurry = timeout.has_value() || wanted - there < BarrierBatch::kMaxChunk;
     if (num_requests() > 0 && help(hurry)) {
+      // that may have taken long, and have been all that was missing
+      if (stopped()) return nothing;
       lock.lock();
       continue;
     }

@@ -185,7 +185,7 @@ TEST_P(Async, ALongTimeoutIsNotWaitedFor) {
 TEST_P(Async, InterruptedWaitLosesNothing) {
   Runner runner(MakeOptions(9, GetParam()));
   runner.Start();
-  runner.SendAll(Nap(100));
+  runner.SendAll(Nap(60));
   const auto ready = runner.Receive(0, 0, std::nullopt, [] { return true; });
   EXPECT_TRUE(ready.interrupted);
   EXPECT_TRUE(ready.ids.empty());
