@@ -6,7 +6,6 @@ plots. A section measured alone replaces its own part of bench.json.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import time
@@ -15,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import options
 import report
 from sections import SECTIONS, Settings, has_envpool
 
@@ -23,7 +23,7 @@ from pyfastenv.experiments import measure
 
 def main() -> None:
     """The program."""
-    args = _arguments()
+    args = options.parse(__doc__, SECTIONS)
     warnings.filterwarnings("ignore", module="gymnasium")
     if not has_envpool():
         print("EnvPool is not installed (pip install envpool==1.2.5): measuring without it")
@@ -52,20 +52,6 @@ def main() -> None:
         (args.output / "bench.md").write_text(report.markdown(ordered))
     _plot(results, args.output)
     print("wrote bench.json, bench.md and plots")
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="short and rough")
-    parser.add_argument("--sections", default=",".join(SECTIONS), help="comma-separated")
-    parser.add_argument("--num-threads", type=int, default=2)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "results")
-    args = parser.parse_args()
-    args.sections = args.sections.split(",")
-    for name in args.sections:
-        if name not in SECTIONS:
-            parser.error(f"--sections: expected some of {', '.join(SECTIONS)}, got {name!r}")
-    return args
 
 
 def _plot(results: dict[str, Any], output: Path) -> None:

@@ -7,16 +7,15 @@ PPO on HalfCheetah, whose weights must be the same with either engine. Writes en
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import options
 import peers
 import torch
 from contest import contest
@@ -201,17 +200,12 @@ SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
 
 def main() -> None:
     """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="short and rough")
-    parser.add_argument("--sections", default=",".join(SECTIONS), help="comma-separated")
-    parser.add_argument("--num-threads", type=int, default=2)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "results")
-    args = parser.parse_args()
+    args = options.parse(__doc__, SECTIONS)
     args.output.mkdir(parents=True, exist_ok=True)
     path = args.output / "engines.json"
     results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     settings = Settings(quick=args.quick, num_threads=args.num_threads)
-    for name in args.sections.split(","):
+    for name in args.sections:
         print(f"{name}:", flush=True)
         start = time.perf_counter()
         rows = SECTIONS[name](settings)

@@ -16,24 +16,6 @@ int NumWarnings(const mjData& d) {
          d.warning[mjWARN_BADQACC].number + d.warning[mjWARN_BADCTRL].number;
 }
 
-// What can be read where fields are not kept.
-bool IsAlwaysKept(Field field) {
-  switch (field) {
-    case Field::qpos:
-    case Field::qvel:
-    case Field::qacc_warmstart:
-    case Field::ctrl:
-    case Field::qfrc_smooth:
-    case Field::qacc_smooth:
-    case Field::qfrc_constraint:
-    case Field::qacc:
-    case Field::cfrc_ext:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool SameBits(const double* a, const double* b, size_t count) {
   return count == 0 || std::memcmp(a, b, count * sizeof(double)) == 0;
 }
@@ -125,7 +107,7 @@ std::string ClosedLoop::Difference(const Track& track, int e, int lane, bool kee
   if (warned_[i]) return "a warning of MuJoCo's that lanes did not foresee";
   std::vector<double> ours;
   for (size_t f = 0; f < fields_[i].size(); ++f) {
-    if (!keep_fields && !IsAlwaysKept(static_cast<Field>(f))) continue;
+    if (!keep_fields && LaneStepper::NeedsKeeping(static_cast<Field>(f))) continue;
     const std::vector<double>& theirs = fields_[i][f];
     ours.resize(theirs.size() + 1);
     track.lanes.Read(static_cast<Field>(f), lane, ours.data());

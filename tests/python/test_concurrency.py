@@ -5,8 +5,10 @@ from __future__ import annotations
 import pathlib
 import subprocess
 import sys
+from functools import partial
 
 import pytest
+import scripts
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -35,17 +37,7 @@ def run_children(child, count, patience):
 """
 
 
-def run_script(script: str, timeout: float = 60.0) -> str:
-    """Runs Python; it must end by itself, with status 0 and nothing on stderr."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+run_script = partial(scripts.run_script, timeout=60.0)
 
 
 def test_random_calls_of_many_threads() -> None:

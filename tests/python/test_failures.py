@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from parity import MODES, assert_same
+from scripts import run_script
 
 import pyfastenv
 from pyfastenv.errors import EnvError, ResetNeededError
@@ -337,29 +338,15 @@ def test_divergence_by_huge_actions(tmp_path: pathlib.Path, num_threads: int, mo
 # ---- scripts in a process of their own -----------------------------------------------------------
 
 
-def run_script(script: str, *args: object, timeout: float = 15.0, **kwargs: Any) -> str:
-    """Runs Python; it must end by itself, with status 0 and nothing on stderr."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script, *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-        **kwargs,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
 LONG = """
 import os, signal, sys, time
 import numpy as np, pyfastenv
 # whoever starts the tests in the background may have Ctrl-C ignored, which children inherit
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # one call takes a second or so on one thread, one environment a few milliseconds
-envs = pyfastenv.make_vec("Humanoid-v5", 200, num_threads=int(sys.argv[1]), frame_skip=200,
+envs = pyfastenv.make_vec("Humanoid-v5", 1000, num_threads=int(sys.argv[1]), frame_skip=200,
                           reset_noise_scale=0.01, terminate_when_unhealthy=False)
-actions = np.zeros((200, 17), np.float32)
+actions = np.zeros((1000, 17), np.float32)
 envs.reset(seed=0)
 """
 
@@ -425,7 +412,7 @@ try:
 except KeyboardInterrupt:
     print(time.monotonic())
 ids = envs.recv()[4]["env_id"]
-print(sorted(ids.tolist()) == list(range(200)))
+print(sorted(ids.tolist()) == list(range(1000)))
 """,
         num_threads,
     )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import pathlib
-import subprocess
-import sys
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
 from parity import assert_same, random_actions
+from scripts import run_script
 from threads import run_threads
 
 import pyfastenv
@@ -24,19 +23,6 @@ NUM_ENVS = 8
 
 def make(num_threads: int = 1, env_id: str = "HalfCheetah-v5", **kwargs: Any) -> Any:
     return pyfastenv.make_vec(env_id, **{"num_envs": NUM_ENVS, **kwargs}, num_threads=num_threads)
-
-
-def run_script(script: str, *args: object, timeout: float = 15.0) -> str:
-    """Runs Python; it must end by itself, with status 0 and nothing on stderr."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script, *map(str, args)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
 
 
 # ---- CPUs ----------------------------------------------------------------------------------------
