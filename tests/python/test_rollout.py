@@ -873,7 +873,7 @@ print(envs.stats()["steps"])
         2,
     )
     assert delay > 0
-    assert lines == ["busy", "200"]
+    assert lines == ["busy", "1000"]
 
 
 @pytest.mark.parametrize("num_threads", [1, 4])
