@@ -78,7 +78,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 pyfastenv.make_vec("CartPole-v1", 1).close()
 
 def child(trial):
-    envs = pyfastenv.make_vec("Humanoid-v5", 200, num_threads=2, frame_skip=200,
+    envs = pyfastenv.make_vec("Humanoid-v5", 1000, num_threads=2, frame_skip=200,
                               reset_noise_scale=0.01, terminate_when_unhealthy=False)
     envs.reset(seed=0)
     sent = []
@@ -87,7 +87,7 @@ def child(trial):
         os.kill(os.getpid(), signal.SIGINT)
     threading.Timer(0.1, interrupt).start()
     try:
-        envs.step(np.zeros((200, 17), np.float32))
+        envs.step(np.zeros((1000, 17), np.float32))
     except KeyboardInterrupt:
         os._exit(0 if time.monotonic() - sent[0] < 0.2 else 1)
     os._exit(2)
