@@ -1,8 +1,9 @@
 """Lanes against mj_step in everything: ``python bench/python/engines.py [--quick]``.
 
 ``step`` of all robots at 8 to 32,000 environments, beside ``engine="mujoco"`` and the physics limit
-(a bare C++ loop of ``mj_step``); rollouts with a 64 x 64 policy beside ``step``; a million steps of
-PPO on HalfCheetah, whose weights must be the same with either engine. Writes engines.json.
+(a bare C++ loop of ``mj_step``), with random actions and with those of trained policies; rollouts
+with a 64 x 64 policy beside ``step``; a million steps of PPO on HalfCheetah, whose weights must be
+the same with either engine. Writes engines.json.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import options
 import peers
+import policies
 import torch
-from contest import contest
+from contest import Recorder, contest
 from sections import MANY, TASK_IDS, Settings
 
 import pyfastenv
@@ -31,11 +33,22 @@ RIVALS: list[type[peers.Contestant]] = [peers.Ours, peers.OursByMujoco, peers.Ph
 
 
 def steps(settings: Settings) -> list[Row]:
-    """Every robot's ``step`` against the physics limit."""
+    """Every robot's ``step`` against the physics limit, with random actions."""
+    return _steps(settings, (8, 64, 1024, *([] if settings.quick else [MANY])))
+
+
+def trained(settings: Settings) -> list[Row]:
+    """The same with the actions of trained policies: states in which robots walk."""
+    return _steps(settings, (64, 1024), policies.actions)
+
+
+def _steps(
+    settings: Settings, sizes: Iterable[int], record: Recorder = peers.random_actions
+) -> list[Row]:
     rows = []
     for env_id in TASK_IDS:
-        for num_envs in (8, 64, 1024, *([] if settings.quick else [MANY])):
-            row = contest(env_id, num_envs, RIVALS, **settings.of(num_envs))
+        for num_envs in sizes:
+            row = contest(env_id, num_envs, RIVALS, record=record, **settings.of(num_envs))
             rows.append({**row, **_engine(env_id)})
             ratios = {name: round(ratio["median"], 2) for name, ratio in row["ratios"].items()}
             print(f"  {env_id} x {num_envs}: {ratios}", flush=True)
@@ -193,6 +206,7 @@ def _digest(value: Any) -> str:
 
 SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
     "steps": steps,
+    "trained": trained,
     "rollouts": rollouts,
     "ppo": ppo,
 }
