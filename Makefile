@@ -183,7 +183,6 @@ SANITIZERS_tsan := thread
 build/%-python/.installed: $(VENV)/.test $(SOURCES)
 	$(BIN)/python -m venv build/$*-python
 	$(BIN)/python -c '$(PURELIB)' > "$$(build/$*-python/bin/python -c '$(PURELIB)')/packages.pth"
-	# EnvPool has an allocator within, whose memory it frees with the other one: hidden
 	echo 'raise ModuleNotFoundError("hidden from sanitizers")' \
 	  > "$$(build/$*-python/bin/python -c '$(PURELIB)')/envpool.py"
 	PATH="$(CURDIR)/$(BIN):$$PATH" build/$*-python/bin/python -m pip install --quiet \
