@@ -222,9 +222,10 @@ test-lanes: build/lanes/build.ninja  ## Lanes against mj_step bit for bit (ARGS=
 bench-engines: $(VENV)/.bench-train  ## Lanes against mj_step in step, rollout and PPO (bench/results/engines.json)
 	$(BIN)/python bench/python/engines.py $(ARGS)
 
-bench-lanes: build/lanes/build.ninja  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
+bench-lanes: build/lanes/build.ninja $(VENV)/.bench  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
 	$(BIN)/cmake --build build/lanes
 	$(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS)
+	$(BIN)/python bench/python/lane_phases.py
 
 cross-compile: $(VENV)/.tools  ## Compile the core and lanes for ARM, macOS and Windows (nothing is linked)
 	$(PIP) ziglang

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "lanes/fields.h"
+#include "lanes/phases.h"
 #include "lanes/tables.h"
 
 namespace pyfastenv::lanes {
@@ -38,6 +39,8 @@ struct Kernels {
   unsigned (*forward)(const Tables&, void* scratch);
   /// `keep_fields`: LaneStepper::Step.
   unsigned (*step)(const Tables&, void* scratch, int num_steps, bool keep_fields);
+  /// Counts the time of steps from now on; nullptr: no longer.
+  void (*count_phases)(void* scratch, PhaseTicks* phases);
   /// Computes Field::cfrc_ext from the last evaluation.
   void (*external_forces)(const Tables&, void* scratch);
   /// All numbers of a field in one lane.

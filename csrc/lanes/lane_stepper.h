@@ -34,6 +34,9 @@ class LaneStepper {
   unsigned Step(const double* const* rows, double* const* new_rows, int count, int num_steps,
                 bool keep_fields = true);
 
+  /// Counts the time of every Step from now on by phases; nullptr: no longer.
+  void CountPhases(PhaseTicks* phases) { kernels_.count_phases(scratch_, phases); }
+
   /// mj_forward of the rows: fields of the position, velocity and controls, nothing moves. The same
   /// bits.
   unsigned Forward(const double* const* rows, int count);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "lanes/fields.h"
+#include "lanes/phases.h"
 #include "lanes/program/arrays.h"
 #include "lanes/stages/lane.h"
 #include "lanes/tables.h"
@@ -108,6 +109,8 @@ struct Scratch {
   bool has_programs;
   /// Lanes whose step MuJoCo itself must do; their numbers mean nothing.
   unsigned redo;
+  /// Where time is counted; null: nowhere.
+  PhaseTicks* phases;
 };
 
 /// Bytes of the block that a model's Scratch is carved from.

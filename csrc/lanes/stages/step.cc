@@ -16,23 +16,36 @@ unsigned BadNumbers(const Lane* x, int n) {
   return ~Bits(good) & kAllLanes;
 }
 
+// What has passed since the last call belongs to this phase.
+void EndPhase(Scratch& s, Phase phase) {
+  if (s.phases == nullptr) return;
+  const uint64_t now = Ticks();
+  s.phases->ticks[static_cast<int>(phase)] += now - s.phases->last;
+  s.phases->last = now;
+}
+
 }  // namespace
 
 void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
+  EndPhase(s, Phase::kIntegration);
   HalfAngles(t, s);
   if (keep_fields) {
     SmoothDynamics(t, s);
   } else {
     Run(RecordedStage::kSmoothDynamics, t, s);
   }
+  EndPhase(s, Phase::kSmooth);
   Collide(t, s);
+  EndPhase(s, Phase::kCollision);
   MakeRows(t, s);
   ReferenceAcceleration(t, s);
+  EndPhase(s, Phase::kRows);
   if (t.solver == Solver::kPGS) {
     SolvePGS(t, s);
   } else {
     SolveNewton(t, s);
   }
+  EndPhase(s, Phase::kSolver);
 }
 
 void Step(const Tables& t, Scratch& s, bool keep_fields) {
@@ -42,6 +55,7 @@ void Step(const Tables& t, Scratch& s, bool keep_fields) {
   Evaluate(t, s, keep_fields && one_evaluation);
   s.redo |= BadNumbers(s.qacc, t.nv);
   Integrate(t, s, keep_fields);
+  EndPhase(s, Phase::kIntegration);
 }
 
 namespace {
@@ -99,9 +113,14 @@ unsigned RunForward(const Tables& t, void* scratch) {
 
 unsigned RunSteps(const Tables& t, void* scratch, int num_steps, bool keep_fields) {
   Scratch& s = *static_cast<Scratch*>(scratch);
+  if (s.phases != nullptr) s.phases->last = Ticks();
   CheckControls(t, s);
   for (int k = 1; k <= num_steps; ++k) Step(t, s, keep_fields && k == num_steps);
   return s.redo & kAllLanes;
+}
+
+void CountPhases(void* scratch, PhaseTicks* phases) {
+  static_cast<Scratch*>(scratch)->phases = phases;
 }
 
 void RunExternalForces(const Tables& t, void* scratch) {
@@ -154,9 +173,9 @@ RowView ReadRow(const Tables& t, const void* scratch, int k, int l) {
 
 }  // namespace
 
-extern const Kernels kKernels = {kWidth,  ScratchBytes,  Make,          Load,
-                                 Store,   RunForward,    RunSteps,      RunExternalForces,
-                                 Read,    CountContacts, ReadContact,   CountRows,
-                                 ReadRow, SeriesAgrees,  ProgramOffsets};
+extern const Kernels kKernels = {
+    kWidth,       ScratchBytes,      Make, Load,          Store,       RunForward, RunSteps,
+    CountPhases,  RunExternalForces, Read, CountContacts, ReadContact, CountRows,  ReadRow,
+    SeriesAgrees, ProgramOffsets};
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
