@@ -35,6 +35,7 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
       rules_{options.autoreset_mode, options.max_episode_steps, {}},
       all_ids_(static_cast<size_t>(options.num_envs)),
       cost_order_(options.num_envs),
+      group_order_(options.num_envs),
       queue_(options.num_envs, runner_.spec()) {
   std::iota(all_ids_.begin(), all_ids_.end(), 0);
   for (const auto& option : spec().reset_options) rules_.reset_options.push_back(option.fallback);
@@ -141,9 +142,15 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
       cost_order_.Sort(batch_->ShareOf(worker, num_envs()));
     }
   }
-  StepWork work(runner_, failures_, step_cost_,
-                {actions, &out, &groups, ordered ? &cost_order_ : nullptr},
-                ChunkOf(groups.num_groups(), groups.size()));
+  const bool grouped = groups.size() > 1;
+  for (int part = 0; grouped && part < groups.num_parts(); ++part) {
+    const auto [begin, end] = groups.Part(part);
+    group_order_.Sort(begin, end);
+  }
+  StepWork work(
+      runner_, failures_, step_cost_,
+      {actions, &out, &groups, ordered ? &cost_order_ : nullptr, grouped ? &group_order_ : nullptr},
+      ChunkOf(groups.num_groups(), groups.size()));
   return Finish(all_ids_, out, RunBatch(work, groups.num_groups(), groups.size(), interrupted));
 }
 

@@ -37,6 +37,7 @@
 #include "core/env_runner.h"
 #include "core/env_store.h"
 #include "core/errors.h"
+#include "core/group_order.h"
 #include "core/grouping.h"
 #include "core/request_queue.h"
 #include "core/rollout.h"
@@ -181,7 +182,8 @@ class VectorEnv {
 
   CallGate gate_;
   CostEstimate step_cost_;
-  CostOrder cost_order_;  // with the gate's Exclusive
+  CostOrder cost_order_;    // with the gate's Exclusive
+  GroupOrder group_order_;  // likewise
   // of all environments, for the workers and for one alone; likewise
   Grouping groups_, groups_alone_;
   std::atomic<int> group_size_{1};  // the same for helpers, which look before they hold anything

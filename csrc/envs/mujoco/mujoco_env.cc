@@ -155,7 +155,7 @@ EngineReport MujocoEnv::engine() const {
   return report;
 }
 
-void MujocoEnv::PrepareSteps(std::span<const ComingStep> steps) noexcept {
+void MujocoEnv::PrepareSteps(std::span<ComingStep> steps) noexcept {
   if (group_size() == 0) return;
   lanes_->Clear();
   for (const ComingStep& step : steps) {
@@ -171,6 +171,7 @@ void MujocoEnv::PrepareSteps(std::span<const ComingStep> steps) noexcept {
     }
   }
   lanes_->Run();
+  for (size_t i = 0; i < steps.size(); ++i) steps[i].num_rows = lanes_->CountRows(i);
 }
 
 void MujocoEnv::Simulate(const Action& action) {

@@ -46,7 +46,7 @@ class MujocoEnv : public Environment {
   void Prepare(const RowLayout& layout) final;
   void Adopt() noexcept final;
   int group_size() const final;
-  void PrepareSteps(std::span<const ComingStep> steps) noexcept final;
+  void PrepareSteps(std::span<ComingStep> steps) noexcept final;
   EngineReport engine() const final;
 
   /// Reset without its infos, and the episode's end without the rest: what the physics limit needs.

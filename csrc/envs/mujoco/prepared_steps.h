@@ -42,6 +42,12 @@ class PreparedSteps {
   /// Runs the group's physics.
   void Run();
 
+  /// Constraint rows in the last substep of the i-th step; very many if lanes could not do it.
+  int CountRows(size_t i) const {
+    const Step& step = steps_[i];
+    return step.stepper != nullptr ? step.stepper->CountRows(step.lane) : kVeryMany;
+  }
+
   /// The step prepared for the row at this address, if its state is still the same.
   const Step* Find(const double* row) const;
   /// Whether it is the step of the motion and control that mjData holds.
@@ -50,6 +56,8 @@ class PreparedSteps {
   void Read(const Step& step, mjData& data) const;
 
  private:
+  static constexpr int kVeryMany = 1000;
+
   std::vector<std::unique_ptr<lanes::LaneStepper>> steppers_;  // the narrowest first
   const std::vector<lanes::Field> reads_;
   const int frame_skip_;
