@@ -135,7 +135,7 @@ class DDPG:
             autoreset_mode="SameStep",
             infos=False,
         )
-        self.obs_size = math.prod(self.envs.single_observation_space.shape or (1,))
+        self.obs_size = self.envs.obs_size
         self.box = continuous_actions(self.envs, "ddpg")
         self.action_center = self.box.center.to(self.device)
         self.action_half = self.box.half.to(self.device)
@@ -187,7 +187,7 @@ class DDPG:
         """The first observations, ``(N, obs_size)``."""
         count = self.config.num_envs
         mine = env_seeds(self.config.seed, count, first=distributed.rank() * count)
-        obs, _ = self.envs.reset(seed=mine)
+        obs, _ = self.envs.flat_reset(seed=mine)
         return torch.from_numpy(obs)
 
     def policy_spec(self) -> PolicySpec:

@@ -206,7 +206,7 @@ class PPO:
             autoreset_mode="SameStep",
             infos=False,
         )
-        self.obs_size = math.prod(self.envs.single_observation_space.shape or (1,))
+        self.obs_size = self.envs.obs_size
         space = self.envs.single_action_space
         self.discrete = isinstance(space, gymnasium.spaces.Discrete)
         if isinstance(space, gymnasium.spaces.Discrete):

@@ -11,7 +11,11 @@ from pyfastenv.sampling.rollouts import RolloutBatch
 
 
 class Transitions(NamedTuple):
-    """n steps, each with the observation it led to."""
+    """n steps, each with the observation it led to.
+
+    Observations are flat; where the space is a Dict, ``envs.obs_views.of(transitions.obs)`` has its
+    entries as views.
+    """
 
     obs: Tensor  # (n, obs_size)
     actions: Tensor  # (n, action_size), as the environment got them

@@ -15,6 +15,7 @@ from pyfastenv.errors import EnvError
 from pyfastenv.tasks.find import find_task
 from pyfastenv.tasks.make import debug, make_vec
 from pyfastenv.tasks.task import Task
+from pyfastenv.vector.obs_views import row_of
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 _STEPS = 300
@@ -83,19 +84,20 @@ def _against_plain_python(env: Any, kwargs: dict[str, Any]) -> str:
     plain = debug(env, **kwargs)
     rng = np.random.default_rng(1)
     ours, theirs = envs.reset(seed=1), plain.reset(seed=1)
-    _compare("reset: observation", ours[0][0], theirs[0])
+    _compare_obs("reset: observation", row_of(ours[0], 0), theirs[0], envs)
     for step in range(_STEPS):
         actions = _actions(envs, rng)
         obs, rewards, terminations, truncations, infos = envs.step(actions)
         expected = plain.step(actions[0])
         place = f"plain Python and compiled code differ at step {step}: "
-        _compare(place + "observation", obs[0], expected[0], envs)
+        _compare_obs(place + "observation", row_of(obs, 0), expected[0], envs)
         _compare(place + "reward", rewards[0], expected[1])
         _compare(place + "terminated", terminations[0], expected[2])
         for name, value in expected[4].items():
             _compare(f"{place}info[{name!r}]", infos[name][0], value)
         if terminations[0] or truncations[0]:
-            _compare(place + "the next reset", envs.reset()[0][0], plain.reset()[0], envs)
+            obs, _ = envs.reset()
+            _compare_obs(place + "the next reset", row_of(obs, 0), plain.reset()[0], envs)
     return f"plain Python and compiled code agree in all bits over {_STEPS} steps"
 
 
@@ -113,7 +115,7 @@ def _threads(env: Any, kwargs: dict[str, Any]) -> str:
         envs.reset(seed=2)
     for step in range(_STEPS // 3):
         actions = _actions(pools[0], rng)
-        first, second = (envs.step(actions) for envs in pools)
+        first, second = (envs.flat_step(actions) for envs in pools)
         _compare(f"one and three threads differ at step {step}: observations", first[0], second[0])
         _compare(f"one and three threads differ at step {step}: rewards", first[1], second[1])
     return "one and three threads give the same"
@@ -130,7 +132,7 @@ def _snapshots(env: Any, kwargs: dict[str, Any]) -> str:
     for step in range(_STEPS // 3):
         actions = _actions(first, rng)
         place = f"{step} steps after set_state a snapshot differs from its original: "
-        ours, theirs = first.step(actions), second.step(actions)
+        ours, theirs = first.flat_step(actions), second.flat_step(actions)
         _compare(place + "observations", ours[0], theirs[0])
         _compare(place + "rewards", ours[1], theirs[1])
     return "snapshots go on as their originals do"
@@ -169,13 +171,19 @@ def _actions(envs: FastVectorEnv, rng: np.random.Generator) -> Any:
     return rng.uniform(low, high, (envs.num_envs, *space.shape)).astype(space.dtype)
 
 
-def _compare(what: str, ours: Any, theirs: Any, envs: Any = None) -> None:
-    ours, theirs = np.asarray(ours), np.asarray(theirs)
-    if np.array_equal(ours, theirs, equal_nan=True):
+def _compare_obs(what: str, ours: Any, theirs: Any, envs: Any) -> None:
+    if isinstance(ours, dict):
+        for name, values in ours.items():
+            _compare(f"{what}[{name!r}]", values, theirs[name])
         return
-    where = ""
-    if envs is not None:
-        at = int(np.flatnonzero(ours != theirs)[0])
+    differ = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
+    for at in np.flatnonzero(differ)[:1]:
         group = next(n for n, s in envs.observation_groups.items() if s.start <= at < s.stop)
-        where = f" (obs[{group!r}])"
-    raise _NotEqual(f"{what}{where}: {ours.ravel()[:4]} and {theirs.ravel()[:4]}")
+        what += f" (obs[{group!r}])"
+    _compare(what, ours, theirs)
+
+
+def _compare(what: str, ours: Any, theirs: Any) -> None:
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    if not np.array_equal(ours, theirs, equal_nan=True):
+        raise _NotEqual(f"{what}: {ours.ravel()[:4]} and {theirs.ravel()[:4]}")

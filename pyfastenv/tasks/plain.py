@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastenv.tasks import randomise
-from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts
+from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts, obs_views
 from pyfastenv.tasks.task import Memory, Task, arguments_of
 
 MAX_VALUE = 1e10  # mjMAXVAL
@@ -53,7 +53,7 @@ def action_space_of(task: Task) -> gymnasium.Space[Any]:
     raise TypeError(f"{owner}.action_space: expected a Box of shape (n,) or Discrete, got {space}")
 
 
-class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
+class PlainEnv(gymnasium.Env[Any, Any]):
     """One environment of a task as a gymnasium.Env: breakpoints, print and profilers work in it.
 
     ``infos["diverged"]`` as in the pool. There is no time limit: ``pyfastenv.debug`` adds it.
@@ -77,30 +77,35 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
         self._action: Any = None
         self.layout = self._first_run() if layout is None else layout
         self._layout = self.layout
-        self.observation_space = gymnasium.spaces.Box(
-            -np.inf, np.inf, (self.layout.obs_size,), np.float64
-        )
+        self.obs_views = obs_views(self.layout.obs, task.observation_dict, type(task).__name__)
+        self.observation_space: gymnasium.Space[Any]
+        if self.obs_views is None:
+            self.observation_space = gymnasium.spaces.Box(
+                -np.inf, np.inf, (self.layout.obs_size,), np.float64
+            )
+        else:
+            self.observation_space = self.obs_views.space(np.float64)
 
     # ---- gymnasium ---------------------------------------------------------------------------
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode."""
         super().reset(seed=seed)
         written = self._reset()
-        return self._flat(self._observe()), self._filled(written, always=True)
+        return self._shown(self._observe()), self._filled(written, always=True)
 
-    def step(self, action: Any) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Runs one step."""
         reward, terminated, written = self._step(action)
         if self.diverged():
             mujoco.mj_resetData(self.task.model, self.data)
             mujoco.mj_forward(self.task.model, self.data)
             self._forget()
-            return self._flat(self._observe()), 0.0, True, False, {"diverged": True}
+            return self._shown(self._observe()), 0.0, True, False, {"diverged": True}
         infos = self._filled(written, always=False)
-        return self._flat(self._observe()), reward, terminated, False, infos
+        return self._shown(self._observe()), reward, terminated, False, infos
 
     # ---- the methods, one by one -------------------------------------------------------------
 
@@ -216,6 +221,10 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
             part = self.layout.obs[name]
             obs[part.offset : part.offset + part.size] = array.ravel()
         return obs
+
+    def _shown(self, written: dict[str, NDArray[Any]]) -> Any:
+        flat = self._flat(written)
+        return flat if self.obs_views is None else self.obs_views.of(flat)
 
     def _filled(self, written: dict[str, NDArray[Any]], *, always: bool) -> dict[str, Any]:
         infos: dict[str, Any] = {}

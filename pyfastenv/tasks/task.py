@@ -25,6 +25,7 @@ SETTINGS = (
     "external_forces",
     "action_space",
     "action_dtype",
+    "observation_dict",
     "randomise",
 )
 
@@ -110,6 +111,10 @@ class Task:
         external_forces: Have ``cfrc_ext``, ``cfrc_int`` and ``cacc`` computed after ``simulate``.
         action_space: None means a Box with the actuators' ``ctrlrange``; else a Box or Discrete.
         action_dtype: Of a Box: ``"float64"``, or ``"float32"`` as gymnasium's are.
+        observation_dict: None (or False): observations are flat, one Box. True: a Dict space with
+            an entry per name. Or a dict, entry -> name or names, such as ``{"policy": ("gyro",
+            "joints"), "critic": ("gyro", "joints", "load")}``; several names must be written
+            one behind the other, entries may share them. All are views of the same flat row.
         randomise: Physics drawn anew by every episode: pyfastenv.tasks.randomise. False: none.
         dt: A step's length [s].
         init_qpos: ``(nq,)``, the model's.
@@ -123,6 +128,7 @@ class Task:
     external_forces: bool = False
     action_space: Any = None
     action_dtype: Any = "float64"
+    observation_dict: Any = None
     randomise: Any = None
 
     dt: float

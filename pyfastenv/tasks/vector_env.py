@@ -49,6 +49,7 @@ class TaskVectorEnv(FastVectorEnv):
         self.task = task(**kwargs)
         program = Program(self.task)
         self._layout = program.layout
+        self.obs_views = program.plain.obs_views
         self._task = program.description()
         self._explain = _Explainer(self)
         self._action_dtype = np.dtype(self.task.action_dtype).type

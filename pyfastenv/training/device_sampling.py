@@ -31,7 +31,7 @@ class DeviceSampler:
     """
 
     def __init__(self, envs: FastVectorEnv, num_steps: int, device: torch.device):
-        self._envs = TorchVectorEnv(envs, device)
+        self._envs = TorchVectorEnv(envs, device, flat=True)
         self._num_steps = num_steps
         self._device = device
         self._storage = RolloutBatch.allocate(envs, num_steps).tensors()

@@ -142,15 +142,14 @@ class SeedCollector:
             **env_kwargs,
         )
         self.box = continuous_actions(self.envs, config.algorithm)
-        obs_size = math.prod(self.envs.single_observation_space.shape or (1,))
-        self.layout = RowLayout(obs_size, len(self.box))
+        self.layout = RowLayout(self.envs.obs_size, len(self.box))
         self._policy_ids = [k for k in range(config.num_seeds) for _ in range(config.num_envs)]
         self._batch: RolloutBatch | None = None
         self._ended: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def reset(self) -> torch.Tensor:
         """The first observations, ``(N, obs_size)``."""
-        obs, _ = self.envs.reset(seed=self._config.env_seeds())
+        obs, _ = self.envs.flat_reset(seed=self._config.env_seeds())
         return torch.from_numpy(obs)
 
     def explore(self, num_steps: int, streams: SeedStreams) -> torch.Tensor:
