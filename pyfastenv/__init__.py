@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pyfastenv.tasks.make import debug, make_vec
     from pyfastenv.tasks.registration import register
     from pyfastenv.tasks.task import Task, command, memory
+    from pyfastenv.training.saved import load_policy
     from pyfastenv.vector.env import FastEnv
     from pyfastenv.vector.specs import env_ids
     from pyfastenv.vector.vector_env import FastVectorEnv
@@ -55,6 +56,7 @@ _EXPORTS = {
     "FastEnv": "vector.env",
     "FastVectorEnv": "vector.vector_env",
     "make_vec": "tasks.make",
+    "load_policy": "training.saved",
     "Task": "tasks.task",
     "memory": "tasks.task",
     "command": "tasks.task",
@@ -97,6 +99,7 @@ __all__ = [
     "command",
     "debug",
     "env_ids",
+    "load_policy",
     "make_vec",
     "memory",
     "register",
@@ -104,7 +107,9 @@ __all__ = [
 ]
 
 if find_spec("torch") is None:  # from pyfastenv import * works all the same
-    __all__ = [name for name in __all__ if not _EXPORTS[name].startswith(("nn.", "sampling."))]
+    __all__ = [
+        name for name in __all__ if not _EXPORTS[name].startswith(("nn.", "sampling.", "training."))
+    ]
 
 
 def __getattr__(name: str) -> Any:

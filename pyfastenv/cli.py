@@ -6,6 +6,8 @@ does not parse); with PYFASTENV_TRACEBACK=1 they are tracebacks.
 
 from __future__ import annotations
 
+import ast
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -65,18 +67,62 @@ def _train(name: str, arguments: list[str]) -> None:
     import tyro
 
     module = algorithm_module(name)
+    arguments, env_kwargs = _env_kwargs(arguments)
     env_id = _value_of("--env-id", arguments) or module.Config.env_id
     config = tyro.cli(
         module.Config,
         prog=f"pyfastenv train {name}",
         args=arguments,
-        description=module.__doc__,
+        description=f"{module.__doc__}\n{_ENV_HELP}",
         default=module.Config.preset(env_id),
         registry=_argument_types(),
     )
+    config = replace(config, env_kwargs={**config.env_kwargs, **env_kwargs})
     if _value_of("--learning-starts", arguments) is None:
         config = _shorten_exploration(config)
     module.train(config)
+
+
+_ENV_HELP = (
+    "Of the environment: --env.KEY VALUE sets any of its own arguments, e.g. --env.xml_file "
+    "my_walker.xml --env.reset_noise_scale 0.01 --env.healthy_z_range 0.8 2.0"
+)
+
+
+def _env_kwargs(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Takes ``--env.KEY VALUE …`` out of a command line; several values are a tuple.
+
+    Raises:
+        ValueError: A key without a value.
+    """
+    rest: list[str] = []
+    found: dict[str, list[str]] = {}
+    values = rest  # where an argument that is no option belongs
+    for argument in arguments:
+        if argument.startswith("--env."):
+            key, equals, value = argument.removeprefix("--env.").partition("=")
+            values = found[key] = [value] if equals else []
+        elif argument.startswith("--"):
+            values = rest
+            rest.append(argument)
+        else:
+            values.append(argument)
+    for key, texts in found.items():
+        if not texts or not key.isidentifier():
+            raise ValueError(f"--env.{key}: expected --env.KEY VALUE")
+    parsed = {key: tuple(map(_env_value, texts)) for key, texts in found.items()}
+    return rest, {key: v[0] if len(v) == 1 else v for key, v in parsed.items()}
+
+
+def _env_value(text: str) -> Any:
+    """A number, True, False, None, a tuple or list as Python writes them; anything else is text."""
+    words = {"true": True, "false": False, "none": None, "inf": math.inf, "-inf": -math.inf}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _experiment(arguments: list[str]) -> None:
@@ -156,7 +202,7 @@ def train(algorithm: str, /) -> None:
 train.__doc__ = f"""Train a policy; `pyfastenv train ALGORITHM --help` lists an algorithm's options.
 
 Args:
-    algorithm: {" or ".join(ALGORITHMS)}.
+    algorithm: {" or ".join(ALGORITHMS.names())}.
 """
 
 

@@ -182,7 +182,7 @@ def learning(quick: bool) -> list[dict[str, Any]]:
                 run_dir=Path(folder) / "run",
                 torch_threads=1,
                 quiet=True,
-                tensorboard=False,
+                loggers=(),
                 **options,
             )
             result = module.train(config)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import copy
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
-import pyfastenv
 from pyfastenv.nn.networks import MLP, FlatParameters, Saved, initialised_by
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
@@ -24,7 +24,9 @@ from pyfastenv.sampling.buffers import ReplayBuffer, Transitions
 from pyfastenv.sampling.exploration import continuous_actions, explore
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
 from pyfastenv.training import distributed, seeds
+from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.config import RunConfig
+from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer
 from pyfastenv.training.seeds import Stream, env_seeds
@@ -87,13 +89,13 @@ class Config(RunConfig):
         self._check_shared_out("batch_size")
 
 
-def train(config: Config) -> RunResult:
+def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
     """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
 
     Raises:
         ValueError: The environment's actions are not continuous.
     """
-    return run(DDPG, config)
+    return run(DDPG, config, callbacks)
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:
@@ -127,14 +129,7 @@ class DDPG:
         self.config = config
         self.device = config.learn_device
         self.world_size = distributed.world_size()
-        self.envs = pyfastenv.make_vec(
-            config.env_id,
-            config.num_envs,
-            num_threads=config.num_threads,
-            engine=config.engine,
-            autoreset_mode="SameStep",
-            infos=False,
-        )
+        self.envs = make_training_envs(config, config.num_envs)
         self.obs_size = self.envs.obs_size
         self.box = continuous_actions(self.envs, "ddpg")
         self.action_center = self.box.center.to(self.device)

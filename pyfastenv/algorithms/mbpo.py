@@ -11,6 +11,7 @@ alone. Read it top to bottom: Config, the step, model, flow, policy; the iterati
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +24,7 @@ from pyfastenv.learners.termination import termination_rule
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.buffers import ReplayPool
+from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.sac_training import SACConfig, SACTraining
 from pyfastenv.training.seeds import Stream
@@ -186,8 +188,8 @@ class Config(SACConfig):
         rollouts = self.rollout_batch * max(1, self.epoch_steps // self.model_every)
         return rollouts * rollout_length * self.model_retain_epochs
 
-    def env_kwargs(self) -> dict[str, Any]:
-        """Of the environments."""
+    def env_defaults(self) -> dict[str, Any]:
+        """Arguments of the environments that ``env_kwargs`` may have otherwise."""
         name = self.env_id.rpartition("/")[2]
         return dict(_COMPACT.get(name, {})) if self.compact_obs else {}
 
@@ -203,14 +205,14 @@ _COMPACT: dict[str, dict[str, Any]] = {
 }
 
 
-def train(config: Config) -> RunResult:
+def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
     """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
 
     Raises:
         ValueError: The environment's actions are not continuous, or its termination is no function
             of the observation.
     """
-    return run(MBPO, config)
+    return run(MBPO, config, callbacks)
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:
@@ -235,7 +237,7 @@ class MBPO(SACTraining[Config]):
     PHASES = ("sample", "model", "rollout", "flow", "update")
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
-        super().__init__(config, **config.env_kwargs())
+        super().__init__(config, **config.env_defaults())
         try:
             self.terminates = termination_rule(self.envs)
         except ValueError:

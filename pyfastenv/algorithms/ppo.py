@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,7 +17,6 @@ import gymnasium
 import torch
 from torch import Tensor, nn
 
-import pyfastenv
 from pyfastenv import _core
 from pyfastenv.nn.functional import (
     PPO_METRICS,
@@ -33,8 +33,10 @@ from pyfastenv.nn.spans import span
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
 from pyfastenv.sampling.staging import Collector, PinnedRing
 from pyfastenv.training import distributed, seeds
+from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.device_sampling import DeviceSampler
+from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
 from pyfastenv.training.seeds import Stream, env_seeds
@@ -160,9 +162,9 @@ class Config(RunConfig):
             )
 
 
-def train(config: Config) -> RunResult:
+def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
     """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised."""
-    return run(PPO, config)
+    return run(PPO, config, callbacks)
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:
@@ -198,14 +200,7 @@ class PPO:
         self.config = config
         self.device = config.learn_device
         self.world_size = distributed.world_size()
-        self.envs = pyfastenv.make_vec(
-            config.env_id,
-            config.num_envs,
-            num_threads=config.num_threads,
-            engine=config.engine,
-            autoreset_mode="SameStep",
-            infos=False,
-        )
+        self.envs = make_training_envs(config, config.num_envs)
         self.obs_size = self.envs.obs_size
         space = self.envs.single_action_space
         self.discrete = isinstance(space, gymnasium.spaces.Discrete)

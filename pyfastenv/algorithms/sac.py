@@ -7,11 +7,13 @@ The pool samples (:func:`pyfastenv.rollout`, one policy per seed), torch learns 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
+from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.sac_training import SACConfig, SACTraining
 
@@ -47,13 +49,13 @@ class Config(SACConfig):
         self._check_at_least(1, "num_steps")
 
 
-def train(config: Config) -> RunResult:
+def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
     """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
 
     Raises:
         ValueError: The environment's actions are not continuous.
     """
-    return run(SAC, config)
+    return run(SAC, config, callbacks)
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:

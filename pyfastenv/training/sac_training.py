@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 
-import pyfastenv
 from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
@@ -26,6 +25,7 @@ from pyfastenv.sampling.exploration import continuous_actions, explore
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
 from pyfastenv.training import distributed, seeds
 from pyfastenv.training.config import RunConfig
+from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.loop import episode_metrics
 from pyfastenv.training.seeds import Stream
@@ -132,15 +132,7 @@ class SeedCollector:
 
     def __init__(self, config: SACConfig, **env_kwargs: Any):
         self._config = config
-        self.envs = pyfastenv.make_vec(
-            config.env_id,
-            config.num_seeds * config.num_envs,
-            num_threads=config.num_threads,
-            engine=config.engine,
-            autoreset_mode="SameStep",
-            infos=False,
-            **env_kwargs,
-        )
+        self.envs = make_training_envs(config, config.num_seeds * config.num_envs, **env_kwargs)
         self.box = continuous_actions(self.envs, config.algorithm)
         self.layout = RowLayout(self.envs.obs_size, len(self.box))
         self._policy_ids = [k for k in range(config.num_seeds) for _ in range(config.num_envs)]

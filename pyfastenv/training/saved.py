@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import gymnasium
+from numpy.typing import ArrayLike, NDArray
+
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.training import checkpoint
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.evaluation import Evaluation, evaluate, make_eval_envs
@@ -31,6 +38,56 @@ class SavedPolicy:
     config: RunConfig
     env_kwargs: dict[str, Any]
     policy: Any
+
+    def act(
+        self, obs: ArrayLike, deterministic: bool = True, *, policy_id: int = 0
+    ) -> NDArray[Any]:
+        """Actions for the environment, normaliser and all.
+
+        Args:
+            obs: ``(obs_size,)``, or ``(B, obs_size)`` for B of them; not normalised.
+            deterministic: The most likely action; False: drawn as in the training, by torch's
+                default generator.
+            policy_id: Which of the policies, if the run trained several seeds side by side.
+
+        Returns:
+            ``(action_size,)`` or ``(B, action_size)`` of the action space's dtype; of discrete
+            actions an int64 scalar or ``(B,)``.
+
+        Raises:
+            ValueError: Observations of another shape.
+            IndexError: No such policy.
+        """
+        return self.as_torch(policy_id).act(obs, deterministic)
+
+    def as_torch(self, policy_id: int = 0) -> TorchPolicy:
+        """One of the policies as a torch module.
+
+        Raises:
+            IndexError: No such policy.
+            TypeError: The algorithm's policies are of a kind of their own.
+        """
+        policies = self._torch_policies
+        if not 0 <= policy_id < len(policies):
+            raise IndexError(f"policy_id: expected 0 to {len(policies) - 1}, got {policy_id}")
+        return policies[policy_id]
+
+    @cached_property
+    def _torch_policies(self) -> list[TorchPolicy]:
+        if not isinstance(self.policy, PolicySpec):
+            raise TypeError(
+                f"policy: those of {self.config.algorithm} are {type(self.policy).__name__}; "
+                "expected a PolicySpec"
+            )
+        _, action_space = self.spaces
+        policy = replace(self.policy, greedy=False)  # act() says whether
+        return [TorchPolicy.of(policy, action_space, k) for k in range(policy.num_policies)]
+
+    @cached_property
+    def spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        """Of one environment: observations and actions."""
+        with closing(make_eval_envs(self.config.env_id, self.env_kwargs, 1)) as envs:
+            return envs.single_observation_space, envs.single_action_space
 
 
 def resumed_config(run: Path | str, **options: Any) -> RunConfig:

@@ -24,7 +24,7 @@ from pyfastenv.training.saved import load_policy
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of CartPole, with a checkpoint."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    options = ["--env-id", "CartPole-v1", "--total-steps", "5000", "--quiet", "--no-tensorboard"]
+    options = ["--env-id", "CartPole-v1", "--total-steps", "5000", "--quiet", "--loggers", "csv"]
     assert cli.main(["train", "ppo", *options, "--run-dir", str(folder)]) == 0
     return folder
 

@@ -282,7 +282,7 @@ def test_a_run_leaves_a_policy(tmp_path: Path) -> None:
         eval_every=60,
         eval_episodes=2,
         run_dir=tmp_path / "run",
-        tensorboard=False,
+        loggers=(),
         quiet=True,
     )
     result = ddpg.train(config)

@@ -70,7 +70,7 @@ def small(**options: Any) -> Config:
         "eval_every": 0,
         "eval_episodes": 2,
         "checkpoint_every": 0,
-        "tensorboard": False,
+        "loggers": (),
         "quiet": True,
     }
     return Config(**{**defaults, **options})
@@ -450,7 +450,7 @@ def test_forces_are_left_out(env_id: str, compact: int, all_of_it: int) -> None:
     sizes = []
     for compact_obs in (True, False):
         config = Config.preset(env_id, compact_obs=compact_obs, num_threads=1)
-        collector = SeedCollector(config, **config.env_kwargs())
+        collector = SeedCollector(config, **config.env_defaults())
         sizes.append(collector.layout.obs_size)
         collector.envs.close()
     assert sizes == [compact, all_of_it]

@@ -41,7 +41,7 @@ def _config(**fields: Any) -> Config:
         "eval_every": 0,
         "eval_episodes": 2,
         "checkpoint_every": 0,
-        "tensorboard": False,
+        "loggers": (),
         "quiet": True,
     }
     return Config(**{**small, **fields})

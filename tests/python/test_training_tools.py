@@ -63,7 +63,7 @@ class Config(RunConfig):
     eval_every: int = 120
     eval_episodes: int = 4
     checkpoint_every: int = 120
-    tensorboard: bool = False
+    loggers: tuple[str, ...] = ()
     quiet: bool = True
     learning_rate: float = 0.01
     hidden: tuple[int, ...] = (4, 2)
