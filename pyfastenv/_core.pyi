@@ -17,6 +17,7 @@ __all__: list[str] = [
     "SacHyper",
     "SacUpdate",
     "VectorEnv",
+    "lane_width",
     "lanes_refusal",
     "physics_limit",
     "registry",
@@ -334,6 +335,11 @@ class VectorEnv:
     def state_bytes(self) -> int: ...
     @property
     def tasks(self) -> list: ...
+
+def lane_width() -> int:
+    """
+    How many environments' physics this processor runs at once, one per SIMD lane.
+    """
 
 def lanes_refusal(model_address: typing.SupportsInt | typing.SupportsIndex) -> str:
     """

@@ -44,10 +44,13 @@ def _dispatch(arguments: list[str]) -> None:
     if arguments[:1] == ["--version"]:
         version()
         return
+    if arguments == ["doctor"]:  # it must work where packages are missing
+        doctor()
+        return
     try:
         import tyro
     except ImportError as error:
-        raise ImportError("the command line needs tyro: pip install 'pyfastenv[train]'") from error
+        raise ImportError("the command line needs tyro: pip install tyro") from error
     if arguments[:1] == ["train"] and arguments[1:] and not arguments[1].startswith("-"):
         _train(arguments[1], arguments[2:])
         return
@@ -315,6 +318,77 @@ def envs() -> None:
         print(f"{env_id:{_ID_WIDTH}} {stats['engine']}{reason}")
 
 
+def runs(folder: Path = Path("runs"), /) -> None:
+    """List the runs in a folder: how far they are, what they reached, how fast.
+
+    Args:
+        folder: A run folder, or one with runs in it.
+    """
+    from pyfastenv.tools import runs as run_folders
+
+    found, problems = run_folders.find_runs(folder)
+    for problem in problems:
+        print(f"pyfastenv: {problem}", file=sys.stderr)
+    if not found:
+        raise FileNotFoundError(f"{folder}: no runs in it; pyfastenv train makes some")
+    lines = run_folders.table(found)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, run_folders.RIGHT_ALIGNED, strict=True)
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def report(
+    runs: tuple[Path, ...], /, *, output: Path = Path("report.html"), videos: bool = True
+) -> None:
+    """Compare runs in one HTML file: curves with their spread over seeds, settings, speed, films.
+
+    Args:
+        runs: Run folders, or folders with runs in them.
+        output: A file ending in .html; it needs no other file and no network.
+        videos: Put the runs' films into it.
+    """
+    from pyfastenv.tools.report import write_report
+
+    print(write_report(runs, output, videos=videos))
+
+
+def bench(
+    env_id: str = "HalfCheetah-v5",
+    /,
+    *,
+    num_envs: int = 64,
+    num_threads: int = 0,
+    seconds: float = 10.0,
+) -> None:
+    """Measure this machine: steps/s by pyfastenv, by gymnasium and by a bare loop of mj_step.
+
+    Args:
+        env_id: The environment; `pyfastenv envs` lists them.
+        num_envs: How many are stepped at once.
+        num_threads: Threads that step them; 0: the CPUs this process may use.
+        seconds: How long it takes, about.
+    """
+    from pyfastenv.tools.bench import race
+
+    print(race(env_id, num_envs=num_envs, num_threads=num_threads, seconds=seconds))
+
+
+def doctor() -> None:
+    """Look at this installation and machine, and say what to mend."""
+    from pyfastenv.tools.doctor import examine
+
+    mend = 0
+    for finding in examine():
+        print(finding, flush=True)
+        mend += finding.state == "mend"
+    if mend:
+        raise TrainingError(f"{mend} thing{'s' if mend > 1 else ''} to mend")
+
+
 def check(task: str, /) -> None:
     """Try an own task in all its ways against each other, and say what to mend.
 
@@ -345,6 +419,10 @@ _COMMANDS: dict[str, Callable[..., None]] = {
         record,
         profile,
         plot,
+        runs,
+        report,
+        bench,
+        doctor,
         experiment,
         check,
         envs,

@@ -11,6 +11,7 @@
 #include "core/errors.h"
 #include "envs/physics_limit.h"
 #include "envs/registry.h"
+#include "lanes/kernels.h"
 
 namespace pyfastenv {
 
@@ -86,6 +87,9 @@ PYBIND11_MODULE(_core, m) {
   m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
   m.def("registry", &RegistryList,
         "All environments: (id, max_episode_steps, reward_threshold or None).");
+  m.def(
+      "lane_width", [] { return lanes::BestKernels().width; },
+      "How many environments' physics this processor runs at once, one per SIMD lane.");
   m.def("physics_limit", &PhysicsLimit, py::kw_only(), py::arg("env_id"), py::arg("assets_dir"),
         py::arg("actions"), py::arg("num_threads"), py::arg("seed") = 0,
         "Environment calls per second of a bare mj_step loop over state rows (no barrier, "

@@ -37,7 +37,7 @@ def plot_run(folder: Path, output: Path | None = None) -> Path:
         ImportError: matplotlib is missing.
     """
     algorithm, config = read_config(folder)
-    figure, axes = _axes(f"{config['env_id']}, {algorithm}, seed {config['seed']}")
+    figure, axes = make_axes(f"{config['env_id']}, {algorithm}, seed {config['seed']}")
     rows = read_metrics(folder)
     training = _draw_training(axes, rows, COLOURS[0])
     evaluations = _draw_evaluations(axes, rows, COLOURS[1])
@@ -76,7 +76,7 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
             f"{algorithm}, seed {config['seed']}" + (f", {config['env_id']}" if envs[1:] else "")
             for algorithm, config in configs
         ]
-    figure, axes = _axes(", ".join(envs))
+    figure, axes = make_axes(", ".join(envs))
     ends = []
     for i, (folder, label) in enumerate(zip(folders, labels, strict=True)):
         colour, rows = COLOURS[i % len(COLOURS)], read_metrics(folder)
@@ -105,7 +105,7 @@ def plot_memory(trace: Path, output: Path) -> Path | None:
     mine = sorted(
         (e for e in events if e["args"]["Device Type"] == device), key=lambda event: event["ts"]
     )
-    figure, axes = _axes("memory while profiled, " + ("CUDA" if on_gpu else "CPU"))
+    figure, axes = make_axes("memory while profiled, " + ("CUDA" if on_gpu else "CPU"))
     seconds = [(event["ts"] - mine[0]["ts"]) / 1e6 for event in mine]
     names = ("Total Allocated", "Total Reserved") if on_gpu else ("Total Allocated",)
     ends = []
@@ -119,7 +119,12 @@ def plot_memory(trace: Path, output: Path) -> Path | None:
     return save_figure(figure, output)
 
 
-def _axes(title: str) -> tuple[Figure, Axes]:
+def make_axes(title: str) -> tuple[Figure, Axes]:
+    """A figure for learning curves: return against environment steps.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
