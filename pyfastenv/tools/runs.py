@@ -27,7 +27,7 @@ NO_SETTINGS = frozenset(
         "resume",
         "quiet",
         "video",
-        "tensorboard",
+        "loggers",
         "checkpoint_every",
         "keep_checkpoints",
         "profile",
