@@ -116,6 +116,16 @@ results-mbpo: $(VENV)/.train  ## SAC and MBPO on Pendulum, InvertedPendulum and 
 results-sb3: $(VENV)/.bench-train  ## Stable-Baselines3's PPO through its environments and ours (docs/results)
 	$(BIN)/python bench/python/learn_sb3.py
 
+$(VENV)/.docs: $(VENV)/.train
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/.docs  ## Build the documentation site (build/site/index.html); a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+docs-test: $(VENV)/.test  ## Run the code and check the commands of docs/
+	$(GL) $(BIN)/pytest -q tests/python/test_docs.py
+
 figures: $(VENV)/.test  ## Write README's and docs' figures anew from the JSON files
 	$(BIN)/python tests/python/figures.py
 

@@ -58,7 +58,7 @@ def _dispatch(arguments: list[str]) -> None:
         _experiment(arguments[1:])
         return
     tyro.extras.subcommand_cli_from_dict(
-        _COMMANDS,
+        COMMANDS,
         prog="pyfastenv",
         description="MuJoCo environments and training at speed.",
         args=arguments,
@@ -410,7 +410,7 @@ def version() -> None:
     print(pyfastenv.__version__)
 
 
-_COMMANDS: dict[str, Callable[..., None]] = {
+COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command
     for command in (
         train,

@@ -155,7 +155,7 @@ class Task:
                     f"{cls.__name__}: no argument {name!r}; there are {', '.join(known)}"
                 )
             object.__setattr__(self, name, value)
-        self.model = load_model(self.model, source_folder(cls), cls.__name__)
+        self.model = load_model(cls.model, source_folder(cls), cls.__name__)
         self._check_settings()
         self.randomise = check_randomise(self.randomise, self.model, cls.__name__)
         self.dt = self.model.opt.timestep * self.frame_skip
