@@ -611,7 +611,7 @@ def test_curves(tmp_path: Path) -> None:
 
 
 def test_labels_do_not_cover_each_other() -> None:
-    figure, axes = plots._axes("title")
+    figure, axes = plots.make_axes("title")
     axes.set_ylim(0, 1)
     plots._label_ends(axes, [((1, 0.5), "a", "k"), ((1, 0.5), "b\nc", "k"), (None, "d", "k")])
     figure.canvas.draw()
