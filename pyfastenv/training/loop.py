@@ -222,6 +222,7 @@ class _Session:
         if start.step is not None:
             run_folder.adopt(start)
             self.checkpoints.discard_after(start.step)
+            self.checkpoints.prune(start.step)
         run_folder.write_config(self.folder, self.config)
         self.logger = MetricLogger(
             self.folder,
