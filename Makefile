@@ -75,12 +75,13 @@ fuzz: $(VENV)/.test  ## A million random calls and 10,000 broken models (SEED=1)
 digests: $(VENV)/.test  ## Store digests of 10,000 steps per environment for this machine's configuration
 	$(BIN)/python tests/python/digests.py
 
-bench: $(VENV)/.bench  ## Measure against the physics limit and the peers (bench/results)
-	$(BIN)/python bench/python/bench.py
 
 $(VENV)/.bench-train: $(VENV)/.train $(VENV)/.bench
 	$(PIP) stable-baselines3
 	touch $@
+
+bench: $(VENV)/.bench-train  ## Measure against the physics limit and the peers (bench/results)
+	$(BIN)/python bench/python/bench.py $(ARGS)
 
 bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3 (bench/results/train.md)
 	$(BIN)/python bench/python/train.py
@@ -228,9 +229,6 @@ test-lanes: build/lanes/build.ninja  ## Lanes against mj_step bit for bit (ARGS=
 	$(BIN)/python tests/lanes/no_fused_multiply_add.py build/lanes/libpyfastenv_lanes.a
 	$(ASSETS) build/lanes/lane_tests --gtest_brief=1 $(ARGS)
 	$(ASSETS) build/lanes/env_tests --gtest_brief=1
-
-bench-engines: $(VENV)/.bench-train  ## Lanes against mj_step in step, rollout and PPO (bench/results/engines.json)
-	$(BIN)/python bench/python/engines.py $(ARGS)
 
 bench-lanes: build/lanes/build.ninja $(VENV)/.bench  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
 	$(BIN)/cmake --build build/lanes
