@@ -24,7 +24,7 @@ from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure
 from pyfastenv.nn.networks import MLP
 
-SECONDS = 0.25  # of ours; mj_step takes several times as long for as many steps
+SECONDS = 0.12  # of ours; mj_step takes several times as long for as many steps
 RIVALS: list[type[peers.Contestant]] = [peers.Ours, peers.OursByMujoco, peers.PhysicsLimit]
 
 

@@ -48,7 +48,7 @@ def tasks(settings: Settings) -> list[Row]:
                             env_id,
                             num_envs,
                             [peers.Ours, *rivals],
-                            **settings.of(num_envs, seconds=0.4),
+                            **settings.of(num_envs, seconds=0.2),
                         )
                     )
                 )
