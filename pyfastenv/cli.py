@@ -30,8 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _dispatch(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # the reader has seen enough (`pyfastenv envs | head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
+        return 1
     except (ValueError, OSError, ImportError, TrainingError) as error:
         if os.environ.get("PYFASTENV_TRACEBACK"):
             raise
