@@ -61,6 +61,7 @@ def claim(config: RunConfig) -> tuple[Start, FolderLock]:
         lock = _lock(config.run_dir) if config.run_dir else _lock_new(config)
         with _released_on_error(lock):
             _check_free(lock.folder)
+            remove_leftovers(lock.folder, CONFIG)  # of a run that was killed as it began
             return Start(lock.folder), lock
     origin = _origin(config.resume)
     goes_on = origin is not None and (

@@ -225,6 +225,15 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -
 
 
 @guesses
+def test_a_run_killed_as_it_began_begins_again(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / ".config.json.0123456789ab.tmp").write_text("{")
+    train(folder)
+    assert not list(folder.glob(".config*"))
+
+
+@guesses
 def test_a_run_stopped_before_its_first_evaluation_can_end_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
