@@ -1,5 +1,5 @@
-# The front door. `make demo` and `make test` set themselves up in .venv; nothing else is needed than
-# Python >= 3.11 and a C++20 compiler.
+# The front door. `make demo` and `make test` set themselves up in .venv, from the network; they need
+# Python >= 3.11 with its headers and a C++20 compiler.
 
 PYTHON ?= python3
 VENV := .venv
