@@ -208,7 +208,7 @@ asan-python: build/asan-python/.installed  ## The fast Python tests, the extensi
 
 SECONDS ?= 120
 tsan-api: build/tsan-python/.installed  ## Random public calls of many threads under ThreadSanitizer
-	tests/sanitizers/run.sh tsan build/tsan-python \
+	$(GL) tests/sanitizers/run.sh tsan build/tsan-python \
 	  build/tsan-python/bin/python tests/python/api_threads.py --seconds $(SECONDS) $(ARGS)
 
 bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
