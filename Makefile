@@ -1,5 +1,5 @@
-# The front door. `make demo` and `make test` set themselves up in .venv; nothing else is needed than
-# Python >= 3.11 and a C++20 compiler.
+# The front door. `make demo` and `make test` set themselves up in .venv, from the network; they need
+# Python >= 3.11 with its headers and a C++20 compiler.
 
 PYTHON ?= python3
 VENV := .venv
@@ -208,7 +208,7 @@ asan-python: build/asan-python/.installed  ## The fast Python tests, the extensi
 
 SECONDS ?= 120
 tsan-api: build/tsan-python/.installed  ## Random public calls of many threads under ThreadSanitizer
-	tests/sanitizers/run.sh tsan build/tsan-python \
+	$(GL) tests/sanitizers/run.sh tsan build/tsan-python \
 	  build/tsan-python/bin/python tests/python/api_threads.py --seconds $(SECONDS) $(ARGS)
 
 bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)

@@ -15,8 +15,8 @@ _FIGURE = re.compile(
     r"""(?<![\w.\-/]) [−-]? (?:
         \d{1,3} (?:,\d{3})+ (?:\.\d+)?
       | \d+\.\d+ (?! [\d.]*\.\d)
-      | \d+ (?= \s? (?: % | × | ms\b | µs\b | s\b | [KMG]i?B\b | M\b | minutes?\b | seconds?\b
-                      | hours?\b | times\b | steps/s ) )
+      | \d+ (?= \s? (?: % | × | ms\b | µs\b | ns\b | s\b | [KMG]i?B\b | M\b | minutes?\b
+                      | seconds?\b | hours?\b | times\b | steps/s ) )
     ) | (?<= \|\  ) \** \d+ \** (?= \ \| )""",
     re.VERBOSE,
 )
