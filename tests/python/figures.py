@@ -410,7 +410,6 @@ CONSTANTS: dict[str, list[str]] = {
         "for 8 environments as for 32,000",
         "Python ≥ 3.11",
         "8, 64 and 1,024 environments",
-        "Shares above 100 %",
         "MBPO, 1,000 Hopper steps",
         "3,000 such steps",
         "first evaluations above 3,100",
@@ -460,6 +459,7 @@ CONSTANTS: dict[str, list[str]] = {
         "the interval (90 %)",
     ],
     "docs/training.md": ["in 20,000 steps", "buffer 10,000, σ 0.01"],
+    "docs/start.md": ["Python 3.11 or later"],
     "docs/staging.md": ["of 1.1 GiB takes 2", "under way, 10 s at most"],
 }
 

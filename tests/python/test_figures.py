@@ -22,6 +22,7 @@ _FIGURE = re.compile(
 )
 _NO_PROSE = (
     re.compile(r"```.*?```", re.DOTALL),  # code
+    re.compile(r"<!--.*?-->", re.DOTALL),  # code that readers do not see
     re.compile(r"`[^`\n]*`"),
     re.compile(r"\]\([^)]*\)"),  # where links lead
     re.compile(r"\[\d{4}\.\d{5}\]"),  # arXiv's numbers
