@@ -139,7 +139,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
 
         self.env_id = env_id = arguments.plain_id(env_id)
         self._seeds = _draw_seeds(self.num_envs)
-        self._core = _core.VectorEnv(
+        self._core: _core.VectorEnv = self._make_core(
             env_id=env_id,
             kwargs=specs.core_kwargs(kwargs),
             assets_dir=specs.assets_dir(),
@@ -172,6 +172,9 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         }
         self._make_spaces()
         self._core_step = self._core.step  # saves an attribute look-up per call
+
+    def _make_core(self, **arguments: Any) -> Any:
+        return _core.VectorEnv(**arguments)
 
     def _make_spaces(self) -> None:
         core = self._core
@@ -292,7 +295,8 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
 
     def flat_step(self, actions: ArrayLike) -> StepReturn:
         """:meth:`step` with flat observations, whatever the observation space."""
-        return self._core_step(actions)
+        result: StepReturn = self._core_step(actions)
+        return result
 
     # ---- send and receive --------------------------------------------------------------------
 
