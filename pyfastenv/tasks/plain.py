@@ -21,6 +21,7 @@ from pyfastenv.tasks import randomise
 from pyfastenv.tasks.batch import BatchFunctions, has_batch_functions
 from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts, obs_views
 from pyfastenv.tasks.task import Memory, Task, arguments_of
+from pyfastenv.vector.obs_views import ObsViews
 
 MAX_VALUE = 1e10  # mjMAXVAL
 _BAD = (
@@ -83,7 +84,9 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         if layout is None and has_batch_functions(type(task)):
             self.batch = self._first_batch()
         shown = self.layout.obs if self.batch is None else self.batch.shown
-        self.obs_views = obs_views(shown, task.observation_dict, type(task).__name__)
+        self.obs_views: ObsViews | None = None
+        if layout is None:
+            self.obs_views = obs_views(shown, task.observation_dict, type(task).__name__)
         self.observation_space: gymnasium.Space[Any]
         if self.obs_views is None:
             size = sum(part.size for part in shown.values())

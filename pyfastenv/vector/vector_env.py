@@ -171,7 +171,8 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             "autoreset_mode": self.autoreset_mode,
         }
         self._make_spaces()
-        self._core_step = self._core.step  # saves an attribute look-up per call
+        # saves an attribute look-up per call
+        self._core_step: Callable[[ArrayLike], StepReturn] = self._core.step
 
     def _make_core(self, **arguments: Any) -> Any:
         return _core.VectorEnv(**arguments)
@@ -295,8 +296,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
 
     def flat_step(self, actions: ArrayLike) -> StepReturn:
         """:meth:`step` with flat observations, whatever the observation space."""
-        result: StepReturn = self._core_step(actions)
-        return result
+        return self._core_step(actions)
 
     # ---- send and receive --------------------------------------------------------------------
 

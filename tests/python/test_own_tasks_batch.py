@@ -191,15 +191,18 @@ def test_rollouts_are_the_closed_loops(mode: str) -> None:
         pyfastenv.rollout(make(Tame, autoreset_mode="Disabled"), policy, 3)
 
 
-def test_a_failing_environment_is_no_row_of_the_batch() -> None:
-    envs = make(Batched)
+@pytest.mark.parametrize("task", [Batched, Features])
+def test_a_failing_environment_is_no_row_of_the_batch(task: type[Arm]) -> None:
+    envs = make(task)
     envs.reset(seed=0)
     actions = np.zeros((5, 2))
     actions[2, 1] = 2.0
     with pytest.raises(EnvError, match=r"environment 2: .*too strong") as caught:
         envs.step(actions)
     obs, rewards, _, _, infos = caught.value.results
-    assert not obs[2].any()
+    shown = obs["goal"] if task is Features else obs
+    assert shown[3].any()
+    assert not shown[2].any()
     assert rewards[2] == 0.0
     assert infos["_distance"].tolist() == [True, True, False, True, True]
     assert (rewards[[0, 1, 3, 4]] < 0.0).all()
