@@ -79,8 +79,10 @@ class BatchFunctions:
 
     def observe(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
         """What is shown, ``(n, obs_size)``, for raw observations ``(n, raw.obs_size)``."""
-        if not self._observes or len(raw) == 0:
-            return raw if not self._observes else np.zeros((0, self.obs_size))
+        if not self._observes:
+            return raw
+        if len(raw) == 0:
+            return np.zeros((0, self.obs_size))
         written = self._written(raw)
         sizes = {name: array[0].size for name, array in written.items()}
         expected = {name: part.size for name, part in self.shown.items()}
@@ -122,10 +124,8 @@ class BatchFunctions:
             "terminated": terminated.copy(),
             "info": info,
         }
-        method = getattr(type(self._task), "batch_step")  # noqa: B009 (mypy knows no such method)
-        returned = getattr(self._task, "batch_step")(  # noqa: B009
-            **{name: given[name] for name in arguments_of(method)}
-        )
+        method = type(self._task).batch_step
+        returned = self._task.batch_step(**{name: given[name] for name in arguments_of(method)})
         place = f"{owner} ({_line(method)})"
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise TypeError(f"{place} must return (reward, terminated), got {returned!r}")
@@ -139,9 +139,9 @@ class BatchFunctions:
         return new_rewards.astype(np.float64), terminated | ends.astype(np.bool_), info.added
 
     def _written(self, raw: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        method = getattr(type(self._task), "batch_observation")  # noqa: B009
+        method = type(self._task).batch_observation
         place = f"{self._owner}.batch_observation ({_line(method)})"
-        returned = getattr(self._task, "batch_observation")(self._parts(raw))  # noqa: B009
+        returned = self._task.batch_observation(self._parts(raw))
         if not isinstance(returned, Mapping):
             returned = {"observation": returned}
         return {

@@ -152,12 +152,15 @@ class Task:
     reset: Any
     step: Any
     observation: Any
+    batch_step: Any
+    batch_observation: Any
 
     def __init_subclass__(cls, **arguments: Any):
         super().__init_subclass__(**arguments)
         for term, weight in weights_of(getattr(cls, "step", None)).items():
-            if not hasattr(cls, weight_name(term)):
-                setattr(cls, weight_name(term), weight)
+            name = weight_name(term)
+            if name not in vars(cls) and ("step" in vars(cls) or not hasattr(cls, name)):
+                setattr(cls, name, weight)
 
     def __init__(self, **arguments: Any):
         from pyfastenv.tasks.models import load_model

@@ -126,6 +126,24 @@ def test_pushes_come_as_often_as_they_should() -> None:
     assert abs(noise.std() - 0.3) < 0.01
 
 
+class Reweighted(Shaped):
+    alive_weight = 7.0
+
+    @pyfastenv.reward_terms(near=5.0, alive=6.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        info["is_success"] = 0.0
+        return {"near": 1.0, "alive": 1.0}, False
+
+
+def test_a_subclass_has_weights_of_its_own() -> None:
+    envs = pyfastenv.make_vec(Reweighted, 1)
+    envs.reset(seed=0)
+    assert envs.step(np.zeros((1, 2)))[1] == [12.0]
+    assert pyfastenv.debug(Reweighted, near_weight=1.0).unwrapped.task.near_weight == 1.0
+    assert Shaped.near_weight == 2.0
+
+
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
