@@ -206,6 +206,25 @@ asan-python: build/asan-python/.installed  ## The fast Python tests, the extensi
 	$(GL) tests/sanitizers/run.sh asan build/asan-python build/asan-python/bin/python -P -m pytest -q \
 	  $(if $(filter-out .,$(TESTS)),$(addprefix tests/python/,$(TESTS)))
 
+# numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
+# own that sees the packages of .venv and the extension there
+NUMBAS := 0.65 0.66 0.67 0.68
+NUMBA_TESTS := test_task_numbers.py test_task_mistakes.py test_task_failures.py test_own_tasks.py \
+  test_own_tasks_dict.py test_own_tasks_batch.py test_task_helpers.py
+build/numba-%/.installed: $(VENV)/.test
+	$(BIN)/python -m venv build/numba-$*
+	build/numba-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	  "numba==$*.*" "$$(grep ^numpy== constraints.txt)"
+	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
+	  > "$$(build/numba-$*/bin/python -c '$(PURELIB)')/packages.pth"
+	touch $@
+
+test-numba: $(NUMBAS:%=build/numba-%/.installed)  ## Own tasks' compiler under each version of numba that is supported
+	set -e; for version in $(NUMBAS); do \
+	  PYFASTENV_CACHE=build/numba-$$version/cache $(GL) build/numba-$$version/bin/python -m pytest -q \
+	    $(addprefix tests/python/,$(if $(filter-out .,$(TESTS)),$(TESTS),$(NUMBA_TESTS))); \
+	done
+
 SECONDS ?= 120
 tsan-api: build/tsan-python/.installed  ## Random public calls of many threads under ThreadSanitizer
 	$(GL) tests/sanitizers/run.sh tsan build/tsan-python \

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
     from pyfastenv.tasks.make import debug, make_vec
+    from pyfastenv.tasks.native import compile_task
     from pyfastenv.tasks.registration import register
+    from pyfastenv.tasks.rewards import reward_terms
     from pyfastenv.tasks.task import Task, command, memory
     from pyfastenv.training.saved import load_policy
     from pyfastenv.vector.env import FastEnv
@@ -60,8 +62,10 @@ _EXPORTS = {
     "Task": "tasks.task",
     "memory": "tasks.task",
     "command": "tasks.task",
+    "compile_task": "tasks.native",
     "debug": "tasks.make",
     "register": "tasks.registration",
+    "reward_terms": "tasks.rewards",
     "Collector": "sampling.staging",
     "Episodes": "sampling.rollouts",
     "PinnedRing": "sampling.staging",
@@ -97,12 +101,14 @@ __all__ = [
     "TaskCodeError",
     "TorchVectorEnv",
     "command",
+    "compile_task",
     "debug",
     "env_ids",
     "load_policy",
     "make_vec",
     "memory",
     "register",
+    "reward_terms",
     "rollout",
 ]
 

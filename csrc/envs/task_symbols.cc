@@ -24,6 +24,10 @@ int32_t Forward(TaskFrame* frame) { return frame->env->Forward(); }
 
 int32_t LoadState(TaskFrame* frame) { return frame->env->LoadState(*frame); }
 
+int32_t Run(TaskFrame* frame, void (*function)(void*), void* given) {
+  return frame->env->RunEngine([=] { function(given); });
+}
+
 int32_t ContactForce(TaskFrame* frame, int64_t id, mjtNum* result) {
   return frame->env->RunEngine(
       [=] { mj_contactForce(frame->model, frame->data, static_cast<int>(id), result); });
@@ -125,6 +129,7 @@ std::vector<TaskSymbol> TaskSymbols() {
   return {
       Symbol("pyfastenv_simulate", &Simulate),
       Symbol("pyfastenv_load_state", &LoadState),
+      Symbol("pyfastenv_run", &Run),
       Symbol("pyfastenv_uniform", &Uniform),
       Symbol("pyfastenv_standard_normal", &StandardNormal),
       Symbol("pyfastenv_random", &NextDouble),

@@ -66,7 +66,7 @@ def to_torchrl(
     """
     require_autoreset(envs, AutoresetMode.DISABLED, "TorchRL")
     tenvs = TorchVectorEnv(envs, device, obs_dtype=None)
-    if tenvs.device.type == "cpu" and not envs._arguments["copy"]:
+    if tenvs.device.type == "cpu" and not envs._arguments.get("copy", True):
         raise ValueError("TorchRL on the CPU needs environments made with copy=True, got False")
     return FastTorchRLEnv(tenvs, categorical_action_encoding)
 

@@ -12,8 +12,10 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from pyfastenv.errors import EnvError
+from pyfastenv.tasks.batch import has_batch_functions
 from pyfastenv.tasks.find import find_task
 from pyfastenv.tasks.make import debug, make_vec
+from pyfastenv.tasks.native import NativeTask
 from pyfastenv.tasks.task import Task
 from pyfastenv.vector.obs_views import row_of
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -60,9 +62,20 @@ def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
         _against_plain_python,
         _against_gymnasium,
         _threads,
+        _send_and_recv,
         _snapshots,
+        _rows_of_a_batch,
     )
+    left_out: set[Any] = set()
+    if issubclass(found[0], NativeTask):  # there is no plain Python
+        left_out |= {_against_plain_python, _against_gymnasium}
+    if has_batch_functions(found[0]):
+        left_out.add(_send_and_recv)  # rows come in another order: _rows_of_a_batch is about that
+    else:
+        left_out.add(_rows_of_a_batch)
     for check in checks:
+        if check in left_out:
+            continue
         try:
             yield Finding(True, check(env, kwargs))
         except _NotEqual as error:
@@ -71,7 +84,7 @@ def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
             yield Finding(False, f"a method raised: {error}")
         except (AssertionError, gymnasium.error.Error) as error:
             yield Finding(False, f"gymnasium's check_env: {error}")
-    yield Finding(True, _speed(env, kwargs))
+    yield Finding(True, _speed(env, kwargs, native=issubclass(found[0], NativeTask)))
     stats = envs.stats()
     if stats["engine"] == "lanes":
         yield Finding(True, "its physics runs in lanes")
@@ -121,6 +134,42 @@ def _threads(env: Any, kwargs: dict[str, Any]) -> str:
     return "one and three threads give the same"
 
 
+def _send_and_recv(env: Any, kwargs: dict[str, Any]) -> str:
+    first, second = (make_vec(env, _ENVS, num_threads=n, **kwargs) for n in (1, 3))
+    rng = np.random.default_rng(6)
+    first.reset(seed=6)
+    second.reset(seed=6)
+    for step in range(_STEPS // 3):
+        actions = _actions(first, rng)
+        second.send(actions)
+        obs, rewards, *_, infos = second.flat_recv()
+        order = np.argsort(infos["env_id"])
+        expected = first.flat_step(actions)
+        place = f"step and send/recv differ at step {step}: "
+        _compare(place + "observations", expected[0], obs[order])
+        _compare(place + "rewards", expected[1], rewards[order])
+    return "step and send/recv give the same"
+
+
+def _rows_of_a_batch(env: Any, kwargs: dict[str, Any]) -> str:
+    """Another number of rows may round otherwise (matrix products do), and nothing more."""
+    many, one = (make_vec(env, n, num_threads=1, **kwargs) for n in (_ENVS, 1))
+    rng = np.random.default_rng(7)
+    many.reset(seed=7)
+    one.reset(seed=7 + 2)
+    for step in range(_STEPS // 10):
+        actions = _actions(many, rng)
+        pairs = zip(many.flat_step(actions)[:2], one.flat_step(actions[2:3])[:2], strict=True)
+        for name, (ours, alone) in zip(("observation", "reward"), pairs, strict=True):
+            if not np.allclose(ours[2], alone[0], rtol=1e-4, atol=1e-5, equal_nan=True):
+                raise _NotEqual(
+                    f"functions of the batch treat a row of {_ENVS} and the same one alone "
+                    f"differently at step {step}: {name}: {np.ravel(ours[2])[:4]} and "
+                    f"{np.ravel(alone[0])[:4]}"
+                )
+    return "functions of the batch treat every row alike"
+
+
 def _snapshots(env: Any, kwargs: dict[str, Any]) -> str:
     first, second = (make_vec(env, _ENVS, num_threads=1, **kwargs) for _ in range(2))
     rng = np.random.default_rng(3)
@@ -138,12 +187,15 @@ def _snapshots(env: Any, kwargs: dict[str, Any]) -> str:
     return "snapshots go on as their originals do"
 
 
-def _speed(env: Any, kwargs: dict[str, Any]) -> str:
-    envs, plain = make_vec(env, 64, **kwargs), debug(env, **kwargs)
+def _speed(env: Any, kwargs: dict[str, Any], *, native: bool) -> str:
+    envs = make_vec(env, 64, **kwargs)
     actions = _actions(envs, np.random.default_rng(5))
     envs.reset(seed=0)
-    plain.reset(seed=0)
     compiled = _rate(lambda: envs.step(actions)) * envs.num_envs
+    if native:
+        return f"{compiled:,.0f} steps/s with 64 environments"
+    plain = debug(env, **kwargs)
+    plain.reset(seed=0)
 
     def step() -> None:
         _, _, terminated, truncated, _ = plain.step(actions[0])

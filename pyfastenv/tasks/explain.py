@@ -40,14 +40,15 @@ def explain(
         method: Which one.
         exception: What numba has left of it, a pickle among the code's own constants.
         action: What step was given.
-        repeatable: False if plain Python must not try it: an engine's error would end the process.
+        repeatable: False if plain Python must not try it (an engine's error would end the process)
+            or cannot (it is C++).
 
     Returns:
         As much as could be found out.
     """
     place, compiled = _compiled_exception(exception)
     if not repeatable:
-        return f"{place}{message}"
+        return f"{place}{message}" + (f": {compiled}" if compiled else "")
     known = f"{message}: {place}{compiled}" if compiled else message
     try:
         env = replay_env(task, layout, state, generator)

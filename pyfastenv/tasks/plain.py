@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastenv.tasks import randomise
+from pyfastenv.tasks.batch import BatchFunctions, has_batch_functions
 from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts, obs_views
 from pyfastenv.tasks.task import Memory, Task, arguments_of
+from pyfastenv.vector.obs_views import ObsViews
 
 MAX_VALUE = 1e10  # mjMAXVAL
 _BAD = (
@@ -60,7 +62,8 @@ class PlainEnv(gymnasium.Env[Any, Any]):
 
     Args:
         task: Whose methods are called.
-        layout: What it writes; None means that of a first run, which this does.
+        layout: What it writes, for a replay of its compiled methods alone; None means that of a
+            first run, which this does.
     """
 
     metadata = {"render_modes": []}
@@ -77,12 +80,17 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         self._action: Any = None
         self.layout = self._first_run() if layout is None else layout
         self._layout = self.layout
-        self.obs_views = obs_views(self.layout.obs, task.observation_dict, type(task).__name__)
+        self.batch: BatchFunctions | None = None
+        if layout is None and has_batch_functions(type(task)):
+            self.batch = self._first_batch()
+        shown = self.layout.obs if self.batch is None else self.batch.shown
+        self.obs_views: ObsViews | None = None
+        if layout is None:
+            self.obs_views = obs_views(shown, task.observation_dict, type(task).__name__)
         self.observation_space: gymnasium.Space[Any]
         if self.obs_views is None:
-            self.observation_space = gymnasium.spaces.Box(
-                -np.inf, np.inf, (self.layout.obs_size,), np.float64
-            )
+            size = sum(part.size for part in shown.values())
+            self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
         else:
             self.observation_space = self.obs_views.space(np.float64)
 
@@ -94,7 +102,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         """Starts an episode."""
         super().reset(seed=seed)
         written = self._reset()
-        return self._shown(self._observe()), self._filled(written, always=True)
+        return self._shown(self._flat(self._observe())), self._filled(written, always=True)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Runs one step."""
@@ -103,9 +111,12 @@ class PlainEnv(gymnasium.Env[Any, Any]):
             mujoco.mj_resetData(self.task.model, self.data)
             mujoco.mj_forward(self.task.model, self.data)
             self._forget()
-            return self._shown(self._observe()), 0.0, True, False, {"diverged": True}
+            return self._shown(self._flat(self._observe())), 0.0, True, False, {"diverged": True}
         infos = self._filled(written, always=False)
-        return self._shown(self._observe()), reward, terminated, False, infos
+        raw = self._flat(self._observe())
+        if self.batch is not None:
+            reward, terminated = self._finish(self.batch, raw, reward, terminated, infos)
+        return self._shown(raw), reward, terminated, False, infos
 
     # ---- the methods, one by one -------------------------------------------------------------
 
@@ -222,9 +233,25 @@ class PlainEnv(gymnasium.Env[Any, Any]):
             obs[part.offset : part.offset + part.size] = array.ravel()
         return obs
 
-    def _shown(self, written: dict[str, NDArray[Any]]) -> Any:
-        flat = self._flat(written)
+    def _shown(self, raw: NDArray[np.float64]) -> Any:
+        flat = raw if self.batch is None else self.batch.observe(raw[None])[0]
         return flat if self.obs_views is None else self.obs_views.of(flat)
+
+    def _finish(
+        self,
+        batch: BatchFunctions,
+        raw: NDArray[np.float64],
+        reward: float,
+        terminated: bool,
+        infos: dict[str, Any],
+    ) -> tuple[float, bool]:
+        """A step's results by the functions of the batch, which is this one; adds their infos."""
+        columns = {name: np.asarray(value)[None] for name, value in infos.items()}
+        action = np.asarray(self._action)[None]
+        numbers = np.array([reward]), np.array([terminated])
+        rewards, ends, added = batch.finish(raw[None], action, *numbers, columns)
+        infos |= {name: values[0] for name, values in added.items()}
+        return float(rewards[0]), bool(ends[0])
 
     def _filled(self, written: dict[str, NDArray[Any]], *, always: bool) -> dict[str, Any]:
         infos: dict[str, Any] = {}
@@ -250,3 +277,11 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         self._layout = layout
         self._observe()  # of the same sizes
         return layout
+
+    def _first_batch(self) -> BatchFunctions:
+        """The same for the functions of the batch: where the first run has ended."""
+        raw = self._flat(self._observe())
+        batch = BatchFunctions(self.task, self.layout, raw)
+        infos = self._filled({}, always=False)
+        self._finish(batch, raw, 0.0, False, infos)
+        return batch

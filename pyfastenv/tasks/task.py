@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from pyfastenv.tasks.rewards import weight_name, weights_of
+
 # what a method may ask for, by the names of its parameters
 METHODS = {
     "reset": ("data", "rng", "info"),
     "control": ("data", "action", "ctrl"),
     "step": ("data", "action", "rng", "info"),
     "observation": ("data", "obs"),
+}
+# those that stay Python and get all environments of a call at once
+BATCH_METHODS = {
+    "batch_step": ("obs", "action", "reward", "terminated", "info"),
+    "batch_observation": ("obs",),
 }
 # attributes that shape the environment; every other one is a parameter of the task's own
 SETTINGS = (
@@ -97,6 +104,12 @@ class Task:
       ``ctrl``. ``self.simulate(data)`` asks for it, and again every ``control_every`` substeps;
       the pool may ask before. It reads ``data``'s time, ``qpos`` and ``qvel``, and changes nothing
       else.
+    - ``batch_step(self, obs, action, reward, terminated, info)`` and
+      ``batch_observation(self, obs)``, for what cannot be compiled, are plain Python (NumPy, torch
+      …): once per call of the pool, with a row per environment. ``obs`` is what ``observation``
+      has written, by name. The one returns rewards ``(n,)`` and terminated ``(n,)``, and may add
+      infos; the other the observation that is shown, an array ``(n, …)`` or a dict of them. They
+      keep nothing, and treat every row alike.
     - ``setup(self)`` runs once, in plain Python, with ``self.model``: ids, constants.
 
     Class attributes that are numbers, or arrays of them, are parameters: keyword arguments of
@@ -139,6 +152,15 @@ class Task:
     reset: Any
     step: Any
     observation: Any
+    batch_step: Any
+    batch_observation: Any
+
+    def __init_subclass__(cls, **arguments: Any):
+        super().__init_subclass__(**arguments)
+        for term, weight in weights_of(getattr(cls, "step", None)).items():
+            name = weight_name(term)
+            if name not in vars(cls) and ("step" in vars(cls) or not hasattr(cls, name)):
+                setattr(cls, name, weight)
 
     def __init__(self, **arguments: Any):
         from pyfastenv.tasks.models import load_model
@@ -233,7 +255,7 @@ class Task:
             raise ValueError(
                 f"{owner}.action_dtype: expected float64 or float32, got {self.action_dtype!r}"
             )
-        for name, known in METHODS.items():
+        for name, known in {**METHODS, **BATCH_METHODS}.items():
             method = getattr(type(self), name, None)
             if method is None:
                 continue

@@ -139,7 +139,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
 
         self.env_id = env_id = arguments.plain_id(env_id)
         self._seeds = _draw_seeds(self.num_envs)
-        self._core = _core.VectorEnv(
+        self._core: _core.VectorEnv = self._make_core(
             env_id=env_id,
             kwargs=specs.core_kwargs(kwargs),
             assets_dir=specs.assets_dir(),
@@ -171,7 +171,11 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             "autoreset_mode": self.autoreset_mode,
         }
         self._make_spaces()
-        self._core_step = self._core.step  # saves an attribute look-up per call
+        # saves an attribute look-up per call
+        self._core_step: Callable[[ArrayLike], StepReturn] = self._core.step
+
+    def _make_core(self, **arguments: Any) -> Any:
+        return _core.VectorEnv(**arguments)
 
     def _make_spaces(self) -> None:
         core = self._core

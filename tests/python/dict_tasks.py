@@ -4,18 +4,11 @@ import numpy as np
 
 import pyfastenv
 
-XML = """<mujoco><option timestep=".01"/><worldbody>
-  <body><joint name="shoulder" axis="0 0 1" damping=".2"/><geom type="capsule" fromto="0 0 0 .3 0 0"
-  size=".02"/><body pos=".3 0 0"><joint name="elbow" axis="0 0 1" damping=".2"/>
-  <geom type="capsule" fromto="0 0 0 .3 0 0" size=".02"/><site name="tip" pos=".3 0 0"/></body>
-  </body></worldbody><actuator><motor joint="shoulder" ctrlrange="-1 1"/>
-  <motor joint="elbow" ctrlrange="-1 1"/></actuator></mujoco>"""
-
 
 class Arm(pyfastenv.Task):
     """Reaches a goal; goal-conditioned, as gymnasium-robotics' environments are."""
 
-    model = XML
+    model = "native_tasks/arm.xml"
     frame_skip = 2
     max_episode_steps = 25
     observation_dict = True
