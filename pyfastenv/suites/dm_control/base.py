@@ -97,7 +97,7 @@ def draw_joints_without_contacts(model, data, rng):
 
 
 def pick(numbers, at):
-    """``numbers[at]`` for an array of places, by a loop, which compiles in a fraction of the time."""
+    """``numbers[at]`` for an array of places, by a loop, which compiles much faster."""
     picked = np.empty(at.size)
     for i in range(at.size):
         picked[i] = numbers[at[i]]
