@@ -62,6 +62,13 @@ test-mujoco: $(VENV)/.test  ## Parity and failures with mj_step in lanes' stead
 test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
 	$(GL) $(BIN)/pytest -q -m slow
 
+$(VENV)/.suites: $(VENV)/.test
+	$(PIP) dm_control
+	touch $@
+
+parity-suites: $(VENV)/.suites  ## dm_control's tasks against dm_control's own (bench/results/dm_control_parity.md)
+	$(GL) $(BIN)/python tests/python/dm_control_suite.py $(ARGS)
+
 kill-test: $(VENV)/.test  ## Kill PPO, SAC and MBPO at 100 random moments each (ten minutes)
 	$(GL) $(BIN)/pytest -q -s -m slow tests/python/test_kill.py
 

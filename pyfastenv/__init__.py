@@ -21,12 +21,14 @@ __version__ = "0.1.0"
 
 _load.load_core()
 
+from pyfastenv.suites import register_suites  # noqa: E402 (needs the core)
 from pyfastenv.vector.registration import (  # noqa: E402 (needs the core)
     register_envs,
     register_packages,
 )
 
 register_envs()
+register_suites()
 register_packages()
 
 if TYPE_CHECKING:

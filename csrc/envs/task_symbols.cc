@@ -22,6 +22,14 @@ int32_t Simulate(TaskFrame* frame, int64_t num_steps) { return frame->env->Simul
 
 int32_t Forward(TaskFrame* frame) { return frame->env->Forward(); }
 
+int32_t Step1(TaskFrame* frame) { return frame->env->AdvanceBy(FunctionEnv::Advance::kStep1, 1); }
+
+int32_t Step2(TaskFrame* frame) { return frame->env->AdvanceBy(FunctionEnv::Advance::kStep2, 1); }
+
+int32_t StepBy(TaskFrame* frame, int64_t num_steps) {
+  return frame->env->AdvanceBy(FunctionEnv::Advance::kStep, num_steps);
+}
+
 int32_t LoadState(TaskFrame* frame) { return frame->env->LoadState(*frame); }
 
 int32_t Run(TaskFrame* frame, void (*function)(void*), void* given) {
@@ -119,6 +127,7 @@ const char* TypeName() {
   if constexpr (std::is_same_v<T, int>) return "int32";
   if constexpr (std::is_same_v<T, int64_t>) return "int64";
   if constexpr (std::is_same_v<T, mjtByte>) return "uint8";
+  if constexpr (std::is_same_v<T, bool>) return "bool";
   return "";  // structs, characters: nothing that a task reads
 }
 
@@ -139,6 +148,9 @@ std::vector<TaskSymbol> TaskSymbols() {
       Symbol("pyfastenv_dot", &Dot),
       Symbol("pyfastenv_pow", &Pow),
       Symbol("pyfastenv_mj_forward", &Forward),
+      Symbol("pyfastenv_mj_step1", &Step1),
+      Symbol("pyfastenv_mj_step2", &Step2),
+      Symbol("pyfastenv_mj_step", &StepBy),
       Symbol("pyfastenv_mj_contactForce", &ContactForce),
       Symbol("pyfastenv_mj_objectVelocity", &ObjectVelocity),
       Symbol("pyfastenv_mj_ray", &Ray),

@@ -135,6 +135,12 @@ void Workspace::Forward() {
   Run([&] { mj_forward(&model_, data_); });
 }
 
+void Workspace::SetPassive(bool passive) {
+  int& flags = model_.opt.disableflags;
+  flags &= ~mjDSBL_ACTUATION;
+  flags |= passive ? mjDSBL_ACTUATION : shared_->opt.disableflags & mjDSBL_ACTUATION;
+}
+
 void Workspace::Step(int num_steps, bool external_forces) {
   CheckNoCallbacks();
   Run([&] {

@@ -99,8 +99,10 @@ def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Gene
         if not is_memory:  # what was drawn stands between memory and commands
             for name in task.randomise:
                 drawn: Any = getattr(task.model, name)
-                drawn[:] = row[at : at + drawn.size].reshape(drawn.shape)
-                at += drawn.size
+                size = -(-drawn.nbytes // 8)  # heights are floats, two in a number
+                values = row[at : at + size].view(drawn.dtype)[: drawn.size]
+                drawn[:] = values.reshape(drawn.shape)
+                at += size
         for name, field in task._fields.items():
             if isinstance(field, Memory) == is_memory:
                 size = field.size or 1

@@ -42,6 +42,7 @@ def action_space_of(task: Task) -> gymnasium.Space[Any]:
     space = task.action_space
     if space is None:
         limits = task.model.actuator_ctrlrange.astype(np.dtype(task.action_dtype))
+        limits[task.model.actuator_ctrllimited == 0] = (-np.inf, np.inf)
         return gymnasium.spaces.Box(limits[:, 0], limits[:, 1], dtype=limits.dtype.type)
     if isinstance(space, gymnasium.spaces.Discrete):
         if space.start != 0:
@@ -69,11 +70,12 @@ class PlainEnv(gymnasium.Env[Any, Any]):
     metadata = {"render_modes": []}
 
     def __init__(self, task: Task, layout: Layout | None = None):
-        if task.randomise:  # of a model of its own
+        if task.randomise or task.up_to_date:  # which change the model: one of its own
             task = copy.copy(task)
             object.__setattr__(task, "model", copy.copy(task.model))
         self.task = task
         self._bases = {name: getattr(task.model, name).copy() for name in task.randomise}
+        self._disabled = task.model.opt.disableflags
         self.data = mujoco.MjData(task.model)
         self.action_space = action_space_of(task)
         self._layout: Layout | None = None
@@ -134,6 +136,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
                 object.__setattr__(self.task, name, value)
 
     def _reset(self) -> dict[str, NDArray[Any]]:
+        self._set_passive(self.task.up_to_date)
         mujoco.mj_resetData(self.task.model, self.data)
         self._forget()
         randomise.apply(self.task.randomise, self.task.model, self._bases, self.np_random)
@@ -144,6 +147,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
 
     def _step(self, action: Any) -> tuple[float, bool, dict[str, NDArray[Any]]]:
         self._action = action = self._checked(action)
+        self._set_passive(False)
         info = self._writer("info")
         object.__setattr__(self.task, "simulate", self._simulate)
         try:
@@ -196,6 +200,8 @@ class PlainEnv(gymnasium.Env[Any, Any]):
                 mujoco.mj_step(task.model, data, min(every, task.frame_skip - done))
         if task.external_forces:
             mujoco.mj_rnePostConstraint(task.model, data)
+        if task.up_to_date:
+            mujoco.mj_step1(task.model, data)
 
     def _observe(self) -> dict[str, NDArray[Any]]:
         obs = self._writer("obs")
@@ -203,6 +209,12 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         return obs.arrays()
 
     # ---- helpers -----------------------------------------------------------------------------
+
+    def _set_passive(self, passive: bool) -> None:
+        """Has the engine leave actuators out, or not; only of tasks that are up_to_date."""
+        if self.task.up_to_date:
+            flag = int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+            self.task.model.opt.disableflags = self._disabled | flag * passive
 
     def diverged(self) -> bool:
         """Whether the engine met a bad number, or the state holds one (as Workspace::Diverged)."""

@@ -367,12 +367,13 @@ class _Rewriter(ast.NodeTransformer):
             isinstance(owner, ast.Attribute)
             and owner.attr == "model"
             and _is_name(owner.value, self._self)
+            and written.attr not in self._sources.task.model_fields
         ):
             self._refuse(
                 target,
                 f"self.model.{written.attr}",
-                "the model is shared by all environments; give each its own values with "
-                "envs.set_model_field, or change the model before (a function as `model`)",
+                "the model is shared by all environments; an array that each has for itself is "
+                f"declared in the class: model_fields = ({written.attr!r},)",
             )
 
     def visit_Return(self, node: ast.Return) -> Any:

@@ -30,6 +30,8 @@ SETTINGS = (
     "control_every",
     "max_episode_steps",
     "external_forces",
+    "up_to_date",
+    "model_fields",
     "action_space",
     "action_dtype",
     "observation_dict",
@@ -122,6 +124,11 @@ class Task:
         control_every: Substeps between calls of ``control``; None: once per step.
         max_episode_steps: Where episodes are truncated; None: never.
         external_forces: Have ``cfrc_ext``, ``cfrc_int`` and ``cacc`` computed after ``simulate``.
+        up_to_date: After ``simulate`` what depends on positions and velocities (body poses, their
+            sensors, contacts …) is the new state's; False: its last substep's, as in gymnasium.
+            dm_control's way: ``mj_step1`` follows, and a reset's physics leaves actuators out.
+        model_fields: Names of arrays of the model that each environment has for itself: the
+            model's own when an episode starts, then what methods write into ``self.model``.
         action_space: None means a Box with the actuators' ``ctrlrange``; else a Box or Discrete.
         action_dtype: Of a Box: ``"float64"``, or ``"float32"`` as gymnasium's are.
         observation_dict: None (or False): observations are flat, one Box. True: a Dict space with
@@ -139,6 +146,8 @@ class Task:
     control_every: int | None = None
     max_episode_steps: int | None = 1000
     external_forces: bool = False
+    up_to_date: bool = False
+    model_fields: Any = ()
     action_space: Any = None
     action_dtype: Any = "float64"
     observation_dict: Any = None
@@ -179,7 +188,9 @@ class Task:
             object.__setattr__(self, name, value)
         self.model = load_model(cls.model, source_folder(cls), cls.__name__)
         self._check_settings()
-        self.randomise = check_randomise(self.randomise, self.model, cls.__name__)
+        self.randomise = check_randomise(
+            self.randomise, self.model_fields, self.model, cls.__name__
+        )
         self.dt = self.model.opt.timestep * self.frame_skip
         self.init_qpos, self.init_qvel = _initial_state(self.model)
         self._fields: dict[str, Memory | Command] = {

@@ -191,7 +191,16 @@ MUJOCO_PURE = {
     "mju_normalize4": "4",
 }
 # those of a model and its data
-MUJOCO_ENGINE = ("mj_forward", "mj_contactForce", "mj_objectVelocity", "mj_ray", "mj_geomDistance")
+MUJOCO_ENGINE = (
+    "mj_forward",
+    "mj_step",
+    "mj_step1",
+    "mj_step2",
+    "mj_contactForce",
+    "mj_objectVelocity",
+    "mj_ray",
+    "mj_geomDistance",
+)
 MUJOCO = {
     getattr(mujoco, name): name for name in (*MUJOCO_PURE, *MUJOCO_ENGINE) if hasattr(mujoco, name)
 }

@@ -34,6 +34,7 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       reset_noise_scale_(robot.reset_noise_scale),
       external_forces_(robot.external_forces || std::find(robot.reads.begin(), robot.reads.end(),
                                                           Field::cfrc_ext) != robot.reads.end()),
+      passive_reset_(robot.passive_reset),
       dt_(model().opt.timestep * frame_skip_),
       init_qpos_(data().qpos, data().qpos + model().nq),
       init_qvel_(data().qvel, data().qvel + model().nv),
@@ -237,6 +238,7 @@ void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, InfoR
   random_ = &random;
   workspace_.Restart();
   ahead_ = nullptr;
+  workspace_.SetPassive(passive_reset_);
   ResetModel(random);
   workspace_.Forward();
   UpdateCache();
@@ -245,6 +247,7 @@ void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, InfoR
 
 StepResult MujocoEnv::Step(const Action& action, Random& random, InfoRow info) {
   random_ = &random;
+  if (passive_reset_) workspace_.SetPassive(false);
   StepResult result = StepTask(action, info);
   if (workspace_.Diverged()) {
     // MuJoCo has jumped, or is about to jump, to its default pose: nothing it says of this step is

@@ -62,6 +62,7 @@ class MujocoEnv : public Environment {
     double reset_noise_scale = 0.0;
     std::vector<Field> reads = {};  // of mjData, after Simulate
     bool external_forces = false;   // … even where that does not show in `reads`
+    bool passive_reset = false;     // a reset's physics leaves actuators out
     std::string refusal = {};       // why lanes cannot do this task; empty: they may
     int cache_size = 0;
     bool v4_takes_xml_file = false;
@@ -140,6 +141,7 @@ class MujocoEnv : public Environment {
   int frame_skip_;
   double reset_noise_scale_;
   bool external_forces_;  // the task reads cfrc_ext
+  bool passive_reset_;
   double dt_;
   std::vector<double> init_qpos_, init_qvel_;
   std::vector<double> cache_;
