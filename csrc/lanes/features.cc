@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "lanes/tables.h"
+#include "mujoco/version.h"
 
 namespace pyfastenv::lanes {
 
@@ -45,7 +46,9 @@ std::string Counts(const mjModel& m) {
   if (m.npair > 0) return "explicit contact pairs";
   if (m.nmocap > 0) return "mocap bodies";
   if (m.nplugin > 0) return "plugins";
-  if (m.nplastic > 0) return "plastic springs";
+#if PYFASTENV_MUJOCO >= 4000000
+  if (m.nplastic > 0) return "plastic springs and tendons";
+#endif
   if (m.nhistory > 0) return "delays and history buffers";
   if (m.nsensor > 0) return "sensors";
   if (m.ngravcomp > 0) return "gravity compensation";
@@ -104,7 +107,6 @@ std::string Joints(const mjModel& m) {
     }
     if (m.jnt_actuatorid[j] != -1) return that("damping or armature from actuators");
     if (m.jnt_actgravcomp[j]) return that("gravity compensation");
-    if (m.jnt_plasticadr[j] >= 0) return that("plastic springs");
     if (AnyNonZero(m.jnt_stiffnesspoly + mjNPOLY * j, mjNPOLY)) return that("non-linear springs");
     if (m.jnt_limited[j] && type == mjJNT_FREE) return that("limits of free joints");
   }
@@ -128,7 +130,6 @@ std::string Tendons(const mjModel& m) {
     if (m.tendon_armature[i] != 0) return that("armature of tendons");
     if (m.tendon_frictionloss[i] != 0) return that("friction loss of tendons");
     if (m.tendon_actuatorid[i] != -1) return that("damping or armature from actuators");
-    if (m.tendon_plasticadr[i] >= 0) return that("plastic tendons");
   }
   return {};
 }

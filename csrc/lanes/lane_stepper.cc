@@ -47,14 +47,18 @@ void LaneStepper::Read(Field field, int lane, double* out) const {
 }
 
 void LaneStepper::Read(Field field, int lane, mjData& data) const {
-  switch (field) {
-#define PYFASTENV_LANES_FIELD(name, entries, numbers) \
-  case Field::name:                                   \
-    Read(field, lane, data.name);                     \
+  // generic, since a MuJoCo that is older than lanes, and has no plan, has no mjData::M
+  const auto read_into = [&](auto& d) {
+    switch (field) {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers)              \
+  case Field::name:                                                \
+    if constexpr (requires { d.name; }) Read(field, lane, d.name); \
     break;
-    PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+      PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
 #undef PYFASTENV_LANES_FIELD
-  }
+    }
+  };
+  read_into(data);
 }
 
 bool LaneStepper::NeedsKeeping(Field field) {

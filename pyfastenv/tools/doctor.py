@@ -26,6 +26,7 @@ from pyfastenv.vector.cpus import available_cpus, cgroup_quota
 
 _ROBOT = "HalfCheetah-v5"
 _EXACT_STEPS = 100
+_FIRST_MUJOCO_WITH_LANES = (3, 11)
 _GL_TIMEOUT_S = 60
 _GL_BACKENDS = ("egl", "osmesa")
 _DRAW = """
@@ -120,6 +121,10 @@ def _check_instruction_sets() -> Iterator[Finding]:
     if limit:
         yield Finding(
             "processor", "note", what, f"PYFASTENV_LANES={limit} says so; unset it for the widest"
+        )
+    elif tuple(map(int, _core.MUJOCO_VERSION.split("."))) < _FIRST_MUJOCO_WITH_LANES:
+        yield Finding(
+            "processor", "ok", "any: there are no lanes with this MuJoCo, mj_step runs the physics"
         )
     elif width < 4 and platform.machine() in ("x86_64", "AMD64"):
         yield Finding(
