@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pyfastenv import _core
 from pyfastenv.nn.functional import bounded_gaussian_gradients, bounded_log_var
 from pyfastenv.nn.networks import MLP, FlatParameters, mlp_forward, seeded_mlp
-from pyfastenv.nn.optim import FusedAdam
+from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 
@@ -111,7 +111,7 @@ class EnsembleDynamics:
         self.max_log_var = nn.Parameter(torch.full(shape, 0.5, device=self.device))
         self.min_log_var = nn.Parameter(torch.full(shape, -10.0, device=self.device))
         self.flat = FlatParameters([self.network, self.max_log_var, self.min_log_var])
-        self._optimizer = FusedAdam(self.flat, lr=options.learning_rate)
+        self._optimizer = FlatAdam(self.flat, lr=options.learning_rate, fused=True)
         self.input_mean = torch.zeros(self.num_seeds, 1, num_inputs, device=self.device)
         self.input_std = torch.ones_like(self.input_mean)
         self.elites = torch.arange(options.num_elites, device=self.device).repeat(self.num_seeds, 1)

@@ -74,10 +74,12 @@ class SavedPolicy:
 
     @cached_property
     def _torch_policies(self) -> list[TorchPolicy]:
+        if isinstance(self.policy, list):
+            return [policy.as_greedy(False) for policy in self.policy]
         if not isinstance(self.policy, PolicySpec):
             raise TypeError(
                 f"policy: those of {self.config.algorithm} are {type(self.policy).__name__}; "
-                "expected a PolicySpec"
+                "expected a PolicySpec or a list of TorchPolicy"
             )
         _, action_space = self.spaces
         policy = replace(self.policy, greedy=False)  # act() says whether

@@ -16,9 +16,8 @@ from cuda_checks import no_synchronisation
 from test_ddpg import through_a_file
 
 from pyfastenv.algorithms.mbpo import MBPO
-from pyfastenv.algorithms.sac import SAC
+from pyfastenv.algorithms.sac import METRICS, SAC, SACLearner, SACOptions
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
 
