@@ -386,7 +386,13 @@ class PPO:
 
     def _warm_up(self) -> None:
         """Moments of observations, before the first policy is to see them normalised."""
-        self.normalizer.update(self._next_batch().obs)
+        spec, num_steps = self.policy_spec(), self.config.num_steps
+        if isinstance(spec, PolicySpec):
+            batch = rollout(self.envs, spec, num_steps)
+        else:
+            assert self.sampler is not None
+            batch = self.sampler.collect(self._act)
+        self.normalizer.update(batch.obs)
         self.global_step += self._steps_per_batch
         self._reset()
 

@@ -234,7 +234,7 @@ def test_own_networks_train_in_plain_pytorch_and_come_back(
 
 @pytest.mark.parametrize("name", ["sac", "ddpg"])
 def test_own_networks_resume_bit_for_bit(name: str) -> None:
-    module, config = configurations()[name]
+    _, config = configurations()[name]
     config = copy.copy(config)
     config.policy_factory = policy_network
     config.__post_init__()
