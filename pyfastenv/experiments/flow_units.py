@@ -272,7 +272,7 @@ def graphs(quick: bool) -> Row:
 
     def one_by_one() -> None:
         for i in range(20):
-            learner.update(rows[i], noise[i])
+            learner.choice.accelerator.update(rows[i], noise[i])
 
     return _times(
         {"one by one": one_by_one, "as a graph": lambda: learner.run(rows, noise, metrics)}, quick

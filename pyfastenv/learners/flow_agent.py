@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from pyfastenv.learners.dynamics import EnsembleDynamics
 from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
 from pyfastenv.nn.functional import LOG_TWO_PI, bounded_log_var
-from pyfastenv.nn.networks import FlatParameters, MLPFunction, seeded_mlp, stack_seeds
+from pyfastenv.nn.mlp_function import MLPFunction
+from pyfastenv.nn.networks import FlatParameters, seeded_mlp, stack_seeds
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.streams import SeedStreams

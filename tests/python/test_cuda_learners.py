@@ -86,7 +86,7 @@ def test_nothing_in_a_step_waits_for_the_device() -> None:
     torch.cuda.synchronize()
     with torch.no_grad(), no_synchronisation():
         sac.run(rows, noise, metrics)
-        sac.update(rows[0], noise[0], metrics)
+        sac.choice.accelerator.update(rows[0], noise[0], metrics)
         pool.add(rows[0], keep=rows[0, ..., 0] > 0.0)
         pool.draw(streams.uniform(3, 8))
         model._epoch(samples, members)

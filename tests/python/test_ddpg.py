@@ -204,7 +204,7 @@ def test_terminations_do_not_bootstrap() -> None:
 
 
 def test_exploration_is_uniform_over_the_action_space() -> None:
-    algorithm = make(small(num_envs=20, learning_starts=4_000))
+    algorithm = make(small(num_envs=20, learning_starts=4_000, buffer_size=4_000))
     algorithm.iterate()
     (rows,) = algorithm.env_pool.rows()
     actions = 2.0 * Batch.of(rows, algorithm.layout).actions.flatten()
