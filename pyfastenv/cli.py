@@ -98,6 +98,7 @@ def _sweep(name: str, arguments: list[str]) -> None:
     from pyfastenv.training.sweep_options import parse_options
 
     arguments, env_kwargs = _env_kwargs(arguments)
+    arguments = [part for each in arguments for part in each.split("=", each.startswith("--"))]
     seeds, folder = _value_of("--seeds", arguments), _value_of("--output", arguments)
     for option in ("--seeds", "--output"):
         while option in arguments:

@@ -295,12 +295,13 @@ class PPO:
         if config.amp:
             for module in ours:
                 module.compute_in(torch.bfloat16)
+        self.own_networks = len(ours) < 2
         self.acceleration = choose(
             (CompiledEpoch, WrittenOut, Compiled),
             config.accelerate,
             self,
             changed=[] if self.functions.ppo_loss is ppo_loss else ["ppo_loss"],
-            own_networks=len(ours) < 2,
+            own_networks=self.own_networks,
         )
 
         self.normalizer = ObsNormalizer(
@@ -569,7 +570,7 @@ class PPO:
     ) -> Tensor:
         """The loss's gradients, where the optimiser finds them; :data:`PPO_METRICS`."""
         config = self.config
-        own = self.acceleration.accelerator is None and config.amp
+        own = self.own_networks and config.amp  # what MLP.compute_in does for ours
         with span("forward"), torch.autocast(self.device.type, torch.bfloat16, enabled=own):
             outputs = self.policy(columns.obs[None])[0].float()
             values = self.value(columns.obs[None]).flatten().float()

@@ -254,6 +254,37 @@ def test_a_resumed_run_is_the_same_bit_for_bit(
     assert_equal(algorithm.state_dict(), resumed.state_dict())
 
 
+# ---- seeds side by side --------------------------------------------------------------------------
+
+
+def test_three_seeds_are_three_runs() -> None:
+    options = {"normalize_obs": True, "updates_per_step": 0.2, "buffer_size": 200}
+    together = make(small(seed=4, num_seeds=3, **options))
+    singles = [make(small(seed=4 + k, **options)) for k in range(3)]
+    for algorithm in (together, *singles):
+        for _ in range(4):
+            algorithm.iterate()
+    for k, single in enumerate(singles):
+        assert single.global_step == together.global_step
+        for name in ("streams", "exploration_streams"):
+            mine = getattr(together, name).state_dict()["generators"][k]
+            assert torch.equal(mine, getattr(single, name).state_dict()["generators"][0])
+        rows, alone = together.env_pool.rows()[k], single.env_pool.rows()[0]
+        torch.testing.assert_close(rows, alone, rtol=1e-4, atol=1e-4)
+        for network in ("actor", "critic", "target_actor", "target_critic"):
+            for a, b in zip(
+                getattr(together.learner, network).parameters(),
+                getattr(single.learner, network).parameters(),
+                strict=True,
+            ):
+                torch.testing.assert_close(a[k : k + 1], b, rtol=1e-4, atol=1e-4)
+        moments = together.normalizer.state_dict()["moments"][k]
+        alone = single.normalizer.state_dict()["moments"][0]
+        torch.testing.assert_close(moments["mean"], alone["mean"], rtol=1e-4, atol=1e-4)
+    pools = together.env_pool.rows()
+    assert not torch.equal(pools[0], pools[1]) and not torch.equal(pools[1], pools[2])
+
+
 # ---- learning ------------------------------------------------------------------------------------
 
 

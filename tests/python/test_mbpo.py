@@ -131,7 +131,7 @@ def test_what_falls_due_when(monkeypatch: pytest.MonkeyPatch) -> None:
             algorithm, name, lambda *_, name=name: calls.append((name, algorithm.global_step))
         )
     learned: list[int] = []
-    monkeypatch.setattr(algorithm, "_learn", learned.append)
+    monkeypatch.setattr(algorithm, "learn", learned.append)
     algorithm.iterate()
     assert algorithm.global_step == 62 and calls == [] and learned == []
     while algorithm.global_step < 180:

@@ -71,7 +71,7 @@ def test_seeds_follow_each_other_elsewhere(
     swept = "--learning-rate 1e-3 1e-2 --hidden-sizes 8 8,8 --seeds 2 --seed 5 --no-anneal"
     options = "--num-envs 2 --num-steps 32 --minibatch-size 32 --eval-every 0 --eval-episodes 1"
     line = f"sweep ppo --env-id CartPole-v1 {swept} --total-steps 200 --num-threads 1 {options}"
-    line += f" --output {tmp_path / 's'}"
+    line += f" --output={tmp_path / 's'}"
     assert cli.main(line.split()) == 0
     runs = sorted(path.parent for path in (tmp_path / "s").glob("*/result.json"))
     assert len(runs) == 2 * 2 * 2
