@@ -525,7 +525,7 @@ def test_an_environment_without_a_rule_is_refused_in_one_sentence(
     xml = tmp_path / "double.xml"
     model = pathlib.Path(pyfastenv.vector.specs.resolve_xml_file("inverted_double_pendulum.xml"))
     xml.write_text(model.read_text())
-    monkeypatch.setattr(Config, "env_kwargs", lambda _: {"xml_file": str(xml)})
+    monkeypatch.setattr(Config, "env_defaults", lambda _: {"xml_file": str(xml)})
     closed: list[str] = []
     close = pyfastenv.FastVectorEnv.close
     monkeypatch.setattr(
