@@ -217,6 +217,7 @@ class MBPO(SACTraining[Config]):
                 hidden_sizes=config.model_hidden_sizes,
                 learning_rate=config.model_learning_rate,
                 bfloat16=config.amp,
+                native=config.accelerate in ("auto", "native"),
                 num_threads=config.torch_threads,
             ),
             device,

@@ -46,6 +46,7 @@ class DynamicsOptions:
     min_improvement: float = 0.01  # of the held-out error, relative
     max_epochs: int = 1_000
     bfloat16: bool = False  # products of bfloat16 numbers, sums in float32
+    native: bool = True  # with bfloat16: the training compiled for the matrix unit, if there is one
     num_threads: int = 1  # of the compiled training
 
     def decay(self, layer: int) -> float:
@@ -118,7 +119,8 @@ class EnsembleDynamics:
         if options.bfloat16:
             self.network.compute_in(torch.bfloat16)
         self._compiled: _core.EnsembleUpdate | None = None
-        if options.bfloat16 and self.device.type == "cpu" and options.activation == "silu":
+        wanted = options.bfloat16 and options.native
+        if wanted and self.device.type == "cpu" and options.activation == "silu":
             self._compiled = self._compile()
         self._elite_layers = self._gather_elites()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -78,7 +79,7 @@ def c_source(policy: TorchPolicy, title: str) -> str:
         value = f"fminf(fmaxf({value}, -{clip}), {clip})"
     lines += [f"  for (int i = 0; i < kObsSize; ++i) a[i] = {value};"]
     here, there = "a", "b"
-    for i, (num_in, num_out) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for i, (num_in, num_out) in enumerate(pairwise(sizes)):
         lines += [f"  affine({here}, {num_in}, weight{i}, bias{i}, {there}, {num_out});"]
         here, there = there, here
         if i + 1 < len(linears):

@@ -103,7 +103,10 @@ def sweep(
         _configs(config_class, folder, env_id, seeds, case, {**options, **case}) for case in cases
     ]
     for config in (one for each in configs for one in each):
-        config.check()
+        try:
+            config.check()
+        except TypeError as error:  # a value of another type is a value that cannot be
+            raise ValueError(str(error)) from error
     train = algorithm_module(algorithm).train
     done = []
     for i, (case, each) in enumerate(zip(cases, configs, strict=True)):
