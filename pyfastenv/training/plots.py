@@ -94,7 +94,7 @@ def plot_means(groups: Mapping[str, Sequence[Path]], output: Path, title: str) -
         output: The picture.
         title: Above it.
     """
-    figure, axes = _axes(title)
+    figure, axes = make_axes(title)
     ends = []
     for i, (label, folders) in enumerate(groups.items()):
         colour = COLOURS[i % len(COLOURS)]
