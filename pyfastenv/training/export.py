@@ -135,10 +135,10 @@ def _observations(saved: SavedPolicy, policy: TorchPolicy, count: int) -> NDArra
     if count < 1:
         raise ValueError(f"num_observations: expected at least 1, got {count}")
     with closing(make_eval_envs(saved.config.env_id, saved.env_kwargs, _NUM_ENVS)) as envs:
-        obs, _ = envs.reset(seed=env_seeds(0, _NUM_ENVS, Stream.EVALUATION_ENVS))
+        obs, _ = envs.flat_reset(seed=env_seeds(0, _NUM_ENVS, Stream.EVALUATION_ENVS))
         seen = [obs]
         while len(seen) * _NUM_ENVS < count:
-            seen.append(envs.step(policy.act(seen[-1]))[0])
+            seen.append(envs.flat_step(policy.act(seen[-1]))[0])
         return np.concatenate(seen)[:count].astype(np.float32)
 
 
