@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyfastenv
 from pyfastenv.training.errors import TrainingError
@@ -58,6 +58,9 @@ def _dispatch(arguments: list[str]) -> None:
     if arguments[:1] == ["train"] and arguments[1:] and not arguments[1].startswith("-"):
         _train(arguments[1], arguments[2:])
         return
+    if arguments[:1] == ["sweep"] and arguments[1:] and not arguments[1].startswith("-"):
+        _sweep(arguments[1], arguments[2:])
+        return
     if arguments[:1] == ["experiment"]:
         _experiment(arguments[1:])
         return
@@ -88,6 +91,31 @@ def _train(name: str, arguments: list[str]) -> None:
     if _value_of("--learning-starts", arguments) is None:
         config = _shorten_exploration(config)
     module.train(config)
+
+
+def _sweep(name: str, arguments: list[str]) -> None:
+    from pyfastenv.training.sweep import sweep as run_sweep
+    from pyfastenv.training.sweep_options import parse_options
+
+    arguments, env_kwargs = _env_kwargs(arguments)
+    arguments = [part for each in arguments for part in each.split("=", each.startswith("--"))]
+    seeds, folder = _value_of("--seeds", arguments), _value_of("--output", arguments)
+    for option in ("--seeds", "--output"):
+        while option in arguments:
+            where = arguments.index(option)
+            del arguments[where : where + 2]
+    options, grid = parse_options(algorithm_module(name).Config, arguments)
+    if env_kwargs:
+        options["env_kwargs"] = env_kwargs
+    result = run_sweep(
+        name,
+        grid,
+        seeds=3 if seeds is None else _whole_number(seeds),
+        folder=None if folder is None else Path(folder),
+        **{"quiet": True, **options},
+    )
+    print(result.table, end="")
+    print(result.plot)
 
 
 _ENV_HELP = (
@@ -213,6 +241,18 @@ Args:
 """
 
 
+def sweep(algorithm: str, /) -> None:
+    """Train with several values of an option, several seeds each; one table and one plot.
+
+    `pyfastenv sweep ppo --env-id Hopper-v5 --learning-rate 1e-4 3e-4 1e-3 --seeds 3`: options are
+    those of `pyfastenv train`, with one value or several (tuples with commas: 64,64 256,256).
+
+    Args:
+        algorithm: Its name.
+    """
+    _sweep(algorithm, [])
+
+
 def resume(
     run: Path,
     /,
@@ -279,6 +319,47 @@ def record(
 
     path = video.record(run, output, episodes=episodes, seed=seed, width=width, height=height)
     print(path)
+
+
+def export(
+    run: Path,
+    /,
+    *,
+    format: Literal["torch.export", "onnx", "c"] = "onnx",
+    output: Path | None = None,
+    policy_id: int = 0,
+    int8: bool = False,
+    prune: float = 0.0,
+    episodes: int = 10,
+) -> None:
+    """Write a trained policy for other programs, and check what was written by running it.
+
+    Args:
+        run: A run folder or a checkpoint file.
+        format: torch.export (.pt2), onnx, or one C file without dependencies.
+        output: The file; by default policy with the format's suffix in the run folder.
+        policy_id: Which policy, of a run with several seeds side by side.
+        int8: Quantise to 8 bits (torchao; torch.export only), and tell the return before and after.
+        prune: Set this share of the weights, the smallest, to 0, and tell the return likewise.
+        episodes: Of these evaluations.
+    """
+    from pyfastenv.training import export as exporting
+
+    result = exporting.export(
+        run,
+        output,
+        format=format,
+        policy_id=policy_id,
+        int8=int8,
+        prune_fraction=prune,
+        episodes=episodes,
+    )
+    if result.return_before is not None and result.return_after is not None:
+        print(f"return {result.return_before:,.1f} before, {result.return_after:,.1f} after")
+    print(
+        f"{result.path}: {result.num_bytes:,} bytes; on {result.num_observations:,} observations "
+        f"its actions differ by at most {result.difference:.2g}"
+    )
 
 
 def profile(run: Path, /) -> None:
@@ -418,9 +499,11 @@ COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command
     for command in (
         train,
+        sweep,
         resume,
         evaluate,
         record,
+        export,
         profile,
         plot,
         runs,

@@ -6,6 +6,7 @@ export or sample with torch. The same formulas as csrc/nn/policy.h.
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from pyfastenv.nn.functional import gaussian_log_prob, squashed_gaussian
+from pyfastenv.nn.networks import MLP, NetworkStack
 from pyfastenv.nn.policy_spec import DISTRIBUTIONS, PolicySpec
 
 _MODULES = {
@@ -131,6 +133,12 @@ class TorchPolicy(nn.Module):
             greedy=spec.greedy,
         )
 
+    def as_greedy(self, greedy: bool = True) -> Self:
+        """The same policy, with the same network, without chance (or with it)."""
+        other = copy.copy(self)
+        other.greedy = greedy
+        return other
+
     def forward(self, obs: Tensor) -> Tensor:
         """The most likely actions for the environment.
 
@@ -212,3 +220,42 @@ class TorchPolicy(nn.Module):
         """From [-1, 1] to the action space, computed as the core does."""
         center, half = (self.high + self.low) / 2.0, (self.high - self.low) / 2.0
         return center + half * actions
+
+
+def policies_of(
+    network: nn.Module,
+    obs_size: int,
+    action_space: gymnasium.Space[Any],
+    device: torch.device,
+    **fields: Any,
+) -> PolicySpec | list[TorchPolicy]:
+    """K networks as policies: for the pool's workers, or, if they are a user's, for torch.
+
+    Args:
+        network: An MLP or a NetworkStack.
+        obs_size: Components of an observation.
+        action_space: Of one environment.
+        device: Where the networks are.
+        **fields: As of :class:`PolicySpec`.
+    """
+    if isinstance(network, MLP):
+        return network.spec(**fields)
+    assert isinstance(network, NetworkStack)
+
+    def mine(k: int) -> dict[str, Any]:
+        return {
+            name: torch.from_numpy(value[k]).to(device) if isinstance(value, np.ndarray) else value
+            for name, value in fields.items()
+        }
+
+    return [
+        TorchPolicy(each, obs_size, action_space, **mine(k)).to(device)
+        for k, each in enumerate(network.networks)
+    ]
+
+
+def as_greedy(policies: PolicySpec | list[TorchPolicy]) -> PolicySpec | list[TorchPolicy]:
+    """The same policies without chance."""
+    if isinstance(policies, PolicySpec):
+        return policies.as_greedy()
+    return [policy.as_greedy() for policy in policies]

@@ -111,6 +111,11 @@ class RolloutBatch:
         """The storage by name, without the episodes."""
         return {name: getattr(self, name) for name in _STORAGE}
 
+    def cpu(self) -> RolloutBatch:
+        """The batch on the CPU; itself if it is there."""
+        tensors = {name: tensor.cpu() for name, tensor in self.tensors().items()}
+        return RolloutBatch.of(tensors, self.episodes)
+
     @property
     def num_steps(self) -> int:
         """T."""

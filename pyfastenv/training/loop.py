@@ -49,6 +49,9 @@ class Algorithm(Protocol):
     Attributes:
         global_step: Environment steps so far, of all processes together.
         envs: The training environments.
+
+    If there is an attribute ``acceleration`` (:class:`pyfastenv.learners.accelerators.Choice`), the
+    run records its name and prints its note.
     """
 
     global_step: int
@@ -102,6 +105,7 @@ class RunResult:
         evaluation: The last evaluation's metrics: ``"eval/return"`` and so on.
         checkpoint: The last checkpoint.
         stopped: Why a callback stopped it; None: it came to its end.
+        acceleration: What computed the gradient steps; None: the algorithm does not say.
     """
 
     run_dir: Path
@@ -113,6 +117,7 @@ class RunResult:
     evaluation: dict[str, float]
     checkpoint: Path | None
     stopped: str | None = None
+    acceleration: str | None = None
 
 
 def run(
@@ -223,7 +228,7 @@ class _Session:
             run_folder.adopt(start)
             self.checkpoints.discard_after(start.step)
             self.checkpoints.prune(start.step)
-        run_folder.write_config(self.folder, self.config)
+        run_folder.write_config(self.folder, self.config, self._acceleration)
         self.logger = MetricLogger(
             self.folder,
             self.config.loggers,
@@ -249,6 +254,8 @@ class _Session:
                 memory=config.profile_memory,
             )
             with StopRequest() as stop, profile:
+                choice = getattr(self.algorithm, "acceleration", None)
+                self._say(choice.note if choice is not None else "")
                 self._tell("on_start")
                 finished = self._train(stop, profile)
             if not finished:
@@ -417,6 +424,11 @@ class _Session:
             f"Go on with: {self._resume_command()}"
         )
 
+    @property
+    def _acceleration(self) -> str | None:
+        choice = getattr(self.algorithm, "acceleration", None)
+        return None if choice is None else str(choice.name)
+
     def _result(self) -> RunResult:
         return RunResult(
             run_dir=self.folder,
@@ -428,6 +440,7 @@ class _Session:
             evaluation=self.callbacks.run.evaluation,
             checkpoint=self.last_checkpoint,
             stopped=self.callbacks.run.stopped,
+            acceleration=self._acceleration,
         )
 
     def _sum_up(self, result: RunResult) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,35 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
         colour, rows = COLOURS[i % len(COLOURS)], read_metrics(folder)
         training = _draw_training(axes, rows, colour)
         ends.append((_draw_evaluations(axes, rows, colour) or training, label, colour))
+    _label_ends(axes, ends)
+    return save_figure(figure, output)
+
+
+def plot_means(groups: Mapping[str, Sequence[Path]], output: Path, title: str) -> Path:
+    """Draws the mean evaluation of each group of runs, and the range of their seeds.
+
+    Args:
+        groups: Run folders by label, best first; seeds side by side count one by one.
+        output: The picture.
+        title: Above it.
+    """
+    figure, axes = make_axes(title)
+    ends = []
+    for i, (label, folders) in enumerate(groups.items()):
+        colour = COLOURS[i % len(COLOURS)]
+        by_step: dict[float, list[float]] = {}
+        for folder in folders:
+            for row in read_metrics(folder):
+                seeds = [row[name] for name in row if name.startswith("eval/return_") and
+                         name.removeprefix("eval/return_").isdecimal()]  # fmt: skip
+                if "eval/return" in row:
+                    by_step.setdefault(row["step"], []).extend(seeds or [row["eval/return"]])
+        steps = sorted(by_step)
+        means = [sum(by_step[step]) / len(by_step[step]) for step in steps]
+        axes.plot(steps, means, color=colour, marker="o", markersize=3, linewidth=1.2)
+        lows, highs = ([f(by_step[step]) for step in steps] for f in (min, max))
+        axes.fill_between(steps, lows, highs, color=colour, alpha=0.15, linewidth=0)
+        ends.append(((steps[-1], means[-1]) if steps else None, label, colour))
     _label_ends(axes, ends)
     return save_figure(figure, output)
 

@@ -155,9 +155,13 @@ def run_of(path: Path) -> Path | None:
     return folder.parent if folder.name == CHECKPOINTS else None
 
 
-def write_config(folder: Path, config: RunConfig) -> None:
-    """Writes config.json: the algorithm's name and its options."""
-    contents = {"algorithm": config.algorithm, "config": config.to_dict()}
+def write_config(folder: Path, config: RunConfig, acceleration: str | None = None) -> None:
+    """Writes config.json: the algorithm's name, its options, what computes its gradient steps."""
+    contents = {
+        "algorithm": config.algorithm,
+        "config": config.to_dict(),
+        "acceleration": acceleration,
+    }
     write_text(folder / CONFIG, json.dumps(contents, indent=2) + "\n")
 
 

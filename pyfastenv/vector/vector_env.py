@@ -267,6 +267,19 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         self._remember_seeds(seeds, mask)
         return result
 
+    def latest_obs(self) -> NDArray[Any]:
+        """What every environment observed last, ``(num_envs, obs_size)``, flat; none of them moves.
+
+        Of no meaning before the first reset.
+
+        Raises:
+            BusyError: Environments have been sent and not received.
+        """
+        seeds: list[None] = [None] * self.num_envs
+        nobody = np.zeros(self.num_envs, np.bool_)
+        result: tuple[NDArray[Any], Infos] = self._core.reset(seeds, nobody, [])
+        return result[0]
+
     def step(self, actions: ArrayLike) -> StepReturn:
         """Steps every environment once.
 

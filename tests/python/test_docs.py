@@ -14,6 +14,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 # before anything imports mujoco
@@ -96,7 +97,13 @@ def test_the_commands_exist(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
             continue
         command = cli.COMMANDS[name]
         known = {f"--{p.replace('_', '-')}" for p in inspect.signature(command).parameters}
-        if name != "experiment":  # each experiment has options of its own
+        if name == "sweep":  # options are the algorithm's
+            own = {"--seeds", "--output"}
+            config = algorithm_module(options[0]).Config
+            assert {f"--{f.name.replace('_', '-')}" for f in fields(config)} | own >= {
+                word for word in options if word.startswith("--")
+            }
+        elif name != "experiment":  # each experiment has options of its own
             unknown = {word for word in options if word.startswith("--")} - known
             assert not unknown, f"pyfastenv {name}: {unknown}"
 

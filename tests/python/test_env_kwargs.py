@@ -207,3 +207,24 @@ def ddpg_config(folder: Path) -> ddpg.Config:
         quiet=True,
         loggers=(),
     )
+
+
+def test_a_policy_acts_on_dict_observations(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    options = {"num_envs": 2, "num_steps": 32, "minibatch_size": 32, "total_steps": 200}
+    quiet = {"num_threads": 1, "eval_episodes": 1, "quiet": True, "loggers": ()}
+    env_id = "dict_tasks:Asymmetric"
+    ppo.train(ppo.Config(env_id=env_id, run_dir=tmp_path / "run", **options, **quiet))
+    policy = pyfastenv.load_policy(tmp_path / "run")
+    envs = pyfastenv.make_vec(env_id, 3, num_threads=1, autoreset_mode="SameStep")
+    obs, _ = envs.reset(seed=3)
+    actions = policy.act(obs)
+    batch = pyfastenv.rollout(envs, policy.policy, 1)
+    space = envs.single_action_space
+    expected = batch.actions[0].numpy().clip(space.low, space.high)
+    np.testing.assert_allclose(actions, expected, rtol=0, atol=2e-6)
+    one = policy.act({name: values[1] for name, values in obs.items()})
+    np.testing.assert_allclose(one, actions[1], rtol=0, atol=2e-6)
+    with pytest.raises(ValueError, match="obs: expected a dict of critic, policy, tip, got a dict"):
+        policy.act({"policy": obs["policy"]})
+    envs.close()

@@ -14,7 +14,16 @@ ARGUMENTS = {
     "ppo.py": ["--env-id", "Hopper-v5", "--total-steps", "4096"],
     "predictive_sampling.py": ["1"],
     "rollout.py": ["20"],
+    "sweep_optuna.py": ["2", "600"],
+    "sweep_ray.py": ["3000"],
     "train.py": ["4096"],
+}
+NEEDS = {
+    "ppo.py": ("torch",),
+    "rollout.py": ("torch", "matplotlib"),
+    "sweep_optuna.py": ("torch", "matplotlib", "optuna"),
+    "sweep_ray.py": ("torch", "matplotlib", "ray"),
+    "train.py": ("torch", "matplotlib"),
 }
 
 
@@ -29,9 +38,8 @@ def test_every_example_is_run() -> None:
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
 def test_example(name: str, tmp_path: Path) -> None:
-    if name in ("ppo.py", "rollout.py", "train.py"):
-        pytest.importorskip("torch")
-        pytest.importorskip("matplotlib")
+    for package in NEEDS.get(name, ()):
+        pytest.importorskip(package)
     run_example(name, *ARGUMENTS[name], cwd=tmp_path, timeout=120)
 
 
