@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <utility>
 
 #include "lanes/tables.h"
 #include "mujoco/version.h"
@@ -43,14 +45,12 @@ std::string Counts(const mjModel& m) {
   if (m.na > 0) return "actuators with activation states";
   if (m.nflex > 0) return "flexes";
   if (m.neq > 0) return "equality constraints";
-  if (m.npair > 0) return "explicit contact pairs";
   if (m.nmocap > 0) return "mocap bodies";
   if (m.nplugin > 0) return "plugins";
 #if PYFASTENV_MUJOCO >= 4000000
   if (m.nplastic > 0) return "plastic springs and tendons";
 #endif
   if (m.nhistory > 0) return "delays and history buffers";
-  if (m.nsensor > 0) return "sensors";
   if (m.ngravcomp > 0) return "gravity compensation";
   if (m.flg_surfacevel) return "surface velocities of geoms";
   if (m.flg_adhesion) return "adhesion";
@@ -60,12 +60,14 @@ std::string Counts(const mjModel& m) {
 
 std::string Options(const mjModel& m) {
   const mjOption& opt = m.opt;
-  constexpr int kKnownOff = mjDSBL_CONTACT | mjDSBL_LIMIT | mjDSBL_GRAVITY | mjDSBL_MIDPHASE |
-                            mjDSBL_FILTERPARENT | mjDSBL_REFSAFE | mjDSBL_EQUALITY |
-                            mjDSBL_FRICTIONLOSS | mjDSBL_SENSOR | mjDSBL_NATIVECCD |
-                            mjDSBL_MULTICCD | mjDSBL_CLAMPCTRL | mjDSBL_EULERDAMP;
+  constexpr int kKnownOff =
+      mjDSBL_CONSTRAINT | mjDSBL_CONTACT | mjDSBL_LIMIT | mjDSBL_GRAVITY | mjDSBL_MIDPHASE |
+      mjDSBL_FILTERPARENT | mjDSBL_REFSAFE | mjDSBL_EQUALITY | mjDSBL_FRICTIONLOSS | mjDSBL_SENSOR |
+      mjDSBL_NATIVECCD | mjDSBL_MULTICCD | mjDSBL_CLAMPCTRL | mjDSBL_EULERDAMP;
   if ((opt.disableflags & ~kKnownOff) != 0) return "this set of disabled features";
-  if (opt.enableflags != 0) return "enabled extra features (energy, override, sleep, …)";
+  if ((opt.enableflags & ~mjENBL_ENERGY) != 0) {
+    return "enabled extra features (override, sleep, …)";
+  }
   if (opt.disableactuator != 0) return "disabled actuator groups";
   if (opt.integrator == mjINT_IMPLICIT) return "the integrator implicit";
   if (opt.integrator != mjINT_EULER && opt.integrator != mjINT_RK4 &&
@@ -177,33 +179,30 @@ std::string Limits(const mjModel& m) {
 }
 
 std::string Contacts(const mjModel& m) {
-  int tree = -1;
   for (const GeomPair& pair : CandidatePairs(m)) {
-    const int type1 = m.geom_type[pair.geom1], type2 = m.geom_type[pair.geom2];
     const auto that = [&](const char* what) {
       return At(
           what,
           Named(m, mjOBJ_GEOM, pair.geom1).append(", ").append(Named(m, mjOBJ_GEOM, pair.geom2)));
     };
-    const bool known =
-        (type1 == mjGEOM_PLANE || type1 == mjGEOM_SPHERE || type1 == mjGEOM_CAPSULE) &&
-        (type2 == mjGEOM_SPHERE || type2 == mjGEOM_CAPSULE);
-    if (!known) return that("contacts of other shapes than planes, spheres and capsules");
-    if (type1 == mjGEOM_PLANE && m.geom_bodyid[pair.geom1] != 0) return that("planes that move");
-    if (m.geom_gap[pair.geom1] + m.geom_gap[pair.geom2] != 0) return that("contact gaps");
-    const ContactParameters contact = CombineGeoms(m, pair.geom1, pair.geom2);
+    if (m.geom_type[pair.geom1] == mjGEOM_SDF || m.geom_type[pair.geom2] == mjGEOM_SDF) {
+      return that("signed distance fields");
+    }
+    const ContactParameters contact = CombineGeoms(m, pair);
     if (contact.condim != 1 && contact.condim != 3) return that("contacts of condim 4 or 6");
     if (contact.condim == 3 && m.opt.cone != mjCONE_PYRAMIDAL)
       return that("elliptic friction cones");
     if (!KnownImpedance(contact.solimp)) return that("solimp with a power other than 2");
     if (!KnownReference(contact.solref)) return that("solref in a mixed format");
-    for (const int geom : {pair.geom1, pair.geom2}) {
-      const int body = m.geom_bodyid[geom];
-      const int of = m.body_treeid[body];
-      if (body != 0 && of < 0) return that("contacts with fixed bodies other than the world");
-      if (of >= 0 && tree >= 0 && of != tree) return that("contacts on several trees");
-      if (of >= 0) tree = of;
+    if (pair.explicit_pair >= 0 && contact.condim > 1) {
+      const mjtNum* friction = m.pair_friction + 5 * pair.explicit_pair;
+      const mjtNum* reference = m.pair_solreffriction + mjNREF * pair.explicit_pair;
+      if (friction[0] != friction[1]) return that("friction that depends on the direction");
+      if (AnyNonZero(reference, mjNREF)) return that("solreffriction of contact pairs");
     }
+    const int tree1 = m.body_treeid[m.geom_bodyid[pair.geom1]];
+    const int tree2 = m.body_treeid[m.geom_bodyid[pair.geom2]];
+    if (tree1 < 0 && tree2 < 0) return that("contact pairs of two fixed bodies");
   }
   return {};
 }
@@ -224,53 +223,108 @@ std::string UnsupportedFeature(const mjModel& m) {
   return {};
 }
 
-std::vector<GeomPair> CandidatePairs(const mjModel& m) {
-  if (IsOff(m, mjDSBL_CONTACT)) return {};
-  const auto weld_parent = [&](int body) {
-    return m.body_weldid[m.body_parentid[m.body_weldid[body]]];
-  };
-  const auto excluded = [&](int body1, int body2) {
-    const int signature = (body1 << 16) + body2;
-    return std::find(m.exclude_signature, m.exclude_signature + m.nexclude, signature) !=
-           m.exclude_signature + m.nexclude;
-  };
-  const auto may_touch = [&](int g, int h) {
-    return (m.geom_contype[g] & m.geom_conaffinity[h]) != 0 ||
-           (m.geom_contype[h] & m.geom_conaffinity[g]) != 0;
-  };
-  std::vector<GeomPair> pairs;
-  for (int body1 = 0; body1 < m.nbody; ++body1) {
-    for (int body2 = body1 + 1; body2 < m.nbody; ++body2) {
-      const int weld1 = m.body_weldid[body1], weld2 = m.body_weldid[body2];
-      if (weld1 == weld2 || excluded(body1, body2)) continue;
-      const bool relatives = weld1 == weld_parent(body2) || weld2 == weld_parent(body1);
-      if (weld1 != 0 && weld2 != 0 && relatives && !IsOff(m, mjDSBL_FILTERPARENT)) continue;
-      const size_t begin = pairs.size();
-      for (int g = m.body_geomadr[body1]; g < m.body_geomadr[body1] + m.body_geomnum[body1]; ++g) {
-        for (int h = m.body_geomadr[body2]; h < m.body_geomadr[body2] + m.body_geomnum[body2];
-             ++h) {
-          if (!may_touch(g, h)) continue;
-          // MuJoCo's collision functions take the simpler shape first
-          const bool swap = m.geom_type[g] > m.geom_type[h];
-          pairs.push_back(swap ? GeomPair{h, g} : GeomPair{g, h});
-        }
-      }
-      // with a tree of bounding volumes, contacts of two bodies are sorted afterwards
-      const bool several = m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1;
-      const bool trees = m.body_bvhadr[body1] >= 0 && m.body_bvhadr[body2] >= 0;
-      if (several && trees && !IsOff(m, mjDSBL_MIDPHASE)) {
-        std::sort(pairs.begin() + static_cast<ptrdiff_t>(begin), pairs.end(),
-                  [](const GeomPair& a, const GeomPair& b) {
-                    return a.geom1 != b.geom1 ? a.geom1 < b.geom1 : a.geom2 < b.geom2;
-                  });
-      }
+bool HasOwnCollision(const mjModel& m, const GeomPair& pair) {
+  const int type1 = m.geom_type[pair.geom1], type2 = m.geom_type[pair.geom2];
+  const bool round2 = type2 == mjGEOM_SPHERE || type2 == mjGEOM_CAPSULE;
+  if (type1 == mjGEOM_PLANE) return round2 || type2 == mjGEOM_BOX || type2 == mjGEOM_CYLINDER;
+  return round2 && (type1 == mjGEOM_SPHERE || type1 == mjGEOM_CAPSULE);
+}
+
+namespace {
+
+int Signature(int body1, int body2) {
+  return (std::min(body1, body2) << 16) + std::max(body1, body2);
+}
+
+bool Contains(const int* begin, mjtSize count, int value) {
+  return std::find(begin, begin + count, value) != begin + count;
+}
+
+// With the simpler shape first, as MuJoCo's collision functions take them; nothing if they take
+// none of such two shapes.
+void AddPair(const mjModel& m, GeomPair pair, std::vector<GeomPair>& pairs) {
+  if (m.geom_type[pair.geom1] > m.geom_type[pair.geom2]) std::swap(pair.geom1, pair.geom2);
+  if (mjCOLLISIONFUNC[m.geom_type[pair.geom1]][m.geom_type[pair.geom2]] == nullptr) return;
+  pairs.push_back(pair);
+}
+
+// Whether bodies' geoms may collide at all: filterBodyPair.
+bool MayCollide(const mjModel& m, int body1, int body2) {
+  const int weld1 = m.body_weldid[body1], weld2 = m.body_weldid[body2];
+  const auto weld_parent = [&](int weld) { return m.body_weldid[m.body_parentid[weld]]; };
+  if (weld1 == weld2) return false;
+  const bool relatives = weld1 == weld_parent(weld2) || weld2 == weld_parent(weld1);
+  return weld1 == 0 || weld2 == 0 || !relatives || IsOff(m, mjDSBL_FILTERPARENT);
+}
+
+bool IsExplicit(const mjModel& m, int geom1, int geom2) {
+  for (int k = 0; k < m.npair; ++k) {
+    const int g = m.pair_geom1[k], h = m.pair_geom2[k];
+    if ((g == geom1 && h == geom2) || (g == geom2 && h == geom1)) return true;
+  }
+  return false;
+}
+
+// The geoms of two bodies, but explicit pairs.
+void AddBodies(const mjModel& m, int body1, int body2, std::vector<GeomPair>& pairs) {
+  const auto begin = static_cast<ptrdiff_t>(pairs.size());
+  for (int g = m.body_geomadr[body1]; g < m.body_geomadr[body1] + m.body_geomnum[body1]; ++g) {
+    for (int h = m.body_geomadr[body2]; h < m.body_geomadr[body2] + m.body_geomnum[body2]; ++h) {
+      const bool masks = (m.geom_contype[g] & m.geom_conaffinity[h]) != 0 ||
+                         (m.geom_contype[h] & m.geom_conaffinity[g]) != 0;
+      if (masks && !IsExplicit(m, g, h)) AddPair(m, {g, h}, pairs);
     }
   }
+  // with a tree of bounding volumes, contacts of two bodies are sorted afterwards
+  const bool several = m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1;
+  const bool trees = m.body_bvhadr[body1] >= 0 && m.body_bvhadr[body2] >= 0;
+  if (several && trees && !IsOff(m, mjDSBL_MIDPHASE)) {
+    std::sort(pairs.begin() + begin, pairs.end(), [](const GeomPair& a, const GeomPair& b) {
+      return a.geom1 != b.geom1 ? a.geom1 < b.geom1 : a.geom2 < b.geom2;
+    });
+  }
+}
+
+}  // namespace
+
+std::vector<GeomPair> CandidatePairs(const mjModel& m) {
+  std::vector<GeomPair> pairs;
+  if (IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_CONTACT)) return pairs;
+  int next = 0;  // explicit pairs stand in the order of signatures, before the bodies' others
+  const auto add_explicit = [&](int up_to) {
+    for (; next < m.npair && m.pair_signature[next] <= up_to; ++next) {
+      AddPair(m, {m.pair_geom1[next], m.pair_geom2[next], next}, pairs);
+    }
+  };
+  for (int body1 = 0; body1 < m.nbody; ++body1) {
+    for (int body2 = body1 + 1; body2 < m.nbody; ++body2) {
+      const int signature = Signature(body1, body2);
+      add_explicit(signature);
+      const bool excluded = Contains(m.exclude_signature, m.nexclude, signature);
+      if (!excluded && MayCollide(m, body1, body2)) AddBodies(m, body1, body2, pairs);
+    }
+  }
+  add_explicit(std::numeric_limits<int>::max());
   return pairs;
 }
 
-ContactParameters CombineGeoms(const mjModel& m, int geom1, int geom2) {
+ContactParameters CombineGeoms(const mjModel& m, const GeomPair& pair) {
   ContactParameters r{};
+  if (const int k = pair.explicit_pair; k >= 0) {
+    r.condim = m.pair_dim[k];
+    const mjtNum* friction = m.pair_friction + 5 * k;
+    r.friction[0] = friction[0];
+    r.friction[1] = friction[2];
+    r.friction[2] = friction[3];
+    std::copy_n(m.pair_solref + mjNREF * k, mjNREF, r.solref);
+    std::copy_n(m.pair_solimp + mjNIMP * k, mjNIMP, r.solimp);
+    r.margin = m.pair_margin[k];
+    r.gap = m.pair_gap[k];
+    return r;
+  }
+  const int geom1 = pair.geom1, geom2 = pair.geom2;
+  r.margin = m.geom_margin[geom1] + m.geom_margin[geom2];
+  r.gap = m.geom_gap[geom1] + m.geom_gap[geom2];
   const auto take = [&](int g) {
     r.condim = m.geom_condim[g];
     std::copy_n(m.geom_friction + 3 * g, 3, r.friction);

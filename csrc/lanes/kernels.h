@@ -30,9 +30,11 @@ struct RowView {
 struct Kernels {
   int width;  // lanes
   size_t (*scratch_bytes)(const Tables&);
-  void* (*make_scratch)(const Tables&, void* memory);
-  /// Rows of `width` environments into lanes. Lanes with applied forces are marked for redoing.
-  void (*load)(const Tables&, void* scratch, const double* const* rows);
+  /// `narrow_phase`: for pairs of PairKind::kOther.
+  void* (*make_scratch)(const Tables&, void* memory, const NarrowPhaseCall& narrow_phase);
+  /// Rows of `width` environments into lanes. Lanes with applied forces, and those from `count` on,
+  /// are marked for redoing.
+  void (*load)(const Tables&, void* scratch, const double* const* rows, int count);
   /// Time, positions, velocities and warm start of a lane into a row.
   void (*store)(const Tables&, const void* scratch, int lane, double* row);
   /// mj_forward, and mj_step so many times; the lanes that must be redone by MuJoCo since load.

@@ -14,14 +14,21 @@ LaneStepper::LaneStepper(std::shared_ptr<const Plan> plan)
   if (memory_ == nullptr) throw std::bad_alloc();
   const auto address = reinterpret_cast<uintptr_t>(memory_.get());
   const size_t padding = (kAlignment - address % kAlignment) % kAlignment;
-  scratch_ = kernels_.make_scratch(tables_, static_cast<char*>(memory_.get()) + padding);
+  NarrowPhaseCall narrow_phase{};
+  if (plan_->collision_model() != nullptr) {
+    narrow_phase_ = std::make_unique<NarrowPhase>(plan_->collision_model(), tables_);
+    narrow_phase = narrow_phase_->call();
+  }
+  scratch_ =
+      kernels_.make_scratch(tables_, static_cast<char*>(memory_.get()) + padding, narrow_phase);
 }
 
-// Returns the bits of the lanes that are asked for; the others repeat the first row.
+// Returns the bits of the lanes that are asked for; the others repeat the first row, to no avail.
 unsigned LaneStepper::Load(const double* const* rows, int count) {
   const double* all[kMaxWidth];
   for (int l = 0; l < kernels_.width; ++l) all[l] = rows[l < count ? l : 0];
-  kernels_.load(tables_, scratch_, all);
+  kernels_.load(tables_, scratch_, all, count);
+  if (narrow_phase_ != nullptr) narrow_phase_->Begin();
   return (1u << count) - 1;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "lanes/narrow_phase.h"
 #include "lanes/plan.h"
 
 namespace pyfastenv::lanes {
@@ -71,6 +72,7 @@ class LaneStepper {
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };
+  std::unique_ptr<NarrowPhase> narrow_phase_;  // null if the plan needs none
   std::unique_ptr<void, Free> memory_;
   void* scratch_;
 };

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "lanes/features.h"
 #include "lanes/kernels.h"
 #include "lanes/program/programs.h"
 #include "lanes/tables.h"
@@ -34,6 +35,8 @@ class Plan {
 
   const Tables& tables() const { return tables_; }
   const Kernels& kernels() const { return kernels_; }
+  /// For pairs that MuJoCo's collision functions do; null if there are none.
+  const std::shared_ptr<const mjModel>& collision_model() const { return collision_model_; }
   /// Environments that step together.
   int width() const { return kernels_.width; }
 
@@ -48,8 +51,8 @@ class Plan {
   void AddTendons(const mjModel& m);
   void AddLimits(const mjModel& m);
   void AddPairs(const mjModel& m);
-  void AddContactPair(const mjModel& m, int geom1, int geom2);
-  void ChooseSolverTree(const mjModel& m);
+  void AddContactPair(const mjModel& m, const GeomPair& geoms);
+  void SetConstrainedTrees(const mjModel& m);
   void SetRowLayout(const mjModel& m);
 
   const Kernels& kernels_;
@@ -64,8 +67,10 @@ class Plan {
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;
   std::vector<Softness> softnesses_;
+  std::vector<int> dof_tree_;
   std::vector<int> M_rownnz_, M_rowadr_, M_colind_, M_colend_;
   std::vector<MatrixEntry> M_below_;
+  std::shared_ptr<const mjModel> collision_model_;
   Programs programs_;
   Tables tables_{};  // points into the vectors and programs
 };

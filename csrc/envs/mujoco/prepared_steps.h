@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "envs/mujoco/miss_record.h"
 #include "lanes/lane_stepper.h"
 #include "mujoco/lane_plans.h"
 
@@ -39,7 +40,7 @@ class PreparedSteps {
   void Clear() { count_ = 0; }
   /// Adds a step that starts from this row, and returns where its control goes.
   double* Add(const double* row);
-  /// Runs the group's physics.
+  /// Runs the group's physics, unless that has been in vain of late.
   void Run();
 
   /// Constraint rows in the last substep of the i-th step; very many if lanes could not do it.
@@ -67,6 +68,7 @@ class PreparedSteps {
   const size_t num_positions_, num_velocities_, num_controls_;
   std::vector<Step> steps_;  // as many as the widest plan has lanes
   size_t count_ = 0;
+  MissRecord misses_;
 };
 
 }  // namespace pyfastenv

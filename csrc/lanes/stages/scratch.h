@@ -33,20 +33,22 @@ struct Rows {
   int count[kWidth];  // that each lane has
   int max_count;      // rows in use, of any lane
   // bits of lanes
-  unsigned any;          // with rows
-  unsigned* valid;       // (max_rows)
-  unsigned* active;      // (max_rows): pushed against, so that it exerts force
-  uint64_t* dofs;        // (max_rows): bits of dofs whose entries in J are not zero in all lanes
-  int (*limit)[kWidth];  // (max_limit_rows): 2 * limit + side
-  Lane* J;               // (max_rows, nv)
-  Lane* violation;       // (max_rows): distance less margin
-  Lane* impedance;       // (max_rows)
-  Lane* stiffness;       // (max_rows): K
-  Lane* damping;         // (max_rows): B
-  Lane* R;               // (max_rows)
-  Lane* D;               // (max_rows): 1 / R
-  Lane* aref;            // (max_rows)
-  Lane* force;           // (max_rows)
+  unsigned any;      // with rows
+  unsigned* valid;   // (max_rows)
+  unsigned* active;  // (max_rows): pushed against, so that it exerts force
+  uint64_t* dofs;    // (max_rows): bits of dofs whose entries in J are not zero in all lanes
+  uint64_t (*trees)[kWidth];  // (max_rows): of each lane's row, bits of the trees it acts on, if
+                              // the model constrains several
+  int (*limit)[kWidth];       // (max_limit_rows): 2 * limit + side
+  Lane* J;                    // (max_rows, nv)
+  Lane* violation;            // (max_rows): distance less margin
+  Lane* impedance;            // (max_rows)
+  Lane* stiffness;            // (max_rows): K
+  Lane* damping;              // (max_rows): B
+  Lane* R;                    // (max_rows)
+  Lane* D;                    // (max_rows): 1 / R
+  Lane* aref;                 // (max_rows)
+  Lane* force;                // (max_rows)
 };
 
 /// The orders in which the sweeps of PGS visit so many rows, made when first needed.
@@ -82,6 +84,14 @@ struct SolverScratch {
   VisitOrders orders;
 };
 
+/// Where the numbers of an island of trees are put together.
+struct IslandScratch {
+  int *dof, *row;  // (nv), (max_rows): of the whole
+  int *M_rownnz, *M_rowadr, *M_colind;
+  Lane *M, *qLD, *qLDiagInv, *qfrc_smooth, *qfrc_constraint, *qacc, *Ma;
+  Rows rows;
+};
+
 struct Scratch {
 #define PYFASTENV_LANES_FIELD(name, entries, numbers) Lane* name;
   PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
@@ -102,6 +112,8 @@ struct Scratch {
   Contacts contacts;
   Rows rows;
   SolverScratch solver;
+  IslandScratch island;
+  NarrowPhaseCall narrow_phase;
   double time[kWidth];
   Lane* spill;  // (num_spills): of programs
 

@@ -70,10 +70,10 @@ bool AllZero(const double* x, int n) {
   return bits == 0;
 }
 
-void Load(const Tables& t, void* scratch, const double* const* rows) {
+void Load(const Tables& t, void* scratch, const double* const* rows, int count) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   const RowLayout& at = t.row;
-  s.redo = 0;
+  s.redo = kAllLanes & ~((1u << count) - 1);
   s.has_programs = t.programs != nullptr;
   for (int l = 0; l < kWidth; ++l) {
     const double* row = rows[l];
@@ -102,7 +102,11 @@ void Store(const Tables& t, const void* scratch, int l, double* row) {
   for (int i = 0; i < t.nv; ++i) row[at.warmstart + i] = At(s.qacc_warmstart[i], l);
 }
 
-void* Make(const Tables& t, void* memory) { return MakeScratch(t, memory); }
+void* Make(const Tables& t, void* memory, const NarrowPhaseCall& narrow_phase) {
+  Scratch* s = MakeScratch(t, memory);
+  s->narrow_phase = narrow_phase;
+  return s;
+}
 
 unsigned RunForward(const Tables& t, void* scratch) {
   Scratch& s = *static_cast<Scratch*>(scratch);
