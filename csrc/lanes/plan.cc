@@ -142,21 +142,22 @@ int IndexOf(std::vector<T>& table, const T& value) {
 
 }  // namespace
 
-PlanResult Plan::Make(const mjModel& model, const Kernels& kernels) {
-  PlanResult result = MakeUnchecked(model, kernels);
+PlanResult Plan::Make(const mjModel& model, const Kernels& kernels, const mjModel* whole) {
+  PlanResult result = MakeUnchecked(model, kernels, whole);
   if (result.plan == nullptr) return result;
   std::string difference = SelfCheck(model, result.plan);
   if (difference.empty()) return result;
   return {nullptr, difference.insert(0, "lanes and mj_step differ on this machine, at ")};
 }
 
-PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels) {
+PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels, const mjModel* whole) {
   std::string feature = UnsupportedFeature(model);
   if (!feature.empty()) return {nullptr, feature.insert(0, "lanes do not do ")};
-  return {std::shared_ptr<const Plan>(new Plan(model, kernels)), {}};
+  return {std::shared_ptr<const Plan>(new Plan(model, kernels, whole != nullptr ? *whole : model)),
+          {}};
 }
 
-Plan::Plan(const mjModel& m, const Kernels& kernels) : kernels_(kernels) {
+Plan::Plan(const mjModel& m, const Kernels& kernels, const mjModel& whole) : kernels_(kernels) {
   SetSizes(m);
   SetMatrix(m);
   AddBodies(m);
@@ -164,7 +165,7 @@ Plan::Plan(const mjModel& m, const Kernels& kernels) : kernels_(kernels) {
   AddActuators(m);
   AddTendons(m);
   AddLimits(m);
-  AddPairs(m);
+  AddPairs(m, whole);
   SetConstrainedTrees(m);
   SetRowLayout(m);
   tables_.sine_by_series = kernels.series_agrees();
@@ -342,7 +343,7 @@ void Plan::AddLimits(const mjModel& m) {
   tables_.num_limits = static_cast<int>(limits_.size());
 }
 
-void Plan::AddPairs(const mjModel& m) {
+void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
   bool all_own = true;
   for (const GeomPair& pair : CandidatePairs(m)) {
     AddContactPair(m, pair);
@@ -353,7 +354,7 @@ void Plan::AddPairs(const mjModel& m) {
   tables_.surface = surfaces_.data();
   tables_.softness = softnesses_.data();
   if (all_own) return;
-  collision_model_ = {mj_copyModel(nullptr, &m),
+  collision_model_ = {mj_copyModel(nullptr, &whole),
                       [](const mjModel* copy) { mj_deleteModel(const_cast<mjModel*>(copy)); }};
   if (collision_model_ == nullptr) throw std::bad_alloc();
 }
@@ -375,8 +376,8 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms) {
   pair.margin = contact.margin;
   pair.reach = contact.margin + contact.gap;
   pair.plane = m.geom_type[geom1] == mjGEOM_PLANE;
-  pair.swept = geoms.explicit_pair < 0 && !CollidesAlways(m, pair.body1) &&
-               !CollidesAlways(m, pair.body2);
+  pair.swept =
+      geoms.explicit_pair < 0 && !CollidesAlways(m, pair.body1) && !CollidesAlways(m, pair.body2);
   const double rbound1 = m.geom_rbound[geom1], rbound2 = m.geom_rbound[geom2];
   const bool bounded = rbound2 > 0 && (pair.plane || rbound1 > 0);
   pair.bound = !bounded     ? std::numeric_limits<double>::infinity()

@@ -25,10 +25,13 @@ struct PlanResult;
 
 class Plan {
  public:
-  /// `kernels`: the instruction set to run on.
-  static PlanResult Make(const mjModel& model, const Kernels& kernels = BestKernels());
+  /// `kernels`: the instruction set to run on. `whole`: the model as MuJoCo made it, which can be
+  /// copied, where `model` is a header that leaves something out; null: `model` is.
+  static PlanResult Make(const mjModel& model, const Kernels& kernels = BestKernels(),
+                         const mjModel* whole = nullptr);
   /// The same without the trial: to find where bits differ.
-  static PlanResult MakeUnchecked(const mjModel& model, const Kernels& kernels = BestKernels());
+  static PlanResult MakeUnchecked(const mjModel& model, const Kernels& kernels = BestKernels(),
+                                  const mjModel* whole = nullptr);
 
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -41,7 +44,7 @@ class Plan {
   int width() const { return kernels_.width; }
 
  private:
-  Plan(const mjModel& model, const Kernels& kernels);
+  Plan(const mjModel& model, const Kernels& kernels, const mjModel& whole);
 
   void SetSizes(const mjModel& m);
   void SetMatrix(const mjModel& m);
@@ -50,7 +53,7 @@ class Plan {
   void AddActuators(const mjModel& m);
   void AddTendons(const mjModel& m);
   void AddLimits(const mjModel& m);
-  void AddPairs(const mjModel& m);
+  void AddPairs(const mjModel& m, const mjModel& whole);
   void AddContactPair(const mjModel& m, const GeomPair& geoms);
   void SetConstrainedTrees(const mjModel& m);
   void SetRowLayout(const mjModel& m);

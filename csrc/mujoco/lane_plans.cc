@@ -28,13 +28,13 @@ Key KeyOf(const mjModel& model, int width) {
   return {{bytes.size(), std::hash<std::string_view>()(bytes)}, width};
 }
 
-LanePlans MakePlans(const mjModel& model, int widest) {
+LanePlans MakePlans(const mjModel& model, const mjModel& whole, int widest) {
   LanePlans made;
   for (const int width : {1, 2, 4, 8}) {
     if (width == 2 && widest > 2) continue;  // half of four lanes, which have programs, are faster
     const lanes::Kernels* kernels = width <= widest ? lanes::KernelsOfWidth(width) : nullptr;
     if (kernels == nullptr) continue;
-    lanes::PlanResult result = lanes::Plan::Make(model, *kernels);
+    lanes::PlanResult result = lanes::Plan::Make(model, *kernels, &whole);
     if (result.plan == nullptr) return {{}, std::move(result.refusal)};
     made.plans.push_back(std::move(result.plan));
   }
@@ -51,7 +51,7 @@ int WidestLanes() {
 
 }  // namespace
 
-std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model) {
+std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole) {
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const LanePlans>> known;
   const int widest = WidestLanes();
@@ -60,7 +60,7 @@ std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model) {
     const std::lock_guard lock(mutex);
     if (const auto found = known.find(key); found != known.end()) return found->second;
   }
-  auto made = std::make_shared<const LanePlans>(MakePlans(model, widest));
+  auto made = std::make_shared<const LanePlans>(MakePlans(model, whole, widest));
   const std::lock_guard lock(mutex);
   if (known.size() >= kMostRemembered) known.clear();
   return known.emplace(key, std::move(made)).first->second;

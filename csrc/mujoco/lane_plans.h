@@ -21,10 +21,10 @@ struct LanePlans {
   std::string refusal;                                    // why there are none; empty otherwise
 };
 
-/// The plans of a model as Workspace::model() is stepped. Any thread may ask. The first time takes
-/// a few milliseconds, in which lanes and mj_step are compared; later ones look the model up by its
-/// contents.
-/// Throws UsageError (kValue) if PYFASTENV_LANES asks for what the processor does not have.
-std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model);
+/// The plans of a model as Workspace::model() is stepped, a header of `whole`. Any thread may ask.
+/// The first time takes a few milliseconds, in which lanes and mj_step are compared; later ones
+/// look the model up by its contents. Throws UsageError (kValue) if PYFASTENV_LANES asks for what
+/// the processor does not have.
+std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole);
 
 }  // namespace pyfastenv

@@ -49,7 +49,7 @@ SharedModel ModelCache::Load(const std::string& path) {
 
 const LanePlans& ModelCache::Plans(const std::string& path, const mjModel& model) {
   std::shared_ptr<const LanePlans>& plans = plans_[path];
-  if (!plans) plans = FindLanePlans(model);
+  if (!plans) plans = FindLanePlans(model, *Load(path));
   return *plans;
 }
 
