@@ -1,5 +1,6 @@
 // Whether lanes are worth their time: where nearly every step is left to mj_step (piles of more
-// contacts than lanes hold, say), they are not tried for a while, so that they cost next to nothing.
+// contacts than lanes hold, say), they are not tried for a while, so that they cost next to
+// nothing.
 //
 // No result depends on it. One per worker; not thread-safe.
 #pragma once

@@ -12,7 +12,7 @@ JOINTS = (
 
 class ArmTask(SuiteTask):
     frame_skip = 10
-    objects = ()  # bodies, each on the joints <name>_x, _y, _z
+    objects: tuple[str, ...] = ()  # bodies, each on the joints <name>_x, _y, _z
 
     def setup(self):
         self.arm = [self.model.joint(name).id for name in JOINTS]

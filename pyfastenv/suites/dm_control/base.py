@@ -3,6 +3,7 @@
 import importlib
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -36,12 +37,12 @@ class SuiteModel:
         ImportError: There is no dm_control.
     """
 
-    def __init__(self, domain, make=None):
+    def __init__(self, domain: str, make: Any = None):
         self._domain, self._make = domain, make
 
-    def __call__(self):
+    def __call__(self) -> mujoco.MjModel:
         found = find_spec("dm_control")
-        if found is None:
+        if found is None or found.submodule_search_locations is None:
             raise ImportError(
                 "dm_control's suite takes its models from the package dm_control: "
                 "pip install 'pyfastenv[dm-control]'"
@@ -49,7 +50,7 @@ class SuiteModel:
         folder = Path(found.submodule_search_locations[0]) / "suite"
         assets = {f"./common/{f.name}": f.read_bytes() for f in folder.glob("common/*.xml")}
         if self._make is None:  # importing dm_control takes a second
-            xml = (folder / f"{self._domain}.xml").read_text()
+            xml: Any = (folder / f"{self._domain}.xml").read_text()
         else:
             xml = self._make(importlib.import_module(f"dm_control.suite.{self._domain}"))
         if isinstance(xml, tuple):
