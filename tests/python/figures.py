@@ -424,6 +424,7 @@ CONSTANTS: dict[str, list[str]] = {
         "a segment of 0.05 to 1 ms",
         "within a segment (1 ms)",
         "gymnasium 1.0 removed",
+        "for the next 2,048",
     ],
     "docs/lanes.md": [
         "whose error up to 0.85",
@@ -458,7 +459,14 @@ CONSTANTS: dict[str, list[str]] = {
         "take 14 s per step",
         "the interval (90 %)",
     ],
-    "docs/training.md": ["in 20,000 steps", "buffer 10,000, σ 0.01"],
+    "docs/howto/deploy.md": ["on 1,000 observations"],
+    "docs/training.md": [
+        "in 20,000 steps",
+        "buffer 10,000, σ 0.01",
+        "at each of 1,000 steps",
+        "1,000 steps on their own",
+        "mean distance of gradients below 0.05",
+    ],
     "docs/start.md": ["Python 3.11 or later"],
     "docs/staging.md": ["of 1.1 GiB takes 2", "under way, 10 s at most"],
 }
