@@ -1,6 +1,6 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347).
 
-The specification, in plain PyTorch. Read it top to bottom: options, the loss, collecting,
+The specification, in plain PyTorch. Read it top to bottom: options, the loss,
 advantages, update, saving. The pool samples (:func:`pyfastenv.rollout` with a copy of the policy).
 What makes the update fast computes the same steps in another way and is tested against this file
 (``--accelerate``, :mod:`pyfastenv.learners.ppo_accelerators`).
@@ -9,59 +9,48 @@ What makes the update fast computes the same steps in another way and is tested 
 from __future__ import annotations
 
 import math
-import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
 import torch
 from torch import Tensor, nn
 
-from pyfastenv import _core
 from pyfastenv.learners.accelerators import choose
 from pyfastenv.learners.ppo_accelerators import Compiled, CompiledEpoch, WrittenOut
 from pyfastenv.nn.functional import (
     LOG_TWO_PI,
     PPO_METRICS,
-    discounted_returns,
     gae,
     gaussian_log_prob,
 )
 from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, initialised_by
-from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
-from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy, policies_of
-from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
-from pyfastenv.sampling.staging import Collector, PinnedRing
+from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
+from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.training import distributed, seeds
 from pyfastenv.training.callbacks import Callback, StepFunction
-from pyfastenv.training.device_sampling import DeviceSampler
-from pyfastenv.training.envs import make_training_envs
-from pyfastenv.training.learner_config import LearnerConfig
-from pyfastenv.training.loop import RunResult, episode_metrics, run
-from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
+from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.on_policy import OnPolicy, OnPolicyConfig, Samples
 from pyfastenv.training.presets import presets_of
-from pyfastenv.training.seeds import Stream, env_seeds
+from pyfastenv.training.seeds import Stream
 
 
 @dataclass(kw_only=True)
-class Config(LearnerConfig):
+class Config(OnPolicyConfig):
     """Proximal policy optimisation."""
 
     algorithm: ClassVar[str] = "ppo"
     presets = presets_of("ppo")
-    may_differ = LearnerConfig.may_differ | {"anneal_steps"}
+    may_differ = OnPolicyConfig.may_differ | {"anneal_steps"}
 
     num_envs: int = 16
     """How many environments are stepped at once (in each process)."""
     total_steps: int = 1_000_000
     """Environment steps to train for."""
-    num_steps: int = 128
-    """Steps of each environment between updates."""
     update_epochs: int = 10
     """Passes over the collected steps."""
     minibatch_size: int = 128
@@ -72,8 +61,6 @@ class Config(LearnerConfig):
     """Lower the learning rate linearly to 0."""
     anneal_steps: int | None = None
     """Environment steps until it is 0; None: total_steps as they were when the run began."""
-    gamma: float = 0.99
-    """Discount."""
     gae_lambda: float = 0.95
     """λ of the advantage estimates."""
     clip: float = 0.2
@@ -90,30 +77,18 @@ class Config(LearnerConfig):
     """Stop the passes once the policy has moved this far (None: never)."""
     normalize_advantages: bool = True
     """Per minibatch."""
-    normalize_obs: bool = True
-    """By running mean and standard deviation."""
-    normalize_rewards: bool = True
-    """Divide by the running standard deviation of discounted returns."""
-    obs_clip: float = 10.0
-    """Bound of normalised observations."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Hidden layers, of policy and value network each."""
     activation: str = "tanh"
     """tanh, relu, elu or silu."""
     log_std_init: float = -0.5
     """Logarithm of the initial standard deviation of actions."""
-    overlap: bool = False
-    """Collect the next batch while learning from this one: by the policy of one update ago."""
-    pool_size: int = 1
-    """Learn from so many of the latest batches (the trajectory pool); 1: on-policy."""
 
     def check(self) -> None:
         super().check()
-        self._check_at_least(1, "num_steps", "update_epochs", "minibatch_size", "pool_size")
+        self._check_at_least(1, "update_epochs", "minibatch_size")
         self._check_positive("learning_rate", "clip", "max_grad_norm")
-        self._check_fractions("gamma", "gae_lambda")
-        if self.overlap and self.device == "cuda":
-            raise ValueError("overlap: needs sampling on the CPU; use --device cpu or sample-cpu")
+        self._check_fractions("gae_lambda")
         self._check_shared_out("minibatch_size")
         batch = self.num_envs * self.num_steps * distributed.world_size()
         # the first batch is alone in the trajectory pool
@@ -227,45 +202,13 @@ def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[Torc
     return ppo.eval_policy()
 
 
-class Samples(NamedTuple):
-    """A batch on the learner's device (n = T * N; E episodes ended)."""
-
-    obs: Tensor  # (n, obs_size) float32, not normalised
-    actions: Tensor  # (n, A) float32 or (n,) int64
-    log_probs: Tensor  # (n,) when they were drawn
-    rewards: Tensor  # (T, N), normalised
-    ended: Tensor  # (T, N) bool
-    last_obs: Tensor  # (N, obs_size) after the last step
-    end_steps: Tensor  # (E,) where episodes ended …
-    end_env_ids: Tensor  # (E,)
-    end_terminated: Tensor  # (E,) bool … and how
-    final_obs: Tensor  # (E, obs_size)
-
-
-class Backward(Protocol):
-    """What puts a minibatch's gradients where the optimiser finds them."""
-
-    def __call__(self, columns: Columns, *, metrics: bool) -> Tensor | None:
-        """Returns :data:`PPO_METRICS`, at least where they are wanted."""
-        ...
-
-
-class PPO:
-    """The algorithm; :func:`train` drives it.
-
-    Args:
-        config: The options.
-        restore: A :meth:`state_dict`, to continue from it.
-    """
+class PPO(OnPolicy[Config]):
+    """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from."""
 
     functions: ClassVar[Functions] = Functions()
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
-        self.config = config
-        self.device = config.learn_device
-        self.world_size = distributed.world_size()
-        self.envs = make_training_envs(config, config.num_envs)
-        self.obs_size = self.envs.obs_size
+        super().__init__(config)
         space = self.envs.single_action_space
         self.discrete = isinstance(space, gymnasium.spaces.Discrete)
         if isinstance(space, gymnasium.spaces.Discrete):
@@ -304,33 +247,16 @@ class PPO:
             own_networks=self.own_networks,
         )
 
-        self.normalizer = ObsNormalizer(
-            self.obs_size,
-            clip=config.obs_clip,
-            device=self.device,
-            enabled=config.normalize_obs,
-        )
-        self.return_moments = RunningMoments(1)
-        self.running_returns = torch.zeros(config.num_envs, device=self.device)
-        rank = distributed.rank()
         self.generator = torch.Generator()
-        self.generator.manual_seed(seeds.stream(config.seed, Stream.LEARNING, rank))
-        self.device_generator = torch.Generator(self.device)
-        self.device_generator.manual_seed(seeds.stream(config.seed, Stream.ACTING, rank))
+        self.generator.manual_seed(seeds.stream(config.seed, Stream.LEARNING, distributed.rank()))
         self.anneal_steps = config.anneal_steps or config.total_steps
-        self.global_step = 0
-        self.episodes: Episodes | None = None  # that ended in the latest iteration
-        # earlier batches; the newest joins them for its update
-        self.pool: deque[Samples] = deque(maxlen=config.pool_size - 1)
-        self.core_policy: _core.Policy | None = None
-        self.sampler = self._make_sampler()
-        self.collector = self._make_collector()
+        self.begin(in_torch=config.device == "cuda" or not isinstance(self.policy, MLP))
         if restore is not None:
             self.load_state_dict(restore)
             return
-        self._reset()
+        self.reset()
         if config.normalize_obs:
-            self._warm_up()
+            self.warm_up()
 
     def _network(self, factory: str, num_outputs: int, **fields: Any) -> Any:
         """The user's, or an MLP."""
@@ -340,32 +266,8 @@ class PPO:
         sizes = (self.obs_size, *self.config.hidden_sizes, num_outputs)
         return MLP(sizes, activation=self.config.activation, **fields)
 
-    # ---- collecting --------------------------------------------------------------------------
-
-    def _make_collector(self) -> Collector[Episodes]:
-        """Batches through a ring: pinned for a learner on a GPU, without copies on the CPU."""
-        tensors = RolloutBatch.allocate(self.envs, self.config.num_steps).tensors()
-        layout = {name: (tuple(x.shape), x.dtype) for name, x in tensors.items()}
-        ring = PinnedRing(layout, 2, self.device)
-        return Collector(self._collect, ring, overlap=self.config.overlap)
-
-    def _make_sampler(self) -> DeviceSampler | None:
-        if self.config.device != "cuda" and isinstance(self.policy, MLP):
-            return None
-        return DeviceSampler(self.envs, self.config.num_steps, self.device)
-
-    def _export(self) -> None:
-        spec = self.policy_spec()
-        assert isinstance(spec, PolicySpec)
-        self.core_policy = spec.to_core(self.envs.single_action_space)
-
-    def _collect(self, tensors: dict[str, Tensor]) -> Episodes:
-        assert self.core_policy is not None
-        batch = RolloutBatch.of(tensors)
-        return rollout(self.envs, self.core_policy, self.config.num_steps, out=batch).episodes
-
     @torch.no_grad()
-    def _act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The policy in torch, for sampling on the device."""
         normalized = self.normalizer(obs.view(-1, self.obs_size).float())
         outputs = self.policy(normalized[None])[0]
@@ -379,37 +281,6 @@ class PPO:
         clipped = torch.minimum(torch.maximum(actions, low), high)
         return actions, gaussian_log_prob(actions, outputs, self.log_std), clipped
 
-    def _next_batch(self) -> RolloutBatch:
-        if self.sampler is not None:
-            return self.sampler.collect(self._act)
-        tensors, episodes = self.collector.next(self._export)
-        return RolloutBatch.of(tensors, episodes)
-
-    def _warm_up(self) -> None:
-        """Moments of observations, before the first policy is to see them normalised."""
-        spec, num_steps = self.policy_spec(), self.config.num_steps
-        if isinstance(spec, PolicySpec):
-            batch = rollout(self.envs, spec, num_steps)
-        else:
-            assert self.sampler is not None
-            batch = self.sampler.collect(self._act)
-        self.normalizer.update(batch.obs)
-        self.global_step += self._steps_per_batch
-        self._reset()
-
-    def _reset(self) -> None:
-        count = self.config.num_envs
-        mine = env_seeds(self.config.seed, count, first=distributed.rank() * count)
-        if self.sampler is None:
-            self.envs.reset(seed=mine)
-        else:
-            self.sampler.reset(mine)
-
-    @property
-    def _steps_per_batch(self) -> int:
-        """Of all processes together."""
-        return self.config.num_envs * self.config.num_steps * self.world_size
-
     def policy_spec(self) -> PolicySpec | list[TorchPolicy]:
         """The policy as the pool runs it, or with a network of the user's."""
         fields = {
@@ -420,32 +291,15 @@ class PPO:
         space = self.envs.single_action_space
         return policies_of(self.policy, self.obs_size, space, self.device, **fields)
 
-    def eval_policy(self) -> PolicySpec | list[TorchPolicy]:
-        """The same, always choosing the most likely action."""
-        return as_greedy(self.policy_spec())
-
-    def iterate(self) -> dict[str, float]:
-        """Collects ``num_steps`` of every environment and learns from them."""
-        began = time.perf_counter()
-        with span("env"):
-            batch = self._next_batch()
-        sampled = time.perf_counter()
-        self._schedule()
-        metrics = self._learn(batch)
-        self.global_step += self._steps_per_batch
-        self.episodes = batch.episodes
-        metrics |= episode_metrics(batch.episodes.returns, batch.episodes.lengths)
-        metrics["time/sample_s"] = sampled - began
-        metrics["time/update_s"] = time.perf_counter() - sampled
-        return metrics
-
     def _schedule(self) -> None:
         left = 1.0 - self.global_step / self.anneal_steps if self.config.anneal else 1.0
         self.optimizer.lr = self.config.learning_rate * max(left, 0.0)
 
     # ---- advantages --------------------------------------------------------------------------
 
-    def _learn(self, batch: RolloutBatch) -> dict[str, float]:
+    def learn(self, batch: RolloutBatch) -> dict[str, float]:
+        """Advantages, then passes over the batch, and the earlier ones of the trajectory pool."""
+        self._schedule()
         with span("transfer"):
             samples = self._samples(batch)
         packed = torch.cat([self._pack(each) for each in (*self.pool, samples)])
@@ -453,27 +307,6 @@ class PPO:
         self.pool.append(samples)
         self.normalizer.update(batch.obs)
         return metrics
-
-    def _samples(self, batch: RolloutBatch) -> Samples:
-        def move(tensor: Tensor) -> Tensor:
-            return tensor.to(self.device, non_blocking=True)
-
-        episodes = batch.episodes
-        samples = Samples(
-            obs=batch.obs.view(-1, self.obs_size),
-            actions=batch.actions.flatten(0, 1),
-            log_probs=batch.log_probs.flatten(),
-            rewards=self._normalize_rewards(batch),
-            ended=batch.terminations | batch.truncations,
-            last_obs=batch.last_obs.view(-1, self.obs_size),
-            end_steps=move(episodes.steps),
-            end_env_ids=move(episodes.env_ids),
-            end_terminated=move(episodes.terminated),
-            final_obs=move(episodes.final_obs.view(-1, self.obs_size)),
-        )
-        if self.config.pool_size > 1:  # the ring's storage is used again
-            samples = Samples(*(tensor.clone() for tensor in samples))
-        return samples
 
     @torch.no_grad()
     def _pack(self, samples: Samples) -> Tensor:
@@ -507,16 +340,6 @@ class PPO:
         values: Tensor = self.value(obs[None])
         return values.flatten()
 
-    def _normalize_rewards(self, batch: RolloutBatch) -> Tensor:
-        if not self.config.normalize_rewards:
-            return batch.rewards
-        ended = batch.terminations | batch.truncations
-        returns = discounted_returns(batch.rewards, ended, self.running_returns, self.config.gamma)
-        self.running_returns = returns[-1] * ~ended[-1]
-        update_moments(self.return_moments, returns)
-        scale = self.return_moments.scale().to(batch.rewards.device)
-        return (batch.rewards * scale).clamp_(-10.0, 10.0)
-
     # ---- update ------------------------------------------------------------------------------
 
     def _update(self, packed: Tensor) -> dict[str, float]:
@@ -537,14 +360,15 @@ class PPO:
         return result
 
     def epoch(
-        self, packed: Tensor, order: Tensor, backward: Backward | None = None
+        self, packed: Tensor, order: Tensor, backward: Callable[..., Tensor | None] | None = None
     ) -> dict[str, float]:
         """A pass over the batch, a gradient step per minibatch.
 
         Args:
             packed: ``(n, obs_size + A + 4)`` from the collected steps.
             order: ``(n,)`` int64: of the rows; an incomplete last minibatch is left out.
-            backward: What puts a minibatch's gradients in place; None: :meth:`backward`.
+            backward: What puts a minibatch's gradients in place and returns PPO_METRICS; None:
+                :meth:`backward`.
         """
         backward = backward or self.backward
         size = self.config.minibatch_size // self.world_size

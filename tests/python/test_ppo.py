@@ -22,7 +22,6 @@ from pyfastenv.learners.ppo_accelerators import CompiledEpoch, WrittenOut  # noq
 from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
 from pyfastenv.nn.normalize import RunningMoments  # noqa: E402
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout  # noqa: E402
-from pyfastenv.training.device_sampling import DeviceSampler  # noqa: E402
 from pyfastenv.training.logger import read_metrics  # noqa: E402
 from pyfastenv.training.seeds import env_seeds  # noqa: E402
 
@@ -233,8 +232,8 @@ def test_overlapped_collection_is_one_update_behind_and_deterministic() -> None:
 
 
 def test_sampling_on_the_device_is_stepping(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = torch.device("cpu")
-    monkeypatch.setattr(PPO, "_make_sampler", lambda self: DeviceSampler(self.envs, 32, device))
+    begin = PPO.begin
+    monkeypatch.setattr(PPO, "begin", lambda self, in_torch: begin(self, in_torch=True))
     config = _config(num_steps=32)
     ppo = _make(config)
     batches = []

@@ -1,0 +1,236 @@
+"""What PPO and its like share: options, collecting, normalising, the iteration."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from pyfastenv import _core
+from pyfastenv.nn.functional import discounted_returns
+from pyfastenv.nn.normalize import RunningMoments
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.spans import span
+from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
+from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
+from pyfastenv.sampling.staging import Collector, PinnedRing
+from pyfastenv.training import distributed, seeds
+from pyfastenv.training.device_sampling import DeviceSampler
+from pyfastenv.training.envs import make_training_envs
+from pyfastenv.training.learner_config import LearnerConfig
+from pyfastenv.training.loop import episode_metrics
+from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
+from pyfastenv.training.seeds import Stream, env_seeds
+
+C = TypeVar("C", bound="OnPolicyConfig")
+
+
+@dataclass(kw_only=True)
+class OnPolicyConfig(LearnerConfig):
+    """What algorithms that learn from their policy's latest steps have in common."""
+
+    num_steps: int = 128
+    """Steps of each environment between updates."""
+    gamma: float = 0.99
+    """Discount."""
+    normalize_obs: bool = True
+    """By running mean and standard deviation."""
+    normalize_rewards: bool = True
+    """Divide by the running standard deviation of discounted returns."""
+    obs_clip: float = 10.0
+    """Bound of normalised observations."""
+    overlap: bool = False
+    """Collect the next batch while learning from this one: by the policy of one update ago."""
+    pool_size: int = 1
+    """Learn from so many of the latest batches (the trajectory pool); 1: on-policy."""
+
+    def check(self) -> None:
+        super().check()
+        self._check_at_least(1, "num_steps", "pool_size")
+        self._check_fractions("gamma")
+        if self.overlap and self.device == "cuda":
+            raise ValueError("overlap: needs sampling on the CPU; use --device cpu or sample-cpu")
+
+
+class Samples(NamedTuple):
+    """A batch on the learner's device (n = T * N; E episodes ended)."""
+
+    obs: Tensor  # (n, obs_size) float32, not normalised
+    actions: Tensor  # (n, A) float32 or (n,) int64
+    log_probs: Tensor  # (n,) when they were drawn
+    rewards: Tensor  # (T, N), normalised
+    ended: Tensor  # (T, N) bool
+    last_obs: Tensor  # (N, obs_size) after the last step
+    end_steps: Tensor  # (E,) where episodes ended …
+    end_env_ids: Tensor  # (E,)
+    end_terminated: Tensor  # (E,) bool … and how
+    final_obs: Tensor  # (E, obs_size)
+
+
+class OnPolicy(ABC, Generic[C]):
+    """An algorithm that collects a batch and learns from it.
+
+    Args:
+        config: The options.
+
+    Attributes:
+        envs: The training environments.
+        normalizer: Of observations.
+        return_moments: Of running discounted returns, by which rewards are divided.
+        pool: Earlier batches (the trajectory pool); the newest joins them for its update.
+        episodes: Those that ended in the latest iteration.
+        sampler: Steps the environments if the policy acts in torch; else workers of the pool do.
+    """
+
+    def __init__(self, config: C):
+        self.config = config
+        self.device = config.learn_device
+        self.world_size = distributed.world_size()
+        self.envs = make_training_envs(config, config.num_envs)
+        self.obs_size = self.envs.obs_size
+        self.normalizer = ObsNormalizer(
+            self.obs_size,
+            clip=config.obs_clip,
+            device=self.device,
+            enabled=config.normalize_obs,
+        )
+        self.return_moments = RunningMoments(1)
+        self.running_returns = torch.zeros(config.num_envs, device=self.device)
+        self.device_generator = torch.Generator(self.device)
+        self.device_generator.manual_seed(
+            seeds.stream(config.seed, Stream.ACTING, distributed.rank())
+        )
+        self.global_step = 0
+        self.episodes: Episodes | None = None
+        self.pool: deque[Samples] = deque(maxlen=config.pool_size - 1)
+        self.core_policy: _core.Policy | None = None
+        self.sampler: DeviceSampler | None = None
+
+    # ---- what an algorithm says --------------------------------------------------------------
+
+    @abstractmethod
+    def policy_spec(self) -> PolicySpec | list[TorchPolicy]:
+        """The policy as it explores: for the pool, or with a network of the user's."""
+
+    @abstractmethod
+    def act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The policy in torch: actions as drawn, their log-probs, actions for the environments."""
+
+    @abstractmethod
+    def learn(self, batch: RolloutBatch) -> dict[str, float]:
+        """Learns from a batch, and takes the moments of its observations; returns metrics."""
+
+    # ---- collecting --------------------------------------------------------------------------
+
+    def begin(self, *, in_torch: bool) -> None:
+        """Makes ready to collect, once the policy stands.
+
+        Args:
+            in_torch: The policy acts by :meth:`act`, a step of all environments at a time.
+        """
+        if in_torch:
+            self.sampler = DeviceSampler(self.envs, self.config.num_steps, self.device)
+        self.collector = self._make_collector()
+
+    def _make_collector(self) -> Collector[Episodes]:
+        """Batches through a ring: pinned for a learner on a GPU, without copies on the CPU."""
+        tensors = RolloutBatch.allocate(self.envs, self.config.num_steps).tensors()
+        layout = {name: (tuple(x.shape), x.dtype) for name, x in tensors.items()}
+        ring = PinnedRing(layout, 2, self.device)
+        return Collector(self._collect, ring, overlap=self.config.overlap)
+
+    def _export(self) -> None:
+        spec = self.policy_spec()
+        assert isinstance(spec, PolicySpec)
+        self.core_policy = spec.to_core(self.envs.single_action_space)
+
+    def _collect(self, tensors: dict[str, Tensor]) -> Episodes:
+        assert self.core_policy is not None
+        batch = RolloutBatch.of(tensors)
+        return rollout(self.envs, self.core_policy, self.config.num_steps, out=batch).episodes
+
+    def _next_batch(self) -> RolloutBatch:
+        if self.sampler is not None:
+            return self.sampler.collect(self.act)
+        tensors, episodes = self.collector.next(self._export)
+        return RolloutBatch.of(tensors, episodes)
+
+    def warm_up(self) -> None:
+        """Moments of observations, before the first policy is to see them normalised."""
+        spec, num_steps = self.policy_spec(), self.config.num_steps
+        if isinstance(spec, PolicySpec):
+            batch = rollout(self.envs, spec, num_steps)
+        else:
+            assert self.sampler is not None
+            batch = self.sampler.collect(self.act)
+        self.normalizer.update(batch.obs)
+        self.global_step += self.steps_per_batch
+        self.reset()
+
+    def reset(self) -> None:
+        """The first episodes."""
+        count = self.config.num_envs
+        mine = env_seeds(self.config.seed, count, first=distributed.rank() * count)
+        if self.sampler is None:
+            self.envs.reset(seed=mine)
+        else:
+            self.sampler.reset(mine)
+
+    @property
+    def steps_per_batch(self) -> int:
+        """Of all processes together."""
+        return self.config.num_envs * self.config.num_steps * self.world_size
+
+    def eval_policy(self) -> PolicySpec | list[TorchPolicy]:
+        """The same, always choosing the most likely action."""
+        return as_greedy(self.policy_spec())
+
+    def iterate(self) -> dict[str, float]:
+        """Collects ``num_steps`` of every environment and learns from them."""
+        began = time.perf_counter()
+        with span("env"):
+            batch = self._next_batch()
+        sampled = time.perf_counter()
+        metrics = self.learn(batch)
+        self.global_step += self.steps_per_batch
+        self.episodes = batch.episodes
+        metrics |= episode_metrics(batch.episodes.returns, batch.episodes.lengths)
+        metrics["time/sample_s"] = sampled - began
+        metrics["time/update_s"] = time.perf_counter() - sampled
+        return metrics
+
+    def _samples(self, batch: RolloutBatch) -> Samples:
+        def move(tensor: Tensor) -> Tensor:
+            return tensor.to(self.device, non_blocking=True)
+
+        episodes = batch.episodes
+        samples = Samples(
+            obs=batch.obs.view(-1, self.obs_size),
+            actions=batch.actions.flatten(0, 1),
+            log_probs=batch.log_probs.flatten(),
+            rewards=self._normalize_rewards(batch),
+            ended=batch.terminations | batch.truncations,
+            last_obs=batch.last_obs.view(-1, self.obs_size),
+            end_steps=move(episodes.steps),
+            end_env_ids=move(episodes.env_ids),
+            end_terminated=move(episodes.terminated),
+            final_obs=move(episodes.final_obs.view(-1, self.obs_size)),
+        )
+        if self.config.pool_size > 1:  # the ring's storage is used again
+            samples = Samples(*(tensor.clone() for tensor in samples))
+        return samples
+
+    def _normalize_rewards(self, batch: RolloutBatch) -> Tensor:
+        if not self.config.normalize_rewards:
+            return batch.rewards
+        ended = batch.terminations | batch.truncations
+        returns = discounted_returns(batch.rewards, ended, self.running_returns, self.config.gamma)
+        self.running_returns = returns[-1] * ~ended[-1]
+        update_moments(self.return_moments, returns)
+        scale = self.return_moments.scale().to(batch.rewards.device)
+        return (batch.rewards * scale).clamp_(-10.0, 10.0)
