@@ -32,7 +32,7 @@ $(VENV)/.train: $(VENV)/.installed
 
 $(VENV)/.test: $(VENV)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train,experiments]' \
-	  stable-baselines3 dm-env absl-py
+	  stable-baselines3 dm-env dm_control absl-py
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
@@ -83,11 +83,7 @@ test-mujoco: build/mujoco-$(VERSION)/.installed  ## The same tests with another 
 test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
 	$(GL) $(BIN)/pytest -q -m slow
 
-$(VENV)/.suites: $(VENV)/.test
-	$(PIP) dm_control
-	touch $@
-
-parity-suites: $(VENV)/.suites  ## dm_control's tasks against dm_control's own (bench/results/dm_control_parity.md)
+parity-suites: $(VENV)/.test  ## dm_control's tasks against dm_control's own (bench/results/dm_control_parity.md)
 	$(GL) $(BIN)/python tests/python/dm_control_suite.py $(ARGS)
 
 kill-test: $(VENV)/.test  ## Kill PPO, SAC and MBPO at 100 random moments each (ten minutes)
@@ -116,6 +112,9 @@ bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3
 
 bench-tasks: $(VENV)/.test  ## Own tasks beside the built-in environments (bench/results/own_tasks.json)
 	$(BIN)/python bench/python/own_tasks.py
+
+bench-suites: $(VENV)/.test $(VENV)/.bench  ## Suites beside EnvPool and dm_control (bench/results/suites.json)
+	$(GL) $(BIN)/python bench/python/suites.py $(ARGS)
 
 bench-mbpo: $(VENV)/.bench-train  ## SAC and MBPO against Stable-Baselines3 and a list-based program
 	$(BIN)/python bench/python/mbpo.py

@@ -21,14 +21,13 @@ __version__ = "0.1.0"
 
 _load.load_core()
 
-from pyfastenv.suites import register_suites  # noqa: E402 (needs the core)
 from pyfastenv.vector.registration import (  # noqa: E402 (needs the core)
     register_envs,
     register_packages,
 )
 
 register_envs()
-register_suites()
+import_module("pyfastenv.suites").register_suites()  # by name: it is above those who import this
 register_packages()
 
 if TYPE_CHECKING:

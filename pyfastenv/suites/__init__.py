@@ -67,9 +67,16 @@ DM_CONTROL = {
 }
 
 
+# robots of our own
+ROBOTS = {
+    "RoughQuadruped-v0": "pyfastenv.suites.robots.quadruped:RoughQuadruped",
+    "SmallHumanoid-v0": "pyfastenv.suites.robots.humanoid:SmallHumanoid",
+}
+
+
 def places() -> dict[str, str]:
     """Every suite's ids, and where their tasks stand, as ``"module:Class"``."""
-    return {
+    return ROBOTS | {
         env_id: f"pyfastenv.suites.dm_control.{domain.lower()}:{env_id.partition('-')[0]}"
         for env_id, (domain, _) in DM_CONTROL.items()
     }

@@ -1,0 +1,1 @@
+"""Robots built from primitives: nothing to download."""

@@ -1,0 +1,117 @@
+"""A quadruped of twelve joints that follows commanded velocities over rough ground.
+
+Every episode draws its physics (masses, friction, damping, motors), its place and its command,
+which changes on the way. ``observation_dict`` gives the policy what a robot could measure and the
+critic more: true velocities and the forces at the feet.
+"""
+
+import numpy as np
+
+from pyfastenv.tasks.randomise import scale
+from pyfastenv.tasks.task import Task, memory
+
+LEG = """<body name="{n}" pos="{x} {y} 0">
+  <joint name="{n}_roll" axis="1 0 0" range="-45 45"/>
+  <geom type="sphere" size=".045" mass=".6"/>
+  <body pos="0 {out} 0"><joint name="{n}_hip" axis="0 1 0" range="-70 120"/>
+    <geom type="capsule" fromto="0 0 0 0 0 -.2" size=".022" mass=".9"/>
+    <body pos="0 0 -.2"><joint name="{n}_knee" axis="0 1 0" range="-150 -20"/>
+      <geom type="capsule" fromto="0 0 0 0 0 -.19" size=".015" mass=".15"/>
+      <geom type="sphere" pos="0 0 -.2" size=".022" mass=".05" class="foot"/>
+      <site name="{n}_foot" pos="0 0 -.2" size=".03"/>
+    </body></body></body>"""
+LEGS = {"fl": (0.19, 0.07), "fr": (0.19, -0.07), "hl": (-0.19, 0.07), "hr": (-0.19, -0.07)}
+JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("roll", "hip", "knee")]
+BODIES = [LEG.format(n=n, x=x, y=y, out=0.09 * np.sign(y)) for n, (x, y) in LEGS.items()]
+MOTORS = [f'<position joint="{joint}" kp="30" kv=".8" forcerange="-24 24"/>' for joint in JOINTS]
+TOUCH = [f'<touch name="{leg}_touch" site="{leg}_foot"/>' for leg in LEGS]
+XML = f"""<mujoco><option timestep=".004" integrator="implicitfast" iterations="10"/>
+  <default><joint damping=".2" armature=".01"/><geom contype="0" conaffinity="1"/>
+    <default class="foot"><geom friction="1 .02 .01"/></default></default>
+  <asset><hfield name="ground" nrow="101" ncol="101" size="10 10 .1 .1"/></asset>
+  <worldbody><light pos="0 0 8" dir="0 0 -1" directional="true"/>
+  <geom name="ground" type="hfield" hfield="ground" contype="1" rgba=".5 .5 .45 1"/>
+  <body name="trunk"><freejoint/><camera mode="trackcom" pos="0 -2 1" xyaxes="1 0 0 0 .45 .9"/>
+  <geom name="trunk" type="box" size=".22 .09 .055" mass="6"/><site name="imu"/>
+  {"".join(BODIES)}</body></worldbody>
+  <actuator>{"".join(MOTORS)}</actuator>
+  <sensor><gyro name="gyro" site="imu"/><velocimeter name="velocity" site="imu"/>
+  {"".join(TOUCH)}</sensor></mujoco>"""
+
+
+class RoughQuadruped(Task):
+    model = XML
+    frame_skip = 5
+    max_episode_steps = 750
+    randomise = {
+        "body_mass": scale(0.8, 1.2),
+        "geom_friction": scale(0.5, 1.2, together=True),
+        "dof_damping": scale(0.5, 1.5),
+        "actuator_gainprm": scale(0.9, 1.1),
+    }
+    stance = (0.0, 0.8, -1.5) * 4  # joint angles [rad]
+    action_scale = 0.4  # [rad]
+    lowest, highest = (-0.5, -0.3, -0.8), (1.0, 0.3, 0.8)  # commands [m/s, m/s, rad/s]
+    redraw = 0.004  # chance of a new command, each step
+    push = 0.3  # of a shove, which comes as often [m/s]
+    roughness = 0.6  # 0: flat, 1: bumps of ten centimeters
+    command = memory(3)
+    last_action = memory(12)
+
+    def setup(self):
+        rng = np.random.default_rng(0)
+        coarse = rng.uniform(0, 1, (26, 26)).repeat(4, 0).repeat(4, 1)[:101, :101]
+        bumps = (coarse + np.roll(coarse, 2, 0) + np.roll(coarse, 2, 1)) / 3
+        self.model.hfield_data[:] = (self.roughness * bumps).ravel()
+
+    def ground(self, x, y):
+        """The ground's height [m]."""
+        size = self.model.hfield_size[0]
+        row = int(np.clip((y + size[1]) / (2 * size[1]) * 100, 0.0, 100.0))
+        column = int(np.clip((x + size[0]) / (2 * size[0]) * 100, 0.0, 100.0))
+        return np.float64(self.model.hfield_data[101 * row + column]) * size[2]
+
+    def draw_command(self, rng):
+        for i in range(3):
+            self.command[i] = rng.uniform(self.lowest[i], self.highest[i])
+
+    def reset(self, data, rng):
+        x, y, heading = rng.uniform(-2, 2), rng.uniform(-2, 2), rng.uniform(-np.pi, np.pi)
+        data.qpos[0], data.qpos[1], data.qpos[2] = x, y, self.ground(x, y) + 0.34
+        data.qpos[3], data.qpos[6] = np.cos(heading / 2), np.sin(heading / 2)
+        data.qpos[7:] = self.stance + rng.uniform(-0.1, 0.1, 12)
+        self.draw_command(rng)
+
+    def control(self, action, ctrl):
+        ctrl[:] = self.stance + self.action_scale * np.clip(action, -1.0, 1.0)
+
+    def step(self, data, action, info, rng):
+        if rng.random() < self.redraw:
+            self.draw_command(rng)
+        if rng.random() < self.redraw:
+            data.qvel[:2] += rng.uniform(-self.push, self.push, 2)
+        self.simulate(data)
+        velocity, spin = data.sensor("velocity").data, data.sensor("gyro").data
+        upright = data.body("trunk").xmat[8]
+        miss = np.square(velocity[0] - self.command[0]) + np.square(velocity[1] - self.command[1])
+        tracking = np.exp(-4.0 * miss)
+        turning = np.exp(-4.0 * np.square(spin[2] - self.command[2]))
+        shaking = np.square(velocity[2]) + 0.05 * (np.square(spin[0]) + np.square(spin[1]))
+        effort = np.sum(np.square(data.actuator_force))
+        jerk = np.sum(np.square(action - self.last_action))
+        self.last_action[:] = action
+        info["tracking"], info["turning"], info["effort"] = tracking, turning, effort
+        reward = tracking + 0.5 * turning + 0.2 * upright
+        reward -= 0.5 * shaking + 2e-4 * effort + 0.01 * jerk
+        height = data.qpos[2] - self.ground(data.qpos[0], data.qpos[1])
+        return 0.1 * reward, upright < 0.5 or height < 0.12
+
+    def observation(self, data, obs):
+        obs["gravity"] = data.body("trunk").xmat[6:]
+        obs["gyro"] = data.sensor("gyro").data
+        obs["joints"] = data.qpos[7:] - self.stance
+        obs["joint_velocities"] = 0.1 * data.qvel[6:]
+        obs["last_action"] = self.last_action
+        obs["command"] = self.command
+        obs["velocity"] = data.sensor("velocity").data
+        obs["feet"] = np.log1p(data.sensordata[6:])

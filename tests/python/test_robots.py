@@ -1,0 +1,67 @@
+"""Robots of our own: they stand, they are drawn anew, and they run alike in all ways."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+from parity import assert_same
+
+import pyfastenv
+from pyfastenv.suites import ROBOTS
+from pyfastenv.tasks.find import load_task
+
+pytest.importorskip("numba")
+
+
+@pytest.mark.parametrize("env_id", ROBOTS)
+def test_plain_python_gives_the_same_bits(env_id: str) -> None:
+    envs = pyfastenv.make_vec(env_id, 1, num_threads=1, autoreset_mode="Disabled")
+    plain = pyfastenv.debug(env_id)
+    rng = np.random.default_rng(0)
+    assert_same(envs.reset(seed=1)[0][0], plain.reset(seed=1)[0])
+    for _ in range(60):
+        action = rng.uniform(-1, 1, envs.action_space.shape)
+        obs, rewards, terminations, *_ = envs.step(action)
+        plain_obs, reward, terminated, *_ = plain.step(action[0])
+        assert_same(obs[0], plain_obs)
+        assert (rewards[0], terminations[0]) == (reward, terminated)
+        if terminated:
+            assert_same(envs.reset()[0][0], plain.reset()[0])
+
+
+@pytest.mark.parametrize("env_id", ROBOTS)
+def test_they_stand(env_id: str) -> None:
+    envs = pyfastenv.make_vec(env_id, 16)
+    obs, _ = envs.reset(seed=0)
+    assert len(np.unique(obs, axis=0)) == 16
+    for _ in range(100):
+        _, rewards, terminations, *_ = envs.step(np.zeros(envs.action_space.shape))
+        assert not terminations.any()
+    assert (rewards > 0).all()
+
+
+def test_the_quadruped_is_given_commands() -> None:
+    task = load_task(ROBOTS["RoughQuadruped-v0"])
+    fixed = (0.5, 0.1, -0.2)
+    envs = pyfastenv.make_vec(task, 4, lowest=fixed, highest=fixed)
+    obs, _ = envs.reset(seed=0)
+    np.testing.assert_array_equal(obs[:, envs.observation_groups["command"]], [fixed] * 4)
+    obs, _ = pyfastenv.make_vec(task, 64).reset(seed=0)
+    commands = obs[:, envs.observation_groups["command"]]
+    assert (commands >= task.lowest).all()
+    assert (commands <= task.highest).all()
+    assert len(np.unique(commands, axis=0)) == 64
+
+
+def test_the_quadruped_knows_its_ground() -> None:
+    env = pyfastenv.debug("RoughQuadruped-v0")
+    geom = np.zeros(1, np.int32)
+    for seed in range(5):
+        env.reset(seed=seed)
+        task, data = env.unwrapped.task, env.unwrapped.data
+        x, y = data.qpos[:2]
+        above, down, trunk = np.array([x, y, 5.0]), np.array([0.0, 0.0, -1.0]), 1
+        distance = mujoco.mj_ray(task.model, data, above, down, None, True, trunk, geom)
+        assert geom[0] == 0
+        assert 5.0 - distance == pytest.approx(task.ground(x, y), abs=0.06)
