@@ -95,7 +95,10 @@ class TorchPolicy(nn.Module):
             ("low", low),
             ("high", high),
         ):
-            self.register_buffer(name, buffer)
+            if buffer is None:  # torch.export miscounts buffers that are None
+                setattr(self, name, None)
+            else:
+                self.register_buffer(name, buffer)
         self.log_std: Tensor | None
         self.obs_mean: Tensor | None
         self.obs_scale: Tensor | None

@@ -223,7 +223,8 @@ class _Generators(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         if isinstance(generator := kwargs.get("generator"), torch.Generator):
-            places = {x.device.type for x in args if isinstance(x, Tensor)}
+            given = (*args, kwargs.get("out"))
+            places = {x.device.type for x in given if isinstance(x, Tensor)}
             places = places or {torch.device(kwargs.get("device") or "cpu").type}
             if places != {generator.device.type}:
                 raise RuntimeError(f"{func.__name__}: on {places}, generator on {generator.device}")
