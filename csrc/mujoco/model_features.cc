@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/errors.h"
+#include "mujoco/version.h"
 
 namespace pyfastenv {
 

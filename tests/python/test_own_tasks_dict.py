@@ -211,7 +211,7 @@ def test_tensors_are_views_of_one() -> None:
 
 def test_rollouts_and_replay_have_flat_rows() -> None:
     torch = pytest.importorskip("torch")
-    from pyfastenv.sampling.buffers import ReplayBuffer, Transitions
+    from pyfastenv.sampling.buffers import ReplayPool, RowLayout, Transitions
 
     envs, other = (pyfastenv.make_vec(Arm, 3, autoreset_mode="SameStep") for _ in range(2))
     rng = np.random.default_rng(0)
@@ -235,9 +235,19 @@ def test_rollouts_and_replay_have_flat_rows() -> None:
         obs, *_ = other.step(np.clip(batch.actions[step].numpy(), -1.0, 1.0))
     assert len(batch.episodes) > 0
     transitions = Transitions.from_rollout(batch)
-    replay = ReplayBuffer(1000, envs.obs_size, 2)
-    replay.add(transitions)
-    drawn = views.of(replay.sample(50).next_obs)
+    layout = RowLayout(envs.obs_size, 2)
+    replay = ReplayPool(1, 1000, layout.width)
+    replay.add(
+        layout.pack(
+            transitions.obs,
+            transitions.actions,
+            transitions.next_obs,
+            transitions.rewards,
+            transitions.terminated,
+        )[None]
+    )
+    rows = replay.draw(torch.rand(1, 50, dtype=torch.float64))[0]
+    drawn = views.of(layout.next_obs(rows))
     assert drawn["desired_goal"].shape == (50, 2)
     goals = views.of(transitions.next_obs)["desired_goal"].float()
     assert (drawn["desired_goal"][:, None] == goals[None]).all(-1).any(1).all()
