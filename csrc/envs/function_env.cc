@@ -30,6 +30,8 @@ std::optional<lanes::Field> FindField(const std::string& name) {
   return std::nullopt;
 }
 
+constexpr const char* kSensorData = "sensordata";
+
 std::vector<lanes::Field> LaneFields(const TaskDescription& task) {
   std::vector<lanes::Field> fields;
   for (const std::string& name : task.reads) {
@@ -44,13 +46,25 @@ int CacheSize(const TaskDescription& task) {
   return size;
 }
 
+// Drawn numbers stand behind the task's memory.
+template <class OwnField>
+std::vector<OwnField> DrawnFields(const TaskDescription& task) {
+  std::vector<OwnField> fields;
+  int offset = task.memory_size;
+  for (const FieldDraw& draw : task.draws) {
+    fields.push_back({draw.field, offset});
+    offset += FindModelField(*task.model, draw.field).size();
+  }
+  return fields;
+}
+
 std::string LaneRefusal(const TaskDescription& task) {
-  if (!task.draws.empty()) return "the task randomises model fields";
   if (task.control_every > 0 && task.control_every < task.frame_skip) {
     return "the task's control is asked for between substeps (control_every)";
   }
   for (const std::string& name : task.reads) {
-    if (!FindField(name)) return "lanes do not compute " + name + ", which the task reads";
+    if (name != kSensorData && !FindField(name))
+      return "lanes do not compute " + name + ", which the task reads";
   }
   return {};
 }
@@ -63,9 +77,12 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
                 {.xml_file = ModelKey(*task).c_str(),
                  .frame_skip = task->frame_skip,
                  .reads = LaneFields(*task),
+                 .sensors = std::find(task->reads.begin(), task->reads.end(), kSensorData) !=
+                            task->reads.end(),
                  .external_forces = task->external_forces,
                  .refusal = LaneRefusal(*task),
                  .cache_size = CacheSize(*task),
+                 .own_fields = DrawnFields<OwnField>(*task),
                  .min_nq = 0,
                  .min_nv = 0}),
       task_(std::move(task)) {

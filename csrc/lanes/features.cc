@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "lanes/number_access.h"
 #include "lanes/tables.h"
 
 namespace pyfastenv::lanes {
@@ -47,7 +48,6 @@ std::string Counts(const mjModel& m) {
   if (m.nplugin > 0) return "plugins";
   if (m.nplastic > 0) return "plastic springs";
   if (m.nhistory > 0) return "delays and history buffers";
-  if (m.nsensor > 0) return "sensors";
   if (m.ngravcomp > 0) return "gravity compensation";
   if (m.flg_surfacevel) return "surface velocities of geoms";
   if (m.flg_adhesion) return "adhesion";
@@ -159,13 +159,6 @@ std::string Actuators(const mjModel& m) {
   return {};
 }
 
-// solimp's sigmoid is a parabola, or flat
-bool KnownImpedance(const mjtNum* solimp) {
-  return solimp[4] == 2 || solimp[0] == solimp[1] || solimp[2] <= mjMINVAL;
-}
-
-bool KnownReference(const mjtNum* solref) { return (solref[0] > 0) == (solref[1] > 0); }
-
 std::string Limits(const mjModel& m) {
   for (int j = 0; j < m.njnt; ++j) {
     if (!m.jnt_limited[j]) continue;
@@ -190,12 +183,14 @@ std::string Contacts(const mjModel& m) {
     if (!known) return that("contacts of other shapes than planes, spheres and capsules");
     if (type1 == mjGEOM_PLANE && m.geom_bodyid[pair.geom1] != 0) return that("planes that move");
     if (m.geom_gap[pair.geom1] + m.geom_gap[pair.geom2] != 0) return that("contact gaps");
-    const ContactParameters contact = CombineGeoms(m, pair.geom1, pair.geom2);
+    const ContactSource contact = SourceOfContact(m, pair.geom1, pair.geom2);
     if (contact.condim != 1 && contact.condim != 3) return that("contacts of condim 4 or 6");
     if (contact.condim == 3 && m.opt.cone != mjCONE_PYRAMIDAL)
       return that("elliptic friction cones");
-    if (!KnownImpedance(contact.solimp)) return that("solimp with a power other than 2");
-    if (!KnownReference(contact.solref)) return that("solref in a mixed format");
+    mjtNum solref[mjNREF], solimp[mjNIMP];
+    CombineSolver(contact, m.geom_solref, m.geom_solimp, solref, solimp);
+    if (!KnownImpedance(solimp)) return that("solimp with a power other than 2");
+    if (!KnownReference(solref)) return that("solref in a mixed format");
     for (const int geom : {pair.geom1, pair.geom2}) {
       const int body = m.geom_bodyid[geom];
       const int of = m.body_treeid[body];
@@ -205,6 +200,28 @@ std::string Contacts(const mjModel& m) {
     }
   }
   return {};
+}
+
+// Whether some contact is searched for in trees of bounding volumes, which are placed by the frame
+// of a body's inertia. That of a plane is everywhere.
+bool BoundsFollowInertia(const mjModel& m) {
+  if (IsOff(m, mjDSBL_MIDPHASE)) return false;
+  const auto pairs = CandidatePairs(m);
+  return std::any_of(pairs.begin(), pairs.end(), [&](const GeomPair& pair) {
+    const int body1 = m.geom_bodyid[pair.geom1], body2 = m.geom_bodyid[pair.geom2];
+    return m.geom_type[pair.geom1] != mjGEOM_PLANE &&
+           (m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1);
+  });
+}
+
+bool TouchingGeomsTurnWithInertia(const mjModel& m) {
+  const auto turns = [&](int geom) {
+    const int same = m.geom_sameframe[geom];
+    return same == mjSAMEFRAME_INERTIA || same == mjSAMEFRAME_INERTIAROT;
+  };
+  const auto pairs = CandidatePairs(m);
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [&](const GeomPair& pair) { return turns(pair.geom1) || turns(pair.geom2); });
 }
 
 std::string Trees(const mjModel& m) {
@@ -219,6 +236,22 @@ std::string UnsupportedFeature(const mjModel& m) {
                                                    Actuators, Limits,  Contacts,  Trees};
   for (const auto group : groups) {
     if (std::string found = group(m); !found.empty()) return found;
+  }
+  return {};
+}
+
+std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& fields) {
+  for (const std::string& field : fields) {
+    const std::string what = "per-environment " + field;
+    if (FindNumber(field) == Number::kCount) return what;
+    if (field != "body_ipos" && field != "body_iquat") continue;
+    if (BoundsFollowInertia(m)) {
+      return At(what.c_str(), "bounding volumes of bodies with several geoms move with it");
+    }
+    // a quaternion that is no unit's scales them beyond MuJoCo's bounds
+    if (field == "body_iquat" && TouchingGeomsTurnWithInertia(m)) {
+      return At(what.c_str(), "geoms that may touch turn with it");
+    }
   }
   return {};
 }
@@ -268,19 +301,12 @@ std::vector<GeomPair> CandidatePairs(const mjModel& m) {
   return pairs;
 }
 
-ContactParameters CombineGeoms(const mjModel& m, int geom1, int geom2) {
-  ContactParameters r{};
-  const auto take = [&](int g) {
-    r.condim = m.geom_condim[g];
-    std::copy_n(m.geom_friction + 3 * g, 3, r.friction);
-    std::copy_n(m.geom_solref + mjNREF * g, mjNREF, r.solref);
-    std::copy_n(m.geom_solimp + mjNIMP * g, mjNIMP, r.solimp);
-  };
-  if (m.geom_priority[geom1] != m.geom_priority[geom2]) {
-    take(m.geom_priority[geom1] > m.geom_priority[geom2] ? geom1 : geom2);
-    return r;
+ContactSource SourceOfContact(const mjModel& m, int geom1, int geom2) {
+  const int priority1 = m.geom_priority[geom1], priority2 = m.geom_priority[geom2];
+  if (priority1 != priority2) {
+    const int geom = priority1 > priority2 ? geom1 : geom2;
+    return {m.geom_condim[geom], geom, -1, 1};
   }
-  r.condim = std::max(m.geom_condim[geom1], m.geom_condim[geom2]);
   const double solmix1 = m.geom_solmix[geom1], solmix2 = m.geom_solmix[geom2];
   double mix = 1;
   if (solmix1 >= mjMINVAL && solmix2 >= mjMINVAL) {
@@ -288,19 +314,39 @@ ContactParameters CombineGeoms(const mjModel& m, int geom1, int geom2) {
   } else if (solmix1 < mjMINVAL) {
     mix = solmix2 < mjMINVAL ? 0.5 : 0;
   }
-  const mjtNum *solref1 = m.geom_solref + mjNREF * geom1, *solref2 = m.geom_solref + mjNREF * geom2;
-  for (int i = 0; i < mjNREF; ++i) {
-    r.solref[i] = solref1[0] > 0 && solref2[0] > 0 ? mix * solref1[i] + (1 - mix) * solref2[i]
-                                                   : std::min(solref1[i], solref2[i]);
-  }
-  for (int i = 0; i < mjNIMP; ++i) {
-    r.solimp[i] =
-        mix * m.geom_solimp[mjNIMP * geom1 + i] + (1 - mix) * m.geom_solimp[mjNIMP * geom2 + i];
-  }
-  for (int i = 0; i < 3; ++i) {
-    r.friction[i] = std::max(m.geom_friction[3 * geom1 + i], m.geom_friction[3 * geom2 + i]);
-  }
-  return r;
+  return {std::max(m.geom_condim[geom1], m.geom_condim[geom2]), geom1, geom2, mix};
 }
+
+double CombineFriction(const ContactSource& source, const double* geom_friction) {
+  const double friction = geom_friction[ptrdiff_t{3} * source.geom1];
+  if (source.geom2 < 0) return friction;
+  return std::max(friction, geom_friction[ptrdiff_t{3} * source.geom2]);
+}
+
+void CombineSolver(const ContactSource& source, const double* geom_solref,
+                   const double* geom_solimp, double* solref, double* solimp) {
+  const double *ref1 = geom_solref + ptrdiff_t{mjNREF} * source.geom1,
+               *imp1 = geom_solimp + ptrdiff_t{mjNIMP} * source.geom1;
+  if (source.geom2 < 0) {
+    std::copy_n(ref1, mjNREF, solref);
+    std::copy_n(imp1, mjNIMP, solimp);
+    return;
+  }
+  const double *ref2 = geom_solref + ptrdiff_t{mjNREF} * source.geom2,
+               *imp2 = geom_solimp + ptrdiff_t{mjNIMP} * source.geom2;
+  const double mix = source.mix;
+  const bool standard = ref1[0] > 0 && ref2[0] > 0;
+  for (int i = 0; i < mjNREF; ++i) {
+    solref[i] = standard ? mix * ref1[i] + (1 - mix) * ref2[i] : std::min(ref1[i], ref2[i]);
+  }
+  for (int i = 0; i < mjNIMP; ++i) solimp[i] = mix * imp1[i] + (1 - mix) * imp2[i];
+}
+
+// solimp's sigmoid is a parabola, or flat
+bool KnownImpedance(const double* solimp) {
+  return solimp[4] == 2 || solimp[0] == solimp[1] || solimp[2] <= mjMINVAL;
+}
+
+bool KnownReference(const double* solref) { return (solref[0] > 0) == (solref[1] > 0); }
 
 }  // namespace pyfastenv::lanes

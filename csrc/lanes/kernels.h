@@ -30,8 +30,9 @@ struct Kernels {
   int width;  // lanes
   size_t (*scratch_bytes)(const Tables&);
   void* (*make_scratch)(const Tables&, void* memory);
-  /// Rows of `width` environments into lanes. Lanes with applied forces are marked for redoing.
-  void (*load)(const Tables&, void* scratch, const double* const* rows);
+  /// Rows of `width` environments into lanes, and their numbers that vary. Lanes with applied
+  /// forces are marked for redoing.
+  void (*load)(const Tables&, void* scratch, const double* const* rows, const Numbers* numbers);
   /// Time, positions, velocities and warm start of a lane into a row.
   void (*store)(const Tables&, const void* scratch, int lane, double* row);
   /// mj_forward, and mj_step so many times; the lanes that must be redone by MuJoCo since load.
@@ -42,6 +43,9 @@ struct Kernels {
   void (*external_forces)(const Tables&, void* scratch);
   /// All numbers of a field in one lane.
   void (*read)(const Tables&, const void* scratch, Field field, int lane, double* out);
+  /// The state that kept fields are of.
+  void (*read_evaluated)(const Tables&, const void* scratch, int lane, double* time, double* qpos,
+                         double* qvel);
   int (*count_contacts)(const void* scratch, int lane);
   ContactView (*contact)(const void* scratch, int index, int lane);
   int (*count_rows)(const void* scratch, int lane);

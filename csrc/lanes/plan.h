@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "lanes/derivation.h"
 #include "lanes/kernels.h"
 #include "lanes/program/programs.h"
 #include "lanes/tables.h"
@@ -24,10 +25,13 @@ struct PlanResult;
 
 class Plan {
  public:
-  /// `kernels`: the instruction set to run on.
-  static PlanResult Make(const mjModel& model, const Kernels& kernels = BestKernels());
+  /// `kernels`: the instruction set to run on. `fields`: those of mjModel ("body_mass",
+  /// "opt.gravity") of which every environment has its own numbers.
+  static PlanResult Make(const mjModel& model, const Kernels& kernels = BestKernels(),
+                         const std::vector<std::string>& fields = {});
   /// The same without the trial: to find where bits differ.
-  static PlanResult MakeUnchecked(const mjModel& model, const Kernels& kernels = BestKernels());
+  static PlanResult MakeUnchecked(const mjModel& model, const Kernels& kernels = BestKernels(),
+                                  const std::vector<std::string>& fields = {});
 
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -36,10 +40,14 @@ class Plan {
   const Kernels& kernels() const { return kernels_; }
   /// Environments that step together.
   int width() const { return kernels_.width; }
+  /// Of which environments have their own numbers, in the order asked for.
+  const std::vector<Number>& fields() const { return fields_; }
+  const Derivation& derivation() const { return derivation_; }
 
  private:
-  Plan(const mjModel& model, const Kernels& kernels);
+  Plan(const mjModel& model, const Kernels& kernels, const std::vector<std::string>& fields);
 
+  void SetNumbers(const mjModel& m);
   void SetSizes(const mjModel& m);
   void SetMatrix(const mjModel& m);
   void AddBodies(const mjModel& m);
@@ -50,11 +58,15 @@ class Plan {
   void AddPairs(const mjModel& m);
   void AddContactPair(const mjModel& m, int geom1, int geom2);
   void ChooseSolverTree(const mjModel& m);
+  void DeriveNumbers();
   void SetRowLayout(const mjModel& m);
 
   const Kernels& kernels_;
+  std::vector<Number> fields_;
+  Derivation derivation_;
+  std::vector<double> model_numbers_, derived_numbers_;
   std::vector<Body> bodies_;
-  std::vector<FixedFrame> inertias_, geoms_, sites_;
+  std::vector<FixedFrame> geoms_, sites_;
   std::vector<Joint> joints_;
   std::vector<Dof> dofs_;
   std::vector<Actuator> actuators_;
@@ -63,7 +75,6 @@ class Plan {
   std::vector<Limit> limits_;
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;
-  std::vector<Softness> softnesses_;
   std::vector<int> M_rownnz_, M_rowadr_, M_colind_, M_colend_;
   std::vector<MatrixEntry> M_below_;
   Programs programs_;

@@ -28,6 +28,8 @@ class Workspace {
   Workspace& operator=(const Workspace&) = delete;
 
   const mjModel& model() const { return model_; }
+  /// The same header with no environment's fields in it.
+  const mjModel& plain_model() const { return plain_model_; }
   mjData& data() { return *data_; }
   const mjData& data() const { return *data_; }
 
@@ -84,7 +86,8 @@ class Workspace {
   void MakeData();
 
   SharedModel shared_;
-  mjModel model_;  // header: arrays belong to shared_, or to the rows of environments
+  const mjModel plain_model_;  // header: arrays belong to shared_
+  mjModel model_;              // the same, or to the rows of environments
   mjData* data_ = nullptr;
   bool broken_ = false;
   int state_size_;

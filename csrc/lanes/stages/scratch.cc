@@ -74,6 +74,12 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
 #define PYFASTENV_LANES_FIELD(name, entries, numbers) carver.Take(s.name, t.entries*(numbers));
   PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
 #undef PYFASTENV_LANES_FIELD
+#define PYFASTENV_LANES_NUMBER(name, count, ...) carver.Take(s.name, count);
+  PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
+  carver.Take(s.evaluated_qpos, t.nq);
+  carver.Take(s.evaluated_qvel, t.nv);
   carver.Take(s.sin_half, t.njnt);
   carver.Take(s.cos_half, t.njnt);
   carver.Take(s.body_force, 6 * t.nbody);
@@ -117,8 +123,10 @@ size_t ScratchBytes(const Tables& t) {
 void ProgramOffsets(const Tables& t, size_t* offsets) {
   Scratch s{};
   Layout(t, s);
-#define PYFASTENV_LANES_OFFSET(name) *offsets++ = reinterpret_cast<uintptr_t>(s.name);
+#define PYFASTENV_LANES_OFFSET(name, ...) *offsets++ = reinterpret_cast<uintptr_t>(s.name);
   PYFASTENV_LANES_PROGRAM_ARRAYS(PYFASTENV_LANES_OFFSET)
+  PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_OFFSET)
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_OFFSET)
 #undef PYFASTENV_LANES_OFFSET
 }
 
@@ -128,6 +136,11 @@ Scratch* MakeScratch(const Tables& t, void* memory) {
   carver.Take(s, 1);
   *s = Scratch{};
   Carve(t, carver, *s);
+#define PYFASTENV_LANES_NUMBER(name, count, ...) \
+  for (int i = 0; i < count; ++i) s->name[i] = Splat(t.numbers.name[i]);
+  PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
   PlaceWorld(t, *s);
   return s;
 }

@@ -85,6 +85,11 @@ struct Scratch {
 #define PYFASTENV_LANES_FIELD(name, entries, numbers) Lane* name;
   PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
 #undef PYFASTENV_LANES_FIELD
+  // the model's numbers, or each environment's own
+#define PYFASTENV_LANES_NUMBER(name, ...) Lane* name;
+  PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
 
   Lane *sin_half, *cos_half;     // (njnt): of hinges' half angles
   Lane* body_force;              // (nbody, 6)
@@ -102,7 +107,10 @@ struct Scratch {
   Rows rows;
   SolverScratch solver;
   double time[kWidth];
-  Lane* spill;  // (num_spills): of programs
+  // the state that kept fields are of: the integrator has moved it on
+  double evaluated_time[kWidth];
+  Lane *evaluated_qpos, *evaluated_qvel;  // (nq), (nv)
+  Lane* spill;                            // (num_spills): of programs
 
   /// Whether the model's programs may run: they exist, and no warm start holds a negative zero.
   bool has_programs;
@@ -115,7 +123,7 @@ size_t ScratchBytes(const Tables& t);
 /// Where programs find their arrays: bytes from the block's beginning, one of each ProgramArray.
 void ProgramOffsets(const Tables& t, size_t* offsets);
 /// Carves a Scratch into `memory` (zeroed, 64-byte aligned) and sets what never changes: the
-/// world's frame.
+/// model's numbers and the world's frame.
 Scratch* MakeScratch(const Tables& t, void* memory);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -45,9 +45,9 @@ void BiasForces(const Tables& t, Scratch& s);
 
 /// Marks lanes with controls at which MuJoCo warns and sets all to zero.
 void CheckControls(const Tables& t, Scratch& s);
-inline Lane ClampedControl(const Actuator& actuator, Lane ctrl) {
-  if (!actuator.clamp_ctrl) return ctrl;
-  return Clip(ctrl, actuator.ctrl_range[0], actuator.ctrl_range[1]);
+inline Lane ClampedControl(const Actuator& actuator, const Scratch& s, int a) {
+  if (!actuator.clamp_ctrl) return s.ctrl[a];
+  return Clip(s.ctrl[a], s.actuator_ctrlrange[2 * a], s.actuator_ctrlrange[2 * a + 1]);
 }
 /// mj_transmission and mj_fwdActuation: actuator_*, qfrc_actuator.
 void Actuation(const Tables& t, Scratch& s);
