@@ -78,7 +78,6 @@ const char* const kFields[] = {
     "body_pos",
     "body_quat",
     "body_ipos",
-    "body_iquat",
     "body_mass",
     "body_subtreemass",
     "body_inertia",
