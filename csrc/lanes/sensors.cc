@@ -29,9 +29,14 @@ constexpr Field kSensed[] = {
     Field::qfrc_actuator,
 };
 
-// Neither contacts nor limits, energies, rays, distances of geoms, nor cameras.
-bool IsKnown(int type) {
-  switch (type) {
+// Neither contacts nor limits, energies, rays, distances of geoms, cameras, nor quaternions of
+// geoms, sites and inertias.
+bool IsKnown(const mjModel& m, int sensor) {
+  const int object = m.sensor_objtype[sensor], reference = m.sensor_reftype[sensor];
+  if (object == mjOBJ_CAMERA || reference == mjOBJ_CAMERA) return false;
+  switch (m.sensor_type[sensor]) {
+    case mjSENS_FRAMEQUAT:  // of frames whose quaternions lanes have
+      return object == mjOBJ_XBODY && (reference == mjOBJ_XBODY || m.sensor_refid[sensor] < 0);
     case mjSENS_ACCELEROMETER:
     case mjSENS_VELOCIMETER:
     case mjSENS_GYRO:
@@ -45,7 +50,6 @@ bool IsKnown(int type) {
     case mjSENS_ACTUATORVEL:
     case mjSENS_ACTUATORFRC:
     case mjSENS_FRAMEPOS:
-    case mjSENS_FRAMEQUAT:
     case mjSENS_FRAMEXAXIS:
     case mjSENS_FRAMEYAXIS:
     case mjSENS_FRAMEZAXIS:
@@ -69,10 +73,10 @@ std::string UnsupportedSensor(const mjModel& m) {
   // Runge-Kutta's sensors are those of its first evaluation, lanes' fields of its last
   if (m.nsensor > 0 && m.opt.integrator == mjINT_RK4) return "sensors with RK4";
   for (int i = 0; i < m.nsensor; ++i) {
-    const bool camera = m.sensor_objtype[i] == mjOBJ_CAMERA || m.sensor_reftype[i] == mjOBJ_CAMERA;
-    if (IsKnown(m.sensor_type[i]) && !camera) continue;
+    if (IsKnown(m, i)) continue;
     std::string what =
-        "sensors of contacts, limits, energies, rays, distances and cameras (sensor ";
+        "sensors of contacts, limits, energies, rays, distances, cameras and of quaternions that "
+        "are not a body's (sensor ";
     const char* name = mj_id2name(&m, mjOBJ_SENSOR, i);
     if (name == nullptr) return what.append(std::to_string(i)).append(")");
     return what.append("'").append(name).append("')");

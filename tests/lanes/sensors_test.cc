@@ -39,8 +39,8 @@ constexpr char kXml[] = R"(
     <actuatorpos actuator="servo"/> <actuatorvel actuator="servo"/> <actuatorfrc actuator="servo"/>
     <framepos objtype="body" objname="leg"/> <framepos objtype="xbody" objname="leg"/>
     <framepos objtype="geom" objname="shin" reftype="site" refname="imu"/>
-    <framequat objtype="body" objname="leg"/> <framequat objtype="geom" objname="shin"/>
-    <framequat objtype="site" objname="imu" reftype="site" refname="home"/>
+    <framequat objtype="xbody" objname="leg"/>
+    <framequat objtype="xbody" objname="leg" reftype="xbody" refname="torso"/>
     <framexaxis objtype="geom" objname="trunk"/> <frameyaxis objtype="site" objname="imu"/>
     <framezaxis objtype="xbody" objname="leg" reftype="body" refname="torso"/>
     <framelinvel objtype="geom" objname="shin"/>
@@ -117,6 +117,8 @@ TEST(UnknownSensors, AreRefused) {
   };
   EXPECT_NE(refusal("<touch name='skin' site='s'/>").find("(sensor 'skin')"), std::string::npos);
   EXPECT_NE(refusal("<clock/><jointlimitfrc joint='j'/>").find("(sensor 1)"), std::string::npos);
+  EXPECT_NE(refusal("<framequat objtype='site' objname='s'/>").find("(sensor 0)"),
+            std::string::npos);
   EXPECT_EQ(refusal("<clock/>", "integrator='RK4'"), "sensors with RK4");
   EXPECT_EQ(refusal(""), "");
 }
