@@ -16,6 +16,7 @@ static_assert(static_cast<int>(Number::kCount) <= 64);
 bool Varies(const Tables& t, uint64_t which) { return (t.varied & which) != 0; }
 
 constexpr uint64_t kSolver = Bit(Number::jnt_solref) | Bit(Number::jnt_solimp) |
+                             Bit(Number::dof_solref) | Bit(Number::dof_solimp) |
                              Bit(Number::geom_solref) | Bit(Number::geom_solimp);
 constexpr uint64_t kFluidSources = Bit(Number::body_mass) | Bit(Number::body_inertia) |
                                    Bit(Number::opt_density) | Bit(Number::opt_viscosity);
@@ -49,10 +50,16 @@ Derivation::Derivation(const mjModel& m)
 // ---- softness -----------------------------------------------------------------------------------
 
 int Derivation::AddSoftness(const Tables& t, const ContactSource& contact) {
-  return IndexOf(t, {-1, contact, {}});
+  return IndexOf(t, {SoftnessSource::kContact, 0, contact, {}});
 }
 
-int Derivation::AddSoftness(const Tables& t, int joint) { return IndexOf(t, {joint, {}, {}}); }
+int Derivation::AddJointSoftness(const Tables& t, int joint) {
+  return IndexOf(t, {SoftnessSource::kJoint, joint, {}, {}});
+}
+
+int Derivation::AddDofSoftness(const Tables& t, int dof) {
+  return IndexOf(t, {SoftnessSource::kDof, dof, {}, {}});
+}
 
 int Derivation::IndexOf(const Tables& t, SoftnessSource source) {
   source.of_model = MakeSoftness(SolverOf(t.numbers, source));
@@ -60,7 +67,8 @@ int Derivation::IndexOf(const Tables& t, SoftnessSource source) {
     if (!Varies(t, kSolver)) {
       return std::memcmp(&source.of_model, &other.of_model, sizeof(Softness)) == 0;
     }
-    return source.joint == other.joint && source.contact.geom1 == other.contact.geom1 &&
+    return source.kind == other.kind && source.index == other.index &&
+           source.contact.geom1 == other.contact.geom1 &&
            source.contact.geom2 == other.contact.geom2;
   };
   const auto found = std::find_if(softness_.begin(), softness_.end(), same);
@@ -71,12 +79,14 @@ int Derivation::IndexOf(const Tables& t, SoftnessSource source) {
 
 Derivation::Solver Derivation::SolverOf(const Numbers& n, const SoftnessSource& source) {
   Solver r{};
-  if (source.joint >= 0) {
-    std::copy_n(n.jnt_solref + kReferences * source.joint, kReferences, r.ref);
-    std::copy_n(n.jnt_solimp + kImpedances * source.joint, kImpedances, r.imp);
-  } else {
+  if (source.kind == SoftnessSource::kContact) {
     CombineSolver(source.contact, n.geom_solref, n.geom_solimp, r.ref, r.imp);
+    return r;
   }
+  const bool joint = source.kind == SoftnessSource::kJoint;
+  const ptrdiff_t index = source.index;
+  std::copy_n((joint ? n.jnt_solref : n.dof_solref) + kReferences * index, kReferences, r.ref);
+  std::copy_n((joint ? n.jnt_solimp : n.dof_solimp) + kImpedances * index, kImpedances, r.imp);
   return r;
 }
 
@@ -204,6 +214,15 @@ bool Derivation::IsUsual(const Tables& t, const Numbers& n) const {
   }
   for (int j = 0; j < t.njnt; ++j) {
     if (t.joint[j].kind == JointKind::kFree && n.jnt_stiffness[j] != 0) return false;
+  }
+  if (t.Varies(Number::dof_frictionloss)) {
+    int losses = 0;
+    for (int i = 0; i < t.nv; ++i) losses += static_cast<int>(n.dof_frictionloss[i] != 0);
+    for (int k = 0; k < t.num_friction_losses; ++k) {
+      losses -= static_cast<int>(n.dof_frictionloss[t.friction_loss[k].dof] != 0);
+      if (n.dof_frictionloss[t.friction_loss[k].dof] <= 0) return false;
+    }
+    if (losses != 0) return false;
   }
   if (!Varies(t, kSolver)) return true;
   return std::all_of(softness_.begin(), softness_.end(), [&](const SoftnessSource& source) {

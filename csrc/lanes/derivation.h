@@ -21,10 +21,11 @@ class Derivation {
 
   /// A pair, in Tables' order.
   void AddPair(const ContactSource& source) { pairs_.push_back(source); }
-  /// The indices of a contact's and of a limit's softness. One stands for many that are equal in
-  /// every environment. `t` has the model's numbers.
+  /// The indices of the softness of a contact, of a joint's limit and of a dof's dry friction. One
+  /// stands for many that are equal in every environment. `t` has the model's numbers.
   int AddSoftness(const Tables& t, const ContactSource& contact);
-  int AddSoftness(const Tables& t, int joint);
+  int AddJointSoftness(const Tables& t, int joint);
+  int AddDofSoftness(const Tables& t, int dof);
   int num_softness() const { return static_cast<int>(softness_.size()); }
 
   /// Doubles in all derived numbers.
@@ -36,7 +37,8 @@ class Derivation {
 
  private:
   struct SoftnessSource {
-    int joint;  // -1: a contact's
+    enum Kind { kContact, kJoint, kDof } kind;
+    int index;  // of a joint or dof
     ContactSource contact;
     Softness of_model;
   };

@@ -109,7 +109,6 @@ std::string Joints(const mjModel& m) {
     if (m.jnt_limited[j] && type == mjJNT_FREE) return that("limits of free joints");
   }
   for (int i = 0; i < m.nv; ++i) {
-    if (m.dof_frictionloss[i] != 0) return "friction loss";
     if (AnyNonZero(m.dof_dampingpoly + mjNPOLY * i, mjNPOLY)) return "non-linear dampers";
   }
   return {};
@@ -224,6 +223,26 @@ bool TouchingGeomsTurnWithInertia(const mjModel& m) {
                      [&](const GeomPair& pair) { return turns(pair.geom1) || turns(pair.geom2); });
 }
 
+std::string FrictionLosses(const mjModel& m) {
+  if (IsOff(m, mjDSBL_FRICTIONLOSS)) return {};
+  const auto pairs = CandidatePairs(m);
+  int tree = -1;
+  if (!pairs.empty()) {
+    tree = std::max(m.body_treeid[m.geom_bodyid[pairs[0].geom1]],
+                    m.body_treeid[m.geom_bodyid[pairs[0].geom2]]);
+  }
+  for (int i = 0; i < m.nv; ++i) {
+    if (m.dof_frictionloss[i] == 0) continue;
+    if (m.dof_frictionloss[i] < 0) return "negative friction loss";
+    if (m.opt.solver != mjSOL_NEWTON) return "friction loss with another solver than Newton";
+    if (tree >= 0 && m.dof_treeid[i] != tree) return "friction loss on several trees";
+    tree = m.dof_treeid[i];
+    if (!KnownImpedance(m.dof_solimp + mjNIMP * i)) return "solimp with a power other than 2";
+    if (!KnownReference(m.dof_solref + mjNREF * i)) return "solref in a mixed format";
+  }
+  return {};
+}
+
 std::string Trees(const mjModel& m) {
   if (m.opt.solver == mjSOL_PGS && m.ntree > 1) return "the solver PGS with several trees";
   return {};
@@ -232,8 +251,9 @@ std::string Trees(const mjModel& m) {
 }  // namespace
 
 std::string UnsupportedFeature(const mjModel& m) {
-  std::string (*const groups[])(const mjModel&) = {Counts,    Options, Callbacks, Joints, Tendons,
-                                                   Actuators, Limits,  Contacts,  Trees};
+  std::string (*const groups[])(const mjModel&) = {Counts,         Options,   Callbacks, Joints,
+                                                   Tendons,        Actuators, Limits,    Contacts,
+                                                   FrictionLosses, Trees};
   for (const auto group : groups) {
     if (std::string found = group(m); !found.empty()) return found;
   }

@@ -28,6 +28,7 @@ namespace pyfastenv::lanes {
   X(jnt_margin, t.njnt, jnt_margin)                            \
   X(jnt_actfrcrange, 2 * t.njnt, jnt_actfrcrange)              \
   X(dof_armature, t.nv, dof_armature)                          \
+  X(dof_frictionloss, t.nv, dof_frictionloss)                  \
   X(dof_damping, t.nv, dof_damping)                            \
   X(dof_invweight0, t.nv, dof_invweight0)                      \
   X(dof_M0, t.nv, dof_M0)                                      \
@@ -43,6 +44,8 @@ namespace pyfastenv::lanes {
   X(body_invweight0, 2 * t.nbody, body_invweight0)  \
   X(jnt_solref, kReferences* t.njnt, jnt_solref)    \
   X(jnt_solimp, kImpedances* t.njnt, jnt_solimp)    \
+  X(dof_solref, kReferences* t.nv, dof_solref)      \
+  X(dof_solimp, kImpedances* t.nv, dof_solimp)      \
   X(geom_friction, 3 * t.ngeom, geom_friction)      \
   X(geom_solref, kReferences* t.ngeom, geom_solref) \
   X(geom_solimp, kImpedances* t.ngeom, geom_solimp) \

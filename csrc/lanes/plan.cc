@@ -89,6 +89,7 @@ Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::stri
   AddJoints(m);
   AddActuators(m);
   AddTendons(m);
+  AddFrictionLosses(m);
   AddLimits(m);
   AddPairs(m);
   ChooseSolverTree(m);
@@ -257,11 +258,20 @@ void Plan::AddTendons(const mjModel& m) {
   tables_.tendon = tendons_.data();
 }
 
+void Plan::AddFrictionLosses(const mjModel& m) {
+  for (int i = 0; i < m.nv && !IsOff(m, mjDSBL_FRICTIONLOSS); ++i) {
+    if (m.dof_frictionloss[i] == 0) continue;
+    friction_losses_.push_back({i, derivation_.AddDofSoftness(tables_, i)});
+  }
+  tables_.friction_loss = friction_losses_.data();
+  tables_.num_friction_losses = static_cast<int>(friction_losses_.size());
+}
+
 void Plan::AddLimits(const mjModel& m) {
   for (int j = 0; j < m.njnt && !IsOff(m, mjDSBL_LIMIT); ++j) {
     if (!m.jnt_limited[j]) continue;
     const int dof = m.jnt_dofadr[j];
-    limits_.push_back({m.jnt_qposadr[j], dof, j, derivation_.AddSoftness(tables_, j)});
+    limits_.push_back({m.jnt_qposadr[j], dof, j, derivation_.AddJointSoftness(tables_, j)});
   }
   tables_.limit = limits_.data();
   tables_.num_limits = static_cast<int>(limits_.size());
@@ -298,11 +308,14 @@ void Plan::AddContactPair(const mjModel& m, int geom1, int geom2) {
   derivation_.AddPair(contact);
 }
 
-// The tree that contacts act on, or else the first with limits, or else the first.
+// The tree that contacts act on, or else that with dry friction, or else the first with limits, or
+// else the first.
 void Plan::ChooseSolverTree(const mjModel& m) {
   int tree = 0;
   if (!pairs_.empty()) {
     tree = std::max(m.body_treeid[pairs_[0].body1], m.body_treeid[pairs_[0].body2]);
+  } else if (!friction_losses_.empty()) {
+    tree = m.dof_treeid[friction_losses_[0].dof];
   } else if (!limits_.empty()) {
     tree = m.dof_treeid[limits_[0].dof];
   }
@@ -312,7 +325,7 @@ void Plan::ChooseSolverTree(const mjModel& m) {
   t.contact_root = m.body_rootid[m.tree_bodyadr[tree]];
   t.max_limit_rows = 2 * t.num_limits;
   t.max_contacts = std::min(kMaxContacts, 2 * t.num_pairs);
-  t.max_rows = t.max_limit_rows + 4 * t.max_contacts;
+  t.max_rows = t.num_friction_losses + t.max_limit_rows + 4 * t.max_contacts;
 }
 
 void Plan::SetRowLayout(const mjModel& m) {

@@ -54,6 +54,7 @@ class Plan {
   void AddJoints(const mjModel& m);
   void AddActuators(const mjModel& m);
   void AddTendons(const mjModel& m);
+  void AddFrictionLosses(const mjModel& m);
   void AddLimits(const mjModel& m);
   void AddPairs(const mjModel& m);
   void AddContactPair(const mjModel& m, int geom1, int geom2);
@@ -72,6 +73,7 @@ class Plan {
   std::vector<Actuator> actuators_;
   std::vector<Tendon> tendons_;
   std::vector<ForceLimit> force_limits_;
+  std::vector<FrictionLoss> friction_losses_;
   std::vector<Limit> limits_;
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;

@@ -74,6 +74,12 @@ struct ForceLimit {
   int joint;
 };
 
+/// Dry friction of a dof: a row whose force is at most so large, either way.
+struct FrictionLoss {
+  int dof;
+  int softness;
+};
+
 struct Limit {
   int qpos;
   int dof;
@@ -144,7 +150,7 @@ struct Tables {
   // sizes under MuJoCo's names
   int nq, nv, nu, nout, nbody, njnt, ngeom, nsite, nC;
   int ntendon;  // 0 if there is any of another kind
-  int num_limits, num_force_limits, num_pairs;
+  int num_friction_losses, num_limits, num_force_limits, num_pairs;
   int num_softness;
 
   /// The model's own; in lanes they stand in Scratch.
@@ -161,6 +167,7 @@ struct Tables {
   const Actuator* actuator;  // (nu)
   const Tendon* tendon;      // (ntendon)
   const ForceLimit* force_limit;
+  const FrictionLoss* friction_loss;
   const Limit* limit;
   const Pair* pair;
   const Surface* surface;

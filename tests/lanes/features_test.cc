@@ -152,6 +152,24 @@ const Variant kSupported[] = {
            "<body pos='1 0 1' euler='0 30 0'><geom type='box' size='.1 .1 .1' contype='0' "
            "conaffinity='0'/><site name='mark'/></body>";
      }},
+    {"FrictionLoss", [](Pieces& p) { p.joint += " frictionloss='.7'"; }},
+    {"FrictionLossStrong",
+     [](Pieces& p) { p.joint += " frictionloss='9'", p.motor = "ctrllimited='false'"; }},
+    {"FrictionLossOfSome",
+     [](Pieces& p) {
+       p.knee += " frictionloss='.3' solreffriction='.05 1.2' solimpfriction='.7 .9 .01'";
+       p.root = kPlanar;
+     }},
+    {"FrictionLossRungeKutta",
+     [](Pieces& p) { p.joint += " frictionloss='.7'", p.option += " integrator='RK4'"; }},
+    {"FrictionLossOneIteration",
+     [](Pieces& p) {
+       p.joint += " frictionloss='.7'", p.option += " iterations='1' ls_iterations='5'";
+     }},
+    {"FrictionLossWithoutContacts",
+     [](Pieces& p) { p.joint += " frictionloss='.7'", p.flag = "contact='disable'"; }},
+    {"FrictionLossOff",
+     [](Pieces& p) { p.joint += " frictionloss='.7'", p.flag = "frictionloss='disable'"; }},
     {"Sensors",
      [](Pieces& p) { p.rest = "<sensor><clock/><accelerometer site='sole1'/></sensor>"; }},
     {"PassiveTendon",
@@ -197,7 +215,16 @@ const Refusal kRefused[] = {
     {"Energy", [](Pieces& p) { p.flag = "energy='enable'"; }, "energy"},
     {"Gap", [](Pieces& p) { p.geom = "margin='.02' gap='.01'"; }, "gaps"},
     {"ImpedancePower", [](Pieces& p) { p.geom = "solimp='.9 .95 .001 .5 3'"; }, "power"},
-    {"FrictionLoss", [](Pieces& p) { p.joint += " frictionloss='.1'"; }, "friction loss"},
+    {"FrictionLossWithPGS",
+     [](Pieces& p) { p.joint += " frictionloss='.1'", p.option += " solver='PGS'"; },
+     "friction loss with another solver"},
+    {"FrictionLossOnAnotherTree",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='0 0 1'><joint type='slide' frictionloss='1' limited='false'/><geom "
+           "size='.1' contype='0' conaffinity='0'/></body>";
+     },
+     "friction loss on several trees"},
     {"GravityCompensation",
      [](Pieces& p) {
        p.world =

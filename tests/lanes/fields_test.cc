@@ -48,7 +48,7 @@ constexpr char kCreature[] = R"(
           <joint name="knee" axis=".1 -1 0" pos=".01 0 .01" range="10 80"/>
           <geom type="capsule" fromto=".01 .02 -.01 .03 0 -.25" size=".04" condim="1"/>
           <body pos=".03 0 -.25">
-            <joint name="toe" type="slide" axis="0 0 1" range="-.02 .02"/>
+            <joint name="toe" frictionloss="1.5" type="slide" axis="0 0 1" range="-.02 .02"/>
             <geom name="foot" size=".06"/>
           </body>
         </body>
@@ -92,6 +92,9 @@ const char* const kFields[] = {
     "jnt_solimp",
     "dof_armature",
     "dof_damping",
+    "dof_frictionloss",
+    "dof_solref",
+    "dof_solimp",
     "dof_invweight0",
     "dof_M0",
     "geom_friction",
@@ -165,6 +168,7 @@ unsigned LeftToMujoco(const char* field, void (*change)(std::vector<double>&)) {
 TEST(OtherKinds, AreLeftToMjStep) {
   const auto zero = [](std::vector<double>& x) { std::fill(x.begin(), x.end(), 0); };
   EXPECT_EQ(LeftToMujoco("dof_damping", zero), 1u << 2);
+  EXPECT_EQ(LeftToMujoco("dof_frictionloss", zero), 1u << 2);
   EXPECT_EQ(LeftToMujoco("opt.density", zero), 0) << "a viscous fluid is left";
   EXPECT_EQ(LeftToMujoco("body_subtreemass", zero), 1u << 2);
   EXPECT_EQ(LeftToMujoco("body_mass", zero), 1u << 2) << "not in the fluid any more";

@@ -1,7 +1,9 @@
-// Constraint rows of joint limits and contacts: mj_makeConstraint, mj_referenceConstraint.
+// Constraint rows of dry friction, joint limits and contacts: mj_makeConstraint,
+// mj_referenceConstraint.
 //
-// Row r of a lane is, among the limits, that lane's r-th active one; contacts' rows begin behind
-// the most limits that any lane has. So lanes share rows though they hold different constraints.
+// Behind the rows of friction, a lane's r-th row is its r-th active limit; contacts' rows begin
+// behind the most limits that any lane has. So lanes share rows though they hold different
+// constraints.
 #include "lanes/stages/blas.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
@@ -49,11 +51,33 @@ unsigned LanesWithMoreThan(const int* count, int k) {
   return bits;
 }
 
+// ---- dry friction
+// ----------------------------------------------------------------------------------
+
+void FillFrictionRows(const Tables& t, Scratch& s) {
+  Rows& rows = s.rows;
+  for (int r = 0; r < t.num_friction_losses; ++r) {
+    const FrictionLoss& loss = t.friction_loss[r];
+    rows.valid[r] = kAllLanes;
+    rows.dofs[r] = uint64_t{1} << loss.dof;
+    for (int i = 0; i < t.nv; ++i) rows.J[r * t.nv + i] = Splat(i == loss.dof);
+    int softness[kWidth];
+    for (int l = 0; l < kWidth; ++l) softness[l] = loss.softness;
+    const LaneSoftness soft(s.softness, softness);
+    rows.violation[r] = Splat(0);
+    rows.impedance[r] = Impedance(soft, rows.violation[r]);
+    rows.stiffness[r] = Splat(0);
+    rows.damping[r] = soft.damping;
+    rows.R[r] = Regularizer(rows.impedance[r], s.dof_invweight0[loss.dof]);
+    rows.D[r] = 1.0 / rows.R[r];
+  }
+}
+
 // ---- limits -------------------------------------------------------------------------------------
 
 void FindLimits(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
-  for (int l = 0; l < kWidth; ++l) rows.count[l] = 0;
+  for (int l = 0; l < kWidth; ++l) rows.count[l] = t.num_friction_losses;
   const int last_dof = t.first_solver_dof + t.num_solver_dofs;
   for (int k = 0; k < t.num_limits; ++k) {
     const Limit& limit = t.limit[k];
@@ -71,7 +95,7 @@ void FindLimits(const Tables& t, Scratch& s) {
       for (; hit != 0; hit &= hit - 1) {
         const int l = __builtin_ctz(hit);
         const int r = rows.count[l]++;
-        rows.limit[r][l] = 2 * k + side;
+        rows.limit[r - t.num_friction_losses][l] = 2 * k + side;
         At(rows.violation[r], l) = At(violation, l);
       }
     }
@@ -92,8 +116,9 @@ void FillLimitRow(const Tables& t, Scratch& s, int r) {
   for (int l = 0; l < kWidth; ++l) {
     softness[l] = t.limit[0].softness;
     if ((lanes >> l & 1) == 0) continue;
-    const int side = rows.limit[r][l] % 2;
-    const Limit& limit = t.limit[rows.limit[r][l] / 2];
+    const int index = rows.limit[r - t.num_friction_losses][l];
+    const int side = index % 2;
+    const Limit& limit = t.limit[index / 2];
     At(J[limit.dof], l) = side == 0 ? 1 : -1;
     rows.dofs[r] |= uint64_t{1} << limit.dof;
     softness[l] = limit.softness;
@@ -241,12 +266,13 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
 void MakeRows(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
   Contacts& c = s.contacts;
+  FillFrictionRows(t, s);
   FindLimits(t, s);
   rows.max_count = 0;
   for (int l = 0; l < kWidth; ++l) {
     if (rows.count[l] > rows.max_count) rows.max_count = rows.count[l];
   }
-  for (int r = 0; r < rows.max_count; ++r) FillLimitRow(t, s, r);
+  for (int r = t.num_friction_losses; r < rows.max_count; ++r) FillLimitRow(t, s, r);
   for (int k = 0; k < c.max_count; ++k) {
     const ContactLanes g(t, s, k);
     c.first_row[k] = rows.max_count;

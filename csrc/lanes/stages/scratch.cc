@@ -63,7 +63,10 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   }
   Lane** const per_row[] = {&s.direction, &s.quad0, &s.quad1, &s.quad2};
   for (Lane** array : per_row) carver.Take(*array, t.max_rows);
+  carver.Take(s.loss, t.num_friction_losses);
+  carver.Take(s.bound, t.num_friction_losses);
   carver.Take(s.was_active, t.max_rows);
+  carver.Take(s.exerting, t.num_friction_losses > 0 ? t.max_rows : 0);
   carver.Take(s.changed, t.max_rows);
   Lane** const per_dof[] = {&s.gradient, &s.Mgrad, &s.update1, &s.update2};
   for (Lane** array : per_dof) carver.Take(*array, t.nv);

@@ -26,15 +26,15 @@ struct Contacts {
   int* num_rows;   // (max_contacts): 4 if any lane's contact is a pyramid, else 1
 };
 
-/// Constraint rows. Limits come first, compacted per lane, then each contact's; a row that a lane
-/// does not have is zero there.
+/// Constraint rows. First those of dry friction, which all lanes have; then limits, compacted per
+/// lane; then each contact's. A row that a lane does not have is zero there.
 struct Rows {
   int count[kWidth];  // that each lane has
   int max_count;      // rows in use, of any lane
   // bits of lanes
   unsigned any;          // with rows
   unsigned* valid;       // (max_rows)
-  unsigned* active;      // (max_rows): pushed against, so that it exerts force
+  unsigned* active;      // (max_rows): pushed against, so that it resists as a spring does
   uint64_t* dofs;        // (max_rows): bits of dofs whose entries in J are not zero in all lanes
   int (*limit)[kWidth];  // (max_limit_rows): 2 * limit + side
   Lane* J;               // (max_rows, nv)
@@ -62,7 +62,9 @@ struct SolverScratch {
   // Newton
   Lane *residual, *direction;   // (max_rows): J a - aref and J search
   Lane *quad0, *quad1, *quad2;  // (max_rows): each row's cost along the search
+  Lane *loss, *bound;           // (num_friction_losses): of dry friction: force, residual for it
   unsigned* was_active;         // (max_rows): bits of lanes
+  unsigned* exerting;           // (max_rows): the same, if there is dry friction: with a force
   int (*changed)[kWidth];       // (max_rows): each lane's rows that changed, one after another
   Lane *gradient, *Mgrad;       // (nv)
   Lane *update1, *update2;      // (nv)

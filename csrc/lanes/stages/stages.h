@@ -25,7 +25,8 @@ void TendonLengths(const Tables& t, Scratch& s);
 void InertiaMatrix(const Tables& t, Scratch& s);
 /// mj_collision: contacts with the geometry that their geoms give.
 void Collide(const Tables& t, Scratch& s);
-/// mj_makeConstraint: limits' and contacts' rows with J, R and D. Completes contacts' frames.
+/// mj_makeConstraint: dry friction's, limits' and contacts' rows with J, R and D. Completes
+/// contacts' frames.
 void MakeRows(const Tables& t, Scratch& s);
 
 // ---- of position and velocity -------------------------------------------------------------------
