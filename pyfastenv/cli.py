@@ -6,6 +6,8 @@ does not parse); with PYFASTENV_TRACEBACK=1 they are tracebacks.
 
 from __future__ import annotations
 
+import ast
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -13,7 +15,7 @@ from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyfastenv
 from pyfastenv.training.errors import TrainingError
@@ -28,8 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _dispatch(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # the reader has seen enough (`pyfastenv envs | head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
+        return 1
     except (ValueError, OSError, ImportError, TrainingError) as error:
         if os.environ.get("PYFASTENV_TRACEBACK"):
             raise
@@ -42,18 +48,24 @@ def _dispatch(arguments: list[str]) -> None:
     if arguments[:1] == ["--version"]:
         version()
         return
+    if arguments == ["doctor"]:  # it must work where packages are missing
+        doctor()
+        return
     try:
         import tyro
     except ImportError as error:
-        raise ImportError("the command line needs tyro: pip install 'pyfastenv[train]'") from error
+        raise ImportError("the command line needs tyro: pip install tyro") from error
     if arguments[:1] == ["train"] and arguments[1:] and not arguments[1].startswith("-"):
         _train(arguments[1], arguments[2:])
+        return
+    if arguments[:1] == ["sweep"] and arguments[1:] and not arguments[1].startswith("-"):
+        _sweep(arguments[1], arguments[2:])
         return
     if arguments[:1] == ["experiment"]:
         _experiment(arguments[1:])
         return
     tyro.extras.subcommand_cli_from_dict(
-        _COMMANDS,
+        COMMANDS,
         prog="pyfastenv",
         description="MuJoCo environments and training at speed.",
         args=arguments,
@@ -65,18 +77,87 @@ def _train(name: str, arguments: list[str]) -> None:
     import tyro
 
     module = algorithm_module(name)
+    arguments, env_kwargs = _env_kwargs(arguments)
     env_id = _value_of("--env-id", arguments) or module.Config.env_id
     config = tyro.cli(
         module.Config,
         prog=f"pyfastenv train {name}",
         args=arguments,
-        description=module.__doc__,
+        description=f"{module.__doc__}\n{_ENV_HELP}",
         default=module.Config.preset(env_id),
         registry=_argument_types(),
     )
+    config = replace(config, env_kwargs={**config.env_kwargs, **env_kwargs})
     if _value_of("--learning-starts", arguments) is None:
         config = _shorten_exploration(config)
     module.train(config)
+
+
+def _sweep(name: str, arguments: list[str]) -> None:
+    from pyfastenv.training.sweep import sweep as run_sweep
+    from pyfastenv.training.sweep_options import parse_options
+
+    arguments, env_kwargs = _env_kwargs(arguments)
+    arguments = [part for each in arguments for part in each.split("=", each.startswith("--"))]
+    seeds, folder = _value_of("--seeds", arguments), _value_of("--output", arguments)
+    for option in ("--seeds", "--output"):
+        while option in arguments:
+            where = arguments.index(option)
+            del arguments[where : where + 2]
+    options, grid = parse_options(algorithm_module(name).Config, arguments)
+    if env_kwargs:
+        options["env_kwargs"] = env_kwargs
+    result = run_sweep(
+        name,
+        grid,
+        seeds=3 if seeds is None else _whole_number(seeds),
+        folder=None if folder is None else Path(folder),
+        **{"quiet": True, **options},
+    )
+    print(result.table, end="")
+    print(result.plot)
+
+
+_ENV_HELP = (
+    "Of the environment: --env.KEY VALUE sets any of its own arguments, e.g. --env.xml_file "
+    "my_walker.xml --env.reset_noise_scale 0.01 --env.healthy_z_range 0.8 2.0"
+)
+
+
+def _env_kwargs(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Takes ``--env.KEY VALUE …`` out of a command line; several values are a tuple.
+
+    Raises:
+        ValueError: A key without a value.
+    """
+    rest: list[str] = []
+    found: dict[str, list[str]] = {}
+    values = rest  # where an argument that is no option belongs
+    for argument in arguments:
+        if argument.startswith("--env."):
+            key, equals, value = argument.removeprefix("--env.").partition("=")
+            values = found[key] = [value] if equals else []
+        elif argument.startswith("--"):
+            values = rest
+            rest.append(argument)
+        else:
+            values.append(argument)
+    for key, texts in found.items():
+        if not texts or not key.isidentifier():
+            raise ValueError(f"--env.{key}: expected --env.KEY VALUE")
+    parsed = {key: tuple(map(_env_value, texts)) for key, texts in found.items()}
+    return rest, {key: v[0] if len(v) == 1 else v for key, v in parsed.items()}
+
+
+def _env_value(text: str) -> Any:
+    """A number, True, False, None, a tuple or list as Python writes them; anything else is text."""
+    words = {"true": True, "false": False, "none": None, "inf": math.inf, "-inf": -math.inf}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def _experiment(arguments: list[str]) -> None:
@@ -156,8 +237,20 @@ def train(algorithm: str, /) -> None:
 train.__doc__ = f"""Train a policy; `pyfastenv train ALGORITHM --help` lists an algorithm's options.
 
 Args:
-    algorithm: {" or ".join(ALGORITHMS)}.
+    algorithm: {" or ".join(ALGORITHMS.names())}.
 """
+
+
+def sweep(algorithm: str, /) -> None:
+    """Train with several values of an option, several seeds each; one table and one plot.
+
+    `pyfastenv sweep ppo --env-id Hopper-v5 --learning-rate 1e-4 3e-4 1e-3 --seeds 3`: options are
+    those of `pyfastenv train`, with one value or several (tuples with commas: 64,64 256,256).
+
+    Args:
+        algorithm: Its name.
+    """
+    _sweep(algorithm, [])
 
 
 def resume(
@@ -228,6 +321,47 @@ def record(
     print(path)
 
 
+def export(
+    run: Path,
+    /,
+    *,
+    format: Literal["torch.export", "onnx", "c"] = "onnx",
+    output: Path | None = None,
+    policy_id: int = 0,
+    int8: bool = False,
+    prune: float = 0.0,
+    episodes: int = 10,
+) -> None:
+    """Write a trained policy for other programs, and check what was written by running it.
+
+    Args:
+        run: A run folder or a checkpoint file.
+        format: torch.export (.pt2), onnx, or one C file without dependencies.
+        output: The file; by default policy with the format's suffix in the run folder.
+        policy_id: Which policy, of a run with several seeds side by side.
+        int8: Quantise to 8 bits (torchao; torch.export only), and tell the return before and after.
+        prune: Set this share of the weights, the smallest, to 0, and tell the return likewise.
+        episodes: Of these evaluations.
+    """
+    from pyfastenv.training import export as exporting
+
+    result = exporting.export(
+        run,
+        output,
+        format=format,
+        policy_id=policy_id,
+        int8=int8,
+        prune_fraction=prune,
+        episodes=episodes,
+    )
+    if result.return_before is not None and result.return_after is not None:
+        print(f"return {result.return_before:,.1f} before, {result.return_after:,.1f} after")
+    print(
+        f"{result.path}: {result.num_bytes:,} bytes; on {result.num_observations:,} observations "
+        f"its actions differ by at most {result.difference:.2g}"
+    )
+
+
 def profile(run: Path, /) -> None:
     """Print where a run's time went: its phases, and the ranges that --profile recorded.
 
@@ -269,6 +403,77 @@ def envs() -> None:
         print(f"{env_id:{_ID_WIDTH}} {stats['engine']}{reason}")
 
 
+def runs(folder: Path = Path("runs"), /) -> None:
+    """List the runs in a folder: how far they are, what they reached, how fast.
+
+    Args:
+        folder: A run folder, or one with runs in it.
+    """
+    from pyfastenv.tools import runs as run_folders
+
+    found, problems = run_folders.find_runs(folder)
+    for problem in problems:
+        print(f"pyfastenv: {problem}", file=sys.stderr)
+    if not found:
+        raise FileNotFoundError(f"{folder}: no runs in it; pyfastenv train makes some")
+    lines = run_folders.table(found)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(line, widths, run_folders.RIGHT_ALIGNED, strict=True)
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def report(
+    runs: tuple[Path, ...], /, *, output: Path = Path("report.html"), videos: bool = True
+) -> None:
+    """Compare runs in one HTML file: curves with their spread over seeds, settings, speed, films.
+
+    Args:
+        runs: Run folders, or folders with runs in them.
+        output: A file ending in .html; it needs no other file and no network.
+        videos: Put the runs' films into it.
+    """
+    from pyfastenv.tools.report import write_report
+
+    print(write_report(runs, output, videos=videos))
+
+
+def bench(
+    env_id: str = "HalfCheetah-v5",
+    /,
+    *,
+    num_envs: int = 64,
+    num_threads: int = 0,
+    seconds: float = 10.0,
+) -> None:
+    """Measure this machine: steps/s by pyfastenv, by gymnasium and by a bare loop of mj_step.
+
+    Args:
+        env_id: The environment; `pyfastenv envs` lists them.
+        num_envs: How many are stepped at once.
+        num_threads: Threads that step them; 0: the CPUs this process may use.
+        seconds: How long it takes, about.
+    """
+    from pyfastenv.tools.bench import race
+
+    print(race(env_id, num_envs=num_envs, num_threads=num_threads, seconds=seconds))
+
+
+def doctor() -> None:
+    """Look at this installation and machine, and say what to mend."""
+    from pyfastenv.tools.doctor import examine
+
+    mend = 0
+    for finding in examine():
+        print(finding, flush=True)
+        mend += finding.state == "mend"
+    if mend:
+        raise TrainingError(f"{mend} thing{'s' if mend > 1 else ''} to mend")
+
+
 def check(task: str, /) -> None:
     """Try an own task in all its ways against each other, and say what to mend.
 
@@ -290,15 +495,21 @@ def version() -> None:
     print(pyfastenv.__version__)
 
 
-_COMMANDS: dict[str, Callable[..., None]] = {
+COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command
     for command in (
         train,
+        sweep,
         resume,
         evaluate,
         record,
+        export,
         profile,
         plot,
+        runs,
+        report,
+        bench,
+        doctor,
         experiment,
         check,
         envs,

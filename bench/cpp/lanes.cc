@@ -5,17 +5,21 @@
 // environment step is done once by mj_step and once by each number of lanes, one after the other,
 // in thread CPU time; a ratio is that of one such round, and the median of the rounds' is reported,
 // so that a neighbour who takes the processor spoils single rounds only. Rows must stay equal to
-// the bit. With --fields the widest lanes run once more, from a plan in which every environment has
-// its own numbers of these; they are the model's, so that the rows stay equal.
+// the bit. Every fourth round is not compared but split into phases (MuJoCo's by its own timers),
+// of which the mean over rounds is reported. With --fields the widest lanes run once more, from a
+// plan in which every environment has its own numbers of these; they are the model's, so that the
+// rows stay equal.
 #include <sys/utsname.h>
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -54,12 +58,36 @@ bool IsHealthy(const std::string& robot, const double* q, const double* v, int n
   return true;
 }
 
+// A round's time per substep in nanoseconds: phases, then the rest (rows in and out).
+using Phases = std::array<double, static_cast<size_t>(Phase::kCount) + 1>;
+constexpr const char* kPhaseNames[] = {"smooth", "collision",   "rows",
+                                       "solver", "integration", "rest"};
+
+// What mj_step counted since ClearTimers, in ticks; its names for the same things.
+PhaseTicks ReadTimers(const mjData& d) {
+  const auto of = [&](mjtTimer timer) { return static_cast<uint64_t>(d.timer[timer].duration); };
+  PhaseTicks phases;
+  phases.ticks[static_cast<int>(Phase::kSmooth)] = of(mjTIMER_POS_KINEMATICS) +
+                                                   of(mjTIMER_POS_INERTIA) + of(mjTIMER_VELOCITY) +
+                                                   of(mjTIMER_ACTUATION);
+  phases.ticks[static_cast<int>(Phase::kCollision)] = of(mjTIMER_POS_COLLISION);
+  phases.ticks[static_cast<int>(Phase::kRows)] = of(mjTIMER_POS_MAKE) + of(mjTIMER_POS_PROJECT);
+  phases.ticks[static_cast<int>(Phase::kSolver)] = of(mjTIMER_CONSTRAINT);
+  phases.ticks[static_cast<int>(Phase::kIntegration)] = of(mjTIMER_ADVANCE);
+  return phases;
+}
+
+void ClearTimers(mjData& d) {
+  for (mjTimerStat& timer : d.timer) timer = {};
+}
+
 struct Contender {
   std::string name;
   std::unique_ptr<LaneStepper> lanes;  // null: mj_step
   std::unique_ptr<OwnNumbers> numbers;
   std::vector<double> nanoseconds;  // per substep and round
   std::vector<double> ratios;       // mj_step's time over this one's
+  std::vector<Phases> phases;       // of the rounds that were split
   int64_t left_to_mujoco = 0;
   std::unique_ptr<RowSet> rows;
 };
@@ -90,6 +118,11 @@ class Bench {
     for (int step = 0; step < steps; ++step) {
       for (int e = 0; e < kEnvironments; ++e) SetControls(e);
       for (Contender& c : contenders_) {
+        if (step % 4 == 3) {
+          c.phases.push_back(StepByPhases(c));
+          CheckEqual(c);
+          continue;
+        }
         const double start = CpuNanoseconds();
         StepAll(c);
         c.nanoseconds.push_back((CpuNanoseconds() - start) / kEnvironments / robot_.frame_skip);
@@ -108,7 +141,14 @@ class Bench {
       out << ",\n      \"" << c.name << "\": {\"ns_per_substep\": " << Quantile(c.nanoseconds, 0.5)
           << ", \"times_mj_step\": " << Quantile(c.ratios, 0.5) << ", \"quartiles\": ["
           << Quantile(c.ratios, 0.25) << ", " << Quantile(c.ratios, 0.75)
-          << "], \"left_to_mj_step\": " << c.left_to_mujoco << "}";
+          << "], \"left_to_mj_step\": " << c.left_to_mujoco << ",\n        \"phases_ns\": {";
+      for (size_t k = 0; k < std::size(kPhaseNames); ++k) {
+        double sum = 0;
+        for (const Phases& phases : c.phases) sum += phases[k];
+        out << (k == 0 ? "" : ", ") << "\"" << kPhaseNames[k]
+            << "\": " << (sum == 0 ? 0 : sum / static_cast<double>(c.phases.size()));
+      }
+      out << "}}";
     }
     out << "}";
     return out.str();
@@ -137,6 +177,7 @@ class Bench {
     contenders_.push_back({std::move(name),
                            std::move(lanes),
                            std::move(numbers),
+                           {},
                            {},
                            {},
                            0,
@@ -183,6 +224,38 @@ class Bench {
         StepByMujoco(rows[__builtin_ctz(redo)]);
       }
     }
+  }
+
+  // A round by the processor's clock, whose ticks share the thread's time.
+  Phases StepByPhases(Contender& c) {
+    PhaseTicks phases;
+    ClearTimers(*d_);
+    if (c.lanes == nullptr) {
+      mjcb_time = [] { return static_cast<mjtNum>(Ticks()); };
+    } else {
+      c.lanes->CountPhases(&phases);
+    }
+    const double start = CpuNanoseconds();
+    const uint64_t start_ticks = Ticks();
+    StepAll(c);
+    const uint64_t ticks = Ticks() - start_ticks;
+    const double nanoseconds = CpuNanoseconds() - start;
+    if (c.lanes == nullptr) {
+      mjcb_time = nullptr;
+      phases = ReadTimers(*d_);
+    } else {
+      c.lanes->CountPhases(nullptr);
+    }
+    const double scale =
+        nanoseconds / static_cast<double>(ticks) / kEnvironments / robot_.frame_skip;
+    Phases result{};
+    uint64_t rest = ticks;
+    for (size_t k = 0; k < std::size(phases.ticks); ++k) {
+      result[k] = scale * static_cast<double>(phases.ticks[k]);
+      rest -= phases.ticks[k];
+    }
+    result.back() = scale * static_cast<double>(rest);
+    return result;
   }
 
   void CheckEqual(Contender& c) {

@@ -16,7 +16,8 @@ from typing import Any
 
 import options
 import report
-from sections import SECTIONS, Settings, has_envpool
+from sections import SECTIONS, has_envpool
+from settings import Settings
 
 from pyfastenv.experiments import measure
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import peers
@@ -10,13 +10,21 @@ import peers
 from pyfastenv.experiments import measure
 
 MAX_ACTION_BYTES = 256 * 2**20  # what prerecorded actions may take
+# (env_id, num_steps, num_envs) -> actions, from a reset with peers.SEED
+Recorder = Callable[[str, int, int], peers.Actions]
 
 
-def calibrate(contestant: peers.Contestant, env_id: str, num_envs: int, seconds: float) -> int:
+def calibrate(
+    contestant: peers.Contestant,
+    env_id: str,
+    num_envs: int,
+    seconds: float,
+    record: Recorder = peers.random_actions,
+) -> int:
     """Steps that take the contestant about ``seconds``; its run also warms it up."""
     num_steps = max(1, 64 // num_envs)
     while True:
-        rate = contestant.run(peers.random_actions(env_id, num_steps, num_envs))
+        rate = contestant.run(record(env_id, num_steps, num_envs))
         if num_steps * num_envs / rate > min(0.05, seconds / 4):
             return max(1, round(rate * seconds / num_envs))
         num_steps *= 4
@@ -30,6 +38,7 @@ def contest(
     num_threads: int,
     seconds: float,
     repeats: int,
+    record: Recorder = peers.random_actions,
 ) -> dict[str, Any]:
     """Measures the rivals in turn, the first of which is the one compared with the others.
 
@@ -40,6 +49,7 @@ def contest(
         num_threads: Threads for those that have any.
         seconds: What one run of the first rival shall take.
         repeats: Rounds.
+        record: What makes the actions.
 
     Returns:
         A JSON row: raw ``rates`` [environment calls/s], their ``summary``, and the ``ratios`` of
@@ -47,10 +57,10 @@ def contest(
     """
     contestants = [rival(env_id, num_envs, num_threads) for rival in rivals]
     try:
-        num_steps = calibrate(contestants[0], env_id, num_envs, seconds)
-        one_step = peers.random_actions(env_id, 1, num_envs)
+        num_steps = calibrate(contestants[0], env_id, num_envs, seconds, record)
+        one_step = record(env_id, 1, num_envs)
         num_steps = min(num_steps, max(1, MAX_ACTION_BYTES // one_step.nbytes))
-        actions = peers.random_actions(env_id, num_steps, num_envs)
+        actions = record(env_id, num_steps, num_envs)
         candidates = {}
         for contestant in contestants:
             part = actions[: max(1, round(num_steps * contestant.share_of_steps))]

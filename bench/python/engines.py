@@ -1,41 +1,52 @@
-"""Lanes against mj_step in everything: ``python bench/python/engines.py [--quick]``.
+"""Sections about engines: lanes and mj_step beside the physics limit, with and without a policy.
 
-``step`` of all robots at 8 to 32,000 environments, beside ``engine="mujoco"`` and the physics limit
-(a bare C++ loop of ``mj_step``); rollouts with a 64 x 64 policy beside ``step``; a million steps of
-PPO on HalfCheetah, whose weights must be the same with either engine. Writes engines.json.
+The physics limit is a bare C++ loop of ``mj_step``. PPO's weights must be the same with either
+engine.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import numpy as np
-import options
 import peers
+import policies
 import torch
-from contest import contest
-from sections import MANY, TASK_IDS, Settings
+from contest import Recorder, contest
+from settings import MANY, TASK_IDS, Row, Settings
 
 import pyfastenv
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure
 from pyfastenv.nn.networks import MLP
 
-Row = dict[str, Any]
+SECONDS = 0.12  # of ours; mj_step takes several times as long for as many steps
 RIVALS: list[type[peers.Contestant]] = [peers.Ours, peers.OursByMujoco, peers.PhysicsLimit]
 
 
-def steps(settings: Settings) -> list[Row]:
-    """Every robot's ``step`` against the physics limit."""
+def stepping(settings: Settings) -> list[Row]:
+    """Every robot's ``step`` against the physics limit, with random actions."""
+    return _stepping(settings, (8, 64, 1024, *([] if settings.quick else [MANY])))
+
+
+def trained(settings: Settings) -> list[Row]:
+    """The same with the actions of trained policies: states in which robots walk."""
+    return _stepping(settings, (64, 1024), policies.actions)
+
+
+def _stepping(
+    settings: Settings, sizes: Iterable[int], record: Recorder = peers.random_actions
+) -> list[Row]:
     rows = []
     for env_id in TASK_IDS:
-        for num_envs in (8, 64, 1024, *([] if settings.quick else [MANY])):
-            row = contest(env_id, num_envs, RIVALS, **settings.of(num_envs))
+        for num_envs in sizes:
+            row = contest(
+                env_id, num_envs, RIVALS, record=record, **settings.of(num_envs, seconds=SECONDS)
+            )
             rows.append({**row, **_engine(env_id)})
             ratios = {name: round(ratio["median"], 2) for name, ratio in row["ratios"].items()}
             print(f"  {env_id} x {num_envs}: {ratios}", flush=True)
@@ -87,7 +98,7 @@ def _rollout_rates(env_id: str, num_envs: int, settings: Settings) -> dict[str, 
     policy = MLP((obs_size, 64, 64, action_size), last_gain=0.01).spec(
         log_std=np.full((1, action_size), -0.5, np.float32)
     )
-    num_steps = _num_steps(envs, policy, settings.seconds)
+    num_steps = _num_steps(envs, policy, min(settings.seconds, SECONDS))
     batch = pyfastenv.RolloutBatch.allocate(envs, num_steps)
 
     def roll(engine: str) -> float:
@@ -189,35 +200,3 @@ def _digest(value: Any) -> str:
 
     add(value)
     return digest.hexdigest()
-
-
-SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
-    "steps": steps,
-    "rollouts": rollouts,
-    "ppo": ppo,
-}
-
-
-def main() -> None:
-    """The program."""
-    args = options.parse(__doc__, SECTIONS)
-    args.output.mkdir(parents=True, exist_ok=True)
-    path = args.output / "engines.json"
-    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    settings = Settings(quick=args.quick, num_threads=args.num_threads)
-    for name in args.sections:
-        print(f"{name}:", flush=True)
-        start = time.perf_counter()
-        rows = SECTIONS[name](settings)
-        results[name] = {
-            "machine": measure.machine(),
-            "date": time.strftime("%Y-%m-%d", time.gmtime()),
-            "duration_s": round(time.perf_counter() - start),
-            "quick": args.quick,
-            "rows": rows,
-        }
-        path.write_text(json.dumps(results, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -27,8 +27,8 @@ from torch.profiler import ProfilerActivity, profile
 import pyfastenv
 from pyfastenv.algorithms import mbpo, sac
 from pyfastenv.algorithms.ppo import PPO, Config
+from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
 from pyfastenv.experiments import measure
-from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.vector.cpus import available_cpus
 
 ROOT = Path(__file__).parents[2]
@@ -182,7 +182,7 @@ def learning(quick: bool) -> list[dict[str, Any]]:
                 run_dir=Path(folder) / "run",
                 torch_threads=1,
                 quiet=True,
-                tensorboard=False,
+                loggers=(),
                 **options,
             )
             result = module.train(config)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import policies
 import torch
 
 import pyfastenv
@@ -52,8 +53,11 @@ OTHERS = {
 }
 
 
-def learn(env_id: str, seed: int) -> dict[str, Any]:
-    """Trains once; greedy evaluation, the last 100 training episodes, and the curve."""
+def learn(env_id: str, seed: int, output: Path) -> dict[str, Any]:
+    """Trains once; greedy evaluation, the last 100 training episodes, and the curve.
+
+    The first seed's policy is kept (docs/results/policies).
+    """
     config = Config.preset(env_id, seed=seed, total_steps=TOTAL_STEPS)
     ppo = PPO(config)
     start = time.perf_counter()
@@ -70,6 +74,8 @@ def learn(env_id: str, seed: int) -> dict[str, Any]:
     greedy = evaluate(envs, ppo.eval_policy(), EVAL_EPISODES, seed=seed)
     envs.close()
     ppo.envs.close()
+    if seed == 1:
+        policies.save(ppo.policy_spec(), env_id, output / "policies")
     return {
         "env_id": env_id,
         "seed": seed,
@@ -144,14 +150,21 @@ def main() -> None:
     results["machine"] = measure.machine()
     for seed in range(1, args.seeds + 1):
         for env_id in args.env_ids.split(","):
-            if any((r["env_id"], r["seed"]) == (env_id, seed) for r in results["runs"]):
+            if any(
+                (r["env_id"], r["seed"], r.get("seeding")) == (env_id, seed, SEEDING)
+                for r in results["runs"]
+            ):
                 continue
-            run = learn(env_id, seed)
+            run = learn(env_id, seed, args.output)
             print(
                 f"{env_id} seed {seed}: greedy {run['greedy_return']:,.1f}, training "
                 f"{run['train_return']:,.1f}, {run['seconds']:.0f} s",
                 flush=True,
             )
+            # in place of an older one whose seeds overlapped with others'
+            results["runs"] = [
+                row for row in results["runs"] if (row["env_id"], row["seed"]) != (env_id, seed)
+            ]
             results["runs"].append(run)
             path.write_text(json.dumps(results, indent=1) + "\n")
             (args.output / "ppo.md").write_text(markdown(results))

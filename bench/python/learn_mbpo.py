@@ -26,7 +26,7 @@ from pyfastenv.training.plots import COLOURS
 from pyfastenv.training.registry import algorithm_module
 
 ROOT = Path(__file__).parents[2]
-COMMON = {"amp": True, "quiet": True, "tensorboard": False}
+COMMON = {"amp": True, "quiet": True, "loggers": ()}
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,16 @@ import torch
 
 from pyfastenv import _core
 from pyfastenv.algorithms.mbpo import MBPO, Config
+from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
 from pyfastenv.algorithms.sac import Config as SACConfig
 from pyfastenv.experiments import measure
 from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
 from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble
 from pyfastenv.experiments.tables import table
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
-from pyfastenv.training.sac_training import SeedCollector
+from pyfastenv.training.collecting import SeedCollector
 
 Row = dict[str, Any]
 ENV_ID = "Hopper-v5"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyfastenv.experiments import measure
@@ -11,9 +11,24 @@ from pyfastenv.experiments.tables import table
 Row = dict[str, Any]
 OURS = "pyfastenv"
 LIMIT = "physics limit"
-SHARE_TARGETS = {8: 0.90, 64: 0.95, 1024: 0.97, 32_000: 0.95}
-SHARE_IDS = ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5")
-ENVPOOL_TARGETS = {8: 1.6, 64: 1.25}
+BY_MUJOCO = "pyfastenv, mj_step"
+# lanes' rate over the physics limit, by number of environments
+LIGHT = {8: 4.0, 64: 6.0, 1024: 7.0, 32_000: 7.0}
+LIMIT_TARGETS = {
+    "HalfCheetah-v5": LIGHT,
+    "Walker2d-v5": LIGHT,
+    "Hopper-v5": LIGHT,
+    "Ant-v5": {8: 3.0, 64: 4.5, 1024: 5.0, 32_000: 5.0},
+    "Humanoid-v5": {8: 2.5, 64: 3.5, 1024: 4.0, 32_000: 4.0},
+    "HumanoidStandup-v5": {64: 2.0},
+    "InvertedPendulum-v5": {1024: 6.0},
+    "InvertedDoublePendulum-v5": {1024: 6.0},
+    "Reacher-v5": {1024: 6.0},
+    "Swimmer-v5": {1024: 6.0},
+}
+ENVPOOL_TARGETS = {64: 5.0}
+MIN_ROLLOUT = 0.8
+MAX_PPO = 0.4
 CARTPOLE_TARGETS = {8: 0.8e6, 1024: 10e6}
 MAX_MEMORY_MB = 300.0
 MAX_MAKE_S = 2.0
@@ -37,32 +52,83 @@ start from a reset with random actions; making and resetting are not timed. ✓ 
 target beside them is met."""
 
 TITLES = {
-    "stepping": "Stepping: share of the physics limit",
+    "stepping": "Stepping: times the physics limit",
+    "trained": "The same in the states of trained policies",
     "tasks": "Tasks: against other vector environments",
     "cartpole": "CartPole-v1: the price of a call",
     "async": "Half batches: send/recv against step",
     "memory": "Many environments: time and memory",
     "scaling": "Scaling with threads",
+    "rollouts": "Rollouts with a 64 x 64 policy against step",
+    "ppo": "PPO on HalfCheetah-v5, with lanes and with mj_step",
 }
 
 
 def stepping(rows: Sequence[Row]) -> str:
-    """Ours, the limit, the share, the target."""
+    """Both engines, the limit, and how many times it lanes and mj_step reach."""
+    return _stepping(rows, LIMIT_TARGETS)
+
+
+def trained(rows: Sequence[Row]) -> str:
+    """The same; nobody has said what it should be."""
+    return _stepping(rows, {})
+
+
+def _stepping(rows: Sequence[Row], targets: Mapping[str, Mapping[int, float]]) -> str:
     lines = []
     for row in rows:
-        share = row["ratios"][LIMIT]
-        target = SHARE_TARGETS.get(row["num_envs"]) if row["env_id"] in SHARE_IDS else None
+        times = row["ratios"][LIMIT]
+        by_mujoco = measure.ratio(row["rates"][BY_MUJOCO], row["rates"][LIMIT])
+        target = targets.get(row["env_id"], {}).get(row["num_envs"])
         lines.append(
             [
                 row["env_id"],
                 f"{row['num_envs']:,}",
+                row["engine"],
                 _rate(row, OURS),
                 _rate(row, LIMIT),
-                f"{share['median']:.1%} [{share['q1']:.1%}, {share['q3']:.1%}]",
-                "" if target is None else f"≥ {target:.0%} {_mark(share['median'] >= target)}",
+                f"{times['median']:.2f}× [{times['q1']:.2f}, {times['q3']:.2f}]",
+                f"{by_mujoco['median']:.1%}",
+                "" if target is None else f"≥ {target:g}× {_mark(times['median'] >= target)}",
             ]
         )
-    return table(["environment", "envs", "pyfastenv", LIMIT, "share", "target"], lines)
+    columns = ["environment", "envs", "engine", "pyfastenv", LIMIT, "times", "by mj_step", "target"]
+    return table(columns, lines)
+
+
+def rollouts(rows: Sequence[Row]) -> str:
+    """Rates of both calls, and what either engine gives."""
+    lines = []
+    for row in rows:
+        ratio = row["ratios"]["step"]
+        lines.append(
+            [
+                row["env_id"],
+                f"{row['num_envs']:,}",
+                _rate(row, "rollout"),
+                _rate(row, "step"),
+                f"{ratio['median']:.2f} [{ratio['q1']:.2f}, {ratio['q3']:.2f}]",
+                f"{row['ratios']['rollout, mj_step']['median']:.2f}×",
+                f"≥ {MIN_ROLLOUT} {_mark(ratio['median'] >= MIN_ROLLOUT)}",
+            ]
+        )
+    columns = ["environment", "envs", "rollout", "step", "rollout / step"]
+    return table([*columns, "rollout / with mj_step", "target"], lines)
+
+
+def ppo(rows: Sequence[Row]) -> str:
+    """Seconds by part."""
+    lines = []
+    for row in rows:
+        for engine, runs in row["runs"].items():
+            parts = ("seconds", "sample_s", "update_s")
+            lines.append(
+                [engine, *("; ".join(f"{run[part]:.1f}" for run in runs) for part in parts)]
+            )
+        ratio = row["ratio"]["median"]
+    target = f"target ≤ {MAX_PPO} {_mark(ratio <= MAX_PPO)}"
+    found = f"Lanes take {ratio:.2f} of the time ({target}), to the same weights."
+    return found + "\n\n" + table(["engine", "seconds of each run", "sampling", "update"], lines)
 
 
 def tasks(rows: Sequence[Row]) -> str:
@@ -204,11 +270,14 @@ def scaling(rows: Sequence[Row]) -> str:
 
 TABLES: dict[str, Callable[[Sequence[Row]], str]] = {
     "stepping": stepping,
+    "trained": trained,
     "tasks": tasks,
     "cartpole": cartpole,
     "async": half_batches,
     "memory": memory,
     "scaling": scaling,
+    "rollouts": rollouts,
+    "ppo": ppo,
 }
 
 

@@ -10,79 +10,22 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import engines
 import peers
 from contest import contest
+from settings import ALL_PEERS_IDS, MANY, TASK_IDS, Contestants, Row, Settings
 
 from pyfastenv.experiments import measure
 from pyfastenv.vector.cpus import available_cpus
 
-Row = dict[str, Any]
-Contestants = list[type[peers.Contestant]]
-
-STEPPING_IDS = ["HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Hopper-v5", "InvertedPendulum-v5"]
-ALL_PEERS_IDS = ["HalfCheetah-v5", "Ant-v5", "Humanoid-v5"]
-TASK_IDS = [
-    *STEPPING_IDS,
-    "HumanoidStandup-v5",
-    "InvertedDoublePendulum-v5",
-    "Pusher-v5",
-    "Reacher-v5",
-    "Swimmer-v5",
-    "Walker2d-v5",
-]
-MANY = 32_000
 MEMORY_SHARE = 0.5  # of the available memory that EnvPool's environments may take
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How long and how often; ``quick`` shows that everything runs, not what it is worth."""
-
-    quick: bool = False
-    num_threads: int = 2
-
-    @property
-    def seconds(self) -> float:
-        """One timing of ours [s]."""
-        return 0.1 if self.quick else 0.5
-
-    @property
-    def repeats(self) -> int:
-        """Rounds."""
-        return 3 if self.quick else 7
-
-    def of(self, num_envs: int, *, seconds: float | None = None) -> dict[str, Any]:
-        """Arguments of :func:`contest`; few rounds where a single step takes long."""
-        many = num_envs >= MANY
-        return {
-            "num_threads": self.num_threads,
-            "seconds": self.seconds if seconds is None or self.quick else seconds,
-            "repeats": min(self.repeats, 5) if many else self.repeats,
-        }
 
 
 def has_envpool() -> bool:
     """Whether EnvPool is installed."""
     return importlib.util.find_spec("envpool") is not None
-
-
-def stepping(settings: Settings) -> list[Row]:
-    """Ours against the physics limit."""
-    rows = []
-    for env_id in STEPPING_IDS:
-        for num_envs in (8, 64, 1024, *([] if settings.quick else [MANY])):
-            rows.append(
-                _show(
-                    contest(
-                        env_id, num_envs, [peers.Ours, peers.PhysicsLimit], **settings.of(num_envs)
-                    )
-                )
-            )
-    return rows
 
 
 def tasks(settings: Settings) -> list[Row]:
@@ -105,7 +48,7 @@ def tasks(settings: Settings) -> list[Row]:
                             env_id,
                             num_envs,
                             [peers.Ours, *rivals],
-                            **settings.of(num_envs, seconds=0.4),
+                            **settings.of(num_envs, seconds=0.2),
                         )
                     )
                 )
@@ -172,12 +115,15 @@ def scaling(settings: Settings) -> list[Row]:
 
 
 SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
-    "stepping": stepping,
+    "stepping": engines.stepping,
+    "trained": engines.trained,
     "tasks": tasks,
     "cartpole": cartpole,
     "async": half_batches,
     "memory": memory,
     "scaling": scaling,
+    "rollouts": engines.rollouts,
+    "ppo": engines.ppo,
 }
 
 

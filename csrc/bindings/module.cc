@@ -11,6 +11,8 @@
 #include "core/errors.h"
 #include "envs/physics_limit.h"
 #include "envs/registry.h"
+#include "lanes/kernels.h"
+#include "mujoco/version.h"
 
 namespace pyfastenv {
 
@@ -31,9 +33,10 @@ std::string VersionText(int version) {
 
 void CheckMujocoVersion() {
   if (mj_version() == mjVERSION_HEADER) return;
-  throw py::import_error("pyfastenv was built against MuJoCo " + VersionText(mjVERSION_HEADER) +
-                         " but MuJoCo " + VersionText(mj_version()) +
-                         " is loaded: install mujoco==" + VersionText(mjVERSION_HEADER) +
+  const std::string built = VersionText(PYFASTENV_MUJOCO);
+  throw py::import_error("pyfastenv was built against MuJoCo " + built + " but MuJoCo " +
+                         VersionText(PYFASTENV_MUJOCO_NUMBER(mj_version())) +
+                         " is loaded: install mujoco==" + built +
                          ", or rebuild pyfastenv beside the MuJoCo you want");
 }
 
@@ -83,9 +86,12 @@ PYBIND11_MODULE(_core, m) {
   BindEnsembleUpdate(m);
   BindVectorEnv(m);
   BindTask(m);
-  m.attr("MUJOCO_VERSION") = VersionText(mjVERSION_HEADER);
+  m.attr("MUJOCO_VERSION") = VersionText(PYFASTENV_MUJOCO);
   m.def("registry", &RegistryList,
         "All environments: (id, max_episode_steps, reward_threshold or None).");
+  m.def(
+      "lane_width", [] { return lanes::BestKernels().width; },
+      "How many environments' physics this processor runs at once, one per SIMD lane.");
   m.def("physics_limit", &PhysicsLimit, py::kw_only(), py::arg("env_id"), py::arg("assets_dir"),
         py::arg("actions"), py::arg("num_threads"), py::arg("seed") = 0,
         "Environment calls per second of a bare mj_step loop over state rows (no barrier, "

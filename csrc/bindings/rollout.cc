@@ -16,12 +16,11 @@ using Code = UsageError::Code;
 
 std::string Text(int n) { return std::to_string(n); }
 
-void CheckFits(const VectorEnv& env, const Policy& policy) {
+void CheckFits(const VectorEnv& env, int obs_size, const Policy& policy) {
   const EnvSpec& spec = env.spec();
-  if (policy.obs_size() != spec.obs_size) {
+  if (policy.obs_size() != obs_size) {
     throw UsageError(Code::kValue, "policy: expected a network for observations of size " +
-                                       Text(spec.obs_size) + ", got one for " +
-                                       Text(policy.obs_size()));
+                                       Text(obs_size) + ", got one for " + Text(policy.obs_size()));
   }
   const bool discrete = spec.num_actions > 0;
   if (policy.discrete() != discrete) {
@@ -136,12 +135,36 @@ py::dict EpisodeArrays(const std::vector<EpisodeEnd>& episodes, const VectorEnv&
 
 }  // namespace
 
+py::tuple RunPolicy(VectorEnv& env, const Policy& policy, const py::object& policy_ids,
+                    const py::object& obs) {
+  const InputArray input = ReadNumbers(obs, "obs");
+  const int64_t envs = env.num_envs();
+  if (input.shape.size() != 2 || input.shape[0] != envs) {
+    throw UsageError(Code::kValue, "obs: expected shape (" + std::to_string(envs) +
+                                       ", obs_size), got " + Describe(input.shape));
+  }
+  CheckFits(env, static_cast<int>(input.shape[1]), policy);
+  const std::vector<int32_t> ids = ReadPolicyIds(policy_ids, env, policy);
+  const bool discrete = policy.discrete();
+  const NewArray actions = discrete ? MakeArray({envs}, ArrayType::kInt64)
+                                    : MakeArray({envs, policy.action_size()}, ArrayType::kFloat32);
+  const NewArray log_probs = MakeArray({envs}, ArrayType::kFloat32);
+  const NewArray given =
+      discrete ? actions : MakeArray({envs, policy.action_size()}, ArrayType::kFloat32);
+  WithoutGil([&] {
+    env.Act(policy, ids, static_cast<const double*>(input.data),
+            {actions.data, static_cast<float*>(log_probs.data),
+             discrete ? nullptr : static_cast<float*>(given.data)});
+  });
+  return py::make_tuple(actions.array, log_probs.array, given.array);
+}
+
 py::dict RunRollout(VectorEnv& env, const Policy& policy, const py::object& policy_ids,
                     int num_steps, const py::dict& out, const py::object& explain) {
   if (num_steps < 1) {
     throw UsageError(Code::kValue, "num_steps: expected at least 1, got " + Text(num_steps));
   }
-  CheckFits(env, policy);
+  CheckFits(env, env.spec().obs_size, policy);
   const std::vector<int32_t> ids = ReadPolicyIds(policy_ids, env, policy);
   const Rollout::Request request{&policy, ids, num_steps, ReadViews(out, env, policy, num_steps)};
   const VectorEnv::RolloutOutcome outcome =

@@ -108,6 +108,7 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   read.Read("control_every", task->control_every);
   read.Read("max_episode_steps", task->max_episode_steps);
   read.Read("external_forces", task->external_forces);
+  read.Read("up_to_date", task->up_to_date);
   read.Read("reads", task->reads);
   read.Read("action_dtype", action_dtype);
   read.Read("num_actions", task->num_actions);
@@ -119,6 +120,7 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
   read.Read("infos", infos);
   read.Read("commands", commands);
   read.Read("draws", draws);
+  read.Read("own_heights", task->own_heights);
   read.Read("reset", functions[0]);
   read.Read("control", functions[1]);
   read.Read("step", functions[2]);
@@ -142,7 +144,8 @@ std::shared_ptr<const TaskDescription> ReadTask(const py::object& given) {
     const auto known = Lookup<FieldDraw::Kind>("draws",
                                                {{"scale", FieldDraw::Kind::kScale},
                                                 {"shift", FieldDraw::Kind::kShift},
-                                                {"uniform", FieldDraw::Kind::kUniform}},
+                                                {"uniform", FieldDraw::Kind::kUniform},
+                                                {"own", FieldDraw::Kind::kOwn}},
                                                kind);
     task->draws.push_back({field, known, low, high, together});
   }

@@ -170,6 +170,44 @@ class PyVectorEnv {
     return RunRollout(*env_, policy, policy_ids, num_steps, out, explain_);
   }
 
+  py::tuple Act(const Policy& policy, const py::object& policy_ids, const py::object& obs) {
+    return RunPolicy(*env_, policy, policy_ids, obs);
+  }
+
+  // ---- what is decided after a step ----
+
+  void Amend(const py::object& env_ids, const py::object& rewards, const py::object& ended) {
+    const std::vector<int32_t> ids = ReadIds(env_ids, env_->num_envs());
+    const std::vector<int64_t> shape = {static_cast<int64_t>(ids.size())};
+    const InputArray added = ReadNumbers(rewards, "rewards");
+    const InputArray flags = ReadNumbers(ended, "ended");
+    if (added.shape != shape || flags.shape != shape) {
+      throw UsageError(Code::kValue, "amend: expected one reward and one flag per environment");
+    }
+    const auto* values = static_cast<const double*>(flags.data);
+    std::vector<uint8_t> ends(ids.size());
+    for (size_t i = 0; i < ends.size(); ++i) ends[i] = values[i] != 0.0 ? 1 : 0;
+    WithoutGil(
+        [&] { env_->Amend(ids, {static_cast<const double*>(added.data), ids.size()}, ends); });
+  }
+
+  // Returns and lengths of the present episodes.
+  py::tuple Episodes() {
+    const NewArray returns = MakeArray({env_->num_envs()}, ArrayType::kFloat64);
+    const NewArray lengths = MakeArray({env_->num_envs()}, ArrayType::kInt32);
+    WithoutGil([&] {
+      env_->GetEpisodes(static_cast<double*>(returns.data), static_cast<int32_t*>(lengths.data));
+    });
+    return py::make_tuple(returns.array, lengths.array);
+  }
+
+  py::object Observations() {
+    NewArray obs = MakeArray({env_->num_envs(), env_->spec().obs_size},
+                             ToArrayType(env_->options().obs_dtype));
+    WithoutGil([&] { env_->CopyObservations(obs.data); });
+    return std::move(obs.array);
+  }
+
   // ---- send and receive ----
 
   void Send(py::handle actions, const py::object& env_ids) {
@@ -386,6 +424,10 @@ void BindVectorEnv(py::module_& m) {
       .def("step", &PyVectorEnv::Step, py::arg("actions"))
       .def("rollout", &PyVectorEnv::Rollout, py::arg("policy"), py::arg("policy_ids"),
            py::arg("num_steps"), py::arg("out"))
+      .def("act", &PyVectorEnv::Act, py::arg("policy"), py::arg("policy_ids"), py::arg("obs"))
+      .def("amend", &PyVectorEnv::Amend, py::arg("env_ids"), py::arg("rewards"), py::arg("ended"))
+      .def("episodes", &PyVectorEnv::Episodes)
+      .def("observations", &PyVectorEnv::Observations)
       .def("send", &PyVectorEnv::Send, py::arg("actions"), py::arg("env_ids"))
       .def("send_reset", &PyVectorEnv::SendReset, py::arg("seeds"), py::arg("options"),
            py::arg("env_ids"))

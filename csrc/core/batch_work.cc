@@ -15,14 +15,12 @@ int StepWork::Run(int worker, std::span<int32_t> groups) noexcept {
     const auto [begin, end] = request_.grouping->Positions(group);
     const auto size = static_cast<size_t>(end - begin);
     for (size_t i = 0; i < size; ++i) {
-      const int32_t position = begin + static_cast<int32_t>(i);
-      const int32_t id =
-          request_.cost_order != nullptr ? request_.cost_order->At(position) : position;
+      const int32_t id = IdAt(begin + static_cast<int32_t>(i));
       jobs[i].id = id;
       jobs[i].action = Action(request_.actions.at(static_cast<size_t>(id)), request_.actions.dtype,
                               runner_.spec().action_size());
     }
-    runner_.RunGroup(worker, {jobs, size}, *request_.out, failures_);
+    runner_.RunGroup(worker, {jobs, size}, *request_.out, failures_, request_.group_order);
     num_steps += end - begin;
     if (request_.cost_order == nullptr) continue;
     const auto now = Clock::now();
@@ -33,6 +31,11 @@ int StepWork::Run(int worker, std::span<int32_t> groups) noexcept {
   }
   if (worker == 0) cost_.Note(start, num_steps);
   return 0;
+}
+
+int32_t StepWork::IdAt(int32_t position) const {
+  if (request_.cost_order != nullptr) return request_.cost_order->At(position);
+  return request_.group_order != nullptr ? request_.group_order->At(position) : position;
 }
 
 int ResetWork::Run(int worker, std::span<int32_t> positions) noexcept {

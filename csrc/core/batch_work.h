@@ -14,6 +14,7 @@
 #include "core/env_runner.h"
 #include "core/env_store.h"
 #include "core/failure_list.h"
+#include "core/group_order.h"
 #include "core/grouping.h"
 
 namespace pyfastenv {
@@ -60,7 +61,9 @@ class StepWork final : public BatchWork {
     ActionViews actions;  // slot = environment id
     const OutputViews* out;
     const Grouping* grouping;
-    CostOrder* cost_order;  // null: environments are taken as they are numbered
+    // of environments; at most one of them, else they are taken as they are numbered
+    CostOrder* cost_order = nullptr;
+    GroupOrder* group_order = nullptr;
   };
 
   StepWork(EnvRunner& runner, FailureList& failures, CostEstimate& cost, const Request& request,
@@ -70,6 +73,8 @@ class StepWork final : public BatchWork {
   int Run(int worker, std::span<int32_t> groups) noexcept override;
 
  private:
+  int32_t IdAt(int32_t position) const;
+
   const Request request_;
 };
 

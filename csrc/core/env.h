@@ -40,6 +40,9 @@ struct StepResult {
 struct ComingStep {
   const double* row = nullptr;
   Action action;
+  /// Out: constraint rows in the last substep of its physics, as far as is known. Who runs groups
+  /// puts together what has as many.
+  int num_rows = 0;
 };
 
 /// What runs an environment's physics. Part of no result.
@@ -90,7 +93,7 @@ class Environment {
   /// Says which steps, up to group_size(), come next, so that what they have in common (the
   /// physics) may be run for all of them together. A hint that changes no result: each of them may
   /// be taken, in any order, or not, or with other numbers. The next call replaces it.
-  virtual void PrepareSteps(std::span<const ComingStep> /*steps*/) noexcept {}
+  virtual void PrepareSteps(std::span<ComingStep> /*steps*/) noexcept {}
   static constexpr int kMaxGroup = 16;
 
   /// Any thread may ask.

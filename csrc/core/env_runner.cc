@@ -55,16 +55,22 @@ void EnvRunner::Run(int worker, const Job& job, const OutputViews& out,
 }
 
 void EnvRunner::RunGroup(int worker, std::span<const Job> jobs, const OutputViews& out,
-                         FailureList& failures) noexcept {
+                         FailureList& failures, GroupOrder* order) noexcept {
   if (prepares()) {
     ComingStep coming[kMaxGroup];
+    int32_t ids[kMaxGroup];
     size_t count = 0;
     for (const Job& job : jobs) {
       const bool resets =
           job.kind == Job::Kind::kReset || (store_->flags(job.id) & kAutoreset) != 0;
-      if (!resets) coming[count++] = {store_->row(job.id), job.action};
+      if (resets) continue;
+      ids[count] = job.id;
+      coming[count++] = {store_->row(job.id), job.action};
     }
     environment(worker).PrepareSteps({coming, count});
+    for (size_t i = 0; order != nullptr && i < count; ++i) {
+      order->Note(ids[i], coming[i].num_rows);
+    }
   }
   for (const Job& job : jobs) Run(worker, job, out, failures);
 }

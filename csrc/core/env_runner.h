@@ -22,6 +22,7 @@
 #include "core/env.h"
 #include "core/env_store.h"
 #include "core/failure_list.h"
+#include "core/group_order.h"
 
 namespace pyfastenv {
 
@@ -81,9 +82,10 @@ class EnvRunner {
 
   /// Runs the job, writes slot job.id of `out` (zeros and kFailed if it raised).
   void Run(int worker, const Job& job, const OutputViews& out, FailureList& failures) noexcept;
-  /// The same for up to kMaxGroup jobs, whose steps are prepared together.
+  /// The same for up to kMaxGroup jobs, whose steps are prepared together. `order`, if there is
+  /// one, learns what their physics was like.
   void RunGroup(int worker, std::span<const Job> jobs, const OutputViews& out,
-                FailureList& failures) noexcept;
+                FailureList& failures, GroupOrder* order = nullptr) noexcept;
   static constexpr int kMaxGroup = Environment::kMaxGroup;
 
   /// The final steps of environments whose latest result has kFinal, in the order of `ids`.

@@ -23,6 +23,9 @@ class Grouping {
         size_(size),
         groups_per_part_(CeilDiv(CeilDiv(count, parts), size)) {}
 
+  int num_parts() const { return parts_; }
+  /// A part's first position and the one behind its last.
+  std::pair<int, int> Part(int part) const { return {BeginOf(part), BeginOf(part + 1)}; }
   int num_groups() const { return parts_ * groups_per_part_; }
   /// The most positions in a group.
   int size() const { return size_; }

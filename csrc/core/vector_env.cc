@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "core/batch_work.h"
@@ -35,6 +36,7 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
       rules_{options.autoreset_mode, options.max_episode_steps, {}},
       all_ids_(static_cast<size_t>(options.num_envs)),
       cost_order_(options.num_envs),
+      group_order_(options.num_envs),
       queue_(options.num_envs, runner_.spec()) {
   std::iota(all_ids_.begin(), all_ids_.end(), 0);
   for (const auto& option : spec().reset_options) rules_.reset_options.push_back(option.fallback);
@@ -141,9 +143,15 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
       cost_order_.Sort(batch_->ShareOf(worker, num_envs()));
     }
   }
-  StepWork work(runner_, failures_, step_cost_,
-                {actions, &out, &groups, ordered ? &cost_order_ : nullptr},
-                ChunkOf(groups.num_groups(), groups.size()));
+  const bool grouped = groups.size() > 1;
+  for (int part = 0; grouped && part < groups.num_parts(); ++part) {
+    const auto [begin, end] = groups.Part(part);
+    group_order_.Sort(begin, end);
+  }
+  StepWork work(
+      runner_, failures_, step_cost_,
+      {actions, &out, &groups, ordered ? &cost_order_ : nullptr, grouped ? &group_order_ : nullptr},
+      ChunkOf(groups.num_groups(), groups.size()));
   return Finish(all_ids_, out, RunBatch(work, groups.num_groups(), groups.size(), interrupted));
 }
 
@@ -398,6 +406,60 @@ void VectorEnv::CopyObservations(void* obs) {
   const CallGate::Exclusive exclusive(gate_);
   CheckFree({}, "reset");
   std::memcpy(obs, store_.all_obs().data(), store_.all_obs().size());
+}
+
+void VectorEnv::Amend(std::span<const int32_t> ids, std::span<const double> rewards,
+                      std::span<const uint8_t> ended) {
+  const CallGate::Exclusive exclusive(gate_);
+  CheckIds(ids);
+  CheckFree(ids, "amend");
+  const bool autoreset = rules_.autoreset_mode == AutoresetMode::kNextStep;
+  int64_t episodes = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    Progress progress = store_.progress(ids[i]);
+    progress.episode_return += rewards[i];
+    if (ended[i] != 0 && progress.flags == 0) {
+      progress.flags = autoreset ? kAutoreset : kNeedsReset;
+      ++episodes;
+    }
+    store_.Commit(ids[i], progress);
+  }
+  runner_.Count(0, {.episodes = episodes});
+}
+
+void VectorEnv::GetEpisodes(double* returns, int32_t* lengths) {
+  const CallGate::Exclusive exclusive(gate_);
+  for (const int32_t id : all_ids_) {
+    const Progress progress = store_.progress(id);
+    *returns++ = progress.episode_return;
+    *lengths++ = progress.elapsed;
+  }
+}
+
+void VectorEnv::Act(const Policy& policy, std::span<const int32_t> policy_ids, const double* obs,
+                    const ActOutputs& out) {
+  const CallGate::Exclusive exclusive(gate_);
+  CheckFree({}, "act");
+  Policy::Scratch scratch(policy);
+  const auto size = static_cast<size_t>(policy.action_size());
+  for (const int32_t id : all_ids_) {
+    const auto i = static_cast<size_t>(id);
+    Random random = store_.policy_random(id);
+    const int network = policy_ids.empty() ? 0 : policy_ids[i];
+    try {
+      policy.Act(network, obs + i * static_cast<size_t>(policy.obs_size()), random, scratch);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error("environment " + std::to_string(id) + ": " + error.what());
+    }
+    store_.policy_random(id) = random;
+    out.log_probs[i] = scratch.log_prob;
+    if (policy.discrete()) {
+      static_cast<int64_t*>(out.actions)[i] = scratch.index;
+    } else {
+      std::ranges::copy(scratch.action, static_cast<float*>(out.actions) + i * size);
+      std::ranges::copy(scratch.env_action, out.env_actions + i * size);
+    }
+  }
 }
 
 void VectorEnv::SetTasks(std::span<const int32_t> ids, const double* tasks) {

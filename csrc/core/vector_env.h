@@ -37,6 +37,7 @@
 #include "core/env_runner.h"
 #include "core/env_store.h"
 #include "core/errors.h"
+#include "core/group_order.h"
 #include "core/grouping.h"
 #include "core/request_queue.h"
 #include "core/rollout.h"
@@ -121,6 +122,26 @@ class VectorEnv {
   /// Throws UsageError if `states` is not of that size.
   void SetState(std::span<const int32_t> ids, std::span<const uint8_t> states);
 
+  // -- for callers that decide about a step after it (own tasks with functions of the batch) --
+
+  /// Adds to the returns of these environments' episodes, and ends those of `ended` (one flag per
+  /// id) as if their step had: they are reset by the next step, or must be.
+  void Amend(std::span<const int32_t> ids, std::span<const double> rewards,
+             std::span<const uint8_t> ended);
+  /// Returns and lengths [steps] of all present episodes, (num_envs) each; of one that has ended
+  /// until it is reset.
+  void GetEpisodes(double* returns, int32_t* lengths);
+  /// Where Act writes, one row per environment.
+  struct ActOutputs {
+    void* actions = nullptr;  // (num_envs, action_size) float32 as drawn, or (num_envs) int64
+    float* log_probs = nullptr;
+    float* env_actions = nullptr;  // (num_envs, action_size); null for discrete actions
+  };
+  /// What a rollout's policy would do now, drawn from the streams it would draw from. `obs` is
+  /// (num_envs, policy.obs_size()), which need not be the environments' own. In the calling thread.
+  void Act(const Policy& policy, std::span<const int32_t> policy_ids, const double* obs,
+           const ActOutputs& out);
+
   /// Writes the task section of the rows: (ids, spec().task_size()).
   void SetTasks(std::span<const int32_t> ids, const double* tasks);
   void GetTasks(std::span<const int32_t> ids, double* tasks);
@@ -181,7 +202,8 @@ class VectorEnv {
 
   CallGate gate_;
   CostEstimate step_cost_;
-  CostOrder cost_order_;  // with the gate's Exclusive
+  CostOrder cost_order_;    // with the gate's Exclusive
+  GroupOrder group_order_;  // likewise
   // of all environments, for the workers and for one alone; likewise
   Grouping groups_, groups_alone_;
   std::atomic<int> group_size_{1};  // the same for helpers, which look before they hold anything

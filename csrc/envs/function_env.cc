@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "mujoco/model_features.h"
 
 namespace pyfastenv {
 
@@ -43,6 +44,7 @@ std::vector<lanes::Field> LaneFields(const TaskDescription& task) {
 int CacheSize(const TaskDescription& task) {
   int size = task.memory_size;
   for (const FieldDraw& draw : task.draws) size += FindModelField(*task.model, draw.field).size();
+  if (task.own_heights) size += (static_cast<int>(task.model->nhfielddata) + 1) / 2;
   return size;
 }
 
@@ -59,6 +61,12 @@ std::vector<OwnField> DrawnFields(const TaskDescription& task) {
 }
 
 std::string LaneRefusal(const TaskDescription& task) {
+  // its functions may write between the preparation of a step and the step
+  const bool writes = task.own_heights ||
+                      std::any_of(task.draws.begin(), task.draws.end(), [](const FieldDraw& draw) {
+                        return draw.kind == FieldDraw::Kind::kOwn;
+                      });
+  if (writes) return "the task writes model fields itself (model_fields)";
   if (task.control_every > 0 && task.control_every < task.frame_skip) {
     return "the task's control is asked for between substeps (control_every)";
   }
@@ -80,6 +88,7 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
                  .sensors = std::find(task->reads.begin(), task->reads.end(), kSensorData) !=
                             task->reads.end(),
                  .external_forces = task->external_forces,
+                 .passive_reset = task->up_to_date,
                  .refusal = LaneRefusal(*task),
                  .cache_size = CacheSize(*task),
                  .own_fields = DrawnFields<OwnField>(*task),
@@ -100,18 +109,26 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
   frame_.memory = cache();
   frame_.params = task_->params.data();
   frame_.env = this;
-  double* values = cache() + task_->memory_size;
-  for (const FieldDraw& draw : task_->draws) {
-    drawn_.push_back(FindModelField(model(), draw.field));
-    workspace().PointField(drawn_.back(), values);
-    values += drawn_.back().size();
-  }
+  PointFields();
   control_action_.resize(action_.size());
   control_frame_ = frame_;
   control_frame_.action = control_action_.data();
   if (task_->control != nullptr) {
     control_data_ = std::make_unique<mjData>(data());
     control_frame_.data = control_data_.get();
+  }
+}
+
+void FunctionEnv::PointFields() {
+  double* values = cache() + task_->memory_size;
+  for (const FieldDraw& draw : task_->draws) {
+    drawn_.push_back(FindModelField(model(), draw.field));
+    workspace().PointField(drawn_.back(), values);
+    values += drawn_.back().size();
+  }
+  if (task_->own_heights) {
+    heights_ = reinterpret_cast<float*>(values);
+    workspace().PointHeights(heights_);
   }
 }
 
@@ -127,13 +144,17 @@ void FunctionEnv::ResetModel(Random& random) {
 }
 
 void FunctionEnv::DrawFields(Random& random) {
+  if (heights_ != nullptr) {
+    std::copy_n(task_->model->hfield_data, task_->model->nhfielddata, heights_);
+  }
   double* out = cache() + task_->memory_size;
   for (size_t i = 0; i < drawn_.size(); ++i) {
     const FieldDraw& draw = task_->draws[i];
     const mjtNum* base = (*task_->model).*drawn_[i].array;
+    const bool own = draw.kind == FieldDraw::Kind::kOwn;
     double number = draw.together ? random.Uniform(draw.low, draw.high) : 0.0;
     for (int k = 0; k < drawn_[i].size(); ++k) {
-      if (!draw.together) number = random.Uniform(draw.low, draw.high);
+      if (!draw.together && !own) number = random.Uniform(draw.low, draw.high);
       switch (draw.kind) {
         case FieldDraw::Kind::kScale:
           *out++ = base[k] * number;
@@ -144,6 +165,9 @@ void FunctionEnv::DrawFields(Random& random) {
         case FieldDraw::Kind::kUniform:
           *out++ = number;
           break;
+        case FieldDraw::Kind::kOwn:
+          *out++ = base[k];
+          break;
       }
     }
   }
@@ -152,6 +176,9 @@ void FunctionEnv::DrawFields(Random& random) {
 RowField FunctionEnv::DescribeField(const std::string& name) const {
   for (const FieldDraw& draw : task_->draws) {
     if (draw.field != name) continue;
+    if (draw.kind == FieldDraw::Kind::kOwn) {
+      throw std::invalid_argument("model field '" + name + "' is written by the task itself");
+    }
     throw std::invalid_argument("model field '" + name +
                                 "' is drawn by the task: make it with randomise=False to set it");
   }
@@ -277,6 +304,10 @@ int32_t FunctionEnv::Simulate(int64_t num_steps) noexcept {
         SimulateControl(std::min(every, frame_skip() - done));
       }
     }
+    if (task_->up_to_date) {
+      LoadWholeState(/*control_is_set=*/true);
+      workspace().Run([&] { mj_step1(&model(), &data()); });
+    }
     frame_.fresh = 1;
   });
 }
@@ -285,6 +316,27 @@ int32_t FunctionEnv::Forward() noexcept {
   return Guard([&] {
     LoadWholeState(/*control_is_set=*/frame_.fresh != 0);
     workspace().Forward();
+    frame_.fresh = 1;
+  });
+}
+
+int32_t FunctionEnv::AdvanceBy(Advance what, int64_t num_steps) noexcept {
+  return Guard([&] {
+    LoadWholeState(/*control_is_set=*/frame_.fresh != 0);
+    CheckNoCallbacks();
+    workspace().Run([&] {
+      switch (what) {
+        case Advance::kStep1:
+          mj_step1(&model(), &data());
+          break;
+        case Advance::kStep2:
+          mj_step2(&model(), &data());
+          break;
+        case Advance::kStep:
+          for (int64_t i = 0; i < num_steps; ++i) mj_step(&model(), &data());
+          break;
+      }
+    });
     frame_.fresh = 1;
   });
 }

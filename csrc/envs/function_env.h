@@ -17,9 +17,10 @@
 
 namespace pyfastenv {
 
-/// A field of the model that each episode draws from the model's own values.
+/// A field of the model that each environment has for itself: drawn by every episode from the
+/// model's own values, or (kOwn) those values until the task's functions write others.
 struct FieldDraw {
-  enum class Kind { kScale, kShift, kUniform };
+  enum class Kind { kScale, kShift, kUniform, kOwn };
 
   std::string field;
   Kind kind = Kind::kScale;
@@ -37,7 +38,9 @@ struct TaskDescription {
   int frame_skip = 1;
   int control_every = 0;  // substeps between two calls of control; 0: once per step
   int max_episode_steps = 0;
-  bool external_forces = false;    // cfrc_ext, cfrc_int and cacc are wanted after simulate
+  bool external_forces = false;  // cfrc_ext, cfrc_int and cacc are wanted after simulate
+  // mj_step1 follows simulate, and a reset's physics leaves actuators out (dm_control's way)
+  bool up_to_date = false;
   std::vector<std::string> reads;  // of mjData beyond its state: what lanes would have to compute
 
   DType action_dtype = DType::kFloat64;
@@ -49,6 +52,7 @@ struct TaskDescription {
   std::vector<TaskField> commands;
   std::vector<double> params;  // the bits of doubles and int64s
   std::vector<FieldDraw> draws;
+  bool own_heights = false;  // of kOwn too: hfield_data, the model's only such array of floats
 
   TaskFunction reset = nullptr;
   TaskFunction control = nullptr;  // null: the action is the control
@@ -69,6 +73,9 @@ class FunctionEnv final : public MujocoEnv {
   /// Runs `num_steps` substeps with the controls in data; 0: frame_skip, with those of control.
   int32_t Simulate(int64_t num_steps) noexcept;
   int32_t Forward() noexcept;
+  /// mj_step1, mj_step2, or mj_step so many times: physics that is no part of a step.
+  enum class Advance { kStep1, kStep2, kStep };
+  int32_t AdvanceBy(Advance what, int64_t num_steps) noexcept;
   /// Gets ready what of the state is not the motion (time, positions, velocities).
   int32_t LoadState(const TaskFrame& frame) noexcept;
   /// Runs a call of the engine: plain C, on the frame's model and data.
@@ -87,6 +94,7 @@ class FunctionEnv final : public MujocoEnv {
   RowField DescribeField(const std::string& name) const override;
 
  private:
+  void PointFields();
   void DrawFields(Random& random);
   void Convert(const Action& action, double* out) const;
   void Call(TaskFunction function, const char* name, TaskFrame& frame);
@@ -109,7 +117,9 @@ class FunctionEnv final : public MujocoEnv {
   TaskFrame control_frame_{};
   std::unique_ptr<mjData> control_data_;
   std::vector<double> control_action_;
-  std::vector<ModelField> drawn_;  // of task_->draws; their values stand in cache(), after memory
+  // of task_->draws; their values stand in cache(), after memory, and heights after them
+  std::vector<ModelField> drawn_;
+  float* heights_ = nullptr;
   std::vector<double> info_;       // of the call under way
   std::vector<double> action_;     // in action_dtype
   const Action* given_ = nullptr;  // the action of the step under way

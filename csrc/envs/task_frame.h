@@ -1,7 +1,7 @@
 // What a function of an own task sees: one environment, for the length of one call.
 //
 // Plain C, so that whatever makes machine code can fill the functions in: pyfastenv/tasks compiles
-// them from Python. Its compiler knows this layout by FrameOffsets (envs/task_symbols.h).
+// them from Python, or from C++ that includes envs/task.h. Its compiler knows this layout by FrameOffsets (envs/task_symbols.h).
 //
 // Nothing here belongs to the function. `data` holds this environment's state (what
 // mjSTATE_INTEGRATION is made of); everything derived from it is another environment's until
@@ -12,11 +12,10 @@
 
 #include <cstdint>
 
-#include "npy/random.h"
-
 namespace pyfastenv {
 
 class FunctionEnv;
+class Random;
 
 struct TaskFrame {
   const mjModel* model;   // the worker's header, with this environment's own fields

@@ -10,6 +10,7 @@
 
 #include "envs/function_env.h"
 #include "envs/task_frame.h"
+#include "mujoco/version.h"
 #include "npy/math.h"
 
 namespace pyfastenv {
@@ -22,7 +23,19 @@ int32_t Simulate(TaskFrame* frame, int64_t num_steps) { return frame->env->Simul
 
 int32_t Forward(TaskFrame* frame) { return frame->env->Forward(); }
 
+int32_t Step1(TaskFrame* frame) { return frame->env->AdvanceBy(FunctionEnv::Advance::kStep1, 1); }
+
+int32_t Step2(TaskFrame* frame) { return frame->env->AdvanceBy(FunctionEnv::Advance::kStep2, 1); }
+
+int32_t StepBy(TaskFrame* frame, int64_t num_steps) {
+  return frame->env->AdvanceBy(FunctionEnv::Advance::kStep, num_steps);
+}
+
 int32_t LoadState(TaskFrame* frame) { return frame->env->LoadState(*frame); }
+
+int32_t Run(TaskFrame* frame, void (*function)(void*), void* given) {
+  return frame->env->RunEngine([=] { function(given); });
+}
 
 int32_t ContactForce(TaskFrame* frame, int64_t id, mjtNum* result) {
   return frame->env->RunEngine(
@@ -40,8 +53,14 @@ int32_t Ray(TaskFrame* frame, const mjtNum* point, const mjtNum* direction, cons
             int64_t with_static, int64_t excluded_body, int* geom, mjtNum* normal,
             double* distance) {
   return frame->env->RunEngine([=] {
+#if PYFASTENV_MUJOCO >= 3005000
     *distance = mj_ray(frame->model, frame->data, point, direction, groups, with_static != 0,
                        static_cast<int>(excluded_body), geom, normal);
+#else  // plain Python, which runs first, has refused a normal
+    (void)normal;
+    *distance = mj_ray(frame->model, frame->data, point, direction, groups, with_static != 0,
+                       static_cast<int>(excluded_body), geom);
+#endif
   });
 }
 
@@ -115,6 +134,7 @@ const char* TypeName() {
   if constexpr (std::is_same_v<T, int>) return "int32";
   if constexpr (std::is_same_v<T, int64_t>) return "int64";
   if constexpr (std::is_same_v<T, mjtByte>) return "uint8";
+  if constexpr (std::is_same_v<T, bool>) return "bool";
   return "";  // structs, characters: nothing that a task reads
 }
 
@@ -125,6 +145,7 @@ std::vector<TaskSymbol> TaskSymbols() {
   return {
       Symbol("pyfastenv_simulate", &Simulate),
       Symbol("pyfastenv_load_state", &LoadState),
+      Symbol("pyfastenv_run", &Run),
       Symbol("pyfastenv_uniform", &Uniform),
       Symbol("pyfastenv_standard_normal", &StandardNormal),
       Symbol("pyfastenv_random", &NextDouble),
@@ -134,6 +155,9 @@ std::vector<TaskSymbol> TaskSymbols() {
       Symbol("pyfastenv_dot", &Dot),
       Symbol("pyfastenv_pow", &Pow),
       Symbol("pyfastenv_mj_forward", &Forward),
+      Symbol("pyfastenv_mj_step1", &Step1),
+      Symbol("pyfastenv_mj_step2", &Step2),
+      Symbol("pyfastenv_mj_step", &StepBy),
       Symbol("pyfastenv_mj_contactForce", &ContactForce),
       Symbol("pyfastenv_mj_objectVelocity", &ObjectVelocity),
       Symbol("pyfastenv_mj_ray", &Ray),

@@ -27,7 +27,7 @@ std::vector<std::pair<std::string, size_t>> FrameOffsets();
 struct StructField {
   std::string name;
   size_t offset;      // of the member [bytes]
-  const char* dtype;  // "float64", "float32", "int32", "uint8", …
+  const char* dtype;  // "float64", "float32", "int32", "uint8", "bool"
   int size = 0;       // mjContact: 0 for a number, else of an array within the struct
 };
 

@@ -69,7 +69,8 @@ int Derivation::IndexOf(const Tables& t, SoftnessSource source) {
     }
     return source.kind == other.kind && source.index == other.index &&
            source.contact.geom1 == other.contact.geom1 &&
-           source.contact.geom2 == other.contact.geom2;
+           source.contact.geom2 == other.contact.geom2 &&
+           source.contact.explicit_pair == other.contact.explicit_pair;
   };
   const auto found = std::find_if(softness_.begin(), softness_.end(), same);
   const auto index = found - softness_.begin();

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "lanes/features.h"
+#include "lanes/contact_source.h"
 #include "lanes/numbers.h"
 #include "lanes/tables.h"
 

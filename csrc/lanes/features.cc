@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <utility>
 
 #include "lanes/number_access.h"
 #include "lanes/tables.h"
+#include "mujoco/version.h"
 
 namespace pyfastenv::lanes {
 
@@ -43,10 +46,11 @@ std::string Counts(const mjModel& m) {
   if (m.na > 0) return "actuators with activation states";
   if (m.nflex > 0) return "flexes";
   if (m.neq > 0) return "equality constraints";
-  if (m.npair > 0) return "explicit contact pairs";
   if (m.nmocap > 0) return "mocap bodies";
   if (m.nplugin > 0) return "plugins";
-  if (m.nplastic > 0) return "plastic springs";
+#if PYFASTENV_MUJOCO >= 4000000
+  if (m.nplastic > 0) return "plastic springs and tendons";
+#endif
   if (m.nhistory > 0) return "delays and history buffers";
   if (m.ngravcomp > 0) return "gravity compensation";
   if (m.flg_surfacevel) return "surface velocities of geoms";
@@ -57,12 +61,14 @@ std::string Counts(const mjModel& m) {
 
 std::string Options(const mjModel& m) {
   const mjOption& opt = m.opt;
-  constexpr int kKnownOff = mjDSBL_CONTACT | mjDSBL_LIMIT | mjDSBL_GRAVITY | mjDSBL_MIDPHASE |
-                            mjDSBL_FILTERPARENT | mjDSBL_REFSAFE | mjDSBL_EQUALITY |
-                            mjDSBL_FRICTIONLOSS | mjDSBL_SENSOR | mjDSBL_NATIVECCD |
-                            mjDSBL_MULTICCD | mjDSBL_CLAMPCTRL | mjDSBL_EULERDAMP;
+  constexpr int kKnownOff =
+      mjDSBL_CONSTRAINT | mjDSBL_CONTACT | mjDSBL_LIMIT | mjDSBL_GRAVITY | mjDSBL_MIDPHASE |
+      mjDSBL_FILTERPARENT | mjDSBL_REFSAFE | mjDSBL_EQUALITY | mjDSBL_FRICTIONLOSS | mjDSBL_SENSOR |
+      mjDSBL_NATIVECCD | mjDSBL_MULTICCD | mjDSBL_CLAMPCTRL | mjDSBL_EULERDAMP;
   if ((opt.disableflags & ~kKnownOff) != 0) return "this set of disabled features";
-  if (opt.enableflags != 0) return "enabled extra features (energy, override, sleep, …)";
+  if ((opt.enableflags & ~mjENBL_ENERGY) != 0) {
+    return "enabled extra features (override, sleep, …)";
+  }
   if (opt.disableactuator != 0) return "disabled actuator groups";
   if (opt.integrator == mjINT_IMPLICIT) return "the integrator implicit";
   if (opt.integrator != mjINT_EULER && opt.integrator != mjINT_RK4 &&
@@ -104,7 +110,6 @@ std::string Joints(const mjModel& m) {
     }
     if (m.jnt_actuatorid[j] != -1) return that("damping or armature from actuators");
     if (m.jnt_actgravcomp[j]) return that("gravity compensation");
-    if (m.jnt_plasticadr[j] >= 0) return that("plastic springs");
     if (AnyNonZero(m.jnt_stiffnesspoly + mjNPOLY * j, mjNPOLY)) return that("non-linear springs");
     if (m.jnt_limited[j] && type == mjJNT_FREE) return that("limits of free joints");
   }
@@ -127,7 +132,6 @@ std::string Tendons(const mjModel& m) {
     if (m.tendon_armature[i] != 0) return that("armature of tendons");
     if (m.tendon_frictionloss[i] != 0) return that("friction loss of tendons");
     if (m.tendon_actuatorid[i] != -1) return that("damping or armature from actuators");
-    if (m.tendon_plasticadr[i] >= 0) return that("plastic tendons");
   }
   return {};
 }
@@ -168,21 +172,16 @@ std::string Limits(const mjModel& m) {
 }
 
 std::string Contacts(const mjModel& m) {
-  int tree = -1;
   for (const GeomPair& pair : CandidatePairs(m)) {
-    const int type1 = m.geom_type[pair.geom1], type2 = m.geom_type[pair.geom2];
     const auto that = [&](const char* what) {
       return At(
           what,
           Named(m, mjOBJ_GEOM, pair.geom1).append(", ").append(Named(m, mjOBJ_GEOM, pair.geom2)));
     };
-    const bool known =
-        (type1 == mjGEOM_PLANE || type1 == mjGEOM_SPHERE || type1 == mjGEOM_CAPSULE) &&
-        (type2 == mjGEOM_SPHERE || type2 == mjGEOM_CAPSULE);
-    if (!known) return that("contacts of other shapes than planes, spheres and capsules");
-    if (type1 == mjGEOM_PLANE && m.geom_bodyid[pair.geom1] != 0) return that("planes that move");
-    if (m.geom_gap[pair.geom1] + m.geom_gap[pair.geom2] != 0) return that("contact gaps");
-    const ContactSource contact = SourceOfContact(m, pair.geom1, pair.geom2);
+    if (m.geom_type[pair.geom1] == mjGEOM_SDF || m.geom_type[pair.geom2] == mjGEOM_SDF) {
+      return that("signed distance fields");
+    }
+    const ContactSource contact = SourceOfContact(m, pair);
     if (contact.condim != 1 && contact.condim != 3) return that("contacts of condim 4 or 6");
     if (contact.condim == 3 && m.opt.cone != mjCONE_PYRAMIDAL)
       return that("elliptic friction cones");
@@ -190,26 +189,27 @@ std::string Contacts(const mjModel& m) {
     CombineSolver(contact, m.geom_solref, m.geom_solimp, solref, solimp);
     if (!KnownImpedance(solimp)) return that("solimp with a power other than 2");
     if (!KnownReference(solref)) return that("solref in a mixed format");
-    for (const int geom : {pair.geom1, pair.geom2}) {
-      const int body = m.geom_bodyid[geom];
-      const int of = m.body_treeid[body];
-      if (body != 0 && of < 0) return that("contacts with fixed bodies other than the world");
-      if (of >= 0 && tree >= 0 && of != tree) return that("contacts on several trees");
-      if (of >= 0) tree = of;
+    if (pair.explicit_pair >= 0 && contact.condim > 1) {
+      const mjtNum* friction = m.pair_friction + 5 * pair.explicit_pair;
+      const mjtNum* reference = m.pair_solreffriction + mjNREF * pair.explicit_pair;
+      if (friction[0] != friction[1]) return that("friction that depends on the direction");
+      if (AnyNonZero(reference, mjNREF)) return that("solreffriction of contact pairs");
     }
+    const int tree1 = m.body_treeid[m.geom_bodyid[pair.geom1]];
+    const int tree2 = m.body_treeid[m.geom_bodyid[pair.geom2]];
+    if (tree1 < 0 && tree2 < 0) return that("contact pairs of two fixed bodies");
   }
   return {};
 }
 
 // Whether some contact is searched for in trees of bounding volumes, which are placed by the frame
-// of a body's inertia. That of a plane is everywhere.
+// of a body's inertia. Explicit pairs are not, nor the geoms of two bodies that have one each.
 bool BoundsFollowInertia(const mjModel& m) {
   if (IsOff(m, mjDSBL_MIDPHASE)) return false;
   const auto pairs = CandidatePairs(m);
   return std::any_of(pairs.begin(), pairs.end(), [&](const GeomPair& pair) {
     const int body1 = m.geom_bodyid[pair.geom1], body2 = m.geom_bodyid[pair.geom2];
-    return m.geom_type[pair.geom1] != mjGEOM_PLANE &&
-           (m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1);
+    return pair.explicit_pair < 0 && (m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1);
   });
 }
 
@@ -224,19 +224,11 @@ bool TouchingGeomsTurnWithInertia(const mjModel& m) {
 }
 
 std::string FrictionLosses(const mjModel& m) {
-  if (IsOff(m, mjDSBL_FRICTIONLOSS)) return {};
-  const auto pairs = CandidatePairs(m);
-  int tree = -1;
-  if (!pairs.empty()) {
-    tree = std::max(m.body_treeid[m.geom_bodyid[pairs[0].geom1]],
-                    m.body_treeid[m.geom_bodyid[pairs[0].geom2]]);
-  }
+  if (IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_FRICTIONLOSS)) return {};
   for (int i = 0; i < m.nv; ++i) {
     if (m.dof_frictionloss[i] == 0) continue;
     if (m.dof_frictionloss[i] < 0) return "negative friction loss";
     if (m.opt.solver != mjSOL_NEWTON) return "friction loss with another solver than Newton";
-    if (tree >= 0 && m.dof_treeid[i] != tree) return "friction loss on several trees";
-    tree = m.dof_treeid[i];
     if (!KnownImpedance(m.dof_solimp + mjNIMP * i)) return "solimp with a power other than 2";
     if (!KnownReference(m.dof_solref + mjNREF * i)) return "solref in a mixed format";
   }
@@ -276,97 +268,89 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
   return {};
 }
 
-std::vector<GeomPair> CandidatePairs(const mjModel& m) {
-  if (IsOff(m, mjDSBL_CONTACT)) return {};
-  const auto weld_parent = [&](int body) {
-    return m.body_weldid[m.body_parentid[m.body_weldid[body]]];
-  };
-  const auto excluded = [&](int body1, int body2) {
-    const int signature = (body1 << 16) + body2;
-    return std::find(m.exclude_signature, m.exclude_signature + m.nexclude, signature) !=
-           m.exclude_signature + m.nexclude;
-  };
-  const auto may_touch = [&](int g, int h) {
-    return (m.geom_contype[g] & m.geom_conaffinity[h]) != 0 ||
-           (m.geom_contype[h] & m.geom_conaffinity[g]) != 0;
-  };
-  std::vector<GeomPair> pairs;
-  for (int body1 = 0; body1 < m.nbody; ++body1) {
-    for (int body2 = body1 + 1; body2 < m.nbody; ++body2) {
-      const int weld1 = m.body_weldid[body1], weld2 = m.body_weldid[body2];
-      if (weld1 == weld2 || excluded(body1, body2)) continue;
-      const bool relatives = weld1 == weld_parent(body2) || weld2 == weld_parent(body1);
-      if (weld1 != 0 && weld2 != 0 && relatives && !IsOff(m, mjDSBL_FILTERPARENT)) continue;
-      const size_t begin = pairs.size();
-      for (int g = m.body_geomadr[body1]; g < m.body_geomadr[body1] + m.body_geomnum[body1]; ++g) {
-        for (int h = m.body_geomadr[body2]; h < m.body_geomadr[body2] + m.body_geomnum[body2];
-             ++h) {
-          if (!may_touch(g, h)) continue;
-          // MuJoCo's collision functions take the simpler shape first
-          const bool swap = m.geom_type[g] > m.geom_type[h];
-          pairs.push_back(swap ? GeomPair{h, g} : GeomPair{g, h});
-        }
-      }
-      // with a tree of bounding volumes, contacts of two bodies are sorted afterwards
-      const bool several = m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1;
-      const bool trees = m.body_bvhadr[body1] >= 0 && m.body_bvhadr[body2] >= 0;
-      if (several && trees && !IsOff(m, mjDSBL_MIDPHASE)) {
-        std::sort(pairs.begin() + static_cast<ptrdiff_t>(begin), pairs.end(),
-                  [](const GeomPair& a, const GeomPair& b) {
-                    return a.geom1 != b.geom1 ? a.geom1 < b.geom1 : a.geom2 < b.geom2;
-                  });
-      }
+bool HasOwnCollision(const mjModel& m, const GeomPair& pair) {
+  const int type1 = m.geom_type[pair.geom1], type2 = m.geom_type[pair.geom2];
+  const bool round2 = type2 == mjGEOM_SPHERE || type2 == mjGEOM_CAPSULE;
+  if (type1 == mjGEOM_PLANE) return round2 || type2 == mjGEOM_BOX || type2 == mjGEOM_CYLINDER;
+  return round2 && (type1 == mjGEOM_SPHERE || type1 == mjGEOM_CAPSULE);
+}
+
+namespace {
+
+int Signature(int body1, int body2) {
+  return (std::min(body1, body2) << 16) + std::max(body1, body2);
+}
+
+bool Contains(const int* begin, mjtSize count, int value) {
+  return std::find(begin, begin + count, value) != begin + count;
+}
+
+// With the simpler shape first, as MuJoCo's collision functions take them; nothing if they take
+// none of such two shapes.
+void AddPair(const mjModel& m, GeomPair pair, std::vector<GeomPair>& pairs) {
+  if (m.geom_type[pair.geom1] > m.geom_type[pair.geom2]) std::swap(pair.geom1, pair.geom2);
+  if (mjCOLLISIONFUNC[m.geom_type[pair.geom1]][m.geom_type[pair.geom2]] == nullptr) return;
+  pairs.push_back(pair);
+}
+
+// Whether bodies' geoms may collide at all: filterBodyPair.
+bool MayCollide(const mjModel& m, int body1, int body2) {
+  const int weld1 = m.body_weldid[body1], weld2 = m.body_weldid[body2];
+  const auto weld_parent = [&](int weld) { return m.body_weldid[m.body_parentid[weld]]; };
+  if (weld1 == weld2) return false;
+  const bool relatives = weld1 == weld_parent(weld2) || weld2 == weld_parent(weld1);
+  return weld1 == 0 || weld2 == 0 || !relatives || IsOff(m, mjDSBL_FILTERPARENT);
+}
+
+bool IsExplicit(const mjModel& m, int geom1, int geom2) {
+  for (int k = 0; k < m.npair; ++k) {
+    const int g = m.pair_geom1[k], h = m.pair_geom2[k];
+    if ((g == geom1 && h == geom2) || (g == geom2 && h == geom1)) return true;
+  }
+  return false;
+}
+
+// The geoms of two bodies, but explicit pairs.
+void AddBodies(const mjModel& m, int body1, int body2, std::vector<GeomPair>& pairs) {
+  const auto begin = static_cast<ptrdiff_t>(pairs.size());
+  for (int g = m.body_geomadr[body1]; g < m.body_geomadr[body1] + m.body_geomnum[body1]; ++g) {
+    for (int h = m.body_geomadr[body2]; h < m.body_geomadr[body2] + m.body_geomnum[body2]; ++h) {
+      const bool masks = (m.geom_contype[g] & m.geom_conaffinity[h]) != 0 ||
+                         (m.geom_contype[h] & m.geom_conaffinity[g]) != 0;
+      if (masks && !IsExplicit(m, g, h)) AddPair(m, {g, h}, pairs);
     }
   }
+  // with a tree of bounding volumes, contacts of two bodies are sorted afterwards
+  const bool several = m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1;
+  const bool trees = m.body_bvhadr[body1] >= 0 && m.body_bvhadr[body2] >= 0;
+  if (several && trees && !IsOff(m, mjDSBL_MIDPHASE)) {
+    std::sort(pairs.begin() + begin, pairs.end(), [](const GeomPair& a, const GeomPair& b) {
+      return a.geom1 != b.geom1 ? a.geom1 < b.geom1 : a.geom2 < b.geom2;
+    });
+  }
+}
+
+}  // namespace
+
+std::vector<GeomPair> CandidatePairs(const mjModel& m) {
+  std::vector<GeomPair> pairs;
+  if (IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_CONTACT)) return pairs;
+  int next = 0;  // explicit pairs stand in the order of signatures, before the bodies' others
+  const auto add_explicit = [&](int up_to) {
+    for (; next < m.npair && m.pair_signature[next] <= up_to; ++next) {
+      AddPair(m, {m.pair_geom1[next], m.pair_geom2[next], next}, pairs);
+    }
+  };
+  for (int body1 = 0; body1 < m.nbody; ++body1) {
+    for (int body2 = body1 + 1; body2 < m.nbody; ++body2) {
+      const int signature = Signature(body1, body2);
+      add_explicit(signature);
+      const bool excluded = Contains(m.exclude_signature, m.nexclude, signature);
+      if (!excluded && MayCollide(m, body1, body2)) AddBodies(m, body1, body2, pairs);
+    }
+  }
+  add_explicit(std::numeric_limits<int>::max());
   return pairs;
 }
-
-ContactSource SourceOfContact(const mjModel& m, int geom1, int geom2) {
-  const int priority1 = m.geom_priority[geom1], priority2 = m.geom_priority[geom2];
-  if (priority1 != priority2) {
-    const int geom = priority1 > priority2 ? geom1 : geom2;
-    return {m.geom_condim[geom], geom, -1, 1};
-  }
-  const double solmix1 = m.geom_solmix[geom1], solmix2 = m.geom_solmix[geom2];
-  double mix = 1;
-  if (solmix1 >= mjMINVAL && solmix2 >= mjMINVAL) {
-    mix = solmix1 / (solmix1 + solmix2);
-  } else if (solmix1 < mjMINVAL) {
-    mix = solmix2 < mjMINVAL ? 0.5 : 0;
-  }
-  return {std::max(m.geom_condim[geom1], m.geom_condim[geom2]), geom1, geom2, mix};
-}
-
-double CombineFriction(const ContactSource& source, const double* geom_friction) {
-  const double friction = geom_friction[ptrdiff_t{3} * source.geom1];
-  if (source.geom2 < 0) return friction;
-  return std::max(friction, geom_friction[ptrdiff_t{3} * source.geom2]);
-}
-
-void CombineSolver(const ContactSource& source, const double* geom_solref,
-                   const double* geom_solimp, double* solref, double* solimp) {
-  const double *ref1 = geom_solref + ptrdiff_t{mjNREF} * source.geom1,
-               *imp1 = geom_solimp + ptrdiff_t{mjNIMP} * source.geom1;
-  if (source.geom2 < 0) {
-    std::copy_n(ref1, mjNREF, solref);
-    std::copy_n(imp1, mjNIMP, solimp);
-    return;
-  }
-  const double *ref2 = geom_solref + ptrdiff_t{mjNREF} * source.geom2,
-               *imp2 = geom_solimp + ptrdiff_t{mjNIMP} * source.geom2;
-  const double mix = source.mix;
-  const bool standard = ref1[0] > 0 && ref2[0] > 0;
-  for (int i = 0; i < mjNREF; ++i) {
-    solref[i] = standard ? mix * ref1[i] + (1 - mix) * ref2[i] : std::min(ref1[i], ref2[i]);
-  }
-  for (int i = 0; i < mjNIMP; ++i) solimp[i] = mix * imp1[i] + (1 - mix) * imp2[i];
-}
-
-// solimp's sigmoid is a parabola, or flat
-bool KnownImpedance(const double* solimp) {
-  return solimp[4] == 2 || solimp[0] == solimp[1] || solimp[2] <= mjMINVAL;
-}
-
-bool KnownReference(const double* solref) { return (solref[0] > 0) == (solref[1] > 0); }
 
 }  // namespace pyfastenv::lanes

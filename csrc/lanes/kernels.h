@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "lanes/fields.h"
+#include "lanes/phases.h"
 #include "lanes/tables.h"
 
 namespace pyfastenv::lanes {
@@ -29,16 +30,20 @@ struct RowView {
 struct Kernels {
   int width;  // lanes
   size_t (*scratch_bytes)(const Tables&);
-  void* (*make_scratch)(const Tables&, void* memory);
+  /// `narrow_phase`: for pairs of PairKind::kOther.
+  void* (*make_scratch)(const Tables&, void* memory, const NarrowPhaseCall& narrow_phase);
   /// Rows of `width` environments into lanes, and their numbers that vary. Lanes with applied
-  /// forces are marked for redoing.
-  void (*load)(const Tables&, void* scratch, const double* const* rows, const Numbers* numbers);
+  /// forces, and those from `count` on, are marked for redoing.
+  void (*load)(const Tables&, void* scratch, const double* const* rows, int count,
+               const Numbers* numbers);
   /// Time, positions, velocities and warm start of a lane into a row.
   void (*store)(const Tables&, const void* scratch, int lane, double* row);
   /// mj_forward, and mj_step so many times; the lanes that must be redone by MuJoCo since load.
   unsigned (*forward)(const Tables&, void* scratch);
   /// `keep_fields`: LaneStepper::Step.
   unsigned (*step)(const Tables&, void* scratch, int num_steps, bool keep_fields);
+  /// Counts the time of steps from now on; nullptr: no longer.
+  void (*count_phases)(void* scratch, PhaseTicks* phases);
   /// Computes Field::cfrc_ext from the last evaluation.
   void (*external_forces)(const Tables&, void* scratch);
   /// All numbers of a field in one lane.

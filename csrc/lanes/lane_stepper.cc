@@ -16,7 +16,13 @@ LaneStepper::LaneStepper(std::shared_ptr<const Plan> plan)
   if (memory_ == nullptr) throw std::bad_alloc();
   const auto address = reinterpret_cast<uintptr_t>(memory_.get());
   const size_t padding = (kAlignment - address % kAlignment) % kAlignment;
-  scratch_ = kernels_.make_scratch(tables_, static_cast<char*>(memory_.get()) + padding);
+  NarrowPhaseCall narrow_phase{};
+  if (plan_->collision_model() != nullptr) {
+    narrow_phase_ = std::make_unique<NarrowPhase>(plan_->collision_model(), tables_);
+    narrow_phase = narrow_phase_->call();
+  }
+  scratch_ =
+      kernels_.make_scratch(tables_, static_cast<char*>(memory_.get()) + padding, narrow_phase);
   numbers_.resize(static_cast<size_t>(width()), tables_.numbers);
   if (tables_.varied != 0) derived_.resize(numbers_.size() * Derivation::Size(tables_));
 }
@@ -41,12 +47,13 @@ unsigned LaneStepper::SetNumbers(const double* const* numbers, int count) {
 }
 
 // Returns the lanes that must be redone from the beginning; lanes that nobody asked for repeat the
-// first row.
+// first row, to no avail.
 unsigned LaneStepper::Load(const double* const* rows, int count, const double* const* numbers) {
   const double* all[kMaxWidth];
   for (int l = 0; l < kernels_.width; ++l) all[l] = rows[l < count ? l : 0];
   const unsigned unusual = tables_.varied != 0 ? SetNumbers(numbers, count) : 0;
-  kernels_.load(tables_, scratch_, all, numbers_.data());
+  kernels_.load(tables_, scratch_, all, count, numbers_.data());
+  if (narrow_phase_ != nullptr) narrow_phase_->Begin();
   return unusual;
 }
 
@@ -74,14 +81,18 @@ void LaneStepper::Read(Field field, int lane, double* out) const {
 }
 
 void LaneStepper::Read(Field field, int lane, mjData& data) const {
-  switch (field) {
-#define PYFASTENV_LANES_FIELD(name, entries, numbers) \
-  case Field::name:                                   \
-    Read(field, lane, data.name);                     \
+  // generic, since a MuJoCo that is older than lanes, and has no plan, has no mjData::M
+  const auto read_into = [&](auto& d) {
+    switch (field) {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers)              \
+  case Field::name:                                                \
+    if constexpr (requires { d.name; }) Read(field, lane, d.name); \
     break;
-    PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+      PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
 #undef PYFASTENV_LANES_FIELD
-  }
+    }
+  };
+  read_into(data);
 }
 
 void LaneStepper::ReadEvaluated(int lane, mjData& data) const {

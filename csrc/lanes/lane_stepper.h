@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "lanes/narrow_phase.h"
 #include "lanes/plan.h"
 
 namespace pyfastenv::lanes {
@@ -38,6 +39,9 @@ class LaneStepper {
   /// damping, a solimp of another power) are left to mj_step too.
   unsigned Step(const double* const* rows, double* const* new_rows, int count, int num_steps,
                 bool keep_fields = true, const double* const* numbers = nullptr);
+
+  /// Counts the time of every Step from now on by phases; nullptr: no longer.
+  void CountPhases(PhaseTicks* phases) { kernels_.count_phases(scratch_, phases); }
 
   /// mj_forward of the rows: fields of the position, velocity and controls, nothing moves. The same
   /// bits.
@@ -77,6 +81,7 @@ class LaneStepper {
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };
+  std::unique_ptr<NarrowPhase> narrow_phase_;  // null if the plan needs none
   std::unique_ptr<void, Free> memory_;
   void* scratch_;
   std::vector<Numbers> numbers_;  // (width)

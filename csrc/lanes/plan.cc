@@ -1,6 +1,10 @@
 #include "lanes/plan.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <new>
+#include <numeric>
 
 #include "lanes/features.h"
 #include "lanes/number_access.h"
@@ -34,11 +38,35 @@ uint64_t DofsThatMove(const mjModel& m, int body) {
   return dofs;
 }
 
-PairKind KindOf(int type1, int type2) {
+PairKind KindOf(const mjModel& m, const GeomPair& pair) {
+  if (!HasOwnCollision(m, pair)) return PairKind::kOther;
+  const int type1 = m.geom_type[pair.geom1], type2 = m.geom_type[pair.geom2];
+  if (type2 == mjGEOM_BOX) return PairKind::kPlaneBox;
+  if (type2 == mjGEOM_CYLINDER) return PairKind::kPlaneCylinder;
   const bool capsule = type2 == mjGEOM_CAPSULE;
   if (type1 == mjGEOM_PLANE) return capsule ? PairKind::kPlaneCapsule : PairKind::kPlaneSphere;
   if (type1 == mjGEOM_SPHERE) return capsule ? PairKind::kSphereCapsule : PairKind::kSphereSphere;
   return PairKind::kCapsuleCapsule;
+}
+
+int MostContacts(PairKind kind) {
+  switch (kind) {
+    case PairKind::kOther:
+      return kMaxPointsOfPair;
+    case PairKind::kPlaneBox:
+    case PairKind::kPlaneCylinder:
+      return 4;
+    default:
+      return 2;
+  }
+}
+
+// Whether MuJoCo tries a body against all others: the world, and fixed bodies that have planes.
+bool CollidesAlways(const mjModel& m, int body) {
+  const int* types = m.geom_type + m.body_geomadr[body];
+  return body == 0 || (m.body_dofnum[m.body_weldid[body]] == 0 &&
+                       std::find(types, types + m.body_geomnum[body], mjGEOM_PLANE) !=
+                           types + m.body_geomnum[body]);
 }
 
 bool Same(const Surface& a, const Surface& b) {
@@ -58,8 +86,8 @@ int IndexOf(std::vector<T>& table, const T& value) {
 }  // namespace
 
 PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
-                      const std::vector<std::string>& fields) {
-  PlanResult result = MakeUnchecked(model, kernels, fields);
+                      const std::vector<std::string>& fields, const mjModel* whole) {
+  PlanResult result = MakeUnchecked(model, kernels, fields, whole);
   if (result.plan == nullptr) return result;
   std::string difference = SelfCheck(model, result.plan);
   if (difference.empty()) return result;
@@ -67,14 +95,16 @@ PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
 }
 
 PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels,
-                               const std::vector<std::string>& fields) {
+                               const std::vector<std::string>& fields, const mjModel* whole) {
   std::string feature = UnsupportedFeature(model);
   if (feature.empty()) feature = UnsupportedField(model, fields);
   if (!feature.empty()) return {nullptr, feature.insert(0, "lanes do not do ")};
-  return {std::shared_ptr<const Plan>(new Plan(model, kernels, fields)), {}};
+  const mjModel& to_copy = whole != nullptr ? *whole : model;
+  return {std::shared_ptr<const Plan>(new Plan(model, kernels, fields, to_copy)), {}};
 }
 
-Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::string>& fields)
+Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::string>& fields,
+           const mjModel& whole)
     : kernels_(kernels), derivation_(m) {
   uint64_t varied = 0;
   for (const std::string& field : fields) {
@@ -91,8 +121,8 @@ Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::stri
   AddTendons(m);
   AddFrictionLosses(m);
   AddLimits(m);
-  AddPairs(m);
-  ChooseSolverTree(m);
+  AddPairs(m, whole);
+  SetConstrainedTrees(m);
   DeriveNumbers();
   SetRowLayout(m);
   tables_.sine_by_series = kernels.series_agrees();
@@ -259,7 +289,8 @@ void Plan::AddTendons(const mjModel& m) {
 }
 
 void Plan::AddFrictionLosses(const mjModel& m) {
-  for (int i = 0; i < m.nv && !IsOff(m, mjDSBL_FRICTIONLOSS); ++i) {
+  const bool off = IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_FRICTIONLOSS);
+  for (int i = 0; i < m.nv && !off; ++i) {
     if (m.dof_frictionloss[i] == 0) continue;
     friction_losses_.push_back({i, derivation_.AddDofSoftness(tables_, i)});
   }
@@ -268,7 +299,8 @@ void Plan::AddFrictionLosses(const mjModel& m) {
 }
 
 void Plan::AddLimits(const mjModel& m) {
-  for (int j = 0; j < m.njnt && !IsOff(m, mjDSBL_LIMIT); ++j) {
+  const bool off = IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_LIMIT);
+  for (int j = 0; j < m.njnt && !off; ++j) {
     if (!m.jnt_limited[j]) continue;
     const int dof = m.jnt_dofadr[j];
     limits_.push_back({m.jnt_qposadr[j], dof, j, derivation_.AddJointSoftness(tables_, j)});
@@ -277,17 +309,26 @@ void Plan::AddLimits(const mjModel& m) {
   tables_.num_limits = static_cast<int>(limits_.size());
 }
 
-void Plan::AddPairs(const mjModel& m) {
-  for (const GeomPair& pair : CandidatePairs(m)) AddContactPair(m, pair.geom1, pair.geom2);
+void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
+  bool all_own = true;
+  for (const GeomPair& pair : CandidatePairs(m)) {
+    AddContactPair(m, pair);
+    all_own = all_own && pairs_.back().kind != PairKind::kOther;
+  }
   tables_.pair = pairs_.data();
   tables_.num_pairs = static_cast<int>(pairs_.size());
   tables_.surface = surfaces_.data();
+  if (all_own) return;
+  collision_model_ = {mj_copyModel(nullptr, &whole),
+                      [](const mjModel* copy) { mj_deleteModel(const_cast<mjModel*>(copy)); }};
+  if (collision_model_ == nullptr) throw std::bad_alloc();
 }
 
-void Plan::AddContactPair(const mjModel& m, int geom1, int geom2) {
-  const ContactSource contact = SourceOfContact(m, geom1, geom2);
+void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms) {
+  const int geom1 = geoms.geom1, geom2 = geoms.geom2;
+  const ContactSource contact = SourceOfContact(m, geoms);
   Pair pair{};
-  pair.kind = KindOf(m.geom_type[geom1], m.geom_type[geom2]);
+  pair.kind = KindOf(m, geoms);
   pair.geom1 = geom1;
   pair.geom2 = geom2;
   pair.body1 = m.geom_bodyid[geom1];
@@ -296,9 +337,21 @@ void Plan::AddContactPair(const mjModel& m, int geom1, int geom2) {
   pair.half_length1 = m.geom_size[3 * geom1 + 1];
   pair.radius2 = m.geom_size[3 * geom2];
   pair.half_length2 = m.geom_size[3 * geom2 + 1];
-  pair.margin = m.geom_margin[geom1] + m.geom_margin[geom2];
-  const double bound = m.geom_rbound[geom1] + m.geom_rbound[geom2] + pair.margin;
-  pair.bound_squared = bound * bound;
+  std::copy_n(m.geom_size + ptrdiff_t{3} * geom2, 3, pair.half_sizes2);
+  pair.margin = contact.margin;
+  pair.reach = contact.margin + contact.gap;
+  pair.plane = m.geom_type[geom1] == mjGEOM_PLANE;
+  pair.swept =
+      geoms.explicit_pair < 0 && !CollidesAlways(m, pair.body1) && !CollidesAlways(m, pair.body2);
+  const double rbound1 = m.geom_rbound[geom1], rbound2 = m.geom_rbound[geom2];
+  const bool bounded = rbound2 > 0 && (pair.plane || rbound1 > 0);
+  pair.bound = !bounded     ? std::numeric_limits<double>::infinity()
+               : pair.plane ? pair.reach + rbound2
+                            : rbound1 + rbound2 + pair.reach;
+  pair.bound_squared = pair.bound * pair.bound;
+  for (const int body : {pair.body1, pair.body2}) {
+    if (m.body_treeid[body] >= 0) pair.trees |= uint64_t{1} << m.body_treeid[body];
+  }
   const uint64_t dofs1 = DofsThatMove(m, pair.body1), dofs2 = DofsThatMove(m, pair.body2);
   pair.dofs1 = dofs1 & ~dofs2;
   pair.dofs2 = dofs2 & ~dofs1;
@@ -308,23 +361,23 @@ void Plan::AddContactPair(const mjModel& m, int geom1, int geom2) {
   derivation_.AddPair(contact);
 }
 
-// The tree that contacts act on, or else that with dry friction, or else the first with limits, or
-// else the first.
-void Plan::ChooseSolverTree(const mjModel& m) {
-  int tree = 0;
-  if (!pairs_.empty()) {
-    tree = std::max(m.body_treeid[pairs_[0].body1], m.body_treeid[pairs_[0].body2]);
-  } else if (!friction_losses_.empty()) {
-    tree = m.dof_treeid[friction_losses_[0].dof];
-  } else if (!limits_.empty()) {
-    tree = m.dof_treeid[limits_[0].dof];
-  }
+void Plan::SetConstrainedTrees(const mjModel& m) {
+  uint64_t trees = 0;
+  for (const FrictionLoss& loss : friction_losses_) trees |= uint64_t{1} << m.dof_treeid[loss.dof];
+  for (const Limit& limit : limits_) trees |= uint64_t{1} << m.dof_treeid[limit.dof];
+  for (const Pair& pair : pairs_) trees |= pair.trees;
   Tables& t = tables_;
+  t.several_trees = (trees & (trees - 1)) != 0;
+  dof_tree_.assign(m.dof_treeid, m.dof_treeid + m.nv);
+  t.dof_tree = dof_tree_.data();
+  const int tree = trees == 0 ? 0 : std::countr_zero(trees);
   t.first_solver_dof = m.tree_dofadr[tree];
   t.num_solver_dofs = m.tree_dofnum[tree];
-  t.contact_root = m.body_rootid[m.tree_bodyadr[tree]];
   t.max_limit_rows = 2 * t.num_limits;
-  t.max_contacts = std::min(kMaxContacts, 2 * t.num_pairs);
+  const auto most_contacts = [](int sum, const Pair& pair) {
+    return std::min(kMaxContacts, sum + MostContacts(pair.kind));
+  };
+  t.max_contacts = std::accumulate(pairs_.begin(), pairs_.end(), 0, most_contacts);
   t.max_rows = t.num_friction_losses + t.max_limit_rows + 4 * t.max_contacts;
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lanes/derivation.h"
+#include "lanes/features.h"
 #include "lanes/kernels.h"
 #include "lanes/program/programs.h"
 #include "lanes/tables.h"
@@ -26,18 +27,24 @@ struct PlanResult;
 class Plan {
  public:
   /// `kernels`: the instruction set to run on. `fields`: those of mjModel ("body_mass",
-  /// "opt.gravity") of which every environment has its own numbers.
+  /// "opt.gravity") of which every environment has its own numbers. `whole`: the model as MuJoCo
+  /// made it, which can be copied, where `model` is a header that leaves something out; null:
+  /// `model` is.
   static PlanResult Make(const mjModel& model, const Kernels& kernels = BestKernels(),
-                         const std::vector<std::string>& fields = {});
+                         const std::vector<std::string>& fields = {},
+                         const mjModel* whole = nullptr);
   /// The same without the trial: to find where bits differ.
   static PlanResult MakeUnchecked(const mjModel& model, const Kernels& kernels = BestKernels(),
-                                  const std::vector<std::string>& fields = {});
+                                  const std::vector<std::string>& fields = {},
+                                  const mjModel* whole = nullptr);
 
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
   const Tables& tables() const { return tables_; }
   const Kernels& kernels() const { return kernels_; }
+  /// For pairs that MuJoCo's collision functions do; null if there are none.
+  const std::shared_ptr<const mjModel>& collision_model() const { return collision_model_; }
   /// Environments that step together.
   int width() const { return kernels_.width; }
   /// Of which environments have their own numbers, in the order asked for.
@@ -45,7 +52,8 @@ class Plan {
   const Derivation& derivation() const { return derivation_; }
 
  private:
-  Plan(const mjModel& model, const Kernels& kernels, const std::vector<std::string>& fields);
+  Plan(const mjModel& model, const Kernels& kernels, const std::vector<std::string>& fields,
+       const mjModel& whole);
 
   void SetNumbers(const mjModel& m);
   void SetSizes(const mjModel& m);
@@ -56,9 +64,9 @@ class Plan {
   void AddTendons(const mjModel& m);
   void AddFrictionLosses(const mjModel& m);
   void AddLimits(const mjModel& m);
-  void AddPairs(const mjModel& m);
-  void AddContactPair(const mjModel& m, int geom1, int geom2);
-  void ChooseSolverTree(const mjModel& m);
+  void AddPairs(const mjModel& m, const mjModel& whole);
+  void AddContactPair(const mjModel& m, const GeomPair& geoms);
+  void SetConstrainedTrees(const mjModel& m);
   void DeriveNumbers();
   void SetRowLayout(const mjModel& m);
 
@@ -77,8 +85,10 @@ class Plan {
   std::vector<Limit> limits_;
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;
+  std::vector<int> dof_tree_;
   std::vector<int> M_rownnz_, M_rowadr_, M_colind_, M_colend_;
   std::vector<MatrixEntry> M_below_;
+  std::shared_ptr<const mjModel> collision_model_;
   Programs programs_;
   Tables tables_{};  // points into the vectors and programs
 };

@@ -90,9 +90,29 @@ struct Limit {
 enum class PairKind : int {
   kPlaneSphere,
   kPlaneCapsule,
+  kPlaneBox,
+  kPlaneCylinder,
   kSphereSphere,
   kSphereCapsule,
-  kCapsuleCapsule
+  kCapsuleCapsule,
+  kOther  // by MuJoCo's collision function
+};
+
+/// A contact of two geoms as collision functions give it: mjPreContact.
+struct ContactPoint {
+  double dist;
+  double pos[3];
+  double normal[3];
+  double tangent[3];  // wished; zero: any
+};
+constexpr int kMaxPointsOfPair = 50;  // mjMAXCONPAIR
+
+/// MuJoCo's collision function of a pair in one environment, from the geoms' frames. Returns the
+/// number of points; -1 if MuJoCo raised an error.
+struct NarrowPhaseCall {
+  void* self;
+  int (*collide)(void* self, int pair, const double* pos1, const double* mat1, const double* pos2,
+                 const double* mat2, ContactPoint* points);
 };
 
 /// What contacts of many pairs have in common.
@@ -110,8 +130,14 @@ struct Pair {
   int surface;
   double radius1, half_length1;
   double radius2, half_length2;
+  double half_sizes2[3];  // of a box
   double margin;
-  double bound_squared;   // of the distance of centres
+  double reach;  // margin and gap: what collision functions take for the margin
+  bool plane;    // the first geom is one
+  bool swept;    // found by MuJoCo's sweep over bodies
+  // of the distance of centres, or of plane and centre; infinite where MuJoCo does not ask
+  double bound, bound_squared;
+  uint64_t trees;         // bits of those that the geoms belong to
   uint64_t dofs1, dofs2;  // that move body 1 and not body 2, and the reverse
 };
 
@@ -181,10 +207,12 @@ struct Tables {
                                // dof's before it ends
   const MatrixEntry* M_below;  // (nC - nv)
 
-  // the one tree that constraints act on
+  /// Whether constraints may act on more than one tree.
+  bool several_trees;
+  const int* dof_tree;  // (nv)
+  // the one tree, otherwise
   int first_solver_dof;
   int num_solver_dofs;
-  int contact_root;  // its root body
 
   int max_limit_rows;
   int max_contacts;

@@ -29,7 +29,7 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
       obs_size_(options.policy_sizes.front()),
       action_columns_(options.discrete ? 1 : options.policy_sizes.back()),
       kernels_(BestTrainKernels()),
-      parallel_(std::clamp(options.num_threads, 1, kShards)) {
+      parallel_(std::clamp(options.num_threads, 1, kMaxShards)) {
   policy_ = AddNetwork(options.policy_sizes);
   value_ = AddNetwork(options.value_sizes);
   log_std_ = padded_size_;
@@ -44,7 +44,7 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     *vector = AlignedFloats(padded_size_);
   }
   transposed_ = AlignedFloats(transposed_size_);
-  for (int i = 0; i < kShards; ++i) {
+  for (int i = 0; i < kMaxShards; ++i) {
     auto shard = std::make_unique<Shard>();
     shard->gradient = AlignedFloats(padded_size_);
     const auto block = [](int columns) {
@@ -65,8 +65,12 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     shard->value_gradient = block(value_.layers.back().padded_out);
     for (AlignedFloats& back : shard->back) back = block(widest);
     shard->scratch.resize(static_cast<size_t>(options.policy_sizes.back()));
+    gradients_[static_cast<size_t>(i)] = shard->gradient.data();
     shards_.push_back(std::move(shard));
   }
+  AddPieces(policy_);
+  AddPieces(value_);
+  if (!options.discrete) pieces_.push_back({log_std_, padded_size_ - log_std_, nullptr});
 }
 
 PpoUpdate::~PpoUpdate() = default;
@@ -121,18 +125,21 @@ void PpoUpdate::Gather(const float* padded, float* flat) const {
   ForEachRun([&](size_t to, size_t from, int n) { std::copy_n(padded + from, n, flat + to); });
 }
 
-void PpoUpdate::Transpose() {
-  for (const Network* network : {&policy_, &value_}) {
-    for (size_t k = 1; k < network->layers.size(); ++k) {  // the first passes no gradient on
-      const Layer& layer = network->layers[k];
-      const float* from = parameters_.data() + layer.weights;
-      float* to = transposed_.data() + layer.transposed;
-      for (int i = 0; i < layer.padded_in; ++i) {
-        for (int j = 0; j < layer.padded_out; ++j) {
-          to[static_cast<ptrdiff_t>(j) * layer.padded_in + i] =
-              from[static_cast<ptrdiff_t>(i) * layer.padded_out + j];
-        }
-      }
+void PpoUpdate::AddPieces(const Network& network) {
+  for (const Layer& layer : network.layers) {
+    const size_t end = layer.biases + static_cast<size_t>(layer.padded_out);
+    const bool first = &layer == &network.layers.front();  // which passes no gradient on
+    pieces_.push_back({layer.weights, end - layer.weights, first ? nullptr : &layer});
+  }
+}
+
+void PpoUpdate::Transpose(const Layer& layer) {
+  const float* from = parameters_.data() + layer.weights;
+  float* to = transposed_.data() + layer.transposed;
+  for (int i = 0; i < layer.padded_in; ++i) {
+    for (int j = 0; j < layer.padded_out; ++j) {
+      to[static_cast<ptrdiff_t>(j) * layer.padded_in + i] =
+          from[static_cast<ptrdiff_t>(i) * layer.padded_out + j];
     }
   }
 }
@@ -145,7 +152,11 @@ PpoMetrics PpoUpdate::RunEpoch(const float* samples, const int64_t* order, int64
   Scatter(parameters, parameters_.data());
   Scatter(mean, mean_.data());
   Scatter(square, square_.data());
+  for (const Piece& piece : pieces_) {
+    if (piece.layer != nullptr) Transpose(*piece.layer);
+  }
   const int64_t size = hyper.minibatch_size;
+  num_shards_ = static_cast<int>(std::clamp<int64_t>(size / kBlockRows, 1, kMaxShards));
   const ptrdiff_t columns = num_columns();
   PpoMetrics metrics;
   for (int64_t begin = 0; begin + size <= n; begin += size) {
@@ -170,14 +181,13 @@ PpoMetrics PpoUpdate::RunEpoch(const float* samples, const int64_t* order, int64
       log_std_sum_ += parameters_.data()[log_std_ + i];
       inverse_std_[i] = std::exp(-parameters_.data()[log_std_ + i]);
     }
-    Transpose();
-    parallel_.Run(kShards, [this](int /*worker*/, int shard) { RunShard(shard); });
-    metrics.grad_norm = ReduceGradients();
-    ApplyAdam(metrics.grad_norm, ++step);
+    parallel_.Run(num_shards_, [this](int /*worker*/, int shard) { RunShard(shard); });
+    metrics.grad_norm = Learn(++step);
   }
   double sums[5] = {};
-  for (const auto& shard : shards_) {
-    for (int i = 0; i < 5; ++i) sums[i] += shard->sums[i] / static_cast<double>(size);
+  for (int k = 0; k < num_shards_; ++k) {
+    const Shard& shard = *shards_[static_cast<size_t>(k)];
+    for (int i = 0; i < 5; ++i) sums[i] += shard.sums[i] / static_cast<double>(size);
   }
   metrics.policy_loss = sums[0];
   metrics.value_loss = sums[1];
@@ -194,16 +204,19 @@ PpoMetrics PpoUpdate::RunEpoch(const float* samples, const int64_t* order, int64
 
 void PpoUpdate::RunShard(int index) {
   Shard& shard = *shards_[static_cast<size_t>(index)];
-  std::fill_n(shard.gradient.data(), padded_size_, 0.0F);
+  // layers' gradients are written by the first block
+  std::fill_n(shard.gradient.data() + log_std_, padded_size_ - log_std_, 0.0F);
   std::fill_n(shard.sums, 5, 0.0);
   const int64_t size = hyper_.minibatch_size;
-  const int64_t end = size * (index + 1) / kShards;
-  for (int64_t begin = size * index / kShards; begin < end; begin += kBlockRows) {
-    RunBlock(shard, begin, static_cast<int>(std::min<int64_t>(kBlockRows, end - begin)));
+  const int64_t first = size * index / num_shards_;
+  const int64_t end = size * (index + 1) / num_shards_;
+  for (int64_t begin = first; begin < end; begin += kBlockRows) {
+    const auto rows = static_cast<int>(std::min<int64_t>(kBlockRows, end - begin));
+    RunBlock(shard, begin, rows, begin == first);
   }
 }
 
-void PpoUpdate::RunBlock(Shard& shard, int64_t begin, int rows) {
+void PpoUpdate::RunBlock(Shard& shard, int64_t begin, int rows, bool first) {
   const int padded_rows = Padded(rows, kRowMultiple);
   const ptrdiff_t columns = num_columns();
   const int width = policy_.layers[0].padded_in;
@@ -231,9 +244,9 @@ void PpoUpdate::RunBlock(Shard& shard, int64_t begin, int rows) {
               shard.policy_gradient.data() + at, shard.value_gradient.data() + value_at);
   }
   Backward(policy_, shard, shard.policy_outputs, shard.policy_slopes, shard.policy_gradient,
-           padded_rows);
+           padded_rows, first);
   Backward(value_, shard, shard.value_outputs, shard.value_slopes, shard.value_gradient,
-           padded_rows);
+           padded_rows, first);
 }
 
 const float* PpoUpdate::Forward(const Network& network, Shard& shard,
@@ -255,12 +268,12 @@ const float* PpoUpdate::Forward(const Network& network, Shard& shard,
 void PpoUpdate::Backward(const Network& network, Shard& shard,
                          const std::vector<AlignedFloats>& outputs,
                          const std::vector<AlignedFloats>& slopes, AlignedFloats& gradient,
-                         int rows) {
+                         int rows, bool first) {
   const float* dy = gradient.data();
   for (size_t k = network.layers.size(); k-- > 0;) {
     const Layer& layer = network.layers[k];
     const float* x = k == 0 ? shard.input.data() : outputs[k - 1].data();
-    kernels_.accumulate(x, dy, rows, layer.padded_in, layer.padded_out,
+    kernels_.accumulate(x, dy, rows, layer.padded_in, layer.padded_out, first,
                         shard.gradient.data() + layer.weights,
                         shard.gradient.data() + layer.biases);
     if (k == 0) break;
@@ -353,25 +366,19 @@ void PpoUpdate::LossOfRow(Shard& shard, const float* sample, const float* output
   shard.sums[4] += std::fabs(ratio - 1.0F) > hyper_.clip ? 1.0 : 0.0;
 }
 
-// Adds the shards' gradients; returns the Euclidean norm.
-double PpoUpdate::ReduceGradients() {
-  float* total = gradient_.data();
-  std::copy_n(shards_[0]->gradient.data(), padded_size_, total);
-  for (int k = 1; k < kShards; ++k) {
-    const float* part = shards_[static_cast<size_t>(k)]->gradient.data();
-    for (size_t i = 0; i < padded_size_; ++i) total[i] += part[i];
-  }
-  constexpr size_t kLanes = kColumnMultiple;
-  float sums[kLanes] = {};
-  for (size_t i = 0; i < padded_size_; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) sums[lane] += total[i + lane] * total[i + lane];
-  }
-  double sum = 0.0;
-  for (const float lane : sums) sum += lane;
-  return std::sqrt(sum);
-}
+double PpoUpdate::Learn(int64_t step) {
+  const auto num_pieces = static_cast<int>(pieces_.size());
+  parallel_.Run(num_pieces, [this](int /*worker*/, int index) {
+    Piece& piece = pieces_[static_cast<size_t>(index)];
+    std::array<const float*, kMaxShards> parts = gradients_;
+    for (const float*& part : parts) part += piece.begin;
+    piece.squares =
+        kernels_.reduce(parts.data(), num_shards_, piece.size, gradient_.data() + piece.begin);
+  });
+  double squares = 0.0;
+  for (const Piece& piece : pieces_) squares += piece.squares;
+  const double norm = std::sqrt(squares);
 
-void PpoUpdate::ApplyAdam(double norm, int64_t step) {
   const auto t = static_cast<double>(step);
   AdamStep adam{};
   adam.lr = static_cast<float>(hyper_.lr / (1.0 - std::pow(hyper_.beta1, t)));
@@ -380,8 +387,14 @@ void PpoUpdate::ApplyAdam(double norm, int64_t step) {
   adam.root_correction = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(hyper_.beta2, t)));
   adam.eps = hyper_.eps;
   adam.grad_scale = static_cast<float>(std::min(hyper_.max_grad_norm / (norm + 1e-6), 1.0));
-  kernels_.adam(adam, gradient_.data(), padded_size_, parameters_.data(), mean_.data(),
-                square_.data());
+  parallel_.Run(num_pieces, [this, &adam](int /*worker*/, int index) {
+    const Piece& piece = pieces_[static_cast<size_t>(index)];
+    kernels_.adam(adam, gradient_.data() + piece.begin, piece.size,
+                  parameters_.data() + piece.begin, mean_.data() + piece.begin,
+                  square_.data() + piece.begin);
+    if (piece.layer != nullptr) Transpose(*piece.layer);
+  });
+  return norm;
 }
 
 }  // namespace pyfastenv

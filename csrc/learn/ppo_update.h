@@ -5,8 +5,8 @@
 // block of rows goes forward and backward through both networks while it is in the first-level
 // cache.
 //
-// Each minibatch is cut into kShards parts whose gradients are added in a fixed order: results do
-// not depend on the number of threads. One call at a time.
+// Each minibatch is cut into parts whose gradients are added in a fixed order, and how many parts
+// depends on its size alone: results do not depend on the number of threads. One call at a time.
 #pragma once
 
 #include <array>
@@ -69,7 +69,7 @@ class PpoUpdate {
                       int64_t step, float* parameters, float* mean, float* square);
 
  private:
-  static constexpr int kShards = 8;
+  static constexpr int kMaxShards = 8;
   static constexpr int kBlockRows = 32;
 
   // a layer's place in the padded vectors, and its padded sizes
@@ -84,24 +84,33 @@ class PpoUpdate {
     std::vector<Layer> layers;
   };
   struct Shard;
+  // Contiguous parameters that one thread reduces and steps: a layer's, or log_std.
+  struct Piece {
+    size_t begin, size;
+    const Layer* layer;    // whose weights are needed transposed; or null
+    double squares = 0.0;  // of its gradient
+  };
 
   Network AddNetwork(const std::vector<int>& sizes);
   void Scatter(const float* flat, float* padded) const;
   void Gather(const float* padded, float* flat) const;
   template <class F>
   void ForEachRun(F copy) const;
-  void Transpose();
+  void AddPieces(const Network& network);
+  void Transpose(const Layer& layer);
 
   void RunShard(int index);
-  void RunBlock(Shard& shard, int64_t begin, int rows);
+  void RunBlock(Shard& shard, int64_t begin, int rows, bool first);
   const float* Forward(const Network& network, Shard& shard, std::vector<AlignedFloats>& outputs,
                        std::vector<AlignedFloats>& slopes, int rows);
   void Backward(const Network& network, Shard& shard, const std::vector<AlignedFloats>& outputs,
-                const std::vector<AlignedFloats>& slopes, AlignedFloats& gradient, int rows);
+                const std::vector<AlignedFloats>& slopes, AlignedFloats& gradient, int rows,
+                bool first);
   void LossOfRow(Shard& shard, const float* sample, const float* outputs, float value,
                  float* output_gradient, float* value_gradient);
-  double ReduceGradients();
-  void ApplyAdam(double norm, int64_t step);
+  /// Adds the shards' gradients, steps, and transposes the new weights. Returns the gradient's
+  /// norm.
+  double Learn(int64_t step);
 
   PpoOptions options_;
   int obs_size_;
@@ -115,11 +124,14 @@ class PpoUpdate {
   size_t flat_log_std_ = 0;
   AlignedFloats parameters_, mean_, square_, gradient_, transposed_;
   std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<Piece> pieces_;
 
   // the minibatch at hand; written before the shards are given out
   PpoHyper hyper_;
   const float* samples_ = nullptr;
   const int64_t* order_ = nullptr;  // of this minibatch
+  int num_shards_ = 0;
+  std::array<const float*, kMaxShards> gradients_{};
   float advantage_mean_ = 0.0F;
   float advantage_scale_ = 1.0F;
   std::vector<float> inverse_std_;

@@ -30,10 +30,12 @@ struct TrainKernels {
   /// dx (rows, in) = (dy (rows, out) @ wt (out, in)) * slope (rows, in)
   void (*backward)(const float* dy, const float* wt, const float* slope, int rows, int in, int out,
                    float* dx);
-  /// dw (in, out) += x^T @ dy, db (out) += column sums of dy
-  void (*accumulate)(const float* x, const float* dy, int rows, int in, int out, float* dw,
-                     float* db);
-  /// One step of `size` parameters (a multiple of kColumnMultiple).
+  /// dw (in, out) = x^T @ dy, db (out) = column sums of dy; added to what is there unless `first`.
+  void (*accumulate)(const float* x, const float* dy, int rows, int in, int out, bool first,
+                     float* dw, float* db);
+  /// Adds `count` vectors one after another; returns the sum's sum of squares.
+  double (*reduce)(const float* const* parts, int count, size_t size, float* total);
+  /// One step of `size` parameters. (Here and above a multiple of kColumnMultiple.)
   void (*adam)(const AdamStep& step, const float* grad, size_t size, float* parameters, float* mean,
                float* square);
 };

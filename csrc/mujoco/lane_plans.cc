@@ -29,13 +29,14 @@ Key KeyOf(const mjModel& model, int width, const std::vector<std::string>& field
   return {bytes.size(), std::hash<std::string_view>()(bytes), width, fields};
 }
 
-LanePlans MakePlans(const mjModel& model, int widest, const std::vector<std::string>& fields) {
+LanePlans MakePlans(const mjModel& model, const mjModel& whole, int widest,
+                    const std::vector<std::string>& fields) {
   LanePlans made;
   for (const int width : {1, 2, 4, 8}) {
     if (width == 2 && widest > 2) continue;  // half of four lanes, which have programs, are faster
     const lanes::Kernels* kernels = width <= widest ? lanes::KernelsOfWidth(width) : nullptr;
     if (kernels == nullptr) continue;
-    lanes::PlanResult result = lanes::Plan::Make(model, *kernels, fields);
+    lanes::PlanResult result = lanes::Plan::Make(model, *kernels, fields, &whole);
     if (result.plan == nullptr) return {{}, std::move(result.refusal)};
     made.plans.push_back(std::move(result.plan));
   }
@@ -52,7 +53,7 @@ int WidestLanes() {
 
 }  // namespace
 
-std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model,
+std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole,
                                                const std::vector<std::string>& fields) {
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const LanePlans>> known;
@@ -62,7 +63,7 @@ std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model,
     const std::lock_guard lock(mutex);
     if (const auto found = known.find(key); found != known.end()) return found->second;
   }
-  auto made = std::make_shared<const LanePlans>(MakePlans(model, widest, fields));
+  auto made = std::make_shared<const LanePlans>(MakePlans(model, whole, widest, fields));
   const std::lock_guard lock(mutex);
   if (known.size() >= kMostRemembered) known.clear();
   return known.emplace(key, std::move(made)).first->second;

@@ -50,7 +50,7 @@ SharedModel ModelCache::Load(const std::string& path) {
 const LanePlans& ModelCache::Plans(const std::string& path, const mjModel& model,
                                    const std::vector<std::string>& fields) {
   std::shared_ptr<const LanePlans>& plans = plans_[{path, fields}];
-  if (!plans) plans = FindLanePlans(model, fields);
+  if (!plans) plans = FindLanePlans(model, *Load(path), fields);
   return *plans;
 }
 

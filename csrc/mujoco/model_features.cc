@@ -24,16 +24,20 @@ bool KeepsNothing(const std::string& plugin) {
 }  // namespace
 
 void CheckSupported(const mjModel& model, const mjData& data) {
+#if PYFASTENV_MUJOCO >= 3004000
   if ((model.opt.enableflags & mjENBL_SLEEP) != 0) {
     Refuse(
         "the model lets bodies sleep, and MuJoCo keeps which of them do outside the state that an "
         "environment is saved as; turn it off: <option><flag sleep=\"disable\"/></option>");
   }
+#endif
+#if PYFASTENV_MUJOCO >= 4000000
   if ((model.opt.enableflags & mjENBL_IPC) != 0) {
     Refuse(
         "the model uses the contact mode ipc, and MuJoCo keeps its multipliers outside the state "
         "that an environment is saved as; turn it off: <option><flag ipc=\"disable\"/></option>");
   }
+#endif
   for (int i = 0; i < model.nplugin; ++i) {
     const std::string name = mjp_getPluginAtSlot(model.plugin[i])->name;
     if (data.plugin_data[i] == 0 || KeepsNothing(name)) continue;

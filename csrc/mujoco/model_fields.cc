@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "mujoco/version.h"
+
 namespace pyfastenv {
 
 namespace {
@@ -34,7 +36,10 @@ std::vector<ModelField> AllModelFields(const mjModel& model) {
 #undef MJ_M
 #define MJ_M(n) n
       (void)
-  nv, (void)na, (void)nq, (void)nu, (void)nmocap, (void)nplastic;
+  nv, (void)na, (void)nq, (void)nu, (void)nmocap;
+#if PYFASTENV_MUJOCO >= 4000000
+  (void)nplastic;
+#endif
   fields.push_back({"opt.gravity", {3}, nullptr, [](mjModel* x) { return x->opt.gravity; }});
   fields.push_back({"opt.wind", {3}, nullptr, [](mjModel* x) { return x->opt.wind; }});
   fields.push_back({"opt.density", {1}, nullptr, [](mjModel* x) { return &x->opt.density; }});

@@ -100,14 +100,19 @@ void Workspace::SaveMotion(double* state) const {
 void Workspace::Poison() {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   // MuJoCo's own table of mjData's arrays; sizes are members of the model
-#define PYFASTENV_FILL(type, field, rows, columns)                                       \
-  if constexpr (std::is_same_v<type, mjtNum>) {                                          \
-    std::fill_n(data_->field, static_cast<size_t>(model_.rows) * size_t{columns}, kNan); \
+#define PYFASTENV_FILL(type, field, rows, columns)                                             \
+  if constexpr (std::is_same_v<type, mjtNum>) {                                                \
+    std::fill_n(data_->field, static_cast<size_t>(model_.rows) * static_cast<size_t>(columns), \
+                kNan);                                                                         \
   }
 #define X PYFASTENV_FILL
 #undef XNV
 #define XNV X
+#undef MJ_M
+#define MJ_M(n) model_.n
   MJDATA_POINTERS
+#undef MJ_M
+#define MJ_M(n) n
 #undef X
 #undef XNV
 #define XNV X
@@ -138,6 +143,12 @@ void Workspace::Restart() {
 void Workspace::Forward() {
   CheckNoCallbacks();
   Run([&] { mj_forward(&model_, data_); });
+}
+
+void Workspace::SetPassive(bool passive) {
+  int& flags = model_.opt.disableflags;
+  flags &= ~mjDSBL_ACTUATION;
+  flags |= passive ? mjDSBL_ACTUATION : shared_->opt.disableflags & mjDSBL_ACTUATION;
 }
 
 void Workspace::Step(int num_steps, bool external_forces) {

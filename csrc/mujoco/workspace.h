@@ -30,6 +30,8 @@ class Workspace {
   const mjModel& model() const { return model_; }
   /// The same header with no environment's fields in it.
   const mjModel& plain_model() const { return plain_model_; }
+  /// The model that it is a header of, with all its parts.
+  const mjModel& whole_model() const { return *shared_; }
   mjData& data() { return *data_; }
   const mjData& data() const { return *data_; }
 
@@ -65,6 +67,8 @@ class Workspace {
     Trapped(f);
     broken_ = false;
   }
+  /// Whether the engine leaves out what actuators do.
+  void SetPassive(bool passive);
   /// Whether an error of the engine has made data() useless; the next Load repairs it.
   bool broken() const { return broken_; }
   /// Whether the engine met a bad number since the last reset, or the state now holds one.
@@ -78,6 +82,7 @@ class Workspace {
   void AdoptFields() noexcept;
   /// Points an array field at values of the caller's, for good; one that no row has.
   void PointField(const ModelField& field, double* values) { model_.*field.array = values; }
+  void PointHeights(float* heights) { model_.hfield_data = heights; }
   /// Points these fields at the values of a row, one field after another. The caller keeps them
   /// until the next swap; swap before Load, which may make mjData anew from the model.
   void SwapFields(const double* values);

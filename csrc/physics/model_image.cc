@@ -5,6 +5,12 @@
 #include <cstring>
 #include <string_view>
 
+#include "mujoco/version.h"
+
+#if PYFASTENV_MUJOCO < 3005000
+#define MJMODEL_SIZES MJMODEL_INTS
+#endif
+
 namespace pyfastenv::physics {
 
 namespace {

@@ -32,7 +32,7 @@ std::shared_ptr<const lanes::Plan> PlanCache::Find(const mjModel& model,
                                                    const lanes::Kernels& kernels,
                                                    int64_t num_steps) {
   // callbacks are not the model's: they may be set at any time
-  if (ActiveCallback() != nullptr) return nullptr;
+  if (ActiveCallback() != nullptr || model.nsensordata > 0) return nullptr;
   const std::lock_guard lock(mutex_);
   Entry& entry = EntryOf(model, kernels);
   entry.num_steps += num_steps;
@@ -47,6 +47,7 @@ std::string PlanCache::Refusal(const mjModel& model) {
   if (const char* callback = ActiveCallback(); callback != nullptr) {
     return std::string("the callback ").append(callback).append(" is set");
   }
+  if (model.nsensordata > 0) return "lanes do not do sensors, whose data rollouts return";
   const lanes::Kernels& kernels = lanes::BestKernels();
   Find(model, kernels, kStepsThatPay);
   const std::lock_guard lock(mutex_);

@@ -5,67 +5,33 @@ fill a model pool; SAC learns from that and a little real data. ``--dynamics flo
 flow that tells the model's transitions from real ones and an agent that improves the model by it
 (:mod:`pyfastenv.learners.flow_agent`). ``num_seeds`` trainings run side by side, each as it would
 alone. Read it top to bottom: Config, the step, model, flow, policy; the iteration around them is in
-:mod:`pyfastenv.training.sac_training`. References: docs/mbpo.md.
+:mod:`pyfastenv.training.off_policy`. References: docs/mbpo.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
+from pyfastenv.algorithms.sac import SACConfig, SACTraining
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
 from pyfastenv.learners.termination import termination_rule
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
+from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
 from pyfastenv.sampling.buffers import ReplayPool
+from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.sac_training import SACConfig, SACTraining
+from pyfastenv.training.presets import presets_of
 from pyfastenv.training.seeds import Stream
 
 _STANDARDISE_ROWS = 10_000
-
-# The official program's (github.com/jannerm/mbpo at ac694ff, examples/config/<name>/0.py; random
-# steps: examples/development/base.py), where they are not the defaults, which are its own for
-# Hopper. total_steps include the random ones: as far as the paper's figure 2 goes, and for the
-# inverted pendulums the program's 80 epochs.
-_PENDULUM = {
-    "rollout_schedule": (1, 15, 1, 1),
-    "epoch_steps": 250,  # epoch_length
-    "learning_starts": 500,  # n_initial_exploration_steps
-    "total_steps": 80 * 250 + 500,
-    "eval_every": 250,
-    "checkpoint_every": 1_000,
-}
-PRESETS: dict[str, dict[str, Any]] = {
-    "Ant": {"target_entropy": -4.0, "rollout_schedule": (20, 100, 1, 25), "total_steps": 305_000},
-    "HalfCheetah": {
-        "target_entropy": -3.0,
-        "rollout_schedule": (20, 150, 1, 1),
-        "updates_per_step": 40.0,  # n_train_repeat
-        "total_steps": 405_000,
-    },
-    "Hopper": {"target_entropy": -1.0, "rollout_schedule": (20, 150, 1, 15)},
-    "Humanoid": {
-        "target_entropy": -2.0,
-        "rollout_schedule": (20, 300, 1, 25),
-        "model_every": 1_000,  # model_train_freq
-        "model_retain_epochs": 5,
-        "model_hidden_sizes": (400, 400, 400, 400),  # hidden_dim
-        "total_steps": 305_000,
-    },
-    "InvertedDoublePendulum": {**_PENDULUM, "target_entropy": -0.5},
-    "InvertedPendulum": {**_PENDULUM, "target_entropy": -0.05, "updates_per_step": 10.0},
-    "Walker2d": {
-        "target_entropy": -3.0,
-        "rollout_schedule": (20, 150, 1, 1),
-        "total_steps": 305_000,
-    },
-}
 
 
 @dataclass(kw_only=True)
@@ -73,7 +39,7 @@ class Config(SACConfig):
     """Model-based policy optimisation."""
 
     algorithm: ClassVar[str] = "mbpo"
-    presets = PRESETS
+    presets = presets_of("mbpo")
 
     env_id: str = "Hopper-v5"
     """The environment; `pyfastenv envs` lists them."""
@@ -186,8 +152,8 @@ class Config(SACConfig):
         rollouts = self.rollout_batch * max(1, self.epoch_steps // self.model_every)
         return rollouts * rollout_length * self.model_retain_epochs
 
-    def env_kwargs(self) -> dict[str, Any]:
-        """Of the environments."""
+    def env_defaults(self) -> dict[str, Any]:
+        """Arguments of the environments that ``env_kwargs`` may have otherwise."""
         name = self.env_id.rpartition("/")[2]
         return dict(_COMPACT.get(name, {})) if self.compact_obs else {}
 
@@ -203,21 +169,21 @@ _COMPACT: dict[str, dict[str, Any]] = {
 }
 
 
-def train(config: Config) -> RunResult:
+def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
     """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
 
     Raises:
         ValueError: The environment's actions are not continuous, or its termination is no function
             of the observation.
     """
-    return run(MBPO, config)
+    return run(MBPO, config, callbacks)
 
 
-def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:
+def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
     """The policies of a checkpoint, one per seed, without chance."""
     mbpo = MBPO(config, restore=state)
     mbpo.envs.close()
-    return mbpo.eval_policy()
+    return as_greedy(mbpo.policies())
 
 
 class MBPO(SACTraining[Config]):
@@ -235,7 +201,7 @@ class MBPO(SACTraining[Config]):
     PHASES = ("sample", "model", "rollout", "flow", "update")
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
-        super().__init__(config, **config.env_kwargs())
+        super().__init__(config, **config.env_defaults())
         try:
             self.terminates = termination_rule(self.envs)
         except ValueError:
@@ -251,6 +217,7 @@ class MBPO(SACTraining[Config]):
                 hidden_sizes=config.model_hidden_sizes,
                 learning_rate=config.model_learning_rate,
                 bfloat16=config.amp,
+                native=config.accelerate in ("auto", "native"),
                 num_threads=config.torch_threads,
             ),
             device,
@@ -270,7 +237,8 @@ class MBPO(SACTraining[Config]):
 
     # ---- the step ----------------------------------------------------------------------------
 
-    def _step(self, metrics: dict[str, float]) -> None:
+    def step(self, metrics: dict[str, float]) -> None:
+        """A step of every environment, after all that is due before it."""
         config = self.config
         step = self.global_step - config.learning_starts
         if self._is_due(step, config.model_every):
@@ -282,7 +250,7 @@ class MBPO(SACTraining[Config]):
                 self._improve_model(metrics)
         if self._is_due(step, config.model_every):
             self._fill_model_pool(step, metrics)
-        self._advance(1)
+        self.advance(1)
 
     def _is_due(self, step: int, every: int) -> bool:
         """Whether a multiple of ``every`` was reached with the last step of the environments."""
@@ -291,7 +259,7 @@ class MBPO(SACTraining[Config]):
     # ---- the model ---------------------------------------------------------------------------
 
     def _fit_model(self, metrics: dict[str, float]) -> None:
-        with self._timed("model"), span("fit"):
+        with self.timed("model"), span("fit"):
             rows = torch.stack(self.env_pool.rows())  # seeds step alike: as many rows each
             report = self.model.fit(rows, self.streams)
             errors = report.holdout_errors.gather(1, self.model.elites)
@@ -301,7 +269,7 @@ class MBPO(SACTraining[Config]):
     def _fill_model_pool(self, step: int, metrics: dict[str, float]) -> None:
         """Branched rollouts from real states, of the scheduled length."""
         config = self.config
-        with self._timed("rollout"), span("rollout"):
+        with self.timed("rollout"), span("rollout"):
             length = config.rollout_length(step)
             self.model_pool.resize(config.model_pool_size(length))
             self._roll_out(config.rollout_batch, length, self.model_pool)
@@ -344,7 +312,7 @@ class MBPO(SACTraining[Config]):
         """Teaches the flow to tell fresh rollouts of the model from real transitions."""
         config = self.config
         count, size = config.flow_updates, config.flow_batch_size
-        with self._timed("flow"), span("flow"):
+        with self.timed("flow"), span("flow"):
             self.flow_agent.standardise_by(
                 self.env_pool.draw(self.streams.uniform(_STANDARDISE_ROWS))
             )
@@ -359,28 +327,23 @@ class MBPO(SACTraining[Config]):
     def _improve_model(self, metrics: dict[str, float]) -> None:
         """The agent whose policy is the model makes it look more real to the flow."""
         config = self.config
-        with self._timed("flow"), span("agent"):
+        with self.timed("flow"), span("agent"):
             uniform = self.streams.uniform(config.model_agent_updates, config.batch_size)
             rewards = self.flow_agent.improve_model(self.env_pool.draw(uniform), self.streams)
             metrics["flow/reward"] = float(rewards.mean())
 
     # ---- the policy --------------------------------------------------------------------------
 
-    def _learn(self, num_updates: int) -> None:
-        """Gradient steps of SAC on minibatches of mostly predicted transitions."""
-        if num_updates == 0:
-            return
+    def draw(self, count: int) -> tuple[Tensor, Tensor]:
+        """Minibatches of mostly predicted transitions, and their noise."""
         size = self.config.batch_size
         num_real = int(self.config.real_ratio * size)
-        with span("transfer"):
-            parts = []
-            for pool, part in ((self.env_pool, num_real), (self.model_pool, size - num_real)):
-                if part > 0:
-                    parts.append(pool.draw(self.streams.uniform(num_updates, part)))
-            rows = torch.cat(parts, 2)  # (num_updates, K, B, width)
-            noise = self.streams.normal(num_updates, *self.learner.noise_shape(size)).movedim(1, 0)
-        with span("update"):
-            self.learner.run(rows, noise, self._metrics)
+        parts = []
+        for pool, part in ((self.env_pool, num_real), (self.model_pool, size - num_real)):
+            if part > 0:
+                parts.append(pool.draw(self.streams.uniform(count, part)))
+        noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
+        return torch.cat(parts, 2), noise
 
 
 def _padded(rows: Tensor, multiple: int) -> Tensor:

@@ -1,7 +1,9 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347).
 
-The pool samples (:func:`pyfastenv.rollout` with a copy of the policy), torch learns. Read it top to
-bottom: Config, collecting, advantages, update, saving.
+The specification, in plain PyTorch. Read it top to bottom: options, the loss, collecting,
+advantages, update, saving. The pool samples (:func:`pyfastenv.rollout` with a copy of the policy).
+What makes the update fast computes the same steps in another way and is tested against this file
+(``--accelerate``, :mod:`pyfastenv.learners.ppo_accelerators`).
 """
 
 from __future__ import annotations
@@ -9,77 +11,50 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import gymnasium
 import torch
 from torch import Tensor, nn
 
-import pyfastenv
 from pyfastenv import _core
+from pyfastenv.learners.accelerators import choose
+from pyfastenv.learners.ppo_accelerators import Compiled, CompiledEpoch, WrittenOut
 from pyfastenv.nn.functional import (
+    LOG_TWO_PI,
     PPO_METRICS,
     discounted_returns,
     gae,
     gaussian_log_prob,
-    ppo_gradients,
 )
-from pyfastenv.nn.networks import MLP, FlatParameters, initialised_by
+from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, initialised_by
 from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
+from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy, policies_of
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
 from pyfastenv.sampling.staging import Collector, PinnedRing
 from pyfastenv.training import distributed, seeds
-from pyfastenv.training.config import RunConfig
+from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.device_sampling import DeviceSampler
+from pyfastenv.training.envs import make_training_envs
+from pyfastenv.training.learner_config import LearnerConfig
 from pyfastenv.training.loop import RunResult, episode_metrics, run
 from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
+from pyfastenv.training.presets import presets_of
 from pyfastenv.training.seeds import Stream, env_seeds
-from pyfastenv.vector.cpus import available_cpus
-
-# Found here to learn better than the defaults (what they learn: docs/results/ppo.md and
-# bench/results/train.md), but for the numbers marked "zoo", which are those of the same task in
-# RL Baselines3 Zoo (github.com/DLR-RM/rl-baselines3-zoo, hyperparams/ppo.yml).
-PRESETS: dict[str, dict[str, Any]] = {
-    "CartPole": {
-        "num_envs": 32,
-        "num_steps": 64,
-        "minibatch_size": 256,
-        "update_epochs": 5,
-        "hidden_sizes": (64,),
-        "learning_rate": 1e-2,
-        "anneal": False,
-        "gamma": 0.98,  # zoo
-        "normalize_rewards": False,
-        "total_steps": 100_000,  # zoo
-    },
-    "HalfCheetah": {"learning_rate": 1e-3, "log_std_init": -1.0},
-    "Hopper": {"num_envs": 32, "num_steps": 64, "learning_rate": 1e-3},
-    "Pendulum": {
-        "gamma": 0.9,  # zoo
-        "learning_rate": 1e-3,  # zoo
-        "total_steps": 300_000,
-    },
-    "Swimmer": {
-        "gamma": 0.9999,  # zoo
-        "gae_lambda": 0.98,
-        "learning_rate": 1e-3,
-        "log_std_init": 0.0,
-        "normalize_rewards": False,
-    },
-}
 
 
 @dataclass(kw_only=True)
-class Config(RunConfig):
+class Config(LearnerConfig):
     """Proximal policy optimisation."""
 
     algorithm: ClassVar[str] = "ppo"
-    presets = PRESETS
-    may_differ = RunConfig.may_differ | {"anneal_steps"}
+    presets = presets_of("ppo")
+    may_differ = LearnerConfig.may_differ | {"anneal_steps"}
 
     num_envs: int = 16
     """How many environments are stepped at once (in each process)."""
@@ -160,15 +135,96 @@ class Config(RunConfig):
             )
 
 
-def train(config: Config) -> RunResult:
+# ---- what is learned -----------------------------------------------------------------------------
+
+
+class Columns(NamedTuple):
+    """B steps of a minibatch."""
+
+    obs: Tensor  # (B, obs_size), normalised
+    actions: Tensor  # (B, A) float32 as drawn, or (B,) int64
+    log_probs: Tensor  # (B,) when they were drawn
+    advantages: Tensor  # (B,), normalised or not
+    returns: Tensor  # (B,) targets of the values
+    old_values: Tensor  # (B,) values when the actions were drawn
+
+
+class PPOLoss(NamedTuple):
+    """Of :func:`ppo_loss`."""
+
+    loss: Tensor  # () what is minimised
+    metrics: Tensor  # (5,): PPO_METRICS, without gradient
+
+
+def ppo_loss(
+    outputs: Tensor,
+    log_std: Tensor | None,
+    values: Tensor,
+    columns: Columns,
+    *,
+    clip: float,
+    value_clip: float,
+    entropy_coef: float,
+    value_coef: float,
+) -> PPOLoss:
+    """The clipped surrogate, values and entropy (eq. 7 and 9).
+
+    Args:
+        outputs: ``(B, A)`` the means of Gaussians, or logits.
+        log_std: ``(A,)``; None: the policy is categorical.
+        values: ``(B,)``.
+        columns: The minibatch.
+        clip: ε of the probability ratio.
+        value_clip: ε of the values (as in OpenAI's baselines); 0: not clipped.
+        entropy_coef: Weight of the entropy bonus.
+        value_coef: Weight of the value loss, the mean of ``0.5 * (value - return)^2``.
+    """
+    if log_std is None:
+        log_p = torch.log_softmax(outputs, -1)
+        log_probs = log_p.gather(-1, columns.actions[:, None])[:, 0]
+        entropy = -(log_p.exp() * log_p).sum(-1).mean()
+    else:
+        log_probs = gaussian_log_prob(columns.actions, outputs, log_std)
+        entropy = (log_std + 0.5 * LOG_TWO_PI + 0.5).sum()
+    log_ratio = log_probs - columns.log_probs
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(1.0 - clip, 1.0 + clip)
+    surrogate = torch.minimum(columns.advantages * ratio, columns.advantages * clipped)
+    policy_loss = -surrogate.mean()
+
+    squared = (values - columns.returns).square()
+    if value_clip > 0.0:
+        near = columns.old_values + (values - columns.old_values).clamp(-value_clip, value_clip)
+        squared = torch.maximum(squared, (near - columns.returns).square())
+    value_loss = 0.5 * squared.mean()
+
+    kl = (ratio - 1.0 - log_ratio).mean()  # http://joschu.net/blog/kl-approx.html, k3
+    clip_fraction = ((ratio - 1.0).abs() > clip).to(ratio.dtype).mean()
+    return PPOLoss(
+        policy_loss + value_coef * value_loss - entropy_coef * entropy,
+        torch.stack((policy_loss, value_loss, entropy, kl, clip_fraction)).detach(),
+    )
+
+
+class Functions(NamedTuple):
+    """What is learned, for whoever wants it otherwise: ``class Mine(PPO): functions = …``."""
+
+    ppo_loss: Callable[..., PPOLoss] = ppo_loss
+
+
+# ---- the training --------------------------------------------------------------------------------
+
+
+def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
     """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised."""
-    return run(PPO, config)
+    return run(PPO, config, callbacks)
 
 
-def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:
+def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
     """The greedy policy of a checkpoint."""
-    spec: PolicySpec = PPO(config, restore=state).eval_policy()
-    return spec
+    ppo = PPO(config, restore=state)
+    ppo.envs.close()
+    return ppo.eval_policy()
 
 
 class Samples(NamedTuple):
@@ -186,6 +242,14 @@ class Samples(NamedTuple):
     final_obs: Tensor  # (E, obs_size)
 
 
+class Backward(Protocol):
+    """What puts a minibatch's gradients where the optimiser finds them."""
+
+    def __call__(self, columns: Columns, *, metrics: bool) -> Tensor | None:
+        """Returns :data:`PPO_METRICS`, at least where they are wanted."""
+        ...
+
+
 class PPO:
     """The algorithm; :func:`train` drives it.
 
@@ -194,19 +258,14 @@ class PPO:
         restore: A :meth:`state_dict`, to continue from it.
     """
 
+    functions: ClassVar[Functions] = Functions()
+
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
         self.config = config
         self.device = config.learn_device
         self.world_size = distributed.world_size()
-        self.envs = pyfastenv.make_vec(
-            config.env_id,
-            config.num_envs,
-            num_threads=config.num_threads,
-            engine=config.engine,
-            autoreset_mode="SameStep",
-            infos=False,
-        )
-        self.obs_size = math.prod(self.envs.single_observation_space.shape or (1,))
+        self.envs = make_training_envs(config, config.num_envs)
+        self.obs_size = self.envs.obs_size
         space = self.envs.single_action_space
         self.discrete = isinstance(space, gymnasium.spaces.Discrete)
         if isinstance(space, gymnasium.spaces.Discrete):
@@ -218,10 +277,9 @@ class PPO:
                 torch.from_numpy(bound).to(self.device) for bound in (space.low, space.high)
             ]
 
-        sizes = (self.obs_size, *config.hidden_sizes)
         with initialised_by(seeds.stream(config.seed, Stream.POLICY)):
-            self.policy = MLP((*sizes, num_outputs), activation=config.activation, last_gain=0.01)
-            self.value = MLP((*sizes, 1), activation=config.activation)
+            self.policy = self._network("policy_factory", num_outputs, last_gain=0.01)
+            self.value = self._network("critic_factory", 1)
         self.log_std = nn.Parameter(
             torch.full((num_outputs,), config.log_std_init, device=self.device)
         )
@@ -233,7 +291,18 @@ class PPO:
             trained.append(self.log_std)
         self.flat = FlatParameters(trained)
         self.optimizer = FlatAdam(self.flat, lr=config.learning_rate, eps=1e-5)
-        self.native = self._make_native()
+        ours = [module for module in (self.policy, self.value) if isinstance(module, MLP)]
+        if config.amp:
+            for module in ours:
+                module.compute_in(torch.bfloat16)
+        self.own_networks = len(ours) < 2
+        self.acceleration = choose(
+            (CompiledEpoch, WrittenOut, Compiled),
+            config.accelerate,
+            self,
+            changed=[] if self.functions.ppo_loss is ppo_loss else ["ppo_loss"],
+            own_networks=self.own_networks,
+        )
 
         self.normalizer = ObsNormalizer(
             self.obs_size,
@@ -263,17 +332,13 @@ class PPO:
         if config.normalize_obs:
             self._warm_up()
 
-    def _make_native(self) -> _core.PpoUpdate | None:
-        """The compiled update: for a single process that learns on the CPU."""
-        if self.device.type != "cpu" or self.world_size > 1:
-            return None
-        return _core.PpoUpdate(
-            policy_sizes=list(self.policy.sizes),
-            value_sizes=list(self.value.sizes),
-            activation=self.config.activation,
-            discrete=self.discrete,
-            num_threads=self.config.num_threads or available_cpus(),
-        )
+    def _network(self, factory: str, num_outputs: int, **fields: Any) -> Any:
+        """The user's, or an MLP."""
+        own = self.config.factory(factory)
+        if own is not None:
+            return NetworkStack([own(self.obs_size, num_outputs)])
+        sizes = (self.obs_size, *self.config.hidden_sizes, num_outputs)
+        return MLP(sizes, activation=self.config.activation, **fields)
 
     # ---- collecting --------------------------------------------------------------------------
 
@@ -285,12 +350,14 @@ class PPO:
         return Collector(self._collect, ring, overlap=self.config.overlap)
 
     def _make_sampler(self) -> DeviceSampler | None:
-        if self.config.device != "cuda":
+        if self.config.device != "cuda" and isinstance(self.policy, MLP):
             return None
         return DeviceSampler(self.envs, self.config.num_steps, self.device)
 
     def _export(self) -> None:
-        self.core_policy = self.policy_spec().to_core(self.envs.single_action_space)
+        spec = self.policy_spec()
+        assert isinstance(spec, PolicySpec)
+        self.core_policy = spec.to_core(self.envs.single_action_space)
 
     def _collect(self, tensors: dict[str, Tensor]) -> Episodes:
         assert self.core_policy is not None
@@ -301,7 +368,7 @@ class PPO:
     def _act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The policy in torch, for sampling on the device."""
         normalized = self.normalizer(obs.view(-1, self.obs_size).float())
-        outputs = self.policy.evaluate(normalized[None])[0][0]
+        outputs = self.policy(normalized[None])[0]
         if self.discrete:
             log_p = torch.log_softmax(outputs, -1)
             actions = torch.multinomial(log_p.exp(), 1, generator=self.device_generator)
@@ -312,9 +379,20 @@ class PPO:
         clipped = torch.minimum(torch.maximum(actions, low), high)
         return actions, gaussian_log_prob(actions, outputs, self.log_std), clipped
 
+    def _next_batch(self) -> RolloutBatch:
+        if self.sampler is not None:
+            return self.sampler.collect(self._act)
+        tensors, episodes = self.collector.next(self._export)
+        return RolloutBatch.of(tensors, episodes)
+
     def _warm_up(self) -> None:
         """Moments of observations, before the first policy is to see them normalised."""
-        batch = rollout(self.envs, self.policy_spec(), self.config.num_steps)
+        spec, num_steps = self.policy_spec(), self.config.num_steps
+        if isinstance(spec, PolicySpec):
+            batch = rollout(self.envs, spec, num_steps)
+        else:
+            assert self.sampler is not None
+            batch = self.sampler.collect(self._act)
         self.normalizer.update(batch.obs)
         self.global_step += self._steps_per_batch
         self._reset()
@@ -332,27 +410,25 @@ class PPO:
         """Of all processes together."""
         return self.config.num_envs * self.config.num_steps * self.world_size
 
-    def policy_spec(self) -> PolicySpec:
-        """The policy as the pool runs it."""
-        return self.policy.spec(
-            distribution="categorical" if self.discrete else "gaussian",
-            log_std=None if self.discrete else self.log_std.detach().cpu().numpy()[None],
+    def policy_spec(self) -> PolicySpec | list[TorchPolicy]:
+        """The policy as the pool runs it, or with a network of the user's."""
+        fields = {
+            "distribution": "categorical" if self.discrete else "gaussian",
+            "log_std": None if self.discrete else self.log_std.detach().cpu().numpy()[None],
             **self.normalizer.spec_fields(),
-        )
+        }
+        space = self.envs.single_action_space
+        return policies_of(self.policy, self.obs_size, space, self.device, **fields)
 
-    def eval_policy(self) -> PolicySpec:
+    def eval_policy(self) -> PolicySpec | list[TorchPolicy]:
         """The same, always choosing the most likely action."""
-        return self.policy_spec().as_greedy()
+        return as_greedy(self.policy_spec())
 
     def iterate(self) -> dict[str, float]:
         """Collects ``num_steps`` of every environment and learns from them."""
         began = time.perf_counter()
         with span("env"):
-            if self.sampler is None:
-                tensors, episodes = self.collector.next(self._export)
-                batch = RolloutBatch.of(tensors, episodes)
-            else:
-                batch = self.sampler.collect(self._act)
+            batch = self._next_batch()
         sampled = time.perf_counter()
         self._schedule()
         metrics = self._learn(batch)
@@ -428,7 +504,8 @@ class PPO:
         return torch.cat((obs, actions, torch.stack([x.flatten() for x in rest], 1)), 1)
 
     def _values(self, obs: Tensor) -> Tensor:
-        return self.value.evaluate(obs[None])[0].flatten()
+        values: Tensor = self.value(obs[None])
+        return values.flatten()
 
     def _normalize_rewards(self, batch: RolloutBatch) -> Tensor:
         if not self.config.normalize_rewards:
@@ -442,10 +519,10 @@ class PPO:
 
     # ---- update ------------------------------------------------------------------------------
 
-    @torch.no_grad()
     def _update(self, packed: Tensor) -> dict[str, float]:
         config = self.config
-        run_epoch = self._epoch_natively if self.native is not None else self._epoch_in_torch
+        accelerator = self.acceleration.accelerator
+        run_epoch = self.epoch if accelerator is None else accelerator.epoch
         epochs: list[dict[str, float]] = []  # metrics of each pass's last minibatch
         for _ in range(config.update_epochs):
             order = torch.randperm(len(packed), generator=self.generator)
@@ -456,79 +533,74 @@ class PPO:
         result["train/epochs"] = float(len(epochs))
         result["train/learning_rate"] = self.optimizer.lr
         if not self.discrete:
-            result["policy/std"] = float(self.log_std.exp().mean())
+            result["policy/std"] = float(self.log_std.detach().exp().mean())
         return result
 
-    def _epoch_natively(self, packed: Tensor, order: Tensor) -> dict[str, float]:
-        """The same as :meth:`_epoch_in_torch`, three times as fast on a CPU."""
-        assert self.native is not None
-        config, adam = self.config, self.optimizer
-        hyper = _core.PpoHyper()
-        hyper.minibatch_size = config.minibatch_size
-        hyper.lr = adam.lr
-        hyper.beta1, hyper.beta2 = adam.betas
-        hyper.eps = adam.eps
-        hyper.clip = config.clip
-        hyper.value_clip = config.value_clip
-        hyper.entropy_coef = config.entropy_coef
-        hyper.value_coef = config.value_coef
-        hyper.max_grad_norm = config.max_grad_norm
-        hyper.normalize_advantages = config.normalize_advantages
-        vectors = [x.detach().numpy() for x in (self.flat.parameter, adam.mean, adam.square)]
-        with span("update"):
-            metrics: dict[str, float] = self.native.run_epoch(
-                packed.numpy(), order.numpy(), hyper, adam.num_steps, *vectors
-            )
-        adam.num_steps += len(packed) // config.minibatch_size
-        return metrics
+    def epoch(
+        self, packed: Tensor, order: Tensor, backward: Backward | None = None
+    ) -> dict[str, float]:
+        """A pass over the batch, a gradient step per minibatch.
 
-    def _epoch_in_torch(self, packed: Tensor, order: Tensor) -> dict[str, float]:
+        Args:
+            packed: ``(n, obs_size + A + 4)`` from the collected steps.
+            order: ``(n,)`` int64: of the rows; an incomplete last minibatch is left out.
+            backward: What puts a minibatch's gradients in place; None: :meth:`backward`.
+        """
+        backward = backward or self.backward
         size = self.config.minibatch_size // self.world_size
         shuffled = packed[order.to(self.device)]
         minibatches = shuffled.split(size)[: len(packed) // size]
-        for rows in minibatches[:-1]:
-            self._gradient_step(rows, metrics=False)
-        metrics = self._gradient_step(minibatches[-1], metrics=True)
+        for rows in minibatches:
+            last = rows is minibatches[-1]
+            metrics = backward(self._columns(rows), metrics=last)
+            with span("optimiser"):
+                distributed.average_gradients([self.flat.parameter])
+                norm = self.flat.clip_grad_norm(self.config.max_grad_norm)
+                self.optimizer.step()
+                for module in (self.policy, self.value):
+                    if isinstance(module, MLP):
+                        module.refresh()
         assert metrics is not None
         names = (*PPO_METRICS, "train/grad_norm")
-        return dict(zip(names, distributed.mean(metrics).tolist(), strict=True))
+        values = distributed.mean(torch.cat((metrics, norm[None])))
+        return dict(zip(names, values.tolist(), strict=True))
 
-    def _gradient_step(self, rows: Tensor, *, metrics: bool) -> Tensor | None:
-        """One minibatch; returns :data:`PPO_METRICS` and the gradient's norm, if wanted."""
+    def backward(
+        self, columns: Columns, *, metrics: bool, loss: Callable[..., PPOLoss] | None = None
+    ) -> Tensor:
+        """The loss's gradients, where the optimiser finds them; :data:`PPO_METRICS`."""
         config = self.config
-        obs = rows[None, :, : self.obs_size]
+        own = self.own_networks and config.amp  # what MLP.compute_in does for ours
+        with span("forward"), torch.autocast(self.device.type, torch.bfloat16, enabled=own):
+            outputs = self.policy(columns.obs[None])[0].float()
+            values = self.value(columns.obs[None]).flatten().float()
+        result = (loss or self.functions.ppo_loss)(
+            outputs,
+            None if self.discrete else self.log_std,
+            values,
+            columns,
+            clip=config.clip,
+            value_clip=config.value_clip,
+            entropy_coef=config.entropy_coef,
+            value_coef=config.value_coef,
+        )
+        self.flat.backward(result.loss)
+        return result.metrics
+
+    def _columns(self, rows: Tensor) -> Columns:
+        """Of rows of :meth:`_pack`."""
         actions = rows[:, self.obs_size : -4]
         log_probs, advantages, returns, old_values = rows[:, -4:].unbind(1)
-        if config.normalize_advantages:
+        if self.config.normalize_advantages:
             advantages = self._standardize(advantages)
-        with span("forward"):
-            outputs, policy_saved = self.policy.evaluate(obs)
-            values, value_saved = self.value.evaluate(obs)
-            gradients = ppo_gradients(
-                outputs[0],
-                None if self.discrete else self.log_std,
-                values.flatten(),
-                actions[:, 0].long() if self.discrete else actions,
-                log_probs,
-                advantages,
-                returns,
-                old_values,
-                clip=config.clip,
-                value_clip=config.value_clip,
-                entropy_coef=config.entropy_coef,
-                value_coef=config.value_coef,
-                metrics=metrics,
-            )
-        with span("backward"):
-            self.policy.write_gradients(policy_saved, gradients.outputs[None])
-            self.value.write_gradients(value_saved, gradients.values[None, :, None])
-            if gradients.log_std is not None and self.log_std.grad is not None:
-                self.log_std.grad.copy_(gradients.log_std)
-        with span("optimiser"):
-            distributed.average_gradients([self.flat.parameter])
-            norm = self.flat.clip_grad_norm(config.max_grad_norm)
-            self.optimizer.step()
-        return None if gradients.metrics is None else torch.cat((gradients.metrics, norm[None]))
+        return Columns(
+            rows[:, : self.obs_size],
+            actions[:, 0].long() if self.discrete else actions,
+            log_probs,
+            advantages,
+            returns,
+            old_values,
+        )
 
     def _standardize(self, advantages: Tensor) -> Tensor:
         """By mean and standard deviation of the minibatch, over all processes."""

@@ -1,27 +1,67 @@
 """Soft actor-critic (Haarnoja et al. 2018, arXiv:1812.05905) with a learned temperature.
 
-The pool samples (:func:`pyfastenv.rollout`, one policy per seed), torch learns from replay pools.
-``num_seeds`` independent trainings run side by side, each as it would alone. The iteration is in
-:mod:`pyfastenv.training.sac_training`, the gradient step in :mod:`pyfastenv.learners.sac_learner`.
+The specification, in plain PyTorch. Read it top to bottom: options, the four functions that say
+what is learned, the learner that steps along their gradients, the training around it. What makes it
+fast computes the same steps in another way and is tested against this file (``--accelerate``,
+:mod:`pyfastenv.learners.sac_accelerators`).
+
+K independent seeds stand side by side along the leading axis of every tensor, each as it would be
+alone. Shapes: K seeds, B transitions of a minibatch, A action components, in [-1, 1].
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
+import torch
+from torch import Tensor, nn
+
+from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
+from pyfastenv.learners.sac_accelerators import Compiled, MatrixUnit, WrittenOut
+from pyfastenv.nn.functional import squashed_gaussian
+from pyfastenv.nn.networks import FlatParameters
+from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
-from pyfastenv.nn.spans import span
+from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
+from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.sac_training import SACConfig, SACTraining
+from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.presets import presets_of
+from pyfastenv.training.seeds import Stream
 
-# minibatches drawn at once: one gather for all of them, and never much memory
-_DRAW = 64
+# ---- options -------------------------------------------------------------------------------------
 
 
-# measured here (docs/results/mbpo.md): small tasks are learned long before the defaults begin
-_SMALL = {"total_steps": 10_000, "learning_starts": 1_000, "eval_every": 1_000}
-PRESETS: dict[str, dict[str, Any]] = {"InvertedPendulum": _SMALL, "Pendulum": _SMALL}
+@dataclass(kw_only=True)
+class SACConfig(OffPolicyConfig):
+    """What SAC and those who learn by it (MBPO) have in common."""
+
+    learning_rate: float = 3e-4
+    """Adam's, for policy, critics and temperature."""
+    temperature: float | None = None
+    """Weight of the entropy; None: learned."""
+    target_entropy: float | None = None
+    """Of the learned temperature; None: minus the number of action components."""
+
+    def check(self) -> None:
+        super().check()
+        self._check_positive("learning_rate")
+        if self.temperature is not None:
+            self._check_positive("temperature")
+
+    def options(self) -> SACOptions:
+        """The learner's settings."""
+        return SACOptions(
+            policy_learning_rate=self.learning_rate,
+            critic_learning_rate=self.learning_rate,
+            temperature=self.temperature,
+            target_entropy=self.target_entropy,
+            **self.learner_options(),
+        )
 
 
 @dataclass(kw_only=True)
@@ -29,7 +69,7 @@ class Config(SACConfig):
     """Soft actor-critic."""
 
     algorithm: ClassVar[str] = "sac"
-    presets = PRESETS
+    presets = presets_of("sac")
 
     env_id: str = "Hopper-v5"
     """The environment; `pyfastenv envs` lists them."""
@@ -47,48 +87,264 @@ class Config(SACConfig):
         self._check_at_least(1, "num_steps")
 
 
-def train(config: Config) -> RunResult:
-    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
+@dataclass(frozen=True, kw_only=True)
+class SACOptions(ActorCriticOptions):
+    """Settings of a learner; the policy's learning rate is the temperature's too."""
 
-    Raises:
-        ValueError: The environment's actions are not continuous.
+    temperature: float | None = None  # None: learned, from 1
+    target_entropy: float | None = None  # None: minus the number of action components
+    log_std_range: tuple[float, float] = (-20.0, 2.0)
+
+
+# ---- what is learned -----------------------------------------------------------------------------
+
+
+class Networks(NamedTuple):
+    """Of K seeds."""
+
+    actor: nn.Module  # (K, B, obs_size) -> (K, B, 2 A): means, then log-stds
+    critic: nn.Module  # (2 K, B, obs_size + A) -> (2 K, B, 1): each seed's two
+    target: nn.Module  # as the critic
+    log_temperature: Tensor  # (K,)
+    log_std_range: tuple[float, float]
+
+
+class PolicyLoss(NamedTuple):
+    """Of :func:`policy_loss`; only the first has a gradient."""
+
+    loss: Tensor  # (K,)
+    entropy: Tensor  # (K,)
+    opinion: Tensor  # (K,) the critics' mean
+
+
+def twin_values(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
+    """Both critics' opinions, ``(K, 2, B)``."""
+    pairs = torch.cat((obs, actions), -1).repeat_interleave(2, 0)
+    values: Tensor = critic(pairs)[..., 0].unflatten(0, (-1, 2))
+    return values
+
+
+def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float) -> Tensor:
+    """Squared error to the entropy-regularised target (eq. 5 and 6), ``(K,)``.
+
+    Args:
+        networks: Of the K seeds.
+        batch: Transitions.
+        noise: ``(K, B, A)`` standard normal.
+        gamma: Discount.
     """
-    return run(SAC, config)
+    with torch.no_grad():
+        outputs = networks.actor(batch.next_obs)
+        following = squashed_gaussian(outputs, noise, networks.log_std_range)
+        values = twin_values(networks.target, batch.next_obs, following.actions).amin(1)
+        soft = values - networks.log_temperature.exp()[:, None] * following.log_probs
+        targets = batch.rewards + gamma * batch.continues * soft  # (K, B)
+    errors = twin_values(networks.critic, batch.obs, batch.actions) - targets[:, None]
+    return 0.5 * errors.square().mean(2).sum(1)
 
 
-def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec:
-    """The policies of a checkpoint, one per seed, without chance."""
-    sac = SAC(config, restore=state)
-    sac.envs.close()
-    return sac.eval_policy()
+def policy_loss(networks: Networks, obs: Tensor, noise: Tensor) -> PolicyLoss:
+    """Entropy and the smaller critic's opinion (eq. 7), reparameterised.
+
+    Args:
+        networks: Of the K seeds; the critics just improved.
+        obs: ``(K, B, obs_size)``.
+        noise: ``(K, B, A)`` standard normal.
+    """
+    sample = squashed_gaussian(networks.actor(obs), noise, networks.log_std_range)
+    opinions = twin_values(networks.critic, obs, sample.actions).amin(1)  # (K, B)
+    temperature = networks.log_temperature.detach().exp()[:, None]
+    loss = (temperature * sample.log_probs - opinions).mean(1)
+    return PolicyLoss(loss, -sample.log_probs.detach().mean(1), opinions.detach().mean(1))
+
+
+def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float) -> Tensor:
+    """Eq. 18, with the logarithm in place of the temperature as is usual, ``(K,)``.
+
+    Args:
+        log_temperature: ``(K,)``.
+        entropy: ``(K,)`` of the policies, without gradient.
+        target_entropy: What it is to be.
+    """
+    return log_temperature * (entropy - target_entropy)
+
+
+def target_update(target: Tensor, critic: Tensor, tau: float) -> None:
+    """The target critics follow: ``target += tau * (critic - target)``, in place.
+
+    Args:
+        target: All parameters of the target critics as one vector.
+        critic: Those of the critics.
+        tau: How far.
+    """
+    target.lerp_(critic, tau)
+
+
+class Functions(NamedTuple):
+    """What is learned, for whoever wants it otherwise: ``class Mine(SAC): functions = …``."""
+
+    critic_loss: Callable[[Networks, Batch, Tensor, float], Tensor] = critic_loss
+    policy_loss: Callable[[Networks, Tensor, Tensor], PolicyLoss] = policy_loss
+    temperature_loss: Callable[[Tensor, Tensor, float], Tensor] = temperature_loss
+    target_update: Callable[[Tensor, Tensor, float], None] = target_update
+
+
+# ---- the learner ---------------------------------------------------------------------------------
+
+METRICS = ("loss/critic", "loss/policy", "policy/entropy", "policy/temperature", "value/mean")
+
+
+class SACLearner(ActorCritic):
+    """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
+
+    metrics = METRICS
+    accelerators = (MatrixUnit, WrittenOut, Compiled)
+
+    def __init__(
+        self,
+        layout: RowLayout,
+        seeds: Sequence[int],
+        options: SACOptions,
+        device: torch.device | str = "cpu",
+        functions: Functions = Functions(),  # noqa: B008
+    ):
+        super().__init__(layout, seeds, options, device, functions)
+        size, num_actions = layout.obs_size, layout.action_size
+        actor = Recipe(options.policy_factory, size, 2 * num_actions)
+        critic = Recipe(options.critic_factory, size + num_actions, 1, per_seed=2)
+        (self.actor,) = self.make_networks(seeds, actor)
+        (self.critic,) = self.make_networks([seed + 1 for seed in seeds], critic)
+        self.target, self.flat_target = self.add_target(self.critic)
+        self.learns_temperature = options.temperature is None
+        start = math.log(1.0 if options.temperature is None else options.temperature)
+        self.log_temperature = nn.Parameter(torch.full((len(seeds),), start, device=self.device))
+        with_temperature = [self.log_temperature] if self.learns_temperature else []
+        self.flat_policy = FlatParameters([self.actor, *with_temperature])
+        self.flat_critic = FlatParameters([self.critic])
+        policy_lr, critic_lr = options.policy_learning_rate, options.critic_learning_rate
+        self.policy_optimizer = FlatAdam(self.flat_policy, lr=policy_lr, fused=True)
+        self.critic_optimizer = FlatAdam(self.flat_critic, lr=critic_lr, fused=True)
+        self.networks = {"actor": self.actor, "critic": self.critic, "target": self.target}
+        entropy = options.target_entropy
+        self.target_entropy = -float(num_actions) if entropy is None else entropy
+        self._choose()
+
+    def noise_shape(self, batch_size: int) -> tuple[int, int]:
+        """Of the policy's improvement, then of the critics' target."""
+        return (2 * batch_size, self.layout.action_size)
+
+    def update(
+        self,
+        rows: Tensor,
+        noise: Tensor,
+        metrics: Tensor | None = None,
+        functions: Functions | None = None,
+    ) -> None:
+        """One gradient step of critics, policy and temperature, and the targets after them."""
+        f, options = functions or self.functions, self.options
+        batch = Batch.of(rows, self.layout)
+        now, later = noise.chunk(2, 1)
+        networks = Networks(
+            self.actor, self.critic, self.target, self.log_temperature, options.log_std_range
+        )
+        temperature = self.log_temperature.detach().exp()
+
+        with self.mixed_precision():
+            critic = f.critic_loss(networks, batch, later, options.gamma)
+        self.flat_critic.backward(critic.sum())
+        self.critic_optimizer.step()
+
+        with self.mixed_precision():
+            policy = f.policy_loss(networks, batch.obs, now)
+        loss = policy.loss
+        if self.learns_temperature:
+            target = self.target_entropy
+            loss = loss + f.temperature_loss(self.log_temperature, policy.entropy, target)
+        self.flat_policy.backward(loss.sum())
+        self.policy_optimizer.step()
+
+        f.target_update(
+            self.flat_target.parameter.data, self.flat_critic.parameter.data, options.tau
+        )
+        self.refresh()
+        if metrics is not None:
+            values = (critic, policy.loss, policy.entropy, temperature, policy.opinion)
+            metrics.copy_(torch.stack([value.detach().float() for value in values]))
+
+    @torch.no_grad()
+    def act(self, obs: Tensor, noise: Tensor) -> Tensor:
+        """Actions ``(K, n, A)`` of observations ``(K, n, obs_size)`` and as much normal noise."""
+        mean, raw = self.actor(obs).chunk(2, -1)
+        std = raw.clamp(*self.options.log_std_range).exp()
+        return torch.addcmul(mean, std, noise).tanh_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Networks, temperature and optimisers."""
+        return {**super().state_dict(), "log_temperature": self.log_temperature.detach()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.log_temperature.data.copy_(state["log_temperature"])
+
+
+# ---- the training --------------------------------------------------------------------------------
+
+C = TypeVar("C", bound=SACConfig)
+
+
+class SACTraining(OffPolicy[C]):
+    """A training by SAC: its learner and its policies."""
+
+    functions: ClassVar[Functions] = Functions()
+    learner: SACLearner
+
+    def make_learner(self) -> SACLearner:
+        """Policy, critics and temperature."""
+        config = self.config
+        seeds = config.streams(Stream.POLICY)
+        return SACLearner(self.layout, seeds, config.options(), self.device, self.functions)
+
+    def policies(self) -> PolicySpec | list[TorchPolicy]:
+        """The K policies, as they explore."""
+        return self.learner.policies(
+            self.envs.single_action_space,
+            distribution="tanh_gaussian",
+            log_std_range=self.learner.options.log_std_range,
+        )
 
 
 class SAC(SACTraining[Config]):
-    """The algorithm; :func:`train` drives it.
-
-    Args:
-        config: The options.
-        restore: A :meth:`state_dict`, to continue from it.
-
-    Raises:
-        ValueError: The environment's actions are not continuous.
-    """
+    """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from."""
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
         super().__init__(config)
         if restore is not None:
             self.load_state_dict(restore)
 
-    def _step(self, metrics: dict[str, float]) -> None:
-        self._advance(self.config.num_steps)
+    def step(self, metrics: dict[str, float]) -> None:
+        """Steps of every environment, and the gradient steps that belong to them."""
+        self.advance(self.config.num_steps)
 
-    def _learn(self, num_updates: int) -> None:
-        """Gradient steps on independent minibatches; the metrics are the last one's."""
+    def draw(self, count: int) -> tuple[Tensor, Tensor]:
+        """Independent minibatches ``(count, K, B, width)``, and their noise."""
         size = self.config.batch_size
-        for first in range(0, num_updates, _DRAW):
-            count = min(_DRAW, num_updates - first)
-            with span("transfer"):
-                rows = self.env_pool.draw(self.streams.uniform(count, size))  # (count, K, B, width)
-                noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
-            with span("update"):
-                self.learner.run(rows, noise, self._metrics)
+        rows = self.env_pool.draw(self.streams.uniform(count, size))
+        noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
+        return rows, noise
+
+
+def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
+    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
+
+    Raises:
+        ValueError: The environment's actions are not continuous.
+    """
+    return run(SAC, config, callbacks)
+
+
+def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
+    """The policies of a checkpoint, one per seed, without chance."""
+    sac = SAC(config, restore=state)
+    sac.envs.close()
+    return as_greedy(sac.policies())

@@ -230,17 +230,17 @@ def _our_parts(amp: bool, config: Config) -> Row:
     with ours(config, amp=amp, model_agent_updates=config.part_agent_updates) as mbpo:
         mbpo.model.options = replace(mbpo.model.options, max_epochs=config.part_epochs)
         mbpo._roll_out(1_000, 1, mbpo.model_pool)  # warms up
-        mbpo._learn(UPDATES)
+        mbpo.learn(UPDATES)
         mbpo._improve_model({})
         states = config.part_states
         parts = {
             "fits of the model": lambda: mbpo._fit_model({}),
             "rollouts of the model": lambda: mbpo._roll_out(states, 1, mbpo.model_pool),
             "environment step": lambda: _repeat(
-                lambda: mbpo._remember(mbpo.collector.follow(mbpo.learner.policy_spec(), 1)),
+                lambda: mbpo._remember(mbpo.collector.follow(mbpo.policies(), 1)),
                 config.part_steps,
             ),
-            "20 SAC updates": lambda: mbpo._learn(config.part_updates),
+            "20 SAC updates": lambda: mbpo.learn(config.part_updates),
             "updates of the flow": lambda: mbpo._update_flow({}),
             "agent that improves the model": lambda: mbpo._improve_model({}),
             "rollout at every step": lambda: None,
@@ -350,7 +350,7 @@ def _learn(dynamics: str, length: int, seed: int, config: Config) -> Row:
         envs = make_eval_envs(config.env_id, env_kwargs(mbpo.envs), 10)
         returns = evaluate(envs, mbpo.eval_policy(), 10, seed).returns
         envs.close()
-        policy = mbpo.learner.policy_spec()
+        policy = mbpo.policies()
         rows = torch.cat([mbpo.collector.follow(policy, 1).clone() for _ in range(500)], 1)
         noise = torch.zeros(1, rows.shape[1], 1 + layout.obs_size)
         predicted = mbpo.model.predict(layout.obs_actions(rows), noise).next_obs

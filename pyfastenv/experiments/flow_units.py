@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch.nn.utils import prune
 
+from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
 from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble, PlainSAC
 from pyfastenv.experiments.baselines.pools import ArrayPool, Batch, ListPool
 from pyfastenv.experiments.clock import milliseconds
 from pyfastenv.experiments.study import Row
 from pyfastenv.experiments.tables import median, spread, table
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
@@ -272,7 +272,7 @@ def graphs(quick: bool) -> Row:
 
     def one_by_one() -> None:
         for i in range(20):
-            learner.update(rows[i], noise[i])
+            learner.choice.accelerator.update(rows[i], noise[i])
 
     return _times(
         {"one by one": one_by_one, "as a graph": lambda: learner.run(rows, noise, metrics)}, quick

@@ -105,7 +105,7 @@ def trace(name: str, config: Config) -> Row:
             "run_dir": folder,
             "profile": True,
             "quiet": True,
-            "tensorboard": False,
+            "loggers": (),
             "eval_every": 0,
             "checkpoint_every": 0,
             "eval_episodes": 1,

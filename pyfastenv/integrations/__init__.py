@@ -32,3 +32,16 @@ def require_autoreset(
             f"{consumer} needs environments made with {right}, "
             f"got autoreset_mode={envs.autoreset_mode.value!r}"
         )
+
+
+def require_flat(envs: FastVectorEnv, consumer: str) -> None:
+    """Refuses a Dict of observations, which ``consumer`` (or our adapter to it) does not take.
+
+    Raises:
+        ValueError: The observation space is a Dict.
+    """
+    if envs.obs_views is not None:
+        raise ValueError(
+            f"{consumer} needs flat observations: make the environments with "
+            f"observation_dict=False, got {envs.single_observation_space}"
+        )

@@ -18,19 +18,23 @@ from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from numpy.typing import ArrayLike, NDArray
 
-from pyfastenv.integrations import require_autoreset
+from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.tasks.make import make_vec
+from pyfastenv.tasks.task import Task
 from pyfastenv.vector.rows import info_rows
-from pyfastenv.vector.vector_env import FastVectorEnv, StepReturn, make_vec
+from pyfastenv.vector.vector_env import FastVectorEnv, StepReturn
 
 Envs = VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]
 Wrapper = VectorWrapper[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
-def make_cleanrl(env_id: str, num_envs: int = 1, *, old_infos: bool = False, **kwargs: Any) -> Envs:
+def make_cleanrl(
+    env_id: str | type[Task], num_envs: int = 1, *, old_infos: bool = False, **kwargs: Any
+) -> Envs:
     """What ``make_env`` of dqn, ddpg, td3 and sac makes: environments with episode statistics.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         num_envs: How many.
         old_infos: Infos as in gymnasium 0.29.
         **kwargs: See :class:`pyfastenv.FastVectorEnv`; the autoreset mode is chosen here.
@@ -40,7 +44,7 @@ def make_cleanrl(env_id: str, num_envs: int = 1, *, old_infos: bool = False, **k
 
 
 def make_cleanrl_ppo(
-    env_id: str,
+    env_id: str | type[Task],
     num_envs: int = 1,
     *,
     gamma: float = 0.99,
@@ -54,13 +58,14 @@ def make_cleanrl_ppo(
     environment has statistics of its own, as in CleanRL.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         num_envs: How many.
         gamma: The discount of the returns by whose variance rewards are divided.
         old_infos: Infos as in gymnasium 0.29.
         **kwargs: See :class:`pyfastenv.FastVectorEnv`; the autoreset mode is chosen here.
     """
     envs = make_vec(env_id, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **kwargs)
+    require_flat(envs, "CleanRL")
     return _FinalInfos(_Normalize(RecordEpisodeStatistics(envs), gamma), old_infos)
 
 
@@ -71,6 +76,7 @@ def to_cleanrl(envs: FastVectorEnv, *, old_infos: bool = False) -> Envs:
         ValueError: Their autoreset mode is not SAME_STEP.
     """
     require_autoreset(envs, AutoresetMode.SAME_STEP, "CleanRL")
+    require_flat(envs, "CleanRL")
     return _FinalInfos(RecordEpisodeStatistics(envs), old_infos)
 
 

@@ -12,29 +12,29 @@ import dm_env
 import gymnasium
 import numpy as np
 from dm_env import specs
-from numpy.typing import NDArray
+
+from pyfastenv.tasks.make import make
+from pyfastenv.tasks.task import Task
 
 
-def make_dm_env(env_id: str, *, seed: int | None = None, **kwargs: Any) -> dm_env.Environment:
+def make_dm_env(
+    env_id: str | type[Task], *, seed: int | None = None, **kwargs: Any
+) -> dm_env.Environment:
     """Makes one environment.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         seed: For the first episode; the later ones continue its random stream.
         **kwargs: See :class:`pyfastenv.FastEnv`, and ``max_episode_steps``.
     """
-    env_id = env_id.removeprefix("pyfastenv/")
-    env = gymnasium.make(f"pyfastenv/{env_id}", disable_env_checker=True, **kwargs)
-    return to_dm_env(env, seed=seed)
+    return to_dm_env(make(env_id, **kwargs), seed=seed)
 
 
-def to_dm_env(
-    env: gymnasium.Env[NDArray[Any], Any], *, seed: int | None = None
-) -> dm_env.Environment:
+def to_dm_env(env: gymnasium.Env[Any, Any], *, seed: int | None = None) -> dm_env.Environment:
     """A gymnasium environment as a ``dm_env.Environment``, whose ``close`` closes it.
 
     Args:
-        env: One environment, with its wrappers; Box and Discrete spaces.
+        env: One environment, with its wrappers; Box and Discrete spaces, Dicts of observations.
         seed: For the first episode.
     """
     return DmEnv(env, seed)
@@ -43,11 +43,16 @@ def to_dm_env(
 class DmEnv(dm_env.Environment):
     """Use :func:`make_dm_env` or :func:`to_dm_env`."""
 
-    def __init__(self, env: gymnasium.Env[NDArray[Any], Any], seed: int | None):
+    def __init__(self, env: gymnasium.Env[Any, Any], seed: int | None):
         self.env = env
         self._seed = seed
         self._ended = True
-        self._observation_spec = _to_spec(env.observation_space, "observation")
+        space = env.observation_space
+        self._observation_spec = (
+            {name: _to_spec(part, name) for name, part in space.spaces.items()}
+            if isinstance(space, gymnasium.spaces.Dict)
+            else _to_spec(space, "observation")
+        )
         self._action_spec = _to_spec(env.action_space, "action")
 
     def reset(self) -> dm_env.TimeStep:
@@ -69,8 +74,8 @@ class DmEnv(dm_env.Environment):
             return dm_env.truncation(reward, obs)
         return dm_env.transition(reward, obs)
 
-    def observation_spec(self) -> specs.Array:
-        """Shape, dtype and bounds of observations."""
+    def observation_spec(self) -> Any:
+        """Shape, dtype and bounds of observations; of a Dict's, by name."""
         return self._observation_spec
 
     def action_spec(self) -> specs.BoundedArray:

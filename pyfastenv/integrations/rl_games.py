@@ -17,9 +17,11 @@ from rl_games.common import env_configurations, vecenv
 from rl_games.common.ivecenv import IVecEnv
 from torch import Tensor
 
-from pyfastenv.integrations import require_autoreset
+from pyfastenv.integrations import require_autoreset, require_flat
 from pyfastenv.sampling.staging import TorchVectorEnv
-from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
+from pyfastenv.tasks.make import make_vec
+from pyfastenv.tasks.task import Task
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 VECENV_TYPE = "PYFASTENV"
 
@@ -32,7 +34,7 @@ def register_rl_games(env_id: str, **kwargs: Any) -> str:
     ``use_vecenv: True``.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         **kwargs: See :func:`make_rl_games`.
 
     Returns:
@@ -54,7 +56,7 @@ def register_rl_games(env_id: str, **kwargs: Any) -> str:
 
 
 def make_rl_games(
-    env_id: str,
+    env_id: str | type[Task],
     num_envs: int = 1,
     *,
     device: str | torch.device = "cpu",
@@ -64,7 +66,7 @@ def make_rl_games(
     """Makes environments; :func:`register_rl_games` has rl_games do so.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         num_envs: How many.
         device: Where tensors are: that of the training (the configuration's ``device``).
         seed: Environment i starts with ``seed + i``.
@@ -88,6 +90,7 @@ def to_rl_games(
         ValueError: Their autoreset mode is not SAME_STEP.
     """
     require_autoreset(envs, AutoresetMode.SAME_STEP, "rl_games")
+    require_flat(envs, "rl_games")
     return FastRLGamesEnv(TorchVectorEnv(envs, device), seed)
 
 
@@ -103,6 +106,7 @@ class FastRLGamesEnv(IVecEnv):
 
     def reset(self) -> Tensor:
         """Starts all episodes; observations ``(num_envs, obs_size)`` float32."""
+        obs: Tensor
         obs, _ = self.envs.reset(seed=self._seed)
         self._seed = None
         return obs

@@ -12,8 +12,10 @@ import ray
 from gymnasium.vector import AutoresetMode
 from ray.tune import register_env
 
-from pyfastenv.integrations import require_autoreset
-from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
+from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.tasks.make import make_vec
+from pyfastenv.tasks.task import Task
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 
 def register_rllib(env_id: str, **kwargs: Any) -> str:
@@ -27,7 +29,7 @@ def register_rllib(env_id: str, **kwargs: Any) -> str:
     the CPUs of the process.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         **kwargs: See :class:`pyfastenv.FastVectorEnv`; ``config.environment(env_config=…)`` adds to
             them and overrides them. The autoreset mode is chosen here, and gymnasium's info entries
             are left out unless asked for: RLlib makes a dict per environment and step of them.
@@ -40,7 +42,9 @@ def register_rllib(env_id: str, **kwargs: Any) -> str:
     return name
 
 
-def make_rllib(env_id: str, num_envs: int | None = None, **kwargs: Any) -> FastVectorEnv:
+def make_rllib(
+    env_id: str | type[Task], num_envs: int | None = None, **kwargs: Any
+) -> FastVectorEnv:
     """What an env runner calls; use :func:`register_rllib`.
 
     Raises:
@@ -55,6 +59,7 @@ def make_rllib(env_id: str, num_envs: int | None = None, **kwargs: Any) -> FastV
     kwargs = {"infos": False, "num_threads": _assigned_cpus(), **kwargs}
     envs = make_vec(env_id, num_envs, **kwargs)
     require_autoreset(envs, AutoresetMode.NEXT_STEP, "RLlib")
+    require_flat(envs, "RLlib")
     return envs
 
 

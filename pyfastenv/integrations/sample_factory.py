@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from sample_factory.algo.utils import make_env
 from sample_factory.envs.env_utils import register_env
 
-from pyfastenv.integrations import require_autoreset
-from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
+from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.tasks.make import make_vec
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 StepReturn = tuple[
     NDArray[Any], NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
@@ -35,7 +36,7 @@ def register_sample_factory(env_id: str, num_envs: int, **kwargs: Any) -> str:
     the main process.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         num_envs: How many per worker.
         **kwargs: See :class:`pyfastenv.FastVectorEnv`; the autoreset mode is chosen here, and
             observations are float32 and gymnasium's info entries left out unless asked for.
@@ -79,6 +80,7 @@ def to_sample_factory(envs: FastVectorEnv) -> gymnasium.Env[Any, Any]:
         ValueError: Their autoreset mode is not SAME_STEP.
     """
     require_autoreset(envs, AutoresetMode.SAME_STEP, "Sample Factory")
+    require_flat(envs, "Sample Factory")
     return FastSampleFactoryEnv(envs)
 
 

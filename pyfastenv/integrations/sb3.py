@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from pyfastenv.integrations import require_autoreset
+from pyfastenv.tasks.make import make_vec
+from pyfastenv.tasks.task import Task
 from pyfastenv.vector.rows import Row, info_rows
-from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 Indices = int | Iterable[int] | None
 
 
-def make_sb3(env_id: str, num_envs: int = 1, *, seed: int | None = None, **kwargs: Any) -> VecEnv:
+def make_sb3(
+    env_id: str | type[Task], num_envs: int = 1, *, seed: int | None = None, **kwargs: Any
+) -> VecEnv:
     """What ``make_vec_env`` is for gymnasium's: environments with episode statistics, seeded.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         num_envs: How many.
         seed: Environment i starts with ``seed + i``.
         **kwargs: See :class:`pyfastenv.FastVectorEnv`; the autoreset mode is chosen here.
@@ -57,7 +61,8 @@ class FastVecEnv(VecEnv):
     """Use :func:`to_sb3`.
 
     Observations, rewards (float32), dones and infos are those of a DummyVecEnv of gymnasium's
-    environments, bit for bit. ``get_attr``, ``set_attr`` and ``env_method`` act on one
+    environments, bit for bit; a Dict space's observations are dicts, as ``MultiInputPolicy`` takes
+    them. ``get_attr``, ``set_attr`` and ``env_method`` act on one
     :class:`~pyfastenv.vector.rows.Row` per environment.
     """
 
@@ -70,7 +75,7 @@ class FastVecEnv(VecEnv):
 
     # ---- reset and step ----------------------------------------------------------------------
 
-    def reset(self) -> NDArray[Any]:
+    def reset(self) -> Any:
         """Starts all episodes, with what ``seed`` and ``set_options`` said since the last time."""
         seeds, options = self._seeds, self._options
         self._reset_seeds()
@@ -84,7 +89,10 @@ class FastVecEnv(VecEnv):
             for row, seed, one in zip(self._rows, seeds, options, strict=True)
         ]
         self.reset_infos = [info for _, info in results]
-        return np.stack([obs for obs, _ in results])
+        every = [obs for obs, _ in results]
+        if self.envs.obs_views is not None:
+            return {name: np.stack([obs[name] for obs in every]) for name in every[0]}
+        return np.stack(every)
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Keeps the actions; :meth:`step_wait` steps (the calling thread is one of the pool)."""
@@ -92,7 +100,7 @@ class FastVecEnv(VecEnv):
 
     def step_wait(
         self,
-    ) -> tuple[NDArray[Any], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+    ) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Steps all environments; the last observation of an ended episode is in its info."""
         if self._actions is None:
             raise RuntimeError("step_wait: expected step_async before it")

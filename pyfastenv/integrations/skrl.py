@@ -19,20 +19,26 @@ from skrl import config
 from skrl.envs.wrappers.torch import Wrapper
 from torch import Tensor
 
-from pyfastenv.integrations import require_autoreset
+from pyfastenv.integrations import require_autoreset, require_flat
 from pyfastenv.sampling.staging import TorchVectorEnv
-from pyfastenv.vector.vector_env import FastVectorEnv, Infos, make_vec
+from pyfastenv.tasks.make import make_vec
+from pyfastenv.tasks.task import Task
+from pyfastenv.vector.vector_env import FastVectorEnv, Infos
 
 Results = tuple[Tensor, Tensor, Tensor, Tensor, Infos]
 
 
 def make_skrl(
-    env_id: str, num_envs: int = 1, *, device: str | torch.device = "cpu", **kwargs: Any
+    env_id: str | type[Task],
+    num_envs: int = 1,
+    *,
+    device: str | torch.device = "cpu",
+    **kwargs: Any,
 ) -> Wrapper:
     """Makes environments in place of ``wrap_env(gymnasium.make_vec(env_id, num_envs))``.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         num_envs: How many.
         device: Where tensors are: the CPU or a CUDA device.
         **kwargs: See :class:`pyfastenv.FastVectorEnv`; the autoreset mode is chosen here, and
@@ -54,6 +60,7 @@ def to_skrl(envs: FastVectorEnv, device: str | torch.device = "cpu") -> Wrapper:
         ValueError: Their autoreset mode is not SAME_STEP.
     """
     require_autoreset(envs, AutoresetMode.SAME_STEP, "skrl")
+    require_flat(envs, "skrl")
     return FastSkrlEnv(TorchVectorEnv(envs, device))
 
 

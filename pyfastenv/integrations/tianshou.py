@@ -14,9 +14,11 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 from tianshou.env import BaseVectorEnv
 
-from pyfastenv.integrations import require_autoreset
+from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.tasks.make import make_vec
+from pyfastenv.tasks.task import Task
 from pyfastenv.vector.rows import Row, info_rows
-from pyfastenv.vector.vector_env import FastVectorEnv, StepReturn, make_vec
+from pyfastenv.vector.vector_env import FastVectorEnv, StepReturn
 
 Ids = int | Iterable[int] | None
 Results = tuple[
@@ -25,7 +27,7 @@ Results = tuple[
 
 
 def make_tianshou(
-    env_id: str,
+    env_id: str | type[Task],
     num_envs: int = 1,
     *,
     wait_num: int | None = None,
@@ -35,7 +37,7 @@ def make_tianshou(
     """Makes environments in place of ``SubprocVectorEnv([lambda: gym.make(env_id)] * num_envs)``.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         num_envs: How many.
         wait_num: See :func:`to_tianshou`.
         timeout: See :func:`to_tianshou`.
@@ -60,6 +62,7 @@ def to_tianshou(
             range.
     """
     require_autoreset(envs, AutoresetMode.DISABLED, "Tianshou")
+    require_flat(envs, "Tianshou")
     if wait_num is not None and not 1 <= wait_num <= envs.num_envs:
         raise ValueError(f"wait_num: expected 1 to {envs.num_envs} or None, got {wait_num}")
     if timeout is not None and timeout <= 0:

@@ -19,11 +19,13 @@ from torchrl.envs import EnvBase
 
 from pyfastenv.integrations import require_autoreset
 from pyfastenv.sampling.staging import TorchVectorEnv
-from pyfastenv.vector.vector_env import FastVectorEnv, make_vec
+from pyfastenv.tasks.make import make_vec
+from pyfastenv.tasks.task import Task
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 
 def make_torchrl(
-    env_id: str,
+    env_id: str | type[Task],
     num_envs: int = 1,
     *,
     device: str | torch.device = "cpu",
@@ -33,7 +35,7 @@ def make_torchrl(
     """Makes environments in place of ``ParallelEnv(num_envs, lambda: GymEnv(env_id))``.
 
     Args:
-        env_id: The environment, e.g. ``"HalfCheetah-v5"``.
+        env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
         num_envs: How many.
         device: Where tensors are: the CPU or a CUDA device.
         categorical_action_encoding: See :func:`to_torchrl`.
@@ -64,7 +66,7 @@ def to_torchrl(
     """
     require_autoreset(envs, AutoresetMode.DISABLED, "TorchRL")
     tenvs = TorchVectorEnv(envs, device, obs_dtype=None)
-    if tenvs.device.type == "cpu" and not envs._arguments["copy"]:
+    if tenvs.device.type == "cpu" and not envs._arguments.get("copy", True):
         raise ValueError("TorchRL on the CPU needs environments made with copy=True, got False")
     return FastTorchRLEnv(tenvs, categorical_action_encoding)
 
@@ -73,8 +75,8 @@ class FastTorchRLEnv(EnvBase):
     """Use :func:`to_torchrl`.
 
     Keys and specs are those of a ``GymWrapper`` around gymnasium's vector environments, with batch
-    size ``(num_envs,)``. ``set_seed(seed)`` takes effect with the next reset of all environments,
-    where environment i gets ``seed + i``.
+    size ``(num_envs,)``: a Dict space's entries stand beside each other. ``set_seed(seed)`` takes
+    effect with the next reset of all environments, where environment i gets ``seed + i``.
     """
 
     def __init__(self, envs: TorchVectorEnv, categorical_action_encoding: bool):
@@ -92,8 +94,15 @@ class FastTorchRLEnv(EnvBase):
             n = _count(space)
             self._one_hot = True
             self.action_spec = OneHot(n, (*batch, n), dtype=torch.int64, **on_device)
-        obs_spec = _bounded(envs.single_observation_space, envs.obs_dtype, batch, envs.device)
-        self.observation_spec = Composite(observation=obs_spec, shape=batch, **on_device)
+        space = envs.single_observation_space
+        spaces = (
+            space.spaces if isinstance(space, gymnasium.spaces.Dict) else {"observation": space}
+        )
+        self.observation_spec = Composite(
+            {n: _bounded(s, envs.obs_dtype, batch, envs.device) for n, s in spaces.items()},
+            shape=batch,
+            **on_device,
+        )
         self.reward_spec = Unbounded((*batch, 1), dtype=torch.float32, **on_device)
         flag = Categorical(2, (*batch, 1), dtype=torch.bool, **on_device)
         self.done_spec = Composite(
@@ -108,7 +117,7 @@ class FastTorchRLEnv(EnvBase):
         else:
             rows = mask.reshape(self.batch_size).cpu().numpy()
             obs, _ = self.envs.reset(options={"reset_mask": rows})
-        return self._tensordict({"observation": obs})
+        return self._tensordict(_named(obs))
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         actions = tensordict.get("action")
@@ -117,7 +126,7 @@ class FastTorchRLEnv(EnvBase):
         obs, rewards, terminations, truncations, _ = self.envs.step(actions.contiguous())
         return self._tensordict(
             {
-                "observation": obs,
+                **_named(obs),
                 "reward": rewards.float()[:, None],
                 "terminated": terminations[:, None],
                 "truncated": truncations[:, None],
@@ -135,6 +144,10 @@ class FastTorchRLEnv(EnvBase):
         """Closes the environments."""
         super().close(raise_if_closed=raise_if_closed)
         self.envs.close()
+
+
+def _named(obs: Any) -> dict[str, Tensor]:
+    return obs if isinstance(obs, dict) else {"observation": obs}
 
 
 def _bounded(

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pyfastenv import _core
 from pyfastenv.nn.functional import bounded_gaussian_gradients, bounded_log_var
 from pyfastenv.nn.networks import MLP, FlatParameters, mlp_forward, seeded_mlp
-from pyfastenv.nn.optim import FusedAdam
+from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 
@@ -46,6 +46,7 @@ class DynamicsOptions:
     min_improvement: float = 0.01  # of the held-out error, relative
     max_epochs: int = 1_000
     bfloat16: bool = False  # products of bfloat16 numbers, sums in float32
+    native: bool = True  # with bfloat16: the training compiled for the matrix unit, if there is one
     num_threads: int = 1  # of the compiled training
 
     def decay(self, layer: int) -> float:
@@ -111,14 +112,15 @@ class EnsembleDynamics:
         self.max_log_var = nn.Parameter(torch.full(shape, 0.5, device=self.device))
         self.min_log_var = nn.Parameter(torch.full(shape, -10.0, device=self.device))
         self.flat = FlatParameters([self.network, self.max_log_var, self.min_log_var])
-        self._optimizer = FusedAdam(self.flat, lr=options.learning_rate)
+        self._optimizer = FlatAdam(self.flat, lr=options.learning_rate, fused=True)
         self.input_mean = torch.zeros(self.num_seeds, 1, num_inputs, device=self.device)
         self.input_std = torch.ones_like(self.input_mean)
         self.elites = torch.arange(options.num_elites, device=self.device).repeat(self.num_seeds, 1)
         if options.bfloat16:
             self.network.compute_in(torch.bfloat16)
         self._compiled: _core.EnsembleUpdate | None = None
-        if options.bfloat16 and self.device.type == "cpu" and options.activation == "silu":
+        wanted = options.bfloat16 and options.native
+        if wanted and self.device.type == "cpu" and options.activation == "silu":
             self._compiled = self._compile()
         self._elite_layers = self._gather_elites()
 

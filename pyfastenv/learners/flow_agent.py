@@ -11,17 +11,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from pyfastenv.learners.dynamics import EnsembleDynamics
-from pyfastenv.learners.sac_learner import SACLearner
 from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
 from pyfastenv.nn.functional import LOG_TWO_PI, bounded_log_var
-from pyfastenv.nn.networks import FlatParameters, MLPFunction, seeded_mlp, stack_seeds
-from pyfastenv.nn.optim import FusedAdam
+from pyfastenv.nn.mlp_function import MLPFunction
+from pyfastenv.nn.networks import FlatParameters, seeded_mlp, stack_seeds
+from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
@@ -48,6 +48,14 @@ class FlowOptions:
     agent_coef: float = 0.1
 
 
+class Actor(Protocol):
+    """Who acts in the states that follow."""
+
+    def act(self, obs: Tensor, noise: Tensor) -> Tensor:
+        """Actions ``(K, n, action_size)`` of observations and standard normal noise."""
+        ...
+
+
 class FlowAgent:
     """Flows, critics and temperature of K seeds, and what they do to a dynamics model.
 
@@ -65,7 +73,7 @@ class FlowAgent:
         seeds: Sequence[int],
         options: FlowOptions,
         dynamics: EnsembleDynamics,
-        learner: SACLearner,
+        learner: Actor,
     ):
         self.layout = layout
         self.options = options
@@ -85,7 +93,7 @@ class FlowAgent:
             seeds,
         ).to(device)
         self._flat_flow = FlatParameters([self.flow])
-        self._flow_optimizer = FusedAdam(self._flat_flow, lr=options.flow_learning_rate)
+        self._flow_optimizer = FlatAdam(self._flat_flow, lr=options.flow_learning_rate, fused=True)
 
         sizes = (pair_size + 1 + layout.obs_size, *options.critic_hidden_sizes, 1)
         critic_seeds = [seed + 1 for seed in seeds]  # as SAC's
@@ -95,9 +103,11 @@ class FlowAgent:
         self._flat_target = FlatParameters([self.target])
         self.log_temperature = nn.Parameter(torch.zeros(self.num_seeds, device=device))
         flat_temperature = FlatParameters([self.log_temperature])
-        self._critic_optimizer = FusedAdam(self._flat_critic, lr=options.learning_rate)
-        self._temperature_optimizer = FusedAdam(flat_temperature, lr=options.learning_rate)
-        self._model_optimizer = FusedAdam(dynamics.flat, lr=options.learning_rate)
+        self._critic_optimizer = FlatAdam(self._flat_critic, lr=options.learning_rate, fused=True)
+        self._temperature_optimizer = FlatAdam(
+            flat_temperature, lr=options.learning_rate, fused=True
+        )
+        self._model_optimizer = FlatAdam(dynamics.flat, lr=options.learning_rate, fused=True)
         # scale of (r, s' - s), so that the critics see numbers around one
         self._outcome_std = torch.ones(self.num_seeds, 1, 1 + layout.obs_size, device=device)
 
@@ -217,7 +227,7 @@ class FlowAgent:
             mean, log_var = self._moments(pairs)
             outcome = mean + (0.5 * log_var).exp() * noise
             log_probs = _log_probs(noise, log_var)
-            opinions = self._values(self.critic(self._inputs(pairs, outcome))).amin(1)
+            opinions = self._values(self._opinions(self._inputs(pairs, outcome))).amin(1)
             temperature = self.log_temperature.detach().exp()[:, None]
             agent_loss = (temperature * log_probs - opinions).mean(1)
             agent_loss = agent_loss / (1.0 + opinions.detach().abs().mean(1))
@@ -280,6 +290,13 @@ class FlowAgent:
         state = (pairs - dynamics.input_mean) / dynamics.input_std
         both = torch.cat((state, outcome / self._outcome_std), -1)
         return both[:, None].expand(-1, 2, -1, -1).flatten(0, 1)
+
+    def _opinions(self, inputs: Tensor) -> Tensor:
+        critic = self.critic
+        opinions: Tensor = MLPFunction.apply(
+            inputs, critic.activation, *critic.weight_list, *critic.bias_list
+        )
+        return opinions
 
     def _values(self, values: Tensor) -> Tensor:
         return values.view(self.num_seeds, 2, -1)

@@ -1,9 +1,9 @@
 """Multi-layer perceptrons with a leading axis of networks, and the policies made of them.
 
 Every parameter is ``(K, …)``: K networks of the same shape are one batched layer. A network can be
-used like any torch module; the trainers' inner loops call :func:`mlp_forward` and
-:func:`mlp_backward` themselves, which costs a third of what autograd's bookkeeping does on small
-networks. Knows no environment and no optimiser.
+used like any torch module; accelerated updates call :func:`mlp_forward` and :func:`mlp_backward`
+themselves, which costs a third of what autograd's bookkeeping does on small networks. Knows no
+environment and no optimiser.
 """
 
 from __future__ import annotations
@@ -146,38 +146,6 @@ def _activation_backward(grad: Tensor, activation: str, saved: Saved, layer: int
     return result
 
 
-class MLPFunction(torch.autograd.Function):
-    """The pair above for autograd."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, activation: str, *parameters: Tensor) -> Tensor:
-        half = len(parameters) // 2
-        out, saved = mlp_forward(x, parameters[:half], parameters[half:], activation)
-        ctx.save_for_backward(*parameters, *saved.inputs, *saved.preactivations)
-        ctx.activation, ctx.half = activation, half
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        half = ctx.half
-        tensors = ctx.saved_tensors
-        weights, biases = tensors[:half], tensors[half : 2 * half]
-        saved = Saved(list(tensors[2 * half : 3 * half]), list(tensors[3 * half :]))
-        weight_grads = [torch.empty_like(weight) for weight in weights]
-        bias_grads = [torch.empty_like(bias) for bias in biases]
-        grad_x = mlp_backward(
-            grad.contiguous(),
-            saved,
-            weights,
-            ctx.activation,
-            weight_grads,
-            bias_grads,
-            input_columns=slice(None) if ctx.needs_input_grad[0] else None,
-        )
-        return grad_x, None, *weight_grads, *bias_grads
-
-
 class MLP(nn.Module):
     """K multi-layer perceptrons.
 
@@ -238,8 +206,11 @@ class MLP(nn.Module):
         """``(K, B, in)`` or ``(B, in)`` (the same for all) to ``(K, B, out)``."""
         if x.dim() == 2:
             x = x.expand(self.num_networks, *x.shape)
-        out: Tensor = MLPFunction.apply(x, self.activation, *self.weight_list, *self.bias_list)
-        return out
+        weights, biases = list(self.weight_list), list(self.bias_list)
+        for copy in self._copies:  # cast here, where autograd sees it
+            weights[copy.layer] = weights[copy.layer].to(copy.weight.dtype)
+            biases[copy.layer] = biases[copy.layer].to(copy.weight.dtype)
+        return mlp_forward(x, weights, biases, self.activation)[0]
 
     def evaluate(self, x: Tensor) -> tuple[Tensor, Saved]:
         """:func:`mlp_forward` with these networks: ``(K, B, in)`` to ``(K, B, out)``."""
@@ -300,8 +271,8 @@ class MLP(nn.Module):
 
         Nearly all arithmetic of a large network is there. The first and the last layer, where
         rounding would show, stay as they are, and so do the parameters and gradients. To be called
-        once the parameters are where they stay (:class:`FlatParameters`); :meth:`evaluate` and
-        :meth:`write_gradients` only. Call :meth:`refresh` whenever parameters have changed.
+        once the parameters are where they stay (:class:`FlatParameters`). :meth:`evaluate` and
+        :meth:`write_gradients` use copies: call :meth:`refresh` whenever parameters have changed.
         """
         inner = range(1, len(self.weight_list) - 1)
         self._copies = [
@@ -328,6 +299,22 @@ class MLP(nn.Module):
             activation=self.activation,
             **fields,
         )
+
+
+class NetworkStack(nn.Module):
+    """Networks of anybody's making side by side, as :class:`MLP` is K of its own.
+
+    Args:
+        networks: Each maps ``(B, in)`` to ``(B, out)``.
+    """
+
+    def __init__(self, networks: Iterable[nn.Module]):
+        super().__init__()
+        self.networks = nn.ModuleList(networks)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(K, B, in)`` to ``(K, B, out)``, one after another."""
+        return torch.stack([network(mine) for network, mine in zip(self.networks, x, strict=True)])
 
 
 class _LayerCopy(NamedTuple):
@@ -414,6 +401,9 @@ class FlatParameters:
     The modules' parameters become views of :attr:`parameter`, their ``grad`` views of its ``grad``:
     an optimiser, a norm or an all-reduce is one operation. Load state dicts as ever (they are
     copied in place); do not move the modules to another device afterwards.
+
+    Attributes:
+        parts: The modules' own parameters.
     """
 
     def __init__(self, modules: Iterable[nn.Module | nn.Parameter]):
@@ -422,6 +412,7 @@ class FlatParameters:
             for module in modules
             for parameter in ([module] if isinstance(module, nn.Parameter) else module.parameters())
         ]
+        self.parts = parameters
         flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
         self.parameter = nn.Parameter(flat)
         self.parameter.grad = torch.zeros_like(flat)
@@ -431,6 +422,12 @@ class FlatParameters:
             parameter.data = flat[offset:end].view_as(parameter)
             parameter.grad = self.parameter.grad[offset:end].view_as(parameter)
             offset = end
+
+    def backward(self, loss: Tensor) -> None:
+        """Puts the gradients of a loss where :attr:`grad` has them; those of no other parameter."""
+        self.grad.zero_()
+        with span("backward"):
+            loss.backward(inputs=self.parts)
 
     def clip_grad_norm(self, max_norm: float) -> Tensor:
         """Scales the gradient to at most this Euclidean norm; returns the norm before, 0-d."""

@@ -25,9 +25,10 @@ class FlatAdam:
         lr: Step size; may be changed at any time.
         betas: Decays of the moments.
         eps: Added to the root of the second moment.
+        fused: PyTorch's fused kernel: faster on large vectors, and a CUDA graph can hold it. Plain
+            operations are what the compiled PPO update does, bit for bit.
 
     Attributes:
-        num_steps: Steps made so far.
         mean: First moment, ``(num_parameters,)``.
         square: Second moment.
     """
@@ -39,115 +40,86 @@ class FlatAdam:
         lr: float,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
+        fused: bool = False,
     ):
         self.lr = lr
-        self._flat = flat
         self.betas = betas
         self.eps = eps
-        self.num_steps = 0
+        self._flat = flat
+        self._fused = fused
+        # on the device where the kernel reads it, on the host where Python does
+        where = flat.parameter.device if fused else "cpu"
+        self._num_steps = torch.zeros(
+            (), dtype=torch.float32 if fused else torch.int64, device=where
+        )
         self.mean = torch.zeros_like(flat.grad)
         self.square = torch.zeros_like(flat.grad)
 
-    @torch.no_grad()
-    def step(self) -> None:
-        """Moves the parameters along the gradients that stand there."""
-        grad: Tensor = self._flat.grad
-        first, second = self.betas
-        self.num_steps += 1
-        self.mean.lerp_(grad, 1.0 - first)
-        self.square.mul_(second).addcmul_(grad, grad, value=1.0 - second)
-        root = self.square.sqrt().mul_(1.0 / math.sqrt(1.0 - second**self.num_steps)).add_(self.eps)
-        size = self.lr / (1.0 - first**self.num_steps)
-        self._flat.parameter.addcdiv_(self.mean, root, value=-size)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Moments and count; not the step size."""
-        return {"step": self.num_steps, "mean": self.mean, "square": self.square}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`."""
-        self.num_steps = state["step"]
-        self.mean.copy_(state["mean"])
-        self.square.copy_(state["square"])
-
-
-class FusedAdam:
-    """The same in PyTorch's fused kernel: faster on large vectors, and a CUDA graph can hold it.
-
-    ``torch.optim.Adam(fused=True)`` without what that does around the kernel, which on networks of
-    two layers takes longer. (:class:`FlatAdam` stays where the compiled updates must give the same
-    bits.)
-
-    Args:
-        flat: The parameters and where their gradients stand.
-        lr: Step size.
-        betas: Decays of the moments.
-        eps: Added to the root of the second moment.
-    """
-
-    def __init__(
-        self,
-        flat: FlatParameters,
-        *,
-        lr: float,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-    ):
-        self._flat = flat
-        self._lr = lr
-        self._betas = betas
-        self._eps = eps
-        self._num_steps = torch.zeros((), device=flat.parameter.device)
-        self._mean = torch.zeros_like(flat.grad)
-        self._square = torch.zeros_like(flat.grad)
-
-    @torch.no_grad()
-    def step(self) -> None:
-        """Moves the parameters along the gradients that stand there."""
-        with span("optimiser"):
-            adam(
-                [self._flat.parameter],
-                [self._flat.grad],
-                [self._mean],
-                [self._square],
-                [],
-                [self._num_steps],
-                fused=True,
-                capturable=self._num_steps.is_cuda,
-                amsgrad=False,
-                beta1=self._betas[0],
-                beta2=self._betas[1],
-                lr=self._lr,
-                weight_decay=0.0,
-                eps=self._eps,
-                maximize=False,
-            )
-
     @property
     def num_steps(self) -> int:
-        """Steps made so far. Synchronises with the device."""
+        """Steps made so far. Synchronises with the device if ``fused``."""
         return int(self._num_steps)
 
     @num_steps.setter
     def num_steps(self, value: int) -> None:
         self._num_steps.fill_(value)
 
+    @torch.no_grad()
+    def step(self) -> None:
+        """Moves the parameters along the gradients that stand there."""
+        with span("optimiser"):
+            if self._fused:
+                self._step_fused()
+            else:
+                self._step_plainly()
+
+    def _step_plainly(self) -> None:
+        grad: Tensor = self._flat.grad
+        first, second = self.betas
+        self.num_steps += 1
+        count = self.num_steps
+        self.mean.lerp_(grad, 1.0 - first)
+        self.square.mul_(second).addcmul_(grad, grad, value=1.0 - second)
+        root = self.square.sqrt().mul_(1.0 / math.sqrt(1.0 - second**count)).add_(self.eps)
+        size = self.lr / (1.0 - first**count)
+        self._flat.parameter.addcdiv_(self.mean, root, value=-size)
+
+    def _step_fused(self) -> None:
+        """``torch.optim.Adam(fused=True)`` without what that does around the kernel."""
+        adam(
+            [self._flat.parameter],
+            [self._flat.grad],
+            [self.mean],
+            [self.square],
+            [],
+            [self._num_steps],
+            fused=True,
+            capturable=self._num_steps.is_cuda,
+            amsgrad=False,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            lr=self.lr,
+            weight_decay=0.0,
+            eps=self.eps,
+            maximize=False,
+        )
+
     def arrays(self) -> list[NDArray[np.float32]]:
         """Parameters, first and second moment, on the CPU: to be changed in place."""
-        tensors = (self._flat.parameter.detach(), self._mean, self._square)
+        tensors = (self._flat.parameter.detach(), self.mean, self.square)
         return [tensor.numpy() for tensor in tensors]
 
     def reset(self) -> None:
         """Forgets the moments, as a new optimiser would."""
-        for tensor in (self._num_steps, self._mean, self._square):
+        for tensor in (self._num_steps, self.mean, self.square):
             tensor.zero_()
 
     def state_dict(self) -> dict[str, Any]:
-        """Moments and count."""
-        return {"step": self._num_steps, "mean": self._mean, "square": self._square}
+        """Moments and count; not the step size."""
+        return {"step": self._num_steps, "mean": self.mean, "square": self.square}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict`."""
-        self._num_steps.copy_(state["step"])
-        self._mean.copy_(state["mean"])
-        self._square.copy_(state["square"])
+        self._num_steps.fill_(float(state["step"]))
+        self.mean.copy_(state["mean"])
+        self.square.copy_(state["square"])

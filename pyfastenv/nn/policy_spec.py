@@ -32,8 +32,8 @@ class PolicySpec:
         log_std_range: Where a network's log-std is clamped.
         noise: Standard deviation of a deterministic policy's exploration, in halves of the action
             space's width; the action is clipped to the space.
-        obs_mean, obs_scale: ``(K, obs_size)`` float32; the network sees
-            ``(obs - obs_mean) * obs_scale``.
+        obs_mean: ``(K, obs_size)`` float32; the network sees ``(obs - obs_mean) * obs_scale``.
+        obs_scale: ``(K, obs_size)`` float32.
         obs_clip: … clipped to ± this; 0 for no clipping.
         clip_actions: A Gaussian's actions are clipped to the action space for the environment (what
             is recorded is the action as drawn).

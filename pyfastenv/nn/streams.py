@@ -15,27 +15,37 @@ class SeedStreams:
     Args:
         seeds: K of them.
         device: Where the numbers are drawn and stay.
+
+    Attributes:
+        generators: The seeds' generators.
     """
 
     def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu"):
         self.device = torch.device(device)
-        self._generators = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
+        self.generators = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
 
     def __len__(self) -> int:
-        return len(self._generators)
+        return len(self.generators)
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers, ``(K, *shape)`` float32."""
         out = torch.empty(len(self), *shape, device=self.device)
-        for mine, generator in zip(out, self._generators, strict=True):
+        for mine, generator in zip(out, self.generators, strict=True):
             mine.normal_(generator=generator)
         return out
 
-    def uniform(self, *shape: int) -> Tensor:
-        """Uniform numbers in [0, 1), ``(K, *shape)`` float64: fine enough for any index."""
-        out = torch.empty(len(self), *shape, dtype=torch.float64, device=self.device)
-        for mine, generator in zip(out, self._generators, strict=True):
+    def uniform(self, *shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+        """Uniform numbers in [0, 1), ``(K, *shape)``; in float64 fine enough for any index."""
+        out = torch.empty(len(self), *shape, dtype=dtype, device=self.device)
+        for mine, generator in zip(out, self.generators, strict=True):
             mine.uniform_(generator=generator)
+        return out
+
+    def integers(self, high: int, *shape: int) -> Tensor:
+        """Whole numbers from 0 to ``high - 1``, ``(K, *shape)`` int64."""
+        out = torch.empty(len(self), *shape, dtype=torch.int64, device=self.device)
+        for mine, generator in zip(out, self.generators, strict=True):
+            torch.randint(high, shape, generator=generator, out=mine)
         return out
 
     def fork(self) -> SeedStreams:
@@ -46,9 +56,9 @@ class SeedStreams:
 
     def state_dict(self) -> dict[str, Any]:
         """The generators' states."""
-        return {"generators": [generator.get_state() for generator in self._generators]}
+        return {"generators": [generator.get_state() for generator in self.generators]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict` of as many seeds on the same kind of device."""
-        for generator, saved in zip(self._generators, state["generators"], strict=True):
+        for generator, saved in zip(self.generators, state["generators"], strict=True):
             generator.set_state(saved)

@@ -78,7 +78,7 @@ def explore(
     steps = []
     for _ in range(num_steps):
         actions = box.low + (box.high - box.low) * draw()
-        after, rewards, terminated, truncated, infos = envs.step(actions.numpy())
+        after, rewards, terminated, truncated, infos = envs.flat_step(actions.numpy())
         next_obs = after.copy()
         ended = terminated | truncated
         if ended.any():

@@ -46,6 +46,9 @@ class RolloutBatch:
     With SAME_STEP autoreset ``obs[t + 1]`` after an episode's end is the new episode's first; the
     ended one's last is in ``episodes.final_obs``. With NEXT_STEP it is the last observation, and
     the step after it is the reset (``autoresets``): its action was not used, its reward is 0.
+
+    Observations are flat; where the space is a Dict, ``envs.obs_views.of(batch.obs)`` has its
+    entries, ``(T, N, *shape)``: views, which last as long as the batch's storage.
     """
 
     obs: Tensor  # (T, N, obs_size) float32 or float64, not normalised
@@ -76,7 +79,7 @@ class RolloutBatch:
             pin_memory: For non-blocking copies to CUDA.
         """
         shape = (integer("num_steps", num_steps, minimum=1), envs.num_envs)
-        obs_size = envs.single_observation_space.shape or (1,)
+        obs_size = (envs.obs_size,)
 
         def empty(*size: int, dtype: torch.dtype) -> Tensor:
             return torch.empty(size, dtype=dtype, pin_memory=pin_memory)
@@ -107,6 +110,11 @@ class RolloutBatch:
     def tensors(self) -> dict[str, Tensor]:
         """The storage by name, without the episodes."""
         return {name: getattr(self, name) for name in _STORAGE}
+
+    def cpu(self) -> RolloutBatch:
+        """The batch on the CPU; itself if it is there."""
+        tensors = {name: tensor.cpu() for name, tensor in self.tensors().items()}
+        return RolloutBatch.of(tensors, self.episodes)
 
     @property
     def num_steps(self) -> int:

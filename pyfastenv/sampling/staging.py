@@ -31,7 +31,7 @@ from pyfastenv.errors import ClosedError, EnvError
 from pyfastenv.vector.vector_env import FastVectorEnv, Infos
 
 Layout = Mapping[str, tuple[Sequence[int], torch.dtype]]
-TorchStepReturn = tuple[Tensor, Tensor, Tensor, Tensor, Infos]
+TorchStepReturn = tuple[Any, Tensor, Tensor, Tensor, Infos]  # observations may be a dict
 
 # ---- copies between host and device: all that knows streams and events -----------------------
 
@@ -289,6 +289,8 @@ class TorchVectorEnv:
         envs: The environments; :meth:`close` closes them.
         device: The CPU or a CUDA device.
         obs_dtype: Observations' dtype; None means the environments' own.
+        flat: Observations are flat, ``(num_envs, obs_size)``, where the environments' space is a
+            Dict, too. Else they are dicts of views of such a tensor, which is what is copied.
         ring_slots: Sets of pinned arrays that take turns (CUDA); 2 or more.
         copies: How to copy; None chooses by ``device``.
 
@@ -303,13 +305,15 @@ class TorchVectorEnv:
         device: str | torch.device = "cpu",
         *,
         obs_dtype: torch.dtype | None = torch.float32,
+        flat: bool = False,
         ring_slots: int = 4,
         copies: Copies | None = None,
     ):
         _check_num_slots("ring_slots", ring_slots)
         self._copies = make_copies(device) if copies is None else copies
         self.envs = envs
-        own_dtype = _torch_dtype(envs.single_observation_space.dtype)
+        self._views = None if flat else envs.obs_views
+        own_dtype = _torch_dtype(envs.obs_dtype)
         self.obs_dtype = own_dtype if obs_dtype is None else obs_dtype
         if not self.obs_dtype.is_floating_point:
             raise ValueError(f"obs_dtype: expected a floating dtype, got {obs_dtype}")
@@ -363,13 +367,14 @@ class TorchVectorEnv:
         *,
         seed: int | Sequence[int | None] | None = None,
         options: Mapping[str, Any] | None = None,
-    ) -> tuple[Tensor, Infos]:
+    ) -> tuple[Any, Infos]:
         """Starts new episodes; arguments and errors as :meth:`FastVectorEnv.reset`.
 
         Returns:
-            Observations ``(num_envs, obs_size)`` obs_dtype, and infos as they are (NumPy).
+            Observations ``(num_envs, obs_size)`` obs_dtype (of a Dict space, here as everywhere: a
+            dict of views of it, ``(num_envs, *shape)``), and infos as they are (NumPy).
         """
-        obs, infos = self._call(self.envs.reset, seed=seed, options=options)
+        obs, infos = self._call(self.envs.flat_reset, seed=seed, options=options)
         return obs, infos
 
     def step(self, actions: Tensor) -> TorchStepReturn:
@@ -393,7 +398,9 @@ class TorchVectorEnv:
         self._check_open()
         self._check_actions(actions, self.num_envs)
         (host,) = self._copies.download([actions.detach()])
-        obs, rewards, terminations, truncations, infos = self._call(self.envs.step, host.numpy())
+        obs, rewards, terminations, truncations, infos = self._call(
+            self.envs.flat_step, host.numpy()
+        )
         return obs, rewards, terminations, truncations, infos
 
     def async_reset(
@@ -444,7 +451,7 @@ class TorchVectorEnv:
             int64, a tensor on ``device``, names the environments.
         """
         obs, rewards, terminations, truncations, infos = self._call(
-            self.envs.recv, min_envs, timeout, max_envs=max_envs
+            self.envs.flat_recv, min_envs, timeout, max_envs=max_envs
         )
         return obs, rewards, terminations, truncations, infos
 
@@ -475,6 +482,8 @@ class TorchVectorEnv:
             tensors[0] = tensors[0].to(self.obs_dtype)
         if received:
             infos["env_id"] = tensors.pop().long()
+        if self._views is not None:
+            return self._views.of_results((*tensors, infos))
         return *tensors, infos
 
     def _check_open(self) -> None:
@@ -548,9 +557,8 @@ def _fill(host: NDArray[Any], array: NDArray[Any]) -> None:
 
 
 def _layout(envs: FastVectorEnv) -> Layout:
-    obs_space = envs.single_observation_space
     return {
-        "obs": ((envs.num_envs, *(obs_space.shape or ())), _torch_dtype(obs_space.dtype)),
+        "obs": ((envs.num_envs, envs.obs_size), _torch_dtype(envs.obs_dtype)),
         "rewards": ((envs.num_envs,), torch.float64),
         "terminations": ((envs.num_envs,), torch.bool),
         "truncations": ((envs.num_envs,), torch.bool),

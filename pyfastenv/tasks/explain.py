@@ -40,14 +40,15 @@ def explain(
         method: Which one.
         exception: What numba has left of it, a pickle among the code's own constants.
         action: What step was given.
-        repeatable: False if plain Python must not try it: an engine's error would end the process.
+        repeatable: False if plain Python must not try it (an engine's error would end the process)
+            or cannot (it is C++).
 
     Returns:
         As much as could be found out.
     """
     place, compiled = _compiled_exception(exception)
     if not repeatable:
-        return f"{place}{message}"
+        return f"{place}{message}" + (f": {compiled}" if compiled else "")
     known = f"{message}: {place}{compiled}" if compiled else message
     try:
         env = replay_env(task, layout, state, generator)
@@ -98,8 +99,10 @@ def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Gene
         if not is_memory:  # what was drawn stands between memory and commands
             for name in task.randomise:
                 drawn: Any = getattr(task.model, name)
-                drawn[:] = row[at : at + drawn.size].reshape(drawn.shape)
-                at += drawn.size
+                size = -(-drawn.nbytes // 8)  # heights are floats, two in a number
+                values = row[at : at + size].view(drawn.dtype)[: drawn.size]
+                drawn[:] = values.reshape(drawn.shape)
+                at += size
         for name, field in task._fields.items():
             if isinstance(field, Memory) == is_memory:
                 size = field.size or 1

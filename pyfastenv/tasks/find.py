@@ -11,6 +11,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from pyfastenv.tasks.task import Task
+from pyfastenv.vector.arguments import plain_id
 
 
 def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
@@ -26,9 +27,10 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
             f"env_id: expected a string such as 'HalfCheetah-v5', got {env!r}, which is no "
             f"pyfastenv.Task either"
         )
-    spec = gymnasium.registry.get(env)
-    if spec is not None and "task" in spec.kwargs:
-        return load_task(spec.kwargs["task"]), spec
+    for env_id in (env, f"pyfastenv/{plain_id(env)}"):
+        spec = gymnasium.registry.get(env_id)
+        if spec is not None and "task" in spec.kwargs:
+            return load_task(spec.kwargs["task"]), spec
     module, colon, name = env.partition(":")
     if colon and module != "pyfastenv" and "/" not in name:
         return load_task(env), None

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastenv.vector.obs_views import ObsView, ObsViews
+
 
 @dataclass(frozen=True)
 class Part:
@@ -104,6 +106,48 @@ def obs_parts(written: Mapping[str, NDArray[Any]]) -> dict[str, Part]:
         parts[name] = Part(offset, array.shape)
         offset += array.size
     return parts
+
+
+def obs_views(parts: Mapping[str, Part], wanted: Any, owner: str) -> ObsViews | None:
+    """The entries of a task's ``observation_dict`` as places in its flat observation; None: flat.
+
+    Raises:
+        TypeError: ``wanted`` is none of what Task says. ValueError: An entry of unknown names, or
+            of names that are not written one behind the other.
+    """
+    if wanted is None or wanted is False:
+        return None
+    entries = {name: name for name in parts} if wanted is True else wanted
+    if not isinstance(entries, Mapping) or not entries:
+        raise TypeError(
+            f"{owner}.observation_dict: expected True, or a dict such as "
+            f"{{'policy': ('joints', 'gyro')}}, got {wanted!r}"
+        )
+    return ObsViews({name: _view(name, names, parts, owner) for name, names in entries.items()})
+
+
+def _view(entry: Any, names: Any, parts: Mapping[str, Part], owner: str) -> ObsView:
+    place = f"{owner}.observation_dict[{entry!r}]"
+    if not isinstance(entry, str):
+        raise TypeError(f"{place}: expected a name")
+    if isinstance(names, str):
+        names = (names,)
+    if not isinstance(names, tuple | list) or not names:
+        raise TypeError(f"{place}: expected a name or several, got {names!r}")
+    order = list(parts)
+    for name in names:
+        if name not in parts:
+            raise ValueError(f"{place}: no obs[{name!r}]; observation writes {', '.join(order)}")
+    start = order.index(names[0])
+    if order[start : start + len(names)] != list(names):
+        raise ValueError(
+            f"{place}: expected names that observation writes one behind the other, got "
+            f"{', '.join(names)}; it writes {', '.join(order)}"
+        )
+    first = parts[names[0]]
+    if len(names) == 1:
+        return ObsView(first.offset, first.shape or (1,))
+    return ObsView(first.offset, (sum(parts[name].size for name in names),))
 
 
 def info_parts(

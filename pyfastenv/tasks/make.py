@@ -1,4 +1,4 @@
-"""make_vec: by id, by ``module:Class``, or by the task's class itself; and debug."""
+"""make_vec and make: by id, by ``module:Class``, or by the task's class itself; and debug."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyfastenv.tasks.find import find_task, task_kwargs
 from pyfastenv.tasks.registration import spec_of
 from pyfastenv.tasks.task import Task
 from pyfastenv.vector import vector_env
+from pyfastenv.vector.arguments import plain_id
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 
@@ -44,6 +45,21 @@ def make_vec(env_id: str | type[Task], num_envs: int = 1, **kwargs: Any) -> Fast
     envs.spec.max_episode_steps = envs.max_episode_steps
     envs.spec.kwargs = {**envs.spec.kwargs, **kwargs, "num_envs": num_envs}
     return envs
+
+
+def make(env_id: str | type[Task], **kwargs: Any) -> gymnasium.Env[Any, Any]:
+    """One environment by the compiled core, with the registered time limit, as gymnasium makes it.
+
+    Args:
+        env_id: As for :func:`make_vec`.
+        **kwargs: See :class:`pyfastenv.FastEnv`, and ``max_episode_steps``; a task's parameters.
+    """
+    found = find_task(env_id)
+    if found is None:
+        env_id = f"pyfastenv/{plain_id(env_id)}"
+        return gymnasium.make(env_id, disable_env_checker=True, **kwargs)
+    spec = deepcopy(spec_of(found[0], found[0].__name__) if found[1] is None else found[1])
+    return gymnasium.make(spec, disable_env_checker=True, **kwargs)
 
 
 def debug(env_id: str | type[Task], **kwargs: Any) -> gymnasium.Env[Any, Any]:

@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastenv.tasks import randomise
-from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts
+from pyfastenv.tasks.batch import BatchFunctions, has_batch_functions
+from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts, obs_views
 from pyfastenv.tasks.task import Memory, Task, arguments_of
+from pyfastenv.vector.obs_views import ObsViews
 
 MAX_VALUE = 1e10  # mjMAXVAL
 _BAD = (
@@ -40,6 +42,7 @@ def action_space_of(task: Task) -> gymnasium.Space[Any]:
     space = task.action_space
     if space is None:
         limits = task.model.actuator_ctrlrange.astype(np.dtype(task.action_dtype))
+        limits[task.model.actuator_ctrllimited == 0] = (-np.inf, np.inf)
         return gymnasium.spaces.Box(limits[:, 0], limits[:, 1], dtype=limits.dtype.type)
     if isinstance(space, gymnasium.spaces.Discrete):
         if space.start != 0:
@@ -53,54 +56,69 @@ def action_space_of(task: Task) -> gymnasium.Space[Any]:
     raise TypeError(f"{owner}.action_space: expected a Box of shape (n,) or Discrete, got {space}")
 
 
-class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
+class PlainEnv(gymnasium.Env[Any, Any]):
     """One environment of a task as a gymnasium.Env: breakpoints, print and profilers work in it.
 
     ``infos["diverged"]`` as in the pool. There is no time limit: ``pyfastenv.debug`` adds it.
 
     Args:
         task: Whose methods are called.
-        layout: What it writes; None means that of a first run, which this does.
+        layout: What it writes, for a replay of its compiled methods alone; None means that of a
+            first run, which this does.
     """
 
     metadata = {"render_modes": []}
 
     def __init__(self, task: Task, layout: Layout | None = None):
-        if task.randomise:  # of a model of its own
+        if task.randomise or task.up_to_date:  # which change the model: one of its own
             task = copy.copy(task)
             object.__setattr__(task, "model", copy.copy(task.model))
         self.task = task
         self._bases = {name: getattr(task.model, name).copy() for name in task.randomise}
+        self._disabled = task.model.opt.disableflags
         self.data = mujoco.MjData(task.model)
         self.action_space = action_space_of(task)
         self._layout: Layout | None = None
         self._action: Any = None
         self.layout = self._first_run() if layout is None else layout
         self._layout = self.layout
-        self.observation_space = gymnasium.spaces.Box(
-            -np.inf, np.inf, (self.layout.obs_size,), np.float64
-        )
+        self.batch: BatchFunctions | None = None
+        if layout is None and has_batch_functions(type(task)):
+            self.batch = self._first_batch()
+        shown = self.layout.obs if self.batch is None else self.batch.shown
+        self.obs_views: ObsViews | None = None
+        if layout is None:
+            self.obs_views = obs_views(shown, task.observation_dict, type(task).__name__)
+        self.observation_space: gymnasium.Space[Any]
+        if self.obs_views is None:
+            size = sum(part.size for part in shown.values())
+            self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (size,), np.float64)
+        else:
+            self.observation_space = self.obs_views.space(np.float64)
 
     # ---- gymnasium ---------------------------------------------------------------------------
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode."""
         super().reset(seed=seed)
         written = self._reset()
-        return self._flat(self._observe()), self._filled(written, always=True)
+        return self._shown(self._flat(self._observe())), self._filled(written, always=True)
 
-    def step(self, action: Any) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Runs one step."""
         reward, terminated, written = self._step(action)
         if self.diverged():
             mujoco.mj_resetData(self.task.model, self.data)
             mujoco.mj_forward(self.task.model, self.data)
             self._forget()
-            return self._flat(self._observe()), 0.0, True, False, {"diverged": True}
+            return self._shown(self._flat(self._observe())), 0.0, True, False, {"diverged": True}
         infos = self._filled(written, always=False)
-        return self._flat(self._observe()), reward, terminated, False, infos
+        raw = self._flat(self._observe())
+        if self.batch is not None:
+            reward, terminated = self._finish(self.batch, raw, reward, terminated, infos)
+        return self._shown(raw), reward, terminated, False, infos
 
     # ---- the methods, one by one -------------------------------------------------------------
 
@@ -118,6 +136,7 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
                 object.__setattr__(self.task, name, value)
 
     def _reset(self) -> dict[str, NDArray[Any]]:
+        self._set_passive(self.task.up_to_date)
         mujoco.mj_resetData(self.task.model, self.data)
         self._forget()
         randomise.apply(self.task.randomise, self.task.model, self._bases, self.np_random)
@@ -128,6 +147,7 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
 
     def _step(self, action: Any) -> tuple[float, bool, dict[str, NDArray[Any]]]:
         self._action = action = self._checked(action)
+        self._set_passive(False)
         info = self._writer("info")
         object.__setattr__(self.task, "simulate", self._simulate)
         try:
@@ -180,6 +200,8 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
                 mujoco.mj_step(task.model, data, min(every, task.frame_skip - done))
         if task.external_forces:
             mujoco.mj_rnePostConstraint(task.model, data)
+        if task.up_to_date:
+            mujoco.mj_step1(task.model, data)
 
     def _observe(self) -> dict[str, NDArray[Any]]:
         obs = self._writer("obs")
@@ -187,6 +209,12 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
         return obs.arrays()
 
     # ---- helpers -----------------------------------------------------------------------------
+
+    def _set_passive(self, passive: bool) -> None:
+        """Has the engine leave actuators out, or not; only of tasks that are up_to_date."""
+        if self.task.up_to_date:
+            flag = int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+            self.task.model.opt.disableflags = self._disabled | flag * passive
 
     def diverged(self) -> bool:
         """Whether the engine met a bad number, or the state holds one (as Workspace::Diverged)."""
@@ -217,6 +245,26 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
             obs[part.offset : part.offset + part.size] = array.ravel()
         return obs
 
+    def _shown(self, raw: NDArray[np.float64]) -> Any:
+        flat = raw if self.batch is None else self.batch.observe(raw[None])[0]
+        return flat if self.obs_views is None else self.obs_views.of(flat)
+
+    def _finish(
+        self,
+        batch: BatchFunctions,
+        raw: NDArray[np.float64],
+        reward: float,
+        terminated: bool,
+        infos: dict[str, Any],
+    ) -> tuple[float, bool]:
+        """A step's results by the functions of the batch, which is this one; adds their infos."""
+        columns = {name: np.asarray(value)[None] for name, value in infos.items()}
+        action = np.asarray(self._action)[None]
+        numbers = np.array([reward]), np.array([terminated])
+        rewards, ends, added = batch.finish(raw[None], action, *numbers, columns)
+        infos |= {name: values[0] for name, values in added.items()}
+        return float(rewards[0]), bool(ends[0])
+
     def _filled(self, written: dict[str, NDArray[Any]], *, always: bool) -> dict[str, Any]:
         infos: dict[str, Any] = {}
         for name, part in self.layout.infos.items():
@@ -241,3 +289,11 @@ class PlainEnv(gymnasium.Env[NDArray[np.float64], Any]):
         self._layout = layout
         self._observe()  # of the same sizes
         return layout
+
+    def _first_batch(self) -> BatchFunctions:
+        """The same for the functions of the batch: where the first run has ended."""
+        raw = self._flat(self._observe())
+        batch = BatchFunctions(self.task, self.layout, raw)
+        infos = self._filled({}, always=False)
+        self._finish(batch, raw, 0.0, False, infos)
+        return batch

@@ -16,11 +16,13 @@ import numpy as np
 
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks import cache
-from pyfastenv.tasks.layout import Field, Layout
+from pyfastenv.tasks.batch import has_batch_functions
+from pyfastenv.tasks.layout import Field, Layout, obs_views
 from pyfastenv.tasks.models import model_digest
-from pyfastenv.tasks.plain import PlainEnv
+from pyfastenv.tasks.native import NativeTask
+from pyfastenv.tasks.plain import PlainEnv, action_space_of
 from pyfastenv.tasks.sources import Sources
-from pyfastenv.tasks.task import Command, Memory, Task
+from pyfastenv.tasks.task import BATCH_METHODS, Command, Memory, Task
 
 _MISSING = (
     "own tasks are compiled with numba: pip install 'pyfastenv[tasks]'; without it they run in "
@@ -42,9 +44,11 @@ class Program:
 
     def __init__(self, task: Task):
         self.task = task
-        self.plain = PlainEnv(task)
-        self.layout: Layout = self.plain.layout
-        self.action_space = self.plain.action_space
+        plain = PlainEnv(task)
+        self.layout: Layout = plain.layout
+        self.action_space = plain.action_space
+        self.obs_views = plain.obs_views
+        self.batch = plain.batch
         try:
             self._sources = Sources(task)
         except TaskCodeError as error:
@@ -72,13 +76,14 @@ class Program:
         return {
             "name": type(task).__name__,
             "identity": f"{self._key()}{hashlib.sha256(params.tobytes()).hexdigest()}"
-            f"{task.randomise}",
+            f"{task.randomise}{_batch_digest(type(task))}",
             "model": model._address,
             "cameras": any(name.startswith(("cam_", "light_")) for name in code.reads),
             "frame_skip": task.frame_skip,
             "control_every": task.control_every or 0,
             "max_episode_steps": task.max_episode_steps or 0,
             "external_forces": bool(task.external_forces),
+            "up_to_date": bool(task.up_to_date),
             "reads": list(code.reads),
             "action_dtype": np.dtype(task.action_dtype).name,
             "num_actions": int(space.n) if discrete else 0,
@@ -91,7 +96,8 @@ class Program:
             "params": params,
             "infos": infos,
             "commands": commands,
-            "draws": [(name, *draw) for name, draw in task.randomise.items()],
+            "draws": [(n, *draw) for n, draw in task.randomise.items() if n != "hfield_data"],
+            "own_heights": "hfield_data" in task.randomise,
             "reset": functions["reset"],
             "control": functions.get("control", 0),
             "step": functions["step"],
@@ -164,6 +170,49 @@ class Program:
             _compiler_digest(),
         ]
         return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:40]
+
+
+def _batch_digest(task: type[Task]) -> str:
+    codes = [method.__code__.co_code for n in BATCH_METHODS if (method := getattr(task, n, None))]
+    return hashlib.sha256(b"".join(codes)).hexdigest() if codes else ""
+
+
+class NativeProgram(Program):
+    """The same of a task in C++ (pyfastenv.tasks.native), whose code is there already.
+
+    Raises:
+        ValueError: A setting that C++ does not have.
+    """
+
+    def __init__(self, task: NativeTask):
+        owner = type(task).__name__
+        if np.dtype(task.action_dtype) != np.float64:
+            raise ValueError(f"{owner}.action_dtype: a task in C++ has float64, got another")
+        if has_batch_functions(type(task)):
+            raise ValueError(f"{owner}: functions of the batch are for tasks in Python")
+        self.task = task
+        self._native = task._native
+        self.layout = task._native.layout
+        self.action_space = action_space_of(task)
+        self.obs_views = obs_views(self.layout.obs, task.observation_dict, owner)
+        self.batch = None
+        params = {name: float(getattr(task, name)) for name in task._native.parameters}
+        self._params = {**params, "init_qpos": task.init_qpos, "init_qvel": task.init_qvel}
+        self._model_digest = model_digest(task.model)
+
+    def _linked_code(self) -> cache.Linked:
+        reads = self._native.reads
+        if reads == ("*",):
+            reads = ("all of mjData (for want of TaskCode::reads)",)
+        return cache.Linked(self._native.addresses, reads, self._native)
+
+    def _key(self) -> str:
+        return self._native.identity + self._model_digest
+
+
+def program_of(task: Task) -> Program:
+    """A task's program, whatever it is written in."""
+    return NativeProgram(task) if isinstance(task, NativeTask) else Program(task)
 
 
 @once

@@ -14,13 +14,13 @@ import hashlib
 import inspect
 import os
 import types
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
+from pyfastenv.tasks import rewards
 from pyfastenv.tasks import vocabulary as words
 from pyfastenv.tasks.definitions import definition_of
 from pyfastenv.tasks.task import METHODS, Memory, Task
@@ -103,7 +103,7 @@ class Sources:
         if function not in self._names:
             name = f"{function.__name__}_{len(self._names)}"
             self._names[function] = name
-            tree, filename = definition_of(function)
+            tree, filename = definition_of(_written(function))
             rewritten = Function(name, tree, filename)
             self.functions[name] = rewritten
             _Rewriter(self, function, rewritten).run()
@@ -117,6 +117,8 @@ class _Rewriter(ast.NodeTransformer):
         self._sources = sources
         self._function = function
         self._result = result
+        self._terms = rewards.weights_of(function)
+        function = _written(function)
         code = function.__code__
         self._locals = {*code.co_varnames, *code.co_cellvars}
         closure = inspect.getclosurevars(function)
@@ -127,7 +129,8 @@ class _Rewriter(ast.NodeTransformer):
         arguments = self._result.tree.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
             self._refuse(self._result.tree, "*args, **kwargs and keyword-only arguments")
-        self._result.tree.body = [self.visit(statement) for statement in self._result.tree.body]
+        self.generic_visit(ast.Module(body := self._result.tree.body, []))
+        self._result.tree.body = body
         defaults = [self.visit(default) for default in arguments.defaults]
         arguments.defaults = defaults
         ast.fix_missing_locations(self._result.tree)
@@ -226,7 +229,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _constant(self, node: ast.expr, name: str, value: Any) -> Any:
         dotted = ast.unparse(node)
-        target = _function_of(value)
+        target = words.function_of(value)
         if target is not None:
             return self._call_name(target)
         if isinstance(value, types.FunctionType):
@@ -364,13 +367,27 @@ class _Rewriter(ast.NodeTransformer):
             isinstance(owner, ast.Attribute)
             and owner.attr == "model"
             and _is_name(owner.value, self._self)
+            and written.attr not in self._sources.task.model_fields
         ):
             self._refuse(
                 target,
                 f"self.model.{written.attr}",
-                "the model is shared by all environments; give each its own values with "
-                "envs.set_model_field, or change the model before (a function as `model`)",
+                "the model is shared by all environments; an array that each has for itself is "
+                f"declared in the class: model_fields = ({written.attr!r},)",
             )
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        statements: list[ast.stmt] = [node]
+        if self._terms:
+            try:
+                statements = rewards.compiled_return(node, self._terms)
+            except TypeError as error:
+                self._refuse(node, "what step returns", str(error))
+        for statement in statements:
+            stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name))
+            self._locals |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+            self.generic_visit(statement)
+        return statements
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:
@@ -431,6 +448,11 @@ for _kind, _what in {
     setattr(_Rewriter, f"visit_{_kind}", _refuser(_what))
 
 
+def _written(function: types.FunctionType) -> types.FunctionType:
+    """What the user has written: under pyfastenv.reward_terms, if that is there."""
+    return function.__wrapped__ if rewards.weights_of(function) else function  # type: ignore[attr-defined]
+
+
 def _is_name(node: ast.AST, name: str | None) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
@@ -448,21 +470,6 @@ def _next_method(task: Task, function: types.FunctionType, name: str) -> Any:
                 if name in vars(base):
                     return vars(base)[name]
     return None
-
-
-def _function_of(value: Any) -> str | None:
-    tables: Mapping[str, Mapping[Any, str]] = {
-        "numpy": {**words.NUMPY_UNARY, **words.NUMPY_BINARY, **words.NUMPY_OWN},
-        "plain": words.NUMPY_PLAIN,
-        "math": words.MATH,
-        "mujoco": words.MUJOCO,
-    }
-    try:
-        return next(
-            (f"{kind}:{table[value]}" for kind, table in tables.items() if value in table), None
-        )
-    except TypeError:  # not hashable: an array, say
-        return None
 
 
 def _numbers(value: Any) -> Any:

@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from pyfastenv.tasks.rewards import weight_name, weights_of
+
 # what a method may ask for, by the names of its parameters
 METHODS = {
     "reset": ("data", "rng", "info"),
     "control": ("data", "action", "ctrl"),
     "step": ("data", "action", "rng", "info"),
     "observation": ("data", "obs"),
+}
+# those that stay Python and get all environments of a call at once
+BATCH_METHODS = {
+    "batch_step": ("obs", "action", "reward", "terminated", "info"),
+    "batch_observation": ("obs",),
 }
 # attributes that shape the environment; every other one is a parameter of the task's own
 SETTINGS = (
@@ -23,8 +30,11 @@ SETTINGS = (
     "control_every",
     "max_episode_steps",
     "external_forces",
+    "up_to_date",
+    "model_fields",
     "action_space",
     "action_dtype",
+    "observation_dict",
     "randomise",
 )
 
@@ -96,6 +106,12 @@ class Task:
       ``ctrl``. ``self.simulate(data)`` asks for it, and again every ``control_every`` substeps;
       the pool may ask before. It reads ``data``'s time, ``qpos`` and ``qvel``, and changes nothing
       else.
+    - ``batch_step(self, obs, action, reward, terminated, info)`` and
+      ``batch_observation(self, obs)``, for what cannot be compiled, are plain Python (NumPy, torch
+      …): once per call of the pool, with a row per environment. ``obs`` is what ``observation``
+      has written, by name. The one returns rewards ``(n,)`` and terminated ``(n,)``, and may add
+      infos; the other the observation that is shown, an array ``(n, …)`` or a dict of them. They
+      keep nothing, and treat every row alike.
     - ``setup(self)`` runs once, in plain Python, with ``self.model``: ids, constants.
 
     Class attributes that are numbers, or arrays of them, are parameters: keyword arguments of
@@ -108,8 +124,17 @@ class Task:
         control_every: Substeps between calls of ``control``; None: once per step.
         max_episode_steps: Where episodes are truncated; None: never.
         external_forces: Have ``cfrc_ext``, ``cfrc_int`` and ``cacc`` computed after ``simulate``.
+        up_to_date: After ``simulate`` what depends on positions and velocities (body poses, their
+            sensors, contacts …) is the new state's; False: its last substep's, as in gymnasium.
+            dm_control's way: ``mj_step1`` follows, and a reset's physics leaves actuators out.
+        model_fields: Names of arrays of the model that each environment has for itself: the
+            model's own when an episode starts, then what methods write into ``self.model``.
         action_space: None means a Box with the actuators' ``ctrlrange``; else a Box or Discrete.
         action_dtype: Of a Box: ``"float64"``, or ``"float32"`` as gymnasium's are.
+        observation_dict: None (or False): observations are flat, one Box. True: a Dict space with
+            an entry per name. Or a dict, entry -> name or names, such as ``{"policy": ("gyro",
+            "joints"), "critic": ("gyro", "joints", "load")}``; several names must be written
+            one behind the other, entries may share them. All are views of the same flat row.
         randomise: Physics drawn anew by every episode: pyfastenv.tasks.randomise. False: none.
         dt: A step's length [s].
         init_qpos: ``(nq,)``, the model's.
@@ -121,8 +146,11 @@ class Task:
     control_every: int | None = None
     max_episode_steps: int | None = 1000
     external_forces: bool = False
+    up_to_date: bool = False
+    model_fields: Any = ()
     action_space: Any = None
     action_dtype: Any = "float64"
+    observation_dict: Any = None
     randomise: Any = None
 
     dt: float
@@ -133,6 +161,15 @@ class Task:
     reset: Any
     step: Any
     observation: Any
+    batch_step: Any
+    batch_observation: Any
+
+    def __init_subclass__(cls, **arguments: Any):
+        super().__init_subclass__(**arguments)
+        for term, weight in weights_of(getattr(cls, "step", None)).items():
+            name = weight_name(term)
+            if name not in vars(cls) and ("step" in vars(cls) or not hasattr(cls, name)):
+                setattr(cls, name, weight)
 
     def __init__(self, **arguments: Any):
         from pyfastenv.tasks.models import load_model
@@ -149,9 +186,11 @@ class Task:
                     f"{cls.__name__}: no argument {name!r}; there are {', '.join(known)}"
                 )
             object.__setattr__(self, name, value)
-        self.model = load_model(self.model, source_folder(cls), cls.__name__)
+        self.model = load_model(cls.model, source_folder(cls), cls.__name__)
         self._check_settings()
-        self.randomise = check_randomise(self.randomise, self.model, cls.__name__)
+        self.randomise = check_randomise(
+            self.randomise, self.model_fields, self.model, cls.__name__
+        )
         self.dt = self.model.opt.timestep * self.frame_skip
         self.init_qpos, self.init_qvel = _initial_state(self.model)
         self._fields: dict[str, Memory | Command] = {
@@ -227,7 +266,7 @@ class Task:
             raise ValueError(
                 f"{owner}.action_dtype: expected float64 or float32, got {self.action_dtype!r}"
             )
-        for name, known in METHODS.items():
+        for name, known in {**METHODS, **BATCH_METHODS}.items():
             method = getattr(type(self), name, None)
             if method is None:
                 continue

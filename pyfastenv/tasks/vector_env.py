@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from pyfastenv.tasks.batched_core import STEPPED, BatchedCore
 from pyfastenv.tasks.explain import explain
 from pyfastenv.tasks.find import load_task
 from pyfastenv.tasks.layout import Layout
-from pyfastenv.tasks.program import Program
+from pyfastenv.tasks.native import NativeTask
+from pyfastenv.tasks.program import program_of
 from pyfastenv.tasks.task import Task
 from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, make_model_renderer
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -47,8 +49,10 @@ class TaskVectorEnv(FastVectorEnv):
         if "max_episode_steps" in pool and pool["max_episode_steps"] is None:
             del pool["max_episode_steps"]
         self.task = task(**kwargs)
-        program = Program(self.task)
+        program = program_of(self.task)
         self._layout = program.layout
+        self.obs_views = program.obs_views
+        self._batch = program.batch
         self._task = program.description()
         self._explain = _Explainer(self)
         self._action_dtype = np.dtype(self.task.action_dtype).type
@@ -58,10 +62,15 @@ class TaskVectorEnv(FastVectorEnv):
     @property
     def observation_groups(self) -> dict[str, slice]:
         """Where each ``obs["name"]`` of the task stands in an observation."""
-        return {
-            name: slice(part.offset, part.offset + part.size)
-            for name, part in self._layout.obs.items()
-        }
+        shown = self._layout.obs if self._batch is None else self._batch.shown
+        return {name: slice(part.offset, part.offset + part.size) for name, part in shown.items()}
+
+    def _make_core(self, **arguments: Any) -> Any:
+        if self._batch is None:
+            return super()._make_core(**arguments)
+        task = arguments["task"]
+        arguments["task"] = {**task, "infos": [*task["infos"], STEPPED]}
+        return BatchedCore(arguments, self._batch)
 
     def _make_renderer(self) -> RenderThread:
         return make_model_renderer(copying.copy(self.task.model), self._render_kwargs)
@@ -91,6 +100,8 @@ class _Explainer:
         task = copying.copy(envs.task)
         object.__setattr__(task, "model", copying.copy(envs.task.model))
         layout: Layout = envs._layout
+        if isinstance(task, NativeTask):
+            repeatable = False
         state, generator = envs._core.row(env_id), envs.generator(env_id)
         what = (message, method, exception, action, repeatable)
         return explain(task, layout, state, generator, *what)

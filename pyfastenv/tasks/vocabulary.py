@@ -7,6 +7,7 @@ more, with other rounding.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -190,7 +191,16 @@ MUJOCO_PURE = {
     "mju_normalize4": "4",
 }
 # those of a model and its data
-MUJOCO_ENGINE = ("mj_forward", "mj_contactForce", "mj_objectVelocity", "mj_ray", "mj_geomDistance")
+MUJOCO_ENGINE = (
+    "mj_forward",
+    "mj_step",
+    "mj_step1",
+    "mj_step2",
+    "mj_contactForce",
+    "mj_objectVelocity",
+    "mj_ray",
+    "mj_geomDistance",
+)
 MUJOCO = {
     getattr(mujoco, name): name for name in (*MUJOCO_PURE, *MUJOCO_ENGINE) if hasattr(mujoco, name)
 }
@@ -218,3 +228,19 @@ STATE = frozenset(
 MOTION = frozenset(("time", "qpos", "qvel"))
 # what mj_step leaves at zero unless it is asked for
 EXTERNAL_FORCES = frozenset(("cfrc_ext", "cfrc_int", "cacc"))
+
+
+def function_of(value: Any) -> str | None:
+    """``"numpy:sum"``, ``"mujoco:mj_ray"`` … of a function that is known here; else None."""
+    tables: Mapping[str, Mapping[Any, str]] = {
+        "numpy": {**NUMPY_UNARY, **NUMPY_BINARY, **NUMPY_OWN},
+        "plain": NUMPY_PLAIN,
+        "math": MATH,
+        "mujoco": MUJOCO,
+    }
+    try:
+        return next(
+            (f"{kind}:{table[value]}" for kind, table in tables.items() if value in table), None
+        )
+    except TypeError:  # not hashable: an array, say
+        return None

@@ -66,7 +66,7 @@ class CheckpointDir:
             raise CheckpointError(
                 f"{path}: cannot be written ({error.strerror or error})" + self._intact()
             ) from error
-        self._prune(path)
+        self.prune(step)
         return path
 
     def discard_after(self, step: int) -> list[Path]:
@@ -76,8 +76,12 @@ class CheckpointDir:
             path.unlink()
         return later
 
-    def _prune(self, newest: Path) -> None:
-        old = [path for path in self.paths() if step_of(path) < step_of(newest)]
+    def prune(self, step: int) -> None:
+        """Removes the oldest checkpoints beyond ``keep``, that of ``step`` the newest of them.
+
+        :meth:`save` does it; a process may have been killed in between.
+        """
+        old = [path for path in self.paths() if step_of(path) < step]
         for path in old[: max(0, len(old) - self.keep + 1)]:
             path.unlink(missing_ok=True)
         remove_leftovers(self.folder, "step_*.pt")

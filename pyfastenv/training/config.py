@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 import torch
 
 from pyfastenv.training import distributed
 from pyfastenv.training.field_types import check_field_types
+from pyfastenv.training.registry import load_logger
+from pyfastenv.vector import specs
 
 _AT_LEAST = {
     "num_envs": 1,
@@ -26,6 +29,20 @@ _AT_LEAST = {
     "keep_checkpoints": 1,
 }
 _MOST_ENVS = 2**31
+# make_vec's arguments that are no property of the environment
+_OF_THE_RUN = frozenset(
+    {
+        "env_id",
+        "num_envs",
+        "num_threads",
+        "engine",
+        "autoreset_mode",
+        "obs_dtype",
+        "copy",
+        "infos",
+        "render_mode",
+    }
+)
 
 
 @dataclass(kw_only=True)
@@ -53,7 +70,7 @@ class RunConfig:
             "profile_steps",
             "profile_activities",
             "profile_memory",
-            "tensorboard",
+            "loggers",
             "video",
             "quiet",
         }
@@ -62,6 +79,8 @@ class RunConfig:
 
     env_id: str = "HalfCheetah-v5"
     """The environment; `pyfastenv envs` lists them."""
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    """The environment's own arguments (xml_file, reset_noise_scale, …): `--env.KEY VALUE`."""
     num_envs: int
     """How many environments are stepped at once (in each process)."""
     num_threads: int = 0
@@ -96,8 +115,8 @@ class RunConfig:
     """What is profiled; by default cpu, and cuda where there is one. Less costs less."""
     profile_memory: bool = False
     """Profile allocations too: memory.png, and columns in profile.txt."""
-    tensorboard: bool = True
-    """Write TensorBoard's event files, if it is installed."""
+    loggers: tuple[str, ...] = ("csv", "tensorboard")
+    """Where metrics go beside metrics.jsonl: csv, tensorboard, wandb, mlflow, a package's own."""
     video: bool = False
     """Record an episode at the end."""
     quiet: bool = False
@@ -107,6 +126,8 @@ class RunConfig:
         for name in ("run_dir", "resume"):
             if getattr(self, name) is not None:
                 setattr(self, name, Path(getattr(self, name)))
+        if isinstance(self.env_kwargs, Mapping):
+            self.env_kwargs = {k: _recordable(k, v) for k, v in self.env_kwargs.items()}
 
     @classmethod
     def preset(cls, env_id: str, **fields: Any) -> Self:
@@ -133,8 +154,10 @@ class RunConfig:
         for name in ("hidden_sizes", "model_hidden_sizes"):
             if min(getattr(self, name, ()), default=1) < 1:
                 raise ValueError(f"{name}: expected widths >= 1, got {getattr(self, name)}")
-        self._check_env_id()
+        self._check_env()
         self._check_device()
+        for name in self.loggers:
+            load_logger(name)
         self.profile_window()
 
     def _check_at_least(self, minimum: int, *names: str) -> None:
@@ -208,11 +231,17 @@ class RunConfig:
         """Where the policy acts while it collects."""
         return torch.device("cpu") if self.device == "sample-cpu" else self.learn_device
 
-    def _check_env_id(self) -> None:
+    def _check_env(self) -> None:
         import pyfastenv
 
-        if self.env_id.removeprefix("pyfastenv/") not in pyfastenv.env_ids():
-            pyfastenv.make_vec(self.env_id)  # raises, and names the nearest ids
+        for name in self.env_kwargs:
+            if name in _OF_THE_RUN:
+                raise ValueError(f"env_kwargs: {name} is the run's to set, not the environment's")
+        if self.env_kwargs or self.env_id.removeprefix("pyfastenv/") not in pyfastenv.env_ids():
+            try:  # names the nearest ids, the arguments there are, the file that is missing
+                pyfastenv.make_vec(self.env_id, num_threads=1, **self.env_kwargs).close()
+            except TypeError as error:
+                raise ValueError(f"env_kwargs: {error}") from error
 
     def _check_device(self) -> None:
         if self.device not in ("cpu", "cuda", "sample-cpu"):
@@ -259,9 +288,39 @@ class RunConfig:
             raise ValueError(f"resume: the run had other options: {'; '.join(differences)}")
 
 
+def _recordable(name: str, value: Any) -> Any:
+    """An environment's argument as config.json can hold it.
+
+    A file's path is made absolute, so that the run folder can be used from anywhere; the bare name
+    of one of gymnasium's models stays.
+
+    Raises:
+        TypeError: It is no number, string, path, or list of these.
+    """
+    if name == "xml_file" and isinstance(value, str | os.PathLike):
+        try:
+            path = Path(specs.resolve_xml_file(value))
+        except FileNotFoundError:  # said by check()
+            return os.fspath(value)
+        return path.name if path.parent == Path(specs.assets_dir()) else str(path)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return tuple(_recordable("", item) for item in value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(
+        f"env_kwargs: {name}: expected a number, a string, a path or a list of these, got {value!r}"
+    )
+
+
 def _to_json(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, Mapping):
+        return {name: _to_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_to_json(item) for item in value]
     return value

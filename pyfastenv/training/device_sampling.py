@@ -24,19 +24,21 @@ Act = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 class DeviceSampler:
     """Fills rollout batches on a device.
 
+    Returns and lengths of episodes count from where it met them.
+
     Args:
-        envs: Autoreset mode SameStep; reset by :meth:`reset`.
+        envs: Autoreset mode SameStep; they go on from where they are.
         num_steps: T.
         device: Where the policy is, and the batches.
     """
 
     def __init__(self, envs: FastVectorEnv, num_steps: int, device: torch.device):
-        self._envs = TorchVectorEnv(envs, device)
-        self._num_steps = num_steps
+        self._envs = TorchVectorEnv(envs, device, flat=True)
+        self.num_steps = num_steps
         self._device = device
         self._storage = RolloutBatch.allocate(envs, num_steps).tensors()
         self._storage = {name: tensor.to(device) for name, tensor in self._storage.items()}
-        self._obs = self._storage["last_obs"].clone()
+        self._obs = torch.from_numpy(envs.latest_obs()).to(self._storage["last_obs"])
         self._returns = np.zeros(envs.num_envs)
         self._lengths = np.zeros(envs.num_envs, np.int64)
 
@@ -56,7 +58,7 @@ class DeviceSampler:
         storage = self._storage
         storage["autoresets"].zero_()
         ended: list[tuple[int, int, float, int, bool, Any]] = []
-        for t in range(self._num_steps):
+        for t in range(self.num_steps):
             storage["obs"][t] = self._obs
             actions, log_probs, env_actions = act(self._obs)
             storage["actions"][t] = actions

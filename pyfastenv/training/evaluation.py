@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,9 @@ from gymnasium.vector import AutoresetMode
 
 import pyfastenv
 from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.sampling.rollouts import Episodes
+from pyfastenv.training.device_sampling import DeviceSampler
 from pyfastenv.training.seeds import Stream, env_seeds
 from pyfastenv.vector.vector_env import FastVectorEnv
 
@@ -61,8 +65,9 @@ def evaluate(envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int) -> 
 
     Args:
         envs: Autoreset mode SameStep, with a limit on an episode's steps. They are reset.
-        policy: What :func:`pyfastenv.rollout` takes. Of a :class:`pyfastenv.PolicySpec` with K
-            policies all are evaluated, one after another.
+        policy: What :func:`pyfastenv.rollout` takes, or a list of
+            :class:`pyfastenv.nn.torch_policy.TorchPolicy`. Of several all are evaluated, one after
+            another.
         num_episodes: How many episodes count, of each policy.
         seed: Gives each environment its own (:func:`pyfastenv.training.seeds.env_seeds`): the same
             episodes each time, and other ones than any training's.
@@ -76,7 +81,9 @@ def evaluate(envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int) -> 
         raise ValueError(f"envs: expected autoreset_mode SameStep, got {envs.autoreset_mode.value}")
     if envs.max_episode_steps is None:
         raise ValueError("envs: without max_episode_steps an episode need not end")
-    num_policies = policy.num_policies if isinstance(policy, PolicySpec) else 1
+    num_policies = 1
+    if isinstance(policy, PolicySpec | list):
+        num_policies = policy.num_policies if isinstance(policy, PolicySpec) else len(policy)
     parts = [_episodes_of(envs, policy, k, num_episodes, seed) for k in range(num_policies)]
     returns, lengths = zip(*[episode for part in parts for episode in part], strict=True)
     return Evaluation(
@@ -88,20 +95,40 @@ def _episodes_of(
     envs: FastVectorEnv, policy: Any, number: int, num_episodes: int, seed: int
 ) -> list[tuple[float, int]]:
     """Returns and lengths of one of the policies."""
-    policy_ids = [number] * envs.num_envs
     rounds = math.ceil(num_episodes / envs.num_envs)
     episodes: list[list[tuple[float, int]]] = [[] for _ in range(envs.num_envs)]
     num_steps = envs.max_episode_steps
     assert num_steps is not None
     envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
+    play = player(envs, policy, number, num_steps)
     while any(len(mine) < rounds for mine in episodes):
-        batch = pyfastenv.rollout(envs, policy, num_steps, policy_id=policy_ids)
-        ended = batch.episodes
+        ended = play()
         for env_id, total, length in zip(
             ended.env_ids.tolist(), ended.returns.tolist(), ended.lengths.tolist(), strict=True
         ):
             episodes[env_id].append((total, length))
     return [episodes[i][n] for n in range(rounds) for i in range(envs.num_envs)][:num_episodes]
+
+
+def player(envs: FastVectorEnv, policy: Any, number: int, num_steps: int) -> Callable[[], Episodes]:
+    """What lets one of the policies take ``num_steps`` steps of environments that have been reset.
+
+    Returns:
+        A function that gives the episodes that ended.
+    """
+    if not isinstance(policy, list):
+        policy_ids = [number] * envs.num_envs
+        return lambda: pyfastenv.rollout(envs, policy, num_steps, policy_id=policy_ids).episodes
+    mine: TorchPolicy = policy[number]
+    device = next(mine.parameters()).device
+    sampler = DeviceSampler(envs, num_steps, device)
+
+    @torch.no_grad()
+    def act(obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        drawn = mine.draw(obs.view(len(obs), -1).float())
+        return drawn.actions, drawn.log_probs, drawn.env_actions
+
+    return lambda: sampler.collect(act).episodes
 
 
 def make_eval_envs(

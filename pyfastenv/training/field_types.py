@@ -37,6 +37,13 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, option) for option in arguments)
     if origin is Literal:
         return value in arguments
+    if origin is dict:
+        key, item = arguments
+        return isinstance(value, dict) and all(
+            _fits(k, key) and _fits(v, item) for k, v in value.items()
+        )
+    if hint is Any:
+        return True
     if origin is tuple:
         if not isinstance(value, Sequence) or isinstance(value, str):
             return False

@@ -83,6 +83,21 @@ class FolderLock:
             os.close(descriptor)  # its file went with such a folder
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process holds the folder now. It takes the lock for a moment to find out."""
+    try:
+        descriptor = os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # never held, or not ours to read
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _UNSUPPORTED
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _lock(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

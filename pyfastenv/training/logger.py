@@ -1,27 +1,60 @@
-"""Metrics of a run: JSON lines (the truth), CSV and TensorBoard (derived from them).
+"""Metrics of a run: JSON lines (the truth), and the loggers that are told of each row.
 
 Each row is one write to metrics.jsonl, so a killed process leaves whole rows and at most one torn
-line at the end, which readers skip and a resumed run cuts off. Rows may have different columns. The
-CSV gains a column by being rewritten.
+line at the end, which readers skip and a resumed run cuts off. Rows may have different columns.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyfastenv.training.atomic import append, write_text
-from pyfastenv.training.event_file import EventFile
-from pyfastenv.training.run_folder import METRICS, METRICS_CSV, TENSORBOARD
+from pyfastenv.training.registry import load_logger
+from pyfastenv.training.run_folder import METRICS
 
 Row = dict[str, float]
+
+
+@dataclass(frozen=True)
+class LoggerStart:
+    """What a logger is made with.
+
+    Attributes:
+        folder: The run folder, which exists.
+        config: The run's options, as config.json has them.
+        resume_step: The step that a resumed run goes on from: later rows are to be forgotten. None:
+            the run begins.
+        read: Gives the rows that metrics.jsonl has.
+    """
+
+    folder: Path
+    config: Mapping[str, Any]
+    resume_step: int | None
+    read: Callable[[], list[Row]]
+
+
+class Logger(Protocol):
+    """Where metrics go. Registered by name (:mod:`pyfastenv.training.registry`).
+
+    Args:
+        start: Where the run begins.
+    """
+
+    def __init__(self, start: LoggerStart): ...
+
+    def log(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Takes a row, which is in metrics.jsonl already."""
+        ...
+
+    def close(self) -> None:
+        """The run has ended."""
+        ...
 
 
 class MetricLogger:
@@ -29,21 +62,30 @@ class MetricLogger:
 
     Args:
         folder: The run folder, which exists.
-        tensorboard: Write event files too; without the package, one line on stderr says so.
+        loggers: Names of the loggers that get each row too.
+        config: The run's options, for them.
         resume_step: Drop the rows after this step and go on.
+
+    Raises:
+        ValueError: An unknown name.
+        ImportError: What a logger needs is not installed.
     """
 
-    def __init__(self, folder: Path, *, tensorboard: bool = False, resume_step: int | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        loggers: Sequence[str] = (),
+        *,
+        config: Mapping[str, Any] | None = None,
+        resume_step: int | None = None,
+    ):
         self._path = folder / METRICS
-        self._csv_path = folder / METRICS_CSV
         rows = read_metrics(folder) if self._path.exists() else []
         rows = [row for row in rows if resume_step is not None and row["step"] <= resume_step]
         write_text(self._path, "".join(_line(row) for row in rows))
+        start = LoggerStart(folder, config or {}, resume_step, lambda: _read(self._path))
+        self._loggers: list[Logger] = [load_logger(name)(start) for name in loggers]
         self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115
-        self._csv: io.FileIO | None = None
-        self._columns = ["step"]
-        self._write_csv(rows)
-        self._tensorboard = _open_tensorboard(folder, resume_step) if tensorboard else None
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Writes a row; numbers that are not finite become empty.
@@ -51,14 +93,10 @@ class MetricLogger:
         Raises:
             OSError: The disk is full, say.
         """
-        row: Row = {"step": step, **{name: _number(value) for name, value in metrics.items()}}
-        append(self._file, _line(row).encode())
-        if row.keys() <= set(self._columns):
-            self._append_csv(row)
-        else:
-            self._write_csv(_read(self._path))
-        if self._tensorboard is not None:
-            self._tensorboard.log(step, metrics)
+        numbers = {name: _number(value) for name, value in metrics.items()}
+        append(self._file, _line({"step": step, **numbers}).encode())
+        for logger in self._loggers:
+            logger.log(step, numbers)
 
     def sync(self) -> None:
         """Makes sure that all rows are on the disk."""
@@ -67,23 +105,8 @@ class MetricLogger:
     def close(self) -> None:
         """Closes the files; all rows were written before."""
         self._file.close()
-        if self._csv is not None:
-            self._csv.close()
-        if self._tensorboard is not None:
-            self._tensorboard.close()
-
-    def _append_csv(self, row: Row) -> None:
-        assert self._csv is not None
-        append(self._csv, _csv_rows([row], self._columns).encode())
-
-    def _write_csv(self, rows: list[Row]) -> None:
-        """Writes the whole table, its columns in order of appearance."""
-        if self._csv is not None:
-            self._csv.close()
-        self._columns = list(dict.fromkeys(["step", *(name for row in rows for name in row)]))
-        header = dict(zip(self._columns, self._columns, strict=True))
-        write_text(self._csv_path, _csv_rows([header, *rows], self._columns))
-        self._csv = open(self._csv_path, "ab", buffering=0)  # noqa: SIM115
+        for logger in self._loggers:
+            logger.close()
 
 
 def read_metrics(folder: Path) -> list[Row]:
@@ -118,20 +141,3 @@ def _number(value: Any) -> float:
 def _line(row: Row) -> str:
     finite = {name: value if math.isfinite(value) else None for name, value in row.items()}
     return json.dumps(finite) + "\n"
-
-
-def _csv_rows(rows: list[Any], columns: list[str]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    for row in rows:
-        writer.writerow({name: "" if v != v else v for name, v in row.items()})
-    return text.getvalue()
-
-
-def _open_tensorboard(folder: Path, resume_step: int | None) -> EventFile | None:
-    purge_step = None if resume_step is None else resume_step + 1
-    try:
-        return EventFile(folder / TENSORBOARD, purge_step)
-    except ImportError:
-        print("TensorBoard is not installed (pip install tensorboard): no events", file=sys.stderr)
-        return None

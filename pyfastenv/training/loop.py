@@ -10,7 +10,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from pyfastenv.training import distributed, run_folder, seeds
 from pyfastenv.training.atomic import write_text
+from pyfastenv.training.callbacks import Callback, Callbacks, Run, StepFunction
 from pyfastenv.training.checkpoint import CheckpointDir, not_finite, rng_state, set_rng_state
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import (
@@ -48,6 +49,9 @@ class Algorithm(Protocol):
     Attributes:
         global_step: Environment steps so far, of all processes together.
         envs: The training environments.
+
+    If there is an attribute ``acceleration`` (:class:`pyfastenv.learners.accelerators.Choice`), the
+    run records its name and prints its note.
     """
 
     global_step: int
@@ -100,6 +104,8 @@ class RunResult:
         elapsed_s: Time, without that between an interruption and resuming [s].
         evaluation: The last evaluation's metrics: ``"eval/return"`` and so on.
         checkpoint: The last checkpoint.
+        stopped: Why a callback stopped it; None: it came to its end.
+        acceleration: What computed the gradient steps; None: the algorithm does not say.
     """
 
     run_dir: Path
@@ -110,14 +116,21 @@ class RunResult:
     elapsed_s: float
     evaluation: dict[str, float]
     checkpoint: Path | None
+    stopped: str | None = None
+    acceleration: str | None = None
 
 
-def run(make_algorithm: Callable[[C], Algorithm], config: C) -> RunResult:
+def run(
+    make_algorithm: Callable[[C], Algorithm],
+    config: C,
+    callbacks: Sequence[Callback | StepFunction] = (),
+) -> RunResult:
     """Trains, from the beginning or from ``config.resume`` on.
 
     Args:
         make_algorithm: Called once, with torch's default generator seeded.
         config: The options.
+        callbacks: What is told of the run as it goes (:mod:`pyfastenv.training.callbacks`).
 
     Raises:
         ValueError: Options that cannot be; nothing has been written.
@@ -136,7 +149,7 @@ def run(make_algorithm: Callable[[C], Algorithm], config: C) -> RunResult:
             torch.manual_seed(seeds.stream(config.seed, Stream.TORCH))
             algorithm = make_algorithm(config)
             torch.manual_seed(seeds.stream(config.seed, Stream.TORCH, distributed.rank()))
-            return _Session(algorithm, config, start).run()
+            return _Session(algorithm, config, start, callbacks).run()
     finally:
         torch.set_num_threads(threads)
         if joined:
@@ -166,7 +179,13 @@ def _claimed(config: RunConfig) -> Iterator[Start]:
 class _Session:
     """One process's part of a run."""
 
-    def __init__(self, algorithm: Algorithm, config: RunConfig, start: Start):
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        config: RunConfig,
+        start: Start,
+        callbacks: Sequence[Callback | StepFunction],
+    ):
         self.algorithm = algorithm
         self.config = config
         self.folder = start.folder
@@ -175,7 +194,7 @@ class _Session:
             start.folder / run_folder.CHECKPOINTS, config.keep_checkpoints
         )
         self.last_checkpoint = start.checkpoint
-        self.evaluation: dict[str, float] = {}
+        self.callbacks = Callbacks(callbacks, Run(algorithm, config, start.folder))
         self.elapsed_before = 0.0
         if start.state is not None:
             self._restore(start.state)
@@ -200,7 +219,7 @@ class _Session:
                 f"{self.last_checkpoint}: it has no {error}: another version of pyfastenv wrote it"
             ) from error
         set_rng_state(part["rng"])
-        self.evaluation = state["evaluation"]
+        self.callbacks.run.evaluation = state["evaluation"]
         self.elapsed_before = state["elapsed_s"]
 
     def _open(self, start: Start) -> None:
@@ -208,9 +227,13 @@ class _Session:
         if start.step is not None:
             run_folder.adopt(start)
             self.checkpoints.discard_after(start.step)
-        run_folder.write_config(self.folder, self.config)
+            self.checkpoints.prune(start.step)
+        run_folder.write_config(self.folder, self.config, self._acceleration)
         self.logger = MetricLogger(
-            self.folder, tensorboard=self.config.tensorboard, resume_step=start.step
+            self.folder,
+            self.config.loggers,
+            config=self.config.to_dict(),
+            resume_step=start.step,
         )
         self.progress = make_progress(
             self.config.total_steps, start.step or 0, quiet=self.config.quiet
@@ -231,11 +254,15 @@ class _Session:
                 memory=config.profile_memory,
             )
             with StopRequest() as stop, profile:
+                choice = getattr(self.algorithm, "acceleration", None)
+                self._say(choice.note if choice is not None else "")
+                self._tell("on_start")
                 finished = self._train(stop, profile)
             if not finished:
                 self._say_how_to_resume()
                 raise SystemExit(stop.exit_status)
             self._say(profile.table)
+            self._tell("on_end")
         finally:
             if self.is_main:
                 self.progress.close()
@@ -250,7 +277,7 @@ class _Session:
     # ---- the loop ----------------------------------------------------------------------------
 
     def _train(self, stop: StopRequest, profile: Profile) -> bool:
-        """Iterates; returns False if a signal ended it before ``total_steps``."""
+        """Iterates; returns False if a signal ended it before ``total_steps`` or a callback did."""
         if self.algorithm.global_step >= self.config.total_steps:
             self._say(f"Already at step {self.algorithm.global_step:,}: nothing to train.")
             self._evaluate()  # the run may have been stopped before its first evaluation
@@ -261,15 +288,21 @@ class _Session:
             step = self.algorithm.global_step
             self._check_losses(metrics)
             metrics["time/steps_per_s"] = (step - before) / max(time.monotonic() - began, 1e-9)
-            if self._is_due(self.config.eval_every, before):
+            self._tell("on_step", metrics)
+            called_off = self._called_off()
+            if called_off or self._is_due(self.config.eval_every, before):
                 metrics |= self._evaluate()
+                called_off = self._called_off()
             if self.is_main:
                 with self._writing():
                     self.logger.log(step, metrics | {"time/elapsed_s": self._elapsed()})
                 self.progress.update(step, metrics)
             stopping = distributed.any_of(stop.signal is not None)
-            if stopping or self._is_due(self.config.checkpoint_every, before):
+            if stopping or called_off or self._is_due(self.config.checkpoint_every, before):
                 self._save()
+            if called_off:
+                self._say(f"Stopped at step {step:,}: {self.callbacks.run.stopped}.")
+                return True
             if stopping and step < self.config.total_steps:
                 return False
         return True
@@ -278,6 +311,17 @@ class _Session:
         """Whether a multiple of ``every``, or the end, was reached in this iteration."""
         step = self.algorithm.global_step
         return step >= self.config.total_steps or (every > 0 and step // every > before // every)
+
+    def _tell(self, event: str, *arguments: Any) -> None:
+        """Tells the callbacks, which run where there is a log to read."""
+        if self.is_main:
+            self.callbacks.tell(event, *arguments)
+
+    def _called_off(self) -> bool:
+        """Whether a callback has stopped the run; all processes hear of it."""
+        if not self.callbacks:
+            return False
+        return distributed.any_of(self.callbacks.run.stopped is not None)
 
     def _check_losses(self, metrics: Mapping[str, float]) -> None:
         bad = (
@@ -320,8 +364,9 @@ class _Session:
                 self.config.seed,
             )
             set_rng_state(rng)
-            self.evaluation = evaluation.metrics()
-        return self.evaluation
+            self.callbacks.run.evaluation = evaluation.metrics()
+            self._tell("on_evaluation", self.callbacks.run.evaluation)
+        return self.callbacks.run.evaluation
 
     def _save(self) -> None:
         parts = distributed.gather({"algorithm": self._checked_state(), "rng": rng_state()})
@@ -335,7 +380,7 @@ class _Session:
             "algorithm": self.config.algorithm,
             "config": self.config.to_dict(),
             "env_kwargs": env_kwargs(self.algorithm.envs),
-            "evaluation": self.evaluation,
+            "evaluation": self.callbacks.run.evaluation,
             "elapsed_s": self._elapsed(),
             "ranks": parts,
         }
@@ -343,6 +388,7 @@ class _Session:
             self.last_checkpoint = self.checkpoints.save(step, state)
         except CheckpointError as error:
             raise CheckpointError(f"{error}{self._way_on()}") from error
+        self._tell("on_checkpoint", self.last_checkpoint)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -378,6 +424,11 @@ class _Session:
             f"Go on with: {self._resume_command()}"
         )
 
+    @property
+    def _acceleration(self) -> str | None:
+        choice = getattr(self.algorithm, "acceleration", None)
+        return None if choice is None else str(choice.name)
+
     def _result(self) -> RunResult:
         return RunResult(
             run_dir=self.folder,
@@ -386,8 +437,10 @@ class _Session:
             seed=self.config.seed,
             global_step=self.algorithm.global_step,
             elapsed_s=self._elapsed(),
-            evaluation=self.evaluation,
+            evaluation=self.callbacks.run.evaluation,
             checkpoint=self.last_checkpoint,
+            stopped=self.callbacks.run.stopped,
+            acceleration=self._acceleration,
         )
 
     def _sum_up(self, result: RunResult) -> None:

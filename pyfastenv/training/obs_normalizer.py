@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,6 +50,51 @@ class ObsNormalizer:
             "obs_scale": self.moments.scale().numpy()[None],
             "obs_clip": self._clip,
         }
+
+
+class SeedNormalizers:
+    """One :class:`ObsNormalizer` for each of K seeds side by side.
+
+    Args:
+        num_seeds: K.
+        size: Of an observation.
+        clip: As of :class:`ObsNormalizer`, like the others.
+    """
+
+    def __init__(
+        self, num_seeds: int, size: int, *, clip: float, device: torch.device, enabled: bool
+    ):
+        self._each = [
+            ObsNormalizer(size, clip=clip, device=device, enabled=enabled) for _ in range(num_seeds)
+        ]
+
+    def __call__(self, obs: Tensor) -> Tensor:
+        """``(K, …, size)`` float32 on the device."""
+        if not self._each[0].enabled:
+            return obs
+        return torch.stack([one(mine) for one, mine in zip(self._each, obs, strict=True)])
+
+    def update(self, obs: Tensor) -> None:
+        """Adds observations ``(K, …, size)``."""
+        for one, mine in zip(self._each, obs, strict=True):
+            one.update(mine)
+
+    def spec_fields(self) -> dict[str, Any]:
+        """What :class:`pyfastenv.PolicySpec` of K policies is to be given."""
+        fields = [one.spec_fields() for one in self._each]
+        return {
+            name: value if name == "obs_clip" else np.concatenate([each[name] for each in fields])
+            for name, value in fields[0].items()
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """The moments."""
+        return {"moments": [one.moments.state_dict() for one in self._each]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        for one, saved in zip(self._each, state["moments"], strict=True):
+            one.moments.load_state_dict(saved)
 
 
 def update_moments(moments: RunningMoments, samples: Tensor) -> None:

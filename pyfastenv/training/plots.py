@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ def plot_run(folder: Path, output: Path | None = None) -> Path:
         ImportError: matplotlib is missing.
     """
     algorithm, config = read_config(folder)
-    figure, axes = _axes(f"{config['env_id']}, {algorithm}, seed {config['seed']}")
+    figure, axes = make_axes(f"{config['env_id']}, {algorithm}, seed {config['seed']}")
     rows = read_metrics(folder)
     training = _draw_training(axes, rows, COLOURS[0])
     evaluations = _draw_evaluations(axes, rows, COLOURS[1])
@@ -76,12 +76,41 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
             f"{algorithm}, seed {config['seed']}" + (f", {config['env_id']}" if envs[1:] else "")
             for algorithm, config in configs
         ]
-    figure, axes = _axes(", ".join(envs))
+    figure, axes = make_axes(", ".join(envs))
     ends = []
     for i, (folder, label) in enumerate(zip(folders, labels, strict=True)):
         colour, rows = COLOURS[i % len(COLOURS)], read_metrics(folder)
         training = _draw_training(axes, rows, colour)
         ends.append((_draw_evaluations(axes, rows, colour) or training, label, colour))
+    _label_ends(axes, ends)
+    return save_figure(figure, output)
+
+
+def plot_means(groups: Mapping[str, Sequence[Path]], output: Path, title: str) -> Path:
+    """Draws the mean evaluation of each group of runs, and the range of their seeds.
+
+    Args:
+        groups: Run folders by label, best first; seeds side by side count one by one.
+        output: The picture.
+        title: Above it.
+    """
+    figure, axes = make_axes(title)
+    ends = []
+    for i, (label, folders) in enumerate(groups.items()):
+        colour = COLOURS[i % len(COLOURS)]
+        by_step: dict[float, list[float]] = {}
+        for folder in folders:
+            for row in read_metrics(folder):
+                seeds = [row[name] for name in row if name.startswith("eval/return_") and
+                         name.removeprefix("eval/return_").isdecimal()]  # fmt: skip
+                if "eval/return" in row:
+                    by_step.setdefault(row["step"], []).extend(seeds or [row["eval/return"]])
+        steps = sorted(by_step)
+        means = [sum(by_step[step]) / len(by_step[step]) for step in steps]
+        axes.plot(steps, means, color=colour, marker="o", markersize=3, linewidth=1.2)
+        lows, highs = ([f(by_step[step]) for step in steps] for f in (min, max))
+        axes.fill_between(steps, lows, highs, color=colour, alpha=0.15, linewidth=0)
+        ends.append(((steps[-1], means[-1]) if steps else None, label, colour))
     _label_ends(axes, ends)
     return save_figure(figure, output)
 
@@ -105,7 +134,7 @@ def plot_memory(trace: Path, output: Path) -> Path | None:
     mine = sorted(
         (e for e in events if e["args"]["Device Type"] == device), key=lambda event: event["ts"]
     )
-    figure, axes = _axes("memory while profiled, " + ("CUDA" if on_gpu else "CPU"))
+    figure, axes = make_axes("memory while profiled, " + ("CUDA" if on_gpu else "CPU"))
     seconds = [(event["ts"] - mine[0]["ts"]) / 1e6 for event in mine]
     names = ("Total Allocated", "Total Reserved") if on_gpu else ("Total Allocated",)
     ends = []
@@ -119,7 +148,12 @@ def plot_memory(trace: Path, output: Path) -> Path | None:
     return save_figure(figure, output)
 
 
-def _axes(title: str) -> tuple[Figure, Axes]:
+def make_axes(title: str) -> tuple[Figure, Axes]:
+    """A figure for learning curves: return against environment steps.
+
+    Raises:
+        ImportError: matplotlib is missing.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

@@ -1,21 +1,84 @@
-"""The algorithms by name: one line each. Imports none of them until it is asked to.
+"""What stands behind a name: our own algorithms and loggers, and those of installed packages.
+
+A package adds its own in its pyproject.toml; nothing of it is imported until the name is used:
+
+    [project.entry-points."pyfastenv.algorithms"]
+    random_search = "my_package.random_search"
+
+    [project.entry-points."pyfastenv.loggers"]
+    slack = "my_package.slack:SlackLogger"
 
 An algorithm's module has ``Config`` (a :class:`pyfastenv.training.config.RunConfig`),
 ``train(config)`` and ``load_policy(config, state)``, which makes a deterministic policy on the CPU
-of what ``state_dict()`` gave.
+of what ``state_dict()`` gave. A logger is a :class:`pyfastenv.training.logger.Logger`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
+from typing import Any
 
-ALGORITHMS = {
-    "ddpg": "pyfastenv.algorithms.ddpg",
-    "mbpo": "pyfastenv.algorithms.mbpo",
-    "ppo": "pyfastenv.algorithms.ppo",
-    "sac": "pyfastenv.algorithms.sac",
-}
+
+class Registry(dict[str, str]):
+    """Names, and where what they stand for is: ``"module"`` or ``"module:attribute"``.
+
+    A name of ours cannot be taken by a package.
+
+    Args:
+        group: Of the entry points that packages add theirs to.
+        kind: What the names are, for messages.
+        **ours: Our own names.
+    """
+
+    def __init__(self, group: str, kind: str, **ours: str):
+        super().__init__(ours)
+        self._group = group
+        self._kind = kind
+
+    def names(self) -> list[str]:
+        """All names, ours first."""
+        return list(dict.fromkeys([*self, *entry_points(group=self._group).names]))
+
+    def load(self, name: str) -> Any:
+        """What a name stands for, imported now.
+
+        Raises:
+            ValueError: Unknown name; the message has the known ones.
+            ImportError: It cannot be imported.
+        """
+        if name in self:
+            return EntryPoint(name, self[name], self._group).load()
+        found = entry_points(group=self._group, name=name)
+        if not found:
+            raise ValueError(f"no {self._kind} {name!r}; there are {', '.join(self.names())}")
+        point = next(iter(found))
+        try:
+            return point.load()
+        except (ImportError, AttributeError) as error:
+            raise ImportError(
+                f"{self._kind} {name!r} is said to be at {point.value}, which cannot be imported: "
+                f"{error}"
+            ) from error
+
+
+ALGORITHMS = Registry(
+    "pyfastenv.algorithms",
+    "algorithm",
+    ddpg="pyfastenv.algorithms.ddpg",
+    mbpo="pyfastenv.algorithms.mbpo",
+    ppo="pyfastenv.algorithms.ppo",
+    sac="pyfastenv.algorithms.sac",
+)
+
+LOGGERS = Registry(
+    "pyfastenv.loggers",
+    "logger",
+    csv="pyfastenv.training.loggers.csv_file:CSVLogger",
+    tensorboard="pyfastenv.training.loggers.tensorboard:TensorBoardLogger",
+    wandb="pyfastenv.training.loggers.wandb:WandbLogger",
+    mlflow="pyfastenv.training.loggers.mlflow:MLflowLogger",
+)
 
 
 def algorithm_module(name: str) -> ModuleType:
@@ -23,7 +86,25 @@ def algorithm_module(name: str) -> ModuleType:
 
     Raises:
         ValueError: Unknown name; the message has the known ones.
+        ImportError: It cannot be imported, or is none.
     """
-    if name not in ALGORITHMS:
-        raise ValueError(f"no algorithm {name!r}; there are {', '.join(ALGORITHMS)}")
-    return import_module(ALGORITHMS[name])
+    module: ModuleType = ALGORITHMS.load(name)
+    missing = [part for part in ("Config", "train", "load_policy") if not hasattr(module, part)]
+    if missing:
+        raise ImportError(f"algorithm {name!r}: {module!r} has no {', '.join(missing)}")
+    return module
+
+
+def load_logger(name: str) -> Any:
+    """What makes the logger of a name (:class:`pyfastenv.training.logger.Logger`).
+
+    Raises:
+        ValueError: Unknown name; the message has the known ones.
+        ImportError: What it needs is not installed.
+    """
+    try:
+        return LOGGERS.load(name)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"logger {name!r} needs {error.name}: pip install {error.name}"
+        ) from error

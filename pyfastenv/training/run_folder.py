@@ -61,6 +61,7 @@ def claim(config: RunConfig) -> tuple[Start, FolderLock]:
         lock = _lock(config.run_dir) if config.run_dir else _lock_new(config)
         with _released_on_error(lock):
             _check_free(lock.folder)
+            remove_leftovers(lock.folder, CONFIG)  # of a run that was killed as it began
             return Start(lock.folder), lock
     origin = _origin(config.resume)
     goes_on = origin is not None and (
@@ -154,9 +155,13 @@ def run_of(path: Path) -> Path | None:
     return folder.parent if folder.name == CHECKPOINTS else None
 
 
-def write_config(folder: Path, config: RunConfig) -> None:
-    """Writes config.json: the algorithm's name and its options."""
-    contents = {"algorithm": config.algorithm, "config": config.to_dict()}
+def write_config(folder: Path, config: RunConfig, acceleration: str | None = None) -> None:
+    """Writes config.json: the algorithm's name, its options, what computes its gradient steps."""
+    contents = {
+        "algorithm": config.algorithm,
+        "config": config.to_dict(),
+        "acceleration": acceleration,
+    }
     write_text(folder / CONFIG, json.dumps(contents, indent=2) + "\n")
 
 

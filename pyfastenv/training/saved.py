@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.training import checkpoint
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.evaluation import Evaluation, evaluate, make_eval_envs
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.run_folder import read_config, run_of
 from pyfastenv.vector.arguments import integer
+from pyfastenv.vector.vector_env import FastVectorEnv
 
 
 @dataclass(frozen=True)
@@ -31,6 +41,77 @@ class SavedPolicy:
     config: RunConfig
     env_kwargs: dict[str, Any]
     policy: Any
+
+    def act(self, obs: Any, deterministic: bool = True, *, policy_id: int = 0) -> NDArray[Any]:
+        """Actions for the environment, normaliser and all.
+
+        Args:
+            obs: ``(obs_size,)``, or ``(B, obs_size)`` for B of them; not normalised. Of a Dict
+                space: a dict, or the same flat.
+            deterministic: The most likely action; False: drawn as in the training, by torch's
+                default generator.
+            policy_id: Which of the policies, if the run trained several seeds side by side.
+
+        Returns:
+            ``(action_size,)`` or ``(B, action_size)`` of the action space's dtype; of discrete
+            actions an int64 scalar or ``(B,)``.
+
+        Raises:
+            ValueError: Observations of another shape.
+            IndexError: No such policy.
+        """
+        flat = self._flat(obs) if isinstance(obs, Mapping) else obs
+        return self.as_torch(policy_id).act(flat, deterministic)
+
+    def _flat(self, obs: Mapping[str, Any]) -> NDArray[np.float32]:
+        """A Dict space's observations as the policy was given them."""
+        views, size = self._env_facts.obs_views, self._env_facts.obs_size
+        if views is None or obs.keys() != views.views.keys():
+            known = "an array" if views is None else f"a dict of {', '.join(views.views)}"
+            raise ValueError(f"obs: expected {known}, got a dict of {', '.join(obs)}")
+        first, view = next((np.asarray(obs[name]), view) for name, view in views.views.items())
+        lead = first.shape[: first.ndim - len(view.shape)]
+        flat = np.empty((*lead, size), np.float32)
+        for name, view in views.views.items():
+            flat[..., view.place] = np.reshape(obs[name], (*lead, -1))
+        return flat
+
+    def as_torch(self, policy_id: int = 0) -> TorchPolicy:
+        """One of the policies as a torch module.
+
+        Raises:
+            IndexError: No such policy.
+            TypeError: The algorithm's policies are of a kind of their own.
+        """
+        policies = self._torch_policies
+        if not 0 <= policy_id < len(policies):
+            raise IndexError(f"policy_id: expected 0 to {len(policies) - 1}, got {policy_id}")
+        return policies[policy_id]
+
+    @cached_property
+    def _torch_policies(self) -> list[TorchPolicy]:
+        if isinstance(self.policy, list):
+            return [policy.as_greedy(False) for policy in self.policy]
+        if not isinstance(self.policy, PolicySpec):
+            raise TypeError(
+                f"policy: those of {self.config.algorithm} are {type(self.policy).__name__}; "
+                "expected a PolicySpec or a list of TorchPolicy"
+            )
+        _, action_space = self.spaces
+        policy = replace(self.policy, greedy=False)  # act() says whether
+        return [TorchPolicy.of(policy, action_space, k) for k in range(policy.num_policies)]
+
+    @property
+    def spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        """Of one environment: observations and actions."""
+        facts = self._env_facts
+        return facts.single_observation_space, facts.single_action_space
+
+    @cached_property
+    def _env_facts(self) -> FastVectorEnv:
+        """An environment, closed: to be asked what it is like."""
+        with closing(make_eval_envs(self.config.env_id, self.env_kwargs, 1)) as envs:
+            return envs
 
 
 def resumed_config(run: Path | str, **options: Any) -> RunConfig:

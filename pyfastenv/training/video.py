@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import pyfastenv
 from pyfastenv.training.errors import VideoError
-from pyfastenv.training.evaluation import make_eval_envs
+from pyfastenv.training.evaluation import make_eval_envs, player
 from pyfastenv.training.outputs import check_output
 from pyfastenv.training.run_folder import VIDEO, run_of
 from pyfastenv.training.saved import load_policy
@@ -82,10 +82,11 @@ def film(envs: Any, policy: Any, episodes: int, seed: int) -> Iterator[Frame]:
         VideoError: No OpenGL.
     """
     envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
+    play = player(envs, policy, 0, 1)
     ended = 0
     while ended < episodes:
         yield _draw(envs)
-        ended += int((pyfastenv.rollout(envs, policy, 1).episodes.env_ids == 0).sum())
+        ended += int((play().env_ids == 0).sum())
 
 
 def write_film(frames: Iterator[Frame], output: Path, fps: int) -> Path:

@@ -14,8 +14,13 @@ def available_cpus(root: Path = Path("/")) -> int:
         root: Where ``sys/fs/cgroup`` and ``proc/self/cgroup`` are looked for.
     """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quotas = [math.ceil(quota) for quota in _cgroup_quotas(root)]
-    return max(1, min([cpus, *quotas]))
+    quota = cgroup_quota(root)
+    return max(1, cpus if quota is None else min(cpus, math.ceil(quota)))
+
+
+def cgroup_quota(root: Path = Path("/")) -> float | None:
+    """How many CPUs' time this process's cgroup may take; None: as much as there is."""
+    return min(_cgroup_quotas(root), default=None)
 
 
 def _cgroup_quotas(root: Path) -> list[float]:

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from pyfastenv.vector.obs_views import row_of
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 
@@ -53,13 +54,13 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
         """Starts an episode; ``options`` as for :meth:`FastVectorEnv.reset`."""
         super().reset(seed=seed)
         obs, infos = self.envs.reset(seed=seed, options=options)
-        return obs[0], _first(infos)
+        return row_of(obs, 0), _first(infos)
 
     def step(self, action: Any) -> tuple[NDArray[Any], SupportsFloat, bool, bool, dict[str, Any]]:
         """Runs one step; ``action`` has ``action_space``'s shape."""
         obs, rewards, terminations, truncations, infos = self.envs.step(np.asarray(action)[None])
         return (
-            obs[0],
+            row_of(obs, 0),
             float(rewards[0]),
             bool(terminations[0]),
             bool(truncations[0]),

@@ -16,6 +16,8 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import ArrayLike, NDArray
 
+from pyfastenv.vector.obs_views import row_of
+
 if TYPE_CHECKING:
     from pyfastenv.vector.vector_env import FastVectorEnv
 
@@ -119,7 +121,7 @@ class Row:
         seeds[self._env_id] = seed
         mask = np.arange(self._envs.num_envs) == self._env_id
         obs, infos = self._envs.reset(seed=seeds, options={**(options or {}), "reset_mask": mask})
-        return obs[self._env_id], info_rows(infos, self._envs.num_envs)[self._env_id]
+        return row_of(obs, self._env_id), info_rows(infos, self._envs.num_envs)[self._env_id]
 
     def render(self) -> NDArray[np.uint8] | None:
         """A ``(height, width, 3)`` uint8 frame, or None without a render mode."""

@@ -7,7 +7,7 @@ import operator
 import os
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, SupportsFloat
 
@@ -22,13 +22,13 @@ from pyfastenv.errors import EnvError
 from pyfastenv.vector import arguments, specs
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.cpus import available_cpus
+from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, make_renderer, tile
 from pyfastenv.vector.rows import Row
 
 Infos = dict[str, Any]
-StepReturn = tuple[
-    NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
-]
+# observations are an array, or a dict of them where the space is a Dict
+StepReturn = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Infos]
 
 
 def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> FastVectorEnv:
@@ -53,7 +53,7 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> FastVectorEnv:
     return envs
 
 
-class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
+class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
     """Many environments stepped by a pool of C++ threads.
 
     Observations, rewards, terminations, truncations and infos are gymnasium's for the same id,
@@ -91,6 +91,8 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     _task: dict[str, Any] | None = None
     _explain: Any = None
     _action_dtype: Any = np.float32
+    # what makes a Dict of observations; None: they are flat, one Box
+    obs_views: ObsViews | None = None
 
     def __init__(
         self,
@@ -137,7 +139,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
         self.env_id = env_id = arguments.plain_id(env_id)
         self._seeds = _draw_seeds(self.num_envs)
-        self._core = _core.VectorEnv(
+        self._core: _core.VectorEnv = self._make_core(
             env_id=env_id,
             kwargs=specs.core_kwargs(kwargs),
             assets_dir=specs.assets_dir(),
@@ -169,14 +171,22 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             "autoreset_mode": self.autoreset_mode,
         }
         self._make_spaces()
-        self._core_step = self._core.step  # saves an attribute look-up per call
+        # saves an attribute look-up per call
+        self._core_step: Callable[[ArrayLike], StepReturn] = self._core.step
+
+    def _make_core(self, **arguments: Any) -> Any:
+        return _core.VectorEnv(**arguments)
 
     def _make_spaces(self) -> None:
         core = self._core
         dtype: Any = np.dtype(core.obs_dtype).type
-        self.single_observation_space = gymnasium.spaces.Box(
-            np.array(core.obs_low, dtype), np.array(core.obs_high, dtype), dtype=dtype
-        )
+        self.single_observation_space: gymnasium.Space[Any]
+        if self.obs_views is None:
+            self.single_observation_space = gymnasium.spaces.Box(
+                np.array(core.obs_low, dtype), np.array(core.obs_high, dtype), dtype=dtype
+            )
+        else:
+            self.single_observation_space = self.obs_views.space(dtype)
         if core.num_actions > 0:
             self.single_action_space = gymnasium.spaces.Discrete(core.num_actions)
         else:
@@ -199,6 +209,16 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         """Where episodes are truncated; None: never."""
         return self._core.max_episode_steps or None
 
+    @property
+    def obs_size(self) -> int:
+        """Numbers in an observation, of a Dict's entries together."""
+        return len(self._core.obs_low)
+
+    @property
+    def obs_dtype(self) -> np.dtype[Any]:
+        """The type of those numbers."""
+        return np.dtype(self._core.obs_dtype)
+
     # ---- reset and step ----------------------------------------------------------------------
 
     def reset(
@@ -206,7 +226,7 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         *,
         seed: int | Sequence[int | None] | None = None,
         options: Mapping[str, Any] | None = None,
-    ) -> tuple[NDArray[Any], Infos]:
+    ) -> tuple[Any, Infos]:
         """Starts new episodes.
 
         Args:
@@ -218,12 +238,23 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
                 ``"x_init"`` and ``"y_init"``). The mapping is not changed.
 
         Returns:
-            Observations ``(num_envs, obs_size)`` and infos.
+            Observations ``(num_envs, obs_size)`` and infos. Where the observation space is a Dict,
+            here as everywhere: a dict of ``(num_envs, *shape)``, views of one such array.
 
         Raises:
             BusyError: Environments (masked or not) have been sent and not received.
             EnvError: Environments raised; see its ``results``.
         """
+        result: tuple[Any, Infos] = self._with_views(self.flat_reset, seed=seed, options=options)
+        return result
+
+    def flat_reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> tuple[NDArray[Any], Infos]:
+        """:meth:`reset` with flat observations, whatever the observation space."""
         options = arguments.reset_options(options)
         mask = self._reset_mask(options.pop("reset_mask", None))
         bounds = self._reset_bounds(options)
@@ -235,6 +266,19 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             raise
         self._remember_seeds(seeds, mask)
         return result
+
+    def latest_obs(self) -> NDArray[Any]:
+        """What every environment observed last, ``(num_envs, obs_size)``, flat; none of them moves.
+
+        Of no meaning before the first reset.
+
+        Raises:
+            BusyError: Environments have been sent and not received.
+        """
+        seeds: list[None] = [None] * self.num_envs
+        nobody = np.zeros(self.num_envs, np.bool_)
+        result: tuple[NDArray[Any], Infos] = self._core.reset(seeds, nobody, [])
+        return result[0]
 
     def step(self, actions: ArrayLike) -> StepReturn:
         """Steps every environment once.
@@ -258,6 +302,13 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             BusyError: Environments have been sent and not received.
             EnvError: Environments raised; see its ``results``.
         """
+        if self.obs_views is None:  # without another call in between
+            return self._core_step(actions)
+        result: StepReturn = self._with_views(self.flat_step, actions)
+        return result
+
+    def flat_step(self, actions: ArrayLike) -> StepReturn:
+        """:meth:`step` with flat observations, whatever the observation space."""
         return self._core_step(actions)
 
     # ---- send and receive --------------------------------------------------------------------
@@ -322,6 +373,17 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
             NothingPendingError: Nothing has been sent.
             EnvError: Environments raised; its ``results`` are those of the others.
         """
+        result: StepReturn = self._with_views(self.flat_recv, min_envs, timeout, max_envs=max_envs)
+        return result
+
+    def flat_recv(
+        self,
+        min_envs: int | None = None,
+        timeout: float | None = None,
+        *,
+        max_envs: int | None = None,
+    ) -> StepReturn:
+        """:meth:`recv` with flat observations, whatever the observation space."""
         if min_envs is not None:
             min_envs = integer("min_envs", min_envs)
         if max_envs is not None:
@@ -329,6 +391,17 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         if timeout is not None and not isinstance(timeout, int | float | np.number):
             raise TypeError(f"timeout: expected seconds or None, got {timeout!r}")
         return self._core.recv(min_envs, max_envs, timeout)
+
+    def _with_views(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What a flat call returns, with a Dict space's observations as dicts of views."""
+        views = self.obs_views
+        if views is None:
+            return call(*args, **kwargs)
+        try:
+            return views.of_results(call(*args, **kwargs))
+        except EnvError as error:
+            error.results = views.of_results(error.results)
+            raise
 
     # ---- rollout -----------------------------------------------------------------------------
 
@@ -339,7 +412,10 @@ class FastVectorEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         num_steps: int,
         out: dict[str, NDArray[Any]],
     ) -> dict[str, NDArray[Any]]:
-        """The closed loop on NumPy arrays; :func:`pyfastenv.rollout` is the one to use."""
+        """The closed loop on NumPy arrays; :func:`pyfastenv.rollout` is the one to use.
+
+        Observations are flat, whatever the observation space.
+        """
         num_steps = integer("num_steps", num_steps, minimum=1)
         return self._core.rollout(policy, policy_ids, num_steps, out)
 

@@ -129,11 +129,12 @@ class CountingEnv final : public Environment {
 
   int group_size() const override { return gain_offset_ == 0 ? group_size_ : 0; }
 
-  void PrepareSteps(std::span<const ComingStep> steps) noexcept override {
+  void PrepareSteps(std::span<ComingStep> steps) noexcept override {
     EXPECT_LE(steps.size(), static_cast<size_t>(group_size()));
     largest_group_ = std::max(largest_group_.load(), static_cast<int>(steps.size()));
     num_prepared_ = 0;
-    for (const ComingStep& step : steps) {
+    for (ComingStep& step : steps) {
+      step.num_rows = static_cast<int>(std::fabs(step.row[0])) * 7 % 5;  // groups mingle
       const double value = step.action[0].value();
       if (value >= kThrow) continue;
       Prepared& prepared = prepared_[num_prepared_++];

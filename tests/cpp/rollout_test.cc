@@ -169,6 +169,27 @@ INSTANTIATE_TEST_SUITE_P(Modes, RolloutsIn,
                          ::testing::Values(AutoresetMode::kSameStep, AutoresetMode::kNextStep),
                          [](const auto& info) { return ModeName(info.param); });
 
+TEST_P(RolloutsIn, AreActAndStepInTurn) {
+  Runner runner(RolloutOptions(3, GetParam()));
+  Runner twin(RolloutOptions(1, GetParam()));
+  runner.Start();
+  twin.Start();
+  const Policy policy = Ordinary();
+  const std::vector<int32_t> policy_ids = {0, 0, 1, 0, 1, 1, 0, 0, 0};
+  const Arrays arrays = Roll(runner, policy, kSteps, policy_ids).arrays;
+  std::vector<float> actions(kEnvs), log_probs(kEnvs), env_actions(kEnvs);
+  for (int t = 0; t < kSteps; ++t) {
+    twin.env.Act(policy, policy_ids, twin.out.obs.data(),
+                 {actions.data(), log_probs.data(), env_actions.data()});
+    for (int32_t id = 0; id < kEnvs; ++id) {
+      ASSERT_EQ(actions[static_cast<size_t>(id)], arrays.actions[arrays.Slot(t, id)]);
+      ASSERT_EQ(log_probs[static_cast<size_t>(id)], arrays.log_probs[arrays.Slot(t, id)]);
+    }
+    twin.Step(env_actions);
+  }
+  EXPECT_EQ(twin.State(), runner.State());
+}
+
 /// The episodes that `twin` ends when it is stepped with a rollout's actions; checks everything
 /// else on the way.
 std::vector<EpisodeEnd> StepAndCompare(Runner& twin, const Arrays& arrays,

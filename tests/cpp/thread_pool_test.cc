@@ -78,6 +78,26 @@ TEST(ThreadPool, EveryWakeOfParkedHelpersIsFollowedByARun) {
   ExpectARunAfterEveryWake(7, 100, microseconds(400));
 }
 
+// the tree in which helpers wake each other reaches those that are meant, and nobody else
+TEST(ThreadPool, AWakeOfSomeIsFollowedByARunOfTheFirstOnes) {
+  constexpr int kThreads = 40;
+  Runs runs(kThreads);
+  ThreadPool pool(kThreads, [&](int worker) { runs(worker); });
+  for (const int helpers : {1, 2, 3, 5, 8, 21, 39, 100}) {
+    std::vector<int> before;
+    for (int worker = 0; worker < kThreads; ++worker) before.push_back(runs.begun(worker));
+    pool.Wake(helpers);
+    for (int worker = 1; worker < kThreads; ++worker) {
+      const int runs_before = before[static_cast<size_t>(worker)];
+      if (worker <= helpers) {
+        ASSERT_TRUE(runs.WaitForRunAfter(worker, runs_before));
+      } else {
+        EXPECT_EQ(runs.begun(worker), runs_before);
+      }
+    }
+  }
+}
+
 // a Wake while work runs is not lost: the work runs once more, from its beginning
 TEST(ThreadPool, AWakeDuringWorkRunsItAgain) {
   std::atomic<int> begun{0};

@@ -164,6 +164,59 @@ TEST(Autoreset, DisabledNeedsAReset) {
   EXPECT_EQ(runner.out.counts[static_cast<size_t>(ended[0])], 1);
 }
 
+// what is decided after a step counts as if the step had decided it
+TEST(Amend, AddsToReturnsAndEndsEpisodes) {
+  for (const auto mode : {AutoresetMode::kNextStep, AutoresetMode::kDisabled}) {
+    Runner runner(MakeOptions(3, 2, mode));
+    runner.Start();
+    runner.StepAll(kPush);
+    ASSERT_TRUE(runner.Ended().empty());
+    const int32_t ids[] = {2, 0};
+    const double rewards[] = {0.25, -1.0};
+    const uint8_t ended[] = {0, 1};
+    runner.env.Amend(ids, rewards, ended);
+    std::vector<double> returns(3);
+    std::vector<int32_t> lengths(3);
+    runner.env.GetEpisodes(returns.data(), lengths.data());
+    EXPECT_EQ(lengths, std::vector<int32_t>({1, 1, 1}));
+    EXPECT_EQ(returns[0], runner.out.rewards[0] - 1.0);
+    EXPECT_EQ(returns[1], runner.out.rewards[1]);
+    EXPECT_EQ(returns[2], runner.out.rewards[2] + 0.25);
+    EXPECT_EQ(runner.env.stats().episodes, 1);
+    if (mode == AutoresetMode::kDisabled) {
+      ExpectUsageError(Code::kResetNeeded, "step: reset environments 0",
+                       [&] { runner.StepAll(kPush); });
+      continue;
+    }
+    runner.StepAll(kPush);
+    EXPECT_EQ(runner.out.kinds[0], kResetInfo);
+    EXPECT_EQ(runner.out.counts[0], 0);
+    EXPECT_EQ(runner.out.counts[2], 2);
+  }
+}
+
+TEST(Amend, EndsAnEpisodeOnce) {
+  Runner runner(MakeOptions(1, 1));
+  runner.Start();
+  StepToTheEnd(runner);
+  const uint8_t ended[] = {1};
+  const double rewards[] = {0.0};
+  runner.env.Amend(runner.all, rewards, ended);
+  EXPECT_EQ(runner.env.stats().episodes, 1);
+}
+
+TEST(Amend, NotWhileUnderWay) {
+  Runner runner(MakeOptions(2, 1));
+  runner.Start();
+  runner.Send({1}, {kPush});
+  const double rewards[] = {0.0};
+  const uint8_t ended[] = {0};
+  const int32_t busy[] = {1};
+  const int32_t idle[] = {0};
+  ExpectUsageError(Code::kBusy, "amend", [&] { runner.env.Amend(busy, rewards, ended); });
+  runner.env.Amend(idle, rewards, ended);
+}
+
 TEST(Episodes, StepBeforeTheFirstReset) {
   Runner runner(MakeOptions(12, 3));
   runner.Reset({1});

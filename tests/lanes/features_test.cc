@@ -63,6 +63,12 @@ constexpr char kPlanar[] =
     "<joint type='slide' axis='1 0 0' limited='false'/><joint type='slide' axis='0 0 1' "
     "limited='false'/><joint type='hinge' axis='0 1 0' limited='false' pos='0 0 .05'/>";
 
+// Two geoms of a type in one body.
+std::string Several(const std::string& type, const std::string& size) {
+  const std::string geom = "<geom type='" + type + "' size='" + size + "' ";
+  return geom + "euler='20 70 0'/>" + geom + "pos='.15 .1 .05' euler='80 0 30'/>";
+}
+
 const Variant kSupported[] = {
     {"Plain", [](Pieces&) {}},
     {"PlanarRoot", [](Pieces& p) { p.root = kPlanar; }},
@@ -80,6 +86,14 @@ const Variant kSupported[] = {
     {"ExplicitDamping", [](Pieces& p) { p.flag = "eulerdamp='disable'"; }},
     {"NoGravity", [](Pieces& p) { p.flag = "gravity='disable'"; }},
     {"NoLimits", [](Pieces& p) { p.flag = "limit='disable'"; }},
+    {"NoConstraints", [](Pieces& p) { p.flag = "constraint='disable'"; }},
+    {"Sensors",
+     [](Pieces& p) {
+       p.rest =
+           "<sensor><clock/><touch site='sole1'/><subtreelinvel body='torso'/>"
+           "<force site='sole2'/></sensor>";
+     }},
+    {"Energy", [](Pieces& p) { p.flag = "energy='enable'"; }},
     {"NoContacts", [](Pieces& p) { p.flag = "contact='disable'"; }},
     {"NoReferenceSafety",
      [](Pieces& p) { p.flag = "refsafe='disable'", p.geom = "solref='.008 1'"; }},
@@ -123,6 +137,68 @@ const Variant kSupported[] = {
            "<geom type='capsule' size='.1 .5' euler='90 0 20' pos='.1 0 .1'/>"
            "<geom type='sphere' size='.15' pos='-.2 0 .05'/>";
      }},
+    {"Boxes",
+     [](Pieces& p) {
+       p.torso = Several("box", ".2 .08 .1"), p.world = Several("box", ".1 .1 .1");
+     }},
+    {"Cylinders",
+     [](Pieces& p) {
+       p.torso = Several("cylinder", ".1 .15"), p.world = Several("cylinder", ".1 .1");
+     }},
+    {"Ellipsoids",
+     [](Pieces& p) {
+       p.torso = Several("ellipsoid", ".1 .15 .2"), p.world = Several("ellipsoid", ".2 .1 .1");
+     }},
+    {"Meshes",
+     [](Pieces& p) {
+       p.rest =
+           "<asset><mesh name='rock' vertex='-.1 -.1 -.1 .2 0 0 0 .2 0 0 0 .2 .15 .1 .1'/></asset>";
+       p.torso = "<geom type='mesh' mesh='rock'/>";
+       p.world =
+           "<geom type='mesh' mesh='rock' pos='.1 .1 .1'/><geom type='box' size='.1 .1 .1' "
+           "pos='-.2 0 0'/>";
+     }},
+    {"HeightField",
+     [](Pieces& p) {
+       p.rest =
+           "<asset><hfield name='hills' nrow='3' ncol='3' elevation='0 1 0 1 0 2 0 1 1' size='1 1 "
+           ".2 .1'/></asset>";
+       p.floor = "<geom type='hfield' hfield='hills'/>";
+     }},
+    {"MultipleContactsOff",
+     [](Pieces& p) {
+       p.flag = "multiccd='disable'";
+       p.torso = Several("cylinder", ".1 .15"), p.world = Several("box", ".1 .1 .1");
+     }},
+    {"OldConvexCollisions",
+     [](Pieces& p) {
+       p.flag = "nativeccd='disable'";
+       p.torso = Several("cylinder", ".1 .15"), p.world = Several("box", ".1 .1 .1");
+     }},
+    {"Gap",
+     [](Pieces& p) { p.geom = "margin='.03' gap='.02'", p.torso = Several("box", ".2 .08 .1"); }},
+    {"ContactPairs",
+     [](Pieces& p) {
+       p.torso = "<geom name='torso' type='capsule' fromto='-.2 0 0 .2 0 0' size='.08'/>";
+       p.floor = "<geom name='floor' type='plane' size='5 5 1'/>";
+       p.rest =
+           "<contact><pair geom1='shin1' geom2='shin2' condim='1' margin='.05' gap='.02'/>"
+           "<pair geom1='torso' geom2='foot2' margin='.3'/>"
+           "<pair geom1='foot1' geom2='floor' friction='.3 .3 .1 .1 .1' solref='.05 1'/>"
+           "<exclude body1='shin1' body2='torso'/></contact>";
+     }},
+    {"FixedBodies",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='.1 0 .1' euler='0 20 0'><geom size='.1'/><geom size='.2 .2 .1' type='box' "
+           "pos='-.1 .2 .1'/><body pos='.2 0 0'><geom type='capsule' size='.1 .2'/></body></body>";
+     }},
+    {"FixedPlane",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='0 0 .05' euler='0 10 0'><geom type='plane' size='1 1 1'/><geom size='.2'/>"
+           "</body>";
+     }},
     {"Servos",
      [](Pieces& p) {
        p.actuators =
@@ -146,6 +222,34 @@ const Variant kSupported[] = {
            "<joint type='slide' axis='0 1 0' range='-.5 .5'/>"
            "<geom type='box' size='.1 .1 .1' contype='0' conaffinity='0'/></body>";
      }},
+    {"LimitsOnAnotherTree",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='1 0 1'><joint type='slide' axis='1 0 0' range='-.01 .01'/>"
+           "<geom type='box' size='.1 .1 .1' contype='0' conaffinity='0'/></body>";
+     }},
+    {"ContactsOnAnotherTree",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='2 0 .1'><freejoint/><geom size='.1'/></body>"
+           "<body pos='3 0 .1'><freejoint/><geom size='.1'/></body>";
+     }},
+    {"TreesTouch",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='.3 0 .1'><freejoint/><geom size='.1'/></body>"
+           "<body pos='.3 0 .3'><freejoint/><geom size='.1'/></body>"
+           "<body pos='-.3 .1 .1'><joint type='slide' axis='1 0 0' range='-.01 .01'/>"
+           "<geom type='capsule' size='.1 .3' euler='0 90 0'/></body>";
+     }},
+    {"PileOfBoxes",
+     [](Pieces& p) {
+       for (int i = 0; i < 4; ++i) {
+         p.world += "<body pos='" + std::to_string(.5 + .05 * (i % 2)) + " 0 " +
+                    std::to_string(.1 + .21 * i) +
+                    "'><freejoint/><geom type='box' size='.1 .1 .1'/></body>";
+       }
+     }},
     {"FixedTree",
      [](Pieces& p) {
        p.world =
@@ -168,10 +272,27 @@ const Variant kSupported[] = {
      }},
     {"FrictionLossWithoutContacts",
      [](Pieces& p) { p.joint += " frictionloss='.7'", p.flag = "contact='disable'"; }},
+    {"FrictionLossWithoutConstraints",
+     [](Pieces& p) { p.joint += " frictionloss='.7'", p.flag = "constraint='disable'"; }},
+    {"FrictionLossOnAnotherTree",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='0 0 1'><joint type='slide' frictionloss='1' limited='false'/><geom "
+           "size='.1' contype='0' conaffinity='0'/></body>";
+     }},
+    {"FrictionLossOnTreesThatTouch",
+     [](Pieces& p) {
+       p.joint += " frictionloss='.7'";
+       p.world =
+           "<body pos='.3 0 .1'><freejoint/><geom size='.1'/></body>"
+           "<body pos='-.3 .1 .1'><joint type='slide' axis='1 0 0' range='-.01 .01'/>"
+           "<joint type='slide' axis='0 1 0' limited='false' frictionloss='0'/>"
+           "<geom type='capsule' size='.1 .3' euler='0 90 0'/></body>"
+           "<body pos='.5 0 .1'><joint type='slide' axis='1 0 0' limited='false'/>"
+           "<geom type='box' size='.1 .1 .1'/></body>";
+     }},
     {"FrictionLossOff",
      [](Pieces& p) { p.joint += " frictionloss='.7'", p.flag = "frictionloss='disable'"; }},
-    {"Sensors",
-     [](Pieces& p) { p.rest = "<sensor><clock/><accelerometer site='sole1'/></sensor>"; }},
     {"PassiveTendon",
      [](Pieces& p) { p.rest = "<tendon><fixed><joint joint='hip1' coef='1'/></fixed></tendon>"; }},
 };
@@ -185,6 +306,7 @@ TEST_P(Supported, EqualsMjStepBitForBit) {
   ClosedLoop loop(*m, 3);
   loop.Run(4'000);
   ExpectEqual(loop, 0.1);
+  if ((m->opt.disableflags & mjDSBL_CONSTRAINT) != 0) return;
   EXPECT_GT(loop.num_rows(), 100) << "the model tries no constraints";
 }
 
@@ -201,7 +323,6 @@ void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.name; 
 const Refusal kRefused[] = {
     {"BallJoints", [](Pieces& p) { p.root = "<joint type='ball' limited='false'/>"; },
      "ball joints"},
-    {"Boxes", [](Pieces& p) { p.torso = "<geom type='box' size='.1 .1 .1'/>"; }, "other shapes"},
     {"EllipticCones", [](Pieces& p) { p.option += " cone='elliptic'"; }, "elliptic"},
     {"Condim6", [](Pieces& p) { p.geom = "condim='6'"; }, "condim"},
     {"CG", [](Pieces& p) { p.option += " solver='CG'"; }, "CG"},
@@ -212,19 +333,10 @@ const Refusal kRefused[] = {
     {"NoIslands", [](Pieces& p) { p.flag = "island='disable'"; }, "disabled features"},
     {"NoWarmStart", [](Pieces& p) { p.flag = "warmstart='disable'"; }, "disabled features"},
     {"Sleep", [](Pieces& p) { p.flag = "sleep='enable'"; }, "sleep"},
-    {"Energy", [](Pieces& p) { p.flag = "energy='enable'"; }, "energy"},
-    {"Gap", [](Pieces& p) { p.geom = "margin='.02' gap='.01'"; }, "gaps"},
     {"ImpedancePower", [](Pieces& p) { p.geom = "solimp='.9 .95 .001 .5 3'"; }, "power"},
     {"FrictionLossWithPGS",
      [](Pieces& p) { p.joint += " frictionloss='.1'", p.option += " solver='PGS'"; },
      "friction loss with another solver"},
-    {"FrictionLossOnAnotherTree",
-     [](Pieces& p) {
-       p.world =
-           "<body pos='0 0 1'><joint type='slide' frictionloss='1' limited='false'/><geom "
-           "size='.1' contype='0' conaffinity='0'/></body>";
-     },
-     "friction loss on several trees"},
     {"GravityCompensation",
      [](Pieces& p) {
        p.world =
@@ -235,8 +347,11 @@ const Refusal kRefused[] = {
     {"Equality",
      [](Pieces& p) { p.rest = "<equality><joint joint1='hip1' joint2='hip2'/></equality>"; },
      "equality"},
-    {"ContactPairs",
-     [](Pieces& p) { p.rest = "<contact><pair geom1='shin1' geom2='shin2'/></contact>"; }, "pairs"},
+    {"DirectedFriction",
+     [](Pieces& p) {
+       p.rest = "<contact><pair geom1='shin1' geom2='shin2' friction='1 .5 0 0 0'/></contact>";
+     },
+     "depends on the direction"},
     {"TendonSpring",
      [](Pieces& p) {
        p.rest =
@@ -253,9 +368,6 @@ const Refusal kRefused[] = {
     {"Activations",
      [](Pieces& p) { p.actuators = "<intvelocity joint='hip1' kp='1' actrange='-1 1'/>"; },
      "activation"},
-    {"TwoTreesTouch",
-     [](Pieces& p) { p.world = "<body pos='0 0 1'><freejoint/><geom size='.1'/></body>"; },
-     "several trees"},
     {"PGSWithTwoTrees",
      [](Pieces& p) {
        p.option += " solver='PGS'";
@@ -268,8 +380,6 @@ const Refusal kRefused[] = {
        p.world = "<body mocap='true'><geom size='.1' contype='0' conaffinity='0'/></body>";
      },
      "mocap"},
-    {"FixedBodyTouches", [](Pieces& p) { p.world = "<body pos='1 0 0'><geom size='.1'/></body>"; },
-     "fixed bodies"},
 };
 
 class Refused : public testing::TestWithParam<Refusal> {};

@@ -146,6 +146,59 @@ TEST_P(Options, TakeAllFieldsAtOnce) {
 INSTANTIATE_TEST_SUITE_P(All, Options,
                          testing::Values("", "integrator='RK4'", "iterations='3'", "impratio='5'"));
 
+// ---- shapes, trees and explicit pairs -----------------------------------------------------------
+
+constexpr char kHeap[] = R"(
+<mujoco>
+  <option timestep=".005"/>
+  <asset><mesh name="rock" vertex="-.1 -.1 -.1 .2 0 0 0 .2 0 0 0 .2 .15 .1 .1"/></asset>
+  <default><geom friction=".8" solref=".03 .9" solimp=".85 .95 .002"/></default>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 1"/>
+    <body pos=".1 0 .05" euler="0 20 0"><geom name="ramp" type="box" size=".3 .2 .1"/></body>
+    <body pos="0 0 .4"><freejoint/><geom name="box" type="box" size=".1 .08 .06"/>
+      <body pos=".2 0 0"><joint axis="0 1 0" frictionloss=".3" damping=".1"/>
+        <geom name="rod" type="cylinder" size=".05 .1" euler="90 20 0"/></body></body>
+    <body pos=".1 0 .6"><freejoint/><geom type="ellipsoid" size=".1 .08 .06"/></body>
+    <body pos="-.1 .1 .6"><freejoint/><geom type="mesh" mesh="rock"/></body>
+    <body pos="-.2 0 .3"><joint type="slide" axis="0 0 1" frictionloss=".5"/>
+      <joint type="slide" axis="1 0 0" range="-.02 .02" limited="true"/>
+      <geom name="ball" size=".1"/></body>
+  </worldbody>
+  <contact>
+    <pair geom1="box" geom2="floor" friction=".5 .5 .1 .1 .1" solref=".05 1" margin=".02"/>
+    <pair geom1="rod" geom2="ball" condim="1" gap=".01" margin=".02"/>
+  </contact>
+</mujoco>)";
+
+class Heap : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(Heap, EqualsMjStepBitForBit) {
+  const ModelPtr m = LoadXml(kHeap);
+  ClosedLoop loop(*m, 3, GetParam());
+  loop.Run(4'000);
+  ExpectEqual(loop, 0.2);
+  EXPECT_GT(loop.num_rows(), 1'000) << "the model tries no contacts";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fields, Heap,
+    testing::Values(std::vector<std::string>{},  // the model's
+                    std::vector<std::string>{"body_pos", "body_quat"},
+                    std::vector<std::string>{"body_ipos", "body_mass", "body_inertia"},
+                    std::vector<std::string>{"geom_friction", "geom_solref", "geom_solimp"},
+                    std::vector<std::string>{"body_invweight0", "dof_frictionloss", "dof_solimp"},
+                    std::vector<std::string>(std::begin(kFields), std::end(kFields))));
+
+TEST(ShapeFields, WhatShapesAreMadeOfIsRefused) {
+  const ModelPtr m = LoadXml(kHeap);
+  for (const char* field : {"geom_size", "geom_pos", "geom_quat", "geom_margin", "geom_gap",
+                            "geom_rbound", "geom_aabb", "mesh_pos", "pair_friction"}) {
+    EXPECT_EQ(Plan::Make(*m, BestKernels(), {field}).refusal,
+              std::string("lanes do not do per-environment ") + field);
+  }
+}
+
 // ---- what is left to mj_step --------------------------------------------------------------------
 
 // Environment 2 of 8 has numbers of another kind; the others' steps are lanes' all the same.
@@ -184,10 +237,13 @@ TEST(OtherFields, AreRefused) {
             "lanes do not do per-environment geom_size");
   EXPECT_EQ(Plan::Make(*m, BestKernels(), {"body_iquat"}).refusal,
             "lanes do not do per-environment body_iquat (geoms that may touch turn with it)");
-  const ModelPtr humanoid = LoadRobot(Robots()[8]);
-  EXPECT_EQ(Plan::Make(*humanoid, BestKernels(), {"body_ipos"}).refusal,
-            "lanes do not do per-environment body_ipos (bounding volumes of bodies with several "
-            "geoms move with it)");
+  for (const char* robot : {"Humanoid", "HalfCheetah"}) {
+    const auto of_name = [&](const Robot& r) { return std::string(r.name) == robot; };
+    const ModelPtr model = LoadRobot(*std::find_if(Robots().begin(), Robots().end(), of_name));
+    EXPECT_EQ(Plan::Make(*model, BestKernels(), {"body_ipos"}).refusal,
+              "lanes do not do per-environment body_ipos (bounding volumes of bodies with several "
+              "geoms move with it)");
+  }
 }
 
 }  // namespace

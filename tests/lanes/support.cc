@@ -17,6 +17,7 @@ const std::vector<Robot>& Robots() {
       {"Ant", "ant.xml", 5},
       {"Humanoid", "humanoid.xml", 5},
       {"HumanoidStandup", "humanoidstandup.xml", 5},
+      {"Pusher", "pusher_v5.xml", 5},
   };
   return robots;
 }
@@ -64,13 +65,6 @@ void Randomizer::Reset(mjData& d, double scale) {
   for (int i = 0; i < m_.nv; ++i) d.qvel[i] = 0.5 * scale * Uniform();
   mj_integratePos(&m_, d.qpos, d.qvel, 1);
   for (int i = 0; i < m_.nv; ++i) d.qvel[i] = scale * 2 * Uniform();
-  // bodies that only lie there, as Reacher's target, are at rest within their bounds
-  for (int j = 0; j < m_.njnt; ++j) {
-    const int tree = m_.dof_treeid[m_.jnt_dofadr[j]];
-    if (tree == 0 || m_.jnt_type[j] == mjJNT_FREE) continue;
-    d.qpos[m_.jnt_qposadr[j]] = 0.14 * scale * Uniform();
-    d.qvel[m_.jnt_dofadr[j]] = 0;
-  }
 }
 
 void Randomizer::DrawControls(mjData& d, double amplitude) {

@@ -29,6 +29,8 @@ from pyfastenv import PolicySpec, rollout
 from pyfastenv.errors import BusyError, ClosedError, ForkedError, ResetNeededError
 
 ENV_IDS = ("HalfCheetah-v5", "HalfCheetahDir-v5", "AntGoal-v5", "CartPole-v1", "Pendulum-v1")
+DRAWN = ("CartPole-v1", "Pendulum-v1")  # without OpenGL, whose library no sanitizer knows
+SELDOM = {"fork": 0.02, "render": 0.2}  # slow: now and then will do
 FIELDS = ("body_mass", "geom_friction", "dof_damping", "opt.gravity")
 WRONG_MOMENT = (BusyError, ResetNeededError, pyfastenv.NothingPendingError)
 PATIENCE = 30.0  # seconds that a thread or a forked child may take to end
@@ -56,7 +58,7 @@ class Caller:
             "step": lambda: envs.step(self.actions()),
             "reset": self.reset,
             "get_state": self.get_state,
-            "row": lambda: envs._core.row(int(rng.integers(envs.num_envs))),  # what render reads
+            "row": lambda: envs._core.row(int(rng.integers(envs.num_envs))),
             "np_random": lambda: envs.np_random,
             "stats": envs.stats,
         }
@@ -70,7 +72,9 @@ class Caller:
             self.calls["fork"] = self.fork
         if envs.autoreset_mode.value != "Disabled":
             self.calls["rollout"] = self.rollout
-        if envs.env_id not in ("CartPole-v1", "Pendulum-v1"):
+        if envs.render_mode is not None:
+            self.calls["render"] = lambda: envs.render(env_ids=self.ids())
+        if envs.env_id not in DRAWN:
             self.calls["set_model_field"] = self.set_model_field
             self.calls["get_model_field"] = lambda: envs.get_model_field(self.field())
         if envs._core.tasks:
@@ -84,8 +88,8 @@ class Caller:
         names = list(self.calls)
         while time.monotonic() < until:
             name = names[self.rng.integers(len(names))]
-            if name == "fork" and self.rng.random() > 0.02:
-                continue  # slow, and the child lives alone: now and then will do
+            if self.rng.random() > SELDOM.get(name, 1.0):
+                continue
             try:
                 self.calls[name]()
             except WRONG_MOMENT:
@@ -209,7 +213,10 @@ def storm(seconds: float, rng: np.random.Generator, without: Sequence[str]) -> C
         "autoreset_mode": MODES[rng.integers(len(MODES) if refusals else 2)],
         "max_episode_steps": int(rng.integers(3, 30)),
     }
-    envs = pyfastenv.make_vec(**arguments, num_threads=int(rng.integers(1, 5)))
+    render_mode = "rgb_array" if arguments["env_id"] in DRAWN else None
+    envs = pyfastenv.make_vec(
+        **arguments, num_threads=int(rng.integers(1, 5)), render_mode=render_mode
+    )
     envs.reset(seed=0)
     callers = [
         Caller(envs, child, refusals=refusals, without=without)

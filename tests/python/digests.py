@@ -2,7 +2,8 @@
 
 What may change a bit, and so names the file: MuJoCo's version, NumPy's version and which of its
 sin and cos loops this processor gets, the C library (MuJoCo's sin, cos and pow), the architecture.
-``make digests`` (this file as a program) writes the file of the machine it runs on.
+``make digests`` (this file as a program) writes the file of the machine it runs on; with
+WITHOUT_AVX512 in its environment, that of one without AVX-512.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ FOLDER = Path(__file__).parent / "digests"
 NUM_ENVS = 8
 STEPS = 10_000 // NUM_ENVS  # beyond every registered time limit
 SEED = 13
+WITHOUT_AVX512 = {
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "PYFASTENV_LANES": "4",
+}
 
 
 def configuration() -> dict[str, str]:

@@ -42,7 +42,7 @@ def small_config(algorithm: str) -> RunConfig:
     common: dict[str, Any] = {
         "num_threads": 2,
         "eval_episodes": 2,
-        "tensorboard": False,
+        "loggers": ("csv",),
         "quiet": True,
         "hidden_sizes": (16, 16),
     }

@@ -24,7 +24,7 @@ from pyfastenv.training.saved import load_policy
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of CartPole, with a checkpoint."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    options = ["--env-id", "CartPole-v1", "--total-steps", "5000", "--quiet", "--no-tensorboard"]
+    options = ["--env-id", "CartPole-v1", "--total-steps", "5000", "--quiet", "--loggers", "csv"]
     assert cli.main(["train", "ppo", *options, "--run-dir", str(folder)]) == 0
     return folder
 
@@ -236,3 +236,9 @@ def test_options_that_numpy_and_json_give() -> None:
     config.check()
     plain = ppo.Config(run_dir=Path("runs/x"))
     ppo.Config.from_dict(json.loads(json.dumps(plain.to_dict()))).check()
+
+
+def test_a_reader_who_has_seen_enough_is_no_error() -> None:
+    command = f"{sys.executable} -m pyfastenv envs | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.stdout.startswith("Ant-v5") and done.stderr == ""

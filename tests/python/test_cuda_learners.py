@@ -16,9 +16,8 @@ from cuda_checks import no_synchronisation
 from test_ddpg import through_a_file
 
 from pyfastenv.algorithms.mbpo import MBPO
-from pyfastenv.algorithms.sac import SAC
+from pyfastenv.algorithms.sac import METRICS, SAC, SACLearner, SACOptions
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
 
@@ -87,7 +86,7 @@ def test_nothing_in_a_step_waits_for_the_device() -> None:
     torch.cuda.synchronize()
     with torch.no_grad(), no_synchronisation():
         sac.run(rows, noise, metrics)
-        sac.update(rows[0], noise[0], metrics)
+        sac.choice.accelerator.update(rows[0], noise[0], metrics)
         pool.add(rows[0], keep=rows[0, ..., 0] > 0.0)
         pool.draw(streams.uniform(3, 8))
         model._epoch(samples, members)

@@ -14,10 +14,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from test_training_tools import assert_equal
 from torch import Tensor, nn
 
 from pyfastenv.algorithms import ddpg
-from pyfastenv.algorithms.ddpg import DDPG, Config, Minibatch
+from pyfastenv.algorithms.ddpg import DDPG, Config
+from pyfastenv.learners.actor_critic import Batch
 from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training import saved
@@ -53,27 +55,15 @@ def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
     return loaded
 
 
-def assert_same(a: Any, b: Any) -> None:
-    assert type(a) is type(b)
-    if isinstance(a, dict):
-        assert a.keys() == b.keys()
-        for key in a:
-            assert_same(a[key], b[key])
-    elif isinstance(a, Tensor):
-        assert torch.equal(a, b)
-    else:
-        assert a == b
-
-
 # ---- the update ----------------------------------------------------------------------------------
 
 
-def as_sequential(network: MLP) -> nn.Sequential:
+def as_sequential(network: MLP, k: int = 0) -> nn.Sequential:
     layers: list[nn.Module] = []
     for weight, bias in zip(network.weight_list, network.bias_list, strict=True):
         linear = nn.Linear(*weight.shape[1:])
-        linear.weight.data = weight[0].detach().t().clone()
-        linear.bias.data = bias[0].detach().clone()
+        linear.weight.data = weight[k].detach().t().clone()
+        linear.bias.data = bias[k].detach().clone()
         layers += [linear, nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
@@ -85,23 +75,33 @@ def flat(network: nn.Sequential) -> Tensor:
     return torch.cat([part.detach() for part in parts])
 
 
-def test_gradient_steps_are_those_of_plain_torch() -> None:
+@pytest.mark.parametrize("accelerate", ["none", "native"])
+@pytest.mark.parametrize("num_seeds", [1, 2])
+def test_gradient_steps_are_those_of_plain_torch(num_seeds: int, accelerate: str) -> None:
     algorithm = make(
-        small(env_id="Pusher-v5", policy_learning_rate=1e-3, critic_learning_rate=2e-3, tau=0.1)
-    )
-    policy, critic, target_policy, target_critic = (
-        as_sequential(network)
-        for network in (
-            algorithm.policy,
-            algorithm.critic,
-            algorithm.target_policy,
-            algorithm.target_critic,
+        small(
+            env_id="Pusher-v5",
+            policy_learning_rate=1e-3,
+            critic_learning_rate=2e-3,
+            tau=0.1,
+            num_seeds=num_seeds,
+            accelerate=accelerate,
         )
     )
-    policy_adam = torch.optim.Adam(policy.parameters(), 1e-3)
-    critic_adam = torch.optim.Adam(critic.parameters(), 2e-3)
+    learner, layout, n = algorithm.learner, algorithm.layout, 16
+    assert (learner.choice.accelerator is None) == (accelerate == "none")
+    names = ("actor", "critic", "target_actor", "target_critic")
+    networks = [
+        {name: as_sequential(getattr(learner, name), k) for name in names} for k in range(num_seeds)
+    ]
+    adams = [
+        (
+            torch.optim.Adam(each["actor"].parameters(), 1e-3),
+            torch.optim.Adam(each["critic"].parameters(), 2e-3),
+        )
+        for each in networks
+    ]
     limit = 2.0  # Pusher's actions
-    obs_size, action_size, n = algorithm.obs_size, len(algorithm.box.low), 16
 
     def act(network: nn.Sequential, obs: Tensor) -> Tensor:
         return limit * torch.tanh(network(obs))
@@ -110,42 +110,37 @@ def test_gradient_steps_are_those_of_plain_torch() -> None:
         value: Tensor = network(torch.cat((obs, actions), 1))[:, 0]
         return value
 
+    metrics = torch.zeros(2, num_seeds)
     for _ in range(10):
-        obs, next_obs = torch.randn(2, n, obs_size)
-        actions = limit * (2.0 * torch.rand(n, action_size) - 1.0)
-        rewards = torch.randn(n)
-        terminated = torch.rand(n) < 0.3
-        discounts = 0.99 * (~terminated).float()
-        with torch.no_grad():
-            metrics = algorithm._gradient_step(
-                Minibatch(obs, torch.cat((obs, actions), 1), rewards, next_obs, discounts),
-                metrics=True,
-            )
-
-        with torch.no_grad():
-            next_values = judge(target_critic, next_obs, act(target_policy, next_obs))
-            targets = torch.where(terminated, rewards, rewards + 0.99 * next_values)
-        critic_loss = nn.functional.mse_loss(judge(critic, obs, actions), targets)
-        critic_adam.zero_grad()
-        critic_loss.backward()
-        critic_adam.step()
-        policy_loss = -judge(critic, obs, act(policy, obs)).mean()
-        policy_adam.zero_grad()
-        policy_loss.backward()
-        policy_adam.step()
-        for target, online in ((target_policy, policy), (target_critic, critic)):
-            for slow, fast in zip(target.parameters(), online.parameters(), strict=True):
-                slow.data = 0.9 * slow.data + 0.1 * fast.data
-
-        assert metrics is not None
-        assert metrics.tolist() == pytest.approx([critic_loss.item(), policy_loss.item()], rel=1e-4)
-    for mine, theirs in (
-        (algorithm.flat_policy, policy),
-        (algorithm.flat_critic, critic),
-        (algorithm.flat_target_policy, target_policy),
-        (algorithm.flat_target_critic, target_critic),
-    ):
-        torch.testing.assert_close(mine.parameter.data, flat(theirs), rtol=1e-4, atol=1e-5)
+        obs, next_obs = torch.randn(2, num_seeds, n, layout.obs_size)
+        actions = 2.0 * torch.rand(num_seeds, n, layout.action_size) - 1.0
+        rewards, terminated = torch.randn(num_seeds, n), torch.rand(num_seeds, n) < 0.3
+        rows = layout.pack(obs, actions, next_obs, rewards, terminated)
+        learner.run(rows[None], rows.new_empty(1, num_seeds, 0), metrics)
+        for k, (each, (policy_adam, critic_adam)) in enumerate(zip(networks, adams, strict=True)):
+            with torch.no_grad():
+                next_actions = act(each["target_actor"], next_obs[k])
+                next_values = judge(each["target_critic"], next_obs[k], next_actions)
+                targets = torch.where(terminated[k], rewards[k], rewards[k] + 0.99 * next_values)
+            values = judge(each["critic"], obs[k], limit * actions[k])
+            critic_loss = nn.functional.mse_loss(values, targets)
+            critic_adam.zero_grad()
+            critic_loss.backward()
+            critic_adam.step()
+            policy_loss = -judge(each["critic"], obs[k], act(each["actor"], obs[k])).mean()
+            policy_adam.zero_grad()
+            policy_loss.backward()
+            policy_adam.step()
+            for name in ("actor", "critic"):
+                online, target = each[name], each[f"target_{name}"]
+                for slow, fast in zip(target.parameters(), online.parameters(), strict=True):
+                    slow.data = 0.9 * slow.data + 0.1 * fast.data
+            expected = [critic_loss.item(), policy_loss.item()]
+            assert metrics[:, k].tolist() == pytest.approx(expected, rel=1e-4)
+    for k, each in enumerate(networks):
+        for name in names:
+            mine = as_sequential(getattr(learner, name), k)
+            torch.testing.assert_close(flat(mine), flat(each[name]), rtol=1e-4, atol=1e-5)
 
 
 def test_updates_per_step_counts_steps_of_all_environments() -> None:
@@ -156,11 +151,11 @@ def test_updates_per_step_counts_steps_of_all_environments() -> None:
     for _ in range(4):
         algorithm.iterate()
     assert algorithm.global_step == 180
-    assert algorithm.critic_optimizer.state_dict()["step"] == 30
-    assert algorithm.policy_optimizer.state_dict()["step"] == 30
+    assert algorithm.learner.critic_optimizer.state_dict()["step"] == 30
+    assert algorithm.learner.policy_optimizer.state_dict()["step"] == 30
     algorithm = make(small(updates_per_step=7))  # more than are drawn at once
     metrics = [algorithm.iterate() for _ in range(2)][-1]
-    assert algorithm.critic_optimizer.state_dict()["step"] == 210
+    assert algorithm.learner.critic_optimizer.state_dict()["step"] == 210
     assert metrics.keys() >= {"loss/critic", "loss/policy", "time/update_s"}
 
 
@@ -180,34 +175,39 @@ def test_time_limits_bootstrap_from_their_last_observation() -> None:
     algorithm = make(small(num_steps=120, learning_starts=720, buffer_size=2_000))
     returns = [algorithm.iterate().get("train/return") for _ in range(3)]
     assert [value is None for value in returns] == [True, True, False]
-    assert algorithm.global_step == len(algorithm.buffer) == 1_440
-    drawn = algorithm.buffer.sample(20_000, algorithm.generator)  # each of the 1,440 surely
-    assert not drawn.terminated.any()
+    (rows,) = algorithm.env_pool.rows()
+    assert algorithm.global_step == len(rows) == 1_440
+    layout = algorithm.layout
+    assert (layout.continues(rows) == 1.0).all()  # the future counts, time limit or not
     # no transition leads into another episode
-    expected = pendulum(drawn.obs, drawn.actions)
-    torch.testing.assert_close(drawn.next_obs, expected, rtol=0.0, atol=1e-4)
-    for minibatch in algorithm._draw(5):
-        assert (minibatch.discounts == 0.99).all()  # the future counts, time limit or not
+    batch = Batch.of(rows, layout)
+    expected = pendulum(batch.obs, 2.0 * batch.actions)
+    torch.testing.assert_close(batch.next_obs, expected, rtol=0.0, atol=1e-4)
+    drawn, _ = algorithm.draw(5)
+    assert drawn.shape == (5, 1, 16, layout.width)
+    known = {tuple(row) for row in rows.tolist()}
+    assert {tuple(row) for row in drawn.flatten(0, 2).tolist()} <= known
 
 
 def test_terminations_do_not_bootstrap() -> None:
     algorithm = make(small(env_id="InvertedPendulum-v5", learning_starts=300, buffer_size=600))
     for _ in range(11):
         algorithm.iterate()
-    assert len(algorithm.buffer) == 600
-    drawn = algorithm.buffer.sample(10_000, algorithm.generator)
-    assert drawn.terminated.any()
+    (rows,) = algorithm.env_pool.rows()
+    assert len(rows) == 600
     # terminated: |angle| > 0.2, which no other observation has
-    assert torch.equal(drawn.next_obs[:, 1].abs() > 0.2, drawn.terminated)
-    assert (drawn.obs[:, 1].abs() <= 0.2).all()
-    for minibatch in algorithm._draw(5):
-        fallen = minibatch.next_obs[:, 1].abs() > 0.2
-        assert torch.equal(minibatch.discounts, torch.where(fallen, 0.0, 0.99))
+    layout = algorithm.layout
+    fallen = layout.next_obs(rows)[:, 1].abs() > 0.2
+    assert fallen.any()
+    assert torch.equal(layout.continues(rows), (~fallen).float())
+    assert (layout.obs(rows)[:, 1].abs() <= 0.2).all()
 
 
 def test_exploration_is_uniform_over_the_action_space() -> None:
-    algorithm = make(small(num_envs=20, learning_starts=4_000))
-    actions = algorithm._explore().actions.flatten()
+    algorithm = make(small(num_envs=20, learning_starts=4_000, buffer_size=4_000))
+    algorithm.iterate()
+    (rows,) = algorithm.env_pool.rows()
+    actions = 2.0 * Batch.of(rows, algorithm.layout).actions.flatten()
     assert actions.min() >= -2.0 and actions.max() <= 2.0
     counts = torch.histc(actions, bins=10, min=-2.0, max=2.0)
     # 400 each, standard deviation 19
@@ -221,11 +221,12 @@ def test_the_pool_acts_as_the_learner_thinks() -> None:
         algorithm.iterate()
     batch = rollout(algorithm.envs, algorithm.eval_policy(), 10)
     with torch.no_grad():
-        obs = algorithm.normalizer(batch.obs.flatten(0, 1))
-        actions, _, _ = algorithm._act(algorithm.policy, obs)
+        obs = algorithm.normalizer(batch.obs.flatten(0, 1)[None])
+        actions = 2.0 * algorithm.learner.actor(obs)[0].tanh()
     torch.testing.assert_close(batch.actions.flatten(0, 1), actions, rtol=0.0, atol=1e-5)
-    assert algorithm.normalizer.moments.count == 120
-    assert algorithm.policy_spec().noise == 0.1
+    (moments,) = algorithm.normalizer.state_dict()["moments"]
+    assert moments["count"] == 120
+    assert algorithm.policies().noise == 0.1
 
 
 # ---- resuming ------------------------------------------------------------------------------------
@@ -250,7 +251,38 @@ def test_a_resumed_run_is_the_same_bit_for_bit(
             for name in [name for name in metrics if name.startswith("time/")]:
                 del metrics[name]
         assert mine == theirs
-    assert_same(algorithm.state_dict(), resumed.state_dict())
+    assert_equal(algorithm.state_dict(), resumed.state_dict())
+
+
+# ---- seeds side by side --------------------------------------------------------------------------
+
+
+def test_three_seeds_are_three_runs() -> None:
+    options = {"normalize_obs": True, "updates_per_step": 0.2, "buffer_size": 200}
+    together = make(small(seed=4, num_seeds=3, **options))
+    singles = [make(small(seed=4 + k, **options)) for k in range(3)]
+    for algorithm in (together, *singles):
+        for _ in range(4):
+            algorithm.iterate()
+    for k, single in enumerate(singles):
+        assert single.global_step == together.global_step
+        for name in ("streams", "exploration_streams"):
+            mine = getattr(together, name).state_dict()["generators"][k]
+            assert torch.equal(mine, getattr(single, name).state_dict()["generators"][0])
+        rows, alone = together.env_pool.rows()[k], single.env_pool.rows()[0]
+        torch.testing.assert_close(rows, alone, rtol=1e-4, atol=1e-4)
+        for network in ("actor", "critic", "target_actor", "target_critic"):
+            for a, b in zip(
+                getattr(together.learner, network).parameters(),
+                getattr(single.learner, network).parameters(),
+                strict=True,
+            ):
+                torch.testing.assert_close(a[k : k + 1], b, rtol=1e-4, atol=1e-4)
+        moments = together.normalizer.state_dict()["moments"][k]
+        alone = single.normalizer.state_dict()["moments"][0]
+        torch.testing.assert_close(moments["mean"], alone["mean"], rtol=1e-4, atol=1e-4)
+    pools = together.env_pool.rows()
+    assert not torch.equal(pools[0], pools[1]) and not torch.equal(pools[1], pools[2])
 
 
 # ---- learning ------------------------------------------------------------------------------------
@@ -282,7 +314,7 @@ def test_a_run_leaves_a_policy(tmp_path: Path) -> None:
         eval_every=60,
         eval_episodes=2,
         run_dir=tmp_path / "run",
-        tensorboard=False,
+        loggers=(),
         quiet=True,
     )
     result = ddpg.train(config)
@@ -324,5 +356,5 @@ def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
 def test_another_buffer_size_does_not_resume() -> None:
     algorithm = make(small())
     algorithm.iterate()
-    with pytest.raises(ValueError, match="capacity 50"):
+    with pytest.raises(ValueError, match="at most 50 rows, got 100"):
         DDPG(small(buffer_size=50), restore=algorithm.state_dict())

@@ -18,7 +18,7 @@ from parity import MODES
 import pyfastenv
 
 MUJOCO_IDS = [env_id for env_id in pyfastenv.env_ids() if env_id.endswith(("-v5", "-v4"))]
-LANE_IDS = [env_id for env_id in MUJOCO_IDS if env_id != "Pusher-v5"]
+
 NUM_ENVS = 11  # a group and a rest
 
 
@@ -75,9 +75,9 @@ def both(env_id: str, num_envs: int = NUM_ENVS, **kwargs: Any) -> list[pyfastenv
 # ---- the same bits -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("env_id", LANE_IDS)
+@pytest.mark.parametrize("env_id", MUJOCO_IDS)
 def test_steps_are_the_same(env_id: str, poison: None) -> None:
-    mode = MODES[LANE_IDS.index(env_id) % 2]
+    mode = MODES[MUJOCO_IDS.index(env_id) % 2]
     lanes, mujoco = both(env_id, autoreset_mode=mode, num_threads=2, max_episode_steps=17)
     for ours, theirs in zip(steps_of(lanes, 40), steps_of(mujoco, 40), strict=True):
         assert bits(ours) == bits(theirs)
@@ -228,7 +228,6 @@ def test_instruction_sets_are_the_same() -> None:
         ("HalfCheetah-v5", "auto", "lanes", ""),
         ("HalfCheetah-v5", "lanes", "lanes", ""),
         ("HalfCheetah-v5", "mujoco", "mujoco", "asked for"),
-        ("Pusher-v5", "auto", "mujoco", "lanes do not do contacts of other shapes"),
         ("CartPole-v1", "auto", "native", ""),
         ("CartPole-v1", "mujoco", "native", ""),
     ],
@@ -241,16 +240,22 @@ def test_stats_say_what_runs_and_why(env_id: str, engine: str, runs: str, reason
     assert stats["lane_steps"] == stats["lane_misses"] == 0
 
 
-@pytest.mark.parametrize(
-    ("env_id", "message"),
-    [
-        ("Pusher-v5", r"engine='lanes': lanes do not do contacts .*'table'.* in .*pusher_v5.xml"),
-        ("CartPole-v1", "engine='lanes': CartPole-v1 is not a MuJoCo environment"),
-    ],
-)
-def test_lanes_where_there_are_none(env_id: str, message: str) -> None:
+def test_a_model_that_lanes_do_not_do(tmp_path: Path) -> None:
+    assets = Path(gymnasium.__file__).parent / "envs/mujoco/assets"
+    xml = (assets / "pusher_v5.xml").read_text()
+    file = tmp_path / "conjugate.xml"
+    file.write_text(xml.replace('integrator="Euler"', 'solver="CG"'))
+    stats = pyfastenv.make_vec("Pusher-v5", 2, xml_file=str(file)).stats()
+    assert stats["engine"] == "mujoco"
+    assert stats["engine_reason"] == "lanes do not do the solver CG"
+    with pytest.raises(ValueError, match=r"'lanes': lanes do not do the solver CG in .*conjugate"):
+        pyfastenv.make_vec("Pusher-v5", 2, engine="lanes", xml_file=str(file))
+
+
+def test_an_environment_without_lanes() -> None:
+    message = "engine='lanes': CartPole-v1 is not a MuJoCo environment"
     with pytest.raises(ValueError, match=message):
-        pyfastenv.make_vec(env_id, 2, engine="lanes")
+        pyfastenv.make_vec("CartPole-v1", 2, engine="lanes")
 
 
 def test_unknown_engines() -> None:

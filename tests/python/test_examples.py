@@ -11,9 +11,19 @@ from run_example import EXAMPLES, run_example
 ARGUMENTS = {
     "step.py": ["20"],
     "partial_batches.py": ["10"],
+    "ppo.py": ["--env-id", "Hopper-v5", "--total-steps", "4096"],
     "predictive_sampling.py": ["1"],
     "rollout.py": ["20"],
+    "sweep_optuna.py": ["2", "600"],
+    "sweep_ray.py": ["3000"],
     "train.py": ["4096"],
+}
+NEEDS = {
+    "ppo.py": ("torch",),
+    "rollout.py": ("torch", "matplotlib"),
+    "sweep_optuna.py": ("torch", "matplotlib", "optuna"),
+    "sweep_ray.py": ("torch", "matplotlib", "ray"),
+    "train.py": ("torch", "matplotlib"),
 }
 
 
@@ -28,10 +38,17 @@ def test_every_example_is_run() -> None:
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
 def test_example(name: str, tmp_path: Path) -> None:
-    if name in ("rollout.py", "train.py"):
-        pytest.importorskip("torch")
-        pytest.importorskip("matplotlib")
+    for package in NEEDS.get(name, ()):
+        pytest.importorskip(package)
     run_example(name, *ARGUMENTS[name], cwd=tmp_path, timeout=120)
+
+
+def test_ppo_in_one_file_learns(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    example = runpy.run_path(str(EXAMPLES / "ppo.py"))
+    curve = example["train"](example["Args"](env_id="InvertedPendulum-v5", total_steps=30_000))
+    assert curve[0] < 30 and max(curve) > 100
+    assert len(capsys.readouterr().out.splitlines()) == len(curve)
 
 
 def test_predictive_sampling_swings_the_pole_up_and_holds_it() -> None:

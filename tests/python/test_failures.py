@@ -706,6 +706,13 @@ def install_beside(
         ignore=shutil.ignore_patterns("__pycache__", "*.so"),
     )
     shutil.copy(_core.__file__, site / "pyfastenv")
+    install_mujoco(site, mujoco_library, mujoco_version)
+
+
+def install_mujoco(
+    site: pathlib.Path, mujoco_library: str | None, mujoco_version: str | None
+) -> None:
+    """A folder that looks like MuJoCo's package."""
     if mujoco_library is not None:
         (site / "mujoco").mkdir()
         (site / "mujoco" / "__init__.py").touch()
@@ -755,6 +762,29 @@ def test_another_mujoco(tmp_path: pathlib.Path, library: str | None, found: str 
     assert ("MuJoCo 3.9.9 is installed" if found else "MuJoCo is not installed") in message
     assert f"mujoco=={BUILT}`" in message
     assert "rebuild" in message
+
+
+def test_the_core_of_the_installed_mujoco(tmp_path: pathlib.Path) -> None:
+    """A package with several cores takes the one that fits, and names all where none does."""
+    from pyfastenv import _core
+
+    site = tmp_path / "site"
+    site.mkdir()
+    install_beside(site, None, None)
+    packages = pathlib.Path(importlib.util.find_spec("mujoco").origin).parents[1]  # type: ignore
+    (site / "mujoco").symlink_to(packages / "mujoco")
+    core = site / "pyfastenv" / pathlib.Path(_core.__file__).name
+    folder = site / "pyfastenv" / "_cores" / BUILT
+    folder.mkdir(parents=True)
+    core.rename(folder / core.name)
+    core.write_text("no library: of another MuJoCo")
+    assert import_error(site) == f"imported {BUILT}"
+    (site / "mujoco").unlink()
+    shutil.copy(folder / core.name, core)
+    folder.rename(folder.with_name("3.1.1"))
+    install_mujoco(site, "libmujoco.so.3.9.9", "3.9.9")
+    message = import_error(site)
+    assert f"built against MuJoCo 3.1.1 and {BUILT} but MuJoCo 3.9.9 is installed" in message
 
 
 def test_right_mujoco_without_its_library(tmp_path: pathlib.Path) -> None:

@@ -15,13 +15,14 @@ _FIGURE = re.compile(
     r"""(?<![\w.\-/]) [−-]? (?:
         \d{1,3} (?:,\d{3})+ (?:\.\d+)?
       | \d+\.\d+ (?! [\d.]*\.\d)
-      | \d+ (?= \s? (?: % | × | ms\b | µs\b | s\b | [KMG]i?B\b | M\b | minutes?\b | seconds?\b
-                      | hours?\b | times\b | steps/s ) )
+      | \d+ (?= \s? (?: % | × | ms\b | µs\b | ns\b | s\b | [KMG]i?B\b | M\b | minutes?\b
+                      | seconds?\b | hours?\b | times\b | steps/s ) )
     ) | (?<= \|\  ) \** \d+ \** (?= \ \| )""",
     re.VERBOSE,
 )
 _NO_PROSE = (
     re.compile(r"```.*?```", re.DOTALL),  # code
+    re.compile(r"<!--.*?-->", re.DOTALL),  # code that readers do not see
     re.compile(r"`[^`\n]*`"),
     re.compile(r"\]\([^)]*\)"),  # where links lead
     re.compile(r"\[\d{4}\.\d{5}\]"),  # arXiv's numbers

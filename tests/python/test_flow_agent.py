@@ -19,9 +19,9 @@ from test_sac import as_sequential, batch_of
 from test_training_tools import assert_equal
 from torch import Tensor
 
+from pyfastenv.algorithms.sac import SACLearner, SACOptions
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
-from pyfastenv.learners.sac_learner import SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 

@@ -8,6 +8,7 @@ import csv
 import math
 import pathlib
 import sys
+import types
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ def steps(folder: pathlib.Path) -> list[float]:
 
 
 def test_rows_are_there_at_once(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path)
+    logger = MetricLogger(tmp_path, ["csv"])
     logger.log(10, {"loss/policy": 0.25})
     assert read_metrics(tmp_path) == [{"step": 10, "loss/policy": 0.25}]
     assert read_csv(tmp_path) == [{"step": "10", "loss/policy": "0.25"}]
@@ -35,7 +36,7 @@ def test_rows_are_there_at_once(tmp_path: pathlib.Path) -> None:
 
 
 def test_columns_may_come_and_go(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path)
+    logger = MetricLogger(tmp_path, ["csv"])
     logger.log(1, {"loss": 0.5})
     logger.log(2, {"loss": 0.4, "eval": 7})
     logger.log(3, {"other": 1.0})
@@ -48,14 +49,14 @@ def test_columns_may_come_and_go(tmp_path: pathlib.Path) -> None:
 
 
 def test_numbers_come_back_exactly_and_tensors_are_numbers(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path)
+    logger = MetricLogger(tmp_path, ["csv"])
     logger.log(1, {"third": 1 / 3, "tensor": torch.tensor(0.1, dtype=torch.float64)})
     logger.close()
     assert read_metrics(tmp_path) == [{"step": 1, "third": 1 / 3, "tensor": 0.1}]
 
 
 def test_what_is_not_finite_stays_valid_json(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path)
+    logger = MetricLogger(tmp_path, ["csv"])
     logger.log(1, {"a": math.nan, "b": math.inf, "c": 1.0})
     logger.log(2, {"a": 2.0})
     logger.close()
@@ -68,12 +69,12 @@ def test_what_is_not_finite_stays_valid_json(tmp_path: pathlib.Path) -> None:
 
 
 def test_resuming_cuts_what_came_after_the_checkpoint(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path)
+    logger = MetricLogger(tmp_path, ["csv"])
     for step in (10, 20, 30, 40):
         logger.log(step, {"loss": step / 10, **({"late": 1.0} if step == 40 else {})})
     logger.close()
 
-    logger = MetricLogger(tmp_path, resume_step=20)
+    logger = MetricLogger(tmp_path, ["csv"], resume_step=20)
     assert steps(tmp_path) == [10, 20]
     logger.log(30, {"loss": -3.0})
     logger.close()
@@ -82,7 +83,7 @@ def test_resuming_cuts_what_came_after_the_checkpoint(tmp_path: pathlib.Path) ->
 
 
 def test_a_row_torn_by_a_kill_is_skipped_and_cut(tmp_path: pathlib.Path) -> None:
-    logger = MetricLogger(tmp_path)
+    logger = MetricLogger(tmp_path, ["csv"])
     logger.log(10, {"loss": 1.0})
     logger.log(20, {"loss": 2.0})
     logger.close()
@@ -92,7 +93,7 @@ def test_a_row_torn_by_a_kill_is_skipped_and_cut(tmp_path: pathlib.Path) -> None
         file.write("20,2")
     assert steps(tmp_path) == [10]
 
-    logger = MetricLogger(tmp_path, resume_step=20)
+    logger = MetricLogger(tmp_path, ["csv"], resume_step=20)
     logger.log(30, {"loss": 3.0})
     logger.close()
     assert steps(tmp_path) == [10, 30]
@@ -111,11 +112,11 @@ def test_tensorboard_has_each_step_once(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    logger = MetricLogger(tmp_path, tensorboard=True)
+    logger = MetricLogger(tmp_path, ["tensorboard"])
     for step in (10, 20, 30):
         logger.log(step, {"loss/policy": float(step)})
     logger.close()
-    logger = MetricLogger(tmp_path, tensorboard=True, resume_step=20)
+    logger = MetricLogger(tmp_path, ["tensorboard"], resume_step=20)
     logger.log(30, {"loss/policy": -30.0})
     logger.close()
 
@@ -130,8 +131,79 @@ def test_without_tensorboard_there_is_a_word(
 ) -> None:
     forgotten: Any = None  # an import of it raises
     monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", forgotten)
-    logger = MetricLogger(tmp_path, tensorboard=True)
+    logger = MetricLogger(tmp_path, ["tensorboard"])
     logger.log(1, {"loss": 1.0})
     logger.close()
     assert "pip install tensorboard" in capsys.readouterr().err
     assert steps(tmp_path) == [1]
+
+
+# ---- loggers by name -----------------------------------------------------------------------------
+
+
+class FakeRun:
+    """What wandb.init returns, as far as it is used."""
+
+    def __init__(self, arguments: dict[str, Any]):
+        self.arguments, self.rows, self.finished = arguments, [], False
+        self.id = arguments["id"] or "abc123"
+
+    def log(self, row: dict[str, float], step: int) -> None:
+        self.rows.append((step, row))
+
+    def finish(self) -> None:
+        self.finished = True
+
+
+def test_wandb_gets_each_row_and_a_resumed_run_goes_on_in_its_own(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[FakeRun] = []
+
+    def init(**arguments: Any) -> FakeRun:
+        runs.append(FakeRun(arguments))
+        return runs[-1]
+
+    fake = types.ModuleType("wandb")
+    fake.init = init  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    monkeypatch.delitem(sys.modules, "pyfastenv.training.loggers.wandb", raising=False)
+    for resume_step in (None, 10):
+        logger = MetricLogger(tmp_path, ["wandb"], config={"seed": 3}, resume_step=resume_step)
+        logger.log(20, {"loss": 2.0})
+        logger.close()
+    first, second = runs
+    assert first.arguments["name"] == tmp_path.name and first.arguments["config"] == {"seed": 3}
+    assert first.arguments["id"] is None and first.arguments["resume"] is None
+    assert second.arguments["id"] == "abc123" and second.arguments["resume"] == "allow"
+    assert all(run.rows == [(20, {"loss": 2.0})] and run.finished for run in runs)
+
+
+def test_mlflow_has_each_row_and_a_resumed_run_goes_on_in_its_own(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    mlflow.set_tracking_uri(f"file:{tmp_path / 'store'}")
+    for resume_step in (None, 10):
+        logger = MetricLogger(tmp_path, ["mlflow"], config={"seed": 3}, resume_step=resume_step)
+        logger.log(20 if resume_step is None else 30, {"loss": 2.0, "bad": math.nan})
+        logger.close()
+    client = mlflow.tracking.MlflowClient()
+    experiment = client.get_experiment_by_name("pyfastenv")
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.data.params == {"seed": "3"} and run.info.status == "FINISHED"
+    history = client.get_metric_history(run.info.run_id, "loss")
+    assert [(metric.step, metric.value) for metric in history] == [(20, 2.0), (30, 2.0)]
+    assert "bad" not in run.data.metrics
+
+
+def test_loggers_that_are_not_there_are_named(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="no logger 'wandbb'; there are csv, tensorboard, wandb"):
+        MetricLogger(tmp_path, ["wandbb"])
+    forgotten: Any = None  # an import of it raises
+    monkeypatch.setitem(sys.modules, "wandb", forgotten)
+    monkeypatch.delitem(sys.modules, "pyfastenv.training.loggers.wandb", raising=False)
+    with pytest.raises(ImportError, match="logger 'wandb' needs wandb: pip install wandb"):
+        MetricLogger(tmp_path, ["wandb"])

@@ -21,14 +21,14 @@ from torch import Tensor
 
 from pyfastenv.algorithms import mbpo
 from pyfastenv.algorithms.mbpo import MBPO, Config
+from pyfastenv.algorithms.sac import METRICS
 from pyfastenv.learners.dynamics import DynamicsOptions, Prediction
-from pyfastenv.learners.sac_learner import METRICS
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training import saved
+from pyfastenv.training.collecting import SeedCollector
 from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
 from pyfastenv.training.loop import run
-from pyfastenv.training.sac_training import SeedCollector
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
@@ -70,7 +70,7 @@ def small(**options: Any) -> Config:
         "eval_every": 0,
         "eval_episodes": 2,
         "checkpoint_every": 0,
-        "tensorboard": False,
+        "loggers": (),
         "quiet": True,
     }
     return Config(**{**defaults, **options})
@@ -131,7 +131,7 @@ def test_what_falls_due_when(monkeypatch: pytest.MonkeyPatch) -> None:
             algorithm, name, lambda *_, name=name: calls.append((name, algorithm.global_step))
         )
     learned: list[int] = []
-    monkeypatch.setattr(algorithm, "_learn", learned.append)
+    monkeypatch.setattr(algorithm, "learn", learned.append)
     algorithm.iterate()
     assert algorithm.global_step == 62 and calls == [] and learned == []
     while algorithm.global_step < 180:
@@ -310,7 +310,7 @@ def test_batches_have_their_share_of_real_rows(monkeypatch: pytest.MonkeyPatch) 
         pool.add(rows)
     batches: list[Tensor] = []
     monkeypatch.setattr(algorithm.learner, "run", lambda rows, *_: batches.extend(rows))
-    algorithm._learn(3)
+    algorithm.learn(3)
     assert len(batches) == 3
     for batch in batches:
         assert batch.shape == (2, 20, width)
@@ -450,7 +450,7 @@ def test_forces_are_left_out(env_id: str, compact: int, all_of_it: int) -> None:
     sizes = []
     for compact_obs in (True, False):
         config = Config.preset(env_id, compact_obs=compact_obs, num_threads=1)
-        collector = SeedCollector(config, **config.env_kwargs())
+        collector = SeedCollector(config, **config.env_defaults())
         sizes.append(collector.layout.obs_size)
         collector.envs.close()
     assert sizes == [compact, all_of_it]
@@ -471,7 +471,7 @@ OFFICIAL = {
 
 
 def test_presets_are_the_official_ones() -> None:
-    assert set(mbpo.PRESETS) == set(OFFICIAL)
+    assert set(mbpo.Config.presets) == set(OFFICIAL)
     for name, official in OFFICIAL.items():
         config = Config.preset(f"{name}-v5")
         config.check()
@@ -525,7 +525,7 @@ def test_an_environment_without_a_rule_is_refused_in_one_sentence(
     xml = tmp_path / "double.xml"
     model = pathlib.Path(pyfastenv.vector.specs.resolve_xml_file("inverted_double_pendulum.xml"))
     xml.write_text(model.read_text())
-    monkeypatch.setattr(Config, "env_kwargs", lambda _: {"xml_file": str(xml)})
+    monkeypatch.setattr(Config, "env_defaults", lambda _: {"xml_file": str(xml)})
     closed: list[str] = []
     close = pyfastenv.FastVectorEnv.close
     monkeypatch.setattr(

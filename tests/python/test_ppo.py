@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch")
 import pyfastenv  # noqa: E402
 from pyfastenv import _core  # noqa: E402
 from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
+from pyfastenv.learners.ppo_accelerators import CompiledEpoch, WrittenOut  # noqa: E402
 from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
 from pyfastenv.nn.normalize import RunningMoments  # noqa: E402
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout  # noqa: E402
@@ -41,7 +42,7 @@ def _config(**fields: Any) -> Config:
         "eval_every": 0,
         "eval_episodes": 2,
         "checkpoint_every": 0,
-        "tensorboard": False,
+        "loggers": (),
         "quiet": True,
     }
     return Config(**{**small, **fields})
@@ -81,14 +82,15 @@ def test_the_compiled_update_is_the_one_in_torch(
     packed[:, -4] += 0.2 * torch.randn(len(packed))  # as after some updates
     order = torch.randperm(len(packed))
     start = _parameters(ppo)
-    native = ppo._epoch_natively(packed, order)
+    assert isinstance(ppo.acceleration.accelerator, CompiledEpoch)
+    native = ppo.acceleration.accelerator.epoch(packed, order)
     after_native = _parameters(ppo)
     moments = ppo.optimizer.mean.clone(), ppo.optimizer.square.clone()
 
     other = _make(config)
     with torch.no_grad():
         other.flat.parameter.copy_(start)
-        in_torch = other._epoch_in_torch(packed, order)
+        in_torch = WrittenOut(other).epoch(packed, order)
     assert not torch.equal(start, after_native)
     torch.testing.assert_close(after_native, _parameters(other), rtol=0, atol=2e-5)
     torch.testing.assert_close(moments[0], other.optimizer.mean, rtol=1e-2, atol=1e-5)

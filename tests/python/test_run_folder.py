@@ -33,6 +33,7 @@ import pyfastenv
 from pyfastenv import cli
 from pyfastenv.training import checkpoint, folder_lock, run_folder
 from pyfastenv.training.atomic import append, remove_leftovers, write_text
+from pyfastenv.training.checkpoint import CheckpointDir
 from pyfastenv.training.errors import FolderInUseError, RunFolderError
 from pyfastenv.training.folder_lock import FolderLock
 from pyfastenv.training.logger import MetricLogger, read_metrics
@@ -224,6 +225,15 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -
 
 
 @guesses
+def test_a_run_killed_as_it_began_begins_again(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / ".config.json.0123456789ab.tmp").write_text("{")
+    train(folder)
+    assert not list(folder.glob(".config*"))
+
+
+@guesses
 def test_a_run_stopped_before_its_first_evaluation_can_end_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -233,6 +243,29 @@ def test_a_run_stopped_before_its_first_evaluation_can_end_there(
     assert result.global_step == 240 and result.evaluation["eval/return"] > 0.0
     out = capsys.readouterr().out
     assert "Already at step 240: nothing to train." in out and "after 240 steps" in out
+
+
+@guesses
+def test_a_run_killed_before_it_removed_an_old_checkpoint_removes_it_when_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = train(tmp_path / "whole", checkpoint_every=24, keep_checkpoints=1)
+    prune = CheckpointDir.prune
+
+    def killed_at_the_end(folder: CheckpointDir, step: int) -> None:
+        if step == result.global_step:
+            die()
+        prune(folder, step)
+
+    monkeypatch.setattr(CheckpointDir, "prune", killed_at_the_end)
+    with pytest.raises(RuntimeError, match="killed"):
+        train(tmp_path / "cut", checkpoint_every=24, keep_checkpoints=1)
+    monkeypatch.setattr(CheckpointDir, "prune", prune)
+    cut = CheckpointDir(tmp_path / "cut/checkpoints")
+    assert len(cut.paths()) == 2
+    run(Guess, Config(resume=tmp_path / "cut", keep_checkpoints=1))
+    whole = CheckpointDir(tmp_path / "whole/checkpoints")
+    assert [path.name for path in cut.paths()] == [path.name for path in whole.paths()]
 
 
 # ---- temporary files -----------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from test_training_tools import assert_equal, assert_same_run
 from torch import Tensor, nn
 
 from pyfastenv.algorithms import sac
-from pyfastenv.algorithms.sac import SAC, Config
-from pyfastenv.learners.sac_learner import METRICS, SACLearner, SACOptions
+from pyfastenv.algorithms.sac import METRICS, SAC, Config, SACLearner, SACOptions
+from pyfastenv.learners.sac_accelerators import MatrixUnit, WrittenOut
 from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.rollouts import rollout
@@ -51,7 +51,7 @@ def small(**options: Any) -> Config:
         "eval_every": 0,
         "eval_episodes": 2,
         "checkpoint_every": 0,
-        "tensorboard": False,
+        "loggers": (),
         "quiet": True,
     }
     return Config(**{**defaults, **options})
@@ -184,6 +184,7 @@ def batch_of(layout: RowLayout, shape: tuple[int, ...], generator: torch.Generat
     return layout.pack(randn(size), actions, randn(size), randn(), terminated)
 
 
+@pytest.mark.parametrize("accelerate", ["none", "native"])
 @pytest.mark.parametrize("num_seeds", [1, 3])
 @pytest.mark.parametrize(
     "options",
@@ -194,7 +195,9 @@ def batch_of(layout: RowLayout, shape: tuple[int, ...], generator: torch.Generat
     ],
     ids=["learned", "fixed", "clamped"],
 )
-def test_gradient_steps_are_those_of_plain_torch(num_seeds: int, options: dict[str, Any]) -> None:
+def test_gradient_steps_are_those_of_plain_torch(
+    num_seeds: int, options: dict[str, Any], accelerate: str
+) -> None:
     layout = RowLayout(obs_size=4, action_size=2)
     learner = SACLearner(
         layout,
@@ -205,6 +208,7 @@ def test_gradient_steps_are_those_of_plain_torch(num_seeds: int, options: dict[s
             critic_learning_rate=1e-3,
             gamma=0.9,
             tau=0.1,
+            accelerate=accelerate,
             **options,
         ),
     )
@@ -215,7 +219,7 @@ def test_gradient_steps_are_those_of_plain_torch(num_seeds: int, options: dict[s
         rows = batch_of(layout, (num_seeds, 24), generator)
         noise = torch.randn(num_seeds, *learner.noise_shape(24), generator=generator)
         kept = rows.clone(), noise.clone()
-        learner.update(rows, noise, metrics)
+        learner.run(rows[None], noise[None], metrics)
         assert torch.equal(rows, kept[0]) and torch.equal(noise, kept[1])
         for k, reference in enumerate(references):
             expected = reference.update(rows[k], noise[k])
@@ -231,8 +235,9 @@ def test_metrics_are_optional_and_change_nothing() -> None:
     rows = batch_of(layout, (1, 8), generator)
     noise = torch.randn(1, 16, 1, generator=generator)
     learners = [SACLearner(layout, [1], SACOptions(hidden_sizes=(8,))) for _ in range(2)]
-    learners[0].update(rows, noise)
-    learners[1].update(rows, noise, torch.empty(len(METRICS), 1))
+    for step in (lambda mine: mine.update, lambda mine: mine.choice.accelerator.update):
+        step(learners[0])(rows, noise)
+        step(learners[1])(rows, noise, torch.empty(len(METRICS), 1))
     assert_equal(learners[0].state_dict(), learners[1].state_dict())
 
 
@@ -256,7 +261,7 @@ def relative(ours: Tensor, theirs: Tensor) -> float:
     return float((ours - theirs).norm() / theirs.norm())
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kind", ["plain", "written out", "matrix unit"])
 @pytest.mark.parametrize("num_seeds", [1, 3])
 @pytest.mark.parametrize(
     "options",
@@ -267,24 +272,26 @@ def relative(ours: Tensor, theirs: Tensor) -> float:
     ],
     ids=["learned", "fixed", "clamped"],
 )
-def test_steps_in_bfloat16_are_near(
-    options: dict[str, Any], num_seeds: int, compiled: bool
-) -> None:
+def test_steps_in_bfloat16_are_near(options: dict[str, Any], num_seeds: int, kind: str) -> None:
     layout = RowLayout(obs_size=4, action_size=2)
     fields = {"hidden_sizes": (32, 48, 32), "gamma": 0.9, "tau": 0.1, **options}
     fields |= {"policy_learning_rate": 2e-3, "critic_learning_rate": 1e-3}
     seeds = [5, 3, 9][:num_seeds]
     exact = SACLearner(layout, seeds, SACOptions(**fields))
     rounded = SACLearner(layout, seeds, SACOptions(**fields, bfloat16=True, num_threads=2))
-    if compiled and not rounded.is_compiled:
+    accelerator = {
+        "plain": None,
+        "written out": WrittenOut(rounded),
+        "matrix unit": rounded.choice.accelerator,
+    }[kind]
+    if kind == "matrix unit" and not isinstance(accelerator, MatrixUnit):
         pytest.skip("no matrix unit")
-    if not compiled:
-        rounded._can_compile = False
+    rounded.choice = rounded.choice._replace(accelerator=accelerator)
     generator = torch.Generator().manual_seed(0)
     rows = batch_of(layout, (3, num_seeds, 50), generator)
     noise = torch.randn(3, num_seeds, *exact.noise_shape(50), generator=generator)
     metrics = torch.full((2, len(METRICS), num_seeds), torch.nan)
-    old_target = rounded._flat_target.parameter.detach().clone()
+    old_target = rounded.flat_target.parameter.detach().clone()
     for i in range(3):
         for learner, results in zip((exact, rounded), metrics, strict=True):
             learner.run(rows[i : i + 1], noise[i : i + 1], results)
@@ -295,11 +302,11 @@ def test_steps_in_bfloat16_are_near(
                 assert ours["step"] == theirs["step"] == 1
                 assert relative(ours["mean"], theirs["mean"]) < 0.1
                 assert relative(ours["square"], theirs["square"]) < 0.2
-            critic = rounded._flat_critic.parameter.detach()
+            critic = rounded.flat_critic.parameter.detach()
             expected = 0.9 * old_target + 0.1 * critic
-            torch.testing.assert_close(rounded._flat_target.parameter.detach(), expected)
+            torch.testing.assert_close(rounded.flat_target.parameter.detach(), expected)
     # one hidden layer has nothing between hidden layers
-    assert torch.equal(*metrics) == (not compiled and fields["hidden_sizes"] == (32,))
+    assert torch.equal(*metrics) == (kind == "written out" and fields["hidden_sizes"] == (32,))
     for name in ("actor", "critic", "target"):
         pairs = zip(
             getattr(rounded, name).parameters(), getattr(exact, name).parameters(), strict=True
@@ -320,7 +327,7 @@ def test_compiled_steps_depend_neither_on_their_number_nor_on_other_seeds() -> N
         return SACLearner(layout, seeds, options)
 
     together, stepwise = make_learner(1, 2, 3, num_threads=3), make_learner(1, 2, 3)
-    if not together.is_compiled:
+    if not isinstance(together.choice.accelerator, MatrixUnit):
         pytest.skip("no matrix unit")
     generator = torch.Generator().manual_seed(0)
     rows = batch_of(layout, (5, 3, 24), generator)
@@ -437,7 +444,7 @@ def test_a_policy_of_nan_does_not_act() -> None:
     def learn(num_updates: int) -> None:
         algorithm.learner.actor.weight_list[0].data[0, 0, 0] = math.nan
 
-    algorithm._learn = learn  # metrics of before
+    algorithm.learn = learn  # metrics of before
     metrics = algorithm.iterate()
     assert math.isnan(metrics["loss/policy"]) and algorithm.global_step == 70
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -120,7 +121,7 @@ def test_a_package_ships_tasks(tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env={"PYTHONPATH": f"{site}:{sysconfig.get_path('purelib')}", "PATH": "/usr/bin"},
+        env={**os.environ, "PYTHONPATH": f"{site}:{sysconfig.get_path('purelib')}"},
         capture_output=True,
         text=True,
     )

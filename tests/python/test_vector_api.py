@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import importlib.metadata
 import pickle
 import subprocess
 import sys
@@ -46,6 +47,19 @@ def run_python(code: str) -> str:
 def test_import_loads_no_torch() -> None:
     code = "import sys, pyfastenv; print([m for m in ('torch', 'imageio') if m in sys.modules])"
     assert run_python(code) == "[]"
+
+
+def test_nothing_of_ours_runs_where_it_is_not_imported() -> None:
+    """No start-up hook: no ``.pth`` file (an editable install's is scikit-build's), no trace."""
+    files = [str(path) for path in importlib.metadata.files("pyfastenv") or ()]
+    hooks = [name for name in files if name.endswith(".pth") and "_editable_" not in name]
+    assert files and hooks == []
+    code = """
+import sys, gymnasium
+print([m for m in sys.modules if m.split('.')[0] == 'pyfastenv'],
+      [i for i in gymnasium.registry if 'pyfastenv' in i])
+"""
+    assert run_python(code) == "[] []"
 
 
 def test_public_names() -> None:

@@ -40,6 +40,7 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       reset_noise_scale_(robot.reset_noise_scale),
       external_forces_(robot.external_forces || std::find(robot.reads.begin(), robot.reads.end(),
                                                           Field::cfrc_ext) != robot.reads.end()),
+      passive_reset_(robot.passive_reset),
       dt_(model().opt.timestep * frame_skip_),
       init_qpos_(data().qpos, data().qpos + model().nq),
       init_qvel_(data().qvel, data().qvel + model().nv),
@@ -145,7 +146,8 @@ void MujocoEnv::Prepare(const RowLayout& layout) {
     own.push_back({field.name, field.offset});
   }
   if (engine_ != Engine::kMujoco) {
-    const auto plans = FindLanePlans(workspace_.plain_model(), Names(own));
+    const auto plans =
+        FindLanePlans(workspace_.plain_model(), workspace_.whole_model(), Names(own));
     prepared_lanes_ = MakeLanes(*plans, own, prepared_refusal_);
     if (prepared_lanes_ == nullptr && engine_ == Engine::kLanes) {
       throw UsageError(UsageError::Code::kValue, "engine='lanes': " + prepared_refusal_ +
@@ -182,7 +184,7 @@ EngineReport MujocoEnv::engine() const {
   return report;
 }
 
-void MujocoEnv::PrepareSteps(std::span<const ComingStep> steps) noexcept {
+void MujocoEnv::PrepareSteps(std::span<ComingStep> steps) noexcept {
   if (group_size() == 0) return;
   lanes_->Clear();
   for (const ComingStep& step : steps) {
@@ -198,6 +200,7 @@ void MujocoEnv::PrepareSteps(std::span<const ComingStep> steps) noexcept {
     }
   }
   lanes_->Run();
+  for (size_t i = 0; i < steps.size(); ++i) steps[i].num_rows = lanes_->CountRows(i);
 }
 
 void MujocoEnv::Simulate(const Action& action) {
@@ -266,6 +269,7 @@ void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, InfoR
   random_ = &random;
   workspace_.Restart();
   ahead_ = nullptr;
+  workspace_.SetPassive(passive_reset_);
   ResetModel(random);
   workspace_.Forward();
   UpdateCache();
@@ -274,6 +278,7 @@ void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, InfoR
 
 StepResult MujocoEnv::Step(const Action& action, Random& random, InfoRow info) {
   random_ = &random;
+  if (passive_reset_) workspace_.SetPassive(false);
   StepResult result = StepTask(action, info);
   if (workspace_.Diverged()) {
     // MuJoCo has jumped, or is about to jump, to its default pose: nothing it says of this step is

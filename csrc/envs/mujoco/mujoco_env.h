@@ -47,7 +47,7 @@ class MujocoEnv : public Environment {
   void Prepare(const RowLayout& layout) final;
   void Adopt() noexcept final;
   int group_size() const final;
-  void PrepareSteps(std::span<const ComingStep> steps) noexcept final;
+  void PrepareSteps(std::span<ComingStep> steps) noexcept final;
   EngineReport engine() const final;
 
   /// Reset without its infos, and the episode's end without the rest: what the physics limit needs.
@@ -69,6 +69,7 @@ class MujocoEnv : public Environment {
     std::vector<Field> reads = {};  // of mjData, after Simulate
     bool sensors = false;           // … sensordata too
     bool external_forces = false;   // … even where that does not show in `reads`
+    bool passive_reset = false;     // a reset's physics leaves actuators out
     std::string refusal = {};       // why lanes cannot do this task; empty: they may
     int cache_size = 0;
     std::vector<OwnField> own_fields = {};  // of the model, in the cache
@@ -150,6 +151,7 @@ class MujocoEnv : public Environment {
   int frame_skip_;
   double reset_noise_scale_;
   bool external_forces_;  // the task reads cfrc_ext
+  bool passive_reset_;
   double dt_;
   std::vector<double> init_qpos_, init_qvel_;
   std::vector<double> cache_;

@@ -1,6 +1,7 @@
 #include "envs/mujoco/prepared_steps.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -62,6 +63,7 @@ double* PreparedSteps::Add(const double* row) {
 
 void PreparedSteps::Run() {
   if (count_ == 0) return;
+  if (!misses_.Tries(static_cast<int>(count_))) return Clear();
   const auto wide_enough = [this](const auto& stepper) {
     return stepper->width() >= static_cast<int>(count_);
   };
@@ -83,6 +85,7 @@ void PreparedSteps::Run() {
   const unsigned redo = stepper.Step(rows, new_rows, static_cast<int>(count_), frame_skip_,
                                      keeps_fields_, numbers_.data());
   if (reads_external_forces_) stepper.ComputeExternalForces();
+  misses_.Count(static_cast<int>(count_), std::popcount(redo));
   for (size_t i = 0; i < count_; ++i) {
     steps_[i].stepper = (redo >> i & 1) != 0 ? nullptr : &stepper;
     steps_[i].lane = static_cast<int>(i);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "envs/mujoco/miss_record.h"
 #include "lanes/lane_stepper.h"
 #include "mujoco/lane_plans.h"
 
@@ -41,8 +42,14 @@ class PreparedSteps {
   void Clear() { count_ = 0; }
   /// Adds a step that starts from this row, and returns where its control goes.
   double* Add(const double* row);
-  /// Runs the group's physics.
+  /// Runs the group's physics, unless that has been in vain of late.
   void Run();
+
+  /// Constraint rows in the last substep of the i-th step; very many if lanes could not do it.
+  int CountRows(size_t i) const {
+    const Step& step = steps_[i];
+    return step.stepper != nullptr ? step.stepper->CountRows(step.lane) : kVeryMany;
+  }
 
   /// The step prepared for the row at this address, if its state is still the same.
   const Step* Find(const double* row) const;
@@ -55,6 +62,8 @@ class PreparedSteps {
   void ReadSensors(const Step& step, const mjModel& model, mjData& data) const;
 
  private:
+  static constexpr int kVeryMany = 1000;
+
   std::vector<std::unique_ptr<lanes::LaneStepper>> steppers_;  // the narrowest first
   const std::vector<lanes::Field> reads_;
   const int frame_skip_;
@@ -72,6 +81,7 @@ class PreparedSteps {
   const size_t num_positions_, num_velocities_, num_controls_;
   std::vector<Step> steps_;  // as many as the widest plan has lanes
   size_t count_ = 0;
+  MissRecord misses_;
 };
 
 }  // namespace pyfastenv

@@ -53,19 +53,45 @@ class Recorder {
   Scratch* scratch_;
 };
 
-// Collide asks for the place and the third axis of geoms that may touch.
+// Shapes that are round about their third axis, of which Collide asks for no other.
+bool IsRound(PairKind kind) {
+  return kind == PairKind::kPlaneSphere || kind == PairKind::kPlaneCapsule ||
+         kind == PairKind::kSphereSphere || kind == PairKind::kSphereCapsule ||
+         kind == PairKind::kCapsuleCapsule;
+}
+
+// Collide asks for the places and axes of geoms that may touch.
 void WriteGeoms(const Tables& t, Recorder& recorder) {
   const Scratch& s = recorder.scratch();
   for (int g = 0; g < t.ngeom; ++g) {
-    bool may_touch = false;
+    bool may_touch = false, round = true;
     for (int k = 0; k < t.num_pairs; ++k) {
-      may_touch = may_touch || t.pair[k].geom1 == g || t.pair[k].geom2 == g;
+      if (t.pair[k].geom1 != g && t.pair[k].geom2 != g) continue;
+      may_touch = true;
+      round = round && IsRound(t.pair[k].kind);
     }
     if (!may_touch || t.geom[g].body == 0) continue;
     recorder.Write(ProgramArray::geom_xpos, s.geom_xpos, 3 * g, 3);
+    if (!round) {
+      recorder.Write(ProgramArray::geom_xmat, s.geom_xmat, 9 * g, 9);
+      continue;
+    }
     for (int i = 2; i < 9; i += 3) {
       recorder.Write(ProgramArray::geom_xmat, s.geom_xmat, 9 * g + i, 1);
     }
+  }
+}
+
+// Contacts' Jacobians are about the centers of mass of their bodies' trees.
+void WriteCenters(const Tables& t, Recorder& recorder) {
+  for (int b = 1; b < t.nbody; ++b) {
+    bool may_touch = false;
+    for (int k = 0; k < t.num_pairs; ++k) {
+      const Pair& pair = t.pair[k];
+      may_touch = may_touch || t.body[pair.body1].root == b || t.body[pair.body2].root == b;
+    }
+    if (may_touch)
+      recorder.Write(ProgramArray::subtree_com, recorder.scratch().subtree_com, 3 * b, 3);
   }
 }
 
@@ -78,7 +104,7 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   recorder.Read(ProgramArray::cos_half, s.cos_half, t.njnt);
   SmoothDynamics(t, s);
   WriteGeoms(t, recorder);
-  recorder.Write(ProgramArray::subtree_com, s.subtree_com, 3 * t.contact_root, 3);
+  WriteCenters(t, recorder);
   recorder.Write(ProgramArray::cdof, s.cdof, 0, 6 * t.nv);
   recorder.Write(ProgramArray::M, s.M, 0, t.nC);
   recorder.Write(ProgramArray::qLD, s.qLD, 0, t.nC);

@@ -1,27 +1,65 @@
-// Contacts of planes, spheres and capsules: mj_collision.
+// Contacts: mj_collision.
 //
 // All pairs are tried in the order in which MuJoCo lists contacts, which stands in the plan, so no
-// sorting is needed; MuJoCo's broad and middle phases only leave out pairs that do not touch.
+// sorting is needed. MuJoCo's broad and middle phases only leave out pairs that do not touch.
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
+#include "lanes/stages/touches.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
-// One contact point: distance, position, normal, and a wished first tangent (zero: any).
-struct Touch {
-  Lane dist;
-  Lane pos[3];
-  Lane normal[3];
-  Lane tangent[3];
-  unsigned undefined = 0;  // lanes in which centres coincide, so that the normal is another
-};
+// Lanes in which a touch is so slight that MuJoCo's sweep over bodies, whose boxes it rounds to
+// single precision, may not see it.
+unsigned BarelySeen(const Pair& pair, const Touch& touch) {
+  if (!pair.swept) return 0;
+  constexpr double kRounding = 0x1p-22;  // of two bounds, twice over
+  const Lane size = Abs(touch.pos[0]) + Abs(touch.pos[1]) + Abs(touch.pos[2]);
+  return Bits(pair.reach - touch.dist <= kRounding * size);
+}
 
-// Appends a touch to the contacts of the lanes in `hit`.
+// Lanes in which MuJoCo's own filter (mj_filterSphere) lets the pair pass: bounding spheres meet.
+unsigned Near(const Scratch& s, const Pair& pair) {
+  const Lane* p1 = s.geom_xpos + 3 * pair.geom1;
+  const Lane* p2 = s.geom_xpos + 3 * pair.geom2;
+  Lane d[3];
+  if (pair.plane) {
+    Lane normal[3];
+    AxisOf(s, pair.geom1, normal);
+    for (int i = 0; i < 3; ++i) d[i] = p2[i] - p1[i];
+    return Bits(!(Dot3(d, normal) > pair.bound)) & kAllLanes;
+  }
+  for (int i = 0; i < 3; ++i) d[i] = p1[i] - p2[i];
+  return Bits(!(Dot3(d, d) > pair.bound_squared)) & kAllLanes;
+}
+
+void CollidePair(const Tables& t, Scratch& s, int index, unsigned near) {
+  switch (t.pair[index].kind) {
+    case PairKind::kPlaneSphere:
+      return CollidePlaneSphere(t, s, index, near);
+    case PairKind::kPlaneCapsule:
+      return CollidePlaneCapsule(t, s, index, near);
+    case PairKind::kPlaneBox:
+      return CollidePlaneBox(t, s, index, near);
+    case PairKind::kPlaneCylinder:
+      return CollidePlaneCylinder(t, s, index, near);
+    case PairKind::kSphereSphere:
+      return CollideSphereSphere(t, s, index, near);
+    case PairKind::kSphereCapsule:
+      return CollideSphereCapsule(t, s, index, near);
+    case PairKind::kCapsuleCapsule:
+      return CollideCapsuleCapsule(t, s, index, near);
+    case PairKind::kOther:
+      return CollideOther(t, s, index, near);
+  }
+}
+
+}  // namespace
+
 void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch) {
   Contacts& c = s.contacts;
-  s.redo |= hit & touch.undefined;
+  s.redo |= hit & (touch.undefined | BarelySeen(t.pair[pair], touch));
   for (; hit != 0; hit &= hit - 1) {
     const int l = __builtin_ctz(hit);
     const int k = c.count[l];
@@ -40,193 +78,42 @@ void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& to
   }
 }
 
-// The third column of a frame: a plane's normal, a capsule's axis.
-void AxisOf(const Scratch& s, int geom, Lane* axis) {
-  for (int i = 0; i < 3; ++i) axis[i] = s.geom_xmat[9 * geom + 3 * i + 2];
-}
-
-// A sphere (or a capsule's end) at `center` against a plane.
-unsigned PlaneSphere(const Lane* normal, const Lane* origin, const Lane* center, double radius,
-                     double margin, Touch& touch) {
-  Lane from_plane[3];
-  for (int i = 0; i < 3; ++i) from_plane[i] = center[i] - origin[i];
-  const Lane height = Dot3(from_plane, normal);
-  touch.dist = height - radius;
-  const unsigned hit = Bits((height <= margin + radius) & (touch.dist < margin));
-  if (hit == 0) return 0;
-  const Lane down = -touch.dist / 2.0 - radius;
-  for (int i = 0; i < 3; ++i) {
-    touch.pos[i] = center[i] + normal[i] * down;
-    touch.normal[i] = normal[i];
-  }
-  return hit;
-}
-
-unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, double radius2,
-                      double margin, Touch& touch) {
-  Lane d[3];
-  for (int i = 0; i < 3; ++i) d[i] = center1[i] - center2[i];
-  const Lane squared = Dot3(d, d);
-  const double reach = margin + radius1 + radius2;
-  touch.dist = Sqrt(squared) - radius1 - radius2;
-  const unsigned hit = Bits((squared <= reach * reach) & (touch.dist < margin));
-  if (hit == 0) return 0;
-  for (int i = 0; i < 3; ++i) touch.normal[i] = center2[i] - center1[i];
-  const Lane length = Sqrt(Dot3(touch.normal, touch.normal));
-  touch.undefined = Bits(length < kMinVal);
-  const Lane inverse = 1.0 / length;
-  const Lane depth = radius1 + touch.dist / 2.0;
-  for (int i = 0; i < 3; ++i) {
-    touch.normal[i] = touch.normal[i] * inverse;
-    touch.pos[i] = touch.normal[i] * depth + center1[i];
-    touch.tangent[i] = Splat(0);
-  }
-  return hit;
-}
-
-void PlanePair(const Tables& t, Scratch& s, int index) {
+void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
   const Pair& pair = t.pair[index];
-  const Lane* center = s.geom_xpos + 3 * pair.geom2;
-  const Lane* origin = s.geom_xpos + 3 * pair.geom1;
-  Touch touch;
-  Lane normal[3];
-  AxisOf(s, pair.geom1, normal);
-  if (pair.kind == PairKind::kPlaneSphere) {
-    for (int i = 0; i < 3; ++i) touch.tangent[i] = Splat(0);
-    const unsigned hit = PlaneSphere(normal, origin, center, pair.radius2, pair.margin, touch);
-    Append(t, s, hit, index, touch);
-    return;
-  }
-  Lane end[3];
-  AxisOf(s, pair.geom2, touch.tangent);
-  for (int i = 0; i < 3; ++i) end[i] = center[i] + touch.tangent[i] * pair.half_length2;
-  Append(t, s, PlaneSphere(normal, origin, end, pair.radius2, pair.margin, touch), index, touch);
-  for (int i = 0; i < 3; ++i) end[i] = center[i] - touch.tangent[i] * pair.half_length2;
-  Append(t, s, PlaneSphere(normal, origin, end, pair.radius2, pair.margin, touch), index, touch);
-}
-
-void SphereCapsule(const Tables& t, Scratch& s, int index, unsigned near) {
-  const Pair& pair = t.pair[index];
-  const Lane* sphere = s.geom_xpos + 3 * pair.geom1;
-  const Lane* capsule = s.geom_xpos + 3 * pair.geom2;
-  Lane axis[3], d[3], nearest[3];
-  AxisOf(s, pair.geom2, axis);
-  for (int i = 0; i < 3; ++i) d[i] = sphere[i] - capsule[i];
-  const Lane along = Clip(Dot3(axis, d), -pair.half_length2, pair.half_length2);
-  for (int i = 0; i < 3; ++i) nearest[i] = axis[i] * along + capsule[i];
-  Touch touch;
-  const unsigned hit =
-      SphereSphere(sphere, pair.radius1, nearest, pair.radius2, pair.margin, touch);
-  Append(t, s, near & hit, index, touch);
-}
-
-// Two segments a0 + s u and b0 + t v, 0 <= s, t <= 1.
-struct Segments {
-  Lane a0[3], u[3], b0[3], v[3], w[3];  // w = a0 - b0
-  Lane uu, vv, uv, uw, wv;
-  Lane s_at_t0, s_at_t1;  // nearest on the first to the ends of the second
-};
-
-Segments MakeSegments(const Scratch& s, const Pair& pair) {
-  Segments g;
-  Lane axis1[3], axis2[3];
-  AxisOf(s, pair.geom1, axis1);
-  AxisOf(s, pair.geom2, axis2);
-  for (int i = 0; i < 3; ++i) {
-    const Lane center1 = s.geom_xpos[3 * pair.geom1 + i];
-    const Lane center2 = s.geom_xpos[3 * pair.geom2 + i];
-    const Lane half1 = axis1[i] * pair.half_length1;
-    const Lane half2 = axis2[i] * pair.half_length2;
-    g.a0[i] = center1 - half1;
-    g.u[i] = (center1 + half1) - g.a0[i];
-    g.b0[i] = center2 - half2;
-    g.v[i] = (center2 + half2) - g.b0[i];
-    g.w[i] = g.a0[i] - g.b0[i];
-  }
-  g.uu = Dot3(g.u, g.u);
-  g.vv = Dot3(g.v, g.v);
-  g.uv = Dot3(g.u, g.v);
-  g.uw = Dot3(g.u, g.w);
-  g.wv = Dot3(g.w, g.v);
-  g.s_at_t0 = Clip(-g.uw / g.uu, 0, 1);
-  g.s_at_t1 = Clip((g.uv - g.uw) / g.uu, 0, 1);
-  return g;
-}
-
-// Where t leaves the second segment, its end is taken, and the nearest point to that on the first.
-void Confine(const Segments& g, Lane& s, Lane& t) {
-  const Mask below = t < 0.0, above = t > 1.0;
-  s = Select(below, g.s_at_t0, Select(above, g.s_at_t1, s));
-  t = Select(below, Splat(0), Select(above, Splat(1), t));
-}
-
-void CapsuleCapsule(const Tables& t, Scratch& s, int index, unsigned near) {
-  const Pair& pair = t.pair[index];
-  const Segments g = MakeSegments(s, pair);
-  const auto try_points = [&](Lane along1, Lane along2, unsigned lanes) {
-    Lane point1[3], point2[3];
-    Confine(g, along1, along2);
-    for (int i = 0; i < 3; ++i) {
-      point1[i] = g.u[i] * along1 + g.a0[i];
-      point2[i] = g.v[i] * along2 + g.b0[i];
+  const Lane* pos[2] = {s.geom_xpos + 3 * pair.geom1, s.geom_xpos + 3 * pair.geom2};
+  const Lane* mat[2] = {s.geom_xmat + 9 * pair.geom1, s.geom_xmat + 9 * pair.geom2};
+  for (unsigned lanes = near & ~s.redo; lanes != 0; lanes &= lanes - 1) {
+    const int l = __builtin_ctz(lanes);
+    double x[2][3], m[2][9];
+    for (int g = 0; g < 2; ++g) {
+      for (int i = 0; i < 3; ++i) x[g][i] = At(pos[g][i], l);
+      for (int i = 0; i < 9; ++i) m[g][i] = At(mat[g][i], l);
     }
-    Touch touch;
-    const unsigned hit =
-        SphereSphere(point1, pair.radius1, point2, pair.radius2, pair.margin, touch);
-    Append(t, s, lanes & hit, index, touch);
-  };
-  Lane e[3];
-  Cross(e, g.u, g.v);
-  const Lane ee = Dot3(e, e);
-  constexpr double kParallel = 0x1.5798ee2308c3ap-27;  // 1e-8, of squared lengths
-  const unsigned general = near & Bits(ee > (g.uu * kParallel) * g.vv);
-  if (general != 0) {
-    Lane f[3];
-    Cross(f, g.v, g.w);
-    const Lane along1 = Clip(Dot3(e, f) / ee, 0, 1);
-    try_points(along1, (g.uv * along1 + g.wv) / g.vv, general);
-  }
-  // parallel: one point for each end of the first
-  const unsigned parallel = near & ~general;
-  if (parallel != 0) {
-    try_points(Splat(0), g.wv / g.vv, parallel);
-    try_points(Splat(1), (g.wv + g.uv) / g.vv, parallel);
+    ContactPoint points[kMaxPointsOfPair];
+    const NarrowPhaseCall& call = s.narrow_phase;
+    const int count = call.collide(call.self, index, x[0], m[0], x[1], m[1], points);
+    if (count < 0) s.redo |= 1u << l;
+    for (int k = 0; k < count; ++k) {
+      const ContactPoint& point = points[k];
+      if (!(point.dist < pair.margin)) continue;
+      Touch touch;
+      touch.dist = Splat(point.dist);
+      for (int i = 0; i < 3; ++i) {
+        touch.pos[i] = Splat(point.pos[i]);
+        touch.normal[i] = Splat(point.normal[i]);
+        touch.tangent[i] = Splat(point.tangent[i]);
+      }
+      Append(t, s, 1u << l, index, touch);
+    }
   }
 }
-
-// Lanes in which the bounding spheres of a pair meet.
-unsigned Near(const Scratch& s, const Pair& pair) {
-  const Lane* p1 = s.geom_xpos + 3 * pair.geom1;
-  const Lane* p2 = s.geom_xpos + 3 * pair.geom2;
-  Lane d[3];
-  for (int i = 0; i < 3; ++i) d[i] = p1[i] - p2[i];
-  return Bits(!(Dot3(d, d) > pair.bound_squared)) & kAllLanes;
-}
-
-}  // namespace
 
 void Collide(const Tables& t, Scratch& s) {
   Contacts& c = s.contacts;
   for (int l = 0; l < kWidth; ++l) c.count[l] = 0;
   for (int k = 0; k < t.num_pairs; ++k) {
-    const Pair& pair = t.pair[k];
-    if (pair.kind == PairKind::kPlaneSphere || pair.kind == PairKind::kPlaneCapsule) {
-      PlanePair(t, s, k);
-      continue;
-    }
-    const unsigned near = Near(s, pair);
-    if (near == 0) continue;
-    if (pair.kind == PairKind::kCapsuleCapsule) {
-      CapsuleCapsule(t, s, k, near);
-    } else if (pair.kind == PairKind::kSphereCapsule) {
-      SphereCapsule(t, s, k, near);
-    } else {
-      Touch touch;
-      const unsigned hit =
-          SphereSphere(s.geom_xpos + 3 * pair.geom1, pair.radius1, s.geom_xpos + 3 * pair.geom2,
-                       pair.radius2, pair.margin, touch);
-      Append(t, s, near & hit, k, touch);
-    }
+    const unsigned near = Near(s, t.pair[k]);
+    if (near != 0) CollidePair(t, s, k, near);
   }
   c.max_count = 0;
   for (int l = 0; l < kWidth; ++l) {

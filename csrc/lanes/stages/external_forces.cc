@@ -27,30 +27,43 @@ void ContactForce(const Tables& t, const Scratch& s, int k, Lane* force) {
   force[2] = Select(pyramid, (f[2] - f[3]) * friction, Splat(0));
 }
 
+// Adds a contact's wrench (torque about the contact point, force), times `sign`, to the lanes'
+// first or second bodies, about the centers of mass of their trees.
+void AddWrench(const Tables& t, Scratch& s, int k, int Pair::* body_of, double sign,
+               const Lane* wrench) {
+  const Contacts& c = s.contacts;
+  int body[kWidth];
+  Lane arm[3], moment[3], about_com[6];
+  for (int l = 0; l < kWidth; ++l) {
+    body[l] = k < c.count[l] ? t.pair[c.pair[k][l]].*body_of : 0;
+    const Lane* com = s.subtree_com + 3 * t.body[body[l]].root;
+    for (int i = 0; i < 3; ++i) At(arm[i], l) = At(com[i], l) - At(c.pos[3 * k + i], l);
+  }
+  Cross(moment, arm, wrench + 3);
+  for (int i = 0; i < 3; ++i) {
+    about_com[i] = wrench[i] - moment[i];
+    about_com[3 + i] = wrench[3 + i];
+  }
+  for (int l = 0; l < kWidth; ++l) {
+    if (body[l] == 0) continue;
+    for (int i = 0; i < 6; ++i) At(s.cfrc_ext[6 * body[l] + i], l) += sign * At(about_com[i], l);
+  }
+}
+
 }  // namespace
 
 void ExternalForces(const Tables& t, Scratch& s) {
   const Contacts& c = s.contacts;
   for (int i = 0; i < 6 * t.nbody; ++i) s.cfrc_ext[i] = Splat(0);
-  const Lane* com = s.subtree_com + 3 * t.contact_root;
   for (int k = 0; k < c.max_count; ++k) {
     const Lane* frame = c.frame + 9 * k;
-    Lane local[3], wrench[6], arm[3], moment[3];
+    Lane local[3], wrench[6];
     const Lane no_torque[3] = {Splat(0), Splat(0), Splat(0)};
     ContactForce(t, s, k, local);
     RotateBack(wrench + 3, frame, local);
     RotateBack(wrench, frame, no_torque);
-    for (int i = 0; i < 3; ++i) arm[i] = com[i] - c.pos[3 * k + i];
-    Cross(moment, arm, wrench + 3);
-    for (int i = 0; i < 3; ++i) wrench[i] = wrench[i] - moment[i];
-    for (int l = 0; l < kWidth; ++l) {
-      if (k >= c.count[l]) continue;
-      const Pair& pair = t.pair[c.pair[k][l]];
-      for (int i = 0; i < 6; ++i) {
-        if (pair.body1 != 0) At(s.cfrc_ext[6 * pair.body1 + i], l) -= At(wrench[i], l);
-        if (pair.body2 != 0) At(s.cfrc_ext[6 * pair.body2 + i], l) += At(wrench[i], l);
-      }
-    }
+    AddWrench(t, s, k, &Pair::body1, -1, wrench);
+    AddWrench(t, s, k, &Pair::body2, 1, wrench);
   }
 }
 

@@ -5,6 +5,8 @@
 //
 // All lanes iterate together; a lane that has converged stands still (its step length is zero)
 // until the last one has.
+#include "lanes/stages/newton.h"
+
 #include "lanes/stages/blas.h"
 #include "lanes/stages/cholesky.h"
 #include "lanes/stages/jacobian.h"
@@ -16,22 +18,83 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
+// The greatest force of a row of dry friction.
+Lane LossOf(const Tables& t, const Scratch& s, int r) {
+  return s.dof_frictionloss[t.friction_loss[r].dof];
+}
+
+// Σ ½ D r² over rows that are pushed against.
+Lane ConstraintCost(const Tables& t, const Scratch& s, const Lane* residual) {
+  const Rows& rows = s.rows;
+  Lane cost = Splat(0);
+  for (int r = 0; r < t.num_friction_losses; ++r) {
+    const Lane x = residual[r], R = rows.R[r], f = LossOf(t, s, r);
+    const Lane low = -0.5 * R * f * f - f * x, high = -0.5 * R * f * f + f * x;
+    const Lane outside = Select(x <= -R * f, low, high);
+    const Mask inside = (x > -R * f) & (x < R * f);
+    cost = cost + Select(inside, 0.5 * rows.D[r] * x * x, outside);
+  }
+  for (int r = t.num_friction_losses; r < rows.max_count; ++r) {
+    const Lane quadratic = 0.5 * rows.D[r] * residual[r] * residual[r];
+    cost = cost + Select(residual[r] < 0.0, quadratic, Splat(0));
+  }
+  return cost;
+}
+
+// Residuals of both starts.
+struct Residuals {
+  Lane *warm, *cold;  // (max_rows)
+};
+
+// qacc: in each lane the better of the last step's acceleration and that without constraints, and
+// this on dofs that are not constrained; Ma = M qacc on those that are. `constrained`: of each dof,
+// bits of lanes. Returns lanes that start cold, and the residuals of both.
+Mask ChooseStart(const Tables& t, Scratch& s, const unsigned* constrained, Residuals& residuals) {
+  const Rows& rows = s.rows;
+  const Jacobian all{rows.J, t.nv, rows.max_count, t.nv};
+  const JacobianProducts& products = JacobianProductsOfSize(t.nv);
+  residuals = {s.solver.direction, s.solver.residual};
+  products.multiply(all, s.qacc_warmstart, rows.aref, residuals.warm);
+  Lane warm_cost = ConstraintCost(t, s, residuals.warm);
+  for (int i = 0; i < t.nv; ++i) s.qacc[i] = s.qacc_warmstart[i];
+  Run(RecordedStage::kAccelerationProduct, t, s);
+  for (int i = 0; i < t.nv; ++i) {
+    warm_cost =
+        warm_cost + 0.5 * (s.Ma[i] - s.qfrc_smooth[i]) * (s.qacc_warmstart[i] - s.qacc_smooth[i]);
+  }
+  products.multiply(all, s.qacc_smooth, rows.aref, residuals.cold);
+  const Mask cold =
+      (warm_cost > ConstraintCost(t, s, residuals.cold)) | FromBits(~rows.any & kAllLanes);
+  for (int i = 0; i < t.nv; ++i) {
+    const Mask smooth = cold | FromBits(~constrained[i] & kAllLanes);
+    s.qacc[i] = Select(smooth, s.qacc_smooth[i], s.qacc[i]);
+  }
+  if ((Bits(cold) & rows.any) != 0) Run(RecordedStage::kAccelerationProduct, t, s);
+  return cold;
+}
+
 class Newton {
  public:
-  Newton(const Tables& t, Scratch& s)
+  // Of the dofs [first, first + n).
+  Newton(const Tables& t, Scratch& s, int first, int n)
       : t_(t),
         s_(s),
         rows_(s.rows),
         w_(s.solver),
         num_rows_(s.rows.max_count),
         num_friction_(t.num_friction_losses),
-        first_(t.first_solver_dof),
-        n_(t.num_solver_dofs),
+        first_(first),
+        n_(n),
         cholesky_(CholeskyOfSize(n_)),
         jacobian_(JacobianProductsOfSize(n_)) {}
 
+  // From qacc, and Ma = M qacc.
   void Solve() {
-    WarmStart();
+    jacobian_.multiply(SolverJacobian(), s_.qacc + first_, rows_.aref, w_.residual);
+    Iterations();
+  }
+  // The same where all residuals are known.
+  void Iterations() {
     Begin();
     for (int iteration = 0; done_ != kAllLanes && iteration < t_.iterations; ++iteration) {
       if (!Iterate()) break;
@@ -41,57 +104,7 @@ class Newton {
  private:
   Jacobian SolverJacobian() const { return {rows_.J + first_, t_.nv, num_rows_, n_}; }
 
-  Lane Loss(int r) const { return s_.dof_frictionloss[t_.friction_loss[r].dof]; }
-
-  // Σ ½ D r² over rows that are pushed against.
-  Lane ConstraintCost(const Lane* residual) const {
-    Lane cost = Splat(0);
-    for (int r = 0; r < num_friction_; ++r) {
-      const Lane x = residual[r], R = rows_.R[r], f = Loss(r);
-      const Lane low = -0.5 * R * f * f - f * x, high = -0.5 * R * f * f + f * x;
-      const Lane outside = Select(x <= -R * f, low, high);
-      const Mask inside = (x > -R * f) & (x < R * f);
-      cost = cost + Select(inside, 0.5 * rows_.D[r] * x * x, outside);
-    }
-    for (int r = num_friction_; r < num_rows_; ++r) {
-      const Lane quadratic = 0.5 * rows_.D[r] * residual[r] * residual[r];
-      cost = cost + Select(residual[r] < 0.0, quadratic, Splat(0));
-    }
-    return cost;
-  }
-
-  // qacc: the better of the last step's acceleration and that without constraints. Also its
-  // residuals, and M qacc.
-  void WarmStart() {
-    const Jacobian all{rows_.J, t_.nv, num_rows_, t_.nv};
-    const JacobianProducts& products = n_ == t_.nv ? jacobian_ : JacobianProductsOfSize(t_.nv);
-    Lane *warm = w_.direction, *cold_residual = w_.residual;
-    products.multiply(all, s_.qacc_warmstart, rows_.aref, warm);
-    Lane warm_cost = ConstraintCost(warm);
-    for (int i = 0; i < t_.nv; ++i) s_.qacc[i] = s_.qacc_warmstart[i];
-    Run(RecordedStage::kAccelerationProduct, t_, s_);
-    for (int i = 0; i < t_.nv; ++i) {
-      warm_cost = warm_cost +
-                  0.5 * (s_.Ma[i] - s_.qfrc_smooth[i]) * (s_.qacc_warmstart[i] - s_.qacc_smooth[i]);
-    }
-    products.multiply(all, s_.qacc_smooth, rows_.aref, cold_residual);
-    const Mask cold =
-        (warm_cost > ConstraintCost(cold_residual)) | FromBits(~rows_.any & kAllLanes);
-    for (int i = 0; i < t_.nv; ++i) {
-      const bool constrained = i >= first_ && i < first_ + n_;
-      s_.qacc[i] = constrained ? Select(cold, s_.qacc_smooth[i], s_.qacc[i]) : s_.qacc_smooth[i];
-    }
-    if ((Bits(cold) & rows_.any) != 0) {
-      Run(RecordedStage::kAccelerationProduct, t_, s_);
-    }
-    if (n_ == t_.nv) {
-      for (int r = 0; r < num_rows_; ++r) {
-        w_.residual[r] = Select(cold, cold_residual[r], warm[r]);
-      }
-    } else {  // sums over fewer dofs are grouped otherwise
-      jacobian_.multiply(SolverJacobian(), s_.qacc + first_, rows_.aref, w_.residual);
-    }
-  }
+  Lane Loss(int r) const { return LossOf(t_, s_, r); }
 
   // Forces of rows and of dofs, for the present residuals.
   void UpdateForces() {
@@ -313,12 +326,37 @@ class Newton {
 
 }  // namespace
 
+void ChooseStart(const Tables& t, Scratch& s, const unsigned* constrained) {
+  Residuals residuals;
+  ChooseStart(t, s, constrained, residuals);
+}
+
+void SolveFromStart(const Tables& t, Scratch& s) { Newton(t, s, 0, t.nv).Solve(); }
+
+void SolveOneTree(const Tables& t, Scratch& s, int first, int n) {
+  unsigned constrained[kMaxDofs];
+  for (int i = 0; i < t.nv; ++i) constrained[i] = i >= first && i < first + n ? kAllLanes : 0;
+  Residuals residuals;
+  const Mask cold = ChooseStart(t, s, constrained, residuals);
+  if (n != t.nv)
+    return Newton(t, s, first, n).Solve();  // sums over fewer dofs are grouped otherwise
+  for (int r = 0; r < s.rows.max_count; ++r) {
+    s.solver.residual[r] = Select(cold, residuals.cold[r], residuals.warm[r]);
+  }
+  Newton(t, s, first, n).Iterations();
+}
+
 void SolveNewton(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) {
     s.qacc[i] = s.qacc_smooth[i];
     s.qfrc_constraint[i] = Splat(0);
   }
-  if (s.rows.max_count > 0) Newton(t, s).Solve();
+  if (s.rows.max_count == 0) return;
+  if (t.several_trees) {
+    SolveIslands(t, s);
+  } else {
+    SolveOneTree(t, s, t.first_solver_dof, t.num_solver_dofs);
+  }
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

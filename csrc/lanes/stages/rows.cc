@@ -51,8 +51,7 @@ unsigned LanesWithMoreThan(const int* count, int k) {
   return bits;
 }
 
-// ---- dry friction
-// ----------------------------------------------------------------------------------
+// ---- dry friction -------------------------------------------------------------------------------
 
 void FillFrictionRows(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
@@ -60,6 +59,9 @@ void FillFrictionRows(const Tables& t, Scratch& s) {
     const FrictionLoss& loss = t.friction_loss[r];
     rows.valid[r] = kAllLanes;
     rows.dofs[r] = uint64_t{1} << loss.dof;
+    for (int l = 0; l < (t.several_trees ? kWidth : 0); ++l) {
+      rows.trees[r][l] = uint64_t{1} << t.dof_tree[loss.dof];
+    }
     for (int i = 0; i < t.nv; ++i) rows.J[r * t.nv + i] = Splat(i == loss.dof);
     int softness[kWidth];
     for (int l = 0; l < kWidth; ++l) softness[l] = loss.softness;
@@ -78,7 +80,6 @@ void FillFrictionRows(const Tables& t, Scratch& s) {
 void FindLimits(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
   for (int l = 0; l < kWidth; ++l) rows.count[l] = t.num_friction_losses;
-  const int last_dof = t.first_solver_dof + t.num_solver_dofs;
   for (int k = 0; k < t.num_limits; ++k) {
     const Limit& limit = t.limit[k];
     const Lane value = s.qpos[limit.qpos];
@@ -87,10 +88,6 @@ void FindLimits(const Tables& t, Scratch& s) {
       const Lane dist = sign * (s.jnt_range[2 * limit.joint + side] - value);
       unsigned hit = Bits(dist < s.jnt_margin[limit.joint]) & kAllLanes;
       if (hit == 0) continue;
-      if (limit.dof < t.first_solver_dof || limit.dof >= last_dof) {
-        s.redo |= hit;  // on a tree that is not the plan's constrained one
-        continue;
-      }
       const Lane violation = dist - s.jnt_margin[limit.joint];
       for (; hit != 0; hit &= hit - 1) {
         const int l = __builtin_ctz(hit);
@@ -121,6 +118,7 @@ void FillLimitRow(const Tables& t, Scratch& s, int r) {
     const Limit& limit = t.limit[index / 2];
     At(J[limit.dof], l) = side == 0 ? 1 : -1;
     rows.dofs[r] |= uint64_t{1} << limit.dof;
+    if (t.several_trees) rows.trees[r][l] = uint64_t{1} << t.dof_tree[limit.dof];
     softness[l] = limit.softness;
     At(inverse_weight, l) = At(s.dof_invweight0[limit.dof], l);
   }
@@ -198,15 +196,18 @@ void CompleteFrame(Lane* f) {
 void ContactJacobian(const Tables& t, const Scratch& s, const ContactLanes& g, int k, int num_rows,
                      Lane* J) {
   const Lane* frame = s.contacts.frame + 9 * k;
-  const Lane* com = s.subtree_com + 3 * t.contact_root;
   const Mask pyramid = FromBits(g.pyramids);
   const Word dofs = g.dofs1 | g.dofs2;
-  Lane arm[3];
-  for (int i = 0; i < 3; ++i) arm[i] = s.contacts.pos[3 * k + i] - com[i];
+  Lane arm[3] = {};
+  int root = -1;  // of the dofs' tree, whose center of mass motions are about
   for (int i = 0; i < t.nv; ++i) {
     if ((g.any_dof >> i & 1) == 0) {
       for (int q = 0; q < num_rows; ++q) J[q * t.nv + i] = Splat(0);
       continue;
+    }
+    if (const int root_of_dof = t.body[t.dof[i].body].root; root != root_of_dof) {
+      root = root_of_dof;
+      for (int q = 0; q < 3; ++q) arm[q] = s.contacts.pos[3 * k + q] - s.subtree_com[3 * root + q];
     }
     const Lane* motion = s.cdof + 6 * i;
     Lane moved[3];  // the point's velocity on body 2 less that on body 1
@@ -258,6 +259,12 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
     rows.damping[r] = soft.damping;
     rows.R[r] = R;
     rows.D[r] = D;
+  }
+  if (!t.several_trees) return;
+  for (int l = 0; l < kWidth; ++l) {
+    if (k >= c.count[l]) continue;
+    const uint64_t trees = t.pair[c.pair[k][l]].trees;
+    for (int r = first; r < first + c.num_rows[k]; ++r) rows.trees[r][l] = trees;
   }
 }
 

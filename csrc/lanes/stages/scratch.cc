@@ -37,6 +37,7 @@ void CarveRows(const Tables& t, Carver& carver, Rows& r) {
   carver.Take(r.active, t.max_rows);
   carver.Take(r.dofs, t.max_rows);
   carver.Take(r.limit, t.max_limit_rows);
+  if (t.several_trees) carver.Take(r.trees, t.max_rows);
   carver.Take(r.J, t.max_rows * t.nv);
   Lane** const per_row[] = {&r.violation, &r.impedance, &r.stiffness, &r.damping,
                             &r.R,         &r.D,         &r.aref,      &r.force};
@@ -73,6 +74,20 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   carver.Take(s.hessian, t.nv * t.nv);
 }
 
+void CarveIsland(const Tables& t, Carver& carver, IslandScratch& s) {
+  carver.Take(s.dof, t.nv);
+  carver.Take(s.row, t.max_rows);
+  carver.Take(s.friction_loss, t.num_friction_losses);
+  carver.Take(s.M_rownnz, t.nv);
+  carver.Take(s.M_rowadr, t.nv);
+  carver.Take(s.M_colind, t.nC);
+  carver.Take(s.M, t.nC);
+  carver.Take(s.qLD, t.nC);
+  Lane** const per_dof[] = {&s.qLDiagInv, &s.qfrc_smooth, &s.qfrc_constraint, &s.qacc, &s.Ma};
+  for (Lane** array : per_dof) carver.Take(*array, t.nv);
+  CarveRows(t, carver, s.rows);
+}
+
 void Carve(const Tables& t, Carver& carver, Scratch& s) {
 #define PYFASTENV_LANES_FIELD(name, entries, numbers) carver.Take(s.name, t.entries*(numbers));
   PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
@@ -104,6 +119,7 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   CarveContacts(t, carver, s.contacts);
   CarveRows(t, carver, s.rows);
   CarveSolver(t, carver, s.solver);
+  if (t.several_trees) CarveIsland(t, carver, s.island);
   carver.Take(s.spill, t.num_spills);
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "lanes/fields.h"
+#include "lanes/phases.h"
 #include "lanes/program/arrays.h"
 #include "lanes/stages/lane.h"
 #include "lanes/tables.h"
@@ -32,20 +33,22 @@ struct Rows {
   int count[kWidth];  // that each lane has
   int max_count;      // rows in use, of any lane
   // bits of lanes
-  unsigned any;          // with rows
-  unsigned* valid;       // (max_rows)
-  unsigned* active;      // (max_rows): pushed against, so that it resists as a spring does
-  uint64_t* dofs;        // (max_rows): bits of dofs whose entries in J are not zero in all lanes
-  int (*limit)[kWidth];  // (max_limit_rows): 2 * limit + side
-  Lane* J;               // (max_rows, nv)
-  Lane* violation;       // (max_rows): distance less margin
-  Lane* impedance;       // (max_rows)
-  Lane* stiffness;       // (max_rows): K
-  Lane* damping;         // (max_rows): B
-  Lane* R;               // (max_rows)
-  Lane* D;               // (max_rows): 1 / R
-  Lane* aref;            // (max_rows)
-  Lane* force;           // (max_rows)
+  unsigned any;      // with rows
+  unsigned* valid;   // (max_rows)
+  unsigned* active;  // (max_rows): pushed against, so that it resists as a spring does
+  uint64_t* dofs;    // (max_rows): bits of dofs whose entries in J are not zero in all lanes
+  uint64_t (*trees)[kWidth];  // (max_rows): of each lane's row, bits of the trees it acts on, if
+                              // the model constrains several
+  int (*limit)[kWidth];       // (max_limit_rows): 2 * limit + side
+  Lane* J;                    // (max_rows, nv)
+  Lane* violation;            // (max_rows): distance less margin
+  Lane* impedance;            // (max_rows)
+  Lane* stiffness;            // (max_rows): K
+  Lane* damping;              // (max_rows): B
+  Lane* R;                    // (max_rows)
+  Lane* D;                    // (max_rows): 1 / R
+  Lane* aref;                 // (max_rows)
+  Lane* force;                // (max_rows)
 };
 
 /// The orders in which the sweeps of PGS visit so many rows, made when first needed.
@@ -83,6 +86,15 @@ struct SolverScratch {
   VisitOrders orders;
 };
 
+/// Where the numbers of an island of trees are put together.
+struct IslandScratch {
+  int *dof, *row;               // (nv), (max_rows): of the whole
+  FrictionLoss* friction_loss;  // (num_friction_losses), with dofs of the whole
+  int *M_rownnz, *M_rowadr, *M_colind;
+  Lane *M, *qLD, *qLDiagInv, *qfrc_smooth, *qfrc_constraint, *qacc, *Ma;
+  Rows rows;
+};
+
 struct Scratch {
 #define PYFASTENV_LANES_FIELD(name, entries, numbers) Lane* name;
   PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
@@ -108,6 +120,8 @@ struct Scratch {
   Contacts contacts;
   Rows rows;
   SolverScratch solver;
+  IslandScratch island;
+  NarrowPhaseCall narrow_phase;
   double time[kWidth];
   // the state that kept fields are of: the integrator has moved it on
   double evaluated_time[kWidth];
@@ -118,6 +132,8 @@ struct Scratch {
   bool has_programs;
   /// Lanes whose step MuJoCo itself must do; their numbers mean nothing.
   unsigned redo;
+  /// Where time is counted; null: nowhere.
+  PhaseTicks* phases;
 };
 
 /// Bytes of the block that a model's Scratch is carved from.

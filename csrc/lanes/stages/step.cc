@@ -16,23 +16,36 @@ unsigned BadNumbers(const Lane* x, int n) {
   return ~Bits(good) & kAllLanes;
 }
 
+// What has passed since the last call belongs to this phase.
+void EndPhase(Scratch& s, Phase phase) {
+  if (s.phases == nullptr) return;
+  const uint64_t now = Ticks();
+  s.phases->ticks[static_cast<int>(phase)] += now - s.phases->last;
+  s.phases->last = now;
+}
+
 }  // namespace
 
 void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
+  EndPhase(s, Phase::kIntegration);
   HalfAngles(t, s);
   if (keep_fields) {
     SmoothDynamics(t, s);
   } else {
     Run(RecordedStage::kSmoothDynamics, t, s);
   }
+  EndPhase(s, Phase::kSmooth);
   Collide(t, s);
+  EndPhase(s, Phase::kCollision);
   MakeRows(t, s);
   ReferenceAcceleration(t, s);
+  EndPhase(s, Phase::kRows);
   if (t.solver == Solver::kPGS) {
     SolvePGS(t, s);
   } else {
     SolveNewton(t, s);
   }
+  EndPhase(s, Phase::kSolver);
 }
 
 namespace {
@@ -53,6 +66,7 @@ void Step(const Tables& t, Scratch& s, bool keep_fields) {
   Evaluate(t, s, keep_fields && one_evaluation);
   s.redo |= BadNumbers(s.qacc, t.nv);
   Integrate(t, s, keep_fields);
+  EndPhase(s, Phase::kIntegration);
 }
 
 namespace {
@@ -77,11 +91,12 @@ void LoadNumbers(const Tables& t, Scratch& s, const Numbers* numbers) {
 #undef PYFASTENV_LANES_NUMBER
 }
 
-void Load(const Tables& t, void* scratch, const double* const* rows, const Numbers* numbers) {
+void Load(const Tables& t, void* scratch, const double* const* rows, int count,
+          const Numbers* numbers) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   if (t.varied != 0) LoadNumbers(t, s, numbers);
   const RowLayout& at = t.row;
-  s.redo = 0;
+  s.redo = kAllLanes & ~((1u << count) - 1);
   s.has_programs = t.programs != nullptr;
   for (int l = 0; l < kWidth; ++l) {
     const double* row = rows[l];
@@ -110,7 +125,11 @@ void Store(const Tables& t, const void* scratch, int l, double* row) {
   for (int i = 0; i < t.nv; ++i) row[at.warmstart + i] = At(s.qacc_warmstart[i], l);
 }
 
-void* Make(const Tables& t, void* memory) { return MakeScratch(t, memory); }
+void* Make(const Tables& t, void* memory, const NarrowPhaseCall& narrow_phase) {
+  Scratch* s = MakeScratch(t, memory);
+  s->narrow_phase = narrow_phase;
+  return s;
+}
 
 unsigned RunForward(const Tables& t, void* scratch) {
   Scratch& s = *static_cast<Scratch*>(scratch);
@@ -121,9 +140,14 @@ unsigned RunForward(const Tables& t, void* scratch) {
 
 unsigned RunSteps(const Tables& t, void* scratch, int num_steps, bool keep_fields) {
   Scratch& s = *static_cast<Scratch*>(scratch);
+  if (s.phases != nullptr) s.phases->last = Ticks();
   CheckControls(t, s);
   for (int k = 1; k <= num_steps; ++k) Step(t, s, keep_fields && k == num_steps);
   return s.redo & kAllLanes;
+}
+
+void CountPhases(void* scratch, PhaseTicks* phases) {
+  static_cast<Scratch*>(scratch)->phases = phases;
 }
 
 void RunExternalForces(const Tables& t, void* scratch) {
@@ -184,9 +208,11 @@ RowView ReadRow(const Tables& t, const void* scratch, int k, int l) {
 
 }  // namespace
 
-extern const Kernels kKernels = {kWidth,    ScratchBytes,  Make,          Load,
-                                 Store,     RunForward,    RunSteps,      RunExternalForces,
-                                 Read,      ReadEvaluated, CountContacts, ReadContact,
-                                 CountRows, ReadRow,       SeriesAgrees,  ProgramOffsets};
+extern const Kernels kKernels = {kWidth,       ScratchBytes,  Make,
+                                 Load,         Store,         RunForward,
+                                 RunSteps,     CountPhases,   RunExternalForces,
+                                 Read,         ReadEvaluated, CountContacts,
+                                 ReadContact,  CountRows,     ReadRow,
+                                 SeriesAgrees, ProgramOffsets};
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

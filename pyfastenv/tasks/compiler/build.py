@@ -88,7 +88,8 @@ def compile_task(
         TaskCodeError: numba cannot compile it; the message has the line.
     """
     model = task.model
-    frame = SelfType(type(task).__name__, dict(fields), model)
+    own = frozenset(name for name, draw in task.randomise.items() if draw.kind == "own")
+    frame = SelfType(type(task).__name__, dict(fields), model, own)
     given = {
         "data": cast_frame(DataType(model, mujoco.MjData(model))),
         "rng": cast_frame(RngType()),

@@ -72,6 +72,10 @@ for _name, _arguments in words.MUJOCO_PURE.items():
     _pure(_name, _arguments)
 
 
+# what they need, they compute from the state
+_REFRESHING = ("mj_forward", "mj_step1", "mj_step2", "mj_step")
+
+
 def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -> None:
     """A function of (m, d, …): its further arguments are integers, numbers, arrays or None."""
     function = stand_in(f"mujoco:{name}", f"m, d, {parameters}".rstrip(", "))
@@ -83,7 +87,7 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             frame = args[1]
-            if name != "mj_forward":
+            if name not in _REFRESHING:
                 need_fresh(context, builder, frame, name, f"what mujoco.{name} needs")
             given = [frame]
             for value, kind, want in zip(args[2:], sig.args[2:], kinds_wanted, strict=True):
@@ -118,6 +122,9 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
 
 
 _engine("mj_forward", "", "")
+_engine("mj_step1", "", "")
+_engine("mj_step2", "", "")
+_engine("mj_step", "nstep=1", "i")
 _engine("mj_contactForce", "id, result", "i 6")
 _engine("mj_objectVelocity", "objtype, objid, res, flg_local", "i i 6 i")
 _engine(

@@ -26,6 +26,7 @@ DTYPES = {
     "int64": types.int64,
     "int32": types.int32,
     "uint8": types.uint8,
+    "bool": types.boolean,
 }
 
 
@@ -42,11 +43,11 @@ class FrameType(types.Type):
 
 
 class SelfType(FrameType):
-    """``self``; ``fields``: name -> Field (see ``build``)."""
+    """``self``; ``fields``: name -> Field (see ``build``); ``own``: of the model's, writable."""
 
-    def __init__(self, name: str, fields: dict[str, Any], model: Any):
-        self.fields, self.model = fields, model
-        super().__init__(name, (tuple(fields.items()), id(model)))
+    def __init__(self, name: str, fields: dict[str, Any], model: Any, own: frozenset[str]):
+        self.fields, self.model, self.own = fields, model, own
+        super().__init__(name, (tuple(fields.items()), id(model), own))
 
 
 class DataType(FrameType):
@@ -58,11 +59,11 @@ class DataType(FrameType):
 
 
 class ModelType(FrameType):
-    """``self.model``."""
+    """``self.model``; ``own``: fields that each environment has for itself."""
 
-    def __init__(self, model: Any):
-        self.model = model
-        super().__init__("model", id(model))
+    def __init__(self, model: Any, own: frozenset[str]):
+        self.model, self.own = model, own
+        super().__init__("model", (id(model), own))
 
 
 class OptionType(FrameType):

@@ -51,7 +51,7 @@ class _SelfAttributes(AttributeTemplate):
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
         if name == "model":
-            return ModelType(kind.model)
+            return ModelType(kind.model, kind.own)
         field = kind.fields.get(name)
         if field is None:
             return None

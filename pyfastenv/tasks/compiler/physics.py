@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import cgutils, errors, types
-from numba.core.imputils import lower_builtin, lower_getattr_generic
+from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import (
     AbstractTemplate,
     AttributeTemplate,
@@ -38,6 +38,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
     load,
     make_view,
     raise_error,
+    store,
 )
 from pyfastenv.tasks.vocabulary import MOTION, STATE
 
@@ -142,6 +143,15 @@ def _data_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: str
     shape = getattr(kind.sample, name).shape
     pointer = load(builder, data, offset, BYTES)
     return make_view(context, builder, array_type(dtype, len(shape)), pointer, shape)
+
+
+@lower_setattr_generic(DataType)
+def _set_data_attribute(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
+    if name != "time":
+        raise errors.TypingError(f"data.{name} cannot be set; write data.{name}[:] = … (or [i])")
+    value = context.cast(builder, args[1], sig.args[1], types.float64)
+    offset = LAYOUTS["data_numbers"][name][0]
+    store(builder, member(builder, args[0], "data"), offset, value)
 
 
 # ---- data.contact --------------------------------------------------------------------------------
@@ -278,7 +288,8 @@ class _NamedAttributes(AttributeTemplate):
             return None
         in_model = isinstance(kind.owner, ModelType)
         dtype = LAYOUTS["model" if in_model else "data"][place[0]][1]
-        return array_type(dtype, len(place[2]), readonly=in_model or place[0] not in STATE)
+        writable = place[0] in (kind.owner.own if in_model else STATE)
+        return array_type(dtype, len(place[2]), readonly=not writable)
 
 
 @lower_getattr_generic(NamedType)
@@ -311,7 +322,8 @@ class _ModelAttributes(AttributeTemplate):
             return _by_name(kind, name)
         value = getattr(kind.model, name, None)
         if name in LAYOUTS["model"] and isinstance(value, np.ndarray):
-            return array_type(LAYOUTS["model"][name][1], value.ndim, readonly=True)
+            dtype, readonly = LAYOUTS["model"][name][1], name not in kind.own
+            return array_type(dtype, value.ndim, readonly=readonly)
         return types.int64 if isinstance(value, int) else None
 
 
@@ -324,9 +336,7 @@ def _model_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: st
         return constant(value)
     offset, dtype, _ = LAYOUTS["model"][name]
     pointer = load(builder, member(builder, frame, "model"), offset, BYTES)
-    return make_view(
-        context, builder, array_type(dtype, value.ndim, readonly=True), pointer, value.shape
-    )
+    return make_view(context, builder, array_type(dtype, value.ndim), pointer, value.shape)
 
 
 @infer_getattr

@@ -136,6 +136,25 @@ def test_wrong_autoreset_mode_is_refused(mode: str) -> None:
         to_cleanrl(envs)
 
 
+def test_an_own_task() -> None:
+    pytest.importorskip("numba")
+    from dict_tasks import Arm
+
+    ours = make_cleanrl(Arm, NUM_ENVS, observation_dict=False)
+    theirs = pyfastenv.make_vec(Arm, NUM_ENVS, observation_dict=False, autoreset_mode="SameStep")
+    assert_same(ours.reset(seed=1)[0], theirs.reset(seed=1)[0])
+    for _ in range(30):
+        actions = np.full((NUM_ENVS, 2), 0.3)
+        results = ours.step(actions)
+        assert_same(results[:4], theirs.step(actions)[:4])
+        ended = results[2] | results[3]
+    assert results[4]["is_success"].shape == ended.shape
+    with pytest.raises(ValueError, match=r"CleanRL needs flat .*observation_dict=False"):
+        make_cleanrl(Arm, NUM_ENVS)
+    with pytest.raises(ValueError, match="CleanRL needs flat"):
+        make_cleanrl_ppo(Arm, NUM_ENVS)
+
+
 def test_ppo_example() -> None:
     pytest.importorskip("torch")
     assert "episodic_return" in run_example("integration_cleanrl_ppo.py", "20000")

@@ -16,6 +16,7 @@ import dm_env
 from absl.testing import absltest
 from dm_env import specs, test_utils
 
+import pyfastenv
 from pyfastenv.integrations.dm_env import make_dm_env, to_dm_env
 
 
@@ -79,6 +80,25 @@ def test_specs() -> None:
     assert hopper.action_spec() == specs.BoundedArray((3,), np.float32, *bounds, "action")
     assert cart_pole.action_spec() == specs.DiscreteArray(2, np.int64, "action")
     assert isinstance(cart_pole.observation_spec(), specs.BoundedArray)
+
+
+def test_an_own_task_with_dict_observations() -> None:
+    pytest.importorskip("numba")
+    from dict_tasks import Arm
+
+    with make_dm_env(Arm, seed=3) as env:
+        plain = pyfastenv.debug(Arm)
+        spec = env.observation_spec()
+        assert spec["frame"] == specs.Array((3, 3), np.float64, "frame")
+        assert env.action_spec() == specs.BoundedArray((2,), np.float64, -1.0, 1.0, "action")
+        step, (obs, _) = env.reset(), plain.reset(seed=3)
+        while not step.last():
+            for name, values in obs.items():
+                np.testing.assert_array_equal(step.observation[name], values)
+                spec[name].validate(values)
+            step = env.step(np.ones(2))
+            obs, reward, *_ = plain.step(np.ones(2))
+            assert step.reward == reward
 
 
 def test_rendering_and_wrapped_environments() -> None:

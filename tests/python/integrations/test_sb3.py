@@ -305,3 +305,29 @@ def test_make_sb3_chooses_the_mode_and_seeds() -> None:
 
 def test_example() -> None:
     assert "return" in run_example("integration_sb3.py", "2000")
+
+
+def test_dict_observations_of_an_own_task() -> None:
+    pytest.importorskip("numba")
+    from dict_tasks import Arm
+
+    ours = make_sb3(Arm, NUM_ENVS, seed=7)
+    theirs = VecMonitor(DummyVecEnv([lambda: pyfastenv.debug(Arm)] * NUM_ENVS))
+    theirs.seed(7)
+    assert ours.observation_space == theirs.observation_space
+    assert_equal(ours.reset(), theirs.reset())
+    rng, ended = np.random.default_rng(0), 0
+    for _ in range(60):
+        actions = rng.uniform(-1.0, 1.0, (NUM_ENVS, 2)).astype(np.float32)
+        obs, rewards, dones, infos = ours.step(actions)
+        expected = theirs.step(actions)
+        assert_equal((obs, rewards, dones), expected[:3])
+        for info, other in zip(infos, expected[3], strict=True):
+            assert_equal(info.get("terminal_observation"), other.get("terminal_observation"))
+            assert info["is_success"] == other["is_success"]
+        ended += dones.sum()
+    assert ended > 0
+    model = stable_baselines3.PPO("MultiInputPolicy", ours, n_steps=16, batch_size=48, n_epochs=1)
+    model.learn(200)
+    action, _ = model.predict(ours.reset())
+    assert action.shape == (NUM_ENVS, 2)

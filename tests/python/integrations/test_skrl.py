@@ -195,3 +195,19 @@ def test_cuda_is_the_cpu() -> None:
 
 def test_example(tmp_path: Path) -> None:
     assert "mean return" in run_example("integration_skrl.py", "200", cwd=tmp_path)
+
+
+def test_an_own_task() -> None:
+    pytest.importorskip("numba")
+    from dict_tasks import Arm
+
+    ours = make_skrl(Arm, NUM_ENVS, observation_dict=False)
+    theirs = pyfastenv.make_vec(Arm, NUM_ENVS, observation_dict=False, autoreset_mode="SameStep")
+    obs, _ = ours.reset()
+    assert obs.shape == (NUM_ENVS, theirs.obs_size)
+    for _ in range(30):
+        obs, rewards, *_ = ours.step(torch.full((NUM_ENVS, 2), 0.3))
+    assert obs.isfinite().all()
+    assert (rewards < 0.0).all()
+    with pytest.raises(ValueError, match="skrl needs flat"):
+        make_skrl(Arm, NUM_ENVS)

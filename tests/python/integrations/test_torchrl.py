@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pytest
 from run_example import run_example
 
@@ -221,3 +222,24 @@ def test_cuda_is_the_cpu(env_id: str, copy: bool) -> None:
 
 def test_example() -> None:
     assert "return" in run_example("integration_torchrl.py", str(9 * 2048))
+
+
+def test_dict_observations_of_an_own_task() -> None:
+    pytest.importorskip("numba")
+    from dict_tasks import Arm
+
+    env = make_torchrl(Arm, NUM_ENVS, obs_dtype="float64")
+    check_env_specs(env)
+    assert set(env.observation_spec.keys()) == set(pyfastenv.debug(Arm).observation_space.spaces)
+    env.set_seed(3)
+    result = env.rollout(20, break_when_any_done=False)
+    envs = pyfastenv.make_vec(Arm, NUM_ENVS, autoreset_mode="Disabled")
+    obs, _ = envs.reset(seed=3)
+    for step in range(20):
+        for name, values in obs.items():
+            np.testing.assert_array_equal(result[name][:, step].numpy(), values)
+        obs, rewards, *ends, _ = envs.step(result["action"][:, step].numpy())
+        got = result["next", "reward"][:, step, 0].numpy()
+        np.testing.assert_array_equal(got, rewards.astype(np.float32))
+        if (ends[0] | ends[1]).any():
+            break

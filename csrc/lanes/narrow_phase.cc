@@ -1,0 +1,83 @@
+#include "lanes/narrow_phase.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "mujoco/error_trap.h"
+
+namespace pyfastenv::lanes {
+
+static_assert(sizeof(ContactPoint) == sizeof(mjPreContact) &&
+                  std::is_trivially_copyable_v<mjPreContact>,
+              "a contact point is MuJoCo's");
+static_assert(kMaxPointsOfPair == mjMAXCONPAIR);
+
+namespace {
+
+struct DeleteModel {
+  void operator()(mjModel* m) const { mj_deleteModel(m); }
+};
+
+const mjModel& TwoSpheres() {
+  static const auto model = [] {
+    constexpr char kXml[] =
+        "<mujoco><size memory='100K'/><worldbody><geom size='1'/><body><freejoint/><geom size='1'/>"
+        "</body></worldbody></mujoco>";
+    mjVFS vfs;
+    mj_defaultVFS(&vfs);
+    mj_addBufferVFS(&vfs, "two_spheres.xml", kXml, sizeof(kXml) - 1);
+    std::unique_ptr<mjModel, DeleteModel> m(mj_loadXML("two_spheres.xml", &vfs, nullptr, 0));
+    mj_deleteVFS(&vfs);
+    if (m == nullptr) throw std::bad_alloc();
+    return m;
+  }();
+  return *model;
+}
+
+}  // namespace
+
+NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables)
+    : model_(std::move(model)),
+      tables_(tables),
+      data_(mj_makeData(model_.get())),
+      touching_(mj_makeData(&TwoSpheres())) {
+  if (data_ == nullptr || touching_ == nullptr) throw std::bad_alloc();
+  mj_kinematics(&TwoSpheres(), touching_.get());
+}
+
+// MuJoCo's convex collisions work in a buffer of the thread's if it has one, which mj_collision
+// takes back when it is done. An engine error in there leaves it, and then it may be anybody's
+// memory.
+void NarrowPhase::ClearBuffer() {
+  mj_collision(&TwoSpheres(), touching_.get());
+  has_cleared_buffer_ = true;
+}
+
+int NarrowPhase::Collide(void* self, int pair_index, const double* pos1, const double* mat1,
+                         const double* pos2, const double* mat2, ContactPoint* points) {
+  auto& that = *static_cast<NarrowPhase*>(self);
+  if (!that.has_cleared_buffer_) that.ClearBuffer();
+  const mjModel& m = *that.model_;
+  mjData& d = *that.data_;
+  const Pair& pair = that.tables_.pair[pair_index];
+  std::copy_n(pos1, 3, d.geom_xpos + 3 * pair.geom1);
+  std::copy_n(mat1, 9, d.geom_xmat + 9 * pair.geom1);
+  std::copy_n(pos2, 3, d.geom_xpos + 3 * pair.geom2);
+  std::copy_n(mat2, 9, d.geom_xmat + 9 * pair.geom2);
+  const mjfCollision function = mjCOLLISIONFUNC[m.geom_type[pair.geom1]][m.geom_type[pair.geom2]];
+  mjPreContact contacts[kMaxPointsOfPair];
+  int count = 0;
+  try {
+    Trapped([&] { count = function(&m, &d, contacts, pair.geom1, pair.geom2, pair.reach); });
+  } catch (const MujocoError&) {
+    mj_resetData(&m, &d);  // what it had taken from the stack is free again
+    return -1;
+  }
+  std::memcpy(points, contacts, sizeof(ContactPoint) * static_cast<size_t>(count));
+  return count;
+}
+
+}  // namespace pyfastenv::lanes

@@ -1,0 +1,44 @@
+// MuJoCo's own collision functions, for pairs of geoms that lanes have no code for: boxes, meshes,
+// height fields …
+//
+// They take one environment at a time and see nothing of it but the two geoms' frames, so the
+// contacts are MuJoCo's. Only lanes in which bounding spheres meet ask for them.
+//
+// One per LaneStepper; not thread-safe. Keeps the model.
+#pragma once
+
+#include <mujoco/mujoco.h>
+
+#include <memory>
+
+#include "lanes/tables.h"
+
+namespace pyfastenv::lanes {
+
+class NarrowPhase {
+ public:
+  /// `tables` and its pairs are those of the model, and stay. Throws std::bad_alloc.
+  NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables);
+
+  /// What the stages call. Until this object is gone.
+  NarrowPhaseCall call() { return {this, Collide}; }
+  /// Before every run of stages on this thread.
+  void Begin() { has_cleared_buffer_ = false; }
+
+ private:
+  static int Collide(void* self, int pair, const double* pos1, const double* mat1,
+                     const double* pos2, const double* mat2, ContactPoint* points);
+
+  void ClearBuffer();
+
+  struct DeleteData {
+    void operator()(mjData* data) const { mj_deleteData(data); }
+  };
+  std::shared_ptr<const mjModel> model_;
+  const Tables& tables_;
+  std::unique_ptr<mjData, DeleteData> data_;
+  std::unique_ptr<mjData, DeleteData> touching_;  // of two spheres that do
+  bool has_cleared_buffer_ = false;
+};
+
+}  // namespace pyfastenv::lanes

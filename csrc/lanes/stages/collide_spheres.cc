@@ -1,0 +1,50 @@
+// Spheres against spheres and capsules.
+#include "lanes/stages/touches.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, double radius2,
+                      const Pair& pair, Touch& touch) {
+  Lane d[3];
+  for (int i = 0; i < 3; ++i) d[i] = center1[i] - center2[i];
+  const Lane squared = Dot3(d, d);
+  const double reach = pair.reach + radius1 + radius2;
+  touch.dist = Sqrt(squared) - radius1 - radius2;
+  const unsigned hit = Bits((squared <= reach * reach) & (touch.dist < pair.margin));
+  if (hit == 0) return 0;
+  for (int i = 0; i < 3; ++i) touch.normal[i] = center2[i] - center1[i];
+  const Lane length = Sqrt(Dot3(touch.normal, touch.normal));
+  touch.undefined = Bits(length < kMinVal);
+  const Lane inverse = 1.0 / length;
+  const Lane depth = radius1 + touch.dist / 2.0;
+  for (int i = 0; i < 3; ++i) {
+    touch.normal[i] = touch.normal[i] * inverse;
+    touch.pos[i] = touch.normal[i] * depth + center1[i];
+    touch.tangent[i] = Splat(0);
+  }
+  return hit;
+}
+
+void CollideSphereSphere(const Tables& t, Scratch& s, int index, unsigned near) {
+  const Pair& pair = t.pair[index];
+  Touch touch;
+  const unsigned hit = SphereSphere(s.geom_xpos + 3 * pair.geom1, pair.radius1,
+                                    s.geom_xpos + 3 * pair.geom2, pair.radius2, pair, touch);
+  Append(t, s, near & hit, index, touch);
+}
+
+void CollideSphereCapsule(const Tables& t, Scratch& s, int index, unsigned near) {
+  const Pair& pair = t.pair[index];
+  const Lane* sphere = s.geom_xpos + 3 * pair.geom1;
+  const Lane* capsule = s.geom_xpos + 3 * pair.geom2;
+  Lane axis[3], d[3], nearest[3];
+  AxisOf(s, pair.geom2, axis);
+  for (int i = 0; i < 3; ++i) d[i] = sphere[i] - capsule[i];
+  const Lane along = Clip(Dot3(axis, d), -pair.half_length2, pair.half_length2);
+  for (int i = 0; i < 3; ++i) nearest[i] = axis[i] * along + capsule[i];
+  Touch touch;
+  const unsigned hit = SphereSphere(sphere, pair.radius1, nearest, pair.radius2, pair, touch);
+  Append(t, s, near & hit, index, touch);
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,0 +1,45 @@
+// Contact points of single pairs of geoms, of which the collision stage makes the contacts.
+#pragma once
+
+#include "lanes/stages/scratch.h"
+#include "lanes/stages/spatial.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+/// One contact point: distance, position, normal, and a wished first tangent (zero: any).
+struct Touch {
+  Lane dist;
+  Lane pos[3];
+  Lane normal[3];
+  Lane tangent[3];
+  unsigned undefined = 0;  // lanes in which centres coincide, so that the normal is another
+};
+
+/// Appends a touch to the contacts of the lanes in `hit`.
+void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch);
+
+/// The third column of a frame: a plane's normal, a capsule's axis.
+inline void AxisOf(const Scratch& s, int geom, Lane* axis) {
+  for (int i = 0; i < 3; ++i) axis[i] = s.geom_xmat[9 * geom + 3 * i + 2];
+}
+
+/// A sphere (or a capsule's end) at `center` against a plane. These functions return the lanes in
+/// which the two touch, and set no tangent.
+unsigned PlaneSphere(const Lane* normal, const Lane* origin, const Lane* center, double radius,
+                     const Pair& pair, Touch& touch);
+unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, double radius2,
+                      const Pair& pair, Touch& touch);
+
+// ---- pairs by their shapes, in the lanes `near` -------------------------------------------------
+
+void CollidePlaneSphere(const Tables& t, Scratch& s, int index, unsigned near);
+void CollidePlaneCapsule(const Tables& t, Scratch& s, int index, unsigned near);
+void CollidePlaneBox(const Tables& t, Scratch& s, int index, unsigned near);
+void CollidePlaneCylinder(const Tables& t, Scratch& s, int index, unsigned near);
+void CollideSphereSphere(const Tables& t, Scratch& s, int index, unsigned near);
+void CollideSphereCapsule(const Tables& t, Scratch& s, int index, unsigned near);
+void CollideCapsuleCapsule(const Tables& t, Scratch& s, int index, unsigned near);
+/// Any others, by MuJoCo.
+void CollideOther(const Tables& t, Scratch& s, int index, unsigned near);
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

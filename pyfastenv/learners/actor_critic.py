@@ -1,0 +1,252 @@
+"""What learners from replayed transitions share: networks of K seeds, optimisers, who steps.
+
+An algorithm's file says what is learned (:meth:`ActorCritic.update`); this makes the networks, lets
+an accelerator take the steps where there is one, and saves. Knows rows of transitions and nothing
+of where they come from. Actions are in [-1, 1].
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import gymnasium
+import torch
+from torch import Tensor, nn
+
+from pyfastenv.learners.accelerators import Choice, choose
+from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, stack_seeds
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
+from pyfastenv.sampling.buffers import RowLayout
+
+NetworkFactory = Callable[[int, int], nn.Module]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActorCriticOptions:
+    """Settings of a learner."""
+
+    hidden_sizes: tuple[int, ...] = (256, 256)
+    activation: str = "relu"
+    policy_learning_rate: float = 3e-4
+    critic_learning_rate: float = 3e-4
+    gamma: float = 0.99
+    tau: float = 0.005
+    bfloat16: bool = False  # mixed precision: MLP.compute_in, or autocast for own networks
+    accelerate: str = "auto"
+    num_threads: int = 1  # of compiled steps, at most one for each seed
+    policy_factory: NetworkFactory | None = None
+    critic_factory: NetworkFactory | None = None
+
+
+class Batch(NamedTuple):
+    """A minibatch of K seeds; views of its rows."""
+
+    obs: Tensor  # (K, B, obs_size)
+    actions: Tensor  # (K, B, action_size) in [-1, 1]
+    rewards: Tensor  # (K, B)
+    next_obs: Tensor  # (K, B, obs_size)
+    continues: Tensor  # (K, B): 0 where the episode was terminated, 1 elsewhere, at time limits too
+
+    @classmethod
+    def of(cls, rows: Tensor, layout: RowLayout) -> Batch:
+        """Of rows ``(K, B, width)``."""
+        return cls(
+            layout.obs(rows),
+            layout.obs_actions(rows)[..., layout.obs_size :],
+            layout.rewards(rows),
+            layout.next_obs(rows),
+            layout.continues(rows),
+        )
+
+
+class Recipe(NamedTuple):
+    """For networks of a learner."""
+
+    factory: NetworkFactory | None  # None: an MLP
+    num_inputs: int
+    num_outputs: int
+    per_seed: int = 1
+
+
+def _stack(recipe: Recipe, seeds: Sequence[int]) -> NetworkStack:
+    """A user's networks, seed by seed."""
+    assert recipe.factory is not None
+    networks: list[nn.Module] = []
+    with torch.random.fork_rng(devices=[]):
+        for seed in seeds:
+            torch.default_generator.manual_seed(seed)
+            for _ in range(recipe.per_seed):
+                networks.append(recipe.factory(recipe.num_inputs, recipe.num_outputs))
+    return NetworkStack(networks)
+
+
+class ActorCritic(ABC):
+    """Policies and critics of K seeds, and how they step.
+
+    Args:
+        layout: Of the rows.
+        seeds: K seeds of the initial networks.
+        options: The settings.
+        device: Where everything is.
+        functions: What is learned: a NamedTuple of the algorithm's functions, whose defaults
+            accelerators know.
+
+    Attributes:
+        actor: K policy networks.
+        critic: Critics, seed by seed.
+        networks: By name, what :meth:`state_dict` has.
+        choice: Which accelerator steps, or why none.
+    """
+
+    metrics: ClassVar[tuple[str, ...]]
+    accelerators: ClassVar[tuple[type[Any], ...]] = ()
+
+    def __init__(
+        self,
+        layout: RowLayout,
+        seeds: Sequence[int],
+        options: Any,
+        device: torch.device | str,
+        functions: Any,
+    ):
+        self.layout = layout
+        self.options = options
+        self.functions = functions
+        self.num_seeds = len(seeds)
+        self.device = torch.device(device)
+        self.own_networks = not (options.policy_factory is options.critic_factory is None)
+        self.networks: dict[str, nn.Module] = {}
+        self.actor: Any
+        self.critic: Any
+
+    def _choose(self) -> None:
+        """To be called once networks and optimisers stand."""
+        if self.options.bfloat16:
+            for module in self.networks.values():
+                if isinstance(module, MLP):
+                    module.compute_in(torch.bfloat16)
+        defaults = self.functions._field_defaults
+        changed = [name for name, f in self.functions._asdict().items() if f is not defaults[name]]
+        self.choice: Choice = choose(
+            self.accelerators,
+            self.options.accelerate,
+            self,
+            changed=changed,
+            own_networks=self.own_networks,
+        )
+
+    def make_networks(self, seeds: Sequence[int], *recipes: Recipe) -> list[nn.Module]:
+        """Networks of K seeds, each as it would be alone; what is not the user's is an MLP."""
+        ours = [recipe for recipe in recipes if recipe.factory is None]
+
+        def mlp(recipe: Recipe, count: int) -> MLP:
+            sizes = (recipe.num_inputs, *self.options.hidden_sizes, recipe.num_outputs)
+            activation, number = self.options.activation, count * recipe.per_seed
+            return MLP(sizes, activation=activation, num_networks=number, gain=None)
+
+        mlps = stack_seeds(lambda count: nn.ModuleList(mlp(each, count) for each in ours), seeds)
+        left = iter(mlps)
+        return [
+            (next(left) if recipe.factory is None else _stack(recipe, seeds)).to(self.device)
+            for recipe in recipes
+        ]
+
+    def add_target(self, network: nn.Module) -> tuple[nn.Module, FlatParameters]:
+        """A copy that follows, and its parameters."""
+        target = copy.deepcopy(network).requires_grad_(False)
+        return target, FlatParameters([target])
+
+    # ---- stepping ----------------------------------------------------------------------------
+
+    def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
+        """Gradient steps one after another, by whatever was chosen.
+
+        Args:
+            rows: ``(U, K, B, width)`` transitions.
+            noise: ``(U, K, *noise_shape(B))`` standard normal.
+            metrics: ``(len(self.metrics), K)``: where the last step's are written.
+        """
+        if self.choice.accelerator is not None:
+            self.choice.accelerator.run(rows, noise, metrics)
+            return
+        last = len(rows) - 1
+        for i in range(len(rows)):
+            self.update(rows[i], noise[i], metrics if i == last else None)
+
+    @abstractmethod
+    def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:
+        """One gradient step in plain PyTorch.
+
+        Args:
+            rows: ``(K, B, width)`` transitions.
+            noise: ``(K, *noise_shape(B))`` standard normal.
+            metrics: ``(len(self.metrics), K)``: where to write them; None: not wanted.
+        """
+
+    @abstractmethod
+    def noise_shape(self, batch_size: int) -> tuple[int, ...]:
+        """What :meth:`update` needs of standard normal numbers for each seed."""
+
+    def mixed_precision(self) -> torch.autocast:
+        """What :attr:`options` ``.bfloat16`` means for networks that are not ours."""
+        return torch.autocast(
+            self.device.type,
+            torch.bfloat16,
+            enabled=self.options.bfloat16 and self.own_networks,
+        )
+
+    def is_finite(self) -> bool:
+        """Whether all policies are. Synchronises with the device."""
+        return all(bool(p.isfinite().all()) for p in self.flat_policy.parts)
+
+    flat_policy: FlatParameters
+    policy_optimizer: FlatAdam
+    critic_optimizer: FlatAdam
+
+    @property
+    def optimizers(self) -> dict[str, FlatAdam]:
+        """By name, as :meth:`state_dict` has them."""
+        return {
+            "policy_optimizer": self.policy_optimizer,
+            "critic_optimizer": self.critic_optimizer,
+        }
+
+    # ---- acting ------------------------------------------------------------------------------
+
+    def policies(
+        self, action_space: gymnasium.Space[Any], **fields: Any
+    ) -> PolicySpec | list[TorchPolicy]:
+        """The K policies: for the pool's workers, or own networks for torch.
+
+        Args:
+            action_space: Of one environment.
+            **fields: As of :class:`PolicySpec`.
+        """
+        return policies_of(self.actor, self.layout.obs_size, action_space, self.device, **fields)
+
+    # ---- saving ------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Networks and optimisers."""
+        return {name: part.state_dict() for name, part in self._parts().items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        for name, part in self._parts().items():
+            part.load_state_dict(state[name])
+        self.refresh()
+
+    def _parts(self) -> dict[str, Any]:
+        return {**self.networks, **self.optimizers}
+
+    def refresh(self) -> None:
+        """To be called when parameters have been changed where PyTorch does not see it."""
+        for module in self.networks.values():
+            if isinstance(module, MLP):
+                module.refresh()

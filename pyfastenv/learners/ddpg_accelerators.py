@@ -1,0 +1,89 @@
+"""DDPG's gradient steps (algorithms/ddpg.py) in a faster way, which a test holds against them.
+
+``learner`` is a :class:`pyfastenv.algorithms.ddpg.DDPGLearner`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pyfastenv.learners.accelerators import Kind
+from pyfastenv.nn.networks import MLP, Saved
+from pyfastenv.nn.spans import span
+
+
+class WrittenOut:
+    """Gradients written out: on small networks autograd's bookkeeping takes most of the time."""
+
+    name = "written-out gradients"
+    kind: ClassVar[Kind] = "native"
+    functions = ("critic_loss", "policy_loss", "target_update")
+
+    @classmethod
+    def why_not(cls, learner: Any) -> str | None:
+        """It always can."""
+        return None
+
+    def __init__(self, learner: Any):
+        self._learner = learner
+
+    @torch.no_grad()
+    def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
+        """Gradient steps one after another."""
+        layout = self._learner.layout
+        # of all minibatches at once: what needs no network
+        actions = layout.obs_actions(rows)[..., layout.obs_size :]
+        env_actions = torch.addcmul(self._learner.center, actions, self._learner.half)
+        pairs = torch.cat((layout.obs(rows), env_actions), -1)
+        discounts = self._learner.options.gamma * layout.continues(rows)
+        last = len(rows) - 1
+        for i in range(len(rows)):
+            self._update(rows[i], pairs[i], discounts[i], metrics if i == last else None)
+
+    def _update(
+        self, rows: Tensor, pairs: Tensor, discounts: Tensor, metrics: Tensor | None
+    ) -> None:
+        learner = self._learner
+        layout, critic, actor = learner.layout, learner.critic, learner.actor
+        size = rows.shape[1]
+        obs, next_obs = layout.obs(rows), layout.next_obs(rows)
+        # the slope of critic_loss
+        with span("forward"):
+            next_actions, _, _ = self._act(learner.target_actor, next_obs)
+            next_values, _ = learner.target_critic.evaluate(torch.cat((next_obs, next_actions), -1))
+            targets = torch.addcmul(layout.rewards(rows), discounts, next_values[..., 0])
+            values, critic_saved = critic.evaluate(pairs)
+            errors = values[..., 0] - targets  # (K, B)
+        critic.write_gradients(critic_saved, (errors * (2.0 / size))[..., None])
+        learner.average(learner.flat_critic)
+        learner.critic_optimizer.step()
+        critic.refresh()
+
+        # the slope of policy_loss
+        with span("forward"):
+            actions, squashed, policy_saved = self._act(actor, obs)
+            opinions, opinion_saved = critic.evaluate(torch.cat((obs, actions), -1))
+        with span("backward"):
+            by_value = torch.full_like(opinions, -1.0 / size)
+            columns = slice(layout.obs_size, None)
+            by_action = critic.input_gradient(opinion_saved, by_value, columns)
+            by_output = by_action * learner.half * (1.0 - squashed.square())
+        actor.write_gradients(policy_saved, by_output)
+        learner.average(learner.flat_policy)
+        learner.policy_optimizer.step()
+        tau = learner.options.tau
+        learner.flat_target_critic.parameter.lerp_(learner.flat_critic.parameter, tau)
+        learner.flat_target_policy.parameter.lerp_(learner.flat_policy.parameter, tau)
+        learner.refresh()
+        if metrics is not None:
+            metrics.copy_(torch.stack((errors.square().mean(1), -opinions.mean((1, 2)))))
+
+    def _act(self, policy: MLP, obs: Tensor) -> tuple[Tensor, Tensor, Saved]:
+        """Actions ``(K, B, A)``, the same in [-1, 1], and what the backward pass needs."""
+        outputs, saved = policy.evaluate(obs)
+        squashed = outputs.tanh()
+        learner = self._learner
+        return torch.addcmul(learner.center, squashed, learner.half), squashed, saved

@@ -1,0 +1,211 @@
+"""SAC's gradient steps (algorithms/sac.py) in faster ways; tests hold each against the plain ones.
+
+All of them are tensor operations without host synchronisation. ``learner`` is an
+:class:`pyfastenv.algorithms.sac.SACLearner`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pyfastenv import _core
+from pyfastenv.learners.accelerators import Kind
+from pyfastenv.nn.cuda_graph import GraphedUpdate
+from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradient
+from pyfastenv.nn.networks import Saved
+
+_FUNCTIONS = ("critic_loss", "policy_loss", "temperature_loss", "target_update")
+
+
+class WrittenOut:
+    """Gradients written out: autograd's bookkeeping takes longer than the arithmetic.
+
+    Twin critics are one batched network; one pass of the policy serves both its uses, for it does
+    not change until it is improved; of the critics' opinion only the gradient by the action is
+    computed. On CUDA the step is replayed as a graph.
+    """
+
+    name = "written-out gradients"
+    kind: ClassVar[Kind] = "native"
+    functions = _FUNCTIONS
+
+    @classmethod
+    def why_not(cls, learner: Any) -> str | None:
+        """It always can."""
+        return None
+
+    def __init__(self, learner: Any):
+        self._learner = learner
+        self._graphed = GraphedUpdate(self.update, learner.device)
+
+    def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
+        """Gradient steps one after another."""
+        last = len(rows) - 1
+        for i in range(len(rows)):
+            self._graphed(rows[i], noise[i], metrics, wanted=i == last)
+
+    @torch.no_grad()
+    def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:
+        """As :meth:`pyfastenv.algorithms.sac.SACLearner.update`."""
+        learner = self._learner
+        layout, options, num_seeds = learner.layout, learner.options, learner.num_seeds
+        actor, critic, target = learner.actor, learner.critic, learner.target
+        size = rows.shape[1]
+        obs = layout.obs(rows)
+        temperature = learner.log_temperature.exp()  # (K,)
+        outputs, policy_saved = actor.evaluate(torch.cat((obs, layout.next_obs(rows)), 1))
+        sample = squashed_gaussian(outputs, noise, options.log_std_range)
+
+        # the slope of critic_loss
+        next_inputs = torch.cat((layout.next_obs(rows), sample.actions[:, size:]), -1)
+        next_values = self._twin(target.evaluate(_for_twins(next_inputs))[0]).amin(1)
+        soft = next_values - temperature[:, None] * sample.log_probs[:, size:]
+        targets = layout.rewards(rows) + options.gamma * layout.continues(rows) * soft  # (K, B)
+        values, critic_saved = critic.evaluate(_for_twins(layout.obs_actions(rows)))
+        errors = self._twin(values) - targets[:, None]  # (K, 2, B)
+        by_values = (errors * (1.0 / size)).view(2 * num_seeds, size, 1)
+        critic.write_gradients(critic_saved, by_values)
+        learner.critic_optimizer.step()
+        critic.refresh()
+
+        # the slope of policy_loss
+        inputs = torch.cat((obs, sample.actions[:, :size]), -1)
+        opinions, opinion_saved = critic.evaluate(_for_twins(inputs))
+        pair = self._twin(opinions)  # (K, 2, B)
+        first = (pair[:, 0] <= pair[:, 1]).to(pair.dtype)
+        by_pair = torch.stack((first, 1.0 - first), 1).mul_(-1.0 / size)
+        by_actions = critic.input_gradient(
+            opinion_saved, by_pair.view(2 * num_seeds, size, 1), slice(layout.obs_size, None)
+        )
+        by_actions = by_actions.view(num_seeds, 2, size, layout.action_size).sum(1)
+        mine = type(sample)(*(part[:, :size] for part in sample))
+        weight = (temperature * (1.0 / size))[:, None].expand(-1, size)
+        by_outputs = squashed_gaussian_gradient(mine, by_actions, weight)
+        half = Saved(*([part[:, :size] for part in parts] for parts in policy_saved))
+        actor.write_gradients(half, by_outputs)
+        entropy = -mine.log_probs.mean(1)  # (K,)
+        if learner.learns_temperature:  # the slope of temperature_loss
+            learner.log_temperature.grad.copy_(entropy - learner.target_entropy)
+        learner.policy_optimizer.step()
+        actor.refresh()
+        learner.flat_target.parameter.lerp_(learner.flat_critic.parameter, options.tau)
+        target.refresh()
+        if metrics is not None:
+            opinion = pair.amin(1).mean(1)
+            policy_loss = -opinion - temperature * entropy
+            critic_loss = errors.square().mean((1, 2))
+            metrics.copy_(torch.stack((critic_loss, policy_loss, entropy, temperature, opinion)))
+
+    def _twin(self, values: Tensor) -> Tensor:
+        """``(2 K, B, 1)`` to ``(K, 2, B)``."""
+        return values.view(self._learner.num_seeds, 2, -1)
+
+
+def _for_twins(inputs: Tensor) -> Tensor:
+    """``(K, B, n)`` to ``(2 K, B, n)``: each seed's inputs twice."""
+    num_seeds, *rest = inputs.shape
+    return inputs[:, None].expand(-1, 2, -1, -1).reshape(2 * num_seeds, *rest)
+
+
+class MatrixUnit:
+    """The whole step compiled for a processor with a matrix unit (csrc/learn/sac_update.h).
+
+    Products of bfloat16 numbers, sums in float32: mixed precision only.
+    """
+
+    name = "compiled for the matrix unit (AMX)"
+    kind: ClassVar[Kind] = "native"
+    functions = _FUNCTIONS
+
+    @classmethod
+    def why_not(cls, learner: Any) -> str | None:
+        """It needs amp, a CPU with AMX, and hidden layers of ReLU."""
+        options = learner.options
+        if not options.bfloat16:
+            return "only with amp"
+        if learner.device.type != "cpu" or not _core.SacUpdate.available():
+            return "no matrix unit"
+        if options.activation != "relu" or not options.hidden_sizes:
+            return "only for hidden layers of ReLU"
+        return None
+
+    def __init__(self, learner: Any):
+        self._learner = learner
+        self._update: _core.SacUpdate | None = None
+        self._batch_size = 0
+
+    @torch.no_grad()
+    def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
+        """Gradient steps one after another."""
+        learner = self._learner
+        policy, critic = learner.policy_optimizer, learner.critic_optimizer
+        self._sized(rows.shape[2]).run(
+            rows=rows.contiguous().numpy(),
+            noise=noise.contiguous().numpy(),
+            step=policy.num_steps,
+            hyper=self._hyper(),
+            policy=policy.arrays(),
+            critic=critic.arrays(),
+            target=learner.flat_target.parameter.detach().numpy(),
+            log_temperature=learner.log_temperature.detach().numpy(),
+            metrics=metrics.numpy(),
+        )
+        for optimizer in (policy, critic):
+            optimizer.num_steps += len(rows)
+        learner.refresh()
+
+    def _sized(self, batch_size: int) -> _core.SacUpdate:
+        """The compiled step for minibatches of this size."""
+        learner = self._learner
+        if self._update is None or batch_size != self._batch_size:
+            self._update = _core.SacUpdate(
+                obs_size=learner.layout.obs_size,
+                action_size=learner.layout.action_size,
+                hidden_sizes=list(learner.options.hidden_sizes),
+                num_seeds=learner.num_seeds,
+                batch_size=batch_size,
+                num_threads=learner.options.num_threads,
+            )
+            self._batch_size = batch_size
+        return self._update
+
+    def _hyper(self) -> _core.SacHyper:
+        learner, options = self._learner, self._learner.options
+        hyper = _core.SacHyper()
+        hyper.policy_lr = options.policy_learning_rate
+        hyper.critic_lr = options.critic_learning_rate
+        hyper.gamma, hyper.tau = options.gamma, options.tau
+        hyper.log_std_min, hyper.log_std_max = options.log_std_range
+        hyper.target_entropy = learner.target_entropy
+        hyper.learn_temperature = learner.learns_temperature
+        return hyper
+
+
+class Compiled:
+    """The losses through torch.compile, which takes a minute to begin with."""
+
+    name = "torch.compile"
+    kind: ClassVar[Kind] = "compile"
+    functions = ("critic_loss", "policy_loss")
+
+    @classmethod
+    def why_not(cls, learner: Any) -> str | None:
+        """It always can try."""
+        return None
+
+    def __init__(self, learner: Any):
+        self._learner = learner
+        self._functions = learner.functions._replace(
+            **{name: torch.compile(getattr(learner.functions, name)) for name in self.functions}
+        )
+
+    def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
+        """Gradient steps one after another."""
+        last = len(rows) - 1
+        for i in range(len(rows)):
+            self._learner.update(
+                rows[i], noise[i], metrics if i == last else None, functions=self._functions
+            )

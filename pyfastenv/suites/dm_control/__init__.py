@@ -1,0 +1,1 @@
+"""dm_control's suite: one file per domain; pyfastenv.suites has the ids."""

@@ -1,0 +1,156 @@
+"""Callbacks: a user's code in the middle of a run, with the events that Stable-Baselines3 has.
+
+    class StopAt3000(Callback):
+        def on_evaluation(self, run, metrics):
+            if metrics["eval/return"] > 3000:
+                run.stop("good enough")
+
+    sac.train(config, callbacks=[StopAt3000()])
+
+They run in the process that logs and saves (under torchrun: process 0), after what they are told
+of, and change nothing in the training unless they reach into ``run.algorithm``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyfastenv.training.config import RunConfig
+
+if TYPE_CHECKING:
+    from pyfastenv.training.loop import Algorithm
+
+Metrics = dict[str, float]
+
+
+@dataclass
+class Run:
+    """What callbacks see of a run.
+
+    Attributes:
+        algorithm: What trains.
+        config: The options.
+        folder: The run folder.
+        evaluation: The latest evaluation's metrics; empty before the first.
+        stopped: Why a callback has stopped the run; None: none has.
+    """
+
+    algorithm: Algorithm
+    config: RunConfig
+    folder: Path
+    evaluation: Metrics = field(default_factory=dict)
+    stopped: str | None = None
+
+    @property
+    def step(self) -> int:
+        """Environment steps so far."""
+        return self.algorithm.global_step
+
+    def stop(self, reason: str) -> None:
+        """Ends the run when the iteration ends, with an evaluation, a checkpoint and a result.
+
+        ``pyfastenv resume`` goes on from there.
+
+        Args:
+            reason: For the output and result.json.
+        """
+        if self.stopped is None:
+            self.stopped = reason
+
+
+class Callback:
+    """What a run tells; a subclass takes what it wants to know.
+
+    A method that returns False stops the run, as in Stable-Baselines3; :meth:`Run.stop` does it
+    with a reason.
+    """
+
+    def on_start(self, run: Run) -> bool | None:
+        """The run begins, or goes on from a checkpoint (``run.step`` is not 0 then)."""
+
+    def on_step(self, run: Run, metrics: Metrics) -> bool | None:
+        """An iteration has ended: all environments have stepped, and the algorithm has learned.
+
+        Args:
+            run: The run.
+            metrics: Of the iteration; what is added is logged in its row.
+        """
+
+    def on_evaluation(self, run: Run, metrics: Metrics) -> bool | None:
+        """The policy has been evaluated.
+
+        Args:
+            run: The run.
+            metrics: ``"eval/return"``, ``"eval/return_std"`` and others.
+        """
+
+    def on_checkpoint(self, run: Run, path: Path) -> bool | None:
+        """A checkpoint has been written.
+
+        Args:
+            run: The run.
+            path: The file.
+        """
+
+    def on_end(self, run: Run) -> bool | None:
+        """The run has ended, by itself or stopped; not told of errors and Ctrl-C."""
+
+
+StepFunction = Callable[[Run, Metrics], "bool | None"]
+
+
+class StopAtReturn(Callback):
+    """Stops once an evaluation's mean return is high enough.
+
+    Args:
+        threshold: The return.
+    """
+
+    def __init__(self, threshold: float):
+        self.threshold = threshold
+
+    def on_evaluation(self, run: Run, metrics: Metrics) -> None:
+        """Compares."""
+        if metrics["eval/return"] >= self.threshold:
+            run.stop(f"return {metrics['eval/return']:,.1f} reached {self.threshold:,.1f}")
+
+
+class Callbacks:
+    """All callbacks of a run as one.
+
+    Args:
+        callbacks: Objects like :class:`Callback`, or functions, which are told of ``on_step``.
+        run: What they see.
+
+    Raises:
+        TypeError: One is neither.
+    """
+
+    def __init__(self, callbacks: Sequence[Callback | StepFunction], run: Run):
+        self.run = run
+        self._callbacks = [_as_callback(each) for each in callbacks]
+
+    def __bool__(self) -> bool:
+        return bool(self._callbacks)
+
+    def tell(self, event: str, *arguments: Any) -> None:
+        """Calls ``event`` of each with the run and what else there is to know."""
+        for callback in self._callbacks:
+            if getattr(callback, event)(self.run, *arguments) is False:
+                self.run.stop(f"{type(callback).__name__}.{event} returned False")
+
+
+def _as_callback(given: Any) -> Callback:
+    if isinstance(given, Callback):
+        return given
+    if callable(given) and not isinstance(given, type):
+        callback = Callback()
+        callback.on_step = given  # type: ignore[method-assign]
+        return callback
+    raise TypeError(
+        f"callbacks: expected objects of pyfastenv.training.callbacks.Callback or functions of "
+        f"(run, metrics), got {given!r}"
+    )

@@ -1,0 +1,28 @@
+"""The environments of a run: those it trains in, by its options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyfastenv
+from pyfastenv.training.config import RunConfig
+from pyfastenv.vector.vector_env import FastVectorEnv
+
+
+def make_training_envs(config: RunConfig, num_envs: int, **defaults: Any) -> FastVectorEnv:
+    """The environments that a run trains in.
+
+    Args:
+        config: The run's options.
+        num_envs: How many.
+        **defaults: The environments' own arguments where ``config.env_kwargs`` has no other.
+    """
+    return pyfastenv.make_vec(
+        config.env_id,
+        num_envs,
+        num_threads=config.num_threads,
+        engine=config.engine,
+        autoreset_mode="SameStep",
+        infos=False,
+        **{**defaults, **config.env_kwargs},
+    )

@@ -1,0 +1,79 @@
+"""LearnerConfig: the options that all algorithms with networks and gradients share."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import nn
+
+from pyfastenv.training.config import RunConfig
+
+NetworkFactory = Callable[[int, int], nn.Module]
+
+
+@dataclass(kw_only=True)
+class LearnerConfig(RunConfig):
+    """What an algorithm that learns by gradients needs to know."""
+
+    may_differ = RunConfig.may_differ | {"accelerate"}
+
+    amp: bool = False
+    """Mixed precision: layers between hidden layers compute in bfloat16."""
+    accelerate: Literal["auto", "none", "compile", "native"] = "auto"
+    """What computes gradient steps: plain PyTorch (none), torch.compile, or written-out gradients
+    and compiled kernels (native); auto: native where it can."""
+    policy_factory: str | None = None
+    """An own policy network: package.module:function of (inputs, outputs); a torch module."""
+    critic_factory: str | None = None
+    """An own critic or value network, likewise."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("policy_factory", "critic_factory"):
+            given: Any = getattr(self, name)
+            if callable(given):
+                setattr(self, name, _place_of(name, given))
+
+    def check(self) -> None:
+        super().check()
+        for name in ("policy_factory", "critic_factory"):
+            self.factory(name)
+
+    def factory(self, name: str) -> NetworkFactory | None:
+        """The function that ``policy_factory`` or ``critic_factory`` names, imported now.
+
+        Raises:
+            ValueError: It cannot be imported.
+        """
+        place = getattr(self, name)
+        if place is None:
+            return None
+        if os.getcwd() not in sys.path and "" not in sys.path:
+            sys.path.insert(0, os.getcwd())  # as of own tasks: modules in the current folder
+        try:
+            if ":" not in place:
+                raise ImportError("expected package.module:function")
+            found: NetworkFactory = pkgutil.resolve_name(place)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(f"{name}: {place!r} cannot be imported ({error})") from error
+        return found
+
+
+def _place_of(name: str, function: Callable[..., Any]) -> str:
+    """``"module:function"``, by which a run folder's policy finds the network again."""
+    place = f"{function.__module__}:{function.__qualname__}"
+    try:
+        found = pkgutil.resolve_name(place)
+    except (ImportError, AttributeError, ValueError):
+        found = None
+    if found is not function:
+        raise ValueError(
+            f"{name}: expected a function that stands in a module, by which its name in the run "
+            f"folder finds it again, got {function!r}"
+        )
+    return place

@@ -1,0 +1,1 @@
+"""Where a run's metrics go beside metrics.jsonl: one file per logger, named in registry.py."""

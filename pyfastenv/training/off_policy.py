@@ -1,0 +1,272 @@
+"""What DDPG, SAC, MBPO and their like share: options, collecting, replay, the iteration, saving.
+
+``num_seeds`` independent trainings run side by side along the leading axis of every tensor, each
+as it would alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from pyfastenv.learners.actor_critic import ActorCritic
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.spans import span
+from pyfastenv.nn.streams import SeedStreams
+from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
+from pyfastenv.sampling.buffers import ReplayPool
+from pyfastenv.training import distributed, seeds
+from pyfastenv.training.collecting import SeedCollector
+from pyfastenv.training.errors import CheckpointError
+from pyfastenv.training.learner_config import LearnerConfig
+from pyfastenv.training.seeds import Stream
+
+C = TypeVar("C", bound="OffPolicyConfig")
+
+# minibatches drawn at once: one gather for all of them, and never much memory
+_DRAW = 64
+
+
+@dataclass(kw_only=True)
+class OffPolicyConfig(LearnerConfig):
+    """What algorithms that learn from replayed transitions have in common."""
+
+    processes: ClassVar[bool] = False
+    """Whether the processes of torchrun can share a training."""
+    exploration_dtype: ClassVar[torch.dtype] = torch.float64
+    """Of the uniform numbers that explore."""
+
+    num_seeds: int = 1
+    """Independent trainings side by side, with the seeds seed, seed + 1, …."""
+    num_envs: int = 1
+    """How many environments each seed steps at once (in each process)."""
+    log_every: int = 50
+    """Environment steps between lines of the log."""
+    updates_per_step: float = 1.0
+    """Gradient steps per environment step."""
+    learning_starts: int = 5_000
+    """Environment steps with uniformly random actions before learning begins, all at once."""
+    buffer_size: int = 1_000_000
+    """Transitions that each seed remembers (in each process)."""
+    batch_size: int = 256
+    """Transitions per gradient step (of all processes together)."""
+    gamma: float = 0.99
+    """Discount."""
+    tau: float = 0.005
+    """How far the target networks follow with each gradient step."""
+    hidden_sizes: tuple[int, ...] = (256, 256)
+    """Hidden layers, of policy and critics each."""
+    torch_threads: int = 2
+    """Threads of PyTorch's own operations."""
+
+    def check(self) -> None:
+        super().check()
+        self._check_at_least(1, "num_seeds", "log_every", "buffer_size", "batch_size")
+        self._check_positive("updates_per_step")
+        self._check_fractions("gamma", "tau")
+        self._check_learning_starts(self.learning_starts)
+        self._check_shared_out("batch_size")
+        if distributed.world_size() > 1 and not (self.processes and self.num_seeds == 1):
+            raise ValueError(
+                f"{self.algorithm} runs in one process; for several seeds use --num-seeds"
+                if not self.processes
+                else f"num_seeds: expected 1 under torchrun, got {self.num_seeds}"
+            )
+
+    def seeds(self) -> range:
+        """The seeds that are trained side by side."""
+        return range(self.seed, self.seed + self.num_seeds)
+
+    def busy_steps(self) -> tuple[int, int] | None:
+        """An iteration or two of learning, once the first has allocated."""
+        first = self.learning_starts + 2 * self.log_every
+        return (first, first + self.log_every) if first < self.total_steps else None
+
+    def end_of_block(self, step: int) -> int:
+        """Up to which step an iteration trains that begins at ``step``."""
+        return max(min(step + self.log_every, self.total_steps), step + 1)
+
+    def env_seeds(self) -> list[int]:
+        """Of every environment, seed after seed, as they would be alone."""
+        first = distributed.rank() * self.num_envs
+        each = [seeds.env_seeds(seed, self.num_envs, first=first) for seed in self.seeds()]
+        return [one for mine in each for one in mine]
+
+    def streams(self, kind: Stream) -> list[int]:
+        """Of a generator for each of the seeds (:mod:`pyfastenv.training.seeds`)."""
+        number = (distributed.rank(),) if self.processes and kind != Stream.POLICY else ()
+        return [seeds.stream(seed, kind, *number) for seed in self.seeds()]
+
+    def learner_options(self) -> dict[str, Any]:
+        """Settings that all learners have."""
+        return {
+            "hidden_sizes": self.hidden_sizes,
+            "gamma": self.gamma,
+            "tau": self.tau,
+            "bfloat16": self.amp,
+            "accelerate": self.accelerate,
+            "num_threads": self.torch_threads,
+            "policy_factory": self.factory("policy_factory"),
+            "critic_factory": self.factory("critic_factory"),
+        }
+
+
+class OffPolicy(ABC, Generic[C]):
+    """An algorithm that explores once and then takes steps, each with its gradient steps.
+
+    Args:
+        config: The options.
+        **env_defaults: The environments' arguments where ``config.env_kwargs`` has no other.
+
+    Attributes:
+        envs: The environments of all seeds.
+        layout: Of the rows of transitions.
+        learner: Policies and critics.
+        env_pool: Real transitions.
+        streams, exploration_streams: All chance there is but the pool's.
+        parts: Names of the attributes that a checkpoint holds; a subclass appends its own.
+
+    Raises:
+        ValueError: The environment's actions are not continuous.
+    """
+
+    PHASES: ClassVar[tuple[str, ...]] = ("sample", "update")
+    """What the time is told of: ``"time/<phase>_s"``."""
+    learner: ActorCritic
+
+    def __init__(self, config: C, **env_defaults: Any):
+        self.config = config
+        self.device = config.learn_device
+        self.collector = SeedCollector(config, **env_defaults)
+        self.envs = self.collector.envs
+        self.layout = self.collector.layout
+        self.learner = self.make_learner()
+        self.acceleration = self.learner.choice
+        self.env_pool = ReplayPool(
+            config.num_seeds, config.buffer_size, self.layout.width, self.device
+        )
+        self.streams = SeedStreams(config.streams(Stream.LEARNING), self.device)
+        self.exploration_streams = SeedStreams(config.streams(Stream.EXPLORATION))
+        self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
+        self.global_step = 0
+        shape = (len(self.learner.metrics), config.num_seeds)
+        self._metrics = torch.zeros(shape, device=self.device)
+        self._diverged = False
+        self._seconds: dict[str, float] = {}
+
+    # ---- what an algorithm says --------------------------------------------------------------
+
+    @abstractmethod
+    def make_learner(self) -> ActorCritic:
+        """Policies and critics of all seeds."""
+
+    @abstractmethod
+    def policies(self) -> PolicySpec | list[TorchPolicy]:
+        """The K policies, as they explore."""
+
+    @abstractmethod
+    def step(self, metrics: dict[str, float]) -> None:
+        """:meth:`advance`, and all that falls due before and after it."""
+
+    @abstractmethod
+    def draw(self, count: int) -> tuple[Tensor, Tensor]:
+        """Independent minibatches ``(count, K, B, width)``, and the noise of their steps."""
+
+    def observe(self, obs: Tensor) -> None:
+        """Sees the observations ``(K, n, obs_size)`` of new real transitions."""
+
+    # ---- the iteration -----------------------------------------------------------------------
+
+    def eval_policy(self) -> PolicySpec | list[TorchPolicy]:
+        """The policies without chance."""
+        return as_greedy(self.policies())
+
+    def iterate(self) -> dict[str, float]:
+        """Trains for about ``log_every`` environment steps; the first call only explores."""
+        self._seconds = dict.fromkeys(self.PHASES, 0.0)
+        metrics: dict[str, float] = {}
+        if self.global_step == 0 and self.config.learning_starts > 0:
+            with self.timed("sample"), span("env"):
+                count = math.ceil(self.config.learning_starts / distributed.world_size())
+                self._remember(self.collector.explore(count, self.exploration_streams))
+        else:
+            if self.global_step == 0:
+                self.collector.reset()
+            end = self.config.end_of_block(self.global_step)
+            while self.global_step < end:
+                self.step(metrics)
+                if self._diverged:
+                    break
+            metrics |= self.collector.episode_metrics()
+            means = distributed.mean(self._metrics.mean(1))
+            metrics |= dict(zip(self.learner.metrics, means.tolist(), strict=True))
+            if self._diverged:  # the losses are those before the last step's end
+                metrics["loss/policy"] = math.nan
+        return metrics | {f"time/{phase}_s": value for phase, value in self._seconds.items()}
+
+    def advance(self, num_steps: int) -> None:
+        """Steps of every environment, and the gradient steps that belong to them."""
+        before = self.global_step
+        with self.timed("sample"):
+            with span("transfer"):
+                policies = self.policies()
+            with span("env"):
+                rows = self.collector.follow(policies, num_steps)
+            self._remember(rows)
+        rate = self.config.updates_per_step
+        with self.timed("update"):
+            self.learn(int(rate * self.global_step) - int(rate * before))
+            # waits for the device, which the copy of the policy into the pool would do anyway
+            self._diverged = not self.learner.is_finite()
+
+    def learn(self, num_updates: int) -> None:
+        """Gradient steps on independent minibatches; the metrics are the last one's."""
+        for first in range(0, num_updates, _DRAW):
+            with span("transfer"):
+                rows, noise = self.draw(min(_DRAW, num_updates - first))
+            with span("update"):
+                self.learner.run(rows, noise, self._metrics)
+
+    def _remember(self, rows: Tensor) -> None:
+        """Adds real transitions ``(K, n, width)`` of n steps of each seed."""
+        with span("transfer"):
+            self.env_pool.add(rows.to(self.device))
+            self.observe(self.collector.obs)
+        self.global_step += rows.shape[1] * distributed.world_size()
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Counts the time inside to one of :attr:`PHASES`."""
+        began = time.perf_counter()
+        yield
+        self._seconds[phase] += time.perf_counter() - began
+
+    # ---- saving ------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the training goes on from, bit for bit."""
+        state = {name: getattr(self, name).state_dict() for name in self.parts}
+        return {**state, "global_step": self.global_step}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`.
+
+        Raises:
+            CheckpointError: A part is missing: another version wrote it.
+        """
+        missing = [name for name in (*self.parts, "global_step") if name not in state]
+        if missing:
+            raise CheckpointError(
+                f"the checkpoint has no {', '.join(missing)}: another version of pyfastenv wrote it"
+            )
+        for name in self.parts:
+            getattr(self, name).load_state_dict(state[name])
+        self.global_step = state["global_step"]

@@ -1,0 +1,43 @@
+"""Small tasks with Dict observations, for the tests of all that must pass them on."""
+
+import numpy as np
+
+import pyfastenv
+
+
+class Arm(pyfastenv.Task):
+    """Reaches a goal; goal-conditioned, as gymnasium-robotics' environments are."""
+
+    model = "native_tasks/arm.xml"
+    frame_skip = 2
+    max_episode_steps = 25
+    observation_dict = True
+    near = 0.05
+    goal = pyfastenv.memory(2)
+
+    def reset(self, data, rng, info):
+        data.qpos[:] = rng.uniform(-1.0, 1.0, 2)
+        self.goal[:] = rng.uniform(-0.4, 0.4, 2)
+        info["is_success"] = 0.0
+
+    def step(self, data, action, info):
+        self.simulate(data)
+        distance = np.linalg.norm(data.site("tip").xpos[:2] - self.goal)
+        info["is_success"] = 1.0 * (distance < self.near)
+        return -distance, abs(data.qpos[1]) > 1.2
+
+    def observation(self, data, obs):
+        obs["observation"] = np.concatenate((data.qpos, data.qvel))
+        obs["achieved_goal"] = data.site("tip").xpos[:2]
+        obs["desired_goal"] = self.goal
+        obs["frame"] = data.site("tip").xmat.reshape((3, 3))
+
+
+class Asymmetric(Arm):
+    """A critic that sees more than the policy does."""
+
+    observation_dict = {
+        "policy": ("observation", "achieved_goal"),
+        "critic": ("observation", "achieved_goal", "desired_goal"),
+        "tip": "frame",
+    }

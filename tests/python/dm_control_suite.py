@@ -1,0 +1,147 @@
+"""dm_control beside ours: its environments on this MuJoCo, and its state made ours.
+
+``python tests/python/dm_control_suite.py`` (``make parity-suites``) compares every task for 1,000
+steps and writes down how many numbers were equal. It goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+import pyfastenv
+from pyfastenv.suites import DM_CONTROL
+from pyfastenv.tasks.explain import replay_env
+
+
+def load(env_id: str, seed: int = 0) -> Any:
+    """dm_control's own environment of an id."""
+    _mend()
+    from dm_control import suite
+
+    return suite.load(*DM_CONTROL[env_id], task_kwargs={"random": seed})
+
+
+def _mend() -> None:
+    """dm_control 1.0.50 asks for arrays of mjModel and mjData that MuJoCo 4 has no more."""
+    from dm_control.mujoco.wrapper.mjbindings import sizes
+
+    model = mujoco.MjModel.from_xml_string("<mujoco/>")
+    for struct, sample in (("mjmodel", model), ("mjdata", mujoco.MjData(model))):
+        table = sizes.array_sizes[struct]
+        for name in [name for name in table if not hasattr(sample, name)]:
+            del table[name]
+
+
+def copy_state(envs: Any, theirs: Any) -> dict[str, Any]:
+    """Brings dm_control's environment to where ours is, at an episode's start.
+
+    The state, and what ours keeps of the model for itself. Returns dm_control's observation.
+    """
+    theirs.reset()  # what its task keeps in Python, and the count of steps
+    task = copy.copy(envs.task)
+    object.__setattr__(task, "model", copy.copy(envs.task.model))
+    plain = replay_env(task, envs._layout, envs._core.row(0), np.random.default_rng())
+    physics = theirs.physics
+    for name in task.randomise:
+        getattr(physics.model, name)[:] = getattr(plain.task.model, name)
+    integration = mujoco.mjtState.mjSTATE_INTEGRATION
+    state = np.empty(mujoco.mj_stateSize(task.model, integration))
+    mujoco.mj_getState(task.model, plain.data, state, integration)
+    mujoco.mj_setState(physics.model.ptr, physics.data.ptr, state, integration)
+    physics.after_reset()
+    return dict(theirs.task.get_observation(physics))
+
+
+def flat(observation: dict[str, Any]) -> Any:
+    return np.concatenate([np.ravel(value) for value in observation.values()])
+
+
+def make(env_id: str, **kwargs: Any) -> Any:
+    return pyfastenv.make_vec(env_id, 1, num_threads=1, autoreset_mode="Disabled", **kwargs)
+
+
+def compare(env_id: str, num_steps: int, seed: int = 0, restart_every: int = 250) -> int:
+    """Runs both under the same actions; returns how many numbers were compared, all equal.
+
+    Both start anew, from our start, at the end of an episode and every so many steps.
+    """
+    envs, theirs = make(env_id, max_episode_steps=0), load(env_id)
+    assert envs.task.frame_skip == theirs._n_sub_steps
+    limit = envs.task.max_episode_steps
+    assert (np.inf if limit is None else limit) == theirs._step_limit
+    space, spec = envs.single_action_space, theirs.action_spec()
+    finite = np.isfinite(space.low)
+    np.testing.assert_array_equal(space.low[finite], spec.minimum[finite])
+    np.testing.assert_array_equal(space.high[finite], spec.maximum[finite])
+    rng = np.random.default_rng(seed)
+    low, high = np.where(finite, space.low, -1.0), np.where(finite, space.high, 1.0)
+    compared, ended = 0, True
+    for step in range(num_steps):
+        where = f"{env_id}, step {step}"
+        if ended or step % restart_every == 0:
+            obs, _ = envs.reset(seed=seed if step == 0 else None)
+            np.testing.assert_array_equal(obs[0], flat(copy_state(envs, theirs)), f"{where}: reset")
+        action = rng.uniform(1.1 * low, 1.1 * high)
+        obs, rewards, terminations, _, infos = envs.step(action[None])
+        assert not infos.get("diverged", [False])[0], where
+        result = theirs.step(action)
+        np.testing.assert_array_equal(obs[0], flat(result.observation), f"{where}: observation")
+        assert rewards[0] == result.reward, f"{where}: reward {rewards[0]} != {result.reward}"
+        assert terminations[0] == (result.last() and result.discount == 0.0), where
+        compared += obs.size + 2
+        ended = terminations[0] or result.last()
+    return compared
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    results = Path(__file__).parents[2] / "bench" / "results" / "dm_control_parity.json"
+    parser.add_argument("--output", type=Path, default=results)
+    parser.add_argument("--steps", type=int, default=1_000)
+    parser.add_argument("ids", nargs="*", help="which tasks; none means those not yet there")
+    options = parser.parse_args()
+    ids = options.ids or [env_id for env_id in DM_CONTROL if env_id not in _read(options.output)]
+    for env_id in ids:
+        numbers = compare(env_id, options.steps, seed=1)
+        found = {
+            **_read(options.output),
+            env_id: {"steps": options.steps, "numbers": numbers, "differences": 0},
+        }
+        ordered = {name: found[name] for name in DM_CONTROL if name in found}
+        options.output.write_text(json.dumps(ordered, indent=2) + "\n")
+        options.output.with_suffix(".md").write_text(table(ordered))
+        print(f"{env_id}: {numbers:,} numbers of {options.steps:,} steps are equal", flush=True)
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def table(results: dict[str, Any]) -> str:
+    """Markdown."""
+    lines = [
+        "# dm_control's suite, bit for bit",
+        "",
+        "From the same state, under the same random actions: numbers of observations, rewards and",
+        "terminations compared with dm_control's own (`make parity-suites`), and differences.",
+        "",
+        "| id | dm_control | steps | numbers | differences |",
+        "|---|---|--:|--:|--:|",
+    ]
+    for env_id, row in results.items():
+        cells = [env_id, " ".join(DM_CONTROL[env_id]), *(f"{count:,}" for count in row.values())]
+        lines.append(f"| {' | '.join(cells)} |")
+    total = sum(row["numbers"] for row in results.values())
+    lines += ["", f"{len(results)} of {len(DM_CONTROL)} tasks, {total:,} numbers."]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,314 @@
+"""Accelerators compute the readable programs' steps; who changes a program gets the plain one."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+import test_ddpg
+import test_ppo
+import test_sac
+from test_sac import batch_of
+from torch import Tensor, nn
+
+from pyfastenv.algorithms import ddpg, ppo, sac
+from pyfastenv.algorithms.ddpg import DDPGLearner
+from pyfastenv.algorithms.sac import SACLearner, SACOptions
+from pyfastenv.learners.actor_critic import ActorCriticOptions
+from pyfastenv.learners.sac_accelerators import MatrixUnit
+from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.sampling.exploration import ActionBox
+from pyfastenv.training.saved import load_policy
+from pyfastenv.vector.vector_env import make_vec
+
+pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("one_torch_thread")]
+Path = pathlib.Path
+
+STEPS = 1_000
+FLOAT32 = 1e-5  # relative, of gradients and losses from the same parameters
+# of products of bfloat16 numbers, which have 8 bits: the mean over the steps
+BFLOAT16 = 0.05
+LAYOUT = RowLayout(obs_size=5, action_size=2)
+SEEDS = [3, 4]
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def make_sac(accelerate: str, **options: Any) -> SACLearner:
+    fields = {"hidden_sizes": (32, 32), "accelerate": accelerate, **options}
+    return SACLearner(LAYOUT, SEEDS, SACOptions(**fields))
+
+
+def make_ddpg(accelerate: str, **options: Any) -> DDPGLearner:
+    envs = make_vec("Reacher-v5", 1)  # of two actions
+    box = ActionBox(envs.single_action_space)
+    envs.close()
+    fields = {"hidden_sizes": (32, 32), "accelerate": accelerate, **options}
+    return DDPGLearner(LAYOUT, box, SEEDS, ActorCriticOptions(**fields))
+
+
+def problem(learner: Any, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """A minibatch in which rewards depend on observation and action."""
+    rows = batch_of(LAYOUT, (1, len(SEEDS), 32), generator).to(torch.get_default_dtype())
+    pairs = LAYOUT.obs_actions(rows)
+    LAYOUT.rewards(rows).copy_((pairs[..., 0] * pairs[..., -1]).tanh())
+    noise = torch.randn(1, len(SEEDS), *learner.noise_shape(32), generator=generator)
+    return rows, noise
+
+
+def distance(ours: Tensor, theirs: Tensor) -> float:
+    return float((ours - theirs).norm() / theirs.norm().clamp_min(1e-12))
+
+
+def follow(fast: Any, plain: Any, steps: int) -> dict[str, list[float]]:
+    """The distances of each step, from where the plain program stands."""
+    found: dict[str, list[float]] = {"critic gradient": [], "policy gradient": [], "metrics": []}
+    generator = torch.Generator().manual_seed(0)
+    metrics = torch.zeros(2, len(plain.metrics), len(SEEDS))
+    native = isinstance(fast.choice.accelerator, MatrixUnit)  # leaves moments, not gradients
+    for _ in range(steps):
+        rows, noise = problem(plain, generator)
+        fast.load_state_dict(plain.state_dict())
+        before = {name: adam.mean.clone() for name, adam in plain.optimizers.items()}
+        for learner, mine in zip((fast, plain), metrics, strict=True):
+            learner.run(rows, noise, mine)
+        for name in ("critic", "policy"):
+            if native:
+                adam = f"{name}_optimizer"
+                pair = [each.optimizers[adam].mean - 0.9 * before[adam] for each in (fast, plain)]
+            else:
+                pair = [getattr(each, f"flat_{name}").grad for each in (fast, plain)]
+            found[f"{name} gradient"].append(distance(*pair))
+        found["metrics"].append(distance(*metrics))
+    print({name: f"mean {sum(x) / len(x):.1e}, worst {max(x):.1e}" for name, x in found.items()})
+    return found
+
+
+def assert_near(found: dict[str, list[float]]) -> None:
+    """As bfloat16 can be."""
+    for distances in found.values():
+        assert sum(distances) / len(distances) < BFLOAT16
+
+
+@pytest.mark.parametrize("make", [make_sac, make_ddpg])
+def test_float32_steps_are_the_plain_ones(make: Callable[..., Any]) -> None:
+    fast, plain = make("native"), make("none")
+    assert fast.choice.name == "written-out gradients" and plain.choice.name == "plain PyTorch"
+    start = plain.flat_critic.parameter.detach().clone()
+    assert max(map(max, follow(fast, plain, STEPS).values())) < FLOAT32
+    assert distance(plain.flat_critic.parameter.detach(), start) > 0.1  # it has learned
+
+
+@pytest.mark.parametrize("make", [make_sac, make_ddpg])
+def test_a_thousand_steps_on_their_own_are_the_plain_ones(
+    make: Callable[..., Any], float64: None
+) -> None:
+    """In float64, where rounding does not grow to what one could see."""
+    fast, plain = make("native"), make("none")
+    generator = torch.Generator().manual_seed(0)
+    metrics = torch.zeros(2, len(plain.metrics), len(SEEDS))
+    for _ in range(STEPS):
+        rows, noise = problem(plain, generator)
+        for learner, mine in zip((fast, plain), metrics, strict=True):
+            learner.run(rows, noise, mine)
+    for name in ("flat_critic", "flat_policy"):
+        pair = [getattr(each, name).parameter.detach() for each in (fast, plain)]
+        assert distance(*pair) < FLOAT32
+    assert distance(*metrics) < FLOAT32
+
+
+def test_bfloat16_on_the_matrix_unit_is_near() -> None:
+    fast, plain = make_sac("native", bfloat16=True), make_sac("none")
+    if not isinstance(fast.choice.accelerator, MatrixUnit):
+        pytest.skip("no matrix unit")
+    assert_near(follow(fast, plain, STEPS))
+
+
+@pytest.mark.parametrize("make", [make_sac, make_ddpg])
+def test_mixed_precision_means_the_same_in_the_plain_program(make: Callable[..., Any]) -> None:
+    exact, plain = make("none"), make("none", bfloat16=True)
+    found = follow(plain, exact, 50)
+    assert_near(found)
+    assert min(found["critic gradient"]) > 1e-5  # it is not float32
+    assert_near(follow(make("native", bfloat16=True), plain, 50))
+
+
+@pytest.mark.parametrize("env_id", ["Hopper-v5", "CartPole-v1"])
+def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
+    config = test_ppo._config(
+        env_id=env_id, entropy_coef=0.01, value_clip=0.1, max_grad_norm=0.5, num_threads=1
+    )
+    made = {how: test_ppo._make(copy.copy(config)) for how in ("native", "written out", "none")}
+    for how, algorithm in made.items():
+        candidate = {"native": ppo.CompiledEpoch, "written out": ppo.WrittenOut}.get(how)
+        accelerator = None if candidate is None else candidate(algorithm)
+        algorithm.acceleration = algorithm.acceleration._replace(accelerator=accelerator)
+    plain = made["none"]
+    steps = 0
+    while steps < STEPS:
+        packed = plain._pack(plain._samples(plain._next_batch()))
+        order = torch.randperm(len(packed))
+        parameters = plain.flat.parameter.detach().clone()
+        start = copy.deepcopy(plain.optimizer.state_dict())
+        results = {}
+        for how, algorithm in made.items():
+            algorithm.flat.parameter.data.copy_(parameters)
+            algorithm.optimizer.load_state_dict(start)
+            accelerator = algorithm.acceleration.accelerator
+            run = algorithm.epoch if accelerator is None else accelerator.epoch
+            results[how] = run(packed, order)
+        steps += len(packed) // config.minibatch_size
+        for how in ("native", "written out"):
+            moved = made[how].flat.parameter.detach() - parameters
+            expected = plain.flat.parameter.detach() - parameters
+            # of one epoch's movement, which Adam's division by small roots amplifies
+            assert distance(moved, expected) < 1e-2
+            assert distance(made[how].flat.parameter.detach(), parameters + expected) < 1e-4
+            assert results[how] == pytest.approx(results["none"], rel=1e-3, abs=1e-5)
+    for algorithm in made.values():
+        algorithm.envs.close()
+
+
+# ---- who gets which ------------------------------------------------------------------------------
+
+
+def policy_network(num_inputs: int, num_outputs: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(num_inputs, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, num_outputs)
+    )
+
+
+def critic_network(num_inputs: int, num_outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(num_inputs, 24), nn.Mish(), nn.Linear(24, num_outputs))
+
+
+def configurations() -> dict[str, tuple[Any, Any]]:
+    return {
+        "sac": (sac, test_sac.small(total_steps=200, num_envs=2)),
+        "ddpg": (ddpg, test_ddpg.small(total_steps=200, normalize_obs=True)),
+        "ppo": (ppo, test_ppo._config(env_id="Pendulum-v1", num_threads=1)),
+    }
+
+
+@pytest.mark.parametrize("amp", [False, True])
+@pytest.mark.parametrize("name", ["sac", "ddpg", "ppo"])
+def test_own_networks_train_in_plain_pytorch_and_come_back(
+    name: str, amp: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, config = configurations()[name]
+    config = copy.copy(config)
+    config.run_dir, config.eval_episodes, config.loggers = tmp_path / "run", 1, ()
+    config.amp, config.quiet = amp, False
+    config.eval_every = config.checkpoint_every = 0
+    config.policy_factory, config.critic_factory = policy_network, critic_network
+    config.__post_init__()
+    assert config.policy_factory == f"{__name__}:policy_network"
+    if name == "ppo":
+        config.total_steps = 3 * config.num_envs * config.num_steps
+    result = module.train(config)
+    assert result.acceleration == "plain PyTorch"
+    out = capsys.readouterr().out
+    assert "Gradient steps in plain PyTorch (networks of your own)" in out
+    recorded = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert recorded["acceleration"] == "plain PyTorch"
+    saved = load_policy(tmp_path / "run")
+    assert isinstance(saved.as_torch().network[1], nn.LayerNorm)
+    obs_shape = saved.spaces[0].shape
+    assert saved.act(torch.zeros(3, *obs_shape).numpy()).shape == (3, *saved.spaces[1].shape)
+
+
+@pytest.mark.parametrize("name", ["sac", "ddpg"])
+def test_own_networks_resume_bit_for_bit(name: str) -> None:
+    _, config = configurations()[name]
+    config = copy.copy(config)
+    config.policy_factory = policy_network
+    config.__post_init__()
+    kind = {"sac": sac.SAC, "ddpg": ddpg.DDPG}[name]
+    algorithm = kind(config)
+    for _ in range(4):
+        algorithm.iterate()
+    state = test_ddpg.through_a_file(algorithm.state_dict())
+    resumed = kind(config, restore=state)
+    for _ in range(2):
+        one, other = (
+            {k: v for k, v in each.iterate().items() if k.startswith("loss/")}
+            for each in (algorithm, resumed)
+        )
+        assert one == other
+    test_sac.assert_equal(algorithm.learner.state_dict(), resumed.learner.state_dict())
+
+
+def test_who_changes_a_loss_gets_the_plain_program() -> None:
+    def louder(networks: Any, batch: Any, noise: Tensor, gamma: float) -> Tensor:
+        return 2.0 * sac.critic_loss(networks, batch, noise, gamma)
+
+    class Mine(sac.SAC):
+        functions = sac.Functions(critic_loss=louder)
+
+    mine, theirs = Mine(test_sac.small()), sac.SAC(test_sac.small(accelerate="none"))
+    assert mine.acceleration.note == "Gradient steps in plain PyTorch (critic_loss of your own)"
+    for algorithm in (mine, theirs):
+        while algorithm.global_step < 62:
+            losses = algorithm.iterate()
+        algorithm.loss = losses["loss/critic"]
+    assert mine.loss != theirs.loss
+
+    class MinePPO(ppo.PPO):
+        functions = ppo.Functions(ppo_loss=lambda *a, **k: ppo.ppo_loss(*a, **k))
+
+    algorithm = MinePPO(test_ppo._config())
+    assert algorithm.acceleration.note == "Gradient steps in plain PyTorch (ppo_loss of your own)"
+    algorithm.iterate()
+
+
+def test_each_option_is_what_it_says() -> None:
+    notes = {how: make_sac(how).choice for how in ("auto", "none", "native")}
+    assert notes["auto"].name == notes["native"].name == "written-out gradients"
+    assert notes["none"].name == "plain PyTorch" and notes["none"].note == ""
+    compiled = make_ddpg("compile").choice
+    assert compiled.note == "Gradient steps in plain PyTorch (nothing here is of kind compile)"
+    config = test_ppo._config()
+    assert test_ppo._make(config).acceleration.name == "epochs compiled in C++"
+    amp = test_ppo._make(test_ppo._config(amp=True))
+    assert amp.acceleration.name == "written-out gradients"
+    assert amp.iterate()["loss/value"] > 0.0
+
+
+@pytest.mark.slow
+def test_torch_compile_computes_the_plain_steps() -> None:
+    fast, plain = make_sac("compile"), make_sac("none")
+    assert fast.choice.name == "torch.compile"
+    assert max(map(max, follow(fast, plain, 20).values())) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        ("nowhere:make", "policy_factory: 'nowhere:make' cannot be imported"),
+        ("torch", "policy_factory: 'torch' cannot be imported"),
+        ("torch:nothing", "policy_factory: 'torch:nothing' cannot be imported"),
+    ],
+)
+def test_factories_that_cannot_be_found(factory: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        test_sac.small(policy_factory=factory).check()
+
+
+def test_a_factory_without_a_place_is_refused() -> None:
+    with pytest.raises(ValueError, match="critic_factory: expected a function that stands in a mo"):
+        test_sac.small(critic_factory=lambda i, o: nn.Linear(i, o))

@@ -1,0 +1,95 @@
+"""docs/architecture.md's list of rooms is the tree, and C++ rooms include one way."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+if not (ROOT / "docs").is_dir() or not (ROOT / "csrc").is_dir():
+    pytest.skip("only in a clone", allow_module_level=True)
+
+# rooms of which every file is named
+NAMED = ("csrc/core", "csrc/bindings", "pyfastenv/nn", "pyfastenv/vector")
+# headers that know nothing of ours, which rooms below theirs may include too
+ALONE = {"mujoco/error_trap.h"}
+MOST_LINES = 500
+
+
+def rooms() -> dict[str, str]:
+    """Folder and what is said of it, in the order of the document: the upper ones first."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    listing = text.split("## Rooms", 1)[1].split("```", 2)[1]
+    found: dict[str, str] = {}
+    parent = room = ""
+    for line in listing.strip().splitlines():
+        match = re.match(r"( *)([\w/]+)/\s{2,}(.*)", line)
+        if match is None:
+            found[room] += "\n" + line
+        elif match[2] == "pyfastenv":
+            parent = room = "pyfastenv"
+            found[room] = match[3]
+        else:
+            room = f"{parent}/{match[2]}" if match[1] else match[2]
+            found[room] = match[3]
+    return found
+
+
+def folders(parent: str) -> set[str]:
+    return {
+        f"{parent}/{path.name}"
+        for path in (ROOT / parent).iterdir()
+        if path.is_dir() and any(path.rglob("*.py" if parent == "pyfastenv" else "*.h"))
+    }
+
+
+def test_rooms_are_the_folders() -> None:
+    assert set(rooms()) - {"pyfastenv"} == folders("pyfastenv") | folders("csrc")
+
+
+@pytest.mark.parametrize("room", NAMED)
+def test_every_file_is_named(room: str) -> None:
+    words = set(re.findall(r"\w+", rooms()[room]))
+    stems = {p.stem for p in (ROOT / room).iterdir() if p.suffix in (".cc", ".h", ".py")}
+    assert sorted(stems - words - {"__init__"}) == []
+
+
+def test_files_that_are_named_are_there() -> None:
+    """Of the core's lines, the first column names files only."""
+    names = [
+        name
+        for line in rooms()["csrc/core"].splitlines()[1:]
+        for name in re.split(r"\s{2,}", line.strip())[0].split()
+    ]
+    there = {path.stem for path in (ROOT / "csrc" / "core").iterdir()}
+    assert sorted(set(names)) == sorted(names) and set(names) == there
+
+
+def test_rooms_of_cpp_include_one_way() -> None:
+    order = [room.removeprefix("csrc/") for room in rooms() if room.startswith("csrc/")]
+    upward = []
+    for height, room in enumerate(order):
+        for path in (ROOT / "csrc" / room).rglob("*"):
+            if path.suffix not in (".cc", ".h"):
+                continue
+            for header in re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE):
+                if order.index(header.split("/")[0]) < height and header not in ALONE:
+                    upward.append(f"{path.relative_to(ROOT)}: {header}")
+    assert upward == []
+
+
+@pytest.mark.parametrize("header", sorted(ALONE))
+def test_headers_that_stand_alone_do(header: str) -> None:
+    assert '#include "' not in (ROOT / "csrc" / header).read_text()
+
+
+def test_the_core_knows_neither_mujoco_nor_python() -> None:
+    for path in (ROOT / "csrc" / "core").iterdir():
+        assert not re.search(r"#include <(?!\w+>|pthread\.h>|unistd\.h>)", path.read_text()), path
+
+
+def test_files_of_the_core_are_short() -> None:
+    lengths = {p.name: len(p.read_text().splitlines()) for p in (ROOT / "csrc/core").iterdir()}
+    assert max(lengths.values()) < MOST_LINES, lengths

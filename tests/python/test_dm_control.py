@@ -1,0 +1,162 @@
+"""dm_control's suite as own tasks: dm_control's bits from the same state, and its starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("dm_control")
+
+from dm_control_suite import compare, flat, load, make
+from test_reset_statistics import assert_distributed_alike
+
+import pyfastenv
+from pyfastenv.suites import DM_CONTROL, places
+from pyfastenv.suites.dm_control import base, rewards
+from pyfastenv.tasks.find import load_task
+
+# models that MuJoCo's own compiler warns of (settotalmass)
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+
+LARGE = ("Dog", "HumanoidCMU", "Stacker", "Manipulator")  # minutes to compile and to compare
+IDS = list(DM_CONTROL)
+SMALL_IDS = [env_id for env_id in IDS if not env_id.startswith(LARGE)]
+
+
+def test_every_task_of_dm_control_is_there() -> None:
+    from dm_control import suite
+
+    assert sorted(DM_CONTROL.values()) == sorted(suite.ALL_TASKS)
+    for env_id, place in places().items():
+        task = load_task(place)
+        assert task.__name__ == env_id.removesuffix("-v1")
+
+
+@pytest.mark.parametrize("env_id", SMALL_IDS)
+def test_equals_dm_control(env_id: str) -> None:
+    assert compare(env_id, 40, restart_every=20) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("env_id", IDS)
+def test_equals_dm_control_for_1_000_steps(env_id: str) -> None:
+    assert compare(env_id, 1_000, seed=1) > 1_000
+
+
+# ---- starts --------------------------------------------------------------------------------------
+
+
+def starts(env_id: str, count: int) -> tuple[Any, Any]:
+    """First observations, ours and dm_control's, ``(count, size)`` each, of unrelated seeds."""
+    envs = pyfastenv.make_vec(env_id, count, infos=False)
+    ours, _ = envs.reset(seed=5)
+    theirs = load(env_id, seed=12_345)
+    return ours, np.stack([flat(theirs.reset().observation) for _ in range(count)])
+
+
+def check_starts(env_id: str, count: int) -> None:
+    ours, theirs = starts(env_id, count)
+    assert_distributed_alike(ours, theirs, 1e-3)
+
+
+@pytest.mark.parametrize("env_id", ["AcrobotSwingup-v1", "PointMassHard-v1", "ReacherEasy-v1"])
+def test_starts_are_distributed_as_dm_controls(env_id: str) -> None:
+    check_starts(env_id, 1_000)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("env_id", IDS)
+def test_all_starts_are_distributed_as_dm_controls(env_id: str) -> None:
+    check_starts(env_id, 2_000)
+
+
+def test_other_starts_are_seen() -> None:
+    ours, theirs = starts("CartpoleBalance-v1", 1_000)
+    assert_distributed_alike(ours, theirs, 1e-3)
+    with pytest.raises(AssertionError):
+        assert_distributed_alike(1.2 * ours, theirs, 1e-3)
+
+
+# ---- rewards.tolerance ---------------------------------------------------------------------------
+
+SIGMOIDS = {
+    rewards.GAUSSIAN: "gaussian",
+    rewards.LINEAR: "linear",
+    rewards.QUADRATIC: "quadratic",
+    rewards.LONG_TAIL: "long_tail",
+    rewards.RECIPROCAL: "reciprocal",
+}
+
+
+@pytest.mark.parametrize("sigmoid", SIGMOIDS)
+@pytest.mark.parametrize("margin", [0.0, 0.7])
+def test_tolerance_is_dm_controls(sigmoid: int, margin: float) -> None:
+    from dm_control.utils.rewards import tolerance
+
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        x = rng.normal(0.0, 2.0, 7)
+        bounds = (-0.3, np.inf) if rng.random() < 0.3 else tuple(np.sort(rng.normal(size=2)))
+        value = rng.uniform(0.01, 0.9)
+        theirs = tolerance(x, bounds, margin, SIGMOIDS[sigmoid], value)
+        ours = rewards.tolerances(x, bounds, margin, sigmoid, value)
+        np.testing.assert_array_equal(ours, theirs)
+        one = tolerance(x[0], bounds, margin, SIGMOIDS[sigmoid], value)
+        assert rewards.tolerance(x[0], bounds, margin, sigmoid, value) == one
+
+
+# ---- the rest ------------------------------------------------------------------------------------
+
+
+def test_ids_and_parameters() -> None:
+    import gymnasium
+
+    envs = pyfastenv.make_vec("CheetahRun-v1", 2, speed=5.0)
+    assert envs.task.speed == 5.0
+    env = gymnasium.make("pyfastenv/PendulumSwingup-v1")
+    obs, _ = env.reset(seed=0)
+    assert obs.shape == (3,)
+    env.close()
+
+
+def test_without_dm_control_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'pyfastenv\[dm-control\]'"):
+        pyfastenv.make_vec("PendulumSwingup-v1", 2)
+
+
+def test_an_episode_ends_as_dm_controls_does() -> None:
+    envs = make("PendulumSwingup-v1")
+    envs.reset(seed=0)
+    for step in range(1, 1001):
+        *_, terminations, truncations, _ = envs.step(np.zeros((1, 1)))
+        assert not terminations[0]
+        assert truncations[0] == (step == 1000)
+
+
+def test_lqr_terminates_at_rest() -> None:
+    env = pyfastenv.debug("LqrLqr21-v1")
+    env.reset(seed=0)
+    assert not env.step(np.zeros(1))[2]
+    data = env.unwrapped.data
+    data.qpos[:], data.qvel[:] = 1e-8, 0.0
+    assert env.step(np.zeros(1))[2]
+
+
+def test_targets_are_each_environments_own() -> None:
+    envs = pyfastenv.make_vec("ReacherEasy-v1", 3, num_threads=1, autoreset_mode="Disabled")
+    twins = pyfastenv.make_vec("ReacherEasy-v1", 3, num_threads=3, autoreset_mode="Disabled")
+    obs, _ = envs.reset(seed=0)
+    twins.reset(seed=9)
+    twins.set_state(envs.get_state())
+    for _ in range(5):
+        actions = np.ones(envs.action_space.shape)
+        ours, same = envs.step(actions), twins.step(actions)
+        np.testing.assert_array_equal(ours[0], same[0])
+    to_target = envs.observation_groups["to_target"]
+    assert len(np.unique(obs[:, to_target], axis=0)) == 3

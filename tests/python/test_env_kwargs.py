@@ -1,0 +1,230 @@
+"""An environment's own arguments: trained with, recorded, evaluated with and resumed."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tyro")
+pytest.importorskip("matplotlib")
+
+import test_sac
+
+import pyfastenv
+from pyfastenv import cli
+from pyfastenv.algorithms import ddpg, mbpo, ppo, sac
+from pyfastenv.training.saved import evaluate_run, load_policy
+from pyfastenv.vector.specs import resolve_xml_file
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+Path = pathlib.Path
+
+KWARGS = {"healthy_z_range": (0.6, 3.0), "reset_noise_scale": 0.02}
+
+
+@pytest.fixture
+def heavy_walker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A walker of another gravity, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    text = Path(resolve_xml_file("walker2d_v5.xml")).read_text()
+    Path("mine.xml").write_text(text.replace("<option ", '<option gravity="0 0 -12" ', 1))
+    return "mine.xml"
+
+
+def test_a_model_of_ones_own_from_the_command_line_to_the_evaluation(
+    heavy_walker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = "--env-id Walker2d-v5 --total-steps 300 --learning-starts 100 --num-threads 1 --quiet"
+    given = (
+        f"--env.xml_file {heavy_walker} --env.healthy_z_range 0.6 3 --env.reset_noise_scale=0.02"
+    )
+    line = f"train sac {given} {options} --run-dir run --checkpoint-every 200 --eval-episodes 2"
+    assert cli.main(line.split()) == 0
+    recorded = json.loads(Path("run/config.json").read_text())["config"]["env_kwargs"]
+    path = str(tmp_path / "mine.xml")
+    assert recorded == {"xml_file": path, "healthy_z_range": [0.6, 3], "reset_noise_scale": 0.02}
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    saved = load_policy(tmp_path / "run")
+    assert saved.env_kwargs["xml_file"] == path
+    assert saved.env_kwargs["healthy_z_range"] == (0.6, 3)
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    again = evaluate_run(tmp_path / "run", episodes=2, seed=1).metrics()
+    assert again == result["evaluation"]
+    # other physics, other returns
+    Path(path).write_text(Path(resolve_xml_file("walker2d_v5.xml")).read_text())
+    assert evaluate_run(tmp_path / "run", episodes=2, seed=1).metrics() != result["evaluation"]
+    assert cli.main(["resume", str(tmp_path / "run"), "--total-steps", "400", "--quiet"]) == 0
+    assert load_policy(tmp_path / "run").step == 400
+
+
+@pytest.mark.parametrize("name", ["ppo", "ddpg", "sac", "mbpo"])
+def test_every_algorithm_trains_in_them(name: str) -> None:
+    kwargs = {**KWARGS, "max_episode_steps": 50}
+    made: Any
+    if name == "ppo":
+        made = ppo.PPO(ppo.Config(env_id="Hopper-v5", env_kwargs=kwargs, num_threads=1))
+    elif name == "ddpg":
+        config = ddpg.Config(env_id="Hopper-v5", env_kwargs=kwargs, num_threads=1)
+        made = ddpg.DDPG(config)
+    elif name == "sac":
+        made = sac.SAC(test_sac.small(env_id="Hopper-v5", env_kwargs=kwargs))
+    else:
+        made = mbpo.MBPO(mbpo.Config(env_id="Hopper-v5", env_kwargs=kwargs, num_threads=1))
+    given = made.envs.spec.kwargs
+    assert {key: given[key] for key in kwargs} == kwargs and made.envs.max_episode_steps == 50
+    made.envs.close()
+
+
+def test_they_win_over_an_algorithms_own() -> None:
+    config = mbpo.Config(
+        env_id="Ant-v5", env_kwargs={"include_cfrc_ext_in_observation": True}, num_threads=1
+    )
+    algorithm = mbpo.MBPO(config)
+    assert algorithm.envs.single_observation_space.shape == (105,)
+    algorithm.envs.close()
+
+
+def test_they_are_recorded_in_plain_numbers() -> None:
+    config = ppo.Config(
+        env_id="Hopper-v5",
+        env_kwargs={
+            "xml_file": Path("hopper.xml"),
+            "healthy_z_range": np.array([0.7, np.inf]),
+            "reset_noise_scale": np.float32(0.5),
+            "terminate_when_unhealthy": np.bool_(False),
+        },
+    )
+    config.check()
+    expected = {
+        "xml_file": "hopper.xml",  # gymnasium's own
+        "healthy_z_range": (0.7, np.inf),
+        "reset_noise_scale": 0.5,
+        "terminate_when_unhealthy": False,
+    }
+    assert config.env_kwargs == expected
+    assert ppo.Config.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_a_resumed_run_has_the_same_ones(tmp_path: Path) -> None:
+    options = {"env_id": "Hopper-v5", "env_kwargs": KWARGS, "total_steps": 100}
+    sac.train(test_sac.small(run_dir=tmp_path / "run", **options))
+    other = {**KWARGS, "reset_noise_scale": 0.03}
+    with pytest.raises(ValueError, match=r"env_kwargs was .*0\.02.* is .*0\.03"):
+        sac.train(test_sac.small(resume=tmp_path / "run", **{**options, "env_kwargs": other}))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("--env.xml_file nowhere.xml", "xml_file: 'nowhere.xml' is neither a file"),
+        ("--env.reset_noise 0.1", "env_kwargs: Hopper-v5"),
+        ("--env.num_envs 3", "env_kwargs: num_envs is the run's to set"),
+        ("--env.render_mode human", "env_kwargs: render_mode is the run's to set"),
+        ("--env.healthy_z_range", "--env.healthy_z_range: expected --env.KEY VALUE"),
+        ("--env.a-b 3", "--env.a-b: expected --env.KEY VALUE"),
+        ("--env.reset_noise_scale fast", "reset_noise_scale"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    given: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["train", "ppo", "--env-id", "Hopper-v5", *given.split()]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and message in err
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize("value", [{"a": {}}, {"a": object()}, {3: 4}, [("a", 1)]])
+def test_what_cannot_be_recorded_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match="env_kwargs: "):
+        ppo.Config(env_id="Hopper-v5", env_kwargs=value).check()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("--env.a 1", 1),
+        ("--env.a -1.5e-3", -1.5e-3),
+        ("--env.a=true", True),
+        ("--env.a False", False),
+        ("--env.a None", None),
+        ("--env.a -inf inf", (-np.inf, np.inf)),
+        ("--env.a (1,2)", (1, 2)),
+        ("--env.a model.xml", "model.xml"),
+        ("--env.a=x=y", "x=y"),
+    ],
+)
+def test_values_on_the_command_line(text: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[ppo.Config] = []
+    monkeypatch.setattr(ppo, "train", given.append)
+    assert cli.main(["train", "ppo", "--seed", "3", *text.split(), "--num-envs", "2"]) == 0
+    assert given[0].env_kwargs == {"a": value} and (given[0].seed, given[0].num_envs) == (3, 2)
+
+
+def test_a_policy_acts_from_a_run_folder(tmp_path: Path) -> None:
+    config = ddpg_config(tmp_path / "run")
+    ddpg.train(config)
+    policy = pyfastenv.load_policy(tmp_path / "run")
+    envs = pyfastenv.make_vec("Hopper-v5", 5, num_threads=1, autoreset_mode="SameStep", **KWARGS)
+    obs, _ = envs.reset(seed=3)
+    batch = pyfastenv.rollout(envs, policy.policy, 1)
+    actions = policy.act(obs)
+    assert actions.dtype == np.float32
+    np.testing.assert_allclose(actions, batch.actions[0].numpy(), rtol=0, atol=2e-6)
+    np.testing.assert_allclose(policy.act(obs[2]), actions[2], rtol=0, atol=2e-6)
+    assert np.abs(policy.act(obs, deterministic=False) - actions).mean() > 0.01  # the noise
+    with pytest.raises(IndexError, match="policy_id: expected 0 to 0, got 1"):
+        policy.act(obs, policy_id=1)
+    envs.close()
+
+
+def ddpg_config(folder: Path) -> ddpg.Config:
+    return ddpg.Config(
+        env_id="Hopper-v5",
+        env_kwargs=KWARGS,
+        run_dir=folder,
+        num_threads=1,
+        total_steps=300,
+        learning_starts=100,
+        normalize_obs=True,
+        eval_every=0,
+        eval_episodes=1,
+        quiet=True,
+        loggers=(),
+    )
+
+
+def test_a_policy_acts_on_dict_observations(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    options = {"num_envs": 2, "num_steps": 32, "minibatch_size": 32, "total_steps": 200}
+    quiet = {"num_threads": 1, "eval_episodes": 1, "quiet": True, "loggers": ()}
+    env_id = "dict_tasks:Asymmetric"
+    ppo.train(ppo.Config(env_id=env_id, run_dir=tmp_path / "run", **options, **quiet))
+    policy = pyfastenv.load_policy(tmp_path / "run")
+    envs = pyfastenv.make_vec(env_id, 3, num_threads=1, autoreset_mode="SameStep")
+    obs, _ = envs.reset(seed=3)
+    actions = policy.act(obs)
+    batch = pyfastenv.rollout(envs, policy.policy, 1)
+    space = envs.single_action_space
+    expected = batch.actions[0].numpy().clip(space.low, space.high)
+    np.testing.assert_allclose(actions, expected, rtol=0, atol=2e-6)
+    one = policy.act({name: values[1] for name, values in obs.items()})
+    np.testing.assert_allclose(one, actions[1], rtol=0, atol=2e-6)
+    with pytest.raises(ValueError, match="obs: expected a dict of critic, policy, tip, got a dict"):
+        policy.act({"policy": obs["policy"]})
+    envs.close()

@@ -1,0 +1,189 @@
+"""Exported policies do what the policy does, in the programs that run them."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tyro")
+pytest.importorskip("matplotlib")
+
+import test_accelerators
+import test_ddpg
+import test_sac
+from torch import nn
+
+import pyfastenv
+from pyfastenv import cli
+from pyfastenv.algorithms import ddpg, ppo, sac
+from pyfastenv.training import export as exporting
+from pyfastenv.training.c_source import c_source
+from pyfastenv.training.errors import TrainingError
+from pyfastenv.training.export import export
+
+pytestmark = [
+    pytest.mark.timeout(280),
+    pytest.mark.usefixtures("one_torch_thread"),
+    # PyTorch's exporter of itself
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+Path = pathlib.Path
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A short training of each kind of policy."""
+    folder = tmp_path_factory.mktemp("runs")
+    quick = {"quiet": True, "eval_every": 0, "eval_episodes": 1, "loggers": ()}
+    sac.train(test_sac.small(env_id="Reacher-v5", run_dir=folder / "sac", total_steps=80))
+    # wide action bounds that are not symmetric, a normaliser
+    ddpg.train(
+        test_ddpg.small(
+            env_id="Humanoid-v5",
+            normalize_obs=True,
+            obs_clip=2.0,
+            activation="silu",
+            run_dir=folder / "ddpg",
+            total_steps=100,
+            **quick,
+        )
+    )
+    for name, env_id in (("discrete", "CartPole-v1"), ("ppo", "Hopper-v5")):
+        options = {"num_envs": 2, "num_steps": 64, "minibatch_size": 64, "activation": "elu"}
+        ppo.train(
+            ppo.Config(env_id=env_id, total_steps=300, run_dir=folder / name, **options, **quick)
+        )
+    own = test_sac.small(env_id="Reacher-v5", run_dir=folder / "own", total_steps=80)
+    own.policy_factory = f"{test_accelerators.__name__}:policy_network"
+    sac.train(own)
+    return {path.name: path for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["sac", "ddpg", "discrete", "ppo"])
+def test_c_without_dependencies(name: str, runs: dict[str, Path], tmp_path: Path) -> None:
+    result = export(runs[name], tmp_path / "policy.c", format="c")
+    assert result.num_observations == 1_000 and result.difference < 1e-5
+    source = result.path.read_text()
+    assert source.count("#include") == 1 and "#include <math.h>" in source
+    # a program of its own, on the environment's first observation
+    policy = pyfastenv.load_policy(runs[name])
+    space = policy.spaces[0]
+    obs = np.random.default_rng(0).normal(size=space.shape).astype(np.float32)
+    numbers = ", ".join(f"{float(x).hex()}F" for x in obs)
+    (tmp_path / "main.c").write_text(
+        f'#include "policy.c"\n#include <stdio.h>\nint main(void) {{\n  const float obs[] = '
+        f"{{{numbers}}};\n  action out[kActionSize];\n  act(obs, out);\n  for (int i = 0; i < "
+        'kActionSize; ++i) printf("%.9g\\n", (double)out[i]);\n  return 0;\n}\n'
+    )
+    command = ["cc", "-O2", "-std=c99", str(tmp_path / "main.c"), "-o", str(tmp_path / "a"), "-lm"]
+    subprocess.run(command, check=True)
+    done = subprocess.run([str(tmp_path / "a")], check=True, capture_output=True, text=True)
+    found = np.array(done.stdout.split(), np.float64)
+    np.testing.assert_allclose(found, np.atleast_1d(policy.act(obs)), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sac", "discrete", "own"])
+def test_torch_export_takes_batches(name: str, runs: dict[str, Path]) -> None:
+    result = export(runs[name], format="torch.export", num_observations=50)
+    assert result.path == runs[name] / "policy.pt2" and result.difference < 1e-6
+    assert result.num_bytes == result.path.stat().st_size
+    module = torch.export.load(result.path).module()
+    policy = pyfastenv.load_policy(runs[name])
+    obs = np.random.default_rng(0).normal(size=(7, *policy.spaces[0].shape)).astype(np.float32)
+    found = module(torch.from_numpy(obs)).detach().numpy()
+    np.testing.assert_allclose(found, policy.act(obs), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ddpg", "discrete", "own"])
+def test_onnx_in_onnxruntime(
+    name: str, runs: dict[str, Path], capfd: pytest.CaptureFixture[str]
+) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    assert cli.main(["export", str(runs[name]), "--format", "onnx"]) == 0
+    out = capfd.readouterr().out
+    assert "policy.onnx" in out and "1,000 observations" in out
+    session = runtime.InferenceSession(str(runs[name] / "policy.onnx"))
+    policy = pyfastenv.load_policy(runs[name])
+    obs = np.random.default_rng(0).normal(size=(7, *policy.spaces[0].shape)).astype(np.float32)
+    (found,) = session.run(["actions"], {"obs": obs})
+    np.testing.assert_allclose(found, policy.act(obs), rtol=0, atol=1e-5)
+
+
+def test_pruning_tells_both_returns(runs: dict[str, Path], tmp_path: Path) -> None:
+    result = export(runs["ppo"], tmp_path / "policy.c", format="c", prune_fraction=0.5, episodes=2)
+    assert result.return_before is not None and result.return_after is not None
+    assert result.return_before != result.return_after
+    whole = export(runs["ppo"], tmp_path / "whole.c", format="c")
+    assert whole.return_before is None
+    zeros, before = (path.read_text().count("0x0.0p+0F") for path in (result.path, whole.path))
+    numbers = 11 * 64 + 64 * 64 + 64 * 3
+    assert zeros - before == pytest.approx(numbers / 2, abs=2)
+
+
+def test_int8_tells_both_returns(runs: dict[str, Path], tmp_path: Path) -> None:
+    pytest.importorskip("torchao")
+    result = export(
+        runs["sac"], tmp_path / "policy.pt2", format="torch.export", int8=True, episodes=2
+    )
+    assert result.return_before is not None and result.return_after is not None
+    # 8 bits leave the actions near, and the file does what the quantised policy does
+    assert result.return_after == pytest.approx(result.return_before, rel=0.2)
+    module = torch.export.load(result.path).module()
+    policy = pyfastenv.load_policy(runs["sac"])
+    obs = np.random.default_rng(0).normal(size=(7, *policy.spaces[0].shape)).astype(np.float32)
+    found = module(torch.from_numpy(obs)).detach().numpy()
+    assert 0.0 < np.abs(found - policy.act(obs)).max() < 0.1
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"format": "tflite"}, "format: expected one of torch.export, onnx, c, got 'tflite'"),
+        ({"prune_fraction": 1.0}, "prune_fraction: expected 0 to less than 1, got 1.0"),
+        ({"int8": True}, "int8: only with format torch.export, got onnx"),
+        ({"num_observations": 0}, "num_observations: expected at least 1, got 0"),
+        ({"output": "policy.txt"}, "output: expected a name ending in .onnx, got policy.txt"),
+    ],
+)
+def test_mistakes_are_named(options: dict[str, Any], message: str, runs: dict[str, Path]) -> None:
+    if "output" in options:
+        options = {"output": Path(options["output"])}
+    with pytest.raises(ValueError, match=message):
+        export(runs["sac"], **options)
+
+
+def test_c_says_which_networks_it_takes(runs: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="format: c needs linear layers with one kind of Tanh"):
+        export(runs["own"], tmp_path / "policy.c", format="c")
+    policy = pyfastenv.load_policy(runs["sac"]).as_torch()
+    policy.network = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="format: c needs"):
+        c_source(policy, "")
+
+
+def test_a_file_that_does_something_else_is_told(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(policy: Any, title: str) -> str:
+        return (
+            c_source(policy, title)
+            .replace("tanhf(x)", "x")
+            .replace("x > 0.0F ? x", "x + 1.0F > 0.0F ? x + 1.0F")
+        )
+
+    monkeypatch.setattr(exporting, "c_source", broken)
+    with pytest.raises(TrainingError, match="its actions differ from the policy's by up to"):
+        export(runs["sac"], tmp_path / "policy.c", format="c")

@@ -1,0 +1,123 @@
+"""Sweeps: what is trained, what is left, and that a stopped one goes on."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("tyro")
+pytest.importorskip("matplotlib")
+
+from pyfastenv import cli
+from pyfastenv.algorithms import ppo, sac
+from pyfastenv.training.logger import read_metrics
+from pyfastenv.training.sweep import sweep
+from pyfastenv.training.sweep_options import parse_options
+
+pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("one_torch_thread")]
+Path = pathlib.Path
+
+SAC: dict[str, Any] = {
+    "env_id": "Pendulum-v1",
+    "num_threads": 1,
+    "torch_threads": 1,
+    "total_steps": 80,
+    "learning_starts": 40,
+    "eval_every": 40,
+    "eval_episodes": 1,
+    "batch_size": 8,
+    "hidden_sizes": (8,),
+    "loggers": (),
+    "quiet": True,
+}
+
+
+def test_seeds_stand_side_by_side_where_they_can(tmp_path: Path) -> None:
+    result = sweep("sac", {"learning_rate": [1e-3, 1e-2]}, seeds=2, folder=tmp_path, **SAC)
+    assert len(result.cases) == 2
+    for case in result.cases:
+        (run,) = case.runs  # one run of two seeds
+        config = json.loads((run / "config.json").read_text())["config"]
+        assert config["num_seeds"] == 2
+        assert config["learning_rate"] == case.options["learning_rate"]
+        assert config["temperature"] is None and len(case.returns) == 2
+        last = read_metrics(run)[-1]
+        assert [last[f"eval/return_{k}"] for k in range(2)] == list(case.returns)
+    means = [sum(case.returns) / 2 for case in result.cases]
+    assert means == sorted(means, reverse=True)
+    assert result.plot.read_bytes().startswith(b"\x89PNG")
+    lines = result.table.splitlines()
+    assert lines[0].startswith("| learning_rate | return | ± s.d. of seeds |") and len(lines) == 4
+    assert f"{means[0]:,.1f}" in lines[2] and lines[2] in (tmp_path / "sweep.md").read_text()
+    stored = json.loads((tmp_path / "sweep.json").read_text())
+    assert [each["returns"] for each in stored] == [list(case.returns) for case in result.cases]
+
+    # nothing is trained twice, and what was stopped goes on
+    unfinished = result.cases[0].runs[0]
+    (unfinished / "result.json").unlink()
+    kept = (result.cases[1].runs[0] / "result.json").stat().st_mtime_ns
+    again = sweep("sac", {"learning_rate": [1e-3, 1e-2]}, seeds=2, folder=tmp_path, **SAC)
+    assert again.table == result.table
+    assert (result.cases[1].runs[0] / "result.json").stat().st_mtime_ns == kept
+
+
+def test_seeds_follow_each_other_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swept = "--learning-rate 1e-3 1e-2 --hidden-sizes 8 8,8 --seeds 2 --seed 5 --no-anneal"
+    options = "--num-envs 2 --num-steps 32 --minibatch-size 32 --eval-every 0 --eval-episodes 1"
+    line = f"sweep ppo --env-id CartPole-v1 {swept} --total-steps 200 --num-threads 1 {options}"
+    line += f" --output={tmp_path / 's'}"
+    assert cli.main(line.split()) == 0
+    runs = sorted(path.parent for path in (tmp_path / "s").glob("*/result.json"))
+    assert len(runs) == 2 * 2 * 2
+    configs = [json.loads((run / "config.json").read_text())["config"] for run in runs]
+    found = {(c["learning_rate"], tuple(c["hidden_sizes"]), c["seed"]) for c in configs}
+    assert found == {(r, h, s) for r in (1e-3, 1e-2) for h in ((8,), (8, 8)) for s in (5, 6)}
+    assert not any(config["anneal"] for config in configs)
+    out = capsys.readouterr().out
+    assert "| learning_rate | hidden_sizes | return |" in out and "8x8" in out
+    assert (tmp_path / "s" / "sweep.png").is_file()
+
+
+def test_options_are_of_the_fields_types() -> None:
+    words = "--total-steps 1e4 --temperature none 0.2 --hidden-sizes 64 256,256 --amp --seed 3"
+    fixed, grid = parse_options(sac.Config, words.split())
+    assert fixed == {"total_steps": 10_000, "amp": True, "seed": 3}
+    assert type(fixed["total_steps"]) is int
+    assert grid == {"temperature": [None, 0.2], "hidden_sizes": [(64,), (256, 256)]}
+    fixed, _ = parse_options(
+        ppo.Config, ["--no-anneal", "--activation", "elu", "--anneal_steps", "5"]
+    )
+    assert fixed == {"anneal": False, "activation": "elu", "anneal_steps": 5}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--learning-rat 1 2", "ppo has no option --learning-rat"),
+        ("--learning-rate", "--learning-rate: expected a value"),
+        ("1e-3", "expected --option value …, got '1e-3'"),
+        ("--learning-rate fast slow", "learning_rate: expected float, got 'fast'"),
+        ("--learning-rate 1e-3 -1", "learning_rate: expected more than 0, got -1"),
+        ("--seeds 0", "seeds: expected at least 1, got 0"),
+        ("--run-dir a b", "run_dir: ppo has no such option to sweep"),
+        ("--env.reset_noise 1 --env-id Hopper-v5", "env_kwargs: "),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    line: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["sweep", "ppo", *line.split()]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and message in err
+    assert list(tmp_path.iterdir()) == []

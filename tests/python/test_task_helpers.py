@@ -1,0 +1,183 @@
+"""Reward terms and the ten-line helpers: compiled as in plain Python, and as they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from dict_tasks import Arm
+from parity import assert_same
+
+import pyfastenv
+from pyfastenv.errors import TaskCodeError
+from pyfastenv.tasks.helpers import draw_noise, enqueue, push
+
+pytest.importorskip("numba")
+
+
+class Shaped(Arm):
+    observation_dict = None
+    late = pyfastenv.memory(3 * 2)
+    noise = pyfastenv.memory(4)
+    shove = 0.3
+
+    def reset(self, data, rng, info):
+        super().reset(data, rng, info)
+        draw_noise(self.noise, rng, 0.01)
+
+    def control(self, data, action, ctrl):
+        ctrl[:] = self.late[:2]
+
+    @pyfastenv.reward_terms(near=2.0, effort=-0.1, alive=1)
+    def step(self, data, action, info, rng):
+        push(data.qvel[:2], rng, 0.3, self.shove)
+        self.simulate(data)
+        enqueue(self.late, action)
+        draw_noise(self.noise, rng, 0.01)
+        distance = np.linalg.norm(data.site("tip").xpos[:2] - self.goal)
+        info["is_success"] = 1.0 * (distance < self.near)
+        if abs(data.qpos[1]) > 0.95:
+            return {"effort": np.sum(np.square(action))}, True
+        return {
+            "near": np.exp(-distance),
+            "effort": np.sum(np.square(action)),
+            "alive": True,
+        }, False
+
+    def observation(self, data, obs):
+        obs["state"] = np.concatenate((data.qpos, data.qvel)) + self.noise
+        obs["late"] = self.late
+
+
+def both(**kwargs: Any) -> tuple[pyfastenv.FastVectorEnv, Any]:
+    return (
+        pyfastenv.make_vec(Shaped, 2, autoreset_mode="Disabled", **kwargs),
+        pyfastenv.debug(Shaped, **kwargs),
+    )
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"effort_weight": -3, "alive_weight": 0.25}])
+def test_plain_python_gives_the_same_bits(kwargs: dict[str, float]) -> None:
+    envs, plain = both(**kwargs)
+    rng = np.random.default_rng(0)
+    assert_same(envs.reset(seed=5)[0][0], plain.reset(seed=5)[0])
+    ended = 0
+    for _ in range(200):
+        action = rng.uniform(-1.0, 1.0, 2)
+        obs, rewards, terminations, truncations, infos = envs.step(np.array([action, action]))
+        plain_obs, reward, terminated, truncated, plain_infos = plain.step(action)
+        assert_same(obs[0], plain_obs)
+        assert rewards[0] == reward
+        for name, value in plain_infos.items():
+            assert infos[name][0] == value, name
+        parts = [infos[f"reward_{name}"][0] for name in ("near", "effort", "alive")]
+        np.testing.assert_allclose(sum(parts), rewards[0], rtol=1e-12)
+        weight = kwargs.get("effort_weight", -0.1)
+        assert parts[1] == weight * np.sum(np.square(action))
+        assert parts[2] == (0.0 if terminated else kwargs.get("alive_weight", 1.0))
+        assert (terminations[0], truncations[0]) == (terminated, truncated)
+        if terminated or truncated:
+            ended += terminated
+            assert_same(envs.reset()[0][0], plain.reset()[0])
+        elif terminations[1] or truncations[1]:
+            envs.reset(options={"reset_mask": np.array([False, True])})
+    assert ended > 0
+
+
+def test_what_is_drawn_is_part_of_snapshots() -> None:
+    first, second = (pyfastenv.make_vec(Shaped, 3, num_threads=n) for n in (1, 2))
+    first.reset(seed=1)
+    second.reset(seed=2)
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (12, 3, 2))
+    for action in actions[:6]:
+        first.step(action)
+    second.set_state(first.get_state())
+    for action in actions[6:]:
+        assert_same(first.step(action), second.step(action))
+
+
+def test_an_action_arrives_so_many_steps_late() -> None:
+    calm, still = (pyfastenv.make_vec(Shaped, 1, shove=0.0) for _ in range(2))
+    calm.reset(seed=0)
+    still.reset(seed=0)
+    pushed = np.full((1, 2), 0.8)
+    for step in range(6):
+        obs, *_ = calm.step(pushed if step == 0 else np.zeros((1, 2)))
+        expected, *_ = still.step(np.zeros((1, 2)))
+        assert np.array_equal(obs[:, :4], expected[:, :4]) == (step < 3), step
+
+
+def test_pushes_come_as_often_as_they_should() -> None:
+    class Sum:
+        def __init__(self) -> None:
+            self.rng = np.random.default_rng(0)
+
+    velocity, rng, pushes = np.zeros(2), Sum().rng, 0
+    for _ in range(4000):
+        before = velocity.copy()
+        push(velocity, rng, 0.25, 0.5)
+        change = velocity - before
+        pushes += change.any()
+        assert (np.abs(change) <= 0.5).all()
+    assert 900 < pushes < 1100
+    noise = np.zeros(20_000)
+    draw_noise(noise, rng, 0.3)
+    assert abs(noise.std() - 0.3) < 0.01
+
+
+class Reweighted(Shaped):
+    alive_weight = 7.0
+
+    @pyfastenv.reward_terms(near=5.0, alive=6.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        info["is_success"] = 0.0
+        return {"near": 1.0, "alive": 1.0}, False
+
+
+def test_a_subclass_has_weights_of_its_own() -> None:
+    envs = pyfastenv.make_vec(Reweighted, 1)
+    envs.reset(seed=0)
+    assert envs.step(np.zeros((1, 2)))[1] == [12.0]
+    assert pyfastenv.debug(Reweighted, near_weight=1.0).unwrapped.task.near_weight == 1.0
+    assert Shaped.near_weight == 2.0
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (lambda: (1.0, False), r"must return \({…}, terminated\), got 1.0"),
+        (lambda: ({"neer": 1.0}, False), "no weight for 'neer'; reward_terms has near, effort"),
+        (lambda: ({}, False), r"must return \({…}, terminated\), got {}"),
+    ],
+)
+def test_mistakes_in_terms(returned: Any, said: str) -> None:
+    class Wrong(Shaped):
+        @pyfastenv.reward_terms(near=1.0, effort=1.0)
+        def step(self, data, action, info):
+            self.simulate(data)
+            return returned()
+
+    with pytest.raises(TypeError, match=said):
+        pyfastenv.make_vec(Wrong, 1)
+
+
+class Prepared(Arm):
+    """Plain Python takes a dict that was made before; compiled code has no dicts."""
+
+    @pyfastenv.reward_terms(near=1.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        info["is_success"] = 0.0
+        terms = {"near": 1.0}
+        return terms, False
+
+
+def test_mistakes_at_decoration_and_in_compiled_code() -> None:
+    with pytest.raises(TypeError, match="expected weights, such as"):
+        pyfastenv.reward_terms()
+    with pytest.raises(TypeError, match="must ask for info"):
+        pyfastenv.reward_terms(near=1.0)(lambda self, data: ({"near": 1.0}, False))
+    with pytest.raises(TaskCodeError, match=r"test_task_helpers.py:\d+, in step: a dict cannot"):
+        pyfastenv.make_vec(Prepared, 1)
