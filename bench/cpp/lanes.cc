@@ -1,11 +1,14 @@
-// Lanes and mj_step in turn: lane_bench [--steps=N] [--lanes=N] [--output=FILE.json] [robot…]
+// Lanes and mj_step in turn:
+//   lane_bench [--steps=N] [--lanes=N] [--fields=body_mass,…] [--output=FILE.json] [robot…]
 //
 // 64 environments per robot take random actions, with gymnasium's terminations and resets. Every
 // environment step is done once by mj_step and once by each number of lanes, one after the other,
 // in thread CPU time; a ratio is that of one such round, and the median of the rounds' is reported,
 // so that a neighbour who takes the processor spoils single rounds only. Rows must stay equal to
 // the bit. Every fourth round is not compared but split into phases (MuJoCo's by its own timers),
-// of which the mean over rounds is reported.
+// of which the mean over rounds is reported. With --fields the widest lanes run once more, from a
+// plan in which every environment has its own numbers of these; they are the model's, so that the
+// rows stay equal.
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -81,16 +84,17 @@ void ClearTimers(mjData& d) {
 struct Contender {
   std::string name;
   std::unique_ptr<LaneStepper> lanes;  // null: mj_step
-  std::vector<double> nanoseconds;     // per substep and round
-  std::vector<double> ratios;          // mj_step's time over this one's
-  std::vector<Phases> phases;          // of the rounds that were split
+  std::unique_ptr<OwnNumbers> numbers;
+  std::vector<double> nanoseconds;  // per substep and round
+  std::vector<double> ratios;       // mj_step's time over this one's
+  std::vector<Phases> phases;       // of the rounds that were split
   int64_t left_to_mujoco = 0;
   std::unique_ptr<RowSet> rows;
 };
 
 class Bench {
  public:
-  Bench(const Robot& robot, int only_width)
+  Bench(const Robot& robot, int only_width, const std::vector<std::string>& fields)
       : robot_(robot),
         m_(LoadRobot(robot)),
         d_(MakeData(*m_)),
@@ -101,6 +105,11 @@ class Bench {
       if (only_width != 0 && width != only_width) continue;
       Add(std::to_string(width) + (width == 1 ? " lane" : " lanes"),
           std::make_unique<LaneStepper>(MakePlan(*m_, width)));
+    }
+    if (!fields.empty()) {
+      const int width = only_width != 0 ? only_width : Widths()[0];
+      Add(std::to_string(width) + " lanes with own fields",
+          std::make_unique<LaneStepper>(MakePlan(*m_, width, fields)));
     }
     for (int e = 0; e < kEnvironments; ++e) Reset(e);
   }
@@ -162,8 +171,12 @@ class Bench {
 
  private:
   void Add(std::string name, std::unique_ptr<LaneStepper> lanes) {
+    auto numbers = lanes == nullptr
+                       ? nullptr
+                       : std::make_unique<OwnNumbers>(*m_, lanes->plan(), kEnvironments);
     contenders_.push_back({std::move(name),
                            std::move(lanes),
+                           std::move(numbers),
                            {},
                            {},
                            {},
@@ -204,7 +217,8 @@ class Bench {
     const int width = c.lanes->width();
     for (int first = 0; first < kEnvironments; first += width) {
       double* const* rows = c.rows->from(first);
-      unsigned redo = c.lanes->Step(rows, rows, width, robot_.frame_skip, false);
+      unsigned redo =
+          c.lanes->Step(rows, rows, width, robot_.frame_skip, false, c.numbers->from(first));
       for (; redo != 0; redo &= redo - 1) {
         ++c.left_to_mujoco;
         StepByMujoco(rows[__builtin_ctz(redo)]);
@@ -297,13 +311,16 @@ std::string MachineJson() {
 int Main(int argc, char** argv) {
   int steps = 200, width = 0;
   std::string output;
-  std::vector<std::string> wanted;
+  std::vector<std::string> wanted, fields;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument.rfind("--steps=", 0) == 0) {
       steps = std::atoi(argument.c_str() + 8);
     } else if (argument.rfind("--lanes=", 0) == 0) {
       width = std::atoi(argument.c_str() + 8);
+    } else if (argument.rfind("--fields=", 0) == 0) {
+      std::istringstream names(argument.substr(9));
+      for (std::string name; std::getline(names, name, ',');) fields.push_back(name);
     } else if (argument.rfind("--output=", 0) == 0) {
       output = argument.substr(9);
     } else {
@@ -315,7 +332,7 @@ int Main(int argc, char** argv) {
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), robot.name) == wanted.end()) {
       continue;
     }
-    Bench bench(robot, width);
+    Bench bench(robot, width, fields);
     bench.Run(steps);
     bench.Print();
     results += (results.empty() ? "" : ",\n") + bench.Json();

@@ -31,6 +31,8 @@ std::optional<lanes::Field> FindField(const std::string& name) {
   return std::nullopt;
 }
 
+constexpr const char* kSensorData = "sensordata";
+
 std::vector<lanes::Field> LaneFields(const TaskDescription& task) {
   std::vector<lanes::Field> fields;
   for (const std::string& name : task.reads) {
@@ -46,13 +48,31 @@ int CacheSize(const TaskDescription& task) {
   return size;
 }
 
+// Drawn numbers stand behind the task's memory.
+template <class OwnField>
+std::vector<OwnField> DrawnFields(const TaskDescription& task) {
+  std::vector<OwnField> fields;
+  int offset = task.memory_size;
+  for (const FieldDraw& draw : task.draws) {
+    fields.push_back({draw.field, offset});
+    offset += FindModelField(*task.model, draw.field).size();
+  }
+  return fields;
+}
+
 std::string LaneRefusal(const TaskDescription& task) {
-  if (!task.draws.empty() || task.own_heights) return "the task randomises model fields";
+  // its functions may write between the preparation of a step and the step
+  const bool writes = task.own_heights ||
+                      std::any_of(task.draws.begin(), task.draws.end(), [](const FieldDraw& draw) {
+                        return draw.kind == FieldDraw::Kind::kOwn;
+                      });
+  if (writes) return "the task writes model fields itself (model_fields)";
   if (task.control_every > 0 && task.control_every < task.frame_skip) {
     return "the task's control is asked for between substeps (control_every)";
   }
   for (const std::string& name : task.reads) {
-    if (!FindField(name)) return "lanes do not compute " + name + ", which the task reads";
+    if (name != kSensorData && !FindField(name))
+      return "lanes do not compute " + name + ", which the task reads";
   }
   return {};
 }
@@ -65,10 +85,13 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
                 {.xml_file = ModelKey(*task).c_str(),
                  .frame_skip = task->frame_skip,
                  .reads = LaneFields(*task),
+                 .sensors = std::find(task->reads.begin(), task->reads.end(), kSensorData) !=
+                            task->reads.end(),
                  .external_forces = task->external_forces,
                  .passive_reset = task->up_to_date,
                  .refusal = LaneRefusal(*task),
                  .cache_size = CacheSize(*task),
+                 .own_fields = DrawnFields<OwnField>(*task),
                  .min_nq = 0,
                  .min_nv = 0}),
       task_(std::move(task)) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "lanes/number_access.h"
 #include "lanes/tables.h"
 #include "mujoco/version.h"
 
@@ -113,7 +114,6 @@ std::string Joints(const mjModel& m) {
     if (m.jnt_limited[j] && type == mjJNT_FREE) return that("limits of free joints");
   }
   for (int i = 0; i < m.nv; ++i) {
-    if (m.dof_frictionloss[i] != 0) return "friction loss";
     if (AnyNonZero(m.dof_dampingpoly + mjNPOLY * i, mjNPOLY)) return "non-linear dampers";
   }
   return {};
@@ -162,13 +162,6 @@ std::string Actuators(const mjModel& m) {
   return {};
 }
 
-// solimp's sigmoid is a parabola, or flat
-bool KnownImpedance(const mjtNum* solimp) {
-  return solimp[4] == 2 || solimp[0] == solimp[1] || solimp[2] <= mjMINVAL;
-}
-
-bool KnownReference(const mjtNum* solref) { return (solref[0] > 0) == (solref[1] > 0); }
-
 std::string Limits(const mjModel& m) {
   for (int j = 0; j < m.njnt; ++j) {
     if (!m.jnt_limited[j]) continue;
@@ -188,12 +181,14 @@ std::string Contacts(const mjModel& m) {
     if (m.geom_type[pair.geom1] == mjGEOM_SDF || m.geom_type[pair.geom2] == mjGEOM_SDF) {
       return that("signed distance fields");
     }
-    const ContactParameters contact = CombineGeoms(m, pair);
+    const ContactSource contact = SourceOfContact(m, pair);
     if (contact.condim != 1 && contact.condim != 3) return that("contacts of condim 4 or 6");
     if (contact.condim == 3 && m.opt.cone != mjCONE_PYRAMIDAL)
       return that("elliptic friction cones");
-    if (!KnownImpedance(contact.solimp)) return that("solimp with a power other than 2");
-    if (!KnownReference(contact.solref)) return that("solref in a mixed format");
+    mjtNum solref[mjNREF], solimp[mjNIMP];
+    CombineSolver(contact, m.geom_solref, m.geom_solimp, solref, solimp);
+    if (!KnownImpedance(solimp)) return that("solimp with a power other than 2");
+    if (!KnownReference(solref)) return that("solref in a mixed format");
     if (pair.explicit_pair >= 0 && contact.condim > 1) {
       const mjtNum* friction = m.pair_friction + 5 * pair.explicit_pair;
       const mjtNum* reference = m.pair_solreffriction + mjNREF * pair.explicit_pair;
@@ -207,6 +202,39 @@ std::string Contacts(const mjModel& m) {
   return {};
 }
 
+// Whether some contact is searched for in trees of bounding volumes, which are placed by the frame
+// of a body's inertia. Explicit pairs are not, nor the geoms of two bodies that have one each.
+bool BoundsFollowInertia(const mjModel& m) {
+  if (IsOff(m, mjDSBL_MIDPHASE)) return false;
+  const auto pairs = CandidatePairs(m);
+  return std::any_of(pairs.begin(), pairs.end(), [&](const GeomPair& pair) {
+    const int body1 = m.geom_bodyid[pair.geom1], body2 = m.geom_bodyid[pair.geom2];
+    return pair.explicit_pair < 0 && (m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1);
+  });
+}
+
+bool TouchingGeomsTurnWithInertia(const mjModel& m) {
+  const auto turns = [&](int geom) {
+    const int same = m.geom_sameframe[geom];
+    return same == mjSAMEFRAME_INERTIA || same == mjSAMEFRAME_INERTIAROT;
+  };
+  const auto pairs = CandidatePairs(m);
+  return std::any_of(pairs.begin(), pairs.end(),
+                     [&](const GeomPair& pair) { return turns(pair.geom1) || turns(pair.geom2); });
+}
+
+std::string FrictionLosses(const mjModel& m) {
+  if (IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_FRICTIONLOSS)) return {};
+  for (int i = 0; i < m.nv; ++i) {
+    if (m.dof_frictionloss[i] == 0) continue;
+    if (m.dof_frictionloss[i] < 0) return "negative friction loss";
+    if (m.opt.solver != mjSOL_NEWTON) return "friction loss with another solver than Newton";
+    if (!KnownImpedance(m.dof_solimp + mjNIMP * i)) return "solimp with a power other than 2";
+    if (!KnownReference(m.dof_solref + mjNREF * i)) return "solref in a mixed format";
+  }
+  return {};
+}
+
 std::string Trees(const mjModel& m) {
   if (m.opt.solver == mjSOL_PGS && m.ntree > 1) return "the solver PGS with several trees";
   return {};
@@ -215,10 +243,27 @@ std::string Trees(const mjModel& m) {
 }  // namespace
 
 std::string UnsupportedFeature(const mjModel& m) {
-  std::string (*const groups[])(const mjModel&) = {Counts,    Options, Callbacks, Joints, Tendons,
-                                                   Actuators, Limits,  Contacts,  Trees};
+  std::string (*const groups[])(const mjModel&) = {Counts,         Options,   Callbacks, Joints,
+                                                   Tendons,        Actuators, Limits,    Contacts,
+                                                   FrictionLosses, Trees};
   for (const auto group : groups) {
     if (std::string found = group(m); !found.empty()) return found;
+  }
+  return {};
+}
+
+std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& fields) {
+  for (const std::string& field : fields) {
+    const std::string what = "per-environment " + field;
+    if (FindNumber(field) == Number::kCount) return what;
+    if (field != "body_ipos" && field != "body_iquat") continue;
+    if (BoundsFollowInertia(m)) {
+      return At(what.c_str(), "bounding volumes of bodies with several geoms move with it");
+    }
+    // a quaternion that is no unit's scales them beyond MuJoCo's bounds
+    if (field == "body_iquat" && TouchingGeomsTurnWithInertia(m)) {
+      return At(what.c_str(), "geoms that may touch turn with it");
+    }
   }
   return {};
 }
@@ -306,56 +351,6 @@ std::vector<GeomPair> CandidatePairs(const mjModel& m) {
   }
   add_explicit(std::numeric_limits<int>::max());
   return pairs;
-}
-
-ContactParameters CombineGeoms(const mjModel& m, const GeomPair& pair) {
-  ContactParameters r{};
-  if (const int k = pair.explicit_pair; k >= 0) {
-    r.condim = m.pair_dim[k];
-    const mjtNum* friction = m.pair_friction + 5 * k;
-    r.friction[0] = friction[0];
-    r.friction[1] = friction[2];
-    r.friction[2] = friction[3];
-    std::copy_n(m.pair_solref + mjNREF * k, mjNREF, r.solref);
-    std::copy_n(m.pair_solimp + mjNIMP * k, mjNIMP, r.solimp);
-    r.margin = m.pair_margin[k];
-    r.gap = m.pair_gap[k];
-    return r;
-  }
-  const int geom1 = pair.geom1, geom2 = pair.geom2;
-  r.margin = m.geom_margin[geom1] + m.geom_margin[geom2];
-  r.gap = m.geom_gap[geom1] + m.geom_gap[geom2];
-  const auto take = [&](int g) {
-    r.condim = m.geom_condim[g];
-    std::copy_n(m.geom_friction + 3 * g, 3, r.friction);
-    std::copy_n(m.geom_solref + mjNREF * g, mjNREF, r.solref);
-    std::copy_n(m.geom_solimp + mjNIMP * g, mjNIMP, r.solimp);
-  };
-  if (m.geom_priority[geom1] != m.geom_priority[geom2]) {
-    take(m.geom_priority[geom1] > m.geom_priority[geom2] ? geom1 : geom2);
-    return r;
-  }
-  r.condim = std::max(m.geom_condim[geom1], m.geom_condim[geom2]);
-  const double solmix1 = m.geom_solmix[geom1], solmix2 = m.geom_solmix[geom2];
-  double mix = 1;
-  if (solmix1 >= mjMINVAL && solmix2 >= mjMINVAL) {
-    mix = solmix1 / (solmix1 + solmix2);
-  } else if (solmix1 < mjMINVAL) {
-    mix = solmix2 < mjMINVAL ? 0.5 : 0;
-  }
-  const mjtNum *solref1 = m.geom_solref + mjNREF * geom1, *solref2 = m.geom_solref + mjNREF * geom2;
-  for (int i = 0; i < mjNREF; ++i) {
-    r.solref[i] = solref1[0] > 0 && solref2[0] > 0 ? mix * solref1[i] + (1 - mix) * solref2[i]
-                                                   : std::min(solref1[i], solref2[i]);
-  }
-  for (int i = 0; i < mjNIMP; ++i) {
-    r.solimp[i] =
-        mix * m.geom_solimp[mjNIMP * geom1 + i] + (1 - mix) * m.geom_solimp[mjNIMP * geom2 + i];
-  }
-  for (int i = 0; i < 3; ++i) {
-    r.friction[i] = std::max(m.geom_friction[3 * geom1 + i], m.geom_friction[3 * geom2 + i]);
-  }
-  return r;
 }
 
 }  // namespace pyfastenv::lanes

@@ -32,9 +32,10 @@ struct Kernels {
   size_t (*scratch_bytes)(const Tables&);
   /// `narrow_phase`: for pairs of PairKind::kOther.
   void* (*make_scratch)(const Tables&, void* memory, const NarrowPhaseCall& narrow_phase);
-  /// Rows of `width` environments into lanes. Lanes with applied forces, and those from `count` on,
-  /// are marked for redoing.
-  void (*load)(const Tables&, void* scratch, const double* const* rows, int count);
+  /// Rows of `width` environments into lanes, and their numbers that vary. Lanes with applied
+  /// forces, and those from `count` on, are marked for redoing.
+  void (*load)(const Tables&, void* scratch, const double* const* rows, int count,
+               const Numbers* numbers);
   /// Time, positions, velocities and warm start of a lane into a row.
   void (*store)(const Tables&, const void* scratch, int lane, double* row);
   /// mj_forward, and mj_step so many times; the lanes that must be redone by MuJoCo since load.
@@ -47,6 +48,9 @@ struct Kernels {
   void (*external_forces)(const Tables&, void* scratch);
   /// All numbers of a field in one lane.
   void (*read)(const Tables&, const void* scratch, Field field, int lane, double* out);
+  /// The state that kept fields are of.
+  void (*read_evaluated)(const Tables&, const void* scratch, int lane, double* time, double* qpos,
+                         double* qvel);
   int (*count_contacts)(const void* scratch, int lane);
   ContactView (*contact)(const void* scratch, int index, int lane);
   int (*count_rows)(const void* scratch, int lane);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <new>
 
+#include "lanes/number_access.h"
+
 namespace pyfastenv::lanes {
 
 LaneStepper::LaneStepper(std::shared_ptr<const Plan> plan)
@@ -21,30 +23,55 @@ LaneStepper::LaneStepper(std::shared_ptr<const Plan> plan)
   }
   scratch_ =
       kernels_.make_scratch(tables_, static_cast<char*>(memory_.get()) + padding, narrow_phase);
+  numbers_.resize(static_cast<size_t>(width()), tables_.numbers);
+  if (tables_.varied != 0) derived_.resize(numbers_.size() * Derivation::Size(tables_));
 }
 
-// Returns the bits of the lanes that are asked for; the others repeat the first row, to no avail.
-unsigned LaneStepper::Load(const double* const* rows, int count) {
+// Returns lanes whose numbers are not of the plan's kind; they take the model's.
+unsigned LaneStepper::SetNumbers(const double* const* numbers, int count) {
+  unsigned unusual = 0;
+  double* derived = derived_.data();
+  for (int l = 0; l < count; ++l, derived += Derivation::Size(tables_)) {
+    Numbers& own = numbers_[static_cast<size_t>(l)];
+    own = tables_.numbers;
+    for (const Number field : plan_->fields()) Set(own, field, *numbers++);
+    if (plan_->derivation().IsUsual(tables_, own)) {
+      plan_->derivation().Run(tables_, tables_.varied, own, derived);
+    } else {
+      unusual |= 1u << l;
+      own = tables_.numbers;
+    }
+  }
+  for (auto l = static_cast<size_t>(count); l < numbers_.size(); ++l) numbers_[l] = numbers_[0];
+  return unusual;
+}
+
+// Returns the lanes that must be redone from the beginning; lanes that nobody asked for repeat the
+// first row, to no avail.
+unsigned LaneStepper::Load(const double* const* rows, int count, const double* const* numbers) {
   const double* all[kMaxWidth];
   for (int l = 0; l < kernels_.width; ++l) all[l] = rows[l < count ? l : 0];
-  kernels_.load(tables_, scratch_, all, count);
+  const unsigned unusual = tables_.varied != 0 ? SetNumbers(numbers, count) : 0;
+  kernels_.load(tables_, scratch_, all, count, numbers_.data());
   if (narrow_phase_ != nullptr) narrow_phase_->Begin();
-  return (1u << count) - 1;
+  return unusual;
 }
 
 unsigned LaneStepper::Step(const double* const* rows, double* const* new_rows, int count,
-                           int num_steps, bool keep_fields) {
-  const unsigned asked = Load(rows, count);
-  const unsigned redo = kernels_.step(tables_, scratch_, num_steps, keep_fields) & asked;
+                           int num_steps, bool keep_fields, const double* const* numbers) {
+  const unsigned unusual = Load(rows, count, numbers);
+  const unsigned asked = (1u << count) - 1;
+  const unsigned redo =
+      (kernels_.step(tables_, scratch_, num_steps, keep_fields) | unusual) & asked;
   for (int l = 0; l < count; ++l) {
     if ((redo >> l & 1) == 0) kernels_.store(tables_, scratch_, l, new_rows[l]);
   }
   return redo;
 }
 
-unsigned LaneStepper::Forward(const double* const* rows, int count) {
-  const unsigned asked = Load(rows, count);
-  return kernels_.forward(tables_, scratch_) & asked;
+unsigned LaneStepper::Forward(const double* const* rows, int count, const double* const* numbers) {
+  const unsigned unusual = Load(rows, count, numbers);
+  return (kernels_.forward(tables_, scratch_) | unusual) & ((1u << count) - 1);
 }
 
 void LaneStepper::ComputeExternalForces() { kernels_.external_forces(tables_, scratch_); }
@@ -66,6 +93,10 @@ void LaneStepper::Read(Field field, int lane, mjData& data) const {
     }
   };
   read_into(data);
+}
+
+void LaneStepper::ReadEvaluated(int lane, mjData& data) const {
+  kernels_.read_evaluated(tables_, scratch_, lane, &data.time, data.qpos, data.qvel);
 }
 
 bool LaneStepper::NeedsKeeping(Field field) {

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "lanes/narrow_phase.h"
 #include "lanes/plan.h"
@@ -32,15 +33,19 @@ class LaneStepper {
   /// Unless `keep_fields`, all substeps run straight-line code where there is some; then what can
   /// be read afterwards (NeedsKeeping) are the state, qfrc_smooth, qacc_smooth, qfrc_constraint,
   /// qacc and external forces. Keeping fields costs an evaluation by stages.
+  ///
+  /// `numbers`: if the plan has fields(), where each environment's own numbers of them stand, one
+  /// environment after another. Those that ask for another kind of step than the model's (no
+  /// damping, a solimp of another power) are left to mj_step too.
   unsigned Step(const double* const* rows, double* const* new_rows, int count, int num_steps,
-                bool keep_fields = true);
+                bool keep_fields = true, const double* const* numbers = nullptr);
 
   /// Counts the time of every Step from now on by phases; nullptr: no longer.
   void CountPhases(PhaseTicks* phases) { kernels_.count_phases(scratch_, phases); }
 
   /// mj_forward of the rows: fields of the position, velocity and controls, nothing moves. The same
   /// bits.
-  unsigned Forward(const double* const* rows, int count);
+  unsigned Forward(const double* const* rows, int count, const double* const* numbers = nullptr);
 
   /// Makes Field::cfrc_ext readable: contacts' forces on bodies, as mj_rnePostConstraint after
   /// mj_step.
@@ -51,6 +56,9 @@ class LaneStepper {
   void Read(Field field, int lane, double* out) const;
   /// The same into the field's array of mjData.
   void Read(Field field, int lane, mjData& data) const;
+  /// Into mjData's time, qpos and qvel, the state that the fields kept by Step are of: the
+  /// integrator has moved on from it. (Of a Runge-Kutta step: that it began with.)
+  void ReadEvaluated(int lane, mjData& data) const;
   int Size(Field field) const;
   /// Whether a field can be read only after a Step that keeps fields.
   static bool NeedsKeeping(Field field);
@@ -64,7 +72,8 @@ class LaneStepper {
   RowView Row(int index, int lane) const;
 
  private:
-  unsigned Load(const double* const* rows, int count);
+  unsigned Load(const double* const* rows, int count, const double* const* numbers);
+  unsigned SetNumbers(const double* const* numbers, int count);
 
   std::shared_ptr<const Plan> plan_;
   const Tables& tables_;
@@ -75,6 +84,8 @@ class LaneStepper {
   std::unique_ptr<NarrowPhase> narrow_phase_;  // null if the plan needs none
   std::unique_ptr<void, Free> memory_;
   void* scratch_;
+  std::vector<Numbers> numbers_;  // (width)
+  std::vector<double> derived_;   // (width, Derivation::Size), if the plan has fields
 };
 
 }  // namespace pyfastenv::lanes

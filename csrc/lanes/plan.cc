@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <new>
 #include <numeric>
 
 #include "lanes/features.h"
+#include "lanes/number_access.h"
 #include "lanes/self_check.h"
 
 namespace pyfastenv::lanes {
@@ -36,57 +36,6 @@ uint64_t DofsThatMove(const mjModel& m, int body) {
   uint64_t dofs = 0;
   for (int i = LastDof(m, body); i >= 0; i = m.dof_parentid[i]) dofs |= uint64_t{1} << i;
   return dofs;
-}
-
-// mj_inertiaBoxFluidModel's constants.
-void SetFluid(const mjModel& m, int b, Body& body) {
-  const double density = m.opt.density, viscosity = m.opt.viscosity;
-  body.in_fluid = (density > 0 || viscosity > 0) && body.mass >= mjMINVAL;
-  if (!body.in_fluid) return;
-  const mjtNum* inertia = m.body_inertia + 3 * b;
-  double box[3];
-  for (int i = 0; i < 3; ++i) {
-    const int j = i == 0 ? 1 : 0, k = i == 2 ? 1 : 2;
-    box[i] = std::sqrt(std::max(mjMINVAL, inertia[j] + inertia[k] - inertia[i]) / body.mass * 6.0);
-  }
-  if (viscosity > 0) {
-    const double diameter = (box[0] + box[1] + box[2]) / 3.0;
-    body.viscous_torque = -mjPI * diameter * diameter * diameter * viscosity;
-    body.viscous_force = -3.0 * mjPI * diameter * viscosity;
-  }
-  if (density > 0) {
-    for (int i = 0; i < 3; ++i) {
-      const double j = box[i == 0 ? 1 : 0], k = box[i == 2 ? 1 : 2];
-      body.quadratic_force[i] = 0.5 * density * j * k;
-      body.quadratic_torque[i] = density * box[i] * (j * j * j * j + k * k * k * k);
-    }
-  }
-}
-
-// mj_makeImpedance's constants of one solref and solimp.
-Softness MakeSoftness(const mjModel& m, const mjtNum* solref, const mjtNum* solimp) {
-  double ref[2] = {solref[0], solref[1]};
-  if (!IsOff(m, mjDSBL_REFSAFE) && ref[0] > 0) ref[0] = std::max(ref[0], 2 * m.opt.timestep);
-  const auto impedance = [](double x) { return std::min(mjMAXIMP, std::max(mjMINIMP, x)); };
-  Softness s{};
-  s.d0 = impedance(solimp[0]);
-  s.dwidth = impedance(solimp[1]);
-  s.width = std::max(0.0, solimp[2]);
-  s.midpoint = impedance(solimp[3]);
-  s.rise = 1 / s.midpoint;
-  s.fall = 1 / (1 - s.midpoint);
-  if (ref[0] > 0) {
-    s.stiffness = 1 / std::max(mjMINVAL, s.dwidth * s.dwidth * ref[0] * ref[0] * ref[1] * ref[1]);
-    s.damping = 2 / std::max(mjMINVAL, s.dwidth * ref[0]);
-  } else {
-    s.stiffness = -ref[0] / std::max(mjMINVAL, s.dwidth * s.dwidth);
-    s.damping = -ref[1] / std::max(mjMINVAL, s.dwidth);
-  }
-  if (s.d0 == s.dwidth || s.width <= mjMINVAL) {  // flat
-    s.d0 = s.dwidth = 0.5 * (s.d0 + s.dwidth);
-    s.width = std::numeric_limits<double>::infinity();
-  }
-  return s;
 }
 
 PairKind KindOf(const mjModel& m, const GeomPair& pair) {
@@ -121,13 +70,7 @@ bool CollidesAlways(const mjModel& m, int body) {
 }
 
 bool Same(const Surface& a, const Surface& b) {
-  return a.condim == b.condim && a.friction == b.friction && a.margin == b.margin &&
-         a.softness == b.softness;
-}
-
-bool Same(const Softness& a, const Softness& b) {
-  return a.d0 == b.d0 && a.dwidth == b.dwidth && a.width == b.width && a.midpoint == b.midpoint &&
-         a.stiffness == b.stiffness && a.damping == b.damping;
+  return a.condim == b.condim && a.margin == b.margin && a.softness == b.softness;
 }
 
 // The index of a value in a table, at whose end it is put if it is not there.
@@ -142,31 +85,45 @@ int IndexOf(std::vector<T>& table, const T& value) {
 
 }  // namespace
 
-PlanResult Plan::Make(const mjModel& model, const Kernels& kernels, const mjModel* whole) {
-  PlanResult result = MakeUnchecked(model, kernels, whole);
+PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
+                      const std::vector<std::string>& fields, const mjModel* whole) {
+  PlanResult result = MakeUnchecked(model, kernels, fields, whole);
   if (result.plan == nullptr) return result;
   std::string difference = SelfCheck(model, result.plan);
   if (difference.empty()) return result;
   return {nullptr, difference.insert(0, "lanes and mj_step differ on this machine, at ")};
 }
 
-PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels, const mjModel* whole) {
+PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels,
+                               const std::vector<std::string>& fields, const mjModel* whole) {
   std::string feature = UnsupportedFeature(model);
+  if (feature.empty()) feature = UnsupportedField(model, fields);
   if (!feature.empty()) return {nullptr, feature.insert(0, "lanes do not do ")};
-  return {std::shared_ptr<const Plan>(new Plan(model, kernels, whole != nullptr ? *whole : model)),
-          {}};
+  const mjModel& to_copy = whole != nullptr ? *whole : model;
+  return {std::shared_ptr<const Plan>(new Plan(model, kernels, fields, to_copy)), {}};
 }
 
-Plan::Plan(const mjModel& m, const Kernels& kernels, const mjModel& whole) : kernels_(kernels) {
+Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::string>& fields,
+           const mjModel& whole)
+    : kernels_(kernels), derivation_(m) {
+  uint64_t varied = 0;
+  for (const std::string& field : fields) {
+    fields_.push_back(FindNumber(field));
+    varied |= uint64_t{1} << static_cast<int>(fields_.back());
+  }
+  tables_.varied = WithDerived(varied);
   SetSizes(m);
+  SetNumbers(m);
   SetMatrix(m);
   AddBodies(m);
   AddJoints(m);
   AddActuators(m);
   AddTendons(m);
+  AddFrictionLosses(m);
   AddLimits(m);
   AddPairs(m, whole);
   SetConstrainedTrees(m);
+  DeriveNumbers();
   SetRowLayout(m);
   tables_.sine_by_series = kernels.series_agrees();
   programs_.Make(tables_, kernels_);
@@ -183,12 +140,12 @@ void Plan::SetSizes(const mjModel& m) {
   t.ngeom = static_cast<int>(m.ngeom);
   t.nsite = static_cast<int>(m.nsite);
   t.nC = static_cast<int>(m.nC);
-  for (int i = 0; i < 3; ++i) t.gravity[i] = IsOff(m, mjDSBL_GRAVITY) ? 0 : m.opt.gravity[i];
   t.has_fluid = m.opt.density > 0 || m.opt.viscosity > 0;
   t.integrator = m.opt.integrator == mjINT_RK4            ? Integrator::kRungeKutta4
                  : m.opt.integrator == mjINT_IMPLICITFAST ? Integrator::kImplicitFast
                                                           : Integrator::kEuler;
   const bool damped =
+      t.Varies(Number::dof_damping) ||
       std::any_of(m.dof_damping, m.dof_damping + m.nv, [](mjtNum x) { return x > 0; });
   t.implicit_damping =
       t.integrator == Integrator::kImplicitFast || (damped && !IsOff(m, mjDSBL_EULERDAMP));
@@ -199,6 +156,28 @@ void Plan::SetSizes(const mjModel& m) {
   t.tolerance = m.opt.tolerance;
   t.ls_tolerance = m.opt.ls_tolerance;
   t.impratio = m.opt.impratio;
+}
+
+// Copies mjModel's.
+void Plan::SetNumbers(const mjModel& m) {
+  std::vector<size_t> places;
+  for (int i = 0; i < static_cast<int>(Number::kCount); ++i) {
+    const auto number = static_cast<Number>(i);
+    places.push_back(model_numbers_.size());
+    const mjtNum* values = Get(m, number);
+    if (values == nullptr) continue;  // derived, or an array of nothing
+    model_numbers_.insert(model_numbers_.end(), values, values + CountOf(tables_, number));
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    Set(tables_.numbers, static_cast<Number>(i), model_numbers_.data() + places[i]);
+  }
+}
+
+void Plan::DeriveNumbers() {
+  Tables& t = tables_;
+  t.num_softness = derivation_.num_softness();
+  derived_numbers_.resize(Derivation::Size(t));
+  derivation_.Run(t, ~uint64_t{0}, t.numbers, derived_numbers_.data());
 }
 
 void Plan::SetMatrix(const mjModel& m) {
@@ -231,15 +210,10 @@ void Plan::AddBodies(const mjModel& m) {
     body.num_dofs = m.body_dofnum[b];
     body.last_dof = LastDof(m, b);
     body.free = body.num_joints == 1 && m.jnt_type[body.first_joint] == mjJNT_FREE;
-    std::copy_n(m.body_pos + 3 * b, 3, body.pos);
-    std::copy_n(m.body_quat + 4 * b, 4, body.quat);
-    body.mass = m.body_mass[b];
-    std::copy_n(m.body_inertia + 3 * b, 3, body.inertia);
-    body.inverse_subtree_mass = m.body_subtreemass[b] < mjMINVAL ? 0 : 1.0 / m.body_subtreemass[b];
-    SetFluid(m, b, body);
+    body.same = m.body_sameframe[b];
+    body.massless = m.body_subtreemass[b] < mjMINVAL;
+    body.in_fluid = tables_.has_fluid && m.body_mass[b] >= mjMINVAL;
     bodies_.push_back(body);
-    inertias_.push_back(
-        MakeFrame(b, m.body_sameframe[b], m.body_ipos + 3 * b, m.body_iquat + 4 * b));
   }
   for (int g = 0; g < m.ngeom; ++g) {
     geoms_.push_back(
@@ -250,7 +224,6 @@ void Plan::AddBodies(const mjModel& m) {
         MakeFrame(m.site_bodyid[i], m.site_sameframe[i], m.site_pos + 3 * i, m.site_quat + 4 * i));
   }
   tables_.body = bodies_.data();
-  tables_.inertia = inertias_.data();
   tables_.geom = geoms_.data();
   tables_.site = sites_.data();
 }
@@ -264,20 +237,14 @@ void Plan::AddJoints(const mjModel& m) {
     joint.body = m.jnt_bodyid[j];
     joint.qpos = m.jnt_qposadr[j];
     joint.dof = m.jnt_dofadr[j];
-    std::copy_n(m.jnt_axis + 3 * j, 3, joint.axis);
-    std::copy_n(m.jnt_pos + 3 * j, 3, joint.pos);
-    joint.qpos0 = m.qpos0[joint.qpos];
-    joint.stiffness = m.jnt_stiffness[j];
-    joint.qpos_spring = m.qpos_spring[joint.qpos];
+    joint.has_spring = joint.kind != JointKind::kFree &&
+                       (tables_.Varies(Number::jnt_stiffness) || m.jnt_stiffness[j] != 0);
     joints_.push_back(joint);
-    if (m.jnt_actfrclimited[j]) {
-      force_limits_.push_back(
-          {joint.dof, {m.jnt_actfrcrange[2 * j], m.jnt_actfrcrange[2 * j + 1]}});
-    }
+    if (m.jnt_actfrclimited[j]) force_limits_.push_back({joint.dof, j});
   }
   for (int i = 0; i < m.nv; ++i) {
-    dofs_.push_back({m.dof_bodyid[i], m.dof_parentid[i], m.dof_simplenum[i] != 0, m.dof_M0[i],
-                     m.dof_armature[i], m.dof_damping[i]});
+    dofs_.push_back({m.dof_bodyid[i], m.dof_parentid[i], m.dof_simplenum[i] != 0,
+                     tables_.Varies(Number::dof_damping) || m.dof_damping[i] != 0});
   }
   tables_.joint = joints_.data();
   tables_.dof = dofs_.data();
@@ -292,14 +259,9 @@ void Plan::AddActuators(const mjModel& m) {
     const int joint = m.actuator_trnid[2 * a];
     actuator.qpos = m.jnt_qposadr[joint];
     actuator.dof = m.jnt_dofadr[joint];
-    actuator.gear = m.actuator_gear[6 * a];
-    actuator.gain = m.actuator_gainprm[mjNGAIN * a];
     actuator.has_bias = m.actuator_biastype[a] == mjBIAS_AFFINE;
-    std::copy_n(m.actuator_biasprm + mjNBIAS * a, 3, actuator.bias);
     actuator.clamp_ctrl = m.actuator_ctrllimited[a] != 0 && !IsOff(m, mjDSBL_CLAMPCTRL);
-    std::copy_n(m.actuator_ctrlrange + 2 * a, 2, actuator.ctrl_range);
     actuator.clamp_force = m.actuator_forcelimited[a] != 0;
-    std::copy_n(m.actuator_forcerange + 2 * a, 2, actuator.force_range);
     actuators_.push_back(actuator);
   }
   tables_.actuator = actuators_.data();
@@ -326,18 +288,22 @@ void Plan::AddTendons(const mjModel& m) {
   tables_.tendon = tendons_.data();
 }
 
+void Plan::AddFrictionLosses(const mjModel& m) {
+  const bool off = IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_FRICTIONLOSS);
+  for (int i = 0; i < m.nv && !off; ++i) {
+    if (m.dof_frictionloss[i] == 0) continue;
+    friction_losses_.push_back({i, derivation_.AddDofSoftness(tables_, i)});
+  }
+  tables_.friction_loss = friction_losses_.data();
+  tables_.num_friction_losses = static_cast<int>(friction_losses_.size());
+}
+
 void Plan::AddLimits(const mjModel& m) {
   const bool off = IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_LIMIT);
   for (int j = 0; j < m.njnt && !off; ++j) {
     if (!m.jnt_limited[j]) continue;
     const int dof = m.jnt_dofadr[j];
-    limits_.push_back({m.jnt_qposadr[j],
-                       dof,
-                       {m.jnt_range[2 * j], m.jnt_range[2 * j + 1]},
-                       m.jnt_margin[j],
-                       m.dof_invweight0[dof],
-                       IndexOf(softnesses_, MakeSoftness(m, m.jnt_solref + mjNREF * j,
-                                                         m.jnt_solimp + mjNIMP * j))});
+    limits_.push_back({m.jnt_qposadr[j], dof, j, derivation_.AddJointSoftness(tables_, j)});
   }
   tables_.limit = limits_.data();
   tables_.num_limits = static_cast<int>(limits_.size());
@@ -352,7 +318,6 @@ void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
   tables_.pair = pairs_.data();
   tables_.num_pairs = static_cast<int>(pairs_.size());
   tables_.surface = surfaces_.data();
-  tables_.softness = softnesses_.data();
   if (all_own) return;
   collision_model_ = {mj_copyModel(nullptr, &whole),
                       [](const mjModel* copy) { mj_deleteModel(const_cast<mjModel*>(copy)); }};
@@ -361,7 +326,7 @@ void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
 
 void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms) {
   const int geom1 = geoms.geom1, geom2 = geoms.geom2;
-  const ContactParameters contact = CombineGeoms(m, geoms);
+  const ContactSource contact = SourceOfContact(m, geoms);
   Pair pair{};
   pair.kind = KindOf(m, geoms);
   pair.geom1 = geom1;
@@ -384,25 +349,21 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms) {
                : pair.plane ? pair.reach + rbound2
                             : rbound1 + rbound2 + pair.reach;
   pair.bound_squared = pair.bound * pair.bound;
-  // MuJoCo keeps friction above mjMINMU when it makes a contact
-  const double friction = std::max(mjMINMU, contact.friction[0]);
-  const double translation =
-      m.body_invweight0[ptrdiff_t{2} * pair.body1] + m.body_invweight0[ptrdiff_t{2} * pair.body2];
-  pair.inverse_weight =
-      contact.condim == 1 ? translation : translation + friction * friction * translation;
   for (const int body : {pair.body1, pair.body2}) {
     if (m.body_treeid[body] >= 0) pair.trees |= uint64_t{1} << m.body_treeid[body];
   }
   const uint64_t dofs1 = DofsThatMove(m, pair.body1), dofs2 = DofsThatMove(m, pair.body2);
   pair.dofs1 = dofs1 & ~dofs2;
   pair.dofs2 = dofs2 & ~dofs1;
-  const int softness = IndexOf(softnesses_, MakeSoftness(m, contact.solref, contact.solimp));
-  pair.surface = IndexOf(surfaces_, {contact.condim, friction, pair.margin, softness});
+  const int softness = derivation_.AddSoftness(tables_, contact);
+  pair.surface = IndexOf(surfaces_, {contact.condim, pair.margin, softness});
   pairs_.push_back(pair);
+  derivation_.AddPair(contact);
 }
 
 void Plan::SetConstrainedTrees(const mjModel& m) {
   uint64_t trees = 0;
+  for (const FrictionLoss& loss : friction_losses_) trees |= uint64_t{1} << m.dof_treeid[loss.dof];
   for (const Limit& limit : limits_) trees |= uint64_t{1} << m.dof_treeid[limit.dof];
   for (const Pair& pair : pairs_) trees |= pair.trees;
   Tables& t = tables_;
@@ -417,7 +378,7 @@ void Plan::SetConstrainedTrees(const mjModel& m) {
     return std::min(kMaxContacts, sum + MostContacts(pair.kind));
   };
   t.max_contacts = std::accumulate(pairs_.begin(), pairs_.end(), 0, most_contacts);
-  t.max_rows = t.max_limit_rows + 4 * t.max_contacts;
+  t.max_rows = t.num_friction_losses + t.max_limit_rows + 4 * t.max_contacts;
 }
 
 void Plan::SetRowLayout(const mjModel& m) {

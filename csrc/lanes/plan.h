@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "lanes/derivation.h"
 #include "lanes/features.h"
 #include "lanes/kernels.h"
 #include "lanes/program/programs.h"
@@ -25,12 +26,16 @@ struct PlanResult;
 
 class Plan {
  public:
-  /// `kernels`: the instruction set to run on. `whole`: the model as MuJoCo made it, which can be
-  /// copied, where `model` is a header that leaves something out; null: `model` is.
+  /// `kernels`: the instruction set to run on. `fields`: those of mjModel ("body_mass",
+  /// "opt.gravity") of which every environment has its own numbers. `whole`: the model as MuJoCo
+  /// made it, which can be copied, where `model` is a header that leaves something out; null:
+  /// `model` is.
   static PlanResult Make(const mjModel& model, const Kernels& kernels = BestKernels(),
+                         const std::vector<std::string>& fields = {},
                          const mjModel* whole = nullptr);
   /// The same without the trial: to find where bits differ.
   static PlanResult MakeUnchecked(const mjModel& model, const Kernels& kernels = BestKernels(),
+                                  const std::vector<std::string>& fields = {},
                                   const mjModel* whole = nullptr);
 
   Plan(const Plan&) = delete;
@@ -42,34 +47,44 @@ class Plan {
   const std::shared_ptr<const mjModel>& collision_model() const { return collision_model_; }
   /// Environments that step together.
   int width() const { return kernels_.width; }
+  /// Of which environments have their own numbers, in the order asked for.
+  const std::vector<Number>& fields() const { return fields_; }
+  const Derivation& derivation() const { return derivation_; }
 
  private:
-  Plan(const mjModel& model, const Kernels& kernels, const mjModel& whole);
+  Plan(const mjModel& model, const Kernels& kernels, const std::vector<std::string>& fields,
+       const mjModel& whole);
 
+  void SetNumbers(const mjModel& m);
   void SetSizes(const mjModel& m);
   void SetMatrix(const mjModel& m);
   void AddBodies(const mjModel& m);
   void AddJoints(const mjModel& m);
   void AddActuators(const mjModel& m);
   void AddTendons(const mjModel& m);
+  void AddFrictionLosses(const mjModel& m);
   void AddLimits(const mjModel& m);
   void AddPairs(const mjModel& m, const mjModel& whole);
   void AddContactPair(const mjModel& m, const GeomPair& geoms);
   void SetConstrainedTrees(const mjModel& m);
+  void DeriveNumbers();
   void SetRowLayout(const mjModel& m);
 
   const Kernels& kernels_;
+  std::vector<Number> fields_;
+  Derivation derivation_;
+  std::vector<double> model_numbers_, derived_numbers_;
   std::vector<Body> bodies_;
-  std::vector<FixedFrame> inertias_, geoms_, sites_;
+  std::vector<FixedFrame> geoms_, sites_;
   std::vector<Joint> joints_;
   std::vector<Dof> dofs_;
   std::vector<Actuator> actuators_;
   std::vector<Tendon> tendons_;
   std::vector<ForceLimit> force_limits_;
+  std::vector<FrictionLoss> friction_losses_;
   std::vector<Limit> limits_;
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;
-  std::vector<Softness> softnesses_;
   std::vector<int> dof_tree_;
   std::vector<int> M_rownnz_, M_rowadr_, M_colind_, M_colend_;
   std::vector<MatrixEntry> M_below_;

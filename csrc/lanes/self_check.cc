@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lanes/lane_stepper.h"
+#include "lanes/own_numbers.h"
 #include "mujoco/error_trap.h"
 
 namespace pyfastenv::lanes {
@@ -51,6 +52,8 @@ std::string SelfCheck(const mjModel& model, const std::shared_ptr<const Plan>& p
   }
   std::mt19937_64 random(1);
   for (int group = 0; group < kTrajectories; group += width) {
+    OwnNumbers numbers(model, *plan, width);
+    for (int l = 0; l < width; ++l) numbers.Draw(l, 0.2, random);
     for (int l = 0; l < width; ++l) {
       Disturb(model, *data, random);
       mj_getState(&model, data.get(), from[l], mjSTATE_INTEGRATION);
@@ -64,11 +67,13 @@ std::string SelfCheck(const mjModel& model, const std::shared_ptr<const Plan>& p
       ours = rows;
       // half of the steps by straight-line code
       const bool keep_fields = k % 2 == 0;
-      const unsigned redo = stepper.Step(from.data(), to.data(), width, 1, keep_fields);
+      const unsigned redo =
+          stepper.Step(from.data(), to.data(), width, 1, keep_fields, numbers.from(0));
       for (int l = 0; l < width; ++l) {
         mj_setState(&model, data.get(), from[l], mjSTATE_INTEGRATION);
+        const mjModel own = numbers.Of(l);
         try {
-          Trapped([&] { mj_step(&model, data.get()); });
+          Trapped([&] { mj_step(&own, data.get()); });
         } catch (const MujocoError& error) {
           return std::string("an error of MuJoCo's: ").append(error.what());
         }

@@ -7,12 +7,14 @@
 
 #include <cstdint>
 
+#include "lanes/numbers.h"
+
 namespace pyfastenv::lanes {
 
 constexpr int kMaxDofs = 60;  // MuJoCo's own Jacobians are sparse from here on; a mask has 64 bits
 constexpr int kMaxWidth = 8;  // lanes of the widest instruction set
 
-/// A frame fixed to a body: of its inertia, a geom, a site. `same` is MuJoCo's mjtSameFrame.
+/// A frame fixed to a body: of a geom, a site. `same` is MuJoCo's mjtSameFrame.
 struct FixedFrame {
   int body;
   int same;
@@ -27,19 +29,11 @@ struct Body {
   int num_joints;
   int first_dof;  // meaningless without dofs
   int num_dofs;
-  int last_dof;  // of the nearest ancestor, or itself, that has dofs; -1 if none
-  bool free;     // a free joint and no other
-  double pos[3];
-  double quat[4];
-  double mass;
-  double inertia[3];
-  double inverse_subtree_mass;  // 0 for a subtree without mass
-  // Box of the same inertia in a fluid: force = -(viscous + quadratic |v|) v, per axis.
+  int last_dof;   // of the nearest ancestor, or itself, that has dofs; -1 if none
+  bool free;      // a free joint and no other
+  int same;       // mjtSameFrame of its inertia
+  bool massless;  // with all that hangs on it
   bool in_fluid;
-  double viscous_torque;
-  double viscous_force;
-  double quadratic_torque[3];  // to be divided by 64
-  double quadratic_force[3];
 };
 
 enum class JointKind : int { kFree, kSlide, kHinge };
@@ -49,20 +43,14 @@ struct Joint {
   int body;
   int qpos;
   int dof;
-  double axis[3];
-  double pos[3];
-  double qpos0;
-  double stiffness;
-  double qpos_spring;
+  bool has_spring;
 };
 
 struct Dof {
   int body;
   int parent;   // -1 for a tree's first
   bool simple;  // constant diagonal inertia, nothing beside it
-  double M0;
-  double armature;
-  double damping;
+  bool has_damper;
 };
 
 /// An entry of a column of the inertia matrix.
@@ -75,36 +63,27 @@ struct MatrixEntry {
 struct Actuator {
   int qpos;
   int dof;
-  double gear;
-  double gain;
   bool has_bias;
-  double bias[3];  // constant, per length, per velocity
   bool clamp_ctrl;
-  double ctrl_range[2];
   bool clamp_force;
-  double force_range[2];
 };
 
 /// Bounds on the sum of a dof's actuator forces.
 struct ForceLimit {
   int dof;
-  double range[2];
+  int joint;
 };
 
-/// How violation becomes impedance and reference acceleration, from solref and solimp; in solimp's
-/// sigmoid the power is 2: y = rise x² up to the middle, 1 - fall (1 - x)² behind it.
-struct Softness {
-  double d0, dwidth, width, midpoint;
-  double rise, fall;
-  double stiffness, damping;  // K and B of aref = -B v - K d r
+/// Dry friction of a dof: a row whose force is at most so large, either way.
+struct FrictionLoss {
+  int dof;
+  int softness;
 };
 
 struct Limit {
   int qpos;
   int dof;
-  double range[2];
-  double margin;
-  double inverse_weight;
+  int joint;
   int softness;
 };
 
@@ -139,7 +118,6 @@ struct NarrowPhaseCall {
 /// What contacts of many pairs have in common.
 struct Surface {
   int condim;  // 1 or 3
-  double friction;
   double margin;
   int softness;
 };
@@ -159,7 +137,6 @@ struct Pair {
   bool swept;    // found by MuJoCo's sweep over bodies
   // of the distance of centres, or of plane and centre; infinite where MuJoCo does not ask
   double bound, bound_squared;
-  double inverse_weight;  // diagonal of A, approximately, of all of a contact's rows
   uint64_t trees;         // bits of those that the geoms belong to
   uint64_t dofs1, dofs2;  // that move body 1 and not body 2, and the reverse
 };
@@ -199,21 +176,27 @@ struct Tables {
   // sizes under MuJoCo's names
   int nq, nv, nu, nout, nbody, njnt, ngeom, nsite, nC;
   int ntendon;  // 0 if there is any of another kind
-  int num_limits, num_force_limits, num_pairs;
+  int num_friction_losses, num_limits, num_force_limits, num_pairs;
+  int num_softness;
 
-  const Body* body;           // (nbody)
-  const FixedFrame* inertia;  // (nbody)
-  const FixedFrame* geom;     // (ngeom)
-  const FixedFrame* site;     // (nsite)
-  const Joint* joint;         // (njnt)
-  const Dof* dof;             // (nv)
-  const Actuator* actuator;   // (nu)
-  const Tendon* tendon;       // (ntendon)
+  /// The model's own; in lanes they stand in Scratch.
+  Numbers numbers;
+  /// Which of them every environment may have its own of: bits of Number.
+  uint64_t varied;
+  bool Varies(Number number) const { return (varied >> static_cast<int>(number) & 1) != 0; }
+
+  const Body* body;          // (nbody)
+  const FixedFrame* geom;    // (ngeom)
+  const FixedFrame* site;    // (nsite)
+  const Joint* joint;        // (njnt)
+  const Dof* dof;            // (nv)
+  const Actuator* actuator;  // (nu)
+  const Tendon* tendon;      // (ntendon)
   const ForceLimit* force_limit;
+  const FrictionLoss* friction_loss;
   const Limit* limit;
   const Pair* pair;
   const Surface* surface;
-  const Softness* softness;  // no two the same
 
   // the sparse inertia matrix's rows
   const int* M_rownnz;  // (nv)
@@ -235,7 +218,6 @@ struct Tables {
   int max_contacts;
   int max_rows;
 
-  double gravity[3];
   bool has_fluid;
   Integrator integrator;
   bool implicit_damping;  // Euler with damped dofs, implicitfast

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "core/errors.h"
@@ -18,23 +19,24 @@ namespace {
 // anew.
 constexpr size_t kMostRemembered = 256;
 
-// Size and hash of the model's contents, and the lanes that are asked for.
-using Key = std::pair<std::pair<size_t, size_t>, int>;
+// Size and hash of the model's contents, the lanes that are asked for, and fields.
+using Key = std::tuple<size_t, size_t, int, std::vector<std::string>>;
 
-Key KeyOf(const mjModel& model, int width) {
+Key KeyOf(const mjModel& model, int width, const std::vector<std::string>& fields) {
   std::string bytes;
   bytes.resize(static_cast<size_t>(mj_sizeModel(&model)));
   Trapped([&] { mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size())); });
-  return {{bytes.size(), std::hash<std::string_view>()(bytes)}, width};
+  return {bytes.size(), std::hash<std::string_view>()(bytes), width, fields};
 }
 
-LanePlans MakePlans(const mjModel& model, const mjModel& whole, int widest) {
+LanePlans MakePlans(const mjModel& model, const mjModel& whole, int widest,
+                    const std::vector<std::string>& fields) {
   LanePlans made;
   for (const int width : {1, 2, 4, 8}) {
     if (width == 2 && widest > 2) continue;  // half of four lanes, which have programs, are faster
     const lanes::Kernels* kernels = width <= widest ? lanes::KernelsOfWidth(width) : nullptr;
     if (kernels == nullptr) continue;
-    lanes::PlanResult result = lanes::Plan::Make(model, *kernels, &whole);
+    lanes::PlanResult result = lanes::Plan::Make(model, *kernels, fields, &whole);
     if (result.plan == nullptr) return {{}, std::move(result.refusal)};
     made.plans.push_back(std::move(result.plan));
   }
@@ -51,16 +53,17 @@ int WidestLanes() {
 
 }  // namespace
 
-std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole) {
+std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole,
+                                               const std::vector<std::string>& fields) {
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const LanePlans>> known;
   const int widest = WidestLanes();
-  const Key key = KeyOf(model, widest);
+  const Key key = KeyOf(model, widest, fields);
   {
     const std::lock_guard lock(mutex);
     if (const auto found = known.find(key); found != known.end()) return found->second;
   }
-  auto made = std::make_shared<const LanePlans>(MakePlans(model, whole, widest));
+  auto made = std::make_shared<const LanePlans>(MakePlans(model, whole, widest, fields));
   const std::lock_guard lock(mutex);
   if (known.size() >= kMostRemembered) known.clear();
   return known.emplace(key, std::move(made)).first->second;

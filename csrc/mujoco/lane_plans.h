@@ -21,10 +21,12 @@ struct LanePlans {
   std::string refusal;                                    // why there are none; empty otherwise
 };
 
-/// The plans of a model as Workspace::model() is stepped, a header of `whole`. Any thread may ask.
-/// The first time takes a few milliseconds, in which lanes and mj_step are compared; later ones
-/// look the model up by its contents. Throws UsageError (kValue) if PYFASTENV_LANES asks for what
-/// the processor does not have.
-std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole);
+/// The plans of a model as Workspace::plain_model() is stepped, a header of `whole`, of whose
+/// `fields` every environment has its own numbers. Any thread may ask. The first time takes a few
+/// milliseconds, in which lanes and mj_step are compared; later ones look the model up by its
+/// contents. Throws UsageError (kValue) if PYFASTENV_LANES asks for what the processor does not
+/// have.
+std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole,
+                                               const std::vector<std::string>& fields);
 
 }  // namespace pyfastenv

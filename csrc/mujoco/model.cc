@@ -47,9 +47,10 @@ SharedModel ModelCache::Load(const std::string& path) {
   return model;
 }
 
-const LanePlans& ModelCache::Plans(const std::string& path, const mjModel& model) {
-  std::shared_ptr<const LanePlans>& plans = plans_[path];
-  if (!plans) plans = FindLanePlans(model, *Load(path));
+const LanePlans& ModelCache::Plans(const std::string& path, const mjModel& model,
+                                   const std::vector<std::string>& fields) {
+  std::shared_ptr<const LanePlans>& plans = plans_[{path, fields}];
+  if (!plans) plans = FindLanePlans(model, *Load(path), fields);
   return *plans;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "mujoco/lane_plans.h"
 
@@ -40,14 +41,16 @@ class ModelCache {
   ModelParts parts() const { return parts_; }
   Engine engine() const { return engine_; }
   /// FindLanePlans of a model that was loaded from this path.
-  const LanePlans& Plans(const std::string& path, const mjModel& model);
+  const LanePlans& Plans(const std::string& path, const mjModel& model,
+                         const std::vector<std::string>& fields);
 
  private:
   std::string assets_dir_;
   ModelParts parts_;
   Engine engine_;
   std::map<std::string, SharedModel> models_;
-  std::map<std::string, std::shared_ptr<const LanePlans>> plans_;
+  std::map<std::pair<std::string, std::vector<std::string>>, std::shared_ptr<const LanePlans>>
+      plans_;
 };
 
 }  // namespace pyfastenv

@@ -29,6 +29,17 @@ bool MayTouch(const mjModel& m) {
   return false;
 }
 
+mjModel Header(const mjModel& shared, ModelParts parts) {
+  mjModel model = shared;
+  if (parts == ModelParts::kAll) return model;
+  if (model.nsensor == 0 && model.nplugin == 0) {
+    model.ncam = 0;
+    model.nlight = 0;
+  }
+  if (!MayTouch(model)) model.opt.disableflags |= mjDSBL_CONTACT;
+  return model;
+}
+
 // Whether mj_resetData reads the field: a mocap body starts at its body_pos, a history where its
 // sensor's interval says.
 bool ShapesReset(const ModelField& field) {
@@ -40,16 +51,10 @@ bool ShapesReset(const ModelField& field) {
 
 Workspace::Workspace(SharedModel model, ModelParts parts)
     : shared_(std::move(model)),
-      model_(*shared_),
+      plain_model_(Header(*shared_, parts)),
+      model_(plain_model_),
       state_size_(mj_stateSize(&model_, mjSTATE_INTEGRATION)),
       initial_state_(static_cast<size_t>(state_size_)) {
-  if (parts == ModelParts::kPhysics) {
-    if (model_.nsensor == 0 && model_.nplugin == 0) {
-      model_.ncam = 0;
-      model_.nlight = 0;
-    }
-    if (!MayTouch(model_)) model_.opt.disableflags |= mjDSBL_CONTACT;
-  }
   MakeData();
   CheckSupported(model_, *data_);
   Save(initial_state_.data());

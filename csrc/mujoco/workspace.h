@@ -28,6 +28,10 @@ class Workspace {
   Workspace& operator=(const Workspace&) = delete;
 
   const mjModel& model() const { return model_; }
+  /// The same header with no environment's fields in it.
+  const mjModel& plain_model() const { return plain_model_; }
+  /// The model that it is a header of, with all its parts.
+  const mjModel& whole_model() const { return *shared_; }
   mjData& data() { return *data_; }
   const mjData& data() const { return *data_; }
 
@@ -87,7 +91,8 @@ class Workspace {
   void MakeData();
 
   SharedModel shared_;
-  mjModel model_;  // header: arrays belong to shared_, or to the rows of environments
+  const mjModel plain_model_;  // header: arrays belong to shared_
+  mjModel model_;              // the same, or to the rows of environments
   mjData* data_ = nullptr;
   bool broken_ = false;
   int state_size_;

@@ -9,7 +9,7 @@ constexpr int kGroup = 8;
 
 // Runs so many groups, of which `missed` steps each are left to mj_step; returns how many were
 // tried.
-int64_t Run(MissRecord& record, int64_t groups, int missed) {
+int64_t TryGroups(MissRecord& record, int64_t groups, int missed) {
   int64_t tried = 0;
   for (int64_t i = 0; i < groups; ++i) {
     if (!record.Tries(kGroup)) continue;
@@ -21,20 +21,20 @@ int64_t Run(MissRecord& record, int64_t groups, int missed) {
 
 TEST(MissRecord, LanesThatMissNowAndThenAreAlwaysTried) {
   MissRecord record;
-  EXPECT_EQ(Run(record, 1000, 0), 1000);
-  EXPECT_EQ(Run(record, 1000, 6), 1000);
+  EXPECT_EQ(TryGroups(record, 1000, 0), 1000);
+  EXPECT_EQ(TryGroups(record, 1000, 6), 1000);
 }
 
 TEST(MissRecord, LanesThatMissNearlyAlwaysAreSeldomTried) {
   MissRecord record;
-  EXPECT_LT(Run(record, 100'000, kGroup), 100'000 / 30);
+  EXPECT_LT(TryGroups(record, 100'000, kGroup), 100'000 / 30);
 }
 
 TEST(MissRecord, LanesThatAreOfUseAgainAreTriedAgain) {
   MissRecord record;
-  Run(record, 100'000, kGroup);
-  Run(record, 2 * MissRecord::kLongestPause / kGroup, 0);
-  EXPECT_EQ(Run(record, 1000, 0), 1000);
+  TryGroups(record, 100'000, kGroup);
+  TryGroups(record, 2 * MissRecord::kLongestPause / kGroup, 0);
+  EXPECT_EQ(TryGroups(record, 1000, 0), 1000);
 }
 
 }  // namespace

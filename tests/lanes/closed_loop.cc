@@ -16,15 +16,23 @@ int NumWarnings(const mjData& d) {
          d.warning[mjWARN_BADQACC].number + d.warning[mjWARN_BADCTRL].number;
 }
 
+std::vector<std::unique_ptr<Track>> MakeTracks(const mjModel& m,
+                                               const std::vector<std::string>& fields) {
+  std::vector<std::unique_ptr<Track>> tracks;
+  for (const int width : Widths()) tracks.push_back(std::make_unique<Track>(m, width, fields));
+  return tracks;
+}
+
 bool SameBits(const double* a, const double* b, size_t count) {
   return count == 0 || std::memcmp(a, b, count * sizeof(double)) == 0;
 }
 
 }  // namespace
 
-Track::Track(const mjModel& m, int width) : lanes(MakePlan(m, width)), rows(m, kEnvironments) {}
+Track::Track(const mjModel& m, int width, const std::vector<std::string>& fields)
+    : lanes(MakePlan(m, width, fields)), rows(m, kEnvironments) {}
 
-ClosedLoop::ClosedLoop(const mjModel& m, int frame_skip)
+ClosedLoop::ClosedLoop(const mjModel& m, int frame_skip, const std::vector<std::string>& fields)
     : m_(m),
       frame_skip_(frame_skip),
       d_(MakeData(m)),
@@ -32,9 +40,9 @@ ClosedLoop::ClosedLoop(const mjModel& m, int frame_skip)
       before_(m, kEnvironments),
       after_(m, kEnvironments),
       warned_(kEnvironments),
-      fields_(kEnvironments) {
-  for (const int width : Widths()) tracks_.push_back(std::make_unique<Track>(m, width));
-}
+      fields_(kEnvironments),
+      tracks_(MakeTracks(m, fields)),
+      numbers_(m, tracks_[0]->lanes.plan(), kEnvironments) {}
 
 void ClosedLoop::Run(int64_t substeps) {
   const int64_t steps = substeps / (int64_t{kEnvironments} * frame_skip_) + 1;
@@ -49,6 +57,7 @@ void ClosedLoop::Run(int64_t substeps) {
 void ClosedLoop::Reset() {
   for (int e = 0; e < kEnvironments; ++e) {
     random_.Reset(*d_, e % 2 == 0 ? 0.1 : 1);
+    numbers_.Draw(e, 0.3, number_random_);
     mj_getState(&m_, d_.get(), before_.row(e), mjSTATE_INTEGRATION);
   }
   for (auto& track : tracks_) track->rows.Copy(before_);
@@ -61,8 +70,9 @@ void ClosedLoop::StepByMujoco(int64_t step) {
     random_.DrawControls(*d_, (step + e) % 4 == 0 ? 3 : 1.2);
     mj_getState(&m_, d_.get(), before_.row(e), mjSTATE_INTEGRATION);
     for (mjWarningStat& warning : d_->warning) warning.number = 0;
-    for (int k = 0; k < frame_skip_; ++k) mj_step(&m_, d_.get());
-    mj_rnePostConstraint(&m_, d_.get());
+    const mjModel own = numbers_.Of(e);
+    for (int k = 0; k < frame_skip_; ++k) mj_step(&own, d_.get());
+    mj_rnePostConstraint(&own, d_.get());
     num_rows_ += d_->nefc;
     const auto i = static_cast<size_t>(e);
     warned_[i] = NumWarnings(*d_) > 0;
@@ -84,7 +94,8 @@ void ClosedLoop::Follow(Track& track, int64_t step) {
   }
   for (int first = 0; first < kEnvironments; first += width) {
     double* const* rows = track.rows.from(first);
-    const unsigned redo = track.lanes.Step(rows, rows, width, frame_skip_, keep_fields);
+    const unsigned redo =
+        track.lanes.Step(rows, rows, width, frame_skip_, keep_fields, numbers_.from(first));
     track.lanes.ComputeExternalForces();
     for (int l = 0; l < width; ++l) {
       ++track.environment_steps;

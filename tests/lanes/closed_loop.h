@@ -14,7 +14,7 @@ namespace pyfastenv::lanes {
 
 /// One width's rows, which between resets nothing but LaneStepper writes (controls aside).
 struct Track {
-  Track(const mjModel& m, int width);
+  Track(const mjModel& m, int width, const std::vector<std::string>& fields);
 
   LaneStepper lanes;
   RowSet rows;
@@ -27,10 +27,10 @@ struct Track {
 /// Steps 16 environments by mj_step and by all widths, with wild resets, and controls up to three
 /// times beyond their bounds. After every environment step the rows and everything else that mjData
 /// holds are compared bit for bit; in every other step fields are not kept, and only what stays is
-/// compared.
+/// compared. Of `fields` every environment has its own numbers, drawn anew with each reset.
 class ClosedLoop {
  public:
-  ClosedLoop(const mjModel& m, int frame_skip);
+  ClosedLoop(const mjModel& m, int frame_skip, const std::vector<std::string>& fields = {});
 
   void Run(int64_t substeps);
   /// One for each width.
@@ -52,6 +52,8 @@ class ClosedLoop {
   std::vector<bool> warned_;
   std::vector<std::vector<std::vector<double>>> fields_;  // of mjData, per environment
   std::vector<std::unique_ptr<Track>> tracks_;
+  OwnNumbers numbers_;
+  std::mt19937_64 number_random_;
   int64_t num_rows_ = 0;
 };
 

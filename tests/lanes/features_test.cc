@@ -256,6 +256,43 @@ const Variant kSupported[] = {
            "<body pos='1 0 1' euler='0 30 0'><geom type='box' size='.1 .1 .1' contype='0' "
            "conaffinity='0'/><site name='mark'/></body>";
      }},
+    {"FrictionLoss", [](Pieces& p) { p.joint += " frictionloss='.7'"; }},
+    {"FrictionLossStrong",
+     [](Pieces& p) { p.joint += " frictionloss='9'", p.motor = "ctrllimited='false'"; }},
+    {"FrictionLossOfSome",
+     [](Pieces& p) {
+       p.knee += " frictionloss='.3' solreffriction='.05 1.2' solimpfriction='.7 .9 .01'";
+       p.root = kPlanar;
+     }},
+    {"FrictionLossRungeKutta",
+     [](Pieces& p) { p.joint += " frictionloss='.7'", p.option += " integrator='RK4'"; }},
+    {"FrictionLossOneIteration",
+     [](Pieces& p) {
+       p.joint += " frictionloss='.7'", p.option += " iterations='1' ls_iterations='5'";
+     }},
+    {"FrictionLossWithoutContacts",
+     [](Pieces& p) { p.joint += " frictionloss='.7'", p.flag = "contact='disable'"; }},
+    {"FrictionLossWithoutConstraints",
+     [](Pieces& p) { p.joint += " frictionloss='.7'", p.flag = "constraint='disable'"; }},
+    {"FrictionLossOnAnotherTree",
+     [](Pieces& p) {
+       p.world =
+           "<body pos='0 0 1'><joint type='slide' frictionloss='1' limited='false'/><geom "
+           "size='.1' contype='0' conaffinity='0'/></body>";
+     }},
+    {"FrictionLossOnTreesThatTouch",
+     [](Pieces& p) {
+       p.joint += " frictionloss='.7'";
+       p.world =
+           "<body pos='.3 0 .1'><freejoint/><geom size='.1'/></body>"
+           "<body pos='-.3 .1 .1'><joint type='slide' axis='1 0 0' range='-.01 .01'/>"
+           "<joint type='slide' axis='0 1 0' limited='false' frictionloss='0'/>"
+           "<geom type='capsule' size='.1 .3' euler='0 90 0'/></body>"
+           "<body pos='.5 0 .1'><joint type='slide' axis='1 0 0' limited='false'/>"
+           "<geom type='box' size='.1 .1 .1'/></body>";
+     }},
+    {"FrictionLossOff",
+     [](Pieces& p) { p.joint += " frictionloss='.7'", p.flag = "frictionloss='disable'"; }},
     {"PassiveTendon",
      [](Pieces& p) { p.rest = "<tendon><fixed><joint joint='hip1' coef='1'/></fixed></tendon>"; }},
 };
@@ -297,7 +334,9 @@ const Refusal kRefused[] = {
     {"NoWarmStart", [](Pieces& p) { p.flag = "warmstart='disable'"; }, "disabled features"},
     {"Sleep", [](Pieces& p) { p.flag = "sleep='enable'"; }, "sleep"},
     {"ImpedancePower", [](Pieces& p) { p.geom = "solimp='.9 .95 .001 .5 3'"; }, "power"},
-    {"FrictionLoss", [](Pieces& p) { p.joint += " frictionloss='.1'"; }, "friction loss"},
+    {"FrictionLossWithPGS",
+     [](Pieces& p) { p.joint += " frictionloss='.1'", p.option += " solver='PGS'"; },
+     "friction loss with another solver"},
     {"GravityCompensation",
      [](Pieces& p) {
        p.world =

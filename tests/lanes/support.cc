@@ -53,8 +53,9 @@ std::vector<int> Widths() {
   return widths;
 }
 
-std::shared_ptr<const Plan> MakePlan(const mjModel& m, int width) {
-  PlanResult result = Plan::MakeUnchecked(m, *KernelsOfWidth(width));
+std::shared_ptr<const Plan> MakePlan(const mjModel& m, int width,
+                                     const std::vector<std::string>& fields) {
+  PlanResult result = Plan::MakeUnchecked(m, *KernelsOfWidth(width), fields);
   if (result.plan == nullptr) throw std::runtime_error(result.refusal);
   return result.plan;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lanes/lane_stepper.h"
+#include "lanes/own_numbers.h"
 
 namespace pyfastenv::lanes {
 
@@ -43,7 +44,8 @@ std::vector<int> Widths();
 
 /// A plan for so many lanes, not tried out, so that tests show what differs; throws
 /// std::runtime_error with the refusal.
-std::shared_ptr<const Plan> MakePlan(const mjModel& m, int width);
+std::shared_ptr<const Plan> MakePlan(const mjModel& m, int width,
+                                     const std::vector<std::string>& fields = {});
 
 /// Random states and controls, from a seed.
 class Randomizer {

@@ -281,26 +281,81 @@ def test_through_gymnasium() -> None:
     assert env.unwrapped.envs.stats()["lane_steps"] == 1
 
 
-def test_model_fields_are_stepped_by_mj_step() -> None:
+FIELDS = ["body_mass", "geom_friction", "dof_damping", "actuator_gear", "opt.gravity"]
+
+
+def randomise(envs: pyfastenv.FastVectorEnv, fields: list[str], seed: int = 0) -> None:
+    """Every environment's own numbers, up to a third more or less than the model's."""
+    rng = np.random.default_rng(seed)
+    for name in fields:
+        values = envs.get_model_field(name)
+        envs.set_model_field(name, values * rng.uniform(0.7, 1.3, values.shape))
+
+
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Ant-v5", "Swimmer-v5", "Humanoid-v5"])
+def test_model_fields_are_the_same(env_id: str, poison: None) -> None:
+    lanes, mujoco = both(env_id, num_threads=2, max_episode_steps=17)
+    for envs in (lanes, mujoco):
+        envs.reset(seed=1)
+        envs.step(np.zeros(envs.action_space.shape, np.float32))
+        randomise(envs, FIELDS)
+    assert bits(list(steps_of(lanes, 20, seed=None))) == bits(list(steps_of(mujoco, 20, seed=None)))
+    for envs in (lanes, mujoco):  # values alone: the same plan
+        randomise(envs, FIELDS[:2], seed=1)
+    assert bits(list(steps_of(lanes, 20))) == bits(list(steps_of(mujoco, 20)))
+    assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
+    assert lanes.stats()["lane_steps"] == lanes.stats()["steps"]
+
+
+def test_model_fields_in_rollouts_are_the_same() -> None:
+    states = []
+    for envs in both("Hopper-v5", num_threads=2, max_episode_steps=23):
+        envs.reset(seed=1)
+        randomise(envs, ["body_mass", "body_inertia"])
+        policy = pyfastenv.PolicySpec(
+            weights=[np.full((1, 11, 3), 0.1, np.float32)],
+            biases=[np.zeros((1, 3), np.float32)],
+            activation="tanh",
+            distribution="gaussian",
+            log_std=np.zeros((1, 3), np.float32),
+        )
+        pyfastenv.rollout(envs, policy, 60)
+        states.append(envs.get_state().tobytes())
+        assert envs.stats()["lane_steps"] in (0, envs.stats()["steps"])
+    assert states[0] == states[1]
+
+
+def test_numbers_of_another_kind_are_left_to_mj_step() -> None:
+    """Without any damping MuJoCo integrates otherwise; the other environments' steps are lanes'."""
+    lanes, mujoco = both("HalfCheetah-v5", 8)
+    for envs in (lanes, mujoco):
+        envs.reset(seed=1)
+        damping = envs.get_model_field("dof_damping")
+        damping[3] = 0
+        envs.set_model_field("dof_damping", damping)
+    assert bits(list(steps_of(lanes, 10, seed=None))) == bits(list(steps_of(mujoco, 10, seed=None)))
+    assert (lanes.stats()["lane_steps"], lanes.stats()["lane_misses"]) == (70, 10)
+
+
+def test_fields_that_lanes_do_not_do() -> None:
     envs = pyfastenv.make_vec("HalfCheetah-v5", NUM_ENVS, num_threads=2)
     mujoco = pyfastenv.make_vec("HalfCheetah-v5", NUM_ENVS, num_threads=1, engine="mujoco")
-    masses = envs.get_model_field("body_mass") * np.linspace(0.5, 2, NUM_ENVS)[:, None]
     for e in (envs, mujoco):
         e.reset(seed=1)
         e.step(np.zeros(e.action_space.shape, np.float32))
-        e.set_model_field("body_mass", masses)
+        randomise(e, ["body_mass", "geom_size"])
     assert envs.stats()["engine"] == "mujoco"
-    assert "per-environment model fields" in envs.stats()["engine_reason"]
+    assert envs.stats()["engine_reason"] == "lanes do not do per-environment geom_size"
     assert bits(list(steps_of(envs, 10, seed=None))) == bits(list(steps_of(mujoco, 10, seed=None)))
     assert envs.stats()["lane_steps"] == NUM_ENVS
 
 
-def test_lanes_refuse_model_fields() -> None:
+def test_lanes_refuse_model_fields_that_they_do_not_do() -> None:
     envs = pyfastenv.make_vec("HalfCheetah-v5", 2, engine="lanes")
     envs.reset(seed=1)
     state_bytes = envs.state_bytes
-    with pytest.raises(ValueError, match="engine='lanes': lanes do not do per-environment model"):
-        envs.set_model_field("body_mass", envs.get_model_field("body_mass"))
+    with pytest.raises(ValueError, match="engine='lanes': lanes do not do per-environment geom_s"):
+        envs.set_model_field("geom_size", envs.get_model_field("geom_size"))
     assert envs.state_bytes == state_bytes
     envs.step(np.zeros((2, 6), np.float32))
     assert envs.stats()["lane_steps"] == 2

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/errors.h"
+#include "lanes/sensors.h"
 #include "mujoco/model_features.h"
 
 namespace pyfastenv {
@@ -17,7 +18,12 @@ int FrameSkip(const Params& params, GymVersion version, int fallback) {
   return params.GetCount("frame_skip", fallback, kMost);
 }
 
-constexpr const char* kFieldsRefused = "lanes do not do per-environment model fields";
+template <class Fields>
+std::vector<std::string> Names(const Fields& fields) {
+  std::vector<std::string> names;
+  for (const auto& field : fields) names.push_back(field.name);
+  return names;
+}
 
 void Increase(std::atomic<int64_t>& counter) {
   // one writer: no read-modify-write needed
@@ -40,7 +46,10 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       init_qvel_(data().qvel, data().qvel + model().nv),
       cache_(static_cast<size_t>(robot.cache_size)),
       engine_(models.engine()),
-      refusal_(robot.refusal),
+      reads_(robot.reads),
+      reads_sensors_(robot.sensors),
+      task_refusal_(robot.refusal),
+      drawn_(robot.own_fields),
       poisons_(std::getenv("PYFASTENV_POISON") != nullptr) {
   if (model().nq < robot.min_nq || model().nv < robot.min_nv) {
     throw UsageError(UsageError::Code::kValue,
@@ -56,25 +65,39 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
   }
   spec->render_fps = std::nearbyint(1.0 / dt_);
   spec->model_path = ModelPath(params, models, version, robot);
-  ChooseEngine(models, robot.reads);
+  if (engine_ == Engine::kMujoco) {
+    refusal_ = "engine='mujoco' was asked for";
+    return;
+  }
+  for (OwnField& field : drawn_) field.offset += workspace_.state_size();
+  const std::string& path = spec->model_path;
+  lanes_ = MakeLanes(models.Plans(path, workspace_.plain_model(), Names(drawn_)), drawn_, refusal_);
+  if (lanes_ != nullptr) {
+    group_size_ = lanes_->group_size();
+  } else if (engine_ == Engine::kLanes) {
+    throw UsageError(UsageError::Code::kValue, "engine='lanes': " + refusal_ + " in " + path);
+  }
 }
 
-void MujocoEnv::ChooseEngine(ModelCache& models, std::vector<Field> reads) {
-  if (engine_ == Engine::kMujoco) return;
-  const LanePlans& plans = models.Plans(spec().model_path, model());
-  if (refusal_.empty()) refusal_ = plans.refusal;
+// Null, and why, if lanes cannot.
+std::unique_ptr<PreparedSteps> MujocoEnv::MakeLanes(const LanePlans& plans,
+                                                    const std::vector<OwnField>& fields,
+                                                    std::string& refusal) const {
+  refusal = task_refusal_.empty() ? plans.refusal : task_refusal_;
   // a task that reads tendons, and a model whose tendons lanes do not know
-  const bool tendons = std::find(reads.begin(), reads.end(), Field::ten_length) != reads.end();
-  if (refusal_.empty() && tendons && plans.plans[0]->tables().ntendon != model().ntendon) {
-    refusal_ = "lanes do not do lengths of such tendons, which the task reads";
+  const bool tendons = std::find(reads_.begin(), reads_.end(), Field::ten_length) != reads_.end();
+  if (refusal.empty() && tendons && plans.plans[0]->tables().ntendon != model().ntendon) {
+    refusal = "lanes do not do lengths of such tendons, which the task reads";
   }
-  if (refusal_.empty()) {
-    lanes_ = std::make_unique<PreparedSteps>(plans, workspace_.state_size(), frame_skip_,
-                                             std::move(reads));
-  } else if (engine_ == Engine::kLanes) {
-    throw UsageError(UsageError::Code::kValue,
-                     "engine='lanes': " + refusal_ + " in " + spec().model_path);
+  const std::string sensor = reads_sensors_ ? lanes::UnsupportedSensor(model()) : "";
+  if (refusal.empty() && !sensor.empty()) {
+    refusal = "lanes do not do " + sensor + ", and the task reads sensordata";
   }
+  if (!refusal.empty()) return nullptr;
+  std::vector<int> offsets;
+  for (const OwnField& field : fields) offsets.push_back(field.offset);
+  return std::make_unique<PreparedSteps>(plans, workspace_.state_size(), frame_skip_, reads_,
+                                         reads_sensors_, offsets);
 }
 
 std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models, GymVersion version,
@@ -116,15 +139,21 @@ RowField MujocoEnv::DescribeField(const std::string& name) const {
 }
 
 void MujocoEnv::Prepare(const RowLayout& layout) {
-  if (engine_ == Engine::kLanes && !layout.added().empty()) {
-    throw UsageError(UsageError::Code::kValue, std::string("engine='lanes': ") + kFieldsRefused +
-                                                   "; engine='auto' steps them by mj_step");
-  }
   std::vector<ModelField> fields;
+  std::vector<OwnField> own = drawn_;
   for (const RowField& field : layout.added()) {
     fields.push_back(FindModelField(model(), field.name));
+    own.push_back({field.name, field.offset});
   }
-  fields_prepared_ = !fields.empty();
+  if (engine_ != Engine::kMujoco) {
+    const auto plans =
+        FindLanePlans(workspace_.plain_model(), workspace_.whole_model(), Names(own));
+    prepared_lanes_ = MakeLanes(*plans, own, prepared_refusal_);
+    if (prepared_lanes_ == nullptr && engine_ == Engine::kLanes) {
+      throw UsageError(UsageError::Code::kValue, "engine='lanes': " + prepared_refusal_ +
+                                                     "; engine='auto' steps them by mj_step");
+    }
+  }
   workspace_.PrepareFields(std::move(fields));
   task_.resize(static_cast<size_t>(layout.task().size));
   task_offset_ = layout.task().offset;
@@ -133,26 +162,25 @@ void MujocoEnv::Prepare(const RowLayout& layout) {
 
 void MujocoEnv::Adopt() noexcept {
   workspace_.AdoptFields();
-  has_fields_.store(fields_prepared_, std::memory_order_relaxed);
-  if (lanes_) lanes_->Clear();
+  if (engine_ == Engine::kMujoco) return;
+  lanes_ = std::move(prepared_lanes_);
+  ahead_ = nullptr;  // of the lanes that were
+  group_size_.store(lanes_ ? lanes_->group_size() : 0, std::memory_order_relaxed);
+  const std::lock_guard lock(refusal_mutex_);
+  refusal_.swap(prepared_refusal_);
 }
 
 // ---- the engine ----
 
-int MujocoEnv::group_size() const {
-  return lanes_ && !has_fields_.load(std::memory_order_relaxed) ? lanes_->group_size() : 0;
-}
+int MujocoEnv::group_size() const { return group_size_.load(std::memory_order_relaxed); }
 
 EngineReport MujocoEnv::engine() const {
   EngineReport report;
   report.lane_steps = lane_steps_.load(std::memory_order_relaxed);
   report.misses = misses_.load(std::memory_order_relaxed);
   report.name = group_size() > 0 ? "lanes" : "mujoco";
-  if (!lanes_) {
-    report.reason = engine_ == Engine::kMujoco ? "engine='mujoco' was asked for" : refusal_;
-  } else if (has_fields_.load(std::memory_order_relaxed)) {
-    report.reason = kFieldsRefused;
-  }
+  const std::lock_guard lock(refusal_mutex_);
+  report.reason = refusal_;
   return report;
 }
 
@@ -191,6 +219,9 @@ void MujocoEnv::SimulateControl(int num_steps) {
 
 bool MujocoEnv::TakePrepared() {
   if (ahead_ == nullptr || taken_ || !lanes_->IsFor(*ahead_, data())) return false;
+  if (reads_sensors_) {
+    workspace_.Run([this] { lanes_->ReadSensors(*ahead_, model(), data()); });
+  }
   workspace_.LoadMotion(ahead_->after.data());
   lanes_->Read(*ahead_, data());
   taken_ = true;

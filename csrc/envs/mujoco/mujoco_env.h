@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -56,15 +57,22 @@ class MujocoEnv : public Environment {
  protected:
   using Field = lanes::Field;
 
+  /// A field of the model of which every environment has its own numbers.
+  struct OwnField {
+    std::string name;
+    int offset;  // in the row; Robot's, in the cache
+  };
   struct Robot {
     const char* xml_file;
     int frame_skip;
     double reset_noise_scale = 0.0;
     std::vector<Field> reads = {};  // of mjData, after Simulate
+    bool sensors = false;           // … sensordata too
     bool external_forces = false;   // … even where that does not show in `reads`
     bool passive_reset = false;     // a reset's physics leaves actuators out
     std::string refusal = {};       // why lanes cannot do this task; empty: they may
     int cache_size = 0;
+    std::vector<OwnField> own_fields = {};  // of the model, in the cache
     bool v4_takes_xml_file = false;
     // the least that a user's model must have for the task's formulas to make sense
     int min_nq = 1;
@@ -134,7 +142,9 @@ class MujocoEnv : public Environment {
  private:
   static std::string ModelPath(const Params& params, const ModelCache& models, GymVersion version,
                                const Robot& robot);
-  void ChooseEngine(ModelCache& models, std::vector<Field> reads);
+  std::unique_ptr<PreparedSteps> MakeLanes(const LanePlans& plans,
+                                           const std::vector<OwnField>& fields,
+                                           std::string& refusal) const;
   bool TakePrepared();
 
   Workspace workspace_;
@@ -152,11 +162,18 @@ class MujocoEnv : public Environment {
   Random* random_ = nullptr;  // of the call under way
 
   Engine engine_;
-  std::unique_ptr<PreparedSteps> lanes_;  // null: mj_step alone
-  std::string refusal_;                   // why; empty if nobody wanted lanes
-  const bool poisons_;                    // for tests: what a task has not declared is NaN
-  bool fields_prepared_ = false;          // the layout last prepared for has fields
-  std::atomic<bool> has_fields_{false};
+  const std::vector<Field> reads_;
+  const bool reads_sensors_;
+  const std::string task_refusal_;
+  std::vector<OwnField> drawn_;                    // by the task, in the cache
+  std::unique_ptr<PreparedSteps> lanes_;           // null: mj_step alone
+  std::unique_ptr<PreparedSteps> prepared_lanes_;  // for the layout last prepared for
+  const bool poisons_;                             // for tests: what a task has not declared is NaN
+  // read by any thread
+  std::atomic<int> group_size_{0};
+  mutable std::mutex refusal_mutex_;  // guards refusal_
+  std::string refusal_;               // why there are no lanes; empty if nobody wanted them
+  std::string prepared_refusal_;
   // of the loaded row
   const double* row_ = nullptr;
   const PreparedSteps::Step* ahead_ = nullptr;  // its prepared step; mjData holds its motion alone

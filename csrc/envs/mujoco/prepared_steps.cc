@@ -5,6 +5,9 @@
 #include <cstring>
 #include <utility>
 
+#include "lanes/number_access.h"
+#include "lanes/sensors.h"
+
 namespace pyfastenv {
 
 namespace {
@@ -16,12 +19,14 @@ bool SameBits(const double* a, const double* b, size_t size) {
 }  // namespace
 
 PreparedSteps::PreparedSteps(const LanePlans& plans, int state_size, int frame_skip,
-                             std::vector<lanes::Field> reads)
+                             std::vector<lanes::Field> reads, bool sensors,
+                             const std::vector<int>& field_offsets)
     : reads_(std::move(reads)),
       frame_skip_(frame_skip),
       reads_external_forces_(std::find(reads_.begin(), reads_.end(), lanes::Field::cfrc_ext) !=
                              reads_.end()),
-      keeps_fields_(std::any_of(reads_.begin(), reads_.end(), lanes::LaneStepper::NeedsKeeping)),
+      keeps_fields_(sensors ||
+                    std::any_of(reads_.begin(), reads_.end(), lanes::LaneStepper::NeedsKeeping)),
       layout_(plans.plans[0]->tables().row),
       num_positions_(static_cast<size_t>(plans.plans[0]->tables().nq)),
       num_velocities_(static_cast<size_t>(plans.plans[0]->tables().nv)),
@@ -29,10 +34,19 @@ PreparedSteps::PreparedSteps(const LanePlans& plans, int state_size, int frame_s
   for (const auto& plan : plans.plans) {
     steppers_.push_back(std::make_unique<lanes::LaneStepper>(plan));
   }
+  const lanes::Plan& plan = *plans.plans[0];
+  size_t num_numbers = 0;
+  for (size_t k = 0; k < field_offsets.size(); ++k) {
+    const int size = lanes::CountOf(plan.tables(), plan.fields()[k]);
+    fields_.push_back({field_offsets[k], static_cast<size_t>(size)});
+    num_numbers += fields_.back().size;
+  }
   steps_.resize(static_cast<size_t>(steppers_.back()->width()));
+  numbers_.reserve(steps_.size() * fields_.size());
   for (Step& step : steps_) {
     step.before.resize(static_cast<size_t>(state_size));
     step.after.resize(static_cast<size_t>(state_size));
+    step.numbers.resize(num_numbers);
   }
 }
 
@@ -40,6 +54,10 @@ double* PreparedSteps::Add(const double* row) {
   Step& step = steps_[count_++];
   step.row = row;
   std::copy_n(row, step.before.size(), step.before.data());
+  double* numbers = step.numbers.data();
+  for (const OwnField& field : fields_) {
+    numbers = std::copy_n(row + field.offset, field.size, numbers);
+  }
   return step.before.data() + layout_.ctrl;
 }
 
@@ -52,14 +70,20 @@ void PreparedSteps::Run() {
   lanes::LaneStepper& stepper = **std::find_if(steppers_.begin(), steppers_.end(), wide_enough);
   const double* rows[lanes::kMaxWidth];
   double* new_rows[lanes::kMaxWidth];
+  numbers_.clear();
   for (size_t i = 0; i < count_; ++i) {
     Step& step = steps_[i];
     step.after = step.before;
+    const double* numbers = step.numbers.data();
+    for (const OwnField& field : fields_) {
+      numbers_.push_back(numbers);
+      numbers += field.size;
+    }
     rows[i] = step.before.data();
     new_rows[i] = step.after.data();
   }
-  const unsigned redo =
-      stepper.Step(rows, new_rows, static_cast<int>(count_), frame_skip_, keeps_fields_);
+  const unsigned redo = stepper.Step(rows, new_rows, static_cast<int>(count_), frame_skip_,
+                                     keeps_fields_, numbers_.data());
   if (reads_external_forces_) stepper.ComputeExternalForces();
   misses_.Count(static_cast<int>(count_), std::popcount(redo));
   for (size_t i = 0; i < count_; ++i) {
@@ -76,9 +100,18 @@ const PreparedSteps::Step* PreparedSteps::Find(const double* row) const {
     const size_t rest = control + num_controls_;
     const bool same = SameBits(row, step.before.data(), control) &&
                       SameBits(row + rest, step.before.data() + rest, step.before.size() - rest);
-    return same && step.stepper != nullptr ? &step : nullptr;
+    return same && SameNumbers(step, row) && step.stepper != nullptr ? &step : nullptr;
   }
   return nullptr;
+}
+
+bool PreparedSteps::SameNumbers(const Step& step, const double* row) const {
+  const double* numbers = step.numbers.data();
+  return std::all_of(fields_.begin(), fields_.end(), [&](const OwnField& field) {
+    const bool same = SameBits(row + field.offset, numbers, field.size);
+    numbers += field.size;
+    return same;
+  });
 }
 
 bool PreparedSteps::IsFor(const Step& step, const mjData& data) const {
@@ -92,6 +125,10 @@ bool PreparedSteps::IsFor(const Step& step, const mjData& data) const {
 
 void PreparedSteps::Read(const Step& step, mjData& data) const {
   for (const lanes::Field field : reads_) step.stepper->Read(field, step.lane, data);
+}
+
+void PreparedSteps::ReadSensors(const Step& step, const mjModel& model, mjData& data) const {
+  lanes::ComputeSensors(*step.stepper, step.lane, model, data);
 }
 
 }  // namespace pyfastenv

@@ -20,18 +20,20 @@ namespace pyfastenv {
 class PreparedSteps {
  public:
   /// Of one environment: its state before and after, in mjSTATE_INTEGRATION's layout. `before` has
-  /// the step's control, `after` too.
+  /// the step's control, `after` too. And its own numbers of model fields, one after another.
   struct Step {
     const double* row = nullptr;
-    std::vector<double> before, after;
+    std::vector<double> before, after, numbers;
     const lanes::LaneStepper* stepper = nullptr;  // null: lanes could not do it
     int lane = 0;
   };
 
   /// `state_size` is mjSTATE_INTEGRATION's. `reads`: what is read of mjData after a step, besides
-  /// the state.
+  /// the state; `sensors`: and all of sensordata. `field_offsets`: where a row has each of the
+  /// plans' fields.
   PreparedSteps(const LanePlans& plans, int state_size, int frame_skip,
-                std::vector<lanes::Field> reads);
+                std::vector<lanes::Field> reads, bool sensors,
+                const std::vector<int>& field_offsets);
 
   /// The most steps that are prepared at a time.
   int group_size() const { return static_cast<int>(steps_.size()); }
@@ -55,6 +57,9 @@ class PreparedSteps {
   bool IsFor(const Step& step, const mjData& data) const;
   /// Copies what is read of mjData after the step into it. Until the next Clear.
   void Read(const Step& step, mjData& data) const;
+  /// The same for sensordata, by the engine: plain C. `model`: with the environment's fields. Of
+  /// mjData's motion it leaves that of the last evaluation.
+  void ReadSensors(const Step& step, const mjModel& model, mjData& data) const;
 
  private:
   static constexpr int kVeryMany = 1000;
@@ -63,8 +68,16 @@ class PreparedSteps {
   const std::vector<lanes::Field> reads_;
   const int frame_skip_;
   const bool reads_external_forces_;
-  const bool keeps_fields_;        // something is read that only lanes' stages leave behind
-  const lanes::RowLayout layout_;  // of the state
+  const bool keeps_fields_;  // something is read that only lanes' stages leave behind
+  struct OwnField {
+    int offset;  // in a row
+    size_t size;
+  };
+  bool SameNumbers(const Step& step, const double* row) const;
+
+  std::vector<OwnField> fields_;
+  std::vector<const double*> numbers_;  // of the group, for LaneStepper
+  const lanes::RowLayout layout_;       // of the state
   const size_t num_positions_, num_velocities_, num_controls_;
   std::vector<Step> steps_;  // as many as the widest plan has lanes
   size_t count_ = 0;

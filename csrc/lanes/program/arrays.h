@@ -1,5 +1,7 @@
-// The arrays of Scratch that straight-line programs read and write.
+// The arrays of Scratch that straight-line programs read and write, numbers of the model included.
 #pragma once
+
+#include "lanes/numbers.h"
 
 #define PYFASTENV_LANES_PROGRAM_ARRAYS(X) \
   X(qpos)                                 \
@@ -27,10 +29,11 @@
 namespace pyfastenv::lanes {
 
 enum class ProgramArray : int {
-#define PYFASTENV_LANES_ARRAY(name) name,
+#define PYFASTENV_LANES_ARRAY(name, ...) name,
   PYFASTENV_LANES_PROGRAM_ARRAYS(PYFASTENV_LANES_ARRAY)
+      PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_ARRAY) PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_ARRAY)
 #undef PYFASTENV_LANES_ARRAY
-      kCount
+          kCount
 };
 
 }  // namespace pyfastenv::lanes

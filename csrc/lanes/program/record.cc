@@ -18,6 +18,7 @@ class Recorder {
     if (memory_ == nullptr) throw std::bad_alloc();
     recorded_graph = &recording_.graph;
     scratch_ = MakeScratch(t, memory_.get());
+    ReadNumbers(t);
   }
   ~Recorder() { recorded_graph = nullptr; }
   Recorder(const Recorder&) = delete;
@@ -38,6 +39,15 @@ class Recorder {
   Recording Take() { return std::move(recording_); }
 
  private:
+  // Numbers that vary are inputs; the others are constants.
+  void ReadNumbers(const Tables& t) {
+#define PYFASTENV_LANES_NUMBER(name, count, ...) \
+  if (t.Varies(Number::name)) Read(ProgramArray::name, scratch_->name, count);
+    PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)
+    PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
+  }
+
   std::unique_ptr<void, decltype(&std::free)> memory_;
   Recording recording_;
   Scratch* scratch_;

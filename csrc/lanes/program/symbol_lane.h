@@ -55,8 +55,8 @@ inline Lane Sqrt(Lane a) { return Record(Op::kSqrt, a); }
 inline Lane Abs(Lane a) { return Record(Op::kAbs, a); }
 inline Lane PlusZero(Lane a) { return Record(Op::kPlusZero, a); }
 inline Lane UnitScale(Lane a) { return Record(Op::kUnitScale, a); }
-inline Lane Clip(Lane x, double low, double high) {
-  return Record(Op::kMax, Splat(low), Record(Op::kMin, Splat(high), x));
+inline Lane Clip(Lane x, Lane low, Lane high) {
+  return Record(Op::kMax, low, Record(Op::kMin, high, x));
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

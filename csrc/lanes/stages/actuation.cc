@@ -9,22 +9,25 @@ void Actuation(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) s.qfrc_actuator[i] = Splat(0);
   for (int a = 0; a < t.nu; ++a) {
     const Actuator& actuator = t.actuator[a];
-    const Lane ctrl = ClampedControl(actuator, s.ctrl[a]);
-    s.actuator_length[a] = s.qpos[actuator.qpos] * actuator.gear;
-    s.actuator_velocity[a] = 0.0 + actuator.gear * s.qvel[actuator.dof];
+    const Lane gear = s.actuator_gear[kGear * a];
+    const Lane ctrl = ClampedControl(actuator, s, a);
+    s.actuator_length[a] = s.qpos[actuator.qpos] * gear;
+    s.actuator_velocity[a] = 0.0 + gear * s.qvel[actuator.dof];
     Lane bias = Splat(0);
     if (actuator.has_bias) {
-      bias = actuator.bias[0] + actuator.bias[1] * s.actuator_length[a] +
-             actuator.bias[2] * s.actuator_velocity[a];
+      const Lane* b = s.actuator_biasprm + kBiasParameters * a;
+      bias = b[0] + b[1] * s.actuator_length[a] + b[2] * s.actuator_velocity[a];
     }
-    Lane force = actuator.gain * ctrl + bias;
-    if (actuator.clamp_force) force = Clip(force, actuator.force_range[0], actuator.force_range[1]);
+    Lane force = s.actuator_gainprm[kGainParameters * a] * ctrl + bias;
+    const Lane* range = s.actuator_forcerange + 2 * a;
+    if (actuator.clamp_force) force = Clip(force, range[0], range[1]);
     s.actuator_force[a] = force;
-    s.qfrc_actuator[actuator.dof] = s.qfrc_actuator[actuator.dof] + actuator.gear * force;
+    s.qfrc_actuator[actuator.dof] = s.qfrc_actuator[actuator.dof] + gear * force;
   }
   for (int k = 0; k < t.num_force_limits; ++k) {
     const ForceLimit& limit = t.force_limit[k];
-    s.qfrc_actuator[limit.dof] = Clip(s.qfrc_actuator[limit.dof], limit.range[0], limit.range[1]);
+    const Lane* range = s.jnt_actfrcrange + 2 * limit.joint;
+    s.qfrc_actuator[limit.dof] = Clip(s.qfrc_actuator[limit.dof], range[0], range[1]);
   }
 }
 

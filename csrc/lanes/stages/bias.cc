@@ -26,7 +26,7 @@ void Acceleration(const Scratch& s, const Body& body, Lane* r) {
 void BiasForces(const Tables& t, Scratch& s) {
   for (int i = 0; i < 3; ++i) {
     s.body_acc[i] = Splat(0);
-    s.body_acc[3 + i] = Splat(t.gravity[i] * -1);
+    s.body_acc[3 + i] = s.world_acc[i];
   }
   for (int b = 1; b < t.nbody; ++b) {
     const Body& body = t.body[b];

@@ -8,23 +8,22 @@ namespace {
 
 void SubtreeCenters(const Tables& t, Scratch& s) {
   for (int b = 0; b < t.nbody; ++b) {
-    for (int i = 0; i < 3; ++i) s.subtree_com[3 * b + i] = s.xipos[3 * b + i] * t.body[b].mass;
+    for (int i = 0; i < 3; ++i) s.subtree_com[3 * b + i] = s.xipos[3 * b + i] * s.body_mass[b];
   }
   for (int b = t.nbody - 1; b > 0; --b) {
     Lane* parent = s.subtree_com + 3 * t.body[b].parent;
     for (int i = 0; i < 3; ++i) parent[i] = parent[i] + s.subtree_com[3 * b + i];
   }
   for (int b = 0; b < t.nbody; ++b) {
-    const double scale = t.body[b].inverse_subtree_mass;
     Lane* com = s.subtree_com + 3 * b;
-    for (int i = 0; i < 3; ++i) com[i] = scale == 0 ? s.xipos[3 * b + i] : com[i] * scale;
+    for (int i = 0; i < 3; ++i) {
+      com[i] = t.body[b].massless ? s.xipos[3 * b + i] : com[i] * s.inverse_subtree_mass[b];
+    }
   }
 }
 
 // The inertia of a body with principal axes `m`, about a point that lies `-f` from its centre.
-void InertiaAbout(Lane* r, const Body& body, const Lane* m, const Lane* f) {
-  const double* in = body.inertia;
-  const double mass = body.mass;
+void InertiaAbout(Lane* r, Lane mass, const Lane* in, const Lane* m, const Lane* f) {
   Lane d[9];  // diag(inertia) mᵀ
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < 3; ++k) d[3 * i + k] = m[3 * k + i] * in[i];
@@ -39,7 +38,7 @@ void InertiaAbout(Lane* r, const Body& body, const Lane* m, const Lane* f) {
   r[4] = entry(0, 2) - mass * f[0] * f[2];
   r[5] = entry(1, 2) - mass * f[1] * f[2];
   for (int i = 0; i < 3; ++i) r[6 + i] = mass * f[i];
-  r[9] = Splat(mass);
+  r[9] = mass;
 }
 
 // A turn about `axis` as a motion seen from a point `offset` away.
@@ -83,7 +82,8 @@ void CentersOfMass(const Tables& t, Scratch& s) {
     const Lane* com = s.subtree_com + 3 * t.body[b].root;
     Lane offset[3];
     for (int i = 0; i < 3; ++i) offset[i] = s.xipos[3 * b + i] - com[i];
-    InertiaAbout(s.cinert + 10 * b, t.body[b], s.ximat + 9 * b, offset);
+    InertiaAbout(s.cinert + 10 * b, s.body_mass[b], s.body_inertia + 3 * b, s.ximat + 9 * b,
+                 offset);
   }
   for (int j = 0; j < t.njnt; ++j) DofMotions(t, s, j);
 }

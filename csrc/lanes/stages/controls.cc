@@ -6,7 +6,7 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 void CheckControls(const Tables& t, Scratch& s) {
   constexpr double kMaxVal = 1e10;  // mjMAXVAL
   for (int a = 0; a < t.nu; ++a) {
-    const Lane ctrl = ClampedControl(t.actuator[a], s.ctrl[a]);
+    const Lane ctrl = ClampedControl(t.actuator[a], s, a);
     s.redo |= Bits(!(Abs(ctrl) <= kMaxVal));
   }
 }

@@ -17,9 +17,9 @@ void ContactForce(const Tables& t, const Scratch& s, int k, Lane* force) {
   Lane friction = Splat(0);
   for (int l = 0; l < kWidth; ++l) {
     if (k >= c.count[l]) continue;
-    const Surface& surface = t.surface[t.pair[c.pair[k][l]].surface];
-    pyramids |= static_cast<unsigned>(surface.condim == 3) << l;
-    At(friction, l) = surface.friction;
+    const int pair = c.pair[k][l];
+    pyramids |= static_cast<unsigned>(t.surface[t.pair[pair].surface].condim == 3) << l;
+    At(friction, l) = At(s.pair_friction[pair], l);
   }
   const Mask pyramid = FromBits(pyramids);
   force[0] = Select(pyramid, ((f[0] + f[1]) + f[2]) + f[3], f[0]);

@@ -8,7 +8,7 @@ void HalfAngles(const Tables& t, Scratch& s) {
   for (int j = 0; j < t.njnt; ++j) {
     const Joint& joint = t.joint[j];
     if (joint.kind != JointKind::kHinge) continue;
-    const Lane half = (s.qpos[joint.qpos] - joint.qpos0) * 0.5;
+    const Lane half = (s.qpos[joint.qpos] - s.qpos0[joint.qpos]) * 0.5;
     SineCosine(t.sine_by_series, half, s.sin_half[j], s.cos_half[j]);
   }
 }

@@ -25,14 +25,14 @@ void InertiaMatrix(const Tables& t, Scratch& s) {
     const Dof& dof = t.dof[i];
     Lane* diagonal = s.M + t.M_rowadr[i] + t.M_rownnz[i] - 1;
     if (dof.simple) {
-      *diagonal = Splat(dof.M0);
+      *diagonal = s.dof_M0[i];
       continue;
     }
     Lane force[6];
     MulInertia(force, s.crb + 10 * dof.body, s.cdof + 6 * i);
     Lane* entry = diagonal;
     for (int j = i; j >= 0; j = t.dof[j].parent) {
-      *entry-- = (j == i ? dof.armature : 0.0) + Dot6(s.cdof + 6 * j, force);
+      *entry-- = (j == i ? s.dof_armature[i] : Splat(0)) + Dot6(s.cdof + 6 * j, force);
     }
   }
   for (int i = 0; i < t.nC; ++i) s.qLD[i] = s.M[i];

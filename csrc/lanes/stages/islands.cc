@@ -134,6 +134,8 @@ class Part {
     to = copy_.rows;
     to.any = island.lanes;
     to.max_count = 0;
+    tables_.num_friction_losses = 0;
+    tables_.friction_loss = copy_.friction_loss;
     for (int r = 0; r < from.max_count; ++r) {
       unsigned lanes = 0;
       for (unsigned some = from.valid[r] & island.lanes; some != 0; some &= some - 1) {
@@ -144,6 +146,10 @@ class Part {
       const int k = to.max_count++;
       const Mask valid = FromBits(lanes);
       copy_.row[k] = r;
+      if (r < t.num_friction_losses) {
+        copy_.friction_loss[tables_.num_friction_losses++] = t.friction_loss[r];
+        to.R[k] = from.R[r];
+      }
       to.valid[k] = lanes;
       to.dofs[k] = 0;
       to.D[k] = Select(valid, from.D[r], Splat(0));

@@ -10,26 +10,31 @@ namespace {
 enum { kOwnFrame = 0, kBodyFrame, kInertiaFrame, kBodyRotation, kInertiaRotation };
 
 // The frame of something fixed to a body, copied where it is the body's own or its inertia's.
-void Place(const FixedFrame& frame, const Scratch& s, Lane* pos, Lane* mat) {
-  const int b = frame.body;
+template <class A>
+void Place(const Scratch& s, int b, int same, const A* own_pos, const A* own_quat, Lane* pos,
+           Lane* mat) {
   const Lane* body_pos = s.xpos + 3 * b;
   const Lane* body_mat = s.xmat + 9 * b;
-  if (frame.same == kBodyFrame || frame.same == kInertiaFrame) {
-    const Lane* from = frame.same == kBodyFrame ? body_pos : s.xipos + 3 * b;
+  if (same == kBodyFrame || same == kInertiaFrame) {
+    const Lane* from = same == kBodyFrame ? body_pos : s.xipos + 3 * b;
     for (int i = 0; i < 3; ++i) pos[i] = from[i];
   } else {
-    Rotate(pos, body_mat, frame.pos);
+    Rotate(pos, body_mat, own_pos);
     for (int i = 0; i < 3; ++i) pos[i] = pos[i] + body_pos[i];
   }
-  if (frame.same == kOwnFrame) {
+  if (same == kOwnFrame) {
     Lane quat[4];
-    MulQuat(quat, s.xquat + 4 * b, frame.quat);
+    MulQuat(quat, s.xquat + 4 * b, own_quat);
     QuatToMatrix(mat, quat);
   } else {
-    const bool inertia = frame.same == kInertiaFrame || frame.same == kInertiaRotation;
+    const bool inertia = same == kInertiaFrame || same == kInertiaRotation;
     const Lane* from = inertia ? s.ximat + 9 * b : body_mat;
     for (int i = 0; i < 9; ++i) mat[i] = from[i];
   }
+}
+
+void Place(const FixedFrame& frame, const Scratch& s, Lane* pos, Lane* mat) {
+  Place(s, frame.body, frame.same, frame.pos, frame.quat, pos, mat);
 }
 
 // A joint's place in space, and what it does to its body's frame (pos, quat).
@@ -37,19 +42,19 @@ void MoveByJoint(const Tables& t, Scratch& s, int j, Lane* pos, Lane* quat) {
   const Joint& joint = t.joint[j];
   Lane* anchor = s.xanchor + 3 * j;
   Lane* axis = s.xaxis + 3 * j;
-  RotateByQuat(axis, joint.axis, quat);
-  RotateByQuat(anchor, joint.pos, quat);
+  RotateByQuat(axis, s.jnt_axis + 3 * j, quat);
+  RotateByQuat(anchor, s.jnt_pos + 3 * j, quat);
   for (int i = 0; i < 3; ++i) anchor[i] = anchor[i] + pos[i];
-  const Lane x = s.qpos[joint.qpos] - joint.qpos0;
+  const Lane x = s.qpos[joint.qpos] - s.qpos0[joint.qpos];
   if (joint.kind == JointKind::kSlide) {
     for (int i = 0; i < 3; ++i) pos[i] = pos[i] + axis[i] * x;
     return;
   }
   Lane turn[4];
-  AxisAngleToQuat(turn, joint.axis, x, s.sin_half[j], s.cos_half[j]);
+  AxisAngleToQuat(turn, s.jnt_axis + 3 * j, x, s.sin_half[j], s.cos_half[j]);
   MulQuat(quat, quat, turn);
   Lane arm[3];  // the anchor stays where it is
-  RotateByQuat(arm, joint.pos, quat);
+  RotateByQuat(arm, s.jnt_pos + 3 * j, quat);
   for (int i = 0; i < 3; ++i) pos[i] = anchor[i] - arm[i];
 }
 
@@ -61,17 +66,17 @@ void PlaceBody(const Tables& t, Scratch& s, int b) {
     for (int i = 0; i < 3; ++i) {
       pos[i] = s.qpos[joint.qpos + i];
       s.xanchor[3 * body.first_joint + i] = pos[i];
-      s.xaxis[3 * body.first_joint + i] = Splat(joint.axis[i]);
+      s.xaxis[3 * body.first_joint + i] = s.jnt_axis[3 * body.first_joint + i];
     }
     for (int i = 0; i < 4; ++i) quat[i] = s.qpos[joint.qpos + 3 + i];
     Normalize4(quat);
   } else if (body.parent == 0) {
-    for (int i = 0; i < 3; ++i) pos[i] = Splat(body.pos[i]);
-    for (int i = 0; i < 4; ++i) quat[i] = Splat(body.quat[i]);
+    for (int i = 0; i < 3; ++i) pos[i] = s.body_pos[3 * b + i];
+    for (int i = 0; i < 4; ++i) quat[i] = s.body_quat[4 * b + i];
   } else {
-    Rotate(pos, s.xmat + 9 * body.parent, body.pos);
+    Rotate(pos, s.xmat + 9 * body.parent, s.body_pos + 3 * b);
     for (int i = 0; i < 3; ++i) pos[i] = pos[i] + s.xpos[3 * body.parent + i];
-    MulQuat(quat, s.xquat + 4 * body.parent, body.quat);
+    MulQuat(quat, s.xquat + 4 * body.parent, s.body_quat + 4 * b);
   }
   if (!body.free) {
     for (int j = 0; j < body.num_joints; ++j) {
@@ -82,7 +87,8 @@ void PlaceBody(const Tables& t, Scratch& s, int b) {
   for (int i = 0; i < 3; ++i) s.xpos[3 * b + i] = pos[i];
   for (int i = 0; i < 4; ++i) s.xquat[4 * b + i] = quat[i];
   QuatToMatrix(s.xmat + 9 * b, quat);
-  Place(t.inertia[b], s, s.xipos + 3 * b, s.ximat + 9 * b);
+  Place(s, b, body.same, s.body_ipos + 3 * b, s.body_iquat + 4 * b, s.xipos + 3 * b,
+        s.ximat + 9 * b);
 }
 
 // Places geoms and sites, either the world's or all others.

@@ -101,9 +101,12 @@ inline Lane UnitScale(Lane norm) {
   return Any(off) ? Select(off, 1.0 / norm, Splat(1)) : Splat(1);
 }
 inline Lane Max(Lane a, Lane b) { return Select(a > b, a, b); }
-inline Lane Clip(Lane x, double low, double high) {
-  return Select(x < low, Splat(low), Select(x > high, Splat(high), x));
+inline Lane Clip(Lane x, Lane low, Lane high) {
+  return Select(x < low, low, Select(x > high, high, x));
 }
+#if PYFASTENV_LANES > 1
+inline Lane Clip(Lane x, double low, double high) { return Clip(x, Splat(low), Splat(high)); }
+#endif
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
 

@@ -117,12 +117,47 @@ class LineSearch {
   LinePoint result_;
 };
 
+// Where a residual is between the bounds of dry friction's quadratic cost.
+struct Zone {
+  Zone(Lane x, Lane bound)
+      : inside((-bound < x) & (x < bound)), below(x <= -bound), above(x >= bound) {}
+
+  Lane Cost(Lane x, Lane f, Lane bound, Lane D) const {
+    const Lane outside = Select(below, f * (-0.5 * bound - x), f * (-0.5 * bound + x));
+    return Select(inside, 0.5 * D * x * x, outside);
+  }
+
+  Mask inside, below, above;
+};
+
 }  // namespace
+
+FrictionPoint EvaluateFriction(const LineProblem& p, Lane alpha) {
+  const Lane zero = Splat(0);
+  FrictionPoint sum = {zero, zero, zero};
+  for (int r = 0; r < p.num_friction; ++r) {
+    const Lane start = p.residual[r], direction = p.direction[r];
+    const Lane f = p.loss[r], bound = p.bound[r], D = p.D[r];
+    const Lane x = start + alpha * direction;
+    const Zone at_start(start, bound), at_x(x, bound);
+    const Lane absolute = at_x.Cost(x, f, bound, D) - at_start.Cost(start, f, bound, D);
+    Lane difference = Select(at_start.above & at_x.above, f * (x - start), absolute);
+    difference = Select(at_start.below & at_x.below, f * (start - x), difference);
+    difference =
+        Select(at_start.inside & at_x.inside, 0.5 * D * (x - start) * (x + start), difference);
+    sum.cost = sum.cost + difference;
+    sum.slope = sum.slope + Select(at_x.inside, D * x * direction,
+                                   Select(at_x.below, -f * direction, f * direction));
+    sum.curvature = sum.curvature + Select(at_x.inside, D * direction * direction, zero);
+  }
+  return sum;
+}
 
 LinePoint EvaluateLine(const LineProblem& p, Lane alpha) {
   const Lane zero = Splat(0);
-  Lane cost = zero, total0 = zero, total1 = p.gauss1, total2 = p.gauss2;
-  for (int r = 0; r < p.num_rows; ++r) {
+  const FrictionPoint friction = EvaluateFriction(p, alpha);
+  Lane cost = friction.cost, total0 = zero, total1 = p.gauss1, total2 = p.gauss2;
+  for (int r = p.num_friction; r < p.num_rows; ++r) {
     const Mask active = p.residual[r] + alpha * p.direction[r] < 0.0;
     const Lane cost0 = Select(p.residual[r] < 0.0, p.quad0[r], zero);
     total0 = total0 + Select(active, p.quad0[r] - cost0, zero);
@@ -131,8 +166,8 @@ LinePoint EvaluateLine(const LineProblem& p, Lane alpha) {
     cost = cost - Select(active, zero, cost0);
   }
   cost = cost + (alpha * alpha * total2 + alpha * total1 + total0);
-  const Lane slope = 2.0 * alpha * total2 + total1;
-  const Lane curvature = 2.0 * total2;
+  const Lane slope = friction.slope + (2.0 * alpha * total2 + total1);
+  const Lane curvature = friction.curvature + 2.0 * total2;
   return {alpha, cost, slope, Select(curvature <= 0.0, Splat(kMinVal), curvature)};
 }
 

@@ -14,12 +14,19 @@ struct LinePoint {
 /// cost.
 struct LineProblem {
   int num_rows;
-  const Lane *residual, *direction, *quad0, *quad1, *quad2;  // (num_rows)
+  int num_friction;          // the first rows, whose force is at most `loss`
+  const Lane *loss, *bound;  // (num_friction): and the residual, times D, that it takes
+  const Lane *residual, *direction, *D, *quad0, *quad1, *quad2;  // (num_rows)
   Lane gauss1, gauss2;
   Lane slope_tolerance;
   int max_evaluations;
 };
 
+/// Of dry friction alone: its cost less that at 0, and its derivatives.
+struct FrictionPoint {
+  Lane cost, slope, curvature;
+};
+FrictionPoint EvaluateFriction(const LineProblem& problem, Lane alpha);
 LinePoint EvaluateLine(const LineProblem& problem, Lane alpha);
 
 struct LineResult {

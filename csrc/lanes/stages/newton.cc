@@ -1,6 +1,7 @@
 // The primal problem by Newton's method with exact line searches: mj_solNewton on one island.
 //
-// minimize ½ (a - a_smooth)ᵀ M (a - a_smooth) + Σ ½ D (J a - aref)² over rows with J a < aref.
+// minimize ½ (a - a_smooth)ᵀ M (a - a_smooth) + Σ ½ D (J a - aref)² over rows with J a < aref; the
+// cost of dry friction goes on in a straight line where its force would be larger than the loss.
 //
 // All lanes iterate together; a lane that has converged stands still (its step length is zero)
 // until the last one has.
@@ -17,10 +18,23 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
+// The greatest force of a row of dry friction.
+Lane LossOf(const Tables& t, const Scratch& s, int r) {
+  return s.dof_frictionloss[t.friction_loss[r].dof];
+}
+
 // Σ ½ D r² over rows that are pushed against.
-Lane ConstraintCost(const Rows& rows, const Lane* residual) {
+Lane ConstraintCost(const Tables& t, const Scratch& s, const Lane* residual) {
+  const Rows& rows = s.rows;
   Lane cost = Splat(0);
-  for (int r = 0; r < rows.max_count; ++r) {
+  for (int r = 0; r < t.num_friction_losses; ++r) {
+    const Lane x = residual[r], R = rows.R[r], f = LossOf(t, s, r);
+    const Lane low = -0.5 * R * f * f - f * x, high = -0.5 * R * f * f + f * x;
+    const Lane outside = Select(x <= -R * f, low, high);
+    const Mask inside = (x > -R * f) & (x < R * f);
+    cost = cost + Select(inside, 0.5 * rows.D[r] * x * x, outside);
+  }
+  for (int r = t.num_friction_losses; r < rows.max_count; ++r) {
     const Lane quadratic = 0.5 * rows.D[r] * residual[r] * residual[r];
     cost = cost + Select(residual[r] < 0.0, quadratic, Splat(0));
   }
@@ -41,7 +55,7 @@ Mask ChooseStart(const Tables& t, Scratch& s, const unsigned* constrained, Resid
   const JacobianProducts& products = JacobianProductsOfSize(t.nv);
   residuals = {s.solver.direction, s.solver.residual};
   products.multiply(all, s.qacc_warmstart, rows.aref, residuals.warm);
-  Lane warm_cost = ConstraintCost(rows, residuals.warm);
+  Lane warm_cost = ConstraintCost(t, s, residuals.warm);
   for (int i = 0; i < t.nv; ++i) s.qacc[i] = s.qacc_warmstart[i];
   Run(RecordedStage::kAccelerationProduct, t, s);
   for (int i = 0; i < t.nv; ++i) {
@@ -50,7 +64,7 @@ Mask ChooseStart(const Tables& t, Scratch& s, const unsigned* constrained, Resid
   }
   products.multiply(all, s.qacc_smooth, rows.aref, residuals.cold);
   const Mask cold =
-      (warm_cost > ConstraintCost(rows, residuals.cold)) | FromBits(~rows.any & kAllLanes);
+      (warm_cost > ConstraintCost(t, s, residuals.cold)) | FromBits(~rows.any & kAllLanes);
   for (int i = 0; i < t.nv; ++i) {
     const Mask smooth = cold | FromBits(~constrained[i] & kAllLanes);
     s.qacc[i] = Select(smooth, s.qacc_smooth[i], s.qacc[i]);
@@ -68,6 +82,7 @@ class Newton {
         rows_(s.rows),
         w_(s.solver),
         num_rows_(s.rows.max_count),
+        num_friction_(t.num_friction_losses),
         first_(first),
         n_(n),
         cholesky_(CholeskyOfSize(n_)),
@@ -89,14 +104,29 @@ class Newton {
  private:
   Jacobian SolverJacobian() const { return {rows_.J + first_, t_.nv, num_rows_, n_}; }
 
+  Lane Loss(int r) const { return LossOf(t_, s_, r); }
+
   // Forces of rows and of dofs, for the present residuals.
   void UpdateForces() {
-    for (int r = 0; r < num_rows_; ++r) {
+    const unsigned* exerting = rows_.active;
+    for (int r = 0; r < num_friction_; ++r) {
+      const Lane x = w_.residual[r], R = rows_.R[r], f = Loss(r);
+      const Mask below = x <= -R * f, above = x >= R * f;
+      rows_.active[r] = ~Bits(below | above) & kAllLanes;
+      rows_.force[r] = Select(below, f, Select(above, -f, -rows_.D[r] * x));
+    }
+    for (int r = num_friction_; r < num_rows_; ++r) {
       const Mask active = w_.residual[r] < 0.0;
       rows_.active[r] = Bits(active) & kAllLanes;
       rows_.force[r] = Select(active, -rows_.D[r] * w_.residual[r], Splat(0));
     }
-    jacobian_.transposed(SolverJacobian(), rows_.force, rows_.active, s_.qfrc_constraint + first_);
+    if (num_friction_ > 0) {
+      for (int r = 0; r < num_rows_; ++r) {
+        w_.exerting[r] = r < num_friction_ ? kAllLanes : rows_.active[r];
+      }
+      exerting = w_.exerting;
+    }
+    jacobian_.transposed(SolverJacobian(), rows_.force, exerting, s_.qfrc_constraint + first_);
   }
 
   void UpdateGradient() {
@@ -184,7 +214,11 @@ class Newton {
     const Lane gauss1 = Dot(search, s_.Ma + first_, n_) - Dot(s_.qfrc_smooth + first_, search, n_);
     const Lane gauss2 = 0.5 * Dot(search, s_.Mv + first_, n_);
     Lane slope = gauss1, half_curvature = gauss2;
-    for (int r = 0; r < num_rows_; ++r) {
+    for (int r = 0; r < num_friction_; ++r) {
+      w_.loss[r] = Loss(r);
+      w_.bound[r] = rows_.R[r] * w_.loss[r];
+    }
+    for (int r = num_friction_; r < num_rows_; ++r) {
       const Lane D = rows_.D[r], residual = w_.residual[r], direction = w_.direction[r];
       const Lane weighted = D * residual;
       w_.quad0[r] = residual * weighted * 0.5;
@@ -194,10 +228,15 @@ class Newton {
       slope = slope + Select(active, w_.quad1[r], Splat(0));
       half_curvature = half_curvature + Select(active, w_.quad2[r], Splat(0));
     }
-    const Lane curvature = 2.0 * half_curvature;
+    const LineProblem line = {num_rows_,       num_friction_,   w_.loss, w_.bound,
+                              w_.residual,     w_.direction,    rows_.D, w_.quad0,
+                              w_.quad1,        w_.quad2,        gauss1,  gauss2,
+                              slope_tolerance, t_.ls_iterations};
+    const FrictionPoint friction = EvaluateFriction(line, Splat(0));
+    slope = friction.slope + slope;
+    const Lane curvature = friction.curvature + 2.0 * half_curvature;
     start = {Splat(0), Splat(0), slope, Select(curvature <= 0.0, Splat(kMinVal), curvature)};
-    return {num_rows_, w_.residual, w_.direction, w_.quad0,        w_.quad1,
-            w_.quad2,  gauss1,      gauss2,       slope_tolerance, t_.ls_iterations};
+    return line;
   }
 
   // Step length and improvement of every lane that is not done.
@@ -278,7 +317,7 @@ class Newton {
   Scratch& s_;
   Rows& rows_;
   SolverScratch& w_;
-  const int num_rows_, first_, n_;
+  const int num_rows_, num_friction_, first_, n_;
   const Cholesky& cholesky_;
   const JacobianProducts& jacobian_;
   unsigned done_ = 0;

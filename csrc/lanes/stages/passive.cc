@@ -6,17 +6,24 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
+// MuJoCo leaves out what has no coefficient, which is seen in the sign of a zero.
+Lane WhereNotZero(Lane coefficient, Lane force) {
+  const Mask none = coefficient == 0.0;
+  return Any(none) ? Select(none, Splat(0), force) : force;
+}
+
 void SpringsAndDampers(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) s.qfrc_passive[i] = Splat(0);
   for (int j = 0; j < t.njnt; ++j) {
     const Joint& joint = t.joint[j];
-    if (joint.stiffness == 0) continue;
-    const Lane x = s.qpos[joint.qpos] - joint.qpos_spring;
-    s.qfrc_passive[joint.dof] = -x * joint.stiffness;
+    if (!joint.has_spring) continue;
+    const Lane x = s.qpos[joint.qpos] - s.qpos_spring[joint.qpos];
+    s.qfrc_passive[joint.dof] = WhereNotZero(s.jnt_stiffness[j], -x * s.jnt_stiffness[j]);
   }
   for (int i = 0; i < t.nv; ++i) {
-    const double damping = t.dof[i].damping;
-    const Lane damper = damping != 0 ? -s.qvel[i] * damping : Splat(0);
+    const Lane damping = s.dof_damping[i];
+    const Lane damper =
+        t.dof[i].has_damper ? WhereNotZero(damping, -s.qvel[i] * damping) : Splat(0);
     s.qfrc_passive[i] = s.qfrc_passive[i] + damper;
   }
 }
@@ -45,10 +52,10 @@ void FluidOnBody(const Tables& t, Scratch& s, int b) {
   RotateBack(local, mat, velocity);
   RotateBack(local + 3, mat, linear);
   for (int i = 0; i < 3; ++i) {
-    drag[i] = local[i] * body.viscous_torque;
-    drag[3 + i] = local[3 + i] * body.viscous_force;
-    drag[i] = drag[i] - body.quadratic_torque[i] * Abs(local[i]) * local[i] / 64.0;
-    drag[3 + i] = drag[3 + i] - body.quadratic_force[i] * Abs(local[3 + i]) * local[3 + i];
+    drag[i] = local[i] * s.viscous_torque[b];
+    drag[3 + i] = local[3 + i] * s.viscous_force[b];
+    drag[i] = drag[i] - s.quadratic_torque[3 * b + i] * Abs(local[i]) * local[i] / 64.0;
+    drag[3 + i] = drag[3 + i] - s.quadratic_force[3 * b + i] * Abs(local[3 + i]) * local[3 + i];
   }
   Rotate(torque, mat, drag);
   Rotate(force, mat, drag + 3);

@@ -1,7 +1,9 @@
-// Constraint rows of joint limits and contacts: mj_makeConstraint, mj_referenceConstraint.
+// Constraint rows of dry friction, joint limits and contacts: mj_makeConstraint,
+// mj_referenceConstraint.
 //
-// Row r of a lane is, among the limits, that lane's r-th active one; contacts' rows begin behind
-// the most limits that any lane has. So lanes share rows though they hold different constraints.
+// Behind the rows of friction, a lane's r-th row is its r-th active limit; contacts' rows begin
+// behind the most limits that any lane has. So lanes share rows though they hold different
+// constraints.
 #include "lanes/stages/blas.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
@@ -15,32 +17,17 @@ class LaneSoftness {
  public:
   Lane d0, dwidth, width, midpoint, rise, fall, stiffness, damping;
 
-  // From each lane's index of the table.
-  LaneSoftness(const Softness* table, const int* index) {
-    const Softness& first = table[index[0]];
-    d0 = Splat(first.d0);
-    dwidth = Splat(first.dwidth);
-    width = Splat(first.width);
-    midpoint = Splat(first.midpoint);
-    rise = Splat(first.rise);
-    fall = Splat(first.fall);
-    stiffness = Splat(first.stiffness);
-    damping = Splat(first.damping);
+  // From each lane's index of Scratch::softness.
+  LaneSoftness(const Lane* softness, const int* index) {
+    Lane r[Softness::kNumbers];
+    for (int i = 0; i < Softness::kNumbers; ++i) r[i] = softness[Softness::kNumbers * index[0] + i];
     for (int l = 1; l < kWidth; ++l) {
-      if (index[l] != index[0]) Set(l, table[index[l]]);
+      if (index[l] == index[0]) continue;
+      const Lane* from = softness + Softness::kNumbers * index[l];
+      for (int i = 0; i < Softness::kNumbers; ++i) At(r[i], l) = At(from[i], l);
     }
-  }
-
- private:
-  void Set(int l, const Softness& x) {
-    At(d0, l) = x.d0;
-    At(dwidth, l) = x.dwidth;
-    At(width, l) = x.width;
-    At(midpoint, l) = x.midpoint;
-    At(rise, l) = x.rise;
-    At(fall, l) = x.fall;
-    At(stiffness, l) = x.stiffness;
-    At(damping, l) = x.damping;
+    d0 = r[0], dwidth = r[1], width = r[2], midpoint = r[3];
+    rise = r[4], fall = r[5], stiffness = r[6], damping = r[7];
   }
 };
 
@@ -64,24 +51,48 @@ unsigned LanesWithMoreThan(const int* count, int k) {
   return bits;
 }
 
+// ---- dry friction -------------------------------------------------------------------------------
+
+void FillFrictionRows(const Tables& t, Scratch& s) {
+  Rows& rows = s.rows;
+  for (int r = 0; r < t.num_friction_losses; ++r) {
+    const FrictionLoss& loss = t.friction_loss[r];
+    rows.valid[r] = kAllLanes;
+    rows.dofs[r] = uint64_t{1} << loss.dof;
+    for (int l = 0; l < (t.several_trees ? kWidth : 0); ++l) {
+      rows.trees[r][l] = uint64_t{1} << t.dof_tree[loss.dof];
+    }
+    for (int i = 0; i < t.nv; ++i) rows.J[r * t.nv + i] = Splat(i == loss.dof);
+    int softness[kWidth];
+    for (int l = 0; l < kWidth; ++l) softness[l] = loss.softness;
+    const LaneSoftness soft(s.softness, softness);
+    rows.violation[r] = Splat(0);
+    rows.impedance[r] = Impedance(soft, rows.violation[r]);
+    rows.stiffness[r] = Splat(0);
+    rows.damping[r] = soft.damping;
+    rows.R[r] = Regularizer(rows.impedance[r], s.dof_invweight0[loss.dof]);
+    rows.D[r] = 1.0 / rows.R[r];
+  }
+}
+
 // ---- limits -------------------------------------------------------------------------------------
 
 void FindLimits(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
-  for (int l = 0; l < kWidth; ++l) rows.count[l] = 0;
+  for (int l = 0; l < kWidth; ++l) rows.count[l] = t.num_friction_losses;
   for (int k = 0; k < t.num_limits; ++k) {
     const Limit& limit = t.limit[k];
     const Lane value = s.qpos[limit.qpos];
     for (int side = 0; side < 2; ++side) {
       const double sign = side == 0 ? -1 : 1;
-      const Lane dist = sign * (limit.range[side] - value);
-      unsigned hit = Bits(dist < limit.margin) & kAllLanes;
+      const Lane dist = sign * (s.jnt_range[2 * limit.joint + side] - value);
+      unsigned hit = Bits(dist < s.jnt_margin[limit.joint]) & kAllLanes;
       if (hit == 0) continue;
-      const Lane violation = dist - limit.margin;
+      const Lane violation = dist - s.jnt_margin[limit.joint];
       for (; hit != 0; hit &= hit - 1) {
         const int l = __builtin_ctz(hit);
         const int r = rows.count[l]++;
-        rows.limit[r][l] = 2 * k + side;
+        rows.limit[r - t.num_friction_losses][l] = 2 * k + side;
         At(rows.violation[r], l) = At(violation, l);
       }
     }
@@ -98,19 +109,20 @@ void FillLimitRow(const Tables& t, Scratch& s, int r) {
   Lane* J = rows.J + r * t.nv;
   for (int i = 0; i < t.nv; ++i) J[i] = Splat(0);
   int softness[kWidth];
-  Lane inverse_weight = Splat(t.limit[0].inverse_weight);
+  Lane inverse_weight = s.dof_invweight0[t.limit[0].dof];
   for (int l = 0; l < kWidth; ++l) {
     softness[l] = t.limit[0].softness;
     if ((lanes >> l & 1) == 0) continue;
-    const int side = rows.limit[r][l] % 2;
-    const Limit& limit = t.limit[rows.limit[r][l] / 2];
+    const int index = rows.limit[r - t.num_friction_losses][l];
+    const int side = index % 2;
+    const Limit& limit = t.limit[index / 2];
     At(J[limit.dof], l) = side == 0 ? 1 : -1;
     rows.dofs[r] |= uint64_t{1} << limit.dof;
     if (t.several_trees) rows.trees[r][l] = uint64_t{1} << t.dof_tree[limit.dof];
     softness[l] = limit.softness;
-    At(inverse_weight, l) = limit.inverse_weight;
+    At(inverse_weight, l) = At(s.dof_invweight0[limit.dof], l);
   }
-  const LaneSoftness soft(t.softness, softness);
+  const LaneSoftness soft(s.softness, softness);
   rows.violation[r] = Select(valid, rows.violation[r], Splat(0));
   rows.impedance[r] = Impedance(soft, rows.violation[r]);
   rows.stiffness[r] = soft.stiffness;
@@ -123,7 +135,7 @@ void FillLimitRow(const Tables& t, Scratch& s, int r) {
 
 // A contact of each lane: what its rows are made of.
 struct ContactLanes {
-  ContactLanes(const Tables& t, const Contacts& c, int k);
+  ContactLanes(const Tables& t, const Scratch& s, int k);
 
   unsigned lanes;         // that have one
   unsigned pyramids = 0;  // with friction
@@ -133,18 +145,19 @@ struct ContactLanes {
   uint64_t any_dof1 = 0, any_dof = 0;  // of any lane; of either body
 };
 
-ContactLanes::ContactLanes(const Tables& t, const Contacts& c, int k)
-    : lanes(LanesWithMoreThan(c.count, k)) {
+ContactLanes::ContactLanes(const Tables& t, const Scratch& s, int k)
+    : lanes(LanesWithMoreThan(s.contacts.count, k)) {
   const int some = __builtin_ctz(lanes);
   double weights[kWidth], frictions[kWidth], margins[kWidth];
   long long bits1[kWidth], bits2[kWidth];
   for (int l = 0; l < kWidth; ++l) {
     // lanes without this contact take another's numbers, which then mean nothing
     const bool present = (lanes >> l & 1) != 0;
-    const Pair& pair = t.pair[c.pair[k][present ? l : some]];
+    const int index = s.contacts.pair[k][present ? l : some];
+    const Pair& pair = t.pair[index];
     const Surface& surface = t.surface[pair.surface];
-    weights[l] = pair.inverse_weight;
-    frictions[l] = surface.friction;
+    weights[l] = At(s.pair_inverse_weight[index], l);
+    frictions[l] = At(s.pair_friction[index], l);
     margins[l] = surface.margin;
     softness[l] = surface.softness;
     bits1[l] = static_cast<long long>(pair.dofs1);
@@ -225,7 +238,7 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
   Contacts& c = s.contacts;
   CompleteFrame(c.frame + 9 * k);
   const Lane violation = c.dist[k] - g.margin;
-  const LaneSoftness soft(t.softness, g.softness);
+  const LaneSoftness soft(s.softness, g.softness);
   const Lane impedance = Impedance(soft, violation);
   const Lane R_normal = Regularizer(impedance, g.inverse_weight);
   Lane mu = g.friction;  // of the regularized cone
@@ -260,14 +273,15 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
 void MakeRows(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
   Contacts& c = s.contacts;
+  FillFrictionRows(t, s);
   FindLimits(t, s);
   rows.max_count = 0;
   for (int l = 0; l < kWidth; ++l) {
     if (rows.count[l] > rows.max_count) rows.max_count = rows.count[l];
   }
-  for (int r = 0; r < rows.max_count; ++r) FillLimitRow(t, s, r);
+  for (int r = t.num_friction_losses; r < rows.max_count; ++r) FillLimitRow(t, s, r);
   for (int k = 0; k < c.max_count; ++k) {
-    const ContactLanes g(t, c, k);
+    const ContactLanes g(t, s, k);
     c.first_row[k] = rows.max_count;
     c.num_rows[k] = g.pyramids != 0 ? 4 : 1;
     FillContactRows(t, s, k, g);

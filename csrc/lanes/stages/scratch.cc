@@ -64,7 +64,10 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   }
   Lane** const per_row[] = {&s.direction, &s.quad0, &s.quad1, &s.quad2};
   for (Lane** array : per_row) carver.Take(*array, t.max_rows);
+  carver.Take(s.loss, t.num_friction_losses);
+  carver.Take(s.bound, t.num_friction_losses);
   carver.Take(s.was_active, t.max_rows);
+  carver.Take(s.exerting, t.num_friction_losses > 0 ? t.max_rows : 0);
   carver.Take(s.changed, t.max_rows);
   Lane** const per_dof[] = {&s.gradient, &s.Mgrad, &s.update1, &s.update2};
   for (Lane** array : per_dof) carver.Take(*array, t.nv);
@@ -74,6 +77,7 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
 void CarveIsland(const Tables& t, Carver& carver, IslandScratch& s) {
   carver.Take(s.dof, t.nv);
   carver.Take(s.row, t.max_rows);
+  carver.Take(s.friction_loss, t.num_friction_losses);
   carver.Take(s.M_rownnz, t.nv);
   carver.Take(s.M_rowadr, t.nv);
   carver.Take(s.M_colind, t.nC);
@@ -88,6 +92,12 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
 #define PYFASTENV_LANES_FIELD(name, entries, numbers) carver.Take(s.name, t.entries*(numbers));
   PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
 #undef PYFASTENV_LANES_FIELD
+#define PYFASTENV_LANES_NUMBER(name, count, ...) carver.Take(s.name, count);
+  PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
+  carver.Take(s.evaluated_qpos, t.nq);
+  carver.Take(s.evaluated_qvel, t.nv);
   carver.Take(s.sin_half, t.njnt);
   carver.Take(s.cos_half, t.njnt);
   carver.Take(s.body_force, 6 * t.nbody);
@@ -132,8 +142,10 @@ size_t ScratchBytes(const Tables& t) {
 void ProgramOffsets(const Tables& t, size_t* offsets) {
   Scratch s{};
   Layout(t, s);
-#define PYFASTENV_LANES_OFFSET(name) *offsets++ = reinterpret_cast<uintptr_t>(s.name);
+#define PYFASTENV_LANES_OFFSET(name, ...) *offsets++ = reinterpret_cast<uintptr_t>(s.name);
   PYFASTENV_LANES_PROGRAM_ARRAYS(PYFASTENV_LANES_OFFSET)
+  PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_OFFSET)
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_OFFSET)
 #undef PYFASTENV_LANES_OFFSET
 }
 
@@ -143,6 +155,11 @@ Scratch* MakeScratch(const Tables& t, void* memory) {
   carver.Take(s, 1);
   *s = Scratch{};
   Carve(t, carver, *s);
+#define PYFASTENV_LANES_NUMBER(name, count, ...) \
+  for (int i = 0; i < count; ++i) s->name[i] = Splat(t.numbers.name[i]);
+  PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
   PlaceWorld(t, *s);
   return s;
 }

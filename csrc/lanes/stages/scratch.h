@@ -27,15 +27,15 @@ struct Contacts {
   int* num_rows;   // (max_contacts): 4 if any lane's contact is a pyramid, else 1
 };
 
-/// Constraint rows. Limits come first, compacted per lane, then each contact's; a row that a lane
-/// does not have is zero there.
+/// Constraint rows. First those of dry friction, which all lanes have; then limits, compacted per
+/// lane; then each contact's. A row that a lane does not have is zero there.
 struct Rows {
   int count[kWidth];  // that each lane has
   int max_count;      // rows in use, of any lane
   // bits of lanes
   unsigned any;      // with rows
   unsigned* valid;   // (max_rows)
-  unsigned* active;  // (max_rows): pushed against, so that it exerts force
+  unsigned* active;  // (max_rows): pushed against, so that it resists as a spring does
   uint64_t* dofs;    // (max_rows): bits of dofs whose entries in J are not zero in all lanes
   uint64_t (*trees)[kWidth];  // (max_rows): of each lane's row, bits of the trees it acts on, if
                               // the model constrains several
@@ -65,7 +65,9 @@ struct SolverScratch {
   // Newton
   Lane *residual, *direction;   // (max_rows): J a - aref and J search
   Lane *quad0, *quad1, *quad2;  // (max_rows): each row's cost along the search
+  Lane *loss, *bound;           // (num_friction_losses): of dry friction: force, residual for it
   unsigned* was_active;         // (max_rows): bits of lanes
+  unsigned* exerting;           // (max_rows): the same, if there is dry friction: with a force
   int (*changed)[kWidth];       // (max_rows): each lane's rows that changed, one after another
   Lane *gradient, *Mgrad;       // (nv)
   Lane *update1, *update2;      // (nv)
@@ -86,7 +88,8 @@ struct SolverScratch {
 
 /// Where the numbers of an island of trees are put together.
 struct IslandScratch {
-  int *dof, *row;  // (nv), (max_rows): of the whole
+  int *dof, *row;               // (nv), (max_rows): of the whole
+  FrictionLoss* friction_loss;  // (num_friction_losses), with dofs of the whole
   int *M_rownnz, *M_rowadr, *M_colind;
   Lane *M, *qLD, *qLDiagInv, *qfrc_smooth, *qfrc_constraint, *qacc, *Ma;
   Rows rows;
@@ -96,6 +99,11 @@ struct Scratch {
 #define PYFASTENV_LANES_FIELD(name, entries, numbers) Lane* name;
   PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
 #undef PYFASTENV_LANES_FIELD
+  // the model's numbers, or each environment's own
+#define PYFASTENV_LANES_NUMBER(name, ...) Lane* name;
+  PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
 
   Lane *sin_half, *cos_half;     // (njnt): of hinges' half angles
   Lane* body_force;              // (nbody, 6)
@@ -115,7 +123,10 @@ struct Scratch {
   IslandScratch island;
   NarrowPhaseCall narrow_phase;
   double time[kWidth];
-  Lane* spill;  // (num_spills): of programs
+  // the state that kept fields are of: the integrator has moved it on
+  double evaluated_time[kWidth];
+  Lane *evaluated_qpos, *evaluated_qvel;  // (nq), (nv)
+  Lane* spill;                            // (num_spills): of programs
 
   /// Whether the model's programs may run: they exist, and no warm start holds a negative zero.
   bool has_programs;
@@ -130,7 +141,7 @@ size_t ScratchBytes(const Tables& t);
 /// Where programs find their arrays: bytes from the block's beginning, one of each ProgramArray.
 void ProgramOffsets(const Tables& t, size_t* offsets);
 /// Carves a Scratch into `memory` (zeroed, 64-byte aligned) and sets what never changes: the
-/// world's frame.
+/// model's numbers and the world's frame.
 Scratch* MakeScratch(const Tables& t, void* memory);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -62,7 +62,8 @@ inline void Normalize4(Lane* q) {
 }
 
 /// r = v turned by q.
-inline void RotateByQuat(Lane* r, const double* v, const Lane* q) {
+template <class V>
+inline void RotateByQuat(Lane* r, const V* v, const Lane* q) {
   const Lane t0 = q[0] * v[0] + q[2] * v[2] - q[3] * v[1];
   const Lane t1 = q[0] * v[1] + q[3] * v[0] - q[1] * v[2];
   const Lane t2 = q[0] * v[2] + q[1] * v[1] - q[2] * v[0];

@@ -25,7 +25,8 @@ void TendonLengths(const Tables& t, Scratch& s);
 void InertiaMatrix(const Tables& t, Scratch& s);
 /// mj_collision: contacts with the geometry that their geoms give.
 void Collide(const Tables& t, Scratch& s);
-/// mj_makeConstraint: limits' and contacts' rows with J, R and D. Completes contacts' frames.
+/// mj_makeConstraint: dry friction's, limits' and contacts' rows with J, R and D. Completes
+/// contacts' frames.
 void MakeRows(const Tables& t, Scratch& s);
 
 // ---- of position and velocity -------------------------------------------------------------------
@@ -45,9 +46,9 @@ void BiasForces(const Tables& t, Scratch& s);
 
 /// Marks lanes with controls at which MuJoCo warns and sets all to zero.
 void CheckControls(const Tables& t, Scratch& s);
-inline Lane ClampedControl(const Actuator& actuator, Lane ctrl) {
-  if (!actuator.clamp_ctrl) return ctrl;
-  return Clip(ctrl, actuator.ctrl_range[0], actuator.ctrl_range[1]);
+inline Lane ClampedControl(const Actuator& actuator, const Scratch& s, int a) {
+  if (!actuator.clamp_ctrl) return s.ctrl[a];
+  return Clip(s.ctrl[a], s.actuator_ctrlrange[2 * a], s.actuator_ctrlrange[2 * a + 1]);
 }
 /// mj_transmission and mj_fwdActuation: actuator_*, qfrc_actuator.
 void Actuation(const Tables& t, Scratch& s);

@@ -48,7 +48,18 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   EndPhase(s, Phase::kSolver);
 }
 
+namespace {
+
+void RememberState(const Tables& t, Scratch& s) {
+  for (int l = 0; l < kWidth; ++l) s.evaluated_time[l] = s.time[l];
+  for (int i = 0; i < t.nq; ++i) s.evaluated_qpos[i] = s.qpos[i];
+  for (int i = 0; i < t.nv; ++i) s.evaluated_qvel[i] = s.qvel[i];
+}
+
+}  // namespace
+
 void Step(const Tables& t, Scratch& s, bool keep_fields) {
+  if (keep_fields) RememberState(t, s);
   // mj_checkPos, mj_checkVel, mj_checkAcc: MuJoCo would warn and reset
   s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv);
   const bool one_evaluation = t.integrator != Integrator::kRungeKutta4;
@@ -70,8 +81,20 @@ bool AllZero(const double* x, int n) {
   return bits == 0;
 }
 
-void Load(const Tables& t, void* scratch, const double* const* rows, int count) {
+void LoadNumbers(const Tables& t, Scratch& s, const Numbers* numbers) {
+#define PYFASTENV_LANES_NUMBER(name, count, ...)                            \
+  for (int i = 0; i < (t.Varies(Number::name) ? (count) : 0); ++i) {        \
+    for (int l = 0; l < kWidth; ++l) At(s.name[i], l) = numbers[l].name[i]; \
+  }
+  PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
+}
+
+void Load(const Tables& t, void* scratch, const double* const* rows, int count,
+          const Numbers* numbers) {
   Scratch& s = *static_cast<Scratch*>(scratch);
+  if (t.varied != 0) LoadNumbers(t, s, numbers);
   const RowLayout& at = t.row;
   s.redo = kAllLanes & ~((1u << count) - 1);
   s.has_programs = t.programs != nullptr;
@@ -143,6 +166,14 @@ void Read(const Tables& t, const void* scratch, Field field, int l, double* out)
   }
 }
 
+void ReadEvaluated(const Tables& t, const void* scratch, int l, double* time, double* qpos,
+                   double* qvel) {
+  const Scratch& s = *static_cast<const Scratch*>(scratch);
+  *time = s.evaluated_time[l];
+  for (int i = 0; i < t.nq; ++i) qpos[i] = At(s.evaluated_qpos[i], l);
+  for (int i = 0; i < t.nv; ++i) qvel[i] = At(s.evaluated_qvel[i], l);
+}
+
 int CountContacts(const void* scratch, int l) {
   return static_cast<const Scratch*>(scratch)->contacts.count[l];
 }
@@ -177,9 +208,11 @@ RowView ReadRow(const Tables& t, const void* scratch, int k, int l) {
 
 }  // namespace
 
-extern const Kernels kKernels = {
-    kWidth,       ScratchBytes,      Make, Load,          Store,       RunForward, RunSteps,
-    CountPhases,  RunExternalForces, Read, CountContacts, ReadContact, CountRows,  ReadRow,
-    SeriesAgrees, ProgramOffsets};
+extern const Kernels kKernels = {kWidth,       ScratchBytes,  Make,
+                                 Load,         Store,         RunForward,
+                                 RunSteps,     CountPhases,   RunExternalForces,
+                                 Read,         ReadEvaluated, CountContacts,
+                                 ReadContact,  CountRows,     ReadRow,
+                                 SeriesAgrees, ProgramOffsets};
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,0 +1,235 @@
+#include "lanes/derivation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace pyfastenv::lanes {
+
+namespace {
+
+constexpr uint64_t Bit(Number number) { return uint64_t{1} << static_cast<int>(number); }
+
+static_assert(static_cast<int>(Number::kCount) <= 64);
+
+bool Varies(const Tables& t, uint64_t which) { return (t.varied & which) != 0; }
+
+constexpr uint64_t kSolver = Bit(Number::jnt_solref) | Bit(Number::jnt_solimp) |
+                             Bit(Number::dof_solref) | Bit(Number::dof_solimp) |
+                             Bit(Number::geom_solref) | Bit(Number::geom_solimp);
+constexpr uint64_t kFluidSources = Bit(Number::body_mass) | Bit(Number::body_inertia) |
+                                   Bit(Number::opt_density) | Bit(Number::opt_viscosity);
+
+bool InFluid(const Numbers& n, int body) {
+  return (*n.opt_density > 0 || *n.opt_viscosity > 0) && n.body_mass[body] >= mjMINVAL;
+}
+
+}  // namespace
+
+uint64_t WithDerived(uint64_t varied) {
+  const auto follows = [&](uint64_t sources, std::initializer_list<Number> derived) {
+    if ((varied & sources) == 0) return;
+    for (const Number number : derived) varied |= Bit(number);
+  };
+  follows(Bit(Number::opt_gravity), {Number::world_acc});
+  follows(Bit(Number::body_subtreemass), {Number::inverse_subtree_mass});
+  follows(kFluidSources, {Number::viscous_torque, Number::viscous_force, Number::quadratic_torque,
+                          Number::quadratic_force});
+  follows(Bit(Number::geom_friction), {Number::pair_friction, Number::pair_inverse_weight});
+  follows(Bit(Number::body_invweight0), {Number::pair_inverse_weight});
+  follows(kSolver, {Number::softness});
+  return varied;
+}
+
+Derivation::Derivation(const mjModel& m)
+    : gravity_((m.opt.disableflags & mjDSBL_GRAVITY) == 0),
+      reference_safety_((m.opt.disableflags & mjDSBL_REFSAFE) == 0),
+      timestep_(m.opt.timestep) {}
+
+// ---- softness -----------------------------------------------------------------------------------
+
+int Derivation::AddSoftness(const Tables& t, const ContactSource& contact) {
+  return IndexOf(t, {SoftnessSource::kContact, 0, contact, {}});
+}
+
+int Derivation::AddJointSoftness(const Tables& t, int joint) {
+  return IndexOf(t, {SoftnessSource::kJoint, joint, {}, {}});
+}
+
+int Derivation::AddDofSoftness(const Tables& t, int dof) {
+  return IndexOf(t, {SoftnessSource::kDof, dof, {}, {}});
+}
+
+int Derivation::IndexOf(const Tables& t, SoftnessSource source) {
+  source.of_model = MakeSoftness(SolverOf(t.numbers, source));
+  const auto same = [&](const SoftnessSource& other) {
+    if (!Varies(t, kSolver)) {
+      return std::memcmp(&source.of_model, &other.of_model, sizeof(Softness)) == 0;
+    }
+    return source.kind == other.kind && source.index == other.index &&
+           source.contact.geom1 == other.contact.geom1 &&
+           source.contact.geom2 == other.contact.geom2 &&
+           source.contact.explicit_pair == other.contact.explicit_pair;
+  };
+  const auto found = std::find_if(softness_.begin(), softness_.end(), same);
+  const auto index = found - softness_.begin();
+  if (found == softness_.end()) softness_.push_back(source);
+  return static_cast<int>(index);
+}
+
+Derivation::Solver Derivation::SolverOf(const Numbers& n, const SoftnessSource& source) {
+  Solver r{};
+  if (source.kind == SoftnessSource::kContact) {
+    CombineSolver(source.contact, n.geom_solref, n.geom_solimp, r.ref, r.imp);
+    return r;
+  }
+  const bool joint = source.kind == SoftnessSource::kJoint;
+  const ptrdiff_t index = source.index;
+  std::copy_n((joint ? n.jnt_solref : n.dof_solref) + kReferences * index, kReferences, r.ref);
+  std::copy_n((joint ? n.jnt_solimp : n.dof_solimp) + kImpedances * index, kImpedances, r.imp);
+  return r;
+}
+
+// mj_makeImpedance's constants of one solref and solimp.
+Softness Derivation::MakeSoftness(const Solver& solver) const {
+  double ref[2] = {solver.ref[0], solver.ref[1]};
+  if (reference_safety_ && ref[0] > 0) ref[0] = std::max(ref[0], 2 * timestep_);
+  const auto impedance = [](double x) { return std::min(mjMAXIMP, std::max(mjMINIMP, x)); };
+  Softness s{};
+  s.d0 = impedance(solver.imp[0]);
+  s.dwidth = impedance(solver.imp[1]);
+  s.width = std::max(0.0, solver.imp[2]);
+  s.midpoint = impedance(solver.imp[3]);
+  s.rise = 1 / s.midpoint;
+  s.fall = 1 / (1 - s.midpoint);
+  if (ref[0] > 0) {
+    s.stiffness = 1 / std::max(mjMINVAL, s.dwidth * s.dwidth * ref[0] * ref[0] * ref[1] * ref[1]);
+    s.damping = 2 / std::max(mjMINVAL, s.dwidth * ref[0]);
+  } else {
+    s.stiffness = -ref[0] / std::max(mjMINVAL, s.dwidth * s.dwidth);
+    s.damping = -ref[1] / std::max(mjMINVAL, s.dwidth);
+  }
+  if (s.d0 == s.dwidth || s.width <= mjMINVAL) {  // flat
+    s.d0 = s.dwidth = 0.5 * (s.d0 + s.dwidth);
+    s.width = std::numeric_limits<double>::infinity();
+  }
+  return s;
+}
+
+// ---- the others ---------------------------------------------------------------------------------
+
+// mj_inertiaBoxFluidModel's constants.
+void Derivation::FluidBox(const Tables& t, const Numbers& n, int body, double* torque,
+                          double* force, double* quadratic_torque, double* quadratic_force) const {
+  if (!t.body[body].in_fluid) return;
+  const double density = *n.opt_density, viscosity = *n.opt_viscosity;
+  const double* inertia = n.body_inertia + 3 * static_cast<ptrdiff_t>(body);
+  double box[3];
+  for (int i = 0; i < 3; ++i) {
+    const int j = i == 0 ? 1 : 0, k = i == 2 ? 1 : 2;
+    box[i] = std::sqrt(std::max(mjMINVAL, inertia[j] + inertia[k] - inertia[i]) /
+                       n.body_mass[body] * 6.0);
+  }
+  if (viscosity > 0) {
+    const double diameter = (box[0] + box[1] + box[2]) / 3.0;
+    *torque = -mjPI * diameter * diameter * diameter * viscosity;
+    *force = -3.0 * mjPI * diameter * viscosity;
+  }
+  if (density > 0) {
+    for (int i = 0; i < 3; ++i) {
+      const double j = box[i == 0 ? 1 : 0], k = box[i == 2 ? 1 : 2];
+      quadratic_force[i] = 0.5 * density * j * k;
+      quadratic_torque[i] = density * box[i] * (j * j * j * j + k * k * k * k);
+    }
+  }
+}
+
+size_t Derivation::Size(const Tables& t) {
+  int size = 0;
+#define PYFASTENV_LANES_NUMBER(name, count) size += count;
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
+  return static_cast<size_t>(size);
+}
+
+void Derivation::Run(const Tables& t, uint64_t which, Numbers& n, double* out) const {
+  double* to[static_cast<size_t>(Number::kCount)] = {};
+#define PYFASTENV_LANES_NUMBER(name, count)   \
+  if ((which & Bit(Number::name)) != 0) {     \
+    to[static_cast<int>(Number::name)] = out; \
+    n.name = out;                             \
+    std::fill_n(out, count, 0.0);             \
+  }                                           \
+  out += count;
+  PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
+  const auto place = [&](Number number) { return to[static_cast<int>(number)]; };
+  if (double* acc = place(Number::world_acc)) {
+    for (int i = 0; i < 3; ++i) acc[i] = (gravity_ ? n.opt_gravity[i] : 0) * -1;
+  }
+  if (double* inverse = place(Number::inverse_subtree_mass)) {
+    for (int b = 0; b < t.nbody; ++b) {
+      if (!t.body[b].massless) inverse[b] = 1.0 / n.body_subtreemass[b];
+    }
+  }
+  if (double* torque = place(Number::viscous_torque)) {
+    double *force = place(Number::viscous_force), *torque2 = place(Number::quadratic_torque),
+           *force2 = place(Number::quadratic_force);
+    for (ptrdiff_t b = 0; b < t.nbody; ++b) {
+      FluidBox(t, n, static_cast<int>(b), torque + b, force + b, torque2 + 3 * b, force2 + 3 * b);
+    }
+  }
+  double *friction = place(Number::pair_friction), *weight = place(Number::pair_inverse_weight);
+  for (size_t k = 0; (friction != nullptr || weight != nullptr) && k < pairs_.size(); ++k) {
+    // MuJoCo keeps friction above mjMINMU when it makes a contact
+    const double sliding = std::max(mjMINMU, CombineFriction(pairs_[k], n.geom_friction));
+    const double translation = n.body_invweight0[ptrdiff_t{2} * t.pair[k].body1] +
+                               n.body_invweight0[ptrdiff_t{2} * t.pair[k].body2];
+    if (friction != nullptr) friction[k] = sliding;
+    weight[k] = pairs_[k].condim == 1 ? translation : translation + sliding * sliding * translation;
+  }
+  if (double* soft = place(Number::softness)) {
+    for (const SoftnessSource& source : softness_) {
+      const Softness made = MakeSoftness(SolverOf(n, source));
+      std::memcpy(soft, &made, sizeof(made));
+      soft += Softness::kNumbers;
+    }
+  }
+}
+
+bool Derivation::IsUsual(const Tables& t, const Numbers& n) const {
+  for (int b = 0; b < t.nbody; ++b) {
+    if ((n.body_subtreemass[b] < mjMINVAL) != t.body[b].massless) return false;
+    if (InFluid(n, b) != t.body[b].in_fluid) return false;
+  }
+  if (t.integrator == Integrator::kEuler && t.implicit_damping && t.Varies(Number::dof_damping) &&
+      !std::any_of(n.dof_damping, n.dof_damping + t.nv, [](double x) { return x > 0; })) {
+    return false;
+  }
+  if (t.integrator == Integrator::kImplicitFast && t.Varies(Number::actuator_biasprm)) {
+    for (int a = 0; a < t.nu; ++a) {
+      const double* bias = n.actuator_biasprm + static_cast<ptrdiff_t>(kBiasParameters) * a;
+      if (t.actuator[a].has_bias && bias[2] != 0) return false;
+    }
+  }
+  for (int j = 0; j < t.njnt; ++j) {
+    if (t.joint[j].kind == JointKind::kFree && n.jnt_stiffness[j] != 0) return false;
+  }
+  if (t.Varies(Number::dof_frictionloss)) {
+    int losses = 0;
+    for (int i = 0; i < t.nv; ++i) losses += static_cast<int>(n.dof_frictionloss[i] != 0);
+    for (int k = 0; k < t.num_friction_losses; ++k) {
+      losses -= static_cast<int>(n.dof_frictionloss[t.friction_loss[k].dof] != 0);
+      if (n.dof_frictionloss[t.friction_loss[k].dof] <= 0) return false;
+    }
+    if (losses != 0) return false;
+  }
+  if (!Varies(t, kSolver)) return true;
+  return std::all_of(softness_.begin(), softness_.end(), [&](const SoftnessSource& source) {
+    const Solver solver = SolverOf(n, source);
+    return KnownReference(solver.ref) && KnownImpedance(solver.imp);
+  });
+}
+
+}  // namespace pyfastenv::lanes

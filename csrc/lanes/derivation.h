@@ -1,0 +1,61 @@
+// How the numbers that stages read are made from mjModel's: by the plan for the model's own, before
+// every step for environments that have theirs.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "lanes/contact_source.h"
+#include "lanes/numbers.h"
+#include "lanes/tables.h"
+
+namespace pyfastenv::lanes {
+
+/// What must be derived anew if these vary, besides themselves.
+uint64_t WithDerived(uint64_t varied);
+
+class Derivation {
+ public:
+  Derivation() = default;
+  explicit Derivation(const mjModel& m);
+
+  /// A pair, in Tables' order.
+  void AddPair(const ContactSource& source) { pairs_.push_back(source); }
+  /// The indices of the softness of a contact, of a joint's limit and of a dof's dry friction. One
+  /// stands for many that are equal in every environment. `t` has the model's numbers.
+  int AddSoftness(const Tables& t, const ContactSource& contact);
+  int AddJointSoftness(const Tables& t, int joint);
+  int AddDofSoftness(const Tables& t, int dof);
+  int num_softness() const { return static_cast<int>(softness_.size()); }
+
+  /// Doubles in all derived numbers.
+  static size_t Size(const Tables& t);
+  /// Makes those derived numbers that are in `which`, in `out`, and points `n` at them.
+  void Run(const Tables& t, uint64_t which, Numbers& n, double* out) const;
+  /// Whether a step with these numbers takes the same ways as one with the model's.
+  bool IsUsual(const Tables& t, const Numbers& n) const;
+
+ private:
+  struct SoftnessSource {
+    enum Kind { kContact, kJoint, kDof } kind;
+    int index;  // of a joint or dof
+    ContactSource contact;
+    Softness of_model;
+  };
+  struct Solver {  // solref and solimp
+    double ref[kReferences], imp[kImpedances];
+  };
+
+  int IndexOf(const Tables& t, SoftnessSource source);
+  static Solver SolverOf(const Numbers& n, const SoftnessSource& source);
+  Softness MakeSoftness(const Solver& solver) const;
+  void FluidBox(const Tables& t, const Numbers& n, int body, double* torque, double* force,
+                double* quadratic_torque, double* quadratic_force) const;
+
+  bool gravity_ = true, reference_safety_ = true;
+  double timestep_ = 0;
+  std::vector<ContactSource> pairs_;
+  std::vector<SoftnessSource> softness_;
+};
+
+}  // namespace pyfastenv::lanes
