@@ -370,7 +370,7 @@ class _Rewriter(ast.NodeTransformer):
                 target,
                 f"self.model.{written.attr}",
                 "the model is shared by all environments; an array that each has for itself is "
-                f"declared in the class, model_fields = ({written.attr!r},), or set from outside by "
+                f"declared in the class, model_fields = ({written.attr!r},), or set by "
                 "envs.set_model_field",
             )
 
