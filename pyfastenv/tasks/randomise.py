@@ -65,8 +65,10 @@ def check_randomise(given: Any, own: Any, model: Any, owner: str) -> dict[str, D
             f"{owner}.model_fields: expected names such as ('site_pos', 'geom_pos'), got {own!r}"
         )
     heights = "hfield_data"  # the one of floats, which stands behind the others
-    fields = {name: Draw("own", 1.0, 1.0, False) for name in own if name != heights}
-    fields |= given
+    fields: dict[str, Draw] = {
+        **{name: Draw("own", 1.0, 1.0, False) for name in own if name != heights},
+        **given,
+    }
     if heights in own:
         fields[heights] = Draw("own", 1.0, 1.0, False)
     if both := sorted({*own} & {*given}):

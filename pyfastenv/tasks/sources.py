@@ -373,7 +373,8 @@ class _Rewriter(ast.NodeTransformer):
                 target,
                 f"self.model.{written.attr}",
                 "the model is shared by all environments; an array that each has for itself is "
-                f"declared in the class: model_fields = ({written.attr!r},)",
+                f"declared in the class, model_fields = ({written.attr!r},), or set by "
+                "envs.set_model_field",
             )
 
     def visit_Return(self, node: ast.Return) -> Any:
