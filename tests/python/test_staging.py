@@ -387,8 +387,8 @@ def test_on_the_cpu_results_and_actions_are_not_copied() -> None:
     envs = make_envs(copy=False)
     tenvs = TorchVectorEnv(envs)
     seen = []
-    step = envs.step
-    envs.step = lambda actions: seen.append(actions) or step(actions)  # type: ignore[method-assign]
+    step = envs.flat_step
+    envs.flat_step = lambda actions: seen.append(actions) or step(actions)  # type: ignore[method-assign]
     actions = torch.zeros(NUM_ENVS, 6, requires_grad=True)
     first = tenvs.reset(seed=0)[0]
     others = [tenvs.step(actions)[0].data_ptr() for _ in range(4)]
@@ -452,7 +452,7 @@ def test_failing_environments_results_are_tensors(
     def fail(actions: np.ndarray) -> None:
         raise pyfastenv.EnvError([1], ["no"], results)
 
-    monkeypatch.setattr(envs, "step", fail)
+    monkeypatch.setattr(envs, "flat_step", fail)
     with pytest.raises(pyfastenv.EnvError) as caught:
         tenvs.step(torch.zeros(NUM_ENVS, 6, device=obs.device))
     assert_same(caught.value.results, results)
