@@ -16,7 +16,7 @@ namespace pyfastenv::physics {
 namespace {
 
 constexpr bool IsOnlyDrawn(std::string_view array) {
-  for (const std::string_view group : {"tex_", "mat_", "skin_", "mesh_"}) {
+  for (const std::string_view group : {"tex_", "mat_", "skin_"}) {
     if (array.starts_with(group)) return true;
   }
   return false;

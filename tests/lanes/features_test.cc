@@ -242,6 +242,15 @@ const Variant kSupported[] = {
            "<body pos='-.3 .1 .1'><joint type='slide' axis='1 0 0' range='-.01 .01'/>"
            "<geom type='capsule' size='.1 .3' euler='0 90 0'/></body>";
      }},
+    {"PushedCylinder",
+     [](Pieces& p) {
+       p.root = "<joint type='hinge' axis='0 0 1' limited='false'/>";
+       p.floor = "<geom type='plane' size='5 5 1' pos='0 0 -.2'/>";
+       p.world =
+           "<body pos='.35 .1 .1'><joint type='slide' axis='1 0 0' limited='false'/>"
+           "<joint type='slide' axis='0 1 0' limited='false'/>"
+           "<geom type='cylinder' size='.1 .3'/></body>";
+     }},
     {"PileOfBoxes",
      [](Pieces& p) {
        for (int i = 0; i < 4; ++i) {

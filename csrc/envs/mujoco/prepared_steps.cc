@@ -63,7 +63,10 @@ double* PreparedSteps::Add(const double* row) {
 
 void PreparedSteps::Run() {
   if (count_ == 0) return;
-  if (!misses_.Tries(static_cast<int>(count_))) return Clear();
+  if (!misses_.Tries(static_cast<int>(count_))) {
+    for (size_t i = 0; i < count_; ++i) steps_[i].stepper = nullptr;
+    return;
+  }
   const auto wide_enough = [this](const auto& stepper) {
     return stepper->width() >= static_cast<int>(count_);
   };
