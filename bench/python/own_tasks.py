@@ -10,7 +10,6 @@ import argparse
 import itertools
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -18,10 +17,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 
 import pyfastenv
+from pyfastenv.experiments import measure
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "own_tasks"
@@ -152,14 +151,11 @@ def main() -> None:
     starts = [start_times(ROBOTS[env_id]) for env_id in args.envs]
     for start in starts:
         print(f"{start['task']:28} cold {start['cold']:.2f} s, cached {start['cached']:.3f} s")
-    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     report = {
-        "commit": subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip(),
-        "cpu": platform.processor() or platform.machine(),
+        "machine": measure.machine(),
         "threads": args.threads,
         "rounds": args.rounds,
         "seconds_per_round": args.seconds,
-        "versions": {"mujoco": mujoco.__version__, "numpy": np.__version__},
         "speeds": speeds,
         "starts": starts,
     }

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import peers
-from numpy.typing import NDArray
+import torch
 
 import pyfastenv
 from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.torch_policy import TorchPolicy
 
 FOLDER = Path(__file__).parents[2] / "docs/results/policies"
 
@@ -59,30 +60,13 @@ def actions(env_id: str, num_steps: int, num_envs: int) -> peers.Actions:
     Returns:
         ``(num_steps, num_envs, action_size)`` float32.
     """
-    policy = load(env_id)
-    rng = np.random.default_rng(peers.SEED)
     envs = pyfastenv.make_vec(env_id, num_envs, num_threads=1)
-    space = envs.single_action_space
-    tape = np.empty((num_steps, num_envs, *space.shape), np.float32)
+    policy = TorchPolicy.of(load(env_id), envs.single_action_space)
+    torch.manual_seed(peers.SEED)
+    tape = np.empty((num_steps, *envs.action_space.shape), np.float32)
     obs, _ = envs.reset(seed=peers.SEED)
     for action in tape:
-        noise = rng.standard_normal(action.shape, dtype=np.float32)
-        action[:] = np.clip(
-            _mean(policy, obs) + np.exp(policy.log_std[0]) * noise, space.low, space.high
-        )
+        action[:] = policy.act(obs, deterministic=False)
         obs = envs.step(action)[0]
     envs.close()
     return tape
-
-
-def _mean(policy: PolicySpec, obs: NDArray[np.float64]) -> NDArray[np.float32]:
-    hidden = obs.astype(np.float32)
-    if policy.obs_mean is not None and policy.obs_scale is not None:
-        hidden = (hidden - policy.obs_mean[0]) * policy.obs_scale[0]
-    if policy.obs_clip:
-        hidden = np.clip(hidden, -policy.obs_clip, policy.obs_clip)
-    *inner, last = zip(policy.weights, policy.biases, strict=True)
-    for weight, bias in inner:
-        hidden = np.tanh(hidden @ weight[0] + bias[0])
-    weight, bias = last
-    return hidden @ weight[0] + bias[0]

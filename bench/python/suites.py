@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
-import platform
 import statistics
-import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 
 import pyfastenv
+from pyfastenv.experiments import measure
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -48,7 +46,7 @@ def rate(step: Any, actions: list[Any], num_envs: int, seconds: float) -> float:
     return count * num_envs / (time.perf_counter() - begin)
 
 
-def measure(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
+def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
     """Rounds of ours, EnvPool and dm_control, each round beginning with the next one."""
     import envpool
     from dm_control_suite import load
@@ -69,12 +67,9 @@ def measure(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
     ours.reset(seed=0), pool.reset(), single.reset()
     for step, actions, _ in steps.values():
         step(actions[0])
-    rates: dict[str, list[float]] = {name: [] for name in steps}
-    names = list(steps)
-    for turn in range(args.rounds):
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
-            rates[name].append(rate(*steps[name], args.seconds))
+    rates = measure.interleave(
+        {name: partial(rate, *each, args.seconds) for name, each in steps.items()}, args.rounds
+    )
     result: dict[str, Any] = {"env": env_id, "engine_reason": ours.stats()["engine_reason"]}
     result["rates"] = {name: statistics.median(values) for name, values in rates.items()}
     for rival in ("EnvPool", "dm_control"):
@@ -100,20 +95,17 @@ def main() -> None:
     args = parser.parse_args()
     rows = []
     for env_id in args.ids:
-        rows.append(measure(env_id, args))
+        rows.append(compare(env_id, args))
         rates = ", ".join(f"{name} {value:,.0f}" for name, value in rows[-1]["rates"].items())
         print(f"{env_id}: {rates}; {rows[-1]['EnvPool']['quotient']:.2f} times EnvPool", flush=True)
-    mean = math.exp(statistics.fmean(math.log(row["EnvPool"]["quotient"]) for row in rows))
+    mean = measure.geometric_mean([row["EnvPool"]["quotient"] for row in rows])
     print(f"{mean:.2f} times EnvPool in the geometric mean")
-    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     report = {
-        "commit": subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip(),
-        "cpu": platform.processor() or platform.machine(),
+        "machine": measure.machine(),
         "threads": args.threads,
         "num_envs": args.num_envs,
         "rounds": args.rounds,
         "seconds_per_round": args.seconds,
-        "versions": {"mujoco": mujoco.__version__, "numpy": np.__version__},
         "times_envpool": mean,
         "rows": rows,
     }
