@@ -17,8 +17,10 @@ __all__: list[str] = [
     "SacHyper",
     "SacUpdate",
     "VectorEnv",
+    "column_moments",
     "lane_width",
     "lanes_refusal",
+    "linear_scan",
     "physics_limit",
     "registry",
     "task_struct_layouts",
@@ -106,16 +108,20 @@ class PpoUpdate:
         discrete: bool,
         num_threads: typing.SupportsInt | typing.SupportsIndex,
     ) -> None: ...
-    def run_epoch(
+    def run_epochs(
         self,
         samples: typing.Any,
-        order: typing.Any,
+        orders: typing.Any,
         hyper: PpoHyper,
         step: typing.SupportsInt | typing.SupportsIndex,
         parameters: typing.Any,
         mean: typing.Any,
         square: typing.Any,
-    ) -> dict: ...
+    ) -> list: ...
+    def values(self, obs: typing.Any, parameters: typing.Any) -> typing.Any:
+        """
+        The value network's outputs, (n,) float32.
+        """
 
 class SacHyper:
     """
@@ -340,6 +346,11 @@ class VectorEnv:
     @property
     def tasks(self) -> list: ...
 
+def column_moments(samples: typing.Any) -> tuple:
+    """
+    Mean and sum of squared deviations of each column, float64.
+    """
+
 def lane_width() -> int:
     """
     How many environments' physics this processor runs at once, one per SIMD lane.
@@ -348,6 +359,11 @@ def lane_width() -> int:
 def lanes_refusal(model_address: typing.SupportsInt | typing.SupportsIndex) -> str:
     """
     Why a model is not stepped in lanes; empty if it is.
+    """
+
+def linear_scan(values: typing.Any, decays: typing.Any) -> typing.Any:
+    """
+    x[t] = values[t] + decays[t] * x[t + 1], from the last row to the first.
     """
 
 def physics_limit(

@@ -153,9 +153,9 @@ def ppo(settings: Settings) -> list[Row]:
             "HalfCheetah-v5",
             total_steps=total,
             num_threads=settings.num_threads,
-            torch_threads=settings.num_threads,
             engine=engine,
         )
+        torch.set_num_threads(config.torch_threads)  # as a training does
         algorithm = PPO(config)
         parts = {"sample_s": 0.0, "update_s": 0.0}
         start = time.perf_counter()

@@ -19,6 +19,7 @@ namespace pyfastenv {
 void BindPhysicsRollout(py::module_& m);
 void BindPolicy(py::module_& m);
 void BindPpoUpdate(py::module_& m);
+void BindStatistics(py::module_& m);
 void BindSacUpdate(py::module_& m);
 void BindEnsembleUpdate(py::module_& m);
 void BindVectorEnv(py::module_& m);
@@ -82,6 +83,7 @@ PYBIND11_MODULE(_core, m) {
   BindPhysicsRollout(m);
   BindPolicy(m);
   BindPpoUpdate(m);
+  BindStatistics(m);
   BindSacUpdate(m);
   BindEnsembleUpdate(m);
   BindVectorEnv(m);

@@ -42,29 +42,30 @@ class PyPpoUpdate {
     update_ = std::make_unique<PpoUpdate>(options);
   }
 
-  py::dict RunEpoch(const py::object& samples, const py::object& order, const PpoHyper& hyper,
-                    int64_t step, const py::object& parameters, const py::object& mean,
-                    const py::object& square) {
+  py::list RunEpochs(const py::object& samples, const py::object& orders, const PpoHyper& hyper,
+                     int64_t step, const py::object& parameters, const py::object& mean,
+                     const py::object& square) {
     const InputArray rows =
         ReadFloats(samples, "samples", [] { return std::string("(n, columns) float32"); });
     const InputArray indices =
-        ReadIntegers(order, "order", [] { return std::string("(n,) integers"); });
+        ReadIntegers(orders, "orders", [] { return std::string("(epochs, n) integers"); });
     if (rows.dtype != DType::kFloat32 || rows.shape.size() != 2 ||
-        rows.shape[1] != update_->num_columns() || indices.shape.size() != 1) {
+        rows.shape[1] != update_->num_columns() || indices.shape.size() != 2) {
       throw UsageError(Code::kValue, "samples: expected (n, " +
                                          std::to_string(update_->num_columns()) +
                                          ") float32, got " + Describe(rows.array));
     }
     const auto* row_numbers = static_cast<const int64_t*>(indices.data);
-    for (int64_t i = 0; i < indices.shape[0]; ++i) {
+    const int64_t num_epochs = indices.shape[0];
+    const int64_t n = indices.shape[1];
+    for (int64_t i = 0; i < num_epochs * n; ++i) {
       if (row_numbers[i] < 0 || row_numbers[i] >= rows.shape[0]) {
-        throw UsageError(Code::kIndex, "order: expected rows of samples");
+        throw UsageError(Code::kIndex, "orders: expected rows of samples");
       }
     }
-    if (hyper.minibatch_size < 1 || hyper.minibatch_size > indices.shape[0]) {
-      throw UsageError(Code::kValue, "minibatch_size: expected 1 to " +
-                                         std::to_string(indices.shape[0]) + ", got " +
-                                         std::to_string(hyper.minibatch_size));
+    if (hyper.minibatch_size < 1 || hyper.minibatch_size > n) {
+      throw UsageError(Code::kValue, "minibatch_size: expected 1 to " + std::to_string(n) +
+                                         ", got " + std::to_string(hyper.minibatch_size));
     }
     CheckStep(step);
     CheckActions(rows);
@@ -75,19 +76,46 @@ class PyPpoUpdate {
     float* flat = vector(parameters, "parameters");
     float* first = vector(mean, "mean");
     float* second = vector(square, "square");
-    const PpoMetrics metrics = WithoutGil([&] {
+    const std::vector<PpoMetrics> all = WithoutGil([&] {
       const std::lock_guard lock(mutex_);
-      return update_->RunEpoch(static_cast<const float*>(rows.data), row_numbers, indices.shape[0],
-                               hyper, step, flat, first, second);
+      return update_->RunEpochs(static_cast<const float*>(rows.data), row_numbers,
+                                static_cast<int>(num_epochs), n, hyper, step, flat, first, second);
     });
-    py::dict result;
-    result["loss/policy"] = metrics.policy_loss;
-    result["loss/value"] = metrics.value_loss;
-    result["policy/entropy"] = metrics.entropy;
-    result["policy/kl"] = metrics.kl;
-    result["policy/clip_fraction"] = metrics.clip_fraction;
-    result["train/grad_norm"] = metrics.grad_norm;
+    py::list result;
+    for (const PpoMetrics& metrics : all) {
+      py::dict epoch;
+      epoch["loss/policy"] = metrics.policy_loss;
+      epoch["loss/value"] = metrics.value_loss;
+      epoch["policy/entropy"] = metrics.entropy;
+      epoch["policy/kl"] = metrics.kl;
+      epoch["policy/clip_fraction"] = metrics.clip_fraction;
+      epoch["train/grad_norm"] = metrics.grad_norm;
+      result.append(epoch);
+    }
     return result;
+  }
+
+  py::object Values(const py::object& obs, const py::object& parameters) {
+    const auto expected = [this] { return "(n, " + std::to_string(obs_size_) + ") float32"; };
+    const InputArray rows = ReadFloats(obs, "obs", expected);
+    if (rows.dtype != DType::kFloat32 || rows.shape.size() != 2 || rows.shape[1] != obs_size_) {
+      throw UsageError(Code::kValue,
+                       "obs: expected " + expected() + ", got " + Describe(rows.array));
+    }
+    const InputArray flat =
+        ReadFloats(parameters, "parameters", [] { return std::string("float32"); });
+    const auto size = static_cast<int64_t>(update_->num_parameters());
+    if (flat.dtype != DType::kFloat32 || flat.shape != std::vector<int64_t>{size}) {
+      throw UsageError(Code::kValue, "parameters: expected (" + std::to_string(size) +
+                                         ",) float32, got " + Describe(flat.array));
+    }
+    const NewArray values = MakeArray({rows.shape[0]}, ArrayType::kFloat32);
+    WithoutGil([&] {
+      const std::lock_guard lock(mutex_);
+      update_->Values(static_cast<const float*>(rows.data), rows.shape[0],
+                      static_cast<const float*>(flat.data), static_cast<float*>(values.data));
+    });
+    return values.array;
   }
 
  private:
@@ -139,9 +167,11 @@ void BindPpoUpdate(py::module_& m) {
                     int>(),
            py::kw_only(), py::arg("policy_sizes"), py::arg("value_sizes"), py::arg("activation"),
            py::arg("discrete"), py::arg("num_threads"))
-      .def("run_epoch", &PyPpoUpdate::RunEpoch, py::arg("samples"), py::arg("order"),
+      .def("run_epochs", &PyPpoUpdate::RunEpochs, py::arg("samples"), py::arg("orders"),
            py::arg("hyper"), py::arg("step"), py::arg("parameters"), py::arg("mean"),
-           py::arg("square"));
+           py::arg("square"))
+      .def("values", &PyPpoUpdate::Values, py::arg("obs"), py::arg("parameters"),
+           "The value network's outputs, (n,) float32.");
 }
 
 }  // namespace pyfastenv

@@ -126,7 +126,4 @@ class Bf16Pass {
   AlignedFloats weight_gradient_, bias_gradient_, input_gradient_;
 };
 
-/// Adam's numbers for its step-th step.
-AdamStep MakeAdamStep(float lr, float beta1, float beta2, float eps, int64_t step);
-
 }  // namespace pyfastenv

@@ -1,5 +1,6 @@
 // Which of the compiled training kernels runs.
 #include "learn/amx_kernels.h"
+#include "learn/gaussian_loss.h"
 #include "learn/train_kernels.h"
 #include "nn/processor.h"
 
@@ -12,9 +13,12 @@
 namespace pyfastenv {
 
 extern const TrainKernels kTrainBaseline;
+extern const GaussianLossFunction kGaussianLossBaseline;
 #ifdef PYFASTENV_X86_KERNELS
 extern const TrainKernels kTrainAvx2;
 extern const TrainKernels kTrainAvx512;
+extern const GaussianLossFunction kGaussianLossAvx2;
+extern const GaussianLossFunction kGaussianLossAvx512;
 #endif
 
 const TrainKernels& BestTrainKernels() {
@@ -23,6 +27,14 @@ const TrainKernels& BestTrainKernels() {
   if (HasAvx2()) return kTrainAvx2;
 #endif
   return kTrainBaseline;
+}
+
+GaussianLossFunction BestGaussianLoss() {
+#ifdef PYFASTENV_X86_KERNELS
+  if (HasAvx512()) return kGaussianLossAvx512;
+  if (HasAvx2()) return kGaussianLossAvx2;
+#endif
+  return kGaussianLossBaseline;
 }
 
 #ifdef PYFASTENV_AMX_KERNELS

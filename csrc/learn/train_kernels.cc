@@ -1,6 +1,9 @@
 // One source, compiled for each vector unit: see CMakeLists.txt and nn/vector_math.h.
 #include "learn/train_kernels.h"
 
+#include <cstring>
+#include <utility>
+
 #include "nn/vector_math.h"
 
 namespace pyfastenv {
@@ -51,7 +54,9 @@ PYFASTENV_INLINE void ForTiles(int rows, int columns, F tile) {
 // Calls element(sum, place in a matrix that is `width` wide) for all of a tile.
 template <int kVecs, class F>
 PYFASTENV_INLINE void ForSums(TileSums<kVecs>& sums, int row, int column, int width, F element) {
+#pragma GCC unroll 8
   for (int m = 0; m < kTileRows; ++m) {
+#pragma GCC unroll 2
     for (int v = 0; v < kVecs; ++v) {
       element(sums[m][v], static_cast<ptrdiff_t>(row + m) * width + column + v * kLanes);
     }
@@ -59,15 +64,18 @@ PYFASTENV_INLINE void ForSums(TileSums<kVecs>& sums, int row, int column, int wi
 }
 
 template <Activation kActivation>
-void ForwardWith(const float* x, const float* w, const float* b, int rows, int in, int out,
+void ForwardWith(const float* x, const float* w, const float* b, int rows, const LayerShape& shape,
                  float* y, float* slope) {
-  ForTiles(rows, out, [&]<int kVecs>(Columns<kVecs>, int row, int column) {
+  const int stride = shape.padded_in;
+  const int width = shape.padded_out;
+  ForTiles(rows, width, [&]<int kVecs>(Columns<kVecs>, int row, int column) {
     TileSums<kVecs> sums;
     for (auto& line : sums) {
       for (int v = 0; v < kVecs; ++v) line[v] = LoadVec(b + column + v * kLanes);
     }
-    Tile<kVecs>(x + static_cast<ptrdiff_t>(row) * in, in, 1, w + column, out, in, sums);
-    ForSums<kVecs>(sums, row, column, out, [&](Vec sum, ptrdiff_t at) {
+    Tile<kVecs>(x + static_cast<ptrdiff_t>(row) * stride, stride, 1, w + column, width, shape.in,
+                sums);
+    ForSums<kVecs>(sums, row, column, width, [&](Vec sum, ptrdiff_t at) {
       const Vec value = Activate(kActivation, sum);
       StoreVec(y + at, value);
       if (kActivation != Activation::kIdentity) {
@@ -77,49 +85,72 @@ void ForwardWith(const float* x, const float* w, const float* b, int rows, int i
   });
 }
 
-void Forward(const float* x, const float* w, const float* b, int rows, int in, int out,
+void Forward(const float* x, const float* w, const float* b, int rows, const LayerShape& shape,
              Activation activation, float* y, float* slope) {
   switch (activation) {
     case Activation::kIdentity:
-      return ForwardWith<Activation::kIdentity>(x, w, b, rows, in, out, y, slope);
+      return ForwardWith<Activation::kIdentity>(x, w, b, rows, shape, y, slope);
     case Activation::kTanh:
-      return ForwardWith<Activation::kTanh>(x, w, b, rows, in, out, y, slope);
+      return ForwardWith<Activation::kTanh>(x, w, b, rows, shape, y, slope);
     case Activation::kRelu:
-      return ForwardWith<Activation::kRelu>(x, w, b, rows, in, out, y, slope);
+      return ForwardWith<Activation::kRelu>(x, w, b, rows, shape, y, slope);
     case Activation::kElu:
-      return ForwardWith<Activation::kElu>(x, w, b, rows, in, out, y, slope);
+      return ForwardWith<Activation::kElu>(x, w, b, rows, shape, y, slope);
     case Activation::kSilu:
-      return ForwardWith<Activation::kSilu>(x, w, b, rows, in, out, y, slope);
+      return ForwardWith<Activation::kSilu>(x, w, b, rows, shape, y, slope);
   }
 }
 
-void Backward(const float* dy, const float* wt, const float* slope, int rows, int in, int out,
-              float* dx) {
-  ForTiles(rows, in, [&]<int kVecs>(Columns<kVecs>, int row, int column) {
+void Backward(const float* dy, const float* wt, const float* slope, int rows,
+              const LayerShape& shape, float* dx) {
+  const int stride = shape.padded_out;
+  const int width = shape.padded_in;
+  ForTiles(rows, width, [&]<int kVecs>(Columns<kVecs>, int row, int column) {
     TileSums<kVecs> sums = {};
-    Tile<kVecs>(dy + static_cast<ptrdiff_t>(row) * out, out, 1, wt + column, in, out, sums);
-    ForSums<kVecs>(sums, row, column, in,
+    Tile<kVecs>(dy + static_cast<ptrdiff_t>(row) * stride, stride, 1, wt + column, width, shape.out,
+                sums);
+    ForSums<kVecs>(sums, row, column, width,
                    [&](Vec sum, ptrdiff_t at) { StoreVec(dx + at, sum * LoadVec(slope + at)); });
   });
 }
 
-void Accumulate(const float* x, const float* dy, int rows, int in, int out, bool first, float* dw,
-                float* db) {
-  ForTiles(in, out, [&]<int kVecs>(Columns<kVecs>, int row, int column) {
+// sums[v] of each line of `y`, two lines at a time: a chain of additions waits for each
+template <int kVecs>
+PYFASTENV_INLINE void AddLines(const float* y, int rows, int width, bool first, float* sums) {
+  Vec even[kVecs] = {};
+  Vec odd[kVecs] = {};
+  for (int row = 0; row < rows; row += 2, y += 2 * static_cast<ptrdiff_t>(width)) {
+    for (int v = 0; v < kVecs; ++v) {
+      even[v] += LoadVec(y + v * kLanes);
+      odd[v] += LoadVec(y + width + v * kLanes);
+    }
+  }
+  for (int v = 0; v < kVecs; ++v) {
+    const Vec sum = even[v] + odd[v];
+    StoreVec(sums + v * kLanes, first ? sum : LoadVec(sums + v * kLanes) + sum);
+  }
+}
+
+void Accumulate(const float* x, const float* dy, int rows, const LayerShape& shape, bool first,
+                float* dw, float* db) {
+  const int stride = shape.padded_in;
+  const int width = shape.padded_out;
+  ForTiles(shape.in, width, [&]<int kVecs>(Columns<kVecs>, int row, int column) {
     TileSums<kVecs> sums = {};
     if (!first) {
-      ForSums<kVecs>(sums, row, column, out,
+      ForSums<kVecs>(sums, row, column, width,
                      [&](Vec& sum, ptrdiff_t at) { sum = LoadVec(dw + at); });
     }
-    Tile<kVecs>(x + row, 1, in, dy + column, out, rows, sums);
-    ForSums<kVecs>(sums, row, column, out, [&](Vec sum, ptrdiff_t at) { StoreVec(dw + at, sum); });
+    Tile<kVecs>(x + row, 1, stride, dy + column, width, rows, sums);
+    ForSums<kVecs>(sums, row, column, width,
+                   [&](Vec sum, ptrdiff_t at) { StoreVec(dw + at, sum); });
   });
-  for (int column = 0; column < out; column += kLanes) {
-    Vec sum = first ? Vec{} : LoadVec(db + column);
-    for (int row = 0; row < rows; ++row) {
-      sum += LoadVec(dy + static_cast<ptrdiff_t>(row) * out + column);
-    }
-    StoreVec(db + column, sum);
+  int column = 0;
+  for (; column + 4 * kLanes <= width; column += 4 * kLanes) {
+    AddLines<4>(dy + column, rows, width, first, db + column);
+  }
+  for (; column < width; column += kLanes) {
+    AddLines<1>(dy + column, rows, width, first, db + column);
   }
 }
 
@@ -136,21 +167,80 @@ double Reduce(const float* const* parts, int count, size_t size, float* total) {
   return sum;
 }
 
+// Swaps the blocks of kStep lanes that stand across the diagonal of two lines.
+template <int kStep, int... kLane>
+PYFASTENV_INLINE void SwapBlocks(Vec& first, Vec& second,
+                                 std::integer_sequence<int, kLane...> /*lanes*/) {
+  const Vec a = first;
+  const Vec b = second;
+  first = __builtin_shufflevector(a, b, ((kLane & kStep) == 0 ? kLane : kLane - kStep + kLanes)...);
+  second =
+      __builtin_shufflevector(a, b, ((kLane & kStep) == 0 ? kLane + kStep : kLane + kLanes)...);
+}
+
+template <int kStep>
+PYFASTENV_INLINE void TransposeSquare(Vec (&lines)[kLanes]) {
+  for (int i = 0; i < kLanes; ++i) {
+    if ((i & kStep) != 0) continue;
+    SwapBlocks<kStep>(lines[i], lines[i + kStep], std::make_integer_sequence<int, kLanes>());
+  }
+  if constexpr (2 * kStep < kLanes) TransposeSquare<2 * kStep>(lines);
+}
+
+void Transpose(const float* from, int rows, int columns, float* to, int to_stride) {
+  for (int row = 0; row < rows; row += kLanes) {
+    for (int column = 0; column < columns; column += kLanes) {
+      Vec lines[kLanes];
+      for (int i = 0; i < kLanes; ++i) {
+        lines[i] = LoadVec(from + static_cast<ptrdiff_t>(row + i) * columns + column);
+      }
+      TransposeSquare<1>(lines);
+      for (int i = 0; i < kLanes; ++i) {
+        StoreVec(to + static_cast<ptrdiff_t>(column + i) * to_stride + row, lines[i]);
+      }
+    }
+  }
+}
+
+PYFASTENV_INLINE Vec AdamVec(const AdamStep& step, Vec grad, Vec parameter, Vec& mean,
+                             Vec& square) {
+  grad *= step.grad_scale;
+  mean += (1.0F - step.beta1) * (grad - mean);
+  square = step.beta2 * square + (1.0F - step.beta2) * grad * grad;
+  const Vec scale = SquareRoot(square) * step.root_correction + step.eps;
+  return parameter - step.lr * mean * Reciprocal(scale);
+}
+
 void Adam(const AdamStep& step, const float* grad, size_t size, float* parameters, float* mean,
           float* square) {
-  for (size_t i = 0; i < size; ++i) {
-    const float g = grad[i] * step.grad_scale;
-    const float m = mean[i] + (1.0F - step.beta1) * (g - mean[i]);
-    const float s = step.beta2 * square[i] + (1.0F - step.beta2) * g * g;
-    mean[i] = m;
-    square[i] = s;
-    parameters[i] -= step.lr * m / (__builtin_sqrtf(s) * step.root_correction + step.eps);
+  size_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    Vec m = LoadLoose(mean + i);
+    Vec s = LoadLoose(square + i);
+    StoreLoose(parameters + i, AdamVec(step, LoadLoose(grad + i), LoadLoose(parameters + i), m, s));
+    StoreLoose(mean + i, m);
+    StoreLoose(square + i, s);
   }
+  if (i == size) return;
+  const size_t rest = (size - i) * sizeof(float);
+  Vec g = {};
+  Vec p = {};
+  Vec m = {};
+  Vec s = {};
+  std::memcpy(&g, grad + i, rest);
+  std::memcpy(&p, parameters + i, rest);
+  std::memcpy(&m, mean + i, rest);
+  std::memcpy(&s, square + i, rest);
+  p = AdamVec(step, g, p, m, s);
+  std::memcpy(parameters + i, &p, rest);
+  std::memcpy(mean + i, &m, rest);
+  std::memcpy(square + i, &s, rest);
 }
 
 }  // namespace
 
 extern const TrainKernels PYFASTENV_NAME(kTrain);
-const TrainKernels PYFASTENV_NAME(kTrain) = {Forward, Backward, Accumulate, Reduce, Adam};
+const TrainKernels PYFASTENV_NAME(kTrain) = {Forward, Backward,  Accumulate,
+                                             Reduce,  Transpose, Adam};
 
 }  // namespace pyfastenv

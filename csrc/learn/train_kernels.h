@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "learn/adam_step.h"
 #include "nn/mlp_kernels.h"
 
 namespace pyfastenv {
@@ -14,28 +15,30 @@ namespace pyfastenv {
 constexpr int kRowMultiple = 8;
 constexpr int kColumnMultiple = 16;
 
-struct AdamStep {
-  float lr;  // with the bias correction of the first moment
-  float beta1;
-  float beta2;
-  float root_correction;  // 1 / sqrt(1 - beta2^t)
-  float eps;
-  float grad_scale;
+/// A layer's sizes, and those that its matrices are padded to.
+struct LayerShape {
+  int in, out;
+  int padded_in, padded_out;
 };
 
 struct TrainKernels {
   /// y (rows, out) = activation(x (rows, in) @ w (in, out) + b), and its slope there.
-  void (*forward)(const float* x, const float* w, const float* b, int rows, int in, int out,
+  void (*forward)(const float* x, const float* w, const float* b, int rows, const LayerShape& shape,
                   Activation activation, float* y, float* slope);
   /// dx (rows, in) = (dy (rows, out) @ wt (out, in)) * slope (rows, in)
-  void (*backward)(const float* dy, const float* wt, const float* slope, int rows, int in, int out,
-                   float* dx);
+  void (*backward)(const float* dy, const float* wt, const float* slope, int rows,
+                   const LayerShape& shape, float* dx);
   /// dw (in, out) = x^T @ dy, db (out) = column sums of dy; added to what is there unless `first`.
-  void (*accumulate)(const float* x, const float* dy, int rows, int in, int out, bool first,
+  /// Padding of dw is not written.
+  void (*accumulate)(const float* x, const float* dy, int rows, const LayerShape& shape, bool first,
                      float* dw, float* db);
-  /// Adds `count` vectors one after another; returns the sum's sum of squares.
+  /// Adds `count` vectors one after another; returns the sum's sum of squares. `size` is a multiple
+  /// of kColumnMultiple.
   double (*reduce)(const float* const* parts, int count, size_t size, float* total);
-  /// One step of `size` parameters. (Here and above a multiple of kColumnMultiple.)
+  /// to (columns, rows) = from (rows, columns), with room for `to_stride` rows in a line of `to`;
+  /// rows and columns are multiples of kColumnMultiple.
+  void (*transpose)(const float* from, int rows, int columns, float* to, int to_stride);
+  /// One step of `size` parameters.
   void (*adam)(const AdamStep& step, const float* grad, size_t size, float* parameters, float* mean,
                float* square);
 };

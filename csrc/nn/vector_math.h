@@ -4,6 +4,10 @@
 
 #include "nn/mlp_kernels.h"
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 namespace pyfastenv {
 
 namespace {
@@ -17,6 +21,8 @@ constexpr int kLanes = 4;
 #endif
 
 typedef float Vec __attribute__((vector_size(kLanes * sizeof(float)), may_alias));
+typedef float LooseVec
+    __attribute__((vector_size(kLanes * sizeof(float)), may_alias, aligned(sizeof(float))));
 typedef int IntVec __attribute__((vector_size(kLanes * sizeof(int))));
 
 // PYFASTENV_NAME(Dense) is DenseAvx2 where PYFASTENV_VARIANT is Avx2
@@ -29,6 +35,9 @@ typedef int IntVec __attribute__((vector_size(kLanes * sizeof(int))));
 PYFASTENV_INLINE Vec Fill(float x) { return Vec{} + x; }
 PYFASTENV_INLINE Vec LoadVec(const float* x) { return *reinterpret_cast<const Vec*>(x); }
 PYFASTENV_INLINE void StoreVec(float* x, Vec value) { *reinterpret_cast<Vec*>(x) = value; }
+// of any place in memory
+PYFASTENV_INLINE Vec LoadLoose(const float* x) { return *reinterpret_cast<const LooseVec*>(x); }
+PYFASTENV_INLINE void StoreLoose(float* x, Vec value) { *reinterpret_cast<LooseVec*>(x) = value; }
 
 PYFASTENV_INLINE Vec Exp(Vec x) {
   // exp(x) = 2^n exp(r) with |r| <= ln(2) / 2, where the Taylor series to r^6 is good to 1.2e-7
@@ -50,16 +59,38 @@ PYFASTENV_INLINE Vec Exp(Vec x) {
   return p * (Vec)power;  // its bits
 }
 
+// 1 / x and the square root of x >= 0, to about a unit in the last place: with AVX-512 from an
+// estimate and one step of Newton's, a third of the time of a division.
+#ifdef __AVX512F__
+PYFASTENV_INLINE Vec Reciprocal(Vec x) {
+  const Vec y = (Vec)_mm512_maskz_rcp14_ps(0xFFFF, (__m512)x);
+  return y * (2.0F - x * y);
+}
+
+PYFASTENV_INLINE Vec SquareRoot(Vec x) {
+  const Vec smallest = Fill(1.17549435e-38F);  // keeps the estimate finite
+  const Vec y = (Vec)_mm512_maskz_rsqrt14_ps(0xFFFF, (__m512)(x < smallest ? smallest : x));
+  return x * (y * (1.5F - 0.5F * x * y * y));
+}
+#else
+PYFASTENV_INLINE Vec Reciprocal(Vec x) { return 1.0F / x; }
+
+PYFASTENV_INLINE Vec SquareRoot(Vec x) {
+  for (int lane = 0; lane < kLanes; ++lane) x[lane] = __builtin_sqrtf(x[lane]);
+  return x;
+}
+#endif
+
 PYFASTENV_INLINE Vec Activate(Activation activation, Vec x) {
   switch (activation) {
     case Activation::kTanh:
-      return 1.0F - 2.0F / (Exp(x + x) + 1.0F);
+      return 1.0F - 2.0F * Reciprocal(Exp(x + x) + 1.0F);
     case Activation::kRelu:
       return x < 0.0F ? Vec{} : x;  // NaN passes through
     case Activation::kElu:
       return x > 0.0F ? x : Exp(x) - 1.0F;
     case Activation::kSilu:
-      return x / (Exp(-x) + 1.0F);
+      return x * Reciprocal(Exp(-x) + 1.0F);
     case Activation::kIdentity:
       break;
   }
@@ -76,7 +107,7 @@ PYFASTENV_INLINE Vec Slope(Activation activation, Vec x, Vec y) {
     case Activation::kElu:
       return x > 0.0F ? Fill(1.0F) : y + 1.0F;
     case Activation::kSilu: {
-      const Vec sigmoid = 1.0F / (Exp(-x) + 1.0F);
+      const Vec sigmoid = Reciprocal(Exp(-x) + 1.0F);
       return sigmoid + y * (1.0F - sigmoid);
     }
     case Activation::kIdentity:

@@ -317,11 +317,11 @@ class PPO(OnPolicy[Config]):
         """
         with span("forward"):
             obs = self.normalizer(samples.obs)
-            values = self._values(obs).view_as(samples.rewards)
-            last_values = self._values(self.normalizer(samples.last_obs))
+            values = self.values(obs).view_as(samples.rewards)
+            last_values = self.values(self.normalizer(samples.last_obs))
             next_values = torch.cat((values[1:], last_values[None]))
             # what a truncated episode would still have given; nothing where it was terminated
-            final_values = self._values(self.normalizer(samples.final_obs))
+            final_values = self.values(self.normalizer(samples.final_obs))
             final_values *= ~samples.end_terminated
             next_values[samples.end_steps, samples.end_env_ids] = final_values
         advantages = gae(
@@ -336,7 +336,11 @@ class PPO(OnPolicy[Config]):
         rest = (samples.log_probs, advantages, advantages + values, values)
         return torch.cat((obs, actions, torch.stack([x.flatten() for x in rest], 1)), 1)
 
-    def _values(self, obs: Tensor) -> Tensor:
+    def values(self, obs: Tensor) -> Tensor:
+        """The value network's outputs ``(n,)`` for normalised observations ``(n, obs_size)``."""
+        accelerator = self.acceleration.accelerator
+        if isinstance(accelerator, CompiledEpoch):
+            return accelerator.values(obs)
         values: Tensor = self.value(obs[None])
         return values.flatten()
 
@@ -345,11 +349,12 @@ class PPO(OnPolicy[Config]):
     def _update(self, packed: Tensor) -> dict[str, float]:
         config = self.config
         accelerator = self.acceleration.accelerator
-        run_epoch = self.epoch if accelerator is None else accelerator.epoch
+        run_epochs = self.epochs if accelerator is None else accelerator.epochs
+        at_once = config.update_epochs if config.target_kl is None else 1
         epochs: list[dict[str, float]] = []  # metrics of each pass's last minibatch
-        for _ in range(config.update_epochs):
-            order = torch.randperm(len(packed), generator=self.generator)
-            epochs.append(run_epoch(packed, order))
+        while len(epochs) < config.update_epochs:
+            orders = [torch.randperm(len(packed), generator=self.generator) for _ in range(at_once)]
+            epochs += run_epochs(packed, torch.stack(orders))
             if config.target_kl is not None and epochs[-1]["policy/kl"] > config.target_kl:
                 break
         result = {name: sum(e[name] for e in epochs) / len(epochs) for name in epochs[0]}
@@ -358,6 +363,12 @@ class PPO(OnPolicy[Config]):
         if not self.discrete:
             result["policy/std"] = float(self.log_std.detach().exp().mean())
         return result
+
+    def epochs(
+        self, packed: Tensor, orders: Tensor, backward: Callable[..., Tensor | None] | None = None
+    ) -> list[dict[str, float]]:
+        """Passes over the batch, one for each order of its rows: ``(epochs, n)``."""
+        return [self.epoch(packed, order, backward) for order in orders]
 
     def epoch(
         self, packed: Tensor, order: Tensor, backward: Callable[..., Tensor | None] | None = None

@@ -18,7 +18,7 @@ from pyfastenv.vector.cpus import available_cpus
 
 
 class CompiledEpoch:
-    """A whole pass over the batch in C++ (csrc/learn/ppo_update.h), float32."""
+    """Whole passes over the batch in C++ (csrc/learn/ppo_update.h), float32."""
 
     name = "epochs compiled in C++"
     kind: ClassVar[Kind] = "native"
@@ -43,8 +43,8 @@ class CompiledEpoch:
             num_threads=learner.config.num_threads or available_cpus(),
         )
 
-    def epoch(self, packed: Tensor, order: Tensor) -> dict[str, float]:
-        """As :meth:`pyfastenv.algorithms.ppo.PPO.epoch`."""
+    def epochs(self, packed: Tensor, orders: Tensor) -> list[dict[str, float]]:
+        """As :meth:`pyfastenv.algorithms.ppo.PPO.epochs`."""
         learner = self._learner
         config, adam = learner.config, learner.optimizer
         hyper = _core.PpoHyper()
@@ -59,11 +59,16 @@ class CompiledEpoch:
         hyper.max_grad_norm = config.max_grad_norm
         hyper.normalize_advantages = config.normalize_advantages
         with span("update"):
-            metrics: dict[str, float] = self._update.run_epoch(
-                packed.numpy(), order.numpy(), hyper, adam.num_steps, *adam.arrays()
+            metrics: list[dict[str, float]] = self._update.run_epochs(
+                packed.numpy(), orders.numpy(), hyper, adam.num_steps, *adam.arrays()
             )
-        adam.num_steps += len(packed) // config.minibatch_size
+        adam.num_steps += len(orders) * (len(packed) // config.minibatch_size)
         return metrics
+
+    def values(self, obs: Tensor) -> Tensor:
+        """As :meth:`pyfastenv.algorithms.ppo.PPO.values`."""
+        parameters, _, _ = self._learner.optimizer.arrays()
+        return torch.from_numpy(self._update.values(obs.numpy(), parameters))
 
 
 class WrittenOut:
@@ -82,9 +87,9 @@ class WrittenOut:
         self._learner = learner
 
     @torch.no_grad()
-    def epoch(self, packed: Tensor, order: Tensor) -> dict[str, float]:
-        """As :meth:`pyfastenv.algorithms.ppo.PPO.epoch`."""
-        return dict(self._learner.epoch(packed, order, self._backward))
+    def epochs(self, packed: Tensor, orders: Tensor) -> list[dict[str, float]]:
+        """As :meth:`pyfastenv.algorithms.ppo.PPO.epochs`."""
+        return list(self._learner.epochs(packed, orders, self._backward))
 
     def _backward(self, columns: Any, *, metrics: bool) -> Tensor | None:
         learner, config = self._learner, self._learner.config
@@ -130,8 +135,8 @@ class Compiled:
         self._learner = learner
         self._loss = torch.compile(learner.functions.ppo_loss)
 
-    def epoch(self, packed: Tensor, order: Tensor) -> dict[str, float]:
-        """As :meth:`pyfastenv.algorithms.ppo.PPO.epoch`."""
+    def epochs(self, packed: Tensor, orders: Tensor) -> list[dict[str, float]]:
+        """As :meth:`pyfastenv.algorithms.ppo.PPO.epochs`."""
 
         def backward(columns: Any, *, metrics: bool) -> Tensor | None:
             result: Tensor | None = self._learner.backward(
@@ -139,4 +144,4 @@ class Compiled:
             )
             return result
 
-        return dict(self._learner.epoch(packed, order, backward))
+        return list(self._learner.epochs(packed, orders, backward))

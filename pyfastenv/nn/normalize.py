@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyfastenv import _core
+
 
 class RunningMoments:
     """Mean and variance of all samples seen, per component, in float64.
@@ -26,7 +28,14 @@ class RunningMoments:
 
     def update(self, samples: Tensor) -> None:
         """Adds samples ``(…, size)``."""
-        samples = samples.reshape(-1, len(self.mean))
+        samples = samples.detach().reshape(-1, len(self.mean))
+        if samples.device.type == "cpu" and samples.dtype == torch.float32 and len(samples) > 0:
+            moments = _core.column_moments(samples.numpy())
+            self.merge(
+                torch.tensor(float(len(samples)), dtype=torch.float64),
+                *(torch.from_numpy(x).to(self.mean.device) for x in moments),
+            )
+            return
         # about a point near the mean, in float64: no cancellation
         base = self.mean.to(samples)
         shifted = (samples - base).double()

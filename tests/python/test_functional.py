@@ -26,14 +26,15 @@ def _generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])  # compiled, in torch
 @pytest.mark.parametrize("num_steps", [1, 2, 3, 7, 64, 100])
-def test_linear_scan_equals_the_loop(num_steps: int) -> None:
+def test_linear_scan_equals_the_loop(num_steps: int, dtype: torch.dtype) -> None:
     generator = _generator()
-    values = torch.randn(num_steps, 5, dtype=torch.float64, generator=generator)
-    decays = torch.rand(num_steps, 5, dtype=torch.float64, generator=generator)
+    values = torch.randn(num_steps, 5, dtype=dtype, generator=generator)
+    decays = torch.rand(num_steps, 5, dtype=dtype, generator=generator)
     before = values.clone(), decays.clone()
     expected = torch.zeros_like(values)
-    x = torch.zeros(5, dtype=torch.float64)
+    x = torch.zeros(5, dtype=dtype)
     for t in reversed(range(num_steps)):
         x = values[t] + decays[t] * x
         expected[t] = x

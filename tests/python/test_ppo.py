@@ -79,23 +79,24 @@ def test_the_compiled_update_is_the_one_in_torch(
     ppo = _make(config)
     packed = ppo._pack(ppo._samples(rollout(ppo.envs, ppo.policy_spec(), config.num_steps)))
     packed[:, -4] += 0.2 * torch.randn(len(packed))  # as after some updates
-    order = torch.randperm(len(packed))
+    orders = torch.stack([torch.randperm(len(packed)) for _ in range(2)])
     start = _parameters(ppo)
     assert isinstance(ppo.acceleration.accelerator, CompiledEpoch)
-    native = ppo.acceleration.accelerator.epoch(packed, order)
+    native = ppo.acceleration.accelerator.epochs(packed, orders)
     after_native = _parameters(ppo)
     moments = ppo.optimizer.mean.clone(), ppo.optimizer.square.clone()
 
     other = _make(config)
     with torch.no_grad():
         other.flat.parameter.copy_(start)
-        in_torch = WrittenOut(other).epoch(packed, order)
+        in_torch = WrittenOut(other).epochs(packed, orders)
     assert not torch.equal(start, after_native)
     torch.testing.assert_close(after_native, _parameters(other), rtol=0, atol=2e-5)
     torch.testing.assert_close(moments[0], other.optimizer.mean, rtol=1e-2, atol=1e-5)
     torch.testing.assert_close(moments[1], other.optimizer.square, rtol=1e-2, atol=1e-6)
-    assert other.optimizer.num_steps == ppo.optimizer.num_steps == 200 // 67
-    assert native == pytest.approx(in_torch, rel=1e-3, abs=1e-5)
+    assert other.optimizer.num_steps == ppo.optimizer.num_steps == 2 * (200 // 67)
+    for mine, theirs in zip(native, in_torch, strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-3, abs=1e-5)
 
 
 def test_the_compiled_update_does_not_depend_on_the_number_of_threads() -> None:
@@ -108,6 +109,42 @@ def test_the_compiled_update_does_not_depend_on_the_number_of_threads() -> None:
     assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
 
 
+def test_the_compiled_values_are_those_of_the_module() -> None:
+    ppo = _make(_config(hidden_sizes=(33, 5)))
+    accelerator = ppo.acceleration.accelerator
+    assert isinstance(accelerator, CompiledEpoch)
+    obs = torch.randn(101, ppo.obs_size)
+    with torch.no_grad():
+        expected = ppo.value(obs[None]).flatten()
+    torch.testing.assert_close(accelerator.values(obs), expected, rtol=1e-5, atol=1e-6)
+    assert len(accelerator.values(obs[:0])) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_the_compiled_update_goes_on_in_a_forked_child() -> None:
+    update = _core.PpoUpdate(
+        policy_sizes=[3, 4, 2], value_sizes=[3, 4, 1], activation="tanh", discrete=False,
+        num_threads=4,
+    )  # fmt: skip
+    hyper = _core.PpoHyper()
+    hyper.minibatch_size, hyper.lr = 128, 1e-3
+    samples = np.random.default_rng(0).normal(size=(256, 3 + 2 + 4)).astype(np.float32)
+    orders = np.arange(256)[None]
+
+    def run() -> bytes:
+        vectors = [np.full(49, 0.1, np.float32), *(np.zeros(49, np.float32) for _ in range(2))]
+        update.run_epochs(samples, orders, hyper, 0, *vectors)
+        update.values(samples[:, :3].copy(), vectors[0])
+        return vectors[0].tobytes()
+
+    expected = run()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if run() == expected else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_the_compiled_update_refuses_what_does_not_fit() -> None:
     update = _core.PpoUpdate(
         policy_sizes=[3, 4, 2], value_sizes=[3, 4, 1], activation="tanh", discrete=False,
@@ -118,17 +155,17 @@ def test_the_compiled_update_refuses_what_does_not_fit() -> None:
     size = 3 * 4 + 4 * 2 + 4 + 2 + 3 * 4 + 4 + 4 + 1 + 2
     vectors = [np.zeros(size, np.float32) for _ in range(3)]
     samples = np.zeros((5, 3 + 2 + 4), np.float32)
-    order = np.arange(5)
-    update.run_epoch(samples, order, hyper, 0, *vectors)
+    order = np.arange(5)[None]
+    update.run_epochs(samples, order, hyper, 0, *vectors)
     with pytest.raises(ValueError, match=r"samples: expected \(n, 9\) float32"):
-        update.run_epoch(samples[:, :8], order, hyper, 0, *vectors)
+        update.run_epochs(samples[:, :8], order, hyper, 0, *vectors)
     with pytest.raises(IndexError, match="rows of samples"):
-        update.run_epoch(samples, order + 1, hyper, 0, *vectors)
+        update.run_epochs(samples, order + 1, hyper, 0, *vectors)
     with pytest.raises(ValueError, match=r"parameters: expected a writeable"):
-        update.run_epoch(samples, order, hyper, 0, vectors[0][1:], *vectors[1:])
+        update.run_epochs(samples, order, hyper, 0, vectors[0][1:], *vectors[1:])
     hyper.minibatch_size = 6
     with pytest.raises(ValueError, match="minibatch_size"):
-        update.run_epoch(samples, order, hyper, 0, *vectors)
+        update.run_epochs(samples, order, hyper, 0, *vectors)
 
 
 @pytest.mark.parametrize(
@@ -162,13 +199,13 @@ def test_the_compiled_update_refuses_actions_that_do_not_exist(action: float) ->
     hyper.minibatch_size = 4
     vectors = [np.zeros(3 * 2 + 2 + 3 + 1, np.float32) for _ in range(3)]
     samples = np.zeros((4, 3 + 1 + 4), np.float32)
-    update.run_epoch(samples, np.arange(4), hyper, 0, *vectors)
+    update.run_epochs(samples, np.arange(4)[None], hyper, 0, *vectors)
     before = [vector.copy() for vector in vectors]
     samples[2, 3] = action
     with pytest.raises(ValueError, match="samples: row 2: expected an action from 0 to 1, got"):
-        update.run_epoch(samples, np.arange(4), hyper, 1, *vectors)
+        update.run_epochs(samples, np.arange(4)[None], hyper, 1, *vectors)
     with pytest.raises(ValueError, match="step: expected an integer >= 0, got -1"):
-        update.run_epoch(samples, np.arange(4), hyper, -1, *vectors)
+        update.run_epochs(samples, np.arange(4)[None], hyper, -1, *vectors)
     for vector, old in zip(vectors, before, strict=True):
         np.testing.assert_array_equal(vector, old)
 
@@ -326,13 +363,15 @@ def test_a_longer_run_does_not_raise_the_learning_rate_again(tmp_path: Path) -> 
     assert result.global_step == 4 * steps
 
 
-def test_running_moments_are_those_of_all_samples() -> None:
-    samples = 1e4 + torch.randn(1000, 3, generator=torch.Generator().manual_seed(0)).double()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])  # compiled, in torch
+def test_running_moments_are_those_of_all_samples(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    samples = 1e4 + torch.randn(1000, 3, dtype=dtype, generator=generator)
     moments = RunningMoments(3)
     for part in samples.split([1, 9, 490, 500]):
         moments.update(part)
-    torch.testing.assert_close(moments.mean, samples.mean(0))
-    torch.testing.assert_close(moments.var, samples.var(0, correction=0))
+    torch.testing.assert_close(moments.mean, samples.double().mean(0))
+    torch.testing.assert_close(moments.var, samples.double().var(0, correction=0))
 
 
 # ---- saving ------------------------------------------------------------------------------------

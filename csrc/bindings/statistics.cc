@@ -1,0 +1,57 @@
+// Functions _core.column_moments and _core.linear_scan.
+#include "learn/statistics.h"
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+#include "bindings/errors.h"
+#include "bindings/numpy_interop.h"
+
+namespace pyfastenv {
+
+namespace {
+
+InputArray ReadMatrix(const py::object& object, const char* name) {
+  const auto expected = [] { return std::string("(rows, columns) float32"); };
+  InputArray matrix = ReadFloats(object, name, expected);
+  if (matrix.dtype != DType::kFloat32 || matrix.shape.size() != 2) {
+    throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected " + expected() +
+                                                   ", got " + Describe(matrix.array));
+  }
+  return matrix;
+}
+
+py::tuple BindColumnMoments(const py::object& samples) {
+  const InputArray input = ReadMatrix(samples, "samples");
+  const NewArray mean = MakeArray({input.shape[1]}, ArrayType::kFloat64);
+  const NewArray m2 = MakeArray({input.shape[1]}, ArrayType::kFloat64);
+  ColumnMoments(static_cast<const float*>(input.data), input.shape[0], input.shape[1],
+                static_cast<double*>(mean.data), static_cast<double*>(m2.data));
+  return py::make_tuple(mean.array, m2.array);
+}
+
+py::object BindLinearScan(const py::object& values, const py::object& decays) {
+  const InputArray added = ReadMatrix(values, "values");
+  const InputArray factors = ReadMatrix(decays, "decays");
+  if (added.shape != factors.shape) {
+    throw UsageError(UsageError::Code::kValue, "decays: expected the shape of values, " +
+                                                   Describe(added.shape) + ", got " +
+                                                   Describe(factors.shape));
+  }
+  const NewArray x = MakeArray(added.shape, ArrayType::kFloat32);
+  LinearScan(static_cast<const float*>(added.data), static_cast<const float*>(factors.data),
+             added.shape[0], added.shape[1], static_cast<float*>(x.data));
+  return x.array;
+}
+
+}  // namespace
+
+void BindStatistics(py::module_& m) {
+  m.def("column_moments", &BindColumnMoments, py::arg("samples"),
+        "Mean and sum of squared deviations of each column, float64.");
+  m.def("linear_scan", &BindLinearScan, py::arg("values"), py::arg("decays"),
+        "x[t] = values[t] + decays[t] * x[t + 1], from the last row to the first.");
+}
+
+}  // namespace pyfastenv
