@@ -1,6 +1,6 @@
 // Which of the compiled training kernels runs.
 #include "learn/amx_kernels.h"
-#include "learn/gaussian_loss.h"
+#include "learn/loss_kernels.h"
 #include "learn/train_kernels.h"
 #include "nn/processor.h"
 

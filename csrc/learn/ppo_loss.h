@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "learn/gaussian_loss.h"
+#include "learn/loss_kernels.h"
 #include "learn/train_kernels.h"
 #include "nn/mlp.h"
 

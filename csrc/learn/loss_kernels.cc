@@ -1,5 +1,5 @@
 // One source, compiled for each vector unit: see CMakeLists.txt and nn/vector_math.h.
-#include "learn/gaussian_loss.h"
+#include "learn/loss_kernels.h"
 
 #include <cstddef>
 
