@@ -87,7 +87,10 @@ def test_every_algorithm_trains_in_them(name: str) -> None:
 
 def test_they_win_over_an_algorithms_own() -> None:
     config = mbpo.Config(
-        env_id="Ant-v5", env_kwargs={"include_cfrc_ext_in_observation": True}, num_threads=1
+        env_id="Ant-v5",
+        env_kwargs={"include_cfrc_ext_in_observation": True},
+        num_threads=1,
+        rollout_batch=1_000,  # the default's pool takes 5 GB
     )
     algorithm = mbpo.MBPO(config)
     assert algorithm.envs.single_observation_space.shape == (105,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -257,6 +258,7 @@ def test_a_browser_without_a_network_shows_a_report(folder: Path, tmp_path: Path
             "--dump-dom",
             path.as_uri(),
         ],
+        env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
         capture_output=True,
         text=True,
         timeout=120,
