@@ -107,6 +107,9 @@ class PpoUpdate {
   double GradientNorm(int64_t step) const;
   void Improve(int worker, int64_t step, double norm);
 
+  int ChooseWorkers(int num_shards);
+  void NoteTime(double seconds);
+
   PpoOptions options_;
   PpoColumns columns_;
   const TrainKernels& kernels_;
@@ -121,7 +124,10 @@ class PpoUpdate {
   double grad_norm_ = 0.0;          // the first worker's
   std::vector<double> grad_norms_;  // of each epoch's last minibatch
   Call call_{};
-  unsigned generation_;  // of the process that has the threads
+  double best_time_ = 0.0;     // of a minibatch by several workers [s] …
+  int size_of_best_time_ = 0;  // … of so many samples
+  int calls_alone_ = 0;        // still to be made by one worker
+  unsigned generation_;        // of the process that has the threads
   SpinBarrier barrier_;
   ParallelFor parallel_;  // last: its threads use everything above
 };
