@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pybind11
 import ziglang
-from platforms import Platform
+from targets import Platform
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build" / "wheels"
@@ -30,7 +30,7 @@ def compile_core(platform: Platform, python: Path, mujoco: str) -> Path:
         "cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_CXX_COMPILER={compiler(platform)}", f"-DCMAKE_SYSTEM_NAME={platform.system}",
         f"-DCMAKE_SYSTEM_PROCESSOR={platform.processor}",
-        f"-DCMAKE_MODULE_LINKER_FLAGS={platform.link_flags}", f"-DPython_EXECUTABLE={python}",
+        f"-DPython_EXECUTABLE={python}",
         f"-DPYFASTENV_PACKAGES={installed}",
         f"-DPYTHON_MODULE_EXTENSION={extension_suffix(platform, python)}",
         f"-Dpybind11_DIR={pybind11.get_cmake_dir()}",
@@ -43,9 +43,9 @@ def compiler(platform: Platform) -> Path:
     """A compiler for a platform: a script, since CMake wants one word."""
     BUILD.mkdir(parents=True, exist_ok=True)
     path = BUILD / f"{platform.target}-c++"
-    # no sanitizer: Zig's default in builds without optimisation, and CMake's tests of it are such
     zig = Path(ziglang.__file__).with_name("zig")
-    script = f'#!/bin/sh\nexec "{zig}" c++ -target {platform.target} -fno-sanitize=undefined "$@"\n'
+    # the same flags for CMake's trials as for the rest: Zig builds its C++ library once for each
+    script = f'#!/bin/sh\nexec "{zig}" c++ -target {platform.target} -O3 -s "$@"\n'
     # untouched where nothing has changed: caches of objects look at a compiler's age
     if not path.exists() or path.read_text() != script:
         path.write_text(script)

@@ -1,6 +1,6 @@
 """``make wheels``: wheels that need no compiler, with a core for each MuJoCo in VERSIONS.
 
-Cross-compiled (cores.py) for the platforms of platforms.py; those for Linux run on every
+Cross-compiled (cores.py) for the platforms of targets.py; those for Linux run on every
 distribution since 2018, and auditwheel checks that.
 
     python release/wheels.py [--platforms x86_64 aarch64] [--mujoco 4.0.0 3.11.0]
@@ -18,9 +18,8 @@ from pathlib import Path
 import matrix
 import pyproject_hooks
 from cores import BUILD, ROOT, compile_core, python_tag, run
-from platforms import PLATFORMS, Platform
+from targets import PLATFORMS, VERSIONS, Platform
 
-VERSIONS = ("4.0.0", "3.17.0", "3.11.0", "3.3.0")  # of MuJoCo; the first is the default core
 MOST_BYTES = 5 * 10**6
 
 

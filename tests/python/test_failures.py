@@ -781,10 +781,13 @@ def test_the_core_of_the_installed_mujoco(tmp_path: pathlib.Path) -> None:
     assert import_error(site) == f"imported {BUILT}"
     (site / "mujoco").unlink()
     shutil.copy(folder / core.name, core)
-    folder.rename(folder.with_name("3.1.1"))
+    folder.rename(folder.with_name("3.1.2"))
+    folder.with_name("3.1.10").mkdir()
     install_mujoco(site, "libmujoco.so.3.9.9", "3.9.9")
     message = import_error(site)
-    assert f"built against MuJoCo 3.1.1 and {BUILT} but MuJoCo 3.9.9 is installed" in message
+    assert (
+        f"built against MuJoCo 3.1.2, 3.1.10 and {BUILT} but MuJoCo 3.9.9 is installed" in message
+    )
 
 
 def test_right_mujoco_without_its_library(tmp_path: pathlib.Path) -> None:

@@ -77,6 +77,17 @@ def test_importing_loads_nothing_else() -> None:
     assert run_script(script).split() == []
 
 
+def test_wheels_have_cores_for_both_ends_of_the_range() -> None:
+    """And for nothing outside it."""
+    targets = runpy.run_path(str(ROOT / "release" / "targets.py"))
+    (wanted,) = (d for d in project()["dependencies"] if d.startswith("mujoco"))
+    oldest, newest = re.fullmatch(r"mujoco>=(\d+\.\d+),<=(\d+\.\d+\.\d+)", wanted).groups()  # type: ignore[union-attr]
+    assert targets["VERSIONS"][0] == newest
+    assert targets["VERSIONS"][-1] == f"{oldest}.0"
+    numbers = [[int(n) for n in version.split(".")] for version in targets["VERSIONS"]]
+    assert sorted(numbers, reverse=True) == numbers
+
+
 def test_the_versions_page_is_what_was_measured() -> None:
     matrix = runpy.run_path(str(ROOT / "release" / "matrix.py"))
     page = (ROOT / "docs" / "versions.md").read_text()

@@ -1,9 +1,13 @@
-"""For what wheels are built: the same platform in the words of wheels, Zig, CMake and pip."""
+"""For what wheels are built: which MuJoCos, and which platforms.
+
+A platform is the same in the words of wheels, Zig, CMake and pip.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+VERSIONS = ("4.0.0", "3.17.0", "3.11.0", "3.3.0")  # of MuJoCo; the first is the default core
 GLIBC = "2.28"
 _MANYLINUX = ("manylinux2014", "manylinux_2_17", "manylinux_2_27", "manylinux_2_28")
 
@@ -18,7 +22,6 @@ class Platform:
         target: Zig's name.
         system, processor: CMake's names.
         abi: How the names of Python's extensions end.
-        link_flags: What the linker is to be told besides.
     """
 
     tag: str
@@ -27,7 +30,6 @@ class Platform:
     system: str
     processor: str
     abi: str
-    link_flags: str
 
     @property
     def name(self) -> str:
@@ -43,7 +45,6 @@ def _linux(processor: str) -> Platform:
         system="Linux",
         processor=processor,
         abi=f"{processor}-linux-gnu.so",
-        link_flags="-s",
     )
 
 
