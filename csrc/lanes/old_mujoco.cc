@@ -1,5 +1,6 @@
-// In place of plan.cc and all that knows structs of newer versions, where MuJoCo is older than what
-// lanes know: no plan for any model, and so no LaneStepper that the rest would be called for.
+// In place of the stages and all that knows newer structs, where MuJoCo is older than what lanes
+// know: no plan for any model, and so no LaneStepper that the rest would be called for.
+#include "lanes/kernels.h"
 #include "lanes/narrow_phase.h"
 #include "lanes/plan.h"
 #include "lanes/sensors.h"
@@ -13,7 +14,17 @@ namespace {
 
 constexpr const char* kTooOld = "a MuJoCo before 3.11";
 
+constexpr Kernels kNoKernels = [] {
+  Kernels none{};
+  none.width = 1;
+  return none;
+}();
+
 }  // namespace
+
+const Kernels& BestKernels() { return kNoKernels; }
+
+const Kernels* KernelsOfWidth(int width) { return width == 1 ? &kNoKernels : nullptr; }
 
 PlanResult Plan::MakeUnchecked(const mjModel& /*model*/, const Kernels& /*kernels*/,
                                const std::vector<std::string>& /*fields*/,
