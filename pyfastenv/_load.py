@@ -26,7 +26,7 @@ def load_core(cores: Path = Path(__file__).parent / "_cores") -> None:
         ImportError: MuJoCo is missing, or another version than there is a core for.
     """
     library = _find_library()
-    others = sorted(path.name for path in cores.iterdir()) if cores.is_dir() else []
+    others = sorted((path.name for path in cores.iterdir()), key=_numbers) if cores.is_dir() else []
     core: Path | None = None
     if library is not None and (found := _version_of(library.name)) in others:
         core = next((cores / found).glob("_core.*"))
@@ -61,6 +61,10 @@ def _version_of(text: str) -> str:
     """The version in a library's name; empty if there is none."""
     match = _LIBRARY.search(text)
     return match[1] if match else ""
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
 
 
 def _find_library() -> Path | None:

@@ -1,16 +1,17 @@
-"""What was tried with which MuJoCo, Python and platform: docs/results/versions.json and its table.
+"""What was tried with which MuJoCo, Python and platform: docs/results/versions.json and its tables.
 
-``make test-mujoco`` calls it in the environment that it has tested, with pytest's report; without
-arguments it writes the table of docs/versions.md anew.
+``make wheels`` notes what it has built. An environment that was tested, or ran something, is noted
+by its own interpreter, with pytest's report or what it ran. Without arguments the tables of
+docs/versions.md are written anew.
 
-    python release/matrix.py [build/mujoco-3.11.0/tests.xml]
+    python release/matrix.py [--report build/mujoco-3.11.0/tests.xml] [--ran "README's example"]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
-import sys
 import xml.etree.ElementTree as ElementTree
 from contextlib import closing
 from importlib.metadata import version
@@ -20,7 +21,9 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "versions.json"
 PAGE = ROOT / "docs" / "versions.md"
-_COLUMNS = {
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+_WHERE = ("mujoco", "python", "platform")
+_TESTED = {
     "mujoco": "MuJoCo",
     "gymnasium": "gymnasium",
     "python": "Python",
@@ -30,13 +33,25 @@ _COLUMNS = {
     "lanes": "in lanes",
     "mj_step": "by `mj_step`",
 }
-_BEGIN, _END = "<!-- table -->\n", "<!-- end -->\n"
+
+Cell = dict[str, Any]  # what was tried in one place; a place of _WHERE has at most one
 
 
-def measure(report: Path) -> dict[str, Any]:
-    """What this environment is, and what its tests said."""
-    import pyfastenv
+def here() -> Cell:
+    """The place that this interpreter is."""
     from pyfastenv import _core
+
+    return {
+        "mujoco": _core.MUJOCO_VERSION,
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "gymnasium": version("gymnasium"),
+    }
+
+
+def tested(report: Path) -> Cell:
+    """What this environment's tests said, and which engine runs its environments."""
+    import pyfastenv
 
     suite = next(ElementTree.parse(report).getroot().iter("testsuite"))
     count = {name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")}
@@ -47,10 +62,6 @@ def measure(report: Path) -> dict[str, Any]:
             lanes += engine == "lanes"
             by_mujoco += engine == "mujoco"
     return {
-        "mujoco": _core.MUJOCO_VERSION,
-        "gymnasium": version("gymnasium"),
-        "python": ".".join(platform.python_version_tuple()[:2]),
-        "platform": f"{platform.system()} {platform.machine()}",
         "passed": count["tests"] - count["failures"] - count["errors"] - count["skipped"],
         "failed": count["failures"] + count["errors"],
         "lanes": lanes,
@@ -58,35 +69,76 @@ def measure(report: Path) -> dict[str, Any]:
     }
 
 
-def table(cells: list[dict[str, Any]]) -> str:
-    """The page's table."""
-    lines = ["| " + " | ".join(_COLUMNS.values()) + " |", "|---" * len(_COLUMNS) + "|"]
-    for cell in cells:
-        lines.append("| " + " | ".join(str(cell[key]) for key in _COLUMNS) + " |")
-    return "\n".join(lines) + "\n"
+def add(new: Cell) -> None:
+    """Notes what was found out about a place; what was known of it otherwise stays."""
+    cells = {tuple(cell[key] for key in _WHERE): cell for cell in read()}
+    place = tuple(new[key] for key in _WHERE)
+    cells[place] = cells.get(place, {}) | new
+    ordered = sorted(cells.values(), key=lambda c: (c["platform"], _descending(c["mujoco"])))
+    ordered.sort(key=lambda c: c["platform"] != "Linux x86_64")  # most people's first
+    RESULTS.write_text(json.dumps(ordered, indent=2) + "\n")
 
 
-def read() -> list[dict[str, Any]]:
-    """The cells that were tried, the newest MuJoCo first."""
+def _descending(version: str) -> list[int]:
+    return [-int(number) for number in version.split(".")]
+
+
+def read() -> list[Cell]:
+    """What was tried, in the order of the tables."""
     return list(json.loads(RESULTS.read_text())) if RESULTS.is_file() else []
 
 
-def written(page: str, cells: list[dict[str, Any]]) -> str:
-    """The page with the table of these cells."""
-    before, _, rest = page.partition(_BEGIN)
-    return before + _BEGIN + table(cells) + _END + rest.partition(_END)[2]
+def _row(entries: list[str]) -> str:
+    return "| " + " | ".join(entries) + " |\n"
 
 
-def main() -> None:
-    """Adds a cell, if there is a report, and writes the table."""
-    cells = read()
-    if sys.argv[1:]:
-        new = measure(Path(sys.argv[1]))
-        where = ("mujoco", "python", "platform")
-        cells = [c for c in cells if any(c[key] != new[key] for key in where)] + [new]
-        cells.sort(key=lambda c: [-int(n) for n in c["mujoco"].split(".")])
-        RESULTS.write_text(json.dumps(cells, indent=2) + "\n")
-    PAGE.write_text(written(PAGE.read_text(), cells))
+def overview(cells: list[Cell]) -> str:
+    """One row per platform and MuJoCo, one column per Python."""
+    lines = _row(["platform", "MuJoCo", *(f"Python {python}" for python in PYTHONS)])
+    lines += "|---" * (2 + len(PYTHONS)) + "|\n"
+    for place in dict.fromkeys((cell["platform"], cell["mujoco"]) for cell in cells):
+        found = {c["python"]: _state(c) for c in cells if (c["platform"], c["mujoco"]) == place}
+        lines += _row([*place, *(found.get(python, "not tried") for python in PYTHONS)])
+    return lines
+
+
+def _state(cell: Cell) -> str:
+    """The most that is known of a place."""
+    if "passed" in cell:
+        return f"**{cell['failed']} failed**" if cell["failed"] else "passed"
+    if "ran" in cell:
+        return f"run: {cell['ran']}"
+    return "built"
+
+
+def details(cells: list[Cell]) -> str:
+    """One row per place that was tested."""
+    lines = _row(list(_TESTED.values())) + "|---" * len(_TESTED) + "|\n"
+    return lines + "".join(
+        _row([str(cell[key]) for key in _TESTED]) for cell in cells if "passed" in cell
+    )
+
+
+def written(page: str, cells: list[Cell]) -> str:
+    """The page with the tables of these cells."""
+    for name, table in (("matrix", overview), ("tested", details)):
+        begin, end = f"<!-- {name} -->\n", "<!-- end -->\n"
+        before, _, rest = page.partition(begin)
+        page = before + begin + table(cells) + end + rest.partition(end)[2]
+    return page
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Notes what this environment has shown, if anything, and writes the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--report", type=Path, help="pytest's, of this environment")
+    parser.add_argument("--ran", help="what ran in this environment")
+    given = parser.parse_args(arguments)
+    if given.report:
+        add(here() | tested(given.report))
+    if given.ran:
+        add(here() | {"ran": given.ran})
+    PAGE.write_text(written(PAGE.read_text(), read()))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lanes/kernels.h"
+#include "nn/processor.h"
 
 namespace pyfastenv::lanes {
 
@@ -23,11 +24,8 @@ extern const Kernels kKernels;
 
 const Kernels* KernelsOfWidth(int width) {
 #ifdef PYFASTENV_X86_KERNELS
-  if (width == 8 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return &lanes8::kKernels;
-  }
-  if (width == 4 && __builtin_cpu_supports("avx2")) return &lanes4::kKernels;
+  if (width == 8 && ThisProcessor().avx512) return &lanes8::kKernels;
+  if (width == 4 && ThisProcessor().avx2) return &lanes4::kKernels;
 #endif
   if (width == 2) return &lanes2::kKernels;
   return width == 1 ? &lanes1::kKernels : nullptr;

@@ -1,21 +1,54 @@
-// In place of plan.cc and features.cc where MuJoCo is older than what lanes know: no plan for any
-// model.
+// In place of the stages and all that knows newer structs, where MuJoCo is older than what lanes
+// know: no plan for any model, and so no LaneStepper that the rest would be called for.
+#include "lanes/kernels.h"
+#include "lanes/narrow_phase.h"
 #include "lanes/plan.h"
+#include "lanes/sensors.h"
 #include "mujoco/version.h"
 
 static_assert(PYFASTENV_MUJOCO < 3011000, "lanes know this MuJoCo");
 
 namespace pyfastenv::lanes {
 
+namespace {
+
+constexpr const char* kTooOld = "a MuJoCo before 3.11";
+
+constexpr Kernels kNoKernels = [] {
+  Kernels none{};
+  none.width = 1;
+  return none;
+}();
+
+}  // namespace
+
+const Kernels& BestKernels() { return kNoKernels; }
+
+const Kernels* KernelsOfWidth(int width) { return width == 1 ? &kNoKernels : nullptr; }
+
 PlanResult Plan::MakeUnchecked(const mjModel& /*model*/, const Kernels& /*kernels*/,
                                const std::vector<std::string>& /*fields*/,
                                const mjModel* /*whole*/) {
-  return {nullptr, "a MuJoCo before 3.11"};
+  return {nullptr, kTooOld};
 }
 
 PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
                       const std::vector<std::string>& fields, const mjModel* whole) {
   return MakeUnchecked(model, kernels, fields, whole);
+}
+
+std::string UnsupportedSensor(const mjModel& /*model*/) { return kTooOld; }
+
+void ComputeSensors(const LaneStepper& /*lanes*/, int /*lane*/, const mjModel& /*model*/,
+                    mjData& /*data*/) {}
+
+NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables)
+    : model_(std::move(model)), tables_(tables) {}
+
+int NarrowPhase::Collide(void* /*self*/, int /*pair*/, const double* /*pos1*/,
+                         const double* /*mat1*/, const double* /*pos2*/, const double* /*mat2*/,
+                         ContactPoint* /*points*/) {
+  return -1;  // as after an error of MuJoCo's: the environment is left to mj_step
 }
 
 }  // namespace pyfastenv::lanes

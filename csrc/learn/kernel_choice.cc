@@ -5,7 +5,6 @@
 #include "nn/processor.h"
 
 #ifdef PYFASTENV_AMX_KERNELS
-#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -23,8 +22,8 @@ extern const GaussianLossFunction kGaussianLossAvx512;
 
 const TrainKernels& BestTrainKernels() {
 #ifdef PYFASTENV_X86_KERNELS
-  if (HasAvx512()) return kTrainAvx512;
-  if (HasAvx2()) return kTrainAvx2;
+  if (ThisProcessor().avx512) return kTrainAvx512;
+  if (ThisProcessor().avx2) return kTrainAvx2;
 #endif
   return kTrainBaseline;
 }
@@ -43,18 +42,7 @@ extern const AmxKernels kAmx;
 namespace {
 
 bool HasAmx() {
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-  const bool tiles = (d >> 24 & 1U) != 0 && (d >> 22 & 1U) != 0;  // AMX-TILE, AMX-BF16
-  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return false;
-  const bool converts = (a >> 5 & 1U) != 0;  // AVX512-BF16
-  if (!tiles || !converts || !__builtin_cpu_supports("avx512bw") ||
-      !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq")) {
-    return false;
-  }
+  if (!ThisProcessor().amx_bf16) return false;
   // the kernel gives the tiles' state only to processes that ask for it
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileData = 18;

@@ -13,7 +13,7 @@ void DenseAvx2(const DenseLayer& layer, int count, const float* const* x, Activa
 
 DenseFunction BestDense() {
 #ifdef PYFASTENV_X86_KERNELS
-  if (HasAvx2()) return DenseAvx2;
+  if (ThisProcessor().avx2) return DenseAvx2;
 #endif
   return DenseBaseline;
 }

@@ -77,11 +77,41 @@ def test_importing_loads_nothing_else() -> None:
     assert run_script(script).split() == []
 
 
+def test_wheels_have_cores_for_both_ends_of_the_range() -> None:
+    """And for nothing outside it."""
+    targets = runpy.run_path(str(ROOT / "release" / "targets.py"))
+    (wanted,) = (d for d in project()["dependencies"] if d.startswith("mujoco"))
+    oldest, newest = re.fullmatch(r"mujoco>=(\d+\.\d+),<=(\d+\.\d+\.\d+)", wanted).groups()  # type: ignore[union-attr]
+    assert targets["VERSIONS"][0] == newest
+    assert targets["VERSIONS"][-1] == f"{oldest}.0"
+    numbers = [[int(n) for n in version.split(".")] for version in targets["VERSIONS"]]
+    assert sorted(numbers, reverse=True) == numbers
+
+
 def test_the_versions_page_is_what_was_measured() -> None:
     matrix = runpy.run_path(str(ROOT / "release" / "matrix.py"))
     page = (ROOT / "docs" / "versions.md").read_text()
     assert matrix["written"](page, matrix["read"]()) == page
-    cell = {"mujoco": "3.3.0", "gymnasium": "1.4.0", "python": "3.11", "platform": "Linux x86_64"}
-    cell |= {"passed": 1, "failed": 0, "lanes": 2, "mj_step": 3}
-    other = matrix["written"](page, [cell])
-    assert other.count("| 3.3.0 | 1.4.0 | 3.11 | Linux x86_64 | 1 | 0 | 2 | 3 |") == 1
+    place = {"mujoco": "3.3.0", "python": "3.12", "platform": "Linux x86_64"}
+    tested = {"gymnasium": "1.4.0", "passed": 1, "failed": 0, "lanes": 2, "mj_step": 3}
+    cells = [
+        place | tested,
+        place | {"python": "3.11", "built": True},
+        place | {"python": "3.14", "ran": "an example"},
+        place | {"mujoco": "3.4.0"} | tested | {"failed": 5},
+    ]
+    other = matrix["written"](page, cells)
+    assert "| Linux x86_64 | 3.3.0 | built | passed | not tried | run: an example |\n" in other
+    assert "| Linux x86_64 | 3.4.0 | not tried | **5 failed** | not tried | not tried |\n" in other
+    assert other.count("| 3.3.0 | 1.4.0 | 3.12 | Linux x86_64 | 1 | 0 | 2 | 3 |\n") == 1
+
+
+def test_what_is_found_out_later_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = runpy.run_path(str(ROOT / "release" / "matrix.py"))
+    monkeypatch.setitem(matrix["add"].__globals__, "RESULTS", tmp_path / "versions.json")
+    place = {"mujoco": "3.3.0", "python": "3.12", "platform": "Linux x86_64"}
+    for new in ({"built": True}, {"mujoco": "3.11.0"}, {"ran": "an example"}):
+        matrix["add"](place | new)
+    newest, oldest = matrix["read"]()
+    assert newest == place | {"mujoco": "3.11.0"}
+    assert oldest == place | {"built": True, "ran": "an example"}

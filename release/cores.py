@@ -1,0 +1,101 @@
+"""Compiles the extension for a platform, a Python and a MuJoCo, by Zig's clang.
+
+MuJoCo's and NumPy's files for a platform come from their own wheels. What does not depend on MuJoCo
+or Python is compiled once: Zig keeps objects by their contents.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pybind11
+import ziglang
+from targets import Platform
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build" / "wheels"
+
+
+def compile_core(platform: Platform, python: Path, mujoco: str) -> Path:
+    """Compiles the extension; returns the build folder, from which CMake installs it."""
+    installed = packages(platform, mujoco)
+    folder = BUILD / f"{platform.tag}-{python_tag(python)}-{mujoco}"
+    run(
+        "cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_CXX_COMPILER={compiler(platform)}", f"-DCMAKE_SYSTEM_NAME={platform.system}",
+        f"-DCMAKE_SYSTEM_PROCESSOR={platform.processor}",
+        f"-DPython_EXECUTABLE={python}",
+        f"-DPYFASTENV_PACKAGES={installed}",
+        f"-DPYTHON_MODULE_EXTENSION={extension_suffix(platform, python)}",
+        f"-Dpybind11_DIR={pybind11.get_cmake_dir()}",
+    )  # fmt: skip
+    run("cmake", "--build", folder)
+    return folder
+
+
+def compiler(platform: Platform) -> Path:
+    """A compiler for a platform: a script, since CMake wants one word."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / f"{platform.target}-c++"
+    zig = Path(ziglang.__file__).with_name("zig")
+    # the same flags for CMake's trials as for the rest: Zig builds its C++ library once for each
+    script = f'#!/bin/sh\nexec "{zig}" c++ -target {platform.target} -O3 -s "$@"\n'
+    # untouched where nothing has changed: caches of objects look at a compiler's age
+    if not path.exists() or path.read_text() != script:
+        path.write_text(script)
+        path.chmod(0o755)
+    return path
+
+
+def packages(platform: Platform, mujoco: str) -> Path:
+    """MuJoCo and NumPy as they are installed on a platform; neither depends on the Python here."""
+    folder = BUILD / "packages" / f"{platform.tag}-{mujoco}"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        numpy = importlib.metadata.version("numpy")
+        with tempfile.TemporaryDirectory(dir=BUILD) as unfinished:
+            run(
+                sys.executable, "-m", "pip", "install", "--quiet", "--no-deps",
+                "--disable-pip-version-check", "--only-binary=:all:",
+                *(f"--platform={tag}" for tag in platform.pip_tags), f"--target={unfinished}",
+                f"numpy=={numpy}", *mujoco_packages(mujoco),
+            )  # fmt: skip
+            shutil.copytree(unfinished, folder)
+    return folder
+
+
+def mujoco_packages(version: str) -> list[str]:
+    """The packages that make MuJoCo: since 4.0 the library has one of its own."""
+    parts = ["mujoco"] if int(version.split(".")[0]) < 4 else ["mujoco", "mujoco-core"]
+    return [f"{part}=={version}" for part in parts]
+
+
+def python_tag(python: Path) -> str:
+    """An interpreter in the words of wheels: ``cp311``."""
+    return _ask(python, "import sys; print('cp%d%d' % sys.version_info[:2])")
+
+
+def extension_suffix(platform: Platform, python: Path) -> str:
+    """What an extension's name ends in: ``.cpython-311-aarch64-linux-gnu.so``."""
+    soabi = _ask(python, "import sysconfig; print(sysconfig.get_config_var('SOABI'))")
+    return f".{soabi.rsplit('-', 3)[0]}-{platform.abi}"
+
+
+def _ask(python: Path, program: str) -> str:
+    return subprocess.run(
+        [python, "-c", program], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def run(*command: str | Path) -> None:
+    """Runs a tool of this environment; ends the program if it fails."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(command, check=False, env={**os.environ, "PATH": path})
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}")
