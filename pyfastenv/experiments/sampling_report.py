@@ -1,38 +1,38 @@
-"""What comes of the measurements of `sampling`: the model, tables, claims and pictures."""
+"""What comes of the measurements of `sampling`: the model, tables, ratios and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyfastenv.experiments import pictures
-from pyfastenv.experiments.claims import Claim, Ratio, compare
+from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.report import Report
-from pyfastenv.experiments.samplers import Policy
+from pyfastenv.experiments.samplers import (
+    BY_B,
+    ENVPOOL,
+    NONE,
+    OURS,
+    PROCESSES,
+    QUEUES,
+    ROLLOUT,
+    SEND_RECV,
+    SMALL,
+    STEP,
+    Policy,
+)
+from pyfastenv.experiments.sampling import Config
 from pyfastenv.experiments.study import Results
 from pyfastenv.experiments.tables import grouped, median, number, spread, table
 from pyfastenv.training.plots import COLOURS
 
-QUEUES, OBJECTS, PROCESSES = "queues", "queues, environment objects", "queues, our physics"
-STEP, SEND_RECV, BY_B, ROLLOUT = "step", "send/recv", "send/recv by B", "rollout"
-OURS = (STEP, SEND_RECV, BY_B, ROLLOUT)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 DOCUMENT = {0.0001: 314.17, 0.1: 341.86}  # [s] for 1,000 iterations of 8 x 4,000 environments
-SMALL = "64x64"
-NONE = 0.0  # no timeout, in results.json
 _RANGE_OF_8 = 2.85  # expected range of 8 standard normals
-
-
-def hidden(network: str) -> tuple[int, ...]:
-    """``"64x64"`` to ``(64, 64)``."""
-    return tuple(int(width) for width in network.split("x"))
-
-
-def megabytes(network: str) -> float:
-    """Of a policy's parameters."""
-    return Policy(hidden(network)).megabytes
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Reader:
         config: Its sizes.
     """
 
-    def __init__(self, results: Results, config: Any):
+    def __init__(self, results: Results, config: Config):
         self.results, self.config = results, config
-        self.short: float = config.timeout[0]
+        self.short = config.timeout[0]
         self.small, self.large = min(config.envs_per_worker), max(config.envs_per_worker)
 
     def rates(self, name: str, size: int, part: str = "", **about: Any) -> list[float]:
@@ -115,107 +115,65 @@ class Reader:
         return [gap for gaps in frame[size == frame.B].gaps for gap in gaps]
 
 
-def report(results: Results, config: Any) -> Report:
-    """Tables, claims and pictures."""
-    made, reader = Report(), Reader(results, config)
-    small, large = reader.small, reader.large
+def report(results: Results, config: Config) -> Report:
+    """Tables, ratios and pictures."""
+    reader = Reader(results, config)
+    small, large, short = reader.small, reader.large, reader.short
     overlaps = {network: reader.overlap(large, network) for network in config.networks}
     best = max(overlaps, key=lambda network: overlaps[network].mean)
+    largest = config.networks[-1]
+    waiting, in_time = (reader.rates(QUEUES, small, timeout=t) for t in (NONE, short))
+    ratios: dict[str, Ratio | None] = {
+        "waiting_small": compare(waiting, in_time),
+        "timeout_small": reader.timeout(small),
+        "timeout_large": reader.timeout(large),
+        "timeout_small_network": reader.timeout(small, network=largest),
+        "timeout_large_network": reader.timeout(large, network=largest),
+        "overlap_small_network": overlaps[SMALL],
+        "overlap_next": overlaps[config.networks[1]],
+        "overlap_best": overlaps[best],
+        "step_small": reader.over_queues(STEP, small),
+        "step_large": reader.over_queues(STEP, large),
+        "rollout_small": reader.over_queues(ROLLOUT, small),
+        "more_environments": compare(reader.rates(QUEUES, large), reader.rates(QUEUES, small)),
+        "our_physics": compare(reader.rates(STEP, small), reader.rates(PROCESSES, small)),
+    }
+    if 0.1 in config.timeout:
+        one, other = (reader.rates(QUEUES, large, timeout=t) for t in (short, 0.1))
+        ratios["short_over_long"] = compare(one, other)
     runs, steps = results.part("runs"), np.asarray(results.part("steps").step_s[0])
     of_large = runs[large == runs.B]
     units = results.part("units").set_index("what")["env_s"]
-    partial = runs.query("contestant == @QUEUES and timeout == @reader.short")
-    made.values = {
-        "num_envs": config.workers * large,
+    partial = runs.query("contestant == @QUEUES and timeout == @short")
+    scale, model = results.part("scale"), models(results, "ours")[largest]
+    envpool = scale[(scale.contestant == ENVPOOL) & scale.get("rate", np.nan).notna()].tail(1)
+    values = {
+        "few": f"{config.workers * small:,} environments",
+        "many": f"{config.workers * large:,} environments",
         "small_envs": config.workers * small,
-        "cpus": results.cpus,
-        "short": reader.short,
-        "timeout_large": reader.timeout(large),
-        "timeout_small": reader.timeout(small),
-        "by_b_small_network": overlaps[SMALL],
-        "by_b_best": overlaps[best],
-        "best_mb": megabytes(best),
-        "ours_over_queues": reader.over_queues(STEP, large),
-        "rollout_over_queues": reader.over_queues(ROLLOUT, small),
+        "num_envs": config.workers * large,
+        "short": short,
+        "next_network": config.networks[1],
+        "largest_mb": Policy(largest).megabytes,
+        "best_mb": Policy(best).megabytes,
         "our_mib": of_large[of_large.contestant.isin(OURS)].memory_mib.agg(["min", "max"]).tolist(),
         "their_mib": of_large[of_large.contestant == QUEUES].memory_mib.median(),
+        "envpool": [(config.workers * row.B, row.memory_mib) for row in envpool.itertuples()],
         "arrived": partial[small == partial.B].per_receive.mean() / small,
+        "calls": {n: partial[n == partial.B].calls.mean() for n in (small, large)},
+        "call_ms": {n: 1e3 * model.call(n) for n in (1, 160, config.workers * large)},
         "steal": runs.steal.max(),
         "others": runs.others.max(),
         "env_us": {name: 1e6 * value for name, value in units.items()},
         "step_us": (1e6 * steps.mean(), 1e6 * steps.std()),
         "runs": {b: _runs_table(reader, b) for b in config.envs_per_worker},
         "networks": _networks_table(reader),
-        "workers": grouped(
-            results.part("workers"),
-            ["B", "workers"],
-            {
-                "workers": lambda g, b, w: w,
-                "B": lambda g, b, w: f"{b:,}",
-                f"results per receive, {reader.short:g} s": lambda g, b, w: (
-                    f"{g[g.timeout == reader.short].per_receive.mean() / b:.1f}"
-                ),
-                "waiting: steps/s": lambda g, b, w: f"{g[g.timeout == NONE].rate.median():,.0f}",
-                f"{reader.short:g} s / waiting": lambda g, b, w: (
-                    reader.timeout(b, "workers", workers=w).mark
-                ),
-            },
-        ),
+        "workers": _workers_table(reader),
         "objects": _scale_table(results.part("objects")),
-        "scale": _scale_table(results.part("scale")),
+        "scale": _scale_table(scale),
         "spread": _spread_table(reader, steps),
-        "rounds": config.rounds,
     }
-    made.claims = list(_claims(reader))
-    _draw(made, reader, steps)
-    return made
-
-
-def _claims(reader: Reader) -> Iterator[Claim]:
-    config, short = reader.config, reader.short
-    few, many = (f"{config.workers * size:,} environments" for size in (reader.small, reader.large))
-    network = config.networks[-1]
-    waiting = [reader.rates(QUEUES, reader.small, timeout=t) for t in (NONE, short)]
-    yield Claim(
-        f"document: with {few} waiting for all is faster",
-        f"no timeout / {short:g} s, steps/s",
-        "more",
-        compare(waiting[0], waiting[1]),
-    )
-    if 0.1 in config.timeout:
-        pair = [reader.rates(QUEUES, reader.large, timeout=t) for t in (short, 0.1)]
-        yield Claim(
-            f"document: with {many} {short:g} s is faster than 0.1 s (314 s, 342 s: 1.09 times)",
-            f"{short:g} s / 0.1 s, steps/s",
-            "more",
-            compare(pair[0], pair[1]),
-        )
-    for size, envs in ((reader.small, few), (reader.large, many)):
-        yield Claim(
-            f"document: with a large network it pays ({megabytes(network):.0f} MB, {envs})",
-            f"{short:g} s / no timeout, steps/s",
-            "more",
-            reader.timeout(size, network=network),
-        )
-    yield Claim(
-        f"ours: overlap by batches of B does not matter with {many} and {SMALL}",
-        "send/recv by B / step, steps/s",
-        "equal",
-        reader.overlap(reader.large, SMALL),
-    )
-    yield Claim(
-        f"ours: it pays with hidden layers {config.networks[1]}",
-        "send/recv by B / step, steps/s",
-        "more",
-        reader.overlap(reader.large, config.networks[1]),
-    )
-    for size, envs in ((reader.small, few), (reader.large, many)):
-        yield Claim(
-            f"ours: step is faster than the document's program, {envs}",
-            "step / queues that wait, steps/s",
-            "more",
-            reader.over_queues(STEP, size),
-        )
+    return Report(values, ratios, _pictures(reader, steps))
 
 
 def label(name: str, timeout: float) -> str:
@@ -273,7 +231,7 @@ def _networks_table(reader: Reader) -> str:
             rows.append(
                 (
                     f"{count:,}",
-                    f"{network} ({number(megabytes(network))} MB)",
+                    f"{network} ({number(Policy(network).megabytes)} MB)",
                     1e3 * model.call(count),
                     reader.timeout(size, network=network).mark,
                     *rates,
@@ -286,6 +244,20 @@ def _networks_table(reader: Reader) -> str:
         "step: steps/s (model)", "send/recv by B: steps/s (model)", "by B / step",
     )  # fmt: skip
     return table(columns, rows)
+
+
+def _workers_table(reader: Reader) -> str:
+    short = reader.short
+    columns = {
+        "workers": lambda g, b, w: w,
+        "B": lambda g, b, w: f"{b:,}",
+        f"results per receive, {short:g} s": lambda g, b, w: (
+            f"{g[g.timeout == short].per_receive.mean() / b:.1f} of {w}"
+        ),
+        "waiting: steps/s": lambda g, b, w: f"{g[g.timeout == NONE].rate.median():,.0f}",
+        f"{short:g} s / waiting": lambda g, b, w: reader.timeout(b, "workers", workers=w).mark,
+    }
+    return grouped(reader.results.part("workers"), ["B", "workers"], columns)
 
 
 def _scale_table(frame: Any) -> str:
@@ -322,29 +294,21 @@ def _spread_table(reader: Reader, steps: Any) -> str:
 # ---- pictures ------------------------------------------------------------------------------------
 
 
-def _draw(made: Report, reader: Reader, steps: Any) -> None:
+def _pictures(reader: Reader, steps: Any) -> dict[str, Figure]:
     config, frame = reader.config, reader.results.part("runs")
-    count = len(config.envs_per_worker)
-    figure, axes = pictures.panels(count, size=(11, 3.6), columns=2, sharey=True)
-    for each, size in zip(axes, config.envs_per_worker, strict=True):
+    rates, axes = pictures.panels(
+        len(config.envs_per_worker), size=(11, 3.6), columns=2, sharey=True
+    )
+    for each, size in zip(axes, config.envs_per_worker, strict=False):
         groups = frame[size == frame.B].groupby(["contestant", "timeout"], sort=False)
         rows = {label(*key): list(group.rate / 1e3) for key, group in groups}
         paint = {label(*key): COLOURS[0 if key[0] in OURS else 1] for key, _ in groups}
         pictures.points(each, rows, colour=paint, label="thousand environment steps per second")
         each.set_title(f"{config.workers} × {size:,} environments", loc="left", fontsize=10)
-    made.pictures["rates"] = (
-        figure,
-        "Sampling rates: medians and quartiles of rounds. Blue: ours; red: the document's design.",
-    )
-    figure, (left, right) = pictures.panels(2, size=(11, 3.8), columns=2)
+    why, (left, right) = pictures.panels(2, size=(11, 3.8), columns=2)
     _draw_gains(left, reader)
     _draw_spread(right, reader, steps)
-    made.pictures["why"] = (
-        figure,
-        "Left: what partial batches gain over waiting for all, by the policy's size; dashed: the "
-        "model. Right: how far the slowest of 8 workers is behind the fastest, as a share of its "
-        "steps: it falls with the number of environments.",
-    )
+    return {"rates": rates, "why": why}
 
 
 def _draw_gains(axes: Any, reader: Reader) -> None:
@@ -352,7 +316,7 @@ def _draw_gains(axes: Any, reader: Reader) -> None:
     queues, by_b, model = f"queues: {reader.short:g} s / waiting", "send/recv by B / step", "model"
     series: dict[str, dict[float, list[float]]] = {queues: {}, by_b: {}, model: {}}
     for network, costs in models(reader.results, "ours").items():
-        x, about = megabytes(network), {"network": network}
+        x, about = Policy(network).megabytes, {"network": network}
         short = reader.rates(QUEUES, size, timeout=reader.short, **about)
         for name, one, other in (
             (queues, short, reader.rates(QUEUES, size, **about)),
