@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyfastenv.experiments.measure import summary
+from pyfastenv.experiments.tables import number
 from pyfastenv.training.plots import COLOURS, label_ends, save_figure
 
 if TYPE_CHECKING:
@@ -75,9 +76,8 @@ def points(
         paint = (colour or {}).get(name, COLOURS[0])
         axes.plot((low, high), (y, y), color=paint, linewidth=2.2)
         axes.plot(middle, y, "o", color=paint, markersize=6)
-        text = f"{middle:,.0f}" if middle >= 100 else f"{middle:.3g}"
         axes.annotate(
-            f"{text}{(notes or {}).get(name, '')}", (high, y), xytext=(8, 0), fontsize=8,
+            f"{number(middle)}{(notes or {}).get(name, '')}", (high, y), xytext=(8, 0), fontsize=8,
             textcoords="offset points", va="center", color=paint,
         )  # fmt: skip
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
@@ -99,17 +99,18 @@ def stacked(
     colour: Mapping[str, str] | None = None,
     share: bool = False,
     label: str = "",
+    notes: Mapping[str, str] | None = None,
     totals: bool = True,
 ) -> None:
     """A horizontal bar per row, of the parts' values or of their shares; a legend below.
 
-    Parts stand in the order of their colours.
+    Parts stand in the order of their colours; ``notes`` stand behind the rows' totals.
     """
     drawn = {part: None for row in rows.values() for part in row}
     paint = dict(colour or colours(list(drawn)))
     parts = [part for part in paint if part in drawn]
     reach = 100.0 if share else max(sum(row.values()) for row in rows.values())
-    for y, row in enumerate(rows.values()):
+    for y, (name, row) in enumerate(rows.items()):
         whole = sum(row.values())
         scale, left = (100.0 / whole if share else 1.0), 0.0
         for part in parts:
@@ -117,17 +118,17 @@ def stacked(
             axes.barh(y, width, left=left, color=paint[part], height=0.68, edgecolor="white")
             if width >= 0.07 * reach:
                 axes.text(
-                    left + width / 2, y, f"{width:.0f} %" if share else f"{width:.3g}",
+                    left + width / 2, y, f"{width:.0f} %" if share else number(width),
                     ha="center", va="center", fontsize=8,
                     color="white" if paint[part] in _DARK else "black",
                 )  # fmt: skip
             left += width
         if totals:
-            axes.text(left + 0.01 * reach, y, f"{whole:,.3g}" if whole < 1_000 else f"{whole:,.0f}",
-                      va="center", fontsize=8)  # fmt: skip
+            text = f"{number(whole)}  {(notes or {}).get(name, '')}"
+            axes.text(left + 0.01 * reach, y, text, va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(0, reach * (1.1 if totals else 1.0))
+    axes.set_xlim(0, reach * (1.3 if notes else 1.1 if totals else 1.0))
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(label)
     _legend(axes, {part: paint[part] for part in parts})
@@ -140,6 +141,7 @@ def lines(
     colour: Mapping[str, str] | None = None,
     styles: Mapping[str, str] | None = None,
     log: str = "",
+    bottom: float | None = None,
     xlabel: str = "",
     ylabel: str = "",
 ) -> None:
@@ -151,6 +153,7 @@ def lines(
         colour: By name.
         styles: Matplotlib's line styles, by name.
         log: ``"x"``, ``"y"`` or ``"xy"``.
+        bottom: Where the y axis begins, if not below the values.
         xlabel: Of the axis.
         ylabel: Of the axis.
     """
@@ -168,6 +171,7 @@ def lines(
         )  # fmt: skip
         ends.append((float(middle[-1]), name, paint[name]))
     log_scale(axes, log)
+    axes.set_ylim(bottom=bottom)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     label_ends(axes, ends)
