@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+import pandas as pd
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Ratio, compare
@@ -24,7 +26,7 @@ from pyfastenv.experiments.flow import (
 )
 from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results, Row
-from pyfastenv.experiments.tables import grouped, median, number, spread, table
+from pyfastenv.experiments.tables import median, number
 from pyfastenv.training.plots import COLOURS
 from pyfastenv.training.progress import duration
 
@@ -48,35 +50,31 @@ def report(results: Results, config: Config) -> Report:
     def ms_of(what: str, *variants: str) -> str:
         return ", ".join(number(median(units[what][variant])) for variant in variants)
 
+    def ratio_of(what: str, variant: str) -> str:
+        first, other = median(next(iter(units[what].values()))), median(units[what][variant])
+        return number(first / other) if other else "–"
+
     values = {
         "whole": _whole(results, config) if config.whole else None,
         "ms": {name: median(each) for name, each in ms.items()},
         "factors": factors,
-        "chain": _chain_table(ms),
-        "parts": table(
-            ("ms per environment step", *PARTS),
-            [(name, *map(float, row)) for name, row in medians.iterrows()],
-        ),
+        "rounds": ms,
+        "faster": lambda name, than: compare(ms[than], ms[name], 0.1),
+        "order": list(itertools.pairwise(programs)),
+        "slowest": SLOWEST,
+        "parts": medians,
         "document_times": DOCUMENT_MS / slow_ms,
         "agent_every_step": slow["agent that improves the model"] * AGENT_EVERY,
         "agent_updates": AGENT_UPDATES,
         "fit_every_step": slow["fits of the model"] * MODEL_EVERY,
         "frequencies": _frequencies(medians),
         "ms_of": ms_of,
+        "ratio_of": ratio_of,
         "log_share": median(units["file I/O, a line"]["opened for each line"]) / slow_ms,
         "flow_share": slow["updates of the flow"] / slow_ms,
         "flow_every": FLOW_EVERY,
-        "units_table": _units_table(units),
+        "units": units,
         "profile": {bool(k): row for k, row in profile.iterrows()},
-        "profile_table": table(
-            ("", "operator", "ms per update", "calls per update"),
-            [
-                ("on" if anomaly else "off", f"`{name}`", float(took), f"{count:.0f}")
-                for anomaly, row in profile.iterrows()
-                for name, took, count in row.top
-            ],
-        ),
-        "learning": _learning_table(results),
         "slow": dict(slow),
         "worst": dict(worst) | {"times": worst.ms / median(ms[worst.program])},
         "steal": parts.steal.max(),
@@ -104,87 +102,21 @@ def _whole(results: Results, config: Config) -> Row:
     frame = results.part("whole").set_index("program")
     ms = 1e3 * frame.seconds / frame.steps
     time = {name: duration(config.steps * value / 1e3) for name, value in ms.items()}
-    rows = [
-        (
-            name if "pyfastenv" in name else f"{name} (written anew)",
-            f"{row.steps:,}",
-            duration(row.seconds),
-            float(ms[name]),
-            number(ms[SLOWEST] / ms[name]),
-            time[name],
-            ", ".join(f"{epochs:.0f}" for epochs in row.epochs[:5]),
-            f"{row.others:.2f} / {row.steal:.2f}",
-        )
-        for name, row in frame.loc[[SLOWEST, NO_ANOMALY, FLOAT32, AMP]].iterrows()
-    ]
-    columns = ("a single run each", "steps", "time", "ms per step", "times as fast",
-               f"{config.steps:,} steps", "epochs of the first fits",
-               "CPUs: others' / stolen")  # fmt: skip
     first = [each[0] for each in frame.epochs]
     return {
-        "table": table(columns, rows),
+        "runs": frame.loc[[SLOWEST, NO_ANOMALY, FLOAT32, AMP]],
         "ms": {name: float(value) for name, value in ms.items()},
         "time": time,
         "first_epochs": (min(first), max(first)),
     }
 
 
-def _chain_table(ms: Mapping[str, list[float]]) -> str:
-    rows, before = [], ms[SLOWEST]
-    for name, values in ms.items():
-        step = compare(before, values, 0.1)
-        rows.append(
-            (
-                name if name == SLOWEST or "pyfastenv" in name else f"+ {name}",
-                spread(values),
-                f"{number(min(values))} to {number(max(values))}",
-                "" if name == SLOWEST else f"{step.mark.split()[0]} {step}",
-                compare(ms[SLOWEST], values, 0.1).mark,
-            )
-        )
-        before = values
-    columns = ("", "ms per step", "all rounds", "times as fast as the row above [90 %]",
-               "as the first")  # fmt: skip
-    return table(columns, rows)
-
-
-def _frequencies(medians: Any) -> str:
+def _frequencies(medians: Any) -> Any:
+    """Milliseconds per step by program and steps between two fits."""
     rare = medians[["fits of the model", "rollouts of the model"]].sum(axis=1)
     often = medians.sum(axis=1) - rare
-    return table(
-        ("fit and rollout of the model, ms per step", *(f"every {n:,}" for n in _OFTEN)),
-        [
-            (name, *(float(often[name] + rare[name] * MODEL_EVERY / n) for n in _OFTEN))
-            for name in (SLOWEST, NO_ANOMALY, REMEDIES[-1][0], FLOAT32, AMP)
-        ],
-    )
-
-
-def _units_table(units: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
-    """Every variant with its time, and how many times the first one's speed it has."""
-    rows: list[tuple[Any, ...]] = []
-    for what, variants in units.items():
-        first = median(next(iter(variants.values())))
-        for i, (name, times) in enumerate(variants.items()):
-            factor = "" if i == 0 or not median(times) else number(first / median(times))
-            rows.append((what if i == 0 else "", name, spread(times), factor))
-    return table(("", "", "ms", "times as fast as the first"), rows)
-
-
-def _learning_table(results: Results) -> str:
-    return grouped(
-        results.part("learning"),
-        ["dynamics", "length"],
-        {
-            "model": lambda g, dynamics, _: dynamics,
-            "rollout length": lambda g, _, length: length,
-            "returns, by seed": lambda g, *_: ", ".join(f"{x:,.0f}" for x in g["return"]),
-            "the model's error, by seed": lambda g, *_: ", ".join(
-                f"{x:.3f}" for x in g.model_error
-            ),
-            "minutes": lambda g, *_: spread(list(g.seconds / 60)),
-        },
-    )
+    shown = [SLOWEST, NO_ANOMALY, REMEDIES[-1][0], FLOAT32, AMP]
+    return pd.DataFrame({n: often + rare * MODEL_EVERY / n for n in _OFTEN}).loc[shown]
 
 
 def _learning_ratios(results: Results) -> dict[str, Ratio | None]:

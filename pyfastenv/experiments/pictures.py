@@ -128,7 +128,7 @@ def stacked(
             axes.text(left + 0.01 * reach, y, text, va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(0, reach * (1.3 if notes else 1.1 if totals else 1.0))
+    axes.set_xlim(0, reach * (1.4 if notes else 1.1 if totals else 1.0))
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(label)
     _legend(axes, {part: paint[part] for part in parts})

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyfastenv.experiments import pictures
-from pyfastenv.experiments.baselines.textbook import PLACEMENTS
 from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.placement import (
     BESIDE,
@@ -27,7 +25,7 @@ from pyfastenv.experiments.placement import (
 )
 from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results
-from pyfastenv.experiments.tables import cell, grouped, median, number, spread, table
+from pyfastenv.experiments.tables import median
 from pyfastenv.training.plots import COLOURS, label_ends
 
 if TYPE_CHECKING:
@@ -96,47 +94,22 @@ def report(results: Results, config: Config) -> Report:
         "copy_share": copies.copy_share.median(),
         "copy_us": copies.copy_us.median(),
         "update_ms": theirs.update_ms.median(),
-        "cost": lambda algorithm, size: number(median(reader.costs(algorithm, size))),
-        "update": lambda size: number(
-            textbook[(textbook.algorithm == PPO) & (textbook["size"] == size)].update_ms.median()
-        ),
+        "update_of": textbook[textbook.algorithm == PPO].groupby("size").update_ms.median(),
         "sample_share": grid.query("who == @TEXTBOOK").sample_share.median(),
-        "solved_128": cell(of_128.solved_s.median()),
+        "solved_128": of_128.solved_s,
         "solved_all": f"{of_128.solved_s.notna().sum()} of {len(of_128)}",
-        "table": _table(results),
-        "advice": _advice(reader),
-        "on_gpu": _on_gpu(results),
-        "by_size": grouped(
-            solved,
-            ["size"],
-            {
-                "hidden layers": lambda g, size: size,
-                "episodes to 195": lambda g, _: _spread(g.episodes),
-                "seconds": lambda g, _: _spread(g.solved_s),
-                "greedy, other starts": lambda g, _: f"{g.honest_return.mean():.1f}",
-                "seeds": lambda g, _: f"{g.solved_s.notna().sum()} of {len(g)}",
-            },
-        ),
-        "starts": grouped(
-            curves,
-            ["start"],
-            {
-                "trained from": lambda g, start: start,
-                "episodes to 195": lambda g, _: _spread(g.episodes),
-                "seconds": lambda g, _: _spread(g.solved_s),
-                "greedy from its start": lambda g, _: f"{g.fixed_return.mean():.1f}",
-                "greedy from 100 other starts": lambda g, _: f"{g.honest_return.mean():.1f}",
-                "trainings": lambda g, _: f"{g.solved_s.notna().sum()} of {len(g)} solved",
-            },
-        ),
+        "document": DOCUMENT,
+        "gain": reader.gain,
+        "costs": reader.costs,
+        "copy_every": COPY_EVERY,
+        "CPU": CPU,
+        "COPY": COPY,
+        "BESIDE": BESIDE,
+        "OURS": OURS,
+        "DDPG": DDPG,
         "loss": (curves.fixed_return - curves.honest_return)[curves.start == "fixed"].mean(),
     }
     return Report(values, ratios, _pictures(results, config))
-
-
-def _spread(values: Any) -> str:
-    known = list(values.dropna())
-    return spread(known) if known else "not solved"
 
 
 def _episodes(solved: Any, pairs: Sequence[tuple[str, str]]) -> Ratio | None:
@@ -145,78 +118,6 @@ def _episodes(solved: Any, pairs: Sequence[tuple[str, str]]) -> Ratio | None:
     known = [by_size[list(pair)].dropna() for pair in pairs if set(pair) <= set(by_size)]
     first, second = ([x for pair in known for x in pair.iloc[:, column]] for column in (0, 1))
     return compare(first, second, 0.1) if first else None
-
-
-def _table(results: Results) -> str:
-    rows = []
-    for (who, placement), group in results.part("table").groupby(["who", "placement"], sort=False):
-        theirs = DOCUMENT.get(placement, ("", "", "", "")) if who == TEXTBOOK else ("", "", "", "")
-        cpus = results.cpus
-        gpu = group.gpu_percent.median() if "gpu_percent" in group else None
-        rows.append(
-            (
-                f"{who}, {placement}",
-                *theirs,
-                spread(list(group.seconds)),
-                spread(list(group.cost_us)),
-                f"{100 * group.cpus.median() / cpus:.0f}",
-                cell(gpu),
-                number(group.update_ms.median()),
-                f"{group.copy_us.median():.0f} µs ({group.copy_share.median():.2%})"
-                if group.copy_us.max() > 0.0
-                else "none",
-            )
-        )
-    columns = ["PPO, CartPole-v0, 128", "document: time [s]", "CPU [%]", "GPU [%]", "update [ms]",
-               "here: time [s]", "per step [µs]", "CPU [%]", "GPU [%]", "update [ms]",
-               "a copy (of the time)"]  # fmt: skip
-    return table(columns, rows)
-
-
-def _advice(reader: Reader) -> str:
-    parts = []
-    for algorithm, frequencies in COPY_EVERY.items():
-        rows = []
-        for size in reader.config.sizes:
-            gain = partial(reader.gain, algorithm, size)
-            beside = "–" if algorithm == DDPG else gain(placement=BESIDE).mark
-            rows.append(
-                (
-                    size,
-                    spread(reader.costs(algorithm, size)),
-                    gain(placement=COPY).mark,
-                    *(gain(every=every).mark for every in frequencies[1:]),
-                    beside,
-                    gain(who=OURS, every=0).mark,
-                )
-            )
-        unit = "steps" if algorithm == DDPG else "episodes"
-        columns = [f"{algorithm}: hidden layers", "cpu [µs per step]", "a copy acts",
-                   *(f"every {every} {unit}" for every in frequencies[1:]), "actor beside critic",
-                   "ours"]  # fmt: skip
-        parts.append(table(columns, rows))
-    return "\n\n".join(parts)
-
-
-def _on_gpu(results: Results) -> str | None:
-    """Every placement's cost per step, where there is a GPU; its CPU and GPU use."""
-    grid = results.part("grid").query("who == @TEXTBOOK and every == 1")
-    if not any(PLACEMENTS[name].needs_cuda for name in grid.placement):
-        return None
-    return grouped(
-        grid,
-        ["algorithm", "size", "placement"],
-        {
-            "algorithm": lambda g, algorithm, *_: algorithm,
-            "hidden layers": lambda g, _, size, __: size,
-            "placement": lambda g, *key: key[-1],
-            "per step [µs]": lambda g, *_: spread(list(g.cost_us)),
-            "update [ms]": lambda g, *_: float(g.update_ms.median()),
-            "a copy [µs]": lambda g, *_: float(g.copy_us.median()),
-            "CPUs": lambda g, *_: float(g.cpus.median()),
-            "GPU [%]": lambda g, *_: float(g.gpu_percent.median()),
-        },
-    )
 
 
 def _pictures(results: Results, config: Config) -> dict[str, Figure]:

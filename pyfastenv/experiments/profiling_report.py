@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.profiling import HIDDEN, REST, Config
 from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results
-from pyfastenv.experiments.tables import grouped, median, number, spread, table
+from pyfastenv.experiments.tables import median
 from pyfastenv.nn.spans import SPANS
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ def report(results: Results, config: Config) -> Report:
     values = {
         "traced": "mbpo" if "mbpo" in traces.index else traces.index[0],
         "traces": traces,
-        "phases": _phases_table(traces),
-        "whole_run": _whole_runs_table(traces),
-        "loading": _loading_table(results, config, costs),
+        "shown": (*SPANS, REST),
         "hiding": {
             name: next((n for n in config.updates if shares[name, n] < HIDDEN), None)
             for name in config.loaders
@@ -53,20 +52,17 @@ def report(results: Results, config: Config) -> Report:
         "foreground_ms": waits[loaders.FOREGROUND],
         "ours_ms": waits[loaders.OURS],
         "overlap_share": results.part("overlap").groupby("overlap").share.median().to_dict(),
-        "overhead": table(
-            ("recorded", "ten gradient steps [ms]", "times as long"),
-            [
-                (name, spread(ms), f"{median(ms) / median(overhead['no profiler']):.2f}")
-                for name, ms in overhead.items()
-            ],
-        ),
+        "overhead": overhead,
         "overheads": {
             name: median(ms) / median(overhead["no profiler"]) for name, ms in overhead.items()
         },
         "span": results.part("span").iloc[0],
         "stale": results.part("stale").iloc[0],
         "variable_on_cpu": on_cpu.variable / on_cpu.fixed,
-        "allocator": _allocator_table(memory) if len(memory) else None,
+        "allocator": len(memory) > 0,
+        "changes": lambda mib: sum(a != b for a, b in itertools.pairwise(mib[5:])),
+        "share_of": lambda name, n: shares[name, n],
+        "gain_of": partial(_gain, results),
     }
     figures = {
         "trace": _draw_trace(traces.loc[values["traced"]]),
@@ -77,19 +73,25 @@ def report(results: Results, config: Config) -> Report:
     return Report(values, _ratios(results, config), figures)
 
 
-def _ratios(results: Results, config: Config) -> dict[str, Ratio | None]:
-    def rates(name: str, updates: int) -> list[float]:
-        return results.rounds("loading", "rate", loader=name, updates=updates)
+def _gain(results: Results, loader: str, updates: int) -> Ratio:
+    """How many times as fast as loading in the loop."""
+    mine, theirs = (
+        results.rounds("loading", "rate", loader=name, updates=updates)
+        for name in (loader, loaders.FOREGROUND)
+    )
+    return compare(mine, theirs)
 
+
+def _ratios(results: Results, config: Config) -> dict[str, Ratio | None]:
     most, least = config.updates[-1], config.updates[0]
     overhead = results.part("overhead").ms[0]
     ratios: dict[str, Ratio | None] = {
-        name: compare(rates(loader, most), rates(loaders.FOREGROUND, most))
+        name: _gain(results, loader, most)
         for name, loader in _BACKGROUND.items()
         if loader in config.loaders
     }
     ratios |= {
-        "pool": compare(rates(loaders.OURS, least), rates(loaders.FOREGROUND, least)),
+        "pool": _gain(results, loaders.OURS, least),
         "one_option": compare(overhead["CPU"], overhead["no profiler"]),
         "all_options": compare(overhead["all of it"], overhead["CPU"]),
         "overlap": compare(
@@ -103,60 +105,6 @@ def _ratios(results: Results, config: Config) -> dict[str, Ratio | None]:
         swing = {kind: np.ptp(reserved[kind][5:]) + 1.0 for kind in ("variable", "fixed")}
         ratios["jagged"] = compare([swing["variable"]], [swing["fixed"]])
     return ratios
-
-
-def _phases_table(traces: Any) -> str:
-    """Shares of a recorded iteration by range, each without those in it."""
-    rows = []
-    for name, row in traces.iterrows():
-        shares = (row.ranges_ms.get(each, 0.0) / row.iteration_ms for each in (*SPANS, REST))
-        rows.append((f"`{name}`", row.iteration_ms, *(f"{x:.0%}" if x else "–" for x in shares)))
-    return table(("", "iteration [ms]", *SPANS, REST), rows)
-
-
-def _whole_runs_table(traces: Any) -> str:
-    rows = []
-    for name, phases in traces.phases_s.items():
-        whole = sum(phases.values())
-        shares = (f"{phase} {value / whole:.0%}" for phase, value in phases.items())
-        rows.append((f"`{name}`", ", ".join(shares)))
-    return table(("the whole run", "share of the time by phase"), rows)
-
-
-def _loading_table(results: Results, config: Config, costs: Any) -> str:
-    rows = []
-    for name in config.loaders:
-        cells = []
-        for updates in config.updates:
-            about = {"loader": name, "updates": updates}
-            share = median(results.rounds("loading", "share", **about))
-            ratio = compare(
-                results.rounds("loading", "rate", **about),
-                results.rounds("loading", "rate", loader=loaders.FOREGROUND, updates=updates),
-            )
-            cells.append(f"{share:.0%}, {ratio.mark}")
-        rows.append((name, *cells))
-    columns = ("batches from", *(f"{n} steps ({number(costs[n])} ms)" for n in config.updates))
-    return table(columns, rows)
-
-
-def _allocator_table(memory: Any) -> str:
-    return grouped(
-        memory,
-        ["lengths"],
-        {
-            "lengths": lambda g, kind: kind,
-            "reserved [MiB]": lambda g, _: (
-                f"{min(g.reserved_mib.iloc[0]):,.0f} to {max(g.reserved_mib.iloc[0]):,.0f}"
-            ),
-            "changes": lambda g, _: sum(
-                a != b for a, b in itertools.pairwise(g.reserved_mib.iloc[0][5:])
-            ),
-            "device frees": lambda g, _: g.frees.iloc[0],
-            "retries": lambda g, _: g.retries.iloc[0],
-            "ms per step": lambda g, _: float(g.ms.iloc[0]),
-        },
-    )
 
 
 # ---- pictures ------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Reports: prose is a Jinja template with holes (templates/NAME.md), figures come from the results.
+"""Reports: prose and tables are a Jinja template with holes (templates/NAME.md), figures come from
+the results.
 
 templates/NAME.toml has the claims, each with the name of its ratio, and what the document says, row
 by row, with where ours is. A hole that nothing fills is an error, not an empty string.
@@ -17,7 +18,7 @@ import jinja2
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Claim, Ratio
 from pyfastenv.experiments.study import Results, Sizes
-from pyfastenv.experiments.tables import number, table
+from pyfastenv.experiments.tables import median, number, spread, table
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.progress import duration
 
@@ -51,7 +52,15 @@ def write(name: str, folder: Path, results: Results, sizes: Sizes, report: Repor
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"number": number, "percent": _percent, "times": _times}
+    environment.filters |= {
+        "number": number,
+        "count": _count,
+        "duration": duration,
+        "percent": _percent,
+        "times": _times,
+        "spread": _spread,
+        "median": _median,
+    }
 
     def picture(picture: str, caption: str) -> str:
         pictures.save(report.pictures[picture], folder / f"{picture}.png")
@@ -65,6 +74,7 @@ def write(name: str, folder: Path, results: Results, sizes: Sizes, report: Repor
         "quick": sizes.quick,
         "gpu": results.has_gpu,
         "cpus": results.cpus,
+        "part": results.part,
         "picture": picture,
         "provenance": provenance(name, results, sizes),
     }
@@ -127,6 +137,22 @@ def claims_table(claims: Iterable[Claim]) -> str:
 
 def _percent(value: float, digits: int = 0) -> str:
     return f"{value:.{digits}%}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _median(values: Any) -> str:
+    return _spread(values, quartiles=False)
+
+
+def _spread(values: Any, scale: float = 1.0, quartiles: bool = True) -> str:
+    """Median and quartiles of what is known of them."""
+    known = [scale * value for value in values if value == value and value is not None]
+    if not known:
+        return "–"
+    return spread(known) if quartiles else number(median(known))
 
 
 def _times(ratio: Ratio | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from pyfastenv.experiments.samplers import (
 )
 from pyfastenv.experiments.sampling import Config
 from pyfastenv.experiments.study import Results
-from pyfastenv.experiments.tables import grouped, median, number, spread, table
 from pyfastenv.training.plots import COLOURS
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ class Reader:
         waiting = self.rates(QUEUES, size, part, **about)
         return compare(self.rates(QUEUES, size, part, timeout=self.short, **about), waiting)
 
-    def over_queues(self, name: str, size: int) -> Ratio:
+    def over_queues(self, name: str, size: int, timeout: float = NONE) -> Ratio:
         """A contestant over the document's program that waits for all."""
-        mine, theirs = self.rates(name, size), self.rates(QUEUES, size)
+        mine, theirs = self.rates(name, size, timeout=timeout), self.rates(QUEUES, size)
         return compare(mine, theirs[: len(mine)])  # they have more rounds
 
     def gaps(self, size: int) -> list[float]:
@@ -144,8 +144,8 @@ def report(results: Results, config: Config) -> Report:
     runs, steps = results.part("runs"), np.asarray(results.part("steps").step_s[0])
     of_large = runs[large == runs.B]
     units = results.part("units").set_index("what")["env_s"]
-    partial = runs.query("contestant == @QUEUES and timeout == @short")
-    scale, model = results.part("scale"), models(results, "ours")[largest]
+    cut = runs.query("contestant == @QUEUES and timeout == @short")
+    scale, ours = results.part("scale"), models(results, "ours")
     envpool = scale[(scale.contestant == ENVPOOL) & scale.get("rate", np.nan).notna()].tail(1)
     values = {
         "few": f"{config.workers * small:,} environments",
@@ -154,24 +154,30 @@ def report(results: Results, config: Config) -> Report:
         "num_envs": config.workers * large,
         "short": short,
         "next_network": config.networks[1],
-        "largest_mb": Policy(largest).megabytes,
-        "best_mb": Policy(best).megabytes,
+        "largest": largest,
+        "best": best,
         "our_mib": of_large[of_large.contestant.isin(OURS)].memory_mib.agg(["min", "max"]).tolist(),
         "their_mib": of_large[of_large.contestant == QUEUES].memory_mib.median(),
         "envpool": [(config.workers * row.B, row.memory_mib) for row in envpool.itertuples()],
-        "arrived": partial[small == partial.B].per_receive.mean() / small,
-        "calls": {n: partial[n == partial.B].calls.mean() for n in (small, large)},
-        "call_ms": {n: 1e3 * model.call(n) for n in (1, 160, config.workers * large)},
+        "arrived": cut[small == cut.B].per_receive.mean() / small,
+        "calls": {n: cut[n == cut.B].calls.mean() for n in (small, large)},
+        "call_ms": lambda network, n: 1e3 * ours[network].call(n),
         "steal": runs.steal.max(),
         "others": runs.others.max(),
         "env_us": {name: 1e6 * value for name, value in units.items()},
         "step_us": (1e6 * steps.mean(), 1e6 * steps.std()),
-        "runs": {b: _runs_table(reader, b) for b in config.envs_per_worker},
-        "networks": _networks_table(reader),
-        "workers": _workers_table(reader),
-        "objects": _scale_table(results.part("objects")),
-        "scale": _scale_table(scale),
-        "spread": _spread_table(reader, steps),
+        "spread_ms": {n: 1e3 * _RANGE_OF_8 * steps.std() * n**0.5 for n in config.envs_per_worker},
+        "queues": QUEUES,
+        "step": STEP,
+        "by_b": BY_B,
+        "ours": OURS,
+        "document_s": lambda name, size, timeout: (
+            DOCUMENT.get(timeout, "") if (name, size) == (QUEUES, 4_000) else ""
+        ),
+        "label": label,
+        "reader": reader,
+        "predicted": partial(predicted, reader),
+        "megabytes": {name: Policy(name).megabytes for name in config.networks},
     }
     return Report(values, ratios, _pictures(reader, steps))
 
@@ -184,111 +190,13 @@ def label(name: str, timeout: float) -> str:
     return f"{name}, {f'{timeout:g} s{per}' if timeout else 'waits for all'}"
 
 
-def _runs_table(reader: Reader, size: int) -> str:
-    frame, num_envs = reader.results.part("runs"), reader.config.workers * size
-    baseline = reader.rates(QUEUES, size)
-
-    def title(_: Any, name: str, timeout: float) -> str:
-        return f"**{label(name, timeout)}**" if name in OURS else label(name, timeout)
-
-    def document(_: Any, name: str, timeout: float) -> object:
-        return DOCUMENT.get(timeout, "") if (name, size) == (QUEUES, 4_000) else ""
-
-    return grouped(
-        frame[size == frame.B],
-        ["contestant", "timeout"],
-        {
-            f"{reader.config.workers} × {size:,}, {SMALL}": title,
-            "document [s]": document,
-            "1,000 iterations [s]": lambda g, *_: spread(list(1_000 * num_envs / g.rate)),
-            "times queues that wait": lambda g, *_: compare(list(g.rate), baseline[: len(g)]).mark,
-            "workers' results per receive": lambda g, *_: float(g.per_receive.mean() / size),
-            "policy calls per iteration": lambda g, *_: float(g.calls.mean()),
-            "CPUs: mine / others' / stolen": lambda g, *_: " / ".join(
-                f"{g[name].mean():.2f}" for name in ("cpus", "others", "steal")
-            ),
-            "memory [MiB]": lambda g, *_: f"{g.memory_mib.max():.0f}",
-        },
-    )
-
-
-def _networks_table(reader: Reader) -> str:
-    config, rows = reader.config, []
-    ours, theirs = models(reader.results, "ours"), models(reader.results, "rows")
-    for size in config.envs_per_worker:
-        count = config.workers * size
-        for network in config.networks:
-            model = ours[network]
-            seconds = {
-                QUEUES: theirs[network].waiting(count, config.workers),
-                STEP: model.waiting(count, model.cpus),
-                BY_B: model.overlapping(count, size),
-            }
-            rates = (
-                f"{median(reader.rates(name, size, network=network)):,.0f} ({count / s:,.0f})"
-                for name, s in seconds.items()
-            )
-            rows.append(
-                (
-                    f"{count:,}",
-                    f"{network} ({number(Policy(network).megabytes)} MB)",
-                    1e3 * model.call(count),
-                    reader.timeout(size, network=network).mark,
-                    *rates,
-                    reader.overlap(size, network).mark,
-                )
-            )
-    columns = (
-        "environments", "hidden layers", "policy call for all [ms]",
-        f"queues: {reader.short:g} s / waiting", "queues, waiting: steps/s (model)",
-        "step: steps/s (model)", "send/recv by B: steps/s (model)", "by B / step",
-    )  # fmt: skip
-    return table(columns, rows)
-
-
-def _workers_table(reader: Reader) -> str:
-    short = reader.short
-    columns = {
-        "workers": lambda g, b, w: w,
-        "B": lambda g, b, w: f"{b:,}",
-        f"results per receive, {short:g} s": lambda g, b, w: (
-            f"{g[g.timeout == short].per_receive.mean() / b:.1f} of {w}"
-        ),
-        "waiting: steps/s": lambda g, b, w: f"{g[g.timeout == NONE].rate.median():,.0f}",
-        f"{short:g} s / waiting": lambda g, b, w: reader.timeout(b, "workers", workers=w).mark,
-    }
-    return grouped(reader.results.part("workers"), ["B", "workers"], columns)
-
-
-def _scale_table(frame: Any) -> str:
-    def skipped(group: Any) -> Any:
-        return group.skipped.dropna().iloc[0] if "skipped" in group else None
-
-    def rate(group: Any, *_: Any) -> object:
-        known = group.rate.dropna() if "rate" in group else ()
-        return spread(list(known)) if len(known) else skipped(group)
-
-    return grouped(
-        frame,
-        ["contestant", "workers", "B"],
-        {
-            "": lambda g, name, *_: name,
-            "environments": lambda g, name, workers, size: f"{workers * size:,}",
-            "steps/s": rate,
-            "memory [MiB]": lambda g, *_: number(g.memory_mib.max()),
-        },
-    )
-
-
-def _spread_table(reader: Reader, steps: Any) -> str:
-    rows = []
-    for size in reader.config.envs_per_worker:
-        own, apart = size * steps.mean(), _RANGE_OF_8 * steps.std() * size**0.5
-        measured = spread(reader.gaps(size), 1e3)
-        rows.append((f"{size:,}", 1e3 * own, 1e3 * apart, f"{apart / own:.1%}", measured))
-    columns = ("B", "a worker's steps [ms]", "slowest − fastest, independent steps [ms]",
-               "share of its steps", "measured in the workers [ms]")  # fmt: skip
-    return table(columns, rows)
+def predicted(reader: Reader, name: str, size: int, network: str) -> float:
+    """A contestant's rate by the model [environment steps/s]."""
+    count = reader.config.workers * size
+    model = models(reader.results, "rows" if name == QUEUES else "ours")[network]
+    if name == BY_B:
+        return count / model.overlapping(count, size)
+    return count / model.waiting(count, reader.config.workers if name == QUEUES else model.cpus)
 
 
 # ---- pictures ------------------------------------------------------------------------------------
