@@ -13,7 +13,7 @@ import random
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -209,11 +209,11 @@ class TextbookPPO(Textbook):
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=1e-2)
         self.pool: deque[Trajectory] = deque(maxlen=pool_size)
 
-    def train(self, num_episodes: int, stop: Callable[[Run], bool] = lambda run: False) -> Run:
-        """Trains for so many episodes, or until ``stop`` says so after an update."""
+    def train(self, num_episodes: int) -> Run:
+        """Trains for so many episodes."""
         began = time.perf_counter()
         with ThreadPoolExecutor(1) as beside:
-            while len(self.run.returns) < num_episodes and not stop(self.run):
+            while len(self.run.returns) < num_episodes:
                 count = min(self.copy_every, num_episodes - len(self.run.returns))
                 with self.sampling() as policy:
                     trajectories = [self._episode(policy, began) for _ in range(count)]
