@@ -81,7 +81,9 @@ def report(results: Results, config: Config) -> Report:
         "others": parts.others.max(),
         "threads": 1 if config.quick else results.cpus,
     }
-    return Report(values, factors | _learning_ratios(results), {"ablation": _picture(ms, medians)})
+    return Report(
+        values, factors | _learning_ratios(results, config), {"ablation": _picture(ms, medians)}
+    )
 
 
 def _picture(ms: Mapping[str, list[float]], medians: Any) -> Any:
@@ -119,14 +121,18 @@ def _frequencies(medians: Any) -> Any:
     return pd.DataFrame({n: often + rare * MODEL_EVERY / n for n in _OFTEN}).loc[shown]
 
 
-def _learning_ratios(results: Results) -> dict[str, Ratio | None]:
+def _learning_ratios(results: Results, config: Config) -> dict[str, Ratio | None]:
     """Without the flow over with it, and long rollouts over single steps; pairs share a seed."""
-    learning = results.part("learning")
-    pairs = learning[learning.length == 1].pivot(index="seed", columns="dynamics")
-    lengths = learning[learning.dynamics == "ensemble"].pivot(index="seed", columns="length")
+    learning = results.part("learning").set_index(["dynamics", "length", "seed"])
+
+    def ratio(column: str, one: tuple[str, int], other: tuple[str, int]) -> Ratio | None:
+        known = set(learning.index.droplevel("seed"))
+        if one == other or not {one, other} <= known:
+            return None
+        return compare(list(learning.loc[one][column]), list(learning.loc[other][column]))
+
+    longest = ("ensemble", max(config.rollout_lengths))
     return {
-        "samples": compare(list(pairs.model_error.ensemble), list(pairs.model_error.flow)),
-        "short_rollouts": compare(
-            list(lengths.seconds[lengths.seconds.columns.max()]), list(lengths.seconds[1])
-        ),
+        "samples": ratio("model_error", ("ensemble", 1), ("flow", 1)),
+        "short_rollouts": ratio("seconds", longest, ("ensemble", 1)),
     }

@@ -86,11 +86,11 @@ def _ratios(results: Results, config: Config) -> dict[str, Ratio | None]:
     most, least = config.updates[-1], config.updates[0]
     overhead = results.part("overhead").ms[0]
     ratios: dict[str, Ratio | None] = {
-        name: _gain(results, loader, most)
+        name: _gain(results, loader, most) if loader in config.loaders else None
         for name, loader in _BACKGROUND.items()
-        if loader in config.loaders
     }
     ratios |= {
+        "jagged": None,
         "pool": _gain(results, loaders.OURS, least),
         "one_option": compare(overhead["CPU"], overhead["no profiler"]),
         "all_options": compare(overhead["all of it"], overhead["CPU"]),

@@ -34,7 +34,7 @@ class Report:
 
     Attributes:
         values: By name; strings, numbers, tables and what the template branches by.
-        ratios: By name, which may be a claim's; None or absent: not measured.
+        ratios: By name, each claim's among them; None: not measured.
         pictures: By name.
     """
 
@@ -67,12 +67,12 @@ def write(name: str, folder: Path, results: Results, sizes: Sizes, report: Repor
         return f"![{caption}]({picture}.png)\n\n*{caption}*"
 
     data = tomllib.loads((TEMPLATES / f"{name}.toml").read_text())
-    values: dict[str, Any] = {row["ratio"]: None for row in data["claim"]}
-    values |= report.ratios | report.values
+    values: dict[str, Any] = report.ratios | report.values
     values |= {
         "sizes": sizes,
         "quick": sizes.quick,
         "gpu": results.has_gpu,
+        "on_gpu": "in the table" if results.has_gpu else "needs a GPU",
         "cpus": results.cpus,
         "part": results.part,
         "picture": picture,
@@ -98,7 +98,7 @@ def write(name: str, folder: Path, results: Results, sizes: Sizes, report: Repor
 
 
 def _claim(row: dict[str, Any], text: str, compared: str, report: Report) -> Claim:
-    ratio = report.ratios.get(row["ratio"])
+    ratio = report.ratios[row["ratio"]]
     if ratio is not None and "margin" in row:
         ratio = replace(ratio, margin=row["margin"])
     return Claim(text, compared, row["expected"], ratio, row.get("why_not", "not in these sizes"))

@@ -121,16 +121,17 @@ def report(results: Results, config: Config) -> Report:
     small, large, short = reader.small, reader.large, reader.short
     overlaps = {network: reader.overlap(large, network) for network in config.networks}
     best = max(overlaps, key=lambda network: overlaps[network].mean)
-    largest = config.networks[-1]
+    largest, following = config.networks[-1], config.networks[min(1, len(config.networks) - 1)]
     waiting, in_time = (reader.rates(QUEUES, small, timeout=t) for t in (NONE, short))
     ratios: dict[str, Ratio | None] = {
         "waiting_small": compare(waiting, in_time),
+        "short_over_long": None,
         "timeout_small": reader.timeout(small),
         "timeout_large": reader.timeout(large),
         "timeout_small_network": reader.timeout(small, network=largest),
         "timeout_large_network": reader.timeout(large, network=largest),
         "overlap_small_network": overlaps[SMALL],
-        "overlap_next": overlaps[config.networks[1]],
+        "overlap_next": overlaps[following],
         "overlap_best": overlaps[best],
         "step_small": reader.over_queues(STEP, small),
         "step_large": reader.over_queues(STEP, large),
@@ -153,7 +154,7 @@ def report(results: Results, config: Config) -> Report:
         "small_envs": config.workers * small,
         "num_envs": config.workers * large,
         "short": short,
-        "next_network": config.networks[1],
+        "next_network": following,
         "largest": largest,
         "best": best,
         "our_mib": of_large[of_large.contestant.isin(OURS)].memory_mib.agg(["min", "max"]).tolist(),
