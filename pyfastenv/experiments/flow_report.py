@@ -104,12 +104,13 @@ def _whole(results: Results, config: Config) -> Row:
     frame = results.part("whole").set_index("program")
     ms = 1e3 * frame.seconds / frame.steps
     time = {name: duration(config.steps * value / 1e3) for name, value in ms.items()}
-    first = [each[0] for each in frame.epochs]
     return {
         "runs": frame.loc[[SLOWEST, NO_ANOMALY, FLOAT32, AMP]],
         "ms": {name: float(value) for name, value in ms.items()},
         "time": time,
-        "first_epochs": (min(first), max(first)),
+        "first": [each[0] for each in frame.epochs],
+        "first_share": median([each[0] / sum(each) for each in frame.epochs]),
+        "later": median([n for each in frame.epochs for n in each[1:] or each]),
     }
 
 

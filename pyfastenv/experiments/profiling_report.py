@@ -16,6 +16,7 @@ from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results
 from pyfastenv.experiments.tables import median
 from pyfastenv.nn.spans import SPANS
+from pyfastenv.training.plots import COLOURS, label_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,9 +143,11 @@ def _draw_shares(traces: Any, loading: Any, config: Config) -> Figure:
 
 def _draw_allocator(memory: Any) -> Figure:
     figure, (axes,) = pictures.panels()
-    for row in memory.itertuples():
-        axes.plot(row.reserved_mib, linewidth=1.4, label=row.lengths)
-    axes.legend(frameon=False)
+    ends = []
+    for row, paint in zip(memory.itertuples(), COLOURS, strict=False):
+        axes.plot(row.reserved_mib, linewidth=1.4, color=paint)
+        ends.append((row.reserved_mib[-1], row.lengths, paint))
+    label_ends(axes, ends)
     axes.set_xlabel("training step")
     axes.set_ylabel("reserved by the caching allocator [MiB]")
     return figure
