@@ -128,7 +128,6 @@ def trace(name: str, config: Config) -> Row:
             "phases_s": phases(folder),
             # the widest ones tell the picture; thousands of gradient steps are not told apart
             "timeline": sorted(shown, key=lambda one: -one[2])[:600],
-            "iteration_end_ms": first.duration / 1e3,
         }
 
 
