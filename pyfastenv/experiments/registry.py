@@ -35,7 +35,9 @@ def parse(arguments: Sequence[str]) -> tuple[str, Sizes]:
     quick = "--quick" in arguments
     names: dict[type, str] = {All: "all"}
     kinds: list[Any] = [
-        Annotated[All, tyro.conf.subcommand("all", default=All(quick=quick), description=_doc(All))]
+        Annotated[
+            All, tyro.conf.subcommand("all", default=All(quick=quick), description=All.__doc__)
+        ]
     ]
     for name in EXPERIMENTS:
         module = import_module(f"pyfastenv.experiments.{name}")
@@ -52,10 +54,6 @@ def parse(arguments: Sequence[str]) -> tuple[str, Sizes]:
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
     return names[type(sizes)], sizes
-
-
-def _doc(kind: type) -> str:
-    return kind.__doc__ or ""
 
 
 def run(name: str, sizes: Sizes) -> list[Path]:

@@ -146,6 +146,7 @@ def report(results: Results, config: Config) -> Report:
     of_large = runs[large == runs.B]
     units = results.part("units").set_index("what")["env_s"]
     cut = runs.query("contestant == @QUEUES and timeout == @short")
+    few_workers = results.part("workers").query("timeout == @short and B == @small")
     scale, ours = results.part("scale"), models(results, "ours")
     envpool = scale[(scale.contestant == ENVPOOL) & scale.get("rate", np.nan).notna()].tail(1)
     values = {
@@ -160,6 +161,7 @@ def report(results: Results, config: Config) -> Report:
         "our_mib": of_large[of_large.contestant.isin(OURS)].memory_mib.agg(["min", "max"]).tolist(),
         "their_mib": of_large[of_large.contestant == QUEUES].memory_mib.median(),
         "envpool": [(config.workers * row.B, row.memory_mib) for row in envpool.itertuples()],
+        "together": few_workers.groupby("workers").per_receive.mean() / small,
         "arrived": cut[small == cut.B].per_receive.mean() / small,
         "calls": {n: cut[n == cut.B].calls.mean() for n in (small, large)},
         "call_ms": lambda network, n: 1e3 * ours[network].call(n),

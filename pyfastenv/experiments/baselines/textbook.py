@@ -97,9 +97,6 @@ class Textbook:
         length: Every episode has so many steps, going on in a new one if it ends: as much work
             whatever has been learned. None: as long as it lasts.
         seed: Of networks, actions and (unless ``fixed_start``) environment.
-
-    Raises:
-        ValueError: Unknown placement, or there is no GPU for it.
     """
 
     def __init__(
@@ -113,11 +110,7 @@ class Textbook:
         length: int | None = None,
         seed: int = 0,
     ):
-        if placement not in PLACEMENTS:
-            raise ValueError(f"placement: expected one of {', '.join(PLACEMENTS)}, got {placement}")
         self.placement = PLACEMENTS[placement]
-        if self.placement.needs_cuda and not torch.cuda.is_available():
-            raise ValueError(f"placement: {placement} needs CUDA, and PyTorch finds none here")
         torch.manual_seed(seed)
         random.seed(seed)
         with warnings.catch_warnings():
