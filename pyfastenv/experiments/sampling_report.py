@@ -148,7 +148,8 @@ def report(results: Results, config: Config) -> Report:
     cut = runs.query("contestant == @QUEUES and timeout == @short")
     few_workers = results.part("workers").query("timeout == @short and B == @small")
     scale, ours = results.part("scale"), models(results, "ours")
-    envpool = scale[(scale.contestant == ENVPOOL) & scale.get("rate", np.nan).notna()].tail(1)
+    measured = scale.dropna(subset=["rate"]) if "rate" in scale else scale[:0]
+    envpool = measured[measured.contestant == ENVPOOL].tail(1)
     values = {
         "few": f"{config.workers * small:,} environments",
         "many": f"{config.workers * large:,} environments",
