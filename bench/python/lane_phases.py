@@ -9,13 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
-from plots import COLOURS
+from pyfastenv.experiments import pictures
+from pyfastenv.training.plots import COLOURS
 
 ROOT = Path(__file__).parents[2]
 LANES = "8 lanes"
@@ -31,38 +26,24 @@ PHASES = {
 
 def draw(robots: dict[str, Any], path: Path) -> None:
     """Two panels of bars, each with its own scale."""
-    names = list(robots)[::-1]
-    figure, panels = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True, layout="constrained")
-    for axes, contender, title in (
-        (panels[0], "mj_step", "mj_step"),
-        (panels[1], LANES, "8 lanes, per environment"),
+    figure, panels = pictures.panels(2, size=(11, 4.6), columns=2, sharey=True)
+    paint = dict(zip(PHASES.values(), COLOURS, strict=True))
+    for axes, contender, title in zip(
+        panels, ("mj_step", LANES), ("mj_step", "8 lanes, per environment"), strict=True
     ):
-        _bars(axes, names, [robots[name][contender]["phases_ns"] for name in names])
+        rows = {
+            name: {PHASES[phase]: ns / 1e3 for phase, ns in row[contender]["phases_ns"].items()}
+            for name, row in robots.items()
+        }
+        notes = {
+            name: f"{row[LANES]['times_mj_step']:.1f} times as fast" for name, row in robots.items()
+        }
+        pictures.stacked(
+            axes, rows, colour=paint, label="µs per substep",
+            notes=notes if contender == LANES else {},
+        )  # fmt: skip
         axes.set_title(title)
-        axes.set_xlabel("µs per substep")
-        axes.spines[["top", "right"]].set_visible(False)
-    for y, name in enumerate(names):
-        lanes = robots[name][LANES]
-        panels[1].text(
-            sum(lanes["phases_ns"].values()) / 1e3,
-            y,
-            f"  {lanes['times_mj_step']:.1f} times as fast",
-            va="center",
-            fontsize=8,
-        )
-    panels[1].set_xlim(right=1.25 * panels[1].get_xlim()[1])
-    figure.legend(
-        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=8
-    )
-    figure.savefig(path, dpi=130)
-
-
-def _bars(axes: Axes, names: list[str], phases: list[dict[str, float]]) -> None:
-    left = [0.0] * len(names)
-    for colour, (phase, label) in zip(COLOURS, PHASES.items(), strict=True):
-        widths = [row[phase] / 1e3 for row in phases]
-        axes.barh(names, widths, left=left, color=colour, label=label)
-        left = [a + b for a, b in zip(left, widths, strict=True)]
+    pictures.save(figure, path)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Benchmarks of SAC and MBPO: ``python bench/python/mbpo.py [--quick] [--only SECTION …]``.
 
-SAC's gradient steps beside Stable-Baselines3's; a model fit, a rollout of the model and a whole
-epoch of MBPO beside a program that does as document 000's does (experiments/baselines/list_mbpo.py
-in the package); document 000's run of 3,000 steps. Writes mbpo.json and mbpo.md.
+SAC's gradient steps beside Stable-Baselines3's; a whole epoch of MBPO beside a program that does as
+document 000's does (experiments/baselines/list_mbpo.py in the package); document 000's run of 3,000
+steps. Writes mbpo.json and mbpo.md. What the parts of a step cost: ``pyfastenv experiment flow``.
 """
 
 from __future__ import annotations
@@ -20,15 +20,12 @@ import torch
 from pyfastenv import _core
 from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
-from pyfastenv.algorithms.sac import Config as SACConfig
 from pyfastenv.experiments import measure
 from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
-from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble
+from pyfastenv.experiments.baselines.plain_learners import Habits
 from pyfastenv.experiments.tables import table
-from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
-from pyfastenv.training.collecting import SeedCollector
 
 Row = dict[str, Any]
 ENV_ID = "Hopper-v5"
@@ -128,90 +125,6 @@ def _stable_baselines(count: int) -> Callable[[], float]:
     return run
 
 
-# ---- MBPO's parts ------------------------------------------------------------------------------
-
-
-def model_parts(quick: bool) -> list[Row]:
-    """A fit on 2,000 transitions, and a rollout of 100,000 states."""
-    config = SACConfig(env_id=ENV_ID)
-    collector = SeedCollector(config)
-    rows = collector.explore(2_000, SeedStreams([0]))
-    collector.envs.close()
-    batch = _arrays(rows[0])
-    streams = SeedStreams([0])
-    epochs: dict[str, list[int]] = {"float32": [], "bfloat16": [], "list style": []}
-
-    def ours(name: str) -> Callable[[], float]:
-        def run() -> float:
-            options = DynamicsOptions(bfloat16=name == "bfloat16", num_threads=THREADS)
-            model = EnsembleDynamics(LAYOUT, [0], options)
-            start = time.perf_counter()
-            report = model.fit(rows, streams)
-            taken = time.perf_counter() - start
-            epochs[name].append(report.num_epochs[0])
-            return taken / report.num_epochs[0]
-
-        return run
-
-    def theirs() -> float:
-        model = PlainEnsemble(11, 3, Habits(anomaly_mode=False))
-        start = time.perf_counter()
-        epochs["list style"].append(model.fit(batch, max_epochs=20 if quick else 1_000))
-        return (time.perf_counter() - start) / epochs["list style"][-1]
-
-    contestants: dict[str, Callable[[], float]] = {name: ours(name) for name in epochs}
-    contestants["list style"] = theirs
-    fits = warm_and_interleave(contestants, 1 if quick else 3)
-    result = []
-    for name, values in fits.items():
-        totals = [a * b for a, b in zip(values, epochs[name][1:], strict=True)]
-        result.append(
-            {
-                "part": "fit",
-                "name": name,
-                "seconds": measure.summary(totals),
-                "seconds per epoch": measure.summary(values),
-                "epochs": epochs[name][1:],
-            }
-        )
-
-    num_states = 10_000 if quick else 100_000
-    rollouts = warm_and_interleave(
-        {
-            "float32": _our_rollout(rows, num_states, amp=False),
-            "bfloat16": _our_rollout(rows, num_states, amp=True),
-            "list style": _their_rollout(batch, num_states),
-        },
-        1 if quick else 3,
-    )
-    for name, values in rollouts.items():
-        result.append({"part": "rollout", "name": name, "seconds": measure.summary(values)})
-    return result
-
-
-def _arrays(rows: torch.Tensor) -> Any:
-    fields = (
-        LAYOUT.obs(rows),
-        LAYOUT.obs_actions(rows)[:, 11:],
-        LAYOUT.rewards(rows),
-        LAYOUT.next_obs(rows),
-        LAYOUT.continues(rows),
-    )
-    return tuple(field.numpy() for field in fields)
-
-
-def _our_rollout(rows: torch.Tensor, num_states: int, *, amp: bool) -> Callable[[], float]:
-    mbpo = MBPO(Config.preset(ENV_ID, amp=amp, rollout_batch=num_states))
-    mbpo.env_pool.add(rows)
-    return lambda: seconds(lambda: mbpo._roll_out(num_states, 1, mbpo.model_pool))
-
-
-def _their_rollout(batch: Any, num_states: int) -> Callable[[], float]:
-    program = ListMBPO(PlainEnv(ENV_ID, 0), Habits(anomaly_mode=False, prints=False))
-    program.env_pool.push(*batch)
-    return lambda: seconds(lambda: program.roll_out(num_states, 1, program.model_pool))
-
-
 # ---- whole epochs --------------------------------------------------------------------------------
 
 
@@ -257,7 +170,6 @@ def _our_steps(steps: int, **fields: Any) -> float:
 
 SECTIONS: dict[str, Callable[[bool], Iterable[Row]]] = {
     "sac": sac_updates,
-    "parts": model_parts,
     "epoch": epoch,
     "document": document_run,
 }
@@ -305,21 +217,6 @@ def report(results: dict[str, Any]) -> str:
             rate = f"{row['rate']['median']:,.0f}"
             cells.append((row["name"], rate, f"{ratio[0]} [{ratio[1]}, {ratio[2]}]"))
         lines.append(table(("", "updates/s", "against Stable-Baselines3"), cells))
-    if "parts" in results:
-        rows = results["parts"]["rows"]
-        base = {
-            row["part"]: row["seconds"]["median"] for row in rows if row["name"] == "list style"
-        }
-        lines += ["", "## A fit on 2,000 transitions, a rollout of 100,000 states", ""]
-        cells = []
-        for row in rows:
-            taken = row["seconds"]["median"]
-            note = ""
-            if row["part"] == "fit":
-                note = f" ({row['seconds per epoch']['median'] * 1e3:.0f} ms per epoch)"
-            gain = f"{base[row['part']] / taken:.1f}"
-            cells.append((row["part"], row["name"], f"{taken:.2f}{note}", gain))
-        lines.append(table(("", "", "s", "against the list style"), cells))
     for section, title in (
         ("epoch", "1,000 steps of MBPO, 20 updates each"),
         ("document", "Document 000's run: 3,000 steps with the flow, 20 updates each"),

@@ -15,6 +15,8 @@ from typing import Literal
 import numpy as np
 from scipy.stats import t as student
 
+from pyfastenv.experiments.tables import number
+
 Outcome = Literal["more", "less", "equal", "open"]
 
 
@@ -54,12 +56,17 @@ class Ratio:
     def mark(self) -> str:
         """For tables: ``≈ 1.01``, ``× 1.53``, or with a question mark where it is open."""
         sign = {"equal": "≈ ", "more": "**×** ", "less": "**×** ", "open": "? "}[self.outcome]
-        return sign + (f"{self.mean:.2f}" if self.mean >= 0.095 else f"{self.mean:.2g}")
+        return sign + _digits(self.mean)
 
     def __str__(self) -> str:
         if self.rounds < 2:
-            return f"{self.mean:.2f} (a single run)"
-        return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
+            return f"{_digits(self.mean)} (a single run)"
+        return f"{_digits(self.mean)} [{_digits(self.low)}, {_digits(self.high)}]"
+
+
+def _digits(ratio: float) -> str:
+    """1.06, 0.95, 34, 0.021."""
+    return f"{ratio:.2f}" if 0.095 <= ratio < 9.995 else number(ratio)
 
 
 def compare(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -275,36 +274,19 @@ def _repeat(call: Callable[[], object], times: int) -> None:
 
 def _slow_whole(name: str, steps: int, config: Config) -> Row:
     with _slow(chain()[name], config) as program, Clock() as clock:
-        marks = _marks(lambda: program.run(1, UPDATES), lambda: program.steps, steps)
-    return clock.row() | {"steps": steps, "epochs": program.epochs, "marks": marks}
+        program.run(steps, UPDATES)
+    return clock.row() | {"steps": steps, "epochs": program.epochs}
 
 
 def _our_whole(name: str, steps: int, config: Config) -> Row:
     epochs: list[float] = []
-    phases: dict[str, float] = {}
     with ours(config, amp=name == AMP, log_every=min(50, steps)) as mbpo, Clock() as clock:
-        first = mbpo.global_step
-
-        def iterate() -> None:
+        end = mbpo.global_step + steps
+        while mbpo.global_step < end:
             metrics = mbpo.iterate()
             if "model/epochs" in metrics:
                 epochs.append(metrics["model/epochs"])
-            for key in (key for key in metrics if key.startswith("time/")):
-                phases[key[5:-2]] = phases.get(key[5:-2], 0.0) + metrics[key]
-
-        marks = _marks(iterate, lambda: mbpo.global_step - first, steps)
-    return clock.row() | {"steps": steps, "epochs": epochs, "marks": marks, "phases": phases}
-
-
-def _marks(advance: Callable[[], object], step: Callable[[], int], steps: int) -> list[Any]:
-    """Runs to so many steps; the time at every 250 [s]."""
-    began, marks = time.perf_counter(), []
-    while step() < steps:
-        before = step()
-        advance()
-        if step() // MODEL_EVERY > before // MODEL_EVERY or step() >= steps:
-            marks.append((step(), round(time.perf_counter() - began, 2)))
-    return marks
+    return clock.row() | {"steps": steps, "epochs": epochs}
 
 
 def _profiled(anomaly: bool, config: Config) -> Row:
@@ -321,7 +303,6 @@ def _profiled(anomaly: bool, config: Config) -> Row:
         "ms": plain / count,
         "operators_ms": sum(e.self_cpu_time_total for e in events) / 1e3 / count,
         "top": [(e.key, e.self_cpu_time_total / 1e3 / count, e.count / count) for e in events[:6]],
-        "detach_per_update": sum(e.count for e in events if e.key == "aten::detach") / count,
         "isnan_per_update": sum(e.count for e in events if "nan" in e.key or e.key == "aten::ne")
         / count,
     }

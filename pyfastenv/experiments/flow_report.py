@@ -1,20 +1,22 @@
-"""What comes of the measurements of `flow`: tables, claims and the picture."""
+"""What comes of the measurements of `flow`: tables, ratios and the picture."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from pyfastenv.experiments import flow_units as units
+import pandas as pd
+
 from pyfastenv.experiments import pictures
-from pyfastenv.experiments.claims import Claim, compare
+from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.flow import (
     AGENT_EVERY,
     AGENT_UPDATES,
     AMP,
     DOCUMENT_MS,
     FLOAT32,
+    FLOW_EVERY,
     MODEL_EVERY,
     NO_ANOMALY,
     PARTS,
@@ -24,173 +26,114 @@ from pyfastenv.experiments.flow import (
 )
 from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Results, Row
-from pyfastenv.experiments.tables import median, number, spread, table
+from pyfastenv.experiments.tables import median, number
 from pyfastenv.training.plots import COLOURS
 from pyfastenv.training.progress import duration
 
+_OFTEN = (1, 125, 250, 500, 1_000)  # steps between two fits
+
 
 def report(results: Results, config: Config) -> Report:
-    """Tables, claims and pictures."""
-    made, parts = Report(), results.part("parts")
+    """Tables, ratios and the picture."""
+    parts = results.part("parts")
     programs = list(dict.fromkeys(parts.program))
     ms = {name: results.rounds("parts", "ms", program=name) for name in programs}
+    factors: dict[str, Ratio | None] = {
+        name: compare(ms[before], ms[name], 0.1) for before, name in itertools.pairwise(programs)
+    }
     medians = parts.groupby("program", sort=False)[list(PARTS)].median()
-    slow = medians.loc[SLOWEST]
-    of_units = results.part("units").set_index("what").ms.to_dict()
+    slow, slow_ms = medians.loc[SLOWEST], median(ms[SLOWEST])
+    units = results.part("units").set_index("what").ms.to_dict()
     profile = results.part("profile").set_index("anomaly mode")
     worst = parts.loc[(parts.ms / parts.groupby("program").ms.transform("median")).idxmax()]
-    agent_update = slow["agent that improves the model"] * AGENT_EVERY / AGENT_UPDATES
-    made.values = {
+
+    def ms_of(what: str, *variants: str) -> str:
+        return ", ".join(number(median(units[what][variant])) for variant in variants)
+
+    def ratio_of(what: str, variant: str) -> str:
+        first, other = median(next(iter(units[what].values()))), median(units[what][variant])
+        return number(first / other) if other else "–"
+
+    values = {
         "whole": _whole(results, config) if config.whole else None,
-        "ms": {name: median(values) for name, values in ms.items()},
-        "factors": {
-            name: compare(ms[before], ms[name], 0.1)
-            for before, name in itertools.pairwise(programs)
-        },
-        "chain": _chain_table(ms),
-        "parts": table(
-            ("ms per environment step", *PARTS),
-            [(name, *map(float, row)) for name, row in medians.iterrows()],
-        ),
-        "document_times": DOCUMENT_MS / median(ms[SLOWEST]),
-        "agent_every_step": agent_update * AGENT_UPDATES,
+        "ms": {name: median(each) for name, each in ms.items()},
+        "factors": factors,
+        "rounds": ms,
+        "faster": lambda name, than: compare(ms[than], ms[name], 0.1),
+        "order": list(itertools.pairwise(programs)),
+        "slowest": SLOWEST,
+        "parts": medians,
+        "document_times": DOCUMENT_MS / slow_ms,
+        "agent_every_step": slow["agent that improves the model"] * AGENT_EVERY,
+        "agent_updates": AGENT_UPDATES,
         "fit_every_step": slow["fits of the model"] * MODEL_EVERY,
         "frequencies": _frequencies(medians),
-        "ms_of": lambda what, variant: number(median(of_units[what][variant])),
-        "units_table": units.units_table(of_units),
+        "ms_of": ms_of,
+        "ratio_of": ratio_of,
+        "log_share": median(units["file I/O, a line"]["opened for each line"]) / slow_ms,
+        "flow_share": slow["updates of the flow"] / slow_ms,
+        "flow_every": FLOW_EVERY,
+        "units": units,
         "profile": {bool(k): row for k, row in profile.iterrows()},
-        "profile_table": table(
-            ("", "operator", "ms per update", "calls per update"),
-            [
-                ("on" if anomaly else "off", f"`{name}`", float(took), f"{count:.0f}")
-                for anomaly, row in profile.iterrows()
-                for name, took, count in row.top
-            ],
-        ),
-        "learning": _learning_table(results),
-        "worst": f"{worst.ms:,.0f} ms in round {worst['round']} of {worst.program}, "
-        f"{worst.ms / median(ms[worst.program]):.2f} times its median",
+        "slow": dict(slow),
+        "worst": dict(worst) | {"times": worst.ms / median(ms[worst.program])},
         "steal": parts.steal.max(),
         "others": parts.others.max(),
         "threads": 1 if config.quick else results.cpus,
     }
-    made.claims = list(_claims(results, ms))
+    return Report(
+        values, factors | _learning_ratios(results, config), {"ablation": _picture(ms, medians)}
+    )
+
+
+def _picture(ms: Mapping[str, list[float]], medians: Any) -> Any:
     figure, (left, right) = pictures.panels(
         2, size=(13, 4.8), columns=2, sharey=True, width_ratios=(1.1, 1)
     )
     stacks = {name: dict(row) for name, row in medians.iterrows()}
     pictures.stacked(right, stacks, share=True, label="% of a step", totals=False)
-    notes = {name: f" ms  ×{made.values['factors'][name].mean:.2f}" for name in programs[1:]}
-    notes[SLOWEST] = " ms"
-    paint = {name: COLOURS[0 if "pyfastenv" in name else 1] for name in programs}
+    notes = {SLOWEST: " ms"}
+    for before, name in itertools.pairwise(ms):
+        notes[name] = f" ms  ×{compare(ms[before], ms[name]).mean:.2f}"
+    paint = {name: COLOURS[0 if "pyfastenv" in name else 1] for name in ms}
     pictures.points(left, ms, colour=paint, notes=notes, log=True, label="ms per environment step")
-    made.pictures["ablation"] = (
-        figure,
-        "Left: one remedy after the other, each on top of those above it (medians and quartiles of "
-        "rounds; ×: over the row above). Right: what a step consists of.",
-    )
-    return made
+    return figure
 
 
 def _whole(results: Results, config: Config) -> Row:
     frame = results.part("whole").set_index("program")
     ms = 1e3 * frame.seconds / frame.steps
-    rows = []
-    for name in (SLOWEST, NO_ANOMALY, FLOAT32, AMP):
-        row = frame.loc[name]
-        rows.append(
-            (
-                name if "pyfastenv" in name else f"{name} (written anew)",
-                f"{row.steps:,}",
-                duration(row.seconds),
-                float(ms[name]),
-                f"{ms[SLOWEST] / ms[name]:.1f}",
-                duration(config.steps * ms[name] / 1e3),
-                ", ".join(f"{epochs:.0f}" for epochs in row.epochs[:5]),
-                f"{row.others:.2f} / {row.steal:.2f}",
-            )
-        )
-    columns = ("a single run each", "steps", "time", "ms per step", "times as fast",
-               f"{config.steps:,} steps", "epochs of the first fits",
-               "CPUs: others' / stolen")  # fmt: skip
+    time = {name: duration(config.steps * value / 1e3) for name, value in ms.items()}
     return {
-        "table": table(columns, rows),
+        "runs": frame.loc[[SLOWEST, NO_ANOMALY, FLOAT32, AMP]],
         "ms": {name: float(value) for name, value in ms.items()},
-        "time": {name: duration(config.steps * value / 1e3) for name, value in ms.items()},
-        "first_epochs": f"{min(e[0] for e in frame.epochs):.0f} to "
-        f"{max(e[0] for e in frame.epochs):.0f}",
+        "time": time,
+        "first": [each[0] for each in frame.epochs],
+        "first_share": median([each[0] / sum(each) for each in frame.epochs]),
+        "later": median([n for each in frame.epochs for n in each[1:] or each]),
     }
 
 
-def _chain_table(ms: Mapping[str, list[float]]) -> str:
-    first, rows = ms[SLOWEST], []
-    before = first
-    for name, values in ms.items():
-        again = name == SLOWEST
-        rows.append(
-            (
-                name if again or "pyfastenv" in name else f"+ {name}",
-                spread(values),
-                f"{number(min(values))} to {number(max(values))}",
-                "" if again else compare(before, values, 0.1).mark,
-                "" if again else str(compare(before, values, 0.1)),
-                compare(first, values, 0.1).mark,
-            )
-        )
-        before = values
-    columns = ("", "ms per step", "all rounds", "over the row above", "[90 %]",
-               "over the first")  # fmt: skip
-    return table(columns, rows)
+def _frequencies(medians: Any) -> Any:
+    """Milliseconds per step by program and steps between two fits."""
+    rare = medians[["fits of the model", "rollouts of the model"]].sum(axis=1)
+    often = medians.sum(axis=1) - rare
+    shown = [SLOWEST, NO_ANOMALY, REMEDIES[-1][0], FLOAT32, AMP]
+    return pd.DataFrame({n: often + rare * MODEL_EVERY / n for n in _OFTEN}).loc[shown]
 
 
-def _frequencies(medians: Any) -> str:
-    def at(name: str, every: int) -> float:
-        row = medians.loc[name]
-        rare = row["fits of the model"] + row["rollouts of the model"]
-        return float(row.sum() - rare + rare * MODEL_EVERY / every)
+def _learning_ratios(results: Results, config: Config) -> dict[str, Ratio | None]:
+    """Without the flow over with it, and long rollouts over single steps; pairs share a seed."""
+    learning = results.part("learning").set_index(["dynamics", "length", "seed"])
 
-    columns = ("fit and rollout of the model, ms per step", *(f"every {n}" for n in (1, 125, 250,
-               500, 1_000)))  # fmt: skip
-    names = (SLOWEST, NO_ANOMALY, REMEDIES[-1][0], FLOAT32, AMP)
-    return table(columns, [(name, *(at(name, n) for n in (1, 125, 250, 500, 1_000))) for name in
-                           names])  # fmt: skip
+    def ratio(column: str, one: tuple[str, int], other: tuple[str, int]) -> Ratio | None:
+        known = set(learning.index.droplevel("seed"))
+        if one == other or not {one, other} <= known:
+            return None
+        return compare(list(learning.loc[one][column]), list(learning.loc[other][column]))
 
-
-def _learning_table(results: Results) -> str:
-    rows = []
-    for (dynamics, length), group in results.part("learning").groupby(
-        ["dynamics", "length"], sort=False
-    ):
-        rows.append(
-            (
-                dynamics,
-                length,
-                ", ".join(f"{value:,.0f}" for value in group["return"]),
-                ", ".join(f"{value:.3f}" for value in group.model_error),
-                spread(list(group.seconds / 60)),
-            )
-        )
-    columns = ("model", "rollout length", "returns, by seed", "the model's error, by seed",
-               "minutes")  # fmt: skip
-    return table(columns, rows)
-
-
-def _claims(results: Results, ms: Mapping[str, list[float]]) -> Iterator[Claim]:
-    names = dict(itertools.pairwise(ms))
-    before = {after: name for name, after in names.items()}
-    for name, text, expected in (
-        (NO_ANOMALY, "ours: anomaly mode costs most (the document does not name it)", "more"),
-        ("no prints", "document: fewer prints help", "more"),
-        ("arrays instead of lists", "document: arrays instead of lists help", "more"),
-        ("AMP (bfloat16 autocast)", "document: mixed precision helps", "more"),
-    ):
-        ratio = compare(ms[before[name]], ms[name], 0.1)
-        yield Claim(text, f"speed, {before[name]} → {name}", expected, ratio)  # type: ignore[arg-type]
-    learning = results.part("learning")
-    pairs = learning[learning.length == 1].pivot(index="seed", columns="dynamics")
-    yield Claim(
-        "document: the flow gives better simulated samples",
-        "model's error without / with the flow, rollouts of length 1",
-        "more",
-        compare(list(pairs.model_error.ensemble), list(pairs.model_error.flow)),
-    )
+    longest = ("ensemble", max(config.rollout_lengths))
+    return {
+        "samples": ratio("model_error", ("ensemble", 1), ("flow", 1)),
+        "short_rollouts": ratio("seconds", longest, ("ensemble", 1)),
+    }

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +21,6 @@ from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble
 from pyfastenv.experiments.baselines.pools import ArrayPool, Batch, ListPool
 from pyfastenv.experiments.clock import milliseconds
 from pyfastenv.experiments.study import Row
-from pyfastenv.experiments.tables import median, spread, table
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
 from pyfastenv.nn.streams import SeedStreams
@@ -283,14 +281,3 @@ CUDA_UNITS: dict[str, Callable[[bool], Row]] = {
     "copies to the GPU": copies,
     "updates on the GPU": graphs,
 }
-
-
-def units_table(units: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
-    """Every variant with its time, and how many times the first one's speed it has."""
-    rows: list[tuple[Any, ...]] = []
-    for what, variants in units.items():
-        first = median(next(iter(variants.values())))
-        for i, (name, times) in enumerate(variants.items()):
-            factor = "" if i == 0 or not median(times) else f"{first / median(times):.2f}"
-            rows.append((what if i == 0 else "", name, spread(times), factor))
-    return table(("", "", "ms", "times as fast as the first"), rows)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyfastenv.experiments.measure import summary
-from pyfastenv.training.plots import COLOURS, save_figure
+from pyfastenv.experiments.tables import number
+from pyfastenv.training.plots import COLOURS, label_ends, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,16 +76,15 @@ def points(
         paint = (colour or {}).get(name, COLOURS[0])
         axes.plot((low, high), (y, y), color=paint, linewidth=2.2)
         axes.plot(middle, y, "o", color=paint, markersize=6)
-        text = f"{middle:,.0f}" if middle >= 100 else f"{middle:.3g}"
         axes.annotate(
-            f"{text}{(notes or {}).get(name, '')}", (high, y), xytext=(8, 0), fontsize=8,
+            f"{number(middle)}{(notes or {}).get(name, '')}", (high, y), xytext=(8, 0), fontsize=8,
             textcoords="offset points", va="center", color=paint,
         )  # fmt: skip
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     if log:
-        axes.set_xscale("log")
+        log_scale(axes, "x")
         low, high = axes.get_xlim()
         axes.set_xlim(low / 1.2, high * (high / low) ** 0.2)
     else:
@@ -99,13 +99,18 @@ def stacked(
     colour: Mapping[str, str] | None = None,
     share: bool = False,
     label: str = "",
+    notes: Mapping[str, str] | None = None,
     totals: bool = True,
 ) -> None:
-    """A horizontal bar per row, of the parts' values or of their shares; a legend below."""
-    parts = list(dict.fromkeys(part for row in rows.values() for part in row))
-    paint = colours(parts) | dict(colour or {})
+    """A horizontal bar per row, of the parts' values or of their shares; a legend below.
+
+    Parts stand in the order of their colours; ``notes`` stand behind the rows' totals.
+    """
+    drawn = {part: None for row in rows.values() for part in row}
+    paint = dict(colour or colours(list(drawn)))
+    parts = [part for part in paint if part in drawn]
     reach = 100.0 if share else max(sum(row.values()) for row in rows.values())
-    for y, row in enumerate(rows.values()):
+    for y, (name, row) in enumerate(rows.items()):
         whole = sum(row.values())
         scale, left = (100.0 / whole if share else 1.0), 0.0
         for part in parts:
@@ -113,17 +118,17 @@ def stacked(
             axes.barh(y, width, left=left, color=paint[part], height=0.68, edgecolor="white")
             if width >= 0.07 * reach:
                 axes.text(
-                    left + width / 2, y, f"{width:.0f} %" if share else f"{width:.3g}",
+                    left + width / 2, y, f"{width:.0f} %" if share else number(width),
                     ha="center", va="center", fontsize=8,
                     color="white" if paint[part] in _DARK else "black",
                 )  # fmt: skip
             left += width
         if totals:
-            axes.text(left + 0.01 * reach, y, f"{whole:,.3g}" if whole < 1_000 else f"{whole:,.0f}",
-                      va="center", fontsize=8)  # fmt: skip
+            text = f"{number(whole)}  {(notes or {}).get(name, '')}"
+            axes.text(left + 0.01 * reach, y, text, va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(0, reach * (1.1 if totals else 1.0))
+    axes.set_xlim(0, reach * (1.4 if notes else 1.1 if totals else 1.0))
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(label)
     _legend(axes, {part: paint[part] for part in parts})
@@ -136,9 +141,9 @@ def lines(
     colour: Mapping[str, str] | None = None,
     styles: Mapping[str, str] | None = None,
     log: str = "",
+    bottom: float | None = None,
     xlabel: str = "",
     ylabel: str = "",
-    names: bool = True,
 ) -> None:
     """A line per name through medians, with quartiles, named at its right end.
 
@@ -148,56 +153,41 @@ def lines(
         colour: By name.
         styles: Matplotlib's line styles, by name.
         log: ``"x"``, ``"y"`` or ``"xy"``.
+        bottom: Where the y axis begins, if not below the values.
         xlabel: Of the axis.
         ylabel: Of the axis.
-        names: Whether they are written beside the ends.
     """
     paint = colours(list(series)) | dict(colour or {})
-    if "x" in log and len({x for points_of in series.values() for x in points_of}) > 1:
-        axes.set_xscale("log")
-    if "y" in log:
-        axes.set_yscale("log")
     ends = []
     for name, points_of in series.items():
-        parts = [summary(values) for values in points_of.values()]
-        x = list(points_of)
-        middle = np.array([part["median"] for part in parts])
-        bars = (
-            middle - [part["q1"] for part in parts],
-            np.array([part["q3"] for part in parts]) - middle,
+        low, middle, high = (
+            np.array([summary(values)[part] for values in points_of.values()])
+            for part in ("q1", "median", "q3")
         )
         axes.errorbar(
-            x, middle, yerr=bars, color=paint[name], marker="o", markersize=4, capsize=2,
-            linestyle=(styles or {}).get(name, "-"), linewidth=1.5,
+            list(points_of), middle, yerr=(middle - low, high - middle), color=paint[name],
+            marker="o", markersize=4, capsize=2, linestyle=(styles or {}).get(name, "-"),
+            linewidth=1.5,
         )  # fmt: skip
         ends.append((float(middle[-1]), name, paint[name]))
+    log_scale(axes, log)
+    axes.set_ylim(bottom=bottom)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
-    if names:
-        name_ends(axes, ends)
+    label_ends(axes, ends)
 
 
-def name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], gap: float = 0.06) -> None:
-    """Names (height, text, colour) to the right of the axes, none over another."""
-    low, high = axes.get_ylim()
-    log = axes.get_yscale() == "log"
+def log_scale(axes: Axes, names: str) -> None:
+    """Makes axes ("x", "y" or "xy") logarithmic, with plain numbers at the ticks."""
+    from matplotlib.ticker import LogLocator, NullFormatter
 
-    def height(value: float) -> float:
-        if log:
-            return float(np.log(value / low) / np.log(high / low))
-        return (value - low) / (high - low)
-
-    placed: list[float] = []
-    ordered = sorted(ends)
-    for value, _, _ in ordered:
-        placed.append(max(height(value), placed[-1] + gap) if placed else height(value))
-    too_high = max(0.0, placed[-1] - 1.0) if placed else 0.0
-    for at, (_, text, paint) in zip(placed, ordered, strict=True):
-        axes.annotate(
-            text, (1, at - too_high), xytext=(6, 0), xycoords="axes fraction",
-            textcoords="offset points", color=paint, va="center", fontsize=8,
-            annotation_clip=False,
-        )  # fmt: skip
+    for name in names:
+        getattr(axes, f"set_{name}scale")("log")
+        low, high = getattr(axes, f"get_{name}lim")()
+        axis = getattr(axes, f"{name}axis")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+        axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+        axis.set_minor_formatter(NullFormatter())
 
 
 def timeline(
@@ -209,12 +199,12 @@ def timeline(
 
     Times are in milliseconds.
     """
-    names = list(dict.fromkeys(name for name, _, _, _ in spans))
-    paint = colours(names) | dict(colour or {})
+    paint = dict(colour or colours(list(dict.fromkeys(name for name, *_ in spans))))
     end = max(start + length for _, start, length, _ in spans)
     for name, start, length, depth in spans:
+        edge = 0.4 if length > 0.01 * end else 0.0  # a narrow bar would be nothing but edge
         axes.barh(
-            depth, length, left=start, color=paint[name], height=0.9, linewidth=0.2,
+            depth, length, left=start, color=paint[name], height=0.9, linewidth=edge,
             edgecolor="white",
         )  # fmt: skip
         if length > 0.009 * end * len(name):
@@ -227,7 +217,8 @@ def timeline(
     axes.set_xlim(0, end)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("time [ms]")
-    _legend(axes, {name: paint[name] for name in names})
+    drawn = {name for name, *_ in spans}
+    _legend(axes, {name: paint[name] for name in paint if name in drawn})
 
 
 def _legend(axes: Axes, paint: Mapping[str, str]) -> None:

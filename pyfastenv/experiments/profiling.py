@@ -28,7 +28,6 @@ from pyfastenv.experiments.clock import Clock, milliseconds
 from pyfastenv.experiments.study import Measurement, Row, Sizes, rounds
 from pyfastenv.experiments.tables import median
 from pyfastenv.nn.spans import SPANS, span
-from pyfastenv.training.config import RunConfig
 from pyfastenv.training.profiling import ITERATION, TABLE, TRACE, phases, ranges_table, read_ranges
 
 HIDDEN = 0.05  # data loading costs nothing, if the learner waits less than this share
@@ -101,17 +100,10 @@ def trace(name: str, config: Config) -> Row:
     """A short training with --profile: its ranges, and the phases of all of it."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
-        options = {
-            "run_dir": folder,
-            "profile": True,
-            "quiet": True,
-            "loggers": (),
-            "eval_every": 0,
-            "checkpoint_every": 0,
-            "eval_episodes": 1,
-        }
-        module, run = _TRAINERS[name](config.quick, options)
-        module.train(run)
+        module, full, quick = _TRAINERS[name]
+        options = {"run_dir": folder, "profile": True, "quiet": True, "loggers": ()}
+        options |= {"eval_every": 0, "checkpoint_every": 0, "eval_episodes": 1}
+        module.train(module.Config(**options, **(quick if config.quick else full)))
         ranges = read_ranges(folder / TRACE)
         first = next(each for each in ranges if each.name == ITERATION)
         shown = [
@@ -136,37 +128,31 @@ def trace(name: str, config: Config) -> Row:
             "phases_s": phases(folder),
             # the widest ones tell the picture; thousands of gradient steps are not told apart
             "timeline": sorted(shown, key=lambda one: -one[2])[:600],
-            "iteration_end_ms": first.duration / 1e3,
         }
 
 
-def _ppo(quick: bool, options: Row) -> tuple[Any, RunConfig]:
-    return ppo, ppo.Config(total_steps=(7 if quick else 20) * 2_048, **options)
-
-
-def _ddpg(quick: bool, options: Row) -> tuple[Any, RunConfig]:
-    return ddpg, ddpg.Config(total_steps=1_000 + (10 if quick else 40) * 64, **options)
-
-
-def _sac(quick: bool, options: Row) -> tuple[Any, RunConfig]:
-    starts = 300 if quick else 1_000
-    return sac, sac.Config(learning_starts=starts, total_steps=starts + 300, **options)
-
-
-def _mbpo(quick: bool, options: Row) -> tuple[Any, RunConfig]:
-    if quick:
-        options = options | {
-            "env_id": "InvertedPendulum-v5", "learning_starts": 100, "batch_size": 32,
-            "log_every": 4, "model_every": 4, "flow_every": 4, "flow_updates": 2,
-            "flow_batch_size": 32, "flow_rollout_states": 50, "model_agent_every": 4,
-            "model_agent_updates": 2, "rollout_batch": 500, "updates_per_step": 2.0,
-            "model_hidden_sizes": (32, 32), "torch_threads": 1, "num_threads": 1,
-        }  # fmt: skip
-        return mbpo, mbpo.Config(dynamics="flow", total_steps=109, **options)
-    return mbpo, mbpo.Config(dynamics="flow", total_steps=6_060, **options)
-
-
-_TRAINERS = {"ppo": _ppo, "ddpg": _ddpg, "sac": _sac, "mbpo": _mbpo}
+# module, options, and the quick preset's
+_TRAINERS: dict[str, tuple[Any, Row, Row]] = {
+    "ppo": (ppo, {"total_steps": 20 * 2_048}, {"total_steps": 7 * 2_048}),
+    "ddpg": (ddpg, {"total_steps": 1_000 + 40 * 64}, {"total_steps": 1_000 + 10 * 64}),
+    "sac": (
+        sac,
+        {"learning_starts": 1_000, "total_steps": 1_300},
+        {"learning_starts": 300, "total_steps": 600},
+    ),
+    "mbpo": (
+        mbpo,
+        {"dynamics": "flow", "total_steps": 6_060},
+        {
+            "dynamics": "flow", "total_steps": 109, "env_id": "InvertedPendulum-v5",
+            "learning_starts": 100, "batch_size": 32, "log_every": 4, "model_every": 4,
+            "flow_every": 4, "flow_updates": 2, "flow_batch_size": 32, "flow_rollout_states": 50,
+            "model_agent_every": 4, "model_agent_updates": 2, "rollout_batch": 500,
+            "updates_per_step": 2.0, "model_hidden_sizes": (32, 32), "torch_threads": 1,
+            "num_threads": 1,
+        },
+    ),
+}  # fmt: skip
 
 
 def _learner(updates: int) -> Callable[[loaders.Batch], None]:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import torch
 
 from pyfastenv.experiments import report as reports
-from pyfastenv.experiments.study import Sizes, Study
+from pyfastenv.experiments.study import Measurement, Sizes, Study, time_left
 
 EXPERIMENTS = ("sampling", "placement", "flow", "profiling")
 
@@ -35,7 +35,9 @@ def parse(arguments: Sequence[str]) -> tuple[str, Sizes]:
     quick = "--quick" in arguments
     names: dict[type, str] = {All: "all"}
     kinds: list[Any] = [
-        Annotated[All, tyro.conf.subcommand("all", default=All(quick=quick), description=_doc(All))]
+        Annotated[
+            All, tyro.conf.subcommand("all", default=All(quick=quick), description=All.__doc__)
+        ]
     ]
     for name in EXPERIMENTS:
         module = import_module(f"pyfastenv.experiments.{name}")
@@ -54,10 +56,6 @@ def parse(arguments: Sequence[str]) -> tuple[str, Sizes]:
     return names[type(sizes)], sizes
 
 
-def _doc(kind: type) -> str:
-    return kind.__doc__ or ""
-
-
 def run(name: str, sizes: Sizes) -> list[Path]:
     """Measures what is missing and writes the reports of what is complete.
 
@@ -73,12 +71,7 @@ def run(name: str, sizes: Sizes) -> list[Path]:
         ImportError: A package is missing.
     """
     if name == "all":
-        end = time.monotonic() + 60.0 * (sizes.minutes or 0.0)
-        paths: list[Path] = []
-        for each in EXPERIMENTS:
-            left = None if sizes.minutes is None else (end - time.monotonic()) / 60.0
-            paths += run(each, _one_of_all(each, sizes, left))
-        return paths
+        return _run_all(sizes)
     module = import_module(f"pyfastenv.experiments.{name}")
     study: Study = Study(name, sizes)
     plan = module.plan(study.sizes)
@@ -99,8 +92,22 @@ def run(name: str, sizes: Sizes) -> list[Path]:
     return [reports.write(name, study.folder, study.results, study.sizes, made)]
 
 
-def _one_of_all(name: str, sizes: Sizes, minutes: float | None) -> Sizes:
-    module = import_module(f"pyfastenv.experiments.{name}")
-    default: Sizes = module.QUICK if sizes.quick else module.Config()
-    output = None if sizes.output is None else sizes.output / name
-    return replace(default, output=output, report_only=sizes.report_only, minutes=minutes)
+def _run_all(sizes: Sizes) -> list[Path]:
+    end = time.monotonic() + 60.0 * (sizes.minutes or 0.0)
+    each_sizes: dict[str, Sizes] = {}
+    missing: list[Measurement] = []
+    for name in EXPERIMENTS:
+        module = import_module(f"pyfastenv.experiments.{name}")
+        output = None if sizes.output is None else sizes.output / name
+        mine: Sizes = module.QUICK if sizes.quick else module.Config()
+        each_sizes[name] = replace(mine, output=output, report_only=sizes.report_only)
+        if not sizes.report_only:
+            missing += Study(name, each_sizes[name]).missing(module.plan(mine))
+    if missing:
+        left = "less than three minutes" if sizes.quick else time_left(missing, sizes)
+        print(f"all: {len(missing)} measurements, {left} on two quiet cores", flush=True)
+    paths: list[Path] = []
+    for name, mine in each_sizes.items():
+        minutes = None if sizes.minutes is None else (end - time.monotonic()) / 60.0
+        paths += run(name, replace(mine, minutes=minutes))
+    return paths

@@ -7,9 +7,9 @@ workers are apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -30,30 +30,28 @@ from pyfastenv.nn.networks import MLP
 from pyfastenv.vector.cpus import available_cpus
 
 Array = NDArray[Any]
+QUEUES, OBJECTS, PROCESSES = "queues", "queues, environment objects", "queues, our physics"
+STEP, SEND_RECV, BY_B, ROLLOUT = "step", "send/recv", "send/recv by B", "rollout"
+ENVPOOL, ASYNC = "EnvPool", "gymnasium Async"
+OURS = (STEP, SEND_RECV, BY_B, ROLLOUT)
+BLOCK_OF = {QUEUES: "rows", OBJECTS: "objects", PROCESSES: "ours"}  # what their workers step
+SMALL = "64x64"  # the document's policy
+NONE = 0.0  # no timeout, in results.json
 SEED = 0
 _MAX_GAPS = 500
-
-
-@dataclass
-class Counts:
-    """What a sampler has done so far."""
-
-    env_steps: int = 0
-    receives: int = 0
-    # the slowest worker's step minus the fastest's, where all have been waited for [s]
-    gaps: list[float] = field(default_factory=list)
 
 
 class Policy:
     """A Gaussian MLP policy; actions are clipped to [-1, 1].
 
     Args:
-        hidden: Widths of the layers, tanh between.
+        network: Widths of its hidden layers, such as ``"64x64"``; tanh between.
         obs_size: Of the environments.
         device: Where it computes.
     """
 
-    def __init__(self, hidden: Sequence[int], *, obs_size: int = OBS_SIZE, device: str = "cpu"):
+    def __init__(self, network: str, *, obs_size: int = OBS_SIZE, device: str = "cpu"):
+        hidden = map(int, network.split("x"))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
             self.network = MLP((obs_size, *hidden, ACTION_SIZE), activation="tanh", gain=None).to(
@@ -81,85 +79,106 @@ class Policy:
         )
 
 
-class Sampler(Protocol):
-    """A contestant. ``run`` goes on where it stopped."""
+@dataclass
+class Sampler:
+    """A contestant under way.
 
-    counts: Counts
-    pids: list[int]
+    Attributes:
+        receive: Takes results, asks the policy and sends its actions; returns how many environment
+            steps have been received.
+        close: Frees memory, threads and processes.
+        pids: Of worker processes.
+        gaps: The slowest worker's step minus the fastest's, where all have been waited for [s].
+    """
 
-    def run(self, env_steps: int) -> None:
-        """Samples until so many environment steps more have been received, or a few above."""
+    receive: Callable[[], int]
+    close: Callable[[], None]
+    pids: Sequence[int] = ()
+    gaps: list[float] = field(default_factory=list)
 
-    def close(self) -> None:
-        """Frees memory, threads and processes."""
+
+def make(
+    name: str, network: str, num_workers: int, size: int, timeout: float, device: str
+) -> Sampler:
+    """A contestant by its name.
+
+    Args:
+        name: Of the contestant.
+        network: Hidden layers of its policy.
+        num_workers: Processes, if it has them; as many times ``size`` environments in any case.
+        size: B.
+        timeout: [s], or :data:`NONE`.
+        device: Where the policy computes; in ``rollout`` always the CPU.
+
+    Raises:
+        ImportError: Its package is not installed.
+    """
+    num_envs, wait = num_workers * size, timeout or None
+    if name == ENVPOOL:
+        return _step(Policy(network, obs_size=17, device=device), _envpool(num_envs), np.float64)
+    policy = Policy(network, device=device)
+    if name in BLOCK_OF:
+        return _queues(policy, BLOCK_OF[name], num_workers, size, wait)
+    if name == ROLLOUT:
+        return _rollout(policy, num_envs, 20 if num_envs < 1_000 else 2)
+    if name in (STEP, ASYNC):
+        return _step(policy, our_envs(num_envs) if name == STEP else _gymnasium_async(num_envs))
+    return _send_recv(policy, num_envs, wait, size if name == BY_B else None)
 
 
-class QueueSampler:
+def _queues(
+    policy: Policy, block: str, num_workers: int, envs_per_worker: int, timeout: float | None
+) -> Sampler:
     """The document's loop over worker processes (:mod:`..baselines.queue_workers`).
 
     Args:
         policy: Chooses the actions.
         block: What the workers step.
-        workers: How many.
+        num_workers: How many.
         envs_per_worker: B.
         timeout: For each further worker's results [s]; None: waits for all.
     """
+    workers = QueueWorkers(block, num_workers, envs_per_worker)
+    sampler = Sampler(lambda: receive(), workers.close, workers.pids)
 
-    def __init__(
-        self, policy: Policy, block: str, workers: int, envs_per_worker: int, timeout: float | None
-    ):
-        self.counts = Counts()
-        self._policy, self._timeout = policy, timeout
-        self._workers = QueueWorkers(block, workers, envs_per_worker)
-        try:
-            self.pids = self._workers.pids
-            obs = self._workers.reset(SEED, _directions(workers * envs_per_worker))
-            for i, actions in enumerate(np.split(policy(obs), workers)):
-                self._workers.send(i, actions)
-        except BaseException:
-            self._workers.close()
-            raise
+    def send(to: Sequence[int], obs: Array) -> None:
+        for worker, actions in zip(to, np.split(policy(obs), len(to)), strict=True):
+            workers.send(worker, actions)
 
-    def run(self, env_steps: int) -> None:
-        counts, workers = self.counts, self._workers
-        end = counts.env_steps + env_steps
-        while counts.env_steps < end:
-            results = workers.receive(self._timeout)
-            obs = np.concatenate([result["next_obs"] for result in results.values()])
-            actions = np.split(self._policy(obs), len(results))
-            for worker, part in zip(results, actions, strict=True):
-                workers.send(worker, part)
-            counts.env_steps += len(obs)
-            counts.receives += 1
-            if len(results) == workers.num_workers and len(counts.gaps) < _MAX_GAPS:
-                counts.gaps.append(float(np.ptp(workers.step_seconds)))
+    def receive() -> int:
+        results = workers.receive(timeout)
+        obs = np.concatenate([result["next_obs"] for result in results.values()])
+        send(list(results), obs)
+        if len(results) == num_workers and len(sampler.gaps) < _MAX_GAPS:
+            sampler.gaps.append(float(np.ptp(workers.step_seconds)))
+        return len(obs)
 
-    def close(self) -> None:
-        self._workers.close()
+    try:
+        obs = workers.reset(SEED, _directions(num_workers * envs_per_worker))
+        send(range(num_workers), obs)
+    except BaseException:
+        workers.close()
+        raise
+    return sampler
 
 
-class StepSampler:
+def _step(policy: Policy, envs: Any, dtype: type = np.float32) -> Sampler:
     """``step`` of a vector environment: pyfastenv's, gymnasium's or EnvPool's."""
+    obs: Array = envs.reset()[0]
 
-    def __init__(self, policy: Policy, envs: Any, dtype: type = np.float32):
-        self.counts = Counts()
-        self.pids = [process.pid for process in getattr(envs, "processes", ())]
-        self._policy, self._envs, self._dtype = policy, envs, dtype
-        self._obs: Array = envs.reset()[0]
+    def receive() -> int:
+        nonlocal obs
+        actions: Array = policy(obs).astype(dtype, copy=False)
+        obs = envs.step(actions)[0]
+        return len(actions)
 
-    def run(self, env_steps: int) -> None:
-        end = self.counts.env_steps + env_steps
-        while self.counts.env_steps < end:
-            actions: Array = self._policy(self._obs).astype(self._dtype, copy=False)
-            self._obs = self._envs.step(actions)[0]
-            self.counts.env_steps += len(actions)
-            self.counts.receives += 1
-
-    def close(self) -> None:
-        self._envs.close()
+    pids = [process.pid for process in getattr(envs, "processes", ())]
+    return Sampler(receive, envs.close, pids)
 
 
-class SendRecvSampler:
+def _send_recv(
+    policy: Policy, num_envs: int, timeout: float | None, batch: int | None = None
+) -> Sampler:
     """pyfastenv's ``send`` and ``recv``.
 
     Args:
@@ -168,70 +187,46 @@ class SendRecvSampler:
         timeout: Of ``recv``, for all results together [s] (the document's is for each worker's).
         batch: So many results at a time; None: all under way, or what has come at the timeout.
     """
+    envs = our_envs(num_envs)
+    envs.send(policy(envs.reset()[0]))
 
-    def __init__(
-        self, policy: Policy, num_envs: int, timeout: float | None, batch: int | None = None
-    ):
-        self.counts = Counts()
-        self.pids: list[int] = []
-        self._policy, self._timeout, self._batch = policy, timeout, batch
-        self._envs = our_envs(num_envs)
-        self._envs.send(policy(self._envs.reset()[0]))
+    def receive() -> int:
+        obs, _, _, _, infos = envs.recv(batch, timeout, max_envs=batch)
+        envs.send(policy(obs), infos["env_id"])
+        return len(obs)
 
-    def run(self, env_steps: int) -> None:
-        counts, envs = self.counts, self._envs
-        end = counts.env_steps + env_steps
-        while counts.env_steps < end:
-            obs, _, _, _, infos = envs.recv(self._batch, self._timeout, max_envs=self._batch)
-            envs.send(self._policy(obs), infos["env_id"])
-            counts.env_steps += len(obs)
-            counts.receives += 1
+    def close() -> None:
+        envs.recv()
+        envs.close()
 
-    def close(self) -> None:
-        self._envs.recv()
-        self._envs.close()
+    return Sampler(receive, close)
 
 
-class RolloutSampler:
+def _rollout(policy: Policy, num_envs: int, num_steps: int) -> Sampler:
     """pyfastenv's ``rollout``: the workers choose the actions themselves."""
+    envs = our_envs(num_envs)
+    envs.reset()
+    core_policy = policy.spec().to_core(envs.single_action_space)
+    batch = pyfastenv.RolloutBatch.allocate(envs, num_steps)
 
-    def __init__(self, policy: Policy, num_envs: int, num_steps: int):
-        self.counts = Counts()
-        self.pids: list[int] = []
-        self._envs = our_envs(num_envs)
-        self._envs.reset()
-        self._policy = policy.spec().to_core(self._envs.single_action_space)
-        self._batch = pyfastenv.RolloutBatch.allocate(self._envs, num_steps)
+    def receive() -> int:
+        pyfastenv.rollout(envs, core_policy, num_steps, out=batch)
+        return num_steps * num_envs
 
-    def run(self, env_steps: int) -> None:
-        batch = self._batch
-        end = self.counts.env_steps + env_steps
-        while self.counts.env_steps < end:
-            pyfastenv.rollout(self._envs, self._policy, batch.num_steps, out=batch)
-            self.counts.env_steps += batch.num_steps * batch.num_envs
-            self.counts.receives += 1
-
-    def close(self) -> None:
-        self._envs.close()
+    return Sampler(receive, envs.close)
 
 
-def our_envs(num_envs: int, num_threads: int = 0) -> pyfastenv.FastVectorEnv:
+def our_envs(num_envs: int) -> pyfastenv.FastVectorEnv:
     """pyfastenv's environments, every one with its task."""
     envs = pyfastenv.make_vec(
-        ENV_ID,
-        num_envs,
-        num_threads=num_threads,
-        autoreset_mode="SameStep",
-        obs_dtype="float32",
-        copy=False,
-        infos=False,
+        ENV_ID, num_envs, autoreset_mode="SameStep", obs_dtype="float32", copy=False, infos=False
     )
     envs.reset_task(_directions(num_envs)[:, None])
     envs.reset(seed=SEED)
     return envs
 
 
-def gymnasium_async(num_envs: int) -> Any:
+def _gymnasium_async(num_envs: int) -> Any:
     """gymnasium's ``AsyncVectorEnv`` of the baseline's environment: one process for each."""
     context = process_context().get_start_method()
     mode = gymnasium.vector.AutoresetMode.SAME_STEP
@@ -240,7 +235,7 @@ def gymnasium_async(num_envs: int) -> Any:
     )
 
 
-def envpool(num_envs: int) -> Any:
+def _envpool(num_envs: int) -> Any:
     """EnvPool's HalfCheetah-v5, on as many threads as pyfastenv takes.
 
     Raises:

@@ -15,22 +15,14 @@ from typing import Literal
 
 import numpy as np
 
+from pyfastenv.experiments import samplers
 from pyfastenv.experiments.baselines.queue_workers import BLOCKS, FIELDS, Arrays, make_env
 from pyfastenv.experiments.clock import Clock, memory_bytes, milliseconds, trim_memory
 from pyfastenv.experiments.measure import available_memory_bytes
 from pyfastenv.experiments.samplers import (
-    Policy,
-    QueueSampler,
-    RolloutSampler,
-    Sampler,
-    SendRecvSampler,
-    StepSampler,
-    envpool,
-    gymnasium_async,
-    our_envs,
-)
-from pyfastenv.experiments.sampling_report import (
+    ASYNC,
     BY_B,
+    ENVPOOL,
     NONE,
     OBJECTS,
     PROCESSES,
@@ -39,13 +31,11 @@ from pyfastenv.experiments.sampling_report import (
     SEND_RECV,
     SMALL,
     STEP,
-    hidden,
-    megabytes,
+    Policy,
 )
 from pyfastenv.experiments.study import Measurement, Row, Sizes, rounds
 from pyfastenv.experiments.tables import median
 
-ENVPOOL, ASYNC = "EnvPool", "gymnasium Async"
 _MJDATA_BYTES, _PROCESS_BYTES = 700 * 1024, 40 * 2**20
 
 
@@ -122,14 +112,10 @@ def plan(config: Config) -> list[Measurement]:
         ]
     for size in config.envs_per_worker:
         for network in config.networks[1:]:
+            both = ((QUEUES, config.timeout[0]), (QUEUES, NONE), (STEP, NONE), (BY_B, NONE))
             contestants = [
                 _contestant(config, name, size, network=network, timeout=timeout, short=True)
-                for name, timeout in (
-                    (QUEUES, config.timeout[0]),
-                    (QUEUES, NONE),
-                    (STEP, NONE),
-                    (BY_B, NONE),
-                )
+                for name, timeout in both
             ]
             made += rounds(config.network_rounds, "networks", contestants)
     for size in (config.envs_per_worker[0], config.envs_per_worker[-1] // 4):
@@ -143,11 +129,8 @@ def plan(config: Config) -> list[Measurement]:
     contestants = [_contestant(config, name, size, short=True) for name in (QUEUES, OBJECTS)]
     made += rounds(config.network_rounds, "objects", contestants)
     largest = max(config.envs_per_worker)
-    for name, size in (
-        (ENVPOOL, largest // 4),
-        (ENVPOOL, largest),
-        (ASYNC, 2 if config.quick else 20),
-    ):
+    scale = [(ENVPOOL, largest // 4), (ASYNC, 2 if config.quick else 20)]
+    for name, size in scale if config.quick else [*scale, (ENVPOOL, largest)]:
         about, run, seconds = _contestant(config, name, size, short=True)
         made.append(Measurement("scale", about, run, seconds))
     return made
@@ -170,42 +153,16 @@ def _contestant(
     else:
         in_parts = num_envs >= 1_000
         iterations = max(1, config.iterations // (config.rounds if in_parts else 1))
-    about = {
-        "contestant": name,
-        "workers": workers,
-        "B": size,
-        "network": network,
-        "timeout": timeout,
-    }
-    policy = partial(Policy, hidden(network), device=config.device)
-    run = partial(_run, name, workers, size, policy, timeout, iterations)
+    about = {"contestant": name, "workers": workers, "B": size, "network": network}
+    about["timeout"] = timeout
+    run = partial(_run, name, network, workers, size, timeout, config.device, iterations)
     per_step = 1.8e-5 if name in (QUEUES, OBJECTS) else 1.05e-5
-    per_step += 0.0 if network == SMALL else megabytes(network) / 2e5
+    per_step += 0.0 if network == SMALL else Policy(network).megabytes / 2e5
     return about, run, 3 + num_envs * iterations * per_step
 
 
-MakePolicy = Callable[..., Policy]
-
-
-def _make(name: str, workers: int, size: int, make_policy: MakePolicy, timeout: float) -> Sampler:
-    num_envs, wait = workers * size, timeout or None
-    if name == ENVPOOL:
-        return StepSampler(make_policy(obs_size=17), envpool(num_envs), np.float64)
-    policy = make_policy()
-    blocks = {QUEUES: "rows", OBJECTS: "objects", PROCESSES: "ours"}
-    if name in blocks:
-        return QueueSampler(policy, blocks[name], workers, size, wait)
-    if name == STEP:
-        return StepSampler(policy, our_envs(num_envs))
-    if name == ROLLOUT:
-        return RolloutSampler(policy, num_envs, 20 if num_envs < 1_000 else 2)
-    if name == ASYNC:
-        return StepSampler(policy, gymnasium_async(num_envs))
-    return SendRecvSampler(policy, num_envs, wait, size if name == BY_B else None)
-
-
 def _run(
-    name: str, workers: int, size: int, policy: MakePolicy, timeout: float, iterations: int
+    name: str, network: str, workers: int, size: int, timeout: float, device: str, iterations: int
 ) -> Row:
     """So many steps of every environment, from the first reset on; none of it warms up."""
     num_envs = workers * size
@@ -217,24 +174,26 @@ def _run(
     trim_memory()
     before = memory_bytes()
     try:
-        sampler = _make(name, workers, size, policy, timeout)
+        sampler = samplers.make(name, network, workers, size, timeout, device)
     except ImportError:
         return {"skipped": "not installed"}
+    env_steps = receives = 0
     try:
         with Clock(sampler.pids) as clock:
-            sampler.run(iterations * num_envs)
+            while env_steps < iterations * num_envs:
+                env_steps += sampler.receive()
+                receives += 1
         memory = memory_bytes(sampler.pids) - before
     finally:
         sampler.close()
         trim_memory()
-    counts = sampler.counts
     return clock.row() | {
         "iterations": iterations,
-        "rate": counts.env_steps / clock.seconds,
-        "per_receive": counts.env_steps / counts.receives,
-        "calls": counts.receives * num_envs / counts.env_steps,
+        "rate": env_steps / clock.seconds,
+        "per_receive": env_steps / receives,
+        "calls": receives * num_envs / env_steps,
         "memory_mib": memory / 2**20,
-        "gaps": counts.gaps[:100],
+        "gaps": sampler.gaps[:100],
     }
 
 
@@ -273,11 +232,11 @@ def _block_time(block: str, count: int = 200, steps: int = 60) -> Row:
 
 def _policy_times(network: str, sizes: list[int], config: Config) -> Row:
     """Times of policy calls by batch size [s], on one thread."""
-    policy = Policy(hidden(network), device=config.device)
+    policy = Policy(network, device=config.device)
     times = []
     for size in sizes:
         obs = np.zeros((size, 20))
         costly = size * policy.megabytes > 1e4
         repeats = 3 if costly or config.quick else 30
         times.append(median(milliseconds(partial(policy, obs), repeats=repeats)) / 1e3)
-    return {"sizes": sizes, "call_s": times, "megabytes": policy.megabytes}
+    return {"sizes": sizes, "call_s": times}

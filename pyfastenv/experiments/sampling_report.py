@@ -1,38 +1,38 @@
-"""What comes of the measurements of `sampling`: the model, tables, claims and pictures."""
+"""What comes of the measurements of `sampling`: the model, tables, ratios and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyfastenv.experiments import pictures
-from pyfastenv.experiments.claims import Claim, Ratio, compare
+from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.report import Report
-from pyfastenv.experiments.samplers import Policy
+from pyfastenv.experiments.samplers import (
+    BY_B,
+    ENVPOOL,
+    NONE,
+    OURS,
+    PROCESSES,
+    QUEUES,
+    ROLLOUT,
+    SEND_RECV,
+    SMALL,
+    STEP,
+    Policy,
+)
+from pyfastenv.experiments.sampling import Config
 from pyfastenv.experiments.study import Results
-from pyfastenv.experiments.tables import grouped, median, number, spread, table
 from pyfastenv.training.plots import COLOURS
 
-QUEUES, OBJECTS, PROCESSES = "queues", "queues, environment objects", "queues, our physics"
-STEP, SEND_RECV, BY_B, ROLLOUT = "step", "send/recv", "send/recv by B", "rollout"
-OURS = (STEP, SEND_RECV, BY_B, ROLLOUT)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 DOCUMENT = {0.0001: 314.17, 0.1: 341.86}  # [s] for 1,000 iterations of 8 x 4,000 environments
-SMALL = "64x64"
-NONE = 0.0  # no timeout, in results.json
 _RANGE_OF_8 = 2.85  # expected range of 8 standard normals
-
-
-def hidden(network: str) -> tuple[int, ...]:
-    """``"64x64"`` to ``(64, 64)``."""
-    return tuple(int(width) for width in network.split("x"))
-
-
-def megabytes(network: str) -> float:
-    """Of a policy's parameters."""
-    return Policy(hidden(network)).megabytes
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ class Reader:
         config: Its sizes.
     """
 
-    def __init__(self, results: Results, config: Any):
+    def __init__(self, results: Results, config: Config):
         self.results, self.config = results, config
-        self.short: float = config.timeout[0]
+        self.short = config.timeout[0]
         self.small, self.large = min(config.envs_per_worker), max(config.envs_per_worker)
 
     def rates(self, name: str, size: int, part: str = "", **about: Any) -> list[float]:
@@ -104,9 +104,9 @@ class Reader:
         waiting = self.rates(QUEUES, size, part, **about)
         return compare(self.rates(QUEUES, size, part, timeout=self.short, **about), waiting)
 
-    def over_queues(self, name: str, size: int) -> Ratio:
+    def over_queues(self, name: str, size: int, timeout: float = NONE) -> Ratio:
         """A contestant over the document's program that waits for all."""
-        mine, theirs = self.rates(name, size), self.rates(QUEUES, size)
+        mine, theirs = self.rates(name, size, timeout=timeout), self.rates(QUEUES, size)
         return compare(mine, theirs[: len(mine)])  # they have more rounds
 
     def gaps(self, size: int) -> list[float]:
@@ -115,107 +115,75 @@ class Reader:
         return [gap for gaps in frame[size == frame.B].gaps for gap in gaps]
 
 
-def report(results: Results, config: Any) -> Report:
-    """Tables, claims and pictures."""
-    made, reader = Report(), Reader(results, config)
-    small, large = reader.small, reader.large
+def report(results: Results, config: Config) -> Report:
+    """Tables, ratios and pictures."""
+    reader = Reader(results, config)
+    small, large, short = reader.small, reader.large, reader.short
     overlaps = {network: reader.overlap(large, network) for network in config.networks}
     best = max(overlaps, key=lambda network: overlaps[network].mean)
+    largest, following = config.networks[-1], config.networks[min(1, len(config.networks) - 1)]
+    waiting, in_time = (reader.rates(QUEUES, small, timeout=t) for t in (NONE, short))
+    ratios: dict[str, Ratio | None] = {
+        "waiting_small": compare(waiting, in_time),
+        "short_over_long": None,
+        "timeout_small": reader.timeout(small),
+        "timeout_large": reader.timeout(large),
+        "timeout_small_network": reader.timeout(small, network=largest),
+        "timeout_large_network": reader.timeout(large, network=largest),
+        "overlap_small_network": overlaps[SMALL],
+        "overlap_next": overlaps[following],
+        "overlap_best": overlaps[best],
+        "step_small": reader.over_queues(STEP, small),
+        "step_large": reader.over_queues(STEP, large),
+        "rollout_small": reader.over_queues(ROLLOUT, small),
+        "more_environments": compare(reader.rates(QUEUES, large), reader.rates(QUEUES, small)),
+        "our_physics": compare(reader.rates(STEP, small), reader.rates(PROCESSES, small)),
+    }
+    if 0.1 in config.timeout:
+        one, other = (reader.rates(QUEUES, large, timeout=t) for t in (short, 0.1))
+        ratios["short_over_long"] = compare(one, other)
     runs, steps = results.part("runs"), np.asarray(results.part("steps").step_s[0])
     of_large = runs[large == runs.B]
     units = results.part("units").set_index("what")["env_s"]
-    partial = runs.query("contestant == @QUEUES and timeout == @reader.short")
-    made.values = {
-        "num_envs": config.workers * large,
+    cut = runs.query("contestant == @QUEUES and timeout == @short")
+    few_workers = results.part("workers").query("timeout == @short and B == @small")
+    scale, ours = results.part("scale"), models(results, "ours")
+    measured = scale.dropna(subset=["rate"]) if "rate" in scale else scale[:0]
+    envpool = measured[measured.contestant == ENVPOOL].tail(1)
+    values = {
+        "few": f"{config.workers * small:,} environments",
+        "many": f"{config.workers * large:,} environments",
         "small_envs": config.workers * small,
-        "cpus": results.cpus,
-        "short": reader.short,
-        "timeout_large": reader.timeout(large),
-        "timeout_small": reader.timeout(small),
-        "by_b_small_network": overlaps[SMALL],
-        "by_b_best": overlaps[best],
-        "best_mb": megabytes(best),
-        "ours_over_queues": reader.over_queues(STEP, large),
-        "rollout_over_queues": reader.over_queues(ROLLOUT, small),
+        "num_envs": config.workers * large,
+        "short": short,
+        "next_network": following,
+        "largest": largest,
+        "best": best,
         "our_mib": of_large[of_large.contestant.isin(OURS)].memory_mib.agg(["min", "max"]).tolist(),
         "their_mib": of_large[of_large.contestant == QUEUES].memory_mib.median(),
-        "arrived": partial[small == partial.B].per_receive.mean() / small,
+        "envpool": [(config.workers * row.B, row.memory_mib) for row in envpool.itertuples()],
+        "together": few_workers.groupby("workers").per_receive.mean() / small,
+        "arrived": cut[small == cut.B].per_receive.mean() / small,
+        "calls": {n: cut[n == cut.B].calls.mean() for n in (small, large)},
+        "call_ms": lambda network, n: 1e3 * ours[network].call(n),
         "steal": runs.steal.max(),
         "others": runs.others.max(),
         "env_us": {name: 1e6 * value for name, value in units.items()},
         "step_us": (1e6 * steps.mean(), 1e6 * steps.std()),
-        "runs": {b: _runs_table(reader, b) for b in config.envs_per_worker},
-        "networks": _networks_table(reader),
-        "workers": grouped(
-            results.part("workers"),
-            ["B", "workers"],
-            {
-                "workers": lambda g, b, w: w,
-                "B": lambda g, b, w: f"{b:,}",
-                f"results per receive, {reader.short:g} s": lambda g, b, w: (
-                    f"{g[g.timeout == reader.short].per_receive.mean() / b:.1f}"
-                ),
-                "waiting: steps/s": lambda g, b, w: f"{g[g.timeout == NONE].rate.median():,.0f}",
-                f"{reader.short:g} s / waiting": lambda g, b, w: (
-                    reader.timeout(b, "workers", workers=w).mark
-                ),
-            },
+        "spread_ms": {n: 1e3 * _RANGE_OF_8 * steps.std() * n**0.5 for n in config.envs_per_worker},
+        "queues": QUEUES,
+        "step": STEP,
+        "by_b": BY_B,
+        "ours": OURS,
+        "document_s": lambda name, size, timeout: (
+            DOCUMENT.get(timeout, "") if (name, size) == (QUEUES, 4_000) else ""
         ),
-        "objects": _scale_table(results.part("objects")),
-        "scale": _scale_table(results.part("scale")),
-        "spread": _spread_table(reader, steps),
-        "rounds": config.rounds,
+        "label": label,
+        "reader": reader,
+        "predicted": partial(predicted, reader),
+        "megabytes": {name: Policy(name).megabytes for name in config.networks},
     }
-    made.claims = list(_claims(reader))
-    _draw(made, reader, steps)
-    return made
-
-
-def _claims(reader: Reader) -> Iterator[Claim]:
-    config, short = reader.config, reader.short
-    few, many = (f"{config.workers * size:,} environments" for size in (reader.small, reader.large))
-    network = config.networks[-1]
-    waiting = [reader.rates(QUEUES, reader.small, timeout=t) for t in (NONE, short)]
-    yield Claim(
-        f"document: with {few} waiting for all is faster",
-        f"no timeout / {short:g} s, steps/s",
-        "more",
-        compare(waiting[0], waiting[1]),
-    )
-    if 0.1 in config.timeout:
-        pair = [reader.rates(QUEUES, reader.large, timeout=t) for t in (short, 0.1)]
-        yield Claim(
-            f"document: with {many} {short:g} s is faster than 0.1 s (314 s, 342 s: 1.09 times)",
-            f"{short:g} s / 0.1 s, steps/s",
-            "more",
-            compare(pair[0], pair[1]),
-        )
-    for size, envs in ((reader.small, few), (reader.large, many)):
-        yield Claim(
-            f"document: with a large network it pays ({megabytes(network):.0f} MB, {envs})",
-            f"{short:g} s / no timeout, steps/s",
-            "more",
-            reader.timeout(size, network=network),
-        )
-    yield Claim(
-        f"ours: overlap by batches of B does not matter with {many} and {SMALL}",
-        "send/recv by B / step, steps/s",
-        "equal",
-        reader.overlap(reader.large, SMALL),
-    )
-    yield Claim(
-        f"ours: it pays with hidden layers {config.networks[1]}",
-        "send/recv by B / step, steps/s",
-        "more",
-        reader.overlap(reader.large, config.networks[1]),
-    )
-    for size, envs in ((reader.small, few), (reader.large, many)):
-        yield Claim(
-            f"ours: step is faster than the document's program, {envs}",
-            "step / queues that wait, steps/s",
-            "more",
-            reader.over_queues(STEP, size),
-        )
+    return Report(values, ratios, _pictures(reader, steps))
 
 
 def label(name: str, timeout: float) -> str:
@@ -226,125 +194,33 @@ def label(name: str, timeout: float) -> str:
     return f"{name}, {f'{timeout:g} s{per}' if timeout else 'waits for all'}"
 
 
-def _runs_table(reader: Reader, size: int) -> str:
-    frame, num_envs = reader.results.part("runs"), reader.config.workers * size
-    baseline = reader.rates(QUEUES, size)
-
-    def title(_: Any, name: str, timeout: float) -> str:
-        return f"**{label(name, timeout)}**" if name in OURS else label(name, timeout)
-
-    def document(_: Any, name: str, timeout: float) -> object:
-        return DOCUMENT.get(timeout, "") if (name, size) == (QUEUES, 4_000) else ""
-
-    return grouped(
-        frame[size == frame.B],
-        ["contestant", "timeout"],
-        {
-            f"{reader.config.workers} × {size:,}, {SMALL}": title,
-            "document [s]": document,
-            "1,000 iterations [s]": lambda g, *_: spread(list(1_000 * num_envs / g.rate)),
-            "times queues that wait": lambda g, *_: compare(list(g.rate), baseline[: len(g)]).mark,
-            "workers' results per receive": lambda g, *_: float(g.per_receive.mean() / size),
-            "policy calls per iteration": lambda g, *_: float(g.calls.mean()),
-            "CPUs: mine / others' / stolen": lambda g, *_: " / ".join(
-                f"{g[name].mean():.2f}" for name in ("cpus", "others", "steal")
-            ),
-            "memory [MiB]": lambda g, *_: f"{g.memory_mib.max():.0f}",
-        },
-    )
-
-
-def _networks_table(reader: Reader) -> str:
-    config, rows = reader.config, []
-    ours, theirs = models(reader.results, "ours"), models(reader.results, "rows")
-    for size in config.envs_per_worker:
-        count = config.workers * size
-        for network in config.networks:
-            model = ours[network]
-            seconds = {
-                QUEUES: theirs[network].waiting(count, config.workers),
-                STEP: model.waiting(count, model.cpus),
-                BY_B: model.overlapping(count, size),
-            }
-            rates = (
-                f"{median(reader.rates(name, size, network=network)):,.0f} ({count / s:,.0f})"
-                for name, s in seconds.items()
-            )
-            rows.append(
-                (
-                    f"{count:,}",
-                    f"{network} ({number(megabytes(network))} MB)",
-                    1e3 * model.call(count),
-                    reader.timeout(size, network=network).mark,
-                    *rates,
-                    reader.overlap(size, network).mark,
-                )
-            )
-    columns = (
-        "environments", "hidden layers", "policy call for all [ms]",
-        f"queues: {reader.short:g} s / waiting", "queues, waiting: steps/s (model)",
-        "step: steps/s (model)", "send/recv by B: steps/s (model)", "by B / step",
-    )  # fmt: skip
-    return table(columns, rows)
-
-
-def _scale_table(frame: Any) -> str:
-    def skipped(group: Any) -> Any:
-        return group.skipped.dropna().iloc[0] if "skipped" in group else None
-
-    def rate(group: Any, *_: Any) -> object:
-        known = group.rate.dropna() if "rate" in group else ()
-        return spread(list(known)) if len(known) else skipped(group)
-
-    return grouped(
-        frame,
-        ["contestant", "workers", "B"],
-        {
-            "": lambda g, name, *_: name,
-            "environments": lambda g, name, workers, size: f"{workers * size:,}",
-            "steps/s": rate,
-            "memory [MiB]": lambda g, *_: number(g.memory_mib.max()),
-        },
-    )
-
-
-def _spread_table(reader: Reader, steps: Any) -> str:
-    rows = []
-    for size in reader.config.envs_per_worker:
-        own, apart = size * steps.mean(), _RANGE_OF_8 * steps.std() * size**0.5
-        measured = spread(reader.gaps(size), 1e3)
-        rows.append((f"{size:,}", 1e3 * own, 1e3 * apart, f"{apart / own:.1%}", measured))
-    columns = ("B", "a worker's steps [ms]", "slowest − fastest, independent steps [ms]",
-               "share of its steps", "measured in the workers [ms]")  # fmt: skip
-    return table(columns, rows)
+def predicted(reader: Reader, name: str, size: int, network: str) -> float:
+    """A contestant's rate by the model [environment steps/s]."""
+    count = reader.config.workers * size
+    model = models(reader.results, "rows" if name == QUEUES else "ours")[network]
+    if name == BY_B:
+        return count / model.overlapping(count, size)
+    return count / model.waiting(count, reader.config.workers if name == QUEUES else model.cpus)
 
 
 # ---- pictures ------------------------------------------------------------------------------------
 
 
-def _draw(made: Report, reader: Reader, steps: Any) -> None:
+def _pictures(reader: Reader, steps: Any) -> dict[str, Figure]:
     config, frame = reader.config, reader.results.part("runs")
-    count = len(config.envs_per_worker)
-    figure, axes = pictures.panels(count, size=(11, 3.6), columns=2, sharey=True)
-    for each, size in zip(axes, config.envs_per_worker, strict=True):
+    rates, axes = pictures.panels(
+        len(config.envs_per_worker), size=(11, 3.6), columns=2, sharey=True
+    )
+    for each, size in zip(axes, config.envs_per_worker, strict=False):
         groups = frame[size == frame.B].groupby(["contestant", "timeout"], sort=False)
         rows = {label(*key): list(group.rate / 1e3) for key, group in groups}
         paint = {label(*key): COLOURS[0 if key[0] in OURS else 1] for key, _ in groups}
         pictures.points(each, rows, colour=paint, label="thousand environment steps per second")
         each.set_title(f"{config.workers} × {size:,} environments", loc="left", fontsize=10)
-    made.pictures["rates"] = (
-        figure,
-        "Sampling rates: medians and quartiles of rounds. Blue: ours; red: the document's design.",
-    )
-    figure, (left, right) = pictures.panels(2, size=(11, 3.8), columns=2)
+    why, (left, right) = pictures.panels(2, size=(11, 3.8), columns=2)
     _draw_gains(left, reader)
     _draw_spread(right, reader, steps)
-    made.pictures["why"] = (
-        figure,
-        "Left: what partial batches gain over waiting for all, by the policy's size; dashed: the "
-        "model. Right: how far the slowest of 8 workers is behind the fastest, as a share of its "
-        "steps: it falls with the number of environments.",
-    )
+    return {"rates": rates, "why": why}
 
 
 def _draw_gains(axes: Any, reader: Reader) -> None:
@@ -352,7 +228,7 @@ def _draw_gains(axes: Any, reader: Reader) -> None:
     queues, by_b, model = f"queues: {reader.short:g} s / waiting", "send/recv by B / step", "model"
     series: dict[str, dict[float, list[float]]] = {queues: {}, by_b: {}, model: {}}
     for network, costs in models(reader.results, "ours").items():
-        x, about = megabytes(network), {"network": network}
+        x, about = Policy(network).megabytes, {"network": network}
         short = reader.rates(QUEUES, size, timeout=reader.short, **about)
         for name, one, other in (
             (queues, short, reader.rates(QUEUES, size, **about)),

@@ -214,11 +214,9 @@ class Study:
         """
         missing = self.missing(plan)
         if missing:
-            print(
-                f"{self.name}: {len(missing)} of {len(plan)} measurements, {self._left(missing)} "
-                f"on two quiet cores, into {self.folder}",
-                flush=True,
-            )
+            count, left = f"{len(missing)} of {len(plan)}", time_left(missing, self.sizes)
+            where = f"on two quiet cores, into {self.folder}"
+            print(f"{self.name}: {count} measurements, {left} {where}", flush=True)
         began = time.monotonic()
         for i, one in enumerate(missing):
             if (
@@ -227,7 +225,7 @@ class Study:
             ):
                 print(
                     f"{self.name}: {len(missing) - i} measurements are left, "
-                    f"{self._left(missing[i:])}; the same command goes on",
+                    f"{time_left(missing[i:], self.sizes)}; the same command goes on",
                     flush=True,
                 )
                 return False
@@ -235,11 +233,6 @@ class Study:
             row = one.run()
             self._keep(one, row, time.perf_counter() - start)
         return True
-
-    def _left(self, missing: Sequence[Measurement]) -> str:
-        if self.sizes.quick:  # the estimates are those of full sizes
-            return "less than a minute"
-        return f"about {duration(sum(one.seconds for one in missing))}"
 
     def _keep(self, one: Measurement, row: Mapping[str, Any], seconds: float) -> None:
         state, now = self.results.state, _machine()
@@ -255,6 +248,13 @@ class Study:
         self.folder.mkdir(parents=True, exist_ok=True)
         write_text(self.results.path, _json(state))
         print(f"  {one.key}: {seconds:.1f} s", flush=True)
+
+
+def time_left(missing: Sequence[Measurement], sizes: Sizes) -> str:
+    """What that will take, in words."""
+    if sizes.quick:  # the estimates are those of full sizes
+        return "less than a minute"
+    return f"about {duration(sum(one.seconds for one in missing))}"
 
 
 def _json(state: Row) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from pyfastenv.experiments.measure import summary
 
@@ -13,24 +12,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
     return "\n".join(lines)
-
-
-def grouped(frame: Any, by: Sequence[str], columns: Mapping[str, Callable[..., object]]) -> str:
-    """A Markdown table with a row per group of a frame, in order of appearance.
-
-    Args:
-        frame: The rows.
-        by: Columns that make a group.
-        columns: By heading, what is in a group's cell, called with ``(group, *key)``.
-    """
-    return table(
-        list(columns),
-        [
-            [column(group.sort_values("round") if "round" in group else group, *key)
-             for column in columns.values()]
-            for key, group in frame.groupby(list(by), sort=False)
-        ],
-    )  # fmt: skip
 
 
 def cell(value: object) -> str:

@@ -44,10 +44,8 @@ def plot_run(folder: Path, output: Path | None = None) -> Path:
     episodes = config["eval_episodes"]
     _label_ends(
         axes,
-        [
-            (training, "training episodes", COLOURS[0]),
-            (evaluations, f"evaluation\n(mean ± s.d., {episodes} episodes)", COLOURS[1]),
-        ],
+        (training, "training episodes", COLOURS[0]),
+        (evaluations, f"evaluation\n(mean ± s.d., {episodes} episodes)", COLOURS[1]),
     )
     return save_figure(figure, output or folder / CURVE)
 
@@ -82,7 +80,7 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
         colour, rows = COLOURS[i % len(COLOURS)], read_metrics(folder)
         training = _draw_training(axes, rows, colour)
         ends.append((_draw_evaluations(axes, rows, colour) or training, label, colour))
-    _label_ends(axes, ends)
+    _label_ends(axes, *ends)
     return save_figure(figure, output)
 
 
@@ -111,7 +109,7 @@ def plot_means(groups: Mapping[str, Sequence[Path]], output: Path, title: str) -
         lows, highs = ([f(by_step[step]) for step in steps] for f in (min, max))
         axes.fill_between(steps, lows, highs, color=colour, alpha=0.15, linewidth=0)
         ends.append(((steps[-1], means[-1]) if steps else None, label, colour))
-    _label_ends(axes, ends)
+    _label_ends(axes, *ends)
     return save_figure(figure, output)
 
 
@@ -144,7 +142,7 @@ def plot_memory(trace: Path, output: Path) -> Path | None:
         ends.append(((seconds[-1], values[-1]), name.split()[1].lower(), colour))
     axes.set_xlabel("time [s]")
     axes.set_ylabel("memory [MiB]")
-    _label_ends(axes, ends)
+    _label_ends(axes, *ends)
     return save_figure(figure, output)
 
 
@@ -200,20 +198,33 @@ def _draw_evaluations(axes: Axes, rows: Sequence[Row], colour: str) -> tuple[flo
     return points[-1]
 
 
-def _label_ends(axes: Axes, ends: Sequence[tuple[tuple[float, float] | None, str, str]]) -> None:
-    """Writes each curve's name to the right of the axes, at its end's height, none over another."""
-    low, high = axes.get_ylim()
-    drawn = [(end[1], text, colour) for end, text, colour in ends if end is not None]
-    drawn.sort(key=lambda label: label[0])
+def _label_ends(axes: Axes, *ends: tuple[tuple[float, float] | None, str, str]) -> None:
+    """:func:`label_ends` of those that have been drawn."""
+    label_ends(axes, [(end[1], text, colour) for end, text, colour in ends if end is not None])
+
+
+def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Writes names to the right of the axes, none over another.
+
+    Args:
+        axes: Where curves have been drawn; their limits stay.
+        ends: By curve its last value, its name and its colour.
+    """
+    right = axes.get_xlim()[1]
+    to_fraction = axes.transData + axes.transAxes.inverted()
+    ordered = sorted(ends)
+    heights = [_LABEL_GAP * (text.count("\n") + 1) for _, text, _ in ordered]
     middles, floor = [], -math.inf
-    for value, text, _ in drawn:
-        height = _LABEL_GAP * (text.count("\n") + 1)
-        middles.append(max((value - low) / (high - low), floor + height / 2))
+    for (value, _, _), height in zip(ordered, heights, strict=True):
+        middles.append(max(to_fraction.transform((right, value))[1], floor + height / 2))
         floor = middles[-1] + height / 2
-    too_high = max(0.0, floor - 1)
-    for middle, (_, text, colour) in zip(middles, drawn, strict=True):
+    ceiling = max(1.0, sum(heights))
+    for i in reversed(range(len(ordered))):  # down again, those that have been pushed too high
+        middles[i] = min(middles[i], ceiling - heights[i] / 2)
+        ceiling = middles[i] - heights[i] / 2
+    for middle, (_, text, colour) in zip(middles, ordered, strict=True):
         axes.annotate(
-            text, (1, middle - too_high), xytext=(6, 0), xycoords="axes fraction",
+            text, (1, middle), xytext=(6, 0), xycoords="axes fraction",
             textcoords="offset points", color=colour, va="center", fontsize=9,
         )  # fmt: skip
 

@@ -142,16 +142,9 @@ def test_workers_die_with_the_program():
     assert wait_until_gone(pids)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("brax", 2, 1), "block: expected one of rows, objects, ours, got 'brax'"),
-        (("ours", 0, 1), "num_workers: expected at least 1, got 0"),
-    ],
-)
-def test_bad_settings(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        QueueWorkers(*arguments)
+def test_no_workers_are_none():
+    with pytest.raises(ValueError, match="num_workers: expected at least 1, got 0"):
+        QueueWorkers("ours", 0, 1)
 
 
 # ---- MBPO with lists ----
@@ -359,14 +352,6 @@ def test_the_textbooks_ddpg_updates_once_per_step(copy_every):
     assert run.env_steps == 200
     assert run.updates == 50
     assert not torch.equal(critic, next(trainer.critic.parameters()))
-
-
-def test_a_bad_placement_is_one_sentence():
-    with pytest.raises(ValueError, match=r"placement: expected one of cpu, .* got x"):
-        TextbookPPO((8,), placement="x")
-    if not torch.cuda.is_available():
-        with pytest.raises(ValueError, match="placement: cuda needs CUDA"):
-            TextbookDDPG((8,), placement="cuda")
 
 
 @pytest.mark.parametrize("placement", [p for p, each in PLACEMENTS.items() if not each.needs_cuda])

@@ -613,7 +613,7 @@ def test_curves(tmp_path: Path) -> None:
 def test_labels_do_not_cover_each_other() -> None:
     figure, axes = plots.make_axes("title")
     axes.set_ylim(0, 1)
-    plots._label_ends(axes, [((1, 0.5), "a", "k"), ((1, 0.5), "b\nc", "k"), (None, "d", "k")])
+    plots.label_ends(axes, [(0.5, "a", "k"), (0.5, "b\nc", "k")])
     figure.canvas.draw()
     boxes = [text.get_window_extent() for text in axes.texts]
     assert len(boxes) == 2 and not boxes[0].overlaps(boxes[1])

@@ -130,12 +130,13 @@ def _pool(overlap: bool) -> Iterator[Iterator[Batch]]:
 
 
 FOREGROUND, WORKER = "gymnasium in the loop", "DataLoader, 1 worker"
+TWO_WORKERS, PROCESSES = "DataLoader, 2 workers", "2 processes of one's own"
 OURS, OURS_BEHIND = "ours in the loop", "ours, Collector"
 LOADERS: dict[str, Callable[[], AbstractContextManager[Iterator[Batch]]]] = {
     FOREGROUND: partial(_data_loader, 0),
     WORKER: partial(_data_loader, 1),
-    "DataLoader, 2 workers": partial(_data_loader, 2),
-    "2 processes of one's own": partial(_processes, 2),
+    TWO_WORKERS: partial(_data_loader, 2),
+    PROCESSES: partial(_processes, 2),
     OURS: partial(_pool, False),
     OURS_BEHIND: partial(_pool, True),
 }

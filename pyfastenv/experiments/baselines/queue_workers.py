@@ -196,12 +196,10 @@ class QueueWorkers:
         envs_per_worker: B.
 
     Raises:
-        ValueError: Unknown block, or sizes below 1.
+        ValueError: Sizes below 1.
     """
 
     def __init__(self, block: str, num_workers: int, envs_per_worker: int):
-        if block not in BLOCKS:
-            raise ValueError(f"block: expected one of {', '.join(BLOCKS)}, got {block!r}")
         for name, value in (("num_workers", num_workers), ("envs_per_worker", envs_per_worker)):
             if value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}")
