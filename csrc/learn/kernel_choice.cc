@@ -30,8 +30,8 @@ const TrainKernels& BestTrainKernels() {
 
 GaussianLossFunction BestGaussianLoss() {
 #ifdef PYFASTENV_X86_KERNELS
-  if (HasAvx512()) return kGaussianLossAvx512;
-  if (HasAvx2()) return kGaussianLossAvx2;
+  if (ThisProcessor().avx512) return kGaussianLossAvx512;
+  if (ThisProcessor().avx2) return kGaussianLossAvx2;
 #endif
   return kGaussianLossBaseline;
 }
