@@ -295,7 +295,8 @@ def performance() -> Iterator[Claim]:
     standup = bench("tasks", "HumanoidStandup-v5", 1024)["ratios"]["EnvPool"]["median"]
     yield claim("HumanoidStandup x 1,024: {} times EnvPool", f"{standup:.2f}")
     yield claim(
-        "{} and {} s of two runs are sampling, which is {} and {} s by `mj_step`; the rest, {} and {} s",
+        "{} and {} s of two runs are sampling, which is {} and {} s by `mj_step`; "
+        "the rest, {} and {} s",
         *ppo_seconds("lanes", "sample_s"),
         *ppo_seconds("mujoco", "sample_s"),
         *ppo_seconds("lanes", "update_s"),
