@@ -96,6 +96,11 @@ def times_envpool(num_envs: int) -> str:
     return f"{math.exp(statistics.fmean(map(math.log, factors))):.1f}"
 
 
+def ppo_seconds(engine: str, part: str = "seconds") -> list[str]:
+    runs = read("bench/results/bench.json")["ppo"]["rows"][0]["runs"][engine]
+    return [f"{seconds:.1f}" for seconds in sorted(run[part] for run in runs)]
+
+
 def train(section: str) -> Any:
     return read("bench/results/train.json")[section]["rows"]
 
@@ -184,6 +189,14 @@ def readme() -> Iterator[Claim]:
         yield claim(f"| {env_id} | | | {{}} | **{{}}** | {{}} |", *rates, times)
     rates = [rate("cartpole", "CartPole-v1", 64, peer) for peer in peers[2:]]
     yield claim("| CartPole-v1 | | | {} | **{}** | |", *rates)
+    ratio = read("bench/results/bench.json")["ppo"]["rows"][0]["ratio"]["median"]
+    yield claim(
+        'took {} and {} s; with `engine="mujoco"` in the same run {} and {} s, to the same weights '
+        "({} of the time",
+        *ppo_seconds("lanes"),
+        *ppo_seconds("mujoco"),
+        f"{ratio:.2f}",
+    )
     yield claim(
         "pyfastenv was {}, {} and {} times as fast as EnvPool with 8, 64 and 1,024 environments",
         *map(times_envpool, (8, 64, 1024)),
@@ -280,7 +293,14 @@ def performance() -> Iterator[Claim]:
         "a rollout of 8 HalfCheetahs runs at {} of the limit", f"{cheetah['share']['median']:.2f}"
     )
     standup = bench("tasks", "HumanoidStandup-v5", 1024)["ratios"]["EnvPool"]["median"]
-    yield claim("HumanoidStandup x 1,024: {} of EnvPool", f"{standup:.2f}")
+    yield claim("HumanoidStandup x 1,024: {} times EnvPool", f"{standup:.2f}")
+    yield claim(
+        "{} and {} s of two runs are sampling, which is {} and {} s by `mj_step`; "
+        "the rest, {} and {} s",
+        *ppo_seconds("lanes", "sample_s"),
+        *ppo_seconds("mujoco", "sample_s"),
+        *ppo_seconds("lanes", "update_s"),
+    )
     halves = [bench("async", "CartPole-v1", n)["ratios"]["pyfastenv"]["median"] for n in (64, 1024)]
     yield claim(
         "64 environments in halves run at {}% of `step`'s rate, 1,024 at {}%",
