@@ -11,7 +11,7 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 // ---- of the position ----------------------------------------------------------------------------
 
-/// The world body's frame and its geoms' and sites', which never change.
+/// The world body's frame and its geoms' and sites', which no step changes.
 void PlaceWorld(const Tables& t, Scratch& s);
 /// sin_half, cos_half of hinges.
 void HalfAngles(const Tables& t, Scratch& s);

@@ -95,6 +95,7 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
           const Numbers* numbers) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   if (t.varied != 0) LoadNumbers(t, s, numbers);
+  if (t.WorldVaries()) PlaceWorld(t, s);
   const RowLayout& at = t.row;
   s.redo = kAllLanes & ~((1u << count) - 1);
   s.has_programs = t.programs != nullptr;
