@@ -83,6 +83,8 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields);
 void Step(const Tables& t, Scratch& s, bool keep_fields);
 /// What mj_step does after mj_forward and its checks: mj_Euler, mj_implicit, mj_RungeKutta.
 void Integrate(const Tables& t, Scratch& s, bool keep_fields);
+/// The fields of mj_step1 that IsRefreshed (lanes/fields.h) says.
+void Refresh(const Tables& t, Scratch& s);
 /// mj_rnePostConstraint's cfrc_ext.
 void ExternalForces(const Tables& t, Scratch& s);
 
