@@ -70,8 +70,8 @@ class Weighed(Feeling):
     randomise = {"body_mass": scale(0.7, 1.3), "body_inertia": scale(0.7, 1.3)}
 
 
-class Touching(Feeling):
-    """Of the last substep: contacts, their forces, forces between bodies, MuJoCo's calls."""
+class Skinned(Feeling):
+    """Contacts, and sensors of forces."""
 
     model = WALKER.replace(
         '<clock name="clock"/>',
@@ -83,13 +83,22 @@ class Touching(Feeling):
         obs["skin"] = data.sensor("skin").data
         obs["pull"] = data.sensor("pull").data
         obs["ncon"] = data.ncon
-        depth, pushed = 0.0, np.zeros(6)
+        depth = 0.0
         for i in range(data.ncon):
             depth += data.contact[i].dist * data.contact[i].friction[0]
+        obs["depth"] = depth
+
+
+class Touching(Skinned):
+    """Of the last substep: forces of contacts, and what MuJoCo's functions say."""
+
+    def observation(self, data: Any, obs: Any) -> None:
+        super().observation(data, obs)
+        pushed = np.zeros(6)
+        for i in range(data.ncon):
             force = np.zeros(6)
             mujoco.mj_contactForce(self.model, data, i, force)
             pushed += force
-        obs["depth"] = depth
         obs["pushed"] = pushed
         velocity = np.zeros(6)
         site = mujoco.mjtObj.mjOBJ_SITE
@@ -100,8 +109,8 @@ class Touching(Feeling):
         obs["below"] = mujoco.mj_ray(self.model, data, above, down, None, 1, -1, geom)
 
 
-class UpToDate(Touching):
-    """The same of the new state, but for what is of the last substep then too."""
+class UpToDate(Skinned):
+    """Of the new state, but for sensors of forces, which are the last substep's."""
 
     up_to_date = True
 
@@ -114,14 +123,7 @@ class UpToDate(Touching):
             mujoco.mj_forward(self.model, data)
 
     def observation(self, data: Any, obs: Any) -> None:
-        Feeling.observation(self, data, obs)
-        obs["skin"] = data.sensor("skin").data
-        obs["pull"] = data.sensor("pull").data
-        obs["ncon"] = data.ncon
-        depth = 0.0
-        for i in range(data.ncon):
-            depth += data.contact[i].dist
-        obs["depth"] = depth
+        super().observation(data, obs)
         obs["servo"] = data.actuator_force
 
 
@@ -204,7 +206,7 @@ class Sliding(Chasing):
     """Moves what others touch, as no bounding volume does."""
 
     def move(self, rng: Any) -> None:
-        self.model.geom(0).pos[2] = rng.uniform(-0.1, 0.0)
+        self.model.geom(1).pos[2] = rng.uniform(-0.1, 0.0)
 
 
 @pytest.mark.parametrize(("task", "most"), [(Fleeing, 0.3), (Sliding, 1.0)])
