@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "core/errors.h"
+#include "envs/task_reads.h"
 #include "mujoco/model_features.h"
 
 namespace pyfastenv {
@@ -20,25 +20,6 @@ std::vector<double> AsDoubles(const Action& action) {
   std::vector<double> values(static_cast<size_t>(action.size()));
   action.CopyTo(values.data());
   return values;
-}
-
-// By its name in mjData; none if lanes do not compute it.
-std::optional<lanes::Field> FindField(const std::string& name) {
-#define PYFASTENV_FIELD(field, entries, numbers) \
-  if (name == #field) return lanes::Field::field;
-  PYFASTENV_LANES_FIELDS(PYFASTENV_FIELD)
-#undef PYFASTENV_FIELD
-  return std::nullopt;
-}
-
-constexpr const char* kSensorData = "sensordata";
-
-std::vector<lanes::Field> LaneFields(const TaskDescription& task) {
-  std::vector<lanes::Field> fields;
-  for (const std::string& name : task.reads) {
-    if (const auto field = FindField(name)) fields.push_back(*field);
-  }
-  return fields;
 }
 
 int CacheSize(const TaskDescription& task) {
@@ -61,20 +42,11 @@ std::vector<OwnField> DrawnFields(const TaskDescription& task) {
 }
 
 std::string LaneRefusal(const TaskDescription& task) {
-  // its functions may write between the preparation of a step and the step
-  const bool writes = task.own_heights ||
-                      std::any_of(task.draws.begin(), task.draws.end(), [](const FieldDraw& draw) {
-                        return draw.kind == FieldDraw::Kind::kOwn;
-                      });
-  if (writes) return "the task writes model fields itself (model_fields)";
+  if (task.own_heights) return "lanes do not do per-environment hfield_data";
   if (task.control_every > 0 && task.control_every < task.frame_skip) {
     return "the task's control is asked for between substeps (control_every)";
   }
-  for (const std::string& name : task.reads) {
-    if (name != kSensorData && !FindField(name))
-      return "lanes do not compute " + name + ", which the task reads";
-  }
-  return {};
+  return FindTaskReads(task).refusal;
 }
 
 }  // namespace
@@ -84,9 +56,7 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
     : MujocoEnv(spec, Params(), models, GymVersion::kV5,
                 {.xml_file = ModelKey(*task).c_str(),
                  .frame_skip = task->frame_skip,
-                 .reads = LaneFields(*task),
-                 .sensors = std::find(task->reads.begin(), task->reads.end(), kSensorData) !=
-                            task->reads.end(),
+                 .reads = FindTaskReads(*task).reads,
                  .external_forces = task->external_forces,
                  .passive_reset = task->up_to_date,
                  .refusal = LaneRefusal(*task),
@@ -304,7 +274,7 @@ int32_t FunctionEnv::Simulate(int64_t num_steps) noexcept {
         SimulateControl(std::min(every, frame_skip() - done));
       }
     }
-    if (task_->up_to_date) {
+    if (task_->up_to_date && !IsRefreshed()) {
       LoadWholeState(/*control_is_set=*/true);
       workspace().Run([&] { mj_step1(&model(), &data()); });
     }

@@ -44,6 +44,8 @@ int32_t ContactForce(TaskFrame* frame, int64_t id, mjtNum* result) {
 
 int32_t ObjectVelocity(TaskFrame* frame, int64_t type, int64_t id, mjtNum* result, int64_t local) {
   return frame->env->RunEngine([=] {
+    // whose places neither lanes nor models without sensors know
+    if (type == mjOBJ_CAMERA) mju_error("mj_objectVelocity: expected no camera; ask for its body");
     mj_objectVelocity(frame->model, frame->data, static_cast<int>(type), static_cast<int>(id),
                       result, static_cast<int>(local));
   });

@@ -14,7 +14,7 @@ ContactSource OfExplicitPair(const mjModel& m, int k) {
   r.gap = m.pair_gap[k];
   r.geom1 = r.geom2 = -1;
   r.explicit_pair = k;
-  r.friction = m.pair_friction[ptrdiff_t{5} * k];
+  std::copy_n(m.pair_friction + ptrdiff_t{kFrictions} * k, kFrictions, r.friction);
   std::copy_n(m.pair_solref + ptrdiff_t{mjNREF} * k, mjNREF, r.solref);
   std::copy_n(m.pair_solimp + ptrdiff_t{mjNIMP} * k, mjNIMP, r.solimp);
   return r;
@@ -50,11 +50,20 @@ ContactSource SourceOfContact(const mjModel& m, const GeomPair& pair) {
   return r;
 }
 
-double CombineFriction(const ContactSource& source, const double* geom_friction) {
-  if (source.explicit_pair >= 0) return source.friction;
-  const double friction = geom_friction[ptrdiff_t{3} * source.geom1];
-  if (source.geom2 < 0) return friction;
-  return std::max(friction, geom_friction[ptrdiff_t{3} * source.geom2]);
+void CombineFriction(const ContactSource& source, const double* geom_friction, double* friction) {
+  if (source.explicit_pair >= 0) {
+    std::copy_n(source.friction, kFrictions, friction);
+  } else {
+    constexpr int kKind[kFrictions] = {0, 0, 1, 2, 2};  // sliding, spinning, rolling
+    const double* friction1 = geom_friction + ptrdiff_t{3} * source.geom1;
+    const double* friction2 =
+        source.geom2 < 0 ? friction1 : geom_friction + ptrdiff_t{3} * source.geom2;
+    for (int i = 0; i < kFrictions; ++i) {
+      friction[i] = std::max(friction1[kKind[i]], friction2[kKind[i]]);
+    }
+  }
+  // MuJoCo keeps friction above mjMINMU when it makes a contact
+  for (int i = 0; i < kFrictions; ++i) friction[i] = std::max(mjMINMU, friction[i]);
 }
 
 void CombineSolver(const ContactSource& source, const double* geom_solref,

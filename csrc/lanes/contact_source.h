@@ -3,6 +3,8 @@
 
 #include <mujoco/mujoco.h>
 
+#include "lanes/numbers.h"
+
 namespace pyfastenv::lanes {
 
 /// Two geoms that MuJoCo may find in contact, in the order in which it passes them to its collision
@@ -22,12 +24,13 @@ struct ContactSource {
   double mix;        // the first's share in solref and solimp
   // of an explicit pair
   int explicit_pair;  // -1 for geoms
-  double friction, solref[mjNREF], solimp[mjNIMP];
+  double friction[kFrictions], solref[mjNREF], solimp[mjNIMP];
 };
 ContactSource SourceOfContact(const mjModel& m, const GeomPair& pair);
 
-/// The parameters, from geoms' own (arrays of mjModel's layout).
-double CombineFriction(const ContactSource& source, const double* geom_friction);
+/// The parameters, from geoms' own (arrays of mjModel's layout). `friction`: two directions of
+/// sliding, spinning, two of rolling.
+void CombineFriction(const ContactSource& source, const double* geom_friction, double* friction);
 void CombineSolver(const ContactSource& source, const double* geom_solref,
                    const double* geom_solimp, double* solref, double* solimp);
 

@@ -47,6 +47,15 @@ Derivation::Derivation(const mjModel& m)
       reference_safety_((m.opt.disableflags & mjDSBL_REFSAFE) == 0),
       timestep_(m.opt.timestep) {}
 
+void Derivation::AddPair(const ContactSource& source, int geom1, int geom2) {
+  pairs_.push_back(source);
+  for (const int geom : {geom1, geom2}) {
+    const bool known =
+        std::find(touching_geoms_.begin(), touching_geoms_.end(), geom) != touching_geoms_.end();
+    if (!known) touching_geoms_.push_back(geom);
+  }
+}
+
 // ---- softness -----------------------------------------------------------------------------------
 
 int Derivation::AddSoftness(const Tables& t, const ContactSource& contact) {
@@ -182,8 +191,9 @@ void Derivation::Run(const Tables& t, uint64_t which, Numbers& n, double* out) c
   }
   double *friction = place(Number::pair_friction), *weight = place(Number::pair_inverse_weight);
   for (size_t k = 0; (friction != nullptr || weight != nullptr) && k < pairs_.size(); ++k) {
-    // MuJoCo keeps friction above mjMINMU when it makes a contact
-    const double sliding = std::max(mjMINMU, CombineFriction(pairs_[k], n.geom_friction));
+    double combined[kFrictions];
+    CombineFriction(pairs_[k], n.geom_friction, combined);
+    const double sliding = combined[0];
     const double translation = n.body_invweight0[ptrdiff_t{2} * t.pair[k].body1] +
                                n.body_invweight0[ptrdiff_t{2} * t.pair[k].body2];
     if (friction != nullptr) friction[k] = sliding;
@@ -198,7 +208,25 @@ void Derivation::Run(const Tables& t, uint64_t which, Numbers& n, double* out) c
   }
 }
 
+bool Derivation::MustBeTheModels(Number field, int index) const {
+  if (field != Number::geom_pos && field != Number::geom_quat) return false;
+  const int geom = index / (field == Number::geom_pos ? 3 : 4);
+  return std::find(touching_geoms_.begin(), touching_geoms_.end(), geom) != touching_geoms_.end();
+}
+
+bool Derivation::TouchingGeomsStay(const Tables& t, const Numbers& n) const {
+  const auto same = [](const double* a, const double* b, size_t size) {
+    return std::memcmp(a, b, size * sizeof(double)) == 0;
+  };
+  return std::all_of(touching_geoms_.begin(), touching_geoms_.end(), [&](ptrdiff_t g) {
+    return same(n.geom_pos + 3 * g, t.numbers.geom_pos + 3 * g, 3) &&
+           same(n.geom_quat + 4 * g, t.numbers.geom_quat + 4 * g, 4);
+  });
+}
+
 bool Derivation::IsUsual(const Tables& t, const Numbers& n) const {
+  const bool places = t.Varies(Number::geom_pos) || t.Varies(Number::geom_quat);
+  if (places && !TouchingGeomsStay(t, n)) return false;
   for (int b = 0; b < t.nbody; ++b) {
     if ((n.body_subtreemass[b] < mjMINVAL) != t.body[b].massless) return false;
     if (InFluid(n, b) != t.body[b].in_fluid) return false;

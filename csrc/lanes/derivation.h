@@ -19,8 +19,9 @@ class Derivation {
   Derivation() = default;
   explicit Derivation(const mjModel& m);
 
-  /// A pair, in Tables' order.
-  void AddPair(const ContactSource& source) { pairs_.push_back(source); }
+  /// A pair of geoms, in Tables' order.
+  void AddPair(const ContactSource& source, int geom1, int geom2);
+  const ContactSource& contact(int pair) const { return pairs_[static_cast<size_t>(pair)]; }
   /// The indices of the softness of a contact, of a joint's limit and of a dof's dry friction. One
   /// stands for many that are equal in every environment. `t` has the model's numbers.
   int AddSoftness(const Tables& t, const ContactSource& contact);
@@ -34,6 +35,9 @@ class Derivation {
   void Run(const Tables& t, uint64_t which, Numbers& n, double* out) const;
   /// Whether a step with these numbers takes the same ways as one with the model's.
   bool IsUsual(const Tables& t, const Numbers& n) const;
+  /// Whether environments' own numbers of a field, at this index, must be the model's: where geoms
+  /// are that may touch something, since MuJoCo's bounding volumes stay where they are.
+  bool MustBeTheModels(Number field, int index) const;
 
  private:
   struct SoftnessSource {
@@ -46,6 +50,7 @@ class Derivation {
     double ref[kReferences], imp[kImpedances];
   };
 
+  bool TouchingGeomsStay(const Tables& t, const Numbers& n) const;
   int IndexOf(const Tables& t, SoftnessSource source);
   static Solver SolverOf(const Numbers& n, const SoftnessSource& source);
   Softness MakeSoftness(const Solver& solver) const;
@@ -55,6 +60,7 @@ class Derivation {
   bool gravity_ = true, reference_safety_ = true;
   double timestep_ = 0;
   std::vector<ContactSource> pairs_;
+  std::vector<int> touching_geoms_;  // each once
   std::vector<SoftnessSource> softness_;
 };
 

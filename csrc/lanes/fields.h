@@ -1,8 +1,9 @@
 // The quantities of mjData that lanes compute, under mjData's names: X(name, entries, numbers per
 // entry).
 //
-// `entries` is a size of Tables (and of mjModel). One list serves the scratch memory, what a caller
-// may ask for after a step, and the tests, which compare every quantity with mjData's.
+// They stand in the order of evaluation. `entries` is a size of Tables (and of mjModel). One list
+// serves the scratch memory, what a caller may ask for after a step, and the tests, which compare
+// every quantity with mjData's.
 #pragma once
 
 #define PYFASTENV_LANES_FIELDS(X) \
@@ -56,5 +57,14 @@ enum class Field : int {
   PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
 #undef PYFASTENV_LANES_FIELD
 };
+
+/// Whether it is computed in mj_step2, and not before.
+constexpr bool DependsOnControl(Field field) { return field >= Field::actuator_force; }
+
+/// Whether LaneStepper::Refresh computes it: where everything is, and how fast.
+constexpr bool IsRefreshed(Field field) {
+  return (field >= Field::xpos && field <= Field::cdof) || field == Field::ten_length ||
+         field == Field::ten_velocity || field == Field::cvel || field == Field::cdof_dot;
+}
 
 }  // namespace pyfastenv::lanes

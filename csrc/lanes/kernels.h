@@ -18,6 +18,7 @@ struct ContactView {
   double dist;
   double pos[3];
   double frame[9];
+  int first_row;  // among the lane's
 };
 
 /// A constraint row of one lane.
@@ -44,6 +45,8 @@ struct Kernels {
   unsigned (*step)(const Tables&, void* scratch, int num_steps, bool keep_fields);
   /// Counts the time of steps from now on; nullptr: no longer.
   void (*count_phases)(void* scratch, PhaseTicks* phases);
+  /// LaneStepper::Refresh.
+  void (*refresh)(const Tables&, void* scratch);
   /// Computes Field::cfrc_ext from the last evaluation.
   void (*external_forces)(const Tables&, void* scratch);
   /// All numbers of a field in one lane.
@@ -55,6 +58,8 @@ struct Kernels {
   ContactView (*contact)(const void* scratch, int index, int lane);
   int (*count_rows)(const void* scratch, int lane);
   RowView (*row)(const Tables&, const void* scratch, int index, int lane);
+  /// The forces of all rows of a lane.
+  void (*row_forces)(const void* scratch, int lane, double* out);
   /// Whether sine and cosine computed in all lanes at once have the C library's bits.
   bool (*series_agrees)();
   /// Where programs find their arrays: bytes from scratch, one of each ProgramArray.

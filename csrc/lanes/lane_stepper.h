@@ -47,6 +47,10 @@ class LaneStepper {
   /// bits.
   unsigned Forward(const double* const* rows, int count, const double* const* numbers = nullptr);
 
+  /// Computes places and velocities (IsRefreshed) anew, of the state that the last Step has led to.
+  /// Of the state before stay what depends on the controls, and contacts.
+  void Refresh() { kernels_.refresh(tables_, scratch_); }
+
   /// Makes Field::cfrc_ext readable: contacts' forces on bodies, as mj_rnePostConstraint after
   /// mj_step.
   void ComputeExternalForces();
@@ -70,6 +74,8 @@ class LaneStepper {
   ContactView Contact(int index, int lane) const;
   int CountRows(int lane) const;
   RowView Row(int index, int lane) const;
+  /// The forces of all of a lane's rows, CountRows(lane).
+  void ReadRowForces(int lane, double* out) const { kernels_.row_forces(scratch_, lane, out); }
 
  private:
   unsigned Load(const double* const* rows, int count, const double* const* numbers);

@@ -32,6 +32,10 @@ namespace pyfastenv::lanes {
   X(dof_damping, t.nv, dof_damping)                            \
   X(dof_invweight0, t.nv, dof_invweight0)                      \
   X(dof_M0, t.nv, dof_M0)                                      \
+  X(geom_pos, 3 * t.ngeom, geom_pos)                           \
+  X(geom_quat, 4 * t.ngeom, geom_quat)                         \
+  X(site_pos, 3 * t.nsite, site_pos)                           \
+  X(site_quat, 4 * t.nsite, site_quat)                         \
   X(actuator_gear, kGear* t.nu, actuator_gear)                 \
   X(actuator_gainprm, kGainParameters* t.nu, actuator_gainprm) \
   X(actuator_biasprm, kBiasParameters* t.nu, actuator_biasprm) \
@@ -69,7 +73,7 @@ namespace pyfastenv::lanes {
 
 // mjModel's widths
 constexpr int kGear = 6, kGainParameters = 10, kBiasParameters = 10;
-constexpr int kReferences = 2, kImpedances = 5;
+constexpr int kReferences = 2, kImpedances = 5, kFrictions = 5;
 
 /// How violation becomes impedance and reference acceleration, from solref and solimp; in solimp's
 /// sigmoid the power is 2: y = rise x² up to the middle, 1 - fall (1 - x)² behind it.

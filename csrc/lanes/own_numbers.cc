@@ -5,7 +5,7 @@
 namespace pyfastenv::lanes {
 
 OwnNumbers::OwnNumbers(const mjModel& m, const Plan& plan, int count)
-    : m_(m), fields_(plan.fields()) {
+    : m_(m), plan_(plan), fields_(plan.fields()) {
   for (int e = 0; e < count; ++e) {
     for (const Number field : fields_) {
       const mjtNum* of_model = Get(m, field);
@@ -24,7 +24,9 @@ void OwnNumbers::Draw(int environment, double spread, std::mt19937_64& random) {
     std::vector<double>& values = values_[Index(environment, static_cast<int>(k))];
     for (size_t i = 0; i < values.size(); ++i) {
       const bool is_power = impedance && i % kImpedances == kImpedances - 1;
-      values[i] = is_power ? of_model[i] : of_model[i] * factor(random);
+      const bool stays =
+          is_power || plan_.derivation().MustBeTheModels(fields_[k], static_cast<int>(i));
+      values[i] = stays ? of_model[i] : of_model[i] * factor(random);
     }
   }
 }

@@ -12,11 +12,11 @@ namespace pyfastenv::lanes {
 
 class OwnNumbers {
  public:
-  /// The model's, for so many environments. The plan's model must stay.
+  /// The model's, for so many environments. The plan and its model must stay.
   OwnNumbers(const mjModel& m, const Plan& plan, int count);
 
   /// Draws an environment's anew, each up to `spread` (of 1) of the model's more or less; solimp's
-  /// powers stay.
+  /// powers stay, and what must be the model's.
   void Draw(int environment, double spread, std::mt19937_64& random);
   /// An environment's of the plan's k-th field.
   std::vector<double>& values(int environment, int k) { return values_[Index(environment, k)]; }
@@ -31,6 +31,7 @@ class OwnNumbers {
   }
 
   const mjModel& m_;
+  const Plan& plan_;
   const std::vector<Number> fields_;
   std::vector<std::vector<double>> values_;  // of each environment, of each field
   std::vector<const double*> pointers_;

@@ -20,13 +20,6 @@ constexpr int kMaxContacts = 40;
 
 bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0; }
 
-FixedFrame MakeFrame(int body, int same, const mjtNum* pos, const mjtNum* quat) {
-  FixedFrame frame{body, same, {}, {}};
-  std::copy_n(pos, 3, frame.pos);
-  std::copy_n(quat, 4, frame.quat);
-  return frame;
-}
-
 int LastDof(const mjModel& m, int body) {
   while (body > 0 && m.body_dofnum[body] == 0) body = m.body_parentid[body];
   return body > 0 ? m.body_dofadr[body] + m.body_dofnum[body] - 1 : -1;
@@ -216,12 +209,10 @@ void Plan::AddBodies(const mjModel& m) {
     bodies_.push_back(body);
   }
   for (int g = 0; g < m.ngeom; ++g) {
-    geoms_.push_back(
-        MakeFrame(m.geom_bodyid[g], m.geom_sameframe[g], m.geom_pos + 3 * g, m.geom_quat + 4 * g));
+    geoms_.push_back({m.geom_bodyid[g], m.geom_sameframe[g]});
   }
   for (int i = 0; i < m.nsite; ++i) {
-    sites_.push_back(
-        MakeFrame(m.site_bodyid[i], m.site_sameframe[i], m.site_pos + 3 * i, m.site_quat + 4 * i));
+    sites_.push_back({m.site_bodyid[i], m.site_sameframe[i]});
   }
   tables_.body = bodies_.data();
   tables_.geom = geoms_.data();
@@ -358,7 +349,7 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms) {
   const int softness = derivation_.AddSoftness(tables_, contact);
   pair.surface = IndexOf(surfaces_, {contact.condim, pair.margin, softness});
   pairs_.push_back(pair);
-  derivation_.AddPair(contact);
+  derivation_.AddPair(contact, geom1, geom2);
 }
 
 void Plan::SetConstrainedTrees(const mjModel& m) {

@@ -1,42 +1,61 @@
 #include "lanes/sensors.h"
 
+#include <algorithm>
+
+#include "lanes/contacts.h"
+
 namespace pyfastenv::lanes {
 
 namespace {
 
-// What all sensors that are known are computed from, besides the state.
-constexpr Field kSensed[] = {
-    Field::xpos,
-    Field::xquat,
-    Field::xmat,
-    Field::xipos,
-    Field::ximat,
-    Field::geom_xpos,
-    Field::geom_xmat,
-    Field::site_xpos,
-    Field::site_xmat,
-    Field::subtree_com,
-    Field::cvel,
-    Field::cinert,
-    Field::cdof,
-    Field::cdof_dot,
-    Field::qacc,
-    Field::actuator_length,
-    Field::ten_length,
-    Field::ten_velocity,
-    Field::actuator_velocity,
-    Field::actuator_force,
-    Field::qfrc_actuator,
+// What all sensors that are known are computed from, besides the state: those of the motion, if it
+// is fresh, …
+constexpr Field kPlacesAndVelocities[] = {
+    Field::xpos,      Field::xquat,      Field::xmat,         Field::xipos,     Field::ximat,
+    Field::geom_xpos, Field::geom_xmat,  Field::site_xpos,    Field::site_xmat, Field::subtree_com,
+    Field::cvel,      Field::ten_length, Field::ten_velocity,
 };
 
-// Neither contacts nor limits, energies, rays, distances of geoms, cameras, nor quaternions of
-// geoms, sites and inertias.
-bool IsKnown(const mjModel& m, int sensor) {
+// … and the others too.
+constexpr Field kForces[] = {
+    Field::cinert,          Field::cdof,
+    Field::cdof_dot,        Field::qacc,
+    Field::actuator_length, Field::actuator_velocity,
+    Field::actuator_force,  Field::qfrc_actuator,
+};
+
+bool IsAmong(const mjModel& m, int sensor, Sensors which) {
+  if (which == Sensors::kNone || which == Sensors::kAll) return which == Sensors::kAll;
+  return (m.sensor_needstage[sensor] == mjSTAGE_ACC) == (which == Sensors::kOfAcceleration);
+}
+
+// Made of the forces of contacts.
+bool NeedsContacts(const mjModel& m, int sensor) {
+  const int type = m.sensor_type[sensor];
+  return type == mjSENS_TOUCH || type == mjSENS_FORCE || type == mjSENS_TORQUE;
+}
+
+// Whether equality constraints push at bodies, which a force between bodies is made of too.
+bool BodiesAreHeld(const mjModel& m) {
+  return std::any_of(m.eq_type, m.eq_type + m.neq,
+                     [](int type) { return type == mjEQ_CONNECT || type == mjEQ_WELD; });
+}
+
+// Neither limits, energies, rays, distances of geoms, cameras, nor quaternions of geoms, sites and
+// inertias.
+bool IsKnown(const mjModel& m, int sensor, Sensors which) {
   const int object = m.sensor_objtype[sensor], reference = m.sensor_reftype[sensor];
   if (object == mjOBJ_CAMERA || reference == mjOBJ_CAMERA) return false;
   switch (m.sensor_type[sensor]) {
     case mjSENS_FRAMEQUAT:  // of frames whose quaternions lanes have
       return object == mjOBJ_XBODY && (reference == mjOBJ_XBODY || m.sensor_refid[sensor] < 0);
+    case mjSENS_FORCE:
+    case mjSENS_TORQUE:
+      return !BodiesAreHeld(m);
+    case mjSENS_ACTUATORPOS:
+    case mjSENS_ACTUATORVEL:
+      return which != Sensors::kOfMotion;  // lanes know them with actuators' forces
+    case mjSENS_TOUCH:
     case mjSENS_ACCELEROMETER:
     case mjSENS_VELOCIMETER:
     case mjSENS_GYRO:
@@ -46,8 +65,6 @@ bool IsKnown(const mjModel& m, int sensor) {
     case mjSENS_JOINTACTFRC:
     case mjSENS_TENDONPOS:
     case mjSENS_TENDONVEL:
-    case mjSENS_ACTUATORPOS:
-    case mjSENS_ACTUATORVEL:
     case mjSENS_ACTUATORFRC:
     case mjSENS_FRAMEPOS:
     case mjSENS_FRAMEXAXIS:
@@ -69,14 +86,31 @@ bool IsKnown(const mjModel& m, int sensor) {
 
 }  // namespace
 
-std::string UnsupportedSensor(const mjModel& m) {
-  // Runge-Kutta's sensors are those of its first evaluation, lanes' fields of its last
-  if (m.nsensor > 0 && m.opt.integrator == mjINT_RK4) return "sensors with RK4";
+bool HasSensors(const mjModel& m, Sensors which) {
   for (int i = 0; i < m.nsensor; ++i) {
-    if (IsKnown(m, i)) continue;
+    if (IsAmong(m, i, which)) return true;
+  }
+  return false;
+}
+
+bool SensesTendons(const mjModel& m, Sensors which) {
+  for (int i = 0; i < m.nsensor; ++i) {
+    const int type = m.sensor_type[i];
+    const bool of_tendon = type == mjSENS_TENDONPOS || type == mjSENS_TENDONVEL;
+    if (of_tendon && IsAmong(m, i, which)) return true;
+  }
+  return false;
+}
+
+std::string UnsupportedSensor(const mjModel& m, Sensors which) {
+  // Runge-Kutta's sensors are those of its first evaluation, lanes' fields of its last
+  if (which != Sensors::kOfMotion && HasSensors(m, which) && m.opt.integrator == mjINT_RK4)
+    return "sensors with RK4";
+  for (int i = 0; i < m.nsensor; ++i) {
+    if (!IsAmong(m, i, which) || IsKnown(m, i, which)) continue;
     std::string what =
-        "sensors of contacts, limits, energies, rays, distances, cameras and of quaternions that "
-        "are not a body's (sensor ";
+        "sensors of limits, energies, rays, distances, cameras, of forces between bodies that "
+        "equalities hold, and of quaternions that are not a body's (sensor ";
     const char* name = mj_id2name(&m, mjOBJ_SENSOR, i);
     if (name == nullptr) return what.append(std::to_string(i)).append(")");
     return what.append("'").append(name).append("')");
@@ -84,14 +118,30 @@ std::string UnsupportedSensor(const mjModel& m) {
   return {};
 }
 
-void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d) {
+void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d,
+                    Sensors which) {
+  for (const Field field : kPlacesAndVelocities) lanes.Read(field, lane, d);
+  if (which == Sensors::kOfMotion) {
+    d.flg_subtreevel = 0;
+    mj_sensorPos(&m, &d);
+    mj_sensorVel(&m, &d);
+    return;
+  }
   lanes.ReadEvaluated(lane, d);
-  for (const Field field : kSensed) lanes.Read(field, lane, d);
+  for (const Field field : kForces) lanes.Read(field, lane, d);
   // what else is there is another environment's
+  mju_zero(d.xfrc_applied, static_cast<int>(6 * m.nbody));  // lanes do none
   d.ncon = d.nefc = d.ne = 0;
   d.flg_subtreevel = d.flg_rnepost = 0;
-  mj_sensorPos(&m, &d);
-  mj_sensorVel(&m, &d);
+  for (int i = 0; i < m.nsensor; ++i) {
+    if (!NeedsContacts(m, i)) continue;
+    WriteContacts(lanes, lane, m, d);
+    break;
+  }
+  if (which == Sensors::kAll) {
+    mj_sensorPos(&m, &d);
+    mj_sensorVel(&m, &d);
+  }
   mj_sensorAcc(&m, &d);
 }
 

@@ -12,12 +12,21 @@
 
 namespace pyfastenv::lanes {
 
-/// The model's sensor that cannot be had so, in words; empty if there is none.
-std::string UnsupportedSensor(const mjModel& m);
+/// Which of a model's sensors. Those of accelerations and forces are the last substep's even for
+/// who has all others computed anew afterwards (mj_step1); the others are kOfMotion.
+enum class Sensors { kNone, kOfMotion, kOfAcceleration, kAll };
 
-/// Writes d.sensordata of one environment, as it is after the last Step, which has kept fields. Of
-/// `d` it overwrites time, qpos, qvel and whatever else sensors are computed from. Plain C calls of
-/// the engine are among it (mujoco/error_trap.h).
-void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d);
+/// Whether the model has any of these.
+bool HasSensors(const mjModel& m, Sensors which);
+/// Whether any of these needs lengths or velocities of tendons.
+bool SensesTendons(const mjModel& m, Sensors which);
+/// One of these that cannot be had so, in words; empty if there is none.
+std::string UnsupportedSensor(const mjModel& m, Sensors which);
+
+/// Writes what these say into d.sensordata of one environment, as it is after the last Step, which
+/// has kept fields; kOfMotion: after Refresh, and `d` has the new state's time, qpos and qvel.
+/// Otherwise it overwrites these, and in any case whatever else sensors are computed from. Plain C
+/// calls of the engine are among it (mujoco/error_trap.h).
+void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d, Sensors which);
 
 }  // namespace pyfastenv::lanes

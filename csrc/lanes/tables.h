@@ -18,8 +18,6 @@ constexpr int kMaxWidth = 8;  // lanes of the widest instruction set
 struct FixedFrame {
   int body;
   int same;
-  double pos[3];
-  double quat[4];
 };
 
 struct Body {
@@ -184,6 +182,11 @@ struct Tables {
   /// Which of them every environment may have its own of: bits of Number.
   uint64_t varied;
   bool Varies(Number number) const { return (varied >> static_cast<int>(number) & 1) != 0; }
+  /// Whether what is fixed to the world may stand elsewhere in every environment.
+  bool WorldVaries() const {
+    return Varies(Number::geom_pos) || Varies(Number::geom_quat) || Varies(Number::site_pos) ||
+           Varies(Number::site_quat);
+  }
 
   const Body* body;          // (nbody)
   const FixedFrame* geom;    // (ngeom)

@@ -67,6 +67,7 @@ class Program:
             (name, part.always, part.dtype, part.size if part.shape else 0)
             for name, part in self.layout.infos.items()
         ]
+        seen = (*code.reads, *code.reset_reads)
         commands = [
             (name, field.size or 1, field.low, field.high)
             for name, field in task._fields.items()
@@ -78,7 +79,7 @@ class Program:
             "identity": f"{self._key()}{hashlib.sha256(params.tobytes()).hexdigest()}"
             f"{task.randomise}{_batch_digest(type(task))}",
             "model": model._address,
-            "cameras": any(name.startswith(("cam_", "light_")) for name in code.reads),
+            "cameras": any(name.startswith(("cam_", "light_")) for name in seen),
             "frame_skip": task.frame_skip,
             "control_every": task.control_every or 0,
             "max_episode_steps": task.max_episode_steps or 0,
@@ -204,7 +205,7 @@ class NativeProgram(Program):
         reads = self._native.reads
         if reads == ("*",):
             reads = ("all of mjData (for want of TaskCode::reads)",)
-        return cache.Linked(self._native.addresses, reads, self._native)
+        return cache.Linked(self._native.addresses, reads, (), self._native)
 
     def _key(self) -> str:
         return self._native.identity + self._model_digest

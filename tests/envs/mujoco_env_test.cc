@@ -26,7 +26,7 @@ class Servo final : public MujocoEnv {
                   {.xml_file = "half_cheetah.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = 0.1,
-                   .reads = {Field::xpos}}),
+                   .reads = {.fields = {Field::xpos}}}),
         habit_(habit) {
     SetObservation(spec, model().nq + 3);
     Prepare(InitialLayout());

@@ -38,6 +38,8 @@ constexpr char kCreature[] = R"(
   </default>
   <worldbody>
     <geom name="floor" type="plane" size="5 5 1" friction=".3"/>
+    <geom name="target" size=".1" pos="1 2 1" euler="5 6 7" contype="0" conaffinity="0"/>
+    <site name="home" pos=".3 0 .2" euler="0 20 0"/>
     <body name="torso" pos="0 0 .45">
       <freejoint/>
       <geom type="capsule" fromto="-.2 0 0 .2 0 0" size=".08"/>
@@ -50,12 +52,14 @@ constexpr char kCreature[] = R"(
           <body pos=".03 0 -.25">
             <joint name="toe" frictionloss="1.5" type="slide" axis="0 0 1" range="-.02 .02"/>
             <geom name="foot" size=".06"/>
+            <site name="sole" pos="0 .01 -.05" euler="10 0 0"/> <site name="ankle"/>
           </body>
         </body>
       </body>
     </body>
     <body pos="1 0 1">
       <joint type="slide" axis="1 0 0" range="-.5 .5"/>
+      <geom name="mark" size=".02" pos=".1 0 0" contype="0" conaffinity="0"/>
       <inertial pos="0 0 0" mass="1" diaginertia=".1 .1 .1"/>
     </body>
   </worldbody>
@@ -97,9 +101,13 @@ const char* const kFields[] = {
     "dof_solimp",
     "dof_invweight0",
     "dof_M0",
+    "geom_pos",
+    "geom_quat",
     "geom_friction",
     "geom_solref",
     "geom_solimp",
+    "site_pos",
+    "site_quat",
     "actuator_gear",
     "actuator_gainprm",
     "actuator_biasprm",
@@ -192,8 +200,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ShapeFields, WhatShapesAreMadeOfIsRefused) {
   const ModelPtr m = LoadXml(kHeap);
-  for (const char* field : {"geom_size", "geom_pos", "geom_quat", "geom_margin", "geom_gap",
-                            "geom_rbound", "geom_aabb", "mesh_pos", "pair_friction"}) {
+  for (const char* field : {"geom_size", "geom_margin", "geom_gap", "geom_rbound", "geom_aabb",
+                            "mesh_pos", "pair_friction"}) {
     EXPECT_EQ(Plan::Make(*m, BestKernels(), {field}).refusal,
               std::string("lanes do not do per-environment ") + field);
   }
@@ -227,6 +235,11 @@ TEST(OtherKinds, AreLeftToMjStep) {
   EXPECT_EQ(LeftToMujoco("body_mass", zero), 1u << 2) << "not in the fluid any more";
   EXPECT_EQ(LeftToMujoco("jnt_solimp", [](std::vector<double>& x) { x[4 + 5] = 3; }), 1u << 2);
   EXPECT_EQ(LeftToMujoco("geom_solref", [](std::vector<double>& x) { x[0] = -3000; }), 1u << 2);
+  EXPECT_EQ(LeftToMujoco("geom_pos", [](std::vector<double>& x) { x[0] = .1; }), 1u << 2)
+      << "the floor";
+  EXPECT_EQ(LeftToMujoco("geom_pos", [](std::vector<double>& x) { x[3] = .1; }), 0)
+      << "a target that touches nothing";
+  EXPECT_EQ(LeftToMujoco("geom_quat", [](std::vector<double>& x) { x[2] = .1; }), 1u << 2);
   EXPECT_EQ(LeftToMujoco("jnt_stiffness", [](std::vector<double>& x) { x[0] = 1; }), 1u << 2)
       << "a free joint's spring";
 }

@@ -26,6 +26,7 @@ constexpr char kXml[] = R"(
       <body name="leg" pos="-.2 0 0">
         <joint name="hip" axis="0 1 0" damping=".5" range="-40 40" limited="true"/>
         <geom name="shin" type="capsule" fromto="0 .02 -.03 0 .05 -.2" size=".05"/>
+        <site name="sole" pos="0 .05 -.2" size=".06"/>
       </body>
     </body>
   </worldbody>
@@ -49,6 +50,7 @@ constexpr char kXml[] = R"(
     <frameangacc objtype="geom" objname="shin"/>
     <subtreecom body="torso"/> <subtreelinvel body="torso"/> <subtreeangmom body="torso"/>
     <clock/>
+    <touch name="touch" site="sole"/> <force site="sole"/> <torque site="imu"/>
   </sensor>
 </mujoco>)";
 
@@ -69,12 +71,14 @@ void Poison(const mjModel& m, mjData& d) {
 #undef PYFASTENV_FILL
 }
 
-class Sensors : public testing::TestWithParam<const char*> {};
+class SensorBits : public testing::TestWithParam<const char*> {};
 
-TEST_P(Sensors, HaveMjStepsBits) {
+TEST_P(SensorBits, AreMjSteps) {
   std::string xml = kXml;
   const ModelPtr m = LoadXml(xml.insert(xml.find("timestep"), GetParam()));
-  ASSERT_EQ(UnsupportedSensor(*m), "");
+  ASSERT_EQ(UnsupportedSensor(*m, Sensors::kAll), "");
+  const int touch = m->sensor_adr[mj_name2id(m.get(), mjOBJ_SENSOR, "touch")];
+  int touches = 0;
   const DataPtr d = MakeData(*m), other = MakeData(*m);
   LaneStepper lanes(MakePlan(*m, Widths()[0]));
   RowSet rows(*m, lanes.width());
@@ -84,7 +88,7 @@ TEST_P(Sensors, HaveMjStepsBits) {
     random.Reset(*d, 0.3);
     mj_getState(m.get(), d.get(), rows.row(e), mjSTATE_INTEGRATION);
   }
-  for (int step = 0; step < 200; ++step) {
+  for (int step = 0; step < 400; ++step) {
     std::vector<std::vector<double>> theirs;
     for (int e = 0; e < lanes.width(); ++e) {
       mj_setState(m.get(), d.get(), rows.row(e), mjSTATE_INTEGRATION);
@@ -96,7 +100,8 @@ TEST_P(Sensors, HaveMjStepsBits) {
     ASSERT_EQ(lanes.Step(rows.from(0), rows.from(0), lanes.width(), 2), 0u);
     for (int e = 0; e < lanes.width(); ++e) {
       Poison(*m, *other);
-      ComputeSensors(lanes, e, *m, *other);
+      ComputeSensors(lanes, e, *m, *other, Sensors::kAll);
+      touches += static_cast<int>(other->sensordata[touch] > 0);
       for (size_t i = 0; i < size; ++i) {
         ASSERT_EQ(std::memcmp(other->sensordata + i, &theirs[static_cast<size_t>(e)][i], 8), 0)
             << "number " << i << " in step " << step << ": " << other->sensordata[i] << ", not "
@@ -104,22 +109,53 @@ TEST_P(Sensors, HaveMjStepsBits) {
       }
     }
   }
+  EXPECT_GT(touches, 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Integrators, Sensors, testing::Values("", "integrator='implicitfast' "));
+INSTANTIATE_TEST_SUITE_P(Integrators, SensorBits,
+                         testing::Values("", "integrator='implicitfast' "));
+
+// Those of the acceleration are the last substep's, whatever has been computed anew since.
+TEST(SensorsOfTheAcceleration, LeaveTheOthersAlone) {
+  const ModelPtr m = LoadXml(kXml);
+  const DataPtr d = MakeData(*m), other = MakeData(*m);
+  LaneStepper lanes(MakePlan(*m, 1));
+  RowSet rows(*m, 1);
+  Randomizer(*m, 3).Reset(*d, 0.3);
+  mj_getState(m.get(), d.get(), rows.row(0), mjSTATE_INTEGRATION);
+  mj_step(m.get(), d.get());
+  ASSERT_EQ(lanes.Step(rows.from(0), rows.from(0), 1, 1), 0u);
+  std::fill_n(other->sensordata, m->nsensordata, 7.0);
+  ComputeSensors(lanes, 0, *m, *other, Sensors::kOfAcceleration);
+  for (int i = 0; i < m->nsensor; ++i) {
+    const bool computed = m->sensor_needstage[i] == mjSTAGE_ACC;
+    for (int k = m->sensor_adr[i]; k < m->sensor_adr[i] + m->sensor_dim[i]; ++k) {
+      EXPECT_EQ(other->sensordata[k], computed ? d->sensordata[k] : 7.0) << "sensor " << i;
+    }
+  }
+  EXPECT_TRUE(HasSensors(*m, Sensors::kOfAcceleration));
+}
 
 TEST(UnknownSensors, AreRefused) {
-  const auto refusal = [](const std::string& sensor, const char* options = "") {
-    return UnsupportedSensor(*LoadXml(std::string("<mujoco><option ") + options +
-                                      "/><worldbody><body><joint name='j' range='-1 1'/><geom "
-                                      "size='1'/><site name='s'/></body></worldbody><sensor>" +
-                                      sensor + "</sensor></mujoco>"));
+  const auto refusal = [](const std::string& sensor, const char* options = "",
+                          Sensors which = Sensors::kAll) {
+    const ModelPtr m =
+        LoadXml(std::string("<mujoco><option ") + options +
+                "/><worldbody><body name='b'><joint name='j' range='-1 1'/><geom size='1'/>"
+                "<site name='s'/></body></worldbody><sensor>" +
+                sensor +
+                "</sensor><equality><connect body1='b' anchor='1 0 0' active='false'/></equality>"
+                "</mujoco>");
+    return UnsupportedSensor(*m, which);
   };
-  EXPECT_NE(refusal("<touch name='skin' site='s'/>").find("(sensor 'skin')"), std::string::npos);
+  EXPECT_NE(refusal("<force name='pull' site='s'/>").find("(sensor 'pull')"), std::string::npos);
   EXPECT_NE(refusal("<clock/><jointlimitfrc joint='j'/>").find("(sensor 1)"), std::string::npos);
   EXPECT_NE(refusal("<framequat objtype='site' objname='s'/>").find("(sensor 0)"),
             std::string::npos);
   EXPECT_EQ(refusal("<clock/>", "integrator='RK4'"), "sensors with RK4");
+  EXPECT_EQ(refusal("<clock/>", "integrator='RK4'", Sensors::kOfAcceleration), "");
+  EXPECT_EQ(refusal("<jointlimitpos joint='j'/>", "", Sensors::kOfAcceleration), "");
+  EXPECT_EQ(refusal("<touch site='s'/>"), "");
   EXPECT_EQ(refusal(""), "");
 }
 

@@ -11,6 +11,7 @@ pytest.importorskip("numba")
 pytest.importorskip("dm_control")
 
 from dm_control_suite import compare, flat, load, make
+from parity import assert_same
 from test_reset_statistics import assert_distributed_alike
 
 import pyfastenv
@@ -24,6 +25,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 LARGE = ("Dog", "HumanoidCMU", "Stacker", "Manipulator")  # minutes to compile and to compare
 IDS = list(DM_CONTROL)
 SMALL_IDS = [env_id for env_id in IDS if not env_id.startswith(LARGE)]
+# whose models lanes do not do
+LEFT_TO_MJ_STEP = ("BallInCup", "Dog", "Finger", "Fish", "HumanoidCMU", "Manipulator", "PointMass",
+                   "Quadruped", "Stacker")  # fmt: skip
+IN_LANES = [env_id for env_id in IDS if not env_id.startswith(LEFT_TO_MJ_STEP)]
 
 
 def test_every_task_of_dm_control_is_there() -> None:
@@ -45,6 +50,33 @@ def test_equals_dm_control(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", IDS)
 def test_equals_dm_control_for_1_000_steps(env_id: str) -> None:
     assert compare(env_id, 1_000, seed=1) > 1_000
+
+
+# ---- engines -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", IN_LANES)
+def test_lanes_and_mj_step_are_the_same(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYFASTENV_POISON", "1")
+    lanes, mujoco = (
+        pyfastenv.make_vec(env_id, 9, num_threads=2, engine=engine, max_episode_steps=25)
+        for engine in ("lanes", "mujoco")
+    )
+    assert_same(lanes.reset(seed=3), mujoco.reset(seed=3))
+    rng = np.random.default_rng(0)
+    low, high = np.clip([lanes.action_space.low, lanes.action_space.high], -1.0, 1.0)
+    for _ in range(60):
+        actions = rng.uniform(1.1 * low, 1.1 * high)
+        assert_same(lanes.step(actions), mujoco.step(actions))
+    assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
+    assert lanes.stats()["lane_steps"] > 0.99 * lanes.stats()["steps"] > 400
+
+
+@pytest.mark.parametrize("env_id", [e for e in SMALL_IDS if e.startswith(LEFT_TO_MJ_STEP)])
+def test_models_that_lanes_do_not_do(env_id: str) -> None:
+    stats = pyfastenv.make_vec(env_id, 1).stats()
+    assert stats["engine"] == "mujoco"
+    assert "lanes do not do " in stats["engine_reason"]
 
 
 # ---- starts --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Own tasks whose physics runs in lanes: drawn models and sensors have the bits of mj_step."""
+"""Own tasks whose physics runs in lanes: models and what is read of mjData have mj_step's bits."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from parity import assert_same
@@ -69,21 +70,161 @@ class Weighed(Feeling):
     randomise = {"body_mass": scale(0.7, 1.3), "body_inertia": scale(0.7, 1.3)}
 
 
-@pytest.mark.parametrize("task", [Drawn, Feeling, Weighed])
-def test_lanes_and_mj_step_are_the_same(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYFASTENV_POISON", "1")
-    lanes, mujoco = (
+class Skinned(Feeling):
+    """Contacts, and sensors of forces."""
+
+    model = WALKER.replace(
+        '<clock name="clock"/>',
+        """<touch name="skin" site="imu"/><force name="pull" site="imu"/><clock name="clock"/>""",
+    ).replace('pos=".1 0 .02"/>', 'pos=".1 0 .02" size=".3"/>')
+
+    def observation(self, data: Any, obs: Any) -> None:
+        super().observation(data, obs)
+        obs["skin"] = data.sensor("skin").data
+        obs["pull"] = data.sensor("pull").data
+        obs["ncon"] = data.ncon
+        depth = 0.0
+        for i in range(data.ncon):
+            depth += data.contact[i].dist * data.contact[i].friction[0]
+        obs["depth"] = depth
+
+
+class Touching(Skinned):
+    """Of the last substep: forces of contacts, and what MuJoCo's functions say."""
+
+    def observation(self, data: Any, obs: Any) -> None:
+        super().observation(data, obs)
+        pushed = np.zeros(6)
+        for i in range(data.ncon):
+            force = np.zeros(6)
+            mujoco.mj_contactForce(self.model, data, i, force)
+            pushed += force
+        obs["pushed"] = pushed
+        velocity = np.zeros(6)
+        site = mujoco.mjtObj.mjOBJ_SITE
+        mujoco.mj_objectVelocity(self.model, data, site, data.site("imu").id, velocity, 1)
+        obs["velocity"] = velocity
+        down, geom = np.array([0.0, 0.0, -1.0]), np.zeros(1, np.int32)
+        above = np.array([data.qpos[0], data.qpos[1], 3.0])
+        obs["below"] = mujoco.mj_ray(self.model, data, above, down, None, 1, -1, geom)
+
+
+class UpToDate(Skinned):
+    """Of the new state, but for sensors of forces, which are the last substep's."""
+
+    up_to_date = True
+
+    def reset(self, data: Any, rng: Any) -> None:
+        super().reset(data, rng)
+        data.qpos[2] = 0.1
+        mujoco.mj_forward(self.model, data)
+        while data.nefc > 0:  # read here alone
+            data.qpos[2] += 0.01
+            mujoco.mj_forward(self.model, data)
+
+    def observation(self, data: Any, obs: Any) -> None:
+        super().observation(data, obs)
+        obs["servo"] = data.actuator_force
+
+
+class Chasing(Feeling):
+    """Writes its model: in reset, and behind a step that has reached what it chases."""
+
+    model = WALKER.replace(
+        "<worldbody>",
+        """<worldbody><geom name="target" size=".1" contype="0" conaffinity="0"/>
+        <site name="flag" pos="0 1 0"/><body name="post" pos="0 3 0"><site name="top"/></body>""",
+    )
+    model_fields = ("geom_pos", "site_pos", "body_pos")
+
+    def move(self, rng: Any) -> None:
+        self.model.geom("target").pos[:2] = rng.uniform(-1, 1, 2)
+        self.model.site("flag").pos[2] = rng.uniform(0, 1)
+        self.model.body("post").pos[0] = rng.uniform(-1, 1)
+
+    def reset(self, data: Any, rng: Any) -> None:
+        super().reset(data, rng)
+        self.move(rng)
+
+    def step(self, data: Any, action: Any, info: Any, rng: Any) -> tuple[Any, Any]:
+        self.simulate(data)
+        info["clock"] = data.sensor("clock").data[0]
+        near = np.abs(data.geom("target").xpos[0] - data.qpos[0])
+        if near < 0.3:
+            self.move(rng)
+        return near, data.qpos[2] < 0.12
+
+    def observation(self, data: Any, obs: Any) -> None:
+        super().observation(data, obs)
+        obs["target"] = data.geom("target").xpos
+        obs["flag"] = data.site("flag").xpos
+        obs["top"] = data.site("top").xpos
+
+
+class ChasingUpToDate(Chasing):
+    up_to_date = True
+
+
+def both(task: Any) -> list[Any]:
+    return [
         pyfastenv.make_vec(task, NUM_ENVS, num_threads=2, engine=engine, max_episode_steps=25)
         for engine in ("lanes", "mujoco")
-    )
+    ]
+
+
+def compare(lanes: Any, mujoco: Any, num_steps: int = 60) -> None:
+    """Steps both under the same actions."""
     assert_same(lanes.reset(seed=3), mujoco.reset(seed=3))
     space: Any = lanes.single_action_space
     rng = np.random.default_rng(0)
-    for _ in range(60):
+    for _ in range(num_steps):
         actions = rng.uniform(-1, 1, (NUM_ENVS, *space.shape)).astype(space.dtype)
         assert_same(lanes.step(actions), mujoco.step(actions))
     assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
+
+
+@pytest.mark.parametrize(
+    "task", [Drawn, Feeling, Weighed, Touching, UpToDate, Chasing, ChasingUpToDate]
+)
+def test_lanes_and_mj_step_are_the_same(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYFASTENV_POISON", "1")
+    lanes, mujoco = both(task)
+    compare(lanes, mujoco)
     assert lanes.stats()["lane_steps"] == lanes.stats()["steps"] > 500
+
+
+class Fleeing(Chasing):
+    """Writes its model before the physics, which then is not what was prepared."""
+
+    def step(self, data: Any, action: Any, info: Any, rng: Any) -> tuple[Any, Any]:
+        if rng.random() < 0.1:
+            self.move(rng)
+        return super().step(data, action, info, rng)
+
+
+class Sliding(Chasing):
+    """Moves what others touch, as no bounding volume does."""
+
+    def move(self, rng: Any) -> None:
+        self.model.geom(1).pos[2] = rng.uniform(-0.1, 0.0)
+
+
+@pytest.mark.parametrize(("task", "most"), [(Fleeing, 0.3), (Sliding, 1.0)])
+def test_other_steps_than_those_prepared_are_left_to_mj_step(task: Any, most: float) -> None:
+    lanes, mujoco = both(task)
+    compare(lanes, mujoco)
+    stats = lanes.stats()
+    assert stats["lane_steps"] + stats["lane_misses"] == stats["steps"]
+    assert 0 < stats["lane_misses"] <= most * stats["steps"]
+
+
+def test_touch_is_felt() -> None:
+    envs = pyfastenv.make_vec(Touching, NUM_ENVS, engine="lanes")
+    envs.reset(seed=0)
+    skin, pushed = (envs.observation_groups[name] for name in ("skin", "pushed"))
+    obs = np.stack([envs.step(np.zeros(envs.action_space.shape))[0] for _ in range(60)])
+    assert (obs[..., skin] > 0).mean() > 0.2
+    assert (obs[..., pushed][..., 0] > 0).mean() > 0.2
 
 
 def test_set_fields_join_drawn_ones() -> None:
@@ -101,11 +242,58 @@ def test_set_fields_join_drawn_ones() -> None:
     assert lanes.stats()["lane_steps"] == lanes.stats()["steps"]
 
 
-class Skin(Feeling):
-    model = WALKER.replace('<clock name="clock"/>', '<touch name="clock" site="imu"/>')
+class Limited(Feeling):
+    model = WALKER.replace('<clock name="clock"/>', '<jointlimitfrc name="clock" joint="hip"/>')
 
 
-def test_sensors_of_contacts_are_left_to_mj_step() -> None:
-    envs = pyfastenv.make_vec(Skin, 2, engine="auto")
-    assert envs.stats()["engine"] == "mujoco"
-    assert "the task reads sensordata" in envs.stats()["engine_reason"]
+class LimitedUpToDate(Limited):
+    up_to_date = True
+
+
+class Forces(UpToDate):
+    """Of contacts that mj_step1 has found, and whose forces nothing has computed."""
+
+    def observation(self, data: Any, obs: Any) -> None:
+        force = np.zeros(6)
+        mujoco.mj_contactForce(self.model, data, 0, force)
+        obs["force"] = force
+
+
+class Rows(Feeling):
+    def observation(self, data: Any, obs: Any) -> None:
+        obs["nefc"] = data.nefc
+
+
+class Gaps(Touching):
+    model = Touching.model.replace('size="20 20 1"', 'size="20 20 1" gap=".01" margin=".02"')
+
+
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        (Limited, "the task reads sensordata"),
+        (LimitedUpToDate, "the task reads sensordata"),
+        (Forces, "lanes do not compute mj_contactForce"),
+        (Rows, "lanes do not compute nefc, which the task reads"),
+        (Gaps, "contacts of geoms with gaps, and the task reads contacts"),
+    ],
+)
+def test_what_lanes_cannot_provide_is_left_to_mj_step(task: Any, reason: str) -> None:
+    stats = pyfastenv.make_vec(task, 2, engine="auto").stats()
+    assert stats["engine"] == "mujoco"
+    assert reason in stats["engine_reason"]
+
+
+class Filming(Feeling):
+    model = WALKER.replace("<freejoint/>", '<freejoint/><camera name="eye"/>')
+
+    def observation(self, data: Any, obs: Any) -> None:
+        velocity = np.zeros(6)
+        mujoco.mj_objectVelocity(self.model, data, mujoco.mjtObj.mjOBJ_CAMERA, 0, velocity, 0)
+        obs["velocity"] = velocity
+
+
+def test_velocities_of_cameras_are_refused() -> None:
+    envs = pyfastenv.make_vec(Filming, 2)
+    with pytest.raises(pyfastenv.EnvError, match="expected no camera"):
+        envs.reset(seed=0)

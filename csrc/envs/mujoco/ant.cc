@@ -111,7 +111,7 @@ class Ant final : public MujocoEnv {
                   {.xml_file = "ant.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = p.reset_noise_scale,
-                   .reads = p.Reads(),
+                   .reads = {.fields = p.Reads()},
                    .cache_size = 2,
                    .v4_takes_xml_file = true,
                    .min_nq = 3,

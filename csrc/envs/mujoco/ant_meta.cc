@@ -21,7 +21,7 @@ class AntMeta : public MujocoEnv {
                   {.xml_file = "ant.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = params.GetScale("reset_noise_scale", 0.1),
-                   .reads = {Field::xpos, Field::xmat, Field::cfrc_ext},
+                   .reads = {.fields = {Field::xpos, Field::xmat, Field::cfrc_ext}},
                    .cache_size = 2,
                    .min_nq = 3,
                    .min_nv = 1}),

@@ -17,7 +17,7 @@ class HalfCheetahMeta : public MujocoEnv {
                   {.xml_file = "half_cheetah.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = params.GetScale("reset_noise_scale", 0.1),
-                   .reads = {Field::xpos}}),
+                   .reads = {.fields = {Field::xpos}}}),
         torso_(BodyId("torso")) {
     SetObservation(spec, model().nq - 1 + model().nv + 3);
     x_position_ = AddPositionInfo(spec, "x_position");

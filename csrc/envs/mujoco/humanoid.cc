@@ -18,7 +18,7 @@ class Humanoid final : public MujocoEnv {
                   {.xml_file = "humanoid.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = params.GetScale("reset_noise_scale", 1e-2),
-                   .reads = HumanoidObservation::Reads({Field::xipos}, version),
+                   .reads = {.fields = HumanoidObservation::Reads({Field::xipos}, version)},
                    .cache_size = 2,
                    .min_nq = 3,
                    .min_nv = 6}),

@@ -20,7 +20,7 @@ class HumanoidStandup final : public MujocoEnv {
              .frame_skip = 5,
              .reset_noise_scale =
                  version == GymVersion::kV5 ? params.GetScale("reset_noise_scale", 1e-2) : 1e-2,
-             .reads = HumanoidObservation::Reads({}, version),
+             .reads = {.fields = HumanoidObservation::Reads({}, version)},
              .min_nq = 3,
              .min_nv = 6}),
         v5_(version == GymVersion::kV5),

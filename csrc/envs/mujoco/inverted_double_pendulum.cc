@@ -15,7 +15,7 @@ class InvertedDoublePendulum final : public MujocoEnv {
                    .frame_skip = 5,
                    .reset_noise_scale =
                        version == GymVersion::kV5 ? params.GetScale("reset_noise_scale", 0.1) : 0.1,
-                   .reads = {Field::site_xpos, Field::qfrc_constraint},
+                   .reads = {.fields = {Field::site_xpos, Field::qfrc_constraint}},
                    .min_nq = 1,
                    .min_nv = 3}),
         v5_(version == GymVersion::kV5),

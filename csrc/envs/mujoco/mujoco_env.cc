@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/errors.h"
+#include "lanes/contacts.h"
 #include "lanes/sensors.h"
 #include "mujoco/model_features.h"
 
@@ -38,8 +39,7 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       workspace_(models.Load(ModelPath(params, models, version, robot)), models.parts()),
       frame_skip_(FrameSkip(params, version, robot.frame_skip)),
       reset_noise_scale_(robot.reset_noise_scale),
-      external_forces_(robot.external_forces || std::find(robot.reads.begin(), robot.reads.end(),
-                                                          Field::cfrc_ext) != robot.reads.end()),
+      external_forces_(robot.external_forces || robot.reads.Has(Field::cfrc_ext)),
       passive_reset_(robot.passive_reset),
       dt_(model().opt.timestep * frame_skip_),
       init_qpos_(data().qpos, data().qpos + model().nq),
@@ -47,7 +47,6 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       cache_(static_cast<size_t>(robot.cache_size)),
       engine_(models.engine()),
       reads_(robot.reads),
-      reads_sensors_(robot.sensors),
       task_refusal_(robot.refusal),
       drawn_(robot.own_fields),
       poisons_(std::getenv("PYFASTENV_POISON") != nullptr) {
@@ -85,19 +84,24 @@ std::unique_ptr<PreparedSteps> MujocoEnv::MakeLanes(const LanePlans& plans,
                                                     std::string& refusal) const {
   refusal = task_refusal_.empty() ? plans.refusal : task_refusal_;
   // a task that reads tendons, and a model whose tendons lanes do not know
-  const bool tendons = std::find(reads_.begin(), reads_.end(), Field::ten_length) != reads_.end();
+  const bool tendons = reads_.Has(Field::ten_length) || reads_.Has(Field::ten_velocity) ||
+                       lanes::SensesTendons(model(), reads_.sensors);
   if (refusal.empty() && tendons && plans.plans[0]->tables().ntendon != model().ntendon) {
     refusal = "lanes do not do lengths of such tendons, which the task reads";
   }
-  const std::string sensor = reads_sensors_ ? lanes::UnsupportedSensor(model()) : "";
+  const std::string sensor = lanes::UnsupportedSensor(model(), reads_.sensors);
   if (refusal.empty() && !sensor.empty()) {
     refusal = "lanes do not do " + sensor + ", and the task reads sensordata";
+  }
+  const std::string contacts = reads_.contacts ? lanes::UnsupportedContacts(model()) : "";
+  if (refusal.empty() && !contacts.empty()) {
+    refusal = "lanes do not do " + contacts + ", and the task reads contacts";
   }
   if (!refusal.empty()) return nullptr;
   std::vector<int> offsets;
   for (const OwnField& field : fields) offsets.push_back(field.offset);
-  return std::make_unique<PreparedSteps>(plans, workspace_.state_size(), frame_skip_, reads_,
-                                         reads_sensors_, offsets);
+  return std::make_unique<PreparedSteps>(plans, model(), workspace_.state_size(), frame_skip_,
+                                         reads_, offsets, drawn_.size());
 }
 
 std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models, GymVersion version,
@@ -218,12 +222,15 @@ void MujocoEnv::SimulateControl(int num_steps) {
 }
 
 bool MujocoEnv::TakePrepared() {
-  if (ahead_ == nullptr || taken_ || !lanes_->IsFor(*ahead_, data())) return false;
-  if (reads_sensors_) {
-    workspace_.Run([this] { lanes_->ReadSensors(*ahead_, model(), data()); });
-  }
+  if (ahead_ == nullptr || taken_) return false;
+  const int first = drawn_.empty() ? 0 : drawn_[0].offset - workspace_.state_size();
+  if (!lanes_->IsFor(*ahead_, data(), cache_.data() + first)) return false;
   workspace_.LoadMotion(ahead_->after.data());
-  lanes_->Read(*ahead_, data());
+  if (lanes_->reads_sensors()) {
+    workspace_.Run([this] { lanes_->ReadSensors(*ahead_, model(), data()); });
+    workspace_.LoadMotion(ahead_->after.data());
+  }
+  lanes_->Read(*ahead_, model(), data());
   taken_ = true;
   Increase(lane_steps_);
   return true;

@@ -25,6 +25,7 @@
 
 #include "core/env.h"
 #include "core/params.h"
+#include "envs/mujoco/lane_reads.h"
 #include "envs/mujoco/prepared_steps.h"
 #include "mujoco/model.h"
 #include "mujoco/workspace.h"
@@ -66,13 +67,12 @@ class MujocoEnv : public Environment {
     const char* xml_file;
     int frame_skip;
     double reset_noise_scale = 0.0;
-    std::vector<Field> reads = {};  // of mjData, after Simulate
-    bool sensors = false;           // … sensordata too
-    bool external_forces = false;   // … even where that does not show in `reads`
-    bool passive_reset = false;     // a reset's physics leaves actuators out
-    std::string refusal = {};       // why lanes cannot do this task; empty: they may
+    LaneReads reads = {};
+    bool external_forces = false;  // … even where that does not show in `reads`
+    bool passive_reset = false;    // a reset's physics leaves actuators out
+    std::string refusal = {};      // why lanes cannot do this task; empty: they may
     int cache_size = 0;
-    std::vector<OwnField> own_fields = {};  // of the model, in the cache
+    std::vector<OwnField> own_fields = {};  // of the model, in the cache, side by side
     bool v4_takes_xml_file = false;
     // the least that a user's model must have for the task's formulas to make sense
     int min_nq = 1;
@@ -113,6 +113,9 @@ class MujocoEnv : public Environment {
   void Simulate(const Action& action);
   /// The same under the control that mjData holds.
   void SimulateControl(int num_steps);
+  /// Whether places and velocities in mjData are those of the state that Simulate has led to, as if
+  /// mj_step1 had followed: as Robot::reads asks, if lanes did the step.
+  bool IsRefreshed() const { return reads_.refreshed && taken_ && ahead_ != nullptr; }
   /// Makes mjData hold the whole state (of which a prepared step needs the motion only), besides
   /// the control if it has been set; required by whoever reads or writes more of it.
   void LoadWholeState(bool control_is_set);
@@ -162,8 +165,7 @@ class MujocoEnv : public Environment {
   Random* random_ = nullptr;  // of the call under way
 
   Engine engine_;
-  const std::vector<Field> reads_;
-  const bool reads_sensors_;
+  const LaneReads reads_;
   const std::string task_refusal_;
   std::vector<OwnField> drawn_;                    // by the task, in the cache
   std::unique_ptr<PreparedSteps> lanes_;           // null: mj_step alone

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lanes/contacts.h"
 #include "lanes/number_access.h"
 #include "lanes/sensors.h"
 
@@ -16,17 +17,29 @@ bool SameBits(const double* a, const double* b, size_t size) {
   return std::memcmp(a, b, size * sizeof(double)) == 0;
 }
 
+// Whether something is read that only lanes' stages leave behind in a step.
+bool NeedsKeeping(const LaneReads& reads) {
+  using lanes::Sensors;
+  if (reads.sensors != Sensors::kNone && reads.sensors != Sensors::kOfMotion) return true;
+  return std::any_of(reads.fields.begin(), reads.fields.end(), [&](lanes::Field field) {
+    return lanes::LaneStepper::NeedsKeeping(field) &&
+           !(reads.refreshed && lanes::IsRefreshed(field));
+  });
+}
+
+LaneReads WithoutMissingSensors(LaneReads reads, const mjModel& model) {
+  if (!lanes::HasSensors(model, reads.sensors)) reads.sensors = lanes::Sensors::kNone;
+  return reads;
+}
+
 }  // namespace
 
-PreparedSteps::PreparedSteps(const LanePlans& plans, int state_size, int frame_skip,
-                             std::vector<lanes::Field> reads, bool sensors,
-                             const std::vector<int>& field_offsets)
-    : reads_(std::move(reads)),
+PreparedSteps::PreparedSteps(const LanePlans& plans, const mjModel& model, int state_size,
+                             int frame_skip, LaneReads reads, const std::vector<int>& field_offsets,
+                             size_t num_written)
+    : reads_(WithoutMissingSensors(std::move(reads), model)),
       frame_skip_(frame_skip),
-      reads_external_forces_(std::find(reads_.begin(), reads_.end(), lanes::Field::cfrc_ext) !=
-                             reads_.end()),
-      keeps_fields_(sensors ||
-                    std::any_of(reads_.begin(), reads_.end(), lanes::LaneStepper::NeedsKeeping)),
+      keeps_fields_(NeedsKeeping(reads_)),
       layout_(plans.plans[0]->tables().row),
       num_positions_(static_cast<size_t>(plans.plans[0]->tables().nq)),
       num_velocities_(static_cast<size_t>(plans.plans[0]->tables().nv)),
@@ -40,6 +53,7 @@ PreparedSteps::PreparedSteps(const LanePlans& plans, int state_size, int frame_s
     const int size = lanes::CountOf(plan.tables(), plan.fields()[k]);
     fields_.push_back({field_offsets[k], static_cast<size_t>(size)});
     num_numbers += fields_.back().size;
+    if (k < num_written) num_written_ = num_numbers;
   }
   steps_.resize(static_cast<size_t>(steppers_.back()->width()));
   numbers_.reserve(steps_.size() * fields_.size());
@@ -87,7 +101,8 @@ void PreparedSteps::Run() {
   }
   const unsigned redo = stepper.Step(rows, new_rows, static_cast<int>(count_), frame_skip_,
                                      keeps_fields_, numbers_.data());
-  if (reads_external_forces_) stepper.ComputeExternalForces();
+  if (reads_.Has(lanes::Field::cfrc_ext)) stepper.ComputeExternalForces();
+  if (reads_.refreshed) stepper.Refresh();
   misses_.Count(static_cast<int>(count_), std::popcount(redo));
   for (size_t i = 0; i < count_; ++i) {
     steps_[i].stepper = (redo >> i & 1) != 0 ? nullptr : &stepper;
@@ -117,21 +132,23 @@ bool PreparedSteps::SameNumbers(const Step& step, const double* row) const {
   });
 }
 
-bool PreparedSteps::IsFor(const Step& step, const mjData& data) const {
+bool PreparedSteps::IsFor(const Step& step, const mjData& data, const double* written) const {
   const lanes::RowLayout& at = layout_;
   const double* before = step.before.data();
   return SameBits(&data.time, before + at.time, 1) &&
          SameBits(data.qpos, before + at.qpos, num_positions_) &&
          SameBits(data.qvel, before + at.qvel, num_velocities_) &&
-         SameBits(data.ctrl, before + at.ctrl, num_controls_);
+         SameBits(data.ctrl, before + at.ctrl, num_controls_) &&
+         (num_written_ == 0 || SameBits(written, step.numbers.data(), num_written_));
 }
 
-void PreparedSteps::Read(const Step& step, mjData& data) const {
-  for (const lanes::Field field : reads_) step.stepper->Read(field, step.lane, data);
+void PreparedSteps::Read(const Step& step, const mjModel& model, mjData& data) const {
+  for (const lanes::Field field : reads_.fields) step.stepper->Read(field, step.lane, data);
+  if (reads_.contacts) lanes::WriteContacts(*step.stepper, step.lane, model, data);
 }
 
 void PreparedSteps::ReadSensors(const Step& step, const mjModel& model, mjData& data) const {
-  lanes::ComputeSensors(*step.stepper, step.lane, model, data);
+  lanes::ComputeSensors(*step.stepper, step.lane, model, data, reads_.sensors);
 }
 
 }  // namespace pyfastenv

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "envs/mujoco/lane_reads.h"
 #include "envs/mujoco/miss_record.h"
 #include "lanes/lane_stepper.h"
 #include "mujoco/lane_plans.h"
@@ -28,12 +29,11 @@ class PreparedSteps {
     int lane = 0;
   };
 
-  /// `state_size` is mjSTATE_INTEGRATION's. `reads`: what is read of mjData after a step, besides
-  /// the state; `sensors`: and all of sensordata. `field_offsets`: where a row has each of the
-  /// plans' fields.
-  PreparedSteps(const LanePlans& plans, int state_size, int frame_skip,
-                std::vector<lanes::Field> reads, bool sensors,
-                const std::vector<int>& field_offsets);
+  /// `state_size` is mjSTATE_INTEGRATION's. `model` has the sensors that are read.
+  /// `field_offsets`: where a row has each of the plans' fields; the first `num_written` of them,
+  /// one behind the other, may be written between Find and the step.
+  PreparedSteps(const LanePlans& plans, const mjModel& model, int state_size, int frame_skip,
+                LaneReads reads, const std::vector<int>& field_offsets, size_t num_written);
 
   /// The most steps that are prepared at a time.
   int group_size() const { return static_cast<int>(steps_.size()); }
@@ -53,22 +53,24 @@ class PreparedSteps {
 
   /// The step prepared for the row at this address, if its state is still the same.
   const Step* Find(const double* row) const;
-  /// Whether it is the step of the motion and control that mjData holds.
-  bool IsFor(const Step& step, const mjData& data) const;
-  /// Copies what is read of mjData after the step into it. Until the next Clear.
-  void Read(const Step& step, mjData& data) const;
-  /// The same for sensordata, by the engine: plain C. `model`: with the environment's fields. Of
-  /// mjData's motion it leaves that of the last evaluation.
+  /// Whether it is the step of the motion and control that mjData holds, and of these fields that
+  /// may have been written.
+  bool IsFor(const Step& step, const mjData& data, const double* written) const;
+  /// Copies what is read of mjData after the step into it, but for sensors. `model`: with the
+  /// environment's fields. Until the next Clear.
+  void Read(const Step& step, const mjModel& model, mjData& data) const;
+  bool reads_sensors() const { return reads_.sensors != lanes::Sensors::kNone; }
+  /// The same for sensordata, by the engine: plain C. `data` has the new motion; what it has
+  /// afterwards may be that of the last evaluation.
   void ReadSensors(const Step& step, const mjModel& model, mjData& data) const;
 
  private:
   static constexpr int kVeryMany = 1000;
 
   std::vector<std::unique_ptr<lanes::LaneStepper>> steppers_;  // the narrowest first
-  const std::vector<lanes::Field> reads_;
+  const LaneReads reads_;  // no sensors if the model has none of them
   const int frame_skip_;
-  const bool reads_external_forces_;
-  const bool keeps_fields_;  // something is read that only lanes' stages leave behind
+  const bool keeps_fields_;
   struct OwnField {
     int offset;  // in a row
     size_t size;
@@ -76,6 +78,7 @@ class PreparedSteps {
   bool SameNumbers(const Step& step, const double* row) const;
 
   std::vector<OwnField> fields_;
+  size_t num_written_ = 0;              // numbers of fields that may have been written
   std::vector<const double*> numbers_;  // of the group, for LaneStepper
   const lanes::RowLayout layout_;       // of the state
   const size_t num_positions_, num_velocities_, num_controls_;

@@ -12,7 +12,7 @@ class Pusher final : public MujocoEnv {
       : MujocoEnv(spec, params, models, GymVersion::kV5,
                   {.xml_file = "pusher_v5.xml",
                    .frame_skip = 5,
-                   .reads = {Field::xpos},
+                   .reads = {.fields = {Field::xpos}},
                    .min_nq = 11,
                    .min_nv = 7}),
         reward_near_weight_(params.GetWeight("reward_near_weight", 0.5)),

@@ -12,7 +12,7 @@ class Reacher final : public MujocoEnv {
       : MujocoEnv(spec, params, models, version,
                   {.xml_file = "reacher.xml",
                    .frame_skip = 2,
-                   .reads = {Field::xpos},
+                   .reads = {.fields = {Field::xpos}},
                    .cache_size = 3,
                    .min_nq = 2,
                    .min_nv = 2}),

@@ -19,6 +19,7 @@ class Recorder {
     recorded_graph = &recording_.graph;
     scratch_ = MakeScratch(t, memory_.get());
     ReadNumbers(t);
+    if (t.WorldVaries()) PlaceWorld(t, *scratch_);
   }
   ~Recorder() { recorded_graph = nullptr; }
   Recorder(const Recorder&) = delete;

@@ -10,8 +10,7 @@ namespace {
 enum { kOwnFrame = 0, kBodyFrame, kInertiaFrame, kBodyRotation, kInertiaRotation };
 
 // The frame of something fixed to a body, copied where it is the body's own or its inertia's.
-template <class A>
-void Place(const Scratch& s, int b, int same, const A* own_pos, const A* own_quat, Lane* pos,
+void Place(const Scratch& s, int b, int same, const Lane* own_pos, const Lane* own_quat, Lane* pos,
            Lane* mat) {
   const Lane* body_pos = s.xpos + 3 * b;
   const Lane* body_mat = s.xmat + 9 * b;
@@ -31,10 +30,6 @@ void Place(const Scratch& s, int b, int same, const A* own_pos, const A* own_qua
     const Lane* from = inertia ? s.ximat + 9 * b : body_mat;
     for (int i = 0; i < 9; ++i) mat[i] = from[i];
   }
-}
-
-void Place(const FixedFrame& frame, const Scratch& s, Lane* pos, Lane* mat) {
-  Place(s, frame.body, frame.same, frame.pos, frame.quat, pos, mat);
 }
 
 // A joint's place in space, and what it does to its body's frame (pos, quat).
@@ -94,14 +89,14 @@ void PlaceBody(const Tables& t, Scratch& s, int b) {
 // Places geoms and sites, either the world's or all others.
 void PlaceAttached(const Tables& t, Scratch& s, bool world) {
   for (int g = 0; g < t.ngeom; ++g) {
-    if ((t.geom[g].body == 0) == world) {
-      Place(t.geom[g], s, s.geom_xpos + 3 * g, s.geom_xmat + 9 * g);
-    }
+    if ((t.geom[g].body == 0) != world) continue;
+    Place(s, t.geom[g].body, t.geom[g].same, s.geom_pos + 3 * g, s.geom_quat + 4 * g,
+          s.geom_xpos + 3 * g, s.geom_xmat + 9 * g);
   }
   for (int i = 0; i < t.nsite; ++i) {
-    if ((t.site[i].body == 0) == world) {
-      Place(t.site[i], s, s.site_xpos + 3 * i, s.site_xmat + 9 * i);
-    }
+    if ((t.site[i].body == 0) != world) continue;
+    Place(s, t.site[i].body, t.site[i].same, s.site_pos + 3 * i, s.site_quat + 4 * i,
+          s.site_xpos + 3 * i, s.site_xmat + 9 * i);
   }
 }
 

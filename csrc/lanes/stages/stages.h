@@ -11,7 +11,7 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 // ---- of the position ----------------------------------------------------------------------------
 
-/// The world body's frame and its geoms' and sites', which never change.
+/// The world body's frame and its geoms' and sites', which no step changes.
 void PlaceWorld(const Tables& t, Scratch& s);
 /// sin_half, cos_half of hinges.
 void HalfAngles(const Tables& t, Scratch& s);
@@ -83,6 +83,8 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields);
 void Step(const Tables& t, Scratch& s, bool keep_fields);
 /// What mj_step does after mj_forward and its checks: mj_Euler, mj_implicit, mj_RungeKutta.
 void Integrate(const Tables& t, Scratch& s, bool keep_fields);
+/// The fields of mj_step1 that IsRefreshed (lanes/fields.h) says.
+void Refresh(const Tables& t, Scratch& s);
 /// mj_rnePostConstraint's cfrc_ext.
 void ExternalForces(const Tables& t, Scratch& s);
 

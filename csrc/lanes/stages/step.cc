@@ -95,6 +95,7 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
           const Numbers* numbers) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   if (t.varied != 0) LoadNumbers(t, s, numbers);
+  if (t.WorldVaries()) PlaceWorld(t, s);
   const RowLayout& at = t.row;
   s.redo = kAllLanes & ~((1u << count) - 1);
   s.has_programs = t.programs != nullptr;
@@ -150,6 +151,8 @@ void CountPhases(void* scratch, PhaseTicks* phases) {
   static_cast<Scratch*>(scratch)->phases = phases;
 }
 
+void RunRefresh(const Tables& t, void* scratch) { Refresh(t, *static_cast<Scratch*>(scratch)); }
+
 void RunExternalForces(const Tables& t, void* scratch) {
   ExternalForces(t, *static_cast<Scratch*>(scratch));
 }
@@ -178,9 +181,16 @@ int CountContacts(const void* scratch, int l) {
   return static_cast<const Scratch*>(scratch)->contacts.count[l];
 }
 
+int RowsBefore(const Rows& rows, int end, int l) {
+  int count = 0;
+  for (int r = 0; r < end; ++r) count += static_cast<int>(rows.valid[r] >> l & 1);
+  return count;
+}
+
 ContactView ReadContact(const void* scratch, int k, int l) {
-  const Contacts& c = static_cast<const Scratch*>(scratch)->contacts;
-  ContactView view{c.pair[k][l], At(c.dist[k], l), {}, {}};
+  const Scratch& s = *static_cast<const Scratch*>(scratch);
+  const Contacts& c = s.contacts;
+  ContactView view{c.pair[k][l], At(c.dist[k], l), {}, {}, RowsBefore(s.rows, c.first_row[k], l)};
   for (int i = 0; i < 3; ++i) view.pos[i] = At(c.pos[3 * k + i], l);
   for (int i = 0; i < 9; ++i) view.frame[i] = At(c.frame[9 * k + i], l);
   return view;
@@ -206,13 +216,19 @@ RowView ReadRow(const Tables& t, const void* scratch, int k, int l) {
   return view;
 }
 
+void ReadForces(const void* scratch, int l, double* out) {
+  const Rows& rows = static_cast<const Scratch*>(scratch)->rows;
+  for (int r = 0; r < rows.max_count; ++r) {
+    if ((rows.valid[r] >> l & 1) != 0) *out++ = At(rows.force[r], l);
+  }
+}
+
 }  // namespace
 
-extern const Kernels kKernels = {kWidth,       ScratchBytes,  Make,
-                                 Load,         Store,         RunForward,
-                                 RunSteps,     CountPhases,   RunExternalForces,
-                                 Read,         ReadEvaluated, CountContacts,
-                                 ReadContact,  CountRows,     ReadRow,
-                                 SeriesAgrees, ProgramOffsets};
+extern const Kernels kKernels = {kWidth,        ScratchBytes,      Make,          Load,
+                                 Store,         RunForward,        RunSteps,      CountPhases,
+                                 RunRefresh,    RunExternalForces, Read,          ReadEvaluated,
+                                 CountContacts, ReadContact,       CountRows,     ReadRow,
+                                 ReadForces,    SeriesAgrees,      ProgramOffsets};
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -101,8 +101,11 @@ def compile_task(
     provide_symbols()
     functions = _link(sources)
     READS.clear()
-    code = {}
-    for hook, name in sources.hooks.items():
+    code, after_a_step = {}, set[str]()
+    # what a helper reads is noted when it is first compiled: those of reset alone come last
+    for hook, name in sorted(sources.hooks.items(), key=lambda item: item[0] == "reset"):
+        if hook == "reset":
+            after_a_step = set(READS)
         entry = _entry(hook, functions[name], given, arguments_of(getattr(type(task), hook)))
         try:
             with warnings.catch_warnings():
@@ -113,7 +116,7 @@ def compile_task(
         symbol, machine_code, needed = object_code(compiled.overloads[(frame,)])
         code[hook] = MethodCode(symbol, machine_code, tuple(needed))
     _check_external_forces(task)
-    return TaskCode(code, tuple(sorted(READS)))
+    return TaskCode(code, tuple(sorted(after_a_step)), tuple(sorted(READS - after_a_step)))
 
 
 def _check_external_forces(task: Task) -> None:

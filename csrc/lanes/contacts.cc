@@ -1,0 +1,55 @@
+#include "lanes/contacts.h"
+
+#include <algorithm>
+
+#include "lanes/contact_source.h"
+
+namespace pyfastenv::lanes {
+
+namespace {
+
+mjContact MakeContact(const ContactView& view, const Plan& plan, const mjModel& m) {
+  const Pair& pair = plan.tables().pair[view.pair];
+  const ContactSource& source = plan.derivation().contact(view.pair);
+  mjContact contact{};
+  contact.dist = view.dist;
+  std::copy_n(view.pos, 3, contact.pos);
+  std::copy_n(view.frame, 9, contact.frame);
+  contact.includemargin = source.margin;
+  CombineFriction(source, m.geom_friction, contact.friction);
+  CombineSolver(source, m.geom_solref, m.geom_solimp, contact.solref, contact.solimp);
+  contact.dim = source.condim;
+  contact.geom[0] = contact.geom1 = pair.geom1;
+  contact.geom[1] = contact.geom2 = pair.geom2;
+  std::fill_n(contact.flex, 2, -1);
+  std::fill_n(contact.elem, 2, -1);
+  std::fill_n(contact.vert, 2, -1);
+  contact.efc_address = view.first_row;
+  return contact;
+}
+
+}  // namespace
+
+std::string UnsupportedContacts(const mjModel& m) {
+  const auto any = [](const mjtNum* gap, auto count) {
+    return std::any_of(gap, gap + count, [](mjtNum x) { return x != 0; });
+  };
+  return any(m.geom_gap, m.ngeom) || any(m.pair_gap, m.npair) ? "contacts of geoms with gaps" : "";
+}
+
+void WriteContacts(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d) {
+  d.ncon = lanes.CountContacts(lane);
+  d.nefc = lanes.CountRows(lane);
+  // in the arena, as the engine's own, which begins with contacts and takes it back when it looks
+  // for contacts the next time
+  d.contact = static_cast<mjContact*>(d.arena);
+  d.efc_force = reinterpret_cast<mjtNum*>(d.contact + d.ncon);
+  d.parena = sizeof(mjContact) * static_cast<size_t>(d.ncon) +
+             sizeof(mjtNum) * static_cast<size_t>(d.nefc);
+  for (int k = 0; k < d.ncon; ++k) {
+    d.contact[k] = MakeContact(lanes.Contact(k, lane), lanes.plan(), m);
+  }
+  lanes.ReadRowForces(lane, d.efc_force);
+}
+
+}  // namespace pyfastenv::lanes

@@ -1,0 +1,15 @@
+// Where everything is in a state, and how fast, without its forces.
+#include "lanes/stages/stages.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+void Refresh(const Tables& t, Scratch& s) {
+  HalfAngles(t, s);
+  Kinematics(t, s);
+  CentersOfMass(t, s);
+  TendonLengths(t, s);
+  TendonVelocities(t, s);
+  Velocities(t, s);
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
