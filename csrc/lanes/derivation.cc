@@ -231,15 +231,14 @@ bool Derivation::IsUsual(const Tables& t, const Numbers& n) const {
     if ((n.body_subtreemass[b] < mjMINVAL) != t.body[b].massless) return false;
     if (InFluid(n, b) != t.body[b].in_fluid) return false;
   }
+  const auto is_zero = [](double x) { return x == 0; };
+  if (t.has_gravcomp && t.Varies(Number::opt_gravity) &&
+      std::all_of(n.opt_gravity, n.opt_gravity + 3, is_zero)) {
+    return false;
+  }
   if (t.integrator == Integrator::kEuler && t.implicit_damping && t.Varies(Number::dof_damping) &&
       !std::any_of(n.dof_damping, n.dof_damping + t.nv, [](double x) { return x > 0; })) {
     return false;
-  }
-  if (t.integrator == Integrator::kImplicitFast && t.Varies(Number::actuator_biasprm)) {
-    for (int a = 0; a < t.nu; ++a) {
-      const double* bias = n.actuator_biasprm + static_cast<ptrdiff_t>(kBiasParameters) * a;
-      if (t.actuator[a].has_bias && bias[2] != 0) return false;
-    }
   }
   for (int j = 0; j < t.njnt; ++j) {
     if (t.joint[j].kind == JointKind::kFree && n.jnt_stiffness[j] != 0) return false;

@@ -43,7 +43,6 @@ std::string Counts(const mjModel& m) {
   if (m.nv >= kMaxDofs) return "60 or more degrees of freedom";
   if (m.narena < kEnoughMemory) return "less than 2 MiB of memory (size memory)";
   if (mj_isSparse(&m)) return "sparse constraint Jacobians (option jacobian)";
-  if (m.na > 0) return "actuators with activation states";
   if (m.nflex > 0) return "flexes";
   if (m.neq > 0) return "equality constraints";
   if (m.nmocap > 0) return "mocap bodies";
@@ -52,7 +51,6 @@ std::string Counts(const mjModel& m) {
   if (m.nplastic > 0) return "plastic springs and tendons";
 #endif
   if (m.nhistory > 0) return "delays and history buffers";
-  if (m.ngravcomp > 0) return "gravity compensation";
   if (m.flg_surfacevel) return "surface velocities of geoms";
   if (m.flg_adhesion) return "adhesion";
   if (m.nactuator != m.nu || m.nout != m.nu) return "actuators with several inputs or outputs";
@@ -77,9 +75,7 @@ std::string Options(const mjModel& m) {
   }
   if (opt.solver == mjSOL_CG) return "the solver CG";
   if (opt.noslip_iterations > 0) return "noslip iterations";
-  if (AnyNonZero(opt.wind, 3)) return "wind";
   const bool fluid = opt.density > 0 || opt.viscosity > 0;
-  if (fluid && opt.integrator == mjINT_IMPLICITFAST) return "implicitfast in a fluid";
   for (int g = 0; fluid && g < m.ngeom; ++g) {
     if (m.geom_fluid[mjNFLUID * g] > 0) return "the ellipsoid fluid model";
   }
@@ -103,18 +99,18 @@ std::string Joints(const mjModel& m) {
     if (type == mjJNT_BALL) return that("ball joints");
     if (type == mjJNT_FREE) {
       if (m.body_jntnum[body] != 1) return that("free joints beside others");
-      if (m.jnt_stiffness[j] != 0) return that("springs of free joints");
-      if (m.opt.integrator == mjINT_IMPLICITFAST && m.tree_bodynum[m.body_treeid[body]] == 1) {
+      if (m.jnt_stiffness[j] != 0 || AnyNonZero(m.jnt_stiffnesspoly + mjNPOLY * j, mjNPOLY)) {
+        return that("springs of free joints");
+      }
+      if (m.opt.integrator == mjINT_IMPLICITFAST && m.tree_dofnum[m.body_treeid[body]] == 6) {
         return that("implicitfast with single free bodies");
       }
     }
     if (m.jnt_actuatorid[j] != -1) return that("damping or armature from actuators");
-    if (m.jnt_actgravcomp[j]) return that("gravity compensation");
-    if (AnyNonZero(m.jnt_stiffnesspoly + mjNPOLY * j, mjNPOLY)) return that("non-linear springs");
+    if (m.jnt_actgravcomp[j] && type == mjJNT_FREE) {
+      return that("gravity compensation by actuators of free joints");
+    }
     if (m.jnt_limited[j] && type == mjJNT_FREE) return that("limits of free joints");
-  }
-  for (int i = 0; i < m.nv; ++i) {
-    if (AnyNonZero(m.dof_dampingpoly + mjNPOLY * i, mjNPOLY)) return "non-linear dampers";
   }
   return {};
 }
@@ -124,14 +120,15 @@ std::string Tendons(const mjModel& m) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_TENDON, i)); };
     if (m.tendon_limited[i]) return that("limits of tendons");
     if (m.tendon_actfrclimited[i]) return that("force limits of tendons");
-    if (m.tendon_stiffness[i] != 0 || m.tendon_damping[i] != 0 ||
-        AnyNonZero(m.tendon_stiffnesspoly + mjNPOLY * i, mjNPOLY) ||
-        AnyNonZero(m.tendon_dampingpoly + mjNPOLY * i, mjNPOLY)) {
-      return that("springs or dampers of tendons");
-    }
-    if (m.tendon_armature[i] != 0) return that("armature of tendons");
     if (m.tendon_frictionloss[i] != 0) return that("friction loss of tendons");
     if (m.tendon_actuatorid[i] != -1) return that("damping or armature from actuators");
+    const bool acts = m.tendon_stiffness[i] != 0 || m.tendon_damping[i] != 0 ||
+                      m.tendon_armature[i] != 0 ||
+                      AnyNonZero(m.tendon_stiffnesspoly + mjNPOLY * i, mjNPOLY) ||
+                      AnyNonZero(m.tendon_dampingpoly + mjNPOLY * i, mjNPOLY);
+    if (acts && !AllTendonsFixed(m)) {
+      return that("springs, dampers or armature of tendons where there are spatial ones");
+    }
   }
   return {};
 }
@@ -139,20 +136,29 @@ std::string Tendons(const mjModel& m) {
 std::string Actuators(const mjModel& m) {
   for (int a = 0; a < m.nu; ++a) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_ACTUATOR, a)); };
-    if (m.actuator_trntype[a] != mjTRN_JOINT && m.actuator_trntype[a] != mjTRN_JOINTINPARENT) {
-      return that("actuators on other things than joints");
+    const int transmission = m.actuator_trntype[a];
+    if (transmission == mjTRN_TENDON) {
+      if (!AllTendonsFixed(m)) return that("actuators on tendons where there are spatial ones");
+    } else if (transmission == mjTRN_JOINT || transmission == mjTRN_JOINTINPARENT) {
+      const int type = m.jnt_type[m.actuator_trnid[2 * a]];
+      if (type == mjJNT_FREE && transmission == mjTRN_JOINTINPARENT) {
+        return that("actuators on free joints in the parent's frame");
+      }
+      if (type == mjJNT_BALL) return that("actuators on ball joints");
+    } else {
+      return that("actuators on other things than joints and tendons");
     }
-    const int type = m.jnt_type[m.actuator_trnid[2 * a]];
-    if (type != mjJNT_SLIDE && type != mjJNT_HINGE) return that("actuators on free joints");
-    if (m.actuator_dyntype[a] != mjDYN_NONE) return that("actuators with dynamics");
-    if (m.actuator_gaintype[a] != mjGAIN_FIXED) return that("actuators whose gain is not fixed");
+    const int dynamics = m.actuator_dyntype[a];
+    if (dynamics != mjDYN_NONE && dynamics != mjDYN_INTEGRATOR && dynamics != mjDYN_FILTER &&
+        dynamics != mjDYN_FILTEREXACT) {
+      return that("dynamics of actuators other than integrator, filter and filterexact");
+    }
+    if (m.actuator_actnum[a] > 1) return that("actuators with several activations");
+    if (m.actuator_gaintype[a] != mjGAIN_FIXED && m.actuator_gaintype[a] != mjGAIN_AFFINE) {
+      return that("actuators whose gain is neither fixed nor affine");
+    }
     if (m.actuator_biastype[a] != mjBIAS_NONE && m.actuator_biastype[a] != mjBIAS_AFFINE) {
       return that("actuators whose bias is not affine");
-    }
-    const bool velocity_bias =
-        m.actuator_biastype[a] == mjBIAS_AFFINE && m.actuator_biasprm[mjNBIAS * a + 2] != 0;
-    if (velocity_bias && m.opt.integrator == mjINT_IMPLICITFAST) {
-      return that("implicitfast with velocity feedback");
     }
     if (m.actuator_ctrlnum[a] != 1 || m.actuator_outnum[a] != 1) return that("vector actuators");
     if (m.actuator_damping[a] != 0 || m.actuator_armature[a] != 0) {
@@ -256,6 +262,8 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
   for (const std::string& field : fields) {
     const std::string what = "per-environment " + field;
     if (FindNumber(field) == Number::kCount) return what;
+    const bool of_tendons = field == "wrap_prm" || field.compare(0, 7, "tendon_") == 0;
+    if (of_tendons && !AllTendonsFixed(m)) return At(what.c_str(), "there are spatial tendons");
     if (field != "body_ipos" && field != "body_iquat") continue;
     if (BoundsFollowInertia(m)) {
       return At(what.c_str(), "bounding volumes of bodies with several geoms move with it");
@@ -266,6 +274,11 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
     }
   }
   return {};
+}
+
+bool AllTendonsFixed(const mjModel& m) {
+  return std::all_of(m.wrap_type, m.wrap_type + m.nwrap,
+                     [](int type) { return type == mjWRAP_JOINT; });
 }
 
 bool HasOwnCollision(const mjModel& m, const GeomPair& pair) {

@@ -15,6 +15,9 @@ std::string UnsupportedFeature(const mjModel& m);
 /// Which of these fields of mjModel no environment can have its own of, in lanes; empty if none.
 std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& fields);
 
+/// Whether the model has no spatial tendons.
+bool AllTendonsFixed(const mjModel& m);
+
 /// All pairs of geoms that may touch, in the order in which MuJoCo lists contacts.
 std::vector<GeomPair> CandidatePairs(const mjModel& m);
 

@@ -10,6 +10,7 @@
   /* the state */                 \
   X(qpos, nq, 1)                  \
   X(qvel, nv, 1)                  \
+  X(act, na, 1)                   \
   X(qacc_warmstart, nv, 1)        \
   X(ctrl, nu, 1)                  \
   /* of the position */           \
@@ -33,14 +34,20 @@
   X(qLDiagInv, nv, 1)             \
   X(actuator_length, nout, 1)     \
   X(ten_length, ntendon, 1)       \
+  X(ten_J, nJten, 1)              \
   /* of position and velocity */  \
   X(actuator_velocity, nout, 1)   \
   X(ten_velocity, ntendon, 1)     \
   X(cvel, nbody, 6)               \
   X(cdof_dot, nv, 6)              \
+  X(qfrc_spring, nv, 1)           \
+  X(qfrc_damper, nv, 1)           \
+  X(qfrc_fluid, nv, 1)            \
+  X(qfrc_gravcomp, nv, 1)         \
   X(qfrc_passive, nv, 1)          \
   X(qfrc_bias, nv, 1)             \
   /* of the controls too */       \
+  X(act_dot, na, 1)               \
   X(actuator_force, nout, 1)      \
   X(qfrc_actuator, nv, 1)         \
   X(qfrc_smooth, nv, 1)           \

@@ -37,7 +37,7 @@ struct Kernels {
   /// forces, and those from `count` on, are marked for redoing.
   void (*load)(const Tables&, void* scratch, const double* const* rows, int count,
                const Numbers* numbers);
-  /// Time, positions, velocities and warm start of a lane into a row.
+  /// Time, positions, velocities, activations and warm start of a lane into a row.
   void (*store)(const Tables&, const void* scratch, int lane, double* row);
   /// mj_forward, and mj_step so many times; the lanes that must be redone by MuJoCo since load.
   unsigned (*forward)(const Tables&, void* scratch);

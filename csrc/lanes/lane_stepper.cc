@@ -103,6 +103,8 @@ bool LaneStepper::NeedsKeeping(Field field) {
   switch (field) {
     case Field::qpos:
     case Field::qvel:
+    case Field::act:
+    case Field::act_dot:
     case Field::qacc_warmstart:
     case Field::ctrl:
     case Field::qfrc_smooth:

@@ -25,10 +25,10 @@ class LaneStepper {
   /// Steps `count` (1 to width()) environments `num_steps` times under the controls in their rows.
   ///
   /// `rows` are states as mj_getState(mjSTATE_INTEGRATION) gives them, `new_rows` where they go
-  /// afterwards (the same row or another; only time, qpos, qvel and the warm start are written).
-  /// Returns a bit per environment that lanes could not step: its new row is untouched, and mj_step
-  /// must do it from `rows`. That happens with numbers that make MuJoCo warn or reset, applied
-  /// forces, more than 40 contacts, and a solver that loses rank.
+  /// afterwards (the same row or another; only time, qpos, qvel, act and the warm start are
+  /// written). Returns a bit per environment that lanes could not step: its new row is untouched,
+  /// and mj_step must do it from `rows`. That happens with numbers that make MuJoCo warn or reset,
+  /// applied forces, more than 40 contacts, and a solver that loses rank.
   ///
   /// Unless `keep_fields`, all substeps run straight-line code where there is some; then what can
   /// be read afterwards (NeedsKeeping) are the state, qfrc_smooth, qacc_smooth, qfrc_constraint,

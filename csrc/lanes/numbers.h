@@ -36,11 +36,19 @@ namespace pyfastenv::lanes {
   X(geom_quat, 4 * t.ngeom, geom_quat)                         \
   X(site_pos, 3 * t.nsite, site_pos)                           \
   X(site_quat, 4 * t.nsite, site_quat)                         \
+  X(wrap_prm, t.nwrap, wrap_prm)                               \
+  X(tendon_stiffness, t.ntendon, tendon_stiffness)             \
+  X(tendon_damping, t.ntendon, tendon_damping)                 \
+  X(tendon_armature, t.ntendon, tendon_armature)               \
+  X(tendon_lengthspring, 2 * t.ntendon, tendon_lengthspring)   \
   X(actuator_gear, kGear* t.nu, actuator_gear)                 \
   X(actuator_gainprm, kGainParameters* t.nu, actuator_gainprm) \
   X(actuator_biasprm, kBiasParameters* t.nu, actuator_biasprm) \
   X(actuator_ctrlrange, 2 * t.nu, actuator_ctrlrange)          \
-  X(actuator_forcerange, 2 * t.nu, actuator_forcerange)
+  X(actuator_forcerange, 2 * t.nu, actuator_forcerange)        \
+  X(body_gravcomp, t.nbody, body_gravcomp)                     \
+  X(opt_gravity, 3, opt.gravity)                               \
+  X(opt_wind, 3, opt.wind)
 
 /// The same of arrays from which alone the derived numbers are made.
 #define PYFASTENV_LANES_SOURCES(X)                  \
@@ -53,7 +61,6 @@ namespace pyfastenv::lanes {
   X(geom_friction, 3 * t.ngeom, geom_friction)      \
   X(geom_solref, kReferences* t.ngeom, geom_solref) \
   X(geom_solimp, kImpedances* t.ngeom, geom_solimp) \
-  X(opt_gravity, 3, opt.gravity)                    \
   X(opt_density, 1, opt.density)                    \
   X(opt_viscosity, 1, opt.viscosity)
 

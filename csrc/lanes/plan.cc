@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -23,6 +24,37 @@ bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0
 int LastDof(const mjModel& m, int body) {
   while (body > 0 && m.body_dofnum[body] == 0) body = m.body_parentid[body];
   return body > 0 ? m.body_dofadr[body] + m.body_dofnum[body] - 1 : -1;
+}
+
+Dynamics DynamicsOf(const mjModel& m, int a) {
+  switch (m.actuator_dyntype[a]) {
+    case mjDYN_INTEGRATOR:
+      return Dynamics::kIntegrator;
+    case mjDYN_FILTER:
+      return Dynamics::kFilter;
+    case mjDYN_FILTEREXACT:
+      return Dynamics::kFilterExact;
+    default:
+      return Dynamics::kNone;
+  }
+}
+
+void SetDynamics(const mjModel& m, int a, Actuator& actuator) {
+  actuator.dynamics = DynamicsOf(m, a);
+  actuator.act = m.actuator_actadr[a];
+  actuator.time_constant = std::max(mjMINVAL, m.actuator_dynprm[ptrdiff_t{mjNDYN} * a]);
+  actuator.share = 1 - std::exp(-m.opt.timestep / actuator.time_constant);
+  actuator.act_early = m.actuator_actearly[a] != 0;
+  actuator.clamp_act = m.actuator_actlimited[a] != 0;
+  std::copy_n(m.actuator_actrange + ptrdiff_t{2} * a, 2, actuator.act_range);
+}
+
+Polynomial MakePolynomial(const mjtNum* coefficients) {
+  static_assert(Polynomial::kCount == mjNPOLY);
+  Polynomial r{};
+  std::copy_n(coefficients, mjNPOLY, r.coefficient);
+  r.is_zero = std::all_of(coefficients, coefficients + mjNPOLY, [](mjtNum x) { return x == 0; });
+  return r;
 }
 
 uint64_t DofsThatMove(const mjModel& m, int body) {
@@ -126,6 +158,7 @@ void Plan::SetSizes(const mjModel& m) {
   Tables& t = tables_;
   t.nq = static_cast<int>(m.nq);
   t.nv = static_cast<int>(m.nv);
+  t.na = static_cast<int>(m.na);
   t.nu = static_cast<int>(m.nu);
   t.nout = static_cast<int>(m.nout);
   t.nbody = static_cast<int>(m.nbody);
@@ -133,13 +166,25 @@ void Plan::SetSizes(const mjModel& m) {
   t.ngeom = static_cast<int>(m.ngeom);
   t.nsite = static_cast<int>(m.nsite);
   t.nC = static_cast<int>(m.nC);
+  t.nD = static_cast<int>(m.nD);
+  if (AllTendonsFixed(m)) {
+    t.ntendon = static_cast<int>(m.ntendon);
+    t.nJten = static_cast<int>(m.nJten);
+    t.nwrap = static_cast<int>(m.nwrap);
+  }
   t.has_fluid = m.opt.density > 0 || m.opt.viscosity > 0;
+  t.has_wind = t.Varies(Number::opt_wind) ||
+               std::any_of(m.opt.wind, m.opt.wind + 3, [](mjtNum x) { return x != 0; });
+  const bool weightless = (m.opt.gravity[0] == 0 && m.opt.gravity[1] == 0 && m.opt.gravity[2] == 0);
+  t.has_gravcomp = m.flg_gravcomp && !weightless && !IsOff(m, mjDSBL_GRAVITY);
   t.integrator = m.opt.integrator == mjINT_RK4            ? Integrator::kRungeKutta4
                  : m.opt.integrator == mjINT_IMPLICITFAST ? Integrator::kImplicitFast
                                                           : Integrator::kEuler;
   const bool damped =
       t.Varies(Number::dof_damping) ||
-      std::any_of(m.dof_damping, m.dof_damping + m.nv, [](mjtNum x) { return x > 0; });
+      std::any_of(m.dof_damping, m.dof_damping + m.nv, [](mjtNum x) { return x > 0; }) ||
+      std::any_of(m.dof_dampingpoly, m.dof_dampingpoly + mjNPOLY * m.nv,
+                  [](mjtNum x) { return x != 0; });
   t.implicit_damping =
       t.integrator == Integrator::kImplicitFast || (damped && !IsOff(m, mjDSBL_EULERDAMP));
   t.timestep = m.opt.timestep;
@@ -189,6 +234,14 @@ void Plan::SetMatrix(const mjModel& m) {
   tables_.M_rowadr = M_rowadr_.data();
   tables_.M_colind = M_colind_.data();
   tables_.M_colend = M_colend_.data();
+  D_ = {{m.D_rownnz, m.D_rownnz + m.nv},
+        {m.D_rowadr, m.D_rowadr + m.nv},
+        {m.D_colind, m.D_colind + m.nD}};
+  D_diag_.assign(m.D_diag, m.D_diag + m.nv);
+  mapD2M_.assign(m.mapD2M, m.mapD2M + m.nC);
+  tables_.D = D_.view();
+  tables_.D_diag = D_diag_.data();
+  tables_.mapD2M = mapD2M_.data();
   tables_.M_below = M_below_.data();
 }
 
@@ -205,6 +258,8 @@ void Plan::AddBodies(const mjModel& m) {
     body.free = body.num_joints == 1 && m.jnt_type[body.first_joint] == mjJNT_FREE;
     body.same = m.body_sameframe[b];
     body.massless = m.body_subtreemass[b] < mjMINVAL;
+    body.gravcomp =
+        tables_.has_gravcomp && (tables_.Varies(Number::body_gravcomp) || m.body_gravcomp[b] != 0);
     body.in_fluid = tables_.has_fluid && m.body_mass[b] >= mjMINVAL;
     bodies_.push_back(body);
   }
@@ -228,14 +283,20 @@ void Plan::AddJoints(const mjModel& m) {
     joint.body = m.jnt_bodyid[j];
     joint.qpos = m.jnt_qposadr[j];
     joint.dof = m.jnt_dofadr[j];
-    joint.has_spring = joint.kind != JointKind::kFree &&
-                       (tables_.Varies(Number::jnt_stiffness) || m.jnt_stiffness[j] != 0);
+    joint.spring = MakePolynomial(m.jnt_stiffnesspoly + ptrdiff_t{mjNPOLY} * j);
+    joint.has_spring =
+        joint.kind != JointKind::kFree &&
+        (tables_.Varies(Number::jnt_stiffness) || m.jnt_stiffness[j] != 0 || !joint.spring.is_zero);
+    joint.act_gravcomp = tables_.has_gravcomp && m.jnt_actgravcomp[j];
     joints_.push_back(joint);
     if (m.jnt_actfrclimited[j]) force_limits_.push_back({joint.dof, j});
   }
   for (int i = 0; i < m.nv; ++i) {
-    dofs_.push_back({m.dof_bodyid[i], m.dof_parentid[i], m.dof_simplenum[i] != 0,
-                     tables_.Varies(Number::dof_damping) || m.dof_damping[i] != 0});
+    const Polynomial damper = MakePolynomial(m.dof_dampingpoly + ptrdiff_t{mjNPOLY} * i);
+    const bool has_damper =
+        tables_.Varies(Number::dof_damping) || m.dof_damping[i] != 0 || !damper.is_zero;
+    dofs_.push_back({m.dof_bodyid[i], m.dof_parentid[i], m.dof_simplenum[i] != 0, has_damper,
+                     m.dof_jntid[i], damper});
   }
   tables_.joint = joints_.data();
   tables_.dof = dofs_.data();
@@ -247,36 +308,60 @@ void Plan::AddActuators(const mjModel& m) {
   if (m.nu == 0) force_limits_.clear();
   for (int a = 0; a < m.nu; ++a) {
     Actuator actuator{};
-    const int joint = m.actuator_trnid[2 * a];
-    actuator.qpos = m.jnt_qposadr[joint];
-    actuator.dof = m.jnt_dofadr[joint];
+    const int target = m.actuator_trnid[2 * a];
+    moment_.rowadr.push_back(static_cast<int>(moment_.colind.size()));
+    if (m.actuator_trntype[a] == mjTRN_TENDON) {
+      actuator.transmission = Transmission::kTendon;
+      actuator.target = target;
+      const int* dofs = m.ten_J_colind + m.ten_J_rowadr[target];
+      moment_.colind.insert(moment_.colind.end(), dofs, dofs + m.ten_J_rownnz[target]);
+    } else {
+      const bool free = m.jnt_type[target] == mjJNT_FREE;
+      actuator.transmission = free ? Transmission::kFreeJoint : Transmission::kJoint;
+      actuator.target = m.jnt_qposadr[target];
+      for (int k = 0; k < (free ? 6 : 1); ++k) moment_.colind.push_back(m.jnt_dofadr[target] + k);
+    }
+    moment_.rownnz.push_back(static_cast<int>(moment_.colind.size()) - moment_.rowadr.back());
+    SetDynamics(m, a, actuator);
+    actuator.has_affine_gain = m.actuator_gaintype[a] == mjGAIN_AFFINE;
     actuator.has_bias = m.actuator_biastype[a] == mjBIAS_AFFINE;
     actuator.clamp_ctrl = m.actuator_ctrllimited[a] != 0 && !IsOff(m, mjDSBL_CLAMPCTRL);
     actuator.clamp_force = m.actuator_forcelimited[a] != 0;
     actuators_.push_back(actuator);
   }
   tables_.actuator = actuators_.data();
+  tables_.moment = moment_.view();
+  tables_.nJmom = static_cast<int>(moment_.colind.size());
 }
 
-// All, or none if one is of another kind.
 void Plan::AddTendons(const mjModel& m) {
-  for (int i = 0; i < m.ntendon; ++i) {
+  const Tables& t = tables_;
+  for (int i = 0; i < t.ntendon; ++i) {
     Tendon tendon{};
+    tendon.first_term = m.tendon_adr[i];
     tendon.num_terms = m.tendon_num[i];
-    if (tendon.num_terms > Tendon::kMaxTerms) return;
-    for (int k = 0; k < tendon.num_terms; ++k) {
-      const int wrap = m.tendon_adr[i] + k;
-      if (m.wrap_type[wrap] != mjWRAP_JOINT) return;
-      const int joint = m.wrap_objid[wrap];
-      tendon.qpos[k] = m.jnt_qposadr[joint];
-      tendon.dof[k] = m.jnt_dofadr[joint];
-      tendon.coef[k] = m.wrap_prm[wrap];
-      if (k > 0 && tendon.dof[k] <= tendon.dof[k - 1]) return;
-    }
+    tendon.spring = MakePolynomial(m.tendon_stiffnesspoly + ptrdiff_t{mjNPOLY} * i);
+    tendon.damper = MakePolynomial(m.tendon_dampingpoly + ptrdiff_t{mjNPOLY} * i);
+    tendon.has_spring =
+        t.Varies(Number::tendon_stiffness) || m.tendon_stiffness[i] != 0 || !tendon.spring.is_zero;
+    tendon.has_damper =
+        t.Varies(Number::tendon_damping) || m.tendon_damping[i] != 0 || !tendon.damper.is_zero;
+    tendon.has_armature = t.Varies(Number::tendon_armature) || m.tendon_armature[i] != 0;
     tendons_.push_back(tendon);
+    const int begin = m.ten_J_rowadr[i], end = begin + m.ten_J_rownnz[i];
+    for (int k = tendon.first_term; k < tendon.first_term + tendon.num_terms; ++k) {
+      const int joint = m.wrap_objid[k];
+      const int* entry =
+          std::find(m.ten_J_colind + begin, m.ten_J_colind + end, m.jnt_dofadr[joint]);
+      tendon_terms_.push_back({m.jnt_qposadr[joint], static_cast<int>(entry - m.ten_J_colind)});
+    }
   }
-  tables_.ntendon = static_cast<int>(tendons_.size());
+  ten_J_ = {{m.ten_J_rownnz, m.ten_J_rownnz + t.ntendon},
+            {m.ten_J_rowadr, m.ten_J_rowadr + t.ntendon},
+            {m.ten_J_colind, m.ten_J_colind + t.nJten}};
   tables_.tendon = tendons_.data();
+  tables_.tendon_term = tendon_terms_.data();
+  tables_.ten_J = ten_J_.view();
 }
 
 void Plan::AddFrictionLosses(const mjModel& m) {
@@ -381,6 +466,7 @@ void Plan::SetRowLayout(const mjModel& m) {
                  offset(mjSTATE_TIME),
                  offset(mjSTATE_QPOS),
                  offset(mjSTATE_QVEL),
+                 offset(mjSTATE_ACT),
                  offset(mjSTATE_WARMSTART),
                  offset(mjSTATE_CTRL),
                  offset(mjSTATE_QFRC_APPLIED),

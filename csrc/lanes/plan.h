@@ -80,12 +80,20 @@ class Plan {
   std::vector<Dof> dofs_;
   std::vector<Actuator> actuators_;
   std::vector<Tendon> tendons_;
+  std::vector<TendonTerm> tendon_terms_;
   std::vector<ForceLimit> force_limits_;
   std::vector<FrictionLoss> friction_losses_;
   std::vector<Limit> limits_;
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;
   std::vector<int> dof_tree_;
+  // rows of matrices: numbers of entries, where they begin, columns
+  struct OwnedRows {
+    std::vector<int> rownnz, rowadr, colind;
+    SparseRows view() const { return {rownnz.data(), rowadr.data(), colind.data()}; }
+  };
+  OwnedRows D_, ten_J_, moment_;
+  std::vector<int> D_diag_, mapD2M_;
   std::vector<int> M_rownnz_, M_rowadr_, M_colind_, M_colend_;
   std::vector<MatrixEntry> M_below_;
   std::shared_ptr<const mjModel> collision_model_;

@@ -26,6 +26,7 @@ void Disturb(const mjModel& m, mjData& d, std::mt19937_64& random) {
   for (int i = 0; i < m.nv; ++i) d.qvel[i] = 0.3 * uniform(random);
   mj_integratePos(&m, d.qpos, d.qvel, 1);  // a turn stays a turn
   for (int i = 0; i < m.nv; ++i) d.qvel[i] = uniform(random);
+  for (int i = 0; i < m.na; ++i) d.act[i] = uniform(random);
 }
 
 void DrawControls(const mjModel& m, mjData& d, std::mt19937_64& random) {

@@ -32,6 +32,14 @@ struct Body {
   int same;       // mjtSameFrame of its inertia
   bool massless;  // with all that hangs on it
   bool in_fluid;
+  bool gravcomp;
+};
+
+/// What is added to a spring's or damper's number: a x + b x² …, of the stretch or speed.
+struct Polynomial {
+  static constexpr int kCount = 2;  // mjNPOLY
+  double coefficient[kCount];
+  bool is_zero;
 };
 
 enum class JointKind : int { kFree, kSlide, kHinge };
@@ -42,6 +50,8 @@ struct Joint {
   int qpos;
   int dof;
   bool has_spring;
+  bool act_gravcomp;  // gravity compensation counts as its actuators' force
+  Polynomial spring;
 };
 
 struct Dof {
@@ -49,6 +59,8 @@ struct Dof {
   int parent;   // -1 for a tree's first
   bool simple;  // constant diagonal inertia, nothing beside it
   bool has_damper;
+  int joint;
+  Polynomial damper;
 };
 
 /// An entry of a column of the inertia matrix.
@@ -57,10 +69,25 @@ struct MatrixEntry {
   int index;  // in M
 };
 
-/// A motor, position or velocity servo on a slide or hinge joint: force = gain ctrl + affine bias.
+enum class Transmission : int { kJoint, kFreeJoint, kTendon };
+
+/// How a control becomes an activation: kFilter integrates (ctrl - act) / tau by Euler's rule,
+/// kFilterExact exactly.
+enum class Dynamics : int { kNone, kIntegrator, kFilter, kFilterExact };
+
+/// force = gain u + bias, each a number or affine in length and velocity; u is the control or the
+/// activation.
 struct Actuator {
-  int qpos;
-  int dof;
+  Transmission transmission;
+  int target;  // position in qpos, or tendon
+  Dynamics dynamics;
+  int act;  // its activation; -1 without dynamics
+  double time_constant;
+  double share;    // of the way that kFilterExact goes in a step
+  bool act_early;  // u is the next step's activation
+  bool clamp_act;
+  double act_range[2];
+  bool has_affine_gain;
   bool has_bias;
   bool clamp_ctrl;
   bool clamp_force;
@@ -155,25 +182,37 @@ enum class RecordedStage : int {
   kCount
 };
 
-/// Where in a row of mjSTATE_INTEGRATION things are.
-/// A fixed tendon: a sum over joints, in the order of its dofs.
-struct Tendon {
-  static constexpr int kMaxTerms = 3;
-  int num_terms;
-  int qpos[kMaxTerms], dof[kMaxTerms];
-  double coef[kMaxTerms];
+/// A joint in a fixed tendon, which is a sum over them: of wrap_prm qpos.
+struct TendonTerm {
+  int qpos;
+  int entry;  // in ten_J
 };
 
+struct Tendon {
+  int first_term, num_terms;  // among wrap objects
+  bool has_spring, has_damper, has_armature;
+  Polynomial spring, damper;
+};
+
+/// Rows of which only some entries can differ from zero.
+struct SparseRows {
+  const int* rownnz;
+  const int* rowadr;
+  const int* colind;
+};
+
+/// Where in a row of mjSTATE_INTEGRATION things are.
 struct RowLayout {
   int size;
-  int time, qpos, qvel, warmstart, ctrl;
+  int time, qpos, qvel, act, warmstart, ctrl;
   int qfrc_applied, xfrc_applied;
 };
 
 struct Tables {
   // sizes under MuJoCo's names
-  int nq, nv, nu, nout, nbody, njnt, ngeom, nsite, nC;
-  int ntendon;  // 0 if there is any of another kind
+  int nq, nv, na, nu, nout, nbody, njnt, ngeom, nsite, nC, nD;
+  int ntendon, nJten, nwrap;  // 0 if there is any spatial tendon
+  int nJmom;
   int num_friction_losses, num_limits, num_force_limits, num_pairs;
   int num_softness;
 
@@ -188,13 +227,16 @@ struct Tables {
            Varies(Number::site_quat);
   }
 
-  const Body* body;          // (nbody)
-  const FixedFrame* geom;    // (ngeom)
-  const FixedFrame* site;    // (nsite)
-  const Joint* joint;        // (njnt)
-  const Dof* dof;            // (nv)
-  const Actuator* actuator;  // (nu)
-  const Tendon* tendon;      // (ntendon)
+  const Body* body;               // (nbody)
+  const FixedFrame* geom;         // (ngeom)
+  const FixedFrame* site;         // (nsite)
+  const Joint* joint;             // (njnt)
+  const Dof* dof;                 // (nv)
+  const Actuator* actuator;       // (nu)
+  const Tendon* tendon;           // (ntendon)
+  const TendonTerm* tendon_term;  // (nwrap)
+  SparseRows ten_J;               // (ntendon)
+  SparseRows moment;              // (nout)
   const ForceLimit* force_limit;
   const FrictionLoss* friction_loss;
   const Limit* limit;
@@ -210,6 +252,11 @@ struct Tables {
                                // dof's before it ends
   const MatrixEntry* M_below;  // (nC - nv)
 
+  // derivatives of forces by velocities: all pairs of dofs of which one moves the other's body
+  SparseRows D;
+  const int* D_diag;  // (nv): entry in its row
+  const int* mapD2M;  // (nC): where in D an entry of M is
+
   /// Whether constraints may act on more than one tree.
   bool several_trees;
   const int* dof_tree;  // (nv)
@@ -221,7 +268,7 @@ struct Tables {
   int max_contacts;
   int max_rows;
 
-  bool has_fluid;
+  bool has_fluid, has_wind, has_gravcomp;
   Integrator integrator;
   bool implicit_damping;  // Euler with damped dofs, implicitfast
   double timestep;

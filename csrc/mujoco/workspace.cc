@@ -82,19 +82,21 @@ void Workspace::Save(double* state) const {
   mj_getState(&model_, data_, state, mjSTATE_INTEGRATION);
 }
 
-// mjSTATE_INTEGRATION begins with time, positions and velocities.
+// mjSTATE_INTEGRATION begins with time, positions, velocities and activations.
 void Workspace::LoadMotion(const double* state) {
   if (broken_) MakeData();
   std::memset(data_->warning, 0, sizeof(data_->warning));
-  data_->time = state[0];
-  std::copy_n(state + 1, model_.nq, data_->qpos);
-  std::copy_n(state + 1 + model_.nq, model_.nv, data_->qvel);
+  data_->time = *state++;
+  std::copy_n(state, model_.nq, data_->qpos);
+  std::copy_n(state += model_.nq, model_.nv, data_->qvel);
+  std::copy_n(state += model_.nv, model_.na, data_->act);
 }
 
 void Workspace::SaveMotion(double* state) const {
   *state++ = data_->time;
   state = std::copy_n(data_->qpos, model_.nq, state);
-  std::copy_n(data_->qvel, model_.nv, state);
+  state = std::copy_n(data_->qvel, model_.nv, state);
+  std::copy_n(data_->act, model_.na, state);
 }
 
 void Workspace::Poison() {

@@ -41,8 +41,8 @@ class Workspace {
   void Load(const double* state);
   void Save(double* state) const;
 
-  /// Only the motion: time, positions, velocities. The rest of mjData's state is another row's
-  /// until LoadRest, which must come before the engine runs.
+  /// Only the motion: time, positions, velocities, activations. The rest of mjData's state is
+  /// another row's until LoadRest, which must come before the engine runs.
   void LoadMotion(const double* state);
   void LoadRest(const double* state);
   /// Writes the motion into a row.

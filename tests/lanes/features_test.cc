@@ -337,7 +337,6 @@ const Refusal kRefused[] = {
     {"CG", [](Pieces& p) { p.option += " solver='CG'"; }, "CG"},
     {"Implicit", [](Pieces& p) { p.option += " integrator='implicit'"; }, "implicit"},
     {"NoSlip", [](Pieces& p) { p.option += " noslip_iterations='3'"; }, "noslip"},
-    {"Wind", [](Pieces& p) { p.option += " density='1' wind='1 0 0'"; }, "wind"},
     {"Sparse", [](Pieces& p) { p.option += " jacobian='sparse'"; }, "sparse"},
     {"NoIslands", [](Pieces& p) { p.flag = "island='disable'"; }, "disabled features"},
     {"NoWarmStart", [](Pieces& p) { p.flag = "warmstart='disable'"; }, "disabled features"},
@@ -346,13 +345,6 @@ const Refusal kRefused[] = {
     {"FrictionLossWithPGS",
      [](Pieces& p) { p.joint += " frictionloss='.1'", p.option += " solver='PGS'"; },
      "friction loss with another solver"},
-    {"GravityCompensation",
-     [](Pieces& p) {
-       p.world =
-           "<body gravcomp='1' pos='0 0 2'><joint type='slide' limited='false'/><geom "
-           "size='.1' contype='0' conaffinity='0'/></body>";
-     },
-     "gravity compensation"},
     {"Equality",
      [](Pieces& p) { p.rest = "<equality><joint joint1='hip1' joint2='hip2'/></equality>"; },
      "equality"},
@@ -361,22 +353,6 @@ const Refusal kRefused[] = {
        p.rest = "<contact><pair geom1='shin1' geom2='shin2' friction='1 .5 0 0 0'/></contact>";
      },
      "depends on the direction"},
-    {"TendonSpring",
-     [](Pieces& p) {
-       p.rest =
-           "<tendon><fixed name='string' stiffness='1'><joint joint='hip1' coef='1'/></fixed>"
-           "</tendon>";
-     },
-     "springs or dampers of tendons (tendon 'string')"},
-    {"TendonActuators",
-     [](Pieces& p) {
-       p.rest = "<tendon><fixed name='t'><joint joint='hip1' coef='1'/></fixed></tendon>";
-       p.actuators = "<motor tendon='t'/>";
-     },
-     "other things than joints"},
-    {"Activations",
-     [](Pieces& p) { p.actuators = "<intvelocity joint='hip1' kp='1' actrange='-1 1'/>"; },
-     "activation"},
     {"PGSWithTwoTrees",
      [](Pieces& p) {
        p.option += " solver='PGS'";

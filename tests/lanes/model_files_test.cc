@@ -1,6 +1,7 @@
 // Other people's models: lane_tests --models=DIRECTORY --gtest_filter='ModelFiles*' prints, as a
 // table, which files of the directory lanes step, and why not the others. Those that they step are
-// compared with mj_step in closed loops.
+// compared with mj_step in closed loops, with the model's numbers and with what domain randomisation
+// draws.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,6 +22,12 @@ std::vector<std::filesystem::path> ModelFiles() {
   return files;
 }
 
+void CompareRandomised(const mjModel& m) {
+  ClosedLoop loop(m, 4, {"body_mass", "geom_friction", "dof_damping", "actuator_gainprm"});
+  loop.Run(settings().substeps / 10);
+  ExpectEqual(loop, 1);
+}
+
 // What lanes do with a model, in words.
 std::string Describe(const mjModel& m) {
   const PlanResult result = Plan::Make(m);
@@ -28,6 +35,7 @@ std::string Describe(const mjModel& m) {
   ClosedLoop loop(m, 4);
   loop.Run(settings().substeps / 5);
   ExpectEqual(loop, 1);
+  CompareRandomised(m);
   const Track& track = *loop.tracks()[0];
   char text[200];
   std::snprintf(text, sizeof(text),

@@ -1,6 +1,7 @@
 // Straight-line programs: random expressions, compiled, against the same operations one by one.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -49,6 +50,7 @@ double Evaluate(const Graph& graph, int index, const std::vector<double>& values
   const Node& node = graph[index];
   const double a = node.a >= 0 && node.op != Op::kInput ? values[static_cast<size_t>(node.a)] : 0;
   const double b = node.b >= 0 ? values[static_cast<size_t>(node.b)] : 0;
+  const auto bits = [](double x) { return std::bit_cast<uint64_t>(x); };
   switch (node.op) {
     case Op::kConstant:
       return node.constant;
@@ -66,6 +68,14 @@ double Evaluate(const Graph& graph, int index, const std::vector<double>& values
       return a < b ? a : b;
     case Op::kMax:
       return a > b ? a : b;
+    case Op::kLess:
+      return std::bit_cast<double>(a < b ? ~uint64_t{0} : 0);
+    case Op::kWhere:
+      return std::bit_cast<double>(bits(a) & bits(b));
+    case Op::kWhereNot:
+      return std::bit_cast<double>(~bits(a) & bits(b));
+    case Op::kJoin:
+      return std::bit_cast<double>(bits(a) | bits(b));
     case Op::kNeg:
       return -a;
     case Op::kAbs:
@@ -101,9 +111,14 @@ TEST_P(RandomPrograms, AreTheOperationsOneByOne) {
     constexpr Op kOps[] = {Op::kAdd, Op::kSub, Op::kMul,  Op::kDiv,      Op::kMin,      Op::kMax,
                            Op::kNeg, Op::kAbs, Op::kSqrt, Op::kPlusZero, Op::kUnitScale};
     for (int i = 0; i < kOperations; ++i) {
-      const Op op = kOps[random() % std::size(kOps)];
-      const bool binary = op <= Op::kMax;
-      nodes.push_back(binary ? graph.Binary(op, pick(), pick()) : graph.Unary(op, pick()));
+      const size_t k = random() % (std::size(kOps) + 1);
+      if (k == std::size(kOps)) {
+        nodes.push_back(graph.WhereLess(pick(), pick(), pick(), pick()));
+      } else {
+        const bool binary = kOps[k] <= Op::kMax;
+        nodes.push_back(binary ? graph.Binary(kOps[k], pick(), pick())
+                               : graph.Unary(kOps[k], pick()));
+      }
       if (random() % 8 == 0) recording.outputs.push_back({nodes.back(), {OutputArray(), i}});
     }
     Block block(width);
@@ -148,6 +163,9 @@ TEST(Graph, LeavesOutExactZerosAndOnes) {
   EXPECT_EQ(graph.Binary(Op::kAdd, x, graph.Unary(Op::kNeg, y)), graph.Binary(Op::kSub, x, y));
   EXPECT_EQ(graph.Binary(Op::kMul, x, y), graph.Binary(Op::kMul, y, x));
   EXPECT_NE(graph.Unary(Op::kPlusZero, x), x);
+  EXPECT_EQ(graph.WhereLess(x, y, x, x), x);
+  EXPECT_EQ(graph.WhereLess(zero, one, x, y), x);
+  EXPECT_EQ(graph.WhereLess(one, zero, x, y), y);
   EXPECT_EQ(graph.Binary(Op::kAdd, graph.Constant(0.1), graph.Constant(0.2)),
             graph.Constant(0.1 + 0.2));
 }

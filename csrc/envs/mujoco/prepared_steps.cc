@@ -43,6 +43,7 @@ PreparedSteps::PreparedSteps(const LanePlans& plans, const mjModel& model, int s
       layout_(plans.plans[0]->tables().row),
       num_positions_(static_cast<size_t>(plans.plans[0]->tables().nq)),
       num_velocities_(static_cast<size_t>(plans.plans[0]->tables().nv)),
+      num_activations_(static_cast<size_t>(plans.plans[0]->tables().na)),
       num_controls_(static_cast<size_t>(plans.plans[0]->tables().nu)) {
   for (const auto& plan : plans.plans) {
     steppers_.push_back(std::make_unique<lanes::LaneStepper>(plan));
@@ -138,6 +139,7 @@ bool PreparedSteps::IsFor(const Step& step, const mjData& data, const double* wr
   return SameBits(&data.time, before + at.time, 1) &&
          SameBits(data.qpos, before + at.qpos, num_positions_) &&
          SameBits(data.qvel, before + at.qvel, num_velocities_) &&
+         SameBits(data.act, before + at.act, num_activations_) &&
          SameBits(data.ctrl, before + at.ctrl, num_controls_) &&
          (num_written_ == 0 || SameBits(written, step.numbers.data(), num_written_));
 }

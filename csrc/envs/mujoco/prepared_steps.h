@@ -81,7 +81,7 @@ class PreparedSteps {
   size_t num_written_ = 0;              // numbers of fields that may have been written
   std::vector<const double*> numbers_;  // of the group, for LaneStepper
   const lanes::RowLayout layout_;       // of the state
-  const size_t num_positions_, num_velocities_, num_controls_;
+  const size_t num_positions_, num_velocities_, num_activations_, num_controls_;
   std::vector<Step> steps_;  // as many as the widest plan has lanes
   size_t count_ = 0;
   MissRecord misses_;

@@ -7,6 +7,8 @@
   X(qpos)                                 \
   X(qvel)                                 \
   X(ctrl)                                 \
+  X(act)                                  \
+  X(act_dot)                              \
   X(sin_half)                             \
   X(cos_half)                             \
   X(geom_xpos)                            \
@@ -16,6 +18,7 @@
   X(M)                                    \
   X(qLD)                                  \
   X(qLDiagInv)                            \
+  X(H)                                    \
   X(qfrc_smooth)                          \
   X(qacc_smooth)                          \
   X(qfrc_constraint)                      \

@@ -8,9 +8,17 @@ namespace pyfastenv::lanes {
 namespace {
 
 constexpr int kLoad = 0x28, kStore = 0x29;  // vmovapd
-constexpr int kCompare = 0xc2, kGreaterThan = 0x1e;
+constexpr int kBroadcast = 0x19;            // vbroadcastsd
+constexpr int kCompare = 0xc2, kLessThan = 0x11, kGreaterThan = 0x1e;
+constexpr uint64_t kAllBits = ~uint64_t{0};
 
 int Bit(int value, int bit) { return value >> bit & 1; }
+
+double FromBits(uint64_t bits) {
+  double x;
+  std::memcpy(&x, &bits, sizeof(x));
+  return x;
+}
 
 uint64_t BitsOf(double x) {
   uint64_t bits;
@@ -78,9 +86,22 @@ void Assembler::Compute(Arithmetic op, int destination, int a, Operand b) {
   Instruction(1, op, destination, op == kSqrt ? 0 : a, b, broadcast);
 }
 
+void Assembler::Less(int destination, int a, Operand b) {
+  if (wide_) {
+    constexpr int kMask = 1;
+    Instruction(1, kCompare, kMask, a, b, b.kind == Operand::kConstant, 0, 1);
+    Byte(kLessThan);
+    Compute(kXor, destination, destination, Operand::Register(destination));
+    Instruction(2, kBroadcast, destination, 0, Operand::Constant(FromBits(kAllBits)), false, kMask);
+  } else {
+    Instruction(1, kCompare, destination, a, b, false, 0, 1);
+    Byte(kLessThan);
+  }
+}
+
 void Assembler::Load(int destination, Operand from) {
   if (from.kind == Operand::kConstant && wide_) {
-    Instruction(2, 0x19, destination, 0, from, false);  // vbroadcastsd
+    Instruction(2, kBroadcast, destination, 0, from, false);
   } else {
     Instruction(1, kLoad, destination, 0, from, false);
   }
@@ -113,8 +134,8 @@ void Assembler::InvertWhere(int destination, int off, double tolerance, int a) {
     Instruction(1, kLoad, destination, 0, Operand::Constant(1), false);
     Instruction(1, kDiv, destination, destination, Operand::Register(a), false);
     Instruction(1, kAnd, destination, off, Operand::Register(destination), false);
-    Instruction(1, 0x55, off, off, Operand::Constant(1), false);                    // vandnpd
-    Instruction(1, 0x56, destination, destination, Operand::Register(off), false);  // vorpd
+    Instruction(1, kAndNot, off, off, Operand::Constant(1), false);
+    Instruction(1, kOr, destination, destination, Operand::Register(off), false);
     code_[jump] = static_cast<uint8_t>(code_.size() - jump - 1);
   }
 }

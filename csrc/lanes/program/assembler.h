@@ -34,6 +34,8 @@ class Assembler {
   enum Arithmetic : uint8_t {
     kSqrt = 0x51,  // of b alone
     kAnd = 0x54,
+    kAndNot = 0x55,  // not a, and b
+    kOr = 0x56,
     kXor = 0x57,
     kAdd = 0x58,
     kMul = 0x59,
@@ -43,6 +45,8 @@ class Assembler {
     kMax = 0x5f,  // a > b ? a : b
   };
   void Compute(Arithmetic op, int destination, int a, Operand b);
+  /// destination = all bits where a < b, none elsewhere.
+  void Less(int destination, int a, Operand b);
   void Load(int destination, Operand from);
   void Store(int32_t offset, int source);
   /// destination = 1 / a where `off` > tolerance, else 1. `off` is spoilt.

@@ -205,7 +205,11 @@ class Compiler {
     Release(a, index);
     Release(b, index);
     const int where = TakeRegister();
-    assembler_.Compute(OpcodeOf(node.op), where, first, second);
+    if (node.op == Op::kLess) {
+      assembler_.Less(where, first, second);
+    } else {
+      assembler_.Compute(OpcodeOf(node.op), where, first, second);
+    }
     return where;
   }
 
@@ -265,6 +269,12 @@ class Compiler {
         return Assembler::kMin;
       case Op::kMax:
         return Assembler::kMax;
+      case Op::kWhere:
+        return Assembler::kAnd;
+      case Op::kWhereNot:
+        return Assembler::kAndNot;
+      case Op::kJoin:
+        return Assembler::kOr;
       default:
         return Assembler::kAdd;
     }

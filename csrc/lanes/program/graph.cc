@@ -42,6 +42,10 @@ double Evaluate(Op op, double a, double b) {
       return std::fabs(a - 1.0) > kUnitTolerance ? 1.0 / a : 1.0;
     case Op::kConstant:
     case Op::kInput:
+    case Op::kLess:  // of constants: decided by WhereLess
+    case Op::kWhere:
+    case Op::kWhereNot:
+    case Op::kJoin:
       break;
   }
   return a;
@@ -102,6 +106,17 @@ int Graph::Binary(Op op, int a, int b) {
     default:
       return Insert({op, a, b});
   }
+}
+
+int Graph::WhereLess(int a, int b, int x, int y) {
+  if (x == y) return x;
+  if (Is(a, Op::kConstant) && Is(b, Op::kConstant)) {
+    return (*this)[a].constant < (*this)[b].constant ? x : y;
+  }
+  const int less = Insert({Op::kLess, a, b});
+  if (Is(x, 0)) return Insert({Op::kWhereNot, less, y});
+  const int where = Insert({Op::kWhere, less, x});
+  return Is(y, 0) ? where : Insert({Op::kJoin, where, Insert({Op::kWhereNot, less, y})});
 }
 
 int Graph::Negate(int a) {

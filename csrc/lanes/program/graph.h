@@ -20,8 +20,12 @@ enum class Op : uint8_t {
   kSub,
   kMul,
   kDiv,
-  kMin,  // a < b ? a : b
-  kMax,  // a > b ? a : b
+  kMin,    // a < b ? a : b
+  kMax,    // a > b ? a : b
+  kLess,   // all bits where a < b, else none: for the next three alone
+  kWhere,  // the bits of b where a's are set
+  kWhereNot,
+  kJoin,  // the bits of both
   kNeg,
   kAbs,
   kSqrt,
@@ -44,6 +48,8 @@ class Graph {
   int Input(int slot);
   int Unary(Op op, int a);
   int Binary(Op op, int a, int b);
+  /// a < b ? x : y
+  int WhereLess(int a, int b, int x, int y);
 
   const Node& operator[](int node) const { return nodes_[static_cast<size_t>(node)]; }
   int size() const { return static_cast<int>(nodes_.size()); }

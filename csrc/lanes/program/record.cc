@@ -101,6 +101,8 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   recorder.Read(ProgramArray::qpos, s.qpos, t.nq);
   recorder.Read(ProgramArray::qvel, s.qvel, t.nv);
   recorder.Read(ProgramArray::ctrl, s.ctrl, t.nu);
+  recorder.Read(ProgramArray::act, s.act, t.na);
+  recorder.Read(ProgramArray::act_dot, s.act_dot, t.na);
   recorder.Read(ProgramArray::sin_half, s.sin_half, t.njnt);
   recorder.Read(ProgramArray::cos_half, s.cos_half, t.njnt);
   SmoothDynamics(t, s);
@@ -112,6 +114,9 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   recorder.Write(ProgramArray::qLDiagInv, s.qLDiagInv, 0, t.nv);
   recorder.Write(ProgramArray::qfrc_smooth, s.qfrc_smooth, 0, t.nv);
   recorder.Write(ProgramArray::qacc_smooth, s.qacc_smooth, 0, t.nv);
+  if (t.integrator == Integrator::kImplicitFast) {
+    recorder.Write(ProgramArray::H, s.H, 0, t.nC);
+  }
 }
 
 }  // namespace
@@ -144,6 +149,8 @@ Recording Record(RecordedStage stage, const Tables& t) {
       break;
     case RecordedStage::kDampedAcceleration:
       recorder.Read(ProgramArray::M, s.M, t.nC);
+      recorder.Read(ProgramArray::H, s.H, t.nC);
+      recorder.Read(ProgramArray::qvel, s.qvel, t.nv);
       recorder.Read(ProgramArray::qfrc_smooth, s.qfrc_smooth, t.nv);
       recorder.Read(ProgramArray::qfrc_constraint, s.qfrc_constraint, t.nv);
       DampedAcceleration(t, s);

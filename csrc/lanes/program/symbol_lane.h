@@ -1,8 +1,8 @@
 // The lane.h of recordings: a Lane is a node of the graph that is being recorded, arithmetic on it
 // makes nodes. Included by stages/lane.h in its place.
 //
-// What depends on numbers cannot be recorded: no lane is ever special (Any is false), so that
-// stages take their usual way.
+// Ways that depend on numbers cannot be recorded: no lane is ever special (Any is false), so that
+// stages take their usual way. Numbers that do are chosen by WhereLess.
 #pragma once
 
 #include <stdint.h>
@@ -48,6 +48,7 @@ inline Lane operator/(Lane a, double b) { return a / Splat(b); }
 
 inline Mask operator<(Lane, double) { return {}; }
 inline Mask operator==(Lane, double) { return {}; }
+inline Mask operator&(Mask, Mask) { return {}; }
 inline bool Any(Mask) { return false; }
 inline Lane Select(Mask, Lane, Lane unusual) { return unusual; }
 
@@ -55,6 +56,9 @@ inline Lane Sqrt(Lane a) { return Record(Op::kSqrt, a); }
 inline Lane Abs(Lane a) { return Record(Op::kAbs, a); }
 inline Lane PlusZero(Lane a) { return Record(Op::kPlusZero, a); }
 inline Lane UnitScale(Lane a) { return Record(Op::kUnitScale, a); }
+inline Lane WhereLess(Lane a, Lane b, Lane x, Lane y) {
+  return FromNode(recorded_graph->WhereLess(NodeOf(a), NodeOf(b), NodeOf(x), NodeOf(y)));
+}
 inline Lane Clip(Lane x, Lane low, Lane high) {
   return Record(Op::kMax, low, Record(Op::kMin, high, x));
 }

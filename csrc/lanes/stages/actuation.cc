@@ -5,24 +5,65 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
+namespace {
+
+// Length and moments.
+void Transmit(const Tables& t, Scratch& s, int a) {
+  const Actuator& actuator = t.actuator[a];
+  const Lane gear = s.actuator_gear[kGear * a];
+  Lane* moment = s.actuator_moment + t.moment.rowadr[a];
+  if (actuator.transmission == Transmission::kJoint) {
+    s.actuator_length[a] = s.qpos[actuator.target] * gear;
+    moment[0] = gear;
+    return;
+  }
+  if (actuator.transmission == Transmission::kFreeJoint) {
+    s.actuator_length[a] = Splat(0);
+    for (int k = 0; k < 6; ++k) moment[k] = s.actuator_gear[kGear * a + k];
+    return;
+  }
+  s.actuator_length[a] = s.ten_length[actuator.target] * gear;
+  const Lane* J = s.ten_J + t.ten_J.rowadr[actuator.target];
+  for (int k = 0; k < t.moment.rownnz[a]; ++k) moment[k] = J[k] * gear;
+}
+
+// What is a constant, or affine in length and velocity.
+Lane Affine(const Scratch& s, int a, const Lane* parameters) {
+  return parameters[0] + parameters[1] * s.actuator_length[a] +
+         parameters[2] * s.actuator_velocity[a];
+}
+
+Lane Force(const Tables& t, const Scratch& s, int a) {
+  const Actuator& actuator = t.actuator[a];
+  const Lane* gain = s.actuator_gainprm + kGainParameters * a;
+  const Lane* bias = s.actuator_biasprm + kBiasParameters * a;
+  const Lane force =
+      (actuator.has_affine_gain ? Affine(s, a, gain) : gain[0]) * ActuatorInput(t, actuator, s, a);
+  return force + (actuator.has_bias ? Affine(s, a, bias) : Splat(0));
+}
+
+}  // namespace
+
 void Actuation(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) s.qfrc_actuator[i] = Splat(0);
   for (int a = 0; a < t.nu; ++a) {
     const Actuator& actuator = t.actuator[a];
-    const Lane gear = s.actuator_gear[kGear * a];
-    const Lane ctrl = ClampedControl(actuator, s, a);
-    s.actuator_length[a] = s.qpos[actuator.qpos] * gear;
-    s.actuator_velocity[a] = 0.0 + gear * s.qvel[actuator.dof];
-    Lane bias = Splat(0);
-    if (actuator.has_bias) {
-      const Lane* b = s.actuator_biasprm + kBiasParameters * a;
-      bias = b[0] + b[1] * s.actuator_length[a] + b[2] * s.actuator_velocity[a];
-    }
-    Lane force = s.actuator_gainprm[kGainParameters * a] * ctrl + bias;
+    Transmit(t, s, a);
+    const int adr = t.moment.rowadr[a], count = t.moment.rownnz[a];
+    const int* dof = t.moment.colind + adr;
+    const Lane* moment = s.actuator_moment + adr;
+    s.actuator_velocity[a] = DotSparse(moment, s.qvel, dof, count);
+    Lane force = Force(t, s, a);
     const Lane* range = s.actuator_forcerange + 2 * a;
     if (actuator.clamp_force) force = Clip(force, range[0], range[1]);
     s.actuator_force[a] = force;
-    s.qfrc_actuator[actuator.dof] = s.qfrc_actuator[actuator.dof] + gear * force;
+    for (int k = 0; k < count; ++k) {
+      s.qfrc_actuator[dof[k]] = s.qfrc_actuator[dof[k]] + moment[k] * force;
+    }
+  }
+  for (int j = 0; j < t.njnt && t.nu > 0; ++j) {
+    const int dof = t.joint[j].dof;
+    if (t.joint[j].act_gravcomp) s.qfrc_actuator[dof] = s.qfrc_actuator[dof] + s.qfrc_gravcomp[dof];
   }
   for (int k = 0; k < t.num_force_limits; ++k) {
     const ForceLimit& limit = t.force_limit[k];

@@ -51,6 +51,19 @@ inline Lane DotSparse(const Lane* a, const Lane* b, const int* index, int n) {
   return r;
 }
 
+/// to's row i += scale from's row k, where `to` has entries.
+inline void AddScaledRow(const SparseRows& to, int i, Lane* values, const SparseRows& from, int k,
+                         const Lane* from_values, Lane scale) {
+  int a = to.rowadr[i], b = from.rowadr[k];
+  const int a_end = a + to.rownnz[i], b_end = b + from.rownnz[k];
+  while (a < a_end && b < b_end) {
+    const int difference = to.colind[a] - from.colind[b];
+    if (difference == 0) values[a] = values[a] + scale * from_values[b];
+    if (difference <= 0) ++a;
+    if (difference >= 0) ++b;
+  }
+}
+
 /// M = Lᵀ D L in place (the matrix has the inertia's sparsity), and 1 / D.
 void Factor(const Tables& t, Lane* matrix, Lane* inverse_diagonal);
 

@@ -17,6 +17,19 @@ void CompositeInertias(const Tables& t, Scratch& s) {
   }
 }
 
+// M += armature Jᵀ J
+void TendonArmatures(const Tables& t, Scratch& s) {
+  for (int i = 0; i < t.ntendon; ++i) {
+    if (!t.tendon[i].has_armature) continue;
+    const int adr = t.ten_J.rowadr[i];
+    for (int k = 0; k < t.ten_J.rownnz[i]; ++k) {
+      const int dof = t.ten_J.colind[adr + k];
+      const SparseRows M{t.M_rownnz, t.M_rowadr, t.M_colind};
+      AddScaledRow(M, dof, s.M, t.ten_J, i, s.ten_J, s.tendon_armature[i] * s.ten_J[adr + k]);
+    }
+  }
+}
+
 }  // namespace
 
 void InertiaMatrix(const Tables& t, Scratch& s) {
@@ -35,6 +48,7 @@ void InertiaMatrix(const Tables& t, Scratch& s) {
       *entry-- = (j == i ? s.dof_armature[i] : Splat(0)) + Dot6(s.cdof + 6 * j, force);
     }
   }
+  TendonArmatures(t, s);
   for (int i = 0; i < t.nC; ++i) s.qLD[i] = s.M[i];
   Factor(t, s.qLD, s.qLDiagInv);
 }

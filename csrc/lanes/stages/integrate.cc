@@ -38,7 +38,8 @@ void AdvancePositions(const Tables& t, Lane* qpos, const Lane* v, double h) {
 }
 
 // mj_advance; positions move with `v`, or with the new velocities if it is null.
-void Advance(const Tables& t, Scratch& s, const Lane* acc, const Lane* v) {
+void Advance(const Tables& t, Scratch& s, const Lane* act_dot, const Lane* acc, const Lane* v) {
+  AdvanceActivations(t, s, act_dot);
   for (int i = 0; i < t.nv; ++i) s.qvel[i] = s.qvel[i] + acc[i] * t.timestep;
   AdvancePositions(t, s.qpos, v != nullptr ? v : s.qvel, t.timestep);
   for (int l = 0; l < kWidth; ++l) s.time[l] += t.timestep;
@@ -47,11 +48,11 @@ void Advance(const Tables& t, Scratch& s, const Lane* acc, const Lane* v) {
 
 void ImplicitInDamping(const Tables& t, Scratch& s) {
   if (!t.implicit_damping) {
-    Advance(t, s, s.qacc, nullptr);
+    Advance(t, s, s.act_dot, s.qacc, nullptr);
     return;
   }
   Run(RecordedStage::kDampedAcceleration, t, s);
-  Advance(t, s, s.acc, nullptr);
+  Advance(t, s, s.act_dot, s.acc, nullptr);
 }
 
 // ---- Runge-Kutta --------------------------------------------------------------------------------
@@ -87,6 +88,10 @@ void MoveToEvaluation(const Tables& t, Scratch& s, int k, double a) {
     v[i] = s.X[i] + (0.0 + previous_acc[i] * a) * t.timestep;
     s.qvel[i] = v[i];
   }
+  const Lane* previous_rate = s.act_F + (k - 1) * t.na;
+  for (int i = 0; i < t.na; ++i) {
+    s.act[i] = s.act0[i] + (0.0 + previous_rate[i] * a) * t.timestep;
+  }
   for (int j = 0; j < t.njnt; ++j) {
     if (t.joint[j].kind != JointKind::kFree) continue;
     const int dof = t.joint[j].dof + 3;
@@ -105,10 +110,15 @@ void RungeKutta4(const Tables& t, Scratch& s, bool keep_fields) {
     s.X[i] = s.qvel[i];
     s.F[i] = s.qacc[i];
   }
+  for (int i = 0; i < t.na; ++i) {
+    s.act0[i] = s.act[i];
+    s.act_F[i] = s.act_dot[i];
+  }
   for (int k = 1; k < 4; ++k) {
     MoveToEvaluation(t, s, k, kAhead[k]);
     Evaluate(t, s, keep_fields && k == 3);
     for (int i = 0; i < nv; ++i) s.F[k * nv + i] = s.qacc[i];
+    for (int i = 0; i < t.na; ++i) s.act_F[k * t.na + i] = s.act_dot[i];
   }
   for (int i = 0; i < nv; ++i) {
     s.dx[i] = s.dv[i] = Splat(0);
@@ -117,9 +127,14 @@ void RungeKutta4(const Tables& t, Scratch& s, bool keep_fields) {
       s.dv[i] = s.dv[i] + s.F[k * nv + i] * kWeight[k];
     }
   }
+  for (int i = 0; i < t.na; ++i) {
+    s.act[i] = s.act0[i];
+    s.dact[i] = Splat(0);
+    for (int k = 0; k < 4; ++k) s.dact[i] = s.dact[i] + s.act_F[k * t.na + i] * kWeight[k];
+  }
   for (int i = 0; i < t.nq; ++i) s.qpos[i] = s.q0[i];
   for (int i = 0; i < nv; ++i) s.qvel[i] = s.X[i];
-  Advance(t, s, s.dv, s.dx);
+  Advance(t, s, s.dact, s.dv, s.dx);
   for (int i = 0; i < nv; ++i) s.qacc[i] = s.dv[i];  // the step's; the warm start is the fourth's
 }
 

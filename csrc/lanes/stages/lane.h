@@ -100,6 +100,8 @@ inline Lane UnitScale(Lane norm) {
   const Mask off = Abs(norm - 1.0) > 1e-15;
   return Any(off) ? Select(off, 1.0 / norm, Splat(1)) : Splat(1);
 }
+/// a < b ? x : y; recorded as it is.
+inline Lane WhereLess(Lane a, Lane b, Lane x, Lane y) { return Select(a < b, x, y); }
 inline Lane Max(Lane a, Lane b) { return Select(a > b, a, b); }
 inline Lane Clip(Lane x, Lane low, Lane high) {
   return Select(x < low, low, Select(x > high, high, x));

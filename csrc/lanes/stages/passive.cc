@@ -1,5 +1,6 @@
-// Forces that need no control: springs, dampers, and a fluid around boxes of the bodies' inertia.
-#include "lanes/stages/spatial.h"
+// Forces that need no control: springs, dampers, gravity compensation; a fluid's are in fluid.cc.
+#include "lanes/stages/passive.h"
+
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -12,66 +13,90 @@ Lane WhereNotZero(Lane coefficient, Lane force) {
   return Any(none) ? Select(none, Splat(0), force) : force;
 }
 
-void SpringsAndDampers(const Tables& t, Scratch& s) {
-  for (int i = 0; i < t.nv; ++i) s.qfrc_passive[i] = Splat(0);
+// A spring that pulls back by x of it.
+Lane SpringForce(Lane stiffness, const Polynomial& polynomial, Lane x) {
+  if (polynomial.is_zero) return WhereNotZero(stiffness, -x * stiffness);
+  return -x * WithPolynomial(stiffness, polynomial, x);
+}
+
+Lane DamperForce(Lane damping, const Polynomial& polynomial, Lane v) {
+  if (polynomial.is_zero) return WhereNotZero(damping, -v * damping);
+  return -v * WithPolynomial(damping, polynomial, Abs(v));
+}
+
+void JointSprings(const Tables& t, Scratch& s) {
+  for (int i = 0; i < t.nv; ++i) s.qfrc_spring[i] = Splat(0);
   for (int j = 0; j < t.njnt; ++j) {
     const Joint& joint = t.joint[j];
     if (!joint.has_spring) continue;
     const Lane x = s.qpos[joint.qpos] - s.qpos_spring[joint.qpos];
-    s.qfrc_passive[joint.dof] = WhereNotZero(s.jnt_stiffness[j], -x * s.jnt_stiffness[j]);
+    s.qfrc_spring[joint.dof] = SpringForce(s.jnt_stiffness[j], joint.spring, x);
   }
+}
+
+void DofDampers(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) {
-    const Lane damping = s.dof_damping[i];
-    const Lane damper =
-        t.dof[i].has_damper ? WhereNotZero(damping, -s.qvel[i] * damping) : Splat(0);
-    s.qfrc_passive[i] = s.qfrc_passive[i] + damper;
+    const Dof& dof = t.dof[i];
+    s.qfrc_damper[i] =
+        dof.has_damper ? DamperForce(s.dof_damping[i], dof.damper, s.qvel[i]) : Splat(0);
   }
 }
 
-// Adds J(point)ᵀ of a force and a torque on a body; `arm` is the point less the root's centre.
-void AddWrench(const Tables& t, const Scratch& s, int last_dof, const Lane* arm, const Lane* torque,
-               const Lane* force, Lane* qfrc) {
-  for (int i = last_dof; i >= 0; i = t.dof[i].parent) {
-    const Lane* motion = s.cdof + 6 * i;
-    Lane moved[3];  // the point's velocity per unit of this dof's
-    Cross(moved, motion, arm);
-    for (int k = 0; k < 3; ++k) moved[k] = motion[3 + k] + moved[k];
-    qfrc[i] = qfrc[i] + Dot3(moved, force);
-    qfrc[i] = qfrc[i] + Dot3(motion, torque);
+// How far a tendon is beyond its spring's range.
+Lane Stretch(const Scratch& s, int i) {
+  const Lane length = s.ten_length[i];
+  const Lane low = s.tendon_lengthspring[2 * i], high = s.tendon_lengthspring[2 * i + 1];
+  return WhereLess(high, length, length - high, WhereLess(length, low, length - low, Splat(0)));
+}
+
+void TendonSpringsAndDampers(const Tables& t, Scratch& s) {
+  for (int i = 0; i < t.ntendon; ++i) {
+    const Tendon& tendon = t.tendon[i];
+    if (!tendon.has_spring && !tendon.has_damper) continue;
+    const Lane spring = SpringForce(s.tendon_stiffness[i], tendon.spring, Stretch(s, i));
+    const Lane damper = DamperForce(s.tendon_damping[i], tendon.damper, s.ten_velocity[i]);
+    const Mask none = (spring == 0.0) & (damper == 0.0);  // adds no zeros
+    for (int k = t.ten_J.rowadr[i]; k < t.ten_J.rowadr[i] + t.ten_J.rownnz[i]; ++k) {
+      const int dof = t.ten_J.colind[k];
+      const Lane with_spring = s.qfrc_spring[dof] + s.ten_J[k] * spring;
+      const Lane with_damper = s.qfrc_damper[dof] + s.ten_J[k] * damper;
+      s.qfrc_spring[dof] = Select(none, s.qfrc_spring[dof], with_spring);
+      s.qfrc_damper[dof] = Select(none, s.qfrc_damper[dof], with_damper);
+    }
   }
 }
 
-void FluidOnBody(const Tables& t, Scratch& s, int b) {
-  const Body& body = t.body[b];
-  const Lane* velocity = s.cvel + 6 * b;
-  const Lane* mat = s.ximat + 9 * b;
-  Lane arm[3], lever[3], linear[3], local[6], drag[6], torque[3], force[3];
-  for (int i = 0; i < 3; ++i) arm[i] = s.xipos[3 * b + i] - s.subtree_com[3 * body.root + i];
-  Cross(lever, arm, velocity);
-  for (int i = 0; i < 3; ++i) linear[i] = velocity[3 + i] - lever[i];
-  RotateBack(local, mat, velocity);
-  RotateBack(local + 3, mat, linear);
-  for (int i = 0; i < 3; ++i) {
-    drag[i] = local[i] * s.viscous_torque[b];
-    drag[3 + i] = local[3 + i] * s.viscous_force[b];
-    drag[i] = drag[i] - s.quadratic_torque[3 * b + i] * Abs(local[i]) * local[i] / 64.0;
-    drag[3 + i] = drag[3 + i] - s.quadratic_force[3 * b + i] * Abs(local[3 + i]) * local[3 + i];
+// mj_gravcomp
+void GravityCompensation(const Tables& t, Scratch& s) {
+  for (int b = 1; b < t.nbody; ++b) {
+    const Body& body = t.body[b];
+    if (!body.gravcomp) continue;
+    const Lane weight = -(s.body_mass[b] * s.body_gravcomp[b]);
+    const Lane torque[3] = {Splat(0), Splat(0), Splat(0)};
+    Lane arm[3], force[3];
+    for (int i = 0; i < 3; ++i) {
+      arm[i] = s.xipos[3 * b + i] - s.subtree_com[3 * body.root + i];
+      force[i] = s.opt_gravity[i] * weight;
+    }
+    AddWrench(t, s, body.last_dof, arm, torque, force, s.qfrc_gravcomp);
   }
-  Rotate(torque, mat, drag);
-  Rotate(force, mat, drag + 3);
-  AddWrench(t, s, body.last_dof, arm, torque, force, s.fluid_force);
 }
 
 }  // namespace
 
 void PassiveForces(const Tables& t, Scratch& s) {
-  SpringsAndDampers(t, s);
-  if (!t.has_fluid) return;
-  for (int i = 0; i < t.nv; ++i) s.fluid_force[i] = Splat(0);
-  for (int b = 1; b < t.nbody; ++b) {
-    if (t.body[b].in_fluid) FluidOnBody(t, s, b);
+  for (int i = 0; i < t.nv; ++i) s.qfrc_fluid[i] = s.qfrc_gravcomp[i] = Splat(0);
+  JointSprings(t, s);
+  DofDampers(t, s);
+  TendonSpringsAndDampers(t, s);
+  GravityCompensation(t, s);
+  FluidForces(t, s);
+  for (int i = 0; i < t.nv; ++i) {
+    Lane& sum = s.qfrc_passive[i];
+    sum = s.qfrc_spring[i] + s.qfrc_damper[i];
+    if (t.has_fluid) sum = sum + s.qfrc_fluid[i];
+    if (t.has_gravcomp && !t.joint[t.dof[i].joint].act_gravcomp) sum = sum + s.qfrc_gravcomp[i];
   }
-  for (int i = 0; i < t.nv; ++i) s.qfrc_passive[i] = s.qfrc_passive[i] + s.fluid_force[i];
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -102,7 +102,8 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   carver.Take(s.cos_half, t.njnt);
   carver.Take(s.body_force, 6 * t.nbody);
   carver.Take(s.body_acc, 6 * t.nbody);
-  carver.Take(s.fluid_force, t.nv);
+  carver.Take(s.actuator_moment, t.nJmom);
+  if (t.integrator == Integrator::kImplicitFast) carver.Take(s.qDeriv, t.nD);
   carver.Take(s.H, t.nC);
   carver.Take(s.H_inverse_diagonal, t.nv);
   carver.Take(s.acc, t.nv);
@@ -115,6 +116,9 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
     carver.Take(s.F, 4 * t.nv);
     carver.Take(s.dx, t.nv);
     carver.Take(s.dv, t.nv);
+    carver.Take(s.act0, t.na);
+    carver.Take(s.act_F, 4 * t.na);
+    carver.Take(s.dact, t.na);
   }
   CarveContacts(t, carver, s.contacts);
   CarveRows(t, carver, s.rows);

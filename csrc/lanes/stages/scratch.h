@@ -108,7 +108,8 @@ struct Scratch {
   Lane *sin_half, *cos_half;     // (njnt): of hinges' half angles
   Lane* body_force;              // (nbody, 6)
   Lane* body_acc;                // (nbody, 6)
-  Lane* fluid_force;             // (nv)
+  Lane* actuator_moment;         // (nJmom)
+  Lane* qDeriv;                  // (nD)
   Lane *H, *H_inverse_diagonal;  // (nC), (nv): M with damping, factored
   Lane* acc;                     // (nv): what the integrator advances the velocity with
   Lane *Ma, *search, *Mv;        // (nv): of Newton's solver: M qacc, its direction, M search
@@ -116,6 +117,9 @@ struct Scratch {
   Lane* q0;       // (nq)
   Lane *X, *F;    // (4, nv): velocities and accelerations of the evaluations
   Lane *dx, *dv;  // (nv)
+  Lane* act0;     // (na)
+  Lane* act_F;    // (4, na): act_dot of the evaluations
+  Lane* dact;     // (na)
 
   Contacts contacts;
   Rows rows;

@@ -14,6 +14,7 @@ void SmoothDynamics(const Tables& t, Scratch& s) {
   BiasForces(t, s);
   Actuation(t, s);
   SmoothAcceleration(t, s);
+  if (t.integrator == Integrator::kImplicitFast) ImplicitMatrix(t, s);
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -19,7 +19,7 @@ void HalfAngles(const Tables& t, Scratch& s);
 void Kinematics(const Tables& t, Scratch& s);
 /// mj_comPos: subtree_com, cinert, cdof.
 void CentersOfMass(const Tables& t, Scratch& s);
-/// mj_tendon: ten_length.
+/// mj_tendon: ten_length, ten_J.
 void TendonLengths(const Tables& t, Scratch& s);
 /// mj_makeM, mj_factorM: crb, M, qLD, qLDiagInv.
 void InertiaMatrix(const Tables& t, Scratch& s);
@@ -35,8 +35,10 @@ void MakeRows(const Tables& t, Scratch& s);
 void Velocities(const Tables& t, Scratch& s);
 /// mj_fwdVelocity: ten_velocity.
 void TendonVelocities(const Tables& t, Scratch& s);
-/// mj_passive: qfrc_passive, from springs, dampers and fluid.
+/// mj_passive: qfrc_spring, _damper, _gravcomp, _fluid, _passive.
 void PassiveForces(const Tables& t, Scratch& s);
+/// mj_fluid: adds to qfrc_fluid.
+void FluidForces(const Tables& t, Scratch& s);
 /// mj_referenceConstraint: aref; then zeroes what a lane's rows that do not exist hold.
 void ReferenceAcceleration(const Tables& t, Scratch& s);
 /// mj_rne without acceleration: qfrc_bias.
@@ -50,10 +52,31 @@ inline Lane ClampedControl(const Actuator& actuator, const Scratch& s, int a) {
   if (!actuator.clamp_ctrl) return s.ctrl[a];
   return Clip(s.ctrl[a], s.actuator_ctrlrange[2 * a], s.actuator_ctrlrange[2 * a + 1]);
 }
-/// mj_transmission and mj_fwdActuation: actuator_*, qfrc_actuator.
+/// act_dot.
+void ActivationRates(const Tables& t, Scratch& s);
+/// mj_nextActivation.
+inline Lane NextActivation(const Tables& t, const Actuator& actuator, const Scratch& s, Lane rate) {
+  const Lane step = actuator.dynamics == Dynamics::kFilterExact
+                        ? rate * actuator.time_constant * actuator.share
+                        : rate * t.timestep;
+  const Lane next = s.act[actuator.act] + step;
+  if (!actuator.clamp_act) return next;
+  return Clip(next, Splat(actuator.act_range[0]), Splat(actuator.act_range[1]));
+}
+/// act of the step's end.
+void AdvanceActivations(const Tables& t, Scratch& s, const Lane* rates);
+/// What an actuator's gain multiplies: its control or activation.
+inline Lane ActuatorInput(const Tables& t, const Actuator& actuator, const Scratch& s, int a) {
+  if (actuator.dynamics == Dynamics::kNone) return ClampedControl(actuator, s, a);
+  if (!actuator.act_early) return s.act[actuator.act];
+  return NextActivation(t, actuator, s, s.act_dot[actuator.act]);
+}
+/// mj_transmission and mj_fwdActuation: actuator_*, moments, qfrc_actuator.
 void Actuation(const Tables& t, Scratch& s);
 /// mj_fwdAcceleration: qfrc_smooth, qacc_smooth.
 void SmoothAcceleration(const Tables& t, Scratch& s);
+/// The first half of mj_implicit: qDeriv, and H before it is factored.
+void ImplicitMatrix(const Tables& t, Scratch& s);
 /// mj_fwdConstraint: forces of rows, qfrc_constraint, qacc.
 void SolveNewton(const Tables& t, Scratch& s);
 void SolvePGS(const Tables& t, Scratch& s);

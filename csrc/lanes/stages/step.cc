@@ -29,6 +29,7 @@ void EndPhase(Scratch& s, Phase phase) {
 void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   EndPhase(s, Phase::kIntegration);
   HalfAngles(t, s);
+  ActivationRates(t, s);
   if (keep_fields) {
     SmoothDynamics(t, s);
   } else {
@@ -104,6 +105,7 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
     s.time[l] = row[at.time];
     for (int i = 0; i < t.nq; ++i) At(s.qpos[i], l) = row[at.qpos + i];
     for (int i = 0; i < t.nv; ++i) At(s.qvel[i], l) = row[at.qvel + i];
+    for (int i = 0; i < t.na; ++i) At(s.act[i], l) = row[at.act + i];
     for (int i = 0; i < t.nv; ++i) {
       const double warmstart = row[at.warmstart + i];
       At(s.qacc_warmstart[i], l) = warmstart;
@@ -123,6 +125,7 @@ void Store(const Tables& t, const void* scratch, int l, double* row) {
   row[at.time] = s.time[l];
   for (int i = 0; i < t.nq; ++i) row[at.qpos + i] = At(s.qpos[i], l);
   for (int i = 0; i < t.nv; ++i) row[at.qvel + i] = At(s.qvel[i], l);
+  for (int i = 0; i < t.na; ++i) row[at.act + i] = At(s.act[i], l);
   for (int i = 0; i < t.nv; ++i) row[at.warmstart + i] = At(s.qacc_warmstart[i], l);
 }
 

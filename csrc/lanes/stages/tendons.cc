@@ -1,25 +1,26 @@
-// Lengths and velocities of fixed tendons, for those who read them: such tendons act on nothing.
+// Fixed tendons: lengths, Jacobians and velocities.
+#include "lanes/stages/blas.h"
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 void TendonLengths(const Tables& t, Scratch& s) {
+  for (int i = 0; i < t.nJten; ++i) s.ten_J[i] = Splat(0);
   for (int i = 0; i < t.ntendon; ++i) {
     const Tendon& tendon = t.tendon[i];
     s.ten_length[i] = Splat(0);
-    for (int k = 0; k < tendon.num_terms; ++k) {
-      s.ten_length[i] = s.ten_length[i] + tendon.coef[k] * s.qpos[tendon.qpos[k]];
+    for (int k = tendon.first_term; k < tendon.first_term + tendon.num_terms; ++k) {
+      const TendonTerm& term = t.tendon_term[k];
+      s.ten_length[i] = s.ten_length[i] + s.wrap_prm[k] * s.qpos[term.qpos];
+      s.ten_J[term.entry] = s.ten_J[term.entry] + s.wrap_prm[k];
     }
   }
 }
 
 void TendonVelocities(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.ntendon; ++i) {
-    const Tendon& tendon = t.tendon[i];
-    s.ten_velocity[i] = Splat(0);
-    for (int k = 0; k < tendon.num_terms; ++k) {
-      s.ten_velocity[i] = s.ten_velocity[i] + tendon.coef[k] * s.qvel[tendon.dof[k]];
-    }
+    const int adr = t.ten_J.rowadr[i];
+    s.ten_velocity[i] = DotSparse(s.ten_J + adr, s.qvel, t.ten_J.colind + adr, t.ten_J.rownnz[i]);
   }
 }
 
