@@ -38,7 +38,9 @@ constexpr char kCreature[] = R"(
   </default>
   <worldbody>
     <geom name="floor" type="plane" size="5 5 1" friction=".3"/>
-    <geom name="target" size=".1" pos="1 2 1" euler="5 6 7" contype="0" conaffinity="0"/>
+    <body pos="1 2 1">
+      <geom name="target" size=".1" pos=".1 0 0" euler="5 6 7" contype="0" conaffinity="0"/>
+    </body>
     <site name="home" pos=".3 0 .2" euler="0 20 0"/>
     <body name="torso" pos="0 0 .45">
       <freejoint/>

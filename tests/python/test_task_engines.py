@@ -75,8 +75,10 @@ class Skinned(Feeling):
 
     model = WALKER.replace(
         '<clock name="clock"/>',
-        """<touch name="skin" site="imu"/><force name="pull" site="imu"/><clock name="clock"/>""",
-    ).replace('pos=".1 0 .02"/>', 'pos=".1 0 .02" size=".3"/>')
+        """<touch name="skin" site="shin"/><force name="pull" site="shin"/><clock name="clock"/>""",
+    ).replace(
+        '-.25" size=".04"/>', '-.25" size=".04"/><site name="shin" pos=".05 0 -.25" size=".1"/>'
+    )
 
     def observation(self, data: Any, obs: Any) -> None:
         super().observation(data, obs)
