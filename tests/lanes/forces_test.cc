@@ -89,7 +89,7 @@ constexpr char kActivations[] =
     "<general joint='knee1' dyntype='filter' dynprm='.02' gainprm='9'/>"
     "<general joint='hip2' dyntype='filterexact' dynprm='.01' gaintype='affine' gainprm='9 .1 -.2' "
     "biastype='affine' biasprm='0 -3 -.2' actearly='true' actlimited='true' actrange='-.5 .5'/>"
-    "<general tendon='legs' dyntype='filterexact' dynprm='0' gainprm='3'/>"
+    "<general tendon='legs' dyntype='filterexact' dynprm='.003' gainprm='3'/>"
     "<general tendon='idle' dyntype='integrator' gainprm='3' biastype='affine' "
     "biasprm='0 -2 -.3' actearly='true' actlimited='true' actrange='-.2 .1'/>"
     "<motor joint='tail' gear='5'/>";

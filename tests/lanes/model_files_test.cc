@@ -1,7 +1,7 @@
 // Other people's models: lane_tests --models=DIRECTORY --gtest_filter='ModelFiles*' prints, as a
 // table, which files of the directory lanes step, and why not the others. Those that they step are
-// compared with mj_step in closed loops, with the model's numbers and with what domain randomisation
-// draws.
+// compared with mj_step in closed loops, with the model's numbers and with what domain
+// randomisation draws.
 #include <gtest/gtest.h>
 
 #include <algorithm>
