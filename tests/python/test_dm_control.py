@@ -26,8 +26,8 @@ LARGE = ("Dog", "HumanoidCMU", "Stacker", "Manipulator")  # minutes to compile a
 IDS = list(DM_CONTROL)
 SMALL_IDS = [env_id for env_id in IDS if not env_id.startswith(LARGE)]
 # whose models lanes do not do
-LEFT_TO_MJ_STEP = ("BallInCup", "Dog", "Finger", "Fish", "HumanoidCMU", "Manipulator", "PointMass",
-                   "Quadruped", "Stacker")  # fmt: skip
+LEFT_TO_MJ_STEP = ("BallInCup", "Dog", "Finger", "HumanoidCMU", "Manipulator", "Quadruped",
+                   "Stacker")  # fmt: skip
 IN_LANES = [env_id for env_id in IDS if not env_id.startswith(LEFT_TO_MJ_STEP)]
 
 
@@ -69,7 +69,7 @@ def test_lanes_and_mj_step_are_the_same(env_id: str, monkeypatch: pytest.MonkeyP
         actions = rng.uniform(1.1 * low, 1.1 * high)
         assert_same(lanes.step(actions), mujoco.step(actions))
     assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
-    assert lanes.stats()["lane_steps"] > 0.99 * lanes.stats()["steps"] > 400
+    assert lanes.stats()["lane_steps"] > 0.95 * lanes.stats()["steps"] > 400
 
 
 @pytest.mark.parametrize("env_id", [e for e in SMALL_IDS if e.startswith(LEFT_TO_MJ_STEP)])
