@@ -162,7 +162,7 @@ def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
     steps = 0
     while steps < STEPS:
         packed = plain._pack(plain._samples(plain._next_batch()))
-        order = torch.randperm(len(packed))
+        orders = torch.randperm(len(packed))[None]
         parameters = plain.flat.parameter.detach().clone()
         start = copy.deepcopy(plain.optimizer.state_dict())
         results = {}
@@ -170,8 +170,8 @@ def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
             algorithm.flat.parameter.data.copy_(parameters)
             algorithm.optimizer.load_state_dict(start)
             accelerator = algorithm.acceleration.accelerator
-            run = algorithm.epoch if accelerator is None else accelerator.epoch
-            results[how] = run(packed, order)
+            run = algorithm.epochs if accelerator is None else accelerator.epochs
+            (results[how],) = run(packed, orders)
         steps += len(packed) // config.minibatch_size
         for how in ("native", "written out"):
             moved = made[how].flat.parameter.detach() - parameters

@@ -146,7 +146,7 @@ def test_a_full_disk_leaves_no_half_files(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setenv("PYFASTENV_CACHE", str(tmp_path))
     monkeypatch.setattr(Path, "write_bytes", full)
-    code = cache.TaskCode({"step": cache.MethodCode("f", b"object", ())}, ())
+    code = cache.TaskCode({"step": cache.MethodCode("f", b"object", ())}, (), ())
     cache.store("key", code)
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
