@@ -65,8 +65,9 @@ enum class Field : int {
 #undef PYFASTENV_LANES_FIELD
 };
 
-/// Whether it is computed in mj_step2, and not before.
-constexpr bool DependsOnControl(Field field) { return field >= Field::actuator_force; }
+/// Whether it is computed in mj_step2, and not before: all from "of the controls too" on.
+constexpr bool DependsOnControl(Field field) { return field >= Field::act_dot; }
+static_assert(DependsOnControl(Field::actuator_force) && !DependsOnControl(Field::qfrc_bias));
 
 /// Whether LaneStepper::Refresh computes it: where everything is, and how fast.
 constexpr bool IsRefreshed(Field field) {
