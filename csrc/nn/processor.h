@@ -22,7 +22,8 @@ inline Processor FindProcessor() {
   const auto has = [](unsigned word, int bit) { return (word >> bit & 1U) != 0; };
   if (__get_cpuid(1, &a, &b, &c, &d) == 0 || !has(c, 27)) return found;  // OSXSAVE
   const bool fma = has(c, 12);
-  unsigned saved = 0, high = 0;  // NOLINT(misc-const-correctness): which registers are kept for a process
+  // which registers the system keeps for a process; NOLINTNEXTLINE(misc-const-correctness)
+  unsigned saved = 0, high = 0;
   __asm__ volatile("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
   constexpr unsigned kYmm = 0x6, kZmm = 0xe6;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return found;
