@@ -80,12 +80,14 @@ def _envpool(rows: list[Row], path: Path) -> None:
     sizes = sorted({row["num_envs"] for row in shown})
     size = (4 * len(sizes), 0.3 * len(ids) + 1.4)
     figure, panels = pictures.panels(len(sizes), size=size, columns=len(sizes), sharey=True)
+    factors: list[dict[str, list[float]]] = [
+        {row["env_id"]: _ratios(row, ENVPOOL) for row in shown if row["num_envs"] == num_envs}
+        for num_envs in sizes
+    ]
+    pictures.points_side_by_side(
+        panels, factors, label="pyfastenv's rate / EnvPool's, round by round"
+    )
     for axes, num_envs in zip(panels, sizes, strict=True):
-        factors = {
-            row["env_id"]: _ratios(row, ENVPOOL) for row in shown if row["num_envs"] == num_envs
-        }
-        ordered = {env_id: factors[env_id] for env_id in ids if env_id in factors}
-        pictures.points(axes, ordered, label="pyfastenv's rate / EnvPool's, round by round")
         axes.axvline(1.0, color=pictures.GREY, lw=1, ls="--")
         axes.set_title(f"{num_envs:,} environments")
     pictures.save(figure, path)

@@ -70,8 +70,13 @@ def points(
     log: bool = False,
     label: str = "",
 ) -> None:
-    """A row per name: a point at the median, a line over the quartiles, the number and a note."""
+    """A row per name: a point at the median, a line over the quartiles, the number and a note.
+
+    A row without values stays empty.
+    """
     for y, (name, values) in enumerate(rows.items()):
+        if not values:
+            continue
         low, middle, high = (summary(values)[part] for part in ("q1", "median", "q3"))
         paint = (colour or {}).get(name, COLOURS[0])
         axes.plot((low, high), (y, y), color=paint, linewidth=2.2)
@@ -90,6 +95,15 @@ def points(
     else:
         axes.set_xlim(0, axes.get_xlim()[1] * 1.18)
     axes.set_xlabel(label)
+
+
+def points_side_by_side(
+    panels: Sequence[Axes], groups: Sequence[Mapping[str, Sequence[float]]], **options: Any
+) -> None:
+    """:func:`points` of each group on a panel; the panels share their rows, which are all names."""
+    names = list(dict.fromkeys(name for rows in groups for name in rows))
+    for axes, rows in zip(panels, groups, strict=True):
+        points(axes, {name: rows.get(name, ()) for name in names}, **options)
 
 
 def stacked(

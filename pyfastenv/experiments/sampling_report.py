@@ -211,12 +211,16 @@ def _pictures(reader: Reader, steps: Any) -> dict[str, Figure]:
     rates, axes = pictures.panels(
         len(config.envs_per_worker), size=(11, 3.6), columns=2, sharey=True
     )
-    for each, size in zip(axes, config.envs_per_worker, strict=False):
+    by_size: list[dict[str, list[float]]] = []
+    paint: dict[str, str] = {}
+    for each, size in zip(axes, config.envs_per_worker, strict=True):
         groups = frame[size == frame.B].groupby(["contestant", "timeout"], sort=False)
-        rows = {label(*key): list(group.rate / 1e3) for key, group in groups}
-        paint = {label(*key): COLOURS[0 if key[0] in OURS else 1] for key, _ in groups}
-        pictures.points(each, rows, colour=paint, label="thousand environment steps per second")
+        by_size.append({label(*key): list(group.rate / 1e3) for key, group in groups})
+        paint |= {label(*key): COLOURS[0 if key[0] in OURS else 1] for key, _ in groups}
         each.set_title(f"{config.workers} × {size:,} environments", loc="left", fontsize=10)
+    pictures.points_side_by_side(
+        axes, by_size, colour=paint, label="thousand environment steps per second"
+    )
     why, (left, right) = pictures.panels(2, size=(11, 3.8), columns=2)
     _draw_gains(left, reader)
     _draw_spread(right, reader, steps)

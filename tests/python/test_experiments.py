@@ -21,6 +21,7 @@ for package in ("jinja2", "matplotlib", "pandas", "psutil", "scipy", "tyro"):
 from pyfastenv import cli  # noqa: E402
 from pyfastenv.experiments import (  # noqa: E402
     flow,
+    pictures,
     placement,
     profiling,
     registry,
@@ -291,3 +292,18 @@ def test_each_leaves_a_report_and_can_make_it_again(name: str, tmp_path: Path) -
     path.unlink()
     (again,) = registry.run(name, module.Config(output=tmp_path, report_only=True))
     assert again.read_text() == text
+
+
+# ---- pictures ------------------------------------------------------------------------------------
+
+
+def test_panels_that_share_rows_keep_each_name_beside_its_own_points() -> None:
+    _, axes = pictures.panels(2, columns=2, sharey=True)
+    groups = [{"ours": [4.0], "theirs": [1.0], "slow": [2.0]}, {"slow": [3.0], "new": [5.0]}]
+    pictures.points_side_by_side(axes, groups)
+    labels = [label.get_text() for label in axes[0].get_yticklabels()]  # the left panel's alone
+    names = dict(zip(axes[0].get_yticks(), labels, strict=True))
+    for panel, rows in zip(axes, groups, strict=True):
+        drawn = [line for line in panel.get_lines() if line.get_marker() == "o"]
+        found = {names[line.get_ydata()[0]]: line.get_xdata()[0] for line in drawn}
+        assert found == {name: values[0] for name, values in rows.items()}
