@@ -29,21 +29,17 @@ class RunningMoments:
     def update(self, samples: Tensor) -> None:
         """Adds samples ``(…, size)``."""
         samples = samples.detach().reshape(-1, len(self.mean))
-        if samples.device.type == "cpu" and samples.dtype == torch.float32 and len(samples) > 0:
-            moments = _core.column_moments(samples.numpy())
-            self.merge(
-                torch.tensor(float(len(samples)), dtype=torch.float64),
-                *(torch.from_numpy(x).to(self.mean.device) for x in moments),
-            )
-            return
-        # about a point near the mean, in float64: no cancellation
-        base = self.mean.to(samples)
-        shifted = (samples - base).double()
-        mean = shifted.mean(0)
-        m2 = (shifted - mean).square().sum(0)
         device = self.mean.device
         count = torch.tensor(len(samples), dtype=torch.float64)
-        self.merge(count, (base.double() + mean).to(device), m2.to(device))
+        if samples.device.type == "cpu" and samples.dtype == torch.float32 and len(samples) > 0:
+            mean, m2 = map(torch.from_numpy, _core.column_moments(samples.numpy()))
+        else:
+            # about a point near the mean, in float64: no cancellation
+            base = self.mean.to(samples)
+            shifted = (samples - base).double()
+            shift = shifted.mean(0)
+            mean, m2 = base.double() + shift, (shifted - shift).square().sum(0)
+        self.merge(count, mean.to(device), m2.to(device))
 
     def merge(self, count: Tensor, mean: Tensor, m2: Tensor) -> None:
         """Adds the moments of other samples."""
