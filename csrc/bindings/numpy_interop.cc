@@ -5,6 +5,7 @@
 #include <numpy/arrayobject.h>
 #include <numpy/ufuncobject.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -248,6 +249,20 @@ InputArray ReadFloats(py::handle object, const char* name, const Expected& expec
   if (type == NPY_FLOAT32) return Convert(array, NPY_FLOAT32, DType::kFloat32);
   if (type == NPY_FLOAT64) return Convert(array, NPY_FLOAT64, DType::kFloat64);
   ThrowType(name, expected(), array);
+}
+
+InputArray ReadFloat32(py::handle object, const char* name, const std::vector<int64_t>& shape,
+                       const Expected& expected) {
+  InputArray input = ReadFloats(object, name, expected);
+  const auto fits = [](int64_t given, int64_t wanted) {
+    return wanted == kAnySize || given == wanted;
+  };
+  if (input.dtype != DType::kFloat32 ||
+      !std::equal(input.shape.begin(), input.shape.end(), shape.begin(), shape.end(), fits)) {
+    throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected " + expected() +
+                                                   ", got " + Describe(input.array));
+  }
+  return input;
 }
 
 InputArray ReadActionValues(py::handle object, const char* name, const Expected& expected) {

@@ -49,6 +49,11 @@ struct InputArray {
 /// Reads a batch of real numbers: float32 and float64 as they are. Throws UsageError (kType) for
 /// other dtypes; `expected` says e.g. "(8, 6) float32".
 InputArray ReadFloats(py::handle object, const char* name, const Expected& expected);
+/// The same for float32 alone, of this shape, in which kAnySize stands for any. Throws UsageError
+/// (kType, kValue).
+InputArray ReadFloat32(py::handle object, const char* name, const std::vector<int64_t>& shape,
+                       const Expected& expected);
+constexpr int64_t kAnySize = -1;
 /// Reads actions of a Box: float32 and float64 as they are, float16 as float32, integers and bools
 /// as float64. gymnasium computes with the dtype it is given, so the dtype counts: NumPy's
 /// arithmetic of a float with integers is float64, that with float16 we do not have.

@@ -20,14 +20,10 @@ namespace {
 using Code = UsageError::Code;
 
 // A float32 array of this shape with finite numbers.
-InputArray ReadFloat32(const py::object& object, const std::string& name,
-                       const std::vector<int64_t>& shape) {
-  const auto expected = [&] { return Describe(shape) + " float32"; };
-  InputArray input = ReadFloats(object, name.c_str(), expected);
-  if (input.dtype != DType::kFloat32 || input.shape != shape) {
-    throw UsageError(Code::kValue,
-                     name + ": expected " + expected() + ", got " + Describe(input.array));
-  }
+InputArray ReadFinite(const py::object& object, const std::string& name,
+                      const std::vector<int64_t>& shape) {
+  InputArray input =
+      ReadFloat32(object, name.c_str(), shape, [&] { return Describe(shape) + " float32"; });
   if (!AllFinite(input, 0, NumElements(shape))) {
     throw UsageError(Code::kValue, name + ": expected finite numbers, got NaN or infinity");
   }
@@ -37,7 +33,7 @@ InputArray ReadFloat32(const py::object& object, const std::string& name,
 std::vector<float> ReadVector(const py::object& object, const std::string& name,
                               const std::vector<int64_t>& shape) {
   if (object.is_none()) return {};
-  const InputArray input = ReadFloat32(object, name, shape);
+  const InputArray input = ReadFinite(object, name, shape);
   const auto* values = static_cast<const float*>(input.data);
   return {values, values + NumElements(shape)};
 }
@@ -67,8 +63,8 @@ Mlp ReadMlp(const py::list& weights, const py::list& biases, const std::string& 
   for (size_t i = 0; i < weights.size(); ++i) {
     const std::string layer = "policy: layer " + std::to_string(i);
     const InputArray w =
-        ReadFloat32(weights[i], layer + ": weights", {num_networks, sizes[i], sizes[i + 1]});
-    const InputArray b = ReadFloat32(biases[i], layer + ": biases", {num_networks, sizes[i + 1]});
+        ReadFinite(weights[i], layer + ": weights", {num_networks, sizes[i], sizes[i + 1]});
+    const InputArray b = ReadFinite(biases[i], layer + ": biases", {num_networks, sizes[i + 1]});
     mlp.SetLayer(static_cast<int>(i), static_cast<const float*>(w.data),
                  static_cast<const float*>(b.data));
   }

@@ -46,14 +46,13 @@ class PyPpoUpdate {
                      int64_t step, const py::object& parameters, const py::object& mean,
                      const py::object& square) {
     const InputArray rows =
-        ReadFloats(samples, "samples", [] { return std::string("(n, columns) float32"); });
-    const InputArray indices =
-        ReadIntegers(orders, "orders", [] { return std::string("(epochs, n) integers"); });
-    if (rows.dtype != DType::kFloat32 || rows.shape.size() != 2 ||
-        rows.shape[1] != update_->num_columns() || indices.shape.size() != 2) {
-      throw UsageError(Code::kValue, "samples: expected (n, " +
-                                         std::to_string(update_->num_columns()) +
-                                         ") float32, got " + Describe(rows.array));
+        ReadFloat32(samples, "samples", {kAnySize, update_->num_columns()},
+                    [&] { return "(n, " + std::to_string(update_->num_columns()) + ") float32"; });
+    const auto expected = [] { return std::string("(epochs, n) integers"); };
+    const InputArray indices = ReadIntegers(orders, "orders", expected);
+    if (indices.shape.size() != 2) {
+      throw UsageError(Code::kValue,
+                       "orders: expected " + expected() + ", got " + Describe(indices.array));
     }
     const auto* row_numbers = static_cast<const int64_t*>(indices.data);
     const int64_t num_epochs = indices.shape[0];
@@ -84,11 +83,11 @@ class PyPpoUpdate {
     py::list result;
     for (const PpoMetrics& metrics : all) {
       py::dict epoch;
-      epoch["loss/policy"] = metrics.policy_loss;
-      epoch["loss/value"] = metrics.value_loss;
-      epoch["policy/entropy"] = metrics.entropy;
-      epoch["policy/kl"] = metrics.kl;
-      epoch["policy/clip_fraction"] = metrics.clip_fraction;
+      epoch["loss/policy"] = metrics.means.policy_loss;
+      epoch["loss/value"] = metrics.means.value_loss;
+      epoch["policy/entropy"] = metrics.means.entropy;
+      epoch["policy/kl"] = metrics.means.kl;
+      epoch["policy/clip_fraction"] = metrics.means.clipped;
       epoch["train/grad_norm"] = metrics.grad_norm;
       result.append(epoch);
     }
@@ -96,19 +95,12 @@ class PyPpoUpdate {
   }
 
   py::object Values(const py::object& obs, const py::object& parameters) {
-    const auto expected = [this] { return "(n, " + std::to_string(obs_size_) + ") float32"; };
-    const InputArray rows = ReadFloats(obs, "obs", expected);
-    if (rows.dtype != DType::kFloat32 || rows.shape.size() != 2 || rows.shape[1] != obs_size_) {
-      throw UsageError(Code::kValue,
-                       "obs: expected " + expected() + ", got " + Describe(rows.array));
-    }
+    const InputArray rows = ReadFloat32(obs, "obs", {kAnySize, obs_size_}, [&] {
+      return "(n, " + std::to_string(obs_size_) + ") float32";
+    });
+    const std::vector<int64_t> size = {static_cast<int64_t>(update_->num_parameters())};
     const InputArray flat =
-        ReadFloats(parameters, "parameters", [] { return std::string("float32"); });
-    const auto size = static_cast<int64_t>(update_->num_parameters());
-    if (flat.dtype != DType::kFloat32 || flat.shape != std::vector<int64_t>{size}) {
-      throw UsageError(Code::kValue, "parameters: expected (" + std::to_string(size) +
-                                         ",) float32, got " + Describe(flat.array));
-    }
+        ReadFloat32(parameters, "parameters", size, [&] { return Describe(size) + " float32"; });
     const NewArray values = MakeArray({rows.shape[0]}, ArrayType::kFloat32);
     WithoutGil([&] {
       const std::lock_guard lock(mutex_);

@@ -13,13 +13,8 @@ namespace pyfastenv {
 namespace {
 
 InputArray ReadMatrix(const py::object& object, const char* name) {
-  const auto expected = [] { return std::string("(rows, columns) float32"); };
-  InputArray matrix = ReadFloats(object, name, expected);
-  if (matrix.dtype != DType::kFloat32 || matrix.shape.size() != 2) {
-    throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected " + expected() +
-                                                   ", got " + Describe(matrix.array));
-  }
-  return matrix;
+  return ReadFloat32(object, name, {kAnySize, kAnySize},
+                     [] { return std::string("(rows, columns) float32"); });
 }
 
 py::tuple BindColumnMoments(const py::object& samples) {

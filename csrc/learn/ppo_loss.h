@@ -48,13 +48,21 @@ struct AdvantageScale {
                            int64_t size);
 };
 
-/// Sums over samples.
+/// Sums over samples, or their means.
 struct PpoSums {
   double policy_loss = 0.0;
   double value_loss = 0.0;
   double entropy = 0.0;
   double kl = 0.0;
   double clipped = 0.0;
+
+  void Add(const PpoSums& other, double factor) {
+    policy_loss += other.policy_loss * factor;
+    value_loss += other.value_loss * factor;
+    entropy += other.entropy * factor;
+    kl += other.kl * factor;
+    clipped += other.clipped * factor;
+  }
 };
 
 /// One thread's.

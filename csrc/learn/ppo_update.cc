@@ -37,8 +37,8 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
       generation_(ForkGeneration()),
       parallel_(std::clamp(options.num_threads, 1, 2 * kMaxShards)) {
   networks_.reserve(2);  // pieces point to them
-  AddNetwork(options.policy_sizes, true);
-  AddNetwork(options.value_sizes, false);
+  networks_.push_back({layout_.AddNetwork(options.policy_sizes), true, {}});
+  networks_.push_back({layout_.AddNetwork(options.value_sizes), false, {}});
   if (!options.discrete) log_std_ = layout_.AddVector(options.policy_sizes.back());
   for (AlignedFloats* vector : {&parameters_, &mean_, &square_, &gradient_}) {
     *vector = AlignedFloats(layout_.padded_size());
@@ -77,10 +77,6 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
 }
 
 PpoUpdate::~PpoUpdate() = default;
-
-void PpoUpdate::AddNetwork(const std::vector<int>& sizes, bool is_policy) {
-  networks_.push_back({layout_.AddNetwork(sizes), is_policy, {}});
-}
 
 // Weights in pieces of kColumnMultiple rows, so that any number of threads gets about as much.
 void PpoUpdate::AddPieces() {
@@ -156,16 +152,8 @@ std::vector<PpoMetrics> PpoUpdate::RunEpochs(const float* samples, const int64_t
   std::vector<PpoMetrics> metrics(static_cast<size_t>(num_epochs));
   const double share = 1.0 / static_cast<double>(size);
   for (size_t epoch = 0; epoch < metrics.size(); ++epoch) {
-    PpoMetrics& mean_of = metrics[epoch];
-    for (const Worker& worker : workers_) {
-      const PpoSums& sums = worker.sums[epoch];
-      mean_of.policy_loss += sums.policy_loss * share;
-      mean_of.value_loss += sums.value_loss * share;
-      mean_of.entropy += sums.entropy * share;
-      mean_of.kl += sums.kl * share;
-      mean_of.clip_fraction += sums.clipped * share;
-    }
-    mean_of.grad_norm = grad_norms_[epoch];
+    for (const Worker& worker : workers_) metrics[epoch].means.Add(worker.sums[epoch], share);
+    metrics[epoch].grad_norm = grad_norms_[epoch];
   }
   return metrics;
 }
@@ -194,24 +182,22 @@ void PpoUpdate::NoteTime(double seconds) {
 void PpoUpdate::Values(const float* obs, int64_t n, const float* parameters, float* values) {
   layout_.Scatter(parameters, parameters_.data());
   const Network& network = networks_[1];
-  const int width = network.layers.front().shape.padded_in;
   const int stride = network.layers.back().shape.padded_out;
   const int64_t num_blocks = (n + kBlockRows - 1) / kBlockRows;
   const auto num_workers = static_cast<int>(
       std::clamp<int64_t>(num_blocks, 1, has_threads() ? parallel_.num_threads() : 1));
   const auto work = [&](int index) {
     Worker& worker = workers_[static_cast<size_t>(index)];
-    const int64_t end = num_blocks * (index + 1) / num_workers;
-    for (int64_t block = num_blocks * index / num_workers; block < end; ++block) {
-      const int64_t first = block * kBlockRows;
-      const auto rows = static_cast<int>(std::min<int64_t>(kBlockRows, n - first));
-      for (int i = 0; i < rows; ++i) {
-        std::copy_n(obs + (first + i) * columns_.obs, columns_.obs,
-                    worker.input.data() + static_cast<ptrdiff_t>(i) * width);
+    const int64_t end = std::min(n, num_blocks * (index + 1) / num_workers * kBlockRows);
+    int64_t row = num_blocks * index / num_workers * kBlockRows;
+    while (row < end) {
+      std::array<const float*, kBlockRows> rows;
+      const auto count = static_cast<size_t>(std::min<int64_t>(kBlockRows, end - row));
+      for (size_t i = 0; i < count; ++i) {
+        rows[i] = obs + (row + static_cast<int64_t>(i)) * columns_.obs;
       }
-      const float* outputs = Forward(worker, network, Padded(rows, kRowMultiple));
-      for (int i = 0; i < rows; ++i)
-        values[first + i] = outputs[static_cast<ptrdiff_t>(i) * stride];
+      const float* outputs = Forward(worker, network, {rows.data(), count});
+      for (size_t i = 0; i < count; ++i, outputs += stride) values[row++] = *outputs;
     }
   };
   if (num_workers == 1) return work(0);
@@ -222,18 +208,19 @@ void PpoUpdate::Work(int index) {
   Worker& worker = workers_[static_cast<size_t>(index)];
   const int64_t size = call_.hyper.minibatch_size;
   int64_t step = call_.step;
+  double norm = 0.0;
   for (int epoch = 0; epoch < call_.num_epochs; ++epoch) {
     const int64_t* order = call_.orders + epoch * call_.n;
     for (const int64_t* end = order + call_.n; end - order >= size; order += size) {
       worker.minibatch_sums = {};
-      RunMinibatch(index, order, ++step);
+      norm = RunMinibatch(index, order, ++step);
     }
     worker.sums[static_cast<size_t>(epoch)] = worker.minibatch_sums;
-    if (index == 0) grad_norms_[static_cast<size_t>(epoch)] = grad_norm_;
+    if (index == 0) grad_norms_[static_cast<size_t>(epoch)] = norm;
   }
 }
 
-void PpoUpdate::RunMinibatch(int index, const int64_t* order, int64_t step) {
+double PpoUpdate::RunMinibatch(int index, const int64_t* order, int64_t step) {
   Worker& worker = workers_[static_cast<size_t>(index)];
   const int num_shards = call_.num_shards;
   const int first = 2 * num_shards * index / call_.num_workers;
@@ -254,9 +241,9 @@ void PpoUpdate::RunMinibatch(int index, const int64_t* order, int64_t step) {
   Reduce(index, step);
   barrier_.Wait();
   const double norm = GradientNorm(step);
-  if (index == 0) grad_norm_ = norm;
   Improve(index, step, norm);
   if (networks_are_shared) barrier_.Wait();
+  return norm;
 }
 
 void PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int64_t* order) {
@@ -277,38 +264,43 @@ void PpoUpdate::RunShard(Worker& worker, Network& network, int shard, const int6
 void PpoUpdate::RunBlock(Worker& worker, const Network& network, const int64_t* order, int rows,
                          bool first, float* gradient) {
   const int padded_rows = Padded(rows, kRowMultiple);
-  const int width = network.layers.front().shape.padded_in;
-  std::array<const float*, kBlockRows> samples;
-  float* input = worker.input.data();
-  for (int i = 0; i < rows; ++i, input += width) {
-    samples[static_cast<size_t>(i)] = call_.samples + order[i] * columns_.size();
-    std::copy_n(samples[static_cast<size_t>(i)], columns_.obs, input);
+  std::array<const float*, kBlockRows> pointers;
+  for (int i = 0; i < rows; ++i) {
+    pointers[static_cast<size_t>(i)] = call_.samples + order[i] * columns_.size();
   }
-  std::fill(input, worker.input.data() + static_cast<ptrdiff_t>(padded_rows) * width, 0.0F);
-
-  const float* outputs = Forward(worker, network, padded_rows);
+  const std::span<const float* const> samples(pointers.data(), static_cast<size_t>(rows));
+  const float* outputs = Forward(worker, network, samples);
   const int stride = network.layers.back().shape.padded_out;
   float* by_outputs = worker.output_gradient.data();
   std::fill_n(by_outputs, padded_rows * stride, 0.0F);
   if (network.is_policy) {
-    worker.loss.Rows({samples.data(), static_cast<size_t>(rows)}, outputs, by_outputs,
-                     gradient + log_std_, worker.minibatch_sums);
+    worker.loss.Rows(samples, outputs, by_outputs, gradient + log_std_, worker.minibatch_sums);
   } else {
-    for (int i = 0; i < rows; ++i, outputs += stride, by_outputs += stride) {
-      *by_outputs = ValueLoss(call_.hyper, columns_, samples[static_cast<size_t>(i)], *outputs,
-                              worker.minibatch_sums);
+    for (const float* sample : samples) {
+      *by_outputs = ValueLoss(call_.hyper, columns_, sample, *outputs, worker.minibatch_sums);
+      outputs += stride;
+      by_outputs += stride;
     }
   }
   Backward(worker, network, padded_rows, first, gradient);
 }
 
-const float* PpoUpdate::Forward(Worker& worker, const Network& network, int rows) {
+const float* PpoUpdate::Forward(Worker& worker, const Network& network,
+                                std::span<const float* const> rows) {
+  const int padded_rows = Padded(static_cast<int>(rows.size()), kRowMultiple);
+  const int width = network.layers.front().shape.padded_in;
+  float* input = worker.input.data();
+  for (const float* row : rows) {
+    std::copy_n(row, columns_.obs, input);
+    input += width;
+  }
+  std::fill(input, worker.input.data() + static_cast<ptrdiff_t>(padded_rows) * width, 0.0F);
   const float* x = worker.input.data();
   for (size_t k = 0; k < network.layers.size(); ++k) {
     const PaddedLayer& layer = network.layers[k];
     const bool last = k + 1 == network.layers.size();
-    kernels_.forward(x, parameters_.data() + layer.weights, parameters_.data() + layer.biases, rows,
-                     layer.shape, last ? Activation::kIdentity : options_.activation,
+    kernels_.forward(x, parameters_.data() + layer.weights, parameters_.data() + layer.biases,
+                     padded_rows, layer.shape, last ? Activation::kIdentity : options_.activation,
                      worker.outputs[k].data(), worker.slopes[k].data());
     x = worker.outputs[k].data();
   }

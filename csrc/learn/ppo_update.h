@@ -12,7 +12,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <vector>
 
 #include "core/fork.h"
@@ -33,13 +33,9 @@ struct PpoOptions {
   int num_threads = 1;
 };
 
-/// Means over a minibatch.
+/// Of a minibatch.
 struct PpoMetrics {
-  double policy_loss = 0.0;
-  double value_loss = 0.0;
-  double entropy = 0.0;
-  double kl = 0.0;
-  double clip_fraction = 0.0;
+  PpoSums means;
   double grad_norm = 0.0;
 };
 
@@ -89,18 +85,19 @@ class PpoUpdate {
     int num_workers;
   };
 
-  void AddNetwork(const std::vector<int>& sizes, bool is_policy);
   void AddPieces();
   void AssignPieces(int num_workers);
   void Transpose(const Piece& piece);
   bool has_threads() const { return generation_ == ForkGeneration(); }
 
   void Work(int worker);
-  void RunMinibatch(int worker, const int64_t* order, int64_t step);
+  /// Returns the gradient's norm.
+  double RunMinibatch(int worker, const int64_t* order, int64_t step);
   void RunShard(Worker& worker, Network& network, int shard, const int64_t* order);
   void RunBlock(Worker& worker, const Network& network, const int64_t* order, int rows, bool first,
                 float* gradient);
-  const float* Forward(Worker& worker, const Network& network, int rows);
+  /// Evaluates rows that begin with observations; returns kBlockRows rows of outputs.
+  const float* Forward(Worker& worker, const Network& network, std::span<const float* const> rows);
   void Backward(Worker& worker, const Network& network, int rows, bool first, float* gradient);
   /// Adds the shards' gradients of a worker's pieces.
   void Reduce(int worker, int64_t step);
@@ -121,7 +118,6 @@ class PpoUpdate {
   std::vector<Worker> workers_;
   // of each piece's gradient: while one step's are read, the next one's are written
   std::vector<double> squares_[2];
-  double grad_norm_ = 0.0;          // the first worker's
   std::vector<double> grad_norms_;  // of each epoch's last minibatch
   Call call_{};
   double best_time_ = 0.0;     // of a minibatch by several workers [s] …

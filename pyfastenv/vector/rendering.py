@@ -252,6 +252,9 @@ class MujocoRenderer:
 class ClassicRenderer:
     """gymnasium's drawing of a classic-control environment in a given state."""
 
+    # pygame.gfxdraw fills polygons in one buffer of the process, without the GIL
+    _pygame = threading.Lock()
+
     def __init__(self, env_id: str, env_kwargs: Mapping[str, Any]):
         import gymnasium
 
@@ -266,12 +269,23 @@ class ClassicRenderer:
         if hasattr(self._env, "last_u"):  # Pendulum's arrow; its row keeps the torque, NaN at first
             torque = row[self._state_size]
             self._env.last_u = None if np.isnan(torque) else torque
-        frame: Frame = self._env.render()
+        with self._pygame:
+            frame: Frame = self._env.render()
         return frame
 
     def close(self) -> None:
         """Frees pygame's surfaces."""
-        self._env.close()
+        with self._pygame:
+            self._env.close()
+
+    @classmethod
+    def unlock(cls) -> None:
+        """In a fork: the thread that may have been drawing is not there."""
+        cls._pygame = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=ClassicRenderer.unlock)
 
 
 def _choose_gl_backend() -> None:

@@ -68,8 +68,8 @@ TEST(PpoUpdate, DoesNotDependOnThreads) {
         ASSERT_EQ(metrics.size(), static_cast<size_t>(kEpochs));
         for (size_t i = 0; i < metrics.size(); ++i) {
           EXPECT_EQ(metrics[i].grad_norm, expected[i].grad_norm);
-          EXPECT_NEAR(metrics[i].policy_loss, expected[i].policy_loss, 1e-6);
-          EXPECT_NEAR(metrics[i].clip_fraction, expected[i].clip_fraction, 1e-9);
+          EXPECT_NEAR(metrics[i].means.policy_loss, expected[i].means.policy_loss, 1e-6);
+          EXPECT_NEAR(metrics[i].means.clipped, expected[i].means.clipped, 1e-9);
         }
       }
     }
@@ -84,7 +84,7 @@ TEST(PpoUpdate, EpochsOfOneCallAreThoseOfSeveral) {
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
     const PpoMetrics one = apart.Run(epoch, 1).front();
     EXPECT_EQ(one.grad_norm, metrics[static_cast<size_t>(epoch)].grad_norm);
-    EXPECT_EQ(one.value_loss, metrics[static_cast<size_t>(epoch)].value_loss);
+    EXPECT_EQ(one.means.value_loss, metrics[static_cast<size_t>(epoch)].means.value_loss);
   }
   EXPECT_EQ(together.parameters, apart.parameters);
 }
