@@ -76,7 +76,7 @@ void ForwardWith(const float* x, const float* w, const float* b, int rows, const
     Tile<kVecs>(x + static_cast<ptrdiff_t>(row) * stride, stride, 1, w + column, width, shape.in,
                 sums);
     ForSums<kVecs>(sums, row, column, width, [&](Vec sum, ptrdiff_t at) {
-      const Vec value = Activate(kActivation, sum);
+      const Vec value = Activate(kActivation, sum, Reciprocal);
       StoreVec(y + at, value);
       if (kActivation != Activation::kIdentity) {
         StoreVec(slope + at, Slope(kActivation, sum, value));

@@ -49,8 +49,8 @@ const float* Mlp::Forward(int network, Scratch& scratch) const {
 }
 
 void Mlp::Forward(int network, std::span<Scratch* const> scratches, const float** outputs) const {
-  static const DenseFunction dense = BestDense();
   const size_t count = scratches.size();
+  const DenseFunction dense = BestDense(static_cast<int>(count));
   float* y[kMaxInputs];
   for (size_t n = 0; n < count; ++n) outputs[n] = scratches[n]->buffers_[0].data();
   for (size_t i = 0; i < layers_.size(); ++i) {

@@ -66,7 +66,8 @@ class Mlp {
     int in;   // padded
     int out;  // padded
     size_t weights_size() const { return static_cast<size_t>(in) * static_cast<size_t>(out); }
-    size_t size() const { return weights_size() + static_cast<size_t>(out); }
+    // in whole cache lines
+    size_t size() const { return (weights_size() + static_cast<size_t>(out) + 15) / 16 * 16; }
     size_t offset;  // in a network
   };
 

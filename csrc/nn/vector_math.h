@@ -32,31 +32,36 @@ typedef int IntVec __attribute__((vector_size(kLanes * sizeof(int))));
 
 #define PYFASTENV_INLINE inline __attribute__((always_inline))
 
-PYFASTENV_INLINE Vec Fill(float x) { return Vec{} + x; }
+template <class V = Vec>
+PYFASTENV_INLINE V Fill(float x) {
+  return V{} + x;
+}
 PYFASTENV_INLINE Vec LoadVec(const float* x) { return *reinterpret_cast<const Vec*>(x); }
 PYFASTENV_INLINE void StoreVec(float* x, Vec value) { *reinterpret_cast<Vec*>(x) = value; }
 // of any place in memory
 PYFASTENV_INLINE Vec LoadLoose(const float* x) { return *reinterpret_cast<const LooseVec*>(x); }
 PYFASTENV_INLINE void StoreLoose(float* x, Vec value) { *reinterpret_cast<LooseVec*>(x) = value; }
 
-PYFASTENV_INLINE Vec Exp(Vec x) {
+template <class V>
+PYFASTENV_INLINE V Exp(V x) {
   // exp(x) = 2^n exp(r) with |r| <= ln(2) / 2, where the Taylor series to r^6 is good to 1.2e-7
-  const Vec low = Fill(-87.0F);
-  const Vec high = Fill(88.0F);
+  using Integers = decltype(x < x);
+  const V low = Fill<V>(-87.0F);
+  const V high = Fill<V>(88.0F);
   x = x < low ? low : x;
   x = x > high ? high : x;
-  const Vec round = Fill(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
-  const Vec n = (x * 1.44269504F + round) - round;
-  const Vec r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
-  Vec p = Fill(1.0F / 720.0F);
+  const V round = Fill<V>(12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
+  const V n = (x * 1.44269504F + round) - round;
+  const V r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
+  V p = Fill<V>(1.0F / 720.0F);
   p = p * r + 1.0F / 120.0F;
   p = p * r + 1.0F / 24.0F;
   p = p * r + 1.0F / 6.0F;
   p = p * r + 0.5F;
   p = p * r + 1.0F;
   p = p * r + 1.0F;
-  const IntVec power = (__builtin_convertvector(n, IntVec) + 127) << 23;
-  return p * (Vec)power;  // its bits
+  const Integers power = (__builtin_convertvector(n, Integers) + 127) << 23;
+  return p * (V)power;  // its bits
 }
 
 // 1 / x and the square root of x >= 0, to about a unit in the last place: with AVX-512 from an
@@ -81,16 +86,25 @@ PYFASTENV_INLINE Vec SquareRoot(Vec x) {
 }
 #endif
 
-PYFASTENV_INLINE Vec Activate(Activation activation, Vec x) {
+struct Divide {
+  template <class V>
+  PYFASTENV_INLINE V operator()(V x) const {
+    return 1.0F / x;
+  }
+};
+
+/// `invert` is 1 / x.
+template <class V, class Invert>
+PYFASTENV_INLINE V Activate(Activation activation, V x, Invert invert) {
   switch (activation) {
     case Activation::kTanh:
-      return 1.0F - 2.0F * Reciprocal(Exp(x + x) + 1.0F);
+      return 1.0F - 2.0F * invert(Exp(x + x) + 1.0F);
     case Activation::kRelu:
-      return x < 0.0F ? Vec{} : x;  // NaN passes through
+      return x < 0.0F ? V{} : x;  // NaN passes through
     case Activation::kElu:
       return x > 0.0F ? x : Exp(x) - 1.0F;
     case Activation::kSilu:
-      return x * Reciprocal(Exp(-x) + 1.0F);
+      return x * invert(Exp(-x) + 1.0F);
     case Activation::kIdentity:
       break;
   }

@@ -228,8 +228,10 @@ TEST_P(MlpOf, KernelsAgree) {
   const float* const inputs[] = {x.data()};
   float* const outputs[] = {baseline.data(), fastest.data()};
   DenseBaseline(layer, 1, inputs, GetParam(), outputs);
-  BestDense()(layer, 1, inputs, GetParam(), outputs + 1);
-  for (int i = 0; i < kOut; ++i) EXPECT_NEAR(baseline.data()[i], fastest.data()[i], 5e-6);
+  for (const int count : {1, 8}) {
+    BestDense(count)(layer, 1, inputs, GetParam(), outputs + 1);
+    for (int i = 0; i < kOut; ++i) EXPECT_NEAR(baseline.data()[i], fastest.data()[i], 5e-6);
+  }
 }
 
 }  // namespace
