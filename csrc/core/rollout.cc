@@ -10,16 +10,24 @@ namespace pyfastenv {
 
 namespace {
 
-// A segment is long against taking an environment (microseconds) and short against the whole, so
-// that workers finish together; and short enough for a Ctrl-C.
+// A segment is long against taking a block (a microsecond per environment) and short against the
+// whole, so that workers finish together; and short enough for a Ctrl-C.
 constexpr double kMinSegmentSeconds = 50e-6;
-constexpr double kMaxSegmentSeconds = 1e-3;
+constexpr double kMaxSegmentSeconds = 16e-3;
 constexpr int kSegmentsPerThread = 64;
 constexpr int kFirstSegment = 4;  // steps, while nothing is known of their cost
+constexpr int kMostGroups = 8;    // in a block: some hundred kilobytes, near the processor
+
+// Environments that a worker runs side by side: some groups, so that each can be of those that have
+// as many constraint rows, but two blocks for every thread, so that one may help another.
+int BlockSize(int num_envs, int num_threads, int group_size) {
+  if (group_size == 1) return 1;
+  return group_size * std::clamp(num_envs / (2 * num_threads * group_size), 1, kMostGroups);
+}
 
 }  // namespace
 
-// One environment of a group while it is run.
+// One environment of a block while it is run.
 struct Rollout::Lane {
   Lane(const Policy& policy, const EnvSpec& spec)
       : policy(policy), obs(static_cast<size_t>(spec.obs_size)) {}
@@ -28,21 +36,24 @@ struct Rollout::Lane {
   int policy_id = 0;
   Policy::Scratch policy;   // what it chose last
   std::vector<double> obs;  // the latest observation
-  std::vector<double> row;  // where groups keep it from step to step
+  std::vector<double> row;  // where blocks keep it from step to step
   Progress progress;
   Random policy_random;
 };
 
 // One thread's memory, and its results until they are collected.
 struct Rollout::Worker {
-  Worker(const Policy& policy, const EnvSpec& spec, int group_size)
-      : ids(static_cast<size_t>(group_size)), info(static_cast<size_t>(spec.info_size())) {
+  Worker(const Policy& policy, const EnvSpec& spec, int block_size)
+      : ids(static_cast<size_t>(block_size)),
+        order(block_size),
+        info(static_cast<size_t>(spec.info_size())) {
     lanes.reserve(ids.size());
     while (lanes.size() < ids.size()) lanes.emplace_back(policy, spec);
   }
 
   std::vector<Lane> lanes;
   std::vector<int32_t> ids;
+  GroupOrder order;  // of lanes; those of the block before are forgotten within a step
   std::vector<double> info;
   int step = 0;  // the one being run
   std::vector<EpisodeEnd> episodes;
@@ -62,12 +73,12 @@ Rollout::Rollout(EnvStore& store, const EpisodeRules& rules, const Request& requ
       runner_(runner),
       num_threads_(num_threads),
       obs_size_(runner.spec().obs_size),
-      groups_(store.num_envs(), num_threads, runner.group_size()),
-      done_steps_(static_cast<size_t>(groups_.num_groups())),
+      blocks_(store.num_envs(), num_threads,
+              BlockSize(store.num_envs(), num_threads, runner.group_size())),
+      done_steps_(static_cast<size_t>(blocks_.num_groups())),
       failed_step_(static_cast<size_t>(store.num_envs()), -1) {
   for (int i = 0; i < num_threads; ++i) {
-    workers_.push_back(
-        std::make_unique<Worker>(*request.policy, runner.spec(), runner.group_size()));
+    workers_.push_back(std::make_unique<Worker>(*request.policy, runner.spec(), blocks_.size()));
   }
 }
 
@@ -79,7 +90,7 @@ int Rollout::SegmentSteps() const {
   const double total = cost_.seconds() * num_steps * store_.num_envs() / num_threads_;
   const double seconds =
       std::clamp(total / kSegmentsPerThread, kMinSegmentSeconds, kMaxSegmentSeconds);
-  const int size = groups_.size();
+  const int size = blocks_.size();
   return static_cast<int>(
       std::max<int64_t>(cost_.StepsIn(seconds, 1, int64_t{num_steps} * size) / size, 1));
 }
@@ -87,36 +98,36 @@ int Rollout::SegmentSteps() const {
 // Several at a time only where one segment finishes each: nobody waits for what a worker holds.
 int Rollout::Chunk() const {
   if (SegmentSteps() < request_.num_steps) return 1;
-  const int64_t share = groups_.num_groups() / (4 * num_threads_);
-  const int64_t steps_each = int64_t{request_.num_steps} * groups_.size();
+  const int64_t share = blocks_.num_groups() / (4 * num_threads_);
+  const int64_t steps_each = int64_t{request_.num_steps} * blocks_.size();
   const int64_t wanted =
       cost_.StepsIn(kMinSegmentSeconds, 1, BarrierBatch::kMaxChunk * steps_each) / steps_each;
   return static_cast<int>(std::clamp<int64_t>(std::min(wanted, share), 1, BarrierBatch::kMaxChunk));
 }
 
-int Rollout::Run(int worker_index, std::span<int32_t> groups) noexcept {
+int Rollout::Run(int worker_index, std::span<int32_t> blocks) noexcept {
   const auto start = CostEstimate::Clock::now();
   Worker& worker = *workers_[static_cast<size_t>(worker_index)];
   const int segment = SegmentSteps();
   int64_t steps = 0;
   size_t unfinished = 0;
-  for (const int32_t group : groups) {
-    const auto ids = AliveOf(worker, group);
+  for (const int32_t block : blocks) {
+    const auto ids = AliveOf(worker, block);
     if (ids.empty()) continue;
-    int32_t& done = done_steps_[static_cast<size_t>(group)];  // ours while we hold the group
+    int32_t& done = done_steps_[static_cast<size_t>(block)];  // ours while we hold the block
     const int end = std::min(done + segment, request_.num_steps);
     RunSegment(worker_index, ids, done, end);
     steps += static_cast<int64_t>(ids.size()) * (end - done);
     done = end;
-    if (end < request_.num_steps) groups[unfinished++] = group;
+    if (end < request_.num_steps) blocks[unfinished++] = block;
   }
   cost_.Note(start, steps);
   return static_cast<int>(unfinished);
 }
 
-// The environments of a group that have not failed.
-std::span<const int32_t> Rollout::AliveOf(Worker& worker, int group) const {
-  const auto [begin, end] = groups_.Positions(group);
+// The environments of a block that have not failed.
+std::span<const int32_t> Rollout::AliveOf(Worker& worker, int block) const {
+  const auto [begin, end] = blocks_.Positions(block);
   size_t count = 0;
   for (int32_t id = begin; id < end; ++id) {
     if (failed_step_[static_cast<size_t>(id)] < 0) worker.ids[count++] = id;
@@ -178,6 +189,7 @@ void Rollout::RunSteps(int worker_index, std::span<const int32_t> ids, int begin
   worker.stats = {};
   const std::span<Lane> lanes(worker.lanes.data(), ids.size());
   const bool together = runner_.prepares();  // else it is one, and stays loaded
+  const auto group_size = static_cast<size_t>(runner_.group_size());
   for (size_t i = 0; i < ids.size(); ++i) {
     Begin(lanes[i], ids[i]);
     const double* row = store_.row(ids[i]);
@@ -189,12 +201,20 @@ void Rollout::RunSteps(int worker_index, std::span<const int32_t> ids, int begin
   }
   for (int t = begin; t < end; ++t) {
     worker.step = t;
-    ChooseActions(lanes);
-    if (together) PrepareSteps(env, lanes);
-    for (Lane& lane : lanes) {
-      if (together) env.Load(lane.row.data());
-      RunStep(env, worker, lane, t);
-      if (together) env.Save(lane.row.data());
+    worker.order.Sort(0, static_cast<int>(lanes.size()));
+    for (size_t first = 0; first < lanes.size(); first += group_size) {
+      Lane* group[EnvRunner::kMaxGroup];
+      const size_t count = std::min(group_size, lanes.size() - first);
+      for (size_t i = 0; i < count; ++i) {
+        group[i] = &lanes[static_cast<size_t>(worker.order.At(static_cast<int32_t>(first + i)))];
+      }
+      ChooseActions({group, count});
+      if (together) PrepareSteps(env, worker, {group, count});
+      for (Lane* lane : std::span(group, count)) {
+        if (together) env.Load(lane->row.data());
+        RunStep(env, worker, *lane, t);
+        if (together) env.Save(lane->row.data());
+      }
     }
   }
   // from here on nothing throws
@@ -232,30 +252,36 @@ Action Rollout::ActionOf(const Lane& lane) const {
 }
 
 // Those of the same policy together.
-void Rollout::ChooseActions(std::span<Lane> lanes) const {
+void Rollout::ChooseActions(std::span<Lane* const> lanes) const {
   bool has_acted[EnvRunner::kMaxGroup] = {};
   for (size_t first = 0; first < lanes.size(); ++first) {
     if (has_acted[first]) continue;
     Policy::Actor actors[EnvRunner::kMaxGroup];
     size_t count = 0;
     for (size_t i = first; i < lanes.size(); ++i) {
-      Lane& lane = lanes[i];
-      if (lane.policy_id != lanes[first].policy_id) continue;
+      Lane& lane = *lanes[i];
+      if (lane.policy_id != lanes[first]->policy_id) continue;
       actors[count++] = {lane.obs.data(), &lane.policy_random, &lane.policy};
       has_acted[i] = true;
     }
-    request_.policy->Act(lanes[first].policy_id, {actors, count});
+    request_.policy->Act(lanes[first]->policy_id, {actors, count});
   }
 }
 
-void Rollout::PrepareSteps(Environment& env, std::span<const Lane> lanes) const {
+void Rollout::PrepareSteps(Environment& env, Worker& worker, std::span<Lane* const> lanes) const {
   ComingStep coming[EnvRunner::kMaxGroup];
+  const Lane* of[EnvRunner::kMaxGroup];
   size_t count = 0;
-  for (const Lane& lane : lanes) {
-    const bool resets = (lane.progress.flags & kAutoreset) != 0;
-    if (!resets) coming[count++] = {lane.row.data(), ActionOf(lane)};
+  for (const Lane* lane : lanes) {
+    const bool resets = (lane->progress.flags & kAutoreset) != 0;
+    if (resets) continue;
+    of[count] = lane;
+    coming[count++] = {lane->row.data(), ActionOf(*lane)};
   }
   env.PrepareSteps({coming, count});
+  for (size_t i = 0; i < count; ++i) {
+    worker.order.Note(static_cast<int32_t>(of[i] - worker.lanes.data()), coming[i].num_rows);
+  }
 }
 
 // One step of the loaded environment, with the action that its policy has chosen.

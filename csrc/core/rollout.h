@@ -1,10 +1,11 @@
 // The closed loop: workers choose the actions themselves and run environments for many steps.
 //
-// There is no barrier: a worker takes a group of environments, runs it for a segment of its steps
-// with policy and physics hot in its cache, gives it back and takes the next. A group is one
-// environment, or those whose physics runs together: they go step by step, side by side. What an
-// environment does is a function of its own row, its two random streams and the policy, so results
-// do not depend on which worker ran what, or beside whom.
+// There is no barrier: a worker takes a block of environments, runs it for a segment of its steps
+// with policy and physics hot in its cache, gives it back and takes the next. A block is one
+// environment, or some groups of those whose physics runs together: they go step by step, side by
+// side, each step grouped anew (group_order.h). What an environment does is a function of its own
+// row, its two random streams and the policy, so results do not depend on which worker ran what, or
+// beside whom.
 //
 // The work of one BarrierBatch. The store must not be used by others until the batch is over.
 #pragma once
@@ -22,6 +23,7 @@
 #include "core/env_store.h"
 #include "core/errors.h"
 #include "core/failure_list.h"
+#include "core/group_order.h"
 #include "core/grouping.h"
 #include "nn/policy.h"
 #include "npy/dtype.h"
@@ -52,7 +54,7 @@ struct EpisodeEnd {
   std::vector<double> final_obs;  // (obs_size)
 };
 
-/// Its items are groups of environments.
+/// Its items are blocks of environments.
 class Rollout final : public BarrierBatch::Work {
  public:
   struct Request {
@@ -66,9 +68,9 @@ class Rollout final : public BarrierBatch::Work {
           int num_threads);
   ~Rollout() override;
 
-  int num_items() const { return groups_.num_groups(); }
+  int num_items() const { return blocks_.num_groups(); }
   int Chunk() const override;
-  int Run(int worker, std::span<int32_t> groups) noexcept override;
+  int Run(int worker, std::span<int32_t> blocks) noexcept override;
 
   // the results, once the batch is over
   std::vector<EpisodeEnd> TakeEpisodes();  // sorted by step and environment
@@ -77,15 +79,15 @@ class Rollout final : public BarrierBatch::Work {
  private:
   struct Lane;
   struct Worker;
-  std::span<const int32_t> AliveOf(Worker& worker, int group) const;
-  /// Runs steps begin … end - 1 of a group's environments.
+  std::span<const int32_t> AliveOf(Worker& worker, int block) const;
+  /// Runs steps begin … end - 1 of a block's environments.
   void RunSegment(int worker, std::span<const int32_t> ids, int begin, int end) noexcept;
   void RunAlone(int worker, int32_t id, int begin, int end) noexcept;
   /// The same; if it throws, nothing has been committed.
   void RunSteps(int worker, std::span<const int32_t> ids, int begin, int end);
   void Begin(Lane& lane, int32_t id);
-  void ChooseActions(std::span<Lane> lanes) const;
-  void PrepareSteps(Environment& env, std::span<const Lane> lanes) const;
+  void ChooseActions(std::span<Lane* const> lanes) const;
+  void PrepareSteps(Environment& env, Worker& worker, std::span<Lane* const> lanes) const;
   Action ActionOf(const Lane& lane) const;
   void RunStep(Environment& env, Worker& worker, Lane& lane, int t);
   void CopyOwn(const double* from, double* to) const;
@@ -104,8 +106,8 @@ class Rollout final : public BarrierBatch::Work {
   const int obs_size_;
   std::vector<std::unique_ptr<Worker>> workers_;
 
-  const Grouping groups_;
-  std::vector<int32_t> done_steps_;   // per group; of whoever holds it
+  const Grouping blocks_;
+  std::vector<int32_t> done_steps_;   // per block; of whoever holds it
   std::vector<int32_t> failed_step_;  // per environment; -1: it has not failed
   FailureList failures_;
   CostEstimate cost_;

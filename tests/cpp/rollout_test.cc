@@ -17,7 +17,7 @@ namespace {
 
 using namespace pyfastenv::testing;  // NOLINT
 
-constexpr int kEnvs = 9;
+constexpr int kEnvs = 35;  // in groups of four: blocks of several
 constexpr int kSteps = 60;
 constexpr int kMaxEpisodeSteps = 9;  // so that episodes end in both ways
 
@@ -44,6 +44,13 @@ Policy MakePolicy(float limit, int count) {
 }
 
 Policy Ordinary() { return MakePolicy(1.5F, 0); }
+
+/// A policy for each environment.
+std::vector<int32_t> MixedPolicies() {
+  std::vector<int32_t> ids(kEnvs);
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = i % 9 == 2 || i % 9 == 4 || i % 9 == 5 ? 1 : 0;
+  return ids;
+}
 
 /// The arrays of a rollout. What no one wrote keeps its mark.
 struct Arrays {
@@ -175,7 +182,7 @@ TEST_P(RolloutsIn, AreActAndStepInTurn) {
   runner.Start();
   twin.Start();
   const Policy policy = Ordinary();
-  const std::vector<int32_t> policy_ids = {0, 0, 1, 0, 1, 1, 0, 0, 0};
+  const std::vector<int32_t> policy_ids = MixedPolicies();
   const Arrays arrays = Roll(runner, policy, kSteps, policy_ids).arrays;
   std::vector<float> actions(kEnvs), log_probs(kEnvs), env_actions(kEnvs);
   for (int t = 0; t < kSteps; ++t) {
@@ -278,7 +285,7 @@ TEST_P(RolloutsIn, AreStepsFedTheRecordedActions) {
 
 TEST_P(RolloutsIn, ThreadsDoNotMatter) {
   const Policy policy = MakePolicy(kBusyWork, 4);
-  const std::vector<int32_t> policy_ids = {0, 1, 0, 0, 1, 1, 0, 1, 0};
+  const std::vector<int32_t> policy_ids = MixedPolicies();
   Runner serial(RolloutOptions(1, GetParam()));
   serial.Start();
   const auto expected = Roll(serial, policy, 5 * kSteps, policy_ids);
@@ -329,7 +336,7 @@ TEST_P(Rollouts, EachFollowsItsPolicy) {
   Runner runner(RolloutOptions(GetParam()));
   runner.Start();
   const Policy policy = MakePolicy(2.0F, 0);
-  const std::vector<int32_t> policy_ids = {1, 0, 0, 1, 0, 0, 1, 0, 0};
+  const std::vector<int32_t> policy_ids = MixedPolicies();
   const auto result = Roll(runner, policy, kSteps, policy_ids);
   Runner twin(RolloutOptions(1));
   twin.Start();
