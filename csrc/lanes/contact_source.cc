@@ -90,11 +90,6 @@ void CombineSolver(const ContactSource& source, const double* geom_solref,
   for (int i = 0; i < mjNIMP; ++i) solimp[i] = mix * imp1[i] + (1 - mix) * imp2[i];
 }
 
-// solimp's sigmoid is a parabola, or flat
-bool KnownImpedance(const double* solimp) {
-  return solimp[4] == 2 || solimp[0] == solimp[1] || solimp[2] <= mjMINVAL;
-}
-
 bool KnownReference(const double* solref) { return (solref[0] > 0) == (solref[1] > 0); }
 
 }  // namespace pyfastenv::lanes

@@ -34,8 +34,7 @@ void CombineFriction(const ContactSource& source, const double* geom_friction, d
 void CombineSolver(const ContactSource& source, const double* geom_solref,
                    const double* geom_solimp, double* solref, double* solimp);
 
-/// Whether lanes know the shape of solimp's sigmoid, and the format of solref.
-bool KnownImpedance(const double* solimp);
+/// Whether lanes know the format of solref.
 bool KnownReference(const double* solref);
 
 }  // namespace pyfastenv::lanes

@@ -21,6 +21,11 @@ constexpr uint64_t kSolver = Bit(Number::jnt_solref) | Bit(Number::jnt_solimp) |
 constexpr uint64_t kFluidSources = Bit(Number::body_mass) | Bit(Number::body_inertia) |
                                    Bit(Number::opt_density) | Bit(Number::opt_viscosity);
 
+// MuJoCo's, with the C library's pow only where it asks it too.
+double Power(double x, double power) {
+  return power == 1 ? x : power == 2 ? x * x : std::pow(x, power);
+}
+
 bool InFluid(const Numbers& n, int body) {
   return (*n.opt_density > 0 || *n.opt_viscosity > 0) && n.body_mass[body] >= mjMINVAL;
 }
@@ -110,8 +115,9 @@ Softness Derivation::MakeSoftness(const Solver& solver) const {
   s.dwidth = impedance(solver.imp[1]);
   s.width = std::max(0.0, solver.imp[2]);
   s.midpoint = impedance(solver.imp[3]);
-  s.rise = 1 / s.midpoint;
-  s.fall = 1 / (1 - s.midpoint);
+  s.power = std::max(1.0, solver.imp[4]);
+  s.rise = 1 / Power(s.midpoint, s.power - 1);
+  s.fall = 1 / Power(1 - s.midpoint, s.power - 1);
   if (ref[0] > 0) {
     s.stiffness = 1 / std::max(mjMINVAL, s.dwidth * s.dwidth * ref[0] * ref[0] * ref[1] * ref[1]);
     s.damping = 2 / std::max(mjMINVAL, s.dwidth * ref[0]);
@@ -196,7 +202,7 @@ void Derivation::Run(const Tables& t, uint64_t which, Numbers& n, double* out) c
     const double sliding = combined[0];
     const double translation = n.body_invweight0[ptrdiff_t{2} * t.pair[k].body1] +
                                n.body_invweight0[ptrdiff_t{2} * t.pair[k].body2];
-    if (friction != nullptr) friction[k] = sliding;
+    if (friction != nullptr) std::copy_n(combined, kFrictions, friction + kFrictions * k);
     weight[k] = pairs_[k].condim == 1 ? translation : translation + sliding * sliding * translation;
   }
   if (double* soft = place(Number::softness)) {
@@ -254,8 +260,7 @@ bool Derivation::IsUsual(const Tables& t, const Numbers& n) const {
   }
   if (!Varies(t, kSolver)) return true;
   return std::all_of(softness_.begin(), softness_.end(), [&](const SoftnessSource& source) {
-    const Solver solver = SolverOf(n, source);
-    return KnownReference(solver.ref) && KnownImpedance(solver.imp);
+    return KnownReference(SolverOf(n, source).ref);
   });
 }
 

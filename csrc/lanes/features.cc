@@ -171,7 +171,6 @@ std::string Actuators(const mjModel& m) {
 std::string Limits(const mjModel& m) {
   for (int j = 0; j < m.njnt; ++j) {
     if (!m.jnt_limited[j]) continue;
-    if (!KnownImpedance(m.jnt_solimp + mjNIMP * j)) return "solimp with a power other than 2";
     if (!KnownReference(m.jnt_solref + mjNREF * j)) return "solref in a mixed format";
   }
   return {};
@@ -188,17 +187,13 @@ std::string Contacts(const mjModel& m) {
       return that("signed distance fields");
     }
     const ContactSource contact = SourceOfContact(m, pair);
-    if (contact.condim != 1 && contact.condim != 3) return that("contacts of condim 4 or 6");
-    if (contact.condim == 3 && m.opt.cone != mjCONE_PYRAMIDAL)
+    if (contact.condim > 1 && m.opt.cone != mjCONE_PYRAMIDAL)
       return that("elliptic friction cones");
     mjtNum solref[mjNREF], solimp[mjNIMP];
     CombineSolver(contact, m.geom_solref, m.geom_solimp, solref, solimp);
-    if (!KnownImpedance(solimp)) return that("solimp with a power other than 2");
     if (!KnownReference(solref)) return that("solref in a mixed format");
     if (pair.explicit_pair >= 0 && contact.condim > 1) {
-      const mjtNum* friction = m.pair_friction + 5 * pair.explicit_pair;
       const mjtNum* reference = m.pair_solreffriction + mjNREF * pair.explicit_pair;
-      if (friction[0] != friction[1]) return that("friction that depends on the direction");
       if (AnyNonZero(reference, mjNREF)) return that("solreffriction of contact pairs");
     }
     const int tree1 = m.body_treeid[m.geom_bodyid[pair.geom1]];
@@ -235,7 +230,6 @@ std::string FrictionLosses(const mjModel& m) {
     if (m.dof_frictionloss[i] == 0) continue;
     if (m.dof_frictionloss[i] < 0) return "negative friction loss";
     if (m.opt.solver != mjSOL_NEWTON) return "friction loss with another solver than Newton";
-    if (!KnownImpedance(m.dof_solimp + mjNIMP * i)) return "solimp with a power other than 2";
     if (!KnownReference(m.dof_solref + mjNREF * i)) return "solref in a mixed format";
   }
   return {};

@@ -36,7 +36,7 @@ class LaneStepper {
   ///
   /// `numbers`: if the plan has fields(), where each environment's own numbers of them stand, one
   /// environment after another. Those that ask for another kind of step than the model's (no
-  /// damping, a solimp of another power) are left to mj_step too.
+  /// damping where it has some) are left to mj_step too.
   unsigned Step(const double* const* rows, double* const* new_rows, int count, int num_steps,
                 bool keep_fields = true, const double* const* numbers = nullptr);
 

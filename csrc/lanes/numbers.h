@@ -74,7 +74,7 @@ namespace pyfastenv::lanes {
   X(viscous_force, t.nbody)                                                                   \
   X(quadratic_torque, 3 * t.nbody)                                                            \
   X(quadratic_force, 3 * t.nbody)                                                             \
-  X(pair_friction, t.num_pairs)                                                               \
+  X(pair_friction, kFrictions* t.num_pairs)                                                               \
   X(pair_inverse_weight, t.num_pairs) /* diagonal of A, approximately, of a contact's rows */ \
   X(softness, Softness::kNumbers* t.num_softness)
 
@@ -82,14 +82,15 @@ namespace pyfastenv::lanes {
 constexpr int kGear = 6, kGainParameters = 10, kBiasParameters = 10;
 constexpr int kReferences = 2, kImpedances = 5, kFrictions = 5;
 
-/// How violation becomes impedance and reference acceleration, from solref and solimp; in solimp's
-/// sigmoid the power is 2: y = rise x² up to the middle, 1 - fall (1 - x)² behind it.
+/// How violation becomes impedance and reference acceleration, from solref and solimp; solimp's
+/// sigmoid is y = rise xᵖ up to the middle, 1 - fall (1 - x)ᵖ behind it, with a straight line if
+/// the power p is 1.
 struct Softness {
   double d0, dwidth, width, midpoint;
-  double rise, fall;
+  double rise, fall, power;
   double stiffness, damping;  // K and B of aref = -B v - K d r
 
-  static constexpr int kNumbers = 8;
+  static constexpr int kNumbers = 9;
 };
 static_assert(sizeof(Softness) == Softness::kNumbers * sizeof(double));
 

@@ -19,13 +19,9 @@ void OwnNumbers::Draw(int environment, double spread, std::mt19937_64& random) {
   std::uniform_real_distribution<double> factor(1 - spread, 1 + spread);
   for (size_t k = 0; k < fields_.size(); ++k) {
     const mjtNum* of_model = Get(m_, fields_[k]);
-    const bool impedance = fields_[k] == Number::jnt_solimp || fields_[k] == Number::dof_solimp ||
-                           fields_[k] == Number::geom_solimp;
     std::vector<double>& values = values_[Index(environment, static_cast<int>(k))];
     for (size_t i = 0; i < values.size(); ++i) {
-      const bool is_power = impedance && i % kImpedances == kImpedances - 1;
-      const bool stays =
-          is_power || plan_.derivation().MustBeTheModels(fields_[k], static_cast<int>(i));
+      const bool stays = plan_.derivation().MustBeTheModels(fields_[k], static_cast<int>(i));
       values[i] = stays ? of_model[i] : of_model[i] * factor(random);
     }
   }

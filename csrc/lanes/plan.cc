@@ -193,6 +193,7 @@ void Plan::SetSizes(const mjModel& m) {
   t.ls_iterations = m.opt.ls_iterations;
   t.tolerance = m.opt.tolerance;
   t.ls_tolerance = m.opt.ls_tolerance;
+  t.elliptic = m.opt.cone == mjCONE_ELLIPTIC;
   t.impratio = m.opt.impratio;
 }
 
@@ -454,7 +455,11 @@ void Plan::SetConstrainedTrees(const mjModel& m) {
     return std::min(kMaxContacts, sum + MostContacts(pair.kind));
   };
   t.max_contacts = std::accumulate(pairs_.begin(), pairs_.end(), 0, most_contacts);
-  t.max_rows = t.num_friction_losses + t.max_limit_rows + 4 * t.max_contacts;
+  int rows_of_contact = 0;
+  for (const Surface& surface : surfaces_) {
+    rows_of_contact = std::max(rows_of_contact, RowsOfContact(t, surface.condim));
+  }
+  t.max_rows = t.num_friction_losses + t.max_limit_rows + rows_of_contact * t.max_contacts;
 }
 
 void Plan::SetRowLayout(const mjModel& m) {

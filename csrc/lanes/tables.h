@@ -142,7 +142,7 @@ struct NarrowPhaseCall {
 
 /// What contacts of many pairs have in common.
 struct Surface {
-  int condim;  // 1 or 3
+  int condim;  // 1, 3, 4 or 6
   double margin;
   int softness;
 };
@@ -277,6 +277,7 @@ struct Tables {
   int ls_iterations;
   double tolerance;
   double ls_tolerance;
+  bool elliptic;  // friction cones
   double impratio;
 
   RowLayout row;
@@ -285,5 +286,10 @@ struct Tables {
   const Program* programs;  // one of each RecordedStage; null if this machine cannot
   int num_spills;           // Lanes of memory that programs need
 };
+
+/// Constraint rows of a contact; 0 of none.
+inline int RowsOfContact(const Tables& t, int condim) {
+  return condim <= 1 || t.elliptic ? condim : 2 * (condim - 1);
+}
 
 }  // namespace pyfastenv::lanes

@@ -116,6 +116,36 @@ const Variant kSupported[] = {
            "friction='1.5' solref='.05 .9' solimp='.8 .99 .01'/>";
        p.geom = "condim='3'";
      }},
+    {"Torsion", [](Pieces& p) { p.geom = "condim='4' friction='.8 .05 .01'"; }},
+    {"Rolling", [](Pieces& p) { p.geom = "condim='6' friction='.8 .05 .01'"; }},
+    {"RollingPGS",
+     [](Pieces& p) {
+       p.geom = "condim='6' friction='.8 .05 .01'", p.option += " solver='PGS' impratio='3'";
+     }},
+    {"AllCondims",
+     [](Pieces& p) {
+       p.floor = "<geom type='plane' size='5 5 1' condim='1' friction='.2'/>";
+       p.torso =
+           "<geom type='capsule' fromto='-.2 0 0 .2 0 0' size='.08' condim='4' "
+           "friction='.7 .1 .2' solmix='3'/><geom type='sphere' size='.1' pos='.3 0 .05' "
+           "condim='6' friction='1.5 .02 .03' solref='.05 .9' solimp='.8 .99 .01'/>";
+       p.geom = "condim='3'", p.hip += " frictionloss='.3'", p.option += " impratio='4'";
+     }},
+    {"TreesRoll",
+     [](Pieces& p) {
+       p.geom = "condim='6' friction='.8 .05 .01'";
+       p.world =
+           "<body pos='.3 0 .1'><freejoint/><geom size='.1'/></body>"
+           "<body pos='.3 0 .3'><freejoint/><geom size='.1' condim='4'/></body>"
+           "<body pos='-.3 .1 .1'><joint type='slide' axis='1 0 0' range='-.01 .01'/>"
+           "<geom type='capsule' size='.1 .3' euler='0 90 0' condim='1'/></body>";
+     }},
+    {"ImpedancePower", [](Pieces& p) { p.geom = "solimp='.8 .95 .02 .4 3.3'"; }},
+    {"ImpedanceLine",
+     [](Pieces& p) {
+       p.geom = "solimp='.8 .95 .02 .4 1'", p.hip += " solimplimit='.7 .9 .1 .6 3'";
+       p.knee += " solimplimit='.7 .9 .1 .6 .5'";
+     }},
     {"Priority",
      [](Pieces& p) {
        p.floor = "<geom type='plane' size='5 5 1' priority='1' friction='.3' solref='.03 1'/>";
@@ -185,6 +215,7 @@ const Variant kSupported[] = {
            "<contact><pair geom1='shin1' geom2='shin2' condim='1' margin='.05' gap='.02'/>"
            "<pair geom1='torso' geom2='foot2' margin='.3'/>"
            "<pair geom1='foot1' geom2='floor' friction='.3 .3 .1 .1 .1' solref='.05 1'/>"
+           "<pair geom1='shin2' geom2='floor' condim='6' friction='.3 .9 .1 .2 .05'/>"
            "<exclude body1='shin1' body2='torso'/></contact>";
      }},
     {"FixedBodies",
@@ -333,7 +364,6 @@ const Refusal kRefused[] = {
     {"BallJoints", [](Pieces& p) { p.root = "<joint type='ball' limited='false'/>"; },
      "ball joints"},
     {"EllipticCones", [](Pieces& p) { p.option += " cone='elliptic'"; }, "elliptic"},
-    {"Condim6", [](Pieces& p) { p.geom = "condim='6'"; }, "condim"},
     {"CG", [](Pieces& p) { p.option += " solver='CG'"; }, "CG"},
     {"Implicit", [](Pieces& p) { p.option += " integrator='implicit'"; }, "implicit"},
     {"NoSlip", [](Pieces& p) { p.option += " noslip_iterations='3'"; }, "noslip"},
@@ -341,18 +371,12 @@ const Refusal kRefused[] = {
     {"NoIslands", [](Pieces& p) { p.flag = "island='disable'"; }, "disabled features"},
     {"NoWarmStart", [](Pieces& p) { p.flag = "warmstart='disable'"; }, "disabled features"},
     {"Sleep", [](Pieces& p) { p.flag = "sleep='enable'"; }, "sleep"},
-    {"ImpedancePower", [](Pieces& p) { p.geom = "solimp='.9 .95 .001 .5 3'"; }, "power"},
     {"FrictionLossWithPGS",
      [](Pieces& p) { p.joint += " frictionloss='.1'", p.option += " solver='PGS'"; },
      "friction loss with another solver"},
     {"Equality",
      [](Pieces& p) { p.rest = "<equality><joint joint1='hip1' joint2='hip2'/></equality>"; },
      "equality"},
-    {"DirectedFriction",
-     [](Pieces& p) {
-       p.rest = "<contact><pair geom1='shin1' geom2='shin2' friction='1 .5 0 0 0'/></contact>";
-     },
-     "depends on the direction"},
     {"PGSWithTwoTrees",
      [](Pieces& p) {
        p.option += " solver='PGS'";

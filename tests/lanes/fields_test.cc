@@ -235,7 +235,6 @@ TEST(OtherKinds, AreLeftToMjStep) {
   EXPECT_EQ(LeftToMujoco("opt.density", zero), 0) << "a viscous fluid is left";
   EXPECT_EQ(LeftToMujoco("body_subtreemass", zero), 1u << 2);
   EXPECT_EQ(LeftToMujoco("body_mass", zero), 1u << 2) << "not in the fluid any more";
-  EXPECT_EQ(LeftToMujoco("jnt_solimp", [](std::vector<double>& x) { x[4 + 5] = 3; }), 1u << 2);
   EXPECT_EQ(LeftToMujoco("geom_solref", [](std::vector<double>& x) { x[0] = -3000; }), 1u << 2);
   EXPECT_EQ(LeftToMujoco("geom_pos", [](std::vector<double>& x) { x[0] = .1; }), 1u << 2)
       << "the floor";

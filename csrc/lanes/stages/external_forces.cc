@@ -6,25 +6,29 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
-// A contact's force in its frame: normal, two tangents.
+// A contact's force and torque in its frame, normal first; rows that a lane does not have are zero.
 void ContactForce(const Tables& t, const Scratch& s, int k, Lane* force) {
   const Contacts& c = s.contacts;
   const Lane* f = s.rows.force + c.first_row[k];
-  force[0] = f[0];
-  force[1] = force[2] = Splat(0);
-  if (c.num_rows[k] == 1) return;
-  unsigned pyramids = 0;
-  Lane friction = Splat(0);
+  const int num_rows = c.num_rows[k];
+  for (int i = 0; i < 6; ++i) force[i] = Splat(0);
+  if (num_rows == 1 || t.elliptic) {
+    for (int i = 0; i < num_rows; ++i) force[i] = f[i];
+    return;
+  }
+  Lane friction[kFrictions] = {};
   for (int l = 0; l < kWidth; ++l) {
     if (k >= c.count[l]) continue;
     const int pair = c.pair[k][l];
-    pyramids |= static_cast<unsigned>(t.surface[t.pair[pair].surface].condim == 3) << l;
-    At(friction, l) = At(s.pair_friction[pair], l);
+    for (int i = 0; i < t.surface[t.pair[pair].surface].condim - 1; ++i) {
+      At(friction[i], l) = At(s.pair_friction[kFrictions * pair + i], l);
+    }
   }
-  const Mask pyramid = FromBits(pyramids);
-  force[0] = Select(pyramid, ((f[0] + f[1]) + f[2]) + f[3], f[0]);
-  force[1] = Select(pyramid, (f[0] - f[1]) * friction, Splat(0));
-  force[2] = Select(pyramid, (f[2] - f[3]) * friction, Splat(0));
+  force[0] = f[0];
+  for (int i = 1; i < num_rows; ++i) force[0] = force[0] + f[i];
+  for (int i = 0; i < num_rows / 2; ++i) {
+    force[1 + i] = (f[2 * i] - f[2 * i + 1]) * friction[i];
+  }
 }
 
 // Adds a contact's wrench (torque about the contact point, force), times `sign`, to the lanes'
@@ -57,11 +61,10 @@ void ExternalForces(const Tables& t, Scratch& s) {
   for (int i = 0; i < 6 * t.nbody; ++i) s.cfrc_ext[i] = Splat(0);
   for (int k = 0; k < c.max_count; ++k) {
     const Lane* frame = c.frame + 9 * k;
-    Lane local[3], wrench[6];
-    const Lane no_torque[3] = {Splat(0), Splat(0), Splat(0)};
+    Lane local[6], wrench[6];
     ContactForce(t, s, k, local);
     RotateBack(wrench + 3, frame, local);
-    RotateBack(wrench, frame, no_torque);
+    RotateBack(wrench, frame, local + 3);
     AddWrench(t, s, k, &Pair::body1, -1, wrench);
     AddWrench(t, s, k, &Pair::body2, 1, wrench);
   }

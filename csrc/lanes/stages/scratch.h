@@ -24,7 +24,7 @@ struct Contacts {
   Lane* frame;          // (max_contacts, 9): by rows; until MakeRows, normal and wished tangent
   // its rows among Rows
   int* first_row;  // (max_contacts)
-  int* num_rows;   // (max_contacts): 4 if any lane's contact is a pyramid, else 1
+  int* num_rows;   // (max_contacts): most that any lane's contact has
 };
 
 /// Constraint rows. First those of dry friction, which all lanes have; then limits, compacted per

@@ -1,0 +1,205 @@
+// Contacts' constraint rows: mj_instantiateContact.
+//
+// A contact has one row without friction; a pyramidal cone two for each direction of friction; an
+// elliptic one the normal's and one for each direction. Those that the cone has not in some lane
+// are not valid there.
+#include "lanes/stages/rows.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+namespace {
+
+// A contact of each lane: what its rows are made of.
+struct ContactLanes {
+  ContactLanes(const Tables& t, const Scratch& s, int k);
+
+  unsigned lanes;          // that have one
+  unsigned frictional = 0;  // with friction
+  int condim = 1;          // the greatest
+  int condims[kWidth];     // 0 without a contact
+  Lane friction[kFrictions] = {};
+  Lane margin, inverse_weight;
+  int softness[kWidth];
+  Word dofs1, dofs2;                   // that move body 1, 2 alone
+  uint64_t any_dof1 = 0, any_dof = 0;  // of any lane; of either body
+
+  int RowsIn(const Tables& t, int l) const { return RowsOfContact(t, condims[l]); }
+};
+
+ContactLanes::ContactLanes(const Tables& t, const Scratch& s, int k)
+    : lanes(LanesWithMoreThan(s.contacts.count, k)) {
+  const int some = __builtin_ctz(lanes);
+  double weights[kWidth], margins[kWidth];
+  long long bits1[kWidth], bits2[kWidth];
+  for (int l = 0; l < kWidth; ++l) {
+    // lanes without this contact take another's numbers, which then mean nothing
+    const bool present = (lanes >> l & 1) != 0;
+    const int index = s.contacts.pair[k][present ? l : some];
+    const Pair& pair = t.pair[index];
+    const Surface& surface = t.surface[pair.surface];
+    weights[l] = At(s.pair_inverse_weight[index], l);
+    for (int i = 0; i < surface.condim - 1; ++i) {
+      At(friction[i], l) = At(s.pair_friction[kFrictions * index + i], l);
+    }
+    margins[l] = surface.margin;
+    softness[l] = surface.softness;
+    bits1[l] = static_cast<long long>(pair.dofs1);
+    bits2[l] = static_cast<long long>(pair.dofs2);
+    any_dof1 |= pair.dofs1;
+    any_dof |= pair.dofs1 | pair.dofs2;
+    condims[l] = present ? surface.condim : 0;
+    if (condims[l] > condim) condim = condims[l];
+    frictional |= static_cast<unsigned>(condims[l] > 1) << l;
+  }
+  __builtin_memcpy(&inverse_weight, weights, sizeof(weights));
+  __builtin_memcpy(&margin, margins, sizeof(margins));
+  __builtin_memcpy(&dofs1, bits1, sizeof(bits1));
+  __builtin_memcpy(&dofs2, bits2, sizeof(bits2));
+}
+
+// mju_makeFrame: an orthonormal frame from a normal and a wished tangent.
+void CompleteFrame(Lane* f) {
+  const Lane length = Sqrt(Dot3(f, f));
+  const Lane scale = 1.0 / length;
+  for (int i = 0; i < 3; ++i) f[i] = f[i] * scale;
+  const Mask undefined = Dot3(f + 3, f + 3) < 0.25;
+  if (Any(undefined)) {
+    const Mask y = (f[1] < 0.5) & (f[1] > -0.5);
+    f[3] = Select(undefined, Splat(0), f[3]);
+    f[4] = Select(undefined, Select(y, Splat(1), Splat(0)), f[4]);
+    f[5] = Select(undefined, Select(y, Splat(0), Splat(1)), f[5]);
+  }
+  const Lane along = Dot3(f, f + 3);
+  for (int i = 0; i < 3; ++i) f[3 + i] = f[3 + i] - f[i] * along;
+  const Lane tangent_scale = 1.0 / Sqrt(Dot3(f + 3, f + 3));
+  for (int i = 0; i < 3; ++i) f[3 + i] = f[3 + i] * tangent_scale;
+  Cross(f + 6, f, f + 3);
+}
+
+// Of one dof: the contact point's velocity on body 2 less that on body 1, in the contact's frame,
+// then the turning velocity. The first `condim` of the six are computed.
+void RelativeMotion(const Lane* frame, const Lane* motion, const Lane* arm, const ContactLanes& g,
+                    int dof, Lane* relative) {
+  const Mask moves = HasBit(g.dofs1 | g.dofs2, dof);
+  const auto difference = [&](Lane* velocity) {
+    if ((g.any_dof1 >> dof & 1) != 0) {
+      const Mask negative = HasBit(g.dofs1, dof);
+      for (int q = 0; q < 3; ++q) velocity[q] = Select(negative, 0.0 - velocity[q], velocity[q]);
+    }
+    for (int q = 0; q < 3; ++q) velocity[q] = Select(moves, velocity[q], Splat(0));
+  };
+  Lane moved[3];
+  Cross(moved, motion, arm);
+  for (int q = 0; q < 3; ++q) moved[q] = motion[3 + q] + moved[q];
+  difference(moved);
+  // MuJoCo's sums begin at zero, so that none is a negative zero
+  for (int k = 0; k < (g.condim == 1 ? 1 : 3); ++k) relative[k] = Dot3(frame + 3 * k, moved) + 0.0;
+  if (g.condim <= 3) return;
+  Lane turned[3] = {motion[0], motion[1], motion[2]};
+  difference(turned);
+  for (int k = 3; k < g.condim; ++k) relative[k] = Dot3(frame + 3 * (k - 3), turned) + 0.0;
+}
+
+// The rows' Jacobians: normal velocity, plus and minus friction times each of the others.
+void ContactJacobian(const Tables& t, const Scratch& s, const ContactLanes& g, int k, int num_rows,
+                     Lane* J) {
+  const Mask frictional = FromBits(g.frictional);
+  Lane arm[3] = {};
+  int root = -1;  // of the dofs' tree, whose center of mass motions are about
+  for (int i = 0; i < t.nv; ++i) {
+    if ((g.any_dof >> i & 1) == 0) {
+      for (int q = 0; q < num_rows; ++q) J[q * t.nv + i] = Splat(0);
+      continue;
+    }
+    if (const int root_of_dof = t.body[t.dof[i].body].root; root != root_of_dof) {
+      root = root_of_dof;
+      for (int q = 0; q < 3; ++q) arm[q] = s.contacts.pos[3 * k + q] - s.subtree_com[3 * root + q];
+    }
+    Lane relative[6];
+    RelativeMotion(s.contacts.frame + 9 * k, s.cdof + 6 * i, arm, g, i, relative);
+    if (g.condim == 1 || t.elliptic) {
+      for (int q = 0; q < num_rows; ++q) J[q * t.nv + i] = relative[q];
+      continue;
+    }
+    for (int q = 1; q < g.condim; ++q) {
+      Lane* pair = J + 2 * (q - 1) * t.nv + i;
+      pair[0] = relative[0] + relative[q] * g.friction[q - 1];
+      pair[t.nv] = relative[0] + relative[q] * -g.friction[q - 1];
+    }
+    J[i] = Select(frictional, J[i], relative[0]);
+  }
+}
+
+// R of the rows, from the normal's.
+void RegularizeFriction(const Tables& t, const ContactLanes& g, Lane R_normal, int num_rows,
+                        Lane* R, Lane* mu_of_cone) {
+  const double impratio = t.impratio > kMinVal ? t.impratio : kMinVal;
+  const Lane R_tangent = impratio == 1 ? R_normal : R_normal / impratio;
+  const Lane mu =
+      impratio == 1 ? g.friction[0] : g.friction[0] * Sqrt(R_tangent / R_normal);
+  if (!t.elliptic) {
+    const Lane R_edge = Select(FromBits(g.frictional), 2.0 * mu * mu * R_normal, R_normal);
+    for (int q = 0; q < num_rows; ++q) R[q] = R_edge;
+    return;
+  }
+  *mu_of_cone = mu;
+  R[0] = R_normal;
+  if (num_rows > 1) R[1] = R_tangent;
+  for (int q = 2; q < num_rows; ++q) {
+    R[q] = R_tangent * g.friction[0] * g.friction[0] / (g.friction[q - 1] * g.friction[q - 1]);
+  }
+}
+
+// Lanes whose contact has a row.
+unsigned LanesWithRow(const Tables& t, const ContactLanes& g, int row) {
+  unsigned bits = 0;
+  for (int l = 0; l < kWidth; ++l) bits |= static_cast<unsigned>(row < g.RowsIn(t, l)) << l;
+  return bits;
+}
+
+void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) {
+  Rows& rows = s.rows;
+  Contacts& c = s.contacts;
+  CompleteFrame(c.frame + 9 * k);
+  const Lane violation = c.dist[k] - g.margin;
+  const LaneSoftness soft(s.softness, g.softness);
+  const Lane impedance = Impedance(soft, violation);
+  const int first = c.first_row[k], num_rows = c.num_rows[k];
+  ContactJacobian(t, s, g, k, num_rows, rows.J + first * t.nv);
+  Lane mu;
+  RegularizeFriction(t, g, Regularizer(impedance, g.inverse_weight), num_rows, rows.R + first, &mu);
+  for (int q = 0; q < num_rows; ++q) {
+    const int r = first + q;
+    const bool along_normal = q == 0 || !t.elliptic;
+    rows.valid[r] = LanesWithRow(t, g, q);
+    rows.dofs[r] = g.any_dof;
+    rows.violation[r] = along_normal ? violation : Splat(0);
+    rows.impedance[r] = impedance;
+    rows.stiffness[r] = along_normal ? soft.stiffness : Splat(0);
+    rows.damping[r] = soft.damping;
+    rows.D[r] = 1.0 / rows.R[r];
+  }
+  if (!t.several_trees) return;
+  for (int l = 0; l < kWidth; ++l) {
+    if (k >= c.count[l]) continue;
+    const uint64_t trees = t.pair[c.pair[k][l]].trees;
+    for (int r = first; r < first + num_rows; ++r) rows.trees[r][l] = trees;
+  }
+}
+
+}  // namespace
+
+void AddContactRows(const Tables& t, Scratch& s) {
+  Rows& rows = s.rows;
+  Contacts& c = s.contacts;
+  for (int k = 0; k < c.max_count; ++k) {
+    const ContactLanes g(t, s, k);
+    c.first_row[k] = rows.max_count;
+    c.num_rows[k] = RowsOfContact(t, g.condim);
+    FillContactRows(t, s, k, g);
+    rows.max_count += c.num_rows[k];
+    for (int l = 0; l < kWidth; ++l) rows.count[l] += g.RowsIn(t, l);
+  }
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
