@@ -42,7 +42,9 @@ uint64_t WithDerived(uint64_t varied) {
   follows(kFluidSources, {Number::viscous_torque, Number::viscous_force, Number::quadratic_torque,
                           Number::quadratic_force});
   follows(Bit(Number::geom_friction), {Number::pair_friction, Number::pair_inverse_weight});
-  follows(Bit(Number::body_invweight0), {Number::pair_inverse_weight});
+  follows(Bit(Number::body_invweight0),
+          {Number::pair_inverse_weight, Number::equality_inverse_weight});
+  follows(Bit(Number::dof_invweight0), {Number::equality_inverse_weight});
   follows(kSolver, {Number::softness});
   return varied;
 }
@@ -64,15 +66,22 @@ void Derivation::AddPair(const ContactSource& source, int geom1, int geom2) {
 // ---- softness -----------------------------------------------------------------------------------
 
 int Derivation::AddSoftness(const Tables& t, const ContactSource& contact) {
-  return IndexOf(t, {SoftnessSource::kContact, 0, contact, {}});
+  return IndexOf(t, {SoftnessSource::kContact, 0, contact, {}, {}});
 }
 
 int Derivation::AddJointSoftness(const Tables& t, int joint) {
-  return IndexOf(t, {SoftnessSource::kJoint, joint, {}, {}});
+  return IndexOf(t, {SoftnessSource::kJoint, joint, {}, {}, {}});
 }
 
 int Derivation::AddDofSoftness(const Tables& t, int dof) {
-  return IndexOf(t, {SoftnessSource::kDof, dof, {}, {}});
+  return IndexOf(t, {SoftnessSource::kDof, dof, {}, {}, {}});
+}
+
+int Derivation::AddFixedSoftness(const Tables& t, const double* solref, const double* solimp) {
+  SoftnessSource source{SoftnessSource::kFixed, 0, {}, {}, {}};
+  std::copy_n(solref, kReferences, source.fixed.ref);
+  std::copy_n(solimp, kImpedances, source.fixed.imp);
+  return IndexOf(t, source);
 }
 
 int Derivation::IndexOf(const Tables& t, SoftnessSource source) {
@@ -82,6 +91,7 @@ int Derivation::IndexOf(const Tables& t, SoftnessSource source) {
       return std::memcmp(&source.of_model, &other.of_model, sizeof(Softness)) == 0;
     }
     return source.kind == other.kind && source.index == other.index &&
+           std::memcmp(&source.fixed, &other.fixed, sizeof(Solver)) == 0 &&
            source.contact.geom1 == other.contact.geom1 &&
            source.contact.geom2 == other.contact.geom2 &&
            source.contact.explicit_pair == other.contact.explicit_pair;
@@ -98,6 +108,7 @@ Derivation::Solver Derivation::SolverOf(const Numbers& n, const SoftnessSource& 
     CombineSolver(source.contact, n.geom_solref, n.geom_solimp, r.ref, r.imp);
     return r;
   }
+  if (source.kind == SoftnessSource::kFixed) return source.fixed;
   const bool joint = source.kind == SoftnessSource::kJoint;
   const ptrdiff_t index = source.index;
   std::copy_n((joint ? n.jnt_solref : n.dof_solref) + kReferences * index, kReferences, r.ref);
@@ -160,6 +171,27 @@ void Derivation::FluidBox(const Tables& t, const Numbers& n, int body, double* t
   }
 }
 
+namespace {
+
+// mj_diagApprox's of the rows of an equality: moving, turning.
+void EqualityWeight(const Tables& t, const Numbers& n, const Equality& e, double* weight) {
+  if (e.kind == EqualityKind::kTendon) {
+    weight[0] = e.tendon_inverse_weight;
+    return;
+  }
+  if (e.kind == EqualityKind::kJoint) {
+    weight[0] = n.dof_invweight0[t.joint[e.object1].dof];
+    if (e.object2 >= 0) weight[0] += n.dof_invweight0[t.joint[e.object2].dof];
+    return;
+  }
+  for (int i = 0; i < 2; ++i) {
+    weight[i] = n.body_invweight0[ptrdiff_t{2} * e.body1 + i] +
+                n.body_invweight0[ptrdiff_t{2} * e.body2 + i];
+  }
+}
+
+}  // namespace
+
 size_t Derivation::Size(const Tables& t) {
   int size = 0;
 #define PYFASTENV_LANES_NUMBER(name, count) size += count;
@@ -196,14 +228,20 @@ void Derivation::Run(const Tables& t, uint64_t which, Numbers& n, double* out) c
     }
   }
   double *friction = place(Number::pair_friction), *weight = place(Number::pair_inverse_weight);
-  for (size_t k = 0; (friction != nullptr || weight != nullptr) && k < pairs_.size(); ++k) {
+  for (size_t k = 0; weight != nullptr && k < pairs_.size(); ++k) {
     double combined[kFrictions];
     CombineFriction(pairs_[k], n.geom_friction, combined);
     const double sliding = combined[0];
     const double translation = n.body_invweight0[ptrdiff_t{2} * t.pair[k].body1] +
                                n.body_invweight0[ptrdiff_t{2} * t.pair[k].body2];
     if (friction != nullptr) std::copy_n(combined, kFrictions, friction + kFrictions * k);
-    weight[k] = pairs_[k].condim == 1 ? translation : translation + sliding * sliding * translation;
+    const bool pyramid = pairs_[k].condim > 1 && !t.elliptic;
+    weight[k] = pyramid ? translation + sliding * sliding * translation : translation;
+  }
+  if (double* weight_of_equality = place(Number::equality_inverse_weight)) {
+    for (int e = 0; e < t.num_equalities; ++e, weight_of_equality += 2) {
+      EqualityWeight(t, n, t.equality[e], weight_of_equality);
+    }
   }
   if (double* soft = place(Number::softness)) {
     for (const SoftnessSource& source : softness_) {
@@ -246,13 +284,11 @@ bool Derivation::IsUsual(const Tables& t, const Numbers& n) const {
       !std::any_of(n.dof_damping, n.dof_damping + t.nv, [](double x) { return x > 0; })) {
     return false;
   }
-  for (int j = 0; j < t.njnt; ++j) {
-    if (t.joint[j].kind == JointKind::kFree && n.jnt_stiffness[j] != 0) return false;
-  }
   if (t.Varies(Number::dof_frictionloss)) {
     int losses = 0;
     for (int i = 0; i < t.nv; ++i) losses += static_cast<int>(n.dof_frictionloss[i] != 0);
     for (int k = 0; k < t.num_friction_losses; ++k) {
+      if (t.friction_loss[k].tendon >= 0) continue;
       losses -= static_cast<int>(n.dof_frictionloss[t.friction_loss[k].dof] != 0);
       if (n.dof_frictionloss[t.friction_loss[k].dof] <= 0) return false;
     }

@@ -27,6 +27,8 @@ class Derivation {
   int AddSoftness(const Tables& t, const ContactSource& contact);
   int AddJointSoftness(const Tables& t, int joint);
   int AddDofSoftness(const Tables& t, int dof);
+  /// Of an equality, whose solref and solimp no environment has its own of.
+  int AddFixedSoftness(const Tables& t, const double* solref, const double* solimp);
   int num_softness() const { return static_cast<int>(softness_.size()); }
 
   /// Doubles in all derived numbers.
@@ -40,14 +42,15 @@ class Derivation {
   bool MustBeTheModels(Number field, int index) const;
 
  private:
-  struct SoftnessSource {
-    enum Kind { kContact, kJoint, kDof } kind;
-    int index;  // of a joint or dof
-    ContactSource contact;
-    Softness of_model;
-  };
   struct Solver {  // solref and solimp
     double ref[kReferences], imp[kImpedances];
+  };
+  struct SoftnessSource {
+    enum Kind { kContact, kJoint, kDof, kFixed } kind;
+    int index;  // of a joint or dof
+    ContactSource contact;
+    Solver fixed;
+    Softness of_model;
   };
 
   bool TouchingGeomsStay(const Tables& t, const Numbers& n) const;

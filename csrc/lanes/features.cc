@@ -17,6 +17,8 @@ namespace {
 // largest matrices, rows × dofs and rows × rows, stay below half of it). With less it may drop
 // contacts and warn, or stop, where lanes would go on. MuJoCo's default is 4 MiB or more.
 constexpr mjtSize kEnoughMemory = 2 << 20;
+// The same where a contact may have ten rows instead of four.
+constexpr mjtSize kEnoughForRolling = 6 << 20;
 
 // "joint 'hip'", or "joint 3" if it has no name
 std::string Named(const mjModel& m, mjtObj type, int id) {
@@ -42,9 +44,14 @@ std::string Counts(const mjModel& m) {
   if (m.nv == 0) return "a model without degrees of freedom";
   if (m.nv >= kMaxDofs) return "60 or more degrees of freedom";
   if (m.narena < kEnoughMemory) return "less than 2 MiB of memory (size memory)";
+  const auto rolls = [](int condim) { return condim > 3; };
+  const bool rolling = std::any_of(m.geom_condim, m.geom_condim + m.ngeom, rolls) ||
+                       std::any_of(m.pair_dim, m.pair_dim + m.npair, rolls);
+  if (rolling && m.narena < kEnoughForRolling) {
+    return "less than 6 MiB of memory (size memory) with contacts of condim 4 or 6";
+  }
   if (mj_isSparse(&m)) return "sparse constraint Jacobians (option jacobian)";
   if (m.nflex > 0) return "flexes";
-  if (m.neq > 0) return "equality constraints";
   if (m.nmocap > 0) return "mocap bodies";
   if (m.nplugin > 0) return "plugins";
 #if PYFASTENV_MUJOCO >= 4000000
@@ -96,19 +103,15 @@ std::string Joints(const mjModel& m) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_JOINT, j)); };
     const int type = m.jnt_type[j];
     const int body = m.jnt_bodyid[j];
-    if (type == mjJNT_BALL) return that("ball joints");
     if (type == mjJNT_FREE) {
       if (m.body_jntnum[body] != 1) return that("free joints beside others");
-      if (m.jnt_stiffness[j] != 0 || AnyNonZero(m.jnt_stiffnesspoly + mjNPOLY * j, mjNPOLY)) {
-        return that("springs of free joints");
-      }
       if (m.opt.integrator == mjINT_IMPLICITFAST && m.tree_dofnum[m.body_treeid[body]] == 6) {
         return that("implicitfast with single free bodies");
       }
     }
     if (m.jnt_actuatorid[j] != -1) return that("damping or armature from actuators");
-    if (m.jnt_actgravcomp[j] && type == mjJNT_FREE) {
-      return that("gravity compensation by actuators of free joints");
+    if (m.jnt_actgravcomp[j] && (type == mjJNT_FREE || type == mjJNT_BALL)) {
+      return that("gravity compensation by actuators of free and ball joints");
     }
     if (m.jnt_limited[j] && type == mjJNT_FREE) return that("limits of free joints");
   }
@@ -118,9 +121,7 @@ std::string Joints(const mjModel& m) {
 std::string Tendons(const mjModel& m) {
   for (int i = 0; i < m.ntendon; ++i) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_TENDON, i)); };
-    if (m.tendon_limited[i]) return that("limits of tendons");
     if (m.tendon_actfrclimited[i]) return that("force limits of tendons");
-    if (m.tendon_frictionloss[i] != 0) return that("friction loss of tendons");
     if (m.tendon_actuatorid[i] != -1) return that("damping or armature from actuators");
     const bool acts = m.tendon_stiffness[i] != 0 || m.tendon_damping[i] != 0 ||
                       m.tendon_armature[i] != 0 ||
@@ -176,6 +177,24 @@ std::string Limits(const mjModel& m) {
   return {};
 }
 
+std::string TendonConstraints(const mjModel& m) {
+  if (IsOff(m, mjDSBL_CONSTRAINT)) return {};
+  for (int i = 0; i < m.ntendon; ++i) {
+    const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_TENDON, i)); };
+    const bool limited = m.tendon_limited[i] && !IsOff(m, mjDSBL_LIMIT);
+    const bool rubs = m.tendon_frictionloss[i] > 0 && !IsOff(m, mjDSBL_FRICTIONLOSS);
+    if ((limited || rubs) && !AllTendonsFixed(m)) {
+      return that("limits and friction loss of tendons where there are spatial ones");
+    }
+    const mjtNum* limit = m.tendon_solref_lim + mjNREF * i;
+    const mjtNum* friction = m.tendon_solref_fri + mjNREF * i;
+    if ((limited && !KnownReference(limit)) || (rubs && !KnownReference(friction))) {
+      return that("solref in a mixed format");
+    }
+  }
+  return {};
+}
+
 std::string Contacts(const mjModel& m) {
   for (const GeomPair& pair : CandidatePairs(m)) {
     const auto that = [&](const char* what) {
@@ -187,14 +206,17 @@ std::string Contacts(const mjModel& m) {
       return that("signed distance fields");
     }
     const ContactSource contact = SourceOfContact(m, pair);
-    if (contact.condim > 1 && m.opt.cone != mjCONE_PYRAMIDAL)
-      return that("elliptic friction cones");
+    const bool elliptic = contact.condim > 1 && m.opt.cone == mjCONE_ELLIPTIC;
+    if (elliptic && m.opt.solver != mjSOL_NEWTON) {
+      return that("elliptic friction cones with another solver than Newton");
+    }
     mjtNum solref[mjNREF], solimp[mjNIMP];
     CombineSolver(contact, m.geom_solref, m.geom_solimp, solref, solimp);
     if (!KnownReference(solref)) return that("solref in a mixed format");
-    if (pair.explicit_pair >= 0 && contact.condim > 1) {
+    if (pair.explicit_pair >= 0 && elliptic) {
       const mjtNum* reference = m.pair_solreffriction + mjNREF * pair.explicit_pair;
-      if (AnyNonZero(reference, mjNREF)) return that("solreffriction of contact pairs");
+      if (AnyNonZero(reference, mjNREF))
+        return that("solreffriction of contact pairs with elliptic cones");
     }
     const int tree1 = m.body_treeid[m.geom_bodyid[pair.geom1]];
     const int tree2 = m.body_treeid[m.geom_bodyid[pair.geom2]];
@@ -229,23 +251,33 @@ std::string FrictionLosses(const mjModel& m) {
   for (int i = 0; i < m.nv; ++i) {
     if (m.dof_frictionloss[i] == 0) continue;
     if (m.dof_frictionloss[i] < 0) return "negative friction loss";
-    if (m.opt.solver != mjSOL_NEWTON) return "friction loss with another solver than Newton";
     if (!KnownReference(m.dof_solref + mjNREF * i)) return "solref in a mixed format";
   }
   return {};
 }
 
-std::string Trees(const mjModel& m) {
-  if (m.opt.solver == mjSOL_PGS && m.ntree > 1) return "the solver PGS with several trees";
+std::string Equalities(const mjModel& m) {
+  if (IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_EQUALITY)) return {};
+  for (int i = 0; i < m.neq; ++i) {
+    const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_EQUALITY, i)); };
+    const int type = m.eq_type[i];
+    if (type == mjEQ_TENDON && !AllTendonsFixed(m)) {
+      return that("equality constraints of tendons where there are spatial ones");
+    }
+    if (type != mjEQ_JOINT && type != mjEQ_TENDON && type != mjEQ_CONNECT && type != mjEQ_WELD) {
+      return that("equality constraints of flexes");
+    }
+    if (!KnownReference(m.eq_solref + mjNREF * i)) return that("solref in a mixed format");
+  }
   return {};
 }
 
 }  // namespace
 
 std::string UnsupportedFeature(const mjModel& m) {
-  std::string (*const groups[])(const mjModel&) = {Counts,         Options,   Callbacks, Joints,
-                                                   Tendons,        Actuators, Limits,    Contacts,
-                                                   FrictionLosses, Trees};
+  std::string (*const groups[])(const mjModel&) = {
+      Counts,   Options,    Callbacks,         Joints,        Tendons, Actuators, Limits,
+      Contacts, Equalities, TendonConstraints, FrictionLosses};
   for (const auto group : groups) {
     if (std::string found = group(m); !found.empty()) return found;
   }

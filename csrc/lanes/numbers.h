@@ -74,7 +74,8 @@ namespace pyfastenv::lanes {
   X(viscous_force, t.nbody)                                                                   \
   X(quadratic_torque, 3 * t.nbody)                                                            \
   X(quadratic_force, 3 * t.nbody)                                                             \
-  X(pair_friction, kFrictions* t.num_pairs)                                                               \
+  X(pair_friction, kFrictions* t.num_pairs)                                                   \
+  X(equality_inverse_weight, 2 * t.num_equalities) /* of moving, of turning */                \
   X(pair_inverse_weight, t.num_pairs) /* diagonal of A, approximately, of a contact's rows */ \
   X(softness, Softness::kNumbers* t.num_softness)
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "lanes/features.h"
+#include "lanes/model_trees.h"
 #include "lanes/number_access.h"
 #include "lanes/self_check.h"
 
@@ -20,11 +21,6 @@ namespace {
 constexpr int kMaxContacts = 40;
 
 bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0; }
-
-int LastDof(const mjModel& m, int body) {
-  while (body > 0 && m.body_dofnum[body] == 0) body = m.body_parentid[body];
-  return body > 0 ? m.body_dofadr[body] + m.body_dofnum[body] - 1 : -1;
-}
 
 Dynamics DynamicsOf(const mjModel& m, int a) {
   switch (m.actuator_dyntype[a]) {
@@ -55,12 +51,6 @@ Polynomial MakePolynomial(const mjtNum* coefficients) {
   std::copy_n(coefficients, mjNPOLY, r.coefficient);
   r.is_zero = std::all_of(coefficients, coefficients + mjNPOLY, [](mjtNum x) { return x == 0; });
   return r;
-}
-
-uint64_t DofsThatMove(const mjModel& m, int body) {
-  uint64_t dofs = 0;
-  for (int i = LastDof(m, body); i >= 0; i = m.dof_parentid[i]) dofs |= uint64_t{1} << i;
-  return dofs;
 }
 
 PairKind KindOf(const mjModel& m, const GeomPair& pair) {
@@ -144,6 +134,7 @@ Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::stri
   AddJoints(m);
   AddActuators(m);
   AddTendons(m);
+  AddEqualities(m);
   AddFrictionLosses(m);
   AddLimits(m);
   AddPairs(m, whole);
@@ -279,6 +270,7 @@ void Plan::AddJoints(const mjModel& m) {
   for (int j = 0; j < m.njnt; ++j) {
     Joint joint{};
     joint.kind = m.jnt_type[j] == mjJNT_FREE    ? JointKind::kFree
+                 : m.jnt_type[j] == mjJNT_BALL  ? JointKind::kBall
                  : m.jnt_type[j] == mjJNT_SLIDE ? JointKind::kSlide
                                                 : JointKind::kHinge;
     joint.body = m.jnt_bodyid[j];
@@ -286,8 +278,7 @@ void Plan::AddJoints(const mjModel& m) {
     joint.dof = m.jnt_dofadr[j];
     joint.spring = MakePolynomial(m.jnt_stiffnesspoly + ptrdiff_t{mjNPOLY} * j);
     joint.has_spring =
-        joint.kind != JointKind::kFree &&
-        (tables_.Varies(Number::jnt_stiffness) || m.jnt_stiffness[j] != 0 || !joint.spring.is_zero);
+        tables_.Varies(Number::jnt_stiffness) || m.jnt_stiffness[j] != 0 || !joint.spring.is_zero;
     joint.act_gravcomp = tables_.has_gravcomp && m.jnt_actgravcomp[j];
     joints_.push_back(joint);
     if (m.jnt_actfrclimited[j]) force_limits_.push_back({joint.dof, j});
@@ -296,7 +287,10 @@ void Plan::AddJoints(const mjModel& m) {
     const Polynomial damper = MakePolynomial(m.dof_dampingpoly + ptrdiff_t{mjNPOLY} * i);
     const bool has_damper =
         tables_.Varies(Number::dof_damping) || m.dof_damping[i] != 0 || !damper.is_zero;
-    dofs_.push_back({m.dof_bodyid[i], m.dof_parentid[i], m.dof_simplenum[i] != 0, has_damper,
+    const Joint& joint = joints_[static_cast<size_t>(m.dof_jntid[i])];
+    const bool turns =
+        joint.kind == JointKind::kBall || (joint.kind == JointKind::kFree && i >= joint.dof + 3);
+    dofs_.push_back({m.dof_bodyid[i], m.dof_parentid[i], m.dof_simplenum[i] != 0, turns, has_damper,
                      m.dof_jntid[i], damper});
   }
   tables_.joint = joints_.data();
@@ -365,27 +359,6 @@ void Plan::AddTendons(const mjModel& m) {
   tables_.ten_J = ten_J_.view();
 }
 
-void Plan::AddFrictionLosses(const mjModel& m) {
-  const bool off = IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_FRICTIONLOSS);
-  for (int i = 0; i < m.nv && !off; ++i) {
-    if (m.dof_frictionloss[i] == 0) continue;
-    friction_losses_.push_back({i, derivation_.AddDofSoftness(tables_, i)});
-  }
-  tables_.friction_loss = friction_losses_.data();
-  tables_.num_friction_losses = static_cast<int>(friction_losses_.size());
-}
-
-void Plan::AddLimits(const mjModel& m) {
-  const bool off = IsOff(m, mjDSBL_CONSTRAINT) || IsOff(m, mjDSBL_LIMIT);
-  for (int j = 0; j < m.njnt && !off; ++j) {
-    if (!m.jnt_limited[j]) continue;
-    const int dof = m.jnt_dofadr[j];
-    limits_.push_back({m.jnt_qposadr[j], dof, j, derivation_.AddJointSoftness(tables_, j)});
-  }
-  tables_.limit = limits_.data();
-  tables_.num_limits = static_cast<int>(limits_.size());
-}
-
 void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
   bool all_own = true;
   for (const GeomPair& pair : CandidatePairs(m)) {
@@ -426,9 +399,7 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms) {
                : pair.plane ? pair.reach + rbound2
                             : rbound1 + rbound2 + pair.reach;
   pair.bound_squared = pair.bound * pair.bound;
-  for (const int body : {pair.body1, pair.body2}) {
-    if (m.body_treeid[body] >= 0) pair.trees |= uint64_t{1} << m.body_treeid[body];
-  }
+  pair.trees = TreeOf(m, pair.body1) | TreeOf(m, pair.body2);
   const uint64_t dofs1 = DofsThatMove(m, pair.body1), dofs2 = DofsThatMove(m, pair.body2);
   pair.dofs1 = dofs1 & ~dofs2;
   pair.dofs2 = dofs2 & ~dofs1;
@@ -440,8 +411,12 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms) {
 
 void Plan::SetConstrainedTrees(const mjModel& m) {
   uint64_t trees = 0;
-  for (const FrictionLoss& loss : friction_losses_) trees |= uint64_t{1} << m.dof_treeid[loss.dof];
-  for (const Limit& limit : limits_) trees |= uint64_t{1} << m.dof_treeid[limit.dof];
+  for (const Equality& equality : equalities_) trees |= equality.trees;
+  for (const FrictionLoss& loss : friction_losses_) {
+    trees |=
+        loss.tendon >= 0 ? TreesOfTendon(m, loss.tendon) : uint64_t{1} << m.dof_treeid[loss.dof];
+  }
+  for (const Limit& limit : limits_) trees |= limit.trees;
   for (const Pair& pair : pairs_) trees |= pair.trees;
   Tables& t = tables_;
   t.several_trees = (trees & (trees - 1)) != 0;
@@ -459,7 +434,7 @@ void Plan::SetConstrainedTrees(const mjModel& m) {
   for (const Surface& surface : surfaces_) {
     rows_of_contact = std::max(rows_of_contact, RowsOfContact(t, surface.condim));
   }
-  t.max_rows = t.num_friction_losses + t.max_limit_rows + rows_of_contact * t.max_contacts;
+  t.max_rows = FirstInequality(t) + t.max_limit_rows + rows_of_contact * t.max_contacts;
 }
 
 void Plan::SetRowLayout(const mjModel& m) {
@@ -474,6 +449,7 @@ void Plan::SetRowLayout(const mjModel& m) {
                  offset(mjSTATE_ACT),
                  offset(mjSTATE_WARMSTART),
                  offset(mjSTATE_CTRL),
+                 offset(mjSTATE_EQ_ACTIVE),
                  offset(mjSTATE_QFRC_APPLIED),
                  offset(mjSTATE_XFRC_APPLIED)};
 }

@@ -62,6 +62,7 @@ class Plan {
   void AddJoints(const mjModel& m);
   void AddActuators(const mjModel& m);
   void AddTendons(const mjModel& m);
+  void AddEqualities(const mjModel& m);
   void AddFrictionLosses(const mjModel& m);
   void AddLimits(const mjModel& m);
   void AddPairs(const mjModel& m, const mjModel& whole);
@@ -82,6 +83,7 @@ class Plan {
   std::vector<Tendon> tendons_;
   std::vector<TendonTerm> tendon_terms_;
   std::vector<ForceLimit> force_limits_;
+  std::vector<Equality> equalities_;
   std::vector<FrictionLoss> friction_losses_;
   std::vector<Limit> limits_;
   std::vector<Pair> pairs_;

@@ -63,6 +63,8 @@ bool IsKnown(const mjModel& m, int sensor, Sensors which) {
     case mjSENS_JOINTPOS:
     case mjSENS_JOINTVEL:
     case mjSENS_JOINTACTFRC:
+    case mjSENS_BALLQUAT:
+    case mjSENS_BALLANGVEL:
     case mjSENS_TENDONPOS:
     case mjSENS_TENDONVEL:
     case mjSENS_ACTUATORFRC:

@@ -42,7 +42,7 @@ struct Polynomial {
   bool is_zero;
 };
 
-enum class JointKind : int { kFree, kSlide, kHinge };
+enum class JointKind : int { kFree, kBall, kSlide, kHinge };
 
 struct Joint {
   JointKind kind;
@@ -53,11 +53,16 @@ struct Joint {
   bool act_gravcomp;  // gravity compensation counts as its actuators' force
   Polynomial spring;
 };
+/// Whether a quaternion of qpos is turned by three dofs: a ball's, or a free joint's last.
+inline bool HasRotation(const Joint& joint) {
+  return joint.kind == JointKind::kFree || joint.kind == JointKind::kBall;
+}
 
 struct Dof {
   int body;
   int parent;   // -1 for a tree's first
   bool simple;  // constant diagonal inertia, nothing beside it
+  bool turns;   // one of three of a rotation
   bool has_damper;
   int joint;
   Polynomial damper;
@@ -99,17 +104,49 @@ struct ForceLimit {
   int joint;
 };
 
-/// Dry friction of a dof: a row whose force is at most so large, either way.
+/// Dry friction of a dof or a tendon: a row whose force is at most so large, either way.
 struct FrictionLoss {
   int dof;
+  int tendon;  // -1 for a dof
+  int softness;
+  double tendon_loss, tendon_inverse_weight;
+};
+
+enum class EqualityKind : int { kJoint, kTendon, kConnect, kWeld };
+
+/// What shall stay together: two joints' positions or tendons' lengths (or one at a place), two
+/// points, two frames.
+struct Equality {
+  static constexpr int kData = 11;
+
+  EqualityKind kind;
+  int first_row, num_rows;
+  int object1, object2;  // joints or tendons; the second may be -1
+  double length1, length2, tendon_inverse_weight;
+  // of the others
+  bool sites;  // frames are sites' (site1, site2), not bodies'
+  int site1, site2;
+  int body1, body2;
+  uint64_t dofs1, dofs2;  // that move each
+  uint64_t trees;
+  double data[kData];  // mjModel's eq_data
   int softness;
 };
 
+enum class LimitKind : int { kPosition, kBall, kTendon };
+
+/// Of a slide's or hinge's position or a tendon's length, from both sides; of the angle that a ball
+/// is turned by.
 struct Limit {
+  LimitKind kind;
   int qpos;
   int dof;
   int joint;
   int softness;
+  // of a tendon
+  int tendon;
+  uint64_t trees;
+  double range[2], margin, inverse_weight;
 };
 
 enum class PairKind : int {
@@ -204,7 +241,7 @@ struct SparseRows {
 /// Where in a row of mjSTATE_INTEGRATION things are.
 struct RowLayout {
   int size;
-  int time, qpos, qvel, act, warmstart, ctrl;
+  int time, qpos, qvel, act, warmstart, ctrl, eq_active;
   int qfrc_applied, xfrc_applied;
 };
 
@@ -214,6 +251,7 @@ struct Tables {
   int ntendon, nJten, nwrap;  // 0 if there is any spatial tendon
   int nJmom;
   int num_friction_losses, num_limits, num_force_limits, num_pairs;
+  int num_equalities, num_equality_rows;
   int num_softness;
 
   /// The model's own; in lanes they stand in Scratch.
@@ -238,6 +276,7 @@ struct Tables {
   SparseRows ten_J;               // (ntendon)
   SparseRows moment;              // (nout)
   const ForceLimit* force_limit;
+  const Equality* equality;
   const FrictionLoss* friction_loss;
   const Limit* limit;
   const Pair* pair;
@@ -257,6 +296,8 @@ struct Tables {
   const int* D_diag;  // (nv): entry in its row
   const int* mapD2M;  // (nC): where in D an entry of M is
 
+  bool has_frame_equalities;  // connects or welds
+  bool constrains_tendons;
   /// Whether constraints may act on more than one tree.
   bool several_trees;
   const int* dof_tree;  // (nv)
@@ -286,6 +327,9 @@ struct Tables {
   const Program* programs;  // one of each RecordedStage; null if this machine cannot
   int num_spills;           // Lanes of memory that programs need
 };
+
+/// The first row whose force only pushes: of limits and contacts.
+inline int FirstInequality(const Tables& t) { return t.num_equality_rows + t.num_friction_losses; }
 
 /// Constraint rows of a contact; 0 of none.
 inline int RowsOfContact(const Tables& t, int condim) {

@@ -241,8 +241,6 @@ TEST(OtherKinds, AreLeftToMjStep) {
   EXPECT_EQ(LeftToMujoco("geom_pos", [](std::vector<double>& x) { x[3] = .1; }), 0)
       << "a target that touches nothing";
   EXPECT_EQ(LeftToMujoco("geom_quat", [](std::vector<double>& x) { x[2] = .1; }), 1u << 2);
-  EXPECT_EQ(LeftToMujoco("jnt_stiffness", [](std::vector<double>& x) { x[0] = 1; }), 1u << 2)
-      << "a free joint's spring";
 }
 
 TEST(OtherFields, AreRefused) {

@@ -11,6 +11,15 @@
   X(act_dot)                              \
   X(sin_half)                             \
   X(cos_half)                             \
+  X(spring_turn)                          \
+  X(xpos)                                 \
+  X(xquat)                                \
+  X(xmat)                                 \
+  X(site_xpos)                            \
+  X(cvel)                                 \
+  X(cdof_dot)                             \
+  X(ten_length)                           \
+  X(ten_J)                                \
   X(geom_xpos)                            \
   X(geom_xmat)                            \
   X(subtree_com)                          \

@@ -83,13 +83,40 @@ void WriteGeoms(const Tables& t, Recorder& recorder) {
   }
 }
 
-// Contacts' Jacobians are about the centers of mass of their bodies' trees.
+// What connects and welds are made of.
+void WriteTiedBodies(const Tables& t, Recorder& recorder) {
+  const Scratch& s = recorder.scratch();
+  if (!t.has_frame_equalities) return;
+  recorder.Write(ProgramArray::cdof_dot, s.cdof_dot, 0, 6 * t.nv);
+  recorder.Write(ProgramArray::cvel, s.cvel, 6, 6 * (t.nbody - 1));
+  for (int k = 0; k < t.num_equalities; ++k) {
+    const Equality& e = t.equality[k];
+    if (e.num_rows == 1) continue;
+    for (const int b : {e.body1, e.body2}) {
+      if (b == 0) continue;
+      recorder.Write(ProgramArray::xpos, s.xpos, 3 * b, 3);
+      recorder.Write(ProgramArray::xquat, s.xquat, 4 * b, 4);
+      recorder.Write(ProgramArray::xmat, s.xmat, 9 * b, 9);
+    }
+    for (const int site : {e.site1, e.site2}) {
+      if (e.sites && t.site[site].body != 0) {
+        recorder.Write(ProgramArray::site_xpos, s.site_xpos, 3 * site, 3);
+      }
+    }
+  }
+}
+
+// Contacts' Jacobians are about the centers of mass of their bodies' trees; so are those of ties.
 void WriteCenters(const Tables& t, Recorder& recorder) {
   for (int b = 1; b < t.nbody; ++b) {
     bool may_touch = false;
     for (int k = 0; k < t.num_pairs; ++k) {
       const Pair& pair = t.pair[k];
       may_touch = may_touch || t.body[pair.body1].root == b || t.body[pair.body2].root == b;
+    }
+    for (int k = 0; k < t.num_equalities; ++k) {
+      const Equality& e = t.equality[k];
+      may_touch = may_touch || t.body[e.body1].root == b || t.body[e.body2].root == b;
     }
     if (may_touch)
       recorder.Write(ProgramArray::subtree_com, recorder.scratch().subtree_com, 3 * b, 3);
@@ -105,9 +132,15 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   recorder.Read(ProgramArray::act_dot, s.act_dot, t.na);
   recorder.Read(ProgramArray::sin_half, s.sin_half, t.njnt);
   recorder.Read(ProgramArray::cos_half, s.cos_half, t.njnt);
+  recorder.Read(ProgramArray::spring_turn, s.spring_turn, 3 * t.njnt);
   SmoothDynamics(t, s);
   WriteGeoms(t, recorder);
   WriteCenters(t, recorder);
+  WriteTiedBodies(t, recorder);
+  if (t.constrains_tendons) {
+    recorder.Write(ProgramArray::ten_length, s.ten_length, 0, t.ntendon);
+    recorder.Write(ProgramArray::ten_J, s.ten_J, 0, t.nJten);
+  }
   recorder.Write(ProgramArray::cdof, s.cdof, 0, 6 * t.nv);
   recorder.Write(ProgramArray::M, s.M, 0, t.nC);
   recorder.Write(ProgramArray::qLD, s.qLD, 0, t.nC);

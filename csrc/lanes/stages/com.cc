@@ -65,11 +65,14 @@ void DofMotions(const Tables& t, Scratch& s, int j) {
     Turn(motion, axis, offset);
     return;
   }
+  if (joint.kind == JointKind::kFree) {
+    for (int i = 0; i < 18; ++i) motion[i] = Splat(i % 7 == 3);
+    motion += 18;
+  }
   for (int k = 0; k < 3; ++k) {
-    for (int i = 0; i < 6; ++i) motion[6 * k + i] = Splat(i == 3 + k);
     const Lane* mat = s.xmat + 9 * joint.body;
     const Lane column[3] = {mat[k], mat[3 + k], mat[6 + k]};
-    Turn(motion + 18 + 6 * k, column, offset);
+    Turn(motion + 6 * k, column, offset);
   }
 }
 

@@ -13,10 +13,10 @@ namespace {
 struct ContactLanes {
   ContactLanes(const Tables& t, const Scratch& s, int k);
 
-  unsigned lanes;          // that have one
+  unsigned lanes;           // that have one
   unsigned frictional = 0;  // with friction
-  int condim = 1;          // the greatest
-  int condims[kWidth];     // 0 without a contact
+  int condim = 1;           // the greatest
+  int condims[kWidth];      // 0 without a contact
   Lane friction[kFrictions] = {};
   Lane margin, inverse_weight;
   int softness[kWidth];
@@ -135,8 +135,7 @@ void RegularizeFriction(const Tables& t, const ContactLanes& g, Lane R_normal, i
                         Lane* R, Lane* mu_of_cone) {
   const double impratio = t.impratio > kMinVal ? t.impratio : kMinVal;
   const Lane R_tangent = impratio == 1 ? R_normal : R_normal / impratio;
-  const Lane mu =
-      impratio == 1 ? g.friction[0] : g.friction[0] * Sqrt(R_tangent / R_normal);
+  const Lane mu = impratio == 1 ? g.friction[0] : g.friction[0] * Sqrt(R_tangent / R_normal);
   if (!t.elliptic) {
     const Lane R_edge = Select(FromBits(g.frictional), 2.0 * mu * mu * R_normal, R_normal);
     for (int q = 0; q < num_rows; ++q) R[q] = R_edge;
@@ -157,6 +156,14 @@ unsigned LanesWithRow(const Tables& t, const ContactLanes& g, int row) {
   return bits;
 }
 
+void AddCone(Cones& cones, const ContactLanes& g, int first, int num_rows, Lane mu) {
+  const int k = cones.count++;
+  cones.first_row[k] = first;
+  cones.num_rows[k] = num_rows;
+  cones.mu[k] = mu;
+  for (int i = 0; i < kFrictions; ++i) cones.friction[kFrictions * k + i] = g.friction[i];
+}
+
 void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) {
   Rows& rows = s.rows;
   Contacts& c = s.contacts;
@@ -166,8 +173,9 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
   const Lane impedance = Impedance(soft, violation);
   const int first = c.first_row[k], num_rows = c.num_rows[k];
   ContactJacobian(t, s, g, k, num_rows, rows.J + first * t.nv);
-  Lane mu;
+  Lane mu = Splat(0);
   RegularizeFriction(t, g, Regularizer(impedance, g.inverse_weight), num_rows, rows.R + first, &mu);
+  if (t.elliptic && num_rows > 1) AddCone(rows.cones, g, first, num_rows, mu);
   for (int q = 0; q < num_rows; ++q) {
     const int r = first + q;
     const bool along_normal = q == 0 || !t.elliptic;
@@ -192,6 +200,7 @@ void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) 
 void AddContactRows(const Tables& t, Scratch& s) {
   Rows& rows = s.rows;
   Contacts& c = s.contacts;
+  rows.cones.count = 0;
   for (int k = 0; k < c.max_count; ++k) {
     const ContactLanes g(t, s, k);
     c.first_row[k] = rows.max_count;

@@ -1,4 +1,5 @@
-// Contacts' forces on bodies: mj_rnePostConstraint's cfrc_ext.
+// Forces on bodies of contacts, connects and welds: mj_rnePostConstraint's cfrc_ext.
+#include "lanes/stages/rows.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
 
@@ -28,6 +29,26 @@ void ContactForce(const Tables& t, const Scratch& s, int k, Lane* force) {
   for (int i = 1; i < num_rows; ++i) force[0] = force[0] + f[i];
   for (int i = 0; i < num_rows / 2; ++i) {
     force[1 + i] = (f[2 * i] - f[2 * i + 1]) * friction[i];
+  }
+}
+
+// Adds the force (and torque) of a connect or weld, times `sign`, to one of its bodies.
+void AddTie(const Tables& t, Scratch& s, const Equality& e, bool first) {
+  const int body = first ? e.body1 : e.body2;
+  if (body == 0) return;
+  const Lane* force = s.rows.force + e.first_row;
+  const Lane* com = s.subtree_com + 3 * t.body[body].root;
+  Lane arm[3], moment[3];
+  TiedPoint(s, e, first, arm);
+  for (int i = 0; i < 3; ++i) arm[i] = com[i] - arm[i];
+  Cross(moment, arm, force);
+  Lane torque[3] = {Splat(0), Splat(0), Splat(0)};
+  if (e.kind == EqualityKind::kWeld) WeldTorque(s, e, torque);
+  const double sign = first ? 1 : -1;
+  Lane* sum = s.cfrc_ext + 6 * body;
+  for (int i = 0; i < 3; ++i) {
+    sum[i] = sum[i] + sign * (torque[i] - moment[i]);
+    sum[3 + i] = sum[3 + i] + sign * force[i];
   }
 }
 
@@ -67,6 +88,12 @@ void ExternalForces(const Tables& t, Scratch& s) {
     RotateBack(wrench, frame, local + 3);
     AddWrench(t, s, k, &Pair::body1, -1, wrench);
     AddWrench(t, s, k, &Pair::body2, 1, wrench);
+  }
+  for (int k = 0; k < t.num_equalities; ++k) {
+    const Equality& e = t.equality[k];
+    if (e.num_rows == 1) continue;
+    AddTie(t, s, e, true);
+    AddTie(t, s, e, false);
   }
 }
 

@@ -22,18 +22,20 @@ void TurnQuat(const Tables& t, Lane* q, const Lane* v, double h) {
   MulQuat(q, q, turn);
 }
 
+// The numbers of a joint's position that velocities are added to.
+int NumTranslations(const Joint& joint) {
+  return joint.kind == JointKind::kFree ? 3 : joint.kind == JointKind::kBall ? 0 : 1;
+}
+
 // mj_integratePos
 void AdvancePositions(const Tables& t, Lane* qpos, const Lane* v, double h) {
   for (int j = 0; j < t.njnt; ++j) {
     const Joint& joint = t.joint[j];
-    if (joint.kind != JointKind::kFree) {
-      qpos[joint.qpos] = qpos[joint.qpos] + h * v[joint.dof];
-      continue;
-    }
-    for (int i = 0; i < 3; ++i) {
+    const int moves = NumTranslations(joint);
+    for (int i = 0; i < moves; ++i) {
       qpos[joint.qpos + i] = qpos[joint.qpos + i] + h * v[joint.dof + i];
     }
-    TurnQuat(t, qpos + joint.qpos + 3, v + joint.dof + 3, h);
+    if (HasRotation(joint)) TurnQuat(t, qpos + joint.qpos + moves, v + joint.dof + moves, h);
   }
 }
 
@@ -93,8 +95,8 @@ void MoveToEvaluation(const Tables& t, Scratch& s, int k, double a) {
     s.act[i] = s.act0[i] + (0.0 + previous_rate[i] * a) * t.timestep;
   }
   for (int j = 0; j < t.njnt; ++j) {
-    if (t.joint[j].kind != JointKind::kFree) continue;
-    const int dof = t.joint[j].dof + 3;
+    if (!HasRotation(t.joint[j])) continue;
+    const int dof = t.joint[j].dof + NumTranslations(t.joint[j]);
     Lane turn[3];
     for (int i = 0; i < 3; ++i) turn[i] = s.dx[dof + i] * t.timestep;
     PullBack(s, turn, v + dof);

@@ -2,6 +2,7 @@
 //
 // Lanes may have different ones. Every island that some lane has is cut out of the step, as a
 // smaller step with the island's dofs and rows alone, and solved in the lanes that have it.
+#include "lanes/stages/cones.h"
 #include "lanes/stages/newton.h"
 #include "lanes/stages/stages.h"
 
@@ -13,6 +14,30 @@ struct Island {
   uint64_t trees;  // bits
   unsigned lanes;  // that have it
 };
+
+}  // namespace
+
+int IslandsOfLane(const Rows& rows, int l, uint64_t* trees) {
+  uint64_t last = 0;
+  int n = 0;
+  for (int r = 0; r < rows.max_count; ++r) {
+    if ((rows.valid[r] >> l & 1) == 0 || rows.trees[r][l] == last) continue;
+    uint64_t joined = last = rows.trees[r][l];
+    int others = 0;
+    for (int k = 0; k < n; ++k) {
+      if ((trees[k] & joined) != 0) {
+        joined |= trees[k];
+      } else {
+        trees[others++] = trees[k];
+      }
+    }
+    trees[others] = joined;
+    n = others + 1;
+  }
+  return n;
+}
+
+namespace {
 
 // All lanes' islands.
 class Islands {
@@ -26,25 +51,10 @@ class Islands {
   const Island* end() const { return islands_ + count_; }
 
  private:
-  // Joins the trees of each row, and adds the lane to the islands that come out.
   void AddLane(const Rows& rows, int l) {
-    uint64_t parts[kMaxDofs], last = 0;
-    int n = 0;
-    for (int r = 0; r < rows.max_count; ++r) {
-      if ((rows.valid[r] >> l & 1) == 0 || rows.trees[r][l] == last) continue;
-      uint64_t joined = last = rows.trees[r][l];
-      int others = 0;
-      for (int k = 0; k < n; ++k) {
-        if ((parts[k] & joined) != 0) {
-          joined |= parts[k];
-        } else {
-          parts[others++] = parts[k];
-        }
-      }
-      parts[others] = joined;
-      n = others + 1;
-    }
-    for (int k = 0; k < n; ++k) Add(parts[k], l);
+    uint64_t trees[kMaxDofs];
+    const int n = IslandsOfLane(rows, l, trees);
+    for (int k = 0; k < n; ++k) Add(trees[k], l);
   }
 
   void Add(uint64_t trees, int l) {
@@ -134,9 +144,13 @@ class Part {
     to = copy_.rows;
     to.any = island.lanes;
     to.max_count = 0;
-    tables_.num_friction_losses = 0;
+    to.cones.count = 0;
+    tables_.num_equality_rows = tables_.num_friction_losses = 0;
     tables_.friction_loss = copy_.friction_loss;
+    ConeWalk walk(from.cones);
+    int cone = -1, cone_row = 0;  // the last that was begun, and its row here
     for (int r = 0; r < from.max_count; ++r) {
+      const int begins = walk.At(r);
       unsigned lanes = 0;
       for (unsigned some = from.valid[r] & island.lanes; some != 0; some &= some - 1) {
         const int l = __builtin_ctz(some);
@@ -146,8 +160,11 @@ class Part {
       const int k = to.max_count++;
       const Mask valid = FromBits(lanes);
       copy_.row[k] = r;
-      if (r < t.num_friction_losses) {
-        copy_.friction_loss[tables_.num_friction_losses++] = t.friction_loss[r];
+      if (r < t.num_equality_rows) {
+        ++tables_.num_equality_rows;
+      } else if (r < FirstInequality(t)) {
+        copy_.friction_loss[tables_.num_friction_losses++] =
+            t.friction_loss[r - t.num_equality_rows];
         to.R[k] = from.R[r];
       }
       to.valid[k] = lanes;
@@ -159,6 +176,23 @@ class Part {
         to.dofs[k] |= (from.dofs[r] >> dof & 1) << i;
         to.J[k * n + i] = Select(valid, from.J[r * t.nv + dof], Splat(0));
       }
+      if (begins >= 0) {
+        cone = begins;
+        cone_row = k;
+      } else if (cone >= 0 && r < from.cones.first_row[cone] + from.cones.num_rows[cone]) {
+        if (k == cone_row + 1) BeginCone(from.cones, cone, cone_row, to.cones);
+        to.cones.num_rows[to.cones.count - 1] = k + 1 - cone_row;
+      }
+    }
+  }
+
+  // Without a second row it would be none: in no lane of this island it has friction.
+  static void BeginCone(const Cones& from, int cone, int row, Cones& to) {
+    const int k = to.count++;
+    to.first_row[k] = row;
+    to.mu[k] = from.mu[cone];
+    for (int i = 0; i < kFrictions; ++i) {
+      to.friction[kFrictions * k + i] = from.friction[kFrictions * cone + i];
     }
   }
 

@@ -46,7 +46,12 @@ void MoveByJoint(const Tables& t, Scratch& s, int j, Lane* pos, Lane* quat) {
     return;
   }
   Lane turn[4];
-  AxisAngleToQuat(turn, s.jnt_axis + 3 * j, x, s.sin_half[j], s.cos_half[j]);
+  if (joint.kind == JointKind::kBall) {
+    for (int i = 0; i < 4; ++i) turn[i] = s.qpos[joint.qpos + i];
+    Normalize4(turn);
+  } else {
+    AxisAngleToQuat(turn, s.jnt_axis + 3 * j, x, s.sin_half[j], s.cos_half[j]);
+  }
   MulQuat(quat, quat, turn);
   Lane arm[3];  // the anchor stays where it is
   RotateByQuat(arm, s.jnt_pos + 3 * j, quat);

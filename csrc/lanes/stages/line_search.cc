@@ -135,9 +135,10 @@ struct Zone {
 FrictionPoint EvaluateFriction(const LineProblem& p, Lane alpha) {
   const Lane zero = Splat(0);
   FrictionPoint sum = {zero, zero, zero};
-  for (int r = 0; r < p.num_friction; ++r) {
+  for (int k = 0; k < p.num_friction; ++k) {
+    const int r = p.num_equality + k;
     const Lane start = p.residual[r], direction = p.direction[r];
-    const Lane f = p.loss[r], bound = p.bound[r], D = p.D[r];
+    const Lane f = p.loss[k], bound = p.bound[k], D = p.D[r];
     const Lane x = start + alpha * direction;
     const Zone at_start(start, bound), at_x(x, bound);
     const Lane absolute = at_x.Cost(x, f, bound, D) - at_start.Cost(start, f, bound, D);
@@ -155,19 +156,33 @@ FrictionPoint EvaluateFriction(const LineProblem& p, Lane alpha) {
 
 LinePoint EvaluateLine(const LineProblem& p, Lane alpha) {
   const Lane zero = Splat(0);
-  const FrictionPoint friction = EvaluateFriction(p, alpha);
-  Lane cost = friction.cost, total0 = zero, total1 = p.gauss1, total2 = p.gauss2;
-  for (int r = p.num_friction; r < p.num_rows; ++r) {
-    const Mask active = p.residual[r] + alpha * p.direction[r] < 0.0;
-    const Lane cost0 = Select(p.residual[r] < 0.0, p.quad0[r], zero);
+  FrictionPoint other = EvaluateFriction(p, alpha);
+  Lane& cost = other.cost;
+  Lane total0 = zero, total1 = p.gauss1, total2 = p.gauss2;
+  for (int r = 0; r < p.num_equality; ++r) {
+    total1 = total1 + p.quad1[r];
+    total2 = total2 + p.quad2[r];
+  }
+  ConeWalk walk(p.cones);
+  for (int r = p.num_equality + p.num_friction; r < p.num_rows; ++r) {
+    const int cone = walk.At(r);
+    Mask active = p.residual[r] + alpha * p.direction[r] < 0.0;
+    Lane cost0 = Select(p.residual[r] < 0.0, p.quad0[r], zero);
+    if (cone >= 0) {
+      const ConeLine& line = p.cone_line[cone];
+      AddConePoint(line, alpha, &cost, &other.slope, &other.curvature);
+      active = active & !line.has_cone;
+      cost0 = Select(line.has_cone, zero, cost0);
+    }
     total0 = total0 + Select(active, p.quad0[r] - cost0, zero);
     total1 = total1 + Select(active, p.quad1[r], zero);
     total2 = total2 + Select(active, p.quad2[r], zero);
     cost = cost - Select(active, zero, cost0);
+    if (cone >= 0) r += p.cone_line[cone].num_rows - 1;
   }
   cost = cost + (alpha * alpha * total2 + alpha * total1 + total0);
-  const Lane slope = friction.slope + (2.0 * alpha * total2 + total1);
-  const Lane curvature = friction.curvature + 2.0 * total2;
+  const Lane slope = other.slope + (2.0 * alpha * total2 + total1);
+  const Lane curvature = other.curvature + 2.0 * total2;
   return {alpha, cost, slope, Select(curvature <= 0.0, Splat(kMinVal), curvature)};
 }
 

@@ -1,7 +1,7 @@
 // The exact line search of all lanes at once: MuJoCo's PrimalSearch.
 #pragma once
 
-#include "lanes/stages/lane.h"
+#include "lanes/stages/cones.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
@@ -14,12 +14,15 @@ struct LinePoint {
 /// cost.
 struct LineProblem {
   int num_rows;
-  int num_friction;          // the first rows, whose force is at most `loss`
+  int num_equality;          // the first rows, which always resist
+  int num_friction;          // the next, whose force is at most `loss`
   const Lane *loss, *bound;  // (num_friction): and the residual, times D, that it takes
   const Lane *residual, *direction, *D, *quad0, *quad1, *quad2;  // (num_rows)
   Lane gauss1, gauss2;
   Lane slope_tolerance;
   int max_evaluations;
+  const Cones& cones;
+  const ConeLine* cone_line;  // (cones.count)
 };
 
 /// Of dry friction alone: its cost less that at 0, and its derivatives.

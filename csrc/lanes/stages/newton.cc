@@ -9,8 +9,10 @@
 
 #include "lanes/stages/blas.h"
 #include "lanes/stages/cholesky.h"
+#include "lanes/stages/cones.h"
 #include "lanes/stages/jacobian.h"
 #include "lanes/stages/line_search.h"
+#include "lanes/stages/rows.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
 
@@ -18,25 +20,32 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
-// The greatest force of a row of dry friction.
-Lane LossOf(const Tables& t, const Scratch& s, int r) {
-  return s.dof_frictionloss[t.friction_loss[r].dof];
-}
-
-// Σ ½ D r² over rows that are pushed against.
+// Σ ½ D r² over rows that are pushed against, and what dry friction and cones cost.
 Lane ConstraintCost(const Tables& t, const Scratch& s, const Lane* residual) {
   const Rows& rows = s.rows;
   Lane cost = Splat(0);
-  for (int r = 0; r < t.num_friction_losses; ++r) {
+  for (int r = 0; r < t.num_equality_rows; ++r) {
+    cost = cost + 0.5 * rows.D[r] * residual[r] * residual[r];
+  }
+  for (int r = t.num_equality_rows; r < FirstInequality(t); ++r) {
     const Lane x = residual[r], R = rows.R[r], f = LossOf(t, s, r);
     const Lane low = -0.5 * R * f * f - f * x, high = -0.5 * R * f * f + f * x;
     const Lane outside = Select(x <= -R * f, low, high);
     const Mask inside = (x > -R * f) & (x < R * f);
     cost = cost + Select(inside, 0.5 * rows.D[r] * x * x, outside);
   }
-  for (int r = t.num_friction_losses; r < rows.max_count; ++r) {
+  ConeWalk walk(rows.cones);
+  for (int r = FirstInequality(t); r < rows.max_count; ++r) {
     const Lane quadratic = 0.5 * rows.D[r] * residual[r] * residual[r];
-    cost = cost + Select(residual[r] < 0.0, quadratic, Splat(0));
+    const Lane without_cone = cost + Select(residual[r] < 0.0, quadratic, Splat(0));
+    const int cone = walk.At(r);
+    if (cone < 0) {
+      cost = without_cone;
+      continue;
+    }
+    const Mask has_cone = FromBits(LanesWithCone(rows, cone));
+    cost = Select(has_cone, AddConeCost(rows, cone, residual, cost), without_cone);
+    r += rows.cones.num_rows[cone] - 1;
   }
   return cost;
 }
@@ -82,7 +91,7 @@ class Newton {
         rows_(s.rows),
         w_(s.solver),
         num_rows_(s.rows.max_count),
-        num_friction_(t.num_friction_losses),
+        first_inequality_(FirstInequality(t)),
         first_(first),
         n_(n),
         cholesky_(CholeskyOfSize(n_)),
@@ -109,20 +118,31 @@ class Newton {
   // Forces of rows and of dofs, for the present residuals.
   void UpdateForces() {
     const unsigned* exerting = rows_.active;
-    for (int r = 0; r < num_friction_; ++r) {
+    for (int r = 0; r < t_.num_equality_rows; ++r) {
+      rows_.active[r] = kAllLanes;
+      rows_.force[r] = -rows_.D[r] * w_.residual[r];
+    }
+    for (int r = t_.num_equality_rows; r < first_inequality_; ++r) {
       const Lane x = w_.residual[r], R = rows_.R[r], f = Loss(r);
       const Mask below = x <= -R * f, above = x >= R * f;
       rows_.active[r] = ~Bits(below | above) & kAllLanes;
       rows_.force[r] = Select(below, f, Select(above, -f, -rows_.D[r] * x));
     }
-    for (int r = num_friction_; r < num_rows_; ++r) {
+    for (int r = first_inequality_; r < num_rows_; ++r) {
       const Mask active = w_.residual[r] < 0.0;
       rows_.active[r] = Bits(active) & kAllLanes;
       rows_.force[r] = Select(active, -rows_.D[r] * w_.residual[r], Splat(0));
     }
-    if (num_friction_ > 0) {
+    if (t_.num_friction_losses > 0 || t_.elliptic) {
+      for (int k = 0; k < rows_.cones.count; ++k) {
+        w_.sliding[k] = UpdateCone(rows_, k, w_.residual);
+      }
       for (int r = 0; r < num_rows_; ++r) {
-        w_.exerting[r] = r < num_friction_ ? kAllLanes : rows_.active[r];
+        w_.exerting[r] = r < first_inequality_ ? kAllLanes : rows_.active[r];
+      }
+      for (int k = 0; k < rows_.cones.count; ++k) {
+        const int first = rows_.cones.first_row[k];
+        for (int j = 0; j < rows_.cones.num_rows[k]; ++j) w_.exerting[first + j] |= w_.sliding[k];
       }
       exerting = w_.exerting;
     }
@@ -144,8 +164,27 @@ class Newton {
   }
 
   void UpdateDirection() {
-    cholesky_.solve(w_.Mgrad + first_, w_.hessian, w_.gradient + first_, n_);
+    cholesky_.solve(w_.Mgrad + first_, FactorWithCones(), w_.gradient + first_, n_);
   }
+
+  // The Hessian's factor, with that of the cones that slide.
+  const Lane* FactorWithCones() {
+    unsigned lanes = 0;
+    for (int k = 0; k < rows_.cones.count; ++k) lanes |= w_.sliding[k] & ~done_;
+    if (lanes == 0) return w_.hessian;
+    for (int i = 0; i < n_ * n_; ++i) w_.cone_hessian[i] = w_.hessian[i];
+    for (int k = 0; k < rows_.cones.count; ++k) {
+      const unsigned sliding = w_.sliding[k] & ~done_;
+      if (sliding == 0) continue;
+      const Lane* J = rows_.J + rows_.cones.first_row[k] * t_.nv + first_;
+      ConeUpdates(rows_, k, w_.residual, sliding, J, t_.nv, n_, w_.cone_updates);
+      for (int r = 0; r < rows_.cones.num_rows[k]; ++r) {
+        cholesky_.update(w_.cone_hessian, w_.cone_updates + r * n_, n_, Splat(1));
+      }
+    }
+    return w_.cone_hessian;
+  }
+
   void SetSearch() {
     for (int i = first_; i < first_ + n_; ++i) s_.search[i] = w_.Mgrad[i] * -1;
   }
@@ -214,11 +253,16 @@ class Newton {
     const Lane gauss1 = Dot(search, s_.Ma + first_, n_) - Dot(s_.qfrc_smooth + first_, search, n_);
     const Lane gauss2 = 0.5 * Dot(search, s_.Mv + first_, n_);
     Lane slope = gauss1, half_curvature = gauss2;
-    for (int r = 0; r < num_friction_; ++r) {
-      w_.loss[r] = Loss(r);
-      w_.bound[r] = rows_.R[r] * w_.loss[r];
+    for (int k = 0; k < t_.num_friction_losses; ++k) {
+      const int r = t_.num_equality_rows + k;
+      w_.loss[k] = Loss(r);
+      w_.bound[k] = rows_.R[r] * w_.loss[k];
     }
-    for (int r = num_friction_; r < num_rows_; ++r) {
+    for (int k = 0; k < rows_.cones.count; ++k) {
+      w_.cone_line[k] = PrepareConeLine(rows_, k, w_.residual, w_.direction);
+    }
+    for (int r = 0; r < num_rows_; ++r) {
+      if (r >= t_.num_equality_rows && r < first_inequality_) continue;  // EvaluateFriction's
       const Lane D = rows_.D[r], residual = w_.residual[r], direction = w_.direction[r];
       const Lane weighted = D * residual;
       w_.quad0[r] = residual * weighted * 0.5;
@@ -228,10 +272,27 @@ class Newton {
       slope = slope + Select(active, w_.quad1[r], Splat(0));
       half_curvature = half_curvature + Select(active, w_.quad2[r], Splat(0));
     }
-    const LineProblem line = {num_rows_,       num_friction_,   w_.loss, w_.bound,
-                              w_.residual,     w_.direction,    rows_.D, w_.quad0,
-                              w_.quad1,        w_.quad2,        gauss1,  gauss2,
-                              slope_tolerance, t_.ls_iterations};
+    const LineProblem line = {num_rows_,
+                              t_.num_equality_rows,
+                              t_.num_friction_losses,
+                              w_.loss,
+                              w_.bound,
+                              w_.residual,
+                              w_.direction,
+                              rows_.D,
+                              w_.quad0,
+                              w_.quad1,
+                              w_.quad2,
+                              gauss1,
+                              gauss2,
+                              slope_tolerance,
+                              t_.ls_iterations,
+                              rows_.cones,
+                              w_.cone_line};
+    if (rows_.cones.count > 0) {
+      start = EvaluateLine(line, Splat(0));
+      return line;
+    }
     const FrictionPoint friction = EvaluateFriction(line, Splat(0));
     slope = friction.slope + slope;
     const Lane curvature = friction.curvature + 2.0 * half_curvature;
@@ -317,7 +378,7 @@ class Newton {
   Scratch& s_;
   Rows& rows_;
   SolverScratch& w_;
-  const int num_rows_, num_friction_, first_, n_;
+  const int num_rows_, first_inequality_, first_, n_;
   const Cholesky& cholesky_;
   const JacobianProducts& jacobian_;
   unsigned done_ = 0;

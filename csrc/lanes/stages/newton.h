@@ -15,5 +15,7 @@ void SolveFromStart(const Tables& t, Scratch& s);
 void SolveOneTree(const Tables& t, Scratch& s, int first, int n);
 /// Both, where trees may be connected, in each lane otherwise.
 void SolveIslands(const Tables& t, Scratch& s);
+/// The islands of one lane, as bits of their trees; returns how many. At most kMaxDofs.
+int IslandsOfLane(const Rows& rows, int lane, uint64_t* trees);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -1,6 +1,7 @@
 // Forces that need no control: springs, dampers, gravity compensation; a fluid's are in fluid.cc.
 #include "lanes/stages/passive.h"
 
+#include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -19,6 +20,16 @@ Lane SpringForce(Lane stiffness, const Polynomial& polynomial, Lane x) {
   return -x * WithPolynomial(stiffness, polynomial, x);
 }
 
+// The same of a free joint's place, or of a rotation's turn.
+void PullBack(Lane stiffness, const Polynomial& polynomial, const Lane* x, Lane* force) {
+  const Lane k =
+      polynomial.is_zero ? stiffness : WithPolynomial(stiffness, polynomial, Sqrt(Dot3(x, x)));
+  for (int i = 0; i < 3; ++i) {
+    const Lane pull = 0.0 + x[i] * -k;
+    force[i] = polynomial.is_zero ? WhereNotZero(stiffness, pull) : pull;
+  }
+}
+
 Lane DamperForce(Lane damping, const Polynomial& polynomial, Lane v) {
   if (polynomial.is_zero) return WhereNotZero(damping, -v * damping);
   return -v * WithPolynomial(damping, polynomial, Abs(v));
@@ -29,8 +40,21 @@ void JointSprings(const Tables& t, Scratch& s) {
   for (int j = 0; j < t.njnt; ++j) {
     const Joint& joint = t.joint[j];
     if (!joint.has_spring) continue;
-    const Lane x = s.qpos[joint.qpos] - s.qpos_spring[joint.qpos];
-    s.qfrc_spring[joint.dof] = SpringForce(s.jnt_stiffness[j], joint.spring, x);
+    Lane* force = s.qfrc_spring + joint.dof;
+    if (!HasRotation(joint)) {
+      const Lane x = s.qpos[joint.qpos] - s.qpos_spring[joint.qpos];
+      *force = SpringForce(s.jnt_stiffness[j], joint.spring, x);
+      continue;
+    }
+    if (joint.kind == JointKind::kFree) {
+      Lane moved[3];
+      for (int i = 0; i < 3; ++i) {
+        moved[i] = s.qpos[joint.qpos + i] - s.qpos_spring[joint.qpos + i];
+      }
+      PullBack(s.jnt_stiffness[j], joint.spring, moved, force);
+      force += 3;
+    }
+    PullBack(s.jnt_stiffness[j], joint.spring, s.spring_turn + 3 * j, force);
   }
 }
 

@@ -1,9 +1,12 @@
 // The dual problem by projected Gauss-Seidel with Nesterov momentum: mj_solPGS.
 //
-// minimize ½ fᵀ A f + fᵀ b, f >= 0, with A = J M⁻¹ Jᵀ + R. A is made in all lanes at once. Sweeps
-// run lane by lane, since each is a chain of dependent operations whose order depends on the number
-// of rows a lane has.
+// minimize ½ fᵀ A f + fᵀ b with A = J M⁻¹ Jᵀ + R and bounds on f: none for equalities, the loss
+// either way for dry friction, f >= 0 for the others. A is made in all lanes at once. Sweeps run
+// lane by lane, since each is a chain of dependent operations whose order depends on the number of
+// rows a lane has.
 #include "lanes/stages/blas.h"
+#include "lanes/stages/newton.h"
+#include "lanes/stages/rows.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
 
@@ -78,20 +81,24 @@ const uint16_t* TabledOrder(VisitOrders& orders, int n, int sweep) {
   return first + sweep * n;
 }
 
-// One lane's problem and its working vectors, all of length n.
+// The problem of one island of a lane, whose rows stand among all of that lane's, and working
+// vectors of all, of length n.
 struct LaneProblem {
   int lane, n, stride;
+  int count;  // of the island's rows
+  int* rows;  // (count)
   double* A;  // (n, stride), symmetric
-  double *b, *force, *product, *inverse_diagonal, *diagonal, *previous, *extrapolated;
+  double *b, *force, *product, *inverse_diagonal, *diagonal, *previous, *extrapolated, *low, *high;
   uint16_t* own_order;  // of sweeps that are not in the table
   double scale;
-  bool has_own_order = false;
-  uint64_t random = 0;  // behind own_order
-  const uint16_t* order = nullptr;
-  int steps = 0;  // since momentum was last dropped
-  double improvement = 0;
+  bool has_own_order;
+  uint64_t random;  // behind own_order
+  const uint16_t* order;
+  int steps;  // since momentum was last dropped
+  double improvement;
 
-  void Begin();
+  double Bounded(int i, double x) const { return x < low[i] ? low[i] : x > high[i] ? high[i] : x; }
+  void Begin();  // for all islands of the lane
   void Extrapolate(bool first);
   void SetOrder(VisitOrders& orders, int sweep);
   void Visit(int i);
@@ -112,26 +119,26 @@ void LaneProblem::Begin() {
 }
 
 void LaneProblem::SetOrder(VisitOrders& orders, int sweep) {
-  order = TabledOrder(orders, n, sweep);
+  order = TabledOrder(orders, count, sweep);
   if (order != nullptr) return;
   if (!has_own_order) {
     has_own_order = true;
     random = SeededPcg32();
-    for (int i = 0; i < n; ++i) own_order[i] = static_cast<uint16_t>(i);
-    for (int k = 0; k < sweep; ++k) Shuffle(own_order, n, random);
+    for (int i = 0; i < count; ++i) own_order[i] = static_cast<uint16_t>(i);
+    for (int k = 0; k < sweep; ++k) Shuffle(own_order, count, random);
   }
-  Shuffle(own_order, n, random);
+  Shuffle(own_order, count, random);
   order = own_order;
 }
 
 // Forces from momentum, projected.
 void LaneProblem::Extrapolate(bool first) {
   const double beta = first ? 0 : static_cast<double>(steps - 1) / static_cast<double>(steps + 2);
-  for (int i = 0; i < n; ++i) {
+  for (int c = 0; c < count; ++c) {
+    const int i = rows[c];
     const double now = force[i];
     if (beta > 0) {
-      const double ahead = now + beta * (now - previous[i]);
-      force[i] = ahead < 0 ? 0 : ahead;
+      force[i] = Bounded(i, now + beta * (now - previous[i]));
     }
     previous[i] = now;
     extrapolated[i] = force[i];
@@ -142,8 +149,7 @@ void LaneProblem::Extrapolate(bool first) {
 inline void LaneProblem::Visit(int i) {
   const double gradient = b[i] + DotScalar(A + i * stride, force, n);
   const double old = force[i];
-  double wanted = old - gradient * inverse_diagonal[i];
-  wanted = wanted < 0 ? 0 : wanted;
+  double wanted = Bounded(i, old - gradient * inverse_diagonal[i]);
   const double delta = wanted - old;
   double change = 0.5 * delta * delta * diagonal[i] + delta * gradient;
   if (change > 1e-10) {
@@ -157,7 +163,8 @@ inline void LaneProblem::Visit(int i) {
 // Whether the sweep went against the extrapolation.
 bool LaneProblem::Opposed() const {
   double along = 0;
-  for (int i = 0; i < n; ++i) {
+  for (int c = 0; c < count; ++c) {
+    const int i = rows[c];
     const double correction = force[i] - extrapolated[i];
     const double extrapolation = extrapolated[i] - previous[i];
     along += correction * extrapolation;
@@ -165,14 +172,13 @@ bool LaneProblem::Opposed() const {
   return along < 0;
 }
 
-// Sweeps of several lanes side by side: each is a chain in which every operation waits for the
-// last, so the processor has time for the others'.
+// Sweeps of several lanes and islands side by side: each is a chain in which every operation waits
+// for the last, so the processor has time for the others'.
+constexpr int kMaxProblems = kWidth * kMaxDofs;
+
 void Solve(const Tables& t, VisitOrders& orders, LaneProblem* problems, int count) {
-  LaneProblem* open[kWidth];
-  for (int k = 0; k < count; ++k) {
-    problems[k].Begin();
-    open[k] = problems + k;
-  }
+  LaneProblem* open[kMaxProblems];
+  for (int k = 0; k < count; ++k) open[k] = problems + k;
   for (int iteration = 0; iteration < t.iterations && count > 0; ++iteration) {
     int most = 0;
     for (int k = 0; k < count; ++k) {
@@ -180,12 +186,12 @@ void Solve(const Tables& t, VisitOrders& orders, LaneProblem* problems, int coun
       p.Extrapolate(iteration == 0);
       p.SetOrder(orders, iteration);
       p.improvement = 0;
-      if (p.n > most) most = p.n;
+      if (p.count > most) most = p.count;
     }
     for (int visit = 0; visit < most; ++visit) {
       for (int k = 0; k < count; ++k) {
         LaneProblem& p = *open[k];
-        if (visit < p.n) p.Visit(p.order[visit]);
+        if (visit < p.count) p.Visit(p.rows[p.order[visit]]);
       }
     }
     int still_open = 0;
@@ -270,12 +276,32 @@ void MakeProblem(const Tables& t, Scratch& s) {
     LowerTriangle(w.A, r, r) = LowerTriangle(w.A, r, r) + rows.R[r];
     w.b[r] = Dot(J, s.qacc_smooth, nv) - rows.aref[r];
     w.residual[r] = Dot(J, s.qacc_warmstart, nv) - rows.aref[r];
-    rows.force[r] = Select(w.residual[r] < 0.0, -rows.D[r] * w.residual[r], Splat(0));
+    rows.force[r] = -rows.D[r] * w.residual[r];
+    if (r >= FirstInequality(t)) {
+      rows.force[r] = Select(w.residual[r] < 0.0, rows.force[r], Splat(0));
+    } else if (r >= t.num_equality_rows) {
+      const Lane loss = LossOf(t, s, r), bound = rows.R[r] * loss;
+      const Lane above = Select(w.residual[r] >= bound, -loss, rows.force[r]);
+      rows.force[r] = Select(w.residual[r] <= -bound, loss, above);
+    }
   }
 }
 
-// Takes a lane's problem out of the lanes.
-LaneProblem Extract(const Tables& t, Scratch& s, int l, double scale) {
+// The bounds on a row's force.
+void SetBounds(const Tables& t, const Scratch& s, int row, int l, double* low, double* high) {
+  constexpr double kInfinity = __builtin_huge_val();
+  *low = 0;
+  *high = kInfinity;
+  if (row < t.num_equality_rows) {
+    *low = -kInfinity;
+  } else if (row < FirstInequality(t)) {
+    *high = At(LossOf(t, s, row), l);
+    *low = -*high;
+  }
+}
+
+// Takes a lane's problem out of the lanes, of all islands.
+LaneProblem Extract(const Tables& t, Scratch& s, int l) {
   SolverScratch& w = s.solver;
   int* index = w.lane_rows + l * t.max_rows;
   int n = 0;
@@ -285,19 +311,63 @@ LaneProblem Extract(const Tables& t, Scratch& s, int l, double scale) {
   const int stride = (n + 3) / 4 * 4;
   double* vectors = w.vectors + l * SolverScratch::kVectors * w.capacity;
   const auto vector = [&](int i) { return vectors + i * stride; };
-  LaneProblem p{l,         n,         stride,    w.dense + l * w.capacity * w.capacity,
-                vector(0), vector(1), vector(2), vector(3),
-                vector(4), vector(5), vector(6), w.own_order + l * w.capacity,
-                scale};
+  LaneProblem p{};
+  p.lane = l;
+  p.n = p.count = n;
+  p.stride = stride;
+  p.rows = w.island_rows + l * w.capacity;
+  p.own_order = w.own_order + l * w.capacity;
+  p.A = w.dense + l * w.capacity * w.capacity;
+  double** const all_vectors[] = {&p.b,        &p.force,    &p.product,      &p.inverse_diagonal,
+                                  &p.diagonal, &p.previous, &p.extrapolated, &p.low,
+                                  &p.high};
+  static_assert(sizeof(all_vectors) / sizeof(*all_vectors) == SolverScratch::kVectors);
+  for (int i = 0; i < SolverScratch::kVectors; ++i) *all_vectors[i] = vector(i);
   for (int i = 0; i < n; ++i) {
+    p.rows[i] = i;
     p.b[i] = At(w.b[index[i]], l);
     p.force[i] = At(s.rows.force[index[i]], l);
+    SetBounds(t, s, index[i], l, p.low + i, p.high + i);
     for (int j = 0; j <= i; ++j) {
       const double entry = At(LowerTriangle(w.A, index[i], index[j]), l);
       p.A[i * stride + j] = p.A[j * stride + i] = entry;
     }
   }
   return p;
+}
+
+// 1 / Σ diag M over dofs of these trees.
+double Scale(const Tables& t, const Scratch& s, int l, uint64_t trees) {
+  double inertia = 0;
+  for (int i = 0; i < t.nv; ++i) {
+    if ((trees >> t.dof_tree[i] & 1) == 0) continue;
+    inertia += At(s.M[t.M_rowadr[i] + t.M_rownnz[i] - 1], l);
+  }
+  return 1 / (inertia > kMinVal ? inertia : kMinVal);
+}
+
+// Appends the islands of a lane's problem to `problems`; returns how many.
+int Split(const Tables& t, const Scratch& s, LaneProblem whole, LaneProblem* problems) {
+  if (!t.several_trees) {
+    whole.scale = Scale(t, s, whole.lane, ~uint64_t{0});
+    problems[0] = whole;
+    return 1;
+  }
+  const int* index = s.solver.lane_rows + whole.lane * t.max_rows;
+  uint64_t trees[kMaxDofs];
+  const int islands = IslandsOfLane(s.rows, whole.lane, trees);
+  for (int k = 0, first = 0; k < islands; ++k) {
+    LaneProblem& p = problems[k] = whole;
+    p.rows = whole.rows + first;
+    p.own_order = whole.own_order + first;
+    p.count = 0;
+    p.scale = Scale(t, s, whole.lane, trees[k]);
+    for (int i = 0; i < whole.n; ++i) {
+      if ((s.rows.trees[index[i]][whole.lane] & trees[k]) != 0) p.rows[p.count++] = i;
+    }
+    first += p.count;
+  }
+  return islands;
 }
 
 // qacc from the forces: mj_dualFinish.
@@ -327,22 +397,20 @@ void SolvePGS(const Tables& t, Scratch& s) {
   }
   if (s.rows.max_count == 0) return;
   MakeProblem(t, s);
-  Lane inertia = Splat(0);
-  for (int i = 0; i < t.nv; ++i) {
-    inertia = inertia + s.M[t.M_rowadr[i] + t.M_rownnz[i] - 1];
-  }
-  const Lane scale = 1.0 / Max(inertia, Splat(kMinVal));
-  LaneProblem problems[kWidth] = {};
+  LaneProblem problems[kMaxProblems];
   int count = 0;
   for (int l = 0; l < kWidth; ++l) {
     if (s.rows.count[l] == 0 || (s.redo >> l & 1) != 0) continue;
-    problems[count++] = Extract(t, s, l, At(scale, l));
+    LaneProblem whole = Extract(t, s, l);
+    whole.Begin();
+    count += Split(t, s, whole, problems + count);
   }
   Solve(t, s.solver.orders, problems, count);
   for (int k = 0; k < count; ++k) {
     const LaneProblem& p = problems[k];
     const int* index = s.solver.lane_rows + p.lane * t.max_rows;
-    for (int i = 0; i < p.n; ++i) At(s.rows.force[index[i]], p.lane) = p.force[i];
+    for (int c = 0; c < p.count; ++c)
+      At(s.rows.force[index[p.rows[c]]], p.lane) = p.force[p.rows[c]];
   }
   Finish(t, s);
 }

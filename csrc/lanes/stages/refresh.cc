@@ -4,7 +4,7 @@
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 void Refresh(const Tables& t, Scratch& s) {
-  HalfAngles(t, s);
+  Angles(t, s);
   Kinematics(t, s);
   CentersOfMass(t, s);
   TendonLengths(t, s);

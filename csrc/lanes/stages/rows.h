@@ -26,6 +26,25 @@ inline unsigned LanesWithMoreThan(const int* count, int k) {
   return bits;
 }
 
+/// Sets a row of the Jacobian to how a tendon's length changes.
+void TendonRow(const Tables& t, const Scratch& s, int tendon, Lane* J);
+uint64_t DofsOfTendon(const Tables& t, int tendon);
+/// Bits of the trees of dofs whose entries in a row of the Jacobian are not zero, in each lane.
+void SetTreesByJacobian(const Tables& t, Rows& rows, int r);
+/// The point of the first or second body (or site) of a connect or weld.
+void TiedPoint(const Scratch& s, const Equality& e, bool first, Lane* pos);
+/// The torque that the forces of a weld's last three rows amount to.
+void WeldTorque(const Scratch& s, const Equality& e, Lane* torque);
+/// Rows of equalities, which are the first.
+void FillEqualityRows(const Tables& t, Scratch& s);
+/// What connected points and frames move towards each other by their dofs' turning: mj_Jdotv, taken
+/// from their rows' aref.
+void SubtractEqualityBias(const Tables& t, Scratch& s);
+/// The greatest force of a row of dry friction.
+inline Lane LossOf(const Tables& t, const Scratch& s, int r) {
+  const FrictionLoss& loss = t.friction_loss[r - t.num_equality_rows];
+  return loss.tendon >= 0 ? Splat(loss.tendon_loss) : s.dof_frictionloss[loss.dof];
+}
 /// Rows of contacts, behind those that are there; they complete contacts' frames.
 void AddContactRows(const Tables& t, Scratch& s);
 

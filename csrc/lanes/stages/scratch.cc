@@ -1,5 +1,6 @@
 #include "lanes/stages/scratch.h"
 
+#include "lanes/stages/cones.h"
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -42,6 +43,11 @@ void CarveRows(const Tables& t, Carver& carver, Rows& r) {
   Lane** const per_row[] = {&r.violation, &r.impedance, &r.stiffness, &r.damping,
                             &r.R,         &r.D,         &r.aref,      &r.force};
   for (Lane** array : per_row) carver.Take(*array, t.max_rows);
+  const int max_cones = t.elliptic ? t.max_contacts : 0;
+  carver.Take(r.cones.first_row, max_cones);
+  carver.Take(r.cones.num_rows, max_cones);
+  carver.Take(r.cones.mu, max_cones);
+  carver.Take(r.cones.friction, kFrictions * max_cones);
 }
 
 void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
@@ -55,6 +61,7 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
     carver.Take(s.dense, kWidth * s.capacity * s.capacity);
     carver.Take(s.vectors, kWidth * SolverScratch::kVectors * s.capacity);
     carver.Take(s.lane_rows, kWidth * t.max_rows);
+    carver.Take(s.island_rows, kWidth * s.capacity);
     carver.Take(s.own_order, kWidth * s.capacity);
     constexpr int kRows = VisitOrders::kMaxRows;
     carver.Take(s.orders.table, kRows * (kRows + 1) / 2 * VisitOrders::kMaxSweeps);
@@ -67,11 +74,16 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   carver.Take(s.loss, t.num_friction_losses);
   carver.Take(s.bound, t.num_friction_losses);
   carver.Take(s.was_active, t.max_rows);
-  carver.Take(s.exerting, t.num_friction_losses > 0 ? t.max_rows : 0);
+  carver.Take(s.exerting, t.num_friction_losses > 0 || t.elliptic ? t.max_rows : 0);
   carver.Take(s.changed, t.max_rows);
   Lane** const per_dof[] = {&s.gradient, &s.Mgrad, &s.update1, &s.update2};
   for (Lane** array : per_dof) carver.Take(*array, t.nv);
   carver.Take(s.hessian, t.nv * t.nv);
+  if (!t.elliptic) return;
+  carver.Take(s.cone_hessian, t.nv * t.nv);
+  carver.Take(s.cone_updates, 6 * t.nv);
+  carver.Take(s.cone_line, t.max_contacts);
+  carver.Take(s.sliding, t.max_contacts);
 }
 
 void CarveIsland(const Tables& t, Carver& carver, IslandScratch& s) {
@@ -100,6 +112,8 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   carver.Take(s.evaluated_qvel, t.nv);
   carver.Take(s.sin_half, t.njnt);
   carver.Take(s.cos_half, t.njnt);
+  carver.Take(s.spring_turn, 3 * t.njnt);
+  carver.Take(s.limit_axis, 3 * t.num_limits);
   carver.Take(s.body_force, 6 * t.nbody);
   carver.Take(s.body_acc, 6 * t.nbody);
   carver.Take(s.actuator_moment, t.nJmom);
@@ -120,6 +134,7 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
     carver.Take(s.act_F, 4 * t.na);
     carver.Take(s.dact, t.na);
   }
+  carver.Take(s.equality_active, t.num_equalities);
   CarveContacts(t, carver, s.contacts);
   CarveRows(t, carver, s.rows);
   CarveSolver(t, carver, s.solver);

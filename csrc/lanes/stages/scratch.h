@@ -27,8 +27,18 @@ struct Contacts {
   int* num_rows;   // (max_contacts): most that any lane's contact has
 };
 
-/// Constraint rows. First those of dry friction, which all lanes have; then limits, compacted per
-/// lane; then each contact's. A row that a lane does not have is zero there.
+/// Elliptic friction cones: contacts with more than one row in some lane, in the rows' order.
+struct Cones {
+  int count;
+  int* first_row;  // (max_contacts)
+  int* num_rows;   // (max_contacts)
+  Lane* mu;        // (max_contacts): of the regularized cone
+  Lane* friction;  // (max_contacts, kFrictions): zero in directions that a lane's contact has not
+};
+
+/// Constraint rows. First those of equalities and of dry friction, which stand at the same places
+/// in all lanes; then limits, compacted per lane; then each contact's. A row that a lane does not
+/// have is zero there.
 struct Rows {
   int count[kWidth];  // that each lane has
   int max_count;      // rows in use, of any lane
@@ -49,7 +59,10 @@ struct Rows {
   Lane* D;                    // (max_rows): 1 / R
   Lane* aref;                 // (max_rows)
   Lane* force;                // (max_rows)
+  Cones cones;
 };
+
+struct ConeLine;
 
 /// The orders in which the sweeps of PGS visit so many rows, made when first needed.
 struct VisitOrders {
@@ -67,21 +80,28 @@ struct SolverScratch {
   Lane *quad0, *quad1, *quad2;  // (max_rows): each row's cost along the search
   Lane *loss, *bound;           // (num_friction_losses): of dry friction: force, residual for it
   unsigned* was_active;         // (max_rows): bits of lanes
-  unsigned* exerting;           // (max_rows): the same, if there is dry friction: with a force
+  unsigned* exerting;           // (max_rows): the same, if there are dry friction or elliptic
+                                // cones: with a force
   int (*changed)[kWidth];       // (max_rows): each lane's rows that changed, one after another
   Lane *gradient, *Mgrad;       // (nv)
   Lane *update1, *update2;      // (nv)
   Lane* hessian;                // (nv, nv)
+  // with elliptic cones
+  Lane* cone_hessian;   // (nv, nv): with that of sliding cones
+  Lane* cone_updates;   // (6, nv)
+  ConeLine* cone_line;  // (max_contacts)
+  unsigned* sliding;    // (max_contacts): bits of lanes
   // PGS
   Lane* Y;           // (max_rows, nv)
   uint64_t* Y_dofs;  // (max_rows): bits of dofs where a row of Y is not zero in all lanes
   Lane* A;           // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
   Lane* b;           // (max_rows)
-  static constexpr int kVectors = 7;
+  static constexpr int kVectors = 9;
   int capacity;         // max_rows rounded up to 4
   double* dense;        // (kWidth, capacity, capacity): A of each lane
   double* vectors;      // (kWidth, kVectors, capacity): the sweeps' own
   int* lane_rows;       // (kWidth, max_rows): each lane's rows among all
+  int* island_rows;     // (kWidth, capacity): each lane's rows by islands
   uint16_t* own_order;  // (kWidth, capacity): of a lane whose order is not in the table
   VisitOrders orders;
 };
@@ -106,6 +126,8 @@ struct Scratch {
 #undef PYFASTENV_LANES_NUMBER
 
   Lane *sin_half, *cos_half;     // (njnt): of hinges' half angles
+  Lane* spring_turn;             // (njnt, 3): of rotations from their springs' rest
+  Lane* limit_axis;              // (num_limits, 3): that a limited ball is turned about
   Lane* body_force;              // (nbody, 6)
   Lane* body_acc;                // (nbody, 6)
   Lane* actuator_moment;         // (nJmom)
@@ -121,6 +143,7 @@ struct Scratch {
   Lane* act_F;    // (4, na): act_dot of the evaluations
   Lane* dact;     // (na)
 
+  unsigned* equality_active;  // (num_equalities): bits of lanes
   Contacts contacts;
   Rows rows;
   SolverScratch solver;

@@ -13,9 +13,9 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 /// The world body's frame and its geoms' and sites', which no step changes.
 void PlaceWorld(const Tables& t, Scratch& s);
-/// sin_half, cos_half of hinges.
-void HalfAngles(const Tables& t, Scratch& s);
-/// mj_kinematics after HalfAngles: frames of bodies, joints, inertias, geoms and sites.
+/// sin_half, cos_half, spring_turn.
+void Angles(const Tables& t, Scratch& s);
+/// mj_kinematics after Angles: frames of bodies, joints, inertias, geoms and sites.
 void Kinematics(const Tables& t, Scratch& s);
 /// mj_comPos: subtree_com, cinert, cdof.
 void CentersOfMass(const Tables& t, Scratch& s);
@@ -83,7 +83,7 @@ void SolvePGS(const Tables& t, Scratch& s);
 
 // ---- recorded as programs -----------------------------------------------------------------------
 
-/// The stages after HalfAngles that depend on neither contacts nor limits.
+/// The stages after Angles that depend on neither contacts nor limits.
 void SmoothDynamics(const Tables& t, Scratch& s);
 /// Ma = M qacc.
 void AccelerationProduct(const Tables& t, Scratch& s);

@@ -28,7 +28,7 @@ void EndPhase(Scratch& s, Phase phase) {
 
 void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   EndPhase(s, Phase::kIntegration);
-  HalfAngles(t, s);
+  Angles(t, s);
   ActivationRates(t, s);
   if (keep_fields) {
     SmoothDynamics(t, s);
@@ -113,6 +113,10 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
       if (warmstart == 0 && __builtin_signbit(warmstart) != 0) s.has_programs = false;
     }
     for (int i = 0; i < t.nu; ++i) At(s.ctrl[i], l) = row[at.ctrl + i];
+    for (int e = 0; e < t.num_equalities; ++e) {
+      const unsigned active = row[at.eq_active + e] != 0 ? 1u << l : 0;
+      s.equality_active[e] = (s.equality_active[e] & ~(1u << l)) | active;
+    }
     if (!AllZero(row + at.qfrc_applied, t.nv) || !AllZero(row + at.xfrc_applied, 6 * t.nbody)) {
       s.redo |= 1u << l;
     }

@@ -16,6 +16,22 @@ void AddThreeDofs(const Scratch& s, int dof, Lane* velocity) {
   }
 }
 
+// cdof_dot of a joint's dofs, whose body so far moves with `velocity`; adds what they move it with.
+void AddJoint(const Joint& joint, Scratch& s, Lane* velocity) {
+  int dof = joint.dof;
+  if (joint.kind == JointKind::kFree) {
+    for (int i = 0; i < 18; ++i) s.cdof_dot[6 * dof + i] = Splat(0);
+    AddThreeDofs(s, dof, velocity);
+    dof += 3;
+  }
+  const bool rotation = HasRotation(joint);
+  for (int i = dof; i < dof + (rotation ? 3 : 1); ++i) {
+    CrossMotion(s.cdof_dot + 6 * i, velocity, s.cdof + 6 * i);
+  }
+  if (rotation) return AddThreeDofs(s, dof, velocity);
+  for (int i = 0; i < 6; ++i) velocity[i] = velocity[i] + s.cdof[6 * dof + i] * s.qvel[dof];
+}
+
 }  // namespace
 
 void Velocities(const Tables& t, Scratch& s) {
@@ -24,19 +40,8 @@ void Velocities(const Tables& t, Scratch& s) {
     const Body& body = t.body[b];
     Lane velocity[6];
     for (int i = 0; i < 6; ++i) velocity[i] = s.cvel[6 * body.parent + i];
-    if (body.free) {
-      const int dof = body.first_dof;
-      for (int i = 0; i < 18; ++i) s.cdof_dot[6 * dof + i] = Splat(0);
-      AddThreeDofs(s, dof, velocity);
-      for (int j = dof + 3; j < dof + 6; ++j) {
-        CrossMotion(s.cdof_dot + 6 * j, velocity, s.cdof + 6 * j);
-      }
-      AddThreeDofs(s, dof + 3, velocity);
-    } else {
-      for (int j = body.first_dof; j < body.first_dof + body.num_dofs; ++j) {
-        CrossMotion(s.cdof_dot + 6 * j, velocity, s.cdof + 6 * j);
-        for (int i = 0; i < 6; ++i) velocity[i] = velocity[i] + s.cdof[6 * j + i] * s.qvel[j];
-      }
+    for (int j = body.first_joint; j < body.first_joint + body.num_joints; ++j) {
+      AddJoint(t.joint[j], s, velocity);
     }
     for (int i = 0; i < 6; ++i) s.cvel[6 * b + i] = velocity[i];
   }

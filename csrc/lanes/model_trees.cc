@@ -1,0 +1,28 @@
+#include "lanes/model_trees.h"
+
+namespace pyfastenv::lanes {
+
+int LastDof(const mjModel& m, int body) {
+  while (body > 0 && m.body_dofnum[body] == 0) body = m.body_parentid[body];
+  return body > 0 ? m.body_dofadr[body] + m.body_dofnum[body] - 1 : -1;
+}
+
+uint64_t DofsThatMove(const mjModel& m, int body) {
+  uint64_t dofs = 0;
+  for (int i = LastDof(m, body); i >= 0; i = m.dof_parentid[i]) dofs |= uint64_t{1} << i;
+  return dofs;
+}
+
+uint64_t TreeOf(const mjModel& m, int body) {
+  return m.body_treeid[body] < 0 ? 0 : uint64_t{1} << m.body_treeid[body];
+}
+
+uint64_t TreesOfTendon(const mjModel& m, int tendon) {
+  uint64_t trees = 0;
+  for (int k = m.tendon_adr[tendon]; k < m.tendon_adr[tendon] + m.tendon_num[tendon]; ++k) {
+    if (m.wrap_prm[k] != 0) trees |= TreeOf(m, m.jnt_bodyid[m.wrap_objid[k]]);
+  }
+  return trees;
+}
+
+}  // namespace pyfastenv::lanes
