@@ -57,7 +57,7 @@ void RolloutWorker::StartLanes(int first, int count,
   }
   const lanes::Tables& tables = plan->tables();
   const auto size = static_cast<size_t>(tables.row.size);
-  // zeros: no rollout in lanes has other inputs than ctrl
+  // zeros: no rollout in lanes has other inputs than ctrl, and equalities as in its model
   rows_.assign(2 * size * static_cast<size_t>(count), 0.0);
   lanes_.clear();
   lanes_.reserve(static_cast<size_t>(count));
@@ -65,6 +65,10 @@ void RolloutWorker::StartLanes(int first, int count,
   for (int i = 0; i < count; ++i) {
     const Lane lane{first + i, rows, rows + size};
     rows += 2 * size;
+    const mjModel& m = request_->model(lane.rollout);
+    for (double* row : {lane.row, lane.next}) {
+      std::copy_n(m.eq_active0, m.neq, row + tables.row.eq_active);
+    }
     std::copy_n(request_->initial_state(lane.rollout), request_->state_size, lane.row);
     if (const double* warmstart = request_->warmstart(lane.rollout); warmstart != nullptr) {
       std::copy_n(warmstart, tables.nv, lane.row + tables.row.warmstart);

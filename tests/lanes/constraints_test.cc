@@ -13,7 +13,7 @@ namespace {
 // Balls with springs and limits, alone, beside slides, away from their bodies' origins.
 constexpr char kRagDoll[] =
     "<body pos='.6 0 .5'><freejoint/><geom type='capsule' fromto='0 0 0 .2 0 .1' size='.06'/>"
-    "<body pos='.2 0 .1'><joint type='ball' range='0 30' margin='.1' stiffness='3' "
+    "<body pos='.2 0 .1'><joint type='ball' range='0 30' margin='.1' stiffness='3 2 1' "
     "springdamper='0 0' armature='.01'/><geom type='capsule' fromto='0 0 0 .2 0 .1' size='.05'/>"
     "<body pos='.2 0 .1'><joint type='slide' axis='1 0 .5' range='-.02 .02'/>"
     "<joint type='ball' pos='.01 .02 .03' range='0 20' frictionloss='.1'/>"
@@ -36,7 +36,9 @@ const Variant kConstraints[] = {
        p.root = "<joint type='ball' range='0 30' stiffness='9'/>", p.option += " solver='PGS'";
      }},
     {"FreeJointSpring",
-     [](Pieces& p) { p.root = "<joint type='free' stiffness='40' limited='false'/>"; }},
+     [](Pieces& p) {
+       p.root = "<joint type='free' stiffness='40 3 2' damping='.5 .2 .1' limited='false'/>";
+     }},
     // cones
     {"Torsion", [](Pieces& p) { p.geom = "condim='4' friction='.8 .05 .01'"; }},
     {"Rolling", [](Pieces& p) { p.geom = "condim='6' friction='.8 .05 .01'"; }},

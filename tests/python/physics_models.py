@@ -53,6 +53,12 @@ SENSORS = CART_POLE.replace(
     "</mujoco>",
 )
 
+EQUALITIES = CART_POLE.replace(
+    "</mujoco>",
+    '<equality><connect body1="pole" anchor="0 0 .6"/>'
+    '<joint joint1="slide" active="false"/></equality></mujoco>',
+).replace('<body name="pole">', '<body name="pole" pos="0 .1 0">')
+
 # what lanes refuse, and every kind of input and state
 EVERYTHING = """
 <mujoco>

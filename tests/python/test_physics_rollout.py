@@ -14,6 +14,7 @@ import pytest
 from mujoco import rollout as theirs
 from physics_models import (
     CART_POLE,
+    EQUALITIES,
     EVERYTHING,
     ROBOTS,
     SENSORS,
@@ -80,6 +81,15 @@ def test_models_that_lanes_refuse(text: str, threads: int) -> None:
     model = from_text(text)
     assert physics.lanes_refusal(model) is not None
     assert_same_rollouts(model, states(model, 29), controls(model, 29, 40), threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_equalities(threads: int) -> None:
+    """Those that the model switches on hold in lanes too, the others do not."""
+    model = from_text(EQUALITIES)
+    assert physics.lanes_refusal(model) is None
+    initial, nstep = states(model, 29), enough(29)
+    assert_same_rollouts(model, initial, controls(model, 29, nstep), threads=threads)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 8, 9, 15, 16, 17])
