@@ -275,6 +275,12 @@ test-lanes: build/lanes/build.ninja  ## Lanes against mj_step bit for bit (ARGS=
 	$(ASSETS) build/lanes/lane_tests --gtest_brief=1 $(ARGS)
 	$(ASSETS) build/lanes/env_tests --gtest_brief=1
 
+asan-lanes: build/lanes/build.ninja  ## The same, shorter, under Address- and UndefinedBehaviorSanitizer
+	$(CMAKE) -B build/lanes-asan -DPYFASTENV_BUILD_LANES=ON -DPYFASTENV_SANITIZE=address,undefined
+	$(BIN)/cmake --build build/lanes-asan
+	$(ASSETS) UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	  build/lanes-asan/lane_tests --gtest_brief=1 --substeps=2000 $(ARGS)
+
 bench-lanes: build/lanes/build.ninja $(VENV)/.bench  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
 	$(BIN)/cmake --build build/lanes
 	$(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS)
