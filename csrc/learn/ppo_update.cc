@@ -168,15 +168,18 @@ int PpoUpdate::ChooseWorkers(int num_shards) {
 }
 
 // Workers wait for each other in every minibatch, so one that must share its processor stops all.
+// The longer that lasts, the longer one goes on alone until they try again.
 void PpoUpdate::NoteTime(double seconds) {
   constexpr double kDisturbed = 1.7;  // two workers gain up to 1.9
-  constexpr int kCallsAlone = 8;
+  constexpr int kMostDisturbed = 5;
   const int size = call_.hyper.minibatch_size;
   const int64_t minibatches = call_.num_epochs * (call_.n / size);
   const double time = seconds / static_cast<double>(std::max<int64_t>(minibatches, 1));
   if (size != size_of_best_time_ || time < best_time_) best_time_ = time;
   size_of_best_time_ = size;
-  if (time > kDisturbed * best_time_) calls_alone_ = kCallsAlone;
+  disturbed_calls_ =
+      time > kDisturbed * best_time_ ? std::min(disturbed_calls_ + 1, kMostDisturbed) : 0;
+  if (disturbed_calls_ > 1) calls_alone_ = 1 << disturbed_calls_;  // one is mere bad luck
 }
 
 void PpoUpdate::Values(const float* obs, int64_t n, const float* parameters, float* values) {

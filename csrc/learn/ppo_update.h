@@ -63,7 +63,7 @@ class PpoUpdate {
  private:
   static constexpr int kMaxShards = 8;  // of a network
   static constexpr int kShardRows = 64;
-  static constexpr int kBlockRows = 32;
+  static constexpr int kBlockRows = 64;
 
   struct Network {
     std::vector<PaddedLayer> layers;
@@ -122,6 +122,7 @@ class PpoUpdate {
   Call call_{};
   double best_time_ = 0.0;     // of a minibatch by several workers [s] …
   int size_of_best_time_ = 0;  // … of so many samples
+  int disturbed_calls_ = 0;    // in a row
   int calls_alone_ = 0;        // still to be made by one worker
   unsigned generation_;        // of the process that has the threads
   SpinBarrier barrier_;

@@ -211,8 +211,9 @@ PYFASTENV_INLINE Vec AdamVec(const AdamStep& step, Vec grad, Vec parameter, Vec&
   return parameter - step.lr * mean * Reciprocal(scale);
 }
 
-void Adam(const AdamStep& step, const float* grad, size_t size, float* parameters, float* mean,
+void Adam(const AdamStep& adam, const float* grad, size_t size, float* parameters, float* mean,
           float* square) {
+  const AdamStep step = adam;  // which no store can change
   size_t i = 0;
   for (; i + kLanes <= size; i += kLanes) {
     Vec m = LoadLoose(mean + i);

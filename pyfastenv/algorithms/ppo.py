@@ -316,14 +316,17 @@ class PPO(OnPolicy[Config]):
         advantage, return, value.
         """
         with span("forward"):
-            obs = self.normalizer(samples.obs)
-            values = self.values(obs).view_as(samples.rewards)
-            last_values = self.values(self.normalizer(samples.last_obs))
+            parts = (samples.obs, samples.last_obs, samples.final_obs)
+            obs = self.normalizer(torch.cat(parts))
+            sizes = [len(part) for part in parts]
+            values, last_values, final_values = self.values(obs).split(sizes)
+            obs = obs[: sizes[0]]
+            values = values.view_as(samples.rewards)
             next_values = torch.cat((values[1:], last_values[None]))
             # what a truncated episode would still have given; nothing where it was terminated
-            final_values = self.values(self.normalizer(samples.final_obs))
-            final_values *= ~samples.end_terminated
-            next_values[samples.end_steps, samples.end_env_ids] = final_values
+            next_values[samples.end_steps, samples.end_env_ids] = (
+                final_values * ~samples.end_terminated
+            )
         advantages = gae(
             samples.rewards,
             values,

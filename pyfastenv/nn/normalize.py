@@ -28,8 +28,11 @@ class RunningMoments:
 
     def update(self, samples: Tensor) -> None:
         """Adds samples ``(…, size)``."""
+        self.merge(*self.of(samples))
+
+    def of(self, samples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What :meth:`merge` takes of samples ``(…, size)``: their number, mean and ``m2``."""
         samples = samples.detach().reshape(-1, len(self.mean))
-        device = self.mean.device
         count = torch.tensor(len(samples), dtype=torch.float64)
         if samples.device.type == "cpu" and samples.dtype == torch.float32 and len(samples) > 0:
             mean, m2 = map(torch.from_numpy, _core.column_moments(samples.numpy()))
@@ -39,7 +42,8 @@ class RunningMoments:
             shifted = (samples - base).double()
             shift = shifted.mean(0)
             mean, m2 = base.double() + shift, (shifted - shift).square().sum(0)
-        self.merge(count, mean.to(device), m2.to(device))
+        device = self.mean.device
+        return count.to(device), mean.to(device), m2.to(device)
 
     def merge(self, count: Tensor, mean: Tensor, m2: Tensor) -> None:
         """Adds the moments of other samples."""

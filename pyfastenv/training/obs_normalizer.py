@@ -99,6 +99,4 @@ class SeedNormalizers:
 
 def update_moments(moments: RunningMoments, samples: Tensor) -> None:
     """Adds samples ``(…, size)`` of all processes; all of them must call it."""
-    new = RunningMoments(len(moments.mean))
-    new.update(samples)
-    moments.merge(*distributed.merge_moments(new.count, new.mean, new.m2))
+    moments.merge(*distributed.merge_moments(*moments.of(samples)))
