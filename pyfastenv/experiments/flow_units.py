@@ -172,7 +172,11 @@ def pipelining(quick: bool) -> Calls:
         thread.join()
         torch.set_num_threads(threads)
 
-    yield {"one after the other": lambda: (fit(), learn()), "side by side": side_by_side}
+    def in_turn() -> None:
+        fit()
+        learn()
+
+    yield {"one after the other": in_turn, "side by side": side_by_side}
 
 
 def seeds(quick: bool) -> Calls:
@@ -190,7 +194,7 @@ def smaller(quick: bool) -> Calls:
         return torch.nn.Sequential(*layers, torch.nn.Linear(width, 24)).requires_grad_(False)
 
     plain, pruned, narrow, low = network(200), network(200), network(100), network(200).bfloat16()
-    for layer in pruned[::2]:
+    for layer in list(pruned)[::2]:
         prune.l1_unstructured(layer, "weight", 0.5)
         prune.remove(layer, "weight")
     x = torch.randn(2_000 if quick else 20_000, 14)

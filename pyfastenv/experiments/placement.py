@@ -91,11 +91,14 @@ def plan(config: Config) -> list[Measurement]:
             about = {"start": start, "seed": seed}
             made.append(Measurement("curves", about, run, 0.1 * config.episodes))
     for place in (name for name, each in PLACEMENTS.items() if each.needs_cuda):
-        cases = [("grid", name, size) for name in COPY_EVERY for size in config.sizes]
-        for part, algorithm, size in (*cases, ("table", PPO, "128")):
-            work = (config.episodes, None) if part == "table" else (config.grid_episodes, LENGTH)
-            about, *rest = _textbook(algorithm, size, place, 1, *work)
-            made.append(Measurement(part, about | {"round": 0}, *rest, needs_cuda=True))
+        on_gpu = [
+            ("grid", _textbook(name, size, place, 1, config.grid_episodes, LENGTH))
+            for name in COPY_EVERY
+            for size in config.sizes
+        ]
+        on_gpu.append(("table", _textbook(PPO, "128", place, 1, config.episodes, None)))
+        for part, (about, training, seconds) in on_gpu:
+            made.append(Measurement(part, about | {"round": 0}, training, seconds, True))
     return made
 
 

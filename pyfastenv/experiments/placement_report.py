@@ -112,7 +112,7 @@ def _draw_grid(study: Study) -> Figure:
                 for size in sizes
             ]
             if costs[0]:
-                series[name] = dict(enumerate(costs))
+                series[name] = {float(x): values for x, values in enumerate(costs)}
         paint = {name: colour for name, (colour, _) in contestants.items()}
         pictures.lines(each, series, colour=paint, log="y", xlabel="hidden layers")
         each.set_xticks(range(len(sizes)), sizes, fontsize=8)

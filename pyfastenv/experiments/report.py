@@ -77,13 +77,14 @@ def _provenance(study: Study) -> str:
     dates = sorted({row["date"] for row in rows})
     options = ", ".join(f"{k} {_words(v)}" for k, v in study.state["sizes"].items() if v)
     quick = study.sizes.quick
+    rough = " **A quick run: it shows that everything works, its figures are rough.**"
     return (
         f"`pyfastenv experiment {study.name}{' --quick' if quick else ''}`, "
         f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {commits}; {about['cpu']}, "
         f"{about['cpus_available']} CPUs, {about['memory_gib']} GiB, GPU: {about['gpu'] or 'none'};"
         f" {about['os']}, Python {about['python']}, {versions}; "
         f"{duration(sum(row['measured_s'] for row in rows))} of measuring; {options}."
-        + (" **A quick run: it shows that everything works, its figures are rough.**" * quick)
+        f"{rough if quick else ''}"
     )
 
 

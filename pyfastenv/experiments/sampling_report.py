@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,8 +39,8 @@ class Model:
     """What a step and a policy call take, and what follows from that."""
 
     env_s: float  # an environment's step on one CPU [s]
-    sizes: tuple[int, ...]  # batches …
-    call_s: tuple[float, ...]  # … and how long a policy call with each takes on one thread [s]
+    sizes: Sequence[int]  # batches …
+    call_s: Sequence[float]  # … and how long a policy call with each takes on one thread [s]
     cpus: int
 
     def call(self, batch: int) -> float:
@@ -64,9 +65,10 @@ class Reader:
         self.short = study.sizes.timeout[0]
         units = study.part("units").set_index("what")["env_s"]
         self.env_us = {what: 1e6 * seconds for what, seconds in units.items()}
-        self.models = {  # of gymnasium's environments and of ours, by network
-            (what, row.network): Model(seconds, tuple(row.sizes), tuple(row.call_s), study.cpus)
-            for row in study.part("policy").itertuples()
+        # of gymnasium's environments and of ours, by network
+        self.models: dict[tuple[str, str], Model] = {
+            (what, row["network"]): Model(seconds, row["sizes"], row["call_s"], study.cpus)
+            for _, row in study.part("policy").iterrows()
             for what, seconds in units.items()
         }
 
@@ -76,20 +78,31 @@ class Reader:
         part = part or ("runs" if about["network"] == SMALL else "networks")
         return self.study.rounds(part, "rate", contestant=name, B=size, **about)
 
+    def ratio(
+        self,
+        size: int,
+        one: tuple[str, float],
+        other: tuple[str, float],
+        part: str = "",
+        **about: Any,
+    ) -> Ratio:
+        """A contestant and its timeout over another one, as far as both have rounds."""
+        first, second = (
+            self.rates(name, size, part, timeout=t, **about) for name, t in (one, other)
+        )
+        return compare(first, second[: len(first)])
+
     def overlap(self, size: int, network: str) -> Ratio:
         """Batches of fixed size over the barrier."""
-        return compare(*(self.rates(name, size, network=network) for name in (BY_B, STEP)))
+        return self.ratio(size, (BY_B, NONE), (STEP, NONE), network=network)
 
     def timeout(self, size: int, part: str = "", than: float = NONE, **about: Any) -> Ratio:
         """The short timeout over waiting for all, or over another one."""
-        return compare(
-            *(self.rates(QUEUES, size, part, timeout=t, **about) for t in (self.short, than))
-        )
+        return self.ratio(size, (QUEUES, self.short), (QUEUES, than), part, **about)
 
     def over_queues(self, name: str, size: int, timeout: float = NONE) -> Ratio:
         """A contestant over the document's program that waits for all."""
-        mine, theirs = self.rates(name, size, timeout=timeout), self.rates(QUEUES, size)
-        return compare(mine, theirs[: len(mine)])  # they have more rounds
+        return self.ratio(size, (name, timeout), (QUEUES, NONE))
 
     def gaps(self, size: int) -> list[float]:
         """The slowest worker's step minus the fastest's, where all were waited for [s]."""
@@ -98,7 +111,7 @@ class Reader:
 
     def predicted(self, name: str, size: int, network: str) -> float:
         """A contestant's rate by the model [environment steps/s]."""
-        count = self.workers * size
+        count: int = self.workers * size
         model = self.models["rows" if name == QUEUES else "ours", network]
         if name == BY_B:
             return count / model.overlapping(count, size)
@@ -122,7 +135,7 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
     few_workers = study.part("workers").query("timeout == @short and B == @small")
     envpool = scale[scale.contestant == ENVPOOL].dropna().tail(1)
     values = {
-        "waiting_small": compare(*(reader.rates(QUEUES, small, timeout=t) for t in (NONE, short))),
+        "waiting_small": reader.ratio(small, (QUEUES, NONE), (QUEUES, short)),
         "short_over_long": reader.timeout(large, than=0.1) if 0.1 in config.timeout else None,
         "timeout_small": reader.timeout(small),
         "timeout_large": reader.timeout(large),
@@ -134,8 +147,8 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         "step_small": reader.over_queues(STEP, small),
         "step_large": reader.over_queues(STEP, large),
         "rollout_small": reader.over_queues(ROLLOUT, small),
-        "more_environments": compare(*(reader.rates(QUEUES, size) for size in (large, small))),
-        "our_physics": compare(*(reader.rates(name, small) for name in (STEP, PROCESSES))),
+        "more_environments": compare(reader.rates(QUEUES, large), reader.rates(QUEUES, small)),
+        "our_physics": reader.ratio(small, (STEP, NONE), (PROCESSES, NONE)),
         "few": f"{workers * small:,} environments",
         "many": f"{workers * large:,} environments",
         "small_envs": workers * small,

@@ -107,7 +107,7 @@ class Study:
             self._check_that_these_belong_here()
         elif "sizes" in self.state:
             lists = self.state["sizes"].items()
-            values = {name: tuple(v) if isinstance(v, list) else v for name, v in lists}
+            values: Row = {key: tuple(v) if isinstance(v, list) else v for key, v in lists}
             self.sizes = replace(sizes, quick=self.state["quick"], **values)
         else:
             raise ValueError(f"{self.folder}: no results to report; measure first")

@@ -273,8 +273,11 @@ class PlainModelAgent(_SoftActorCritic):
     ):
         outcome = 1 + sizes[0]
         super().__init__(sum(sizes) + outcome, outcome, model.parameters(), habits)
-        self.draw = model.imagine  # type: ignore[method-assign]
-        self._sac, self._flow = sac, flow
+        self._model, self._sac, self._flow = model, sac, flow
+
+    def draw(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """What the model imagines of pairs."""
+        return self._model.imagine(states)
 
     def _update(
         self, obs: Tensor, actions: Tensor, rewards: Tensor, next_obs: Tensor, continues: Tensor

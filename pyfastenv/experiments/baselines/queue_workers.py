@@ -82,14 +82,15 @@ class RowEnv(gymnasium.Env[Any, Any]):
         self._views = (shared.data.qpos, shared.data.qvel, shared.data.qacc_warmstart)
         self._row = [view.copy() for view in self._views]
         self.direction, self._length = 1.0, 0
+        self._generator = shared.np_random
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Array, Any]:
         if seed is None:
             self._shared.np_random = self._generator
-        results = self._shared.reset(seed=seed)
+        obs, info = self._shared.reset(seed=seed)
         self._generator, self._length = self._shared.np_random, 0
         self._save()
-        return results
+        return obs, info
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, Any]:
         for view, row in zip(self._views, self._row, strict=True):
