@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -324,13 +324,6 @@ CONSUMERS: dict[str, tuple[str, str, Callable[[], Contest]]] = {
 # ---- measuring ---------------------------------------------------------------------------------
 
 
-def _rate(contestant: Contestant, seconds: float) -> float:
-    steps, start = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - start) < seconds:
-        steps += contestant.run()
-    return steps / elapsed
-
-
 def measured(contest: Contest, seconds: float, repeats: int) -> dict[str, Any]:
     """Medians, and our ratio to each of the others in the same rounds."""
     contestants = {}
@@ -341,10 +334,7 @@ def measured(contest: Contest, seconds: float, repeats: int) -> dict[str, Any]:
                 stack.callback(contestants[name].close)
                 contestants[name].run()
         rates = measure.interleave(
-            {
-                name: lambda contestant=contestant: _rate(contestant, seconds)
-                for name, contestant in contestants.items()
-            },
+            {name: partial(measure.rate, c.run, seconds) for name, c in contestants.items()},
             repeats,
         )
     return {

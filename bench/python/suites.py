@@ -11,8 +11,9 @@ import argparse
 import json
 import statistics
 import sys
-import time
+from collections.abc import Iterator
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +38,6 @@ TEN = [
 ]
 
 
-def rate(step: Any, actions: list[Any], num_envs: int, seconds: float) -> float:
-    """Environment steps per second."""
-    begin, count = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        step(actions[count % len(actions)])
-        count += 1
-    return count * num_envs / (time.perf_counter() - begin)
-
-
 def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
     """Rounds of ours, EnvPool and dm_control, each round beginning with the next one."""
     import envpool
@@ -67,8 +59,15 @@ def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
     ours.reset(seed=0), pool.reset(), single.reset()
     for step, actions, _ in steps.values():
         step(actions[0])
+
+    def run(step: Any, turns: Iterator[Any], count: int) -> int:
+        step(next(turns))
+        return count
+
+    runs = {name: partial(run, step, cycle(each), n) for name, (step, each, n) in steps.items()}
     rates = measure.interleave(
-        {name: partial(rate, *each, args.seconds) for name, each in steps.items()}, args.rounds
+        {name: partial(measure.rate, each, args.seconds) for name, each in runs.items()},
+        args.rounds,
     )
     result: dict[str, Any] = {"env": env_id, "engine_reason": ours.stats()["engine_reason"]}
     result["rates"] = {name: statistics.median(values) for name, values in rates.items()}

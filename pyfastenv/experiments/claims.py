@@ -1,8 +1,8 @@
-"""A claim is data: what is said, what is compared, which way, with which margin. One judge.
+"""What the rounds' ratios say, and one judge of claims: which way, with which margin.
 
-Compared are the rounds' ratios: contestants run in turn, so a drift of the machine meets both. The
-judge is an interval of 90 % for the geometric mean of the ratios (two one-sided t tests of 5 %,
-Schuirmann 1987): equal if it lies within the margin, more or less if it lies beyond 1.
+Contestants run in turn, so a drift of the machine meets both of a round. The judge is an interval
+of 90 % for the geometric mean of the ratios (two one-sided t tests of 5 %, Schuirmann 1987): equal
+if it lies within the margin, more or less if it lies beyond 1.
 """
 
 from __future__ import annotations
@@ -22,20 +22,13 @@ Outcome = Literal["more", "less", "equal", "open"]
 
 @dataclass(frozen=True)
 class Ratio:
-    """What the rounds' ratios say.
+    """What the rounds' ratios say."""
 
-    Attributes:
-        mean: Geometric mean.
-        low, high: Its interval of 90 %; infinite with a single round.
-        rounds: How many.
-        margin: Within which ratios count as equal: 0.05 is 1/1.05 to 1.05.
-    """
-
-    mean: float
-    low: float
+    mean: float  # geometric
+    low: float  # of its interval of 90 %, which is infinite with a single round
     high: float
     rounds: int
-    margin: float
+    margin: float  # within which ratios count as equal: 0.05 is 1/1.05 to 1.05
 
     @property
     def outcome(self) -> Outcome:
@@ -82,40 +75,24 @@ def compare(
     if min(*numerator, *denominator) <= 0.0:
         raise ValueError("rounds: expected positive values")
     logs = np.log(np.asarray(numerator, float)) - np.log(np.asarray(denominator, float))
-    count, mean = len(logs), float(logs.mean())
-    if count < 2:
-        return Ratio(math.exp(mean), 0.0, math.inf, count, margin)
-    half = float(student.ppf(0.95, count - 1)) * float(logs.std(ddof=1)) / math.sqrt(count)
+    count, mean, half = len(logs), float(logs.mean()), math.inf
+    if count > 1:
+        half = float(student.ppf(0.95, count - 1)) * float(logs.std(ddof=1)) / math.sqrt(count)
     return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), count, margin)
 
 
-@dataclass(frozen=True)
-class Claim:
-    """What somebody says, and what was measured of it.
+def verdict(ratio: Ratio | None, expected: Outcome, why_not: str = "not in these sizes") -> str:
+    """Whether a claim holds, with the reason.
 
-    Attributes:
-        text: In a sentence.
-        compared: Which ratio, in words.
-        expected: What the ratio is, if the claim holds.
-        ratio: What it is here; None: not measured.
-        why_not: Why it is not measured.
+    Args:
+        ratio: What was measured; None: nothing.
+        expected: What it is if the claim holds.
+        why_not: Why nothing was measured.
     """
-
-    text: str
-    compared: str
-    expected: Outcome
-    ratio: Ratio | None
-    why_not: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """``holds``, ``does not hold`` or ``open``, each with its reason."""
-        if self.ratio is None:
-            return f"not measured: {self.why_not}"
-        outcome = self.ratio.outcome
-        if outcome == "open":
-            least = "a single run" if self.ratio.rounds < 2 else "the interval reaches both ways"
-            return f"open: {least}"
-        word = "**holds**" if outcome == self.expected else "**does not hold**"
-        within = f" within {self.ratio.margin:.0%}" if outcome == "equal" else ""
-        return f"{word}: it is {outcome}{within}"
+    if ratio is None:
+        return f"not measured: {why_not}"
+    if ratio.outcome == "open":
+        return f"open: {'a single run' if ratio.rounds < 2 else 'the interval reaches both ways'}"
+    word = "**holds**" if ratio.outcome == expected else "**does not hold**"
+    within = f" within {ratio.margin:.0%}" if ratio.outcome == "equal" else ""
+    return f"{word}: it is {ratio.outcome}{within}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ from pyfastenv.experiments import flow_units as units
 from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
 from pyfastenv.experiments.baselines.plain_learners import Habits
 from pyfastenv.experiments.clock import Clock, milliseconds
-from pyfastenv.experiments.study import Measurement, Row, Sizes, rounds
+from pyfastenv.experiments.study import Contestant, Measurement, Row, Sizes, rounds
 from pyfastenv.training.evaluation import env_kwargs, evaluate, make_eval_envs
 from pyfastenv.vector.cpus import available_cpus
 
@@ -45,7 +45,8 @@ PARTS = (
     "agent that improves the model",
 )
 SLOWEST, NO_ANOMALY = "the document's style", "anomaly mode off"
-FLOAT32, AMP = "pyfastenv, float32", "pyfastenv, --amp"
+OURS = FLOAT32, AMP = "pyfastenv, float32", "pyfastenv, --amp"
+WHOLE_MS = {AMP: 60, FLOAT32: 140, NO_ANOMALY: 400, SLOWEST: 840}  # whole runs, about, per step
 # each adds to those before it
 REMEDIES: tuple[tuple[str, dict[str, Any]], ...] = (
     (NO_ANOMALY, {"anomaly_mode": False}),
@@ -115,36 +116,24 @@ def chain() -> dict[str, Habits]:
     return programs
 
 
-# ---- what is measured ----------------------------------------------------------------------------
-
-
 def plan(config: Config) -> list[Measurement]:
     """Parts and units first, then whole runs, then learning."""
-    contestants: list[tuple[Row, Callable[[], Row], float]] = [
-        ({"program": name}, partial(_slow_parts, habits, config), 14)
-        for name, habits in chain().items()
-    ]
-    contestants += [
-        ({"program": name}, partial(_our_parts, name == AMP, config), 5) for name in (FLOAT32, AMP)
+    programs = (*chain(), FLOAT32, AMP)
+    contestants: list[Contestant] = [
+        ({"program": name}, partial(_parts, name, config), 5 if name in OURS else 14)
+        for name in programs
     ]
     made = rounds(config.rounds, "parts", contestants)
     for name, (unit, seconds) in units.UNITS.items():
-        made.append(Measurement("units", {"what": name}, partial(unit, config.quick), seconds))
-    for name, unit in units.CUDA_UNITS.items():
-        made.append(Measurement("units", {"what": name}, partial(unit, config.quick), 20, True))
+        run, needs_cuda = partial(units.measure, unit, config.quick), name in units.CUDA_UNITS
+        made.append(Measurement("units", {"what": name}, run, seconds, needs_cuda))
     for anomaly in (True, False):
         run = partial(_profiled, anomaly, config)
         made.append(Measurement("profile", {"anomaly mode": anomaly}, run, 15))
-    if config.whole:
-        for name, steps, ms in (
-            (AMP, config.steps, 60),
-            (FLOAT32, config.steps, 140),
-            (NO_ANOMALY, config.steps, 400),
-            (SLOWEST, config.slow_steps, 840),
-        ):
-            whole = _our_whole if name in (AMP, FLOAT32) else _slow_whole
-            run = partial(whole, name, steps, config)
-            made.append(Measurement("whole", {"program": name}, run, steps * ms / 1e3))
+    for name, ms in WHOLE_MS.items() if config.whole else ():
+        steps = config.slow_steps if name == SLOWEST else config.steps
+        run = partial(_whole, name, steps, config)
+        made.append(Measurement("whole", {"program": name}, run, steps * ms / 1e3))
     for seed, length in itertools.product(config.seeds, config.rollout_lengths):
         for dynamics in ("ensemble", "flow") if length == 1 else ("ensemble",):
             about = {"dynamics": dynamics, "length": length, "seed": seed}
@@ -176,7 +165,7 @@ def _slow(habits: Habits, config: Config) -> Iterator[ListMBPO]:
 
 
 @contextmanager
-def ours(config: Config, **options: Any) -> Iterator[MBPO]:
+def _ours(config: Config, max_epochs: int, **options: Any) -> Iterator[MBPO]:
     """Our program after its exploration, with the document's numbers."""
     threads = torch.get_num_threads()
     fields: dict[str, Any] = {
@@ -193,7 +182,7 @@ def ours(config: Config, **options: Any) -> Iterator[MBPO]:
     }
     torch.manual_seed(0)
     mbpo = MBPO(MBPOConfig.preset(config.env_id, **(fields | options)))
-    mbpo.model.options = replace(mbpo.model.options, max_epochs=config.max_epochs)
+    mbpo.model.options = replace(mbpo.model.options, max_epochs=max_epochs)
     try:
         mbpo.iterate()  # explores
         yield mbpo
@@ -201,137 +190,121 @@ def ours(config: Config, **options: Any) -> Iterator[MBPO]:
         mbpo.envs.close()
 
 
-def _slow_parts(habits: Habits, config: Config) -> Row:
-    with _slow(habits, config) as program:
-        program.roll_out(1_000, 1, program.model_pool)  # warms up
-        program.learn(2)
-        program.improve_model(1)
-        real = program.env_pool.all()
-        parts = {
-            "fits of the model": lambda: program.model.fit(real, max_epochs=config.part_epochs),
-            "rollouts of the model": lambda: program.roll_out(
-                config.part_states, 1, program.model_pool
-            ),
-            "environment step": lambda: _repeat(program.step, config.part_steps),
-            "20 SAC updates": lambda: program.learn(config.part_updates),
-            "updates of the flow": program.update_flow,
-            "agent that improves the model": lambda: program.improve_model(
-                config.part_agent_updates
-            ),
-            "rollout at every step": program.roll_out_aside
-            if habits.auxiliary_rollout
-            else lambda: None,
-        }
-        return _timed(parts, config)
+def _go_on(mbpo: MBPO, steps: int) -> list[float]:
+    """So many steps; returns the epochs of the fits."""
+    end, metrics = mbpo.global_step + steps, []
+    while mbpo.global_step < end:
+        metrics.append(mbpo.iterate())
+    return [each["model/epochs"] for each in metrics if "model/epochs" in each]
 
 
-def _our_parts(amp: bool, config: Config) -> Row:
-    with ours(config, amp=amp, model_agent_updates=config.part_agent_updates) as mbpo:
-        mbpo.model.options = replace(mbpo.model.options, max_epochs=config.part_epochs)
-        mbpo._roll_out(1_000, 1, mbpo.model_pool)  # warms up
-        mbpo.learn(UPDATES)
-        mbpo._improve_model({})
-        states = config.part_states
-        parts = {
-            "fits of the model": lambda: mbpo._fit_model({}),
-            "rollouts of the model": lambda: mbpo._roll_out(states, 1, mbpo.model_pool),
-            "environment step": lambda: _repeat(
+def _parts(name: str, config: Config) -> Row:
+    """What a step of a program consists of [ms]."""
+    states, updates = config.part_states, config.part_agent_updates
+    calls: tuple[Callable[[], object], ...]  # in PARTS' order
+    if name in OURS:
+        program = _ours(config, config.part_epochs, amp=name == AMP, model_agent_updates=updates)
+        with program as mbpo:
+            mbpo._roll_out(1_000, 1, mbpo.model_pool)  # warms up
+            mbpo.learn(UPDATES)
+            mbpo._improve_model({})
+            calls = (
                 lambda: mbpo._remember(mbpo.collector.follow(mbpo.policies(), 1)),
-                config.part_steps,
-            ),
-            "20 SAC updates": lambda: mbpo.learn(config.part_updates),
-            "updates of the flow": lambda: mbpo._update_flow({}),
-            "agent that improves the model": lambda: mbpo._improve_model({}),
-            "rollout at every step": lambda: None,
-        }
-        return _timed(parts, config)
+                lambda: mbpo.learn(config.part_updates),
+                lambda: None,
+                lambda: mbpo._fit_model({}),
+                lambda: mbpo._roll_out(states, 1, mbpo.model_pool),
+                lambda: mbpo._update_flow({}),
+                lambda: mbpo._improve_model({}),
+            )
+            return _timed(calls, config)
+    habits = chain()[name]
+    with _slow(habits, config) as slow:
+        slow.roll_out(1_000, 1, slow.model_pool)  # warms up
+        slow.learn(2)
+        slow.improve_model(1)
+        real = slow.env_pool.all()
+        calls = (
+            slow.step,
+            lambda: slow.learn(config.part_updates),
+            slow.roll_out_aside if habits.auxiliary_rollout else lambda: None,
+            lambda: slow.model.fit(real, max_epochs=config.part_epochs),
+            lambda: slow.roll_out(states, 1, slow.model_pool),
+            slow.update_flow,
+            lambda: slow.improve_model(updates),
+        )
+        return _timed(calls, config)
 
 
-def _timed(parts: Mapping[str, Callable[[], object]], config: Config) -> Row:
+def _timed(calls: Sequence[Callable[[], object]], config: Config) -> Row:
+    """The parts, each after what it needs: the model's before those that use its pool."""
+    parts, ms = dict(zip(PARTS, calls, strict=True)), dict.fromkeys(PARTS, 0.0)
     with Clock() as clock:
-        row = per_step({name: milliseconds(part)[0] for name, part in parts.items()}, config)
+        for part in (*PARTS[3:5], *PARTS[:2], *PARTS[5:], PARTS[2]):
+            for _ in range(config.part_steps if part == PARTS[0] else 1):
+                ms[part] += milliseconds(parts[part])[0]
+    row = per_step(ms, config)
     return row | {"steal": clock.steal, "others": clock.others, "ms": sum(row.values())}
 
 
 def per_step(parts_ms: Mapping[str, float], config: Config) -> Row:
     """What each part costs per environment step at the document's sizes and frequencies [ms]."""
-    weights = {
-        "environment step": 1 / config.part_steps,
-        "20 SAC updates": UPDATES / config.part_updates,
-        "rollout at every step": 1.0,
-        "fits of the model": EPOCHS / config.part_epochs / MODEL_EVERY,
-        "rollouts of the model": ROLLOUT_STATES / config.part_states / MODEL_EVERY,
-        "updates of the flow": 1 / FLOW_EVERY,
-        "agent that improves the model": AGENT_UPDATES / config.part_agent_updates / AGENT_EVERY,
-    }
-    return {part: parts_ms[part] * weights[part] for part in PARTS}
+    weights = (
+        1 / config.part_steps,
+        UPDATES / config.part_updates,
+        1.0,
+        EPOCHS / config.part_epochs / MODEL_EVERY,
+        ROLLOUT_STATES / config.part_states / MODEL_EVERY,
+        1 / FLOW_EVERY,
+        AGENT_UPDATES / config.part_agent_updates / AGENT_EVERY,
+    )
+    return {part: parts_ms[part] * weight for part, weight in zip(PARTS, weights, strict=True)}
 
 
-def _repeat(call: Callable[[], object], times: int) -> None:
-    for _ in range(times):
-        call()
-
-
-def _slow_whole(name: str, steps: int, config: Config) -> Row:
-    with _slow(chain()[name], config) as program, Clock() as clock:
-        program.run(steps, UPDATES)
-    return clock.row() | {"steps": steps, "epochs": program.epochs}
-
-
-def _our_whole(name: str, steps: int, config: Config) -> Row:
-    epochs: list[float] = []
-    with ours(config, amp=name == AMP, log_every=min(50, steps)) as mbpo, Clock() as clock:
-        end = mbpo.global_step + steps
-        while mbpo.global_step < end:
-            metrics = mbpo.iterate()
-            if "model/epochs" in metrics:
-                epochs.append(metrics["model/epochs"])
+def _whole(name: str, steps: int, config: Config) -> Row:
+    """A whole run."""
+    epochs: Sequence[float]
+    if name in OURS:
+        program = _ours(config, config.max_epochs, amp=name == AMP, log_every=min(50, steps))
+        with program as mbpo, Clock() as clock:
+            epochs = _go_on(mbpo, steps)
+    else:
+        with _slow(chain()[name], config) as slow, Clock() as clock:
+            slow.run(steps, UPDATES)
+        epochs = slow.epochs
     return clock.row() | {"steps": steps, "epochs": epochs}
 
 
 def _profiled(anomaly: bool, config: Config) -> Row:
     """What torch.profiler says of SAC updates in the document's style, and what it does not."""
+    count = 2 if config.quick else 20
     with _slow(replace(Habits(), anomaly_mode=anomaly), config) as program:
         program.roll_out(1_000, 1, program.model_pool)
         program.learn(2)
-        count = 2 if config.quick else 20
         plain = milliseconds(lambda: program.learn(count))[0]
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
             program.learn(count)
-        events = sorted(profile.key_averages(), key=lambda e: -e.self_cpu_time_total)
+    events = sorted(profile.key_averages(), key=lambda e: -e.self_cpu_time_total)
+    of_nan = [e.count for e in events if "nan" in e.key or e.key == "aten::ne"]
     return {
         "ms": plain / count,
         "operators_ms": sum(e.self_cpu_time_total for e in events) / 1e3 / count,
         "top": [(e.key, e.self_cpu_time_total / 1e3 / count, e.count / count) for e in events[:6]],
-        "isnan_per_update": sum(e.count for e in events if "nan" in e.key or e.key == "aten::ne")
-        / count,
+        "isnan_per_update": sum(of_nan) / count,
     }
 
 
 def _learn(dynamics: str, length: int, seed: int, config: Config) -> Row:
     """Returns, and how wrong the model is about fresh real transitions of its policy."""
-    schedule = (0, 0, length, length)
-    options: dict[str, Any] = {} if config.quick else {"model_agent_updates": 20}
-    with (
-        ours(
-            config,
-            dynamics=dynamics,
-            rollout_schedule=schedule,
-            seed=seed,
-            amp=True,
-            log_every=min(50, config.learning_steps),
-            **options,
-        ) as mbpo,
-        Clock() as clock,
-    ):
-        end = mbpo.global_step + config.learning_steps
-        while mbpo.global_step < end:
-            mbpo.iterate()
-        layout = mbpo.layout
+    options: dict[str, Any] = {"dynamics": dynamics, "rollout_schedule": (0, 0, length, length)}
+    options |= {} if config.quick else {"model_agent_updates": 20}
+    options |= {"seed": seed, "amp": True, "log_every": min(50, config.learning_steps)}
+    with _ours(config, config.max_epochs, **options) as mbpo, Clock() as clock:
+        _go_on(mbpo, config.learning_steps)
         envs = make_eval_envs(config.env_id, env_kwargs(mbpo.envs), 10)
         returns = evaluate(envs, mbpo.eval_policy(), 10, seed).returns
         envs.close()
-        policy = mbpo.policies()
+        policy, layout = mbpo.policies(), mbpo.layout
         rows = torch.cat([mbpo.collector.follow(policy, 1).clone() for _ in range(500)], 1)
         noise = torch.zeros(1, rows.shape[1], 1 + layout.obs_size)
         predicted = mbpo.model.predict(layout.obs_actions(rows), noise).next_obs

@@ -1,14 +1,14 @@
 """What single remedies of document 000 change: before and after, each by itself, in milliseconds.
 
-Each unit is a function of ``quick`` that returns ``{"ms": {variant: [times]}}``; the first variant
-is the one before the remedy.
+A unit is a function of ``quick`` that yields calls by variant, once, and frees after that what they
+need; the first variant is the one before the remedy.
 """
 
 from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import torch
 from torch.nn.utils import prune
 
 from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
+from pyfastenv.experiments.baselines.plain import descend
 from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble, PlainSAC
 from pyfastenv.experiments.baselines.pools import ArrayPool, Batch, ListPool
 from pyfastenv.experiments.clock import milliseconds
@@ -26,9 +27,26 @@ from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
 
+Call = Callable[[], object]
+Calls = Iterator[dict[str, Call]]
+
 LAYOUT = RowLayout(11, 3)  # Hopper's
-SMALL, LARGE = 2_000, 100_000  # rows in quick units and in others
 FAST = Habits(anomaly_mode=False, gradients_on=False, items_per_update=False)
+
+
+def measure(unit: Callable[[bool], Calls], quick: bool) -> Row:
+    """Times of each variant's calls [ms]; ``, each`` in its name: of one of the six in a call."""
+    ms = {}
+    for calls in unit(quick):
+        for name, call in calls.items():
+            times = milliseconds(call, repeats=2 if quick else 7)
+            ms[name] = [x / 6 for x in times] if name.endswith(", each") else times
+    return {"ms": ms}
+
+
+def _rows(quick: bool) -> int:
+    """Of a rollout."""
+    return 2_000 if quick else 100_000
 
 
 def _batch(count: int) -> Batch:
@@ -39,77 +57,58 @@ def _batch(count: int) -> Batch:
     return obs, actions, ones, next_obs, ones
 
 
-def _times(calls: Mapping[str, Callable[[], object]], quick: bool) -> Row:
-    return {
-        "ms": {name: milliseconds(call, repeats=2 if quick else 7) for name, call in calls.items()}
-    }
-
-
-def file_io(quick: bool) -> Row:
+def file_io(quick: bool) -> Calls:
     """A line of a log per environment step."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log"
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "kept").open("w") as kept:
 
         def reopened() -> None:
-            with path.open("a") as file:
+            with (Path(folder) / "log").open("a") as file:
                 file.write("1\t2.0\n")
 
-        with (Path(folder) / "other").open("w") as kept:
-            calls = {
-                "opened for each line": reopened,
-                "kept open, flushed": lambda: print("1\t2.0", file=kept, flush=True),
-                "kept open": lambda: print("1\t2.0", file=kept),
-            }
-            return _times(calls, quick)
+        yield {
+            "opened for each line": reopened,
+            "kept open, flushed": lambda: print("1\t2.0", file=kept, flush=True),
+            "kept open": lambda: print("1\t2.0", file=kept),
+        }
 
 
-def _pools(count: int) -> dict[str, ListPool | ArrayPool]:
-    return {"list of tuples": ListPool(count), "arrays": ArrayPool(count)}
-
-
-def pool_push(quick: bool) -> Row:
+def pool_push(quick: bool) -> Calls:
     """A rollout's transitions into the model's pool."""
-    count = SMALL if quick else LARGE
+    count = _rows(quick)
     batch, rows = _batch(count), torch.randn(1, count, LAYOUT.width)
-    pools = _pools(count)
     ours = ReplayPool(1, count, LAYOUT.width, torch.device("cpu"))
-    calls: dict[str, Callable[[], object]] = {
-        name: partial(pool.push, *batch) for name, pool in pools.items()
+    yield {
+        "list of tuples": partial(ListPool(count).push, *batch),
+        "arrays": partial(ArrayPool(count).push, *batch),
+        "one tensor (ours)": lambda: ours.add(rows),
     }
-    return _times(calls | {"one tensor (ours)": lambda: ours.add(rows)}, quick)
 
 
-def pool_sample(quick: bool) -> Row:
+def pool_sample(quick: bool) -> Calls:
     """A minibatch of 256 out of a full pool."""
-    count = SMALL if quick else LARGE
-    batch = _batch(count)
-    pools = _pools(count)
+    count = _rows(quick)
     ours = ReplayPool(1, count, LAYOUT.width, torch.device("cpu"))
     ours.add(torch.randn(1, count, LAYOUT.width))
-    streams = SeedStreams([0])
-    for pool in pools.values():
-        pool.push(*batch)
-    calls: dict[str, Callable[[], object]] = {
-        name: partial(pool.sample, 256) for name, pool in pools.items()
+    streams, pools = SeedStreams([0]), (ListPool(count), ArrayPool(count))
+    for pool in pools:
+        pool.push(*_batch(count))
+    yield {
+        "list of tuples": partial(pools[0].sample, 256),
+        "arrays": partial(pools[1].sample, 256),
+        "one tensor (ours)": lambda: ours.draw(streams.uniform(256)),
     }
-    return _times(calls | {"one tensor (ours)": lambda: ours.draw(streams.uniform(256))}, quick)
 
 
-def sac_batch(quick: bool) -> Row:
+def sac_batch(quick: bool) -> Calls:
     """An update of SAC by batch size, in the document's style without its habits, and ours."""
-    calls: dict[str, Callable[[], object]] = {}
-    agent = PlainSAC(11, 3, FAST)
-    for size in (256, 1_024, 4_096):
-        batch = _batch(size)
-        calls[f"batch {size:,}"] = partial(agent.update, batch)
-    for size in (256, 1_024, 4_096):
-        calls[f"batch {size:,} (ours, bfloat16)"] = sac_update(1, size)
-    return _times(calls, quick)
+    agent, sizes = PlainSAC(11, 3, FAST), (256, 1_024, 4_096)
+    plain: dict[str, Call] = {f"batch {n:,}": partial(agent.update, _batch(n)) for n in sizes}
+    yield plain | {f"batch {n:,} (ours, bfloat16)": _sac_update(1, n) for n in sizes}
 
 
-def sac_update(num_seeds: int, size: int, *, bfloat16: bool = True) -> Callable[[], None]:
+def _sac_update(num_seeds: int, size: int) -> Call:
     """A gradient step of ours."""
-    options = SACOptions(bfloat16=bfloat16, num_threads=torch.get_num_threads())
+    options = SACOptions(bfloat16=True, num_threads=torch.get_num_threads())
     learner = SACLearner(LAYOUT, range(num_seeds), options)
     rows = torch.randn(1, num_seeds, size, LAYOUT.width)
     noise = torch.randn(1, num_seeds, *learner.noise_shape(size))
@@ -117,70 +116,52 @@ def sac_update(num_seeds: int, size: int, *, bfloat16: bool = True) -> Callable[
     return lambda: learner.run(rows, noise, metrics)
 
 
-def flow_batch(quick: bool) -> Row:
+def flow_batch(quick: bool) -> Calls:
     """A gradient step of the flow, by batch size."""
     flow = CoupledFlow(15)
     optimizer = torch.optim.Adam(flow.parameters(), lr=3e-4)
 
     def step(samples: torch.Tensor) -> None:
         ratios = [flow.log_ratio(part).tanh() for part in samples.chunk(2)]
-        optimizer.zero_grad()
-        donsker_varadhan_loss(*ratios).sum().backward()
-        optimizer.step()
+        descend(optimizer, donsker_varadhan_loss(*ratios).sum())
 
-    data = {size: torch.randn(2 * size, 15) for size in (100, 256, 500)}
-    return _times({f"batch {size}": partial(step, x) for size, x in data.items()}, quick)
+    yield {f"batch {n}": partial(step, torch.randn(2 * n, 15)) for n in (100, 256, 500)}
 
 
-def prediction(quick: bool) -> Row:
+def prediction(quick: bool) -> Calls:
     """A rollout's prediction: with gradients or without, in chunks of 1,024 or in one piece."""
-    obs, actions, *_ = _batch(SMALL if quick else LARGE)
-    calls: dict[str, Callable[[], object]] = {}
-    for gradients in (True, False):
-        for chunk in (1_024, 0):
-            habits = Habits(anomaly_mode=False, gradients_on=gradients, chunk_size=chunk)
+    obs, actions, *_ = _batch(_rows(quick))
+    calls: dict[str, Call] = {}
+    for on, gradients in ((True, "with gradients"), (False, "without gradients")):
+        for size, chunks in ((1_024, "in chunks"), (0, "in one piece")):
+            habits = Habits(anomaly_mode=False, gradients_on=on, chunk_size=size)
             model = PlainEnsemble(11, 3, habits)
-            name = f"{'with' if gradients else 'without'} gradients, "
-            name += "in chunks" if chunk else "in one piece"
-            calls[name] = partial(model.predict, obs, actions)
+            calls[f"{gradients}, {chunks}"] = partial(model.predict, obs, actions)
     ours = EnsembleDynamics(LAYOUT, [0], DynamicsOptions())
-    pairs = torch.randn(1, len(obs), 14)
-    noise = torch.randn(1, len(obs), 12)
-    calls["one elite per row (ours)"] = lambda: ours.predict(pairs, noise)
-    return _times(calls, quick)
+    pairs, noise = torch.randn(1, len(obs), 14), torch.randn(1, len(obs), 12)
+    yield calls | {"one elite per row (ours)": lambda: ours.predict(pairs, noise)}
 
 
-def preprocessing(quick: bool) -> Row:
+def preprocessing(quick: bool) -> Calls:
     """Standardising all real transitions anew for a fit, beside an epoch of it."""
-    obs, actions, *_ = _batch(6_000)
-    inputs = np.concatenate((obs, actions), 1)
-    model = PlainEnsemble(11, 3, FAST)
-    part = _batch(600 if quick else 6_000)
-    return _times(
-        {
-            "standardised at each fit": lambda: (inputs - inputs.mean(0)) / inputs.std(0),
-            "cached": lambda: None,
-            "an epoch": lambda: model.fit(part, max_epochs=1),
-        },
-        quick,
-    )
+    inputs = np.concatenate(_batch(6_000)[:2], 1)
+    model, part = PlainEnsemble(11, 3, FAST), _batch(600 if quick else 6_000)
+    yield {
+        "standardised at each fit": lambda: (inputs - inputs.mean(0)) / inputs.std(0),
+        "cached": lambda: None,
+        "an epoch": lambda: model.fit(part, max_epochs=1),
+    }
 
 
-def pipelining(quick: bool) -> Row:
-    """Some epochs of a fit and SAC's updates: one after the other, or in two threads."""
+def pipelining(quick: bool) -> Calls:
+    """An epoch of a fit and SAC's updates: one after the other, or in two threads."""
     model, agent = PlainEnsemble(11, 3, FAST), PlainSAC(11, 3, FAST)
-    part, batch = _batch(600 if quick else 6_000), _batch(256)
-
-    def fit() -> None:
-        model.fit(part, max_epochs=1)
+    batch = _batch(256)
+    fit = partial(model.fit, _batch(600 if quick else 6_000), max_epochs=1)
 
     def learn() -> None:
         for _ in range(5 if quick else 100):
             agent.update(batch)
-
-    def in_turn() -> None:
-        fit()
-        learn()
 
     def side_by_side() -> None:
         threads = torch.get_num_threads()
@@ -191,18 +172,19 @@ def pipelining(quick: bool) -> Row:
         thread.join()
         torch.set_num_threads(threads)
 
-    return _times({"one after the other": in_turn, "side by side": side_by_side}, quick)
+    def in_turn() -> None:
+        fit()
+        learn()
+
+    yield {"one after the other": in_turn, "side by side": side_by_side}
 
 
-def seeds(quick: bool) -> Row:
-    """An update of SAC of one training, and of six side by side (per training)."""
-    six, one = sac_update(6, 256), sac_update(1, 256)
-    row = _times({"one training": one, "six side by side": six}, quick)
-    row["ms"]["six side by side, each"] = [ms / 6 for ms in row["ms"].pop("six side by side")]
-    return row
+def seeds(quick: bool) -> Calls:
+    """An update of SAC of one training, and of six side by side."""
+    yield {"one training": _sac_update(1, 256), "six side by side, each": _sac_update(6, 256)}
 
 
-def smaller(quick: bool) -> Row:
+def smaller(quick: bool) -> Calls:
     """Predictions of a linear network's layers: pruned, quantised, narrower."""
 
     def network(width: int) -> torch.nn.Sequential:
@@ -211,57 +193,32 @@ def smaller(quick: bool) -> Row:
             layers += [torch.nn.Linear(width, width), torch.nn.SiLU()]
         return torch.nn.Sequential(*layers, torch.nn.Linear(width, 24)).requires_grad_(False)
 
-    plain, pruned, narrow = network(200), network(200), network(100)
-    for layer in pruned:
-        if isinstance(layer, torch.nn.Linear):
-            prune.l1_unstructured(layer, "weight", 0.5)
-            prune.remove(layer, "weight")
-    low = network(200).bfloat16()
-    x = torch.randn(SMALL if quick else 20_000, 14)
-    return _times(
-        {
-            "as it is": lambda: plain(x),
-            "half of the weights pruned": lambda: pruned(x),
-            "bfloat16": lambda: low(x.bfloat16()),
-            "half as wide": lambda: narrow(x),
-        },
-        quick,
-    )
+    plain, pruned, narrow, low = network(200), network(200), network(100), network(200).bfloat16()
+    for layer in list(pruned)[::2]:
+        prune.l1_unstructured(layer, "weight", 0.5)
+        prune.remove(layer, "weight")
+    x = torch.randn(2_000 if quick else 20_000, 14)
+    yield {
+        "as it is": lambda: plain(x),
+        "half of the weights pruned": lambda: pruned(x),
+        "bfloat16": lambda: low(x.bfloat16()),
+        "half as wide": lambda: narrow(x),
+    }
 
 
-UNITS: dict[str, tuple[Callable[[bool], Row], float]] = {
-    "file I/O, a line": (file_io, 1),
-    "push 100,000 transitions": (pool_push, 8),
-    "sample 256 transitions": (pool_sample, 8),
-    "an update of SAC": (sac_batch, 5),
-    "a gradient step of the flow": (flow_batch, 2),
-    "predict 100,000 transitions": (prediction, 40),
-    "preprocessing for a fit": (preprocessing, 10),
-    "fit and updates": (pipelining, 40),
-    "trainings at once": (seeds, 3),
-    "pruning and quantisation, 20,000 rows": (smaller, 5),
-}
-
-
-# ---- what only a GPU can show --------------------------------------------------------------------
-
-
-def copies(quick: bool) -> Row:
+def copies(quick: bool) -> Calls:
     """The five arrays of an update to the GPU: pageable, pinned; and drawn there."""
     host = [torch.randn(256, width) for width in (11, 3, 1, 11, 1)]
     pinned = [field.pin_memory() for field in host]
-    pool = torch.randn(LARGE, LAYOUT.width, device="cuda")
-    return _times(
-        {
-            "pageable": lambda: [field.to("cuda") for field in host],
-            "pinned, non_blocking": lambda: [f.to("cuda", non_blocking=True) for f in pinned],
-            "drawn on the GPU": lambda: pool[torch.randint(LARGE, (256,), device="cuda")],
-        },
-        quick,
-    )
+    pool = torch.randn(100_000, LAYOUT.width, device="cuda")
+    yield {
+        "pageable": lambda: [field.to("cuda") for field in host],
+        "pinned, non_blocking": lambda: [f.to("cuda", non_blocking=True) for f in pinned],
+        "drawn on the GPU": lambda: pool[torch.randint(len(pool), (256,), device="cuda")],
+    }
 
 
-def graphs(quick: bool) -> Row:
+def graphs(quick: bool) -> Calls:
     """Twenty updates of SAC on the GPU, launched one by one and as a CUDA graph."""
     learner = SACLearner(LAYOUT, [0], SACOptions(), "cuda")
     rows = torch.randn(20, 1, 256, LAYOUT.width, device="cuda")
@@ -272,12 +229,21 @@ def graphs(quick: bool) -> Row:
         for i in range(20):
             learner.choice.accelerator.update(rows[i], noise[i])
 
-    return _times(
-        {"one by one": one_by_one, "as a graph": lambda: learner.run(rows, noise, metrics)}, quick
-    )
+    yield {"one by one": one_by_one, "as a graph": lambda: learner.run(rows, noise, metrics)}
 
 
-CUDA_UNITS: dict[str, Callable[[bool], Row]] = {
-    "copies to the GPU": copies,
-    "updates on the GPU": graphs,
+UNITS: dict[str, tuple[Callable[[bool], Calls], float]] = {  # and seconds they take
+    "file I/O, a line": (file_io, 1),
+    "push 100,000 transitions": (pool_push, 8),
+    "sample 256 transitions": (pool_sample, 8),
+    "an update of SAC": (sac_batch, 5),
+    "a gradient step of the flow": (flow_batch, 2),
+    "predict 100,000 transitions": (prediction, 40),
+    "preprocessing for a fit": (preprocessing, 10),
+    "fit and updates": (pipelining, 40),
+    "trainings at once": (seeds, 3),
+    "pruning and quantisation, 20,000 rows": (smaller, 5),
+    "copies to the GPU": (copies, 20),
+    "updates on the GPU": (graphs, 20),
 }
+CUDA_UNITS = ("copies to the GPU", "updates on the GPU")

@@ -11,6 +11,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,6 +55,14 @@ def interleave(
     for _, name in interleaved(list(candidates), repeats):
         results[name].append(candidates[name]())
     return results
+
+
+def rate(run: Callable[[], int], seconds: float) -> float:
+    """Steps per second of a call that returns how many it made, again and again for so long [s]."""
+    steps, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        steps += run()
+    return steps / elapsed
 
 
 def summary(values: Sequence[float]) -> Summary:
@@ -106,13 +115,8 @@ def today() -> str:
 
 def available_memory_bytes() -> int:
     """Memory that can be used without swapping."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return _memory_bytes()
+    known = _line_of("/proc/meminfo", "MemAvailable")
+    return int(known.split()[0]) * 1024 if known else _memory_bytes()
 
 
 def _memory_bytes() -> int:
@@ -120,13 +124,16 @@ def _memory_bytes() -> int:
 
 
 def _cpu_model() -> str:
+    return _line_of("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
+
+
+def _line_of(path: str, name: str) -> str:
+    """The value of the first ``name: value`` in a file; empty if there is none."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+        lines = Path(path).read_text().splitlines()
     except OSError:
-        pass
-    return platform.processor() or platform.machine()
+        return ""
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name)), "")
 
 
 def _os_name() -> str:
@@ -145,18 +152,14 @@ def _version(package: str) -> str | None:
 
 def _commit() -> str | None:
     """The checkout's commit, with ``+`` when tracked files other than results differ from it."""
-    git = ["git", "-C", str(Path(__file__).parents[2])]
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parents[2]), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
     outside = [":/", ":(top,exclude)bench/results", ":(top,exclude)docs/results"]
     try:
-        commit = subprocess.run(
-            [*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        changes = subprocess.run(
-            [*git, "status", "--porcelain", "-uno", "--", *outside],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        commit = git("rev-parse", "--short", "HEAD")
+        return commit + ("+" if git("status", "--porcelain", "-uno", "--", *outside) else "")
     except (OSError, subprocess.CalledProcessError):
         return None
-    return commit + ("+" if changes.strip() else "")

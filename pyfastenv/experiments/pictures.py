@@ -114,7 +114,6 @@ def stacked(
     share: bool = False,
     label: str = "",
     notes: Mapping[str, str] | None = None,
-    totals: bool = True,
 ) -> None:
     """A horizontal bar per row, of the parts' values or of their shares; a legend below.
 
@@ -131,18 +130,15 @@ def stacked(
             width = scale * row.get(part, 0.0)
             axes.barh(y, width, left=left, color=paint[part], height=0.68, edgecolor="white")
             if width >= 0.07 * reach:
-                axes.text(
-                    left + width / 2, y, f"{width:.0f} %" if share else number(width),
-                    ha="center", va="center", fontsize=8,
-                    color="white" if paint[part] in _DARK else "black",
-                )  # fmt: skip
+                text = f"{width:.0f} %" if share else number(width)
+                _write_on(axes, left + width / 2, y, text, paint[part])
             left += width
-        if totals:
+        if not share:
             text = f"{number(whole)}  {(notes or {}).get(name, '')}"
             axes.text(left + 0.01 * reach, y, text, va="center", fontsize=8)
     axes.set_yticks(range(len(rows)), list(rows), fontsize=8)
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlim(0, reach * (1.4 if notes else 1.1 if totals else 1.0))
+    axes.set_xlim(0, reach * (1.4 if notes else 1.0 if share else 1.1))
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(label)
     _legend(axes, {part: paint[part] for part in parts})
@@ -222,10 +218,7 @@ def timeline(
             edgecolor="white",
         )  # fmt: skip
         if length > 0.009 * end * len(name):
-            axes.text(
-                start + length / 2, depth, name, ha="center", va="center", fontsize=8,
-                color="white" if paint[name] in _DARK else "black",
-            )  # fmt: skip
+            _write_on(axes, start + length / 2, depth, name, paint[name])
     axes.set_yticks([])
     axes.invert_yaxis()
     axes.set_xlim(0, end)
@@ -233,6 +226,12 @@ def timeline(
     axes.set_xlabel("time [ms]")
     drawn = {name for name, *_ in spans}
     _legend(axes, {name: paint[name] for name in paint if name in drawn})
+
+
+def _write_on(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
+    """In the middle of a bar of a colour."""
+    ink = "white" if colour in _DARK else "black"
+    axes.text(x, y, text, ha="center", va="center", fontsize=8, color=ink)
 
 
 def _legend(axes: Axes, paint: Mapping[str, str]) -> None:

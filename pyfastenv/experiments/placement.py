@@ -26,7 +26,7 @@ from pyfastenv.experiments.baselines.textbook import (
     TextbookPPO,
 )
 from pyfastenv.experiments.clock import Clock
-from pyfastenv.experiments.study import Measurement, Row, Sizes, rounds
+from pyfastenv.experiments.study import Contestant, Measurement, Row, Sizes, rounds
 from pyfastenv.training.evaluation import evaluate
 
 PPO, POOL, DDPG = "PPO", "PPO + pool", "DDPG"
@@ -34,8 +34,6 @@ OURS, TEXTBOOK = "ours", "textbook"
 CPU, COPY, BESIDE = "cpu", "cpu, a copy acts", "cpu, actor beside critic"
 # episodes (PPO) or steps (DDPG) that are sampled with one copy of the policy
 COPY_EVERY = {PPO: (1, 3, 10), POOL: (1, 3, 10), DDPG: (1, 10, 50, 200)}
-DOCUMENT = {"cuda": ("128", "27", "45", "5"), CPU: ("47.4–53", "100", "–", "3–4"),
-            "sample-cpu": ("43.4–45.1", "22–25", "22", "–")}  # fmt: skip
 SOLVED, WINDOW = 195.0, 100  # CartPole-v0: the mean of so many episodes in a row
 LENGTH = 200  # steps of an episode of CartPole-v0 that succeeds, and of every one of Pendulum
 _EVAL_SEED = 1_000_000
@@ -67,69 +65,52 @@ QUICK = Config(
 )  # fmt: skip
 
 
-# ---- what is measured ----------------------------------------------------------------------------
-
-
 def plan(config: Config) -> list[Measurement]:
-    """The table, the grid, the trainings to the goal, the learning curves."""
-    cpu = [name for name, place in PLACEMENTS.items() if not place.needs_cuda]
-    made = []
-    contestants: list[Any] = [
-        _textbook(PPO, "128", place, 1, config.episodes, None) for place in (CPU, COPY)
-    ]
-    contestants.append(_ours(PPO, "128", 100 * config.episodes))
-    made += rounds(config.table_rounds, "table", contestants)
-    grid: list[Any] = []
+    """The table, the grid, the trainings to the goal, the learning curves; then what needs CUDA."""
+    table = [_textbook(PPO, "128", place, 1, config.episodes, None) for place in (CPU, COPY)]
+    table.append(_ours(PPO, "128", 100 * config.episodes))
+    made = rounds(config.table_rounds, "table", table)
+    grid: list[Contestant] = []
     for algorithm, frequencies in COPY_EVERY.items():
+        few = (frequencies[0], frequencies[-1])
+        cases = [(CPU, every) for every in frequencies] + [(COPY, every) for every in few]
+        cases += [] if algorithm == DDPG else [(BESIDE, 1)]
         for size in config.sizes:
-            episodes = config.grid_episodes
-            grid += [
-                _textbook(algorithm, size, place, every, episodes, LENGTH)
-                for place in cpu
-                for every in frequencies
-                if place == CPU or every in (frequencies[0], frequencies[-1])
-                if not (place == BESIDE and (algorithm == DDPG or every > 1))
-            ]
-            grid.append(_ours(algorithm, size, max(8_192, LENGTH * episodes)))
+            work = config.grid_episodes
+            grid += [_textbook(algorithm, size, *case, work, LENGTH) for case in cases]
+            least = 1_024 if config.quick else 8_192
+            grid.append(_ours(algorithm, size, max(least, LENGTH * work)))
     made += rounds(config.grid_rounds, "grid", grid)
     for seed in range(config.seeds):
-        for size in config.sizes if "128" in config.sizes else (*config.sizes, "128"):
-            made.append(
-                Measurement("solved", {"size": size, "seed": seed}, partial(solve, size, seed), 1.5)
-            )
+        for size in dict.fromkeys((*config.sizes, "128")):
+            about = {"size": size, "seed": seed}
+            made.append(Measurement("solved", about, partial(solve, size, seed), 1.5))
     for seed in range(config.curve_seeds):
         for start in ("fixed", "honest"):
             run = partial(curve, config.episodes, start == "fixed", seed)
-            made.append(
-                Measurement("curves", {"start": start, "seed": seed}, run, 0.1 * config.episodes)
-            )
+            about = {"start": start, "seed": seed}
+            made.append(Measurement("curves", about, run, 0.1 * config.episodes))
     for place in (name for name, each in PLACEMENTS.items() if each.needs_cuda):
-        for algorithm in COPY_EVERY:
-            for size in config.sizes:
-                about, run, seconds = _textbook(
-                    algorithm, size, place, 1, config.grid_episodes, LENGTH
-                )
-                made.append(Measurement("grid", about | {"round": 0}, run, seconds, True))
-        about, run, seconds = _textbook(PPO, "128", place, 1, config.episodes, None)
-        made.append(Measurement("table", about | {"round": 0}, run, seconds, True))
+        on_gpu = [
+            ("grid", _textbook(name, size, place, 1, config.grid_episodes, LENGTH))
+            for name in COPY_EVERY
+            for size in config.sizes
+        ]
+        on_gpu.append(("table", _textbook(PPO, "128", place, 1, config.episodes, None)))
+        for part, (about, training, seconds) in on_gpu:
+            made.append(Measurement(part, about | {"round": 0}, training, seconds, True))
     return made
 
 
 def _textbook(
     algorithm: str, size: str, placement: str, every: int, episodes: int, length: int | None
-) -> tuple[Row, Any, float]:
-    about = {
-        "algorithm": algorithm,
-        "size": size,
-        "who": TEXTBOOK,
-        "placement": placement,
-        "every": every,
-    }
+) -> Contestant:
+    about = {"algorithm": algorithm, "size": size, "who": TEXTBOOK}
     run = partial(textbook_run, algorithm, size, placement, every, episodes, length)
-    return about, run, 0.1 * episodes + 0.5
+    return about | {"placement": placement, "every": every}, run, 0.1 * episodes + 0.5
 
 
-def _ours(algorithm: str, size: str, env_steps: int) -> tuple[Row, Any, float]:
+def _ours(algorithm: str, size: str, env_steps: int) -> Contestant:
     about = {"algorithm": algorithm, "size": size, "who": OURS, "placement": CPU, "every": 0}
     return about, partial(our_run, algorithm, size, env_steps), env_steps * 3e-5 + 0.5
 
@@ -147,9 +128,8 @@ def textbook_run(
         if algorithm == DDPG:
             trained = TextbookDDPG(_widths(size), minimum=LENGTH, **options).train(1 + episodes)
         else:
-            pool = POOL_SIZE if algorithm == POOL else 1
-            trainer = TextbookPPO(_widths(size), pool_size=pool, length=length, **options)
-            trained = trainer.train(episodes)
+            options |= {"pool_size": POOL_SIZE if algorithm == POOL else 1, "length": length}
+            trained = TextbookPPO(_widths(size), **options).train(episodes)
     return _row(clock, trained)
 
 
@@ -161,26 +141,17 @@ def our_run(algorithm: str, size: str, env_steps: int) -> Row:
     """
     torch.manual_seed(0)
     trained = Run()
-    common: dict[str, Any] = {"hidden_sizes": _widths(size), "total_steps": 10**9, "gamma": 0.98}
+    options: dict[str, Any] = {"hidden_sizes": _widths(size), "total_steps": 10**9, "gamma": 0.98}
     with Clock() as clock:
         trainer: ppo.PPO | ddpg.DDPG
         if algorithm == DDPG:
-            trainer = ddpg.DDPG(
-                ddpg.Config(
-                    buffer_size=10_000,
-                    noise=0.005,  # of half the action space's width: the textbook's 0.01 of [-2, 2]
-                    policy_learning_rate=3e-4,
-                    critic_learning_rate=3e-3,
-                    num_steps=25,
-                    learning_starts=LENGTH,
-                    **common,
-                )
-            )
+            options |= {"policy_learning_rate": 3e-4, "critic_learning_rate": 3e-3, "num_steps": 25}
+            options |= {"buffer_size": 10_000, "learning_starts": LENGTH}
+            # noise: of half the action space's width; the textbook's is 0.01 of [-2, 2]
+            trainer = ddpg.DDPG(ddpg.Config(noise=0.005, **options))
         else:
-            pool = POOL_SIZE if algorithm == POOL else 1
-            trainer = ppo.PPO(
-                ppo.Config.preset("CartPole-v0", update_epochs=10, pool_size=pool, **common)
-            )
+            options |= {"update_epochs": 10, "pool_size": POOL_SIZE if algorithm == POOL else 1}
+            trainer = ppo.PPO(ppo.Config.preset("CartPole-v0", **options))
         while trainer.global_step < env_steps:
             metrics = trainer.iterate()
             trained.sample_s += metrics["time/sample_s"]
@@ -209,8 +180,7 @@ def _row(clock: Clock, trained: Run) -> Row:
 def first_solved(returns: Sequence[float]) -> int | None:
     """The episode after which the last 100 have a mean of 195, or None."""
     sums = np.concatenate(([0.0], np.cumsum(returns)))
-    means = (sums[WINDOW:] - sums[:-WINDOW]) / WINDOW
-    solved = np.flatnonzero(means >= SOLVED)
+    solved = np.flatnonzero(sums[WINDOW:] - sums[:-WINDOW] >= WINDOW * SOLVED)
     return int(solved[0]) + WINDOW - 1 if len(solved) else None
 
 
@@ -254,14 +224,13 @@ def solve(size: str, seed: int, max_steps: int = 300_000) -> Row:
     began = time.perf_counter()
     trainer = ppo.PPO(ppo.Config.preset("CartPole-v0", seed=seed, hidden_sizes=_widths(size)))
     lengths: list[float] = []  # in CartPole also the returns
-    while (len(lengths) < WINDOW or np.mean(lengths[-WINDOW:]) < SOLVED) and (
-        trainer.global_step < max_steps
-    ):
+    solved = False
+    while not solved and trainer.global_step < max_steps:
         trainer.iterate()
         assert trainer.episodes is not None
         lengths += trainer.episodes.lengths.tolist()
+        solved = len(lengths) >= WINDOW and bool(np.mean(lengths[-WINDOW:]) >= SOLVED)
     total = time.perf_counter() - began
-    solved = bool(np.mean(lengths[-WINDOW:]) >= SOLVED)
     trainer.collector.close()
     envs = pyfastenv.make_vec("CartPole-v0", 50, autoreset_mode="SameStep")
     honest = evaluate(envs, trainer.eval_policy(), WINDOW, _EVAL_SEED).returns

@@ -15,77 +15,60 @@ from pyfastenv.experiments.placement import (
     COPY_EVERY,
     CPU,
     DDPG,
-    DOCUMENT,
     OURS,
     POOL,
     PPO,
     SOLVED,
     TEXTBOOK,
-    Config,
 )
-from pyfastenv.experiments.report import Report
-from pyfastenv.experiments.study import Results
+from pyfastenv.experiments.study import Row, Study
 from pyfastenv.experiments.tables import median
 from pyfastenv.training.plots import COLOURS, label_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-class Reader:
-    """Costs per environment step by contestant, and their ratios.
-
-    Args:
-        results: What was measured.
-        config: Its sizes.
-    """
-
-    def __init__(self, results: Results, config: Config):
-        self.results, self.config = results, config
-
-    def costs(self, algorithm: str, size: str, **about: Any) -> list[float]:
-        """Of the grid, round by round; by default the textbook's on the CPU."""
-        about = {"who": TEXTBOOK, "placement": CPU, "every": 1} | about
-        return self.results.rounds("grid", "cost_us", algorithm=algorithm, size=size, **about)
-
-    def gain(self, algorithm: str, size: str, **about: Any) -> Ratio:
-        """How many times as fast as the textbook on the CPU."""
-        return compare(self.costs(algorithm, size), self.costs(algorithm, size, **about))
-
-    def seldom(self, algorithm: str, size: str) -> Ratio:
-        """How many times as fast with the fewest copies as with one each time."""
-        last = COPY_EVERY[algorithm][-1]
-        return compare(
-            self.costs(algorithm, size, placement=COPY),
-            self.costs(algorithm, size, placement=COPY, every=last),
-        )
+# time [s], CPU [%], GPU [%], an update [ms]
+_DOCUMENT = {"cuda": ("128", "27", "45", "5"), CPU: ("47.4–53", "100", "–", "3–4"),
+             "sample-cpu": ("43.4–45.1", "22–25", "22", "–")}  # fmt: skip
 
 
-def report(results: Results, config: Config) -> Report:
-    """Tables, ratios and pictures."""
-    reader, last = Reader(results, config), config.sizes[-1]
-    solved, curves = results.part("solved"), results.part("curves")
-    frame, grid = results.part("table"), results.part("grid")
-    textbook = grid.query("who == @TEXTBOOK and placement == @CPU and every == 1")
+def _about(algorithm: str, size: str, **about: Any) -> Row:
+    """A contestant of the grid; by default the textbook's on the CPU."""
+    base = {"who": TEXTBOOK, "placement": CPU, "every": 1}
+    return {"algorithm": algorithm, "size": size} | base | about
+
+
+def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
+    """What the template is filled with, and pictures."""
+    sizes = study.sizes.sizes
+    first, last = sizes[0], sizes[-1]
+
+    def gain(algorithm: str, size: str, than: str = CPU, **about: Any) -> Ratio | None:
+        """How many times as fast as the textbook on the CPU, or elsewhere."""
+        theirs, mine = _about(algorithm, size, placement=than), _about(algorithm, size, **about)
+        return study.ratio("grid", "cost_us", theirs, mine)
+
+    def seldom(algorithm: str) -> Ratio | None:
+        return gain(algorithm, last, COPY, placement=COPY, every=COPY_EVERY[algorithm][-1])
+
+    solved, curves = study.part("solved"), study.part("curves")
+    frame, grid = study.part("table"), study.part("grid").query("who == @TEXTBOOK")
     theirs = frame[(frame.who == TEXTBOOK) & (frame.placement == CPU)]
     copies, ours = frame[frame.placement == COPY], frame[frame.who == OURS]
     of_128 = solved[solved["size"] == "128"]
-    ratios: dict[str, Ratio | None] = {
-        "fewer_copies_ddpg": reader.seldom(DDPG, last),
-        "fewer_copies_pool": reader.seldom(POOL, last),
-        "sample_first": reader.gain(PPO, last, every=COPY_EVERY[PPO][-1]),
-        "beside": reader.gain(PPO, last, placement=BESIDE),
-        "ours_faster": reader.gain(PPO, last, who=OURS, every=0),
-        "larger": _episodes(solved, [(config.sizes[0], last)]),
-        "deeper": _episodes(solved, [(s, f"{s}x{s}") for s in config.sizes if "x" not in s]),
-    }
-    for name, size, better, worse in (
-        ("cpu_for_64", "64", CPU, "sample-cpu"),
-        ("both_from_128", "128", "sample-cpu", CPU),
-    ):
-        slow, fast = (reader.costs(PPO, size, placement=p)[:1] for p in (worse, better))
-        ratios[name] = compare(slow, fast) if slow and fast else None  # a single round on the GPU
+    on_cpu = grid.query("algorithm == @PPO and placement == @CPU and every == 1")
     values = {
+        "cpu_for_64": gain(PPO, "64", "sample-cpu"),
+        "both_from_128": gain(PPO, "128", placement="sample-cpu"),
+        "fewer_copies_ddpg": seldom(DDPG),
+        "fewer_copies_pool": seldom(POOL),
+        "sample_first": gain(PPO, last, every=COPY_EVERY[PPO][-1]),
+        "beside": gain(PPO, last, placement=BESIDE),
+        "ours_faster": gain(PPO, last, who=OURS, every=0),
+        "larger": _episodes(solved, [(first, last)]),
+        "deeper": _episodes(solved, [(s, f"{s}x{s}") for s in sizes if "x" not in s]),
+        "first": first,
         "last": last,
         "seconds_128": median(list(theirs.seconds)),
         "slowest_128": theirs.seconds.max() / theirs.seconds.min(),
@@ -93,22 +76,16 @@ def report(results: Results, config: Config) -> Report:
         "copy_share": copies.copy_share.median(),
         "copy_us": copies.copy_us.median(),
         "update_ms": theirs.update_ms.median(),
-        "update_of": textbook[textbook.algorithm == PPO].groupby("size").update_ms.median(),
-        "sample_share": grid.query("who == @TEXTBOOK").sample_share.median(),
+        "update_of": on_cpu.groupby("size").update_ms.median(),
+        "sample_share": grid.sample_share.median(),
         "solved_128": of_128.solved_s,
         "solved_all": f"{of_128.solved_s.notna().sum()} of {len(of_128)}",
-        "document": DOCUMENT,
-        "gain": reader.gain,
-        "costs": reader.costs,
-        "copy_every": COPY_EVERY,
-        "CPU": CPU,
-        "COPY": COPY,
-        "BESIDE": BESIDE,
-        "OURS": OURS,
-        "DDPG": DDPG,
         "loss": (curves.fixed_return - curves.honest_return)[curves.start == "fixed"].mean(),
+        "document": _DOCUMENT,
+        "gain": gain,
+        "costs": lambda *which: study.rounds("grid", "cost_us", **_about(*which)),
     }
-    return Report(values, ratios, _pictures(results, config))
+    return values, {"grid": _draw_grid(study), "cartpole": _draw_cartpole(solved, curves)}
 
 
 def _episodes(solved: Any, pairs: Sequence[tuple[str, str]]) -> Ratio | None:
@@ -119,38 +96,37 @@ def _episodes(solved: Any, pairs: Sequence[tuple[str, str]]) -> Ratio | None:
     return compare(first, second, 0.1) if first else None
 
 
-def _pictures(results: Results, config: Config) -> dict[str, Figure]:
-    return {"grid": _draw_grid(results, config), "cartpole": _draw_cartpole(results)}
-
-
-def _draw_grid(results: Results, config: Config) -> Figure:
-    grid = results.part("grid")
+def _draw_grid(study: Study) -> Figure:
     figure, axes = pictures.panels(3, size=(11, 3.6), columns=3, sharey=True)
-    names = {(TEXTBOOK, CPU): "textbook", (TEXTBOOK, BESIDE): "side by side", (OURS, CPU): "ours"}
-    paint = dict(zip(names.values(), (COLOURS[1], COLOURS[4], COLOURS[0]), strict=True))
+    contestants: dict[str, tuple[str, dict[str, Any]]] = {
+        "textbook": (COLOURS[1], {}),
+        "side by side": (COLOURS[4], {"placement": BESIDE}),
+        "ours": (COLOURS[0], {"who": OURS, "every": 0}),
+    }
+    sizes = study.sizes.sizes
     for each, algorithm in zip(axes, COPY_EVERY, strict=True):
-        frame = grid[(grid.algorithm == algorithm) & (grid.every <= 1)]
-        series = {
-            names[key]: {
-                float(config.sizes.index(size)): list(part.cost_us)
-                for size, part in group.groupby("size", sort=False)
-            }
-            for key, group in frame.groupby(["who", "placement"], sort=False)
-            if key in names
-        }
+        series = {}
+        for name, (_, about) in contestants.items():
+            costs = [
+                study.rounds("grid", "cost_us", **_about(algorithm, size, **about))
+                for size in sizes
+            ]
+            if costs[0]:
+                series[name] = {float(x): values for x, values in enumerate(costs)}
+        paint = {name: colour for name, (colour, _) in contestants.items()}
         pictures.lines(each, series, colour=paint, log="y", xlabel="hidden layers")
-        each.set_xticks(range(len(config.sizes)), config.sizes, fontsize=8)
+        each.set_xticks(range(len(sizes)), sizes, fontsize=8)
         each.set_title(algorithm, loc="left", fontsize=10)
     axes[0].set_ylabel("time per environment step [µs]")
     return figure
 
 
-def _draw_cartpole(results: Results) -> Figure:
+def _draw_cartpole(solved: Any, curves: Any) -> Figure:
     figure, (left, right) = pictures.panels(2, size=(11, 3.8), columns=2)
-    curves, ends = results.part("curves"), []
+    ends = []
     for start, paint in (("fixed", COLOURS[1]), ("honest", COLOURS[0])):
-        for row in curves[curves.start == start].itertuples():
-            means = np.convolve(row.returns, np.ones(20) / 20, "valid")
+        for returns in curves[curves.start == start].returns:
+            means = np.convolve(returns, np.ones(20) / 20, "valid")
             left.plot(range(20, 20 + len(means)), means, color=paint, linewidth=1.1)
         ends.append((float(means[-1]), f"textbook,\n{start} start", paint))
     left.axhline(SOLVED, color=pictures.GREY, linestyle=":")
@@ -160,10 +136,7 @@ def _draw_cartpole(results: Results) -> Figure:
     label_ends(left, ends)
     left.set_xlabel("training episodes")
     left.set_ylabel("return, mean of 20")
-    solved = results.part("solved").dropna(subset=["solved_s"])
-    pictures.points(
-        right,
-        {str(size): list(group.solved_s) for size, group in solved.groupby("size", sort=False)},
-        label="seconds until ours has solved CartPole-v0, by network",
-    )
+    known = solved.dropna(subset=["solved_s"]).groupby("size", sort=False).solved_s
+    label = "seconds until ours has solved CartPole-v0, by network"
+    pictures.points(right, {str(size): list(each) for size, each in known}, label=label)
     return figure

@@ -7,11 +7,13 @@ document's code as it is printed; the allocator with variable lengths and each r
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import timeit
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn, profiler
+from torch import Tensor, nn, profiler
 
 from pyfastenv.algorithms import ddpg, mbpo, ppo, sac
 from pyfastenv.experiments.baselines import loaders
+from pyfastenv.experiments.baselines.plain import descend, mlp
 from pyfastenv.experiments.clock import Clock, milliseconds
-from pyfastenv.experiments.study import Measurement, Row, Sizes, rounds
+from pyfastenv.experiments.study import Contestant, Measurement, Row, Sizes, rounds
 from pyfastenv.experiments.tables import median
 from pyfastenv.nn.spans import SPANS, span
 from pyfastenv.training.profiling import ITERATION, TABLE, TRACE, phases, ranges_table, read_ranges
@@ -54,14 +57,14 @@ class Config(Sizes):
     traces: Path | None = None
     """Keep the trainings' traces there."""
 
+    def measured(self) -> Row:
+        return super().measured() | {"traces": None}  # where they are kept is no size
+
 
 QUICK = Config(
     quick=True, trainers=("ppo", "mbpo"), updates=(2, 40), batches=2, rounds=1, repeats=3,
     loaders=(loaders.FOREGROUND, loaders.WORKER, loaders.OURS, loaders.OURS_BEHIND),
 )  # fmt: skip
-
-
-# ---- what is measured ----------------------------------------------------------------------------
 
 
 def plan(config: Config) -> list[Measurement]:
@@ -71,7 +74,7 @@ def plan(config: Config) -> list[Measurement]:
         for name, seconds in {"ppo": 5, "ddpg": 5, "sac": 30, "mbpo": 200}.items()
         if name in config.trainers
     ]
-    contestants: list[tuple[Row, Callable[[], Row], float]] = [
+    loading: list[Contestant] = [
         (
             {"loader": name, "updates": updates},
             partial(_load, name, updates, config.batches),
@@ -80,12 +83,9 @@ def plan(config: Config) -> list[Measurement]:
         for updates in config.updates
         for name in config.loaders
     ]
-    made += rounds(config.rounds, "loading", contestants)
-    overlap: list[tuple[Row, Callable[[], Row], float]] = [
-        ({"overlap": on}, partial(_overlap, on, 5 if config.quick else 40), 5)
-        for on in (False, True)
-    ]
-    made += rounds(config.rounds, "overlap", overlap)
+    count = 5 if config.quick else 40
+    overlap = [({"overlap": on}, partial(_overlap, on, count), 5.0) for on in (False, True)]
+    made += rounds(config.rounds, "loading", loading) + rounds(config.rounds, "overlap", overlap)
     made.append(Measurement("overhead", {}, partial(_overhead, config.repeats), 10))
     made.append(Measurement("span", {}, _span_cost, 2))
     made.append(Measurement("stale", {}, stale_code, 1))
@@ -104,31 +104,30 @@ def trace(name: str, config: Config) -> Row:
         options = {"run_dir": folder, "profile": True, "quiet": True, "loggers": ()}
         options |= {"eval_every": 0, "checkpoint_every": 0, "eval_episodes": 1}
         module.train(module.Config(**options, **(quick if config.quick else full)))
-        ranges = read_ranges(folder / TRACE)
-        first = next(each for each in ranges if each.name == ITERATION)
-        shown = [
-            (each.name, (each.start - first.start) / 1e3, each.duration / 1e3, each.depth)
-            for each in ranges
-            if each.name != ITERATION and each.start < first.start + first.duration
-        ]
+        ranges, phases_s = read_ranges(folder / TRACE), phases(folder)
         if config.traces is not None:
             config.traces.mkdir(parents=True, exist_ok=True)
             for file in (TRACE, TABLE):
                 shutil.copy(folder / file, config.traces / f"{name}.{file}")
-        iterations = [each for each in ranges if each.name == ITERATION]
-        alone = {
-            span_: sum(each.alone for each in ranges if each.name == span_) / 1e3 / len(iterations)
-            for span_ in SPANS
-        }
-        alone[REST] = sum(each.alone for each in iterations) / 1e3 / len(iterations)
-        return {
-            "iteration_ms": sum(each.duration for each in iterations) / 1e3 / len(iterations),
-            "ranges_ms": {key: value for key, value in alone.items() if value > 0.0},
-            "table": ranges_table(ranges),
-            "phases_s": phases(folder),
-            # the widest ones tell the picture; thousands of gradient steps are not told apart
-            "timeline": sorted(shown, key=lambda one: -one[2])[:600],
-        }
+    iterations = [each for each in ranges if each.name == ITERATION]
+    first, count = iterations[0], 1e3 * len(iterations)
+    alone = {
+        REST if kind == ITERATION else kind: sum(x.alone for x in ranges if x.name == kind) / count
+        for kind in (*SPANS, ITERATION)
+    }
+    shown = [
+        (each.name, (each.start - first.start) / 1e3, each.duration / 1e3, each.depth)
+        for each in ranges
+        if each.name != ITERATION and each.start < first.start + first.duration
+    ]
+    return {
+        "iteration_ms": sum(each.duration for each in iterations) / count,
+        "ranges_ms": {kind: value for kind, value in alone.items() if value > 0.0},
+        "table": ranges_table(ranges),
+        "phases_s": phases_s,
+        # the widest ones tell the picture; thousands of gradient steps are not told apart
+        "timeline": sorted(shown, key=lambda one: -one[2])[:600],
+    }
 
 
 # module, options, and the quick preset's
@@ -155,38 +154,37 @@ _TRAINERS: dict[str, tuple[Any, Row, Row]] = {
 }  # fmt: skip
 
 
-def _learner(updates: int) -> Callable[[loaders.Batch], None]:
-    """Gradient steps of a small model of the rewards, 256 transitions each."""
-    torch.manual_seed(0)
-    model = nn.Sequential(
-        nn.Linear(23, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1)
+def _descent(model: nn.Module, *, fused: bool = False) -> Callable[[Tensor, Tensor], None]:
+    """A gradient step of a small model, to wanted outputs."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=fused)
+    return lambda inputs, wanted: descend(
+        optimizer, nn.functional.mse_loss(model(inputs)[:, 0], wanted)
     )
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+
+
+def _load(name: str, updates: int, num_batches: int) -> Row:
+    """How long a learner of the rewards waits for its batches; a first one is not counted."""
+    torch.manual_seed(0)
+    step = _descent(mlp(23, 256, 256, 1), fused=True)
 
     def learn(batch: loaders.Batch) -> None:
         obs, actions, rewards = batch
         inputs = torch.cat((obs, actions), 1)
         for _ in range(updates):
             rows = torch.randint(len(inputs), (256,))
-            loss = nn.functional.mse_loss(model(inputs[rows])[:, 0], rewards[rows])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            step(inputs[rows], rewards[rows])
 
-    return learn
-
-
-def _load(name: str, updates: int, num_batches: int) -> Row:
-    """How long a learner waits for its batches; a first one is not counted."""
-    learn = _learner(updates)
+    waits = learns = 0.0
     with loaders.LOADERS[name]() as batches:
         learn(next(batches))
-        waits = learns = 0.0
         with Clock() as clock:
             for _ in range(num_batches):
-                batch: list[loaders.Batch] = []
-                waits += milliseconds(lambda batch=batch: batch.append(next(batches)))[0]  # type: ignore[misc]
-                learns += milliseconds(lambda batch=batch: learn(batch[0]))[0]  # type: ignore[misc]
+                start = time.perf_counter()
+                batch = next(batches)
+                loaded = time.perf_counter()
+                learn(batch)
+                waits += 1e3 * (loaded - start)
+                learns += 1e3 * (time.perf_counter() - loaded)
     return clock.row() | {
         "wait_ms": waits / num_batches,
         "learn_ms": learns / num_batches,
@@ -209,55 +207,43 @@ def _overlap(on: bool, iterations: int) -> Row:
 
 def _overhead(repeats: int) -> Row:
     """Ten gradient steps by what the profiler records, each in turn [ms]."""
-    model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 1))
-    optimizer = torch.optim.Adam(model.parameters())
-    data = torch.randn(256, 32)
+    step, data = _descent(mlp(32, 64, 1)), torch.randn(256, 32)
 
     def steps() -> None:
         for _ in range(10):
-            optimizer.zero_grad()
-            model(data).square().mean().backward()
-            optimizer.step()
+            step(data, data[:, 0])
 
-    options: dict[str, Row | None] = {
-        "no profiler": None,
+    options: dict[str, Row] = {
         "CPU": {},
         "CPU, shapes": {"record_shapes": True},
         "CPU, memory": {"profile_memory": True},
         "CPU, stacks": {"with_stack": True},
         "all of it": {"profile_memory": True, "record_shapes": True, "with_stack": True},
     }
-    times: dict[str, list[float]] = {name: [] for name in options}
+    times: dict[str, list[float]] = {name: [] for name in ("no profiler", *options)}
     for _ in range(repeats):
+        times["no profiler"] += milliseconds(steps)
         for name, chosen in options.items():
-            if chosen is None:
+            with profiler.profile(activities=[profiler.ProfilerActivity.CPU], **chosen):
                 times[name] += milliseconds(steps)
-            else:
-                with profiler.profile(activities=[profiler.ProfilerActivity.CPU], **chosen):
-                    times[name] += milliseconds(steps)
     return {"ms": times}
 
 
-def _span_cost(count: int = 100_000) -> Row:
+def _span_cost(count: int = 10_000) -> Row:
     """A named range where nothing is recorded, ours and torch's [ns]."""
 
-    def ours() -> None:
-        with span("env"):
-            pass
+    def time_of(make: Callable[[str], Any]) -> float:
+        def call() -> None:
+            with make("env"):
+                pass
 
-    def theirs() -> None:
-        with profiler.record_function("env"):
-            pass
+        return 1e9 * min(timeit.repeat(call, number=count, repeat=5)) / count
 
-    return {
-        name: 1e9 * min(timeit.repeat(call, number=count // 10, repeat=5)) / (count // 10)
-        for name, call in (("ours_ns", ours), ("torch_ns", theirs))
-    }
+    return {"ours_ns": time_of(span), "torch_ns": time_of(profiler.record_function)}
 
 
 def stale_code() -> Row:
     """The document's code as it is printed, and with the line that mends it."""
-    from torch.autograd import profiler as old
 
     def tried(call: Callable[..., Any]) -> str:
         with tempfile.TemporaryDirectory() as logs:
@@ -269,7 +255,10 @@ def stale_code() -> Row:
                 return str(error)
             return "" if any(Path(logs).iterdir()) else "it leaves no trace"
 
-    return {"printed": tried(old.profile), "mended": tried(profiler.profile)}
+    return {
+        "printed": tried(torch.autograd.profiler.profile),
+        "mended": tried(torch.profiler.profile),
+    }
 
 
 # ---- the allocator -------------------------------------------------------------------------------
@@ -288,18 +277,19 @@ def _lengths_on_cpu(quick: bool) -> Row:
     """Time per element of training steps on sequences, by kind of lengths [ns]."""
     longest = 128 if quick else 512
     model = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64))
-    row: Row = {}
     generator = torch.Generator().manual_seed(0)
-    for kind in ("fixed", "variable"):
+
+    def time_of(kind: str) -> float:
         drawn = torch.randint(longest // 8, longest + 1, (20,), generator=generator).tolist()
         sizes = [length_of(kind, length, longest) for length in drawn]
 
-        def steps(sizes: list[int] = sizes) -> None:
+        def steps() -> None:
             for size in sizes:
                 model(torch.randn(16, size, 64)).square().mean().backward()
 
-        row[kind] = 1e6 * median(milliseconds(steps, repeats=3)) / sum(sizes) / 16
-    return row
+        return 1e6 * median(milliseconds(steps, repeats=3)) / sum(sizes) / 16
+
+    return {kind: time_of(kind) for kind in ("fixed", "variable")}
 
 
 _SCRIPT = "import sys; from pyfastenv.experiments import allocator; allocator.main(*sys.argv[1:])"
@@ -307,15 +297,10 @@ _SCRIPT = "import sys; from pyfastenv.experiments import allocator; allocator.ma
 
 def _allocator(kind: str, num_steps: int) -> Row:
     """:mod:`pyfastenv.experiments.allocator` in a process of its own, where its settings hold."""
-    import json
-
     settings = {"PYTORCH_ALLOC_CONF": "expandable_segments:True"} if "expand" in kind else {}
+    command = [sys.executable, "-c", _SCRIPT, kind, str(num_steps)]
     done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, kind, str(num_steps)],
-        env=os.environ | settings,
-        capture_output=True,
-        text=True,
-        check=True,
+        command, env=os.environ | settings, capture_output=True, text=True, check=True
     )
     row: Row = json.loads(done.stdout.splitlines()[-1])
     return row

@@ -1,21 +1,18 @@
 """The experiments by name: one line each, and what all do with one.
 
 An experiment's module has ``Config`` (a :class:`pyfastenv.experiments.study.Sizes`), ``QUICK`` (its
-preset) and ``plan(config)`` (what is measured); NAME_report.py has ``report(results, config)``.
+preset) and ``plan(config)`` (what is measured); NAME_report.py has ``report(study)``, which returns
+what its template is filled with, and pictures.
 """
 
 from __future__ import annotations
 
-import functools
-import operator
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
-
-import torch
+from typing import Any
 
 from pyfastenv.experiments import report as reports
 from pyfastenv.experiments.study import Measurement, Sizes, Study, time_left
@@ -33,27 +30,21 @@ def parse(arguments: Sequence[str]) -> tuple[str, Sizes]:
     import tyro
 
     quick = "--quick" in arguments
-    names: dict[type, str] = {All: "all"}
-    kinds: list[Any] = [
-        Annotated[
-            All, tyro.conf.subcommand("all", default=All(quick=quick), description=All.__doc__)
-        ]
-    ]
+    sizes: dict[str, Sizes] = {"all": All(quick=quick)}
+    about = {"all": All.__doc__ or ""}
     for name in EXPERIMENTS:
-        module = import_module(f"pyfastenv.experiments.{name}")
-        default = module.QUICK if quick else module.Config()
-        names[module.Config] = name
-        about = tyro.conf.subcommand(name, default=default, description=module.__doc__)
-        kinds.append(Annotated[module.Config, about])
-    kind: Any = functools.reduce(operator.or_, kinds)
-    sizes = tyro.cli(
+        module = _module(name)
+        sizes[name] = module.QUICK if quick else module.Config()
+        about[name] = module.__doc__
+    kind = tyro.extras.subcommand_type_from_defaults(sizes, about, prefix_names=False)
+    chosen: Sizes = tyro.cli(
         kind,
         prog="pyfastenv experiment",
         description="Repeat the documents' experiments: report.md, pictures and results.json.",
         args=list(arguments),
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
-    return names[type(sizes)], sizes
+    return next(name for name, each in sizes.items() if type(each) is type(chosen)), chosen
 
 
 def run(name: str, sizes: Sizes) -> list[Path]:
@@ -72,42 +63,37 @@ def run(name: str, sizes: Sizes) -> list[Path]:
     """
     if name == "all":
         return _run_all(sizes)
-    module = import_module(f"pyfastenv.experiments.{name}")
-    study: Study = Study(name, sizes)
-    plan = module.plan(study.sizes)
-    if not study.sizes.report_only:
-        threads = torch.get_num_threads()
-        torch.set_num_threads(study.sizes.torch_threads())
-        try:
-            if not study.measure(plan):
-                return []
-        finally:
-            torch.set_num_threads(threads)
-    missing = study.missing(plan)
-    if missing:
+    study = Study(name, sizes)
+    plan = _module(name).plan(study.sizes)
+    if not sizes.report_only and not study.measure(plan):
+        return []
+    if missing := study.missing(plan):
         raise ValueError(
             f"{study.folder}: {len(missing)} measurements are missing, such as {missing[0].key}"
         )
-    made = import_module(f"{module.__name__}_report").report(study.results, study.sizes)
-    return [reports.write(name, study.folder, study.results, study.sizes, made)]
+    return [reports.write(study, *_module(f"{name}_report").report(study))]
 
 
 def _run_all(sizes: Sizes) -> list[Path]:
     end = time.monotonic() + 60.0 * (sizes.minutes or 0.0)
-    each_sizes: dict[str, Sizes] = {}
     missing: list[Measurement] = []
+    each: dict[str, Sizes] = {}
     for name in EXPERIMENTS:
-        module = import_module(f"pyfastenv.experiments.{name}")
-        output = None if sizes.output is None else sizes.output / name
+        module = _module(name)
         mine: Sizes = module.QUICK if sizes.quick else module.Config()
-        each_sizes[name] = replace(mine, output=output, report_only=sizes.report_only)
+        output = None if sizes.output is None else sizes.output / name
+        each[name] = mine = replace(mine, output=output, report_only=sizes.report_only)
         if not sizes.report_only:
-            missing += Study(name, each_sizes[name]).missing(module.plan(mine))
+            missing += Study(name, mine).missing(module.plan(mine))
     if missing:
         left = "less than three minutes" if sizes.quick else time_left(missing, sizes)
         print(f"all: {len(missing)} measurements, {left} on two quiet cores", flush=True)
     paths: list[Path] = []
-    for name, mine in each_sizes.items():
+    for name, mine in each.items():
         minutes = None if sizes.minutes is None else (end - time.monotonic()) / 60.0
         paths += run(name, replace(mine, minutes=minutes))
     return paths
+
+
+def _module(name: str) -> Any:
+    return import_module(f"pyfastenv.experiments.{name}")

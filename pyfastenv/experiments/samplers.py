@@ -7,7 +7,7 @@ workers are apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,12 +51,10 @@ class Policy:
     """
 
     def __init__(self, network: str, *, obs_size: int = OBS_SIZE, device: str = "cpu"):
-        hidden = map(int, network.split("x"))
+        sizes = (obs_size, *map(int, network.split("x")), ACTION_SIZE)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED)
-            self.network = MLP((obs_size, *hidden, ACTION_SIZE), activation="tanh", gain=None).to(
-                device
-            )
+            self.network = MLP(sizes, activation="tanh", gain=None).to(device)
         self._device = device
 
     @property
@@ -72,148 +70,110 @@ class Policy:
         actions: Array = (mean + torch.randn_like(mean)).clamp_(-1.0, 1.0).cpu().numpy()
         return actions
 
-    def spec(self) -> pyfastenv.PolicySpec:
-        """The same policy for :func:`pyfastenv.rollout`."""
-        return self.network.spec(
-            distribution="gaussian", log_std=np.zeros((1, ACTION_SIZE), np.float32)
-        )
-
 
 @dataclass
 class Sampler:
-    """A contestant under way.
+    """A contestant under way: it takes results, asks the policy and sends its actions."""
 
-    Attributes:
-        receive: Takes results, asks the policy and sends its actions; returns how many environment
-            steps have been received.
-        close: Frees memory, threads and processes.
-        pids: Of worker processes.
-        gaps: The slowest worker's step minus the fastest's, where all have been waited for [s].
-    """
-
-    receive: Callable[[], int]
-    close: Callable[[], None]
-    pids: Sequence[int] = ()
+    receives: Iterator[int]  # how many environment steps came each time
+    close: Callable[[], object]  # frees memory, threads and processes
+    pids: Sequence[int] = ()  # of worker processes
+    # the slowest worker's step minus the fastest's, where all have been waited for [s]
     gaps: list[float] = field(default_factory=list)
 
 
 def make(
     name: str, network: str, num_workers: int, size: int, timeout: float, device: str
 ) -> Sampler:
-    """A contestant by its name.
+    """A contestant by its name, its environments reset.
 
     Args:
         name: Of the contestant.
         network: Hidden layers of its policy.
         num_workers: Processes, if it has them; as many times ``size`` environments in any case.
         size: B.
-        timeout: [s], or :data:`NONE`.
+        timeout: [s], or :data:`NONE`: for each further worker, but of ``recv`` for all results.
         device: Where the policy computes; in ``rollout`` always the CPU.
 
     Raises:
         ImportError: Its package is not installed.
     """
-    num_envs, wait = num_workers * size, timeout or None
-    if name == ENVPOOL:
-        return _step(Policy(network, obs_size=17, device=device), _envpool(num_envs), np.float64)
-    policy = Policy(network, device=device)
+    num_envs = num_workers * size
+    policy = Policy(network, obs_size=17 if name == ENVPOOL else OBS_SIZE, device=device)
     if name in BLOCK_OF:
-        return _queues(policy, BLOCK_OF[name], num_workers, size, wait)
-    if name == ROLLOUT:
-        return _rollout(policy, num_envs, 20 if num_envs < 1_000 else 2)
-    if name in (STEP, ASYNC):
-        return _step(policy, our_envs(num_envs) if name == STEP else _gymnasium_async(num_envs))
-    return _send_recv(policy, num_envs, wait, size if name == BY_B else None)
-
-
-def _queues(
-    policy: Policy, block: str, num_workers: int, envs_per_worker: int, timeout: float | None
-) -> Sampler:
-    """The document's loop over worker processes (:mod:`..baselines.queue_workers`).
-
-    Args:
-        policy: Chooses the actions.
-        block: What the workers step.
-        num_workers: How many.
-        envs_per_worker: B.
-        timeout: For each further worker's results [s]; None: waits for all.
-    """
-    workers = QueueWorkers(block, num_workers, envs_per_worker)
-    sampler = Sampler(lambda: receive(), workers.close, workers.pids)
-
-    def send(to: Sequence[int], obs: Array) -> None:
-        for worker, actions in zip(to, np.split(policy(obs), len(to)), strict=True):
-            workers.send(worker, actions)
-
-    def receive() -> int:
-        results = workers.receive(timeout)
-        obs = np.concatenate([result["next_obs"] for result in results.values()])
-        send(list(results), obs)
-        if len(results) == num_workers and len(sampler.gaps) < _MAX_GAPS:
-            sampler.gaps.append(float(np.ptp(workers.step_seconds)))
-        return len(obs)
-
+        workers = QueueWorkers(BLOCK_OF[name], num_workers, size)
+        sampler = Sampler(iter(()), workers.close, workers.pids)
+        sampler.receives = _queues(policy, workers, timeout or None, sampler.gaps)
+    else:
+        envs = {ENVPOOL: _envpool, ASYNC: _gymnasium_async}.get(name, our_envs)(num_envs)
+        pids = [process.pid for process in getattr(envs, "processes", ())]
+        if name == ROLLOUT:
+            receives = _rollout(policy, envs, 20 if num_envs < 1_000 else 2)
+        elif name in (SEND_RECV, BY_B):
+            receives = _send_recv(policy, envs, timeout or None, size if name == BY_B else None)
+        else:
+            receives = _step(policy, envs, np.float64 if name == ENVPOOL else np.float32)
+        sampler = Sampler(receives, envs.close, pids)
     try:
-        obs = workers.reset(SEED, _directions(num_workers * envs_per_worker))
-        send(range(num_workers), obs)
+        next(sampler.receives)  # resets
     except BaseException:
-        workers.close()
+        sampler.close()
         raise
     return sampler
 
 
-def _step(policy: Policy, envs: Any, dtype: type = np.float32) -> Sampler:
+def _queues(
+    policy: Policy, workers: QueueWorkers, timeout: float | None, gaps: list[float]
+) -> Iterator[int]:
+    """The document's loop over worker processes (:mod:`..baselines.queue_workers`)."""
+    count = workers.num_workers
+    obs: Array = workers.reset(SEED, _directions(count * workers.envs_per_worker))
+    results: Sequence[int] = range(count)
+    received = 0
+    while True:
+        for worker, actions in zip(results, np.split(policy(obs), len(results)), strict=True):
+            workers.send(worker, actions)
+        yield received
+        arrays = workers.receive(timeout)
+        results, received = list(arrays), len(arrays) * workers.envs_per_worker
+        obs = np.concatenate([each["next_obs"] for each in arrays.values()])
+        if len(results) == count and len(gaps) < _MAX_GAPS:
+            gaps.append(float(np.ptp(workers.step_seconds)))
+
+
+def _step(policy: Policy, envs: Any, dtype: type) -> Iterator[int]:
     """``step`` of a vector environment: pyfastenv's, gymnasium's or EnvPool's."""
-    obs: Array = envs.reset()[0]
-
-    def receive() -> int:
-        nonlocal obs
-        actions: Array = policy(obs).astype(dtype, copy=False)
-        obs = envs.step(actions)[0]
-        return len(actions)
-
-    pids = [process.pid for process in getattr(envs, "processes", ())]
-    return Sampler(receive, envs.close, pids)
+    obs = envs.reset()[0]
+    yield 0
+    while True:
+        obs = envs.step(policy(obs).astype(dtype, copy=False))[0]
+        yield len(obs)
 
 
 def _send_recv(
-    policy: Policy, num_envs: int, timeout: float | None, batch: int | None = None
-) -> Sampler:
-    """pyfastenv's ``send`` and ``recv``.
-
-    Args:
-        policy: Chooses the actions.
-        num_envs: How many environments.
-        timeout: Of ``recv``, for all results together [s] (the document's is for each worker's).
-        batch: So many results at a time; None: all under way, or what has come at the timeout.
-    """
-    envs = our_envs(num_envs)
+    policy: Policy, envs: pyfastenv.FastVectorEnv, timeout: float | None, batch: int | None
+) -> Iterator[int]:
+    """pyfastenv's ``send`` and ``recv``, so many results at a time; None: all under way, or what
+    has come at the timeout."""
     envs.send(policy(envs.reset()[0]))
-
-    def receive() -> int:
+    yield 0
+    while True:
         obs, _, _, _, infos = envs.recv(batch, timeout, max_envs=batch)
         envs.send(policy(obs), infos["env_id"])
-        return len(obs)
-
-    def close() -> None:
-        envs.recv()
-        envs.close()
-
-    return Sampler(receive, close)
+        yield len(obs)
 
 
-def _rollout(policy: Policy, num_envs: int, num_steps: int) -> Sampler:
+def _rollout(policy: Policy, envs: pyfastenv.FastVectorEnv, num_steps: int) -> Iterator[int]:
     """pyfastenv's ``rollout``: the workers choose the actions themselves."""
-    envs = our_envs(num_envs)
     envs.reset()
-    core_policy = policy.spec().to_core(envs.single_action_space)
+    log_std = np.zeros((1, ACTION_SIZE), np.float32)
+    spec = policy.network.spec(distribution="gaussian", log_std=log_std)
+    core_policy = spec.to_core(envs.single_action_space)
     batch = pyfastenv.RolloutBatch.allocate(envs, num_steps)
-
-    def receive() -> int:
+    yield 0
+    while True:
         pyfastenv.rollout(envs, core_policy, num_steps, out=batch)
-        return num_steps * num_envs
-
-    return Sampler(receive, envs.close)
+        yield num_steps * envs.num_envs
 
 
 def our_envs(num_envs: int) -> pyfastenv.FastVectorEnv:
@@ -236,19 +196,16 @@ def _gymnasium_async(num_envs: int) -> Any:
 
 
 def _envpool(num_envs: int) -> Any:
-    """EnvPool's HalfCheetah-v5, on as many threads as pyfastenv takes.
+    """EnvPool's HalfCheetah-v5, on as many threads as pyfastenv takes."""
+    import envpool
 
-    Raises:
-        ImportError: It is not installed.
-    """
-    import envpool as package
-
+    threads = min(num_envs, available_cpus())
     with quiet_stderr():
-        return package.make(
+        return envpool.make(
             "HalfCheetah-v5",
             env_type="gymnasium",
             num_envs=num_envs,
-            num_threads=min(num_envs, available_cpus()),
+            num_threads=threads,
             seed=SEED,
         )
 

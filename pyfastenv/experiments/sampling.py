@@ -8,7 +8,6 @@ two numbers, what a step and what a policy call take, that says beforehand what 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -16,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from pyfastenv.experiments import samplers
-from pyfastenv.experiments.baselines.queue_workers import BLOCKS, FIELDS, Arrays, make_env
+from pyfastenv.experiments.baselines.queue_workers import BLOCKS, allocate, make_env
 from pyfastenv.experiments.clock import Clock, memory_bytes, milliseconds, trim_memory
 from pyfastenv.experiments.measure import available_memory_bytes
 from pyfastenv.experiments.samplers import (
@@ -33,10 +32,11 @@ from pyfastenv.experiments.samplers import (
     STEP,
     Policy,
 )
-from pyfastenv.experiments.study import Measurement, Row, Sizes, rounds
+from pyfastenv.experiments.study import Contestant, Measurement, Row, Sizes, rounds
 from pyfastenv.experiments.tables import median
 
-_MJDATA_BYTES, _PROCESS_BYTES = 700 * 1024, 40 * 2**20
+_MJDATA_BYTES = 700 * 1024
+_NEED_BYTES = {ENVPOOL: _MJDATA_BYTES, OBJECTS: 2 * _MJDATA_BYTES, ASYNC: 40 * 2**20}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,73 +66,52 @@ class Config(Sizes):
 
 
 QUICK = Config(
-    quick=True,
-    envs_per_worker=(20, 400),
-    iterations=8,
-    rounds=2,
-    fewer_workers=(1, 4),
-    networks=(SMALL, "1024x1024"),
-    network_rounds=2,
-    objects_per_worker=4,
-)
-
-
-# ---- what is measured ----------------------------------------------------------------------------
+    quick=True, workers=4, envs_per_worker=(20, 400), iterations=8, rounds=2, fewer_workers=(1, 2),
+    networks=(SMALL, "1024x1024"), network_rounds=2, objects_per_worker=4,
+)  # fmt: skip
 
 
 def plan(config: Config) -> list[Measurement]:
     """Units first, then the document's runs, then by network, by workers, and for scale."""
     steps = 1_000 if config.quick else 5_000
-    made = [
-        Measurement("steps", {"what": "gymnasium"}, partial(_step_times, steps), steps * 5e-5),
-        Measurement("units", {"what": "rows"}, partial(_block_time, "rows"), 5),
-        Measurement("units", {"what": "ours"}, partial(_block_time, "ours"), 5),
-    ]
-    sizes = sorted({1, 20, 160, *(b * w for b in config.envs_per_worker for w in (1, 8))})
+    made = [Measurement("steps", {"what": "gymnasium"}, partial(_step_times, steps), steps * 5e-5)]
+    for block in ("rows", "ours"):
+        made.append(Measurement("units", {"what": block}, partial(_block_time, block), 5))
+    sizes = sorted(
+        {1, 20, 160, *(b * w for b in config.envs_per_worker for w in (1, config.workers))}
+    )
     for network in config.networks:
         times = partial(_policy_times, network, sizes, config)
         made.append(Measurement("policy", {"network": network}, times, 2 * len(sizes)))
+    small, large, short = config.envs_per_worker[0], max(config.envs_per_worker), config.timeout[0]
+    queues = [(QUEUES, timeout) for timeout in (*config.timeout, NONE)]
+    ours = [(PROCESSES, NONE), (STEP, NONE), (SEND_RECV, short), (BY_B, NONE), (ROLLOUT, NONE)]
+    few = config.network_rounds
     for size in config.envs_per_worker:
-        contestants = [
-            _contestant(config, name, size, timeout=timeout)
-            for name, timeouts in (
-                (QUEUES, (*config.timeout, NONE)),
-                (PROCESSES, (NONE,)),
-                (STEP, (NONE,)),
-                (SEND_RECV, (config.timeout[0],)),
-                (BY_B, (NONE,)),
-                (ROLLOUT, (NONE,)),
-            )
-            for timeout in timeouts
-        ]
-        made += [
-            one
-            for one in rounds(config.rounds, "runs", contestants)
-            if one.about["contestant"] == QUEUES or one.about["round"] < config.network_rounds
-        ]
+        both = [_contestant(config, name, size, timeout=t) for name, t in (*queues, *ours)]
+        for one in rounds(config.rounds, "runs", both):
+            if one.about["contestant"] == QUEUES or one.about["round"] < few:
+                made.append(one)
+    short_ones = partial(_contestant, config, short=True)
     for size in config.envs_per_worker:
         for network in config.networks[1:]:
-            both = ((QUEUES, config.timeout[0]), (QUEUES, NONE), (STEP, NONE), (BY_B, NONE))
-            contestants = [
-                _contestant(config, name, size, network=network, timeout=timeout, short=True)
-                for name, timeout in both
+            both = [
+                short_ones(name, size, network=network, timeout=timeout)
+                for name, timeout in ((QUEUES, short), (QUEUES, NONE), (STEP, NONE), (BY_B, NONE))
             ]
-            made += rounds(config.network_rounds, "networks", contestants)
-    for size in (config.envs_per_worker[0], config.envs_per_worker[-1] // 4):
-        contestants = [
-            _contestant(config, QUEUES, size, workers=workers, timeout=timeout, short=True)
+            made += rounds(few, "networks", both)
+    for size in (small, config.envs_per_worker[-1] // 4):
+        both = [
+            short_ones(QUEUES, size, workers=workers, timeout=timeout)
             for workers in config.fewer_workers
-            for timeout in (config.timeout[0], NONE)
+            for timeout in (short, NONE)
         ]
-        made += rounds(config.network_rounds, "workers", contestants)
-    size = config.objects_per_worker
-    contestants = [_contestant(config, name, size, short=True) for name in (QUEUES, OBJECTS)]
-    made += rounds(config.network_rounds, "objects", contestants)
-    largest = max(config.envs_per_worker)
-    scale = [(ENVPOOL, largest // 4), (ASYNC, 2 if config.quick else 20)]
-    for name, size in scale if config.quick else [*scale, (ENVPOOL, largest)]:
-        about, run, seconds = _contestant(config, name, size, short=True)
-        made.append(Measurement("scale", about, run, seconds))
+        made += rounds(few, "workers", both)
+    both = [short_ones(name, config.objects_per_worker) for name in (QUEUES, OBJECTS)]
+    made += rounds(few, "objects", both)
+    scale = [(ENVPOOL, large // 4), (ASYNC, 2 if config.quick else 20), (ENVPOOL, large)]
+    for name, size in scale[:2] if config.quick else scale:
+        made.append(Measurement("scale", *short_ones(name, size)))
     return made
 
 
@@ -142,23 +121,21 @@ def _contestant(
     size: int,
     *,
     network: str = SMALL,
-    workers: int | None = None,
+    workers: int = 0,
     timeout: float = NONE,
     short: bool = False,
-) -> tuple[Row, Callable[[], Row], float]:
+) -> Contestant:
     workers = workers or config.workers
     num_envs = workers * size
+    parts = config.rounds if num_envs >= 1_000 else 1
     if short:  # some seconds
-        iterations = max(2, round(config.iterations / (5 if num_envs < 1_000 else 250)))
-    else:
-        in_parts = num_envs >= 1_000
-        iterations = max(1, config.iterations // (config.rounds if in_parts else 1))
+        parts = 5 if num_envs < 1_000 else 250
+    iterations = max(2 if short else 1, round(config.iterations / parts))
     about = {"contestant": name, "workers": workers, "B": size, "network": network}
-    about["timeout"] = timeout
     run = partial(_run, name, network, workers, size, timeout, config.device, iterations)
     per_step = 1.8e-5 if name in (QUEUES, OBJECTS) else 1.05e-5
     per_step += 0.0 if network == SMALL else Policy(network).megabytes / 2e5
-    return about, run, 3 + num_envs * iterations * per_step
+    return about | {"timeout": timeout}, run, 3 + num_envs * iterations * per_step
 
 
 def _run(
@@ -166,11 +143,9 @@ def _run(
 ) -> Row:
     """So many steps of every environment, from the first reset on; none of it warms up."""
     num_envs = workers * size
-    need = {ENVPOOL: _MJDATA_BYTES, ASYNC: _PROCESS_BYTES, OBJECTS: 2 * _MJDATA_BYTES}
-    free = available_memory_bytes()
-    if need.get(name, 0) * num_envs > 0.9 * free:
-        wanted = need[name] * num_envs / 2**30
-        return {"skipped": f"needs {wanted:.0f} GiB of memory, {free / 2**30:.0f} GiB are free"}
+    wanted, free = _NEED_BYTES.get(name, 0) * num_envs / 2**30, available_memory_bytes() / 2**30
+    if wanted > 0.9 * free:
+        return {"skipped": f"needs {wanted:.0f} GiB of memory, {free:.0f} GiB are free"}
     trim_memory()
     before = memory_bytes()
     try:
@@ -181,7 +156,7 @@ def _run(
     try:
         with Clock(sampler.pids) as clock:
             while env_steps < iterations * num_envs:
-                env_steps += sampler.receive()
+                env_steps += next(sampler.receives)
                 receives += 1
         memory = memory_bytes(sampler.pids) - before
     finally:
@@ -215,17 +190,14 @@ def _step_times(count: int) -> Row:
 
 def _block_time(block: str, count: int = 200, steps: int = 60) -> Row:
     """CPU time of an environment's step in a worker's block, alone on one CPU [s]."""
-    made = BLOCKS[block](count)
-    out: Arrays = {
-        name: np.zeros((count, *shape), dtype) for name, (dtype, shape) in FIELDS.items()
-    }
-    made.reset(0, np.ones(count), out)
+    envs, out = BLOCKS[block](count), allocate(count)
+    envs.reset(0, np.ones(count), out)
     rng = np.random.default_rng(0)
     times = []
     for _ in range(steps):
         out["actions"][:] = rng.uniform(-1, 1, (count, 6))
         start = time.process_time()
-        made.step(out)
+        envs.step(out)
         times.append((time.process_time() - start) / count)
     return {"env_s": median(times)}
 
@@ -235,8 +207,8 @@ def _policy_times(network: str, sizes: list[int], config: Config) -> Row:
     policy = Policy(network, device=config.device)
     times = []
     for size in sizes:
-        obs = np.zeros((size, 20))
         costly = size * policy.megabytes > 1e4
+        call = partial(policy, np.zeros((size, 20)))
         repeats = 3 if costly or config.quick else 30
-        times.append(median(milliseconds(partial(policy, obs), repeats=repeats)) / 1e3)
+        times.append(median(milliseconds(call, repeats=repeats)) / 1e3)
     return {"sizes": sizes, "call_s": times}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pyfastenv.experiments.measure import summary
 
@@ -10,12 +11,11 @@ from pyfastenv.experiments.measure import summary
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A Markdown table; floats get three digits, None a dash."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
+    lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
     return "\n".join(lines)
 
 
-def cell(value: object) -> str:
-    """How a table shows it."""
+def _cell(value: object) -> str:
     if value is None:
         return "–"
     return number(value) if isinstance(value, float) else str(value)
@@ -25,20 +25,21 @@ def number(value: float) -> str:
     """Three digits, thousands apart: 0.0123, 1.23, 123, 12,345."""
     if value != value:
         return "–"
-    size = abs(value)
-    if size == 0.0:
+    if value == 0.0:
         return "0"
-    if size >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def spread(values: Sequence[float], scale: float = 1.0) -> str:
-    """``median [q1, q3]``; a single value alone."""
-    if len(values) == 1:
-        return number(scale * values[0])
-    parts = summary([scale * value for value in values])
-    return f"{number(parts['median'])} [{number(parts['q1'])}, {number(parts['q3'])}]"
+def spread(values: Any, scale: float = 1.0, quartiles: bool = True) -> str:
+    """``median [q1, q3]`` of the known values (neither None nor NaN); a single value alone."""
+    known = [scale * value for value in values if value is not None and value == value]
+    if not known:
+        return "–"
+    parts = summary(known)
+    middle = number(parts["median"])
+    if not quartiles or len(known) == 1:
+        return middle
+    return f"{middle} [{number(parts['q1'])}, {number(parts['q3'])}]"
 
 
 def median(values: Sequence[float]) -> float:

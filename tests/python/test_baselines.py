@@ -142,22 +142,12 @@ def test_workers_die_with_the_program():
     assert wait_until_gone(pids)
 
 
-def test_no_workers_are_none():
-    with pytest.raises(ValueError, match="num_workers: expected at least 1, got 0"):
-        QueueWorkers("ours", 0, 1)
-
-
 # ---- MBPO with lists ----
 
 FAST = Habits(
-    anomaly_mode=False,
-    list_pools=False,
-    chunk_size=0,
-    gradients_on=False,
-    items_per_update=False,
-    prints=False,
-    auxiliary_rollout=False,
-)
+    anomaly_mode=False, list_pools=False, chunk_size=0, gradients_on=False, items_per_update=False,
+    prints=False, auxiliary_rollout=False,
+)  # fmt: skip
 both_pools = pytest.mark.parametrize("make_pool", [ListPool, ArrayPool])
 
 
@@ -192,15 +182,6 @@ def test_pools_hold_the_latest_transitions_and_draw_whole_ones(make_pool: type) 
     assert set(rewards) == {2.0, 3.0, 4.0, 5.0, 6.0}
     np.testing.assert_array_equal(obs[:, 0], rewards)
     np.testing.assert_array_equal(actions[:, 0], rewards)
-
-
-def test_pools_hold_the_same() -> None:
-    pools = [ListPool(7), ArrayPool(7)]
-    for start, count in ((0, 3), (3, 6), (9, 1)):
-        for pool in pools:
-            pool.push(*transitions(count, start))
-    for one, other in zip(pools[0].all(), pools[1].all(), strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 # ---- learners ----------------------------------------------------------------------------------

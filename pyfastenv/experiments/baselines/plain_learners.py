@@ -8,13 +8,14 @@ from __future__ import annotations
 import copy
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pyfastenv.experiments.baselines.plain import descend, follow, mlp
 from pyfastenv.experiments.baselines.pools import Array, Batch
 from pyfastenv.nn.flows import CoupledFlow
 from pyfastenv.nn.functional import bounded_log_var
@@ -37,11 +38,6 @@ class Habits:
     amp: bool = False  # products of bfloat16 numbers
 
 
-def _mlp(inputs: int, outputs: int) -> nn.Sequential:
-    hidden = [nn.Linear(inputs, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()]
-    return nn.Sequential(*hidden, nn.Linear(256, outputs))
-
-
 class _SoftActorCritic:
     """Twin critics, their targets and the temperature, with an optimiser each.
 
@@ -60,7 +56,7 @@ class _SoftActorCritic:
         habits: Habits,
     ):
         self._habits = habits
-        self.critics = nn.ModuleList([_mlp(critic_inputs, 1) for _ in range(2)])
+        self.critics = nn.ModuleList([mlp(critic_inputs, 256, 256, 1) for _ in range(2)])
         self.targets = copy.deepcopy(self.critics)
         self.log_alpha = torch.zeros(1, requires_grad=True)
         self._target_entropy = -float(entropy_size)
@@ -78,56 +74,48 @@ class _SoftActorCritic:
         self, obs: Tensor, actions: Tensor, rewards: Tensor, next_obs: Tensor, continues: Tensor
     ) -> None: ...
 
-    def _soft_value(self, inputs: Tensor, log_probs: Tensor) -> Tensor:
-        """What the targets say of what follows, entropy included."""
-        return self._least(self.targets, inputs) - self._alpha * log_probs
+    @abstractmethod
+    def draw(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """What is done in states, and its log-probabilities ``(B, 1)``."""
 
-    @property
-    def _alpha(self) -> Tensor:
-        return self.log_alpha.exp().detach()
+    def _opinion(self, critics: nn.ModuleList, states: Tensor) -> tuple[Tensor, Tensor]:
+        """What the smaller critic says, entropy included, of what is drawn in states."""
+        drawn, log_probs = self.draw(states)
+        inputs = torch.cat((states, drawn), 1)
+        least = torch.min(*(critic(inputs) for critic in critics)).float()
+        return least - self.log_alpha.exp().detach() * log_probs, log_probs
 
-    @staticmethod
-    def _least(critics: nn.ModuleList, inputs: Tensor) -> Tensor:
-        least: Tensor = torch.min(*(critic(inputs) for critic in critics)).float()
-        return least
-
-    def _descend_all(
-        self, inputs: Tensor, wanted: Tensor, draw: Callable[[], tuple[Tensor, Tensor]]
+    def _improve(
+        self, states: Tensor, done: Tensor, rewards: Tensor, following: Tensor, continues: Tensor
     ) -> None:
-        """Critics to what is wanted, then what ``draw`` (inputs, log-probabilities) comes from,
-        then temperature and targets."""
+        """Critics, then what is drawn from, then temperature and targets."""
+        with torch.no_grad():
+            later = self._opinion(self.targets, following)[0]
+            wanted = rewards.view(-1, 1) + 0.99 * continues.view(-1, 1) * later
+        inputs = torch.cat((states, done), 1)
         losses = [nn.functional.mse_loss(q(inputs).float(), wanted) for q in self.critics]
-        _descend(self._critic_optimizer, losses[0] + losses[1])
-        drawn, log_probs = draw()
-        loss = (self._alpha * log_probs - self._least(self.critics, drawn)).mean()
-        _descend(self._policy_optimizer, loss)
+        descend(self._critic_optimizer, losses[0] + losses[1])
+        opinion, log_probs = self._opinion(self.critics, states)
+        loss = -opinion.mean()
+        descend(self._policy_optimizer, loss)
         alpha_loss = -(self.log_alpha * (log_probs + self._target_entropy).detach()).mean()
-        _descend(self._alpha_optimizer, alpha_loss)
-        for target, online in zip(
-            self.targets.parameters(), self.critics.parameters(), strict=True
-        ):
-            target.data.copy_(target.data * (1.0 - 0.005) + online.data * 0.005)
+        descend(self._alpha_optimizer, alpha_loss)
+        follow(self.targets, self.critics)
         if self._habits.items_per_update:
-            for number in (*losses, loss, alpha_loss, self._alpha):
+            for number in (*losses, loss, alpha_loss, self.log_alpha.exp()):
                 number.item()
-
-
-def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
 
 
 class PlainSAC(_SoftActorCritic):
     """Soft actor-critic with modules, autograd and an optimiser each."""
 
     def __init__(self, obs_size: int, action_size: int, habits: Habits):
-        self.policy = _mlp(obs_size, 2 * action_size)
+        self.policy = mlp(obs_size, 256, 256, 2 * action_size)
         super().__init__(obs_size + action_size, action_size, self.policy.parameters(), habits)
 
-    def draw(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+    def draw(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Actions and their log-probabilities."""
-        mean, log_std = self.policy(obs).float().chunk(2, -1)
+        mean, log_std = self.policy(states).float().chunk(2, -1)
         normal = torch.distributions.Normal(mean, log_std.clamp(-20.0, 2.0).exp())
         before = normal.rsample()
         actions = torch.tanh(before)
@@ -144,14 +132,7 @@ class PlainSAC(_SoftActorCritic):
     def _update(
         self, obs: Tensor, actions: Tensor, rewards: Tensor, next_obs: Tensor, continues: Tensor
     ) -> None:
-        def pairs(states: Tensor) -> tuple[Tensor, Tensor]:
-            drawn, log_probs = self.draw(states)
-            return torch.cat((states, drawn), 1), log_probs
-
-        with torch.no_grad():
-            following = self._soft_value(*pairs(next_obs))
-            wanted = rewards[:, None] + 0.99 * continues[:, None] * following
-        self._descend_all(torch.cat((obs, actions), 1), wanted, lambda: pairs(obs))
+        self._improve(obs, actions, rewards, next_obs, continues)
 
 
 class _EnsembleLayer(nn.Module):
@@ -206,10 +187,8 @@ class PlainEnsemble:
         self._mean, self._std = inputs[held:].mean(0), inputs[held:].std(0)
         self._std[self._std < 1e-12] = 1.0
         inputs = (inputs - self._mean) / self._std
-        best = [1e10] * self.members
-        without = 0
-        epochs = 0
-        while epochs < max_epochs:
+        best, without, epochs = np.full(self.members, 1e10), 0, 0
+        while epochs < max_epochs and without <= patience:
             epochs += 1
             shuffled = np.vstack(
                 [np.random.permutation(len(inputs) - held) + held for _ in range(self.members)]
@@ -220,13 +199,9 @@ class PlainEnsemble:
                     torch.from_numpy(inputs[rows]).float(), torch.from_numpy(targets[rows]).float()
                 )
             errors = self._held_out(inputs[:held], targets[:held])
-            improved = False
-            for i, error in enumerate(errors):
-                if (best[i] - error) / best[i] > 0.01:
-                    best[i], improved = error, True
-            without = 0 if improved else without + 1
-            if without > patience:
-                break
+            improved = (best - errors) / best > 0.01
+            best = np.where(improved, errors, best)
+            without = 0 if improved.any() else without + 1
         self._elites = np.argsort(errors)[: self.elites].tolist()
         return epochs
 
@@ -237,16 +212,14 @@ class PlainEnsemble:
         loss = errors.mean((1, 2)).sum() + 0.01 * (self.high.sum() - self.low.sum())
         for layer, decay in zip(self.layers, (2.5e-5, 5e-5, 7.5e-5, 7.5e-5, 1e-4), strict=True):
             loss = loss + 0.5 * decay * layer.weight.square().sum()  # type: ignore[operator]
-        self._optimizer.zero_grad()
-        loss.backward()
-        self._optimizer.step()
+        descend(self._optimizer, loss)
 
-    def _held_out(self, inputs: Array, targets: Array) -> list[float]:
+    def _held_out(self, inputs: Array, targets: Array) -> Array:
         with torch.no_grad():
             x = torch.from_numpy(inputs).float().expand(self.members, -1, -1)
             mean, _ = self.forward(x)
             errors = (mean - torch.from_numpy(targets).float()).square().mean((1, 2))
-        return [error.item() for error in errors]
+        return np.array([error.item() for error in errors])
 
     def predict(self, obs: Array, actions: Array) -> tuple[Array, Array]:
         """Rewards and next observations, each row's from a random elite."""
@@ -302,18 +275,16 @@ class PlainModelAgent(_SoftActorCritic):
         super().__init__(sum(sizes) + outcome, outcome, model.parameters(), habits)
         self._model, self._sac, self._flow = model, sac, flow
 
+    def draw(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """What the model imagines of pairs."""
+        return self._model.imagine(states)
+
     def _update(
         self, obs: Tensor, actions: Tensor, rewards: Tensor, next_obs: Tensor, continues: Tensor
     ) -> None:
-        def imagined(pairs: Tensor) -> tuple[Tensor, Tensor]:
-            outcomes, log_probs = self._model.imagine(pairs)
-            return torch.cat((pairs, outcomes), 1), log_probs
-
-        pairs = torch.cat((obs, actions), 1)
+        pairs, rewards = torch.cat((obs, actions), 1), rewards[:, None]
         with torch.no_grad():
-            samples = torch.cat((pairs, rewards[:, None]), 1)
-            real = 1.0 - self._flow.log_ratio(samples).tanh().view(-1, 1)
+            real = 1.0 - self._flow.log_ratio(torch.cat((pairs, rewards), 1)).tanh()
             next_pairs = torch.cat((next_obs, self._sac.draw(next_obs)[0]), 1)
-            wanted = real + 0.99 * continues[:, None] * self._soft_value(*imagined(next_pairs))
-        inputs = torch.cat((pairs, rewards[:, None], next_obs - obs), 1)
-        self._descend_all(inputs, wanted, lambda: imagined(pairs))
+        outcomes = torch.cat((rewards, next_obs - obs), 1)
+        self._improve(pairs, outcomes, real, next_pairs, continues)

@@ -47,30 +47,25 @@ class ArrayPool:
     def __init__(self, capacity: int):
         self.capacity = capacity
         self._fields: list[Array] = []
-        self._size = 0
-        self._next = 0
+        self._count = 0  # of all that were ever pushed
 
     def __len__(self) -> int:
-        return self._size
+        return min(self._count, self.capacity)
 
     def push(self, *batch: Array) -> None:
         """Adds transitions at once."""
         if not self._fields:
-            self._fields = [
-                np.empty((self.capacity, *field.shape[1:]), np.float32) for field in batch
-            ]
-        n = len(batch[0])
-        where = (self._next + np.arange(n)) % self.capacity
+            self._fields = [np.empty((self.capacity, *x.shape[1:]), np.float32) for x in batch]
+        where = (self._count + np.arange(len(batch[0]))) % self.capacity
         for mine, field in zip(self._fields, batch, strict=True):
             mine[where] = field
-        self._next = (self._next + n) % self.capacity
-        self._size = min(self._size + n, self.capacity)
+        self._count += len(batch[0])
 
     def sample(self, n: int) -> Batch:
         """Draws n."""
-        rows = np.random.randint(self._size, size=n)
+        rows = np.random.randint(len(self), size=n)
         return tuple(field[rows] for field in self._fields)
 
     def all(self) -> Batch:
         """Every transition."""
-        return tuple(field[: self._size] for field in self._fields)
+        return tuple(field[: len(self)] for field in self._fields)

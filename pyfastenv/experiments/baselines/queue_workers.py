@@ -16,9 +16,9 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from queue import Empty
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import gymnasium
 import numpy as np
@@ -70,66 +70,63 @@ def make_env() -> gymnasium.Env[Any, Any]:
         return gymnasium.wrappers.TimeLimit(HalfCheetahDir(), HORIZON)
 
 
-class Block(Protocol):
-    """What a worker steps: B environments that write into B rows of the shared arrays."""
+class RowEnv(gymnasium.Env[Any, Any]):
+    """gymnasium's HalfCheetah of which only a row of state is its own.
 
-    def __init__(self, num_envs: int) -> None: ...
+    All of a worker share one mjModel and mjData: an mjData for each of 32,000 environments would
+    need some 15 GB; two copies of rows per step replace them.
+    """
 
-    def reset(self, seed: int, directions: Array, out: Arrays) -> None:
-        """Environment i starts with ``seed + i`` and its direction."""
+    def __init__(self, shared: HalfCheetahDir):
+        self._shared = shared
+        self._views = (shared.data.qpos, shared.data.qvel, shared.data.qacc_warmstart)
+        self._row = [view.copy() for view in self._views]
+        self.direction, self._length = 1.0, 0
+        self._generator = shared.np_random
 
-    def step(self, out: Arrays) -> None:
-        """Steps all with ``out["actions"]``; an ended episode's successor starts at once."""
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Array, Any]:
+        if seed is None:
+            self._shared.np_random = self._generator
+        obs, info = self._shared.reset(seed=seed)
+        self._generator, self._length = self._shared.np_random, 0
+        self._save()
+        return obs, info
+
+    def step(self, action: Array) -> tuple[Array, float, bool, bool, Any]:
+        for view, row in zip(self._views, self._row, strict=True):
+            view[:] = row
+        self._shared.direction = self.direction
+        obs, reward, terminated, _, info = self._shared.step(action)
+        self._save()
+        self._length += 1
+        return obs, reward, terminated, self._length == HORIZON, info
+
+    def _save(self) -> None:
+        for view, row in zip(self._views, self._row, strict=True):
+            row[:] = view
 
 
 class GymnasiumBlock:
-    """gymnasium's HalfCheetah in Python: one mjModel and mjData, B rows of state.
+    """What a worker steps in Python, one after the other, into rows of the shared arrays."""
 
-    An mjData for each of 32,000 environments would need some 15 GB; two rows of copies per step
-    replace them.
-    """
-
-    def __init__(self, num_envs: int):
-        with quiet_stderr():
-            self._env = HalfCheetahDir()
-        data = self._env.data
-        self._views = (data.qpos, data.qvel, data.qacc_warmstart)
-        self._rows = [np.zeros((num_envs, view.size)) for view in self._views]
-        self._generators: list[np.random.Generator] = []
-        self._directions = np.ones(num_envs)
-        self._lengths = np.zeros(num_envs, np.int64)
+    def __init__(self, envs: Iterable[gymnasium.Env[Any, Any]]):
+        self._envs: list[Any] = list(envs)
 
     def reset(self, seed: int, directions: Array, out: Arrays) -> None:
-        self._directions[:] = directions
-        self._generators = []
-        for i in range(len(directions)):
-            self._env.reset(seed=seed + i)
-            self._generators.append(self._env.np_random)
-            self._save(i)
-            out["next_obs"][i] = self._env._get_obs()
-        self._lengths[:] = 0
+        """Environment i starts with ``seed + i`` and its direction."""
+        for i, env in enumerate(self._envs):
+            env.unwrapped.direction = directions[i]
+            out["next_obs"][i], _ = env.reset(seed=seed + i)
 
     def step(self, out: Arrays) -> None:
-        env = self._env
-        out["truncations"][:] = False
-        for i, action in enumerate(out["actions"]):
-            for view, rows in zip(self._views, self._rows, strict=True):
-                view[:] = rows[i]
-            env.direction = self._directions[i]
-            obs, out["rewards"][i], out["terminations"][i], _, _ = env.step(action)
-            self._lengths[i] += 1
-            if self._lengths[i] == HORIZON:
-                out["truncations"][i] = True
+        """Steps all with ``out["actions"]``; an ended episode's successor starts at once."""
+        for i, (env, action) in enumerate(zip(self._envs, out["actions"], strict=True)):
+            obs, out["rewards"][i], out["terminations"][i], truncated, _ = env.step(action)
+            out["truncations"][i] = truncated
+            if truncated:
                 out["final_obs"][i] = obs
-                env.np_random = self._generators[i]
                 obs, _ = env.reset()
-                self._lengths[i] = 0
             out["next_obs"][i] = obs
-            self._save(i)
-
-    def _save(self, i: int) -> None:
-        for view, rows in zip(self._views, self._rows, strict=True):
-            rows[i] = view
 
 
 class PyfastenvBlock:
@@ -155,32 +152,24 @@ class PyfastenvBlock:
                 out["final_obs"][i] = infos["final_obs"][i]
 
 
-class ObjectsBlock:
-    """An environment object each, as the document has them: an mjModel and an mjData each too."""
-
-    def __init__(self, num_envs: int):
-        self._envs: list[Any] = [make_env() for _ in range(num_envs)]
-
-    def reset(self, seed: int, directions: Array, out: Arrays) -> None:
-        for i, env in enumerate(self._envs):
-            env.unwrapped.direction = directions[i]
-            out["next_obs"][i], _ = env.reset(seed=seed + i)
-
-    def step(self, out: Arrays) -> None:
-        for i, (env, action) in enumerate(zip(self._envs, out["actions"], strict=True)):
-            obs, out["rewards"][i], out["terminations"][i], truncated, _ = env.step(action)
-            out["truncations"][i] = truncated
-            if truncated:
-                out["final_obs"][i] = obs
-                obs, _ = env.reset()
-            out["next_obs"][i] = obs
+def _rows_block(count: int) -> GymnasiumBlock:
+    with quiet_stderr():
+        shared = HalfCheetahDir()
+    return GymnasiumBlock(RowEnv(shared) for _ in range(count))
 
 
-BLOCKS: dict[str, type[Block]] = {
-    "rows": GymnasiumBlock,
-    "objects": ObjectsBlock,
+# by the number of environments; an object each, as the document has them, has an mjModel and an
+# mjData each too
+BLOCKS: dict[str, Callable[[int], GymnasiumBlock | PyfastenvBlock]] = {
+    "rows": _rows_block,
+    "objects": lambda count: GymnasiumBlock(make_env() for _ in range(count)),
     "ours": PyfastenvBlock,
 }
+
+
+def allocate(count: int) -> Arrays:
+    """A block's arrays."""
+    return {name: np.zeros((count, *shape), dtype) for name, (dtype, shape) in FIELDS.items()}
 
 
 class QueueWorkers:

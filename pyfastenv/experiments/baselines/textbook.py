@@ -25,6 +25,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from pyfastenv.experiments.baselines.plain import descend, follow, mlp
+
 Array = NDArray[Any]
 Trajectory = dict[str, Any]
 POOL_SIZE = 4  # latest trajectories in the pool; the document does not say how many its own held
@@ -32,20 +34,13 @@ POOL_SIZE = 4  # latest trajectories in the pool; the document does not say how 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the policy acts, and where policy and critic learn.
-
-    Attributes:
-        act, actor, critic: Devices.
-        copies: It acts with a second copy of the network, copied each time; else the network
-            itself is moved.
-        side_by_side: Policy and critic learn in two threads.
-    """
+    """Where the policy acts, and where policy and critic learn: devices."""
 
     act: str = "cpu"
     actor: str = "cpu"
     critic: str = "cpu"
-    copies: bool = False
-    side_by_side: bool = False
+    copies: bool = False  # a second network acts, copied each time; else the network itself moves
+    side_by_side: bool = False  # policy and critic learn in two threads
 
     @property
     def needs_cuda(self) -> bool:
@@ -65,23 +60,15 @@ PLACEMENTS = {
 
 @dataclass
 class Run:
-    """What a training did, and where its time went.
+    """What a training did, and where its time went [s]."""
 
-    Attributes:
-        returns: Of each episode.
-        seconds: Since the start, at each episode's end.
-        env_steps: Environment steps.
-        updates: PPO: ten passes over one trajectory (or the pool). DDPG: one minibatch.
-        sample_s, update_s, copy_s: Time of acting and stepping, of updates, of networks moving [s].
-    """
-
-    returns: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
+    returns: list[float] = field(default_factory=list)  # of each episode
+    seconds: list[float] = field(default_factory=list)  # since the start, at each episode's end
     env_steps: int = 0
-    updates: int = 0
-    sample_s: float = 0.0
+    updates: int = 0  # PPO: ten passes over one trajectory (or the pool); DDPG: one minibatch
+    sample_s: float = 0.0  # acting and stepping
     update_s: float = 0.0
-    copy_s: float = 0.0
+    copy_s: float = 0.0  # networks that move
 
 
 class Textbook:
@@ -89,52 +76,46 @@ class Textbook:
 
     Args:
         env_id: gymnasium's.
-        hidden_sizes: Hidden layers, of each network.
         placement: A name in :data:`PLACEMENTS`.
         copy_every: So many episodes (PPO) or steps (DDPG) are sampled with one copy of the policy,
             then as many updates follow.
         fixed_start: Every episode begins with ``reset(seed=0)``; else only the first is seeded.
-        length: Every episode has so many steps, going on in a new one if it ends: as much work
-            whatever has been learned. None: as long as it lasts.
         seed: Of networks, actions and (unless ``fixed_start``) environment.
     """
+
+    gamma = 0.98
 
     def __init__(
         self,
         env_id: str,
-        hidden_sizes: Sequence[int],
         *,
         placement: str = "cpu",
         copy_every: int = 1,
         fixed_start: bool = True,
-        length: int | None = None,
         seed: int = 0,
     ):
-        self.placement = PLACEMENTS[placement]
         torch.manual_seed(seed)
         random.seed(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # v0 is what the document has
-            self.env: gymnasium.Env[Array, Any] = gymnasium.make(env_id)
+            self.env: gymnasium.Env[Any, Any] = gymnasium.make(env_id)
         self.env.reset(seed=seed)
-        self.hidden_sizes = tuple(hidden_sizes)
-        self.copy_every, self.fixed_start, self.length = copy_every, fixed_start, length
+        self.placement = PLACEMENTS[placement]
+        self.copy_every, self.fixed_start = copy_every, fixed_start
         self.run = Run()
         self.actor: nn.Module
         self._acting: nn.Module | None = None
-
-    def mlp(self, num_inputs: int, num_outputs: int, device: str) -> nn.Sequential:
-        """A ReLU network."""
-        layers: list[nn.Module] = []
-        for size in self.hidden_sizes:
-            layers += [nn.Linear(num_inputs, size), nn.ReLU()]
-            num_inputs = size
-        return nn.Sequential(*layers, nn.Linear(num_inputs, num_outputs)).to(device)
+        self._began = time.perf_counter()
 
     def reset(self) -> Array:
         """The first observation of an episode."""
         obs: Array = self.env.reset(seed=0 if self.fixed_start else None)[0]
         return obs
+
+    def ended(self, episode_return: float) -> None:
+        """Notes an episode."""
+        self.run.returns.append(episode_return)
+        self.run.seconds.append(time.perf_counter() - self._began)
 
     @contextmanager
     def clock(self, name: str) -> Iterator[None]:
@@ -151,8 +132,7 @@ class Textbook:
         place = self.placement
         with self.clock("copy_s"):
             if place.copies:
-                if self._acting is None:
-                    self._acting = copy.deepcopy(self.actor)
+                self._acting = self._acting or copy.deepcopy(self.actor)
                 self._acting.load_state_dict(self.actor.state_dict())
             elif place.act != place.actor:
                 self.actor.to(place.act)
@@ -162,15 +142,9 @@ class Textbook:
             with self.clock("copy_s"):
                 self.actor.to(place.actor)
 
-    def tensor(self, values: Any, device: str) -> Tensor:
-        """float32 on a device."""
-        return torch.tensor(np.asarray(values), dtype=torch.float32).to(device)
 
-
-def _descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+def _tensor(values: Any, device: str) -> Tensor:
+    return torch.tensor(np.asarray(values), dtype=torch.float32).to(device)
 
 
 class TextbookPPO(Textbook):
@@ -180,10 +154,12 @@ class TextbookPPO(Textbook):
         hidden_sizes: Of policy and value network each.
         env_id: gymnasium's.
         pool_size: Each update is on the latest so many trajectories (the trajectory pool).
+        length: Every episode has so many steps, going on in a new one if it ends: as much work
+            whatever has been learned. None: as long as it lasts.
         **options: :class:`Textbook`'s.
     """
 
-    gamma, lmbda, epochs, clip = 0.98, 0.95, 10, 0.2
+    lmbda, epochs, clip = 0.95, 10, 0.2
 
     def __init__(
         self,
@@ -191,25 +167,26 @@ class TextbookPPO(Textbook):
         *,
         env_id: str = "CartPole-v0",
         pool_size: int = 1,
+        length: int | None = None,
         **options: Any,
     ):
-        super().__init__(env_id, hidden_sizes, **options)
-        obs_shape, actions = self.env.observation_space.shape, self.env.action_space
-        assert obs_shape is not None and isinstance(actions, gymnasium.spaces.Discrete)
-        self.actor = self.mlp(obs_shape[0], int(actions.n), self.placement.actor)
-        self.critic = self.mlp(obs_shape[0], 1, self.placement.critic)
+        super().__init__(env_id, **options)
+        inputs, num_actions = self.env.observation_space.shape[0], self.env.action_space.n  # type: ignore[index, attr-defined]
+        self.actor = mlp(inputs, *hidden_sizes, int(num_actions)).to(self.placement.actor)
+        self.critic = mlp(inputs, *hidden_sizes, 1).to(self.placement.critic)
         self.actor_optimizer = torch.optim.Adam(self.actor.parameters(), lr=1e-3)
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=1e-2)
         self.pool: deque[Trajectory] = deque(maxlen=pool_size)
+        self.length = length
 
     def train(self, num_episodes: int) -> Run:
         """Trains for so many episodes."""
-        began = time.perf_counter()
+        self._began = time.perf_counter()
         with ThreadPoolExecutor(1) as beside:
             while len(self.run.returns) < num_episodes:
                 count = min(self.copy_every, num_episodes - len(self.run.returns))
                 with self.sampling() as policy:
-                    trajectories = [self._episode(policy, began) for _ in range(count)]
+                    trajectories = [self._episode(policy) for _ in range(count)]
                 with self.clock("update_s"):
                     for trajectory in trajectories:
                         self._prepare(trajectory)
@@ -217,15 +194,16 @@ class TextbookPPO(Textbook):
                         self.pool.append(trajectory)
                         self._update(beside)
                 self.run.updates += count
-        self.run.seconds[-1] = time.perf_counter() - began
+        self.run.seconds[-1] = time.perf_counter() - self._began
         return self.run
 
-    def _episode(self, policy: nn.Module, began: float) -> Trajectory:
+    def _episode(self, policy: nn.Module) -> Trajectory:
         names = ("states", "actions", "next_states", "rewards", "dones")
         trajectory: Trajectory = {name: [] for name in names}
         state, ended = self.reset(), False
         while not ended:
-            action = self._take_action(policy, state)
+            probs = torch.softmax(policy(_tensor([state], self.placement.act)), dim=1)
+            action = int(torch.distributions.Categorical(probs).sample().item())
             next_state, reward, terminated, truncated, _ = self.env.step(action)
             done = ended = terminated or truncated
             for name, value in zip(names, (state, action, next_state, reward, done), strict=True):
@@ -235,18 +213,13 @@ class TextbookPPO(Textbook):
                 ended = len(trajectory["dones"]) == self.length
                 state = self.reset() if done else state
         self.run.env_steps += len(trajectory["rewards"])
-        self.run.returns.append(float(np.sum(trajectory["rewards"])))
-        self.run.seconds.append(time.perf_counter() - began)
+        self.ended(float(np.sum(trajectory["rewards"])))
         return trajectory
-
-    def _take_action(self, policy: nn.Module, state: Array) -> int:
-        probs = torch.softmax(policy(self.tensor([state], self.placement.act)), dim=1)
-        return int(torch.distributions.Categorical(probs).sample().item())
 
     def _prepare(self, trajectory: Trajectory) -> None:
         """Makes tensors of the lists, and keeps the probabilities that the actions had."""
         for name, values in trajectory.items():
-            trajectory[name] = self.tensor(values, self.placement.critic)
+            trajectory[name] = _tensor(values, self.placement.critic)
         with torch.no_grad():
             trajectory["log_probs"] = self._log_probs(trajectory)
 
@@ -256,7 +229,8 @@ class TextbookPPO(Textbook):
 
     def _update(self, beside: ThreadPoolExecutor) -> None:
         batches = [self._with_advantages(trajectory) for trajectory in self.pool]
-        batch = {name: torch.cat([each[name] for each in batches]) for name in batches[0]}
+        names = ("states", "actions", "log_probs", "target", "advantage")
+        batch = {name: torch.cat([each[name] for each in batches]) for name in names}
         if self.placement.side_by_side:
             critic = beside.submit(self._improve_critic, batch)
             self._improve_actor(batch)
@@ -266,18 +240,17 @@ class TextbookPPO(Textbook):
             self._improve_critic(batch)
 
     def _improve_actor(self, batch: Trajectory) -> None:
+        advantage = batch["advantage"]
         for _ in range(self.epochs):
             ratio = torch.exp(self._log_probs(batch) - batch["log_probs"])
             clipped = torch.clamp(ratio, 1.0 - self.clip, 1.0 + self.clip)
-            advantage = batch["advantage"]
-            _descend(
-                self.actor_optimizer, -torch.min(ratio * advantage, clipped * advantage).mean()
-            )
+            loss = -torch.min(ratio * advantage, clipped * advantage).mean()
+            descend(self.actor_optimizer, loss)
 
     def _improve_critic(self, batch: Trajectory) -> None:
         for _ in range(self.epochs):
-            values = self.critic(batch["states"])
-            _descend(self.critic_optimizer, nn.functional.mse_loss(values, batch["target"]))
+            loss = nn.functional.mse_loss(self.critic(batch["states"]), batch["target"])
+            descend(self.critic_optimizer, loss)
 
     @torch.no_grad()
     def _with_advantages(self, trajectory: Trajectory) -> Trajectory:
@@ -289,9 +262,8 @@ class TextbookPPO(Textbook):
         for delta in deltas[::-1]:
             advantage = self.gamma * self.lmbda * advantage + delta
             advantages.append(advantage)
-        made = self.tensor(advantages[::-1], self.placement.actor)
-        kept = {name: trajectory[name] for name in ("states", "actions", "log_probs")}
-        return {**kept, "target": target, "advantage": made}
+        made = _tensor(advantages[::-1], self.placement.actor)
+        return trajectory | {"target": target, "advantage": made}
 
 
 class TextbookDDPG(Textbook):
@@ -304,7 +276,7 @@ class TextbookDDPG(Textbook):
         **options: :class:`Textbook`'s.
     """
 
-    gamma, tau, sigma, batch_size, capacity = 0.98, 0.005, 0.01, 64, 10_000
+    sigma, batch_size, capacity = 0.01, 64, 10_000
 
     def __init__(
         self,
@@ -314,13 +286,12 @@ class TextbookDDPG(Textbook):
         minimum: int = 1_000,
         **options: Any,
     ):
-        super().__init__(env_id, hidden_sizes, **options)
-        obs_shape, actions = self.env.observation_space.shape, self.env.action_space
-        assert obs_shape is not None and isinstance(actions, gymnasium.spaces.Box)
-        self.bound = float(actions.high[0])
-        place = self.placement
-        self.actor = self.mlp(obs_shape[0], actions.shape[0], place.actor)
-        self.critic = self.mlp(obs_shape[0] + actions.shape[0], 1, place.critic)
+        super().__init__(env_id, **options)
+        inputs, box = self.env.observation_space.shape[0], self.env.action_space  # type: ignore[index]
+        assert isinstance(box, gymnasium.spaces.Box)
+        self.bound, outputs = float(box.high[0]), box.shape[0]
+        self.actor = mlp(inputs, *hidden_sizes, outputs).to(self.placement.actor)
+        self.critic = mlp(inputs + outputs, *hidden_sizes, 1).to(self.placement.critic)
         self.target_actor = copy.deepcopy(self.actor)
         self.target_critic = copy.deepcopy(self.critic)
         self.actor_optimizer = torch.optim.Adam(self.actor.parameters(), lr=3e-4)
@@ -331,9 +302,8 @@ class TextbookDDPG(Textbook):
 
     def train(self, num_episodes: int) -> Run:
         """Trains for so many episodes."""
-        began = time.perf_counter()
-        state = self.reset()
-        episode_return = 0.0
+        self._began = time.perf_counter()
+        state, episode_return = self.reset(), 0.0
         while len(self.run.returns) < num_episodes:
             with self.sampling() as policy:
                 for _ in range(self.copy_every):
@@ -345,19 +315,18 @@ class TextbookDDPG(Textbook):
                     episode_return += float(reward)
                     self.run.env_steps += 1
                     if done:
-                        self.run.returns.append(episode_return)
-                        self.run.seconds.append(time.perf_counter() - began)
+                        self.ended(episode_return)
                         state, episode_return = self.reset(), 0.0
             if len(self.replay) > self.minimum:
                 with self.clock("update_s"):
                     for _ in range(self.copy_every):
                         self._update()
                 self.run.updates += self.copy_every
-        self.run.seconds[-1] = time.perf_counter() - began
+        self.run.seconds[-1] = time.perf_counter() - self._began
         return self.run
 
     def _take_action(self, policy: nn.Module, state: Array) -> Array:
-        action = torch.tanh(policy(self.tensor([state], self.placement.act))) * self.bound
+        action = torch.tanh(policy(_tensor([state], self.placement.act))) * self.bound
         noisy: Array = action[0].detach().cpu().numpy() + self.sigma * self.noise.normal(size=1)
         return noisy
 
@@ -369,15 +338,14 @@ class TextbookDDPG(Textbook):
     def _update(self) -> None:
         columns = zip(*random.sample(self.replay, self.batch_size), strict=True)
         states, actions, rewards, next_states, dones = (
-            self.tensor(np.array(column), self.placement.critic) for column in columns
+            _tensor(np.array(column), self.placement.critic) for column in columns
         )
         next_actions = self._act(self.target_actor, next_states)
         next_values = self.target_critic(torch.cat((next_states, next_actions), 1))
         targets = rewards.view(-1, 1) + self.gamma * next_values * (1 - dones.view(-1, 1))
         values = self.critic(torch.cat((states, actions), 1))
-        _descend(self.critic_optimizer, nn.functional.mse_loss(values, targets.detach()))
+        descend(self.critic_optimizer, nn.functional.mse_loss(values, targets.detach()))
         opinions = self.critic(torch.cat((states, self._act(self.actor, states)), 1))
-        _descend(self.actor_optimizer, -opinions.mean())
-        for target, online in ((self.target_actor, self.actor), (self.target_critic, self.critic)):
-            for theirs, mine in zip(target.parameters(), online.parameters(), strict=True):
-                theirs.data.mul_(1.0 - self.tau).add_(mine.data, alpha=self.tau)
+        descend(self.actor_optimizer, -opinions.mean())
+        follow(self.target_actor, self.actor)
+        follow(self.target_critic, self.critic)
