@@ -166,9 +166,9 @@ void ThreadsSendReceive(State& state) {
   for ([[maybe_unused]] auto _ : state) {
     trivial.env.Send(trivial.ids, trivial.action_views());
     for (int received = 0; received < kEnvs;) {
-      auto received = trivial.env.Receive({64, 64, std::nullopt}, Trivial::Never);
-      trivial.env.Gather(received, out);
-      received += static_cast<int>(received.ids.size());
+      auto batch = trivial.env.Receive({64, 64, std::nullopt}, Trivial::Never);
+      trivial.env.Gather(batch, out);
+      received += static_cast<int>(batch.ids.size());
     }
   }
   Count(state, kEnvs);

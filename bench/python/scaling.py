@@ -65,7 +65,8 @@ def measured(program: str) -> dict[str, Any]:
     done = subprocess.run(
         [
             program, "--benchmark_filter=^Threads(Wake|Step)", "--benchmark_repetitions=5",
-            "--benchmark_report_aggregates_only", "--benchmark_format=json",
+            "--benchmark_min_time=0.2", "--benchmark_report_aggregates_only",
+            "--benchmark_format=json",
         ],
         check=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -146,12 +147,13 @@ def table(costs: Costs, steps: int) -> str:
 
 def check(costs: Costs) -> str:
     """The model of two threads beside what two threads did."""
-    lines = [["environment", "environments", "model", "measured"], ["---"] * 4]
+    lines = [["environment", "environments", "model", "measured", "ratio"], ["---"] * 5]
     for env_id in ENVS:
         for num_envs in (8, 64):
             predicted = rate(env_id, num_envs, 2, costs)
             seen = two_threads(env_id, num_envs)
-            lines.append([env_id, f"{num_envs}", f"{predicted:,.0f}", f"{seen:,.0f}"])
+            ratio = f"{predicted / seen:.2f}"
+            lines.append([env_id, f"{num_envs}", f"{predicted:,.0f}", f"{seen:,.0f}", ratio])
     return _markdown(lines)
 
 
