@@ -54,7 +54,7 @@ class Trajectories(NamedTuple):
     obs: jax.Array  # (T, N, obs_size)
     actions: jax.Array  # (T, N, action_size) float32 as drawn, or (T, N) int32
     log_probs: jax.Array  # (T, N) float32, of the actions as drawn
-    rewards: jax.Array  # (T, N) float
+    rewards: jax.Array  # (T, N), of observations' dtype
     terminations: jax.Array  # (T, N) bool
     truncations: jax.Array  # (T, N) bool
     next_obs: jax.Array  # (T, N, obs_size) as in Step
@@ -164,15 +164,14 @@ class JaxVectorEnv:
         envs = self.envs
         discrete = isinstance(envs.single_action_space, Discrete)
         lead = (num_steps, envs.num_envs)
+        action_shape = (num_steps, *cast(tuple[int, ...], envs.action_space.shape))
 
         def run(state: Any, policy: PolicySpec) -> tuple[NDArray[Any], ...]:
             envs.set_state(np.asarray(state))
             arrays = jax.tree.map(lambda array: np.asarray(array, np.float32), policy)
             out: dict[str, NDArray[Any]] = {
                 "obs": np.empty((*lead, envs.obs_size), envs.obs_dtype),
-                "actions": np.empty(lead, np.int64)
-                if discrete
-                else np.empty((*lead, *cast(Any, envs.single_action_space.shape)), np.float32),
+                "actions": np.empty(action_shape, np.int64 if discrete else np.float32),
                 "log_probs": np.empty(lead, np.float32),
                 "rewards": np.empty(lead, envs.obs_dtype),
                 **{name: np.empty(lead, np.bool_) for name in _FLAGS},
@@ -188,10 +187,7 @@ class JaxVectorEnv:
         def shape(like: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
             return jax.ShapeDtypeStruct((num_steps, *like.shape), like.dtype)
 
-        action_shape = envs.action_space.shape
-        actions = jax.ShapeDtypeStruct(
-            (num_steps, *cast(Any, action_shape)), np.int32 if discrete else np.float32
-        )
+        actions = jax.ShapeDtypeStruct(action_shape, np.int32 if discrete else np.float32)
         log_probs = jax.ShapeDtypeStruct(lead, np.float32)
         rewards = jax.ShapeDtypeStruct(lead, self._obs.dtype)
         obs, flags = shape(self._obs), shape(self._flags)
