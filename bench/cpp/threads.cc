@@ -1,7 +1,7 @@
 // What a thread costs: 1 to 64 of them at work that is nothing, so that waking, claiming, queueing
 // and waiting are all there is.
 //
-//   pyfastenv_bench --benchmark_filter='^Threads'
+//   threads_bench [--benchmark_filter=Wake]
 //
 // The work of an iteration does not grow with the threads: on a machine with a core for each the
 // time should fall or stay, and what it grows by is the pool's own doing. With fewer cores than
@@ -166,9 +166,9 @@ void ThreadsSendReceive(State& state) {
   for ([[maybe_unused]] auto _ : state) {
     trivial.env.Send(trivial.ids, trivial.action_views());
     for (int received = 0; received < kEnvs;) {
-      auto received = trivial.env.Receive({64, 64, std::nullopt}, Trivial::Never);
-      trivial.env.Gather(received, out);
-      received += static_cast<int>(received.ids.size());
+      auto batch = trivial.env.Receive({64, 64, std::nullopt}, Trivial::Never);
+      trivial.env.Gather(batch, out);
+      received += static_cast<int>(batch.ids.size());
     }
   }
   Count(state, kEnvs);

@@ -458,6 +458,14 @@ CONSTANTS: dict[str, list[str]] = {
         "but 7 in 20,000 of each",
         "of 20,000 substeps each no bit differed",
     ],
+    # bench/python/scaling.py writes the tables
+    "docs/scaling.md": [
+        "# Many cores, on paper",
+        "## What was measured",
+        "## The model",
+        "## `step`",
+        "## `rollout` of 128 steps",
+    ],
     # release/matrix.py writes the tables
     "docs/versions.md": ["# Versions of MuJoCo", "## Wheels", "## What was tried"],
     "docs/performance.md": [

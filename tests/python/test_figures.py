@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 
 import figures
 import pytest
@@ -59,6 +60,19 @@ def without_sources(document: str, claims: list[figures.Claim], constants: list[
         for number, (left, line) in enumerate(lines, 1)
         for found in _FIGURE.finditer(left)
     ]
+
+
+def test_the_model_of_many_cores_is_what_was_measured() -> None:
+    scaling = runpy.run_path(str(figures.ROOT / "bench" / "python" / "scaling.py"))
+    result = figures.read("bench/results/scaling.json")
+    page = (figures.ROOT / "docs" / "scaling.md").read_text()
+    assert scaling["written"](page, result) == page
+    costs, rate = scaling["costs"](result), scaling["rate"]
+    for num_envs in (64, 32_000):
+        rates = [rate("HalfCheetah-v5", num_envs, cores, costs) for cores in (1, 2, 16, 64, 256)]
+        assert all(r < c * rates[0] for r, c in zip(rates[1:], (2, 16, 64, 256), strict=True))
+        assert rate("HalfCheetah-v5", num_envs, 64, costs, 1, True) <= rates[3]
+        assert rate("HalfCheetah-v5", num_envs, 64, costs, 128) > rates[3]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)

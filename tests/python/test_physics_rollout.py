@@ -309,23 +309,37 @@ def test_divergence_without_autoreset() -> None:
     assert_same_rollouts(model, x, controls(model, 16, 70))
 
 
+def failing_rollouts(model: Any, x: Any, u: Any) -> list[int]:
+    """Those of which mujoco.rollout makes an error of the engine, each by itself."""
+    failed = []
+    for i in range(len(x)):
+        try:
+            theirs.rollout(model, make_data(model), x[i], u[i])
+        except mujoco.FatalError:
+            failed.append(i)
+    return failed
+
+
 def test_little_memory() -> None:
     """Where contacts do not fit into MuJoCo's memory, lanes must not go on."""
     text = Path(specs.assets_dir(), "half_cheetah.xml").read_text()
-    text, count = re.subn(r"<size nstack=\"\d+\"", '<size memory="7K"', text)
-    assert count == 1
-    model = from_text(text)
+    for kib in range(5, 40):  # how much is too little for some, depends on MuJoCo's version
+        small, count = re.subn(r"<size nstack=\"\d+\"", f'<size memory="{kib}K"', text)
+        assert count == 1
+        model = from_text(small)
+        x, u = states(model, 16), controls(model, 16, 130)
+        failed = failing_rollouts(model, x, u)
+        if 0 < len(failed) < 16:
+            break
+    else:
+        pytest.fail("memory: expected an amount that is enough for some, got none")
     assert "less than 2 MiB of memory" in str(physics.lanes_refusal(model))
-    x, u = states(model, 16), controls(model, 16, 130)
-    with pytest.raises(physics.RolloutError, match="stack overflow") as caught:
+    with pytest.raises(physics.RolloutError) as caught:
         physics.rollout(model, make_data(model), x, u)
-    failed, state = caught.value.rollouts, caught.value.results[0]
-    for i in range(16):
-        if i in failed:
-            with pytest.raises(mujoco.FatalError, match="stack overflow"):
-                theirs.rollout(model, make_data(model), x[i], u[i])
-        else:
-            assert_bits(state[i], theirs.rollout(model, make_data(model), x[i], u[i])[0][0])
+    assert caught.value.rollouts == tuple(failed)
+    state = caught.value.results[0]
+    for i in set(range(16)) - set(failed):
+        assert_bits(state[i], theirs.rollout(model, make_data(model), x[i], u[i])[0][0])
 
 
 # ---- plans follow their models -------------------------------------------------------------------

@@ -1,0 +1,120 @@
+"""Minari: datasets whose episodes gymnasium plays again, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import pyfastenv
+
+pytest.importorskip("minari")
+pytest.importorskip("h5py")
+pytest.importorskip("torch")
+
+import minari
+
+from pyfastenv import cli
+from pyfastenv.integrations.minari import collect, episodes
+
+# its stored spec names the environment's class by a module that says it is old
+pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass.*")
+
+
+@pytest.fixture(autouse=True)
+def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    return tmp_path / "datasets"
+
+
+def make_policy(env_id: str) -> pyfastenv.PolicySpec:
+    """Of one layer; its continuous actions leave the space now and then."""
+    space = gymnasium.spec(f"pyfastenv/{env_id}").make().observation_space
+    discrete = env_id.startswith("CartPole")
+    size = 2 if discrete else gymnasium.make(env_id).action_space.shape[0]  # type: ignore[index]
+    rng = np.random.default_rng(0)
+    return pyfastenv.PolicySpec(
+        weights=[rng.normal(0, 0.3, (1, space.shape[0], size)).astype(np.float32)],  # type: ignore[index]
+        biases=[np.zeros((1, size), np.float32)],
+        distribution="categorical" if discrete else "gaussian",
+        log_std=None if discrete else np.zeros((1, size), np.float32),
+    )
+
+
+def assert_plays_again(env: Any, played: list[Any], seed: int) -> None:
+    """One environment's episodes, first to last; the seed is the first one's."""
+    for n, episode in enumerate(played):
+        obs, _ = env.reset(seed=None if n else seed)
+        observations, rewards = [obs], []
+        for action in episode.actions:
+            assert env.action_space.contains(action)
+            obs, reward, terminated, truncated, _ = env.step(action)
+            observations.append(obs)
+            rewards.append(reward)
+        assert terminated or truncated
+        np.testing.assert_array_equal(episode.observations, np.array(observations), strict=True)
+        np.testing.assert_array_equal(episode.rewards, rewards)
+        flags = np.zeros(len(rewards), np.bool_)
+        for name, over in (("terminations", terminated), ("truncations", truncated)):
+            flags[-1] = over
+            np.testing.assert_array_equal(getattr(episode, name), flags)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "limit"), [("Hopper-v5", 30), ("HalfCheetah-v5", 270), ("CartPole-v1", 25)]
+)
+def test_gymnasium_plays_them_again(env_id: str, limit: int) -> None:
+    """Episodes shorter than a rollout, and longer."""
+    envs = pyfastenv.make_vec(env_id, 2, autoreset_mode="SameStep", max_episode_steps=limit)
+    buffers = list(episodes(envs, make_policy(env_id), 5, seed=3))
+    envs.close()
+    assert [buffer.seed for buffer in buffers] == [3, 4, None, None, None]
+    for i in range(2):
+        theirs = gymnasium.make(env_id, max_episode_steps=limit)
+        assert_plays_again(theirs, buffers[i::2], seed=3 + i)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    sizes = "--num-envs 4 --num-steps 16 --minibatch-size 64 --total-steps 128"
+    command = f"train ppo --env-id Hopper-v5 {sizes} --quiet --run-dir"
+    assert cli.main([*command.split(), str(folder)]) == 0
+    return folder
+
+
+def test_collect(run: Path, capsys: pytest.CaptureFixture[str], datasets: Path) -> None:
+    """A dataset on disk, read back by Minari; its environment is gymnasium's."""
+    assert (
+        cli.main(["collect", str(run), "hopper/ppo-v0", "--episodes", "3", "--author", "us"]) == 0
+    )
+    assert f"{datasets}/hopper/ppo-v0" in capsys.readouterr().out
+    dataset = minari.load_dataset("hopper/ppo-v0")
+    assert dataset.total_episodes == 3
+    metadata = dataset.storage.metadata
+    assert metadata["algorithm_name"] == "ppo" and metadata["author"] == {"us"}
+    env = dataset.recover_environment()
+    assert env.spec is not None and env.spec.id == "Hopper-v5"
+    assert dataset.observation_space == env.observation_space
+    for i, episode in enumerate(dataset.iterate_episodes()):
+        assert_plays_again(env, [episode], seed=i)
+    assert cli.main(["collect", str(run), "hopper/ppo-v0"]) == 1
+    assert "already exists" in capsys.readouterr().err
+
+
+def test_mistakes(run: Path) -> None:
+    with pytest.raises(ValueError, match="num_episodes: expected at least 1, got 0"):
+        collect(run, "a-v0", 0)
+    with pytest.raises(IndexError, match="policy_id: expected 0 to 0, got 1"):
+        collect(run, "a-v0", policy_id=1)
+    policy = make_policy("CartPole-v1")
+    for kwargs, message in (
+        ({}, "Minari needs .*'SameStep'"),
+        ({"autoreset_mode": "SameStep", "max_episode_steps": 0}, "without max_episode_steps"),
+    ):
+        envs = pyfastenv.make_vec("CartPole-v1", **kwargs)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=message):
+            next(episodes(envs, policy, 1))
