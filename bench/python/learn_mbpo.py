@@ -1,7 +1,8 @@
 """What SAC, FlashSAC and MBPO learn: ``python bench/python/learn_mbpo.py [--only NAME …]``.
 
-Trains each case below with its preset and writes docs/results/mbpo.json, mbpo.md and mbpo.png, which
-has others' published curves (published.toml) too. A case in the JSON is not run again; one that was interrupted goes on from its latest checkpoint.
+Trains each case below with its preset and writes docs/results/mbpo.json, mbpo.md and mbpo.png,
+which has others' published curves (published.toml) too. A case in the JSON is not run again; one
+that was interrupted goes on from its latest checkpoint.
 """
 
 from __future__ import annotations

@@ -76,8 +76,9 @@ def learner_rate(learner: ActorCritic, count: int, batch_size: int) -> Callable[
     num_seeds, device = learner.num_seeds, learner.device
     seeds = range(num_seeds)
     metrics = torch.zeros(len(learner.metrics), num_seeds, device=device)
-    pool = ReplayPool(num_seeds, 20_000, LAYOUT.width, device)
-    pool.add(torch.randn(num_seeds, 20_000, LAYOUT.width, device=device))
+    width = learner.layout.width
+    pool = ReplayPool(num_seeds, 20_000, width, device)
+    pool.add(torch.randn(num_seeds, 20_000, width, device=device))
     streams = SeedStreams(seeds, device)
     draws = max(20, count // num_seeds) // 20
 

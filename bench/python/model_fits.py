@@ -25,7 +25,7 @@ _size = DynamicsOptions().ensemble_size
 CONTESTANTS: dict[str, dict[str, Any]] = {
     "as it is": {},
     "Adam starts anew": {"restart_optimizer": True},
-    # what one pair of bounds for all members would have each member pay
+    # as it was once: seven times what the official program has a member pay
     "Adam starts anew, each member pays the bounds' whole penalty": {
         "restart_optimizer": True,
         "bound_coef": _size * DynamicsOptions().bound_coef,

@@ -138,8 +138,13 @@ class Networks(NamedTuple):
 def opinions(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
     """Both critics' log-probabilities of the bins, ``(K, 2, B, N)``."""
     pairs = torch.cat((obs, actions), -1).repeat_interleave(2, 0)
-    logits: Tensor = critic(pairs).float()
-    return logits.log_softmax(-1).unflatten(0, (-1, 2))
+    log_probs: Tensor = critic(pairs).float().log_softmax(-1)
+    return torch.unflatten(log_probs, 0, (-1, 2))
+
+
+def mean_value(probs: Tensor, bins: Tensor) -> Tensor:
+    """Of distributions ``(…, N)``, ``(…)``; a matrix product would be rounded under ``amp``."""
+    return (probs * bins).sum(-1)
 
 
 def policy_loss(networks: Networks, batch: Batch, noise: Tensor) -> PolicyLoss:
@@ -153,8 +158,8 @@ def policy_loss(networks: Networks, batch: Batch, noise: Tensor) -> PolicyLoss:
     with by_batch(networks.actor):
         outputs = networks.actor(torch.cat((batch.obs, batch.next_obs), 1)).float()
     sample = squashed_gaussian(outputs.chunk(2, 1)[0], noise, LOG_STD_RANGE)
-    values = opinions(networks.critic, batch.obs, sample.actions).exp() @ networks.bins
-    least = values.amin(1)  # (K, B)
+    probs = opinions(networks.critic, batch.obs, sample.actions).exp()  # (K, 2, B, N)
+    least = mean_value(probs, networks.bins).amin(1)  # (K, B)
     temperature = networks.log_temperature.detach().exp()[:, None]
     loss = (temperature * sample.log_probs - least).mean(1)
     return PolicyLoss(loss, -sample.log_probs.detach().mean(1), least.detach().mean(1))
@@ -178,7 +183,8 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float) -
         actions = torch.cat((batch.actions, following.actions), 1)
         with by_batch(networks.target):
             probs = opinions(networks.target, obs, actions).chunk(2, 2)[1].exp()  # (K, 2, B, N)
-        careful = (probs @ networks.bins).argmin(1, keepdim=True)[..., None]  # (K, 1, B, 1)
+        values = mean_value(probs, networks.bins)  # (K, 2, B)
+        careful = values.argmin(1, keepdim=True)[..., None]  # (K, 1, B, 1)
         probs = probs.take_along_dim(careful, 1)[:, 0]  # (K, B, N)
         bonus = networks.log_temperature.exp()[:, None] * following.log_probs
         future = (gamma * batch.continues)[..., None] * (networks.bins - bonus[..., None])
