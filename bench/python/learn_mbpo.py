@@ -1,7 +1,8 @@
-"""What SAC and MBPO learn: ``python bench/python/learn_mbpo.py [--only NAME …]``.
+"""What SAC, FlashSAC and MBPO learn: ``python bench/python/learn_mbpo.py [--only NAME …]``.
 
-Trains each case below with its preset and writes docs/results/mbpo.json, mbpo.md and mbpo.png. A
-case in the JSON is not run again; one that was interrupted goes on from its latest checkpoint.
+Trains each case below with its preset and writes docs/results/mbpo.json, mbpo.md and mbpo.png,
+which has others' published curves (published.toml) too. A case in the JSON is not run again; one
+that was interrupted goes on from its latest checkpoint.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import argparse
 import fcntl
 import json
 import os
+import re
 import statistics
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +29,7 @@ from pyfastenv.training.plots import COLOURS
 from pyfastenv.training.registry import algorithm_module
 
 ROOT = Path(__file__).parents[2]
+PUBLISHED = Path(__file__).with_name("published.toml")
 COMMON = {"amp": True, "quiet": True, "loggers": ()}
 
 
@@ -51,6 +55,10 @@ CASES = {
     "SAC, Hopper": Case(
         "sac", "Hopper-v5", {"total_steps": 300_000, "eval_every": 10_000, "num_envs": 4}
     ),
+    "MBPO (three seeds), Hopper": _mbpo("Hopper-v5", 130_000, num_seeds=3),
+    "MBPO (two seeds), Walker2d": _mbpo("Walker2d-v5", 105_000, num_seeds=2),
+    "SAC, HalfCheetah": Case("sac", "HalfCheetah-v5", {"total_steps": 300_000}),
+    "FlashSAC, HalfCheetah": Case("flashsac", "HalfCheetah-v5", {"total_steps": 300_000}),
 }
 
 
@@ -79,6 +87,22 @@ def learn(name: str, case: Case, folder: Path, threads: int) -> dict[str, Any]:
     }
 
 
+def published_beside(runs: list[dict[str, Any]], env_id: str) -> list[dict[str, Any]]:
+    """Published curves of the algorithms trained in an environment, as far as ours go."""
+    reached: dict[str, float] = {}
+    for run in runs:
+        if run["env_id"] == env_id:
+            last = run["curve"][-1][0] / 1e3
+            reached[run["algorithm"]] = max(last, reached.get(run["algorithm"], 0.0))
+    curves = []
+    for curve in tomllib.loads(PUBLISHED.read_text("utf-8"))["curve"]:
+        last = reached.get(curve["algorithm"], 0.0)
+        points = [point for point in curve["points"] if point[0] <= last]
+        if curve["env_id"] == env_id and points:
+            curves.append({**curve, "points": points})
+    return curves
+
+
 def draw(runs: list[dict[str, Any]], path: Path) -> None:
     """One panel per environment: greedy evaluations against steps."""
     env_ids = list(dict.fromkeys(run["env_id"] for run in runs))
@@ -89,6 +113,9 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
             steps, returns = zip(*run["curve"], strict=True)
             label = run["name"].split(",")[0]
             axes.plot([step / 1e3 for step in steps], returns, color=COLOURS[i], label=label)
+        for curve, mark in zip(published_beside(runs, env_id), "ox^", strict=False):
+            steps, returns = zip(*curve["points"], strict=True)
+            axes.plot(steps, returns, f"k{mark}", markersize=4, label=curve["name"])
         if len({run["algorithm"] for run in runs if run["env_id"] == env_id}) > 1:
             axes.set_xscale("log")  # MBPO needs a tenth of SAC's steps
             axes.xaxis.set_major_formatter("{x:g}")
@@ -102,11 +129,11 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
 def markdown(runs: list[dict[str, Any]]) -> str:
     """The table."""
     lines = [
-        "# What SAC and MBPO learn",
+        "# What SAC, FlashSAC and MBPO learn",
         "",
         "Written by `python bench/python/learn_mbpo.py` (`make results-mbpo`): presets, `--amp`,",
-        "one seed, greedy evaluations of ten episodes; steps include the random ones (5,000 of",
-        "MBPO's on Hopper). Runs, settings and curves are in mbpo.json.",
+        "one seed unless said, greedy evaluations of ten episodes; steps include the random ones",
+        "(5,000 of MBPO's on Hopper). Runs, settings and curves are in mbpo.json.",
         "",
     ]
     rows = []
@@ -136,7 +163,7 @@ def main() -> None:
         results = json.loads(path.read_text()) if path.exists() else {"runs": []}
         if any(run["name"] == name for run in results["runs"]):
             continue
-        folder = args.runs / name.lower().replace(", ", "-").replace(" + ", "-")
+        folder = args.runs / re.sub(r"\W+", "-", name.lower())
         run = learn(name, CASES[name], folder, args.threads)
         print(f"{name}: {run['curve'][-1][1]:,.1f} in {run['seconds']:.0f} s", flush=True)
         with _alone(args.output):

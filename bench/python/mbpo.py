@@ -1,8 +1,9 @@
-"""Benchmarks of SAC and MBPO: ``python bench/python/mbpo.py [--quick] [--only SECTION …]``.
+"""Benchmarks of SAC, FlashSAC and MBPO: ``python bench/python/mbpo.py [--only SECTION …]``.
 
-SAC's gradient steps beside Stable-Baselines3's; a whole epoch of MBPO beside a program that does as
-document 000's does (experiments/baselines/list_mbpo.py in the package); document 000's run of 3,000
-steps. Writes mbpo.json and mbpo.md. What the parts of a step cost: ``pyfastenv experiment flow``.
+SAC's gradient steps beside Stable-Baselines3's; FlashSAC's; fits of the model; a whole epoch of
+MBPO beside a program that does as document 000's does (experiments/baselines/list_mbpo.py in the
+package); document 000's run of 3,000 steps. Writes mbpo.json and mbpo.md. What the parts of a step
+cost: ``pyfastenv experiment flow``.
 """
 
 from __future__ import annotations
@@ -16,20 +17,24 @@ from typing import Any
 
 import numpy as np
 import torch
+from model_fits import model_fits
 
 from pyfastenv import _core
+from pyfastenv.algorithms.flashsac import FlashSACLearner, FlashSACOptions
 from pyfastenv.algorithms.mbpo import MBPO, Config
-from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
+from pyfastenv.algorithms.sac import SACLearner, SACOptions
 from pyfastenv.experiments import measure
 from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
 from pyfastenv.experiments.baselines.plain_learners import Habits
 from pyfastenv.experiments.tables import table
+from pyfastenv.learners.actor_critic import ActorCritic
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
 
 Row = dict[str, Any]
 ENV_ID = "Hopper-v5"
 LAYOUT = RowLayout(11, 3)  # Hopper's
+HALF_CHEETAH = RowLayout(17, 6)
 THREADS = 2
 
 
@@ -55,27 +60,33 @@ def seconds(call: Callable[[], object]) -> float:
 def sac_rate(
     num_seeds: int, count: int, *, bfloat16: bool, device: str = "cpu"
 ) -> Callable[[], float]:
-    """Makes a learner and its pool; a call gives its rate, of all seeds together.
+    """:func:`learner_rate` of SAC, 256 x 256, batch 256."""
+    options = SACOptions(bfloat16=bfloat16, num_threads=THREADS)
+    return learner_rate(SACLearner(LAYOUT, range(num_seeds), options, device), count, 256)
+
+
+def learner_rate(learner: ActorCritic, count: int, batch_size: int) -> Callable[[], float]:
+    """Makes a learner's pool; a call gives its rate, of all seeds together.
 
     Args:
-        num_seeds: Side by side.
+        learner: Whose gradient steps.
         count: Gradient steps per call, about, of all seeds together.
-        bfloat16: As the option ``--amp``.
-        device: Where both are.
+        batch_size: Transitions of each.
     """
+    num_seeds, device = learner.num_seeds, learner.device
     seeds = range(num_seeds)
-    learner = SACLearner(LAYOUT, seeds, SACOptions(bfloat16=bfloat16, num_threads=THREADS), device)
-    metrics = torch.zeros(len(METRICS), num_seeds, device=device)
-    pool = ReplayPool(num_seeds, 20_000, LAYOUT.width, device)
-    pool.add(torch.randn(num_seeds, 20_000, LAYOUT.width, device=device))
+    metrics = torch.zeros(len(learner.metrics), num_seeds, device=device)
+    width = learner.layout.width
+    pool = ReplayPool(num_seeds, 20_000, width, device)
+    pool.add(torch.randn(num_seeds, 20_000, width, device=device))
     streams = SeedStreams(seeds, device)
     draws = max(20, count // num_seeds) // 20
 
     def run() -> float:
         start = time.perf_counter()
         for _ in range(draws):
-            rows = pool.draw(streams.uniform(20, 256))
-            noise = streams.normal(20, *learner.noise_shape(256)).movedim(1, 0)
+            rows = pool.draw(streams.uniform(20, batch_size))
+            noise = streams.normal(20, *learner.noise_shape(batch_size)).movedim(1, 0)
             learner.run(rows, noise, metrics)
         metrics.sum().item()  # wait for the device
         return num_seeds * draws * 20 / (time.perf_counter() - start)
@@ -125,6 +136,22 @@ def _stable_baselines(count: int) -> Callable[[], float]:
     return run
 
 
+def flashsac_updates(quick: bool) -> list[Row]:
+    """Gradient steps per second of FlashSAC, as the authors have it and of an eighth of it."""
+    sizes: dict[str, tuple[int, dict[str, int]]] = {
+        "256 and 128 wide, batch 512": (512, {}),
+        "128 and 64 wide, batch 256": (256, {"critic_width": 128, "policy_width": 64}),
+    }
+    contestants = {}
+    for name, (batch_size, fields) in sizes.items():
+        for dtype, bfloat16 in (("float32", False), ("bfloat16", True)):
+            options = FlashSACOptions(bfloat16=bfloat16, num_threads=THREADS, **fields)
+            learner = FlashSACLearner(HALF_CHEETAH, [0], options)
+            contestants[f"{name}, {dtype}"] = learner_rate(learner, 20, batch_size)
+    rates = warm_and_interleave(contestants, 1 if quick else 5)
+    return [{"name": name, "rate": measure.summary(values)} for name, values in rates.items()]
+
+
 # ---- whole epochs --------------------------------------------------------------------------------
 
 
@@ -170,6 +197,8 @@ def _our_steps(steps: int, **fields: Any) -> float:
 
 SECTIONS: dict[str, Callable[[bool], Iterable[Row]]] = {
     "sac": sac_updates,
+    "flashsac": flashsac_updates,
+    "fits": model_fits,
     "epoch": epoch,
     "document": document_run,
 }
@@ -217,6 +246,29 @@ def report(results: dict[str, Any]) -> str:
             rate = f"{row['rate']['median']:,.0f}"
             cells.append((row["name"], rate, f"{ratio[0]} [{ratio[1]}, {ratio[2]}]"))
         lines.append(table(("", "updates/s", "against Stable-Baselines3"), cells))
+    if "flashsac" in results:
+        lines += [
+            "",
+            "## Gradient steps of FlashSAC, critics' and policy's width, HalfCheetah's sizes",
+            "",
+        ]
+        cells = [
+            (row["name"], f"{row['rate']['median']:,.1f}") for row in results["flashsac"]["rows"]
+        ]
+        lines.append(table(("", "updates/s"), cells))
+    if "fits" in results:
+        lines += ["", "## Fits of MBPO's model, one after another on a growing pool (bfloat16)", ""]
+        lines += [
+            "Medians from the second fit on; errors on the 250 steps that come next; quotients are "
+            "of the last row's of the same fit.",
+            "",
+        ]
+        cells = [
+            (row["name"], f"{row['seconds']['median']:.1f}", f"{row['epochs']['median']:.0f}",
+             f"{row['time_ratio']['median']:.2f}", f"{row['error_ratio']['median']:.2f}")
+            for row in results["fits"]["rows"]
+        ]  # fmt: skip
+        lines.append(table(("", "s", "epochs", "time, quotient", "error, quotient"), cells))
     for section, title in (
         ("epoch", "1,000 steps of MBPO, 20 updates each"),
         ("document", "Document 000's run: 3,000 steps with the flow, 20 updates each"),

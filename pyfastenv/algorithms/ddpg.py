@@ -84,6 +84,7 @@ class Config(OffPolicyConfig):
     def options(self) -> ActorCriticOptions:
         """The learner's settings."""
         return ActorCriticOptions(
+            hidden_sizes=self.hidden_sizes,
             activation=self.activation,
             policy_learning_rate=self.policy_learning_rate,
             critic_learning_rate=self.critic_learning_rate,
@@ -281,9 +282,9 @@ class DDPG(OffPolicy[Config]):
             **self.normalizer.spec_fields(),
         )
 
-    def observe(self, obs: Tensor) -> None:
+    def observe(self, rows: Tensor) -> None:
         """Takes the moments of new observations."""
-        self.normalizer.update(obs)
+        self.normalizer.update(self.collector.obs)
 
     def step(self, metrics: dict[str, float]) -> None:
         """Steps of every environment, and the gradient steps that belong to them."""

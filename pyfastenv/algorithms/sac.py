@@ -46,6 +46,8 @@ class SACConfig(OffPolicyConfig):
     """Weight of the entropy; None: learned."""
     target_entropy: float | None = None
     """Of the learned temperature; None: minus the number of action components."""
+    hidden_sizes: tuple[int, ...] = (256, 256)
+    """Hidden layers, of policy and critics each."""
 
     def check(self) -> None:
         super().check()
@@ -60,6 +62,7 @@ class SACConfig(OffPolicyConfig):
             critic_learning_rate=self.learning_rate,
             temperature=self.temperature,
             target_entropy=self.target_entropy,
+            hidden_sizes=self.hidden_sizes,
             **self.learner_options(),
         )
 
@@ -325,13 +328,6 @@ class SAC(SACTraining[Config]):
     def step(self, metrics: dict[str, float]) -> None:
         """Steps of every environment, and the gradient steps that belong to them."""
         self.advance(self.config.num_steps)
-
-    def draw(self, count: int) -> tuple[Tensor, Tensor]:
-        """Independent minibatches ``(count, K, B, width)``, and their noise."""
-        size = self.config.batch_size
-        rows = self.env_pool.draw(self.streams.uniform(count, size))
-        noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
-        return rows, noise
 
 
 def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:

@@ -25,6 +25,8 @@ from pyfastenv.sampling.buffers import RowLayout
 # rows of each network that are evaluated at a time: activations stay in the second-level cache
 _CHUNK_ROWS = 512
 _MIN_STD = 1e-12
+# Adam's count between fits: moments are kept without bias, so that there is nothing to correct
+_NO_BIAS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,10 @@ class DynamicsOptions:
     learning_rate: float = 1e-3
     # of the first layer, the hidden ones in between (the last of them repeated), the output layer
     weight_decays: tuple[float, ...] = (2.5e-5, 5e-5, 7.5e-5, 7.5e-5, 1e-4)
-    bound_coef: float = 0.01  # weight of the log-variance bounds' distance
+    # weight of the log-variance bounds' distance beside the sum of the members' losses: of a
+    # member, whose bounds are its own here, a part (official: one pair of bounds for all members)
+    bound_coef: float = 0.01
+    restart_optimizer: bool = False  # with each fit: `make bench-learners` says what it costs
     batch_size: int = 256
     holdout_ratio: float = 0.2
     max_holdout: int = 5_000
@@ -48,6 +53,11 @@ class DynamicsOptions:
     bfloat16: bool = False  # products of bfloat16 numbers, sums in float32
     native: bool = True  # with bfloat16: the training compiled for the matrix unit, if there is one
     num_threads: int = 1  # of the compiled training
+
+    @property
+    def member_bound_coef(self) -> float:
+        """:attr:`bound_coef` of one member."""
+        return self.bound_coef / self.ensemble_size
 
     def decay(self, layer: int) -> float:
         """Weight decay of a layer."""
@@ -145,8 +155,8 @@ class EnsembleDynamics:
     def fit(self, rows: Tensor, streams: SeedStreams) -> FitReport:
         """Trains on all rows until no member improves any more; restores each member's best.
 
-        The optimiser starts anew with each fit, the networks go on from where they are. A seed that
-        has stopped keeps its best networks while others go on.
+        Networks and the optimiser's moments go on from where they are. A seed that has stopped
+        keeps its own while others go on.
 
         Args:
             rows: ``(K, n, width)``.
@@ -169,10 +179,18 @@ class EnsembleDynamics:
 
         size = options.ensemble_size
         members = (streams.uniform(size, num_train) * num_train).long()  # (K, M, n): bootstrap
-        self._optimizer.reset()
+        if options.restart_optimizer:
+            self._optimizer.reset()
+        first_fit = self._optimizer.num_steps == 0
         best = torch.full((self.num_seeds, size), torch.inf, device=self.device)
         trained = [*self.network.parameters(), self.max_log_var, self.min_log_var]  # by member
         best_parameters = [parameter.detach().clone() for parameter in trained]
+        moments = [
+            part
+            for vector in (self._optimizer.mean, self._optimizer.square)
+            for part in self.flat.cut(vector)
+        ]
+        last_moments = [moment.clone() for moment in moments]
         active = torch.ones(self.num_seeds, dtype=torch.bool, device=self.device)
         without = torch.zeros(self.num_seeds, dtype=torch.int64, device=self.device)
         epochs = torch.zeros_like(without)
@@ -184,9 +202,8 @@ class EnsembleDynamics:
             improved = (best - errors > options.min_improvement * best) | best.isinf()
             improved &= active[:, None]
             best = torch.where(improved, errors, best)
-            chosen = improved.flatten()
-            for kept, parameter in zip(best_parameters, trained, strict=True):
-                kept.copy_(torch.where(chosen.view(-1, *(1,) * (kept.dim() - 1)), parameter, kept))
+            _copy_members(best_parameters, trained, improved.flatten())
+            _copy_members(last_moments, moments, active.repeat_interleave(size))
             epochs += active
             without = torch.where(improved.any(1), 0, without + 1)
             active &= without <= options.patience
@@ -194,10 +211,27 @@ class EnsembleDynamics:
                 break
         for kept, parameter in zip(best_parameters, trained, strict=True):
             parameter.data.copy_(kept)
+        for kept, moment in zip(last_moments, moments, strict=True):
+            moment.copy_(kept)
+        if first_fit:
+            self._correct_moments(epochs * math.ceil(num_train / options.batch_size))
+        self._optimizer.num_steps = _NO_BIAS
         self.network.refresh()
         self.elites = best.argsort(1)[:, : options.num_elites]
         self.refresh()
         return FitReport(best, epochs.tolist())
+
+    def _correct_moments(self, num_steps: Tensor) -> None:
+        """Takes out the bias of moments that began as zeros (Adam, section 3), ``(K,)`` steps ago.
+
+        Seeds stop after different numbers of steps; from here on all of them count alike.
+        """
+        steps = num_steps.repeat_interleave(self.options.ensemble_size)
+        optimizer = self._optimizer
+        for vector, beta in zip((optimizer.mean, optimizer.square), optimizer.betas, strict=True):
+            bias = 1.0 - torch.pow(beta, steps.double())
+            for part in self.flat.cut(vector):
+                part.div_(bias.to(part.dtype).view(-1, *(1,) * (part.dim() - 1)))
 
     def _standardise_by(self, inputs: Tensor) -> None:
         """Takes the mean and the standard deviation of ``(K, n, in)``; constants are left alone."""
@@ -234,7 +268,7 @@ class EnsembleDynamics:
         options = self.options
         hyper = _core.EnsembleHyper()
         hyper.lr = options.learning_rate
-        hyper.bound_coef = options.bound_coef
+        hyper.bound_coef = options.member_bound_coef
         hyper.decays = [options.decay(i) for i in range(len(self.network.weight_list))]
         return hyper
 
@@ -252,7 +286,7 @@ class EnsembleDynamics:
             (self.min_log_var, gradients.min_log_var, -1.0),
         ):
             assert bound.grad is not None
-            bound.grad.copy_(by_bound[:, None] + sign * options.bound_coef)
+            bound.grad.copy_(by_bound[:, None] + sign * options.member_bound_coef)
         self._optimizer.step()
         self.network.refresh()
 
@@ -323,7 +357,7 @@ class EnsembleDynamics:
     # ---- saving ------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Networks, bounds, standardisation and elites. (A fit leaves no optimiser behind.)"""
+        """Networks, bounds, standardisation, elites, and the optimiser."""
         return {
             "network": self.network.state_dict(),
             "max_log_var": self.max_log_var.detach(),
@@ -331,11 +365,13 @@ class EnsembleDynamics:
             "input_mean": self.input_mean,
             "input_std": self.input_std,
             "elites": self.elites,
+            "optimizer": self._optimizer.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict`."""
         self.network.load_state_dict(state["network"])
+        self._optimizer.load_state_dict(state["optimizer"])
         for name in ("max_log_var", "min_log_var", "input_mean", "input_std", "elites"):
             getattr(self, name).data.copy_(state[name])
         self.network.refresh()
@@ -355,3 +391,9 @@ def _take(rows: Tensor, indices: Tensor) -> Tensor:
     offsets = torch.arange(len(rows), device=rows.device)[:, None] * rows.shape[1]
     flat = rows.reshape(-1, rows.shape[-1])
     return flat.index_select(0, (indices + offsets).flatten()).view(*indices.shape, -1)
+
+
+def _copy_members(targets: list[Tensor], sources: Sequence[Tensor], chosen: Tensor) -> None:
+    """Copies of tensors ``(members, …)`` the members that are chosen, ``(members,)`` bool."""
+    for target, source in zip(targets, sources, strict=True):
+        target.copy_(torch.where(chosen.view(-1, *(1,) * (target.dim() - 1)), source, target))

@@ -263,6 +263,28 @@ def squashed_gaussian_gradient(
     return torch.cat((by_mean, by_log_std), -1)
 
 
+def onto_bins(probs: Tensor, values: Tensor, bins: Tensor) -> Tensor:
+    """A distribution over values as one over bins of the same mean, within their range
+    (Bellemare et al. 2017, arXiv:1707.06887, eq. 7).
+
+    Args:
+        probs: ``(…, n)``.
+        values: ``(…, n)`` of what they are the probabilities.
+        bins: ``(m,)``, ascending, at equal distances.
+
+    Returns:
+        ``(…, m)``.
+    """
+    first, last = bins[0], bins[-1]
+    places = (values.clamp(first, last) - first) * ((len(bins) - 1) / (last - first))  # (…, n)
+    lower = places.floor().clamp_(max=len(bins) - 2)
+    share = places - lower
+    index = lower.long()
+    found = torch.zeros(*probs.shape[:-1], len(bins), dtype=probs.dtype, device=probs.device)
+    found.scatter_add_(-1, index, probs * (1.0 - share))
+    return found.scatter_add_(-1, index + 1, probs * share)
+
+
 class GaussianLossGradients(NamedTuple):
     """Of :func:`bounded_gaussian_gradients`."""
 

@@ -423,6 +423,12 @@ class FlatParameters:
             parameter.grad = self.parameter.grad[offset:end].view_as(parameter)
             offset = end
 
+    def cut(self, vector: Tensor) -> list[Tensor]:
+        """A vector like :attr:`parameter` as views, one of each of :attr:`parts`' shape."""
+        sizes = [part.numel() for part in self.parts]
+        pairs = zip(vector.split(sizes), self.parts, strict=True)
+        return [piece.view_as(part) for piece, part in pairs]
+
     def backward(self, loss: Tensor) -> None:
         """Puts the gradients of a loss where :attr:`grad` has them; those of no other parameter."""
         self.grad.zero_()

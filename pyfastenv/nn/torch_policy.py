@@ -7,6 +7,7 @@ export or sample with torch. The same formulas as csrc/nn/policy.h.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -47,6 +48,9 @@ class TorchPolicy(nn.Module):
         distribution: As of :class:`PolicySpec`, which has the other options too; arrays here are of
             one policy, without the leading axis.
 
+    Attributes:
+        draw_noise: What gives the noise ``(B, A)`` of the next B actions; None: standard normal.
+
     Raises:
         ValueError: The distribution does not fit the action space.
     """
@@ -83,6 +87,7 @@ class TorchPolicy(nn.Module):
         self.obs_clip = obs_clip
         self.clip_actions = clip_actions
         self.greedy = greedy
+        self.draw_noise: Callable[[torch.Generator | None], Tensor] | None = None
         low, high = (
             (torch.from_numpy(np.float32(bound).ravel()) for bound in (space.low, space.high))
             if isinstance(space := action_space, gymnasium.spaces.Box)
@@ -176,9 +181,12 @@ class TorchPolicy(nn.Module):
             actions = index[:, 0]
             return Drawn(actions, log_p.gather(-1, index)[:, 0], actions)
         size = len(self.low)
-        noise = torch.zeros(len(obs), size, device=obs.device)
-        if not self.greedy:
-            noise.normal_(generator=generator)
+        if self.draw_noise is not None and not self.greedy:
+            noise = self.draw_noise(generator)
+        else:
+            noise = torch.zeros(len(obs), size, device=obs.device)
+            if not self.greedy:
+                noise.normal_(generator=generator)
         if self.distribution == "deterministic":
             unit = (outputs.tanh() + self.noise * noise).clamp(-1.0, 1.0)
             actions = self._from_unit(unit)

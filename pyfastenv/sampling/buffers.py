@@ -22,6 +22,7 @@ class Transitions(NamedTuple):
     rewards: Tensor  # (n,)
     next_obs: Tensor  # (n, obs_size); of an episode's last step: its last, not the next one's first
     terminated: Tensor  # (n,) bool; False where an episode was only truncated
+    ended: Tensor  # (n,) bool: terminated or truncated
 
     @classmethod
     def from_rollout(cls, batch: RolloutBatch) -> Transitions:
@@ -42,6 +43,7 @@ class Transitions(NamedTuple):
             rewards=batch.rewards.flatten().clone(),
             next_obs=next_obs.flatten(0, 1),
             terminated=batch.terminations.flatten().clone(),
+            ended=(batch.terminations | batch.truncations).flatten(),
         )
         if not batch.autoresets.any():
             return all_steps

@@ -1,8 +1,10 @@
-"""Steps with uniformly random actions, before a policy is worth following."""
+"""Exploring: steps with uniformly random actions, and noise for a policy's own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -83,7 +85,56 @@ def explore(
         ended = terminated | truncated
         if ended.any():
             next_obs[ended] = np.stack(infos["final_obs"][ended])
-        tensors = map(torch.from_numpy, (rewards, next_obs, terminated))
+        tensors = map(torch.from_numpy, (rewards, next_obs, terminated, ended))
         steps.append(Transitions(obs, actions, *tensors))
         obs = torch.from_numpy(after)
     return Transitions(*map(torch.cat, zip(*steps, strict=True)))
+
+
+class RepeatedNoise:
+    """Noise that stays for a while, so that exploration goes somewhere (Kim et al. 2026,
+    arXiv:2604.04539, section 4.3): for n steps with a probability proportional to 1 / n².
+
+    Args:
+        num_seeds: K, each with draws of its own.
+        num_envs: Environments of each.
+        action_size: Components.
+        longest: No n is greater.
+        device: Where the policies act.
+    """
+
+    def __init__(
+        self,
+        num_seeds: int,
+        num_envs: int,
+        action_size: int,
+        longest: int,
+        device: torch.device | str = "cpu",
+    ):
+        weights = 1.0 / torch.arange(1.0, longest + 1.0).square()
+        self._chances = (weights.cumsum(0) / weights.sum())[:-1].to(device)  # of at most 1, 2, …
+        self._noise = torch.zeros(num_seeds, num_envs, action_size, device=device)
+        self._left = torch.zeros(num_seeds, num_envs, dtype=torch.int64, device=device)
+
+    def each(self) -> list[Callable[[torch.Generator | None], Tensor]]:
+        """For each seed what gives the noise of a step, ``(num_envs, A)``."""
+        return [partial(self._next, k) for k in range(len(self._noise))]
+
+    def _next(self, k: int, generator: torch.Generator | None) -> Tensor:
+        noise, left = self._noise[k], self._left[k]
+        fresh = torch.empty_like(noise).normal_(generator=generator)
+        uniform = torch.empty(len(left), device=left.device).uniform_(generator=generator)
+        due = left == 0
+        left.copy_(torch.where(due, 1 + torch.bucketize(uniform, self._chances, right=True), left))
+        noise.copy_(torch.where(due[:, None], fresh, noise))
+        left.sub_(1)
+        return noise.clone()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Noise, and for how long it stays."""
+        return {"noise": self._noise, "left": self._left}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        self._noise.copy_(state["noise"])
+        self._left.copy_(state["left"])

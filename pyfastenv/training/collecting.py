@@ -36,6 +36,7 @@ class SeedCollector:
         box: Their actions.
         layout: Of the rows that come out.
         obs: ``(K, n, obs_size)`` the observations of the latest rows, not rounded to float32.
+        ended: ``(K, n)`` bool: whether an episode ended with them, for whatever reason.
     """
 
     def __init__(self, config: OffPolicyConfig, **env_defaults: Any):
@@ -47,6 +48,7 @@ class SeedCollector:
         self._policy_ids = [k for k in range(config.num_seeds) for _ in range(config.num_envs)]
         self._batch: RolloutBatch | None = None
         self.obs = torch.empty(config.num_seeds, 0, obs_size)
+        self.ended = torch.empty(config.num_seeds, 0, dtype=torch.bool)
         self._ended: list[tuple[Tensor, Tensor, Tensor]] = []
         # of networks that the pool's workers cannot run
         self._sampler: DeviceSampler | None = None
@@ -139,6 +141,7 @@ class SeedCollector:
         """Transitions step by step, ``T * N`` of them, to the seeds' rows."""
         actions = self.box.to_unit(new.actions)
         self.obs = self._by_seed(new.obs)
+        self.ended = self._by_seed(new.ended[:, None])[..., 0]
         return self._by_seed(
             self.layout.pack(new.obs, actions, new.next_obs, new.rewards, new.terminated)
         )

@@ -62,8 +62,6 @@ class OffPolicyConfig(LearnerConfig):
     """Discount."""
     tau: float = 0.005
     """How far the target networks follow with each gradient step."""
-    hidden_sizes: tuple[int, ...] = (256, 256)
-    """Hidden layers, of policy and critics each."""
     torch_threads: int = 2
     """Threads of PyTorch's own operations."""
 
@@ -108,7 +106,6 @@ class OffPolicyConfig(LearnerConfig):
     def learner_options(self) -> dict[str, Any]:
         """Settings that all learners have."""
         return {
-            "hidden_sizes": self.hidden_sizes,
             "gamma": self.gamma,
             "tau": self.tau,
             "bfloat16": self.amp,
@@ -176,12 +173,15 @@ class OffPolicy(ABC, Generic[C]):
     def step(self, metrics: dict[str, float]) -> None:
         """:meth:`advance`, and all that falls due before and after it."""
 
-    @abstractmethod
     def draw(self, count: int) -> tuple[Tensor, Tensor]:
         """Independent minibatches ``(count, K, B, width)``, and the noise of their steps."""
+        size = self.config.batch_size
+        rows = self.env_pool.draw(self.streams.uniform(count, size))
+        noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
+        return rows, noise
 
-    def observe(self, obs: Tensor) -> None:
-        """Sees the observations ``(K, n, obs_size)`` of new real transitions."""
+    def observe(self, rows: Tensor) -> None:
+        """Sees new real transitions ``(K, n, width)``; the collector knows more of them."""
 
     # ---- the iteration -----------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class OffPolicy(ABC, Generic[C]):
         """Adds real transitions ``(K, n, width)`` of n steps of each seed."""
         with span("transfer"):
             self.env_pool.add(rows.to(self.device))
-            self.observe(self.collector.obs)
+            self.observe(rows)
         self.global_step += rows.shape[1] * distributed.world_size()
 
     @contextmanager

@@ -66,6 +66,7 @@ ALGORITHMS = Registry(
     "pyfastenv.algorithms",
     "algorithm",
     ddpg="pyfastenv.algorithms.ddpg",
+    flashsac="pyfastenv.algorithms.flashsac",
     mbpo="pyfastenv.algorithms.mbpo",
     ppo="pyfastenv.algorithms.ppo",
     sac="pyfastenv.algorithms.sac",

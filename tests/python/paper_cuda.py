@@ -162,6 +162,7 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         return mine[id(result)] if id(result) in mine else PaperTensor(result)
 
     if isinstance(results, tuple | list):
+        devices = devices[: len(results)]  # of results without shapes on paper there are eight
         return type(results)(wrap(x, d) for x, d in zip(results, devices, strict=True))
     return wrap(results, devices[0])
 

@@ -51,6 +51,7 @@ def test_transitions_of_a_rollout_end_where_episodes_do() -> None:
     assert transitions.rewards.tolist() == [20, 21, 22, 23, 24, 25]
     assert transitions.next_obs.flatten().tolist() == [2, 3, 100, 5, 6, 200]
     assert transitions.terminated.tolist() == [False] * 5 + [True]
+    assert transitions.ended.tolist() == [False, False, True, False, False, True]
     batch.obs.zero_()  # the rollout's tensors are written again; the transitions are copies
     batch.rewards.zero_()
     assert transitions.obs.sum() == 15
@@ -80,7 +81,9 @@ def test_transitions_are_those_of_step(mode: str) -> None:
             is_final = mode == "SameStep" and (terminated | truncated)[i]
             next_obs = infos["final_obs"][i] if is_final else after[i]
             if not resetting[i]:
-                expected.append((obs[i], actions[i], rewards[i], next_obs, terminated[i]))
+                ended = (terminated | truncated)[i]
+                row = (obs[i], actions[i], rewards[i], next_obs, terminated[i], ended)
+                expected.append(row)
         resetting = (terminated | truncated) & (mode == "NextStep")
         obs = after
     envs.close()

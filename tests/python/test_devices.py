@@ -1,7 +1,7 @@
 """Every learner's whole iteration on a CUDA device, on any machine (paper_cuda says how).
 
-Covered: all of ``iterate()`` of PPO (its torch path, both placements), DDPG, SAC and MBPO (fit,
-model rollouts, flow and flow agent), replay, normalisers, staging's rings and TorchVectorEnv,
+Covered: all of ``iterate()`` of PPO (its torch path, both placements), DDPG, SAC, FlashSAC and MBPO
+(fit, model rollouts, flow and flow agent), replay, normalisers, staging's rings and TorchVectorEnv,
 checkpoints from CUDA to the CPU and back. A tensor on the wrong device raises. Not covered: CUDA's
 own kernels, streams and graphs, which need a GPU (``pytest -m gpu``).
 """
@@ -19,6 +19,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import test_ddpg
+import test_flashsac
 import test_mbpo
 import test_ppo
 import test_sac
@@ -29,6 +30,7 @@ from torch import Tensor
 
 import pyfastenv
 from pyfastenv.algorithms.ddpg import DDPG
+from pyfastenv.algorithms.flashsac import FlashSAC
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.ppo import PPO
 from pyfastenv.algorithms.sac import SAC
@@ -59,6 +61,8 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "sac": (SAC, test_sac.small, {}),
     "sac, plain": (SAC, test_sac.small, {"accelerate": "none"}),
     "sac, two seeds, amp": (SAC, test_sac.small, {"num_seeds": 2, "amp": True}),
+    "flashsac": (FlashSAC, test_flashsac.small, {}),
+    "flashsac, two seeds": (FlashSAC, test_flashsac.small, {"num_seeds": 2}),
     "mbpo": (MBPO, test_mbpo.small, {}),
     "mbpo, flow, two seeds": (MBPO, test_mbpo.small, {"dynamics": "flow", "num_seeds": 2}),
 }

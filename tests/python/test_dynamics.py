@@ -13,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from test_ddpg import through_a_file
+from test_training_tools import assert_equal
 from torch import Tensor, nn
 
 from pyfastenv.learners import dynamics
@@ -133,7 +134,8 @@ def test_training_steps_have_the_gradients_of_autograd() -> None:
             loss = loss + (error.square() + 2.0 * std.log()).mean()
     for weight, decay in zip(model.network.weight_list, (0.1, 0.2, 0.4), strict=True):
         loss = loss + decay * 0.5 * weight.double().square().sum()
-    loss = loss + 0.3 * (model.max_log_var - model.min_log_var).double().sum()
+    # the official loss sums members and has one pair of bounds: of three pairs, a third each
+    loss = loss + 0.3 / 3 * (model.max_log_var - model.min_log_var).double().sum()
     expected = torch.autograd.grad(loss, parameters)
     before = [parameter.detach().clone() for parameter in parameters]
     with torch.no_grad():
@@ -293,6 +295,45 @@ def test_a_fit_goes_on_from_where_the_networks_are() -> None:
     assert errors[-1] < 0.3 * errors[0]
 
 
+def test_moments_go_on_without_their_bias() -> None:
+    model = make(max_epochs=2, batch_size=64)  # 80 rows to train on: two steps of an epoch
+    adam, steps = model._optimizer, []
+    taken = adam.step
+
+    def step() -> None:
+        taken()
+        steps.append((adam.num_steps, adam.mean.clone(), adam.square.clone()))
+
+    adam.step = step  # type: ignore[method-assign]
+    rows = system(0, 100)[None]
+    model.fit(rows, SeedStreams([0]))
+    assert [count for count, *_ in steps] == [1, 2, 3, 4]
+    _, mean, square = steps[-1]
+    torch.testing.assert_close(adam.mean, mean / (1.0 - 0.9**4))
+    torch.testing.assert_close(adam.square, square / (1.0 - 0.999**4), rtol=1e-5, atol=0.0)
+    kept, square_kept = adam.mean.clone(), adam.square.clone()
+    model.fit(rows, SeedStreams([1]))
+    gradient = 10.0 * (steps[4][1] - 0.9 * kept)
+    torch.testing.assert_close(steps[4][2], 0.999 * square_kept + 0.001 * gradient.square())
+    assert torch.equal(adam.mean, steps[-1][1])  # nothing is corrected twice
+    assert 1.0 - 0.999 ** steps[4][0] == 1.0
+
+
+def test_a_fit_may_begin_with_a_new_optimiser() -> None:
+    model = make(max_epochs=1, restart_optimizer=True)
+    rows = system(0, 100)[None]
+    model.fit(rows, SeedStreams([0]))
+    state = through_a_file(model.state_dict())
+    states = []
+    for zeroed in (False, True):
+        model.load_state_dict(state)
+        if zeroed:
+            model._optimizer.reset()
+        model.fit(rows, SeedStreams([1]))
+        states.append(through_a_file(model.state_dict()))
+    assert_equal(*states)
+
+
 # ---- several seeds -------------------------------------------------------------------------------
 
 
@@ -317,6 +358,13 @@ def test_two_seeds_are_two_fits(bfloat16: bool) -> None:
             )
         assert torch.equal(single.normal(100, NUM_OUTPUTS)[0], noise[k])  # has drawn as much
         assert torch.equal(alone.elites[0], together.elites[k])
+        for name in ("mean", "square"):  # the optimiser stopped where it stops alone
+            parts = together.flat.cut(getattr(together._optimizer, name))
+            for mine, theirs in zip(
+                alone.flat.cut(getattr(alone._optimizer, name)), parts, strict=True
+            ):
+                theirs = theirs[3 * k : 3 * k + 3]
+                assert (mine - theirs).norm() <= 0.02 * theirs.norm()
         prediction = alone.predict(pairs[k : k + 1], noise[k : k + 1])
         for ours, theirs in zip(prediction, both, strict=True):
             torch.testing.assert_close(ours[0], theirs[k], rtol=1e-3, atol=1e-3)

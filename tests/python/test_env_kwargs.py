@@ -16,11 +16,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("tyro")
 pytest.importorskip("matplotlib")
 
+import test_flashsac
 import test_sac
 
 import pyfastenv
 from pyfastenv import cli
-from pyfastenv.algorithms import ddpg, mbpo, ppo, sac
+from pyfastenv.algorithms import ddpg, flashsac, mbpo, ppo, sac
 from pyfastenv.training.saved import evaluate_run, load_policy
 from pyfastenv.vector.specs import resolve_xml_file
 
@@ -67,7 +68,7 @@ def test_a_model_of_ones_own_from_the_command_line_to_the_evaluation(
     assert load_policy(tmp_path / "run").step == 400
 
 
-@pytest.mark.parametrize("name", ["ppo", "ddpg", "sac", "mbpo"])
+@pytest.mark.parametrize("name", ["ppo", "ddpg", "sac", "flashsac", "mbpo"])
 def test_every_algorithm_trains_in_them(name: str) -> None:
     kwargs = {**KWARGS, "max_episode_steps": 50}
     made: Any
@@ -78,6 +79,8 @@ def test_every_algorithm_trains_in_them(name: str) -> None:
         made = ddpg.DDPG(config)
     elif name == "sac":
         made = sac.SAC(test_sac.small(env_id="Hopper-v5", env_kwargs=kwargs))
+    elif name == "flashsac":
+        made = flashsac.FlashSAC(test_flashsac.small(env_id="Hopper-v5", env_kwargs=kwargs))
     else:
         made = mbpo.MBPO(mbpo.Config(env_id="Hopper-v5", env_kwargs=kwargs, num_threads=1))
     given = made.envs.spec.kwargs

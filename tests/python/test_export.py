@@ -17,12 +17,13 @@ pytest.importorskip("matplotlib")
 
 import test_accelerators
 import test_ddpg
+import test_flashsac
 import test_sac
 from torch import nn
 
 import pyfastenv
 from pyfastenv import cli
-from pyfastenv.algorithms import ddpg, ppo, sac
+from pyfastenv.algorithms import ddpg, flashsac, ppo, sac
 from pyfastenv.training import export as exporting
 from pyfastenv.training.c_source import c_source
 from pyfastenv.training.errors import TrainingError
@@ -65,6 +66,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     own = test_sac.small(env_id="Reacher-v5", run_dir=folder / "own", total_steps=80)
     own.policy_factory = f"{test_accelerators.__name__}:policy_network"
     sac.train(own)
+    flashsac.train(test_flashsac.small(env_id="Reacher-v5", run_dir=folder / "flashsac"))
     return {path.name: path for path in folder.iterdir()}
 
 
@@ -91,7 +93,7 @@ def test_c_without_dependencies(name: str, runs: dict[str, Path], tmp_path: Path
     np.testing.assert_allclose(found, np.atleast_1d(policy.act(obs)), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["sac", "discrete", "own"])
+@pytest.mark.parametrize("name", ["sac", "discrete", "own", "flashsac"])
 def test_torch_export_takes_batches(name: str, runs: dict[str, Path]) -> None:
     result = export(runs[name], format="torch.export", num_observations=50)
     assert result.path == runs[name] / "policy.pt2" and result.difference < 1e-6
@@ -103,7 +105,7 @@ def test_torch_export_takes_batches(name: str, runs: dict[str, Path]) -> None:
     np.testing.assert_allclose(found, policy.act(obs), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["ddpg", "discrete", "own"])
+@pytest.mark.parametrize("name", ["ddpg", "discrete", "own", "flashsac"])
 def test_onnx_in_onnxruntime(
     name: str, runs: dict[str, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:

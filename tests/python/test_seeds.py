@@ -15,12 +15,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import test_ddpg
+import test_flashsac
 import test_mbpo
 import test_ppo
 import test_sac
 
 import pyfastenv
 from pyfastenv.algorithms.ddpg import DDPG
+from pyfastenv.algorithms.flashsac import FlashSAC
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.ppo import PPO
 from pyfastenv.algorithms.sac import SAC
@@ -36,6 +38,7 @@ KINDS: dict[str, tuple[Any, Callable[..., RunConfig]]] = {
     "ppo": (PPO, test_ppo._config),
     "ddpg": (DDPG, test_ddpg.small),
     "sac": (SAC, test_sac.small),
+    "flashsac": (FlashSAC, test_flashsac.small),
     "mbpo": (MBPO, test_mbpo.small),
 }
 kinds = pytest.mark.parametrize("name", KINDS)
@@ -76,7 +79,7 @@ def test_no_two_seeds_share_an_environment(name: str, monkeypatch: pytest.Monkey
         assert not one & other
 
 
-@pytest.mark.parametrize("name", ["sac", "mbpo"])
+@pytest.mark.parametrize("name", ["sac", "flashsac", "mbpo"])
 def test_seeds_side_by_side_have_their_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     together = training_seeds(name, 3, monkeypatch, num_seeds=3)
     alone = [training_seeds(name, seed, monkeypatch) for seed in (3, 4, 5)]
@@ -131,7 +134,7 @@ def test_networks_are_those_of_the_seed(name: str) -> None:
         algorithm = kind(make_config(seed=seed))
         assert torch.equal(torch.get_rng_state(), before)
         network = algorithm.learner.actor if hasattr(algorithm, "learner") else algorithm.policy
-        states.append(network.weight_list[0].detach().clone())
+        states.append(torch.cat([p.detach().flatten() for p in network.parameters()]))
         algorithm.envs.close()
     assert torch.equal(states[0], states[1]) and not torch.equal(states[0], states[2])
 

@@ -913,7 +913,10 @@ def test_from_training_to_evaluation(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "sarsa"], "no algorithm 'sarsa'; there are ddpg, mbpo, ppo, sac, guess"),
+        (
+            ["train", "sarsa"],
+            "no algorithm 'sarsa'; there are ddpg, flashsac, mbpo, ppo, sac, guess",
+        ),
         (["train", "guess", "--env-id", "CartPol-v1"], "CartPole-v1"),
         (["train", "guess", "--num-envs", "0"], "num_envs: expected at least 1, got 0"),
         (["evaluate", "nowhere"], "nowhere: no such run folder or checkpoint"),

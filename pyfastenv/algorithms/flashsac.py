@@ -1,0 +1,410 @@
+"""FlashSAC (Kim et al. 2026, arXiv:2604.04539): soft actor-critic with large networks of bounded
+norms, critics that predict distributions, and few gradient steps.
+
+The specification, in plain PyTorch. Read it top to bottom: options, what is learned, the learner,
+the training. What is soft actor-critic's in it stands in :mod:`pyfastenv.algorithms.sac`; the
+networks are in :mod:`pyfastenv.nn.unit_networks`. Settings are those of the authors' program for
+simulators on a CPU (github.com/Holiday-Robot/FlashSAC, scripts/run_mujoco.sh).
+
+Shapes: K seeds side by side, B transitions of a minibatch, A action components, N bins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from pyfastenv.algorithms.sac import PolicyLoss, target_update, temperature_loss
+from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
+from pyfastenv.nn.functional import onto_bins, squashed_gaussian
+from pyfastenv.nn.networks import FlatParameters
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, by_batch, project
+from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.sampling.exploration import RepeatedNoise
+from pyfastenv.training.callbacks import Callback, StepFunction
+from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.presets import presets_of
+from pyfastenv.training.reward_scale import RewardScale
+from pyfastenv.training.seeds import Stream
+
+LOG_STD_RANGE = (-10.0, 2.0)
+
+# ---- options -------------------------------------------------------------------------------------
+
+
+@dataclass(kw_only=True)
+class Config(OffPolicyConfig):
+    """FlashSAC: soft actor-critic with large networks of bounded norms."""
+
+    algorithm: ClassVar[str] = "flashsac"
+    presets = presets_of("flashsac")
+    may_differ = OffPolicyConfig.may_differ | {"anneal_steps"}
+
+    env_id: str = "HalfCheetah-v5"
+    """The environment; `pyfastenv envs` lists them."""
+    total_steps: int = 1_000_000
+    """Environment steps to train for, of each seed."""
+    eval_every: int = 10_000
+    """Environment steps between evaluations; 0: only at the end."""
+    checkpoint_every: int = 50_000
+    """Environment steps between checkpoints; 0: only at the end."""
+    learning_starts: int = 10_000
+    """Environment steps with uniformly random actions before learning begins, all at once."""
+    batch_size: int = 512
+    """Transitions per gradient step."""
+    tau: float = 0.01
+    """How far the target networks follow with each gradient step."""
+    learning_rate: float = 3e-4
+    """Adam's, at the start; half of it at the end, along a cosine."""
+    anneal_steps: int | None = None
+    """Environment steps until the end; None: total_steps as they were when the run began."""
+    policy_every: int = 2
+    """The critics' gradient steps for each of the policy's."""
+    policy_width: int = 128
+    """Features between the policy network's blocks (inside them four times as many)."""
+    critic_width: int = 256
+    """Features between a critic's blocks."""
+    num_blocks: int = 2
+    """Residual blocks of a network."""
+    num_bins: int = 101
+    """Values between which a critic distributes its opinion, from -max_return to max_return."""
+    max_return: float = 5.0
+    """What the largest discounted return is scaled to."""
+    target_std: float = 0.15
+    """The temperature is learned for the entropy of Gaussians of this deviation."""
+    max_noise_repeat: int = 16
+    """Exploring noise stays for n steps with a chance like 1 / n², for so many at most."""
+
+    def check(self) -> None:
+        super().check()
+        names = ("policy_every", "policy_width", "critic_width", "num_blocks", "max_noise_repeat")
+        self._check_at_least(1, *names)
+        self._check_at_least(2, "num_bins", "batch_size")
+        self._check_positive("learning_rate", "max_return", "target_std")
+        if self.anneal_steps is not None:
+            self._check_at_least(1, "anneal_steps")
+
+    def options(self) -> FlashSACOptions:
+        """The learner's settings."""
+        return FlashSACOptions(
+            policy_learning_rate=self.learning_rate,
+            critic_learning_rate=self.learning_rate,
+            policy_every=self.policy_every,
+            policy_width=self.policy_width,
+            critic_width=self.critic_width,
+            num_blocks=self.num_blocks,
+            num_bins=self.num_bins,
+            max_return=self.max_return,
+            target_std=self.target_std,
+            **self.learner_options(),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlashSACOptions(ActorCriticOptions):
+    """Settings of a learner, as in :class:`Config`."""
+
+    policy_every: int = 2
+    policy_width: int = 128
+    critic_width: int = 256
+    num_blocks: int = 2
+    num_bins: int = 101
+    max_return: float = 5.0
+    target_std: float = 0.15
+    first_temperature: float = 0.01
+
+
+# ---- what is learned -----------------------------------------------------------------------------
+
+
+class Networks(NamedTuple):
+    """Of K seeds."""
+
+    actor: nn.Module  # (K, B, obs_size) -> (K, B, 2 A): means, then log-stds
+    critic: nn.Module  # (2 K, B, obs_size + A) -> (2 K, B, N): each seed's two, logits of bins
+    target: nn.Module  # as the critic
+    log_temperature: Tensor  # (K,)
+    bins: Tensor  # (N,)
+
+
+def opinions(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
+    """Both critics' log-probabilities of the bins, ``(K, 2, B, N)``."""
+    pairs = torch.cat((obs, actions), -1).repeat_interleave(2, 0)
+    log_probs: Tensor = critic(pairs).float().log_softmax(-1)
+    return torch.unflatten(log_probs, 0, (-1, 2))
+
+
+def mean_value(probs: Tensor, bins: Tensor) -> Tensor:
+    """Of distributions ``(…, N)``, ``(…)``; a matrix product would be rounded under ``amp``."""
+    return (probs * bins).sum(-1)
+
+
+def policy_loss(networks: Networks, batch: Batch, noise: Tensor) -> PolicyLoss:
+    """Soft actor-critic's (arXiv:1812.05905, eq. 7); batches have the moments of both their ends.
+
+    Args:
+        networks: Of the K seeds.
+        batch: Transitions.
+        noise: ``(K, B, A)`` standard normal.
+    """
+    with by_batch(networks.actor):
+        outputs = networks.actor(torch.cat((batch.obs, batch.next_obs), 1)).float()
+    sample = squashed_gaussian(outputs.chunk(2, 1)[0], noise, LOG_STD_RANGE)
+    probs = opinions(networks.critic, batch.obs, sample.actions).exp()  # (K, 2, B, N)
+    least = mean_value(probs, networks.bins).amin(1)  # (K, B)
+    temperature = networks.log_temperature.detach().exp()[:, None]
+    loss = (temperature * sample.log_probs - least).mean(1)
+    return PolicyLoss(loss, -sample.log_probs.detach().mean(1), least.detach().mean(1))
+
+
+def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float) -> Tensor:
+    """Cross-entropy to the distribution that the more careful target critic expects, ``(K,)``.
+
+    Both ends of the transitions go through the critics as one batch, whose moments normalise it.
+
+    Args:
+        networks: Of the K seeds; the policy just improved.
+        batch: Transitions.
+        noise: ``(K, B, A)`` standard normal.
+        gamma: Discount.
+    """
+    with torch.no_grad():
+        outputs = networks.actor(batch.next_obs).float()
+        following = squashed_gaussian(outputs, noise, LOG_STD_RANGE)
+        obs = torch.cat((batch.obs, batch.next_obs), 1)  # (K, 2 B, obs_size)
+        actions = torch.cat((batch.actions, following.actions), 1)
+        with by_batch(networks.target):
+            probs = opinions(networks.target, obs, actions).chunk(2, 2)[1].exp()  # (K, 2, B, N)
+        values = mean_value(probs, networks.bins)  # (K, 2, B)
+        careful = values.argmin(1, keepdim=True)[..., None]  # (K, 1, B, 1)
+        probs = probs.take_along_dim(careful, 1)[:, 0]  # (K, B, N)
+        bonus = networks.log_temperature.exp()[:, None] * following.log_probs
+        future = (gamma * batch.continues)[..., None] * (networks.bins - bonus[..., None])
+        wanted = onto_bins(probs, batch.rewards[..., None] + future, networks.bins)
+    with by_batch(networks.critic):
+        found = opinions(networks.critic, obs, actions).chunk(2, 2)[0]  # (K, 2, B, N)
+    return -(wanted[:, None] * found).sum(-1).mean((1, 2))
+
+
+class Functions(NamedTuple):
+    """What is learned, for whoever wants it otherwise: ``class Mine(FlashSAC): functions = …``."""
+
+    policy_loss: Callable[[Networks, Batch, Tensor], PolicyLoss] = policy_loss
+    critic_loss: Callable[[Networks, Batch, Tensor, float], Tensor] = critic_loss
+    temperature_loss: Callable[[Tensor, Tensor, float], Tensor] = temperature_loss
+    target_update: Callable[[Tensor, Tensor, float], None] = target_update
+
+
+# ---- the learner ---------------------------------------------------------------------------------
+
+
+class FlashSACLearner(ActorCritic):
+    """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
+
+    metrics = ("loss/critic", "loss/policy", "policy/entropy", "policy/temperature", "value/mean")
+
+    def __init__(
+        self,
+        layout: RowLayout,
+        seeds: Sequence[int],
+        options: FlashSACOptions,
+        device: torch.device | str = "cpu",
+        functions: Functions = Functions(),  # noqa: B008
+    ):
+        super().__init__(layout, seeds, options, device, functions)
+        size, num_actions = layout.obs_size, layout.action_size
+        actor = Recipe(options.policy_factory or self._policy, size, 2 * num_actions)
+        critic = Recipe(
+            options.critic_factory or self._critic, size + num_actions, options.num_bins, per_seed=2
+        )
+        (self.actor,) = self.make_networks(seeds, actor)
+        (self.critic,) = self.make_networks([seed + 1 for seed in seeds], critic)
+        for network in (self.actor, self.critic):
+            project(network.eval())
+        self.target, self.flat_target = self.add_target(self.critic)
+        start = math.log(options.first_temperature)
+        self.log_temperature = nn.Parameter(torch.full((len(seeds),), start, device=self.device))
+        self.flat_policy = FlatParameters([self.actor, self.log_temperature])
+        self.flat_critic = FlatParameters([self.critic])
+        self.policy_optimizer = FlatAdam(
+            self.flat_policy, lr=options.policy_learning_rate, fused=True
+        )
+        self.critic_optimizer = FlatAdam(
+            self.flat_critic, lr=options.critic_learning_rate, fused=True
+        )
+        self.networks = {"actor": self.actor, "critic": self.critic, "target": self.target}
+        most = options.max_return
+        self.bins = torch.linspace(-most, most, options.num_bins).to(self.device)
+        variance = options.target_std**2
+        self.target_entropy = 0.5 * num_actions * math.log(2.0 * math.pi * math.e * variance)
+        self._num_updates = 0
+        # what the policy's latest step came to: loss, entropy, temperature, the critics' opinion
+        self._latest = torch.zeros(4, len(seeds), device=self.device)
+        self._choose()
+
+    def _policy(self, num_inputs: int, num_outputs: int) -> nn.Module:
+        width, depth = self.options.policy_width, self.options.num_blocks
+        network = UnitNetwork(num_inputs, num_outputs, width, depth)
+        return nn.Sequential(network, BoundedLogStd(*LOG_STD_RANGE))
+
+    def _critic(self, num_inputs: int, num_outputs: int) -> nn.Module:
+        width, depth = self.options.critic_width, self.options.num_blocks
+        return UnitNetwork(num_inputs, num_outputs, width, depth)
+
+    def noise_shape(self, batch_size: int) -> tuple[int, int]:
+        """Of the policy's improvement, then of the critics' target."""
+        return (2 * batch_size, self.layout.action_size)
+
+    def mixed_precision(self) -> torch.autocast:
+        """All networks here are plain modules."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.bfloat16)
+
+    def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:
+        """One gradient step of the critics, every other time after one of policy and temperature.
+
+        Rewards in the rows are scaled.
+        """
+        f, options = self.functions, self.options
+        batch = Batch.of(rows, self.layout)
+        now, later = noise.chunk(2, 1)
+        networks = Networks(self.actor, self.critic, self.target, self.log_temperature, self.bins)
+        if self._num_updates % options.policy_every == 0:
+            self._improve_policy(networks, batch, now)
+        self._num_updates += 1
+
+        with self.mixed_precision():
+            critic = f.critic_loss(networks, batch, later, options.gamma)
+        self.flat_critic.backward(critic.sum())
+        self.critic_optimizer.step()
+        project(self.critic)
+        f.target_update(
+            self.flat_target.parameter.data, self.flat_critic.parameter.data, options.tau
+        )
+        if metrics is not None:
+            metrics.copy_(torch.cat((critic.detach()[None], self._latest)))
+
+    def _improve_policy(self, networks: Networks, batch: Batch, noise: Tensor) -> None:
+        temperature = self.log_temperature.detach().exp()
+        with self.mixed_precision():
+            policy = self.functions.policy_loss(networks, batch, noise)
+        loss = policy.loss + self.functions.temperature_loss(
+            self.log_temperature, policy.entropy, self.target_entropy
+        )
+        self.flat_policy.backward(loss.sum())
+        self.policy_optimizer.step()
+        project(self.actor)
+        values = (policy.loss.detach(), policy.entropy, temperature, policy.opinion)
+        self._latest.copy_(torch.stack(values))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Networks, temperature and optimisers."""
+        return {
+            **super().state_dict(),
+            "log_temperature": self.log_temperature.detach(),
+            "num_updates": self._num_updates,
+            "latest": self._latest,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.log_temperature.data.copy_(state["log_temperature"])
+        self._num_updates = state["num_updates"]
+        self._latest.copy_(state["latest"])
+
+
+# ---- the training --------------------------------------------------------------------------------
+
+
+class FlashSAC(OffPolicy[Config]):
+    """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from."""
+
+    functions: ClassVar[Functions] = Functions()
+    learner: FlashSACLearner
+
+    def __init__(self, config: Config, restore: dict[str, Any] | None = None):
+        super().__init__(config)
+        num_seeds, num_envs = config.num_seeds, config.num_envs
+        self.reward_scale = RewardScale(
+            num_seeds, num_envs, gamma=config.gamma, bound=config.max_return
+        )
+        self.noise = RepeatedNoise(
+            num_seeds, num_envs, self.layout.action_size, config.max_noise_repeat, self.device
+        )
+        self.parts += ["reward_scale", "noise"]
+        self.anneal_steps = config.anneal_steps or config.total_steps
+        self._policies = self.plain_policies()
+        for policy, draw_noise in zip(self._policies, self.noise.each(), strict=True):
+            policy.draw_noise = draw_noise
+        if restore is not None:
+            self.load_state_dict(restore)
+
+    def make_learner(self) -> FlashSACLearner:
+        """Policy, critics and temperature."""
+        config = self.config
+        seeds = config.streams(Stream.POLICY)
+        return FlashSACLearner(self.layout, seeds, config.options(), self.device, self.functions)
+
+    def policies(self) -> list[TorchPolicy]:
+        """The K policies, as they explore."""
+        return self._policies
+
+    def plain_policies(self) -> list[TorchPolicy]:
+        """The K policies, with fresh noise at every step."""
+        policies = self.learner.policies(
+            self.envs.single_action_space,
+            distribution="tanh_gaussian",
+            log_std_range=LOG_STD_RANGE,
+        )
+        assert isinstance(policies, list)
+        return policies
+
+    def observe(self, rows: Tensor) -> None:
+        """Takes the size of new returns."""
+        self.reward_scale.update(self.layout.rewards(rows), self.collector.ended)
+
+    def step(self, metrics: dict[str, float]) -> None:
+        """A step of every environment, and the gradient steps that belong to it."""
+        rest = 0.5 * (1.0 + math.cos(math.pi * min(self.global_step / self.anneal_steps, 1.0)))
+        for optimizer in self.learner.optimizers.values():
+            optimizer.lr = self.config.learning_rate * (0.5 + 0.5 * rest)
+        self.advance(1)
+
+    def draw(self, count: int) -> tuple[Tensor, Tensor]:
+        """Independent minibatches ``(count, K, B, width)`` with scaled rewards, and their noise."""
+        rows, noise = super().draw(count)
+        self.layout.rewards(rows).mul_(self.reward_scale.factors().to(self.device)[:, None])
+        return rows, noise
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the training goes on from, its learning rate's schedule too."""
+        return {**super().state_dict(), "anneal_steps": self.anneal_steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`; ``anneal_steps`` of the options wins."""
+        super().load_state_dict(state)
+        self.anneal_steps = self.config.anneal_steps or state["anneal_steps"]
+
+
+def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
+    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
+
+    Raises:
+        ValueError: The environment's actions are not continuous.
+    """
+    return run(FlashSAC, config, callbacks)
+
+
+def load_policy(config: Config, state: dict[str, Any]) -> list[TorchPolicy]:
+    """The policies of a checkpoint, one per seed, without chance."""
+    flashsac = FlashSAC(config, restore=state)
+    flashsac.envs.close()
+    return [policy.as_greedy() for policy in flashsac.plain_policies()]

@@ -1,0 +1,464 @@
+"""FlashSAC: its losses against plain torch, norms, reward scale and noise, several seeds against
+single runs, its resuming, and that it learns."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import copy
+import math
+import pathlib
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from test_ddpg import through_a_file
+from test_sac import batch_of
+from test_training_tools import assert_equal, assert_same_run
+from torch import Tensor, nn
+
+from pyfastenv.algorithms import flashsac
+from pyfastenv.algorithms.flashsac import Config, FlashSAC, FlashSACLearner, FlashSACOptions
+from pyfastenv.learners.actor_critic import Batch
+from pyfastenv.nn.functional import onto_bins
+from pyfastenv.nn.unit_networks import UnitNetwork, by_batch, project
+from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.sampling.exploration import RepeatedNoise
+from pyfastenv.training import saved
+from pyfastenv.training.evaluation import evaluate, make_eval_envs
+from pyfastenv.training.reward_scale import RewardScale
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+Path = pathlib.Path
+LAYOUT = RowLayout(obs_size=3, action_size=2)
+SLOPE = torch.distributions.TanhTransform().log_abs_det_jacobian  # logarithm of tanh's
+
+
+def small(**options: Any) -> Config:
+    defaults = {
+        "env_id": "Pendulum-v1",
+        "num_threads": 1,
+        "torch_threads": 1,
+        "num_envs": 2,
+        "log_every": 10,
+        "total_steps": 120,
+        "learning_starts": 60,
+        "batch_size": 16,
+        "buffer_size": 150,
+        "policy_width": 8,
+        "critic_width": 8,
+        "num_bins": 21,
+        "updates_per_step": 0.5,
+        "eval_every": 0,
+        "eval_episodes": 2,
+        "checkpoint_every": 0,
+        "loggers": (),
+        "quiet": True,
+    }
+    return Config(**{**defaults, **options})
+
+
+def make(config: Config) -> FlashSAC:
+    config.check()
+    return FlashSAC(config)
+
+
+def learner_of(seeds: tuple[int, ...] = (0,), **options: Any) -> FlashSACLearner:
+    fields = {"policy_width": 8, "critic_width": 12, "num_bins": 11, **options}
+    return FlashSACLearner(LAYOUT, seeds, FlashSACOptions(**fields))
+
+
+def inputs_of(learner: FlashSACLearner, seed: int = 0, size: int = 24) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    rows = batch_of(LAYOUT, (learner.num_seeds, size), generator)
+    noise = torch.randn(learner.num_seeds, *learner.noise_shape(size), generator=generator)
+    return rows, noise
+
+
+# ---- networks ------------------------------------------------------------------------------------
+
+
+def test_a_network_is_what_its_description_says() -> None:
+    torch.manual_seed(0)
+    network = UnitNetwork(5, 4, width=6, num_blocks=2).double().eval()
+    for parameter in network.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2.0)
+    weights = dict(network.named_parameters())
+    moments = dict(network.named_buffers())
+
+    def norm(x: Tensor, name: str) -> Tensor:
+        mean, var = moments[f"{name}.running_mean"], moments[f"{name}.running_var"]
+        if network.training:
+            mean, var = x.mean(0), x.var(0, correction=0)
+        scaled = (x - mean) / (var + 1e-5).sqrt()
+        return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def plain(x: Tensor) -> Tensor:
+        x = norm(x, "0") @ weights["1.weight"].T
+        for block in (2, 3):
+            inner = f"{block}.inner"
+            y = norm(x @ weights[f"{inner}.0.weight"].T, f"{inner}.1").relu()
+            x = x + norm(y @ weights[f"{inner}.3.weight"].T, f"{inner}.4").relu()
+        x = x / (x.square().mean(1, keepdim=True) + 1e-6).sqrt() * weights["4.weight"]
+        return x @ weights["5.weight"].T + weights["5.bias"]
+
+    x = torch.randn(10, 5, dtype=torch.float64)
+    torch.testing.assert_close(network(x), plain(x))
+    before = moments["0.running_mean"].clone()
+    with by_batch(network):
+        expected = plain(x)
+        torch.testing.assert_close(network(x), expected)
+    assert not network.training
+    torch.testing.assert_close(moments["0.running_mean"], 0.99 * before + 0.01 * x.mean(0))
+
+
+def test_projection_brings_norms_back() -> None:
+    torch.manual_seed(0)
+    network = UnitNetwork(5, 4, width=6, num_blocks=1)
+    for parameter in network.parameters():
+        parameter.data.uniform_(0.5, 2.0)
+    free = network[-1].bias.clone()
+    project(network)
+    for name, parameter in network.named_parameters():
+        if parameter.dim() == 2:
+            torch.testing.assert_close(parameter.norm(dim=1), torch.ones(len(parameter)))
+        elif name == "3.weight":
+            assert parameter.norm().item() == pytest.approx(math.sqrt(6))
+    normed = [module for module in network.modules() if isinstance(module, nn.BatchNorm1d)]
+    for module in normed:
+        both = torch.cat((module.weight, module.bias))
+        assert both.norm().item() == pytest.approx(math.sqrt(module.num_features))
+    assert len(normed) == 3
+    assert torch.equal(network[-1].bias, free)
+
+
+# ---- the gradient step ---------------------------------------------------------------------------
+
+
+def test_onto_bins() -> None:
+    bins = torch.linspace(-2.0, 2.0, 5)
+    probs = torch.tensor([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.2, 0.3, 0.5]])
+    values = torch.tensor([[0.25, -1.0, 9.0], [2.0, 0.0, 0.0], [-7.0, 1.5, 0.5]])
+    expected = [
+        [0.0, 0.25, 0.375, 0.125, 0.25],
+        [0.0, 0.0, 0.0, 0.0, 1.0],
+        [0.2, 0.0, 0.25, 0.4, 0.15],
+    ]
+    found = onto_bins(probs, values, bins)
+    torch.testing.assert_close(found, torch.tensor(expected))
+    means = (probs * values.clamp(-2.0, 2.0)).sum(1)
+    torch.testing.assert_close(found @ bins, means)
+
+
+@torch.no_grad()
+def plain_loss(learner: FlashSACLearner, k: int, batch: Batch, noise: Tensor) -> float:
+    """A seed's critics' loss, sample by sample."""
+    actor = learner.actor.networks[k]
+    critics, targets = (
+        [copy.deepcopy(stack.networks[2 * k + i]).train() for i in range(2)]
+        for stack in (learner.critic, learner.target)
+    )
+    mean, log_std = actor(batch.next_obs[k]).chunk(2, -1)
+    normal = torch.distributions.Normal(mean, log_std.exp())
+    before = mean + log_std.exp() * noise[k]
+    following = before.tanh()
+    log_probs = (normal.log_prob(before) - SLOPE(before, following)).sum(-1)
+    now = torch.cat((batch.obs[k], batch.actions[k]), -1)
+    later = torch.cat((batch.next_obs[k], following), -1)
+    found = [critic(torch.cat((now, later))).softmax(-1) for critic in critics]
+    wanted = [target(torch.cat((now, later))).softmax(-1) for target in targets]
+    temperature = learner.log_temperature[k].exp()
+    bins, total = learner.bins, 0.0
+    for i in range(len(now)):
+        candidates = [each[len(now) + i] for each in wanted]
+        careful = min(candidates, key=lambda probs: float(probs @ bins))
+        goal = torch.zeros(len(bins))
+        for chance, value in zip(careful, bins, strict=True):
+            soft = value - temperature * log_probs[i]
+            to = (batch.rewards[k, i] + 0.9 * batch.continues[k, i] * soft).clamp(-5.0, 5.0)
+            place = float((to + 5.0) / 10.0 * (len(bins) - 1))
+            low = min(int(place), len(bins) - 2)
+            goal[low] += chance * (1.0 - (place - low))
+            goal[low + 1] += chance * (place - low)
+        total -= sum(float(goal @ each[i].log()) for each in found) / 2
+    return total / len(now)
+
+
+@torch.no_grad()
+def randomised(learner: FlashSACLearner) -> FlashSACLearner:
+    """Parameters and moments that are nowhere what they begin with."""
+    generator = torch.Generator().manual_seed(9)
+    for network in learner.networks.values():
+        for tensor in (*network.parameters(), *network.buffers()):
+            if tensor.is_floating_point():
+                tensor += 0.3 * torch.rand(tensor.shape, generator=generator)
+        project(network)
+    learner.log_temperature += torch.rand(learner.num_seeds, generator=generator) + 3.0
+    return learner
+
+
+def test_losses_are_those_of_plain_torch() -> None:
+    learner = randomised(learner_of((3, 4)))
+    rows, noise = inputs_of(learner)
+    batch = Batch.of(rows, LAYOUT)
+    networks = flashsac.Networks(
+        learner.actor, learner.critic, learner.target, learner.log_temperature, learner.bins
+    )
+    now, later = noise.chunk(2, 1)
+    expected = [plain_loss(learner, k, batch, later) for k in range(2)]
+    found = flashsac.critic_loss(networks, batch, later, 0.9)
+    assert found.tolist() == pytest.approx(expected, rel=1e-4)
+
+    policy = flashsac.policy_loss(networks, batch, now)
+    for k in range(2):
+        actor = copy.deepcopy(learner.actor.networks[k]).train()
+        outputs = actor(torch.cat((batch.obs[k], batch.next_obs[k])))[: len(batch.obs[k])]
+        mean, log_std = outputs.chunk(2, -1)
+        before = mean + log_std.exp() * now[k]
+        normal = torch.distributions.Normal(mean, log_std.exp())
+        log_probs = (normal.log_prob(before) - SLOPE(before, before.tanh())).sum(-1)
+        pairs = torch.cat((batch.obs[k], before.tanh()), -1)
+        critics = [learner.critic.networks[2 * k + i] for i in range(2)]
+        values = torch.stack([critic(pairs).softmax(-1) @ learner.bins for critic in critics])
+        loss = (learner.log_temperature[k].exp() * log_probs - values.amin(0)).mean()
+        assert policy.loss[k].item() == pytest.approx(loss.item(), rel=1e-4)
+        assert policy.entropy[k].item() == pytest.approx(-log_probs.mean().item(), rel=1e-4)
+        assert policy.opinion[k].item() == pytest.approx(values.amin(0).mean().item(), rel=1e-4)
+
+
+def test_the_policy_steps_every_other_time() -> None:
+    learner = learner_of(policy_every=2)
+    metrics = torch.full((len(learner.metrics), 1), math.nan)
+    policies, critics, latest = [], [], []
+    for i in range(5):
+        rows, noise = inputs_of(learner, i)
+        old_target = learner.flat_target.parameter.detach().clone()
+        learner.run(rows[None], noise[None], metrics)
+        policies.append(learner.flat_policy.parameter.detach().clone())
+        critics.append(learner.flat_critic.parameter.detach().clone())
+        latest.append(metrics[1:, 0].tolist())
+        torch.testing.assert_close(
+            learner.flat_target.parameter.detach(), old_target.lerp(critics[-1], 0.005)
+        )
+    same = [torch.equal(*pair) for pair in pairwise(policies)]
+    assert same == [True, False, True, False]
+    assert [a == b for a, b in pairwise(latest)] == same
+    assert not any(torch.equal(*pair) for pair in pairwise(critics))
+    assert learner.policy_optimizer.num_steps == 3 and learner.critic_optimizer.num_steps == 5
+    entropy = 2 * (0.5 * math.log(2 * math.pi * math.e) + math.log(0.15))
+    assert learner.target_entropy == pytest.approx(entropy)
+    assert latest[0][2] == pytest.approx(0.01)  # the temperature at first
+
+
+def test_steps_in_bfloat16_are_near() -> None:
+    exact, rounded = (learner_of(bfloat16=bfloat16) for bfloat16 in (False, True))
+    metrics = torch.zeros(2, len(exact.metrics), 1)
+    for i in range(3):
+        rows, noise = inputs_of(exact, i)
+        for learner, mine in zip((exact, rounded), metrics, strict=True):
+            learner.run(rows[None], noise[None], mine)
+    assert not torch.equal(*metrics)
+    torch.testing.assert_close(*metrics, rtol=0.05, atol=0.05)
+
+
+def test_seeds_are_what_they_are_alone() -> None:
+    together = learner_of((3, 4, 5))
+    alone = [learner_of((seed,)) for seed in (3, 4, 5)]
+    metrics = torch.zeros(len(together.metrics), 3)
+    for i in range(4):
+        rows, noise = inputs_of(together, i)
+        together.run(rows[None], noise[None], metrics)
+        for k, learner in enumerate(alone):
+            mine = torch.zeros(len(together.metrics), 1)
+            learner.run(rows[None, k : k + 1], noise[None, k : k + 1], mine)
+            torch.testing.assert_close(mine[:, 0], metrics[:, k], rtol=1e-4, atol=1e-5)
+    for k, learner in enumerate(alone):
+        for name, per_seed in (("actor", 1), ("critic", 2), ("target", 2)):
+            for i in range(per_seed):
+                ours = getattr(together, name).networks[per_seed * k + i].state_dict()
+                theirs = getattr(learner, name).networks[i].state_dict()
+                for key, value in ours.items():
+                    torch.testing.assert_close(value, theirs[key], rtol=1e-3, atol=1e-4)
+
+
+# ---- rewards and noise ---------------------------------------------------------------------------
+
+
+def test_rewards_are_scaled_by_their_returns() -> None:
+    scale = RewardScale(2, 2, gamma=0.5, bound=5.0)
+    generator = torch.Generator().manual_seed(0)
+    rewards = torch.randn(2, 60, generator=generator)
+    rewards[1] *= 10.0
+    rewards[1, 8] = 1_000.0
+    ended = torch.rand(2, 60, generator=generator) < 0.2
+    for part in (slice(0, 20), slice(20, 24), slice(24, 60)):
+        scale.update(rewards[:, part], ended[:, part])
+    expected = []
+    for k in range(2):
+        returns, seen = [0.0, 0.0], []
+        for i in range(60):
+            returns[i % 2] = 0.5 * returns[i % 2] + float(rewards[k, i])
+            seen.append(returns[i % 2])
+            returns[i % 2] *= not ended[k, i]
+        deviation = float(torch.tensor(seen).double().var(correction=0).sqrt())
+        expected.append(1.0 / max(deviation, max(map(abs, seen)) / 5.0))
+    assert scale.factors().tolist() == pytest.approx(expected, rel=1e-5)
+    assert expected[1] == pytest.approx(0.005, rel=0.1)  # bounded by the largest
+
+
+def test_noise_stays_for_a_while() -> None:
+    noise = RepeatedNoise(2, 3, 2, longest=4)
+    first, second = noise.each()
+    generator = torch.Generator().manual_seed(0)
+    steps = torch.stack([first(generator) for _ in range(4_000)])  # (T, envs, A)
+    changed = (steps[1:] != steps[:-1]).any(-1)
+    assert torch.equal(changed, (steps[1:] != steps[:-1]).all(-1))
+    ends = changed[:, 0].nonzero()[:, 0]
+    lengths = ends.diff()
+    weights = 1.0 / torch.arange(1.0, 5.0).square()
+    shares = torch.bincount(lengths, minlength=5)[1:] / len(lengths)
+    torch.testing.assert_close(shares, weights / weights.sum(), rtol=0.0, atol=0.03)
+    assert not torch.equal(changed[:, 0], changed[:, 1])  # environments change on their own
+    fresh = steps[1:, 0][changed[:, 0]]
+    assert abs(fresh.mean()) < 0.1 and abs(fresh.std() - 1.0) < 0.1
+    again = RepeatedNoise(2, 3, 2, longest=4)
+    again.load_state_dict(through_a_file(noise.state_dict()))
+    states = generator.get_state()
+    expected = [first(generator) for _ in range(5)]
+    generator.set_state(states)
+    assert all(torch.equal(again.each()[0](generator), each) for each in expected)
+    assert second(generator).shape == (3, 2)
+
+
+# ---- the training --------------------------------------------------------------------------------
+
+
+def test_the_learning_rate_falls_along_a_cosine() -> None:
+    algorithm = make(small(total_steps=120, learning_rate=4e-3))
+    rates = []
+    for _ in range(7):
+        algorithm.iterate()
+        rates.append(algorithm.learner.critic_optimizer.lr)
+    last = [60 + 10 * i + 8 for i in range(6)]  # the step before the last of each iteration
+    expected = [4e-3 * (0.75 + 0.25 * math.cos(math.pi * step / 120)) for step in last]
+    assert rates[1:] == pytest.approx(expected)
+    state = through_a_file(algorithm.state_dict())
+    assert FlashSAC(small(total_steps=500), restore=state).anneal_steps == 120
+    assert FlashSAC(small(anneal_steps=500), restore=state).anneal_steps == 500
+
+
+def test_minibatches_have_scaled_rewards() -> None:
+    algorithm = make(small(num_seeds=2))
+    for _ in range(3):
+        algorithm.iterate()
+    rows, noise = algorithm.draw(3)
+    assert rows.shape == (3, 2, 16, algorithm.layout.width) and noise.shape == (3, 2, 32, 1)
+    factors = algorithm.reward_scale.factors()
+    assert factors[0] != factors[1]
+    for k, stored in enumerate(algorithm.env_pool.rows()):
+        known = (algorithm.layout.rewards(stored) * factors[k]).tolist()
+        for reward in algorithm.layout.rewards(rows[:, k]).flatten().tolist():
+            assert min(abs(reward - each) for each in known) < 1e-6
+    # the pool's own are as they were
+    assert min(algorithm.layout.rewards(algorithm.env_pool.rows()[0])) < -1.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"env_id": "InvertedPendulum-v5", "num_seeds": 2}, {"amp": True, "num_envs": 1}],
+    ids=str,
+)
+@pytest.mark.parametrize("iterations", [0, 1, 5])  # new; explored; learning
+def test_a_resumed_run_is_the_same_bit_for_bit(options: dict[str, Any], iterations: int) -> None:
+    algorithm = make(small(**options))
+    for _ in range(iterations):
+        algorithm.iterate()
+    state = through_a_file(algorithm.state_dict())
+    torch.manual_seed(99)
+    resumed = FlashSAC(small(**{**options, "num_threads": 2}), restore=state)
+    assert_equal(state, through_a_file(resumed.state_dict()))
+    for _ in range(3):
+        mine, theirs = algorithm.iterate(), resumed.iterate()
+        for metrics in (mine, theirs):
+            for name in [name for name in metrics if name.startswith("time/")]:
+                del metrics[name]
+        assert mine == theirs
+    assert_equal(algorithm.state_dict(), resumed.state_dict())
+
+
+def test_a_stop_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    options = {"num_seeds": 2, "checkpoint_every": 40, "eval_every": 40}
+    flashsac.train(small(run_dir=tmp_path / "whole", **options))
+    flashsac.train(small(run_dir=tmp_path / "cut", total_steps=80, anneal_steps=120, **options))
+    flashsac.train(small(resume=tmp_path / "cut", **options))
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_a_run_leaves_policies(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    result = flashsac.train(small(num_seeds=2, run_dir=tmp_path / "run"))
+    assert math.isfinite(result.evaluation["eval/return"])
+    again = saved.evaluate_run(tmp_path / "run", episodes=2, seed=small().seed)
+    assert again.metrics() == result.evaluation
+    policy = saved.load_policy(tmp_path / "run")
+    obs = torch.randn(7, 3).numpy()
+    assert policy.act(obs, policy_id=1).shape == (7, 1)
+    draws = [policy.act(obs, deterministic=False) for _ in range(2)]
+    assert (draws[0] != draws[1]).all()  # nothing is repeated outside of a training
+
+
+@pytest.mark.timeout(280)
+def test_it_learns_pendulum() -> None:
+    config = Config(
+        env_id="Pendulum-v1",
+        num_threads=1,
+        torch_threads=1,
+        num_envs=4,
+        total_steps=8_000,
+        learning_starts=500,
+        updates_per_step=0.5,
+        batch_size=64,
+        policy_width=16,
+        critic_width=32,
+        num_blocks=1,
+        learning_rate=4e-3,
+        gamma=0.95,
+        tau=0.02,
+    )
+    envs = make_eval_envs(config.env_id, {"num_threads": 1}, 20)
+
+    def score() -> float:
+        return evaluate(envs, algorithm.eval_policy(), 20, seed=12_345).metrics()["eval/return"]
+
+    algorithm = make(config)
+    assert score() < -900.0
+    best = -math.inf
+    while best < -300.0 and algorithm.global_step < config.total_steps:
+        for _ in range(15):
+            algorithm.iterate()
+        best = score()
+    assert best > -300.0  # the best there is: about -150
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"policy_width": 0}, "policy_width: expected at least 1, got 0"),
+        ({"num_bins": 1}, "num_bins: expected at least 2, got 1"),
+        ({"max_return": 0.0}, "max_return: expected more than 0, got 0.0"),
+        ({"anneal_steps": 0}, "anneal_steps: expected at least 1, got 0"),
+        ({"max_noise_repeat": 0}, "max_noise_repeat: expected at least 1, got 0"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        small(**options).check()
