@@ -129,6 +129,22 @@ class UpToDate(Skinned):
         obs["servo"] = data.actuator_force
 
 
+class Activated(Skinned):
+    """Reads what mj_step2 alone computes, though the rest of what it reads is of the new state."""
+
+    model = Skinned.model.replace(
+        "</actuator>",
+        """<general joint="hip" gainprm="4" dyntype="filter" dynprm=".03"/>
+        <general joint="hip" dyntype="integrator" ctrlrange="-1 1"/></actuator>""",
+    )
+    up_to_date = True
+
+    def observation(self, data: Any, obs: Any) -> None:
+        super().observation(data, obs)
+        obs["activation"] = data.act
+        obs["change"] = data.act_dot
+
+
 class Chasing(Feeling):
     """Writes its model: in reset, and behind a step that has reached what it chases."""
 
@@ -167,11 +183,14 @@ class ChasingUpToDate(Chasing):
     up_to_date = True
 
 
+def pool(task: Any, engine: Any, max_episode_steps: int = 25) -> Any:
+    return pyfastenv.make_vec(
+        task, NUM_ENVS, num_threads=2, engine=engine, max_episode_steps=max_episode_steps
+    )
+
+
 def both(task: Any) -> list[Any]:
-    return [
-        pyfastenv.make_vec(task, NUM_ENVS, num_threads=2, engine=engine, max_episode_steps=25)
-        for engine in ("lanes", "mujoco")
-    ]
+    return [pool(task, engine) for engine in ("lanes", "mujoco")]
 
 
 def compare(lanes: Any, mujoco: Any, num_steps: int = 60) -> None:
@@ -193,6 +212,25 @@ def test_lanes_and_mj_step_are_the_same(task: Any, monkeypatch: pytest.MonkeyPat
     lanes, mujoco = both(task)
     compare(lanes, mujoco)
     assert lanes.stats()["lane_steps"] == lanes.stats()["steps"] > 500
+
+
+def test_changes_of_activations_are_the_last_substeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYFASTENV_POISON", "1")
+    lanes, mujoco = (pool(Activated, engine, max_episode_steps=0) for engine in ("lanes", "mujoco"))
+    plain = [pyfastenv.debug(Activated) for _ in range(NUM_ENVS)]
+    expected = np.stack([env.reset(seed=3 + i)[0] for i, env in enumerate(plain)])
+    for envs in (lanes, mujoco):
+        np.testing.assert_array_equal(envs.reset(seed=3)[0], expected)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        actions = rng.uniform(-1, 1, (NUM_ENVS, 3))
+        expected = np.stack(
+            [env.step(action)[0] for env, action in zip(plain, actions, strict=True)]
+        )
+        for envs in (lanes, mujoco):
+            np.testing.assert_array_equal(envs.step(actions)[0], expected)
+    assert len(np.unique(expected[:, lanes.observation_groups["change"]])) == 2 * NUM_ENVS
+    assert lanes.stats()["lane_steps"] == lanes.stats()["steps"] == 20 * NUM_ENVS
 
 
 class Fleeing(Chasing):
