@@ -41,7 +41,7 @@ class GoalTask(Task):
 
 
 def distance(goal, other):
-    """As ``np.linalg.norm(goal - other, axis=-1)`` adds up; without ``axis`` it rounds otherwise."""
+    """``np.linalg.norm(goal - other, axis=-1)``; without ``axis`` NumPy rounds otherwise."""
     return np.sqrt(np.sum(np.square(goal - other)))
 
 
@@ -83,6 +83,4 @@ def euler_to_quaternion(euler):
     si, sj, sk = np.sin(ai), np.sin(aj), np.sin(ak)
     ci, cj, ck = np.cos(ai), np.cos(aj), np.cos(ak)
     cc, cs, sc, ss = ci * ck, ci * sk, si * ck, si * sk
-    return np.array(
-        (cj * cc + sj * ss, cj * cs - sj * sc, -(cj * ss + sj * cc), cj * sc - sj * cs)
-    )
+    return np.array((cj * cc + sj * ss, cj * cs - sj * sc, -(cj * ss + sj * cc), cj * sc - sj * cs))
