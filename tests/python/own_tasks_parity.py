@@ -56,14 +56,14 @@ def markdown(results: dict[str, Any]) -> str:
         [
             "# Own tasks, bit for bit gymnasium's",
             "",
-            "The tasks of `examples/own_tasks` beside gymnasium's `SyncVectorEnv` under the same seeds",
-            "and actions, with masked resets in between (`make parity-tasks`): every observation,",
-            "reward, flag and info is compared.",
+            "The tasks of `examples/own_tasks` beside gymnasium's `SyncVectorEnv` under the same",
+            "seeds and actions, with masked resets in between (`make parity-tasks`): every",
+            "observation, reward, flag and info is compared.",
             "",
             *rows,
             "",
         ]
-    )  # fmt: skip
+    )
 
 
 def main() -> None:
