@@ -40,5 +40,6 @@ def make_limited(
 ) -> gymnasium.Env[Any, Any]:
     """The same, ended by a time limit (None: the task's own): gymnasium's registry knows none."""
     env: gymnasium.Env[Any, Any] = TaskEnv(task, **kwargs)
-    limit = max_episode_steps or load_task(task).max_episode_steps
-    return gymnasium.wrappers.TimeLimit(env, limit) if limit else env
+    if max_episode_steps is None:
+        max_episode_steps = load_task(task).max_episode_steps
+    return gymnasium.wrappers.TimeLimit(env, max_episode_steps) if max_episode_steps else env
