@@ -32,7 +32,7 @@ $(VENV)/.train: $(VENV)/.installed
 
 $(VENV)/.test: $(VENV)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train,experiments]' \
-	  stable-baselines3 dm-env dm_control absl-py
+	  stable-baselines3 dm-env dm_control gymnasium-robotics absl-py
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
@@ -83,8 +83,12 @@ test-mujoco: build/mujoco-$(VERSION)/.installed  ## The same tests with another 
 test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
 	$(GL) $(BIN)/pytest -q -m slow
 
-parity-suites: $(VENV)/.test  ## dm_control's tasks against dm_control's own (bench/results/dm_control_parity.md)
+parity-suites: $(VENV)/.test  ## Suites against dm_control and gymnasium-robotics (bench/results/*_parity.md)
 	$(GL) $(BIN)/python tests/python/dm_control_suite.py $(ARGS)
+	$(GL) $(BIN)/python tests/python/robotics_suite.py $(ARGS)
+
+parity-tasks: $(VENV)/.test  ## Own tasks against gymnasium, 100,000 steps in every mode (bench/results/own_tasks_parity.md)
+	$(GL) $(BIN)/python tests/python/own_tasks_parity.py $(ARGS)
 
 kill-test: $(VENV)/.test  ## Kill PPO, SAC and MBPO at 100 random moments each (ten minutes)
 	$(GL) $(BIN)/pytest -q -s -m slow tests/python/test_kill.py
@@ -110,10 +114,10 @@ bench: $(VENV)/.bench-train  ## Measure against the physics limit and the peers 
 bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3 (bench/results/train.md)
 	$(BIN)/python bench/python/train.py
 
-bench-tasks: $(VENV)/.test  ## Own tasks beside the built-in environments (bench/results/own_tasks.json)
-	$(BIN)/python bench/python/own_tasks.py
+bench-tasks: $(VENV)/.test  ## Own tasks beside the built-in environments (bench/results/own_tasks.md)
+	$(BIN)/python bench/python/own_tasks.py $(ARGS)
 
-bench-suites: $(VENV)/.test $(VENV)/.bench  ## Suites beside EnvPool and dm_control (bench/results/suites.json)
+bench-suites: $(VENV)/.test $(VENV)/.bench  ## Suites beside EnvPool and dm_control (bench/results/suites.md)
 	$(GL) $(BIN)/python bench/python/suites.py $(ARGS)
 
 bench-mbpo: $(VENV)/.bench-train  ## SAC and MBPO against Stable-Baselines3 and a list-based program

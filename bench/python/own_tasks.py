@@ -1,7 +1,8 @@
 """Own tasks beside the built-in environments that they equal: steps per second, in turn.
 
-Writes bench/results/own_tasks.json: for every robot, engine and number of environments the median
-of the rounds' quotients (own / built-in) and their spread, and how long a task takes to start.
+Writes bench/results/own_tasks.json (machine, settings, every raw rate) and own_tasks.md: for every
+robot, engine and number of environments the rate of the own task over the built-in one's, by
+``step`` and in rollouts, and how long a task takes to start, in processes of their own.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import argparse
 import itertools
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +24,10 @@ import numpy as np
 
 import pyfastenv
 from pyfastenv.experiments import measure
+from pyfastenv.experiments.tables import table
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "bench" / "results"
 EXAMPLES = ROOT / "examples" / "own_tasks"
 ROBOTS = {
     "HalfCheetah-v5": "half_cheetah:HalfCheetah",
@@ -30,18 +35,25 @@ ROBOTS = {
     "Ant-v5": "ant:Ant",
     "Humanoid-v5": "humanoid:Humanoid",
 }
+ENGINES = {"mujoco": 0.95, "lanes": 0.85}  # engine -> the least that own / built-in shall be
+MAX_COLD, MAX_CACHED = 2.0, 0.15  # [s]
+ROLLOUT_STEPS = 16
 START = """
 import sys, time
 import numpy, mujoco, pyfastenv
 begin = time.perf_counter()
-envs = pyfastenv.make_vec({task!r}, 8)
+envs = pyfastenv.make_vec({name!r}, 8)
 envs.reset(seed=0)
-envs.step(numpy.zeros((8, *envs.single_action_space.shape)))
+envs.step(numpy.zeros((8, *envs.single_action_space.shape), numpy.float32))
 print(time.perf_counter() - begin, "numba" in sys.modules)
 """
 
 
-def steps_per_second(envs: Any, actions: list[np.ndarray], seconds: float) -> float:
+# ---- speed ---------------------------------------------------------------------------------------
+
+
+def stepping(envs: Any, actions: list[np.ndarray], seconds: float) -> float:
+    """Environment steps per second."""
     begin, count = time.perf_counter(), 0
     while time.perf_counter() - begin < seconds:
         envs.step(actions[count % len(actions)])
@@ -49,15 +61,17 @@ def steps_per_second(envs: Any, actions: list[np.ndarray], seconds: float) -> fl
     return count * envs.num_envs / (time.perf_counter() - begin)
 
 
-def rollout_steps_per_second(envs: Any, policy: Any, seconds: float) -> float:
+def rolling(envs: Any, policy: Any, seconds: float) -> float:
+    """Environment steps per second, the policy's part in them."""
     begin, count = time.perf_counter(), 0
     while time.perf_counter() - begin < seconds:
-        pyfastenv.rollout(envs, policy, 16)
-        count += 16
+        pyfastenv.rollout(envs, policy, ROLLOUT_STEPS)
+        count += ROLLOUT_STEPS
     return count * envs.num_envs / (time.perf_counter() - begin)
 
 
 def a_policy(envs: Any) -> Any:
+    """64 x 64, with random weights."""
     rng = np.random.default_rng(0)
     sizes = [envs.single_observation_space.shape[0], 64, 64, envs.single_action_space.shape[0]]
     pairs = list(itertools.pairwise(sizes))
@@ -69,97 +83,200 @@ def a_policy(envs: Any) -> Any:
     )
 
 
-def compare(env_id: str, num_envs: int, engine: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Rounds in turn, the first of a round alternating."""
-    pools = [
-        pyfastenv.make_vec(name, num_envs, num_threads=args.threads, engine=engine, infos=True)
-        for name in (env_id, ROBOTS[env_id])
-    ]
-    rng = np.random.default_rng(0)
-    space = pools[0].single_action_space
-    shape = (num_envs, *space.shape)
-    actions = [rng.uniform(space.low, space.high, shape).astype(np.float32) for _ in range(64)]
-    rates: dict[str, list[tuple[float, float]]] = {"step": [], "rollout": []}
-    for pool in pools:
-        pool.reset(seed=0)
-        pool.step(actions[0])
-    rollers = [
-        pyfastenv.make_vec(
-            name, num_envs, num_threads=args.threads, engine=engine, autoreset_mode="SameStep"
+def some_actions(envs: Any) -> list[np.ndarray]:
+    rng, space = np.random.default_rng(0), envs.single_action_space
+    shape = (envs.num_envs, *space.shape)
+    return [rng.uniform(space.low, space.high, shape).astype(np.float32) for _ in range(64)]
+
+
+def compare(env_id: str, engine: str, num_envs: int, args: argparse.Namespace) -> list[Any]:
+    """A row each for ``step`` and for rollouts."""
+    names = {"built-in": env_id, "own": ROBOTS[env_id]}
+    options = {"num_threads": args.threads, "engine": engine}
+    with measure.quiet_stderr():
+        steppers, rollers = (
+            {
+                who: pyfastenv.make_vec(name, num_envs, autoreset_mode=mode, **options)
+                for who, name in names.items()
+            }
+            for mode in ("NextStep", "SameStep")
         )
-        for name in (env_id, ROBOTS[env_id])
+    actions, policy = some_actions(steppers["own"]), a_policy(steppers["own"])
+    kinds: dict[str, dict[str, Any]] = {
+        "step": {who: partial(stepping, envs, actions) for who, envs in steppers.items()},
+        "rollout": {who: partial(rolling, envs, policy) for who, envs in rollers.items()},
+    }
+    for envs in (*steppers.values(), *rollers.values()):
+        envs.reset(seed=0)
+    rows = []
+    for kind, candidates in kinds.items():
+        for run in candidates.values():
+            run(args.seconds / 4)  # warms up
+        rates = measure.interleave(
+            {who: partial(run, args.seconds) for who, run in candidates.items()}, args.rounds
+        )
+        medians = {who: statistics.median(values) for who, values in rates.items()}
+        rows.append(
+            {
+                "env": env_id,
+                "engine": engine,
+                "num_envs": num_envs,
+                "kind": kind,
+                "rates": rates,
+                "medians": medians,
+                "ratio": medians["own"] / medians["built-in"],
+                "ratio_in_rounds": measure.ratio(rates["own"], rates["built-in"]),
+            }
+        )
+    for envs in (*steppers.values(), *rollers.values()):
+        envs.close()
+    return rows
+
+
+# ---- starts --------------------------------------------------------------------------------------
+
+
+def start(name: str, cache: str, byte_code: str) -> tuple[float, bool]:
+    """Seconds from make_vec to the first step's end in a process of its own; is numba there?
+
+    ``byte_code``: where Python's modules are compiled to, as installing a package does.
+    """
+    environment = {
+        **os.environ,
+        "PYFASTENV_CACHE": cache,
+        "PYTHONPATH": str(EXAMPLES),
+        "PYTHONPYCACHEPREFIX": byte_code,
+    }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run(
+        [sys.executable, "-c", START.format(name=name)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    seconds, numba = done.stdout.split()
+    return float(seconds), numba == "True"
+
+
+def starts(env_id: str, repeats: int, byte_code: str) -> dict[str, Any]:
+    """Cold, from the cache, and the built-in environment's, so many times each [s]."""
+    times: dict[str, list[float]] = {"cold": [], "cached": [], "built-in": []}
+    with_numba = False
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as cache:
+            times["cold"].append(start(ROBOTS[env_id], cache, byte_code)[0])
+            seconds, numba = start(ROBOTS[env_id], cache, byte_code)
+            times["cached"].append(seconds)
+            times["built-in"].append(start(env_id, cache, byte_code)[0])
+            with_numba |= numba
+    return {
+        "env": env_id,
+        "times": times,
+        "medians": {kind: statistics.median(values) for kind, values in times.items()},
+        "cached_imports_numba": with_numba,
+    }
+
+
+# ---- report --------------------------------------------------------------------------------------
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """Two tables."""
+    speeds = [
+        [
+            row["env"],
+            row["engine"],
+            f"{row['num_envs']:,}",
+            row["kind"],
+            row["medians"]["built-in"],
+            row["medians"]["own"],
+            f"{row['ratio']:.3f} {_mark(row['ratio'] >= ENGINES[row['engine']])}",
+            f"{row['ratio_in_rounds']['q1']:.3f} to {row['ratio_in_rounds']['q3']:.3f}",
+        ]
+        for row in result["speeds"]
     ]
-    policy = a_policy(pools[0])
-    for pool in rollers:
-        pool.reset(seed=0)
-        pyfastenv.rollout(pool, policy, 2)
-    for turn in range(args.rounds):
-        order = (0, 1) if turn % 2 == 0 else (1, 0)
-        got = dict.fromkeys(order, 0.0)
-        for i in order:
-            got[i] = steps_per_second(pools[i], actions, args.seconds)
-        rates["step"].append((got[0], got[1]))
-        for i in order:
-            got[i] = rollout_steps_per_second(rollers[i], policy, args.seconds)
-        rates["rollout"].append((got[0], got[1]))
-    result: dict[str, Any] = {"env": env_id, "num_envs": num_envs, "engine": engine}
-    for kind, pairs in rates.items():
-        quotients = sorted(own / built_in for built_in, own in pairs)
-        result[kind] = {
-            "built_in": float(np.median([pair[0] for pair in pairs])),
-            "own": float(np.median([pair[1] for pair in pairs])),
-            "quotient": float(np.median(quotients)),
-            "spread": [quotients[0], quotients[-1]],
-        }
-    return result
+    begins = [
+        [
+            row["env"],
+            f"{row['medians']['cold']:.2f} {_mark(row['medians']['cold'] < MAX_COLD)}",
+            f"{row['medians']['cached']:.3f} {_mark(row['medians']['cached'] < MAX_CACHED)}",
+            "yes" if row["cached_imports_numba"] else "no",
+            f"{row['medians']['built-in']:.3f}",
+        ]
+        for row in result["starts"]
+    ]
+    machine = result["machine"]
+    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
+    bars = " and ".join(f"{least} with engine={name!r}" for name, least in ENGINES.items())
+    return f"""# Own tasks beside the built-in environments that they equal
+
+Written by `bench/python/own_tasks.py` (`make bench-tasks`); every raw rate is in own_tasks.json.
+The files of `examples/own_tasks`, {result["threads"]} threads, {result["rounds"]} rounds of \
+{result["seconds_per_round"]} s in turn. Rates are medians [steps/s]; their
+ratio, own over built-in, shall be at least {bars};
+beside it the quartiles of the rounds' ratios. Rollouts have a 64 x 64 policy.
+
+{table(["environment", "engine", "envs", "by", "built-in", "own", "ratio", "in rounds"], speeds)}
+
+## Start
+
+From `make_vec` to the end of the first step, 8 environments, each in a process of its own that has
+imported pyfastenv, numpy and mujoco [s]: medians of {result["start_repeats"]}. Python's modules \
+have their byte code, as installed ones do. Cold: the task is
+compiled; shall be below {MAX_COLD} s, from the cache below {MAX_CACHED} s.
+
+{table(["environment", "cold", "from the cache", "imports numba", "built-in"], begins)}
+
+*{result["date"]}, {machine["cpu"]}, {machine["cpus_available"]} CPUs, {machine["memory_gib"]} \
+GiB, {machine["os"]}; Python {machine["python"]}, {versions}; commit {machine["commit"]}.*
+"""
 
 
-def start_times(task: str) -> dict[str, Any]:
-    """A cold start and one from the cache, each in a process of its own [s]."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "PYFASTENV_CACHE": folder, "PYTHONPATH": str(EXAMPLES)}
-        times = []
-        for _ in range(6):
-            done = subprocess.run(
-                [sys.executable, "-c", START.format(task=task)],
-                env=environment, capture_output=True, text=True, check=True,
-            )  # fmt: skip
-            seconds, numba = done.stdout.split()
-            times.append((float(seconds), numba == "True"))
-    assert not any(numba for _, numba in times[1:])
-    return {"task": task, "cold": times[0][0], "cached": min(seconds for seconds, _ in times[1:])}
+def _mark(good: bool) -> str:
+    return "✓" if good else "✗"
 
 
 def main() -> None:
+    """Measures and writes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--seconds", type=float, default=0.4, help="of one rate")
+    parser.add_argument("--start-repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--num-envs", type=int, nargs="+", default=[8, 64, 1024])
-    parser.add_argument("--envs", nargs="+", default=list(ROBOTS))
-    parser.add_argument("--engines", nargs="+", default=["mujoco", "auto"])
-    parser.add_argument("--output", type=Path, default=ROOT / "bench/results/own_tasks.json")
+    parser.add_argument("--envs", nargs="+", default=list(ROBOTS), choices=ROBOTS)
+    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
+    parser.add_argument("--output", type=Path, default=RESULTS, help="a folder")
     args = parser.parse_args()
     sys.path.insert(0, str(EXAMPLES))
     speeds = []
-    for engine in args.engines:
-        for env_id in args.envs:
-            for num_envs in args.num_envs:
-                speeds.append(compare(env_id, num_envs, engine, args))
-                step, rollout = (speeds[-1][kind]["quotient"] for kind in ("step", "rollout"))
-                print(f"{env_id:16} {engine:7} {num_envs:5}: step {step:.3f} rollout {rollout:.3f}")
-    starts = [start_times(ROBOTS[env_id]) for env_id in args.envs]
-    for start in starts:
-        print(f"{start['task']:28} cold {start['cold']:.2f} s, cached {start['cached']:.3f} s")
-    report = {
+    for env_id, engine, num_envs in itertools.product(args.envs, args.engines, args.num_envs):
+        rows = compare(env_id, engine, num_envs, args)
+        ratios = ", ".join(f"{row['kind']} {row['ratio']:.3f}" for row in rows)
+        print(f"{env_id:16} {engine:7} x {num_envs:5}: {ratios}", flush=True)
+        speeds += rows
+    begins = []
+    with tempfile.TemporaryDirectory() as byte_code:
+        for name in ("HalfCheetah-v5", ROBOTS["HalfCheetah-v5"]):
+            with tempfile.TemporaryDirectory() as cache:
+                start(name, cache, byte_code)  # compiles the modules
+        for env_id in args.envs if args.start_repeats else []:
+            begins.append(starts(env_id, args.start_repeats, byte_code))
+            print(f"{env_id:16} {begins[-1]['medians']}", flush=True)
+    result = {
         "machine": measure.machine(),
+        "date": measure.today(),
         "threads": args.threads,
         "rounds": args.rounds,
         "seconds_per_round": args.seconds,
+        "start_repeats": args.start_repeats,
         "speeds": speeds,
-        "starts": starts,
+        "starts": begins,
     }
-    args.output.write_text(json.dumps(report, indent=1) + "\n")
+    args.output.mkdir(parents=True, exist_ok=True)
+    (args.output / "own_tasks.json").write_text(json.dumps(result, indent=1) + "\n")
+    (args.output / "own_tasks.md").write_text(markdown(result))
 
 
 if __name__ == "__main__":

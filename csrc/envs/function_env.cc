@@ -43,9 +43,6 @@ std::vector<OwnField> DrawnFields(const TaskDescription& task) {
 
 std::string LaneRefusal(const TaskDescription& task) {
   if (task.own_heights) return "lanes do not do per-environment hfield_data";
-  if (task.control_every > 0 && task.control_every < task.frame_skip) {
-    return "the task's control is asked for between substeps (control_every)";
-  }
   return FindTaskReads(task).refusal;
 }
 
@@ -59,6 +56,7 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
                  .reads = FindTaskReads(*task).reads,
                  .external_forces = task->external_forces,
                  .passive_reset = task->up_to_date,
+                 .control_every = task->control_every,
                  .refusal = LaneRefusal(*task),
                  .cache_size = CacheSize(*task),
                  .own_fields = DrawnFields<OwnField>(*task),
@@ -262,17 +260,10 @@ void FunctionEnv::Fail(FunctionFailure failure, const std::string& what) {
 int32_t FunctionEnv::Simulate(int64_t num_steps) noexcept {
   return Guard([&] {
     if (given_ == nullptr) throw std::runtime_error("self.simulate belongs into step");
-    const int every = task_->control_every > 0 ? task_->control_every : frame_skip();
     if (num_steps > 0) {
       SimulateControl(static_cast<int>(num_steps));
-    } else if (every >= frame_skip()) {
-      MujocoEnv::Simulate(*given_);
     } else {
-      const mjData& d = data();
-      for (int done = 0; done < frame_skip(); done += every) {
-        Control(*given_, {&d.time, d.qpos, d.qvel, cache(), task()}, d.ctrl);
-        SimulateControl(std::min(every, frame_skip() - done));
-      }
+      MujocoEnv::Simulate(*given_);
     }
     if (task_->up_to_date && !IsRefreshed()) {
       LoadWholeState(/*control_is_set=*/true);

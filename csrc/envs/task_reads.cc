@@ -27,17 +27,19 @@ constexpr Field kObjectVelocity[] = {
     Field::xpos,      Field::xmat,      Field::xipos,     Field::ximat,       Field::geom_xpos,
     Field::geom_xmat, Field::site_xpos, Field::site_xmat, Field::subtree_com, Field::cvel};
 constexpr Field kGeoms[] = {Field::geom_xpos, Field::geom_xmat};
+constexpr Field kJacSite[] = {Field::site_xpos, Field::subtree_com, Field::cdof};
 
 std::span<const Field> FieldsOfCall(std::string_view name) {
   if (name == "mj_objectVelocity") return kObjectVelocity;
   if (name == "mj_ray" || name == "mj_geomDistance") return kGeoms;
+  if (name == "mj_jacSite") return kJacSite;
   return {};
 }
 
 // What mj_step1 computes, besides fields of lanes that do not depend on controls.
-constexpr std::string_view kOfStep1[] = {"ncon",     "contact",         "mj_objectVelocity",
-                                         "mj_ray",   "mj_geomDistance", "cam_xpos",
-                                         "cam_xmat", "light_xpos",      "light_xdir"};
+constexpr std::string_view kOfStep1[] = {
+    "ncon",       "contact",  "mj_objectVelocity", "mj_ray",     "mj_geomDistance",
+    "mj_jacSite", "cam_xpos", "cam_xmat",          "light_xpos", "light_xdir"};
 
 bool IsOfStep1(const std::string& name, std::optional<Field> field) {
   if (field) return !lanes::DependsOnControl(*field);

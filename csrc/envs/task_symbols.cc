@@ -74,6 +74,11 @@ int32_t GeomDistance(TaskFrame* frame, int64_t first, int64_t second, double mos
   });
 }
 
+int32_t JacSite(TaskFrame* frame, mjtNum* jacp, mjtNum* jacr, int64_t site) {
+  return frame->env->RunEngine(
+      [=] { mj_jacSite(frame->model, frame->data, jacp, jacr, static_cast<int>(site)); });
+}
+
 void Uniform(TaskFrame* frame, double low, double high, double* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = frame->random->Uniform(low, high);
 }
@@ -164,6 +169,7 @@ std::vector<TaskSymbol> TaskSymbols() {
       Symbol("pyfastenv_mj_objectVelocity", &ObjectVelocity),
       Symbol("pyfastenv_mj_ray", &Ray),
       Symbol("pyfastenv_mj_geomDistance", &GeomDistance),
+      Symbol("pyfastenv_mj_jacSite", &JacSite),
       Symbol("NRT_MemInfo_alloc_aligned", &Allocate),
       Symbol("NRT_MemInfo_call_dtor", &Free),
       PYFASTENV_ENGINE(mju_rotVecQuat),

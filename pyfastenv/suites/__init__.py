@@ -2,11 +2,14 @@
 
     envs = pyfastenv.make_vec("CheetahRun-v1", num_envs=64)
 
-Their models come from these packages: ``pip install 'pyfastenv[dm-control]'``. Importing this
-module imports none of them: it holds the ids, and registers them.
+Their models come from these packages: ``pip install 'pyfastenv[dm-control]'`` or
+``'pyfastenv[robotics]'``. Importing this module imports none of them: it holds the ids, and
+registers them.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from gymnasium.envs.registration import register, registry
 
@@ -67,6 +70,43 @@ DM_CONTROL = {
 }
 
 
+# gymnasium-robotics' mazes, and where their episodes are truncated: PointMaze's, AntMaze's
+MAZES = {
+    "UMaze": (300, 700),
+    "Open": (300, 700),
+    "Open_Diverse_G": (300, 700),
+    "Open_Diverse_GR": (300, 700),
+    "Medium": (600, 1000),
+    "Medium_Diverse_G": (600, 1000),
+    "Medium_Diverse_GR": (600, 1000),
+    "Large": (800, 1000),
+    "Large_Diverse_G": (800, 1000),
+    "Large_Diverse_GR": (800, 1000),
+}
+
+
+def robotics() -> dict[str, dict[str, Any]]:
+    """gymnasium-robotics' ids, each with its task and that task's arguments."""
+    place = "pyfastenv.suites.robotics"
+    found: dict[str, dict[str, Any]] = {}
+    for name in ("FetchReach", "FetchPush", "FetchSlide", "FetchPickAndPlace"):
+        for suffix, dense in (("", False), ("Dense", True)):
+            found[f"{name}{suffix}-v4"] = {"task": f"{place}.fetch:{name}", "dense": dense}
+    for name in ("AdroitHandDoor", "AdroitHandHammer", "AdroitHandPen", "AdroitHandRelocate"):
+        for suffix, dense in (("", True), ("Sparse", False)):
+            found[f"{name}{suffix}-v1"] = {"task": f"{place}.adroit:{name}", "dense": dense}
+    for i, (name, version) in enumerate((("PointMaze", 3), ("AntMaze", 5))):
+        for maze, limits in MAZES.items():
+            for suffix, dense in (("", False), ("Dense", True)):
+                found[f"{name}_{maze}{suffix}-v{version}"] = {
+                    "task": f"{place}.maze:{name}",
+                    "maze": maze,
+                    "dense": dense,
+                    "max_episode_steps": limits[i],
+                }
+    return found
+
+
 # robots of our own
 ROBOTS = {
     "RoughQuadruped-v0": "pyfastenv.suites.robots.quadruped:RoughQuadruped",
@@ -74,21 +114,22 @@ ROBOTS = {
 }
 
 
-def places() -> dict[str, str]:
-    """Every suite's ids, and where their tasks stand, as ``"module:Class"``."""
-    return ROBOTS | {
+def tasks() -> dict[str, dict[str, Any]]:
+    """Every suite's ids; where its ``"task"`` stands, as ``"module:Class"``, and its arguments."""
+    places = ROBOTS | {
         env_id: f"pyfastenv.suites.dm_control.{domain.lower()}:{env_id.partition('-')[0]}"
         for env_id, (domain, _) in DM_CONTROL.items()
     }
+    return {env_id: {"task": place} for env_id, place in places.items()} | robotics()
 
 
 def register_suites() -> None:
     """Registers ``pyfastenv/CheetahRun-v1`` and the others in gymnasium's registry."""
-    for env_id, place in places().items():
+    for env_id, arguments in tasks().items():
         if f"pyfastenv/{env_id}" not in registry:
             register(
                 id=f"pyfastenv/{env_id}",
                 entry_point="pyfastenv.tasks.env:make_limited",
                 vector_entry_point="pyfastenv.tasks.vector_env:TaskVectorEnv",
-                kwargs={"task": place},
+                kwargs=arguments,
             )

@@ -35,8 +35,11 @@ class TaskEnv(FastEnv):
         self._adopt(pool, render_mode)
 
 
-def make_limited(task: str, **kwargs: Any) -> gymnasium.Env[Any, Any]:
-    """The same, ended by the task's own time limit: gymnasium's registry does not know it."""
+def make_limited(
+    task: str, *, max_episode_steps: int | None = None, **kwargs: Any
+) -> gymnasium.Env[Any, Any]:
+    """The same, ended by a time limit (None: the task's own): gymnasium's registry knows none."""
     env: gymnasium.Env[Any, Any] = TaskEnv(task, **kwargs)
-    limit = load_task(task).max_episode_steps
-    return gymnasium.wrappers.TimeLimit(env, limit) if limit else env
+    if max_episode_steps is None:
+        max_episode_steps = load_task(task).max_episode_steps
+    return gymnasium.wrappers.TimeLimit(env, max_episode_steps) if max_episode_steps else env

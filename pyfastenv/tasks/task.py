@@ -118,8 +118,8 @@ class Task:
     ``make_vec``, read in methods as ``self.name``, constant while an environment lives.
 
     Attributes:
-        model: A path, XML text, ``mujoco.MjSpec``, ``MjModel``, or a function that makes one; in
-            an instance the ``MjModel``.
+        model: A path, XML text, ``mujoco.MjSpec``, ``MjModel``, or a function that makes one: of
+            nothing, or of ``self``, whose parameters it may read; in an instance the ``MjModel``.
         frame_skip: Substeps in a step.
         control_every: Substeps between calls of ``control``; None: once per step.
         max_episode_steps: Where episodes are truncated; None: never.
@@ -186,7 +186,7 @@ class Task:
                     f"{cls.__name__}: no argument {name!r}; there are {', '.join(known)}"
                 )
             object.__setattr__(self, name, value)
-        self.model = load_model(cls.model, source_folder(cls), cls.__name__)
+        self.model = load_model(self._model_source(), source_folder(cls), cls.__name__)
         self._check_settings()
         self.randomise = check_randomise(
             self.randomise, self.model_fields, self.model, cls.__name__
@@ -219,6 +219,15 @@ class Task:
             nstep: Substeps with these controls; 0 means ``frame_skip``.
         """
         raise RuntimeError("simulate belongs into step: it is not for setup, reset or observation")
+
+    def _model_source(self) -> Any:
+        """The argument ``model``, or what the class says; a method is called."""
+        if "model" in vars(self):
+            return vars(self)["model"]
+        source = type(self).model
+        if inspect.isfunction(source) and inspect.signature(source).parameters:
+            return source(self)
+        return source
 
     # ---- what the pool asks ------------------------------------------------------------------
 

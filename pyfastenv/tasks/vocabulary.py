@@ -200,6 +200,7 @@ MUJOCO_ENGINE = (
     "mj_objectVelocity",
     "mj_ray",
     "mj_geomDistance",
+    "mj_jacSite",
 )
 MUJOCO = {
     getattr(mujoco, name): name for name in (*MUJOCO_PURE, *MUJOCO_ENGINE) if hasattr(mujoco, name)

@@ -15,7 +15,7 @@ from parity import assert_same
 from test_reset_statistics import assert_distributed_alike
 
 import pyfastenv
-from pyfastenv.suites import DM_CONTROL, places
+from pyfastenv.suites import DM_CONTROL, tasks
 from pyfastenv.suites.dm_control import base, rewards
 from pyfastenv.tasks.find import load_task
 
@@ -35,7 +35,7 @@ def test_every_task_of_dm_control_is_there() -> None:
 
     assert sorted(DM_CONTROL.values()) == sorted(suite.ALL_TASKS)
     for env_id in DM_CONTROL:
-        task = load_task(places()[env_id])
+        task = load_task(tasks()[env_id]["task"])
         assert task.__name__ == env_id.removesuffix("-v1")
 
 

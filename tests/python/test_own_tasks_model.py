@@ -152,3 +152,75 @@ def test_mistakes() -> None:
         pyfastenv.make_vec(Reach, 1, model_fields=("site_pos", "hfield_data", "geom_type"))
     with pytest.raises(TypeError, match="expected names such as"):
         pyfastenv.make_vec(Reach, 1, model_fields="site_pos")
+
+
+class Rods(pyfastenv.Task):
+    """A model of as many rods as a parameter says, and Jacobians of its sites."""
+
+    count = 2
+
+    def model(self):
+        rod = """<body pos="0 0 -.2"><joint name="joint{0}" axis="0 1 .1" damping=".1"/>
+            <geom type="capsule" size=".02" fromto="0 0 0 0 0 -.2"/>
+            <site name="end{0}" pos="0 .01 -.2"/>{1}</body>"""
+        inner = ""
+        for i in reversed(range(self.count)):
+            inner = rod.format(i, inner)
+        motor = '<actuator><motor joint="joint0" ctrlrange="-1 1" ctrllimited="true"/></actuator>'
+        return f"<mujoco><worldbody>{inner}</worldbody>{motor}</mujoco>"
+
+    def reset(self, data, rng):
+        data.qpos[:] = rng.uniform(-1, 1, self.model.nq)
+
+    def step(self, data):
+        self.simulate(data)
+        return 0.0, False
+
+    def observation(self, data, obs):
+        linear, angular = np.zeros((3, self.model.nv)), np.zeros((3, self.model.nv))
+        end = self.model.site("end1").id
+        mujoco.mj_jacSite(self.model, data, linear, angular, end)
+        obs["velocity"] = linear @ data.qvel
+        obs["turning"] = angular @ data.qvel
+        mujoco.mj_jacSite(self.model, data, None, angular, end)
+        obs["angular"] = angular.ravel()
+
+
+class RodsUpToDate(Rods):
+    up_to_date = True
+
+
+@pytest.mark.parametrize("task", [Rods, RodsUpToDate])
+def test_a_model_of_parameters_and_jacobians(task, monkeypatch) -> None:
+    monkeypatch.setenv("PYFASTENV_POISON", "1")
+    assert pyfastenv.make_vec(task, 1).get_model_field("dof_damping").shape == (1, 2)
+    lanes, stepped = (
+        pyfastenv.make_vec(task, 5, count=3, engine=engine) for engine in ("lanes", "mujoco")
+    )
+    plain = pyfastenv.debug(task, count=3)
+    expected = plain.reset(seed=0)[0]
+    assert expected.shape == (15,)
+    for envs in (lanes, stepped):
+        assert_same(envs.reset(seed=0)[0][0], expected)
+    for _ in range(20):
+        results = [envs.step(np.full((5, 1), 0.7))[0] for envs in (lanes, stepped)]
+        assert_same(*results)
+        assert_same(results[0][0], plain.step(np.full(1, 0.7))[0])
+    assert lanes.stats()["lane_steps"] == lanes.stats()["steps"] > 0
+
+
+def test_a_model_may_be_an_argument() -> None:
+    envs = pyfastenv.make_vec(Rods, 1, model=Rods(count=4).model)
+    assert envs.get_model_field("dof_damping").shape == (1, 4)
+
+
+class Wrong(Rods):
+    def observation(self, data, obs):
+        linear = np.zeros(3 * self.model.nv)
+        mujoco.mj_jacSite(self.model, data, linear.reshape(3, self.model.nv).T, None, 0)
+        obs["linear"] = linear
+
+
+def test_a_jacobian_of_another_shape_is_refused() -> None:
+    with pytest.raises((TaskCodeError, TypeError), match=r"jacp should be of shape|mj_jacSite"):
+        pyfastenv.make_vec(Wrong, 1)

@@ -129,6 +129,60 @@ class UpToDate(Skinned):
         obs["servo"] = data.actuator_force
 
 
+class Activated(Skinned):
+    """Reads what mj_step2 alone computes, though the rest of what it reads is of the new state."""
+
+    model = Skinned.model.replace(
+        "</actuator>",
+        """<general joint="hip" gainprm="4" dyntype="filter" dynprm=".03"/>
+        <general joint="hip" dyntype="integrator" ctrlrange="-1 1"/></actuator>""",
+    )
+    up_to_date = True
+
+    def observation(self, data: Any, obs: Any) -> None:
+        super().observation(data, obs)
+        obs["activation"] = data.act
+        obs["change"] = data.act_dot
+
+
+class Servo(Feeling):
+    """Asked for its control in the middle of a step, every two of three substeps."""
+
+    control_every = 2
+    gains = (8.0, 0.3)
+
+    def control(self, data: Any, action: Any, ctrl: Any) -> None:
+        error = action[0] - data.joint("hip").qpos[0]
+        ctrl[0] = self.gains[0] * error - self.gains[1] * data.joint("hip").qvel[0] + data.time
+
+    def observation(self, data: Any, obs: Any) -> None:
+        super().observation(data, obs)
+        obs["last_control"] = data.ctrl
+
+
+class Remembering(Servo):
+    """What control reads of its memory may have changed before the physics."""
+
+    control_every = 1
+    target = pyfastenv.memory()
+
+    def control(self, data: Any, action: Any, ctrl: Any) -> None:
+        ctrl[0] = 5.0 * (self.target - data.joint("hip").qpos[0])
+
+    def step(self, data: Any, action: Any, info: Any, rng: Any) -> tuple[Any, Any]:
+        if rng.random() < 0.2:
+            self.target = action[0]
+        return super().step(data, action, info, rng)
+
+
+class LateMemory(Remembering):
+    """The first control of a step does not tell that memory has changed: a later one does."""
+
+    def control(self, data: Any, action: Any, ctrl: Any) -> None:
+        steps = np.rint(data.time / self.model.opt.timestep)
+        ctrl[0] = self.target if steps % 3 > 0 else 0.0
+
+
 class Chasing(Feeling):
     """Writes its model: in reset, and behind a step that has reached what it chases."""
 
@@ -167,11 +221,14 @@ class ChasingUpToDate(Chasing):
     up_to_date = True
 
 
+def pool(task: Any, engine: Any, max_episode_steps: int = 25) -> Any:
+    return pyfastenv.make_vec(
+        task, NUM_ENVS, num_threads=2, engine=engine, max_episode_steps=max_episode_steps
+    )
+
+
 def both(task: Any) -> list[Any]:
-    return [
-        pyfastenv.make_vec(task, NUM_ENVS, num_threads=2, engine=engine, max_episode_steps=25)
-        for engine in ("lanes", "mujoco")
-    ]
+    return [pool(task, engine) for engine in ("lanes", "mujoco")]
 
 
 def compare(lanes: Any, mujoco: Any, num_steps: int = 60) -> None:
@@ -186,13 +243,32 @@ def compare(lanes: Any, mujoco: Any, num_steps: int = 60) -> None:
 
 
 @pytest.mark.parametrize(
-    "task", [Drawn, Feeling, Weighed, Touching, UpToDate, Chasing, ChasingUpToDate]
+    "task", [Drawn, Feeling, Weighed, Touching, UpToDate, Servo, Chasing, ChasingUpToDate]
 )
 def test_lanes_and_mj_step_are_the_same(task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYFASTENV_POISON", "1")
     lanes, mujoco = both(task)
     compare(lanes, mujoco)
     assert lanes.stats()["lane_steps"] == lanes.stats()["steps"] > 500
+
+
+def test_changes_of_activations_are_the_last_substeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYFASTENV_POISON", "1")
+    lanes, mujoco = (pool(Activated, engine, max_episode_steps=0) for engine in ("lanes", "mujoco"))
+    plain = [pyfastenv.debug(Activated) for _ in range(NUM_ENVS)]
+    expected = np.stack([env.reset(seed=3 + i)[0] for i, env in enumerate(plain)])
+    for envs in (lanes, mujoco):
+        np.testing.assert_array_equal(envs.reset(seed=3)[0], expected)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        actions = rng.uniform(-1, 1, (NUM_ENVS, 3))
+        expected = np.stack(
+            [env.step(action)[0] for env, action in zip(plain, actions, strict=True)]
+        )
+        for envs in (lanes, mujoco):
+            np.testing.assert_array_equal(envs.step(actions)[0], expected)
+    assert len(np.unique(expected[:, lanes.observation_groups["change"]])) == 2 * NUM_ENVS
+    assert lanes.stats()["lane_steps"] == lanes.stats()["steps"] == 20 * NUM_ENVS
 
 
 class Fleeing(Chasing):
@@ -211,13 +287,26 @@ class Sliding(Chasing):
         self.model.geom(1).pos[2] = rng.uniform(-0.1, 0.0)
 
 
-@pytest.mark.parametrize(("task", "most"), [(Fleeing, 0.3), (Sliding, 1.0)])
+@pytest.mark.parametrize(
+    ("task", "most"), [(Fleeing, 0.3), (Sliding, 1.0), (Remembering, 0.4), (LateMemory, 0.4)]
+)
 def test_other_steps_than_those_prepared_are_left_to_mj_step(task: Any, most: float) -> None:
     lanes, mujoco = both(task)
     compare(lanes, mujoco)
     stats = lanes.stats()
     assert stats["lane_steps"] + stats["lane_misses"] == stats["steps"]
     assert 0 < stats["lane_misses"] <= most * stats["steps"]
+
+
+@pytest.mark.parametrize("task", [Servo, LateMemory])
+def test_controls_between_substeps_are_those_of_plain_python(task: Any) -> None:
+    lanes, plain = pool(task, "lanes", max_episode_steps=0), pyfastenv.debug(task)
+    np.testing.assert_array_equal(lanes.reset(seed=3)[0][0], plain.reset(seed=3)[0])
+    rng = np.random.default_rng(0)
+    for _ in range(25):
+        actions = rng.uniform(-1, 1, (NUM_ENVS, 1))
+        obs = lanes.step(actions)[0]
+        np.testing.assert_array_equal(obs[0], plain.step(actions[0])[0])
 
 
 def test_touch_is_felt() -> None:

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 
 #include "core/errors.h"
@@ -38,6 +39,8 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
     : Environment(spec),
       workspace_(models.Load(ModelPath(params, models, version, robot)), models.parts()),
       frame_skip_(FrameSkip(params, version, robot.frame_skip)),
+      control_every_(robot.control_every > 0 ? std::min(robot.control_every, frame_skip_)
+                                             : frame_skip_),
       reset_noise_scale_(robot.reset_noise_scale),
       external_forces_(robot.external_forces || robot.reads.Has(Field::cfrc_ext)),
       passive_reset_(robot.passive_reset),
@@ -45,6 +48,7 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       init_qpos_(data().qpos, data().qpos + model().nq),
       init_qvel_(data().qvel, data().qvel + model().nv),
       cache_(static_cast<size_t>(robot.cache_size)),
+      asked_again_(static_cast<size_t>(model().nu)),
       engine_(models.engine()),
       reads_(robot.reads),
       task_refusal_(robot.refusal),
@@ -101,7 +105,7 @@ std::unique_ptr<PreparedSteps> MujocoEnv::MakeLanes(const LanePlans& plans,
   std::vector<int> offsets;
   for (const OwnField& field : fields) offsets.push_back(field.offset);
   return std::make_unique<PreparedSteps>(plans, model(), workspace_.state_size(), frame_skip_,
-                                         reads_, offsets, drawn_.size());
+                                         control_every_, reads_, offsets, drawn_.size());
 }
 
 std::string MujocoEnv::ModelPath(const Params& params, const ModelCache& models, GymVersion version,
@@ -191,40 +195,58 @@ EngineReport MujocoEnv::engine() const {
 void MujocoEnv::PrepareSteps(std::span<ComingStep> steps) noexcept {
   if (group_size() == 0) return;
   lanes_->Clear();
-  for (const ComingStep& step : steps) {
-    const double* time = step.row;
-    const Situation from = {time, time + 1, time + 1 + model().nq,
-                            step.row + workspace_.state_size(), step.row + task_offset_};
-    double* ctrl = lanes_->Add(step.row);
-    try {
-      Control(step.action, from, ctrl);
-    } catch (...) {
-      // whoever takes this step will see the same exception; NaN is nobody's control
-      std::fill_n(ctrl, model().nu, std::numeric_limits<double>::quiet_NaN());
-    }
-  }
-  lanes_->Run();
+  for (const ComingStep& step : steps) ControlAhead(step, step.row, lanes_->Add(step.row));
+  lanes_->Run(
+      [&](size_t i, const double* state, double* ctrl) { ControlAhead(steps[i], state, ctrl); });
   for (size_t i = 0; i < steps.size(); ++i) steps[i].num_rows = lanes_->CountRows(i);
 }
 
-void MujocoEnv::Simulate(const Action& action) {
+void MujocoEnv::ControlAhead(const ComingStep& step, const double* state, double* ctrl) noexcept {
+  const Situation from = {state, state + 1, state + 1 + model().nq,
+                          step.row + workspace_.state_size(), step.row + task_offset_};
+  try {
+    Control(step.action, from, ctrl);
+  } catch (...) {
+    // whoever takes this step will see the same exception; NaN is nobody's control
+    std::fill_n(ctrl, model().nu, std::numeric_limits<double>::quiet_NaN());
+  }
+}
+
+void MujocoEnv::ControlLoaded(const Action& action) {
   const mjData& d = data();
   Control(action, {&d.time, d.qpos, d.qvel, cache_.data(), task_.data()}, d.ctrl);
-  SimulateControl(frame_skip_);
+}
+
+void MujocoEnv::Simulate(const Action& action) {
+  CheckNoCallbacks();
+  ControlLoaded(action);
+  if (TakePrepared(&action)) return;
+  if (group_size() > 0) Increase(misses_);
+  LoadWholeState(/*control_is_set=*/true);
+  for (int done = 0; done < frame_skip_; done += control_every_) {
+    if (done > 0) ControlLoaded(action);
+    const int num_steps = std::min(control_every_, frame_skip_ - done);
+    workspace_.Step(num_steps, external_forces_ && done + num_steps == frame_skip_);
+  }
 }
 
 void MujocoEnv::SimulateControl(int num_steps) {
   CheckNoCallbacks();
-  if (num_steps == frame_skip_ && TakePrepared()) return;
+  if (num_steps == frame_skip_ && TakePrepared(nullptr)) return;
   if (group_size() > 0) Increase(misses_);
   LoadWholeState(/*control_is_set=*/true);
   workspace_.Step(num_steps, external_forces_);
 }
 
-bool MujocoEnv::TakePrepared() {
+// `action`: whose control may be asked for again; null: the one in mjData is all.
+bool MujocoEnv::TakePrepared(const Action* action) {
   if (ahead_ == nullptr || taken_) return false;
   const int first = drawn_.empty() ? 0 : drawn_[0].offset - workspace_.state_size();
   if (!lanes_->IsFor(*ahead_, data(), cache_.data() + first)) return false;
+  if (!ahead_->between.empty()) {
+    if (action == nullptr || !HasSameControls(*action)) return false;
+    std::copy_n(lanes_->ControlIn(ahead_->after), model().nu, data().ctrl);
+  }
   workspace_.LoadMotion(ahead_->after.data());
   if (lanes_->reads_sensors()) {
     workspace_.Run([this] { lanes_->ReadSensors(*ahead_, model(), data()); });
@@ -233,6 +255,21 @@ bool MujocoEnv::TakePrepared() {
   lanes_->Read(*ahead_, model(), data());
   taken_ = true;
   Increase(lane_steps_);
+  return true;
+}
+
+// Whether the loaded environment, which may have changed what it remembers since the step was
+// prepared, asks for the same controls in the states between.
+bool MujocoEnv::HasSameControls(const Action& action) {
+  for (const std::vector<double>& state : ahead_->between) {
+    const double* time = state.data();
+    Control(action, {time, time + 1, time + 1 + model().nq, cache_.data(), task_.data()},
+            asked_again_.data());
+    if (std::memcmp(asked_again_.data(), lanes_->ControlIn(state),
+                    asked_again_.size() * sizeof(mjtNum)) != 0) {
+      return false;
+    }
+  }
   return true;
 }
 

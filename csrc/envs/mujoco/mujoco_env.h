@@ -70,6 +70,7 @@ class MujocoEnv : public Environment {
     LaneReads reads = {};
     bool external_forces = false;  // … even where that does not show in `reads`
     bool passive_reset = false;    // a reset's physics leaves actuators out
+    int control_every = 0;         // substeps under one control; 0: all of a step
     std::string refusal = {};      // why lanes cannot do this task; empty: they may
     int cache_size = 0;
     std::vector<OwnField> own_fields = {};  // of the model, in the cache, side by side
@@ -102,7 +103,8 @@ class MujocoEnv : public Environment {
     const double* cache;
     const double* task;
   };
-  /// Writes the control of a step, (nu). If it throws while a step is prepared, that step is not.
+  /// Writes the control of a step or of its next control_every substeps, (nu). If it throws while a
+  /// step is prepared, that step is not.
   virtual void Control(const Action& action, const Situation& /*from*/, mjtNum* ctrl) {
     action.CopyTo(ctrl);
   }
@@ -110,6 +112,7 @@ class MujocoEnv : public Environment {
   // -- what a task uses --
 
   /// Runs frame_skip steps of physics under the action's Control, or takes what was prepared.
+  /// mjData has the last control afterwards.
   void Simulate(const Action& action);
   /// The same under the control that mjData holds.
   void SimulateControl(int num_steps);
@@ -148,10 +151,14 @@ class MujocoEnv : public Environment {
   std::unique_ptr<PreparedSteps> MakeLanes(const LanePlans& plans,
                                            const std::vector<OwnField>& fields,
                                            std::string& refusal) const;
-  bool TakePrepared();
+  void ControlLoaded(const Action& action);
+  void ControlAhead(const ComingStep& step, const double* state, double* ctrl) noexcept;
+  bool TakePrepared(const Action* action);
+  bool HasSameControls(const Action& action);
 
   Workspace workspace_;
   int frame_skip_;
+  int control_every_;  // frame_skip at most
   double reset_noise_scale_;
   bool external_forces_;  // the task reads cfrc_ext
   bool passive_reset_;
@@ -159,6 +166,7 @@ class MujocoEnv : public Environment {
   std::vector<double> init_qpos_, init_qvel_;
   std::vector<double> cache_;
   std::vector<double> task_;
+  std::vector<mjtNum> asked_again_;  // (nu)
   // where the row's task and fields begin; the same in every layout of this environment
   int task_offset_ = 0;
   int fields_offset_ = 0;

@@ -35,10 +35,11 @@ LaneReads WithoutMissingSensors(LaneReads reads, const mjModel& model) {
 }  // namespace
 
 PreparedSteps::PreparedSteps(const LanePlans& plans, const mjModel& model, int state_size,
-                             int frame_skip, LaneReads reads, const std::vector<int>& field_offsets,
-                             size_t num_written)
+                             int frame_skip, int control_every, LaneReads reads,
+                             const std::vector<int>& field_offsets, size_t num_written)
     : reads_(WithoutMissingSensors(std::move(reads), model)),
       frame_skip_(frame_skip),
+      control_every_(control_every),
       keeps_fields_(NeedsKeeping(reads_)),
       layout_(plans.plans[0]->tables().row),
       num_positions_(static_cast<size_t>(plans.plans[0]->tables().nq)),
@@ -62,6 +63,7 @@ PreparedSteps::PreparedSteps(const LanePlans& plans, const mjModel& model, int s
     step.before.resize(static_cast<size_t>(state_size));
     step.after.resize(static_cast<size_t>(state_size));
     step.numbers.resize(num_numbers);
+    step.between.resize(static_cast<size_t>((frame_skip - 1) / control_every), step.before);
   }
 }
 
@@ -76,7 +78,7 @@ double* PreparedSteps::Add(const double* row) {
   return step.before.data() + layout_.ctrl;
 }
 
-void PreparedSteps::Run() {
+void PreparedSteps::Run(const Control& control) {
   if (count_ == 0) return;
   if (!misses_.Tries(static_cast<int>(count_))) {
     for (size_t i = 0; i < count_; ++i) steps_[i].stepper = nullptr;
@@ -90,18 +92,32 @@ void PreparedSteps::Run() {
   double* new_rows[lanes::kMaxWidth];
   numbers_.clear();
   for (size_t i = 0; i < count_; ++i) {
-    Step& step = steps_[i];
-    step.after = step.before;
-    const double* numbers = step.numbers.data();
+    const double* numbers = steps_[i].numbers.data();
     for (const OwnField& field : fields_) {
       numbers_.push_back(numbers);
       numbers += field.size;
     }
-    rows[i] = step.before.data();
-    new_rows[i] = step.after.data();
   }
-  const unsigned redo = stepper.Step(rows, new_rows, static_cast<int>(count_), frame_skip_,
-                                     keeps_fields_, numbers_.data());
+  unsigned redo = 0;
+  const size_t num_between = steps_[0].between.size();
+  for (size_t k = 0; k <= num_between; ++k) {
+    const bool last = k == num_between;
+    for (size_t i = 0; i < count_; ++i) {
+      Step& step = steps_[i];
+      const std::vector<double>& from = k == 0 ? step.before : step.between[k - 1];
+      std::vector<double>& to = last ? step.after : step.between[k];
+      to = from;
+      rows[i] = from.data();
+      new_rows[i] = to.data();
+    }
+    const int done = static_cast<int>(k) * control_every_;
+    const int num_steps = std::min(control_every_, frame_skip_ - done);
+    redo |= stepper.Step(rows, new_rows, static_cast<int>(count_), num_steps, last && keeps_fields_,
+                         numbers_.data());
+    for (size_t i = 0; i < count_ && !last; ++i) {
+      if ((redo >> i & 1) == 0) control(i, new_rows[i], new_rows[i] + layout_.ctrl);
+    }
+  }
   if (reads_.Has(lanes::Field::cfrc_ext)) stepper.ComputeExternalForces();
   if (reads_.refreshed) stepper.Refresh();
   misses_.Count(static_cast<int>(count_), std::popcount(redo));

@@ -3,11 +3,13 @@
 // An environment's step has physics in its middle, which depends on nothing but the row and the
 // control. So the physics of a group of coming steps is run at once, one environment per SIMD lane,
 // and each result waits here until its environment's Simulate takes it. Whoever takes one compares
-// with what was prepared, bit for bit: a group changes no result.
+// with what was prepared, bit for bit: a group changes no result. A control that is asked for again
+// between substeps is asked for here too, of the states in between, which are kept to be compared.
 //
 // One per worker; not thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,15 +27,18 @@ class PreparedSteps {
   struct Step {
     const double* row = nullptr;
     std::vector<double> before, after, numbers;
+    std::vector<std::vector<double>> between;  // where control was asked for again, with its answer
     const lanes::LaneStepper* stepper = nullptr;  // null: lanes could not do it
     int lane = 0;
   };
 
   /// `state_size` is mjSTATE_INTEGRATION's. `model` has the sensors that are read.
+  /// `control_every`: substeps under one control.
   /// `field_offsets`: where a row has each of the plans' fields; the first `num_written` of them,
   /// one behind the other, may be written between Find and the step.
   PreparedSteps(const LanePlans& plans, const mjModel& model, int state_size, int frame_skip,
-                LaneReads reads, const std::vector<int>& field_offsets, size_t num_written);
+                int control_every, LaneReads reads, const std::vector<int>& field_offsets,
+                size_t num_written);
 
   /// The most steps that are prepared at a time.
   int group_size() const { return static_cast<int>(steps_.size()); }
@@ -42,8 +47,11 @@ class PreparedSteps {
   void Clear() { count_ = 0; }
   /// Adds a step that starts from this row, and returns where its control goes.
   double* Add(const double* row);
-  /// Runs the group's physics, unless that has been in vain of late.
-  void Run();
+  /// Writes the control of the group's i-th step in a state (of mjSTATE_INTEGRATION's layout).
+  using Control = std::function<void(size_t i, const double* state, double* ctrl)>;
+  /// Runs the group's physics, unless that has been in vain of late. `control` is asked for what
+  /// comes after the first control_every substeps.
+  void Run(const Control& control);
 
   /// Constraint rows in the last substep of the i-th step; very many if lanes could not do it.
   int CountRows(size_t i) const {
@@ -56,6 +64,10 @@ class PreparedSteps {
   /// Whether it is the step of the motion and control that mjData holds, and of these fields that
   /// may have been written.
   bool IsFor(const Step& step, const mjData& data, const double* written) const;
+  /// The control of a state: `before`, `after`, or one between them.
+  const double* ControlIn(const std::vector<double>& state) const {
+    return state.data() + layout_.ctrl;
+  }
   /// Copies what is read of mjData after the step into it, but for sensors. `model`: with the
   /// environment's fields. Until the next Clear.
   void Read(const Step& step, const mjModel& model, mjData& data) const;
@@ -70,6 +82,7 @@ class PreparedSteps {
   std::vector<std::unique_ptr<lanes::LaneStepper>> steppers_;  // the narrowest first
   const LaneReads reads_;  // no sensors if the model has none of them
   const int frame_skip_;
+  const int control_every_;
   const bool keeps_fields_;
   struct OwnField {
     int offset;  // in a row

@@ -33,7 +33,7 @@ def _checked_array(function: str, kind: Any, size: int, *, written: bool) -> Non
 def _same_size(context: Any, builder: Any, name: str, array: Any, size: int) -> None:
     differs = builder.icmp_signed("!=", array.nitems, constant(size))
     with builder.if_then(differs, likely=False):
-        raise_error(context, builder, TypeError, f"mujoco.{name}: expected a vector of {size}")
+        raise_error(context, builder, TypeError, f"mujoco.{name}: expected {size} numbers")
 
 
 def _pure(name: str, arguments: str) -> None:
@@ -77,13 +77,19 @@ _REFRESHING = ("mj_forward", "mj_step1", "mj_step2", "mj_step")
 
 
 def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -> None:
-    """A function of (m, d, …): its further arguments are integers, numbers, arrays or None."""
+    """A function of (m, d, …): its further arguments are integers, numbers, arrays or None.
+
+    ``wanted``: "i", "f", how many numbers an array has, or "J": of a 3 x nv Jacobian.
+    """
     function = stand_in(f"mujoco:{name}", f"m, d, {parameters}".rstrip(", "))
     kinds_wanted = wanted.split()
 
     def typing(typing_context: Any, *kinds: Any) -> Any:
         if not isinstance(kinds[0], ModelType) or not isinstance(kinds[1], DataType):
             raise errors.TypingError(f"mujoco.{name}: expected (self.model, data, …)")
+        for kind, want in zip(kinds[2:], kinds_wanted, strict=True):
+            if want == "J" and not _is_absent(kind) and not _is_jacobian(kind):
+                refuse(f"mujoco.{name}", kind, "np.zeros((3, self.model.nv)), or None")
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             frame = args[1]
@@ -95,11 +101,12 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
                     given.append(context.cast(builder, value, kind, types.int64))
                 elif want == "f":
                     given.append(context.cast(builder, value, kind, types.float64))
-                elif isinstance(kind, types.NoneType | types.Omitted):
+                elif _is_absent(kind):
                     given.append(ir.Constant(BYTES, None))
                 else:
                     array = context.make_array(kind)(context, builder, value)
-                    _same_size(context, builder, name, array, int(want))
+                    size = 3 * sig.args[1].model.nv if want == "J" else int(want)
+                    _same_size(context, builder, name, array, size)
                     given.append(builder.bitcast(array.data, BYTES))
             place = cgutils.alloca_once(builder, F64)
             if returns:
@@ -121,6 +128,14 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
     overload(function, jit_options=OPTIONS)(space["choose"])
 
 
+def _is_absent(kind: Any) -> bool:
+    return isinstance(kind, types.NoneType | types.Omitted)
+
+
+def _is_jacobian(kind: Any) -> bool:
+    return is_contiguous(kind) and kind.ndim == 2 and kind.dtype == types.float64
+
+
 _engine("mj_forward", "", "")
 _engine("mj_step1", "", "")
 _engine("mj_step2", "", "")
@@ -134,3 +149,4 @@ _engine(
     returns=True,
 )
 _engine("mj_geomDistance", "geom1, geom2, distmax, fromto", "i i f 6", returns=True)
+_engine("mj_jacSite", "jacp, jacr, site", "J J i")

@@ -1,0 +1,1 @@
+"""gymnasium-robotics: Fetch, PointMaze and AntMaze, and the Adroit hand, as own tasks."""

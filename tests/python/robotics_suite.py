@@ -1,0 +1,148 @@
+"""gymnasium-robotics beside ours, under the same seeds and actions.
+
+``python tests/python/robotics_suite.py`` (``make parity-suites``) compares every id for 1,000 steps
+and writes down how many numbers were equal. It goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import enum
+import json
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+
+import pyfastenv
+from pyfastenv.suites import robotics
+
+IDS = list(robotics())
+
+
+def load(env_id: str, num_envs: int, mode: str) -> gymnasium.vector.SyncVectorEnv:
+    """gymnasium-robotics' own environments of an id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import gymnasium_robotics
+
+        gymnasium.register_envs(gymnasium_robotics)
+    _mend()
+    make = lambda: gymnasium.make(env_id, disable_env_checker=True)  # noqa: E731
+    return gymnasium.vector.SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
+
+
+def _mend() -> None:
+    """gymnasium-robotics 1.4.2 takes MuJoCo's enums for numbers, which MuJoCo 4's are no more."""
+    from gymnasium_robotics.utils import mujoco_utils
+
+    numbers = {
+        name: enum.IntEnum(name, {k: int(v) for k, v in getattr(mujoco, name).__members__.items()})
+        for name in ("mjtJoint", "mjtEq")
+    }
+    mujoco_utils.mujoco = types.SimpleNamespace(**{**vars(mujoco), **numbers})
+
+
+def numbers_of(values: Any) -> Any:
+    """An array of numbers; of objects None counts as nothing, as where gymnasium has no info."""
+    if values.dtype == object:
+        values = np.array([0.0 if value is None else value for value in values])
+    return values.astype(np.float64)
+
+
+def count_equal(ours: Any, theirs: Any, where: str) -> int:
+    """How many numbers there are; all must be equal, whatever their types."""
+    if isinstance(theirs, dict):
+        assert set(ours) == set(theirs), f"{where}: keys {set(ours) ^ set(theirs)}"
+        return sum(count_equal(ours[key], theirs[key], f"{where}[{key!r}]") for key in theirs)
+    if isinstance(theirs, tuple):
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        return sum(count_equal(a, b, f"{where}[{i}]") for i, (a, b) in pairs)
+    if theirs is None:
+        assert ours is None, where
+        return 0
+    if theirs.dtype == object and any(isinstance(each, dict | np.ndarray) for each in theirs):
+        return count_equal(tuple(ours), tuple(theirs), where)
+    np.testing.assert_array_equal(numbers_of(ours), numbers_of(theirs), where)
+    return theirs.size
+
+
+def compare(
+    env_id: str, mode: str, num_steps: int, *, num_envs: int = 2, seed: int = 0, **kwargs: Any
+) -> int:
+    """Runs both under the same seeds and actions; returns how many numbers were compared."""
+    theirs = load(env_id, num_envs, mode)
+    ours = pyfastenv.make_vec(env_id, num_envs, autoreset_mode=mode, num_threads=2, **kwargs)
+    assert ours.single_observation_space == theirs.single_observation_space
+    assert ours.single_action_space == theirs.single_action_space
+    rng = np.random.default_rng(seed)
+    compared = count_equal(ours.reset(seed=seed), theirs.reset(seed=seed), f"{env_id}: reset")
+    for step in range(num_steps):
+        where = f"{env_id} {mode}, step {step}"
+        actions = rng.uniform(-1.1, 1.1, ours.action_space.shape).astype(np.float32)
+        results = ours.step(actions)
+        compared += count_equal(results, theirs.step(actions), where)
+        ended = results[2] | results[3]
+        if mode == "Disabled" and ended.any():
+            ours_reset, theirs_reset = (
+                envs.reset(options={"reset_mask": ended}) for envs in (ours, theirs)
+            )
+            compared += count_equal(ours_reset, theirs_reset, f"{where}: reset")
+    theirs.close()
+    ours.close()
+    return compared
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    results = Path(__file__).parents[2] / "bench" / "results" / "robotics_parity.json"
+    parser.add_argument("--output", type=Path, default=results)
+    parser.add_argument("--steps", type=int, default=1_000, help="of two environments together")
+    parser.add_argument("--most", type=int, default=len(IDS), help="ids before it stops")
+    parser.add_argument("ids", nargs="*", help="which tasks; none means those not yet there")
+    options = parser.parse_args()
+    found = json.loads(options.output.read_text()) if options.output.exists() else {}
+    modes = ("NextStep", "SameStep", "Disabled")
+    ids = options.ids or [env_id for env_id in IDS if env_id not in found][: options.most]
+    for env_id in ids:
+        mode = modes[IDS.index(env_id) % len(modes)]
+        numbers = compare(env_id, mode, options.steps // 2, seed=1)
+        found[env_id] = {
+            "autoreset_mode": mode,
+            "steps": options.steps,
+            "numbers": numbers,
+            "differences": 0,
+        }
+        ordered = {name: found[name] for name in IDS if name in found}
+        options.output.write_text(json.dumps(ordered, indent=2) + "\n")
+        options.output.with_suffix(".md").write_text(table(ordered))
+        print(f"{env_id}: {numbers:,} numbers of {options.steps:,} steps are equal", flush=True)
+
+
+def table(results: dict[str, Any]) -> str:
+    """Markdown."""
+    lines = [
+        "# gymnasium-robotics, bit for bit",
+        "",
+        "Under the same seeds and random actions, from the first reset on and through every later",
+        "one: numbers of observations, rewards, flags and infos compared with those of the",
+        "package's own environments in gymnasium's `SyncVectorEnv` (`make parity-suites`), and",
+        "differences.",
+        "",
+        "| id | autoreset | steps | numbers | differences |",
+        "|---|---|--:|--:|--:|",
+    ]
+    for env_id, row in results.items():
+        counts = (f"{row[name]:,}" for name in ("steps", "numbers", "differences"))
+        lines.append(f"| {env_id} | {row['autoreset_mode']} | {' | '.join(counts)} |")
+    total = sum(row["numbers"] for row in results.values())
+    lines += ["", f"{len(results)} of {len(IDS)} ids, {total:,} numbers."]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""gymnasium-robotics as own tasks: its numbers from the first reset on, and what lanes do of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+pytest.importorskip("gymnasium_robotics")
+from parity import assert_same
+from robotics_suite import IDS, compare
+
+import pyfastenv
+from pyfastenv.suites import robotics
+from pyfastenv.suites.robotics import base
+from pyfastenv.tasks.find import load_task
+
+# Fetch once with an object and once without, one hand: the others differ in goals and rewards
+SHORT = [
+    ("FetchReach-v4", "NextStep"),
+    ("FetchPickAndPlaceDense-v4", "SameStep"),
+    ("PointMaze_Medium_Diverse_G-v3", "Disabled"),
+    ("AntMaze_UMazeDense-v5", "SameStep"),
+    ("AdroitHandHammer-v1", "NextStep"),
+]
+
+
+@pytest.mark.parametrize(("env_id", "mode"), SHORT)
+def test_equals_gymnasium_robotics(env_id: str, mode: str) -> None:
+    assert compare(env_id, mode, 60) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize("env_id", IDS)
+def test_equals_gymnasium_robotics_for_1_000_steps(env_id: str, mode: str) -> None:
+    assert compare(env_id, mode, 500, seed=1) > 1_000
+
+
+def test_every_id_of_the_package_is_there() -> None:
+    import gymnasium
+    import gymnasium_robotics
+
+    gymnasium.register_envs(gymnasium_robotics)
+    kinds = ("Fetch", "PointMaze", "AntMaze", "AdroitHand")
+    versions = ("v4", "v3", "v5", "v1")  # the newest, which need no mujoco_py
+    theirs = [
+        env_id
+        for env_id in gymnasium.registry
+        for kind, version in zip(kinds, versions, strict=True)
+        if env_id.startswith(kind) and env_id.endswith(version)
+    ]
+    assert sorted(theirs) == sorted(IDS)
+    for env_id, arguments in robotics().items():
+        limit = arguments.get("max_episode_steps", load_task(arguments["task"]).max_episode_steps)
+        assert gymnasium.spec(env_id).max_episode_steps == limit
+
+
+@pytest.mark.parametrize("env_id", ["PointMaze_UMaze-v3", "AntMaze_UMaze-v5"])
+def test_mazes_ride_lanes(env_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYFASTENV_POISON", "1")
+    lanes, mujoco = (
+        pyfastenv.make_vec(env_id, 9, num_threads=2, engine=engine, max_episode_steps=25)
+        for engine in ("lanes", "mujoco")
+    )
+    assert_same(lanes.reset(seed=3), mujoco.reset(seed=3))
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        actions = rng.uniform(-1, 1, lanes.action_space.shape).astype(np.float32)
+        assert_same(lanes.step(actions), mujoco.step(actions))
+    assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
+    assert lanes.stats()["lane_steps"] > 0.9 * lanes.stats()["steps"] > 400
+
+
+def near_its_goal(**kwargs: Any) -> Any:
+    """A ball that lies 0.4 m from its goal, at rest."""
+    env = pyfastenv.debug("PointMaze_Open-v3", **kwargs)
+    env.reset(seed=0)
+    plain: Any = env.unwrapped
+    plain.data.qpos[:] = plain.task.goal + np.array([0.4, 0.0])
+    plain.data.qvel[:] = 0.0
+    return env
+
+
+def test_who_reaches_the_goal() -> None:
+    """Ends, goes on, or gets another goal, which is seen with the next step."""
+    still = np.zeros(2, np.float32)
+    for kwargs, ends in (({"continuing_task": False}, True), ({}, False)):
+        _, reward, terminated, *_ = near_its_goal(**kwargs).step(still)
+        assert (reward, terminated) == (1.0, ends)
+    env = near_its_goal(reset_target=True)
+    obs, reward, *_ = env.step(still)
+    first = obs["desired_goal"].copy()
+    obs, later, *_ = env.step(still)
+    assert (reward, later) == (1.0, 0.0)
+    assert not np.array_equal(obs["desired_goal"], first)
+
+
+def test_unknown_mazes_are_named() -> None:
+    with pytest.raises(ValueError, match="expected a map of gymnasium_robotics, got 'Huge'"):
+        pyfastenv.make_vec("PointMaze_UMaze-v3", 1, maze="Huge")
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'pyfastenv\[robotics\]'"):
+        pyfastenv.make_vec("FetchReach-v4", 2)
