@@ -37,7 +37,7 @@ ROBOTS = {
 }
 ENGINES = {"mujoco": 0.95, "lanes": 0.85}  # engine -> the least that own / built-in shall be
 MAX_COLD, MAX_CACHED = 2.0, 0.15  # [s]
-ROLLOUT_STEPS = 16
+ROLLOUT_SIZE = 4096  # steps of all environments together, but 16 of each at most
 START = """
 import sys, time
 import numpy, mujoco, pyfastenv
@@ -64,9 +64,10 @@ def stepping(envs: Any, actions: list[np.ndarray], seconds: float) -> float:
 def rolling(envs: Any, policy: Any, seconds: float) -> float:
     """Environment steps per second, the policy's part in them."""
     begin, count = time.perf_counter(), 0
+    num_steps = max(1, min(16, ROLLOUT_SIZE // envs.num_envs))
     while time.perf_counter() - begin < seconds:
-        pyfastenv.rollout(envs, policy, ROLLOUT_STEPS)
-        count += ROLLOUT_STEPS
+        pyfastenv.rollout(envs, policy, num_steps)
+        count += num_steps
     return count * envs.num_envs / (time.perf_counter() - begin)
 
 
