@@ -412,7 +412,8 @@ def test_a_run_leaves_policies(tmp_path: Path) -> None:
     obs = torch.randn(7, 3).numpy()
     assert policy.act(obs, policy_id=1).shape == (7, 1)
     draws = [policy.act(obs, deterministic=False) for _ in range(2)]
-    assert (draws[0] != draws[1]).all()  # nothing is repeated outside of a training
+    # nothing is repeated outside of a training (but a bound of the action space)
+    assert (draws[0] != draws[1]).mean() > 0.5
 
 
 @pytest.mark.timeout(280)
