@@ -371,7 +371,8 @@ class EnsembleDynamics:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict`."""
         self.network.load_state_dict(state["network"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        if "optimizer" in state:  # not in checkpoints from when every fit restarted it
+            self._optimizer.load_state_dict(state["optimizer"])
         for name in ("max_log_var", "min_log_var", "input_mean", "input_std", "elites"):
             getattr(self, name).data.copy_(state[name])
         self.network.refresh()
