@@ -85,7 +85,7 @@ MAZES = {
 }
 
 
-def robotics() -> dict[str, dict[str, Any]]:
+def robotics_ids() -> dict[str, dict[str, Any]]:
     """gymnasium-robotics' ids, each with its task and that task's arguments."""
     place = "pyfastenv.suites.robotics"
     found: dict[str, dict[str, Any]] = {}
@@ -120,7 +120,7 @@ def tasks() -> dict[str, dict[str, Any]]:
         env_id: f"pyfastenv.suites.dm_control.{domain.lower()}:{env_id.partition('-')[0]}"
         for env_id, (domain, _) in DM_CONTROL.items()
     }
-    return {env_id: {"task": place} for env_id, place in places.items()} | robotics()
+    return {env_id: {"task": place} for env_id, place in places.items()} | robotics_ids()
 
 
 def register_suites() -> None:

@@ -19,9 +19,9 @@ import mujoco
 import numpy as np
 
 import pyfastenv
-from pyfastenv.suites import robotics
+from pyfastenv.suites import robotics_ids
 
-IDS = list(robotics())
+IDS = list(robotics_ids())
 
 
 def load(env_id: str, num_envs: int, mode: str) -> gymnasium.vector.SyncVectorEnv:

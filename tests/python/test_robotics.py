@@ -13,7 +13,7 @@ from parity import assert_same
 from robotics_suite import IDS, compare
 
 import pyfastenv
-from pyfastenv.suites import robotics
+from pyfastenv.suites import robotics_ids
 from pyfastenv.suites.robotics import base
 from pyfastenv.tasks.find import load_task
 
@@ -54,7 +54,7 @@ def test_every_id_of_the_package_is_there() -> None:
         if env_id.startswith(kind) and env_id.endswith(version)
     ]
     assert sorted(theirs) == sorted(IDS)
-    for env_id, arguments in robotics().items():
+    for env_id, arguments in robotics_ids().items():
         limit = arguments.get("max_episode_steps", load_task(arguments["task"]).max_episode_steps)
         assert gymnasium.spec(env_id).max_episode_steps == limit
 
