@@ -190,6 +190,7 @@ void Rollout::RunSteps(int worker_index, std::span<const int32_t> ids, int begin
   const std::span<Lane> lanes(worker.lanes.data(), ids.size());
   const bool together = runner_.prepares();  // else it is one, and stays loaded
   const auto group_size = static_cast<size_t>(runner_.group_size());
+  const bool several_groups = lanes.size() > group_size;
   for (size_t i = 0; i < ids.size(); ++i) {
     Begin(lanes[i], ids[i]);
     const double* row = store_.row(ids[i]);
@@ -201,12 +202,14 @@ void Rollout::RunSteps(int worker_index, std::span<const int32_t> ids, int begin
   }
   for (int t = begin; t < end; ++t) {
     worker.step = t;
-    worker.order.Sort(0, static_cast<int>(lanes.size()));
+    if (several_groups) worker.order.Sort(0, static_cast<int>(lanes.size()));
     for (size_t first = 0; first < lanes.size(); first += group_size) {
       Lane* group[EnvRunner::kMaxGroup];
       const size_t count = std::min(group_size, lanes.size() - first);
       for (size_t i = 0; i < count; ++i) {
-        group[i] = &lanes[static_cast<size_t>(worker.order.At(static_cast<int32_t>(first + i)))];
+        const auto position = static_cast<int32_t>(first + i);
+        group[i] =
+            &lanes[static_cast<size_t>(several_groups ? worker.order.At(position) : position)];
       }
       ChooseActions({group, count});
       if (together) PrepareSteps(env, worker, {group, count});
