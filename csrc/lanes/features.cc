@@ -36,8 +36,6 @@ bool AnyNonZero(const mjtNum* x, int n) {
   return std::any_of(x, x + n, [](mjtNum v) { return v != 0; });
 }
 
-bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0; }
-
 // ---- groups of features: the first thing found, or nothing --------------------------------------
 
 std::string Counts(const mjModel& m) {

@@ -20,8 +20,6 @@ namespace {
 // contacts.
 constexpr int kMaxContacts = 40;
 
-bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0; }
-
 Dynamics DynamicsOf(const mjModel& m, int a) {
   switch (m.actuator_dyntype[a]) {
     case mjDYN_INTEGRATOR:

@@ -1,14 +1,13 @@
 // A plan's tables of equalities, dry friction and limits.
 #include <algorithm>
 
+#include "lanes/features.h"
 #include "lanes/model_trees.h"
 #include "lanes/plan.h"
 
 namespace pyfastenv::lanes {
 
 namespace {
-
-bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0; }
 
 Equality MakeEquality(const mjModel& m, int i) {
   Equality e{};

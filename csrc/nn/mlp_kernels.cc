@@ -22,13 +22,6 @@ constexpr int kTogether = 3;  // into 16
 // `count`.
 constexpr int kBlock = 32;
 
-template <class V>
-PYFASTENV_INLINE V LoadWide(const float* x) {
-  V value;
-  __builtin_memcpy(&value, x, sizeof(V));
-  return value;
-}
-
 // Outputs of kWidth vectors at once for kInputs inputs, which share the weights, in kChains
 // independent sums per output: enough additions in flight to hide their latency.
 template <class V, int kWidth, int kChains, int kInputs>
@@ -39,7 +32,7 @@ PYFASTENV_INLINE void Columns(const DenseLayer& layer, int column, const float* 
   V sums[kInputs][kChains][kWidth];
   for (int n = 0; n < kInputs; ++n) {
     for (int v = 0; v < kWidth; ++v) {
-      sums[n][0][v] = LoadWide<V>(layer.biases + column + v * kSize);
+      sums[n][0][v] = LoadLoose<V>(layer.biases + column + v * kSize);
       for (int c = 1; c < kChains; ++c) sums[n][c][v] = V{};
     }
   }
@@ -47,7 +40,7 @@ PYFASTENV_INLINE void Columns(const DenseLayer& layer, int column, const float* 
   for (int i = 0; i < layer.in; i += kChains) {
     for (int c = 0; c < kChains; ++c, row += layer.out) {
       for (int v = 0; v < kWidth; ++v) {
-        const V weights = LoadWide<V>(row + v * kSize);
+        const V weights = LoadLoose<V>(row + v * kSize);
         for (int n = 0; n < kInputs; ++n) sums[n][c][v] += x[n][i + c] * weights;
       }
     }
@@ -55,8 +48,7 @@ PYFASTENV_INLINE void Columns(const DenseLayer& layer, int column, const float* 
   for (int n = 0; n < kInputs; ++n) {
     for (int v = 0; v < kWidth; ++v) {
       for (int c = 1; c < kChains; ++c) sums[n][0][v] += sums[n][c][v];
-      const V value = Activate(activation, sums[n][0][v], Divide());
-      __builtin_memcpy(y[n] + column + v * kSize, &value, sizeof(V));
+      StoreLoose(y[n] + column + v * kSize, Activate(activation, sums[n][0][v], Divide()));
     }
   }
 }

@@ -21,8 +21,6 @@ constexpr int kLanes = 4;
 #endif
 
 typedef float Vec __attribute__((vector_size(kLanes * sizeof(float)), may_alias));
-typedef float LooseVec
-    __attribute__((vector_size(kLanes * sizeof(float)), may_alias, aligned(sizeof(float))));
 typedef int IntVec __attribute__((vector_size(kLanes * sizeof(int))));
 
 // PYFASTENV_NAME(Dense) is DenseAvx2 where PYFASTENV_VARIANT is Avx2
@@ -39,8 +37,16 @@ PYFASTENV_INLINE V Fill(float x) {
 PYFASTENV_INLINE Vec LoadVec(const float* x) { return *reinterpret_cast<const Vec*>(x); }
 PYFASTENV_INLINE void StoreVec(float* x, Vec value) { *reinterpret_cast<Vec*>(x) = value; }
 // of any place in memory
-PYFASTENV_INLINE Vec LoadLoose(const float* x) { return *reinterpret_cast<const LooseVec*>(x); }
-PYFASTENV_INLINE void StoreLoose(float* x, Vec value) { *reinterpret_cast<LooseVec*>(x) = value; }
+template <class V = Vec>
+PYFASTENV_INLINE V LoadLoose(const float* x) {
+  V value;
+  __builtin_memcpy(&value, x, sizeof(V));
+  return value;
+}
+template <class V>
+PYFASTENV_INLINE void StoreLoose(float* x, V value) {
+  __builtin_memcpy(x, &value, sizeof(V));
+}
 
 template <class V>
 PYFASTENV_INLINE V Exp(V x) {
