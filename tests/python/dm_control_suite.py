@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 from pathlib import Path
 from typing import Any
 
+import counts
 import mujoco
 import numpy as np
 
@@ -107,21 +107,18 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1_000)
     parser.add_argument("ids", nargs="*", help="which tasks; none means those not yet there")
     options = parser.parse_args()
-    ids = options.ids or [env_id for env_id in DM_CONTROL if env_id not in _read(options.output)]
+    ids = options.ids or [
+        env_id for env_id in DM_CONTROL if env_id not in counts.read(options.output)
+    ]
     for env_id in ids:
         numbers = compare(env_id, options.steps, seed=1)
         found = {
-            **_read(options.output),
+            **counts.read(options.output),
             env_id: {"steps": options.steps, "numbers": numbers, "differences": 0},
         }
         ordered = {name: found[name] for name in DM_CONTROL if name in found}
-        options.output.write_text(json.dumps(ordered, indent=2) + "\n")
-        options.output.with_suffix(".md").write_text(table(ordered))
+        counts.write(options.output, ordered, table)
         print(f"{env_id}: {numbers:,} numbers of {options.steps:,} steps are equal", flush=True)
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def table(results: dict[str, Any]) -> str:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from trainings import untimed
 
 from pyfastenv.algorithms import mbpo, ppo, sac
 from pyfastenv.learners.dynamics import DynamicsOptions
@@ -146,10 +147,7 @@ def go_on(config: RunConfig, folder: Path) -> None:
 def outcome(folder: Path) -> dict[str, Any]:
     """All that must be the same."""
     state = checkpoint.load(checkpoint.resolve(folder))
-    rows = [
-        {name: value for name, value in row.items() if not name.startswith("time/")}
-        for row in read_metrics(folder)
-    ]
+    rows = [untimed(row) for row in read_metrics(folder)]
     table = (folder / "metrics.csv").read_text().splitlines()
     result = json.loads((folder / "result.json").read_text())
     return {

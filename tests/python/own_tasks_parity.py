@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+import counts
 from parity import MODES, compare
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1_000, help="parts before it stops")
     parser.add_argument("--steps", type=int, default=100_000, help="per environment and mode")
     options = parser.parse_args()
-    results = json.loads(options.output.read_text()) if options.output.exists() else {}
+    results = counts.read(options.output)
     missing = [
         (env_id, mode, part)
         for part, env_id, mode in itertools.product(range(PARTS), ROBOTS, MODES)
@@ -82,8 +82,7 @@ def main() -> None:
     for env_id, mode, part in missing[: options.most]:
         done = run_part(env_id, mode, part, options.steps // (NUM_ENVS * PARTS))
         results.setdefault(f"{env_id} {mode}", {})[str(part)] = done
-        options.output.write_text(json.dumps(results, indent=1) + "\n")
-        options.output.with_suffix(".md").write_text(markdown(results))
+        counts.write(options.output, results, markdown)
         print(f"{env_id} {mode}, part {part}: {done}", flush=True)
 
 

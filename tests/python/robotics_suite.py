@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import enum
-import json
 import types
 import warnings
 from pathlib import Path
 from typing import Any
 
+import counts
 import gymnasium
 import mujoco
 import numpy as np
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=len(IDS), help="ids before it stops")
     parser.add_argument("ids", nargs="*", help="which tasks; none means those not yet there")
     options = parser.parse_args()
-    found = json.loads(options.output.read_text()) if options.output.exists() else {}
+    found = counts.read(options.output)
     modes = ("NextStep", "SameStep", "Disabled")
     ids = options.ids or [env_id for env_id in IDS if env_id not in found][: options.most]
     for env_id in ids:
@@ -117,9 +117,7 @@ def main() -> None:
             "numbers": numbers,
             "differences": 0,
         }
-        ordered = {name: found[name] for name in IDS if name in found}
-        options.output.write_text(json.dumps(ordered, indent=2) + "\n")
-        options.output.with_suffix(".md").write_text(table(ordered))
+        counts.write(options.output, {name: found[name] for name in IDS if name in found}, table)
         print(f"{env_id}: {numbers:,} numbers of {options.steps:,} steps are equal", flush=True)
 
 
@@ -137,8 +135,8 @@ def table(results: dict[str, Any]) -> str:
         "|---|---|--:|--:|--:|",
     ]
     for env_id, row in results.items():
-        counts = (f"{row[name]:,}" for name in ("steps", "numbers", "differences"))
-        lines.append(f"| {env_id} | {row['autoreset_mode']} | {' | '.join(counts)} |")
+        numbers = (f"{row[name]:,}" for name in ("steps", "numbers", "differences"))
+        lines.append(f"| {env_id} | {row['autoreset_mode']} | {' | '.join(numbers)} |")
     total = sum(row["numbers"] for row in results.values())
     lines += ["", f"{len(results)} of {len(IDS)} ids, {total:,} numbers."]
     return "\n".join(lines) + "\n"

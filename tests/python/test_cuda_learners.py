@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import test_mbpo
 import test_sac
 from cuda_checks import no_synchronisation
-from test_ddpg import through_a_file
+from trainings import through_a_file
 
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.sac import METRICS, SAC, SACLearner, SACOptions

@@ -5,7 +5,6 @@ learns."""
 
 from __future__ import annotations
 
-import io
 import math
 import pathlib
 from typing import Any
@@ -16,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 from test_training_tools import assert_equal
 from torch import Tensor, nn
+from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_file
 
 from pyfastenv.algorithms import ddpg
 from pyfastenv.algorithms.ddpg import DDPG, Config
@@ -23,7 +23,6 @@ from pyfastenv.learners.actor_critic import Batch
 from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training import saved
-from pyfastenv.training.evaluation import evaluate, make_eval_envs
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
@@ -45,14 +44,6 @@ def small(**options: Any) -> Config:
 def make(config: Config) -> DDPG:
     config.check()
     return DDPG(config)
-
-
-def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
-    file = io.BytesIO()
-    torch.save(state, file)
-    file.seek(0)
-    loaded: dict[str, Any] = torch.load(file, weights_only=True)
-    return loaded
 
 
 # ---- the update ----------------------------------------------------------------------------------
@@ -245,12 +236,7 @@ def test_a_resumed_run_is_the_same_bit_for_bit(
     state = through_a_file(algorithm.state_dict())
     torch.manual_seed(99)
     resumed = DDPG(small(env_id=env_id, normalize_obs=normalize_obs, num_threads=2), restore=state)
-    for _ in range(5):
-        mine, theirs = algorithm.iterate(), resumed.iterate()
-        for metrics in (mine, theirs):
-            for name in [name for name in metrics if name.startswith("time/")]:
-                del metrics[name]
-        assert mine == theirs
+    assert_goes_on_alike(algorithm, resumed, 5)
     assert_equal(algorithm.state_dict(), resumed.state_dict())
 
 
@@ -290,20 +276,7 @@ def test_three_seeds_are_three_runs() -> None:
 
 def test_it_learns_pendulum() -> None:
     config = Config(num_threads=1, total_steps=12_000)
-    envs = make_eval_envs(config.env_id, {"num_threads": 1}, 20)
-
-    def score() -> float:
-        return evaluate(envs, algorithm.eval_policy(), 20, seed=12_345).metrics()["eval/return"]
-
-    algorithm = make(config)
-    assert score() < -900.0
-    best = -math.inf
-    while best < -300.0 and algorithm.global_step < config.total_steps:
-        for _ in range(16):
-            algorithm.iterate()
-        best = score()
-    assert best > -300.0  # the best there is: about -150
-    envs.close()
+    assert_learns_pendulum(config, make, 16)
 
 
 def test_a_run_leaves_a_policy(tmp_path: Path) -> None:

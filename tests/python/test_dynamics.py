@@ -12,9 +12,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_ddpg import through_a_file
 from test_training_tools import assert_equal
 from torch import Tensor, nn
+from trainings import through_a_file
 
 from pyfastenv.learners import dynamics
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics

@@ -15,10 +15,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_ddpg import through_a_file
 from test_sac import batch_of
 from test_training_tools import assert_equal, assert_same_run
 from torch import Tensor, nn
+from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_file
 
 from pyfastenv.algorithms import flashsac
 from pyfastenv.algorithms.flashsac import Config, FlashSAC, FlashSACLearner, FlashSACOptions
@@ -28,7 +28,6 @@ from pyfastenv.nn.unit_networks import UnitNetwork, by_batch, project
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training import saved
-from pyfastenv.training.evaluation import evaluate, make_eval_envs
 from pyfastenv.training.reward_scale import RewardScale
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
@@ -384,12 +383,7 @@ def test_a_resumed_run_is_the_same_bit_for_bit(options: dict[str, Any], iteratio
     torch.manual_seed(99)
     resumed = FlashSAC(small(**{**options, "num_threads": 2}), restore=state)
     assert_equal(state, through_a_file(resumed.state_dict()))
-    for _ in range(3):
-        mine, theirs = algorithm.iterate(), resumed.iterate()
-        for metrics in (mine, theirs):
-            for name in [name for name in metrics if name.startswith("time/")]:
-                del metrics[name]
-        assert mine == theirs
+    assert_goes_on_alike(algorithm, resumed, 3)
     assert_equal(algorithm.state_dict(), resumed.state_dict())
 
 
@@ -434,20 +428,7 @@ def test_it_learns_pendulum() -> None:
         gamma=0.95,
         tau=0.02,
     )
-    envs = make_eval_envs(config.env_id, {"num_threads": 1}, 20)
-
-    def score() -> float:
-        return evaluate(envs, algorithm.eval_policy(), 20, seed=12_345).metrics()["eval/return"]
-
-    algorithm = make(config)
-    assert score() < -900.0
-    best = -math.inf
-    while best < -300.0 and algorithm.global_step < config.total_steps:
-        for _ in range(15):
-            algorithm.iterate()
-        best = score()
-    assert best > -300.0  # the best there is: about -150
-    envs.close()
+    assert_learns_pendulum(config, make, 15)
 
 
 @pytest.mark.parametrize(

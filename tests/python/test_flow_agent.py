@@ -13,11 +13,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_ddpg import through_a_file
 from test_dynamics import member, randomised
 from test_sac import as_sequential, batch_of
 from test_training_tools import assert_equal
 from torch import Tensor
+from trainings import through_a_file
 
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics

@@ -15,9 +15,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_ddpg import through_a_file
 from test_training_tools import assert_equal, assert_same_run
 from torch import Tensor
+from trainings import through_a_file, untimed
 
 from pyfastenv.algorithms import mbpo
 from pyfastenv.algorithms.mbpo import MBPO, Config
@@ -79,10 +79,6 @@ def small(**options: Any) -> Config:
 def make(config: Config) -> MBPO:
     config.check()
     return MBPO(config)
-
-
-def untimed(metrics: dict[str, float]) -> dict[str, float]:
-    return {name: value for name, value in metrics.items() if not name.startswith("time/")}
 
 
 # ---- schedules -----------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_ddpg import pendulum, through_a_file
+from test_ddpg import pendulum
 from test_training_tools import assert_equal, assert_same_run
 from torch import Tensor, nn
+from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_file
 
 from pyfastenv.algorithms import sac
 from pyfastenv.algorithms.sac import METRICS, SAC, Config, SACLearner, SACOptions
@@ -26,7 +27,7 @@ from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training import distributed, saved
 from pyfastenv.training.errors import CheckpointError
-from pyfastenv.training.evaluation import evaluate, make_eval_envs
+from pyfastenv.training.evaluation import make_eval_envs
 from pyfastenv.training.loop import run
 from pyfastenv.training.seeds import Stream, env_seeds
 
@@ -528,12 +529,7 @@ def test_a_resumed_run_is_the_same_bit_for_bit(options: dict[str, Any], iteratio
     torch.manual_seed(99)
     resumed = SAC(small(**{**options, "num_threads": 2}), restore=state)
     assert_equal(state, through_a_file(resumed.state_dict()))
-    for _ in range(3):
-        mine, theirs = algorithm.iterate(), resumed.iterate()
-        for metrics in (mine, theirs):
-            for name in [name for name in metrics if name.startswith("time/")]:
-                del metrics[name]
-        assert mine == theirs
+    assert_goes_on_alike(algorithm, resumed, 3)
     assert_equal(algorithm.state_dict(), resumed.state_dict())
 
 
@@ -561,21 +557,8 @@ def test_it_learns_pendulum() -> None:
         num_steps=10,
         gamma=0.95,
     )
-    envs = make_eval_envs(config.env_id, {"num_threads": 1}, 20)
-
-    def score() -> float:
-        return evaluate(envs, algorithm.eval_policy(), 20, seed=12_345).metrics()["eval/return"]
-
-    algorithm = make(config)
-    assert score() < -900.0
-    best = -math.inf
-    while best < -300.0 and algorithm.global_step < config.total_steps:
-        for _ in range(50):
-            algorithm.iterate()
-        best = score()
-    assert best > -300.0  # the best there is: about -150
+    algorithm = assert_learns_pendulum(config, make, 50)
     assert algorithm.learner.log_temperature.item() < -0.5  # it has seen enough
-    envs.close()
 
 
 def test_a_run_of_two_seeds_leaves_their_policies(tmp_path: Path) -> None:

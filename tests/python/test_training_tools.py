@@ -26,6 +26,8 @@ pytest.importorskip("tyro")
 pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 
+from trainings import untimed
+
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.nn.spans import span
@@ -196,10 +198,7 @@ def assert_equal(a: Any, b: Any) -> None:
 
 
 def untimed_rows(folder: Path) -> list[dict[str, float]]:
-    return [
-        {name: value for name, value in row.items() if not name.startswith("time/")}
-        for row in read_metrics(folder)
-    ]
+    return [untimed(row) for row in read_metrics(folder)]
 
 
 def assert_same_run(a: Path, b: Path) -> None:
