@@ -15,12 +15,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from report import circumstances, mark
 
 import pyfastenv
 from pyfastenv.experiments import measure
@@ -52,23 +53,17 @@ print(time.perf_counter() - begin, "numba" in sys.modules)
 # ---- speed ---------------------------------------------------------------------------------------
 
 
-def stepping(envs: Any, actions: list[np.ndarray], seconds: float) -> float:
-    """Environment steps per second."""
-    begin, count = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        envs.step(actions[count % len(actions)])
-        count += 1
-    return count * envs.num_envs / (time.perf_counter() - begin)
+def step(envs: Any, actions: Iterator[np.ndarray]) -> int:
+    """How many environments made a step."""
+    envs.step(next(actions))
+    return int(envs.num_envs)
 
 
-def rolling(envs: Any, policy: Any, seconds: float) -> float:
-    """Environment steps per second, the policy's part in them."""
-    begin, count = time.perf_counter(), 0
+def roll(envs: Any, policy: Any) -> int:
+    """How many steps environments made together."""
     num_steps = max(1, min(16, ROLLOUT_SIZE // envs.num_envs))
-    while time.perf_counter() - begin < seconds:
-        pyfastenv.rollout(envs, policy, num_steps)
-        count += num_steps
-    return count * envs.num_envs / (time.perf_counter() - begin)
+    pyfastenv.rollout(envs, policy, num_steps)
+    return int(num_steps * envs.num_envs)
 
 
 def a_policy(envs: Any) -> Any:
@@ -104,17 +99,20 @@ def compare(env_id: str, engine: str, num_envs: int, args: argparse.Namespace) -
         )
     actions, policy = some_actions(steppers["own"]), a_policy(steppers["own"])
     kinds: dict[str, dict[str, Any]] = {
-        "step": {who: partial(stepping, envs, actions) for who, envs in steppers.items()},
-        "rollout": {who: partial(rolling, envs, policy) for who, envs in rollers.items()},
+        "step": {
+            who: partial(step, envs, itertools.cycle(actions)) for who, envs in steppers.items()
+        },
+        "rollout": {who: partial(roll, envs, policy) for who, envs in rollers.items()},
     }
     for envs in (*steppers.values(), *rollers.values()):
         envs.reset(seed=0)
     rows = []
     for kind, candidates in kinds.items():
         for run in candidates.values():
-            run(args.seconds / 4)  # warms up
+            measure.rate(run, args.seconds / 4)  # warms up
         rates = measure.interleave(
-            {who: partial(run, args.seconds) for who, run in candidates.items()}, args.rounds
+            {who: partial(measure.rate, run, args.seconds) for who, run in candidates.items()},
+            args.rounds,
         )
         medians = {who: statistics.median(values) for who, values in rates.items()}
         rows.append(
@@ -192,7 +190,7 @@ def markdown(result: dict[str, Any]) -> str:
             row["kind"],
             row["medians"]["built-in"],
             row["medians"]["own"],
-            f"{row['ratio']:.3f} {_mark(row['ratio'] >= ENGINES[row['engine']])}",
+            f"{row['ratio']:.3f} {mark(row['ratio'] >= ENGINES[row['engine']])}",
             f"{row['ratio_in_rounds']['q1']:.3f} to {row['ratio_in_rounds']['q3']:.3f}",
         ]
         for row in result["speeds"]
@@ -200,15 +198,13 @@ def markdown(result: dict[str, Any]) -> str:
     begins = [
         [
             row["env"],
-            f"{row['medians']['cold']:.2f} {_mark(row['medians']['cold'] < MAX_COLD)}",
-            f"{row['medians']['cached']:.3f} {_mark(row['medians']['cached'] < MAX_CACHED)}",
+            f"{row['medians']['cold']:.2f} {mark(row['medians']['cold'] < MAX_COLD)}",
+            f"{row['medians']['cached']:.3f} {mark(row['medians']['cached'] < MAX_CACHED)}",
             "yes" if row["cached_imports_numba"] else "no",
             f"{row['medians']['built-in']:.3f}",
         ]
         for row in result["starts"]
     ]
-    machine = result["machine"]
-    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
     bars = " and ".join(f"{least} with engine={name!r}" for name, least in ENGINES.items())
     return f"""# Own tasks beside the built-in environments that they equal
 
@@ -229,13 +225,8 @@ compiled; shall be below {MAX_COLD} s, from the cache below {MAX_CACHED} s.
 
 {table(["environment", "cold", "from the cache", "imports numba", "built-in"], begins)}
 
-*{result["date"]}, {machine["cpu"]}, {machine["cpus_available"]} CPUs, {machine["memory_gib"]} \
-GiB, {machine["os"]}; Python {machine["python"]}, {versions}; commit {machine["commit"]}.*
+*{circumstances(result)}.*
 """
-
-
-def _mark(good: bool) -> str:
-    return "✓" if good else "✗"
 
 
 def main() -> None:

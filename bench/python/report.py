@@ -89,7 +89,7 @@ def _stepping(rows: Sequence[Row], targets: Mapping[str, Mapping[int, float]]) -
                 _rate(row, LIMIT),
                 f"{times['median']:.2f}× [{times['q1']:.2f}, {times['q3']:.2f}]",
                 f"{by_mujoco['median']:.1%}",
-                "" if target is None else f"≥ {target:g}× {_mark(times['median'] >= target)}",
+                "" if target is None else f"≥ {target:g}× {mark(times['median'] >= target)}",
             ]
         )
     columns = ["environment", "envs", "engine", "pyfastenv", LIMIT, "times", "by mj_step", "target"]
@@ -109,7 +109,7 @@ def rollouts(rows: Sequence[Row]) -> str:
                 _rate(row, "step"),
                 f"{ratio['median']:.2f} [{ratio['q1']:.2f}, {ratio['q3']:.2f}]",
                 f"{row['ratios']['rollout, mj_step']['median']:.2f}×",
-                f"≥ {MIN_ROLLOUT} {_mark(ratio['median'] >= MIN_ROLLOUT)}",
+                f"≥ {MIN_ROLLOUT} {mark(ratio['median'] >= MIN_ROLLOUT)}",
             ]
         )
     columns = ["environment", "envs", "rollout", "step", "rollout / step"]
@@ -126,7 +126,7 @@ def ppo(rows: Sequence[Row]) -> str:
                 [engine, *("; ".join(f"{run[part]:.1f}" for run in runs) for part in parts)]
             )
         ratio = row["ratio"]["median"]
-    target = f"target ≤ {MAX_PPO} {_mark(ratio <= MAX_PPO)}"
+    target = f"target ≤ {MAX_PPO} {mark(ratio <= MAX_PPO)}"
     found = f"Lanes take {ratio:.2f} of the time ({target}), to the same weights."
     return found + "\n\n" + table(["engine", "seconds of each run", "sampling", "update"], lines)
 
@@ -156,7 +156,7 @@ def tasks(rows: Sequence[Row]) -> str:
                 f"{num_envs:,}",
                 str(len(values)),
                 f"{mean:.2f}×",
-                "" if target is None else f"≥ {target}× {_mark(mean >= target)}",
+                "" if target is None else f"≥ {target}× {mark(mean >= target)}",
             ]
         )
     return "\n\n".join(
@@ -186,7 +186,7 @@ def cartpole(rows: Sequence[Row]) -> str:
                     "" if name == OURS else _times(row, name),
                     ""
                     if target is None
-                    else f"≥ {target / 1e6:g} M/s {_mark(rate['median'] >= target)}",
+                    else f"≥ {target / 1e6:g} M/s {mark(rate['median'] >= target)}",
                 ]
             )
     return table(["envs", "contestant", "rate", "µs per step()", "factor", "target"], lines)
@@ -205,7 +205,7 @@ def half_batches(rows: Sequence[Row]) -> str:
                 _rate(row, OURS),
                 _rate(row, "pyfastenv send/recv"),
                 f"{share['median']:.1%} [{share['q1']:.1%}, {share['q3']:.1%}]",
-                f"≥ {MIN_HALF_BATCHES:.0%} {_mark(good)}",
+                f"≥ {MIN_HALF_BATCHES:.0%} {mark(good)}",
             ]
         )
     return table(
@@ -220,7 +220,7 @@ def memory(rows: Sequence[Row]) -> str:
         target = ""
         if (row["contestant"], row["env_id"], row["num_envs"]) == (OURS, "HalfCheetah-v5", 32_000):
             good = row["peak_rss_mb"] < MAX_MEMORY_MB and row["make_s"] < MAX_MAKE_S
-            target = f"peak < {MAX_MEMORY_MB:.0f} MB, make < {MAX_MAKE_S:.0f} s {_mark(good)}"
+            target = f"peak < {MAX_MEMORY_MB:.0f} MB, make < {MAX_MAKE_S:.0f} s {mark(good)}"
         lines.append(
             [
                 row["contestant"],
@@ -290,18 +290,26 @@ def _times(row: Row, name: str) -> str:
     return f"{row['ratios'][name]['median']:.2f}×"
 
 
-def _mark(good: bool) -> str:
+def mark(good: bool) -> str:
+    """Whether a bar is met."""
     return "✓" if good else "✗"
 
 
-def _footer(section: dict[str, Any]) -> str:
-    machine = section["machine"]
-    settings = section["settings"]
+def circumstances(result: Mapping[str, Any]) -> str:
+    """When and where it was measured, with which versions."""
+    machine = result["machine"]
     versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
+    return (
+        f"{result['date']}, {machine['cpu']}, {machine['cpus_available']} CPUs, "
+        f"{machine['memory_gib']} GiB, {machine['os']}; Python {machine['python']}, {versions}; "
+        f"commit {machine['commit']}"
+    )
+
+
+def _footer(section: dict[str, Any]) -> str:
+    settings = section["settings"]
     quick = " **A quick run: rough figures.**" if settings["quick"] else ""
     return (
-        f"*{section['date']}, {machine['cpu']}, {machine['cpus_available']} CPUs, "
-        f"{machine['memory_gib']} GiB, {machine['os']}; Python {machine['python']}, {versions}; "
-        f"commit {machine['commit']}; {settings['num_threads']} threads unless said, "
+        f"*{circumstances(section)}; {settings['num_threads']} threads unless said, "
         f"up to {settings['repeats']} rounds.*{quick}"
     )

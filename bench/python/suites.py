@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from report import circumstances, mark
 
 import pyfastenv
 from pyfastenv.experiments import measure
@@ -104,9 +105,7 @@ def markdown(result: dict[str, Any]) -> str:
     ]
     columns = ["id", "engine", "pyfastenv", "EnvPool", "dm_control"]
     columns += ["times EnvPool", "times dm_control", "times EnvPool in rounds"]
-    mean, machine = result["times_envpool"], result["machine"]
-    versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if v)
-    mark = "✓" if mean >= LEAST_TIMES_ENVPOOL else "✗"
+    mean = result["times_envpool"]
     return f"""# dm_control's tasks beside EnvPool's and dm_control itself
 
 Written by `bench/python/suites.py` (`make bench-suites`); every raw rate is in suites.json.
@@ -116,11 +115,10 @@ medians [steps/s], with the quotients of the medians; beside them the quartiles 
 
 {table(columns, rows)}
 
-In the geometric mean {mean:.2f} times EnvPool {mark}; at least {LEAST_TIMES_ENVPOOL} are wanted \
-of these ten.
+In the geometric mean {mean:.2f} times EnvPool {mark(mean >= LEAST_TIMES_ENVPOOL)}; \
+at least {LEAST_TIMES_ENVPOOL} are wanted of these ten.
 
-*{result["date"]}, {machine["cpu"]}, {machine["cpus_available"]} CPUs, {machine["memory_gib"]} \
-GiB, {machine["os"]}; Python {machine["python"]}, {versions}; commit {machine["commit"]}.*
+*{circumstances(result)}.*
 """
 
 
