@@ -841,6 +841,7 @@ def test_two_processes(tmp_path: Path) -> None:
         port = probe.getsockname()[1]
     environment = {
         **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),  # they run this file too
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "WORLD_SIZE": "2",
