@@ -48,7 +48,7 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         "factors": {name: faster(name, before) for before, name in order},
         # pairs share a seed: without the flow over with it, long rollouts over single steps
         "samples": _learning(study, "model_error", ("ensemble", 1), ("flow", 1)),
-        "short_rollouts": _learning(study, "seconds", longest, ("ensemble", 1)),
+        "short_rollouts": _learning(study, "processor_s", longest, ("ensemble", 1)),
         "rounds": ms,
         "faster": faster,
         "order": order,
@@ -91,7 +91,9 @@ def _frequencies(medians: Any) -> Any:
 def _learning(
     study: Study, column: str, one: tuple[str, int], other: tuple[str, int]
 ) -> Ratio | None:
-    values = study.part("learning").set_index(["dynamics", "length", "seed"])[column]
+    frame = study.part("learning")
+    frame["processor_s"] = frame.seconds * frame.cpus  # they share the machine
+    values = frame.set_index(["dynamics", "length", "seed"])[column]
     if one == other or not {one, other} <= set(values.index.droplevel("seed")):
         return None
     return compare(list(values.loc[one]), list(values.loc[other]))

@@ -49,7 +49,7 @@ class Config(Sizes):
     """Of the document's table, which has a hidden layer of 128, and of the learning curves."""
     table_rounds: int = 3
     """How often each contestant of that table trains."""
-    grid_rounds: int = 6
+    grid_rounds: int = 4
     """How often each contestant of the grid has its turn …"""
     grid_episodes: int = 10
     """… and for how many episodes of 200 steps."""

@@ -50,7 +50,7 @@ class Config(Sizes):
     """… by gradient steps per batch: the learner's cost …"""
     batches: int = 30
     """… with so many batches …"""
-    rounds: int = 4
+    rounds: int = 3
     """… in so many rounds."""
     repeats: int = 20
     """Of each of the profiler's options."""

@@ -57,7 +57,7 @@ class Config(Sizes):
     """Numbers of workers between which the regime changes."""
     networks: tuple[str, ...] = (SMALL, "1024x1024x1024", "2200x2200", "3400x3400")
     """Hidden layers of policies; the last two have 20 and 47 MB."""
-    network_rounds: int = 5
+    network_rounds: int = 4
     """Rounds of all other comparisons, and of ours beside the document's runs."""
     objects_per_worker: int = 400
     """B with an environment object each."""
