@@ -53,11 +53,17 @@ train: $(VENV)/.train  ## Teach HalfCheetah to run: checkpoints, curves and a vi
 demo: $(VENV)/.installed  ## Step two robots, check them against gymnasium, print the speeds
 	$(BIN)/python bench/python/demo.py
 
-test: $(VENV)/.test  ## The fast tests
-	$(GL) $(BIN)/pytest -q
+# Most tests compute on one thread, so two processes share their files; what measures times or
+# counts threads has the machine to itself afterwards.
+WORKERS ?= 2
+test: $(VENV)/.test  ## The fast tests (WORKERS=2 at a time)
+	status=0; \
+	OMP_NUM_THREADS=1 $(GL) $(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m "not slow and not alone" || status=1; \
+	$(GL) $(BIN)/pytest -q -m "alone and not slow" || status=1; \
+	exit $$status
 
-test-mj-step: $(VENV)/.test  ## Parity and failures with mj_step in lanes' stead
-	PYFASTENV_ENGINE=mujoco $(GL) $(BIN)/pytest -q tests/python/test_parity.py tests/python/test_failures.py
+test-mj-step: $(VENV)/.test  ## Failures with mj_step in lanes' stead (parity compares both anyway)
+	PYFASTENV_ENGINE=mujoco $(GL) $(BIN)/pytest -q tests/python/test_failures.py
 
 # With another MuJoCo, in an environment of its own: it sees the packages of .venv, but its own
 # MuJoCo and an extension built against it first.
@@ -288,7 +294,9 @@ build/lanes/build.ninja: $(VENV)/.tools CMakeLists.txt
 test-lanes: build/lanes/build.ninja  ## Lanes against mj_step bit for bit (ARGS=--substeps=1000000; needs GoogleTest)
 	$(BIN)/cmake --build build/lanes
 	$(BIN)/python tests/lanes/no_fused_multiply_add.py build/lanes/libpyfastenv_lanes.a
-	$(ASSETS) build/lanes/lane_tests --gtest_brief=1 $(ARGS)
+	# on one thread: half of them beside the other
+	printf '%s\n' 0 1 | $(ASSETS) GTEST_TOTAL_SHARDS=2 xargs -P 2 -I INDEX \
+	  env GTEST_SHARD_INDEX=INDEX build/lanes/lane_tests --gtest_brief=1 $(ARGS)
 	$(ASSETS) build/lanes/env_tests --gtest_brief=1
 
 asan-lanes: build/lanes/build.ninja  ## The same, shorter, under Address- and UndefinedBehaviorSanitizer

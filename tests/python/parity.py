@@ -1,7 +1,11 @@
-"""Drives ours and gymnasium's SyncVectorEnv with the same seeds and actions; compares all bits."""
+"""Drives ours and gymnasium's SyncVectorEnv with the same seeds and actions; compares all bits.
+
+Where lanes step an environment, mj_step does it too, beside them, against the same results.
+"""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import gymnasium
@@ -31,6 +35,15 @@ def make_gymnasium(
         * num_envs,
         autoreset_mode=mode,
     )
+
+
+def with_every_engine(env: Any, num_envs: int, **kwargs: Any) -> dict[str, pyfastenv.FastVectorEnv]:
+    """The environments as a user has them and, where lanes step those, with mj_step as well."""
+    envs = pyfastenv.make_vec(env, num_envs, **kwargs)
+    pools = {envs.stats()["engine"]: envs}
+    if "lanes" in pools:
+        pools["mujoco"] = pyfastenv.make_vec(env, num_envs, engine="mujoco", **kwargs)
+    return pools
 
 
 def assert_same(ours: Any, theirs: Any, where: str = "result") -> None:
@@ -91,7 +104,7 @@ def compare(
     truncations too.
     """
     theirs = make_gymnasium(env_id, num_envs, mode, max_episode_steps, **kwargs)
-    ours = pyfastenv.make_vec(
+    pools = with_every_engine(
         task or env_id,
         num_envs,
         autoreset_mode=mode,
@@ -99,32 +112,32 @@ def compare(
         max_episode_steps=max_episode_steps,
         **kwargs,
     )
+
+    def same(method: str, *args: Any, **kwargs: Any) -> Any:
+        """A call's result, which is everybody's."""
+        expected = getattr(theirs, method)(*args, **deepcopy(kwargs))  # it empties options
+        for engine, ours in pools.items():
+            where = f"{env_id} {mode} step {step} {method}, engine {engine}"
+            assert_same(getattr(ours, method)(*args, **deepcopy(kwargs)), expected, where)
+        return expected
+
     rng = np.random.default_rng(seed)
-    episodes = 0
+    episodes = step = 0
     try:
-        assert_same(ours.reset(seed=seed), theirs.reset(seed=seed), "reset")
+        same("reset", seed=seed)
         for step in range(num_steps):
-            actions = random_actions(ours.single_action_space, rng, num_envs, dtype)
-            result = ours.step(actions)
-            assert_same(result, theirs.step(actions), f"{env_id} {mode} step {step}")
+            actions = random_actions(theirs.single_action_space, rng, num_envs, dtype)
+            result = same("step", actions)
             ended = result[2] | result[3]
             episodes += int(ended.sum())
             if mode == AutoresetMode.DISABLED.value and ended.any():
-                options = {"reset_mask": ended}
-                assert_same(
-                    ours.reset(options=dict(options)), theirs.reset(options=dict(options)), "mask"
-                )
+                same("reset", options={"reset_mask": ended})
             if (step + 1) % reset_every == 0:
                 mask = rng.random(num_envs) < 0.5
                 mask[rng.integers(num_envs)] = True
                 seeds = [int(s) if s % 3 else None for s in rng.integers(0, 2**40, num_envs)]
-                options = {"reset_mask": mask}
-                assert_same(
-                    ours.reset(seed=seeds, options=dict(options)),
-                    theirs.reset(seed=seeds, options=dict(options)),
-                    "masked reset",
-                )
+                same("reset", seed=seeds, options={"reset_mask": mask})
     finally:
-        ours.close()
-        theirs.close()
+        for envs in (*pools.values(), theirs):
+            envs.close()
     return episodes

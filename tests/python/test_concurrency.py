@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 import scripts
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.alone]
 
 # Runs `child(trial)` in forked children and prints how each ended: cheaper than interpreters.
 CHILDREN = """

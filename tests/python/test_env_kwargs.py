@@ -43,7 +43,10 @@ def heavy_walker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_model_of_ones_own_from_the_command_line_to_the_evaluation(
     heavy_walker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = "--env-id Walker2d-v5 --total-steps 300 --learning-starts 100 --num-threads 1 --quiet"
+    options = (
+        "--env-id Walker2d-v5 --total-steps 300 --learning-starts 100 --num-threads 1 "
+        "--hidden-sizes 16 --batch-size 32 --quiet"
+    )
     given = (
         f"--env.xml_file {heavy_walker} --env.healthy_z_range 0.6 3 --env.reset_noise_scale=0.02"
     )

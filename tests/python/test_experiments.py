@@ -255,7 +255,7 @@ def test_the_documents_code_fails_as_printed_and_runs_mended() -> None:
 
 TINY: dict[str, dict[str, Any]] = {
     "sampling": {
-        "envs_per_worker": (2, 4), "workers": 2, "iterations": 4, "rounds": 2,
+        "envs_per_worker": (2, 4), "workers": 2, "iterations": 4, "rounds": 1, "network_rounds": 1,
         "fewer_workers": (1,), "networks": ("64x64", "8x8"), "objects_per_worker": 1,
     },
     "placement": {"sizes": ("8",), "episodes": 21, "table_rounds": 1, "grid_rounds": 1, "seeds": 1},

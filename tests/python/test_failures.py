@@ -25,7 +25,7 @@ import pyfastenv
 from pyfastenv.errors import EnvError, ResetNeededError
 from pyfastenv.vector import specs
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = [pytest.mark.timeout(20), pytest.mark.alone]
 
 NUM_ENVS = 4
 THREADS = [1, 4]

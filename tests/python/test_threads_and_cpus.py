@@ -16,7 +16,7 @@ from threads import run_threads
 import pyfastenv
 from pyfastenv.vector.cpus import available_cpus
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = [pytest.mark.timeout(20), pytest.mark.alone]
 
 NUM_ENVS = 8
 
