@@ -82,10 +82,8 @@ build/mujoco-%/.installed: $(VENV)/.test $(SOURCES)
 
 test-mujoco: build/mujoco-$(VERSION)/.installed  ## The same tests with another MuJoCo (VERSION=3.11.0)
 	build/mujoco-$(VERSION)/bin/python -c 'from pyfastenv import _core; assert _core.MUJOCO_VERSION == "$(VERSION)"'
-	# that lanes differ, and mj_step stands in, is no mistake with a MuJoCo they were not written for
 	status=0; $(GL) build/mujoco-$(VERSION)/bin/python -P -m pytest -q \
-	  -W "ignore:lanes and mj_step differ:RuntimeWarning" --junitxml=build/mujoco-$(VERSION)/tests.xml \
-	  $(MUJOCO_TESTS:%=tests/python/test_%.py) || status=1; \
+	  --junitxml=build/mujoco-$(VERSION)/tests.xml $(MUJOCO_TESTS:%=tests/python/test_%.py) || status=1; \
 	build/mujoco-$(VERSION)/bin/python -P release/matrix.py --report build/mujoco-$(VERSION)/tests.xml; exit $$status
 
 test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium

@@ -64,6 +64,11 @@ namespace pyfastenv::lanes {
   X(opt_density, 1, opt.density)                    \
   X(opt_viscosity, 1, opt.viscosity)
 
+/// All that are fields of mjModel.
+#define PYFASTENV_LANES_FIELD_NUMBERS(X) \
+  PYFASTENV_LANES_NUMBERS(X)             \
+  PYFASTENV_LANES_SOURCES(X)
+
 /// X(name, how many): what stages read and Derivation makes.
 #define PYFASTENV_LANES_DERIVED(X)                                                            \
   X(world_acc, 3) /* that gravity amounts to */                                               \

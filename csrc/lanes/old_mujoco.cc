@@ -2,6 +2,7 @@
 // know: no plan for any model, and so no LaneStepper that the rest would be called for.
 #include "lanes/kernels.h"
 #include "lanes/narrow_phase.h"
+#include "lanes/number_access.h"
 #include "lanes/plan.h"
 #include "lanes/sensors.h"
 #include "mujoco/version.h"
@@ -37,10 +38,18 @@ PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
   return MakeUnchecked(model, kernels, fields, whole);
 }
 
-std::string UnsupportedSensor(const mjModel& /*model*/) { return kTooOld; }
+const mjtNum* Get(const mjModel& /*model*/, Number /*number*/) { return nullptr; }
+
+void Set(mjModel& /*header*/, Number /*number*/, const double* /*values*/) {}
+
+bool HasSensors(const mjModel& /*model*/, Sensors /*which*/) { return false; }
+
+bool SensesTendons(const mjModel& /*model*/, Sensors /*which*/) { return false; }
+
+std::string UnsupportedSensor(const mjModel& /*model*/, Sensors /*which*/) { return kTooOld; }
 
 void ComputeSensors(const LaneStepper& /*lanes*/, int /*lane*/, const mjModel& /*model*/,
-                    mjData& /*data*/) {}
+                    mjData& /*data*/, Sensors /*which*/) {}
 
 NarrowPhase::NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables)
     : model_(std::move(model)), tables_(tables) {}
