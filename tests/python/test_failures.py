@@ -353,8 +353,10 @@ import os, signal, sys, time
 import numpy as np, pyfastenv
 # whoever starts the tests in the background may have Ctrl-C ignored, which children inherit
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# one call takes a second or so on one thread, one environment a few milliseconds
-envs = pyfastenv.make_vec("Humanoid-v5", 1000, num_threads=int(sys.argv[1]), frame_skip=200,
+# with either engine one call takes a second or so on one thread, one environment a few milliseconds
+lanes = pyfastenv.make_vec("Humanoid-v5", 1).stats()["engine"] == "lanes"
+envs = pyfastenv.make_vec("Humanoid-v5", 1000, num_threads=int(sys.argv[1]),
+                          frame_skip=200 if lanes else 50,
                           reset_noise_scale=0.01, terminate_when_unhealthy=False)
 actions = np.zeros((1000, 17), np.float32)
 envs.reset(seed=0)

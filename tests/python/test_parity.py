@@ -12,13 +12,13 @@ from parity import GYMNASIUM_IDS, MODES, assert_same, compare, make_gymnasium, r
 
 import pyfastenv
 
-STEPS = 1_500  # two masked resets, and the end of the longest episodes
+STEPS = 1_250  # the longest episodes end after 1,000; then some environments are reset
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("env_id", GYMNASIUM_IDS)
 def test_equals_gymnasium(env_id: str, mode: str) -> None:
-    assert compare(env_id, mode, STEPS) > 0
+    assert compare(env_id, mode, STEPS, reset_every=1_103) >= 4
 
 
 @pytest.mark.slow
