@@ -49,12 +49,15 @@ def here() -> Cell:
     }
 
 
-def tested(report: Path) -> Cell:
+def tested(reports: list[Path]) -> Cell:
     """What this environment's tests said, and which engine runs its environments."""
     import pyfastenv
 
-    suite = next(ElementTree.parse(report).getroot().iter("testsuite"))
-    count = {name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")}
+    suites = [next(ElementTree.parse(path).getroot().iter("testsuite")) for path in reports]
+    count = {
+        name: sum(int(suite.get(name, 0)) for suite in suites)
+        for name in ("tests", "failures", "errors", "skipped")
+    }
     lanes, by_mujoco = 0, 0
     for env_id in pyfastenv.env_ids():
         with closing(pyfastenv.make_vec(env_id)) as envs:
@@ -131,7 +134,7 @@ def written(page: str, cells: list[Cell]) -> str:
 def main(arguments: list[str] | None = None) -> None:
     """Notes what this environment has shown, if anything, and writes the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--report", type=Path, help="pytest's, of this environment")
+    parser.add_argument("--report", type=Path, nargs="+", help="pytest's, of this environment")
     parser.add_argument("--ran", help="what ran in this environment")
     given = parser.parse_args(arguments)
     if given.report:

@@ -7,7 +7,6 @@
 
 #include "lanes/number_access.h"
 #include "lanes/tables.h"
-#include "mujoco/version.h"
 
 namespace pyfastenv::lanes {
 
@@ -52,9 +51,7 @@ std::string Counts(const mjModel& m) {
   if (m.nflex > 0) return "flexes";
   if (m.nmocap > 0) return "mocap bodies";
   if (m.nplugin > 0) return "plugins";
-#if PYFASTENV_MUJOCO >= 4000000
   if (m.nplastic > 0) return "plastic springs and tendons";
-#endif
   if (m.nhistory > 0) return "delays and history buffers";
   if (m.flg_surfacevel) return "surface velocities of geoms";
   if (m.flg_adhesion) return "adhesion";

@@ -11,7 +11,6 @@
 #include "lanes/model_trees.h"
 #include "lanes/number_access.h"
 #include "lanes/self_check.h"
-#include "mujoco/version.h"
 
 namespace pyfastenv::lanes {
 
@@ -83,13 +82,6 @@ bool CollidesAlways(const mjModel& m, int body) {
                            types + m.body_geomnum[body]);
 }
 
-// What a plan whose trial fails is refused with. With a MuJoCo that lanes were not written for this
-// is no fault.
-constexpr const char* kDifferent =
-    PYFASTENV_MUJOCO == 4000000
-        ? "lanes and mj_step differ on this machine, at "
-        : "lanes were written for MuJoCo 4.0.0 and differ from this one, at ";
-
 bool Same(const Surface& a, const Surface& b) {
   return a.condim == b.condim && a.margin == b.margin && a.softness == b.softness;
 }
@@ -112,7 +104,7 @@ PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
   if (result.plan == nullptr) return result;
   std::string difference = SelfCheck(model, result.plan);
   if (difference.empty()) return result;
-  return {nullptr, difference.insert(0, kDifferent)};
+  return {nullptr, difference.insert(0, "lanes and mj_step differ on this machine, at ")};
 }
 
 PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels,

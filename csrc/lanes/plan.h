@@ -2,7 +2,7 @@
 //
 // Plan::Make either gives a plan with which LaneStepper steps bit for bit as mj_step does, or says
 // in a sentence what the model has that lanes do not do. It checks itself: some hundred states are
-// stepped both ways, and a plan whose results differ in one bit (another MuJoCo, another C library)
+// stepped both ways, and a plan whose results differ in one bit (another C library)
 // is refused.
 //
 // A plan is immutable and shared by all workers. It keeps copies; the model may go away.

@@ -26,7 +26,7 @@ from pyfastenv.vector.cpus import available_cpus, cgroup_quota
 
 _ROBOT = "HalfCheetah-v5"
 _EXACT_STEPS = 100
-_FIRST_MUJOCO_WITH_LANES = (3, 11)
+_FIRST_MUJOCO_WITH_LANES = (4, 0)
 _GL_TIMEOUT_S = 60
 _GL_BACKENDS = ("egl", "osmesa")
 _DRAW = """

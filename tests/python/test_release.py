@@ -65,6 +65,7 @@ def cpu_seconds(script: str) -> float:
     return min(costs)
 
 
+@pytest.mark.alone
 def test_importing_costs_little_beside_what_it_needs() -> None:
     needed = cpu_seconds("import numpy, gymnasium.envs.registration, importlib.metadata")
     assert cpu_seconds("import pyfastenv") < needed + 0.1
