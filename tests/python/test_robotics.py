@@ -55,8 +55,10 @@ def test_every_id_of_the_package_is_there() -> None:
     ]
     assert sorted(theirs) == sorted(IDS)
     for env_id, arguments in robotics_ids().items():
-        limit = arguments.get("max_episode_steps", load_task(arguments["task"]).max_episode_steps)
+        limit = arguments["max_episode_steps"]
         assert gymnasium.spec(env_id).max_episode_steps == limit
+        if "maze" not in arguments:
+            assert load_task(arguments["task"]).max_episode_steps == limit
 
 
 @pytest.mark.parametrize("env_id", ["PointMaze_UMaze-v3", "AntMaze_UMaze-v5"])
@@ -99,9 +101,22 @@ def test_who_reaches_the_goal() -> None:
     assert not np.array_equal(obs["desired_goal"], first)
 
 
-def test_unknown_mazes_are_named() -> None:
-    with pytest.raises(ValueError, match="expected a map of gymnasium_robotics, got 'Huge'"):
-        pyfastenv.make_vec("PointMaze_UMaze-v3", 1, maze="Huge")
+@pytest.mark.parametrize(
+    ("kwargs", "said"),
+    [
+        ({"maze": "Huge"}, "maze: expected a map of gymnasium_robotics, got 'Huge'"),
+        ({"maze": ["Huge"]}, r"maze: expected a name such as 'UMaze', got \['Huge'\]"),
+        ({"position_noise_range": np.nan}, "position_noise_range: expected a number, got nan"),
+    ],
+)
+def test_wrong_parameters_are_named(kwargs: dict[str, Any], said: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=said):
+        pyfastenv.make_vec("PointMaze_UMaze-v3", 1, **kwargs)
+
+
+def test_a_start_is_not_sought_for_ever() -> None:
+    with pytest.raises(ValueError, match=r"obj_range: no place is 0\.1 m away"):
+        pyfastenv.debug("FetchPush-v4", obj_range=0.05).reset(seed=0)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
