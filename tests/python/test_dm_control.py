@@ -15,8 +15,8 @@ from parity import assert_same
 from test_reset_statistics import assert_distributed_alike
 
 import pyfastenv
-from pyfastenv.suites import DM_CONTROL, tasks
-from pyfastenv.suites.dm_control import base, rewards
+from pyfastenv.suites import DM_CONTROL, packages, tasks
+from pyfastenv.suites.dm_control import rewards
 from pyfastenv.tasks.find import load_task
 
 # models that MuJoCo's own compiler warns of (settotalmass)
@@ -160,7 +160,7 @@ def test_ids_and_parameters() -> None:
 
 
 def test_without_dm_control_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'pyfastenv\[dm-control\]'"):
         pyfastenv.make_vec("PendulumSwingup-v1", 2)
 

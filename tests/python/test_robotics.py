@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from parity import assert_same
 from robotics_suite import IDS, compare
 
 import pyfastenv
-from pyfastenv.suites import robotics_ids
-from pyfastenv.suites.robotics import base
+from pyfastenv.suites import packages, robotics_ids
 from pyfastenv.tasks.find import load_task
 
 # Fetch once with an object and once without, one hand: the others differ in goals and rewards
@@ -119,7 +119,17 @@ def test_a_start_is_not_sought_for_ever() -> None:
         pyfastenv.debug("FetchPush-v4", obj_range=0.05).reset(seed=0)
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'pyfastenv\[robotics\]'"):
+@pytest.mark.parametrize(
+    ("installed", "said"),
+    [
+        (None, r"model from the package gymnasium_robotics: pip install 'pyfastenv\[robotics\]'"),
+        ("pyfastenv", r"has no envs/assets/fetch/reach.xml: pip install --upgrade 'pyfastenv\["),
+    ],
+)
+def test_without_the_package_or_with_another_it_says_what_to_install(
+    installed: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = installed and find_spec(installed)
+    monkeypatch.setattr(packages, "find_spec", lambda name: found)
+    with pytest.raises(ImportError, match=said):
         pyfastenv.make_vec("FetchReach-v4", 2)
