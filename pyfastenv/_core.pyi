@@ -21,6 +21,7 @@ __all__: list[str] = [
     "lane_width",
     "lanes_refusal",
     "linear_scan",
+    "load_opengl",
     "physics_limit",
     "registry",
     "task_struct_layouts",
@@ -364,6 +365,11 @@ def lanes_refusal(model_address: typing.SupportsInt | typing.SupportsIndex) -> s
 def linear_scan(values: typing.Any, decays: typing.Any) -> typing.Any:
     """
     x[t] = values[t] + decays[t] * x[t + 1], from the last row to the first.
+    """
+
+def load_opengl() -> None:
+    """
+    Has MuJoCo look up OpenGL's functions, once per process, in the context that is current in this thread. Never returns if an earlier attempt, which was not made by this, broke off in the middle.
     """
 
 def physics_limit(

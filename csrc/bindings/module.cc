@@ -12,6 +12,7 @@
 #include "envs/physics_limit.h"
 #include "envs/registry.h"
 #include "lanes/kernels.h"
+#include "mujoco/opengl.h"
 #include "mujoco/version.h"
 
 namespace pyfastenv {
@@ -94,6 +95,11 @@ PYBIND11_MODULE(_core, m) {
   m.def(
       "lane_width", [] { return lanes::BestKernels().width; },
       "How many environments' physics this processor runs at once, one per SIMD lane.");
+  m.def(
+      "load_opengl", [] { WithoutGil(LoadOpenGl); },
+      "Has MuJoCo look up OpenGL's functions, once per process, in the context that is current in "
+      "this thread. Never returns if an earlier attempt, which was not made by this, broke off in "
+      "the middle.");
   m.def("physics_limit", &PhysicsLimit, py::kw_only(), py::arg("env_id"), py::arg("assets_dir"),
         py::arg("actions"), py::arg("num_threads"), py::arg("seed") = 0,
         "Environment calls per second of a bare mj_step loop over state rows (no barrier, "

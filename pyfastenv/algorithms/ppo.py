@@ -87,7 +87,8 @@ class Config(OnPolicyConfig):
     def check(self) -> None:
         super().check()
         self._check_at_least(1, "update_epochs", "minibatch_size")
-        self._check_positive("learning_rate", "clip", "max_grad_norm")
+        self._check_positive("learning_rate")
+        self._check_positive("clip", "max_grad_norm", infinite=True)  # none
         self._check_fractions("gae_lambda")
         self._check_shared_out("minibatch_size")
         batch = self.num_envs * self.num_steps * distributed.world_size()

@@ -86,41 +86,59 @@ MAZES = {
 
 
 def robotics_ids() -> dict[str, dict[str, Any]]:
-    """gymnasium-robotics' ids, each with its task and that task's arguments."""
+    """As :func:`tasks`, gymnasium-robotics' ids."""
     place = "pyfastenv.suites.robotics"
     found: dict[str, dict[str, Any]] = {}
     for name in ("FetchReach", "FetchPush", "FetchSlide", "FetchPickAndPlace"):
         for suffix, dense in (("", False), ("Dense", True)):
-            found[f"{name}{suffix}-v4"] = {"task": f"{place}.fetch:{name}", "dense": dense}
+            found[f"{name}{suffix}-v4"] = {
+                "task": f"{place}.fetch:{name}",
+                "max_episode_steps": 50,
+                "dense": dense,
+            }
     for name in ("AdroitHandDoor", "AdroitHandHammer", "AdroitHandPen", "AdroitHandRelocate"):
         for suffix, dense in (("", True), ("Sparse", False)):
-            found[f"{name}{suffix}-v1"] = {"task": f"{place}.adroit:{name}", "dense": dense}
+            found[f"{name}{suffix}-v1"] = {
+                "task": f"{place}.adroit:{name}",
+                "max_episode_steps": 200,
+                "dense": dense,
+            }
     for i, (name, version) in enumerate((("PointMaze", 3), ("AntMaze", 5))):
         for maze, limits in MAZES.items():
             for suffix, dense in (("", False), ("Dense", True)):
                 found[f"{name}_{maze}{suffix}-v{version}"] = {
                     "task": f"{place}.maze:{name}",
+                    "max_episode_steps": limits[i],
                     "maze": maze,
                     "dense": dense,
-                    "max_episode_steps": limits[i],
                 }
     return found
 
 
-# robots of our own
+# robots of our own: the task, and where its episodes are truncated
 ROBOTS = {
-    "RoughQuadruped-v0": "pyfastenv.suites.robots.quadruped:RoughQuadruped",
-    "SmallHumanoid-v0": "pyfastenv.suites.robots.humanoid:SmallHumanoid",
+    "RoughQuadruped-v0": ("pyfastenv.suites.robots.quadruped:RoughQuadruped", 750),
+    "SmallHumanoid-v0": ("pyfastenv.suites.robots.humanoid:SmallHumanoid", 1000),
 }
 
 
 def tasks() -> dict[str, dict[str, Any]]:
-    """Every suite's ids; where its ``"task"`` stands, as ``"module:Class"``, and its arguments."""
+    """Every suite's ids; where its ``"task"`` stands, as ``"module:Class"``, and its arguments.
+
+    ``"max_episode_steps"`` is the class's own, which the registry has to know without importing it.
+    """
     places = ROBOTS | {
-        env_id: f"pyfastenv.suites.dm_control.{domain.lower()}:{env_id.partition('-')[0]}"
+        env_id: (
+            f"pyfastenv.suites.dm_control.{domain.lower()}:{env_id.partition('-')[0]}",
+            None if domain == "lqr" else 1000,
+        )
         for env_id, (domain, _) in DM_CONTROL.items()
     }
-    return {env_id: {"task": place} for env_id, place in places.items()} | robotics_ids()
+    own = {
+        env_id: {"task": place, "max_episode_steps": limit}
+        for env_id, (place, limit) in places.items()
+    }
+    return own | robotics_ids()
 
 
 def register_suites() -> None:
@@ -129,7 +147,8 @@ def register_suites() -> None:
         if f"pyfastenv/{env_id}" not in registry:
             register(
                 id=f"pyfastenv/{env_id}",
-                entry_point="pyfastenv.tasks.env:make_limited",
+                entry_point="pyfastenv.tasks.env:TaskEnv",
                 vector_entry_point="pyfastenv.tasks.vector_env:TaskVectorEnv",
+                max_episode_steps=arguments.pop("max_episode_steps"),
                 kwargs=arguments,
             )

@@ -38,7 +38,11 @@ class TaskEnv(FastEnv):
 def make_limited(
     task: str, *, max_episode_steps: int | None = None, **kwargs: Any
 ) -> gymnasium.Env[Any, Any]:
-    """The same, ended by a time limit (None: the task's own): gymnasium's registry knows none."""
+    """The same, ended by a time limit (None: the task's own).
+
+    For packages' tasks, whose limit gymnasium's registry cannot know before they are imported. So
+    ``gymnasium.make(…, max_episode_steps=…)`` can shorten, but not lengthen it.
+    """
     env: gymnasium.Env[Any, Any] = TaskEnv(task, **kwargs)
     if max_episode_steps is None:
         max_episode_steps = load_task(task).max_episode_steps

@@ -61,7 +61,11 @@ def load_task(where: str | type[Task]) -> type[Task]:
 
 
 def task_kwargs(spec: EnvSpec) -> dict[str, Any]:
-    return {name: value for name, value in spec.kwargs.items() if name != "task"}
+    """The arguments of a registered task, with the registered time limit if there is one."""
+    kwargs = {name: value for name, value in spec.kwargs.items() if name != "task"}
+    if spec.max_episode_steps is None:
+        return kwargs
+    return {"max_episode_steps": spec.max_episode_steps, **kwargs}
 
 
 def place_of(task: type[Task]) -> str | type[Task]:

@@ -17,14 +17,15 @@ def register(task: type[Task], id: str, **kwargs: Any) -> None:
     Args:
         task: The class. Other processes find it only if it stands in a module that they can import.
         id: As gymnasium wants it: ``"Quadruped-v0"``, ``"me/Quadruped-v0"``.
-        **kwargs: Parameters of the task, other than its own.
+        **kwargs: Parameters of the task, other than its own; ``max_episode_steps``.
     """
     spec = spec_of(task, id)
+    max_episode_steps = kwargs.pop("max_episode_steps", spec.max_episode_steps)
     gymnasium.register(
         id=id,
         entry_point=spec.entry_point,
         vector_entry_point=spec.vector_entry_point,
-        max_episode_steps=task.max_episode_steps,
+        max_episode_steps=max_episode_steps,
         kwargs={**spec.kwargs, **kwargs},
     )
 

@@ -185,6 +185,8 @@ class Task:
                 raise TypeError(
                     f"{cls.__name__}: no argument {name!r}; there are {', '.join(known)}"
                 )
+            if isinstance(value, float) and np.isnan(value):
+                raise ValueError(f"{cls.__name__}.{name}: expected a number, got {value}")
             object.__setattr__(self, name, value)
         self.model = load_model(self._model_source(), source_folder(cls), cls.__name__)
         self._check_settings()

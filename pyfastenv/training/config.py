@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import types
 from collections.abc import Mapping
@@ -165,10 +166,11 @@ class RunConfig:
             if not getattr(self, name) >= minimum:  # NaN is not
                 raise ValueError(f"{name}: expected at least {minimum}, got {getattr(self, name)}")
 
-    def _check_positive(self, *names: str) -> None:
+    def _check_positive(self, *names: str, infinite: bool = False) -> None:
         for name in names:
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f"{name}: expected more than 0, got {getattr(self, name)}")
+            value = getattr(self, name)
+            if not value > 0.0 or (math.isinf(value) and not infinite):
+                raise ValueError(f"{name}: expected more than 0, got {value}")
 
     def _check_fractions(self, *names: str) -> None:
         for name in names:

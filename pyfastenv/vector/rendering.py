@@ -7,10 +7,8 @@ work in a thread of their own.
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -19,6 +17,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pyfastenv.vector import opengl
 
 Frame = NDArray[np.uint8]
 # what the core says of a per-environment model field: name, offset in the row, shape
@@ -194,7 +194,7 @@ class MujocoRenderer:
         for name, size in (("width", width), ("height", height), ("max_geom", max_geom)):
             if size < 1:
                 raise ValueError(f"{name}: expected at least 1, got {size}")
-        _choose_gl_backend()
+        opengl.load()
         import mujoco
 
         self._mujoco = mujoco
@@ -286,17 +286,3 @@ class ClassicRenderer:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=ClassicRenderer.unlock)
-
-
-def _choose_gl_backend() -> None:
-    """Without a display, MuJoCo's default (GLFW) cannot work: take EGL, unless the user chose."""
-    headless = sys.platform == "linux" and not (
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )
-    if not headless or "MUJOCO_GL" in os.environ:
-        return
-    os.environ["MUJOCO_GL"] = "egl"
-    os.environ.setdefault("PYOPENGL_PLATFORM", "egl")
-    chosen = sys.modules.get("mujoco.rendering.classic.gl_context")
-    if chosen is not None:  # by an import of mujoco before this
-        importlib.reload(chosen)

@@ -15,8 +15,8 @@ from parity import assert_same
 from test_reset_statistics import assert_distributed_alike
 
 import pyfastenv
-from pyfastenv.suites import DM_CONTROL, tasks
-from pyfastenv.suites.dm_control import base, rewards
+from pyfastenv.suites import DM_CONTROL, packages, tasks
+from pyfastenv.suites.dm_control import rewards
 from pyfastenv.tasks.find import load_task
 
 # models that MuJoCo's own compiler warns of (settotalmass)
@@ -37,6 +37,7 @@ def test_every_task_of_dm_control_is_there() -> None:
     for env_id in DM_CONTROL:
         task = load_task(tasks()[env_id]["task"])
         assert task.__name__ == env_id.removesuffix("-v1")
+        assert task.max_episode_steps == tasks()[env_id]["max_episode_steps"]
 
 
 @pytest.mark.parametrize("env_id", SMALL_IDS)
@@ -149,16 +150,27 @@ def test_ids_and_parameters() -> None:
 
     envs = pyfastenv.make_vec("CheetahRun-v1", 2, speed=5.0)
     assert envs.task.speed == 5.0
-    env = gymnasium.make("pyfastenv/PendulumSwingup-v1")
-    obs, _ = env.reset(seed=0)
-    assert obs.shape == (3,)
-    env.close()
+    for given, limit in ((None, 1000), (2000, 2000), (-1, 2500)):
+        env = gymnasium.make("pyfastenv/PendulumSwingup-v1", max_episode_steps=given)
+        obs, _ = env.reset(seed=0)
+        assert obs.shape == (3,)
+        ended = (any(env.step(np.zeros(1))[2:4]) for _ in range(2500))
+        assert next((step for step, end in enumerate(ended, 1) if end), 2500) == limit
+        env.close()
 
 
 def test_without_dm_control_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'pyfastenv\[dm-control\]'"):
         pyfastenv.make_vec("PendulumSwingup-v1", 2)
+
+
+def test_a_start_is_not_sought_for_ever() -> None:
+    env = pyfastenv.debug("BallInCupCatch-v1")
+    plain: Any = env.unwrapped
+    plain.task.model.geom_margin[:] = 10.0
+    with pytest.raises(ValueError, match="every start that was drawn has contacts"):
+        env.reset(seed=0)
 
 
 def test_an_episode_ends_as_dm_controls_does() -> None:

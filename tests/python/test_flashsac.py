@@ -437,6 +437,7 @@ def test_it_learns_pendulum() -> None:
         ({"policy_width": 0}, "policy_width: expected at least 1, got 0"),
         ({"num_bins": 1}, "num_bins: expected at least 2, got 1"),
         ({"max_return": 0.0}, "max_return: expected more than 0, got 0.0"),
+        ({"max_return": math.inf}, "max_return: expected more than 0, got inf"),
         ({"anneal_steps": 0}, "anneal_steps: expected at least 1, got 0"),
         ({"max_noise_repeat": 0}, "max_noise_repeat: expected at least 1, got 0"),
     ],

@@ -364,3 +364,58 @@ def test_bad_camera_arguments(kwargs: dict[str, Any]) -> None:
 def test_classic_control_has_no_camera() -> None:
     with pytest.raises(TypeError, match="CartPole-v1 has no camera: width"):
         make("CartPole-v1", width=64).render()
+
+
+# MuJoCo's own first attempt, without a context, breaks off in the middle
+BREAK_OFF = """
+import mujoco, threading
+def break_off():
+    try:
+        mujoco.MjrContext(mujoco.MjModel.from_xml_string("<mujoco/>"), 150)
+    except mujoco.FatalError:
+        pass
+thread = threading.Thread(target=break_off)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize(
+    ("gl", "before", "message"),
+    [
+        ("glfw", "", "there is no OpenGL context"),  # without a display
+        ("disable", "", "MUJOCO_GL=disable turns OpenGL off"),
+        ("egl", BREAK_OFF, "cannot draw any more in this process"),
+    ],
+)
+def test_without_a_context_it_is_said_every_time(gl: str, before: str, message: str) -> None:
+    """The second attempt waited for ever, and with the GIL."""
+    code = f"""
+import faulthandler, os
+faulthandler.dump_traceback_later(200, exit=True)
+{before}
+import pyfastenv
+from pyfastenv.vector import opengl
+opengl._PATIENCE = 3
+envs = pyfastenv.make_vec("HalfCheetah-v5", 1, render_mode="rgb_array", width=16, height=16)
+envs.reset(seed=0)
+for _ in range(2):
+    try:
+        envs.render()
+    except RuntimeError as error:
+        print(error)
+if os.fork() == 0:
+    os._exit(0)
+assert os.wait()[1] == 0
+"""
+    environment = {**os.environ, "MUJOCO_GL": gl}
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "PYOPENGL_PLATFORM"):
+        environment.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(message) == 2, done.stdout

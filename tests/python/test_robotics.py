@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,7 @@ from parity import assert_same
 from robotics_suite import IDS, compare
 
 import pyfastenv
-from pyfastenv.suites import robotics_ids
-from pyfastenv.suites.robotics import base
+from pyfastenv.suites import packages, robotics_ids
 from pyfastenv.tasks.find import load_task
 
 # Fetch once with an object and once without, one hand: the others differ in goals and rewards
@@ -55,8 +55,10 @@ def test_every_id_of_the_package_is_there() -> None:
     ]
     assert sorted(theirs) == sorted(IDS)
     for env_id, arguments in robotics_ids().items():
-        limit = arguments.get("max_episode_steps", load_task(arguments["task"]).max_episode_steps)
+        limit = arguments["max_episode_steps"]
         assert gymnasium.spec(env_id).max_episode_steps == limit
+        if "maze" not in arguments:
+            assert load_task(arguments["task"]).max_episode_steps == limit
 
 
 @pytest.mark.parametrize("env_id", ["PointMaze_UMaze-v3", "AntMaze_UMaze-v5"])
@@ -99,12 +101,35 @@ def test_who_reaches_the_goal() -> None:
     assert not np.array_equal(obs["desired_goal"], first)
 
 
-def test_unknown_mazes_are_named() -> None:
-    with pytest.raises(ValueError, match="expected a map of gymnasium_robotics, got 'Huge'"):
-        pyfastenv.make_vec("PointMaze_UMaze-v3", 1, maze="Huge")
+@pytest.mark.parametrize(
+    ("kwargs", "said"),
+    [
+        ({"maze": "Huge"}, "maze: expected a map of gymnasium_robotics, got 'Huge'"),
+        ({"maze": ["Huge"]}, r"maze: expected a name such as 'UMaze', got \['Huge'\]"),
+        ({"position_noise_range": np.nan}, "position_noise_range: expected a number, got nan"),
+    ],
+)
+def test_wrong_parameters_are_named(kwargs: dict[str, Any], said: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=said):
+        pyfastenv.make_vec("PointMaze_UMaze-v3", 1, **kwargs)
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'pyfastenv\[robotics\]'"):
+def test_a_start_is_not_sought_for_ever() -> None:
+    with pytest.raises(ValueError, match=r"obj_range: no place is 0\.1 m away"):
+        pyfastenv.debug("FetchPush-v4", obj_range=0.05).reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("installed", "said"),
+    [
+        (None, r"model from the package gymnasium_robotics: pip install 'pyfastenv\[robotics\]'"),
+        ("pyfastenv", r"has no envs/assets/fetch/reach.xml: pip install --upgrade 'pyfastenv\["),
+    ],
+)
+def test_without_the_package_or_with_another_it_says_what_to_install(
+    installed: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = installed and find_spec(installed)
+    monkeypatch.setattr(packages, "find_spec", lambda name: found)
+    with pytest.raises(ImportError, match=said):
         pyfastenv.make_vec("FetchReach-v4", 2)

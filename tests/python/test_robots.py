@@ -18,6 +18,7 @@ pytest.importorskip("numba")
 def test_plain_python_gives_the_same_bits(env_id: str) -> None:
     envs = pyfastenv.make_vec(env_id, 1, num_threads=1, autoreset_mode="Disabled")
     plain = pyfastenv.debug(env_id)
+    assert envs.max_episode_steps == load_task(ROBOTS[env_id][0]).max_episode_steps
     rng = np.random.default_rng(0)
     assert_same(envs.reset(seed=1)[0][0], plain.reset(seed=1)[0])
     for _ in range(60):
@@ -42,7 +43,7 @@ def test_they_stand(env_id: str) -> None:
 
 
 def test_the_quadruped_is_given_commands() -> None:
-    task = load_task(ROBOTS["RoughQuadruped-v0"])
+    task = load_task(ROBOTS["RoughQuadruped-v0"][0])
     fixed = (0.5, 0.1, -0.2)
     envs = pyfastenv.make_vec(task, 4, lowest=fixed, highest=fixed)
     obs, _ = envs.reset(seed=0)

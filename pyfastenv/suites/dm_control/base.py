@@ -1,14 +1,14 @@
 """What the tasks of dm_control's suite share: models, the order of a step, starts, rewards."""
 
 import importlib
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 
 from pyfastenv.suites.dm_control.rewards import QUADRATIC, tolerances
+from pyfastenv.suites.packages import package_file
+from pyfastenv.suites.starts import MOST_DRAWS
 from pyfastenv.tasks.task import Task
 
 
@@ -34,23 +34,17 @@ class SuiteModel:
             the file of this name.
 
     Raises:
-        ImportError: There is no dm_control.
+        ImportError: There is no dm_control, or none with this domain.
     """
 
     def __init__(self, domain: str, make: Any = None):
         self._domain, self._make = domain, make
 
     def __call__(self) -> mujoco.MjModel:
-        found = find_spec("dm_control")
-        if found is None or found.submodule_search_locations is None:
-            raise ImportError(
-                "dm_control's suite takes its models from the package dm_control: "
-                "pip install 'pyfastenv[dm-control]'"
-            )
-        folder = Path(found.submodule_search_locations[0]) / "suite"
-        assets = {f"./common/{f.name}": f.read_bytes() for f in folder.glob("common/*.xml")}
+        file = package_file("dm_control", f"suite/{self._domain}.xml", "dm-control")
+        assets = {f"./common/{f.name}": f.read_bytes() for f in file.parent.glob("common/*.xml")}
         if self._make is None:  # importing dm_control takes a second
-            xml: Any = (folder / f"{self._domain}.xml").read_text()
+            xml: Any = file.read_text()
         else:
             xml = self._make(importlib.import_module(f"dm_control.suite.{self._domain}"))
         if isinstance(xml, tuple):
@@ -90,11 +84,12 @@ def draw_joints(model, data, rng):
 
 def draw_joints_without_contacts(model, data, rng):
     """The same until nothing touches anything."""
-    touching = True
-    while touching:
+    for _ in range(MOST_DRAWS):
         draw_joints(model, data, rng)
         mujoco.mj_forward(model, data)
-        touching = data.ncon > 0
+        if data.ncon == 0:
+            return
+    raise ValueError("every start that was drawn has contacts")
 
 
 def pick(numbers, at):

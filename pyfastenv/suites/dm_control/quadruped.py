@@ -11,6 +11,7 @@ from pyfastenv.suites.dm_control.base import (
     seen_from,
 )
 from pyfastenv.suites.dm_control.rewards import LINEAR, tolerance
+from pyfastenv.suites.starts import MOST_DRAWS
 
 
 class QuadrupedWalk(SuiteTask):
@@ -43,10 +44,12 @@ class QuadrupedWalk(SuiteTask):
         """On the ground, or as little above it as makes nothing touch anything."""
         data.qpos[0], data.qpos[1], data.qpos[2] = x, y, 0.0
         data.qpos[3:7] = orientation
-        mujoco.mj_forward(self.model, data)
-        while data.ncon > 0:
-            data.qpos[2] += 0.01
+        for _ in range(MOST_DRAWS):
             mujoco.mj_forward(self.model, data)
+            if data.ncon == 0:
+                return
+            data.qpos[2] += 0.01
+        raise ValueError("at every height there are contacts")
 
     def upright(self, data):
         cosine = data.xmat[self.torso, 8]

@@ -1,10 +1,10 @@
 """What the tasks of gymnasium-robotics share: where its files are, goals, rotations."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
+from pyfastenv.suites.packages import package_file
 from pyfastenv.tasks.task import Task
 
 _TINY = 4 * np.finfo(np.float64).eps
@@ -17,15 +17,9 @@ def robotics_file(name: str) -> Path:
         name: As in its folder envs, such as ``"assets/fetch/reach.xml"``.
 
     Raises:
-        ImportError: There is no gymnasium_robotics.
+        ImportError: There is no gymnasium_robotics, or none with such a file.
     """
-    found = find_spec("gymnasium_robotics")
-    if found is None or found.submodule_search_locations is None:
-        raise ImportError(
-            "these tasks take their models from the package gymnasium-robotics: "
-            "pip install 'pyfastenv[robotics]'"
-        )
-    return Path(found.submodule_search_locations[0]) / "envs" / name
+    return package_file("gymnasium_robotics", f"envs/{name}", "robotics")
 
 
 class GoalTask(Task):

@@ -5,6 +5,7 @@ import mujoco
 import numpy as np
 
 from pyfastenv.suites.robotics.base import GoalTask, distance, matrix_to_euler, robotics_file
+from pyfastenv.suites.starts import MOST_DRAWS
 from pyfastenv.tasks.task import memory
 
 
@@ -66,10 +67,12 @@ class Fetch(GoalTask):
 
     def place_object(self, data, rng):
         r, grip = self.obj_range, self.start_grip[:2]
-        place = grip.copy()
-        while np.linalg.norm(place - grip) < 0.1:
-            place[:] = grip + rng.uniform(-r, r, 2)
-        data.joint("object0:joint").qpos[:2] = place
+        for _ in range(MOST_DRAWS):
+            place = grip + rng.uniform(-r, r, 2)
+            if np.linalg.norm(place - grip) >= 0.1:
+                data.joint("object0:joint").qpos[:2] = place
+                return
+        raise ValueError("obj_range: no place is 0.1 m away from the gripper")
 
     def draw_goal(self, rng):
         r = self.target_range

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 
 from pyfastenv.suites.robotics.base import GoalTask, distance, robotics_file
+from pyfastenv.suites.starts import MOST_DRAWS
 from pyfastenv.tasks.task import memory
 from pyfastenv.vector.specs import resolve_xml_file
 
@@ -59,6 +60,8 @@ class MazeTask(GoalTask):
 
     def model(self):
         """The robot's, and walls of boxes."""
+        if not isinstance(self.maze, str):
+            raise TypeError(f"maze: expected a name such as 'UMaze', got {self.maze!r}")
         xml = ET.parse(self.robot_file())
         world = xml.find("worldbody")
         half, height = 0.5 * self.scale, self.height / 2 * self.scale
@@ -103,10 +106,11 @@ class MazeTask(GoalTask):
         """A goal, and a place that is not near it."""
         self.draw_goal(rng)
         self.show_goal()
-        start = self.goal.copy()
-        while np.linalg.norm(start - self.goal) <= 0.5 * self.scale:
-            start[:] = self.starts[rng.integers(0, len(self.starts))]
-        return self.with_noise(start, rng)
+        for _ in range(MOST_DRAWS):
+            start = self.starts[rng.integers(0, len(self.starts))]
+            if np.linalg.norm(start - self.goal) > 0.5 * self.scale:
+                return self.with_noise(start, rng)
+        raise ValueError("position_noise_range: no start is away from the goal")
 
     def is_there(self, data):
         return np.linalg.norm(data.qpos[:2] - self.goal) <= 0.45
@@ -118,8 +122,10 @@ class MazeTask(GoalTask):
         gap = distance(data.qpos[:2], self.goal)
         reward = np.exp(-gap) if self.dense else np.float64(gap <= 0.45)
         if self.continuing_task and self.reset_target and there and len(self.goals) > 1:
-            while np.linalg.norm(data.qpos[:2] - self.next_goal) <= 0.45:
+            for _ in range(MOST_DRAWS):
                 self.draw_goal(rng)
+                if np.linalg.norm(data.qpos[:2] - self.next_goal) > 0.45:
+                    break
         return reward, there and not self.continuing_task
 
     def observe_goals(self, data, obs):

@@ -1,0 +1,30 @@
+"""Where other packages' files are."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def package_file(package: str, name: str, extra: str) -> Path:
+    """A file of an installed package, which is not imported.
+
+    Args:
+        package: Such as ``"dm_control"``.
+        name: In its folder, such as ``"suite/cheetah.xml"``.
+        extra: Of pyfastenv, which installs the package.
+
+    Raises:
+        ImportError: There is no such package, or none with such a file.
+    """
+    found = find_spec(package)
+    if found is None or found.submodule_search_locations is None:
+        raise ImportError(
+            f"this task takes its model from the package {package}: "
+            f"pip install 'pyfastenv[{extra}]'"
+        )
+    path = Path(found.submodule_search_locations[0]) / name
+    if not path.is_file():
+        raise ImportError(
+            f"the {package} that is installed has no {name}: "
+            f"pip install --upgrade 'pyfastenv[{extra}]'"
+        )
+    return path
