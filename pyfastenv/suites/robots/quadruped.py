@@ -1,8 +1,8 @@
 """A quadruped of twelve joints that follows commanded velocities over rough ground.
 
-Every episode draws its physics (masses, friction, damping, motors), its place and its command,
-which changes on the way. ``observation_dict`` gives the policy what a robot could measure and the
-critic more: true velocities and the forces at the feet.
+Every episode draws its physics, its commands and its place: patches of ground are rougher the
+farther along x, and of another kind along y. The policy sees what a robot could measure; the
+critic also true velocities, forces at the feet and the heights of the ground.
 """
 
 import numpy as np
@@ -25,24 +25,27 @@ JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("roll", "hip", "knee")]
 BODIES = [LEG.format(n=n, x=x, y=y, out=0.09 * np.sign(y)) for n, (x, y) in LEGS.items()]
 MOTORS = [f'<position joint="{joint}" kp="30" kv=".8" forcerange="-24 24"/>' for joint in JOINTS]
 TOUCH = [f'<touch name="{leg}_touch" site="{leg}_foot"/>' for leg in LEGS]
+SIDE = 481  # points of the ground along each side, 10 cm apart
 XML = f"""<mujoco><option timestep=".004" integrator="implicitfast" iterations="10"/>
-  <default><joint damping=".2" armature=".01"/><geom contype="0" conaffinity="1"/>
-    <default class="foot"><geom friction="1 .02 .01"/></default></default>
-  <asset><hfield name="ground" nrow="101" ncol="101" size="10 10 .1 .1"/></asset>
+  <default><joint damping=".2" armature=".01"/><geom contype="0" conaffinity="0"/>
+    <default class="foot"><geom conaffinity="1" friction="1 .02 .01"/></default></default>
+  <asset><hfield name="ground" nrow="{SIDE}" ncol="{SIDE}" size="24 24 .2 .1"/></asset>
   <worldbody><light pos="0 0 8" dir="0 0 -1" directional="true"/>
   <geom name="ground" type="hfield" hfield="ground" contype="1" rgba=".5 .5 .45 1"/>
   <body name="trunk"><freejoint/><camera mode="trackcom" pos="0 -2 1" xyaxes="1 0 0 0 .45 .9"/>
-  <geom name="trunk" type="box" size=".22 .09 .055" mass="6"/><site name="imu"/>
+  <geom name="trunk" type="box" size=".22 .09 .055" mass="6" conaffinity="1"/><site name="imu"/>
   {"".join(BODIES)}</body></worldbody>
   <actuator>{"".join(MOTORS)}</actuator>
   <sensor><gyro name="gyro" site="imu"/><velocimeter name="velocity" site="imu"/>
   {"".join(TOUCH)}</sensor></mujoco>"""
+SENSED = ("gravity", "gyro", "joints", "joint_velocities", "last_action", "command", "clock")
 
 
 class RoughQuadruped(Task):
     model = XML
     frame_skip = 5
     max_episode_steps = 750
+    observation_dict = {"policy": SENSED, "critic": (*SENSED, "velocity", "feet", "ground")}
     randomise = {
         "body_mass": scale(0.8, 1.2),
         "geom_friction": scale(0.5, 1.2, together=True),
@@ -54,29 +57,39 @@ class RoughQuadruped(Task):
     lowest, highest = (-0.5, -0.3, -0.8), (1.0, 0.3, 0.8)  # commands [m/s, m/s, rad/s]
     redraw = 0.004  # chance of a new command, each step
     push = 0.3  # of a shove, which comes as often [m/s]
-    roughness = 0.6  # 0: flat, 1: bumps of ten centimeters
+    period = 0.5  # of a trot's stride [s]
+    roughness = 1.0  # of the last patch, whose steps and bumps are 3 to 20 cm high
     command = memory(3)
     last_action = memory(12)
 
     def setup(self):
         rng = np.random.default_rng(0)
-        coarse = rng.uniform(0, 1, (26, 26)).repeat(4, 0).repeat(4, 1)[:101, :101]
-        bumps = (coarse + np.roll(coarse, 2, 0) + np.roll(coarse, 2, 1)) / 3
-        self.model.hfield_data[:] = (self.roughness * bumps).ravel()
+        y, x = np.indices((SIDE, SIDE))
+        bumps = rng.uniform(0, 0.3, x.shape)
+        blocks = rng.uniform(0, 0.4, (SIDE, SIDE))[y // 4, x // 4]
+        hills = 0.5 + 0.5 * np.sin(x / 4) * np.sin(y / 4)
+        stairs = np.abs(x // 4 % 12 - 6) / 6
+        heights = np.choose(y // 40 % 4, (bumps, blocks, hills, stairs)) * (x // 40 % 6) / 5
+        self.model.hfield_data[:] = (self.roughness * heights).ravel()
 
     def ground(self, x, y):
         """The ground's height [m]."""
-        size = self.model.hfield_size[0]
-        row = int(np.clip((y + size[1]) / (2 * size[1]) * 100, 0.0, 100.0))
-        column = int(np.clip((x + size[0]) / (2 * size[0]) * 100, 0.0, 100.0))
-        return np.float64(self.model.hfield_data[101 * row + column]) * size[2]
+        row, column = int(10 * y + SIDE / 2), int(10 * x + SIDE / 2)
+        row, column = min(max(row, 0), SIDE - 1), min(max(column, 0), SIDE - 1)
+        return 0.2 * np.float64(self.model.hfield_data[SIDE * row + column])
+
+    def clearance(self, data, forward, left):
+        """The trunk's height over the ground at a point in its frame [m]."""
+        frame, (x, y, z) = data.body("trunk").xmat, data.qpos[:3]
+        x, y = x + forward * frame[0] + left * frame[1], y + forward * frame[3] + left * frame[4]
+        return z - self.ground(x, y)
 
     def draw_command(self, rng):
         for i in range(3):
             self.command[i] = rng.uniform(self.lowest[i], self.highest[i])
 
     def reset(self, data, rng):
-        x, y, heading = rng.uniform(-2, 2), rng.uniform(-2, 2), rng.uniform(-np.pi, np.pi)
+        x, y, heading = rng.uniform(-12, 12), rng.uniform(-16, 16), rng.uniform(-np.pi, np.pi)
         data.qpos[0], data.qpos[1], data.qpos[2] = x, y, self.ground(x, y) + 0.34
         data.qpos[3], data.qpos[6] = np.cos(heading / 2), np.sin(heading / 2)
         data.qpos[7:] = self.stance + rng.uniform(-0.1, 0.1, 12)
@@ -96,15 +109,20 @@ class RoughQuadruped(Task):
         miss = np.square(velocity[0] - self.command[0]) + np.square(velocity[1] - self.command[1])
         tracking = np.exp(-4.0 * miss)
         turning = np.exp(-4.0 * np.square(spin[2] - self.command[2]))
+        # a trot: two feet across carry in one half of a stride, the others in the other
+        turn = np.sin(2 * np.pi * data.time / self.period) > 0
+        in_step = 0.0
+        for i in range(4):
+            in_step += 0.25 * ((data.sensordata[6 + i] > 0) == (turn == (i == 0 or i == 3)))
         shaking = np.square(velocity[2]) + 0.05 * (np.square(spin[0]) + np.square(spin[1]))
         effort = np.sum(np.square(data.actuator_force))
         jerk = np.sum(np.square(action - self.last_action))
         self.last_action[:] = action
-        info["tracking"], info["turning"], info["effort"] = tracking, turning, effort
-        reward = tracking + 0.5 * turning + 0.2 * upright
+        info["speed_error"], info["turn_error"] = np.sqrt(miss), abs(spin[2] - self.command[2])
+        info["in_step"], info["effort"] = in_step, effort
+        reward = tracking + 0.5 * turning + 0.2 * upright + 0.5 * in_step
         reward -= 0.5 * shaking + 2e-4 * effort + 0.01 * jerk
-        height = data.qpos[2] - self.ground(data.qpos[0], data.qpos[1])
-        return 0.1 * reward, upright < 0.5 or height < 0.12
+        return 0.1 * reward, upright < 0.5 or self.clearance(data, 0.0, 0.0) < 0.12
 
     def observation(self, data, obs):
         obs["gravity"] = data.body("trunk").xmat[6:]
@@ -113,5 +131,9 @@ class RoughQuadruped(Task):
         obs["joint_velocities"] = 0.1 * data.qvel[6:]
         obs["last_action"] = self.last_action
         obs["command"] = self.command
+        phase = 2 * np.pi * data.time / self.period
+        obs["clock"] = (np.sin(phase), np.cos(phase))
         obs["velocity"] = data.sensor("velocity").data
         obs["feet"] = np.log1p(data.sensordata[6:])
+        ahead, behind = self.clearance(data, 0.3, 0.0), self.clearance(data, -0.3, 0.0)
+        obs["ground"] = (ahead, behind, self.clearance(data, 0.0, 0.0))
