@@ -41,7 +41,7 @@ class ObsNormalizer:
         if self.enabled:
             update_moments(self.moments, obs)
 
-    def spec_fields(self, seen: slice = slice(None)) -> dict[str, Any]:  # noqa: B008
+    def spec_fields(self, seen: slice = slice(None)) -> dict[str, Any]:
         """What :class:`pyfastenv.PolicySpec` is to be given, for what a policy sees of them."""
         if not self.enabled:
             return {}
