@@ -1,7 +1,6 @@
 """A quadruped of twelve joints that follows commanded velocities over rough ground.
 
-Every episode draws its physics and its place: patches of the ground grow rougher along x, and are
-of another kind along y. The critic also sees what a robot could not measure.
+Every episode draws its physics and place; the critic sees what a robot could not measure, too.
 """
 
 import numpy as np
@@ -102,9 +101,9 @@ class RoughQuadruped(Task):
         feet = np.where(data.sensordata[6:] > 0, 1.0, -1.0)
         in_step = 0.25 * np.sin(self.pace * data.time) * np.sum(self.pairs * feet)
         reward = np.exp(-4.0 * miss) + 0.5 * np.exp(-4.0 * np.square(turn_error)) + 0.2 * upright
-        reward += 0.3 * in_step - 0.5 * np.square(velocity[2]) - 0.025 * np.sum(np.square(spin[:2]))
-        reward -= 2e-4 * np.sum(np.square(data.actuator_force))
-        reward -= 0.01 * np.sum(np.square(action - self.last_action))
+        reward += 0.5 * in_step - 0.5 * np.square(velocity[2]) - 0.025 * np.sum(np.square(spin[:2]))
+        effort, jerk = np.sum(np.square(data.actuator_force)), action - self.last_action
+        reward -= 5e-5 * effort + 0.003 * np.sum(np.square(jerk))
         self.last_action[:] = action
         return 0.1 * reward, upright < 0.5 or self.clearance(data, 0.0) < 0.12
 
