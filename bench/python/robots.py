@@ -30,7 +30,7 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 ROOT = Path(__file__).parents[2]
 NUM_ENVS = 64
 WINDOW = 50  # steps over which velocities are averaged: a second, some strides
-FILM_STEPS, FILM_SIZE = 400, (320, 240)
+FILM_STEPS, FILM_SIZE = 400, (360, 270)
 
 
 def learn(env_id: str, seed: int, folder: Path) -> dict[str, Any]:
@@ -120,10 +120,12 @@ def follow(saved: SavedPolicy, seed: int) -> dict[str, Any]:
 def film(saved: SavedPolicy, seed: int, path: Path) -> None:
     """A moving picture of one robot, with its command and its motion of the last second."""
     width, height = FILM_SIZE
-    kwargs: dict[str, Any] = {"width": width, "height": height, "render_mode": "rgb_array"}
+    kwargs: dict[str, Any] = {"width": width, "height": height, "camera_id": 0}
     frames = []
     with closing(
-        pyfastenv.make_vec(saved.config.env_id, 1, autoreset_mode="SameStep", **kwargs)
+        pyfastenv.make_vec(
+            saved.config.env_id, 1, autoreset_mode="SameStep", render_mode="rgb_array", **kwargs
+        )
     ) as envs:
         walk = Walk(saved, envs, seed)
         motions = [walk.motion()[0]]
@@ -136,8 +138,8 @@ def film(saved: SavedPolicy, seed: int, path: Path) -> None:
                 if "command" in envs.observation_groups:
                     texts.insert(0, ("command", walk["command"][0]))
                 for line, (what, (x, y, turn)) in enumerate(texts):
-                    text = f"{what:8}{x:5.2f} {y:5.2f} m/s {turn:5.2f} rad/s"
-                    ImageDraw.Draw(picture).text((6, 4 + 12 * line), text, "black")
+                    text = f"{what} {x:.1f} {y:.1f} m/s, {turn:.1f} rad/s"
+                    ImageDraw.Draw(picture).text((6, 4 + 12 * line), text, "white")
                 frames.append(picture)
         duration = round(2000 / envs.metadata["render_fps"])
     path.parent.mkdir(parents=True, exist_ok=True)

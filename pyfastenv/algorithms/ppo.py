@@ -197,8 +197,8 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The greedy policy of a checkpoint."""
-    ppo = PPO(config, restore=state)
+    """The greedy policy of a checkpoint, whatever its environments have become since."""
+    ppo = PPO(config, restore={**state, "envs": None})
     ppo.envs.close()
     return ppo.eval_policy()
 
@@ -497,7 +497,8 @@ class PPO(OnPolicy[Config]):
         self.device_generator.set_state(state["device_generator"])
         if self.sampler is not None:
             self.sampler.load_state_dict(state["sampler"])
-        self.envs.set_state(state["envs"].numpy())
+        if state["envs"] is not None:
+            self.envs.set_state(state["envs"].numpy())
         self.pool.clear()
         for saved in state["pool"]:
             self.pool.append(Samples(**{k: v.to(self.device) for k, v in saved.items()}))
