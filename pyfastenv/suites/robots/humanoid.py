@@ -14,7 +14,8 @@ LEG = """<body name="{n}_hip" pos="0 {y} -.09">
     <geom type="capsule" fromto="0 0 0 0 0 -.12" size=".026" mass=".3"/>
     <body name="{n}_foot" pos="0 0 -.13"><joint name="{n}_ankle" axis="0 1 0" range="-45 45"/>
       <joint name="{n}_tilt" axis="1 0 0" range="-25 25"/>
-      <geom type="box" pos=".015 0 -.015" size=".06 .032 .012" mass=".12" contype="1" conaffinity="1"/>
+      <geom type="box" pos=".015 0 -.015" size=".06 .032 .012" mass=".12"
+        contype="1" conaffinity="1"/>
       <site name="{n}_sole" pos=".015 0 -.015" size=".065 .035 .02" type="box"/>
     </body></body></body>"""
 ARM = """<body pos="0 {y} .13"><joint name="{n}_shoulder" axis="0 1 0" range="-120 60"/>
