@@ -1,7 +1,4 @@
-"""A quadruped of twelve joints that follows commanded velocities over rough ground.
-
-Every episode draws its physics and place; the critic sees what a robot could not measure, too.
-"""
+"""A quadruped of twelve joints that follows commanded velocities over rough ground."""
 
 import numpy as np
 
@@ -21,15 +18,18 @@ JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("roll", "hip", "knee")]
 BODIES = [LEG.format(n=n, x=x, y=y, out=0.09 * np.sign(y)) for n, (x, y) in LEGS.items()]
 MOTORS = [f'<position joint="{joint}" kp="45" kv="1" forcerange="-30 30"/>' for joint in JOINTS]
 TOUCH = [f'<touch name="{leg}_touch" site="{leg}_foot"/>' for leg in LEGS]
-SIDE = 481  # points of the ground along each side, 10 cm apart
+SIDE = 241  # points of the ground along each side, 20 cm apart
 XML = f"""<mujoco><option timestep=".004" integrator="implicitfast" iterations="10"/>
-  <default><joint damping=".2" armature=".01"/><geom contype="0" conaffinity="0"/></default>
-  <asset><hfield name="ground" nrow="{SIDE}" ncol="{SIDE}" size="24 24 .2 .1"/></asset>
-  <worldbody><light pos="0 0 8" dir="0 0 -1" directional="true"/>
-  <geom name="ground" type="hfield" hfield="ground" contype="1" rgba=".5 .5 .45 1"/>
-  <body name="trunk"><freejoint/><camera mode="trackcom" pos="0 -2 1" xyaxes="1 0 0 0 .45 .9"/>
-  <geom name="trunk" type="box" size=".22 .09 .055" mass="6" conaffinity="1"/><site name="imu"/>
-  {"".join(BODIES)}</body></worldbody><actuator>{"".join(MOTORS)}</actuator>
+  <default><joint damping=".2" armature=".01"/>
+  <geom contype="0" conaffinity="0" rgba=".25 .4 .6 1"/></default>
+  <asset><texture name="grid" type="2d" builtin="checker" rgb1=".5 .5 .45" rgb2=".6 .6 .55"
+    width="64" height="64"/><material name="grid" texture="grid" texrepeat="48 48"/>
+  <hfield name="ground" nrow="{SIDE}" ncol="{SIDE}" size="24 24 .2 .1"/></asset>
+  <worldbody><light pos="0 0 8" dir=".3 .4 -1" directional="true"/>
+  <geom name="ground" type="hfield" hfield="ground" contype="1" material="grid"/>
+  <body name="trunk"><freejoint/><camera mode="trackcom" pos="0 -1.6 .8" xyaxes="1 0 0 0 .45 .9"/>
+  <geom type="box" size=".22 .09 .055" mass="6" conaffinity="1" rgba=".9 .6 .2 1"/>
+  <site name="imu"/>{"".join(BODIES)}</body></worldbody><actuator>{"".join(MOTORS)}</actuator>
   <sensor><gyro name="gyro" site="imu"/><velocimeter name="velocity" site="imu"/>
   {"".join(TOUCH)}</sensor></mujoco>"""
 SENSED = ("gravity", "gyro", "joints", "joint_velocities", "last_action", "command", "clock")
@@ -46,25 +46,25 @@ class RoughQuadruped(Task):
         "actuator_gainprm": scale(0.9, 1.1),
     }
     stance = (0.0, 0.8, -1.5) * 4  # joint angles [rad]
-    action_scale = 0.4  # [rad]
+    action_scale = 0.6  # [rad]
     lowest, highest = (-0.5, -0.3, -0.8), (1.0, 0.3, 0.8)  # commands [m/s, m/s, rad/s]
     redraw, push = 0.004, 0.3  # chance of a new command and a shove, each step; the shove [m/s]
     pace, pairs = 4.0 * np.pi, (1.0, -1.0, -1.0, 1.0)  # of a trot [rad/s]; the feet
-    roughness = 1.0  # of the last patch: bumps of 6 cm, blocks of 8, hills and stairs of 20
+    roughness = 0.6  # of the last patch: bumps of 4 cm, blocks of 5, hills and stairs of 12
     command = memory(3)
     last_action = memory(12)
 
     def setup(self):
         rng = np.random.default_rng(0)
         y, x = np.indices((SIDE, SIDE))
-        bumps, blocks = rng.uniform(0, 0.3, x.shape), rng.uniform(0, 0.4, x.shape)[y // 4, x // 4]
-        hills, stairs = 0.5 + 0.5 * np.sin(x / 4) * np.sin(y / 4), abs(x // 4 % 12 - 6) / 6
-        heights = np.choose(y // 40 % 4, (bumps, blocks, hills, stairs)) * (x // 40 % 6) / 5
+        bumps, blocks = rng.uniform(0, 0.3, x.shape), rng.uniform(0, 0.4, x.shape)[y // 2, x // 2]
+        hills, stairs = 0.5 + 0.5 * np.sin(x / 2) * np.sin(y / 2), abs(x // 2 % 12 - 6) / 6
+        heights = np.choose(y // 20 % 4, (bumps, blocks, hills, stairs)) * (x // 20 % 6) / 5
         self.model.hfield_data[:] = (self.roughness * heights).ravel()
 
     def ground(self, x, y):
-        row = min(max(int(10 * y + SIDE / 2), 0), SIDE - 1)
-        column = min(max(int(10 * x + SIDE / 2), 0), SIDE - 1)
+        row = min(max(int(5 * y + SIDE / 2), 0), SIDE - 1)
+        column = min(max(int(5 * x + SIDE / 2), 0), SIDE - 1)
         return 0.2 * np.float64(self.model.hfield_data[SIDE * row + column])
 
     def clearance(self, data, ahead):
