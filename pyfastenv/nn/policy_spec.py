@@ -73,7 +73,7 @@ class PolicySpec:
     @property
     def num_inputs(self) -> int:
         """What the networks see of an observation."""
-        return self.weights[0].shape[1]
+        return int(self.weights[0].shape[1])
 
     def as_greedy(self) -> Self:
         """The same policy without chance, for evaluation."""

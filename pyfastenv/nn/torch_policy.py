@@ -163,7 +163,8 @@ class TorchPolicy(nn.Module):
         """
         if rows.shape[-1] != self.row_size:
             raise ValueError(f"obs: expected rows of {self.row_size}, got {tuple(rows.shape)}")
-        return rows[..., self.row_begin : self.row_begin + self.obs_size]
+        seen: ArrayOrTensor = rows[..., self.row_begin : self.row_begin + self.obs_size]
+        return seen
 
     def forward(self, obs: Tensor) -> Tensor:
         """The most likely actions for the environment.
