@@ -154,6 +154,9 @@ results: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, thre
 results-mbpo: $(VENV)/.train  ## SAC and MBPO on Pendulum, InvertedPendulum and Hopper (docs/results)
 	$(BIN)/python bench/python/learn_mbpo.py
 
+results-robots: $(VENV)/.test  ## Our robots: trained, measured, filmed (docs/results/robots.json, docs/robots)
+	$(BIN)/python bench/python/robots.py $(ARGS)
+
 results-sb3: $(VENV)/.bench-train  ## Stable-Baselines3's PPO through its environments and ours (docs/results)
 	$(BIN)/python bench/python/learn_sb3.py
 

@@ -100,15 +100,7 @@ class PpoUpdate:
     """
     PPO's update on the CPU; see pyfastenv.learners.
     """
-    def __init__(
-        self,
-        *,
-        policy_sizes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        value_sizes: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
-        activation: str,
-        discrete: bool,
-        num_threads: typing.SupportsInt | typing.SupportsIndex,
-    ) -> None: ...
+    def __init__(self, **kwargs: typing.Any) -> None: ...
     def run_epochs(
         self,
         samples: typing.Any,

@@ -119,6 +119,8 @@ std::unique_ptr<Policy> MakePolicy(const py::KWArgs<py::object>& given) {
   keywords.Read("obs_mean", obs_mean);
   keywords.Read("obs_scale", obs_scale);
   keywords.Read("obs_clip", options.obs_clip);
+  keywords.Read("row_begin", options.row_begin);
+  keywords.Read("row_size", options.row_size);
   keywords.CheckAllRead();
   const int64_t k = mlp.num_networks();
   options.distribution = ToDistribution(distribution);
@@ -137,6 +139,12 @@ std::unique_ptr<Policy> MakePolicy(const py::KWArgs<py::object>& given) {
   }
   if (!(options.log_std_min <= options.log_std_max)) {
     throw UsageError(Code::kValue, "policy: log_std_range: expected a lower and an upper bound");
+  }
+  if (options.row_begin < 0 || options.row_begin > int64_t{options.row_size} - mlp.input_size()) {
+    throw UsageError(Code::kValue, "policy: expected " + std::to_string(mlp.input_size()) +
+                                       " inputs within an observation of " +
+                                       std::to_string(options.row_size) + ", got those from " +
+                                       std::to_string(options.row_begin) + " on");
   }
   CheckOutputs(mlp, options);
   return std::make_unique<Policy>(std::move(mlp), std::move(options));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/gil.h"
+#include "bindings/keywords.h"
 #include "bindings/names.h"
 #include "bindings/numpy_interop.h"
 
@@ -21,24 +22,29 @@ using Code = UsageError::Code;
 
 class PyPpoUpdate {
  public:
-  PyPpoUpdate(const std::vector<int>& policy_sizes, const std::vector<int>& value_sizes,
-              const std::string& activation, bool discrete, int num_threads) {
-    CheckSizes("policy_sizes", policy_sizes);
-    CheckSizes("value_sizes", value_sizes);
-    if (value_sizes.front() != policy_sizes.front() || value_sizes.back() != 1) {
-      throw UsageError(Code::kValue, "value_sizes: expected the policy's input, " +
-                                         std::to_string(policy_sizes.front()) + ", to 1, got " +
-                                         std::to_string(value_sizes.front()) + " to " +
-                                         std::to_string(value_sizes.back()));
-    }
-    num_actions_ = discrete ? policy_sizes.back() : 0;
-    obs_size_ = policy_sizes.front();
+  explicit PyPpoUpdate(const py::KWArgs<py::object>& given) {
+    Keywords keywords("PpoUpdate", given);
     PpoOptions options;
-    options.policy_sizes = policy_sizes;
-    options.value_sizes = value_sizes;
+    std::string activation;
+    keywords.Read("obs_size", options.obs_size);
+    keywords.Read("policy_sizes", options.policy_sizes);
+    keywords.Read("value_sizes", options.value_sizes);
+    keywords.Read("policy_begin", options.policy_begin);
+    keywords.Read("value_begin", options.value_begin);
+    keywords.Read("activation", activation);
+    keywords.Read("discrete", options.discrete);
+    keywords.Read("num_threads", options.num_threads);
+    keywords.CheckAllRead();
+    CheckSize("obs_size", options.obs_size);
+    CheckSizes("policy", options.policy_sizes, options.policy_begin, options.obs_size);
+    CheckSizes("value", options.value_sizes, options.value_begin, options.obs_size);
+    if (options.value_sizes.back() != 1) {
+      throw UsageError(Code::kValue, "value_sizes: expected 1 output, got " +
+                                         std::to_string(options.value_sizes.back()));
+    }
     options.activation = ToActivation(activation);
-    options.discrete = discrete;
-    options.num_threads = num_threads;
+    num_actions_ = options.discrete ? options.policy_sizes.back() : 0;
+    obs_size_ = options.obs_size;
     update_ = std::make_unique<PpoUpdate>(options);
   }
 
@@ -111,12 +117,20 @@ class PyPpoUpdate {
   }
 
  private:
-  static void CheckSizes(const char* name, const std::vector<int>& sizes) {
+  static void CheckSizes(const std::string& network, const std::vector<int>& sizes, int begin,
+                         int obs_size) {
+    const std::string name = network + "_sizes";
     if (sizes.size() < 2) {
-      throw UsageError(Code::kValue, std::string(name) + ": expected at least two sizes, got " +
-                                         std::to_string(sizes.size()));
+      throw UsageError(Code::kValue,
+                       name + ": expected at least two sizes, got " + std::to_string(sizes.size()));
     }
-    for (const int size : sizes) CheckSize(name, size);
+    for (const int size : sizes) CheckSize(name.c_str(), size);
+    if (begin < 0 || begin > obs_size - sizes.front()) {
+      throw UsageError(Code::kValue, name + ": expected inputs within an observation of " +
+                                         std::to_string(obs_size) + ", got " +
+                                         std::to_string(sizes.front()) + " from " +
+                                         std::to_string(begin) + " on");
+    }
   }
 
   // a discrete action is used as an index
@@ -155,10 +169,7 @@ void BindPpoUpdate(py::module_& m) {
       .def_readwrite("max_grad_norm", &PpoHyper::max_grad_norm)
       .def_readwrite("normalize_advantages", &PpoHyper::normalize_advantages);
   py::class_<PyPpoUpdate>(m, "PpoUpdate", "PPO's update on the CPU; see pyfastenv.learners.")
-      .def(py::init<const std::vector<int>&, const std::vector<int>&, const std::string&, bool,
-                    int>(),
-           py::kw_only(), py::arg("policy_sizes"), py::arg("value_sizes"), py::arg("activation"),
-           py::arg("discrete"), py::arg("num_threads"))
+      .def(py::init<const py::KWArgs<py::object>&>())
       .def("run_epochs", &PyPpoUpdate::RunEpochs, py::arg("samples"), py::arg("orders"),
            py::arg("hyper"), py::arg("step"), py::arg("parameters"), py::arg("mean"),
            py::arg("square"))

@@ -32,13 +32,13 @@ struct PpoUpdate::Worker {
 
 PpoUpdate::PpoUpdate(const PpoOptions& options)
     : options_(options),
-      columns_{options.policy_sizes.front(), options.discrete ? 1 : options.policy_sizes.back()},
+      columns_{options.obs_size, options.discrete ? 1 : options.policy_sizes.back()},
       kernels_(BestTrainKernels()),
       generation_(ForkGeneration()),
       parallel_(std::clamp(options.num_threads, 1, 2 * kMaxShards)) {
   networks_.reserve(2);  // pieces point to them
-  networks_.push_back({layout_.AddNetwork(options.policy_sizes), true, {}});
-  networks_.push_back({layout_.AddNetwork(options.value_sizes), false, {}});
+  networks_.push_back({layout_.AddNetwork(options.policy_sizes), true, options.policy_begin, {}});
+  networks_.push_back({layout_.AddNetwork(options.value_sizes), false, options.value_begin, {}});
   if (!options.discrete) log_std_ = layout_.AddVector(options.policy_sizes.back());
   for (AlignedFloats* vector : {&parameters_, &mean_, &square_, &gradient_}) {
     *vector = AlignedFloats(layout_.padded_size());
@@ -52,8 +52,10 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
 
   size_t depth = 0;
   int widest = kColumnMultiple;
+  int widest_input = 0;
   for (const Network& network : networks_) {
     depth = std::max(depth, network.layers.size());
+    widest_input = std::max(widest_input, network.layers.front().shape.padded_in);
     for (const PaddedLayer& layer : network.layers) {
       widest = std::max(widest, layer.shape.padded_out);
     }
@@ -65,7 +67,7 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
     Worker worker(PolicyLoss(columns_, options.policy_sizes.back(),
                              networks_[0].layers.back().shape.padded_out, options.discrete,
                              kBlockRows));
-    worker.input = block(networks_[0].layers[0].shape.padded_in);
+    worker.input = block(widest_input);
     for (size_t k = 0; k < depth; ++k) {
       worker.outputs.push_back(block(widest));
       worker.slopes.push_back(block(widest));
@@ -291,13 +293,14 @@ void PpoUpdate::RunBlock(Worker& worker, const Network& network, const int64_t* 
 const float* PpoUpdate::Forward(Worker& worker, const Network& network,
                                 std::span<const float* const> rows) {
   const int padded_rows = Padded(static_cast<int>(rows.size()), kRowMultiple);
-  const int width = network.layers.front().shape.padded_in;
+  const LayerShape& shape = network.layers.front().shape;
   float* input = worker.input.data();
   for (const float* row : rows) {
-    std::copy_n(row, columns_.obs, input);
-    input += width;
+    std::copy_n(row + network.obs_begin, shape.in, input);
+    input += shape.padded_in;
   }
-  std::fill(input, worker.input.data() + static_cast<ptrdiff_t>(padded_rows) * width, 0.0F);
+  std::fill(input, worker.input.data() + static_cast<ptrdiff_t>(padded_rows) * shape.padded_in,
+            0.0F);
   const float* x = worker.input.data();
   for (size_t k = 0; k < network.layers.size(); ++k) {
     const PaddedLayer& layer = network.layers[k];

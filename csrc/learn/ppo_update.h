@@ -26,8 +26,11 @@
 namespace pyfastenv {
 
 struct PpoOptions {
+  int obs_size = 0;               // of an observation, of which a network may read a part
   std::vector<int> policy_sizes;  // input, hidden layers, output
-  std::vector<int> value_sizes;   // the same input, …, 1
+  std::vector<int> value_sizes;   // input, …, 1
+  int policy_begin = 0;           // where in an observation a network's inputs begin
+  int value_begin = 0;
   Activation activation = Activation::kTanh;
   bool discrete = false;  // else Gaussian, with a log-std that does not depend on the observation
   int num_threads = 1;
@@ -57,7 +60,7 @@ class PpoUpdate {
                                     int64_t n, const PpoHyper& hyper, int64_t step,
                                     float* parameters, float* mean, float* square);
 
-  /// The value network's outputs for n rows of obs (n, policy_sizes.front()).
+  /// The value network's outputs for n rows of obs (n, obs_size).
   void Values(const float* obs, int64_t n, const float* parameters, float* values);
 
  private:
@@ -68,6 +71,7 @@ class PpoUpdate {
   struct Network {
     std::vector<PaddedLayer> layers;
     bool is_policy;
+    int obs_begin;                         // of its inputs in an observation
     std::vector<AlignedFloats> gradients;  // of each shard, as long as all padded parameters
   };
   struct Piece;

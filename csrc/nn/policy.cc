@@ -26,6 +26,7 @@ void CheckFinite(bool finite) {
 
 Policy::Policy(Mlp mlp, PolicyOptions options)
     : mlp_(std::move(mlp)), options_(std::move(options)) {
+  if (options_.row_size == 0) options_.row_size = mlp_.input_size();
   for (const float log_std : options_.log_std) std_.push_back(std::exp(log_std));
   for (size_t i = 0; i < options_.action_low.size(); ++i) {
     action_center_.push_back(0.5F * (options_.action_high[i] + options_.action_low[i]));
@@ -69,7 +70,8 @@ void Policy::Choose(int policy, const float* outputs, Random& random, Scratch& s
 }
 
 void Policy::ReadObservation(int policy, const double* obs, float* input) const {
-  const int size = obs_size();
+  const int size = mlp_.input_size();
+  obs += options_.row_begin;
   for (int i = 0; i < size; ++i) input[i] = static_cast<float>(obs[i]);
   if (!options_.obs_mean.empty()) {
     const ptrdiff_t offset = static_cast<ptrdiff_t>(policy) * size;

@@ -32,9 +32,12 @@ struct PolicyOptions {
   float log_std_min = -20.0F;  // of a network's log-std
   float log_std_max = 2.0F;
   float noise = 0.0F;            // kDeterministic: std, in halves of the bounds' width
-  std::vector<float> obs_mean;   // (K, obs_size); empty: observations as they are
-  std::vector<float> obs_scale;  // (K, obs_size): reciprocal standard deviations
+  std::vector<float> obs_mean;   // (K, inputs); empty: observations as they are
+  std::vector<float> obs_scale;  // (K, inputs): reciprocal standard deviations
   float obs_clip = 0.0F;         // normalised observations' bound; 0: none
+
+  int row_begin = 0;  // where in an environment's observation the network's inputs begin
+  int row_size = 0;   // of such an observation; 0: the inputs are all of it
 };
 
 class Policy {
@@ -43,7 +46,8 @@ class Policy {
 
   const Mlp& mlp() const { return mlp_; }
   int num_policies() const { return mlp_.num_networks(); }
-  int obs_size() const { return mlp_.input_size(); }
+  /// Of the environments' observations, of which the network may see a part.
+  int obs_size() const { return options_.row_size; }
   bool discrete() const { return options_.distribution == Distribution::kCategorical; }
   /// Of a Box.
   int action_size() const { return static_cast<int>(options_.action_low.size()); }

@@ -117,7 +117,8 @@ class Config(OnPolicyConfig):
 class Columns(NamedTuple):
     """B steps of a minibatch."""
 
-    obs: Tensor  # (B, obs_size), normalised
+    policy_obs: Tensor  # (B, seen by the policy), normalised
+    critic_obs: Tensor  # (B, seen by the value network), normalised
     actions: Tensor  # (B, A) float32 as drawn, or (B,) int64
     log_probs: Tensor  # (B,) when they were drawn
     advantages: Tensor  # (B,), normalised or not
@@ -197,8 +198,8 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The greedy policy of a checkpoint."""
-    ppo = PPO(config, restore=state)
+    """The greedy policy of a checkpoint, whatever its environments have become since."""
+    ppo = PPO(config, restore={**state, "envs": None})
     ppo.envs.close()
     return ppo.eval_policy()
 
@@ -222,8 +223,9 @@ class PPO(OnPolicy[Config]):
             ]
 
         with initialised_by(seeds.stream(config.seed, Stream.POLICY)):
-            self.policy = self._network("policy_factory", num_outputs, last_gain=0.01)
-            self.value = self._network("critic_factory", 1)
+            seen = self.seen
+            self.policy = self._network("policy_factory", seen.policy, num_outputs, last_gain=0.01)
+            self.value = self._network("critic_factory", seen.critic, 1)
         self.log_std = nn.Parameter(
             torch.full((num_outputs,), config.log_std_init, device=self.device)
         )
@@ -259,19 +261,19 @@ class PPO(OnPolicy[Config]):
         if config.normalize_obs:
             self.warm_up()
 
-    def _network(self, factory: str, num_outputs: int, **fields: Any) -> Any:
-        """The user's, or an MLP."""
-        own = self.config.factory(factory)
+    def _network(self, factory: str, seen: slice, num_outputs: int, **fields: Any) -> Any:
+        """The user's, or an MLP, of a part of the observations."""
+        own, num_inputs = self.config.factory(factory), seen.stop - seen.start
         if own is not None:
-            return NetworkStack([own(self.obs_size, num_outputs)])
-        sizes = (self.obs_size, *self.config.hidden_sizes, num_outputs)
+            return NetworkStack([own(num_inputs, num_outputs)])
+        sizes = (num_inputs, *self.config.hidden_sizes, num_outputs)
         return MLP(sizes, activation=self.config.activation, **fields)
 
     @torch.no_grad()
     def act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The policy in torch, for sampling on the device."""
         normalized = self.normalizer(obs.view(-1, self.obs_size).float())
-        outputs = self.policy(normalized[None])[0]
+        outputs = self.policy(normalized[None, :, self.seen.policy])[0]
         if self.discrete:
             log_p = torch.log_softmax(outputs, -1)
             actions = torch.multinomial(log_p.exp(), 1, generator=self.device_generator)
@@ -287,10 +289,13 @@ class PPO(OnPolicy[Config]):
         fields = {
             "distribution": "categorical" if self.discrete else "gaussian",
             "log_std": None if self.discrete else self.log_std.detach().cpu().numpy()[None],
-            **self.normalizer.spec_fields(),
+            **self.normalizer.spec_fields(self.seen.policy),
+            "row_begin": self.seen.policy.start,
+            "row_size": self.obs_size,
         }
+        num_inputs = self.seen.policy.stop - self.seen.policy.start
         space = self.envs.single_action_space
-        return policies_of(self.policy, self.obs_size, space, self.device, **fields)
+        return policies_of(self.policy, num_inputs, space, self.device, **fields)
 
     def _schedule(self) -> None:
         left = 1.0 - self.global_step / self.anneal_steps if self.config.anneal else 1.0
@@ -345,7 +350,7 @@ class PPO(OnPolicy[Config]):
         accelerator = self.acceleration.accelerator
         if isinstance(accelerator, CompiledEpoch):
             return accelerator.values(obs)
-        values: Tensor = self.value(obs[None])
+        values: Tensor = self.value(obs[None, :, self.seen.critic])
         return values.flatten()
 
     # ---- update ------------------------------------------------------------------------------
@@ -411,8 +416,8 @@ class PPO(OnPolicy[Config]):
         config = self.config
         own = self.own_networks and config.amp  # what MLP.compute_in does for ours
         with span("forward"), torch.autocast(self.device.type, torch.bfloat16, enabled=own):
-            outputs = self.policy(columns.obs[None])[0].float()
-            values = self.value(columns.obs[None]).flatten().float()
+            outputs = self.policy(columns.policy_obs[None])[0].float()
+            values = self.value(columns.critic_obs[None]).flatten().float()
         result = (loss or self.functions.ppo_loss)(
             outputs,
             None if self.discrete else self.log_std,
@@ -433,7 +438,8 @@ class PPO(OnPolicy[Config]):
         if self.config.normalize_advantages:
             advantages = self._standardize(advantages)
         return Columns(
-            rows[:, : self.obs_size],
+            rows[:, self.seen.policy],
+            rows[:, self.seen.critic],
             actions[:, 0].long() if self.discrete else actions,
             log_probs,
             advantages,
@@ -492,7 +498,8 @@ class PPO(OnPolicy[Config]):
         self.device_generator.set_state(state["device_generator"])
         if self.sampler is not None:
             self.sampler.load_state_dict(state["sampler"])
-        self.envs.set_state(state["envs"].numpy())
+        if state["envs"] is not None:
+            self.envs.set_state(state["envs"].numpy())
         self.pool.clear()
         for saved in state["pool"]:
             self.pool.append(Samples(**{k: v.to(self.device) for k, v in saved.items()}))

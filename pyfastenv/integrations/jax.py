@@ -33,7 +33,7 @@ jax.tree_util.register_dataclass(
     data_fields=["weights", "biases", "log_std", "obs_mean", "obs_scale"],
     meta_fields=[
         "activation", "distribution", "log_std_range", "noise", "obs_clip", "clip_actions",
-        "greedy",
+        "row_begin", "row_size", "greedy",
     ],
 )  # fmt: skip
 

@@ -36,8 +36,11 @@ class CompiledEpoch:
     def __init__(self, learner: Any):
         self._learner = learner
         self._update = _core.PpoUpdate(
+            obs_size=learner.obs_size,
             policy_sizes=list(learner.policy.sizes),
             value_sizes=list(learner.value.sizes),
+            policy_begin=learner.seen.policy.start,
+            value_begin=learner.seen.critic.start,
             activation=learner.config.activation,
             discrete=learner.discrete,
             num_threads=learner.config.num_threads or available_cpus(),
@@ -93,10 +96,9 @@ class WrittenOut:
 
     def _backward(self, columns: Any, *, metrics: bool) -> Tensor | None:
         learner, config = self._learner, self._learner.config
-        obs = columns.obs[None]
         with span("forward"):
-            outputs, policy_saved = learner.policy.evaluate(obs)
-            values, value_saved = learner.value.evaluate(obs)
+            outputs, policy_saved = learner.policy.evaluate(columns.policy_obs[None])
+            values, value_saved = learner.value.evaluate(columns.critic_obs[None])
             gradients = ppo_gradients(
                 outputs[0],
                 None if learner.discrete else learner.log_std,

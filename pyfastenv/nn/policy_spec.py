@@ -32,9 +32,11 @@ class PolicySpec:
         log_std_range: Where a network's log-std is clamped.
         noise: Standard deviation of a deterministic policy's exploration, in halves of the action
             space's width; the action is clipped to the space.
-        obs_mean: ``(K, obs_size)`` float32; the network sees ``(obs - obs_mean) * obs_scale``.
-        obs_scale: ``(K, obs_size)`` float32.
+        obs_mean: ``(K, inputs)`` float32; the network sees ``(obs - obs_mean) * obs_scale``.
+        obs_scale: ``(K, inputs)`` float32.
         obs_clip: … clipped to ± this; 0 for no clipping.
+        row_begin: Where in an environment's flat observation the network's inputs begin.
+        row_size: Of such an observation; None: the inputs are all of it.
         clip_actions: A Gaussian's actions are clipped to the action space for the environment (what
             is recorded is the action as drawn).
         greedy: The most likely action instead of a sample.
@@ -50,6 +52,8 @@ class PolicySpec:
     obs_mean: NDArray[np.float32] | None = None
     obs_scale: NDArray[np.float32] | None = None
     obs_clip: float = 0.0
+    row_begin: int = 0
+    row_size: int | None = None
     clip_actions: bool = True
     greedy: bool = False
 
@@ -65,6 +69,11 @@ class PolicySpec:
     def num_policies(self) -> int:
         """K."""
         return len(self.weights[0])
+
+    @property
+    def num_inputs(self) -> int:
+        """What the networks see of an observation."""
+        return int(self.weights[0].shape[1])
 
     def as_greedy(self) -> Self:
         """The same policy without chance, for evaluation."""
@@ -97,6 +106,8 @@ class PolicySpec:
             obs_mean=self.obs_mean,
             obs_scale=self.obs_scale,
             obs_clip=self.obs_clip,
+            row_begin=self.row_begin,
+            row_size=self.row_size or self.num_inputs,
         )
 
 

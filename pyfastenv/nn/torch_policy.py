@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import gymnasium
 import numpy as np
@@ -20,6 +20,8 @@ from torch import Tensor, nn
 from pyfastenv.nn.functional import gaussian_log_prob, squashed_gaussian
 from pyfastenv.nn.networks import MLP, NetworkStack
 from pyfastenv.nn.policy_spec import DISTRIBUTIONS, PolicySpec
+
+ArrayOrTensor = TypeVar("ArrayOrTensor", bound=Any)
 
 _MODULES = {
     "tanh": nn.Tanh,
@@ -43,7 +45,7 @@ class TorchPolicy(nn.Module):
 
     Args:
         network: ``(B, obs_size)`` to ``(B, outputs)``, both float32.
-        obs_size: Components of an observation.
+        obs_size: Components of an observation, as the network sees it.
         action_space: Of one environment.
         distribution: As of :class:`PolicySpec`, which has the other options too; arrays here are of
             one policy, without the leading axis.
@@ -68,6 +70,8 @@ class TorchPolicy(nn.Module):
         obs_mean: Tensor | None = None,
         obs_scale: Tensor | None = None,
         obs_clip: float = 0.0,
+        row_begin: int = 0,
+        row_size: int | None = None,
         clip_actions: bool = True,
         greedy: bool = False,
     ):
@@ -85,6 +89,8 @@ class TorchPolicy(nn.Module):
         self.log_std_range = log_std_range
         self.noise = noise
         self.obs_clip = obs_clip
+        self.row_begin = row_begin
+        self.row_size = row_size or obs_size
         self.clip_actions = clip_actions
         self.greedy = greedy
         self.draw_noise: Callable[[torch.Generator | None], Tensor] | None = None
@@ -137,6 +143,8 @@ class TorchPolicy(nn.Module):
             obs_mean=mine(spec.obs_mean),
             obs_scale=mine(spec.obs_scale),
             obs_clip=spec.obs_clip,
+            row_begin=spec.row_begin,
+            row_size=spec.row_size,
             clip_actions=spec.clip_actions,
             greedy=spec.greedy,
         )
@@ -146,6 +154,17 @@ class TorchPolicy(nn.Module):
         other = copy.copy(self)
         other.greedy = greedy
         return other
+
+    def of_rows(self, rows: ArrayOrTensor) -> ArrayOrTensor:
+        """What the policy sees, ``(…, obs_size)``, of flat observations ``(…, row_size)``: a view.
+
+        Raises:
+            ValueError: Rows of another size.
+        """
+        if rows.shape[-1] != self.row_size:
+            raise ValueError(f"obs: expected rows of {self.row_size}, got {tuple(rows.shape)}")
+        seen: ArrayOrTensor = rows[..., self.row_begin : self.row_begin + self.obs_size]
+        return seen
 
     def forward(self, obs: Tensor) -> Tensor:
         """The most likely actions for the environment.
@@ -244,7 +263,7 @@ def policies_of(
 
     Args:
         network: An MLP or a NetworkStack.
-        obs_size: Components of an observation.
+        obs_size: Components of an observation, as they see it.
         action_space: Of one environment.
         device: Where the networks are.
         **fields: As of :class:`PolicySpec`.

@@ -125,7 +125,7 @@ def player(envs: FastVectorEnv, policy: Any, number: int, num_steps: int) -> Cal
 
     @torch.no_grad()
     def act(obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        drawn = mine.draw(obs.view(len(obs), -1).float())
+        drawn = mine.draw(mine.of_rows(obs).float())
         return drawn.actions, drawn.log_probs, drawn.env_actions
 
     return lambda: sampler.collect(act).episodes

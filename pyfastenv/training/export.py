@@ -131,14 +131,14 @@ def _title(saved: SavedPolicy) -> str:
 
 
 def _observations(saved: SavedPolicy, policy: TorchPolicy, count: int) -> NDArray[np.float32]:
-    """Of the policy's own episodes, ``(count, obs_size)``."""
+    """What it sees in its own episodes, ``(count, obs_size)``."""
     if count < 1:
         raise ValueError(f"num_observations: expected at least 1, got {count}")
     with closing(make_eval_envs(saved.config.env_id, saved.env_kwargs, _NUM_ENVS)) as envs:
-        obs, _ = envs.flat_reset(seed=env_seeds(0, _NUM_ENVS, Stream.EVALUATION_ENVS))
-        seen = [obs]
+        rows, _ = envs.flat_reset(seed=env_seeds(0, _NUM_ENVS, Stream.EVALUATION_ENVS))
+        seen = [policy.of_rows(rows)]
         while len(seen) * _NUM_ENVS < count:
-            seen.append(envs.flat_step(policy.act(seen[-1]))[0])
+            seen.append(policy.of_rows(envs.flat_step(policy.act(seen[-1]))[0]))
         return np.concatenate(seen)[:count].astype(np.float32)
 
 

@@ -41,13 +41,13 @@ class ObsNormalizer:
         if self.enabled:
             update_moments(self.moments, obs)
 
-    def spec_fields(self) -> dict[str, Any]:
-        """What :class:`pyfastenv.PolicySpec` is to be given."""
+    def spec_fields(self, seen: slice = slice(None)) -> dict[str, Any]:
+        """What :class:`pyfastenv.PolicySpec` is to be given, for what a policy sees of them."""
         if not self.enabled:
             return {}
         return {
-            "obs_mean": self.moments.mean.float().numpy()[None],
-            "obs_scale": self.moments.scale().numpy()[None],
+            "obs_mean": self.moments.mean.float().numpy()[None, seen],
+            "obs_scale": self.moments.scale().numpy()[None, seen],
             "obs_clip": self._clip,
         }
 

@@ -24,6 +24,7 @@ from pyfastenv.training.device_sampling import DeviceSampler
 from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.learner_config import LearnerConfig
 from pyfastenv.training.loop import episode_metrics
+from pyfastenv.training.obs_groups import Seen
 from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
 from pyfastenv.training.seeds import Stream, env_seeds
 
@@ -80,6 +81,7 @@ class OnPolicy(ABC, Generic[C]):
 
     Attributes:
         envs: The training environments.
+        seen: What policy and critic see of their observations.
         normalizer: Of observations.
         return_moments: Of running discounted returns, by which rewards are divided.
         pool: Earlier batches (the trajectory pool); the newest joins them for its update.
@@ -93,6 +95,7 @@ class OnPolicy(ABC, Generic[C]):
         self.world_size = distributed.world_size()
         self.envs = make_training_envs(config, config.num_envs)
         self.obs_size = self.envs.obs_size
+        self.seen = Seen.of(self.envs)
         self.normalizer = ObsNormalizer(
             self.obs_size,
             clip=config.obs_clip,

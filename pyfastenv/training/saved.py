@@ -18,6 +18,7 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.training import checkpoint
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.evaluation import Evaluation, evaluate, make_eval_envs
+from pyfastenv.training.obs_groups import POLICY
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.run_folder import read_config, run_of
 from pyfastenv.vector.arguments import integer
@@ -46,8 +47,9 @@ class SavedPolicy:
         """Actions for the environment, normaliser and all.
 
         Args:
-            obs: ``(obs_size,)``, or ``(B, obs_size)`` for B of them; not normalised. Of a Dict
-                space: a dict, or the same flat.
+            obs: ``(obs_size,)``, or ``(B, obs_size)`` for B of them, what the policy sees; not
+                normalised. Of a Dict space: a dict, which needs ``"policy"`` alone where that is
+                all that the policy sees; or the same flat.
             deterministic: The most likely action; False: drawn as in the training, by torch's
                 default generator.
             policy_id: Which of the policies, if the run trained several seeds side by side.
@@ -60,20 +62,25 @@ class SavedPolicy:
             ValueError: Observations of another shape.
             IndexError: No such policy.
         """
-        flat = self._flat(obs) if isinstance(obs, Mapping) else obs
-        return self.as_torch(policy_id).act(flat, deterministic)
+        policy = self.as_torch(policy_id)
+        return policy.act(
+            self._flat(obs, policy) if isinstance(obs, Mapping) else obs, deterministic
+        )
 
-    def _flat(self, obs: Mapping[str, Any]) -> NDArray[np.float32]:
-        """A Dict space's observations as the policy was given them."""
-        views, size = self._env_facts.obs_views, self._env_facts.obs_size
-        if views is None or obs.keys() != views.views.keys():
-            known = "an array" if views is None else f"a dict of {', '.join(views.views)}"
+    def _flat(self, obs: Mapping[str, Any], policy: TorchPolicy) -> NDArray[np.float32]:
+        """What the policy sees of a Dict space's observations."""
+        views = {} if (facts := self._env_facts).obs_views is None else facts.obs_views.views
+        needed = {POLICY} if policy.obs_size < policy.row_size else views.keys()
+        if not views or not needed <= obs.keys() <= views.keys():
+            known = f"a dict of {', '.join(sorted(needed))}" if views else "an array"
             raise ValueError(f"obs: expected {known}, got a dict of {', '.join(obs)}")
-        first, view = next((np.asarray(obs[name]), view) for name, view in views.views.items())
-        lead = first.shape[: first.ndim - len(view.shape)]
-        flat = np.empty((*lead, size), np.float32)
-        for name, view in views.views.items():
-            flat[..., view.place] = np.reshape(obs[name], (*lead, -1))
+        name = next(iter(needed))
+        first = np.asarray(obs[name])
+        lead = first.shape[: first.ndim - len(views[name].shape)]
+        rows = np.zeros((*lead, policy.row_size), np.float32)
+        for name, values in obs.items():
+            rows[..., views[name].place] = np.reshape(values, (*lead, -1))
+        flat: NDArray[np.float32] = policy.of_rows(rows)
         return flat
 
     def as_torch(self, policy_id: int = 0) -> TorchPolicy:

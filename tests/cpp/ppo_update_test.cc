@@ -17,7 +17,8 @@ constexpr int kEpochs = 3;
 
 struct Training {
   Training(int num_threads, bool discrete)
-      : update({.policy_sizes = {5, 40, 33, 3},
+      : update({.obs_size = 5,
+                .policy_sizes = {5, 40, 33, 3},
                 .value_sizes = {5, 40, 33, 1},
                 .discrete = discrete,
                 .num_threads = num_threads}),

@@ -41,3 +41,12 @@ class Asymmetric(Arm):
         "critic": ("observation", "achieved_goal", "desired_goal"),
         "tip": "frame",
     }
+
+
+class Apart(Arm):
+    """A critic that sees other things than the policy does."""
+
+    observation_dict = {
+        "policy": ("achieved_goal", "desired_goal"),
+        "critic": ("observation", "achieved_goal"),
+    }

@@ -402,6 +402,30 @@ def lanes_page() -> Iterator[Claim]:
         )
 
 
+def robots_page() -> Iterator[Claim]:
+    """What our robots learn: docs/results/robots.json."""
+    robots = read("docs/results/robots.json")
+    run = robots["RoughQuadruped-v0"]
+    walk = run["walk"]
+    yield claim(
+        "After {} steps it misses its commands by {} m/s forward, {} m/s sideways and {} rad/s "
+        "turning (standing still would by {}, {} and {}), and {} of {} episodes end in a fall",
+        f"{run['steps']:,}",
+        *(f"{error:.2f}" for error in (*walk["error"], *walk["standing"])),
+        str(walk["falls"]),
+        str(walk["episodes"]),
+    )
+    run = robots["SmallHumanoid-v0"]
+    walk = run["walk"]
+    yield claim(
+        "After {} steps it walks at {} m/s, and {} of {} episodes end in a fall",
+        f"{run['steps']:,}",
+        f"{walk['forward_speed']:.2f}",
+        str(walk["falls"]),
+        str(walk["episodes"]),
+    )
+
+
 def experiments() -> Iterator[Claim]:
     yield claim("results/sampling/report.md) ({} minutes)", experiment_minutes("sampling"))
     yield claim("results/flow/report.md) ({} minutes)", experiment_minutes("flow"))
@@ -419,6 +443,7 @@ def claims() -> dict[str, list[Claim]]:
         "docs/physics.md": list(physics_page()),
         "docs/lanes.md": list(lanes_page()),
         "docs/experiments.md": list(experiments()),
+        "docs/suites.md": list(robots_page()),
     }
 
 
@@ -497,6 +522,7 @@ CONSTANTS: dict[str, list[str]] = {
         "the interval (90 %)",
     ],
     "docs/howto/deploy.md": ["on 1,000 observations"],
+    "docs/suites.md": ["0.4 m/s by default"],
     "docs/training.md": [
         "in 20,000 steps",
         "buffer 10,000, σ 0.01",

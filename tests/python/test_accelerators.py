@@ -148,7 +148,7 @@ def test_mixed_precision_means_the_same_in_the_plain_program(make: Callable[...,
     assert_near(follow(make("native", bfloat16=True), plain, 50))
 
 
-@pytest.mark.parametrize("env_id", ["Hopper-v5", "CartPole-v1"])
+@pytest.mark.parametrize("env_id", ["Hopper-v5", "CartPole-v1", "dict_tasks:Apart"])
 def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
     config = test_ppo._config(
         env_id=env_id, entropy_coef=0.01, value_clip=0.1, max_grad_norm=0.5, num_threads=1

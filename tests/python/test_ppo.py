@@ -124,8 +124,8 @@ def test_the_compiled_values_are_those_of_the_module() -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_the_compiled_update_goes_on_in_a_forked_child() -> None:
     update = _core.PpoUpdate(
-        policy_sizes=[3, 4, 2], value_sizes=[3, 4, 1], activation="tanh", discrete=False,
-        num_threads=4,
+        obs_size=3, policy_sizes=[3, 4, 2], value_sizes=[3, 4, 1], policy_begin=0, value_begin=0,
+        activation="tanh", discrete=False, num_threads=4,
     )  # fmt: skip
     hyper = _core.PpoHyper()
     hyper.minibatch_size, hyper.lr = 128, 1e-3
@@ -147,8 +147,8 @@ def test_the_compiled_update_goes_on_in_a_forked_child() -> None:
 
 def test_the_compiled_update_refuses_what_does_not_fit() -> None:
     update = _core.PpoUpdate(
-        policy_sizes=[3, 4, 2], value_sizes=[3, 4, 1], activation="tanh", discrete=False,
-        num_threads=1,
+        obs_size=3, policy_sizes=[3, 4, 2], value_sizes=[3, 4, 1], policy_begin=0, value_begin=0,
+        activation="tanh", discrete=False, num_threads=1,
     )  # fmt: skip
     hyper = _core.PpoHyper()
     hyper.minibatch_size = 2
@@ -176,8 +176,8 @@ def test_the_compiled_update_refuses_what_does_not_fit() -> None:
         ([3], [3, 1], "policy_sizes: expected at least two sizes, got 1"),
         ([3, 0], [3, 1], "policy_sizes: expected 1 to 1000000, got 0"),
         ([3, 2], [3, 2**31 - 1, 1], "value_sizes: expected 1 to 1000000, got 2147483647"),
-        ([3, 2], [300, 1], "value_sizes: expected the policy's input, 3, to 1, got 300 to 1"),
-        ([3, 2], [3, 2], "value_sizes: expected the policy's input, 3, to 1, got 3 to 2"),
+        ([3, 2], [300, 1], "value_sizes: expected inputs within an observation of 3, got 300 from"),
+        ([3, 2], [3, 2], "value_sizes: expected 1 output, got 2"),
     ],
 )
 def test_the_compiled_update_refuses_networks_it_cannot_run(
@@ -185,16 +185,17 @@ def test_the_compiled_update_refuses_networks_it_cannot_run(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         _core.PpoUpdate(
-            policy_sizes=policy_sizes, value_sizes=value_sizes, activation="tanh", discrete=False,
-            num_threads=1,
+            obs_size=3, policy_sizes=policy_sizes, value_sizes=value_sizes, policy_begin=0,
+            value_begin=0, activation="tanh", discrete=False, num_threads=1,
         )  # fmt: skip
 
 
 @pytest.mark.parametrize("action", [-1.0, 2.0, 1e30, float("nan"), float("inf")])
 def test_the_compiled_update_refuses_actions_that_do_not_exist(action: float) -> None:
     update = _core.PpoUpdate(
-        policy_sizes=[3, 2], value_sizes=[3, 1], activation="tanh", discrete=True, num_threads=2
-    )
+        obs_size=3, policy_sizes=[3, 2], value_sizes=[3, 1], policy_begin=0, value_begin=0,
+        activation="tanh", discrete=True, num_threads=2,
+    )  # fmt: skip
     hyper = _core.PpoHyper()
     hyper.minibatch_size = 4
     vectors = [np.zeros(3 * 2 + 2 + 3 + 1, np.float32) for _ in range(3)]

@@ -16,8 +16,9 @@ pytest.importorskip("numba")
 
 @pytest.mark.parametrize("env_id", ROBOTS)
 def test_plain_python_gives_the_same_bits(env_id: str) -> None:
-    envs = pyfastenv.make_vec(env_id, 1, num_threads=1, autoreset_mode="Disabled")
-    plain = pyfastenv.debug(env_id)
+    flat = {"observation_dict": False}
+    envs = pyfastenv.make_vec(env_id, 1, num_threads=1, autoreset_mode="Disabled", **flat)
+    plain = pyfastenv.debug(env_id, **flat)
     assert envs.max_episode_steps == load_task(ROBOTS[env_id][0]).max_episode_steps
     rng = np.random.default_rng(0)
     assert_same(envs.reset(seed=1)[0][0], plain.reset(seed=1)[0])
@@ -33,9 +34,10 @@ def test_plain_python_gives_the_same_bits(env_id: str) -> None:
 
 @pytest.mark.parametrize("env_id", ROBOTS)
 def test_they_stand(env_id: str) -> None:
-    envs = pyfastenv.make_vec(env_id, 16)
-    obs, _ = envs.reset(seed=0)
-    assert len(np.unique(obs, axis=0)) == 16
+    level = {"roughness": 0.0} if env_id == "RoughQuadruped-v0" else {}
+    envs = pyfastenv.make_vec(env_id, 16, **level)
+    envs.reset(seed=0)
+    assert len(np.unique(envs.latest_obs(), axis=0)) == 16
     for _ in range(100):
         _, rewards, terminations, *_ = envs.step(np.zeros(envs.action_space.shape))
         assert not terminations.any()
@@ -46,23 +48,33 @@ def test_the_quadruped_is_given_commands() -> None:
     task = load_task(ROBOTS["RoughQuadruped-v0"][0])
     fixed = (0.5, 0.1, -0.2)
     envs = pyfastenv.make_vec(task, 4, lowest=fixed, highest=fixed)
-    obs, _ = envs.reset(seed=0)
+    obs, _ = envs.flat_reset(seed=0)
     np.testing.assert_array_equal(obs[:, envs.observation_groups["command"]], [fixed] * 4)
-    obs, _ = pyfastenv.make_vec(task, 64).reset(seed=0)
+    obs, _ = pyfastenv.make_vec(task, 64).flat_reset(seed=0)
     commands = obs[:, envs.observation_groups["command"]]
     assert (commands >= task.lowest).all()
     assert (commands <= task.highest).all()
     assert len(np.unique(commands, axis=0)) == 64
 
 
-def test_the_quadruped_knows_its_ground() -> None:
+def test_the_quadruped_knows_its_ground_which_differs_among_episodes() -> None:
     env = pyfastenv.debug("RoughQuadruped-v0")
     geom = np.zeros(1, np.int32)
-    for seed in range(5):
+    heights = []
+    for seed in range(12):
         env.reset(seed=seed)
         task, data = env.unwrapped.task, env.unwrapped.data
         x, y = data.qpos[:2]
         above, down, trunk = np.array([x, y, 5.0]), np.array([0.0, 0.0, -1.0]), 1
         distance = mujoco.mj_ray(task.model, data, above, down, None, True, trunk, geom)
         assert geom[0] == 0
-        assert 5.0 - distance == pytest.approx(task.ground(x, y), abs=0.06)
+        heights.append(task.ground(x, y))
+        # of the nearest of its points, between which MuJoCo interpolates
+        assert 5.0 - distance == pytest.approx(heights[-1], abs=0.08)
+        assert data.qpos[2] - heights[-1] == pytest.approx(task.clearance(data, 0.0))
+    assert np.std(heights) > 0.02
+
+
+def test_the_quadrupeds_critic_sees_more() -> None:
+    space = pyfastenv.make_vec("RoughQuadruped-v0", 1).single_observation_space
+    assert {name: part.shape for name, part in space.items()} == {"critic": (56,), "policy": (47,)}

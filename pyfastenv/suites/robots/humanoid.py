@@ -14,7 +14,8 @@ LEG = """<body name="{n}_hip" pos="0 {y} -.09">
     <geom type="capsule" fromto="0 0 0 0 0 -.12" size=".026" mass=".3"/>
     <body name="{n}_foot" pos="0 0 -.13"><joint name="{n}_ankle" axis="0 1 0" range="-45 45"/>
       <joint name="{n}_tilt" axis="1 0 0" range="-25 25"/>
-      <geom type="box" pos=".015 0 -.015" size=".06 .032 .012" mass=".12" contype="1"/>
+      <geom type="box" pos=".015 0 -.015" size=".06 .032 .012" mass=".12"
+        contype="1" conaffinity="1"/>
       <site name="{n}_sole" pos=".015 0 -.015" size=".065 .035 .02" type="box"/>
     </body></body></body>"""
 ARM = """<body pos="0 {y} .13"><joint name="{n}_shoulder" axis="0 1 0" range="-120 60"/>
@@ -29,12 +30,16 @@ JOINTS = [f"{n}_{joint}" for n in SIDES for joint in LEG_JOINTS]
 JOINTS += [f"{n}_{joint}" for n in SIDES for joint in ("shoulder", "elbow")]
 SERVOS = [f'<position joint="{joint}" kp="18" kv=".5" forcerange="-9 9"/>' for joint in JOINTS]
 XML = f"""<mujoco><option timestep=".004" integrator="implicitfast" iterations="10"/>
-  <default><joint damping=".1" armature=".005"/><geom contype="0" conaffinity="0"/></default>
-  <worldbody><light pos="0 0 5" dir="0 0 -1" directional="true"/>
-  <geom name="floor" type="plane" size="40 40 1" conaffinity="1" rgba=".5 .5 .45 1"/>
-  <body name="torso"><freejoint/><camera mode="trackcom" pos="0 -1.6 .4" xyaxes="1 0 0 0 .3 1"/>
+  <default><joint damping=".1" armature=".005"/>
+    <geom contype="0" conaffinity="0" rgba=".25 .4 .6 1"/></default>
+  <asset><texture name="grid" type="2d" builtin="checker" rgb1=".5 .5 .45" rgb2=".6 .6 .55"
+      width="64" height="64"/><material name="grid" texture="grid" texrepeat="80 80"/></asset>
+  <worldbody><light pos="0 0 5" dir=".3 .4 -1" directional="true"/>
+  <geom name="floor" type="plane" size="40 40 1" conaffinity="1" material="grid"/>
+  <body name="torso"><freejoint/><camera mode="trackcom" pos="0 -1.1 .25" xyaxes="1 0 0 0 .2 1"/>
   <geom type="box" pos="0 0 .05" size=".05 .08 .1" mass="1.6" contype="1"/>
-  <geom type="sphere" pos="0 0 .23" size=".06" mass=".3" contype="1"/><site name="imu"/>
+  <geom type="sphere" pos="0 0 .23" size=".06" mass=".3" contype="1" rgba=".9 .6 .2 1"/>
+  <site name="imu"/>
   {"".join(LEGS)}{"".join(ARMS)}</body></worldbody>
   <actuator>{"".join(SERVOS)}</actuator>
   <sensor><gyro name="gyro" site="imu"/><velocimeter name="velocity" site="imu"/>

@@ -1,48 +1,44 @@
-"""A quadruped of twelve joints that follows commanded velocities over rough ground.
-
-Every episode draws its physics (masses, friction, damping, motors), its place and its command,
-which changes on the way. ``observation_dict`` gives the policy what a robot could measure and the
-critic more: true velocities and the forces at the feet.
-"""
+"""A quadruped of twelve joints that follows commanded velocities over rough ground."""
 
 import numpy as np
 
 from pyfastenv.tasks.randomise import scale
 from pyfastenv.tasks.task import Task, memory
 
-LEG = """<body name="{n}" pos="{x} {y} 0">
+LEG = """<body name="{n}" pos="{x} {y} 0"><geom type="sphere" size=".045" mass=".6"/>
   <joint name="{n}_roll" axis="1 0 0" range="-45 45"/>
-  <geom type="sphere" size=".045" mass=".6"/>
   <body pos="0 {out} 0"><joint name="{n}_hip" axis="0 1 0" range="-70 120"/>
     <geom type="capsule" fromto="0 0 0 0 0 -.2" size=".022" mass=".9"/>
     <body pos="0 0 -.2"><joint name="{n}_knee" axis="0 1 0" range="-150 -20"/>
       <geom type="capsule" fromto="0 0 0 0 0 -.19" size=".015" mass=".15"/>
-      <geom type="sphere" pos="0 0 -.2" size=".022" mass=".05" class="foot"/>
-      <site name="{n}_foot" pos="0 0 -.2" size=".03"/>
-    </body></body></body>"""
+      <geom type="sphere" pos="0 0 -.2" size=".022" mass=".05" conaffinity="1"/>
+      <site name="{n}_foot" pos="0 0 -.2" size=".03"/></body></body></body>"""
 LEGS = {"fl": (0.19, 0.07), "fr": (0.19, -0.07), "hl": (-0.19, 0.07), "hr": (-0.19, -0.07)}
 JOINTS = [f"{leg}_{joint}" for leg in LEGS for joint in ("roll", "hip", "knee")]
 BODIES = [LEG.format(n=n, x=x, y=y, out=0.09 * np.sign(y)) for n, (x, y) in LEGS.items()]
-MOTORS = [f'<position joint="{joint}" kp="30" kv=".8" forcerange="-24 24"/>' for joint in JOINTS]
+MOTORS = [f'<position joint="{joint}" kp="45" kv="1" forcerange="-30 30"/>' for joint in JOINTS]
 TOUCH = [f'<touch name="{leg}_touch" site="{leg}_foot"/>' for leg in LEGS]
+SIDE = 241  # points of the ground along each side, 20 cm apart
 XML = f"""<mujoco><option timestep=".004" integrator="implicitfast" iterations="10"/>
-  <default><joint damping=".2" armature=".01"/><geom contype="0" conaffinity="1"/>
-    <default class="foot"><geom friction="1 .02 .01"/></default></default>
-  <asset><hfield name="ground" nrow="101" ncol="101" size="10 10 .1 .1"/></asset>
-  <worldbody><light pos="0 0 8" dir="0 0 -1" directional="true"/>
-  <geom name="ground" type="hfield" hfield="ground" contype="1" rgba=".5 .5 .45 1"/>
-  <body name="trunk"><freejoint/><camera mode="trackcom" pos="0 -2 1" xyaxes="1 0 0 0 .45 .9"/>
-  <geom name="trunk" type="box" size=".22 .09 .055" mass="6"/><site name="imu"/>
-  {"".join(BODIES)}</body></worldbody>
-  <actuator>{"".join(MOTORS)}</actuator>
+  <default><joint damping=".2" armature=".01"/>
+  <geom contype="0" conaffinity="0" rgba=".25 .4 .6 1"/></default>
+  <asset><texture name="grid" type="2d" builtin="checker" rgb1=".5 .5 .45" rgb2=".6 .6 .55"
+    width="64" height="64"/><material name="grid" texture="grid" texrepeat="48 48"/>
+  <hfield name="ground" nrow="{SIDE}" ncol="{SIDE}" size="24 24 .2 .1"/></asset>
+  <worldbody><light pos="0 0 8" dir=".3 .4 -1" directional="true"/>
+  <geom name="ground" type="hfield" hfield="ground" contype="1" material="grid"/>
+  <body name="trunk"><freejoint/><camera mode="trackcom" pos="0 -1.6 .8" xyaxes="1 0 0 0 .45 .9"/>
+  <geom type="box" size=".22 .09 .055" mass="6" conaffinity="1" rgba=".9 .6 .2 1"/>
+  <site name="imu"/>{"".join(BODIES)}</body></worldbody><actuator>{"".join(MOTORS)}</actuator>
   <sensor><gyro name="gyro" site="imu"/><velocimeter name="velocity" site="imu"/>
   {"".join(TOUCH)}</sensor></mujoco>"""
+SENSED = ("gravity", "gyro", "joints", "joint_velocities", "last_action", "command", "clock")
 
 
 class RoughQuadruped(Task):
     model = XML
-    frame_skip = 5
-    max_episode_steps = 750
+    frame_skip, max_episode_steps = 5, 750
+    observation_dict = {"policy": SENSED, "critic": (*SENSED, "velocity", "feet", "ground")}
     randomise = {
         "body_mass": scale(0.8, 1.2),
         "geom_friction": scale(0.5, 1.2, together=True),
@@ -50,33 +46,39 @@ class RoughQuadruped(Task):
         "actuator_gainprm": scale(0.9, 1.1),
     }
     stance = (0.0, 0.8, -1.5) * 4  # joint angles [rad]
-    action_scale = 0.4  # [rad]
+    action_scale = 0.6  # [rad]
     lowest, highest = (-0.5, -0.3, -0.8), (1.0, 0.3, 0.8)  # commands [m/s, m/s, rad/s]
-    redraw = 0.004  # chance of a new command, each step
-    push = 0.3  # of a shove, which comes as often [m/s]
-    roughness = 0.6  # 0: flat, 1: bumps of ten centimeters
+    redraw, push = 0.004, 0.3  # chance of a new command and a shove, each step; the shove [m/s]
+    pace, pairs = 4.0 * np.pi, (1.0, -1.0, -1.0, 1.0)  # of a trot [rad/s]; the feet
+    roughness = 0.6  # of the last patch: bumps of 4 cm, blocks of 5, hills and stairs of 12
     command = memory(3)
     last_action = memory(12)
 
     def setup(self):
         rng = np.random.default_rng(0)
-        coarse = rng.uniform(0, 1, (26, 26)).repeat(4, 0).repeat(4, 1)[:101, :101]
-        bumps = (coarse + np.roll(coarse, 2, 0) + np.roll(coarse, 2, 1)) / 3
-        self.model.hfield_data[:] = (self.roughness * bumps).ravel()
+        y, x = np.indices((SIDE, SIDE))
+        bumps, blocks = rng.uniform(0, 0.3, x.shape), rng.uniform(0, 0.4, x.shape)[y // 2, x // 2]
+        hills, stairs = 0.5 + 0.5 * np.sin(x / 2) * np.sin(y / 2), abs(x // 2 % 12 - 6) / 6
+        heights = np.choose(y // 20 % 4, (bumps, blocks, hills, stairs)) * (x // 20 % 6) / 5
+        self.model.hfield_data[:] = (self.roughness * heights).ravel()
 
     def ground(self, x, y):
-        """The ground's height [m]."""
-        size = self.model.hfield_size[0]
-        row = int(np.clip((y + size[1]) / (2 * size[1]) * 100, 0.0, 100.0))
-        column = int(np.clip((x + size[0]) / (2 * size[0]) * 100, 0.0, 100.0))
-        return np.float64(self.model.hfield_data[101 * row + column]) * size[2]
+        row = min(max(int(5 * y + SIDE / 2), 0), SIDE - 1)
+        column = min(max(int(5 * x + SIDE / 2), 0), SIDE - 1)
+        return 0.2 * np.float64(self.model.hfield_data[SIDE * row + column])
+
+    def clearance(self, data, ahead):
+        """The trunk's height over the ground so far ahead of it [m]."""
+        frame = data.body("trunk").xmat
+        x, y = data.qpos[0] + ahead * frame[0], data.qpos[1] + ahead * frame[3]
+        return data.qpos[2] - self.ground(x, y)
 
     def draw_command(self, rng):
         for i in range(3):
             self.command[i] = rng.uniform(self.lowest[i], self.highest[i])
 
     def reset(self, data, rng):
-        x, y, heading = rng.uniform(-2, 2), rng.uniform(-2, 2), rng.uniform(-np.pi, np.pi)
+        x, y, heading = rng.uniform(-12, 12), rng.uniform(-16, 16), rng.uniform(-np.pi, np.pi)
         data.qpos[0], data.qpos[1], data.qpos[2] = x, y, self.ground(x, y) + 0.34
         data.qpos[3], data.qpos[6] = np.cos(heading / 2), np.sin(heading / 2)
         data.qpos[7:] = self.stance + rng.uniform(-0.1, 0.1, 12)
@@ -88,23 +90,22 @@ class RoughQuadruped(Task):
     def step(self, data, action, info, rng):
         if rng.random() < self.redraw:
             self.draw_command(rng)
-        if rng.random() < self.redraw:
             data.qvel[:2] += rng.uniform(-self.push, self.push, 2)
         self.simulate(data)
         velocity, spin = data.sensor("velocity").data, data.sensor("gyro").data
         upright = data.body("trunk").xmat[8]
-        miss = np.square(velocity[0] - self.command[0]) + np.square(velocity[1] - self.command[1])
-        tracking = np.exp(-4.0 * miss)
-        turning = np.exp(-4.0 * np.square(spin[2] - self.command[2]))
-        shaking = np.square(velocity[2]) + 0.05 * (np.square(spin[0]) + np.square(spin[1]))
-        effort = np.sum(np.square(data.actuator_force))
-        jerk = np.sum(np.square(action - self.last_action))
+        miss = np.sum(np.square(velocity[:2] - self.command[:2]))
+        turn_error = abs(spin[2] - self.command[2])
+        info["speed_error"], info["turn_error"] = np.sqrt(miss), turn_error
+        # a trot: two feet across carry in one half of a stride, the others in the other
+        feet = np.where(data.sensordata[6:] > 0, 1.0, -1.0)
+        in_step = 0.25 * np.sin(self.pace * data.time) * np.sum(self.pairs * feet)
+        reward = np.exp(-4.0 * miss) + 0.5 * np.exp(-4.0 * np.square(turn_error)) + 0.2 * upright
+        reward += 0.5 * in_step - 0.5 * np.square(velocity[2]) - 0.025 * np.sum(np.square(spin[:2]))
+        effort, jerk = np.sum(np.square(data.actuator_force)), action - self.last_action
+        reward -= 5e-5 * effort + 0.003 * np.sum(np.square(jerk))
         self.last_action[:] = action
-        info["tracking"], info["turning"], info["effort"] = tracking, turning, effort
-        reward = tracking + 0.5 * turning + 0.2 * upright
-        reward -= 0.5 * shaking + 2e-4 * effort + 0.01 * jerk
-        height = data.qpos[2] - self.ground(data.qpos[0], data.qpos[1])
-        return 0.1 * reward, upright < 0.5 or height < 0.12
+        return 0.1 * reward, upright < 0.5 or self.clearance(data, 0.0) < 0.12
 
     def observation(self, data, obs):
         obs["gravity"] = data.body("trunk").xmat[6:]
@@ -113,5 +114,7 @@ class RoughQuadruped(Task):
         obs["joint_velocities"] = 0.1 * data.qvel[6:]
         obs["last_action"] = self.last_action
         obs["command"] = self.command
+        obs["clock"] = (np.sin(self.pace * data.time), np.cos(self.pace * data.time))
         obs["velocity"] = data.sensor("velocity").data
         obs["feet"] = np.log1p(data.sensordata[6:])
+        obs["ground"] = (self.clearance(data, 0.0), self.clearance(data, 0.3))

@@ -1,0 +1,173 @@
+"""What our robots learn: ``python bench/python/robots.py [--seed 0] [--env-ids …]``.
+
+Trains each one as ``pyfastenv train ppo --env-id …`` does (a run that is there already goes on),
+measures how well it follows its commands, and films it: docs/results/robots.json, docs/robots.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+import pyfastenv
+from pyfastenv.algorithms import ppo
+from pyfastenv.experiments import measure
+from pyfastenv.suites import ROBOTS
+from pyfastenv.training.logger import read_metrics
+from pyfastenv.training.saved import SavedPolicy, resumed_config
+from pyfastenv.training.seeds import Stream, env_seeds
+from pyfastenv.vector.vector_env import FastVectorEnv
+
+ROOT = Path(__file__).parents[2]
+NUM_ENVS = 64
+WINDOW = 50  # steps over which velocities are averaged: a second, some strides
+FILM_STEPS, FILM_SIZE = 400, (360, 270)
+
+
+def learn(env_id: str, seed: int, folder: Path) -> dict[str, Any]:
+    """Trains, or goes on; what it took, and the curve: training returns by step."""
+    config: Any = (
+        resumed_config(folder)
+        if folder.exists()
+        else ppo.Config.preset(env_id, seed=seed, run_dir=folder)
+    )
+    if not (folder / "result.json").exists():
+        ppo.train(config)
+    rows = [row for row in read_metrics(folder) if "train/return" in row]
+    result = json.loads((folder / "result.json").read_text())
+    return {
+        "command": f"pyfastenv train ppo --env-id {env_id} --seed {seed}",
+        "steps": result["global_step"],
+        "seconds": round(result["elapsed_s"]),
+        "evaluation": result["evaluation"],
+        "curve": [[row["step"], round(row["train/return"], 2)] for row in rows[:: len(rows) // 60]],
+        "config": {k: v for k, v in config.to_dict().items() if k not in ("run_dir", "resume")},
+    }
+
+
+class Walk:
+    """Environments that a policy drives, and what is seen of them."""
+
+    def __init__(self, saved: SavedPolicy, envs: FastVectorEnv, seed: int):
+        self._policy, self.envs = saved.as_torch(), envs
+        self.rows, _ = envs.flat_reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
+
+    def step(self) -> tuple[Any, ...]:
+        """One, of all; what ``flat_step`` gives."""
+        results = self.envs.flat_step(self._policy.act(self._policy.of_rows(self.rows)))
+        self.rows = results[0]
+        return results
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        """A part of the observations, ``(num_envs, size)``."""
+        return self.rows[:, self.envs.observation_groups[name]]
+
+    def motion(self) -> NDArray[np.float64]:
+        """``(num_envs, 3)``: forward, sideways [m/s], turning [rad/s], in the robot's frame."""
+        return np.column_stack((self["velocity"][:, :2], self["gyro"][:, 2]))
+
+
+def follow(saved: SavedPolicy, seed: int) -> dict[str, Any]:
+    """How an episode each of NUM_ENVS robots goes, greedily, over all grounds and physics.
+
+    Errors are absolute differences between command and motion, both averaged over a second in which
+    the command does not change; ``standing`` is what a robot that stays where it is would have.
+    """
+    name = saved.config.env_id
+    with closing(pyfastenv.make_vec(name, NUM_ENVS, autoreset_mode="SameStep")) as envs:
+        walk = Walk(saved, envs, seed)
+        alive = np.ones(NUM_ENVS, np.bool_)
+        returns, lengths = np.zeros(NUM_ENVS), np.zeros(NUM_ENVS, np.int64)
+        errors, standing, speeds = [], [], []
+        while alive.any():
+            began, commands, motions = alive.copy(), [], []
+            for _ in range(WINDOW):
+                if "command" in envs.observation_groups:
+                    commands.append(walk["command"].copy())
+                _, rewards, terminations, truncations, _ = walk.step()
+                motions.append(walk.motion())
+                returns += alive * rewards
+                lengths += alive
+                fallen = lengths < (envs.max_episode_steps or 0)
+                alive &= ~(terminations | truncations)
+            whole = began & alive
+            speeds.append(np.mean(motions, 0)[whole])
+            if commands:
+                steady = whole & (np.ptp(commands, 0).max(1) == 0)
+                errors.append(np.abs(np.mean(motions, 0) - commands[0])[steady])
+                standing.append(np.abs(commands[0])[steady])
+        found: dict[str, Any] = {
+            "episodes": NUM_ENVS,
+            "return": returns.mean(),
+            "length": lengths.mean(),
+            "falls": int(fallen.sum()),
+            "forward_speed": np.concatenate(speeds)[:, 0].mean(),
+        }
+        if errors:
+            of_all, of_standing = np.concatenate(errors), np.concatenate(standing)
+            found |= {"seconds": len(of_all), "error": of_all.mean(0).tolist()}
+            found["standing"] = of_standing.mean(0).tolist()
+    return found
+
+
+def film(saved: SavedPolicy, seed: int, path: Path) -> None:
+    """A moving picture of one robot, with its command and its motion of the last second."""
+    width, height = FILM_SIZE
+    kwargs: dict[str, Any] = {"width": width, "height": height, "camera_id": 0}
+    frames = []
+    with closing(
+        pyfastenv.make_vec(
+            saved.config.env_id, 1, autoreset_mode="SameStep", render_mode="rgb_array", **kwargs
+        )
+    ) as envs:
+        walk = Walk(saved, envs, seed)
+        motions = [walk.motion()[0]]
+        for step in range(FILM_STEPS):
+            walk.step()
+            motions = [*motions, walk.motion()[0]][-WINDOW:]
+            if step % 2 == 0:
+                picture = Image.fromarray(envs.render()[0])
+                texts = [("moves", np.mean(motions, 0))]
+                if "command" in envs.observation_groups:
+                    texts.insert(0, ("command", walk["command"][0]))
+                for line, (what, (x, y, turn)) in enumerate(texts):
+                    text = f"{what} {x:.1f} {y:.1f} m/s, {turn:.1f} rad/s"
+                    ImageDraw.Draw(picture).text((6, 4 + 12 * line), text, "white")
+                frames.append(picture)
+        duration = round(2000 / envs.metadata["render_fps"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    frames[0].save(
+        path, save_all=True, append_images=frames[1:], duration=duration, loop=0, quality=40
+    )
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--env-ids", default=",".join(ROBOTS), help="comma-separated")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "robots")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    output = ROOT / "docs" / "results" / "robots.json"
+    results = json.loads(output.read_text()) if output.exists() else {}
+    for env_id in args.env_ids.split(","):
+        run = learn(env_id, args.seed, args.runs / env_id)
+        saved = pyfastenv.load_policy(args.runs / env_id)
+        run["walk"] = follow(saved, args.seed)
+        film(saved, args.seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
+        results[env_id] = run | {"machine": measure.machine()}
+        output.write_text(json.dumps(results, indent=1) + "\n")
+        print(env_id, run["walk"], flush=True)
+
+
+if __name__ == "__main__":
+    main()

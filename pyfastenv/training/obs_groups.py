@@ -1,0 +1,39 @@
+"""Observation groups: what of an environment's flat observation the policy sees, what the critic.
+
+A critic is only there while training, so it may see what no sensor measures (an asymmetric
+actor-critic: Pinto et al. 2017, arXiv:1710.06542). An environment says so by the names of its Dict
+space's entries, which are places in one flat row and may overlap.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+from pyfastenv.vector.vector_env import FastVectorEnv
+
+POLICY, CRITIC = "policy", "critic"
+
+
+class Seen(NamedTuple):
+    """Columns of flat observations."""
+
+    policy: slice
+    critic: slice
+
+    @classmethod
+    def of(cls, envs: FastVectorEnv) -> Self:
+        """The entries ``"policy"`` and ``"critic"``; without them, both see everything.
+
+        Raises:
+            ValueError: There is one of them without the other.
+        """
+        views = {} if envs.obs_views is None else envs.obs_views.views
+        found = [name for name in (POLICY, CRITIC) if name in views]
+        if not found:
+            return cls(slice(0, envs.obs_size), slice(0, envs.obs_size))
+        if len(found) == 1:
+            raise ValueError(
+                f"{envs.env_id}: expected observations {POLICY!r} and {CRITIC!r}, or neither, got "
+                f"{found[0]!r} among {', '.join(views)}"
+            )
+        return cls(views[POLICY].place, views[CRITIC].place)
