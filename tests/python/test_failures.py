@@ -356,14 +356,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # with either engine one call takes a second or so on one thread, one environment a few milliseconds
 lanes = pyfastenv.make_vec("Humanoid-v5", 1).stats()["engine"] == "lanes"
 envs = pyfastenv.make_vec("Humanoid-v5", 1000, num_threads=int(sys.argv[1]),
-                          frame_skip=200 if lanes else 50,
+                          frame_skip=int(sys.argv[2]) // (1 if lanes else 4),
                           reset_noise_scale=0.01, terminate_when_unhealthy=False)
 actions = np.zeros((1000, 17), np.float32)
 envs.reset(seed=0)
 """
 
 
-def interrupt(script: str, num_threads: int, *, after: float = 0.15) -> tuple[float, list[str]]:
+def interrupt(
+    script: str, num_threads: int, *, after: float = 0.15, frame_skip: int = 200
+) -> tuple[float, list[str]]:
     """Runs a script, interrupts it ``after`` seconds from its line "ready".
 
     Returns the delay of the interruption [s] and further lines.
@@ -371,7 +373,7 @@ def interrupt(script: str, num_threads: int, *, after: float = 0.15) -> tuple[fl
     The script prints time.monotonic() (one clock for all processes) once it was interrupted.
     """
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", LONG + script, str(num_threads)],
+        [sys.executable, "-P", "-c", LONG + script, str(num_threads), str(frame_skip)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -851,6 +851,7 @@ envs.reset(seed=0)
 print(len(rollout(envs, spec, 100).episodes) > 0)
 """,
         num_threads,
+        frame_skip=20,  # a block of environments, under sanitizers too, well within a second
     )
     assert 0 < delay < 3.0  # far less than the rollout, and room for sanitizers on a busy machine
     assert lines == ["reset needed", "True"]
