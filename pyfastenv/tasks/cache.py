@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyfastenv import _core
+from pyfastenv.tasks.places import Places
 
-_FORMAT = b"pyfastenv task 2\n"
+_FORMAT = b"pyfastenv task 3\n"
 _linked: dict[str, Linked] = {}  # code lives as long as the process
 _lock = threading.Lock()
 
@@ -42,6 +43,7 @@ class TaskCode(NamedTuple):
     methods: dict[str, MethodCode]
     reads: tuple[str, ...]  # of mjData beyond its state
     reset_reads: tuple[str, ...]  # what only reset reads of it
+    places: list[Places]  # by function: where its lines stood when it was compiled
 
 
 class Linked(NamedTuple):
@@ -50,6 +52,7 @@ class Linked(NamedTuple):
     addresses: dict[str, int]  # by method
     reads: tuple[str, ...]
     reset_reads: tuple[str, ...]
+    places: list[Places]
     engine: Any  # keeps the code alive
 
 
@@ -84,14 +87,16 @@ def load(key: str) -> TaskCode | None:
     for method, (symbol, size, needed) in header["methods"].items():
         methods[method] = MethodCode(symbol, objects[at : at + size], tuple(needed))
         at += size
-    return TaskCode(methods, tuple(header["reads"]), tuple(header["reset_reads"]))
+    places = [{(f, line): number for f, line, number in each} for each in header["places"]]
+    return TaskCode(methods, tuple(header["reads"]), tuple(header["reset_reads"]), places)
 
 
 def store(key: str, code: TaskCode) -> None:
     """Keeps a compiled task, if it can."""
     methods = {n: (m.symbol, len(m.object_file), m.needed) for n, m in code.methods.items()}
     reads = {"reads": code.reads, "reset_reads": code.reset_reads}
-    header = json.dumps({**reads, "methods": methods}).encode()
+    places = [[(*place, number) for place, number in each.items()] for each in code.places]
+    header = json.dumps({**reads, "methods": methods, "places": places}).encode()
     body = header + b"\n" + b"".join(m.object_file for m in code.methods.values())
     content = _FORMAT + hashlib.sha256(body).digest() + body
     own = folder() / f".{key}.{os.getpid()}.{threading.get_ident()}"
@@ -159,4 +164,4 @@ def _link(code: TaskCode) -> Linked:
         engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(method.object_file))
     engine.finalize_object()
     addresses = {name: engine.get_function_address(m.symbol) for name, m in methods.items()}
-    return Linked(addresses, code.reads, code.reset_reads, engine)
+    return Linked(addresses, code.reads, code.reset_reads, code.places, engine)

@@ -20,6 +20,7 @@ from pyfastenv.tasks.batch import has_batch_functions
 from pyfastenv.tasks.layout import Field, Layout, obs_views
 from pyfastenv.tasks.models import model_digest
 from pyfastenv.tasks.native import NativeTask
+from pyfastenv.tasks.places import Place
 from pyfastenv.tasks.plain import PlainEnv, action_space_of
 from pyfastenv.tasks.sources import Sources
 from pyfastenv.tasks.task import BATCH_METHODS, Command, Memory, Task
@@ -104,6 +105,11 @@ class Program:
             "step": functions["step"],
             "observation": functions["observation"],
         }
+
+    def moved(self) -> dict[Place, Place]:
+        """Where the places that the compiled code names are now in the user's files."""
+        linked = cache.linked(self._key())
+        return {} if linked is None else self._sources.moved(linked.places)
 
     # ---- code --------------------------------------------------------------------------------
 
@@ -205,7 +211,10 @@ class NativeProgram(Program):
         reads = self._native.reads
         if reads == ("*",):
             reads = ("all of mjData (for want of TaskCode::reads)",)
-        return cache.Linked(self._native.addresses, reads, (), self._native)
+        return cache.Linked(self._native.addresses, reads, (), [], self._native)
+
+    def moved(self) -> dict[Place, Place]:
+        return {}
 
     def _key(self) -> str:
         return self._native.identity + self._model_digest
