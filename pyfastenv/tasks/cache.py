@@ -14,10 +14,12 @@ import os
 import threading
 from contextlib import suppress
 from functools import cache as once
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyfastenv import _core
+from pyfastenv.tasks import elf
 from pyfastenv.tasks.places import Places
 
 _FORMAT = b"pyfastenv task 3\n"
@@ -53,7 +55,7 @@ class Linked(NamedTuple):
     reads: tuple[str, ...]
     reset_reads: tuple[str, ...]
     places: list[Places]
-    engine: Any  # keeps the code alive
+    owner: Any  # of the memory in which the code is
 
 
 def folder() -> Path:
@@ -65,8 +67,14 @@ def folder() -> Path:
     return Path(base) / "pyfastenv"
 
 
+@once
 def host() -> str:
     """What machine code made here runs on."""
+    kinds = ("vendor_id", "cpu family", "model", "flags", "CPU", "Features")
+    with suppress(OSError), open("/proc/cpuinfo") as lines:
+        first = takewhile(str.strip, lines)  # processor; they are alike
+        if found := [line for line in first if line.startswith(kinds)]:
+            return "".join(found)
     import llvmlite.binding as llvm
 
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
@@ -127,6 +135,32 @@ def linked(key: str) -> Linked | None:
         return _linked.get(key)
 
 
+def _link(code: TaskCode) -> Linked:
+    try:
+        loaded = {n: elf.load(m.object_file, _address_of) for n, m in code.methods.items()}
+    except (
+        elf.Unsupported,
+        LinkError,
+    ):  # numba, if it is there, has told LLVM of its own functions
+        return _link_by_llvm(code)
+    addresses = {n: loaded[n].addresses[m.symbol] for n, m in code.methods.items()}
+    return Linked(addresses, code.reads, code.reset_reads, code.places, loaded)
+
+
+def _address_of(name: str) -> int:
+    """Of a function of the pool's, or of the C libraries."""
+    address = _core.task_symbols().get(name)
+    if address is not None:
+        return int(address)
+    try:
+        function = ctypes.CDLL(None)[name]
+    except (AttributeError, OSError) as error:
+        raise LinkError(f"compiled code needs {name}, which this process does not have") from error
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
 @once
 def provide_symbols() -> None:
     """Makes what compiled tasks call known to LLVM; numba's allocator stays, where it is there."""
@@ -137,18 +171,7 @@ def provide_symbols() -> None:
             llvm.add_symbol(name, address)
 
 
-def _address_in_process(name: str) -> int:
-    """Of a function of the C libraries."""
-    try:
-        function = ctypes.CDLL(None)[name]
-    except (AttributeError, OSError) as error:
-        raise LinkError(f"compiled code needs {name}, which this process does not have") from error
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    assert address is not None
-    return address
-
-
-def _link(code: TaskCode) -> Linked:
+def _link_by_llvm(code: TaskCode) -> Linked:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -157,7 +180,7 @@ def _link(code: TaskCode) -> Linked:
     methods = code.methods
     for name in sorted({name for method in methods.values() for name in method.needed}):
         if llvm.address_of_symbol(name) is None:
-            llvm.add_symbol(name, _address_in_process(name))
+            llvm.add_symbol(name, _address_of(name))
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     for method in methods.values():

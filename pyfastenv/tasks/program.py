@@ -6,7 +6,6 @@ import hashlib
 from contextlib import suppress
 from functools import cache as once
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -227,10 +226,7 @@ def program_of(task: Task) -> Program:
 
 @once
 def _versions() -> tuple[str, ...]:
-    import llvmlite
-
-    numba = version("numba") if find_spec("numba") is not None else "none"
-    return numba, llvmlite.__version__, np.__version__, mujoco.__version__
+    return version("numba"), version("llvmlite"), np.__version__, mujoco.__version__
 
 
 @once

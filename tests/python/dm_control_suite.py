@@ -146,10 +146,9 @@ def main() -> None:
     found = counts.read(options.output)
     missing = [env_id for env_id in DM_CONTROL if env_id not in found]
     for env_id in (options.ids or missing)[: options.most]:
-        found[env_id] = measure(env_id, options.steps)
-        ordered = {name: found[name] for name in DM_CONTROL if name in found}
-        counts.write(options.output, ordered, table)
-        print(f"{env_id}: {found[env_id]}", flush=True)
+        row = measure(env_id, options.steps)
+        counts.add(options.output, env_id, row, DM_CONTROL, table)
+        print(f"{env_id}: {row}", flush=True)
 
 
 def table(results: dict[str, Any]) -> str:

@@ -111,14 +111,14 @@ def main() -> None:
     for env_id in ids:
         mode = modes[IDS.index(env_id) % len(modes)]
         numbers = compare(env_id, mode, options.steps // 2, seed=1)
-        found[env_id] = {
+        row = {
             "autoreset_mode": mode,
             "steps": options.steps,
             "numbers": numbers,
             "differences": 0,
         }
-        counts.write(options.output, {name: found[name] for name in IDS if name in found}, table)
-        print(f"{env_id}: {numbers:,} numbers of {options.steps:,} steps are equal", flush=True)
+        counts.add(options.output, env_id, row, IDS, table)
+        print(f"{env_id}: {row}", flush=True)
 
 
 def table(results: dict[str, Any]) -> str:
