@@ -4,6 +4,7 @@
 #include <mujoco/mjxmacro.h>
 #include <mujoco/mujoco.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 #include <type_traits>
@@ -127,6 +128,8 @@ MemInfo* Allocate(size_t size, uint32_t alignment) {
       MemInfo{1, nullptr, nullptr, reinterpret_cast<void*>(end - end % alignment), size, nullptr};
 }
 
+MemInfo* AllocateUnaligned(size_t size) { return Allocate(size, alignof(std::max_align_t)); }
+
 void Free(MemInfo* info) { std::free(info); }
 
 // What numba's reshape asks: 1 and the strides [bytes], if an array in C's order of elements can be
@@ -199,7 +202,10 @@ std::vector<TaskSymbol> TaskSymbols() {
       Symbol("pyfastenv_mj_geomDistance", &GeomDistance),
       Symbol("pyfastenv_mj_jacSite", &JacSite),
       Symbol("NRT_MemInfo_alloc_aligned", &Allocate),
+      Symbol("NRT_MemInfo_alloc", &AllocateUnaligned),
       Symbol("NRT_MemInfo_call_dtor", &Free),
+      Symbol("NRT_Allocate", &std::malloc),
+      Symbol("NRT_Free", &std::free),
       Symbol("numba_attempt_nocopy_reshape", &ReshapeInPlace),
       PYFASTENV_ENGINE(mju_rotVecQuat),
       PYFASTENV_ENGINE(mju_negQuat),

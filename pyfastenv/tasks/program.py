@@ -53,6 +53,7 @@ class Program:
             self._sources = Sources(task)
         except TaskCodeError as error:
             raise error.with_traceback(None) from None  # where it was found says nothing
+        self._digest = self._sources.digest()
         self._params = {**task.params, "init_qpos": task.init_qpos, "init_qvel": task.init_qvel}
         self._model_digest = model_digest(task.model)
 
@@ -166,7 +167,7 @@ class Program:
         """A hash of everything that the machine code depends on."""
         shapes = sorted(self.fields().items())
         facts = [
-            self._sources.digest(),
+            self._digest,
             repr(shapes),
             repr(self.layout),
             repr((self.action_space.shape, self.action_space.dtype)),

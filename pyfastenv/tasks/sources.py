@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks.definitions import definition_of
+from pyfastenv.tasks.definitions import Definitions
 from pyfastenv.tasks.places import Place, Places, moved_places, places_of, show_place
 from pyfastenv.tasks.rewriter import Rewriter, written
 from pyfastenv.tasks.task import METHODS, Task
@@ -56,6 +56,7 @@ class Sources:
         self.functions: dict[str, Function] = {}  # in order of discovery
         self.hooks: dict[str, str] = {}  # method -> function's name
         self._names: dict[types.FunctionType, str] = {}
+        self._definitions = Definitions()
         for hook in METHODS:
             method = getattr(type(task), hook, None)
             if method is not None:
@@ -104,7 +105,7 @@ class Sources:
         if function not in self._names:
             name = f"{function.__name__}_{len(self._names)}"
             self._names[function] = name
-            tree, filename = definition_of(written(function))
+            tree, filename = self._definitions.of(written(function))
             rewritten = Function(name, tree, filename)
             self.functions[name] = rewritten
             Rewriter(self, function, rewritten).run()

@@ -30,6 +30,13 @@ def rotate(vector, quaternion):
     mujoco.mju_rotVecQuat(out, vector, quaternion)
     return out
 
+def scaled(factor):
+    def times(x):
+        return x * factor
+    return times
+
+double, treble = scaled(2.0), scaled(3.0)
+
 class Numbers(pyfastenv.Task):
     model = """<mujoco><worldbody>
       <geom name="floor" type="plane" size="5 5 1"/>
@@ -67,6 +74,7 @@ class Numbers(pyfastenv.Task):
 '''
 
 EXPRESSIONS = """
+double(x) - treble(y)
 np.sin(x), np.cos(x), np.tan(x), np.exp(x), np.expm1(x), np.tanh(x), np.sinh(x), np.cosh(x)
 np.log(abs(x)), np.log2(abs(x)), np.log10(abs(x)), np.log1p(abs(x)), np.cbrt(x), np.sqrt(abs(x))
 np.arctan(x), np.arcsin(np.clip(x, -1, 1)), np.arccos(np.clip(y, -1.0, 1.0)), np.arcsinh(x)
