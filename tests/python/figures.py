@@ -427,7 +427,6 @@ def robots_page() -> Iterator[Claim]:
 
 
 def parity_rows(name: str) -> list[Any]:
-    """The rows of a table of parity."""
     return list(read(f"bench/results/{name}_parity.json").values())
 
 
@@ -442,24 +441,19 @@ def every(rows: list[Any], what: str) -> str:
 
 
 def suites_page() -> Iterator[Claim]:
-    rows = parity_rows("dm_control")
-    yield claim(
-        "in {} tasks and {} steps of each, {} of {} numbers differ. Starts come from the same "
-        "distributions: {} of each task",
-        f"{len(rows)}",
-        every(rows, "steps"),
-        total(rows, "differences"),
-        total(rows, "numbers"),
-        every(rows, "starts"),
-    )
-    rows = parity_rows("robotics")
-    yield claim(
-        "of {} ids and {} steps of each, {} of {} numbers differ",
-        f"{len(rows)}",
-        every(rows, "steps"),
-        total(rows, "differences"),
-        total(rows, "numbers"),
-    )
+    for name, text, alike in (
+        (
+            "dm_control",
+            "in {} tasks and {} steps of each, {} of {} numbers differ. Starts come from the same "
+            "distributions: {} of each task",
+            ["starts"],
+        ),
+        ("robotics", "of {} ids and {} steps of each, {} of {} numbers differ", []),
+    ):
+        rows = parity_rows(name)
+        sums = [total(rows, what) for what in ("differences", "numbers")]
+        same = [every(rows, what) for what in ("steps", *alike)]
+        yield claim(text, f"{len(rows)}", same[0], *sums, *same[1:])
 
 
 def own_tasks_page() -> Iterator[Claim]:
