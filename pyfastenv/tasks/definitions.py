@@ -26,8 +26,9 @@ class Definitions:
             definition = self._files[filename].pop(key, None)
         if definition is None:
             raise TaskCodeError(
-                f"{function.__qualname__}: its source cannot be read: tasks are compiled from "
-                f"files, and from functions that are written with def"
+                f"{function.__qualname__}: its source cannot be read in {filename}: tasks are "
+                f"compiled from files as they were imported, and from functions that are written "
+                f"with def"
             )
         definition.decorator_list = []
         definition.returns = None
