@@ -28,15 +28,22 @@ class EnvError(RuntimeError):
         self.env_ids = tuple(env_ids)
         self.messages = tuple(messages)
         self.results = results
-        shown = "; ".join(
-            f"environment {env_id}: {message}"
-            for env_id, message in list(zip(self.env_ids, self.messages, strict=True))[:4]
-        )
-        more = len(self.env_ids) - 4
-        super().__init__(shown + (f"; and {more} more" if more > 0 else ""))
+        ids: dict[str, list[int]] = {}
+        for env_id, message in zip(self.env_ids, self.messages, strict=True):
+            ids.setdefault(message, []).append(env_id)
+        shown = [f"{_environments(alike)}: {message}" for message, alike in list(ids.items())[:4]]
+        more = sum(len(alike) for alike in list(ids.values())[4:])
+        super().__init__("\n".join([*shown, *([f"and {more} more"] if more else [])]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.env_ids, self.messages, self.results)
+
+
+def _environments(env_ids: list[int]) -> str:
+    """``environment 3``, ``environments 0, 1`` … of those that say the same."""
+    shown = ", ".join(map(str, env_ids[:4]))
+    more = f" and {len(env_ids) - 4} more" if len(env_ids) > 4 else ""
+    return f"environment{'s' if len(env_ids) > 1 else ''} {shown}{more}"
 
 
 class ClosedError(gymnasium_error.ClosedEnvironmentError):

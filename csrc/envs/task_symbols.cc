@@ -4,6 +4,7 @@
 #include <mujoco/mjxmacro.h>
 #include <mujoco/mujoco.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 #include <type_traits>
@@ -127,7 +128,37 @@ MemInfo* Allocate(size_t size, uint32_t alignment) {
       MemInfo{1, nullptr, nullptr, reinterpret_cast<void*>(end - end % alignment), size, nullptr};
 }
 
+MemInfo* AllocateUnaligned(size_t size) { return Allocate(size, alignof(std::max_align_t)); }
+
 void Free(MemInfo* info) { std::free(info); }
+
+// What numba's reshape asks: 1 and the strides [bytes], if an array in C's order of elements can be
+// seen in another shape of as many elements where it lies; else 0.
+int ReshapeInPlace(int64_t num_axes, const int64_t* shape, const int64_t* strides,
+                   int64_t new_num_axes, const int64_t* new_shape, int64_t* new_strides,
+                   int64_t item_size, int fortran_order) {
+  if (fortran_order != 0) return 0;
+  int64_t axis = num_axes;  // the old axes from here on are used up
+  int64_t left = 1;         // elements of those just taken that no new axis has yet
+  int64_t stride = item_size;
+  for (int64_t i = new_num_axes - 1; i >= 0; --i) {
+    if (left == 1 && new_shape[i] > 1) {
+      // the next old axes that lie one behind the other like one
+      while (axis > 0 &&
+             (left == 1 || shape[axis - 1] == 1 || strides[axis - 1] == stride * left)) {
+        --axis;
+        if (shape[axis] == 1) continue;
+        if (left == 1) stride = strides[axis];
+        left *= shape[axis];
+      }
+    }
+    new_strides[i] = stride;
+    if (new_shape[i] == 0 || left % new_shape[i] != 0) return 0;
+    left /= new_shape[i];
+    stride *= new_shape[i];
+  }
+  return 1;
+}
 
 template <class F>
 TaskSymbol Symbol(const char* name, F* function) {
@@ -171,7 +202,11 @@ std::vector<TaskSymbol> TaskSymbols() {
       Symbol("pyfastenv_mj_geomDistance", &GeomDistance),
       Symbol("pyfastenv_mj_jacSite", &JacSite),
       Symbol("NRT_MemInfo_alloc_aligned", &Allocate),
+      Symbol("NRT_MemInfo_alloc", &AllocateUnaligned),
       Symbol("NRT_MemInfo_call_dtor", &Free),
+      Symbol("NRT_Allocate", &std::malloc),
+      Symbol("NRT_Free", &std::free),
+      Symbol("numba_attempt_nocopy_reshape", &ReshapeInPlace),
       PYFASTENV_ENGINE(mju_rotVecQuat),
       PYFASTENV_ENGINE(mju_negQuat),
       PYFASTENV_ENGINE(mju_mulQuat),

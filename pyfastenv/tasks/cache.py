@@ -14,12 +14,15 @@ import os
 import threading
 from contextlib import suppress
 from functools import cache as once
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyfastenv import _core
+from pyfastenv.tasks import elf
+from pyfastenv.tasks.places import Places
 
-_FORMAT = b"pyfastenv task 2\n"
+_FORMAT = b"pyfastenv task 3\n"
 _linked: dict[str, Linked] = {}  # code lives as long as the process
 _lock = threading.Lock()
 
@@ -42,6 +45,7 @@ class TaskCode(NamedTuple):
     methods: dict[str, MethodCode]
     reads: tuple[str, ...]  # of mjData beyond its state
     reset_reads: tuple[str, ...]  # what only reset reads of it
+    places: list[Places]  # by function: where its lines stood when it was compiled
 
 
 class Linked(NamedTuple):
@@ -50,7 +54,8 @@ class Linked(NamedTuple):
     addresses: dict[str, int]  # by method
     reads: tuple[str, ...]
     reset_reads: tuple[str, ...]
-    engine: Any  # keeps the code alive
+    places: list[Places]
+    owner: Any  # of the memory in which the code is
 
 
 def folder() -> Path:
@@ -62,8 +67,14 @@ def folder() -> Path:
     return Path(base) / "pyfastenv"
 
 
+@once
 def host() -> str:
     """What machine code made here runs on."""
+    kinds = ("vendor_id", "cpu family", "model", "flags", "CPU", "Features")
+    with suppress(OSError), open("/proc/cpuinfo") as lines:
+        first = takewhile(str.strip, lines)  # processor; they are alike
+        if found := [line for line in first if line.startswith(kinds)]:
+            return "".join(found)
     import llvmlite.binding as llvm
 
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
@@ -84,14 +95,16 @@ def load(key: str) -> TaskCode | None:
     for method, (symbol, size, needed) in header["methods"].items():
         methods[method] = MethodCode(symbol, objects[at : at + size], tuple(needed))
         at += size
-    return TaskCode(methods, tuple(header["reads"]), tuple(header["reset_reads"]))
+    places = [{(f, line): number for f, line, number in each} for each in header["places"]]
+    return TaskCode(methods, tuple(header["reads"]), tuple(header["reset_reads"]), places)
 
 
 def store(key: str, code: TaskCode) -> None:
     """Keeps a compiled task, if it can."""
     methods = {n: (m.symbol, len(m.object_file), m.needed) for n, m in code.methods.items()}
     reads = {"reads": code.reads, "reset_reads": code.reset_reads}
-    header = json.dumps({**reads, "methods": methods}).encode()
+    places = [[(*place, number) for place, number in each.items()] for each in code.places]
+    header = json.dumps({**reads, "methods": methods, "places": places}).encode()
     body = header + b"\n" + b"".join(m.object_file for m in code.methods.values())
     content = _FORMAT + hashlib.sha256(body).digest() + body
     own = folder() / f".{key}.{os.getpid()}.{threading.get_ident()}"
@@ -122,6 +135,32 @@ def linked(key: str) -> Linked | None:
         return _linked.get(key)
 
 
+def _link(code: TaskCode) -> Linked:
+    try:
+        loaded = {n: elf.load(m.object_file, _address_of) for n, m in code.methods.items()}
+    except (
+        elf.Unsupported,
+        LinkError,
+    ):  # numba, if it is there, has told LLVM of its own functions
+        return _link_by_llvm(code)
+    addresses = {n: loaded[n].addresses[m.symbol] for n, m in code.methods.items()}
+    return Linked(addresses, code.reads, code.reset_reads, code.places, loaded)
+
+
+def _address_of(name: str) -> int:
+    """Of a function of the pool's, or of the C libraries."""
+    address = _core.task_symbols().get(name)
+    if address is not None:
+        return int(address)
+    try:
+        function = ctypes.CDLL(None)[name]
+    except (AttributeError, OSError) as error:
+        raise LinkError(f"compiled code needs {name}, which this process does not have") from error
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
 @once
 def provide_symbols() -> None:
     """Makes what compiled tasks call known to LLVM; numba's allocator stays, where it is there."""
@@ -132,18 +171,7 @@ def provide_symbols() -> None:
             llvm.add_symbol(name, address)
 
 
-def _address_in_process(name: str) -> int:
-    """Of a function of the C libraries."""
-    try:
-        function = ctypes.CDLL(None)[name]
-    except (AttributeError, OSError) as error:
-        raise LinkError(f"compiled code needs {name}, which this process does not have") from error
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    assert address is not None
-    return address
-
-
-def _link(code: TaskCode) -> Linked:
+def _link_by_llvm(code: TaskCode) -> Linked:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -152,11 +180,11 @@ def _link(code: TaskCode) -> Linked:
     methods = code.methods
     for name in sorted({name for method in methods.values() for name in method.needed}):
         if llvm.address_of_symbol(name) is None:
-            llvm.add_symbol(name, _address_in_process(name))
+            llvm.add_symbol(name, _address_of(name))
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     for method in methods.values():
         engine.add_object_file(llvm.object_file.ObjectFileRef.from_data(method.object_file))
     engine.finalize_object()
     addresses = {name: engine.get_function_address(m.symbol) for name, m in methods.items()}
-    return Linked(addresses, code.reads, code.reset_reads, engine)
+    return Linked(addresses, code.reads, code.reset_reads, code.places, engine)

@@ -6,16 +6,21 @@ import os
 import pickle
 import traceback
 import warnings
+from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import mujoco
 import numpy as np
 
+from pyfastenv import tasks
 from pyfastenv.tasks.layout import Layout
+from pyfastenv.tasks.places import Place, show_place
 from pyfastenv.tasks.plain import PlainEnv
 from pyfastenv.tasks.task import Memory, Task
 
-_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+# folders of files that are none of the user's
+_FOREIGN = tuple(os.path.dirname(str(m.__file__)) for m in (tasks, gymnasium, mujoco, np))
 
 
 def explain(
@@ -28,6 +33,7 @@ def explain(
     exception: bytes,
     action: list[float],
     repeatable: bool,
+    moved: Callable[[], dict[Place, Place]],
 ) -> str:
     """A failure with file, line and the true exception.
 
@@ -42,11 +48,12 @@ def explain(
         action: What step was given.
         repeatable: False if plain Python must not try it (an engine's error would end the process)
             or cannot (it is C++).
+        moved: Says where places in the compiled code are now.
 
     Returns:
         As much as could be found out.
     """
-    place, compiled = _compiled_exception(exception)
+    place, compiled = _compiled_exception(exception, moved)
     if not repeatable:
         return f"{place}{message}" + (f": {compiled}" if compiled else "")
     known = f"{message}: {place}{compiled}" if compiled else message
@@ -70,12 +77,12 @@ def _repeat(env: PlainEnv, method: str, action: list[float]) -> None:
 def describe(error: Exception) -> str:
     """An exception of the user's code with its file, line and source."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith((_PACKAGE, "<"))] or frames
+    own = [frame for frame in frames if not frame.filename.startswith((*_FOREIGN, "<"))]
+    said = f"{type(error).__name__}: {error}"
+    if not own:  # about what a method has returned: the message has the place
+        return said
     last = own[-1]
-    return (
-        f"{os.path.relpath(last.filename)}:{last.lineno}, in {last.name}: "
-        f"{type(error).__name__}: {error}\n    {last.line}"
-    )
+    return f"{show_place(last.filename, last.lineno or 0)}, in {last.name}: {said}\n    {last.line}"
 
 
 def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Generator) -> PlainEnv:
@@ -113,13 +120,13 @@ def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Gene
     return env
 
 
-def _compiled_exception(pickled: bytes) -> tuple[str, str]:
+def _compiled_exception(pickled: bytes, moved: Callable[[], dict[Place, Place]]) -> tuple[str, str]:
     """Where compiled code has raised, and what."""
     if not pickled:
         return "", ""
     exception, arguments, location = pickle.loads(pickled)
     place = ""
-    if location and not location[1].startswith(("<", _PACKAGE)):
+    if location and not location[1].startswith((*_FOREIGN, "<")):
         _, filename, line = location
-        place = f"{os.path.relpath(filename)}:{line}: "
+        place = f"{show_place(*moved().get((filename, line), (filename, line)))}: "
     return place, f"{exception.__name__}: {', '.join(str(a) for a in arguments or ())}"

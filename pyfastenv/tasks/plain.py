@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-import os
 import textwrap
 from typing import Any
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from pyfastenv.tasks import randomise
 from pyfastenv.tasks.batch import BatchFunctions, has_batch_functions
 from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts, obs_views
+from pyfastenv.tasks.places import show_place
 from pyfastenv.tasks.task import Memory, Task, arguments_of
 from pyfastenv.vector.obs_views import ObsViews
 
@@ -164,10 +164,15 @@ class PlainEnv(gymnasium.Env[Any, Any]):
                 f"{owner} must return (reward, terminated), got {returned!r} ({self._returns()})"
             )
         reward, terminated = returned
-        for name, value, kinds in (("reward", reward, "biuf"), ("terminated", terminated, "bi")):
+        for name, value, kinds, kind in (
+            ("reward", reward, "biuf", "a number"),
+            ("terminated", terminated, "bi", "True or False"),
+        ):
             array = np.asarray(value)
             if array.ndim > 0 or array.dtype.kind not in kinds:
-                raise TypeError(f"{owner}: {name}: got {value!r} ({self._returns()})")
+                raise TypeError(
+                    f"{owner}: {name}: expected {kind}, got {value!r} ({self._returns()})"
+                )
         if not np.isfinite(reward) and not self.diverged():
             raise ValueError(f"{owner}: the reward is not finite: {reward} ({self._returns()})")
         return float(reward), bool(terminated)
@@ -178,8 +183,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         lines, first = inspect.getsourcelines(step)
         tree = ast.parse(textwrap.dedent("".join(lines)))
         at = [first - 1 + node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)]
-        file = os.path.relpath(inspect.getfile(step))
-        return ", ".join(f"{file}:{line}" for line in at or [first])
+        return ", ".join(show_place(inspect.getfile(step), line) for line in at or [first])
 
     def _control(self) -> None:
         if hasattr(type(self.task), "control"):
@@ -280,12 +284,17 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         of_reset = self._reset()
         obs = self._observe()
         if not obs:
-            raise ValueError(f"{type(task).__name__}.observation writes nothing into obs")
+            place = _begin(type(task).observation)
+            raise ValueError(
+                f"{place}: {type(task).__name__}.observation writes nothing into obs: "
+                f"obs['name'] = numbers"
+            )
         action = np.zeros(self.action_space.shape or (), self.action_space.dtype)
         if isinstance(self.action_space, gymnasium.spaces.Box):
             action = np.clip(action, self.action_space.low, self.action_space.high)
         _, _, of_step = self._step(action)
-        layout = Layout(obs_parts(obs), info_parts(of_reset, of_step, type(task).__name__))
+        owner = f"{_begin(type(task).step)}: {type(task).__name__}"
+        layout = Layout(obs_parts(obs), info_parts(of_reset, of_step, owner))
         self._layout = layout
         self._observe()  # of the same sizes
         return layout
@@ -297,3 +306,9 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         infos = self._filled({}, always=False)
         self._finish(batch, raw, 0.0, False, infos)
         return batch
+
+
+def _begin(method: Any) -> str:
+    """Where a method begins."""
+    code = inspect.unwrap(method).__code__
+    return show_place(code.co_filename, code.co_firstlineno)

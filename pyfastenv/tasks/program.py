@@ -6,7 +6,6 @@ import hashlib
 from contextlib import suppress
 from functools import cache as once
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from pyfastenv.tasks.batch import has_batch_functions
 from pyfastenv.tasks.layout import Field, Layout, obs_views
 from pyfastenv.tasks.models import model_digest
 from pyfastenv.tasks.native import NativeTask
+from pyfastenv.tasks.places import Place
 from pyfastenv.tasks.plain import PlainEnv, action_space_of
 from pyfastenv.tasks.sources import Sources
 from pyfastenv.tasks.task import BATCH_METHODS, Command, Memory, Task
@@ -53,6 +53,7 @@ class Program:
             self._sources = Sources(task)
         except TaskCodeError as error:
             raise error.with_traceback(None) from None  # where it was found says nothing
+        self._digest = self._sources.digest()
         self._params = {**task.params, "init_qpos": task.init_qpos, "init_qvel": task.init_qvel}
         self._model_digest = model_digest(task.model)
 
@@ -104,6 +105,11 @@ class Program:
             "step": functions["step"],
             "observation": functions["observation"],
         }
+
+    def moved(self) -> dict[Place, Place]:
+        """Where the places that the compiled code names are now in the user's files."""
+        linked = cache.linked(self._key())
+        return {} if linked is None else self._sources.moved(linked.places)
 
     # ---- code --------------------------------------------------------------------------------
 
@@ -161,7 +167,7 @@ class Program:
         """A hash of everything that the machine code depends on."""
         shapes = sorted(self.fields().items())
         facts = [
-            self._sources.digest(),
+            self._digest,
             repr(shapes),
             repr(self.layout),
             repr((self.action_space.shape, self.action_space.dtype)),
@@ -205,7 +211,10 @@ class NativeProgram(Program):
         reads = self._native.reads
         if reads == ("*",):
             reads = ("all of mjData (for want of TaskCode::reads)",)
-        return cache.Linked(self._native.addresses, reads, (), self._native)
+        return cache.Linked(self._native.addresses, reads, (), [], self._native)
+
+    def moved(self) -> dict[Place, Place]:
+        return {}
 
     def _key(self) -> str:
         return self._native.identity + self._model_digest
@@ -218,10 +227,7 @@ def program_of(task: Task) -> Program:
 
 @once
 def _versions() -> tuple[str, ...]:
-    import llvmlite
-
-    numba = version("numba") if find_spec("numba") is not None else "none"
-    return numba, llvmlite.__version__, np.__version__, mujoco.__version__
+    return version("numba"), version("llvmlite"), np.__version__, mujoco.__version__
 
 
 @once

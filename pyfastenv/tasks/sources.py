@@ -1,18 +1,12 @@
 """A task's methods, and the user's functions that they call, as sources ready for the compiler.
 
-Knows no numba. Names are resolved once, here: constants are put in place, NumPy's and MuJoCo's
-functions become those of pyfastenv.tasks.vocabulary, `super().step(…)` and `self.helper(…)` become
-calls of functions. What cannot be compiled is refused with file, line and a sentence. Line numbers
-stay the user's.
+Knows no numba. What cannot be compiled is refused with file, line and a sentence.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import hashlib
-import inspect
-import os
 import types
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks import rewards
-from pyfastenv.tasks import vocabulary as words
-from pyfastenv.tasks.definitions import definition_of
-from pyfastenv.tasks.task import METHODS, Memory, Task
-
-_BUILTIN_NAMES = frozenset(dir(builtins))
+from pyfastenv.tasks.definitions import Definitions
+from pyfastenv.tasks.places import Place, Places, moved_places, places_of, show_place
+from pyfastenv.tasks.rewriter import Rewriter, written
+from pyfastenv.tasks.task import METHODS, Task
 
 
 @dataclass
@@ -64,6 +56,7 @@ class Sources:
         self.functions: dict[str, Function] = {}  # in order of discovery
         self.hooks: dict[str, str] = {}  # method -> function's name
         self._names: dict[types.FunctionType, str] = {}
+        self._definitions = Definitions()
         for hook in METHODS:
             method = getattr(type(task), hook, None)
             if method is not None:
@@ -76,20 +69,20 @@ class Sources:
         seen.add(name)
         function = self.functions[name]
         for node in ast.walk(function.tree):
-            written = node.value if isinstance(node, ast.Subscript) else node
+            target = node.value if isinstance(node, ast.Subscript) else node
             if (
-                isinstance(written, ast.Attribute)
+                isinstance(target, ast.Attribute)
                 and isinstance(getattr(node, "ctx", None), ast.Store)
-                and isinstance(written.value, ast.Name)
-                and written.value.id in ("self", "data")
+                and isinstance(target.value, ast.Name)
+                and target.value.id in ("self", "data")
             ):
-                place = f"{os.path.relpath(function.filename)}:{written.lineno}"
+                place = show_place(function.filename, target.lineno)
                 raise TaskCodeError(
-                    f"{place}: control writes {ast.unparse(written)}, but it may only write "
+                    f"{place}: control writes {ast.unparse(target)}, but it may only write "
                     f"ctrl: the pool asks for it ahead of time\n    {ast.unparse(node)}"
                 )
-        for target in function.calls.values():
-            kind, _, called = target.partition(":")
+        for call in function.calls.values():
+            kind, _, called = call.partition(":")
             if kind == "helper" and called not in seen:
                 self._check_control(called, seen)
 
@@ -98,402 +91,22 @@ class Sources:
         text = "".join(function.text() for function in self.functions.values())
         return hashlib.sha256(text.encode()).hexdigest()
 
+    def places(self) -> list[Places]:
+        """Where everything stands in the user's files; not part of the digest."""
+        return [places_of(f.tree, f.filename) for f in self.functions.values()]
+
+    def moved(self, then: list[Places]) -> dict[Place, Place]:
+        """Where the places that sources of the same digest have had are now."""
+        now = [(function.tree, function.filename) for function in self.functions.values()]
+        return moved_places(then, now)
+
     def add(self, function: Any) -> str:
         """Rewrites a function, once, and those that it calls; returns its name here."""
         if function not in self._names:
             name = f"{function.__name__}_{len(self._names)}"
             self._names[function] = name
-            tree, filename = definition_of(_written(function))
+            tree, filename = self._definitions.of(written(function))
             rewritten = Function(name, tree, filename)
             self.functions[name] = rewritten
-            _Rewriter(self, function, rewritten).run()
+            Rewriter(self, function, rewritten).run()
         return self._names[function]
-
-
-class _Rewriter(ast.NodeTransformer):
-    """Rewrites one function in place."""
-
-    def __init__(self, sources: Sources, function: types.FunctionType, result: Function):
-        self._sources = sources
-        self._function = function
-        self._result = result
-        self._terms = rewards.weights_of(function)
-        function = _written(function)
-        code = function.__code__
-        self._locals = {*code.co_varnames, *code.co_cellvars}
-        closure = inspect.getclosurevars(function)
-        self._outer = {**function.__globals__, **closure.nonlocals}
-        self._self = code.co_varnames[0] if "self" in code.co_varnames[:1] else None
-
-    def run(self) -> None:
-        arguments = self._result.tree.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
-            self._refuse(self._result.tree, "*args, **kwargs and keyword-only arguments")
-        self.generic_visit(ast.Module(body := self._result.tree.body, []))
-        self._result.tree.body = body
-        defaults = [self.visit(default) for default in arguments.defaults]
-        arguments.defaults = defaults
-        ast.fix_missing_locations(self._result.tree)
-
-    # ---- errors ------------------------------------------------------------------------------
-
-    def _refuse(self, node: ast.AST, what: str, instead: str = "") -> Any:
-        where = f"{os.path.relpath(self._result.filename)}:{getattr(node, 'lineno', '?')}"
-        try:
-            shown = ast.unparse(node).splitlines()[0]
-        except (AttributeError, ValueError):
-            shown = ""
-        shown = shown if len(shown) <= 70 else shown[:67] + "..."
-        sentence = f"{what} cannot be compiled" if not instead else f"{what}: {instead}"
-        raise TaskCodeError(
-            f"{where}, in {self._function.__name__}: {sentence}\n    {shown}\n"
-            f"(in plain Python it runs: pyfastenv.debug)"
-        )
-
-    # ---- names -------------------------------------------------------------------------------
-
-    def visit_Name(self, node: ast.Name) -> Any:
-        if isinstance(node.ctx, ast.Load) and node.id not in self._locals:
-            return self._resolve(node, [])
-        return node
-
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
-        chain: list[ast.Attribute] = []
-        root: ast.expr = node
-        while isinstance(root, ast.Attribute):
-            chain.insert(0, root)
-            root = root.value
-        if isinstance(root, ast.Name) and root.id not in self._locals:
-            return self._resolve(root, chain)
-        if isinstance(root, ast.Name) and root.id == self._self:
-            self._check_self(chain[0])
-        node.value = self.visit(node.value)
-        return node
-
-    def _check_self(self, node: ast.Attribute) -> None:
-        task = self._sources.task
-        name = node.attr
-        if isinstance(node.ctx, ast.Store):
-            own = task._fields.get(name)
-            if isinstance(own, Memory) and own.size is None:
-                return
-            what = (
-                f"a vector is written as self.{name}[:] = …"
-                if isinstance(own, Memory)
-                else f"only what is declared with memory() can be set; in the class: "
-                f"{name} = pyfastenv.memory()"
-            )
-            self._refuse(node, f"self.{name}", what)
-        known = {*task.params, *task._fields, "model", "simulate", "init_qpos", "init_qvel"}
-        if name in known or callable(getattr(type(task), name, None)):
-            return
-        if not hasattr(task, name):
-            self._refuse(node, f"self.{name}", "there is no such attribute")
-        value = getattr(task, name)
-        self._refuse(
-            node,
-            f"self.{name}",
-            f"it is {_a(type(value).__name__)}; methods read numbers, and arrays of them "
-            f"(compute those in setup)",
-        )
-
-    def _resolve(self, root: ast.Name, chain: list[ast.Attribute]) -> Any:
-        """A name of the user's module (or a closure), and attributes of it."""
-        name = root.id
-        if name not in self._outer:
-            if name not in _BUILTIN_NAMES:
-                self._refuse(root, f"the name {name!r}", "it is not defined")
-            if name not in words.BUILTINS:
-                hints = {
-                    "print": "there is no interpreter in the pool's threads; it works in "
-                    "pyfastenv.debug",
-                    "sum": "write np.sum, whose order of additions is known",
-                    "round": "write np.rint",
-                }
-                self._refuse(root, f"{name}()", hints.get(name, ""))
-            return root
-        value, used = self._outer[name], 0
-        while used < len(chain) and isinstance(value, types.ModuleType | type):
-            attribute = chain[used].attr
-            if not hasattr(value, attribute):
-                self._refuse(chain[used], f"{_shown(value)} has no {attribute!r}", "")
-            value = getattr(value, attribute)
-            used += 1
-        replacement = self._constant(chain[used - 1] if used else root, name, value)
-        ast.copy_location(replacement, root)
-        for node in chain[used:]:
-            replacement = ast.copy_location(
-                ast.Attribute(value=replacement, attr=node.attr, ctx=node.ctx), node
-            )
-        return replacement
-
-    def _constant(self, node: ast.expr, name: str, value: Any) -> Any:
-        dotted = ast.unparse(node)
-        target = words.function_of(value)
-        if target is not None:
-            return self._call_name(target)
-        if isinstance(value, types.FunctionType):
-            return self._call_name("helper:" + self._sources.add(value))
-        if isinstance(value, type) and issubclass(value, Exception):
-            return ast.Name(
-                value.__name__ if value.__name__ in words.BUILTINS else "RuntimeError", ast.Load()
-            )
-        if type(value).__module__.startswith("mujoco") and hasattr(value, "__int__"):
-            value = int(value)
-        if isinstance(value, bool | int | float | np.number | np.bool_):
-            return ast.Constant(value.item() if isinstance(value, np.generic) else value)
-        if isinstance(value, list | tuple):
-            value = _numbers(value)
-        if (isinstance(value, np.ndarray) and value.dtype.kind in "bif") or isinstance(
-            value, tuple
-        ):
-            injected = f"constant_{len(self._result.constants)}"
-            self._result.constants[injected] = value
-            return ast.Name(injected, ast.Load())
-        if (callable(value) and getattr(value, "__module__", "").startswith("numpy")) or isinstance(
-            value, np.ufunc
-        ):
-            return self._refuse(
-                node, dotted, "it is not known to give NumPy's bits when compiled; write the loop"
-            )
-        return self._refuse(
-            node,
-            dotted,
-            f"it is {_a(type(value).__name__)}; the constants of a task are numbers, "
-            f"tuples and arrays of them",
-        )
-
-    def _call_name(self, target: str) -> ast.Name:
-        name = "call_" + target.replace(":", "_").replace(".", "_")
-        self._result.calls[name] = target
-        return ast.Name(name, ast.Load())
-
-    # ---- calls -------------------------------------------------------------------------------
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        function = node.func
-        if isinstance(function, ast.Attribute):
-            owner = function.value
-            if _is_super(owner):
-                return self._method(
-                    node, function, _next_method(self._sources.task, self._function, function.attr)
-                )
-            if _is_name(owner, self._self) and function.attr != "simulate":
-                method = getattr(type(self._sources.task), function.attr, None)
-                static = inspect.getattr_static(type(self._sources.task), function.attr, None)
-                if isinstance(static, staticmethod):
-                    node.func = self._call_name("helper:" + self._sources.add(static.__func__))
-                    return self._visit_arguments(node)
-                if isinstance(method, types.FunctionType):
-                    return self._method(node, function, method)
-            if function.attr in words.REFUSED_METHODS and not self._is_outer(owner):
-                reason = "it is not known to give NumPy's bits; write the loop"
-                self._refuse(node, f".{function.attr}()", reason)
-            if function.attr in words.ARRAY_METHODS and not self._is_outer(owner):
-                name = self._call_name("numpy:" + words.ARRAY_METHODS[function.attr])
-                node.func = ast.copy_location(name, function)
-                node.args.insert(0, owner)
-                return self._visit_arguments(node)
-        node.func = self.visit(function)
-        return self._visit_arguments(node)
-
-    def _visit_arguments(self, node: ast.Call) -> ast.Call:
-        node.args = [self.visit(argument) for argument in node.args]
-        for keyword in node.keywords:
-            keyword.value = self.visit(keyword.value)
-        return node
-
-    def _method(self, node: ast.Call, at: ast.Attribute, method: Any) -> ast.Call:
-        if not isinstance(method, types.FunctionType):
-            self._refuse(at, f"no method {at.attr!r}", "there is none")
-        node.func = ast.copy_location(self._call_name("helper:" + self._sources.add(method)), at)
-        node.args.insert(0, ast.copy_location(ast.Name(self._self or "self", ast.Load()), at))
-        return self._visit_arguments(node)
-
-    def _is_outer(self, node: ast.expr) -> bool:
-        """Whether an expression begins at a module, such as np.linalg."""
-        while isinstance(node, ast.Attribute):
-            node = node.value
-        return (
-            isinstance(node, ast.Name)
-            and node.id not in self._locals
-            and isinstance(self._outer.get(node.id), types.ModuleType)
-        )
-
-    # ---- operators ---------------------------------------------------------------------------
-
-    def visit_BinOp(self, node: ast.BinOp) -> Any:
-        self.generic_visit(node)
-        target = {ast.Pow: "numpy:operator_pow", ast.MatMult: "numpy:matmul"}.get(type(node.op))
-        if target is None:
-            return node
-        call = ast.Call(self._call_name(target), [node.left, node.right], [])
-        return ast.copy_location(call, node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        if isinstance(node.op, ast.Pow | ast.MatMult):
-            self._refuse(node, "**= and @=", "write x = x ** y")
-        self._check_target(node.target)
-        self.generic_visit(node)
-        return node
-
-    # ---- statements --------------------------------------------------------------------------
-
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        for target in node.targets:
-            self._check_target(target)
-        self.generic_visit(node)
-        target = node.targets[0]
-        if isinstance(target, ast.Tuple) and not isinstance(node.value, ast.Tuple):
-            # numba unpacks tuples alone
-            unpack = ast.Call(self._call_name(f"unpack:{len(target.elts)}"), [node.value], [])
-            node.value = ast.copy_location(unpack, node.value)
-        return node
-
-    def _check_target(self, target: ast.expr) -> None:
-        if not isinstance(target, ast.Subscript):
-            return
-        written = target.value
-        while isinstance(written, ast.Subscript):
-            written = written.value
-        if not isinstance(written, ast.Attribute):
-            return
-        if _is_name(written.value, "data") and written.attr not in words.STATE:
-            self._refuse(
-                target, f"data.{written.attr}", "MuJoCo computes it from the state; it is only read"
-            )
-        owner = written.value
-        if (
-            isinstance(owner, ast.Attribute)
-            and owner.attr == "model"
-            and _is_name(owner.value, self._self)
-            and written.attr not in self._sources.task.model_fields
-        ):
-            self._refuse(
-                target,
-                f"self.model.{written.attr}",
-                "the model is shared by all environments; an array that each has for itself is "
-                f"declared in the class, model_fields = ({written.attr!r},), or set by "
-                "envs.set_model_field",
-            )
-
-    def visit_Return(self, node: ast.Return) -> Any:
-        statements: list[ast.stmt] = [node]
-        if self._terms:
-            try:
-                statements = rewards.compiled_return(node, self._terms)
-            except TypeError as error:
-                self._refuse(node, "what step returns", str(error))
-        for statement in statements:
-            stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name))
-            self._locals |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
-            self.generic_visit(statement)
-        return statements
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        if node.value is None:
-            return ast.copy_location(ast.Pass(), node)
-        plain = ast.Assign(targets=[node.target], value=node.value)
-        return self.visit(ast.copy_location(plain, node))
-
-    def visit_Raise(self, node: ast.Raise) -> Any:
-        node.cause = None
-        if isinstance(node.exc, ast.Call):
-            node.exc.args = [_plain_text(argument) for argument in node.exc.args]
-        self.generic_visit(node)
-        return node
-
-    def visit_Assert(self, node: ast.Assert) -> Any:
-        if node.msg is not None:
-            node.msg = _plain_text(node.msg)
-        self.generic_visit(node)
-        return node
-
-    def visit_Expr(self, node: ast.Expr) -> Any:
-        if isinstance(node.value, ast.Constant):  # a docstring
-            return ast.copy_location(ast.Pass(), node)
-        self.generic_visit(node)
-        return node
-
-
-def _refuser(what: str, instead: str = "") -> Any:
-    def visit(self: _Rewriter, node: ast.AST) -> Any:
-        return self._refuse(node, what, instead)
-
-    return visit
-
-
-for _kind, _what in {
-    "JoinedStr": "an f-string",
-    "Lambda": "lambda",
-    "Dict": "a dict",
-    "Set": "a set",
-    "DictComp": "a dict comprehension",
-    "SetComp": "a set comprehension",
-    "GeneratorExp": "a generator expression",
-    "Try": "try",
-    "With": "with",
-    "Yield": "yield",
-    "YieldFrom": "yield",
-    "Await": "await",
-    "Import": "import inside a method",
-    "ImportFrom": "import inside a method",
-    "Global": "global",
-    "Nonlocal": "nonlocal",
-    "Delete": "del",
-    "ClassDef": "a class inside a method",
-    "FunctionDef": "a function inside a method",
-    "Match": "match",
-    "NamedExpr": "the walrus operator",
-}.items():
-    setattr(_Rewriter, f"visit_{_kind}", _refuser(_what))
-
-
-def _written(function: types.FunctionType) -> types.FunctionType:
-    """What the user has written: under pyfastenv.reward_terms, if that is there."""
-    return function.__wrapped__ if rewards.weights_of(function) else function  # type: ignore[attr-defined]
-
-
-def _is_name(node: ast.AST, name: str | None) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _is_super(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _is_name(node.func, "super") and not node.args
-
-
-def _next_method(task: Task, function: types.FunctionType, name: str) -> Any:
-    """What super().name is in a method of one of the task's classes."""
-    classes = type(task).__mro__
-    for i, cls in enumerate(classes):
-        if function in vars(cls).values():
-            for base in classes[i + 1 :]:
-                if name in vars(base):
-                    return vars(base)[name]
-    return None
-
-
-def _numbers(value: Any) -> Any:
-    """A nested tuple of numbers, or the value itself."""
-    if isinstance(value, list | tuple):
-        items = tuple(_numbers(item) for item in value)
-        return items if all(isinstance(i, int | float | tuple) for i in items) else value
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _plain_text(node: ast.expr) -> ast.expr:
-    """Without run-time values: the plain replay of a failure has the whole text."""
-    if isinstance(node, ast.JoinedStr):
-        parts = [p.value if isinstance(p, ast.Constant) else "…" for p in node.values]
-        return ast.copy_location(ast.Constant("".join(map(str, parts))), node)
-    if not isinstance(node, ast.Constant):
-        return ast.copy_location(ast.Constant(ast.unparse(node)), node)
-    return node
-
-
-def _shown(value: Any) -> str:
-    return getattr(value, "__name__", repr(value))
-
-
-def _a(noun: str) -> str:
-    return ("an " if noun[:1] in "aeiouAEIOU" else "a ") + noun

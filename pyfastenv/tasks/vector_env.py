@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy as copying
 import inspect
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pyfastenv.tasks.explain import explain
 from pyfastenv.tasks.find import load_task
 from pyfastenv.tasks.layout import Layout
 from pyfastenv.tasks.native import NativeTask
+from pyfastenv.tasks.places import Place
 from pyfastenv.tasks.program import program_of
 from pyfastenv.tasks.task import Task
 from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, make_model_renderer
@@ -54,7 +56,7 @@ class TaskVectorEnv(FastVectorEnv):
         self.obs_views = program.obs_views
         self._batch = program.batch
         self._task = program.description()
-        self._explain = _Explainer(self)
+        self._explain = _Explainer(self, program.moved)
         self._action_dtype = np.dtype(self.task.action_dtype).type
         super().__init__(task.__name__, num_envs, **pool)
         self._arguments = given
@@ -82,8 +84,9 @@ class TaskVectorEnv(FastVectorEnv):
 class _Explainer:
     """Words the failures of compiled methods; holds no environment alive."""
 
-    def __init__(self, envs: TaskVectorEnv):
+    def __init__(self, envs: TaskVectorEnv, moved: Callable[[], dict[Place, Place]]):
         self._envs = weakref.ref(envs)
+        self._moved = moved
 
     def __call__(
         self,
@@ -103,7 +106,7 @@ class _Explainer:
         if isinstance(task, NativeTask):
             repeatable = False
         state, generator = envs._core.row(env_id), envs.generator(env_id)
-        what = (message, method, exception, action, repeatable)
+        what = (message, method, exception, action, repeatable, self._moved)
         return explain(task, layout, state, generator, *what)
 
 

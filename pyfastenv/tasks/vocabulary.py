@@ -172,6 +172,9 @@ BUILTINS = {
     "ArithmeticError", "ZeroDivisionError", "OverflowError", "NotImplementedError", "Exception",
 }  # fmt: skip
 
+# methods of numpy.random.Generator
+GENERATOR = ("uniform", "normal", "standard_normal", "random", "integers")
+
 # MuJoCo's functions of numbers alone: what each argument is ("4": so many numbers, "f": one), the
 # first being what is written
 MUJOCO_PURE = {

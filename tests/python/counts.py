@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,3 +17,11 @@ def write(path: Path, found: dict[str, Any], table: Callable[[dict[str, Any]], s
     """Writes the JSON and, beside it, what ``table`` makes of it."""
     path.write_text(json.dumps(found, indent=2) + "\n")
     path.with_suffix(".md").write_text(table(found))
+
+
+def add(
+    path: Path, name: str, row: Any, order: Iterable[str], table: Callable[[dict[str, Any]], str]
+) -> None:
+    """Writes one more row, beside those that others may have written meanwhile."""
+    found = {**read(path), name: row}
+    write(path, {name: found[name] for name in order if name in found}, table)

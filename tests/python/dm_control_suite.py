@@ -1,7 +1,8 @@
 """dm_control beside ours: its environments on this MuJoCo, and its state made ours.
 
 ``python tests/python/dm_control_suite.py`` (``make parity-suites``) compares every task for 1,000
-steps and writes down how many numbers were equal. It goes on where it stopped.
+steps from copied states, and 2,000 starts as samples, and writes down how many numbers were equal
+and how likely the starts are. It goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from typing import Any
 import counts
 import mujoco
 import numpy as np
+from distributions import Starts, assert_distributed_alike
 
 import pyfastenv
 from pyfastenv.suites import DM_CONTROL
 from pyfastenv.tasks.explain import replay_env
+
+NUM_STARTS = 2_000
+SIGNIFICANCE = 1e-3  # of one task's starts, if the distributions are equal
 
 
 def load(env_id: str, seed: int = 0) -> Any:
@@ -100,25 +105,50 @@ def compare(env_id: str, num_steps: int, seed: int = 0, restart_every: int = 250
     return compared
 
 
+def starts(env_id: str, count: int) -> tuple[Starts, Starts]:
+    """First observations and states, ours and dm_control's, (count, size), of unrelated seeds."""
+    envs = pyfastenv.make_vec(env_id, count, infos=False)
+    obs, _ = envs.reset(seed=5)
+    model = envs.task.model
+    data = mujoco.MjData(model)
+    integration = mujoco.mjtState.mjSTATE_INTEGRATION
+    size = mujoco.mj_stateSize(model, integration)
+    ours, theirs = [], []
+    for i in range(count):
+        mujoco.mj_setState(model, data, envs._core.row(i)[0][:size], integration)
+        ours.append(np.concatenate([obs[i], data.qpos, data.qvel, data.act]))
+    single = load(env_id, seed=12_345)
+    for _ in range(count):
+        observation = flat(single.reset().observation)
+        theirs.append(np.concatenate([observation, single.physics.get_state()]))
+    return np.stack(ours), np.stack(theirs)
+
+
+def measure(env_id: str, num_steps: int) -> dict[str, Any]:
+    """A row of the table."""
+    return {
+        "steps": num_steps,
+        "numbers": compare(env_id, num_steps, seed=1),
+        "differences": 0,
+        "starts": NUM_STARTS,
+        "p_times_tests": assert_distributed_alike(*starts(env_id, NUM_STARTS), SIGNIFICANCE),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     results = Path(__file__).parents[2] / "bench" / "results" / "dm_control_parity.json"
     parser.add_argument("--output", type=Path, default=results)
     parser.add_argument("--steps", type=int, default=1_000)
+    parser.add_argument("--most", type=int, default=len(DM_CONTROL), help="tasks before it stops")
     parser.add_argument("ids", nargs="*", help="which tasks; none means those not yet there")
     options = parser.parse_args()
-    ids = options.ids or [
-        env_id for env_id in DM_CONTROL if env_id not in counts.read(options.output)
-    ]
-    for env_id in ids:
-        numbers = compare(env_id, options.steps, seed=1)
-        found = {
-            **counts.read(options.output),
-            env_id: {"steps": options.steps, "numbers": numbers, "differences": 0},
-        }
-        ordered = {name: found[name] for name in DM_CONTROL if name in found}
-        counts.write(options.output, ordered, table)
-        print(f"{env_id}: {numbers:,} numbers of {options.steps:,} steps are equal", flush=True)
+    found = counts.read(options.output)
+    missing = [env_id for env_id in DM_CONTROL if env_id not in found]
+    for env_id in (options.ids or missing)[: options.most]:
+        row = measure(env_id, options.steps)
+        counts.add(options.output, env_id, row, DM_CONTROL, table)
+        print(f"{env_id}: {row}", flush=True)
 
 
 def table(results: dict[str, Any]) -> str:
@@ -128,12 +158,17 @@ def table(results: dict[str, Any]) -> str:
         "",
         "From the same state, under the same random actions: numbers of observations, rewards and",
         "terminations compared with dm_control's own (`make parity-suites`), and differences.",
+        "Beside them so many starts of each, of unrelated seeds, as samples: Kolmogorov-Smirnov,",
+        "mean and variance of every random number of the observation and the state. p is the",
+        f"smallest of these tests' p-values times their number; below {SIGNIFICANCE} the starts",
+        "would be distributed otherwise.",
         "",
-        "| id | dm_control | steps | numbers | differences |",
-        "|---|---|--:|--:|--:|",
+        "| id | dm_control | steps | numbers | differences | starts | p |",
+        "|---|---|--:|--:|--:|--:|--:|",
     ]
     for env_id, row in results.items():
-        cells = [env_id, " ".join(DM_CONTROL[env_id]), *(f"{count:,}" for count in row.values())]
+        numbers = [f"{row[name]:,}" for name in ("steps", "numbers", "differences", "starts")]
+        cells = [env_id, " ".join(DM_CONTROL[env_id]), *numbers, f"{row['p_times_tests']:.3f}"]
         lines.append(f"| {' | '.join(cells)} |")
     total = sum(row["numbers"] for row in results.values())
     lines += ["", f"{len(results)} of {len(DM_CONTROL)} tasks, {total:,} numbers."]

@@ -416,6 +416,44 @@ def robots_page() -> Iterator[Claim]:
     )
 
 
+def parity_rows(name: str) -> list[Any]:
+    return list(read(f"bench/results/{name}_parity.json").values())
+
+
+def total(rows: list[Any], what: str) -> str:
+    return f"{sum(row[what] for row in rows):,}"
+
+
+def every(rows: list[Any], what: str) -> str:
+    """What all rows have alike."""
+    (value,) = {row[what] for row in rows}
+    return f"{value:,}"
+
+
+def suites_page() -> Iterator[Claim]:
+    for name, text, alike in (
+        (
+            "dm_control",
+            "in {} tasks and {} steps of each, {} of {} numbers differ. Starts come from the same "
+            "distributions: {} of each task",
+            ["starts"],
+        ),
+        ("robotics", "of {} ids and {} steps of each, {} of {} numbers differ", []),
+    ):
+        rows = parity_rows(name)
+        sums = [total(rows, what) for what in ("differences", "numbers")]
+        same = [every(rows, what) for what in ("steps", *alike)]
+        yield claim(text, f"{len(rows)}", same[0], *sums, *same[1:])
+
+
+def own_tasks_page() -> Iterator[Claim]:
+    rows = [part for parts in parity_rows("own_tasks") for part in parts.values()]
+    yield claim(
+        "in {} steps and {} episodes, in all autoreset modes, {} differences",
+        *(total(rows, what) for what in ("steps", "episodes", "differences")),
+    )
+
+
 def experiments() -> Iterator[Claim]:
     yield claim("results/sampling/report.md) ({} minutes)", experiment_minutes("sampling"))
     yield claim("results/flow/report.md) ({} minutes)", experiment_minutes("flow"))
@@ -433,96 +471,9 @@ def claims() -> dict[str, list[Claim]]:
         "docs/physics.md": list(physics_page()),
         "docs/lanes.md": list(lanes_page()),
         "docs/experiments.md": list(experiments()),
-        "docs/suites.md": list(robots_page()),
+        "docs/suites.md": [*robots_page(), *suites_page()],
+        "docs/own_tasks.md": list(own_tasks_page()),
     }
-
-
-# Figures that nobody measured: sizes, settings, versions, other people's. A heading stands for all
-# that is below it.
-CONSTANTS: dict[str, list[str]] = {
-    "README.md": [
-        "PPO that reaches a return of 2,000",
-        "seconds to a return of 2,000",
-        "for 8 environments as for 32,000",
-        "Python ≥ 3.11",
-        "8, 64 and 1,024 environments",
-        "MBPO, 1,000 Hopper steps",
-        "3,000 such steps",
-        "first evaluations above 3,100",
-    ],
-    "docs/architecture.md": [
-        "a row is 0.7 KB (HalfCheetah) to 1.6 KB",
-        "MuJoCo 4.0 has",
-        "about 10 µs of work at a time",
-        "With 64 threads nothing is done 64 times",
-        "Idle helpers spin for 40 µs",
-        "(before 3.14)",
-        "a segment of 0.05 to 16 ms",
-        "within a segment (16 ms)",
-        "gymnasium 1.0 removed",
-        "for the next 2,048",
-    ],
-    "docs/lanes.md": [
-        "whose error up to 0.85",
-        "a plan tries 8,000",
-        "with a MuJoCo before 3.11",
-        "less than 2 MiB of `<size memory>` (6 MiB with",
-        "by more than 1.75 rad",
-        "40,000 substeps of each of the 37",
-        "on 10,000 states per robot, 100,000 substeps per robot",
-        "but 7 in 20,000 of each",
-        "of 20,000 substeps each no bit differed",
-    ],
-    # bench/python/scaling.py writes the tables
-    "docs/scaling.md": [
-        "# Many cores, on paper",
-        "## What was measured",
-        "## The model",
-        "## `step`",
-        "## `rollout` of 128 steps",
-    ],
-    "docs/flashsac.md": ["# FlashSAC", "## Published returns"],
-    # release/matrix.py writes the tables
-    "docs/versions.md": ["# Versions of MuJoCo", "## Wheels", "## What was tried"],
-    "docs/performance.md": [
-        "| share of the physics limit | 8 environments | 64 | 1,024 | 32,000 |",
-    ],
-    "docs/integrations.md": [
-        "dm_env (1.6)",
-        "gymnasium 0.29's",
-        "gymnasium 0.29 has",
-        "gymnasium** 1.4's",
-        "gymnasium 1.0 dropped",
-        "gymnasium's vector wrappers (1.4.0)",
-    ],
-    "docs/mbpo.md": [
-        "## The algorithm",
-        "### With the coupled flow",
-        "## Presets",
-        "## What is different from the public programs, and why",
-        "35,000 here are 30,000 of the official program",
-        "about 3,100 is reported at 75,000 steps",
-    ],
-    # the authors' settings and returns
-    "docs/rollout.md": ["## Policies", "64×64 policy", "for 50 µs to 16 ms at a time"],
-    "docs/physics.md": ["| robot | rollouts |", "two threads each", "has 50 steps"],
-    "docs/experiments.md": [
-        "160 and 32,000 HalfCheetahDir",
-        "take 14 s per step",
-        "the interval (90 %)",
-    ],
-    "docs/howto/deploy.md": ["on 1,000 observations"],
-    "docs/suites.md": ["0.4 m/s by default"],
-    "docs/training.md": [
-        "in 20,000 steps",
-        "buffer 10,000, σ 0.01",
-        "at each of 1,000 steps",
-        "1,000 steps on their own",
-        "mean distance of gradients below 0.05",
-    ],
-    "docs/start.md": ["Python 3.11 or later"],
-    "docs/staging.md": ["of 1.1 GiB takes 2", "under way, 10 s at most"],
-}
 
 
 def main() -> None:

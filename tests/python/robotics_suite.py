@@ -10,6 +10,7 @@ import argparse
 import enum
 import types
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,28 @@ import pyfastenv
 from pyfastenv.suites import robotics_ids
 
 IDS = list(robotics_ids())
+SHORT = 100  # steps of an episode at most, that there are starts to compare
 
 
-def load(env_id: str, num_envs: int, mode: str) -> gymnasium.vector.SyncVectorEnv:
+def load(
+    env_id: str, num_envs: int, mode: str, max_episode_steps: int | None = None
+) -> gymnasium.vector.SyncVectorEnv:
     """gymnasium-robotics' own environments of an id."""
+    register()
+    _mend()
+    make = partial(
+        gymnasium.make, env_id, disable_env_checker=True, max_episode_steps=max_episode_steps
+    )
+    return gymnasium.vector.SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
+
+
+def register() -> None:
+    """Makes gymnasium-robotics' ids known."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import gymnasium_robotics
 
         gymnasium.register_envs(gymnasium_robotics)
-    _mend()
-    make = lambda: gymnasium.make(env_id, disable_env_checker=True)  # noqa: E731
-    return gymnasium.vector.SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
 
 
 def _mend() -> None:
@@ -72,21 +83,31 @@ def count_equal(ours: Any, theirs: Any, where: str) -> int:
 
 
 def compare(
-    env_id: str, mode: str, num_steps: int, *, num_envs: int = 2, seed: int = 0, **kwargs: Any
-) -> int:
-    """Runs both under the same seeds and actions; returns how many numbers were compared."""
-    theirs = load(env_id, num_envs, mode)
-    ours = pyfastenv.make_vec(env_id, num_envs, autoreset_mode=mode, num_threads=2, **kwargs)
+    env_id: str,
+    mode: str,
+    num_steps: int,
+    *,
+    num_envs: int = 2,
+    seed: int = 0,
+    max_episode_steps: int | None = None,
+) -> tuple[int, int]:
+    """Runs both under the same seeds and actions; counts numbers compared and episodes ended."""
+    theirs = load(env_id, num_envs, mode, max_episode_steps)
+    ours = pyfastenv.make_vec(
+        env_id, num_envs, autoreset_mode=mode, num_threads=2, max_episode_steps=max_episode_steps
+    )
     assert ours.single_observation_space == theirs.single_observation_space
     assert ours.single_action_space == theirs.single_action_space
     rng = np.random.default_rng(seed)
     compared = count_equal(ours.reset(seed=seed), theirs.reset(seed=seed), f"{env_id}: reset")
+    episodes = 0
     for step in range(num_steps):
         where = f"{env_id} {mode}, step {step}"
         actions = rng.uniform(-1.1, 1.1, ours.action_space.shape).astype(np.float32)
         results = ours.step(actions)
         compared += count_equal(results, theirs.step(actions), where)
         ended = results[2] | results[3]
+        episodes += int(ended.sum())
         if mode == "Disabled" and ended.any():
             ours_reset, theirs_reset = (
                 envs.reset(options={"reset_mask": ended}) for envs in (ours, theirs)
@@ -94,7 +115,7 @@ def compare(
             compared += count_equal(ours_reset, theirs_reset, f"{where}: reset")
     theirs.close()
     ours.close()
-    return compared
+    return compared, episodes
 
 
 def main() -> None:
@@ -105,20 +126,25 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=len(IDS), help="ids before it stops")
     parser.add_argument("ids", nargs="*", help="which tasks; none means those not yet there")
     options = parser.parse_args()
+    register()
     found = counts.read(options.output)
     modes = ("NextStep", "SameStep", "Disabled")
     ids = options.ids or [env_id for env_id in IDS if env_id not in found][: options.most]
     for env_id in ids:
         mode = modes[IDS.index(env_id) % len(modes)]
-        numbers = compare(env_id, mode, options.steps // 2, seed=1)
-        found[env_id] = {
+        limit = min(SHORT, gymnasium.spec(env_id).max_episode_steps or SHORT)
+        numbers, episodes = compare(
+            env_id, mode, options.steps // 2, seed=1, max_episode_steps=limit
+        )
+        row = {
             "autoreset_mode": mode,
             "steps": options.steps,
+            "episodes": episodes,
             "numbers": numbers,
             "differences": 0,
         }
-        counts.write(options.output, {name: found[name] for name in IDS if name in found}, table)
-        print(f"{env_id}: {numbers:,} numbers of {options.steps:,} steps are equal", flush=True)
+        counts.add(options.output, env_id, row, IDS, table)
+        print(f"{env_id}: {row}", flush=True)
 
 
 def table(results: dict[str, Any]) -> str:
@@ -129,13 +155,13 @@ def table(results: dict[str, Any]) -> str:
         "Under the same seeds and random actions, from the first reset on and through every later",
         "one: numbers of observations, rewards, flags and infos compared with those of the",
         "package's own environments in gymnasium's `SyncVectorEnv` (`make parity-suites`), and",
-        "differences.",
+        f"differences. Episodes have {SHORT} steps at most, in both.",
         "",
-        "| id | autoreset | steps | numbers | differences |",
-        "|---|---|--:|--:|--:|",
+        "| id | autoreset | steps | episodes ended | numbers | differences |",
+        "|---|---|--:|--:|--:|--:|",
     ]
     for env_id, row in results.items():
-        numbers = (f"{row[name]:,}" for name in ("steps", "numbers", "differences"))
+        numbers = (f"{row[name]:,}" for name in ("steps", "episodes", "numbers", "differences"))
         lines.append(f"| {env_id} | {row['autoreset_mode']} | {' | '.join(numbers)} |")
     total = sum(row["numbers"] for row in results.values())
     lines += ["", f"{len(results)} of {len(IDS)} ids, {total:,} numbers."]

@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("dm_control")
 
-from dm_control_suite import compare, flat, load, make
+from distributions import assert_distributed_alike
+from dm_control_suite import NUM_STARTS, SIGNIFICANCE, compare, make, starts
 from parity import assert_same
-from test_reset_statistics import assert_distributed_alike
 
 import pyfastenv
 from pyfastenv.suites import DM_CONTROL, packages, tasks
@@ -82,17 +82,8 @@ def test_models_that_lanes_do_not_do(env_id: str) -> None:
 # ---- starts --------------------------------------------------------------------------------------
 
 
-def starts(env_id: str, count: int) -> tuple[Any, Any]:
-    """First observations, ours and dm_control's, ``(count, size)`` each, of unrelated seeds."""
-    envs = pyfastenv.make_vec(env_id, count, infos=False)
-    ours, _ = envs.reset(seed=5)
-    theirs = load(env_id, seed=12_345)
-    return ours, np.stack([flat(theirs.reset().observation) for _ in range(count)])
-
-
 def check_starts(env_id: str, count: int) -> None:
-    ours, theirs = starts(env_id, count)
-    assert_distributed_alike(ours, theirs, 1e-3)
+    assert_distributed_alike(*starts(env_id, count), SIGNIFICANCE)
 
 
 @pytest.mark.parametrize("env_id", ["AcrobotSwingup-v1", "PointMassHard-v1", "ReacherEasy-v1"])
@@ -104,14 +95,14 @@ def test_starts_are_distributed_as_dm_controls(env_id: str) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("env_id", IDS)
 def test_all_starts_are_distributed_as_dm_controls(env_id: str) -> None:
-    check_starts(env_id, 2_000)
+    check_starts(env_id, NUM_STARTS)
 
 
 def test_other_starts_are_seen() -> None:
     ours, theirs = starts("CartpoleBalance-v1", 1_000)
-    assert_distributed_alike(ours, theirs, 1e-3)
+    assert_distributed_alike(ours, theirs, SIGNIFICANCE)
     with pytest.raises(AssertionError):
-        assert_distributed_alike(1.2 * ours, theirs, 1e-3)
+        assert_distributed_alike(1.2 * ours, theirs, SIGNIFICANCE)
 
 
 # ---- rewards.tolerance ---------------------------------------------------------------------------

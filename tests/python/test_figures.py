@@ -7,6 +7,7 @@ import runpy
 
 import figures
 import pytest
+from figure_constants import CONSTANTS
 
 if not (figures.ROOT / "bench" / "results").is_dir():
     pytest.skip("the measurements are not in a source distribution", allow_module_level=True)
@@ -85,7 +86,7 @@ def test_figures_are_the_measured_ones(path: str) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS)
 def test_every_figure_has_a_source(path: str) -> None:
     document = (figures.ROOT / path).read_text()
-    constants = figures.CONSTANTS.get(path, [])
+    constants = CONSTANTS.get(path, [])
     assert without_sources(document, DOCUMENTS[path], constants) == []
 
 

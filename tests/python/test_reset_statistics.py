@@ -16,9 +16,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from distributions import Starts, assert_distributed_alike, assert_independent
 from parity import GYMNASIUM_IDS, META_IDS, MODES
-from scipy import stats
 from test_meta import REFERENCES as META_REFERENCES
 
 import pyfastenv
@@ -29,8 +28,6 @@ SIGNIFICANCE = 1e-3  # of a whole test, if the distributions are equal
 SEED = 5
 THEIR_SEED = 10**9  # far from ours
 FAST_IDS = ["CartPole-v1", "Pendulum-v1", "InvertedPendulum-v5", "HalfCheetahDir-v5", "Hopper-v4"]
-
-Starts = NDArray[np.float64]  # (NUM_ENVS, obs_size): first observations
 
 
 @cache
@@ -72,40 +69,6 @@ def our_starts(env_id: str, mode: str, seed: int | None) -> Iterator[Starts]:
         elif mode == "Disabled":
             obs, _ = envs.reset(options={"reset_mask": truncations})
     envs.close()
-
-
-# ---- comparisons: each raises AssertionError and says where -------------------------------------
-
-
-def varying(starts: Starts) -> NDArray[np.bool_]:
-    """Which dimensions are random."""
-    return np.asarray(np.ptp(starts, axis=0) > 0)
-
-
-def assert_distributed_alike(ours: Starts, theirs: Starts, significance: float) -> None:
-    """Two samples (n, obs_size): equal constants; KS, mean and variance of what is random."""
-    random = varying(theirs)
-    assert np.array_equal(varying(ours), random), "other dimensions are constant"
-    assert np.array_equal(ours[0, ~random], theirs[0, ~random]), "constants differ"
-    bound = significance / (3 * max(random.sum(), 1))
-    for i in np.flatnonzero(random):
-        a, b = ours[:, i], theirs[:, i]
-        p = stats.ks_2samp(a, b, method="asymp").pvalue
-        assert p > bound, f"dimension {i}: another distribution, p = {p:.2g}"
-        for name, moment in (("mean", a), ("variance", (a - a.mean()) ** 2)):
-            other = b if name == "mean" else (b - b.mean()) ** 2
-            p = stats.ttest_ind(moment, other, equal_var=False).pvalue
-            assert p > bound, f"dimension {i}: another {name}, p = {p:.2g}"
-
-
-def assert_independent(a: Starts, b: Starts, significance: float) -> None:
-    """Rows of two samples (n, obs_size), pair by pair: no row twice, no correlations."""
-    random = varying(a)
-    assert not (a[:, random] == b[:, random]).all(axis=1).any(), "equal rows"
-    bound = significance / max(random.sum(), 1)
-    for i in np.flatnonzero(random):
-        p = stats.pearsonr(a[:, i], b[:, i]).pvalue
-        assert p > bound, f"dimension {i}: correlated, p = {p:.2g}"
 
 
 def check(env_id: str, mode: str, seed: int | None = SEED) -> None:

@@ -11,14 +11,14 @@ import pytest
 pytest.importorskip("numba")
 pytest.importorskip("gymnasium_robotics")
 from parity import assert_same
-from robotics_suite import IDS, compare
+from robotics_suite import IDS, SHORT, compare
 
 import pyfastenv
 from pyfastenv.suites import packages, robotics_ids
 from pyfastenv.tasks.find import load_task
 
 # Fetch once with an object and once without, one hand: the others differ in goals and rewards
-SHORT = [
+FEW = [
     ("FetchReach-v4", "NextStep"),
     ("FetchPickAndPlaceDense-v4", "SameStep"),
     ("PointMaze_Medium_Diverse_G-v3", "Disabled"),
@@ -27,9 +27,11 @@ SHORT = [
 ]
 
 
-@pytest.mark.parametrize(("env_id", "mode"), SHORT)
+@pytest.mark.parametrize(("env_id", "mode"), FEW)
 def test_equals_gymnasium_robotics(env_id: str, mode: str) -> None:
-    assert compare(env_id, mode, 60) > 0
+    numbers, episodes = compare(env_id, mode, 60, max_episode_steps=25)
+    assert numbers > 1_000
+    assert episodes >= 4
 
 
 @pytest.mark.slow
@@ -37,7 +39,9 @@ def test_equals_gymnasium_robotics(env_id: str, mode: str) -> None:
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 @pytest.mark.parametrize("env_id", IDS)
 def test_equals_gymnasium_robotics_for_1_000_steps(env_id: str, mode: str) -> None:
-    assert compare(env_id, mode, 500, seed=1) > 1_000
+    numbers, episodes = compare(env_id, mode, 500, seed=1, max_episode_steps=SHORT)
+    assert numbers > 1_000
+    assert episodes >= 8
 
 
 def test_every_id_of_the_package_is_there() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -119,16 +120,25 @@ MISTAKES = [
     Mistake("simulate_in_reset", "reset", "self.simulate(data)", "belongs into step"),
     Mistake("control_remembers", "control", "self.count += 1", "ahead of time"),
     Mistake("control_reads_bodies", "control", 'y = data.body("cart").xpos[0]', "before"),
-    Mistake("unknown_random", "reset", "y = rng.choice(3)", "choice"),
+    Mistake("unknown_random", "reset", "y = rng.choice(3)", "rng.uniform"),
+    Mistake("random_size", "reset", "y = rng.integers(0, 5, size=3)", "one number"),
+    Mistake("global_random", "reset", "y = np.random.rand()", "np.random.rand"),
+    Mistake("array_replaced", "after", "data.qpos = np.zeros(2)", "data.qpos[:]"),
+    Mistake("unknown_engine", "after", "mujoco.mj_inverse(self.model, data)", "mj_forward"),
+    Mistake("late_no_pair", "after", "if data.time > 0.01: return 1.0", "(reward, terminated)"),
+    Mistake("late_typo", "after", "if data.time > 0.01: y = data.qposs", "qposs"),
+    Mistake("loop_over_contacts", "after", "for c in data.contact: y = c.dist", "data.ncon"),
+    Mistake("list_comprehension", "after", "y = [q for q in data.qpos]", "comprehension"),
+    Mistake("shape_mismatch", "after", "y = data.body('cart').xpos + np.ones(2)", "broadcast"),
 ]  # fmt: skip
 
 
-def write(folder: Path, mistake: Mistake) -> tuple[ModuleType, int]:
+def write(folder: Path, mistake: Mistake, lines_above: int = 0) -> tuple[ModuleType, int]:
     """The file with this mistake in it, as a module, and the line that is to be named."""
     parts = dict.fromkeys(("reset", "control", "before", "after", "observation"), "pass")
     parts["returned"] = "1.0"
     parts[mistake.place] = mistake.code
-    text = FILE
+    text = lines_above * "# above\n" + FILE
     for place, code in parts.items():
         text = text.replace("{" + place + "}", code)
     path = folder / f"mistake_{mistake.name}.py"
@@ -144,11 +154,11 @@ def write(folder: Path, mistake: Mistake) -> tuple[ModuleType, int]:
     return module, line
 
 
-def run(task: type[pyfastenv.Task]) -> None:
-    envs = pyfastenv.make_vec(task, 2, num_threads=1)
+def run(task: type[pyfastenv.Task], num_envs: int = 2) -> None:
+    envs = pyfastenv.make_vec(task, num_envs, num_threads=1)
     envs.reset(seed=0)
     for _ in range(20):
-        envs.step(np.zeros((2, 1)))
+        envs.step(np.zeros((num_envs, 1)))
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: m.name)
@@ -162,9 +172,31 @@ def test_what_is_shown_names_the_line(mistake: Mistake, tmp_path: Path) -> None:
     lines = range(line, line + mistake.code.count("\n") + 2)
     places = [f'{name}", line {n}' for n in lines] + [f"{name}:{n}" for n in lines]
     assert any(place in shown for place in places), shown
+    assert os.pardir not in message, message
     assert mistake.said in message, message
     assert len(message.splitlines()) <= 12, message
     assert len(shown.splitlines()) <= 45, shown
+
+
+def test_code_from_the_cache_names_the_line_where_it_stands_now(tmp_path: Path) -> None:
+    mistake = next(each for each in MISTAKES if each.name == "stale_read")
+    for folder, lines_above in (("first", 0), ("moved", 3)):
+        (tmp_path / folder).mkdir()
+        module, line = write(tmp_path / folder, mistake, lines_above)
+        with pytest.raises(pyfastenv.EnvError) as caught:
+            run(module.Cart)
+        assert f"{tmp_path / folder / 'mistake_stale_read.py'}:{line}:" in str(caught.value)
+
+
+def test_many_environments_say_the_same_once(tmp_path: Path) -> None:
+    mistake = next(each for each in MISTAKES if each.name == "late_raise")
+    module, _ = write(tmp_path, mistake)
+    with pytest.raises(pyfastenv.EnvError) as caught:
+        run(module.Cart, 100)
+    message = str(caught.value)  # four are explained
+    assert message.startswith("environments 0, 1, 2, 3: Cart.step: ")
+    assert message.endswith("environments 4, 5, 6, 7 and 92 more: Cart.step raised an exception")
+    assert message.count("late 0.0") == 1
 
 
 def test_there_are_forty() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pyfastenv
+from pyfastenv import _core
 
 pytest.importorskip("numba")
 
@@ -26,6 +29,13 @@ def rotate(vector, quaternion):
     out = np.zeros(3)
     mujoco.mju_rotVecQuat(out, vector, quaternion)
     return out
+
+def scaled(factor):
+    def times(x):
+        return x * factor
+    return times
+
+double, treble = scaled(2.0), scaled(3.0)
 
 class Numbers(pyfastenv.Task):
     model = """<mujoco><worldbody>
@@ -64,6 +74,7 @@ class Numbers(pyfastenv.Task):
 '''
 
 EXPRESSIONS = """
+double(x) - treble(y)
 np.sin(x), np.cos(x), np.tan(x), np.exp(x), np.expm1(x), np.tanh(x), np.sinh(x), np.cosh(x)
 np.log(abs(x)), np.log2(abs(x)), np.log10(abs(x)), np.log1p(abs(x)), np.cbrt(x), np.sqrt(abs(x))
 np.arctan(x), np.arcsin(np.clip(x, -1, 1)), np.arccos(np.clip(y, -1.0, 1.0)), np.arcsinh(x)
@@ -209,3 +220,45 @@ def test_other_bits_are_refused(expression: str, tmp_path: Path) -> None:
     with pytest.raises(pyfastenv.TaskCodeError, match=REFUSED[expression]) as caught:
         pyfastenv.make_vec(module.Numbers, 1)
     assert f"{name}.py:" in str(caught.value)
+
+
+def reshape_in_place(array: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides that the pool's stand-in for numba's function finds; None: it must be copied."""
+    signature = ctypes.CFUNCTYPE(
+        ctypes.c_int,
+        *(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p),
+        *(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p),
+        *(ctypes.c_int64, ctypes.c_int),
+    )
+    function = signature(_core.task_symbols()["numba_attempt_nocopy_reshape"])
+    old = [np.array(numbers, np.int64) for numbers in (array.shape, array.strides)]
+    new = [np.array(numbers, np.int64) for numbers in (shape, [0] * len(shape))]
+    arguments = [(len(pair[0]), *(numbers.ctypes.data for numbers in pair)) for pair in (old, new)]
+    found = function(*arguments[0], *arguments[1], array.itemsize, 0)
+    return tuple(new[1].tolist()) if found else None
+
+
+def test_arrays_are_reshaped_where_they_lie_when_numpy_does_it() -> None:
+    rng = np.random.default_rng(0)
+    block = np.arange(4 * 6 * 8 * 2.0).reshape(4, 6, 8, 2)
+    copied = 0
+    for _ in range(500):
+        parts = [
+            slice(0, int(rng.integers(1, n + 1)), int(rng.integers(1, 3))) for n in block.shape
+        ]
+        array = block[tuple(parts)].transpose(
+            rng.permutation(4) if rng.random() < 0.3 else range(4)
+        )
+        factors = [f for n in array.shape for f in ((2, n // 2) if n % 2 == 0 else (n,))]
+        ends = sorted(rng.integers(0, len(factors) + 1, 2))
+        groups = factors[: ends[0]], factors[ends[0] : ends[1]], factors[ends[1] :]
+        shape = tuple(int(np.prod(group)) for group in groups)
+        expected = array.reshape(shape)
+        strides = reshape_in_place(array, shape)
+        assert (strides is not None) == np.shares_memory(expected, array)
+        if strides is None:
+            copied += 1
+        else:
+            seen = np.lib.stride_tricks.as_strided(array, shape, strides)
+            np.testing.assert_array_equal(seen, expected)
+    assert 100 < copied < 400

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import linecache
+import os
 import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import mujoco
+import numba
 from numba import njit
 from numba.core import compiler, errors, types
 from numba.core.compiler_machinery import AnalysisPass, register_pass
@@ -23,11 +26,14 @@ from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
 from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, view_of
 from pyfastenv.tasks.compiler.physics import READS
 from pyfastenv.tasks.layout import Field, Layout
+from pyfastenv.tasks.places import Place, show_place
 from pyfastenv.tasks.sources import Function, Sources
 from pyfastenv.tasks.task import METHODS, Task, arguments_of
 from pyfastenv.tasks.vocabulary import EXTERNAL_FORCES
 
 _ARITHMETIC = {"+", "-", "*", "/", "//", "%", "+=", "-=", "*=", "/=", "//=", "%="}
+# folders of files that are none of the user's
+_NOT_THE_USERS = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(numba.__file__))
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -112,11 +118,14 @@ def compile_task(
                 warnings.simplefilter("ignore")
                 compiled = njit(types.int32(frame), pipeline_class=_Compiler, **OPTIONS)(entry)
         except errors.NumbaError as error:
-            raise TaskCodeError(_shorten(error, type(task).__name__, hook)) from None
+            function = sources.functions[name]
+            begin = function.filename, function.tree.lineno
+            raise TaskCodeError(_shorten(error, f"{type(task).__name__}.{hook}", begin)) from None
         symbol, machine_code, needed = object_code(compiled.overloads[(frame,)])
         code[hook] = MethodCode(symbol, machine_code, tuple(needed))
     _check_external_forces(task)
-    return TaskCode(code, tuple(sorted(after_a_step)), tuple(sorted(READS - after_a_step)))
+    of_reset = tuple(sorted(READS - after_a_step))
+    return TaskCode(code, tuple(sorted(after_a_step)), of_reset, sources.places())
 
 
 def _check_external_forces(task: Task) -> None:
@@ -174,13 +183,20 @@ def _define(function: Function, space: dict[str, Any]) -> Any:
     return space[function.tree.name]
 
 
-def _shorten(error: errors.NumbaError, task: str, hook: str) -> str:
-    """The message that counts, and the user's line, out of numba's report."""
+def _shorten(error: errors.NumbaError, name: str, begin: Place) -> str:
+    """The message that counts, and the user's line, out of numba's report.
+
+    Args:
+        error: numba's.
+        name: Of the method.
+        begin: Where it begins, should the report have no line.
+    """
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     lines = [line.strip() for line in text.splitlines()]
     boilerplate = (
         "Failed in", "During:", "There are", "- Of which", "Overload", "File", "With argument",
-        "Rejected", "raised from", "def ", "<source", "^", "* (", "This error", "Enable", ">>>",
+        "Rejected", "raised from", "- Resolution", "def ", "<source", "^", "* (", "This error",
+        "Enable", ">>>",
     )  # fmt: skip
     said = [
         line
@@ -189,17 +205,15 @@ def _shorten(error: errors.NumbaError, task: str, hook: str) -> str:
     ]
     own = [line for line in said if line.split(":")[0].strip() in ("TypingError",)]
     places = re.findall(r'File "([^"]+)", line (\d+)', text)
-    own_files = [(f, n) for f, n in places if "numba" not in f and "pyfastenv/tasks" not in f]
-    where = f"{own_files[-1][0]}:{own_files[-1][1]}: " if own_files else ""
-    source = _line(*own_files[-1]) if own_files else ""
-    message = "\n".join((own or said)[:3])
+    own_files = [
+        (f, int(n)) for f, n in places if not os.path.abspath(f).startswith((*_NOT_THE_USERS, "<"))
+    ]
+    filename, line = own_files[-1] if own_files else begin
+    quoted = {text.strip() for text in linecache.getlines(filename)}
+    said = [re.sub(r"(\w)<[0-9a-f]+>", r"\1", each) for each in said if each not in quoted]
+    message = "\n".join([*dict.fromkeys(own or said)][:3])
     return (
-        f"{where}{task}.{hook} cannot be compiled:\n    {source}\n{message}\n"
+        f"{show_place(filename, line)}: {name} cannot be compiled:\n"
+        f"    {linecache.getline(filename, line).strip()}\n{message}\n"
         f"(in plain Python it runs: pyfastenv.debug)"
     )
-
-
-def _line(filename: str, number: str) -> str:
-    import linecache
-
-    return linecache.getline(filename, int(number)).strip()
