@@ -297,7 +297,7 @@ def _recordable(name: str, value: Any) -> Any:
     of one of gymnasium's models stays.
 
     Raises:
-        TypeError: It is no number, string, path, or list of these.
+        TypeError: It is no number, string, path, nor a list or a mapping of these.
     """
     if name == "xml_file" and isinstance(value, str | os.PathLike):
         try:
@@ -311,10 +311,13 @@ def _recordable(name: str, value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, list | tuple):
         return tuple(_recordable("", item) for item in value)
+    if isinstance(value, Mapping):
+        return {key: _recordable("", item) for key, item in value.items()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(
-        f"env_kwargs: {name}: expected a number, a string, a path or a list of these, got {value!r}"
+        f"env_kwargs: {name}: expected a number, a string, a path, or a list or a mapping of these, "
+        f"got {value!r}"
     )
 
 

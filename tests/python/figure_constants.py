@@ -29,7 +29,6 @@ CONSTANTS: dict[str, list[str]] = {
     "docs/lanes.md": [
         "whose error up to 0.85",
         "a plan tries 8,000",
-        "with a MuJoCo before 3.11",
         "less than 2 MiB of `<size memory>` (6 MiB with",
         "by more than 1.75 rad",
         "40,000 substeps of each of the 37",

@@ -72,7 +72,7 @@ def test_the_quadruped_knows_its_ground_which_differs_among_episodes() -> None:
         # of the nearest of its points, between which MuJoCo interpolates
         assert 5.0 - distance == pytest.approx(heights[-1], abs=0.08)
         assert data.qpos[2] - heights[-1] == pytest.approx(task.clearance(data, 0.0))
-    assert np.std(heights) > 0.02
+    assert np.ptp(heights) > 0.05
 
 
 def test_the_quadrupeds_critic_sees_more() -> None:
