@@ -297,6 +297,9 @@ const float* PpoUpdate::Forward(Worker& worker, const Network& network,
   float* input = worker.input.data();
   for (const float* row : rows) {
     std::copy_n(row + network.obs_begin, shape.in, input);
+    // the other network, which may be wider, was here before: its numbers would give the padding
+    // of the weights a gradient
+    std::fill(input + shape.in, input + shape.padded_in, 0.0F);
     input += shape.padded_in;
   }
   std::fill(input, worker.input.data() + static_cast<ptrdiff_t>(padded_rows) * shape.padded_in,
