@@ -316,8 +316,8 @@ def _recordable(name: str, value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise TypeError(
-        f"env_kwargs: {name}: expected a number, a string, a path, or a list or a mapping of these, "
-        f"got {value!r}"
+        f"env_kwargs: {name}: expected a number, a string, a path, or a list or a mapping of "
+        f"these, got {value!r}"
     )
 
 
