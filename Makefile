@@ -296,8 +296,8 @@ test-lanes: build/lanes/build.ninja  ## Lanes against mj_step bit for bit (ARGS=
 	$(BIN)/cmake --build build/lanes
 	$(BIN)/python tests/lanes/no_fused_multiply_add.py build/lanes/libpyfastenv_lanes.a
 	# on one thread: half of them beside the other
-	printf '%s\n' 0 1 | $(ASSETS) GTEST_TOTAL_SHARDS=2 xargs -P 2 -I INDEX \
-	  env GTEST_SHARD_INDEX=INDEX build/lanes/lane_tests --gtest_brief=1 $(ARGS)
+	printf '%s\n' 0 1 | $(ASSETS) GTEST_TOTAL_SHARDS=2 xargs -P 2 -I HALF \
+	  env GTEST_SHARD_INDEX=HALF build/lanes/lane_tests --gtest_brief=1 $(ARGS)
 	$(ASSETS) build/lanes/env_tests --gtest_brief=1
 
 asan-lanes: build/lanes/build.ninja  ## The same, shorter, under Address- and UndefinedBehaviorSanitizer
