@@ -405,6 +405,16 @@ def lanes_page() -> Iterator[Claim]:
 def robots_page() -> Iterator[Claim]:
     """What our robots learn: docs/results/robots.json."""
     robots = read("docs/results/robots.json")
+    run = robots["RoughQuadruped-v0"]
+    walk = run["walk"]
+    yield claim(
+        "After {} steps it misses its commands by {} m/s forward, {} m/s sideways and {} rad/s "
+        "turning (standing still would by {}, {} and {}), and {} of {} episodes end in a fall",
+        f"{run['steps']:,}",
+        *(f"{error:.2f}" for error in (*walk["error"], *walk["standing"])),
+        str(walk["falls"]),
+        str(walk["episodes"]),
+    )
     run = robots["SmallHumanoid-v0"]
     walk = run["walk"]
     yield claim(
