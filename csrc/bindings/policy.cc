@@ -140,6 +140,7 @@ std::unique_ptr<Policy> MakePolicy(const py::KWArgs<py::object>& given) {
   if (!(options.log_std_min <= options.log_std_max)) {
     throw UsageError(Code::kValue, "policy: log_std_range: expected a lower and an upper bound");
   }
+  if (options.row_size == 0) options.row_size = mlp.input_size();
   if (options.row_begin < 0 || options.row_begin > int64_t{options.row_size} - mlp.input_size()) {
     throw UsageError(Code::kValue, "policy: expected " + std::to_string(mlp.input_size()) +
                                        " inputs within an observation of " +

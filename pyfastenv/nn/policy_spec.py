@@ -70,11 +70,6 @@ class PolicySpec:
         """K."""
         return len(self.weights[0])
 
-    @property
-    def num_inputs(self) -> int:
-        """What the networks see of an observation."""
-        return int(self.weights[0].shape[1])
-
     def as_greedy(self) -> Self:
         """The same policy without chance, for evaluation."""
         return replace(self, greedy=True)
@@ -107,7 +102,7 @@ class PolicySpec:
             obs_scale=self.obs_scale,
             obs_clip=self.obs_clip,
             row_begin=self.row_begin,
-            row_size=self.row_size or self.num_inputs,
+            row_size=self.row_size or 0,  # all that the networks see
         )
 
 
