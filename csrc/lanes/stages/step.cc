@@ -16,6 +16,16 @@ unsigned BadNumbers(const Lane* x, int n) {
   return ~Bits(good) & kAllLanes;
 }
 
+// mj_factorI takes mjMINVAL for pivots below it, and warns: masses that differ by far.
+unsigned ReplacedPivots(const Lane* inverse_diagonal, int n) {
+  constexpr double kMinVal = 1e-15;  // mjMINVAL
+  Mask good = Splat(0) == 0.0;
+  for (int i = 0; i < n; ++i) {
+    good = good & (inverse_diagonal[i] > 0.0) & (inverse_diagonal[i] <= 1.0 / kMinVal);
+  }
+  return ~Bits(good) & kAllLanes;
+}
+
 // What has passed since the last call belongs to this phase.
 void EndPhase(Scratch& s, Phase phase) {
   if (s.phases == nullptr) return;
@@ -35,6 +45,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   } else {
     Run(RecordedStage::kSmoothDynamics, t, s);
   }
+  s.redo |= ReplacedPivots(s.qLDiagInv, t.nv);
   EndPhase(s, Phase::kSmooth);
   Collide(t, s);
   EndPhase(s, Phase::kCollision);
