@@ -138,15 +138,14 @@ def linked(key: str) -> Linked | None:
 def _link(code: TaskCode) -> Linked:
     try:
         loaded = {n: elf.load(m.object_file, _address_of) for n, m in code.methods.items()}
-    except (
-        elf.Unsupported,
-        LinkError,
-    ):  # numba, if it is there, has told LLVM of its own functions
+    except (elf.Unsupported, LinkError):
+        # numba, if it is there, has told LLVM of its own functions
         return _link_by_llvm(code)
     addresses = {n: loaded[n].addresses[m.symbol] for n, m in code.methods.items()}
     return Linked(addresses, code.reads, code.reset_reads, code.places, loaded)
 
 
+@once
 def _address_of(name: str) -> int:
     """Of a function of the pool's, or of the C libraries."""
     address = _core.task_symbols().get(name)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium
 import mujoco
 import numpy as np
 
-from pyfastenv import tasks
 from pyfastenv.tasks.layout import Layout
-from pyfastenv.tasks.places import Place, show_place
+from pyfastenv.tasks.places import Place, is_users, show_place
 from pyfastenv.tasks.plain import PlainEnv
 from pyfastenv.tasks.task import Memory, Task
-
-# folders of files that are none of the user's
-_FOREIGN = tuple(os.path.dirname(str(m.__file__)) for m in (tasks, gymnasium, mujoco, np))
 
 
 def explain(
@@ -77,7 +71,7 @@ def _repeat(env: PlainEnv, method: str, action: list[float]) -> None:
 def describe(error: Exception) -> str:
     """An exception of the user's code with its file, line and source."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith((*_FOREIGN, "<"))]
+    own = [frame for frame in frames if is_users(frame.filename)]
     said = f"{type(error).__name__}: {error}"
     if not own:  # about what a method has returned: the message has the place
         return said
@@ -126,7 +120,7 @@ def _compiled_exception(pickled: bytes, moved: Callable[[], dict[Place, Place]])
         return "", ""
     exception, arguments, location = pickle.loads(pickled)
     place = ""
-    if location and not location[1].startswith((*_FOREIGN, "<")):
+    if location and is_users(location[1]):
         _, filename, line = location
         place = f"{show_place(*moved().get((filename, line), (filename, line)))}: "
     return place, f"{exception.__name__}: {', '.join(str(a) for a in arguments or ())}"

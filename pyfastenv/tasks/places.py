@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Iterable
+from functools import cache as once
+from importlib.util import find_spec
 
 Place = tuple[str, int]  # file, line
 Places = dict[Place, int]  # of a function: the number of the first node that stands there
@@ -19,6 +21,19 @@ def show_place(filename: str, line: int) -> str:
     """``file:line``; the file as seen from the current folder if it is in there."""
     full, here = os.path.abspath(filename), os.path.join(os.getcwd(), "")
     return f"{full.removeprefix(here)}:{line}"
+
+
+def is_users(filename: str) -> bool:
+    """Whether a file may be the user's: none of ours, nor of what runs tasks, nor made up."""
+    return not filename.startswith("<") and not os.path.abspath(filename).startswith(_foreign())
+
+
+@once
+def _foreign() -> tuple[str, ...]:
+    """The folders of those packages."""
+    found = (find_spec(name) for name in ("gymnasium", "mujoco", "numpy", "numba"))
+    others = (os.path.dirname(spec.origin) for spec in found if spec and spec.origin)
+    return os.path.dirname(os.path.abspath(__file__)), *others
 
 
 def places_of(tree: ast.FunctionDef, filename: str) -> Places:

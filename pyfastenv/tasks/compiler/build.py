@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import linecache
-import os
 import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import mujoco
-import numba
 from numba import njit
 from numba.core import compiler, errors, types
 from numba.core.compiler_machinery import AnalysisPass, register_pass
@@ -26,14 +24,12 @@ from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
 from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, view_of
 from pyfastenv.tasks.compiler.physics import READS
 from pyfastenv.tasks.layout import Field, Layout
-from pyfastenv.tasks.places import Place, show_place
+from pyfastenv.tasks.places import Place, is_users, show_place
 from pyfastenv.tasks.sources import Function, Sources
 from pyfastenv.tasks.task import METHODS, Task, arguments_of
 from pyfastenv.tasks.vocabulary import EXTERNAL_FORCES
 
 _ARITHMETIC = {"+", "-", "*", "/", "//", "%", "+=", "-=", "*=", "/=", "//=", "%="}
-# folders of files that are none of the user's
-_NOT_THE_USERS = (os.path.dirname(os.path.dirname(__file__)), os.path.dirname(numba.__file__))
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -205,9 +201,7 @@ def _shorten(error: errors.NumbaError, name: str, begin: Place) -> str:
     ]
     own = [line for line in said if line.split(":")[0].strip() in ("TypingError",)]
     places = re.findall(r'File "([^"]+)", line (\d+)', text)
-    own_files = [
-        (f, int(n)) for f, n in places if not os.path.abspath(f).startswith((*_NOT_THE_USERS, "<"))
-    ]
+    own_files = [(f, int(n)) for f, n in places if is_users(f)]
     filename, line = own_files[-1] if own_files else begin
     quoted = {text.strip() for text in linecache.getlines(filename)}
     said = [re.sub(r"(\w)<[0-9a-f]+>", r"\1", each) for each in said if each not in quoted]
