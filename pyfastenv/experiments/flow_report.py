@@ -41,14 +41,17 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         first, other = median(next(iter(units[what].values()))), median(units[what][variant])
         return number(first / other) if other else "–"
 
+    learning = study.part("learning")
+    learning["processor_s"] = learning.seconds * learning.cpus  # they share the machine
     longest = ("ensemble", max(config.rollout_lengths))
     values = {
         "whole": _whole(study) if config.whole else None,
         "ms": {name: median(each) for name, each in ms.items()},
         "factors": {name: faster(name, before) for before, name in order},
         # pairs share a seed: without the flow over with it, long rollouts over single steps
-        "samples": _learning(study, "model_error", ("ensemble", 1), ("flow", 1)),
-        "short_rollouts": _learning(study, "processor_s", longest, ("ensemble", 1)),
+        "samples": _paired(learning, "model_error", ("ensemble", 1), ("flow", 1)),
+        "short_rollouts": _paired(learning, "processor_s", longest, ("ensemble", 1)),
+        "learning": learning,
         "rounds": ms,
         "faster": faster,
         "order": order,
@@ -88,12 +91,10 @@ def _frequencies(medians: Any) -> Any:
     return pd.DataFrame({n: often + rare * flow.MODEL_EVERY / n for n in _OFTEN}).loc[shown]
 
 
-def _learning(
-    study: Study, column: str, one: tuple[str, int], other: tuple[str, int]
+def _paired(
+    learning: pd.DataFrame, column: str, one: tuple[str, int], other: tuple[str, int]
 ) -> Ratio | None:
-    frame = study.part("learning")
-    frame["processor_s"] = frame.seconds * frame.cpus  # they share the machine
-    values = frame.set_index(["dynamics", "length", "seed"])[column]
+    values = learning.set_index(["dynamics", "length", "seed"])[column]
     if one == other or not {one, other} <= set(values.index.droplevel("seed")):
         return None
     return compare(list(values.loc[one]), list(values.loc[other]))
