@@ -140,15 +140,17 @@ std::unique_ptr<Policy> MakePolicy(const py::KWArgs<py::object>& given) {
   if (!(options.log_std_min <= options.log_std_max)) {
     throw UsageError(Code::kValue, "policy: log_std_range: expected a lower and an upper bound");
   }
-  if (options.row_size == 0) options.row_size = mlp.input_size();
-  if (options.row_begin < 0 || options.row_begin > int64_t{options.row_size} - mlp.input_size()) {
-    throw UsageError(Code::kValue, "policy: expected " + std::to_string(mlp.input_size()) +
-                                       " inputs within an observation of " +
-                                       std::to_string(options.row_size) + ", got those from " +
-                                       std::to_string(options.row_begin) + " on");
-  }
   CheckOutputs(mlp, options);
-  return std::make_unique<Policy>(std::move(mlp), std::move(options));
+  const int inputs = mlp.input_size();
+  const int row_begin = options.row_begin;
+  auto policy = std::make_unique<Policy>(std::move(mlp), std::move(options));
+  if (row_begin < 0 || row_begin > int64_t{policy->obs_size()} - inputs) {
+    throw UsageError(Code::kValue, "policy: expected " + std::to_string(inputs) +
+                                       " inputs within an observation of " +
+                                       std::to_string(policy->obs_size()) + ", got those from " +
+                                       std::to_string(row_begin) + " on");
+  }
+  return policy;
 }
 
 }  // namespace
