@@ -348,6 +348,7 @@ def test_divergence_by_huge_actions(tmp_path: pathlib.Path, num_threads: int, mo
 # ---- scripts in a process of their own -----------------------------------------------------------
 
 
+FRAME_SKIP = 200
 LONG = """
 import os, signal, sys, time
 import numpy as np, pyfastenv
@@ -356,7 +357,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # with either engine one call takes a second or so on one thread, one environment a few milliseconds
 lanes = pyfastenv.make_vec("Humanoid-v5", 1).stats()["engine"] == "lanes"
 envs = pyfastenv.make_vec("Humanoid-v5", 1000, num_threads=int(sys.argv[1]),
-                          frame_skip=int((sys.argv + [200])[2]) // (1 if lanes else 4),
+                          frame_skip=int(sys.argv[2]) // (1 if lanes else 4),
                           reset_noise_scale=0.01, terminate_when_unhealthy=False)
 actions = np.zeros((1000, 17), np.float32)
 envs.reset(seed=0)
@@ -364,7 +365,7 @@ envs.reset(seed=0)
 
 
 def interrupt(
-    script: str, num_threads: int, *, after: float = 0.15, frame_skip: int = 200
+    script: str, num_threads: int, *, after: float = 0.15, frame_skip: int = FRAME_SKIP
 ) -> tuple[float, list[str]]:
     """Runs a script, interrupts it ``after`` seconds from its line "ready".
 
@@ -669,7 +670,7 @@ ENDS = {
 def test_interpreter_exit_without_close(end: str, num_threads: int) -> None:
     # the environments under way are finished, the queued ones are not
     script = LONG + ENDS[end] + '\nprint("end", time.monotonic())'
-    out = run_script(script, num_threads)
+    out = run_script(script, num_threads, FRAME_SKIP)
     assert out.startswith("end")
     assert time.monotonic() - float(out.split()[1]) < 1.0
 
