@@ -5,6 +5,8 @@
 
 #include <atomic>
 
+#include "bindings/interpreter_end.h"
+
 namespace pyfastenv {
 
 namespace {
@@ -32,12 +34,14 @@ bool IsMainThread() {
 }
 
 bool PythonInterrupted() {
+  if (InterpreterHasEnded()) return true;
   if (!IsMainThread()) return false;
   const py::gil_scoped_acquire gil;
   return PyErr_CheckSignals() != 0;
 }
 
 GilRelease::~GilRelease() {
+  if (InterpreterHasEnded()) StayForever();
   try {
     PyEval_RestoreThread(state_);
   } catch (...) {  // pthread_exit's unwinding, not an exception: leaving this clause would abort

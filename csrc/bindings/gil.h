@@ -15,7 +15,7 @@ void InitGil();
 bool IsMainThread();
 
 /// Runs Python's signal handlers, if this thread does that. True: one raised, and the exception is
-/// set. Never throws.
+/// set; or the interpreter has ended. Never throws.
 bool PythonInterrupted();
 
 /// Without the GIL, while it lives: everything that may wait for another thread must be, or both

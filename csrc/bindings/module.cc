@@ -7,6 +7,7 @@
 
 #include "bindings/errors.h"
 #include "bindings/gil.h"
+#include "bindings/interpreter_end.h"
 #include "bindings/numpy_interop.h"
 #include "core/errors.h"
 #include "envs/physics_limit.h"
@@ -79,6 +80,7 @@ PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiled core of pyfastenv; use the pyfastenv package.";
   CheckMujocoVersion();
   InitGil();
+  InitInterpreterEnd();
   InitNumpy();
   RegisterErrors();
   BindPhysicsRollout(m);

@@ -12,6 +12,7 @@
 #include "bindings/arguments.h"
 #include "bindings/errors.h"
 #include "bindings/gil.h"
+#include "bindings/interpreter_end.h"
 #include "bindings/keywords.h"
 #include "bindings/numpy_interop.h"
 #include "bindings/params.h"
@@ -128,6 +129,7 @@ class PyVectorEnv {
           std::make_unique<VectorEnv>([&] { return first ? std::move(first) : make(); }, options);
       env_->Seed(entropy);
     });
+    stop_at_end_.emplace([this] { env_->Close(); });
     results_ = std::make_unique<ResultMaker>(ResultShape{
         env_->spec(), options.num_envs, options.obs_dtype, arguments.copy, arguments.infos});
   }
@@ -395,6 +397,7 @@ class PyVectorEnv {
   }
 
   std::unique_ptr<VectorEnv> env_;
+  std::optional<StopAtInterpreterEnd> stop_at_end_;  // of env_
   std::unique_ptr<ResultMaker> results_;
   py::object explain_;
 };

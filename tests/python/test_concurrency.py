@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -115,6 +116,40 @@ def child(trial):
 run_children(child, 20, patience=10)
 """
     assert run_script(CHILDREN + script) == "[0]\n"
+
+
+# Loaded last, it is taken down when NumPy's libraries have been, and leaves time for whoever still
+# uses them.
+SLOW_END = """
+#include <unistd.h>
+__attribute__((destructor)) static void end(void) { usleep(200000); }
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("call", ["step(actions)", "recv()"])
+def test_daemon_threads_end_before_the_libraries_that_they_use(
+    tmp_path: pathlib.Path, call: str
+) -> None:
+    library = tmp_path / "slow_end.so"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input=SLOW_END, text=True, check=True)
+    script = f"""
+import ctypes, threading, time
+import numpy as np, pyfastenv
+ctypes.CDLL({str(library)!r})
+envs = pyfastenv.make_vec(
+    "Humanoid-v5", 1000, num_threads=2, frame_skip=40, reset_noise_scale=0.01,
+    terminate_when_unhealthy=False,
+)
+envs.reset(seed=0)
+actions = np.zeros((1000, 17), np.float32)
+if {call!r} == "recv()":
+    envs.send(actions)
+threading.Thread(target=lambda: envs.{call}, daemon=True).start()
+time.sleep(0.05)
+"""
+    run_script(script)
 
 
 READERS = {

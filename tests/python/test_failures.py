@@ -706,15 +706,18 @@ def install_beside(
     site: pathlib.Path, mujoco_library: str | None, mujoco_version: str | None
 ) -> None:
     """Copies pyfastenv and NumPy into an empty site folder, with a mujoco package of our making."""
-    import numpy as installed_numpy
-
     from pyfastenv import _core
 
-    packages = pathlib.Path(installed_numpy.__file__).parents[1]
-    for name in ("numpy", "numpy.libs", "gymnasium", "farama_notifications", "cloudpickle"):
-        if (packages / name).exists():
-            (site / name).symlink_to(packages / name)
-    (site / "typing_extensions.py").symlink_to(packages / "typing_extensions.py")
+    # each from where it is: an environment may see packages of several folders
+    for name in ("numpy", "gymnasium", "farama_notifications", "cloudpickle", "typing_extensions"):
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.origin is not None
+        origin = pathlib.Path(spec.origin)
+        package = origin if spec.submodule_search_locations is None else origin.parent
+        (site / package.name).symlink_to(package)
+        libraries = package.with_name(f"{name}.libs")  # of NumPy's wheel
+        if libraries.exists():
+            (site / libraries.name).symlink_to(libraries)
     shutil.copytree(
         pathlib.Path(pyfastenv.__file__).parent,
         site / "pyfastenv",
