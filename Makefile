@@ -244,9 +244,17 @@ build/%-python/.installed: $(VENV)/.test $(SOURCES)
 	  -C cmake.define.PYFASTENV_SANITIZE=$(SANITIZERS_$*)
 	touch $@
 
+ASAN_PYTEST := $(GL) tests/sanitizers/run.sh asan build/asan-python \
+  build/asan-python/bin/python -P -m pytest -q
 asan-python: build/asan-python/.installed  ## The fast Python tests, the extension under ASan and UBSan
-	$(GL) tests/sanitizers/run.sh asan build/asan-python build/asan-python/bin/python -P -m pytest -q \
-	  $(if $(filter-out .,$(TESTS)),$(addprefix tests/python/,$(TESTS)))
+ifneq ($(filter-out .,$(TESTS)),)
+	$(ASAN_PYTEST) $(addprefix tests/python/,$(TESTS))
+else
+	status=0; \
+	OMP_NUM_THREADS=1 $(ASAN_PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not alone" || status=1; \
+	$(ASAN_PYTEST) -m "alone and not slow" || status=1; \
+	exit $$status
+endif
 
 # numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
 # own that sees the packages of .venv and the extension there
