@@ -21,14 +21,14 @@ from pyfastenv.learners.ddpg_accelerators import WrittenOut
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
-from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
+from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
 from pyfastenv.training import distributed
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.obs_normalizer import SeedNormalizers
-from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig, greedy_policies
 from pyfastenv.training.seeds import Stream
 
 # ---- options -------------------------------------------------------------------------------------
@@ -318,6 +318,4 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
     """The policies of a checkpoint, one per seed, without noise."""
-    ddpg = DDPG(config, restore=state)
-    ddpg.envs.close()
-    return as_greedy(ddpg.policies())
+    return greedy_policies(DDPG, config, state)

@@ -24,13 +24,14 @@ from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Bat
 from pyfastenv.nn.functional import onto_bins, squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, by_batch, project
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig, greedy_policies
 from pyfastenv.training.presets import presets_of
 from pyfastenv.training.reward_scale import RewardScale
 from pyfastenv.training.seeds import Stream
@@ -357,6 +358,10 @@ class FlashSAC(OffPolicy[Config]):
         """The K policies, as they explore."""
         return self._policies
 
+    def eval_policy(self) -> list[TorchPolicy]:
+        """The policies without chance; where noise is asked for, it is fresh at every step."""
+        return [policy.as_greedy() for policy in self.plain_policies()]
+
     def plain_policies(self) -> list[TorchPolicy]:
         """The K policies, with fresh noise at every step."""
         policies = self.learner.policies(
@@ -403,8 +408,6 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
     return run(FlashSAC, config, callbacks)
 
 
-def load_policy(config: Config, state: dict[str, Any]) -> list[TorchPolicy]:
+def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
     """The policies of a checkpoint, one per seed, without chance."""
-    flashsac = FlashSAC(config, restore=state)
-    flashsac.envs.close()
-    return [policy.as_greedy() for policy in flashsac.plain_policies()]
+    return greedy_policies(FlashSAC, config, state)

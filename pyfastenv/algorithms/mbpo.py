@@ -24,10 +24,11 @@ from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
 from pyfastenv.learners.termination import termination_rule
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
-from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
+from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.off_policy import greedy_policies
 from pyfastenv.training.presets import presets_of
 from pyfastenv.training.seeds import Stream
 
@@ -181,9 +182,7 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
     """The policies of a checkpoint, one per seed, without chance."""
-    mbpo = MBPO(config, restore=state)
-    mbpo.envs.close()
-    return as_greedy(mbpo.policies())
+    return greedy_policies(MBPO, config, state)
 
 
 class MBPO(SACTraining[Config]):

@@ -25,11 +25,11 @@ from pyfastenv.nn.functional import squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
-from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
+from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig, greedy_policies
 from pyfastenv.training.presets import presets_of
 from pyfastenv.training.seeds import Stream
 
@@ -341,6 +341,4 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
     """The policies of a checkpoint, one per seed, without chance."""
-    sac = SAC(config, restore=state)
-    sac.envs.close()
-    return as_greedy(sac.policies())
+    return greedy_policies(SAC, config, state)

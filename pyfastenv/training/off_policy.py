@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
@@ -270,3 +270,14 @@ class OffPolicy(ABC, Generic[C]):
         for name in self.parts:
             getattr(self, name).load_state_dict(state[name])
         self.global_step = state["global_step"]
+
+
+def greedy_policies(
+    algorithm: Callable[..., OffPolicy[Any]], config: OffPolicyConfig, state: dict[str, Any]
+) -> PolicySpec | list[TorchPolicy]:
+    """Of a checkpoint, one per seed, whatever its environments have become since."""
+    if "collector" in state:
+        state = {**state, "collector": {**state["collector"], "envs": None}}
+    restored = algorithm(config, restore=state)
+    restored.envs.close()
+    return restored.eval_policy()

@@ -22,6 +22,7 @@ import test_sac
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, flashsac, mbpo, ppo, sac
+from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.saved import evaluate_run, load_policy
 from pyfastenv.vector.specs import resolve_xml_file
 
@@ -216,6 +217,59 @@ def ddpg_config(folder: Path) -> ddpg.Config:
         quiet=True,
         loggers=(),
     )
+
+
+EDITED_TASK = """
+import pyfastenv
+
+class Edited(pyfastenv.Task):
+    model = "edited.xml"
+    max_episode_steps = 20
+
+    def reset(self, data, rng):
+        data.qpos[:] = rng.uniform(-1.0, 1.0, 1)
+
+    def step(self, data, action):
+        self.simulate(data)
+        return -abs(data.qpos[0]), False
+
+    def observation(self, data, obs):
+        obs["state"] = data.qpos
+"""
+EDITED_MODEL = """
+<mujoco>
+  <worldbody><body><joint name="hinge" damping="DAMPING"/><geom size="0.1"/></body></worldbody>
+  <actuator><motor joint="hinge" ctrlrange="-1 1"/></actuator>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("name", ["ppo", "ddpg", "sac", "flashsac"])
+def test_a_policy_outlives_its_environment(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """States of an edited model are refused; the policy needs none."""
+    pytest.importorskip("numba")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / f"edited_{name}.py").write_text(EDITED_TASK)
+    model = tmp_path / "edited.xml"
+    model.write_text(EDITED_MODEL.replace("DAMPING", "1"))
+    options: dict[str, Any] = {"num_envs": 2, "num_threads": 1, "eval_episodes": 1, "eval_every": 0}
+    if name == "ppo":
+        options |= {"num_steps": 32, "minibatch_size": 32, "total_steps": 200}
+    else:
+        options |= {"learning_starts": 50, "total_steps": 60, "batch_size": 16, "buffer_size": 100}
+    algorithm = algorithm_module(name)
+    run = tmp_path / "run"
+    algorithm.train(
+        algorithm.Config(
+            env_id=f"edited_{name}:Edited", run_dir=run, quiet=True, loggers=(), **options
+        )
+    )
+    before = np.asarray(evaluate_run(run, episodes=3).returns)
+    model.write_text(EDITED_MODEL.replace("DAMPING", "100"))
+    after = np.asarray(evaluate_run(run, episodes=3).returns)
+    assert np.isfinite(after).all() and (before != after).all()
 
 
 def test_a_policy_acts_on_dict_observations(tmp_path: Path) -> None:
