@@ -124,7 +124,8 @@ bench-tasks: $(VENV)/.test  ## Own tasks beside the built-in environments (bench
 	$(BIN)/python bench/python/own_tasks.py $(ARGS)
 
 bench-suites: $(VENV)/.test $(VENV)/.bench  ## Suites beside EnvPool and dm_control (bench/results/suites.md)
-	$(GL) $(BIN)/python bench/python/suites.py $(ARGS)
+	$(GL) $(BIN)/python bench/python/suites.py ten $(ARGS)
+	$(GL) $(BIN)/python bench/python/suites.py rest --rounds 5 --seconds 0.2 $(ARGS)
 
 bench-mbpo: $(VENV)/.bench-train  ## SAC and MBPO against Stable-Baselines3 and a list-based program
 	$(BIN)/python bench/python/mbpo.py

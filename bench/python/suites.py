@@ -1,8 +1,10 @@
 """Suites beside EnvPool's environments of the same ids and dm_control itself: steps/s, in turn.
 
-Writes bench/results/suites.json (machine, settings, every raw rate) and suites.md: for every id
-each one's rate, the ratios of ours to theirs, and their geometric mean over the ids. EnvPool has a
-MuJoCo of its own; dm_control runs one environment, as it does.
+``ten`` are ten tasks of dm_control's, beside EnvPool and dm_control; ``rest`` are all others of
+dm_control's and gymnasium-robotics' that EnvPool has too. Writes bench/results/suites_ten.json
+(machine, settings, every raw rate) and suites_ten.md, or suites_rest: for every id each one's rate,
+the ratios of ours to theirs, and their geometric mean over the ids. EnvPool has a MuJoCo of its
+own; dm_control runs one environment, as it does.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from report import circumstances, mark
 import pyfastenv
 from pyfastenv.experiments import measure
 from pyfastenv.experiments.tables import table
+from pyfastenv.suites import DM_CONTROL, robotics_ids
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -38,29 +41,51 @@ TEN = [
     "ReacherEasy-v1",
     "WalkerWalk-v1",
 ]
-LEAST_TIMES_ENVPOOL = 3.0  # in the geometric mean of the ten
-RIVALS = ("EnvPool", "dm_control")
+RIVALS = {"ten": ("EnvPool", "dm_control"), "rest": ("EnvPool",)}
+TITLES = {
+    "ten": "Ten of dm_control's tasks beside EnvPool's and dm_control itself",
+    "rest": "dm_control's other tasks and gymnasium-robotics' beside EnvPool's",
+}
+ALONE = {"ten": " (dm_control: one)", "rest": ""}
+LEAST_TIMES_ENVPOOL = {"ten": 3.0, "rest": 1.3}  # in the geometric mean
+
+
+def ids_of(which: str) -> list[str]:
+    """The tasks to measure."""
+    import envpool
+
+    if which == "ten":
+        return TEN
+    theirs = set(envpool.list_all_envs())
+    ours = (*DM_CONTROL, *robotics_ids())
+    return [env_id for env_id in ours if env_id in theirs and env_id not in TEN]
 
 
 def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Rounds of ours, EnvPool and dm_control, each round beginning with the next one."""
+    """Rounds of ours and the rivals, each round beginning with the next one."""
     import envpool
-    from dm_control_suite import load
 
     ours = pyfastenv.make_vec(env_id, args.num_envs, num_threads=args.threads)
     pool: Any = envpool.make(
         env_id, env_type="gymnasium", num_envs=args.num_envs, num_threads=args.threads, seed=0
     )
-    single = load(env_id)
     space, rng = ours.single_action_space, np.random.default_rng(0)
     shape = (args.num_envs, *space.shape)
-    batches = [rng.uniform(space.low, space.high, shape) for _ in range(64)]
+    # LQR's have no bounds
+    low, high = (np.nan_to_num(each, posinf=1.0, neginf=-1.0) for each in (space.low, space.high))
+    batches = [rng.uniform(low, high, shape) for _ in range(64)]
     steps = {
         "pyfastenv": (ours.step, batches, args.num_envs),
         "EnvPool": (pool.step, batches, args.num_envs),
-        "dm_control": (single.step, [batch[0] for batch in batches], 1),
     }
-    ours.reset(seed=0), pool.reset(), single.reset()
+    ours.reset(seed=0), pool.reset()
+    rivals = RIVALS[args.which]
+    if "dm_control" in rivals:
+        from dm_control_suite import load
+
+        single = load(env_id)
+        single.reset()
+        steps["dm_control"] = (single.step, [batch[0] for batch in batches], 1)
 
     def run(step: Any, turns: Iterator[Any], count: int) -> int:
         step(next(turns))
@@ -83,15 +108,16 @@ def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
         "engine_reason": stats["engine_reason"],
         "rates": rates,
         "medians": medians,
-        "ratios": {name: medians["pyfastenv"] / medians[name] for name in RIVALS},
+        "ratios": {name: medians["pyfastenv"] / medians[name] for name in rivals},
         "ratios_in_rounds": {
-            name: measure.ratio(rates["pyfastenv"], rates[name]) for name in RIVALS
+            name: measure.ratio(rates["pyfastenv"], rates[name]) for name in rivals
         },
     }
 
 
 def markdown(result: dict[str, Any]) -> str:
     """One table."""
+    which, rivals = result["which"], RIVALS[result["which"]]
     rows = [
         [
             row["env"],
@@ -103,20 +129,21 @@ def markdown(result: dict[str, Any]) -> str:
         ]
         for row in result["rows"]
     ]
-    columns = ["id", "engine", "pyfastenv", "EnvPool", "dm_control"]
-    columns += ["times EnvPool", "times dm_control", "times EnvPool in rounds"]
-    mean = result["times_envpool"]
-    return f"""# dm_control's tasks beside EnvPool's and dm_control itself
+    columns = ["id", "engine", "pyfastenv", *rivals, *(f"times {name}" for name in rivals)]
+    columns += ["times EnvPool in rounds"]
+    mean, least = result["times_envpool"], LEAST_TIMES_ENVPOOL[which]
+    return f"""# {TITLES[which]}
 
-Written by `bench/python/suites.py` (`make bench-suites`); every raw rate is in suites.json.
-{result["num_envs"]} environments on {result["threads"]} threads (dm_control: one), random \
+Written by `bench/python/suites.py {which}` (`make bench-suites`); every raw rate is in \
+suites_{which}.json.
+{result["num_envs"]} environments on {result["threads"]} threads{ALONE[which]}, random \
 actions, {result["rounds"]} rounds of {result["seconds_per_round"]} s in turn. Rates are
 medians [steps/s], with the quotients of the medians; beside them the quartiles of the rounds' own.
 
 {table(columns, rows)}
 
-In the geometric mean {mean:.2f} times EnvPool {mark(mean >= LEAST_TIMES_ENVPOOL)}; \
-at least {LEAST_TIMES_ENVPOOL} are wanted of these ten.
+In the geometric mean {mean:.2f} times EnvPool {mark(mean >= least)}; \
+at least {least} are wanted of these {len(rows)}.
 
 *{circumstances(result)}.*
 """
@@ -125,15 +152,16 @@ at least {LEAST_TIMES_ENVPOOL} are wanted of these ten.
 def main() -> None:
     """Measures and writes."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("which", choices=RIVALS)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=0.5, help="of one rate")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--num-envs", type=int, default=64)
-    parser.add_argument("--ids", nargs="+", default=TEN)
+    parser.add_argument("--ids", nargs="+", help="only these")
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results", help="a folder")
     args = parser.parse_args()
     rows = []
-    for env_id in args.ids:
+    for env_id in args.ids or ids_of(args.which):
         rows.append(compare(env_id, args))
         rates = ", ".join(f"{name} {value:,.0f}" for name, value in rows[-1]["medians"].items())
         print(f"{env_id}: {rates}; {rows[-1]['ratios']['EnvPool']:.2f} times EnvPool", flush=True)
@@ -142,6 +170,7 @@ def main() -> None:
     result = {
         "machine": measure.machine(),
         "date": measure.today(),
+        "which": args.which,
         "threads": args.threads,
         "num_envs": args.num_envs,
         "rounds": args.rounds,
@@ -150,8 +179,8 @@ def main() -> None:
         "rows": rows,
     }
     args.output.mkdir(parents=True, exist_ok=True)
-    (args.output / "suites.json").write_text(json.dumps(result, indent=1) + "\n")
-    (args.output / "suites.md").write_text(markdown(result))
+    (args.output / f"suites_{args.which}.json").write_text(json.dumps(result, indent=1) + "\n")
+    (args.output / f"suites_{args.which}.md").write_text(markdown(result))
 
 
 if __name__ == "__main__":

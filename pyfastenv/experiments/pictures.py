@@ -154,7 +154,8 @@ def lines(
     bottom: float | None = None,
     xlabel: str = "",
     ylabel: str = "",
-) -> None:
+    name_ends: bool = True,
+) -> list[tuple[float, str, str]]:
     """A line per name through medians, with quartiles, named at its right end.
 
     Args:
@@ -166,6 +167,10 @@ def lines(
         bottom: Where the y axis begins, if not below the values.
         xlabel: Of the axis.
         ylabel: Of the axis.
+        name_ends: False: the axis will change, :func:`label_ends` is called then.
+
+    Returns:
+        Of each line where it ends, its name and colour, as :func:`label_ends` takes them.
     """
     paint = colours(list(series)) | dict(colour or {})
     ends = []
@@ -181,10 +186,13 @@ def lines(
         )  # fmt: skip
         ends.append((float(middle[-1]), name, paint[name]))
     log_scale(axes, log)
-    axes.set_ylim(bottom=bottom)
+    if bottom is not None:  # None too would end the axis here, for panels that share it
+        axes.set_ylim(bottom=bottom)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
-    label_ends(axes, ends)
+    if name_ends:
+        label_ends(axes, ends)
+    return ends
 
 
 def log_scale(axes: Axes, names: str) -> None:

@@ -104,6 +104,7 @@ def _draw_grid(study: Study) -> Figure:
         "ours": (COLOURS[0], {"who": OURS, "every": 0}),
     }
     sizes = study.sizes.sizes
+    ends = []
     for each, algorithm in zip(axes, COPY_EVERY, strict=True):
         series = {}
         for name, (_, about) in contestants.items():
@@ -114,9 +115,15 @@ def _draw_grid(study: Study) -> Figure:
             if costs[0]:
                 series[name] = {float(x): values for x, values in enumerate(costs)}
         paint = {name: colour for name, (colour, _) in contestants.items()}
-        pictures.lines(each, series, colour=paint, log="y", xlabel="hidden layers")
+        ends.append(
+            pictures.lines(
+                each, series, colour=paint, log="y", xlabel="hidden layers", name_ends=False
+            )
+        )
         each.set_xticks(range(len(sizes)), sizes, fontsize=8)
         each.set_title(algorithm, loc="left", fontsize=10)
+    for each, names in zip(axes, ends, strict=True):
+        label_ends(each, names)
     axes[0].set_ylabel("time per environment step [µs]")
     return figure
 
