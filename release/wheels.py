@@ -1,7 +1,7 @@
 """``make wheels``: wheels that need no compiler, with a core for each MuJoCo in VERSIONS.
 
 Cross-compiled (cores.py) for the platforms of targets.py; those for Linux run on every
-distribution since 2018, and auditwheel checks that.
+distribution since 2018, and auditwheel checks that. Those for macOS have not been run.
 
     python release/wheels.py [--platforms x86_64 aarch64] [--mujoco 4.0.0 3.11.0]
                              [--pythons python3.11 python3.13]
@@ -10,6 +10,8 @@ distribution since 2018, and auditwheel checks that.
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import shutil
 import sys
 import tempfile
@@ -17,7 +19,7 @@ from pathlib import Path
 
 import matrix
 import pyproject_hooks
-from cores import BUILD, ROOT, compile_core, python_tag, run
+from cores import BUILD, ROOT, compile_core, found, output, python_tag, run
 from targets import PLATFORMS, VERSIONS, Platform
 
 MOST_BYTES = 5 * 10**6
@@ -39,18 +41,11 @@ def main() -> None:
             print(f"{wheel.relative_to(ROOT)}: {size / 1e6:.2f} MB", flush=True)
             if size > MOST_BYTES:
                 sys.exit(f"{wheel.name}: expected at most {MOST_BYTES / 1e6:g} MB")
+            name = matrix.platform_name(platform.system, platform.processor)
             for version in cores:
-                place = {"mujoco": version, "python": f"3.{tag[3:]}", "platform": platform.name}
+                place = {"mujoco": version, "python": f"3.{tag[3:]}", "platform": name}
                 matrix.add(place | {"built": True})
     matrix.main([])
-
-
-def found(interpreter: str) -> Path:
-    """Where an interpreter is."""
-    path = shutil.which(interpreter)
-    if path is None:
-        sys.exit(f"--pythons: expected interpreters, got {interpreter!r}, which is not there")
-    return Path(path)
 
 
 def assemble(platform: Platform, python: str, cores: dict[str, Path]) -> Path:
@@ -83,17 +78,21 @@ def assemble(platform: Platform, python: str, cores: dict[str, Path]) -> Path:
 
 def checked(wheel: Path, platform: Platform) -> Path:
     """The wheel in dist/, if it is what its name says."""
+    if platform.system == "Linux":
+        audit = json.loads(output("auditwheel", "show", "--json", wheel))
+        # MuJoCo's library comes with MuJoCo's package
+        foreign = [name for name in audit["external_libs"] if not name.startswith("libmujoco.so.")]
+        if foreign or audit["unsupported_isa"] or _glibc(audit["sym_tag"]) > _glibc(platform.tag):
+            sys.exit(f"{wheel.name}: expected nothing newer than its name says, got {audit}")
     dist = ROOT / "dist"
     dist.mkdir(exist_ok=True)
-    if platform.system == "Linux":  # MuJoCo's library comes with MuJoCo's package
-        run(
-            "auditwheel", "repair", "--only-plat", f"--plat={platform.tag}",
-            "--exclude=libmujoco.so.*", f"--wheel-dir={dist}", wheel,
-        )  # fmt: skip
-        wheel.unlink()
-    else:
-        shutil.move(wheel, dist / wheel.name)
-    return dist / wheel.name
+    return Path(shutil.move(wheel, dist / wheel.name))
+
+
+def _glibc(tag: str) -> tuple[int, int]:
+    """The oldest C library of ``manylinux_2_28_x86_64``; beyond all of plain ``linux_x86_64``."""
+    version = re.match(r"manylinux_(\d+)_(\d+)_", tag)
+    return (int(version[1]), int(version[2])) if version else (sys.maxsize, 0)
 
 
 if __name__ == "__main__":

@@ -13,20 +13,16 @@ extern const Kernels kKernels;
 namespace lanes2 {
 extern const Kernels kKernels;
 }
-#ifdef PYFASTENV_X86_KERNELS
 namespace lanes4 {
 extern const Kernels kKernels;
 }
 namespace lanes8 {
 extern const Kernels kKernels;
 }
-#endif
 
 const Kernels* KernelsOfWidth(int width) {
-#ifdef PYFASTENV_X86_KERNELS
   if (width == 8 && ThisProcessor().avx512) return &lanes8::kKernels;
   if (width == 4 && ThisProcessor().avx2) return &lanes4::kKernels;
-#endif
   if (width == 2) return &lanes2::kKernels;
   return width == 1 ? &lanes1::kKernels : nullptr;
 }

@@ -1,7 +1,5 @@
 #include "lanes/program/programs.h"
 
-#ifdef PYFASTENV_LANE_PROGRAMS
-
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
@@ -39,11 +37,3 @@ void Programs::Make(Tables& tables, const Kernels& kernels) {
 }
 
 }  // namespace pyfastenv::lanes
-
-#else
-
-namespace pyfastenv::lanes {
-void Programs::Make(Tables&, const Kernels&) {}
-}  // namespace pyfastenv::lanes
-
-#endif

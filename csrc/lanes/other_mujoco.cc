@@ -1,7 +1,8 @@
 // In place of the stages and all that knows newer structs, where MuJoCo is not the one that lanes
 // were written for: no plan for any model, and so no LaneStepper that the rest would be called for.
 // The trial of a plan would not do here. It finds what differs always, and 3.11 and 3.17 differ
-// from lanes' order of operations so seldom that it passes.
+// from lanes' order of operations so seldom that it passes. On other processors MuJoCo's own
+// compiler has fused multiplications and additions where it saw fit.
 #include "lanes/kernels.h"
 #include "lanes/narrow_phase.h"
 #include "lanes/number_access.h"
@@ -9,13 +10,12 @@
 #include "lanes/sensors.h"
 #include "mujoco/version.h"
 
-static_assert(PYFASTENV_MUJOCO < 4000000, "lanes know this MuJoCo");
-
 namespace pyfastenv::lanes {
 
 namespace {
 
-constexpr const char* kTooOld = "a MuJoCo before 4.0";
+constexpr const char* kOther =
+    PYFASTENV_MUJOCO < 4000000 ? "a MuJoCo before 4.0" : "a MuJoCo that is not for Linux on x86-64";
 
 constexpr Kernels kNoKernels = [] {
   Kernels none{};
@@ -32,7 +32,7 @@ const Kernels* KernelsOfWidth(int width) { return width == 1 ? &kNoKernels : nul
 PlanResult Plan::MakeUnchecked(const mjModel& /*model*/, const Kernels& /*kernels*/,
                                const std::vector<std::string>& /*fields*/,
                                const mjModel* /*whole*/) {
-  return {nullptr, kTooOld};
+  return {nullptr, kOther};
 }
 
 PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
@@ -48,7 +48,7 @@ bool HasSensors(const mjModel& /*model*/, Sensors /*which*/) { return false; }
 
 bool SensesTendons(const mjModel& /*model*/, Sensors /*which*/) { return false; }
 
-std::string UnsupportedSensor(const mjModel& /*model*/, Sensors /*which*/) { return kTooOld; }
+std::string UnsupportedSensor(const mjModel& /*model*/, Sensors /*which*/) { return kOther; }
 
 void ComputeSensors(const LaneStepper& /*lanes*/, int /*lane*/, const mjModel& /*model*/,
                     mjData& /*data*/, Sensors /*which*/) {}
