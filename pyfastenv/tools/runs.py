@@ -25,6 +25,7 @@ NO_SETTINGS = frozenset(
         "seed",
         "run_dir",
         "resume",
+        "auto_resume",
         "quiet",
         "video",
         "loggers",

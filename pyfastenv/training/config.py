@@ -67,6 +67,7 @@ class RunConfig:
             "checkpoint_every",
             "keep_checkpoints",
             "resume",
+            "auto_resume",
             "profile",
             "profile_steps",
             "profile_activities",
@@ -108,6 +109,9 @@ class RunConfig:
     """How many of the newest checkpoints stay."""
     resume: Path | None = None
     """A run folder, or a checkpoint file, to go on from."""
+    auto_resume: bool = False
+    """Go on with the run in run_dir if there is one, else begin it: for what is started again by
+    itself (torchrun, Ray, a cluster's queue). Waits if the training before it is still ending."""
     profile: bool = False
     """Profile some iterations: trace.json.gz (for Perfetto) and profile.txt."""
     profile_steps: str | None = None
@@ -155,6 +159,8 @@ class RunConfig:
         for name in ("hidden_sizes", "model_hidden_sizes"):
             if min(getattr(self, name, ()), default=1) < 1:
                 raise ValueError(f"{name}: expected widths >= 1, got {getattr(self, name)}")
+        if self.auto_resume and self.run_dir is None:
+            raise ValueError("auto_resume: expected a run_dir, where the run is to be found again")
         self._check_env()
         self._check_device()
         for name in self.loggers:

@@ -8,11 +8,13 @@ import fcntl
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 
 from pyfastenv.training.errors import FolderInUseError
 
 NAME = ".lock"
+_POLL = 0.1  # [s]
 # what flock says on file systems that cannot lock (some network ones)
 _UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
@@ -26,6 +28,7 @@ class FolderLock:
     Args:
         folder: It is made if it is not there.
         new: It must not be there.
+        patience: How long to wait for another process to release it [s].
 
     Raises:
         FileExistsError: It is there, and was to be new.
@@ -33,11 +36,11 @@ class FolderLock:
         OSError: The folder cannot be made or written into.
     """
 
-    def __init__(self, folder: Path, *, new: bool = False):
+    def __init__(self, folder: Path, *, new: bool = False, patience: float = 0.0):
         self.folder = folder
         self._made = False  # here
         self._made_parent = not folder.parent.exists()
-        self._descriptor = self._take(new)
+        self._descriptor = self._take_within(patience, new)
 
     def release(self, *, remove_folder: bool = False) -> None:
         """Gives the folder back.
@@ -54,6 +57,22 @@ class FolderLock:
                     self.folder.parent.rmdir()
         os.close(self._descriptor)
         self._descriptor = -1
+
+    def _take_within(self, patience: float, new: bool) -> int:
+        deadline = time.monotonic() + patience
+        told = False
+        while True:
+            try:
+                return self._take(new)
+            except FolderInUseError as error:
+                if time.monotonic() >= deadline:
+                    raise
+                if not told:
+                    print(
+                        f"pyfastenv: waiting for up to {patience:.0f} s: {error}", file=sys.stderr
+                    )
+                    told = True
+            time.sleep(_POLL)
 
     def _take(self, new: bool) -> int:
         path = self.folder / NAME

@@ -256,6 +256,8 @@ class _Session:
             with StopRequest() as stop, profile:
                 choice = getattr(self.algorithm, "acceleration", None)
                 self._say(choice.note if choice is not None else "")
+                if self.last_checkpoint is not None:
+                    self._say(f"Going on from {self.last_checkpoint}.")
                 self._tell("on_start")
                 finished = self._train(stop, profile)
             if not finished:

@@ -25,6 +25,10 @@ CURVE = "learning_curve.png"
 RESULT = "result.json"
 VIDEO = "video.mp4"
 
+# how long auto_resume waits for the folder [s]: a process that lost the others of its group learns
+# of it within seconds, one that was asked to stop saves first, and torchrun kills after 30 s
+PATIENCE = 60.0
+
 
 @dataclass(frozen=True)
 class Start:
@@ -46,39 +50,35 @@ def claim(config: RunConfig) -> tuple[Start, FolderLock]:
 
     A new run makes a folder; one whose name is chosen here gets a name that no other process has. A
     resumed run goes on in its own folder, or, with another ``run_dir``, in that one. A run that was
-    killed before its first checkpoint begins again.
+    killed before its first checkpoint begins again. With ``auto_resume`` the run in ``run_dir``, if
+    there is one, is what ``resume`` names.
 
     Returns:
         The start, and the lock to be held while the run writes.
 
     Raises:
         CheckpointError: ``resume`` names no readable checkpoint.
-        FolderInUseError: Another process trains in the folder.
+        FolderInUseError: Another process trains in the folder; with ``auto_resume``, it has not
+            ended within a minute.
         RunFolderError: The folder cannot be made or written into.
         ValueError: ``resume`` names a run of another configuration; ``run_dir`` holds another run.
     """
-    if config.resume is None:
-        lock = _lock(config.run_dir) if config.run_dir else _lock_new(config)
-        with _released_on_error(lock):
-            _check_free(lock.folder)
-            remove_leftovers(lock.folder, CONFIG)  # of a run that was killed as it began
-            return Start(lock.folder), lock
-    origin = _origin(config.resume)
-    goes_on = origin is not None and (
-        config.run_dir is None or config.run_dir.resolve() == origin.resolve()
-    )
-    if goes_on:
-        assert origin is not None
-        folder = config.run_dir or origin
-        # before anything is read: a training that is still running may yet write later steps
-        with _released_on_error(lock := _lock(folder)):
-            remove_leftovers(folder)
-            return _resumed(config, folder, origin), lock
-    start = _resumed(config, Path(), origin)
-    lock = _lock(config.run_dir) if config.run_dir else _lock_new(config)
+    origin = None if config.resume is None else _origin(config.resume)
+    # before anything is read: a training that is still running may yet write later steps
+    if config.run_dir is not None:
+        lock = _lock(config.run_dir, patience=PATIENCE if config.auto_resume else 0.0)
+    else:
+        lock = _lock_new(config) if origin is None else _lock(origin)
+    folder = lock.folder
     with _released_on_error(lock):
-        _check_free(lock.folder)
-        return replace(start, folder=lock.folder), lock
+        if config.auto_resume and (folder / CONFIG).is_file():
+            config, origin = replace(config, resume=folder), folder
+        goes_on = origin is not None and folder.resolve() == origin.resolve()
+        if not goes_on:
+            _check_free(folder)
+        remove_leftovers(folder, "*" if goes_on else CONFIG)  # of a run that was killed
+        start = Start(folder) if config.resume is None else _resumed(config, folder, origin)
+    return start, lock
 
 
 def _origin(resume: Path) -> Path | None:
@@ -103,11 +103,11 @@ def _resumed(config: RunConfig, folder: Path, origin: Path | None) -> Start:
     return Start(folder, path, state, origin)
 
 
-def _lock(folder: Path, *, new: bool = False) -> FolderLock:
+def _lock(folder: Path, *, new: bool = False, patience: float = 0.0) -> FolderLock:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"run_dir: {folder} is not a folder")
     try:
-        return FolderLock(folder, new=new)
+        return FolderLock(folder, new=new, patience=patience)
     except OSError as error:
         if new and isinstance(error, FileExistsError) and folder.exists():
             raise

@@ -142,7 +142,7 @@ def resumed_config(run: Path | str, **options: Any) -> RunConfig:
     for option in changes:
         if not hasattr(config, option):
             raise ValueError(f"{option}: {name} has no such option")
-    return replace(config, resume=run, run_dir=None, **changes)
+    return replace(config, resume=run, run_dir=None, auto_resume=False, **changes)
 
 
 def load_policy(run: Path | str) -> SavedPolicy:

@@ -21,12 +21,14 @@ from pyfastenv.training.atomic import write_text
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.plots import plot_means
 from pyfastenv.training.registry import algorithm_module
-from pyfastenv.training.run_folder import CONFIG, RESULT
+from pyfastenv.training.run_folder import RESULT
 from pyfastenv.vector.arguments import integer
 
 TABLE = "sweep.md"
 RESULTS = "sweep.json"
 PLOT = "sweep.png"
+# options that each run gets from the sweep
+_OF_THE_SWEEP = ("env_id", "num_seeds", "run_dir", "resume", "auto_resume")
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def sweep(
     env_id = env_id or config_class.env_id
     known = {field.name for field in fields(config_class)}
     for name in (*grid, *options):
-        if name not in known or name in ("env_id", "num_seeds", "run_dir", "resume"):
+        if name not in known or name in _OF_THE_SWEEP:
             raise ValueError(f"{name}: {algorithm} has no such option to sweep")
     if folder is None:
         name = env_id.removeprefix("pyfastenv/").replace(":", "-").replace("/", "-")
@@ -114,7 +116,7 @@ def sweep(
             assert config.run_dir is not None
             if not (config.run_dir / RESULT).is_file():
                 print(f"[{i + 1} of {len(cases)}] {_label(case)} → {config.run_dir}", flush=True)
-                train(_going_on(config))
+                train(config)
         runs = tuple(config.run_dir for config in each if config.run_dir is not None)
         done.append(Case(case, runs, tuple(value for run in runs for value in _returns(run))))
     return _summed_up(folder, f"{algorithm} on {env_id}", done)
@@ -130,19 +132,13 @@ def _configs(
 ) -> list[RunConfig]:
     """The runs of a case: one with all seeds if they can stand side by side, else one for each."""
     name = ",".join(f"{key}={_word(value)}" for key, value in case.items()) or "all"
-    first = config_class.preset(env_id, **options)
+    first = config_class.preset(env_id, auto_resume=True, **options)
     if "num_seeds" in {field.name for field in fields(config_class)}:
         return [replace(first, run_dir=folder / name, num_seeds=seeds)]  # type: ignore[call-arg]
     return [
         replace(first, run_dir=folder / f"{name},seed={seed}", seed=seed)
         for seed in range(first.seed, first.seed + seeds)
     ]
-
-
-def _going_on(config: RunConfig) -> RunConfig:
-    assert config.run_dir is not None
-    begun = (config.run_dir / CONFIG).is_file()
-    return replace(config, resume=config.run_dir, run_dir=None) if begun else config
 
 
 def _returns(run: Path) -> list[float]:

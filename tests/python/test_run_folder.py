@@ -13,6 +13,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -210,6 +211,39 @@ def test_file_systems_without_locks_are_named(
 
 
 # ---- going on ------------------------------------------------------------------------------------
+
+
+@guesses
+def test_what_is_started_again_by_itself_begins_goes_on_and_has_ended(tmp_path: Path) -> None:
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    train(whole)
+    for step in (72, 336):  # before the first checkpoint, and after the second
+        with pytest.raises(RuntimeError, match="killed"):
+            train(cut, stopping(step, die), auto_resume=True)
+    train(cut, auto_resume=True)
+    assert_same_run(whole, cut)
+    assert train(cut, auto_resume=True).global_step == 480  # nothing to do
+    with pytest.raises(ValueError, match=r"learning_rate was 0\.01, is 0\.02"):
+        train(cut, auto_resume=True, learning_rate=0.02)
+    with pytest.raises(ValueError, match="auto_resume: expected a run_dir"):
+        run(Guess, Config(auto_resume=True))
+
+
+@guesses
+def test_what_is_started_again_waits_for_the_one_before_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = FolderLock(tmp_path / "run")
+    timer = threading.Timer(0.3, ending.release)
+    timer.start()
+    assert train(tmp_path / "run", auto_resume=True).global_step == 480
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "waiting for up to 60 s" in said
+    monkeypatch.setattr(run_folder, "PATIENCE", 0.1)
+    staying = FolderLock(tmp_path / "run")
+    with pytest.raises(FolderInUseError):
+        train(tmp_path / "run", auto_resume=True)
+    staying.release()
 
 
 @guesses
