@@ -83,7 +83,7 @@ def install(platform: Platform, tag: str, mujoco: str) -> Path:
         f"--python-version={tag.removeprefix('cp')}",
         *(f"--platform={name}" for name in platform.pip_tags), f"--target={site}",
         f"--constraint={constraints(site)}", wheels[-1], *mujoco_packages(mujoco),
-        "pytest", "pytest-timeout",
+        "pytest", "pytest-timeout", "imageio",
     )  # fmt: skip
     return site
 
