@@ -167,7 +167,7 @@ def lines(
         bottom: Where the y axis begins, if not below the values.
         xlabel: Of the axis.
         ylabel: Of the axis.
-        name_ends: False: the axis will change, :func:`label_ends` is called then.
+        name_ends: False: other panels that share the axis come first, then :func:`label_ends`.
 
     Returns:
         Of each line where it ends, its name and colour, as :func:`label_ends` takes them.
@@ -186,11 +186,12 @@ def lines(
         )  # fmt: skip
         ends.append((float(middle[-1]), name, paint[name]))
     log_scale(axes, log)
-    if bottom is not None:  # None too would end the axis here, for panels that share it
+    if bottom is not None:
         axes.set_ylim(bottom=bottom)
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     if name_ends:
+        axes.set_ylim(axes.get_ylim())  # what is drawn later must not move the lines' ends
         label_ends(axes, ends)
     return ends
 
