@@ -27,7 +27,6 @@ void StopAll() {
 }  // namespace
 
 void InitInterpreterEnd() {
-  Stops();
   // no room among its 32 functions: then threads work on, as Python's own do
   (void)Py_AtExit(StopAll);
 }
