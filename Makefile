@@ -56,11 +56,12 @@ demo: $(VENV)/.installed  ## Step two robots, check them against gymnasium, prin
 # Most tests compute on one thread, so two processes share their files; what measures times or
 # counts threads has the machine to itself afterwards.
 WORKERS ?= 2
-test: $(VENV)/.test  ## The fast tests (WORKERS=2 at a time)
-	status=0; \
-	OMP_NUM_THREADS=1 $(GL) $(BIN)/pytest -q -n $(WORKERS) --dist loadfile -m "not slow and not alone" || status=1; \
-	$(GL) $(BIN)/pytest -q -m "alone and not slow" || status=1; \
+FAST_TESTS = status=0; \
+	OMP_NUM_THREADS=1 $(1) -n $(WORKERS) --dist loadfile -m "not slow and not alone" || status=1; \
+	$(1) -m "alone and not slow" || status=1; \
 	exit $$status
+test: $(VENV)/.test  ## The fast tests (WORKERS=2 at a time)
+	$(call FAST_TESTS,$(GL) $(BIN)/pytest -q)
 
 test-mj-step: $(VENV)/.test  ## Failures with mj_step in lanes' stead (parity compares both anyway)
 	PYFASTENV_ENGINE=mujoco $(GL) $(BIN)/pytest -q tests/python/test_failures.py
@@ -123,7 +124,7 @@ bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3
 bench-tasks: $(VENV)/.test  ## Own tasks beside the built-in environments (bench/results/own_tasks.md)
 	$(BIN)/python bench/python/own_tasks.py $(ARGS)
 
-bench-suites: $(VENV)/.test $(VENV)/.bench  ## Suites beside EnvPool and dm_control (bench/results/suites.md)
+bench-suites: $(VENV)/.test $(VENV)/.bench  ## Suites beside EnvPool and dm_control (bench/results/suites_*.md)
 	$(GL) $(BIN)/python bench/python/suites.py ten $(ARGS)
 	$(GL) $(BIN)/python bench/python/suites.py rest --rounds 5 --seconds 0.2 $(ARGS)
 
@@ -251,10 +252,7 @@ asan-python: build/asan-python/.installed  ## The fast Python tests, the extensi
 ifneq ($(filter-out .,$(TESTS)),)
 	$(ASAN_PYTEST) $(addprefix tests/python/,$(TESTS))
 else
-	status=0; \
-	OMP_NUM_THREADS=1 $(ASAN_PYTEST) -n $(WORKERS) --dist loadfile -m "not slow and not alone" || status=1; \
-	$(ASAN_PYTEST) -m "alone and not slow" || status=1; \
-	exit $$status
+	$(call FAST_TESTS,$(ASAN_PYTEST))
 endif
 
 # numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from report import circumstances, mark
@@ -41,13 +41,26 @@ TEN = [
     "ReacherEasy-v1",
     "WalkerWalk-v1",
 ]
-RIVALS = {"ten": ("EnvPool", "dm_control"), "rest": ("EnvPool",)}
-TITLES = {
-    "ten": "Ten of dm_control's tasks beside EnvPool's and dm_control itself",
-    "rest": "dm_control's other tasks and gymnasium-robotics' beside EnvPool's",
+
+
+class Contest(NamedTuple):
+    """Which ids are compared with whom, and what is wanted."""
+
+    title: str
+    rivals: tuple[str, ...]
+    least_times_envpool: float  # in the geometric mean
+
+
+CONTESTS = {
+    "ten": Contest(
+        "Ten of dm_control's tasks beside EnvPool's and dm_control itself",
+        ("EnvPool", "dm_control"),
+        3.0,
+    ),
+    "rest": Contest(
+        "dm_control's other tasks and gymnasium-robotics' beside EnvPool's", ("EnvPool",), 1.3
+    ),
 }
-ALONE = {"ten": " (dm_control: one)", "rest": ""}
-LEAST_TIMES_ENVPOOL = {"ten": 3.0, "rest": 1.3}  # in the geometric mean
 
 
 def ids_of(which: str) -> list[str]:
@@ -79,7 +92,7 @@ def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
         "EnvPool": (pool.step, batches, args.num_envs),
     }
     ours.reset(seed=0), pool.reset()
-    rivals = RIVALS[args.which]
+    rivals = CONTESTS[args.which].rivals
     if "dm_control" in rivals:
         from dm_control_suite import load
 
@@ -117,7 +130,9 @@ def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
 
 def markdown(result: dict[str, Any]) -> str:
     """One table."""
-    which, rivals = result["which"], RIVALS[result["which"]]
+    which = result["which"]
+    title, rivals, least = CONTESTS[which]
+    alone = " (dm_control: one)" if "dm_control" in rivals else ""
     rows = [
         [
             row["env"],
@@ -131,12 +146,12 @@ def markdown(result: dict[str, Any]) -> str:
     ]
     columns = ["id", "engine", "pyfastenv", *rivals, *(f"times {name}" for name in rivals)]
     columns += ["times EnvPool in rounds"]
-    mean, least = result["times_envpool"], LEAST_TIMES_ENVPOOL[which]
-    return f"""# {TITLES[which]}
+    mean = result["times_envpool"]
+    return f"""# {title}
 
 Written by `bench/python/suites.py {which}` (`make bench-suites`); every raw rate is in \
 suites_{which}.json.
-{result["num_envs"]} environments on {result["threads"]} threads{ALONE[which]}, random \
+{result["num_envs"]} environments on {result["threads"]} threads{alone}, random \
 actions, {result["rounds"]} rounds of {result["seconds_per_round"]} s in turn. Rates are
 medians [steps/s], with the quotients of the medians; beside them the quartiles of the rounds' own.
 
@@ -152,7 +167,7 @@ at least {least} are wanted of these {len(rows)}.
 def main() -> None:
     """Measures and writes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("which", choices=RIVALS)
+    parser.add_argument("which", choices=CONTESTS)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=0.5, help="of one rate")
     parser.add_argument("--threads", type=int, default=2)
