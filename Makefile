@@ -153,6 +153,9 @@ experiments: $(VENV)/.bench-train $(VENV)/.experiments  ## The documents' experi
 results: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, three seeds (docs/results)
 	$(BIN)/python bench/python/learn.py
 
+film: $(VENV)/.bench-train  ## README's film of what `make results` has trained (docs/robots/trained.webp)
+	$(GL) $(BIN)/python bench/python/film.py
+
 results-mbpo: $(VENV)/.train  ## SAC and MBPO on Pendulum, InvertedPendulum and Hopper (docs/results)
 	$(BIN)/python bench/python/learn_mbpo.py
 

@@ -211,30 +211,39 @@ def log_scale(axes: Axes, names: str) -> None:
 
 def timeline(
     axes: Axes,
-    spans: Sequence[tuple[str, float, float, int]],
-    colour: Mapping[str, str] | None = None,
+    spans: Sequence[tuple[str, float, float]],
+    colour: Mapping[str, str],
 ) -> None:
-    """A trace: spans (name, start, duration, depth) as bars above each other, named where wide.
-
-    Times are in milliseconds.
-    """
-    paint = dict(colour or colours(list(dict.fromkeys(name for name, *_ in spans))))
-    end = max(start + length for _, start, length, _ in spans)
-    for name, start, length, depth in spans:
+    """A trace: spans (name, start, duration) [ms] as bars beside each other, named where wide."""
+    end = max(start + length for _, start, length in spans)
+    for name, start, length in spans:
         edge = 0.4 if length > 0.01 * end else 0.0  # a narrow bar would be nothing but edge
         axes.barh(
-            depth, length, left=start, color=paint[name], height=0.9, linewidth=edge,
+            0, length, left=start, color=colour[name], height=0.9, linewidth=edge,
             edgecolor="white",
         )  # fmt: skip
         if length > 0.009 * end * len(name):
-            _write_on(axes, start + length / 2, depth, name, paint[name])
+            _write_on(axes, start + length / 2, 0, name, colour[name])
     axes.set_yticks([])
-    axes.invert_yaxis()
     axes.set_xlim(0, end)
     axes.grid(visible=False, axis="y")
+
+
+def mixture(
+    axes: Axes, parts: Mapping[str, Sequence[float]], end: float, colour: Mapping[str, str]
+) -> None:
+    """What each of equal parts of a time from 0 to ``end`` [ms] consists of; a legend below."""
+    kinds = [kind for kind in colour if kind in parts]
+    width = end / len(parts[kinds[0]])
+    left, bottom = width * np.arange(len(parts[kinds[0]])), 0.0
+    for kind in kinds:
+        shares = 100.0 * np.asarray(parts[kind]) / width
+        axes.bar(left, shares, width, bottom, align="edge", color=colour[kind], linewidth=0)
+        bottom = bottom + shares
+    axes.set_ylim(0, 100)
+    axes.set_ylabel("% of the time")
     axes.set_xlabel("time [ms]")
-    drawn = {name for name, *_ in spans}
-    _legend(axes, {name: paint[name] for name in paint if name in drawn})
+    _legend(axes, {kind: colour[kind] for kind in kinds})
 
 
 def _write_on(axes: Axes, x: float, y: float, text: str, colour: str) -> None:

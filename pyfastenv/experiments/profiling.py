@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn, profiler
 
@@ -31,7 +32,15 @@ from pyfastenv.experiments.clock import Clock, milliseconds
 from pyfastenv.experiments.study import Contestant, Measurement, Row, Sizes, rounds
 from pyfastenv.experiments.tables import median
 from pyfastenv.nn.spans import SPANS, span
-from pyfastenv.training.profiling import ITERATION, TABLE, TRACE, phases, ranges_table, read_ranges
+from pyfastenv.training.profiling import (
+    ITERATION,
+    TABLE,
+    TRACE,
+    Range,
+    phases,
+    ranges_table,
+    read_ranges,
+)
 
 HIDDEN = 0.05  # data loading costs nothing, if the learner waits less than this share
 REST = "the rest"
@@ -115,19 +124,38 @@ def trace(name: str, config: Config) -> Row:
         REST if kind == ITERATION else kind: sum(x.alone for x in ranges if x.name == kind) / count
         for kind in (*SPANS, ITERATION)
     }
-    shown = [
-        (each.name, (each.start - first.start) / 1e3, each.duration / 1e3, each.depth)
-        for each in ranges
-        if each.name != ITERATION and each.start < first.start + first.duration
+    inside = [each for each in ranges if 0.0 <= each.start - first.start < first.duration]
+    outermost = [
+        (each.name, (each.start - first.start) / 1e3, each.duration / 1e3)
+        for each in inside
+        if each.depth == 0
     ]
     return {
         "iteration_ms": sum(each.duration for each in iterations) / count,
         "ranges_ms": {kind: value for kind, value in alone.items() if value > 0.0},
         "table": ranges_table(ranges),
         "phases_s": phases_s,
-        # the widest ones tell the picture; thousands of gradient steps are not told apart
-        "timeline": sorted(shown, key=lambda one: -one[2])[:600],
+        # the widest ones tell the picture
+        "timeline": sorted(outermost, key=lambda one: -one[2])[:600],
+        "innermost_ms": _innermost_ms(inside),
     }
+
+
+def _innermost_ms(ranges: list[Range], parts: int = 120) -> dict[str, list[float]]:
+    """Of an iteration and the ranges in it: each kind's time in equal parts of the iteration, an
+    instant counted for the innermost range alone [ms]."""
+    whole = ranges[0]
+    edges = np.linspace(whole.start, whole.start + whole.duration, parts + 1)
+    times: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
+    open_ones: dict[int, str] = {}  # the latest range's kind by depth
+    for each in ranges:
+        kind = REST if each.name == ITERATION else each.name
+        covered = np.diff(np.clip(edges, each.start, each.start + each.duration)) / 1e3
+        times[kind] = times.get(kind, 0.0) + covered
+        if each is not whole:
+            times[open_ones[each.depth - 1]] = times[open_ones[each.depth - 1]] - covered
+        open_ones[each.depth] = kind
+    return {kind: np.round(time, 4).tolist() for kind, time in times.items()}
 
 
 # module, options, and the quick preset's

@@ -84,9 +84,13 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
 
 
 def _draw_trace(row: Any) -> Figure:
-    figure, (axes,) = pictures.panels(size=(11, 2.6))
-    pictures.timeline(axes, sorted(row.timeline, key=lambda one: one[1]), _PAINT)
-    axes.set_title(f"an iteration of {row.name}, by named range", loc="left", fontsize=10)
+    figure, (above, below) = pictures.panels(
+        2, size=(11, 3.6), sharex=True, height_ratios=(1, 2.5)
+    )
+    pictures.timeline(above, sorted(row.timeline, key=lambda one: one[1]), _PAINT)
+    end = sum(map(sum, row.innermost_ms.values()))
+    pictures.mixture(below, row.innermost_ms, end, _PAINT)
+    above.set_title(f"an iteration of {row.name}, by named range", loc="left", fontsize=10)
     return figure
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 import torch
 
+from pyfastenv import _core
 from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.measure import interleaved, machine, today
 from pyfastenv.training.atomic import write_text
@@ -211,6 +212,11 @@ class Study:
         """Whether the machine that measured has one."""
         return bool(self.state["machine"]["gpu"])
 
+    @property
+    def has_matrix_unit(self) -> bool:
+        """Whether its processor has one (AMX)."""
+        return bool(self.state["machine"].get("matrix_unit"))
+
     def part(self, name: str) -> pd.DataFrame:
         """A part's rows."""
         rows = [row for row in self.state["measurements"].values() if row["part"] == name]
@@ -239,4 +245,4 @@ def time_left(missing: Sequence[Measurement], sizes: Sizes) -> str:
 
 def _machine() -> Row:
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return machine() | {"gpu": gpu}
+    return machine() | {"gpu": gpu, "matrix_unit": _core.SacUpdate.available()}

@@ -19,8 +19,6 @@ SMALLER = {
     "for _ in range(1000):": "for _ in range(3):",
     'num_envs=64, vectorization_mode="async"': 'num_envs=2, vectorization_mode="sync"',
     "total_steps=500_000": "total_steps=4096, eval_episodes=1, quiet=True",
-    'device="cuda"': 'device="cpu"',
-    "rollout(envs, policy, 128)": "rollout(envs, policy, 4)",
 }
 
 
@@ -28,7 +26,7 @@ def blocks() -> list[str]:
     return re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
-@pytest.mark.usefixtures("one_torch_thread", "gl")
+@pytest.mark.usefixtures("one_torch_thread")
 def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("matplotlib")
@@ -40,6 +38,5 @@ def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             block = block.replace(text, smaller.pop(text))
         exec(compile(block, f"README.md, block {number}", "exec"), names)
     assert not smaller, "README says nothing of these any more"
-    assert names["batch"].obs.shape == (4, 64, 20)
-    assert names["picture"].shape == (960, 960, 3)
-    names["envs"].close()
+    assert names["obs"].shape == (64, 17)
+    assert names["result"].global_step >= 4096
