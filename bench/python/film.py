@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import policies
@@ -28,11 +29,8 @@ OUTPUT = Path(__file__).parents[2] / "docs/robots/trained.webp"
 def pictures(env_id: str) -> Iterator[NDArray[np.uint8]]:
     """``(height, width, 3)``, RATE a second of the robot's time."""
     width, height = SIZE
-    with closing(
-        pyfastenv.make_vec(
-            env_id, 1, autoreset_mode="SameStep", render_mode="rgb_array", width=width, height=height
-        )
-    ) as envs:
+    looks: dict[str, Any] = {"width": width, "height": height, "camera_name": "track", "render_mode": "rgb_array"}
+    with closing(pyfastenv.make_vec(env_id, 1, autoreset_mode="SameStep", **looks)) as envs:
         policy = TorchPolicy.of(policies.load(env_id), envs.single_action_space)
         obs, _ = envs.reset(seed=0)
         fps = envs.metadata["render_fps"]
@@ -53,9 +51,10 @@ def main() -> None:
         frame = Image.fromarray(np.vstack(rows))
         for i, env_id in enumerate(ROBOTS):
             corner = SIZE[0] * (i % COLUMNS) + 6, SIZE[1] * (i // COLUMNS) + 4
-            ImageDraw.Draw(frame).text(corner, env_id, "white")
+            outline: dict[str, Any] = {"stroke_width": 2, "stroke_fill": "black"}
+            ImageDraw.Draw(frame).text(corner, env_id, "white", **outline)
         frames.append(frame)
-    options = {"duration": round(1000 / RATE), "loop": 0, "quality": 40, "method": 6}
+    options: dict[str, Any] = {"duration": round(1000 / RATE), "loop": 0, "quality": 40, "method": 6}
     frames[0].save(OUTPUT, save_all=True, append_images=frames[1:], **options)
     print(f"{OUTPUT.name}: {len(frames)} pictures, {OUTPUT.stat().st_size / 1e6:.1f} MB")
 
