@@ -128,8 +128,8 @@ def _contestant(
     workers = workers or config.workers
     num_envs = workers * size
     parts = config.rounds if num_envs >= 1_000 else 1
-    if short:  # some seconds
-        parts = 5 if num_envs < 1_000 else 250
+    if short:  # some seconds; large networks take two for a single call
+        parts = 5 if num_envs < 1_000 else 250 if num_envs < 10_000 else 500
     iterations = max(2 if short else 1, round(config.iterations / parts))
     about = {"contestant": name, "workers": workers, "B": size, "network": network}
     run = partial(_run, name, network, workers, size, timeout, config.device, iterations)
