@@ -190,6 +190,8 @@ def study_page(study: Study, runs: Sequence[dict[str, Any]]) -> str:
         "of the environments and with their own evaluation (bench/python/published.toml).",
         "",
     ]
+    if study.note:
+        lines += [study.note, ""]
     for reason in dict.fromkeys(group.earlier for group in groups if group.earlier):
         old = [(group.name, group.env_id) for group in groups if group.earlier == reason]
         lines += [f"To be measured again: {_listed(old)}. {reason}", ""]
@@ -240,7 +242,7 @@ def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None
                 steps = [step / 1e3 for step in curve["steps"]]
                 axes.plot(steps, curve["returns"], color=colour, linewidth=0.6, alpha=0.45)
             steps, means = zip(*group.curve(), strict=True)
-            label = f"{group.name} ({len(group.runs)} seeds)"
+            label = f"{group.name} ({_number_of_seeds(group)})"
             axes.plot([s / 1e3 for s in steps], means, color=colour, linewidth=1.8, label=label)
         last = max(group.steps[-1] for group in mine)
         other = published_curve(study.algorithm, env_id, 1.05 * last)
@@ -338,6 +340,10 @@ def _missing(groups: Sequence[Group]) -> list[str]:
     return [line for paragraph in paragraphs for line in ("", paragraph)][1:]
 
 
+def _number_of_seeds(group: Group) -> str:
+    return "1 seed" if len(group.runs) == 1 else f"{len(group.runs)} seeds"
+
+
 def _listed(cases: Sequence[tuple[str, str]]) -> str:
     """``SAC (Hopper-v5, Ant-v5), MBPO (Hopper-v5)``."""
     robots: dict[str, list[str]] = {}
@@ -377,7 +383,7 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
 
 def _draw_group(axes: Axes, group: Group, colour: str) -> None:
     minutes, means = zip(*group.minutes(), strict=True)
-    label = f"{group.name} ({len(group.runs)} seeds)"
+    label = f"{group.name} ({_number_of_seeds(group)})"
     axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
     if len(group.runs) > 1:
         each = [group.at(step, "returns") for step in group.steps]

@@ -59,6 +59,7 @@ class Study:
         first_seed: The cases' seeds count from here.
         options: Of all cases, beside their presets.
         cases: What is trained, the most wanted first.
+        note: For the page.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Study:
     first_seed: int
     options: dict[str, Any]
     cases: tuple[Case, ...]
+    note: str = ""
 
     def trainings(self) -> Iterator[Training]:
         """Seed by seed, so that each case soon has one."""
@@ -151,6 +153,7 @@ STUDIES = {
                 Case("FlashSAC", env_id, 3, {"total_steps": 300_000}, together=3)
                 for env_id in ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
             ),
+            "The learning rate falls as in the authors' runs of a million steps (`anneal_steps`).",
         ),
         Study(
             "mbpo",
@@ -171,6 +174,7 @@ STUDIES = {
                 ),
                 Case("MBPO + flow", "Hopper-v5", 1, {"total_steps": 35_000, "dynamics": "flow"}),
             ),
+            "Steps include the random ones (5,000 on Hopper and Walker2d); the authors' do not.",
         ),
     )
 }
