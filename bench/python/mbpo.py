@@ -234,8 +234,8 @@ def report(results: dict[str, Any]) -> str:
         "# SAC and MBPO",
         "",
         "`make bench-mbpo`; medians [quartiles]. Two threads. bfloat16 (`--amp`) is compiled where "
-        "the processor has a matrix unit: "
-        + ("here it has." if _core.SacUpdate.available() else "here it has none."),
+        "the processor has AMX or AVX512-BF16: here it has "
+        f"{_core.SacUpdate.unit() or 'neither'}.",
         "",
     ]
     if "sac" in results:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
-from pyfastenv.learners.sac_accelerators import Compiled, MatrixUnit, WrittenOut
+from pyfastenv.learners.sac_accelerators import Compiled, CompiledBfloat16, WrittenOut
 from pyfastenv.nn.functional import squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
@@ -187,7 +187,7 @@ class SACLearner(ActorCritic):
     """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
 
     metrics = METRICS
-    accelerators = (MatrixUnit, WrittenOut, Compiled)
+    accelerators = (CompiledBfloat16, WrittenOut, Compiled)
 
     def __init__(
         self,
