@@ -132,7 +132,9 @@ def print_plan(study: Study, output: Path) -> None:
 def main() -> None:
     """The program."""
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog="Other options are the algorithm's: --total-steps 2000."
+        description=__doc__,
+        epilog="Other options are the algorithm's: --total-steps 2000.",
+        allow_abbrev=False,  # --seed is not --seeds
     )
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--env-ids", nargs="*", help="some of the study's robots")
