@@ -97,7 +97,7 @@ parity-suites: $(VENV)/.test  ## Suites against dm_control and gymnasium-robotic
 parity-tasks: $(VENV)/.test  ## Own tasks against gymnasium, 100,000 steps in every mode (bench/results/own_tasks_parity.md)
 	$(GL) $(BIN)/python tests/python/own_tasks_parity.py $(ARGS)
 
-kill-test: $(VENV)/.test  ## Kill PPO, SAC and MBPO at 100 random moments each (ten minutes)
+kill-test: $(VENV)/.test  ## Kill PPO, SAC, FlashSAC and MBPO at 100 random moments each (a quarter of an hour)
 	$(GL) $(BIN)/pytest -q -s -m slow tests/python/test_kill.py
 
 SEED ?= 1
@@ -150,14 +150,31 @@ experiments-quick: $(VENV)/.experiments  ## Short versions of the documents' exp
 experiments: $(VENV)/.bench-train $(VENV)/.experiments  ## The documents' experiments at full size (docs/results); goes on where it stopped
 	$(BIN)/pyfastenv experiment all --output docs/results $(ARGS)
 
-results: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, three seeds (docs/results)
-	$(BIN)/python bench/python/learn.py
+# each goes on where it was stopped; ARGS="--env-ids Hopper-v5 --seeds 1" is a part, ARGS=--plan says what is done
+LEARN := $(BIN)/python bench/python/learn.py
+results-ppo: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, five seeds (docs/results)
+	$(LEARN) ppo $(ARGS)
 
-film: $(VENV)/.bench-train  ## README's film of what `make results` has trained (docs/robots/trained.webp)
+results-ppo-long: $(VENV)/.train  ## Ten million steps of PPO on Ant and Humanoid, three seeds (docs/results)
+	$(LEARN) ppo_long $(ARGS)
+
+results-sac: $(VENV)/.train  ## A million steps of SAC on five robots, three seeds (docs/results)
+	$(LEARN) sac $(ARGS)
+
+results-flashsac: $(VENV)/.train  ## FlashSAC, 300,000 steps on three robots, three seeds (docs/results)
+	$(LEARN) flashsac $(ARGS)
+
+results-mbpo: $(VENV)/.train  ## MBPO on Hopper, Walker2d and InvertedPendulum (docs/results)
+	$(LEARN) mbpo $(ARGS)
+
+results-page: $(VENV)/.train  ## Write the pages of docs/results anew from its JSON files
+	$(BIN)/python bench/python/results_page.py $(ARGS)
+
+lines: $(VENV)/.tools  ## How long the learners' files are, and were (BEFORE=4124952)
+	$(BIN)/python bench/python/lines.py $(BEFORE)
+
+film: $(VENV)/.bench-train  ## README's film of what `make results-ppo` has trained (docs/robots/trained.webp)
 	$(GL) $(BIN)/python bench/python/film.py
-
-results-mbpo: $(VENV)/.train  ## SAC and MBPO on Pendulum, InvertedPendulum and Hopper (docs/results)
-	$(BIN)/python bench/python/learn_mbpo.py
 
 results-robots: $(VENV)/.test  ## Our robots: trained, measured, filmed (docs/results/robots.json, docs/robots)
 	$(BIN)/python bench/python/robots.py $(ARGS)

@@ -171,7 +171,12 @@ class SacUpdate:
     @staticmethod
     def available() -> bool:
         """
-        Whether this machine has a matrix unit.
+        Whether this machine multiplies bfloat16 numbers.
+        """
+    @staticmethod
+    def unit() -> str:
+        """
+        By what: AMX, AVX512-BF16, or nothing.
         """
     def __init__(
         self,
@@ -235,7 +240,7 @@ class EnsembleUpdate:
     @staticmethod
     def available() -> bool:
         """
-        Whether this machine has a matrix unit.
+        Whether this machine multiplies bfloat16 numbers.
         """
     def __init__(
         self,

@@ -1,173 +1,168 @@
-"""What PPO learns in a million steps: ``python bench/python/learn.py [--seeds 3] [--env-ids …]``.
+"""What the algorithms learn: ``python bench/python/learn.py STUDY [--env-ids …] [--seeds N] …``.
 
-Trains every MuJoCo v5 environment with its preset and writes docs/results/ppo.json and ppo.md. What
-is in the JSON already is not run again, so an interrupted run goes on.
+Trains the cases of a study (studies.py) with their presets and writes docs/results/<study>.json as
+it goes, then the pages (results_page.py). It may be stopped at any moment, by Ctrl-C, SIGTERM or a
+kill, and goes on by the same command from the latest checkpoint; what is done is not trained again.
+Several may run at a time, on different robots or studies.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
+import gc
+import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import curves
 import policies
-import torch
+import results_page
+from studies import STUDIES, Study, Training, changed
 
-import pyfastenv
-from pyfastenv.algorithms.ppo import PPO, Config
-from pyfastenv.experiments import measure
-from pyfastenv.experiments.tables import table
-from pyfastenv.training.evaluation import evaluate
+from pyfastenv.training.callbacks import Run
+from pyfastenv.training.errors import DivergedError
+from pyfastenv.training.folder_lock import is_held
+from pyfastenv.training.logger import read_metrics
+from pyfastenv.training.registry import algorithm_module
+from pyfastenv.training.saved import evaluate_run, load_policy
+from pyfastenv.training.sweep_options import parse_options
 
-TOTAL_STEPS = 1_000_000
+ROOT = Path(__file__).parents[2]
 EVAL_EPISODES = 20
-# how a run's seed gives its environments theirs; older runs gave environment i seed + i
-SEEDING = "spawned"
-ENV_IDS = (
-    "HalfCheetah-v5",
-    "Hopper-v5",
-    "Walker2d-v5",
-    "Ant-v5",
-    "Humanoid-v5",
-    "Swimmer-v5",
-    "Reacher-v5",
-    "Pusher-v5",
-    "InvertedPendulum-v5",
-    "InvertedDoublePendulum-v5",
-    "HumanoidStandup-v5",
-)
-# others' figures after 1M steps, from their pages: CleanRL v4, SB3 zoo v3 (tuned), Tianshou v3
-OTHERS = {
-    "HalfCheetah-v5": ("1443 ± 46", "5819 ± 664", "5784 ± 1244"),
-    "Hopper-v5": ("2383 ± 272", "2410 ± 10", "2609 ± 701"),
-    "Walker2d-v5": ("2288 ± 572", "3479 ± 822", "3589 ± 757"),
-    "Ant-v5": ("", "1327 ± 452", "3258 ± 1079"),
-    "Humanoid-v5": ("716 ± 49", "", "787 ± 194"),
-    "Swimmer-v5": ("", "282 ± 10", "67 ± 99"),
-    "Reacher-v5": ("", "", "−4.1"),
-    "InvertedPendulum-v5": ("963 ± 22", "", "1000"),
-    "InvertedDoublePendulum-v5": ("", "", "9231 ± 270"),
-}
 
 
-def learn(env_id: str, seed: int, output: Path) -> dict[str, Any]:
-    """Trains once; greedy evaluation, the last 100 training episodes, and the curve.
+def folder_of(training: Training, runs: Path) -> Path:
+    """The run folder of a training."""
+    case = training.case
+    name = f"{training.study.name} {case.name} {case.env_id} {training.seed} x{training.count}"
+    return runs / re.sub(r"\W+", "-", name.lower())
 
-    The first seed's policy is kept (docs/results/policies).
+
+def learn(training: Training, output: Path, runs: Path) -> list[dict[str, Any]]:
+    """Trains, or goes on; returns the runs that it has written.
+
+    Args:
+        training: What.
+        output: docs/results.
+        runs: Where the run folder is.
     """
-    config = Config.preset(env_id, seed=seed, total_steps=TOTAL_STEPS)
-    ppo = PPO(config)
-    start = time.perf_counter()
-    returns: list[float] = []
-    curve = []
-    while ppo.global_step < TOTAL_STEPS:
-        ppo.iterate()
-        assert ppo.episodes is not None
-        returns += ppo.episodes.returns.tolist()
-        if returns and ppo.global_step // 50_000 > (len(curve)):
-            curve.append([ppo.global_step, float(np.mean(returns[-20:]))])
-    seconds = time.perf_counter() - start
-    envs = pyfastenv.make_vec(env_id, 10, autoreset_mode="SameStep")
-    greedy = evaluate(envs, ppo.eval_policy(), EVAL_EPISODES, seed=seed)
-    envs.close()
-    ppo.envs.close()
-    if seed == 1:
-        policies.save(ppo.policy_spec(), env_id, output / "policies")
-    return {
-        "env_id": env_id,
-        "seed": seed,
-        "seeding": SEEDING,
-        "steps": ppo.global_step,
-        "seconds": round(seconds, 1),
-        "greedy_return": float(greedy.returns.mean()),
-        "greedy_returns": greedy.returns.tolist(),
-        "train_return": float(np.mean(returns[-100:])),
-        "curve": curve,
-        "config": config.to_dict(),
+    study, env_id = training.study, training.case.env_id
+    module = algorithm_module(study.algorithm)
+    folder = folder_of(training, runs)
+    fields = {"loggers": (), "quiet": True, **training.options()}
+    config = module.Config.preset(env_id, run_dir=folder, auto_resume=True, **fields)
+    recorder = curves.Recorder(training, output)
+    ended: list[Run] = []
+    recorder.on_end = ended.append  # type: ignore[assignment,method-assign]
+    try:
+        module.train(config, [recorder])
+    finally:
+        recorder.close()
+    evaluation = evaluate_run(folder, EVAL_EPISODES, seed=training.seed)
+    greedy = evaluation.returns.view(training.count, -1)
+    if study.name == "ppo" and training.seed == study.first_seed:
+        policies.save(load_policy(folder).policy, env_id, output / "policies")
+    rows = read_metrics(folder)
+    return recorder.save(
+        ended[0],
+        done=True,
+        greedy_return=greedy.mean(1).tolist(),
+        greedy_returns=[[round(value, 2) for value in each] for each in greedy.tolist()],
+        train_return=[_of_last_episodes(rows, k, training.count) for k in range(training.count)],
+    )
+
+
+def _of_last_episodes(rows: Sequence[dict[str, float]], k: int, count: int) -> float | None:
+    """The mean return of a seed's last 100 training episodes, or few more."""
+    name = "train/return" if count == 1 else f"train/return_{k}"
+    total = episodes = 0.0
+    for row in reversed(rows):
+        if name in row and episodes < 100:
+            number = row.get("train/episodes", 1.0)
+            total, episodes = total + number * row[name], episodes + number
+    return total / episodes if episodes else None
+
+
+def is_done(training: Training, output: Path) -> bool:
+    """Whether all its seeds came to the end that is wanted."""
+    total = training.config().total_steps
+    done = {
+        run["seed"]
+        for run in curves.read(output, training.study.name)
+        if (run["name"], run["env_id"]) == (training.case.name, training.case.env_id)
+        and run["done"]
+        and run["steps"] >= total
     }
+    return set(training.seeds) <= done
 
 
-def markdown(results: dict[str, Any]) -> str:
-    """The table."""
-    lines = [
-        "# PPO after a million steps",
-        "",
-        "Written by `python bench/python/learn.py`; every run, its settings and its curve are in",
-        "ppo.json. Settings: the defaults of `pyfastenv train ppo --env-id …`, presets included.",
-        "Mean ± standard deviation over seeds of each seed's mean: *greedy* of "
-        f"{EVAL_EPISODES} episodes",
-        "without exploration at the end, *training* of the last 100 episodes with it. The others'",
-        "figures are from their own pages, for the v4 and v3 environments and with their own",
-        "evaluation.",
-        "",
-        *_overlap(results),
-    ]
-    cells_of: list[tuple[str, ...]] = []
-    for env_id in ENV_IDS:
-        rows = [row for row in results["runs"] if row["env_id"] == env_id]
-        if not rows:
+def train_all(study: Study, output: Path, runs: Path) -> bool:
+    """What is not done yet; whether nothing went wrong."""
+    well = True
+    for training in study.trainings():
+        if is_done(training, output):
             continue
-        cells = [env_id, str(len(rows))]
-        for name in ("greedy_return", "train_return"):
-            values = [row[name] for row in rows]
-            digits = 1 if abs(np.mean(values)) < 100 else 0
-            cells.append(f"{np.mean(values):,.{digits}f} ± {np.std(values):,.{digits}f}")
-        cells_of.append((*cells, *OTHERS.get(env_id, ("", "", ""))))
-    columns = "environment", "seeds", "greedy", "training", "CleanRL", "SB3 zoo (tuned)", "Tianshou"
-    lines.append(table(columns, cells_of))
-    machine = results["machine"]
-    lines += ["", f"*{machine['cpu']}, {machine['cpus_available']} CPUs; a shared machine*", ""]
-    return "\n".join(lines)
+        about = f"{training.case.name}, {training.case.env_id}"
+        if is_held(folder_of(training, runs)):
+            print(f"{about}: another process trains it", flush=True)
+            continue
+        try:
+            for run in learn(training, output, runs):
+                greedy, minutes = run["greedy_return"], run["seconds"] / 60
+                print(f"{about}, seed {run['seed']}: {greedy:,.1f}, {minutes:.1f} min", flush=True)
+        except DivergedError as error:
+            print(f"{about}: {error}", file=sys.stderr, flush=True)
+            well = False
+        results_page.write_all(output)
+        gc.collect()  # replayed transitions may take most of the memory
+    return well
 
 
-def _overlap(results: dict[str, Any]) -> list[str]:
-    """What is to be said of runs whose seeds share environments."""
-    if all(run.get("seeding") == SEEDING for run in results["runs"]):
-        return []
-    return [
-        "**The seeds of these runs overlap**: environment i of seed s began from s + i, so the",
-        "runs of seeds 1, 2 and 3 share all but two of their environments' random streams, and the",
-        "deviations over seeds are too small. Since then each run has streams of its own",
-        "(pyfastenv/training/seeds.py); the table is to be measured again.",
-        "",
-    ]
+def print_plan(study: Study, output: Path) -> None:
+    """What would be trained, and what is done."""
+    for training in study.trainings():
+        state = "done" if is_done(training, output) else "to be trained"
+        about = f"{training.case.name}, {training.case.env_id}"
+        steps = f"{training.config().total_steps:,} steps"
+        print(f"{about}, {steps}, seeds {', '.join(map(str, training.seeds))}: {state}")
 
 
 def main() -> None:
     """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--env-ids", default=",".join(ENV_IDS), help="comma-separated")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parents[2] / "docs/results")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        epilog="Other options are the algorithm's: --total-steps 2000.",
+        allow_abbrev=False,  # --seed is not --seeds
+    )
+    parser.add_argument("study", choices=STUDIES)
+    parser.add_argument("--env-ids", nargs="*", help="some of the study's robots")
+    parser.add_argument("--seeds", type=int, help="how many of each robot")
+    parser.add_argument("--together", type=int, help="seeds side by side in a process")
+    parser.add_argument("--plan", action="store_true", help="say what is done, and end")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs/results")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs/results", help="run folders")
+    args, others = parser.parse_known_args()
+    study = STUDIES[args.study]
+    try:
+        options, swept = parse_options(algorithm_module(study.algorithm).Config, others)
+        if swept:
+            raise ValueError(f"{', '.join(swept)}: expected one value")
+        study = changed(
+            study,
+            env_ids=args.env_ids,
+            seeds=args.seeds,
+            together=args.together,
+            options=options,
+        )
+    except ValueError as error:
+        parser.error(str(error))
+    if args.plan:
+        print_plan(study, args.output)
+        return
     args.output.mkdir(parents=True, exist_ok=True)
-    path = args.output / "ppo.json"
-    results = json.loads(path.read_text()) if path.exists() else {"runs": []}
-    results["machine"] = measure.machine()
-    for seed in range(1, args.seeds + 1):
-        for env_id in args.env_ids.split(","):
-            if any(
-                (r["env_id"], r["seed"], r.get("seeding")) == (env_id, seed, SEEDING)
-                for r in results["runs"]
-            ):
-                continue
-            run = learn(env_id, seed, args.output)
-            print(
-                f"{env_id} seed {seed}: greedy {run['greedy_return']:,.1f}, training "
-                f"{run['train_return']:,.1f}, {run['seconds']:.0f} s",
-                flush=True,
-            )
-            # in place of an older one whose seeds overlapped with others'
-            results["runs"] = [
-                row for row in results["runs"] if (row["env_id"], row["seed"]) != (env_id, seed)
-            ]
-            results["runs"].append(run)
-            path.write_text(json.dumps(results, indent=1) + "\n")
-            (args.output / "ppo.md").write_text(markdown(results))
+    sys.exit(not train_all(study, args.output, args.runs))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import torch
 from model_fits import model_fits
 
 from pyfastenv import _core
-from pyfastenv.algorithms.flashsac import FlashSACLearner, FlashSACOptions
+from pyfastenv.algorithms import flashsac
 from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
 from pyfastenv.experiments import measure
@@ -145,8 +145,8 @@ def flashsac_updates(quick: bool) -> list[Row]:
     contestants = {}
     for name, (batch_size, fields) in sizes.items():
         for dtype, bfloat16 in (("float32", False), ("bfloat16", True)):
-            options = FlashSACOptions(bfloat16=bfloat16, num_threads=THREADS, **fields)
-            learner = FlashSACLearner(HALF_CHEETAH, [0], options)
+            config = flashsac.Config(amp=bfloat16, torch_threads=THREADS, **fields)
+            learner = flashsac.FlashSACLearner(HALF_CHEETAH, [0], config.options())
             contestants[f"{name}, {dtype}"] = learner_rate(learner, 20, batch_size)
     rates = warm_and_interleave(contestants, 1 if quick else 5)
     return [{"name": name, "rate": measure.summary(values)} for name, values in rates.items()]
@@ -234,8 +234,8 @@ def report(results: dict[str, Any]) -> str:
         "# SAC and MBPO",
         "",
         "`make bench-mbpo`; medians [quartiles]. Two threads. bfloat16 (`--amp`) is compiled where "
-        "the processor has a matrix unit: "
-        + ("here it has." if _core.SacUpdate.available() else "here it has none."),
+        "the processor has AMX or AVX512-BF16: here it has "
+        f"{_core.SacUpdate.unit() or 'neither'}.",
         "",
     ]
     if "sac" in results:

@@ -1,7 +1,7 @@
 """Trained policies as files, and the actions that they take.
 
-bench/python/learn.py writes one per environment; benchmarks step through the states of trained
-policies with them, which are not those of random actions.
+bench/python/learn.py writes one per environment, of its first seed of PPO; benchmarks step through
+the states of trained policies with them, which are not those of random actions.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ class PyEnsembleUpdate {
   PyEnsembleUpdate(int num_inputs, int num_targets, const std::vector<int>& hidden_sizes,
                    int num_networks, int num_seeds, int batch_size, int num_threads) {
     if (!EnsembleUpdate::Available()) {
-      throw UsageError(Code::kValue, "EnsembleUpdate: this machine has no matrix unit (AMX)");
+      throw UsageError(Code::kValue,
+                       "EnsembleUpdate: this machine has neither AMX nor AVX512-BF16");
     }
     options_ = {num_inputs, num_targets, hidden_sizes, num_networks,
                 num_seeds,  batch_size,  num_threads};
@@ -133,7 +134,7 @@ void BindEnsembleUpdate(py::module_& m) {
            py::arg("num_networks"), py::arg("num_seeds"), py::arg("batch_size"),
            py::arg("num_threads"))
       .def_static("available", &EnsembleUpdate::Available,
-                  "Whether this machine has a matrix unit.")
+                  "Whether this machine multiplies bfloat16 numbers.")
       .def("run_epoch", &PyEnsembleUpdate::RunEpoch, py::arg("samples"), py::arg("order"),
            py::arg("step"), py::arg("hyper"), py::arg("vectors"))
       .def("errors", &PyEnsembleUpdate::Errors, py::arg("samples"), py::arg("parameters"),

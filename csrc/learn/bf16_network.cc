@@ -59,7 +59,7 @@ Bf16Parameters::Bf16Parameters(const Bf16Layers& layers, Use use)
   }
 }
 
-void Bf16Parameters::Pack(const AmxKernels& amx, const Bf16Layers& layers, const float* flat,
+void Bf16Parameters::Pack(const Bf16Kernels& kernels, const Bf16Layers& layers, const float* flat,
                           int network) {
   for (size_t i = 0; i < layers.size(); ++i) {
     const Bf16Layer& layer = layers[i];
@@ -68,20 +68,20 @@ void Bf16Parameters::Pack(const AmxKernels& amx, const Bf16Layers& layers, const
       const size_t size = static_cast<size_t>(layer.in) * static_cast<size_t>(layer.out);
       std::copy_n(weights, size, twice_.data());
       std::copy_n(weights, size, twice_.data() + size);
-      amx.pack(twice_.data(), 2 * layer.in, layer.out, weights_[i].data());
+      kernels.pack(twice_.data(), 2 * layer.in, layer.out, weights_[i].data());
     } else {
-      amx.pack(weights, layer.in, layer.out, weights_[i].data());
+      kernels.pack(weights, layer.in, layer.out, weights_[i].data());
     }
     if (transposed_[i].data() != nullptr) {
-      amx.pack_transposed(weights, layer.in, layer.out, transposed_[i].data());
+      kernels.pack_transposed(weights, layer.in, layer.out, transposed_[i].data());
     }
     std::copy_n(flat + layer.biases_of(network), layer.out, biases_[i].data());
   }
 }
 
-Bf16Pass::Bf16Pass(const AmxKernels& amx, const TrainKernels& train, const Bf16Layers& layers,
+Bf16Pass::Bf16Pass(const Bf16Kernels& kernels, const TrainKernels& train, const Bf16Layers& layers,
                    Activation activation, int max_rows)
-    : amx_(amx), train_(train), layers_(layers), activation_(activation) {
+    : kernels_(kernels), train_(train), layers_(layers), activation_(activation) {
   const int rows = Padded(max_rows, kTile);
   int widest = kTile;
   int largest = 0;
@@ -121,17 +121,18 @@ const float* Bf16Pass::Forward(const Bf16Parameters& parameters, int rows,
   for (size_t i = 0; i + 1 < layers_.size(); ++i) {
     const Bf16Layer& layer = layers_[i];
     if (activation_ == Activation::kRelu) {
-      amx_.forward_relu(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
-                        layer.padded_in, layer.padded_out, hidden_[i].data());
+      kernels_.forward_relu(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
+                            layer.padded_in, layer.padded_out, hidden_[i].data());
     } else {
-      amx_.forward_silu(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
-                        layer.padded_in, layer.padded_out, hidden_[i].data(), slopes_[i].data());
+      kernels_.forward_silu(x, parameters.weights_[i].data(), parameters.biases_[i].data(), rows,
+                            layer.padded_in, layer.padded_out, hidden_[i].data(),
+                            slopes_[i].data());
     }
     x = hidden_[i].data();
   }
   const Bf16Layer& last = layers_.back();
-  amx_.forward_last(x, parameters.weights_.back().data(), parameters.biases_.back().data(), rows,
-                    last.padded_in, last.padded_out, outputs_.data());
+  kernels_.forward_last(x, parameters.weights_.back().data(), parameters.biases_.back().data(),
+                        rows, last.padded_in, last.padded_out, outputs_.data());
   return outputs_.data();
 }
 
@@ -141,11 +142,11 @@ const uint16_t* Bf16Pass::Back(const Bf16Parameters& parameters, size_t i, int r
   uint16_t* dx = back_[i % 2].data();
   const auto* weights = parameters.transposed_[i].data();
   if (activation_ == Activation::kRelu) {
-    amx_.backward_relu(dy, weights, hidden_[i - 1].data(), rows, layer.padded_in, layer.padded_out,
-                       dx);
+    kernels_.backward_relu(dy, weights, hidden_[i - 1].data(), rows, layer.padded_in,
+                           layer.padded_out, dx);
   } else {
-    amx_.backward_slope(dy, weights, slopes_[i - 1].data(), rows, layer.padded_in, layer.padded_out,
-                        dx);
+    kernels_.backward_slope(dy, weights, slopes_[i - 1].data(), rows, layer.padded_in,
+                            layer.padded_out, dx);
   }
   return dx;
 }
@@ -158,11 +159,11 @@ void Bf16Pass::Improve(const Bf16Parameters& parameters, int rows, int network,
   for (size_t i = layers_.size(); i-- > 0;) {
     const Bf16Layer& layer = layers_[i];
     const uint16_t* x = i == 0 ? inputs.data() : hidden_[i - 1].data();
-    amx_.transpose(x, rows, layer.padded_in, transposed_.data());
-    amx_.pack_samples(dy, rows, layer.padded_out, packed_gradient_.data());
-    amx_.forward_last(transposed_.data(), packed_gradient_.data(), nullptr, layer.padded_in, rows,
-                      layer.padded_out, weight_gradient_.data());
-    amx_.column_sums(dy, rows, layer.padded_out, bias_gradient_.data());
+    kernels_.transpose(x, rows, layer.padded_in, transposed_.data());
+    kernels_.pack_samples(dy, rows, layer.padded_out, packed_gradient_.data());
+    kernels_.forward_last(transposed_.data(), packed_gradient_.data(), nullptr, layer.padded_in,
+                          rows, layer.padded_out, weight_gradient_.data());
+    kernels_.column_sums(dy, rows, layer.padded_out, bias_gradient_.data());
     Descend(layer, i == 0, network, vectors, step, decay == nullptr ? 0.0F : decay(i));
     if (i > 0) dy = Back(parameters, i, rows, dy);
   }
@@ -172,8 +173,8 @@ const float* Bf16Pass::InputGradient(const Bf16Parameters& parameters, int rows)
   const uint16_t* dy = output_gradient_.data();
   for (size_t i = layers_.size(); i-- > 1;) dy = Back(parameters, i, rows, dy);
   const Bf16Layer& first = layers_[0];
-  amx_.forward_last(dy, parameters.transposed_[0].data(), nullptr, rows, first.padded_out,
-                    first.padded_inputs, input_gradient_.data());
+  kernels_.forward_last(dy, parameters.transposed_[0].data(), nullptr, rows, first.padded_out,
+                        first.padded_inputs, input_gradient_.data());
   return input_gradient_.data();
 }
 

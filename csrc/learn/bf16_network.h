@@ -1,6 +1,7 @@
 // Multi-layer perceptrons on the processor's matrix unit, forward and backward: what SacUpdate and
 // EnsembleUpdate share. Products are of bfloat16 numbers with float32 sums; the first layer's
-// inputs are split in two (x = high + low), so they keep 16 bits. Needs AMX: see BestAmxKernels.
+// inputs are split in two (x = high + low), so they keep 16 bits. Not on every processor: see
+// BestBf16Kernels.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "learn/amx_kernels.h"
+#include "learn/bf16_kernels.h"
 #include "learn/train_kernels.h"
 #include "nn/mlp.h"
 
@@ -63,7 +64,7 @@ class Bf16Parameters {
   Bf16Parameters(const Bf16Layers& layers, Use use);
 
   /// Takes them from a flat vector.
-  void Pack(const AmxKernels& amx, const Bf16Layers& layers, const float* flat, int network);
+  void Pack(const Bf16Kernels& kernels, const Bf16Layers& layers, const float* flat, int network);
 
  private:
   friend class Bf16Pass;
@@ -83,7 +84,7 @@ struct AdamVectors {
 class Bf16Pass {
  public:
   /// `max_rows` rows go through at a time, padded to kTile.
-  Bf16Pass(const AmxKernels& amx, const TrainKernels& train, const Bf16Layers& layers,
+  Bf16Pass(const Bf16Kernels& kernels, const TrainKernels& train, const Bf16Layers& layers,
            Activation activation, int max_rows);
 
   /// The inputs of a row, to be written with WriteInput; rows after the last must be zero.
@@ -114,7 +115,7 @@ class Bf16Pass {
   void Descend(const Bf16Layer& layer, bool first, int network, const AdamVectors& vectors,
                const AdamStep& step, float decay);
 
-  const AmxKernels& amx_;
+  const Bf16Kernels& kernels_;
   const TrainKernels& train_;
   const Bf16Layers& layers_;
   const Activation activation_;  // kRelu or kSilu

@@ -14,7 +14,7 @@ struct EnsembleUpdate::Worker {
 
 EnsembleUpdate::EnsembleUpdate(const EnsembleOptions& options)
     : options_(options),
-      amx_(*BestAmxKernels()),
+      kernels_(*BestBf16Kernels()),
       train_(BestTrainKernels()),
       parallel_(std::clamp(options.num_threads, 1, options.num_networks)) {
   std::vector<int> sizes = {options.num_inputs};
@@ -26,7 +26,7 @@ EnsembleUpdate::EnsembleUpdate(const EnsembleOptions& options)
   for (int i = 0; i < parallel_.num_threads(); ++i) {
     workers_.push_back(std::make_unique<Worker>(
         Worker{Bf16Parameters(layers_, Bf16Parameters::Use::kBackward),
-               Bf16Pass(amx_, train_, layers_, Activation::kSilu, options.batch_size),
+               Bf16Pass(kernels_, train_, layers_, Activation::kSilu, options.batch_size),
                std::vector<float>(static_cast<size_t>(options.batch_size) * num_targets),
                std::vector<float>(num_targets), std::vector<float>(num_targets)}));
   }
@@ -67,7 +67,7 @@ void EnsembleUpdate::TrainNetwork(Worker& worker, int network, const float* samp
       worker.pass.WriteInput(i, 0, sample, num_inputs);
       std::copy_n(sample + num_inputs, num_targets, worker.targets.data() + i * num_targets);
     }
-    worker.parameters.Pack(amx_, layers_, vectors.parameters, network);
+    worker.parameters.Pack(kernels_, layers_, vectors.parameters, network);
     const float* outputs = worker.pass.Forward(worker.parameters, rows);
     // the bounds are to be close together
     std::fill(worker.by_high.begin(), worker.by_high.end(), hyper.bound_coef);
@@ -75,9 +75,9 @@ void EnsembleUpdate::TrainNetwork(Worker& worker, int network, const float* samp
     // rows beyond the last have no gradient
     std::memset(worker.pass.output_gradient() + static_cast<ptrdiff_t>(size) * stride, 0,
                 static_cast<size_t>(rows - size) * static_cast<size_t>(stride) * sizeof(uint16_t));
-    amx_.likelihood(outputs, stride, worker.targets.data(), size, num_targets,
-                    vectors.parameters + low, vectors.parameters + high,
-                    worker.pass.output_gradient(), worker.by_low.data(), worker.by_high.data());
+    kernels_.likelihood(outputs, stride, worker.targets.data(), size, num_targets,
+                        vectors.parameters + low, vectors.parameters + high,
+                        worker.pass.output_gradient(), worker.by_low.data(), worker.by_high.data());
     const AdamStep adam = MakeAdamStep(hyper.lr, hyper.beta1, hyper.beta2, hyper.eps, ++step);
     worker.pass.Improve(worker.parameters, rows, network, vectors, adam, nullptr,
                         [&](size_t layer) { return hyper.decays[layer]; });
@@ -95,7 +95,7 @@ void EnsembleUpdate::Errors(const float* samples, int64_t n, const float* parame
   const int num_targets = options_.num_targets;
   const ptrdiff_t width = num_inputs + num_targets;
   ForEachNetwork([&](Worker& worker, int network) {
-    worker.parameters.Pack(amx_, layers_, parameters, network);
+    worker.parameters.Pack(kernels_, layers_, parameters, network);
     const float* mine = samples + seed_of(network) * n * width;
     const int stride = worker.pass.output_stride();
     double total = 0.0;
@@ -121,9 +121,9 @@ void EnsembleUpdate::Errors(const float* samples, int64_t n, const float* parame
 
 void EnsembleUpdate::ForEachNetwork(const std::function<void(Worker&, int)>& run) {
   parallel_.Run(options_.num_networks, [&](int worker, int network) {
-    amx_.begin();
+    kernels_.begin();
     run(*workers_[static_cast<size_t>(worker)], network);
-    amx_.end();
+    kernels_.end();
   });
 }
 

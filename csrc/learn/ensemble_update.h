@@ -38,7 +38,7 @@ struct EnsembleHyper {
 class EnsembleUpdate {
  public:
   /// Whether this machine can.
-  static bool Available() { return BestAmxKernels() != nullptr; }
+  static bool Available() { return BestBf16Kernels() != nullptr; }
 
   explicit EnsembleUpdate(const EnsembleOptions& options);
   ~EnsembleUpdate();
@@ -67,7 +67,7 @@ class EnsembleUpdate {
   int seed_of(int network) const { return network / (options_.num_networks / options_.num_seeds); }
 
   EnsembleOptions options_;
-  const AmxKernels& amx_;
+  const Bf16Kernels& kernels_;
   const TrainKernels& train_;
   Bf16Layers layers_;
   size_t bounds_;  // where they stand in the flat vectors

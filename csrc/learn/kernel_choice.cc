@@ -1,12 +1,15 @@
 // Which of the compiled training kernels runs.
-#include "learn/amx_kernels.h"
+#include "learn/bf16_kernels.h"
 #include "learn/loss_kernels.h"
 #include "learn/train_kernels.h"
 #include "nn/processor.h"
 
-#ifdef PYFASTENV_AMX_KERNELS
+#ifdef PYFASTENV_BF16_KERNELS
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
 #endif
 
 namespace pyfastenv {
@@ -36,12 +39,15 @@ GaussianLossFunction BestGaussianLoss() {
   return kGaussianLossBaseline;
 }
 
-#ifdef PYFASTENV_AMX_KERNELS
-extern const AmxKernels kAmx;
+#ifdef PYFASTENV_BF16_KERNELS
+extern const Bf16Kernels kBf16Amx;
+extern const Bf16Kernels kBf16Avx512;
 
 namespace {
 
 bool HasAmx() {
+  const char* wanted = std::getenv("PYFASTENV_BF16");
+  if (wanted != nullptr && std::strcmp(wanted, "avx512") == 0) return false;
   if (!ThisProcessor().amx_bf16) return false;
   // the kernel gives the tiles' state only to processes that ask for it
   constexpr long kRequestPermission = 0x1023;
@@ -52,10 +58,11 @@ bool HasAmx() {
 }  // namespace
 #endif
 
-const AmxKernels* BestAmxKernels() {
-#ifdef PYFASTENV_AMX_KERNELS
+const Bf16Kernels* BestBf16Kernels() {
+#ifdef PYFASTENV_BF16_KERNELS
   static const bool has_amx = HasAmx();
-  if (has_amx) return &kAmx;
+  if (has_amx) return &kBf16Amx;
+  if (ThisProcessor().avx512_bf16) return &kBf16Avx512;
 #endif
   return nullptr;
 }

@@ -53,9 +53,9 @@ SacUpdate::Seed::Seed(SacUpdate& o, int number)
              {o.critic_layers_, Bf16Parameters::Use::kBackwardToInputs}},
       target{{o.critic_layers_, Bf16Parameters::Use::kForward},
              {o.critic_layers_, Bf16Parameters::Use::kForward}},
-      policy_pass(o.amx_, o.train_, o.policy_layers_, Activation::kRelu, 2 * batch),
-      critic_pass{{o.amx_, o.train_, o.critic_layers_, Activation::kRelu, batch},
-                  {o.amx_, o.train_, o.critic_layers_, Activation::kRelu, batch}} {
+      policy_pass(o.kernels_, o.train_, o.policy_layers_, Activation::kRelu, 2 * batch),
+      critic_pass{{o.kernels_, o.train_, o.critic_layers_, Activation::kRelu, batch},
+                  {o.kernels_, o.train_, o.critic_layers_, Activation::kRelu, batch}} {
   const auto floats = [](int rows, int columns) {
     return std::vector<float>(static_cast<size_t>(rows) * static_cast<size_t>(columns));
   };
@@ -72,10 +72,10 @@ SacUpdate::Seed::Seed(SacUpdate& o, int number)
 
 void SacUpdate::Seed::PackAll() {
   const SacVectors& vectors = owner.vectors_;
-  policy.Pack(owner.amx_, owner.policy_layers_, vectors.policy.parameters, k);
+  policy.Pack(owner.kernels_, owner.policy_layers_, vectors.policy.parameters, k);
   for (int i = 0; i < 2; ++i) {
-    critic[i].Pack(owner.amx_, owner.critic_layers_, vectors.critic.parameters, 2 * k + i);
-    target[i].Pack(owner.amx_, owner.critic_layers_, vectors.target, 2 * k + i);
+    critic[i].Pack(owner.kernels_, owner.critic_layers_, vectors.critic.parameters, 2 * k + i);
+    target[i].Pack(owner.kernels_, owner.critic_layers_, vectors.target, 2 * k + i);
   }
 }
 
@@ -122,9 +122,9 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
     }
   }
   const float* policy_outputs = policy_pass.Forward(policy, Padded(2 * batch, kTile));
-  owner.amx_.squash(policy_outputs, policy_pass.output_stride(), noise, 2 * batch, action_size,
-                    hyper.log_std_min, hyper.log_std_max, actions.data(), spread.data(),
-                    inside.data(), log_probs.data());
+  owner.kernels_.squash(policy_outputs, policy_pass.output_stride(), noise, 2 * batch, action_size,
+                        hyper.log_std_min, hyper.log_std_max, actions.data(), spread.data(),
+                        inside.data(), log_probs.data());
 
   // the critics' targets
   FillCriticInputs(rows, next_obs, actions.data() + static_cast<ptrdiff_t>(batch) * action_size,
@@ -158,7 +158,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
     SetOutputGradient(critic_pass[i], column.data(), 1);
     critic_pass[i].Improve(critic[i], padded_batch, 2 * k + i, vectors.critic,
                            adam_step(hyper.critic_lr), &critic_pass[0]);
-    critic[i].Pack(owner.amx_, critic_layers, vectors.critic.parameters, 2 * k + i);
+    critic[i].Pack(owner.kernels_, critic_layers, vectors.critic.parameters, 2 * k + i);
   }
 
   // the policy, by the smaller critic's opinion
@@ -205,7 +205,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
   }
   SetOutputGradient(policy_pass, by_outputs.data(), 2 * action_size);
   policy_pass.Improve(policy, padded_batch, k, vectors.policy, adam_step(hyper.policy_lr));
-  policy.Pack(owner.amx_, policy_layers, vectors.policy.parameters, k);
+  policy.Pack(owner.kernels_, policy_layers, vectors.policy.parameters, k);
 
   // temperature and targets
   const double entropy = -log_prob / batch;
@@ -218,14 +218,14 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
   for (int i = 0; i < 2; ++i) {
     const int network = 2 * k + i;
     const auto follow = [&](size_t at, int count) {
-      owner.amx_.follow(vectors.target + at, vectors.critic.parameters + at,
-                        static_cast<size_t>(count), hyper.tau);
+      owner.kernels_.follow(vectors.target + at, vectors.critic.parameters + at,
+                            static_cast<size_t>(count), hyper.tau);
     };
     for (const Bf16Layer& layer : critic_layers) {
       follow(layer.weights_of(network), layer.in * layer.out);
       follow(layer.biases_of(network), layer.out);
     }
-    target[i].Pack(owner.amx_, critic_layers, vectors.target, network);
+    target[i].Pack(owner.kernels_, critic_layers, vectors.target, network);
   }
   if (metrics == nullptr) return;
   const double values[kNumMetrics] = {squares / (2.0 * batch),
@@ -236,7 +236,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
 
 SacUpdate::SacUpdate(const SacOptions& options)
     : options_(options),
-      amx_(*BestAmxKernels()),
+      kernels_(*BestBf16Kernels()),
       train_(BestTrainKernels()),
       parallel_(std::clamp(options.num_threads, 1, options.num_seeds)) {
   const auto layers = [&](int num_inputs, int num_outputs, int num_networks) {
@@ -276,14 +276,14 @@ void SacUpdate::RunSeed(int index) {
   Seed& seed = *seeds_[static_cast<size_t>(index)];
   const SacOptions& o = options_;
   const ptrdiff_t width = 2 * o.obs_size + o.action_size + 2;
-  amx_.begin();
+  kernels_.begin();
   seed.PackAll();
   for (int i = 0; i < count_; ++i) {
     const ptrdiff_t at = static_cast<ptrdiff_t>(i) * o.num_seeds + index;
     seed.Step(rows_ + at * o.batch_size * width, noise_ + at * 2 * o.batch_size * o.action_size,
               step_ + i + 1, i == count_ - 1 ? metrics_ : nullptr);
   }
-  amx_.end();
+  kernels_.end();
 }
 
 }  // namespace pyfastenv

@@ -52,7 +52,8 @@ class SacUpdate {
   static constexpr int kNumMetrics = 5;
 
   /// Whether this machine can.
-  static bool Available() { return BestAmxKernels() != nullptr; }
+  static bool Available() { return BestBf16Kernels() != nullptr; }
+  static const char* Unit() { return Available() ? BestBf16Kernels()->unit : ""; }
 
   explicit SacUpdate(const SacOptions& options);
   ~SacUpdate();
@@ -71,7 +72,7 @@ class SacUpdate {
   void RunSeed(int index);
 
   SacOptions options_;
-  const AmxKernels& amx_;
+  const Bf16Kernels& kernels_;
   const TrainKernels& train_;
   Bf16Layers policy_layers_, critic_layers_;
   std::vector<std::unique_ptr<Seed>> seeds_;

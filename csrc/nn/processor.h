@@ -10,9 +10,10 @@ namespace pyfastenv {
 
 /// Nothing of it on other processors than x86-64.
 struct Processor {
-  bool avx2 = false;      // with FMA
-  bool avx512 = false;    // F, DQ, BW and VL
-  bool amx_bf16 = false;  // its tiles, and conversions to bfloat16; Linux wants to be asked besides
+  bool avx2 = false;         // with FMA
+  bool avx512 = false;       // F, DQ, BW and VL
+  bool avx512_bf16 = false;  // conversions to bfloat16 and dot products
+  bool amx_bf16 = false;     // its tiles, with avx512_bf16; Linux wants to be asked besides
 };
 
 inline Processor FindProcessor() {
@@ -32,7 +33,8 @@ inline Processor FindProcessor() {
       (saved & kZmm) == kZmm && found.avx2 && has(b, 16) && has(b, 17) && has(b, 30) && has(b, 31);
   const bool tiles = has(d, 22) && has(d, 24);
   if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0) return found;
-  found.amx_bf16 = found.avx512 && tiles && has(a, 5);
+  found.avx512_bf16 = found.avx512 && has(a, 5);
+  found.amx_bf16 = found.avx512_bf16 && tiles;
 #endif
   return found;
 }

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from pyfastenv.algorithms.sac import target_update
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
 from pyfastenv.learners.ddpg_accelerators import WrittenOut
 from pyfastenv.nn.networks import FlatParameters
@@ -28,7 +29,8 @@ from pyfastenv.training import distributed
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.obs_normalizer import SeedNormalizers
-from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig, greedy_policies
+from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.seeds import Stream
 
 # ---- options -------------------------------------------------------------------------------------
@@ -81,16 +83,6 @@ class Config(OffPolicyConfig):
         self._check_positive("policy_learning_rate", "critic_learning_rate")
         self._check_at_least(0, "noise")
 
-    def options(self) -> ActorCriticOptions:
-        """The learner's settings."""
-        return ActorCriticOptions(
-            hidden_sizes=self.hidden_sizes,
-            activation=self.activation,
-            policy_learning_rate=self.policy_learning_rate,
-            critic_learning_rate=self.critic_learning_rate,
-            **self.learner_options(),
-        )
-
 
 # ---- what is learned -----------------------------------------------------------------------------
 
@@ -131,11 +123,6 @@ def critic_loss(networks: Networks, batch: Batch, gamma: float) -> Tensor:
 def policy_loss(networks: Networks, obs: Tensor) -> Tensor:
     """The critic's opinion of the policy's actions (eq. 6), ``(K,)``."""
     return -value(networks.critic, obs, act(networks, networks.actor, obs)).mean(1)
-
-
-def target_update(target: Tensor, online: Tensor, tau: float) -> None:
-    """The target networks follow: ``target += tau * (online - target)``, in place."""
-    target.lerp_(online, tau)
 
 
 class Functions(NamedTuple):

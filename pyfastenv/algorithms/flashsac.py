@@ -19,8 +19,9 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.algorithms.sac import PolicyLoss, target_update, temperature_loss
+from pyfastenv.algorithms.sac import METRICS, PolicyLoss, target_update, temperature_loss
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
+from pyfastenv.learners.sac_accelerators import Compiled
 from pyfastenv.nn.functional import onto_bins, squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
@@ -31,8 +32,9 @@ from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig, greedy_policies
+from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
 from pyfastenv.training.presets import presets_of
+from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.reward_scale import RewardScale
 from pyfastenv.training.seeds import Stream
 
@@ -41,22 +43,31 @@ LOG_STD_RANGE = (-10.0, 2.0)
 # ---- options -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
+class FlashSACOptions(ActorCriticOptions):
+    """Settings of a learner, as in :class:`Config`."""
+
+    policy_every: int
+    policy_width: int
+    critic_width: int
+    num_blocks: int
+    num_bins: int
+    max_return: float
+    target_std: float
+    first_temperature: float = 0.01
+
+
 @dataclass(kw_only=True)
 class Config(OffPolicyConfig):
     """FlashSAC: soft actor-critic with large networks of bounded norms."""
 
     algorithm: ClassVar[str] = "flashsac"
     presets = presets_of("flashsac")
+    options_type = FlashSACOptions
     may_differ = OffPolicyConfig.may_differ | {"anneal_steps"}
 
     env_id: str = "HalfCheetah-v5"
     """The environment; `pyfastenv envs` lists them."""
-    total_steps: int = 1_000_000
-    """Environment steps to train for, of each seed."""
-    eval_every: int = 10_000
-    """Environment steps between evaluations; 0: only at the end."""
-    checkpoint_every: int = 50_000
-    """Environment steps between checkpoints; 0: only at the end."""
     learning_starts: int = 10_000
     """Environment steps with uniformly random actions before learning begins, all at once."""
     batch_size: int = 512
@@ -92,35 +103,6 @@ class Config(OffPolicyConfig):
         self._check_positive("learning_rate", "max_return", "target_std")
         if self.anneal_steps is not None:
             self._check_at_least(1, "anneal_steps")
-
-    def options(self) -> FlashSACOptions:
-        """The learner's settings."""
-        return FlashSACOptions(
-            policy_learning_rate=self.learning_rate,
-            critic_learning_rate=self.learning_rate,
-            policy_every=self.policy_every,
-            policy_width=self.policy_width,
-            critic_width=self.critic_width,
-            num_blocks=self.num_blocks,
-            num_bins=self.num_bins,
-            max_return=self.max_return,
-            target_std=self.target_std,
-            **self.learner_options(),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FlashSACOptions(ActorCriticOptions):
-    """Settings of a learner, as in :class:`Config`."""
-
-    policy_every: int = 2
-    policy_width: int = 128
-    critic_width: int = 256
-    num_blocks: int = 2
-    num_bins: int = 101
-    max_return: float = 5.0
-    target_std: float = 0.15
-    first_temperature: float = 0.01
 
 
 # ---- what is learned -----------------------------------------------------------------------------
@@ -210,7 +192,8 @@ class Functions(NamedTuple):
 class FlashSACLearner(ActorCritic):
     """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
 
-    metrics = ("loss/critic", "loss/policy", "policy/entropy", "policy/temperature", "value/mean")
+    metrics = METRICS
+    accelerators = (Compiled,)
 
     def __init__(
         self,
@@ -268,17 +251,23 @@ class FlashSACLearner(ActorCritic):
         """All networks here are plain modules."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.bfloat16)
 
-    def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:
+    def update(
+        self,
+        rows: Tensor,
+        noise: Tensor,
+        metrics: Tensor | None = None,
+        functions: Functions | None = None,
+    ) -> None:
         """One gradient step of the critics, every other time after one of policy and temperature.
 
         Rewards in the rows are scaled.
         """
-        f, options = self.functions, self.options
+        f, options = functions or self.functions, self.options
         batch = Batch.of(rows, self.layout)
         now, later = noise.chunk(2, 1)
         networks = Networks(self.actor, self.critic, self.target, self.log_temperature, self.bins)
         if self._num_updates % options.policy_every == 0:
-            self._improve_policy(networks, batch, now)
+            self._improve_policy(f, networks, batch, now)
         self._num_updates += 1
 
         with self.mixed_precision():
@@ -292,11 +281,13 @@ class FlashSACLearner(ActorCritic):
         if metrics is not None:
             metrics.copy_(torch.cat((critic.detach()[None], self._latest)))
 
-    def _improve_policy(self, networks: Networks, batch: Batch, noise: Tensor) -> None:
+    def _improve_policy(
+        self, f: Functions, networks: Networks, batch: Batch, noise: Tensor
+    ) -> None:
         temperature = self.log_temperature.detach().exp()
         with self.mixed_precision():
-            policy = self.functions.policy_loss(networks, batch, noise)
-        loss = policy.loss + self.functions.temperature_loss(
+            policy = f.policy_loss(networks, batch, noise)
+        loss = policy.loss + f.temperature_loss(
             self.log_temperature, policy.entropy, self.target_entropy
         )
         self.flat_policy.backward(loss.sum())

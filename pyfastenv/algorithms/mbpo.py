@@ -28,8 +28,8 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.off_policy import greedy_policies
 from pyfastenv.training.presets import presets_of
+from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.seeds import Stream
 
 _STANDARDISE_ROWS = 10_000

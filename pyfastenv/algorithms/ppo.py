@@ -1,51 +1,46 @@
 """Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347).
 
-The specification, in plain PyTorch. Read it top to bottom: options, the loss,
-advantages, update, saving. The pool samples (:func:`pyfastenv.rollout` with a copy of the policy).
-What makes the update fast computes the same steps in another way and is tested against this file
-(``--accelerate``, :mod:`pyfastenv.learners.ppo_accelerators`).
+The specification, in plain PyTorch. Read it top to bottom: options, the loss, advantages, update,
+saving. The networks and how they act are in :mod:`pyfastenv.training.actor_value`; collecting is in
+:mod:`pyfastenv.training.on_policy`, the pool samples by a copy of the policy. What makes the update
+fast computes the same steps in another way and is tested against this file (``--accelerate``,
+:mod:`pyfastenv.learners.ppo_accelerators`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import gymnasium
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pyfastenv.learners.accelerators import choose
 from pyfastenv.learners.ppo_accelerators import Compiled, CompiledEpoch, WrittenOut
-from pyfastenv.nn.functional import (
-    LOG_TWO_PI,
-    PPO_METRICS,
-    gae,
-    gaussian_log_prob,
-)
-from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, initialised_by
-from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
+from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
-from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
+from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.training import distributed, seeds
+from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.on_policy import OnPolicy, OnPolicyConfig, Samples
+from pyfastenv.training.on_policy import Samples
 from pyfastenv.training.presets import presets_of
+from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.seeds import Stream
 
 
 @dataclass(kw_only=True)
-class Config(OnPolicyConfig):
+class Config(ActorValueConfig):
     """Proximal policy optimisation."""
 
     algorithm: ClassVar[str] = "ppo"
     presets = presets_of("ppo")
-    may_differ = OnPolicyConfig.may_differ | {"anneal_steps"}
+    may_differ = ActorValueConfig.may_differ | {"anneal_steps"}
 
     num_envs: int = 16
     """How many environments are stepped at once (in each process)."""
@@ -55,8 +50,6 @@ class Config(OnPolicyConfig):
     """Passes over the collected steps."""
     minibatch_size: int = 128
     """Steps per gradient step (of all processes together)."""
-    learning_rate: float = 3e-4
-    """Adam's, at the start."""
     anneal: bool = True
     """Lower the learning rate linearly to 0."""
     anneal_steps: int | None = None
@@ -77,17 +70,10 @@ class Config(OnPolicyConfig):
     """Stop the passes once the policy has moved this far (None: never)."""
     normalize_advantages: bool = True
     """Per minibatch."""
-    hidden_sizes: tuple[int, ...] = (64, 64)
-    """Hidden layers, of policy and value network each."""
-    activation: str = "tanh"
-    """tanh, relu, elu or silu."""
-    log_std_init: float = -0.5
-    """Logarithm of the initial standard deviation of actions."""
 
     def check(self) -> None:
         super().check()
         self._check_at_least(1, "update_epochs", "minibatch_size")
-        self._check_positive("learning_rate")
         self._check_positive("clip", "max_grad_norm", infinite=True)  # none
         self._check_fractions("gae_lambda")
         self._check_shared_out("minibatch_size")
@@ -198,50 +184,17 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The greedy policy of a checkpoint, whatever its environments have become since."""
-    ppo = PPO(config, restore={**state, "envs": None})
-    ppo.envs.close()
-    return ppo.eval_policy()
+    """The policy of a checkpoint, without chance."""
+    return greedy_policies(PPO, config, state)
 
 
-class PPO(OnPolicy[Config]):
+class PPO(ActorValue[Config]):
     """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from."""
 
     functions: ClassVar[Functions] = Functions()
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
         super().__init__(config)
-        space = self.envs.single_action_space
-        self.discrete = isinstance(space, gymnasium.spaces.Discrete)
-        if isinstance(space, gymnasium.spaces.Discrete):
-            num_outputs = int(space.n)
-        else:
-            assert isinstance(space, gymnasium.spaces.Box)
-            num_outputs = math.prod(space.shape)
-            self.action_bounds = [
-                torch.from_numpy(bound).to(self.device) for bound in (space.low, space.high)
-            ]
-
-        with initialised_by(seeds.stream(config.seed, Stream.POLICY)):
-            seen = self.seen
-            self.policy = self._network("policy_factory", seen.policy, num_outputs, last_gain=0.01)
-            self.value = self._network("critic_factory", seen.critic, 1)
-        self.log_std = nn.Parameter(
-            torch.full((num_outputs,), config.log_std_init, device=self.device)
-        )
-        distributed.broadcast([*self.policy.parameters(), *self.value.parameters()])
-        for module in (self.policy, self.value):
-            module.to(self.device)
-        trained: list[nn.Module | nn.Parameter] = [self.policy, self.value]
-        if not self.discrete:
-            trained.append(self.log_std)
-        self.flat = FlatParameters(trained)
-        self.optimizer = FlatAdam(self.flat, lr=config.learning_rate, eps=1e-5)
-        ours = [module for module in (self.policy, self.value) if isinstance(module, MLP)]
-        if config.amp:
-            for module in ours:
-                module.compute_in(torch.bfloat16)
-        self.own_networks = len(ours) < 2
         self.acceleration = choose(
             (CompiledEpoch, WrittenOut, Compiled),
             config.accelerate,
@@ -260,42 +213,6 @@ class PPO(OnPolicy[Config]):
         self.reset()
         if config.normalize_obs:
             self.warm_up()
-
-    def _network(self, factory: str, seen: slice, num_outputs: int, **fields: Any) -> Any:
-        """The user's, or an MLP, of a part of the observations."""
-        own, num_inputs = self.config.factory(factory), seen.stop - seen.start
-        if own is not None:
-            return NetworkStack([own(num_inputs, num_outputs)])
-        sizes = (num_inputs, *self.config.hidden_sizes, num_outputs)
-        return MLP(sizes, activation=self.config.activation, **fields)
-
-    @torch.no_grad()
-    def act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The policy in torch, for sampling on the device."""
-        normalized = self.normalizer(obs.view(-1, self.obs_size).float())
-        outputs = self.policy(normalized[None, :, self.seen.policy])[0]
-        if self.discrete:
-            log_p = torch.log_softmax(outputs, -1)
-            actions = torch.multinomial(log_p.exp(), 1, generator=self.device_generator)
-            return actions[:, 0], log_p.gather(-1, actions)[:, 0], actions[:, 0]
-        noise = torch.empty_like(outputs).normal_(generator=self.device_generator)
-        actions = outputs + self.log_std.exp() * noise
-        low, high = self.action_bounds
-        clipped = torch.minimum(torch.maximum(actions, low), high)
-        return actions, gaussian_log_prob(actions, outputs, self.log_std), clipped
-
-    def policy_spec(self) -> PolicySpec | list[TorchPolicy]:
-        """The policy as the pool runs it, or with a network of the user's."""
-        fields = {
-            "distribution": "categorical" if self.discrete else "gaussian",
-            "log_std": None if self.discrete else self.log_std.detach().cpu().numpy()[None],
-            **self.normalizer.spec_fields(self.seen.policy),
-            "row_begin": self.seen.policy.start,
-            "row_size": self.obs_size,
-        }
-        num_inputs = self.seen.policy.stop - self.seen.policy.start
-        space = self.envs.single_action_space
-        return policies_of(self.policy, num_inputs, space, self.device, **fields)
 
     def _schedule(self) -> None:
         left = 1.0 - self.global_step / self.anneal_steps if self.config.anneal else 1.0
@@ -401,9 +318,7 @@ class PPO(OnPolicy[Config]):
                 distributed.average_gradients([self.flat.parameter])
                 norm = self.flat.clip_grad_norm(self.config.max_grad_norm)
                 self.optimizer.step()
-                for module in (self.policy, self.value):
-                    if isinstance(module, MLP):
-                        module.refresh()
+                self.refresh()
         assert metrics is not None
         names = (*PPO_METRICS, "train/grad_norm")
         values = distributed.mean(torch.cat((metrics, norm[None])))
@@ -436,7 +351,7 @@ class PPO(OnPolicy[Config]):
         actions = rows[:, self.obs_size : -4]
         log_probs, advantages, returns, old_values = rows[:, -4:].unbind(1)
         if self.config.normalize_advantages:
-            advantages = self._standardize(advantages)
+            advantages = distributed.standardized(advantages)
         return Columns(
             rows[:, self.seen.policy],
             rows[:, self.seen.critic],
@@ -447,36 +362,14 @@ class PPO(OnPolicy[Config]):
             old_values,
         )
 
-    def _standardize(self, advantages: Tensor) -> Tensor:
-        """By mean and standard deviation of the minibatch, over all processes."""
-        if self.world_size == 1:
-            std, mean = torch.std_mean(advantages)
-            return (advantages - mean) / (std + 1e-8)
-        count = torch.tensor(float(len(advantages)), device=self.device)
-        mean = advantages.mean()[None]
-        m2 = (advantages - mean).square().sum()[None]
-        count, mean, m2 = distributed.merge_moments(count, mean, m2)
-        return (advantages - mean) / ((m2 / (count - 1.0)).sqrt() + 1e-8)
-
     # ---- saving ------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that the training goes on from, bit for bit."""
         return {
-            "policy": self.policy.state_dict(),
-            "value": self.value.state_dict(),
-            "log_std": self.log_std.detach(),
-            "optimizer": self.optimizer.state_dict(),
-            "obs_moments": self.normalizer.moments.state_dict(),
-            "return_moments": self.return_moments.state_dict(),
-            "running_returns": self.running_returns,
+            **super().state_dict(),
             "generator": self.generator.get_state(),
-            "envs": torch.from_numpy(self.envs.get_state()),
-            "device_generator": self.device_generator.get_state(),
-            "sampler": None if self.sampler is None else self.sampler.state_dict(),
-            "pool": [samples._asdict() for samples in self.pool],
             "anneal_steps": self.anneal_steps,
-            "global_step": self.global_step,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -487,23 +380,8 @@ class PPO(OnPolicy[Config]):
             ValueError: That schedule ends before ``total_steps``.
         """
         self._continue_schedule(state["anneal_steps"])
-        self.policy.load_state_dict(state["policy"])
-        self.value.load_state_dict(state["value"])
-        self.log_std.data.copy_(state["log_std"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.normalizer.moments.load_state_dict(state["obs_moments"])
-        self.return_moments.load_state_dict(state["return_moments"])
-        self.running_returns = state["running_returns"].to(self.device)
+        super().load_state_dict(state)
         self.generator.set_state(state["generator"])
-        self.device_generator.set_state(state["device_generator"])
-        if self.sampler is not None:
-            self.sampler.load_state_dict(state["sampler"])
-        if state["envs"] is not None:
-            self.envs.set_state(state["envs"].numpy())
-        self.pool.clear()
-        for saved in state["pool"]:
-            self.pool.append(Samples(**{k: v.to(self.device) for k, v in saved.items()}))
-        self.global_step = state["global_step"]
 
     def _continue_schedule(self, began_with: int) -> None:
         config = self.config

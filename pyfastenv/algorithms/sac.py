@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
-from pyfastenv.learners.sac_accelerators import Compiled, MatrixUnit, WrittenOut
+from pyfastenv.learners.sac_accelerators import Compiled, CompiledBfloat16, WrittenOut
 from pyfastenv.nn.functional import squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
@@ -29,16 +29,28 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig, greedy_policies
+from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
 from pyfastenv.training.presets import presets_of
+from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.seeds import Stream
 
 # ---- options -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
+class SACOptions(ActorCriticOptions):
+    """Settings of a learner; the policy's learning rate is the temperature's too."""
+
+    temperature: float | None = None  # None: learned, from 1
+    target_entropy: float | None = None  # None: minus the number of action components
+    log_std_range: tuple[float, float] = (-20.0, 2.0)
+
+
 @dataclass(kw_only=True)
 class SACConfig(OffPolicyConfig):
     """What SAC and those who learn by it (MBPO) have in common."""
+
+    options_type = SACOptions
 
     learning_rate: float = 3e-4
     """Adam's, for policy, critics and temperature."""
@@ -55,17 +67,6 @@ class SACConfig(OffPolicyConfig):
         if self.temperature is not None:
             self._check_positive("temperature")
 
-    def options(self) -> SACOptions:
-        """The learner's settings."""
-        return SACOptions(
-            policy_learning_rate=self.learning_rate,
-            critic_learning_rate=self.learning_rate,
-            temperature=self.temperature,
-            target_entropy=self.target_entropy,
-            hidden_sizes=self.hidden_sizes,
-            **self.learner_options(),
-        )
-
 
 @dataclass(kw_only=True)
 class Config(SACConfig):
@@ -76,27 +77,12 @@ class Config(SACConfig):
 
     env_id: str = "Hopper-v5"
     """The environment; `pyfastenv envs` lists them."""
-    total_steps: int = 1_000_000
-    """Environment steps to train for, of each seed."""
-    eval_every: int = 10_000
-    """Environment steps between evaluations; 0: only at the end."""
-    checkpoint_every: int = 50_000
-    """Environment steps between checkpoints; 0: only at the end."""
     num_steps: int = 1
     """Steps of each environment between copies of the policy into the pool."""
 
     def check(self) -> None:
         super().check()
         self._check_at_least(1, "num_steps")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SACOptions(ActorCriticOptions):
-    """Settings of a learner; the policy's learning rate is the temperature's too."""
-
-    temperature: float | None = None  # None: learned, from 1
-    target_entropy: float | None = None  # None: minus the number of action components
-    log_std_range: tuple[float, float] = (-20.0, 2.0)
 
 
 # ---- what is learned -----------------------------------------------------------------------------
@@ -172,15 +158,15 @@ def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: f
     return log_temperature * (entropy - target_entropy)
 
 
-def target_update(target: Tensor, critic: Tensor, tau: float) -> None:
-    """The target critics follow: ``target += tau * (critic - target)``, in place.
+def target_update(target: Tensor, online: Tensor, tau: float) -> None:
+    """The target networks follow: ``target += tau * (online - target)``, in place.
 
     Args:
-        target: All parameters of the target critics as one vector.
-        critic: Those of the critics.
+        target: All parameters of the target networks as one vector.
+        online: Those of the networks that they follow.
         tau: How far.
     """
-    target.lerp_(critic, tau)
+    target.lerp_(online, tau)
 
 
 class Functions(NamedTuple):
@@ -201,7 +187,7 @@ class SACLearner(ActorCritic):
     """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
 
     metrics = METRICS
-    accelerators = (MatrixUnit, WrittenOut, Compiled)
+    accelerators = (CompiledBfloat16, WrittenOut, Compiled)
 
     def __init__(
         self,

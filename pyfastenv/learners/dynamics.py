@@ -51,7 +51,7 @@ class DynamicsOptions:
     min_improvement: float = 0.01  # of the held-out error, relative
     max_epochs: int = 1_000
     bfloat16: bool = False  # products of bfloat16 numbers, sums in float32
-    native: bool = True  # with bfloat16: the training compiled for the matrix unit, if there is one
+    native: bool = True  # with bfloat16: the training compiled for AMX or AVX512-BF16
     num_threads: int = 1  # of the compiled training
 
     @property
@@ -135,7 +135,7 @@ class EnsembleDynamics:
         self._elite_layers = self._gather_elites()
 
     def _compile(self) -> _core.EnsembleUpdate | None:
-        """The training on the matrix unit, if there is one (csrc/core/ensemble_update.h)."""
+        """The training compiled, if the processor can (csrc/learn/ensemble_update.h)."""
         options = self.options
         if len(options.hidden_sizes) == 0 or not _core.EnsembleUpdate.available():
             return None

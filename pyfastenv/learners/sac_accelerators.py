@@ -110,24 +110,24 @@ def _for_twins(inputs: Tensor) -> Tensor:
     return inputs[:, None].expand(-1, 2, -1, -1).reshape(2 * num_seeds, *rest)
 
 
-class MatrixUnit:
-    """The whole step compiled for a processor with a matrix unit (csrc/learn/sac_update.h).
+class CompiledBfloat16:
+    """The whole step compiled for a processor with AMX or AVX512-BF16 (csrc/learn/sac_update.h).
 
     Products of bfloat16 numbers, sums in float32: mixed precision only.
     """
 
-    name = "compiled for the matrix unit (AMX)"
+    name = f"compiled in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
     kind: ClassVar[Kind] = "native"
     functions = _FUNCTIONS
 
     @classmethod
     def why_not(cls, learner: Any) -> str | None:
-        """It needs amp, a CPU with AMX, and hidden layers of ReLU."""
+        """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of ReLU."""
         options = learner.options
         if not options.bfloat16:
             return "only with amp"
         if learner.device.type != "cpu" or not _core.SacUpdate.available():
-            return "no matrix unit"
+            return "neither AMX nor AVX512-BF16"
         if options.activation != "relu" or not options.hidden_sizes:
             return "only for hidden layers of ReLU"
         return None

@@ -115,7 +115,7 @@ def _version(package: str) -> str:
 def _check_instruction_sets() -> Iterator[Finding]:
     width = _core.lane_width()
     by = {8: "AVX-512", 4: "AVX2"}.get(width, "128-bit vectors")
-    matrix = ", bfloat16 on the matrix unit (AMX)" if _core.SacUpdate.available() else ""
+    matrix = f", bfloat16 by {unit}" if (unit := _core.SacUpdate.unit()) else ""
     what = f"physics of {width} environments at once ({by}){matrix}"
     limit = os.environ.get("PYFASTENV_LANES")
     if limit:

@@ -109,6 +109,18 @@ def merge_moments(
     return total.to(count.dtype), total_mean, total_m2
 
 
+def standardized(values: torch.Tensor) -> torch.Tensor:
+    """``(B,)`` by mean and standard deviation of all processes' values."""
+    if world_size() == 1:
+        std, mean = torch.std_mean(values)
+        return (values - mean) / (std + 1e-8)
+    count = torch.tensor(float(len(values)), device=values.device)
+    mean = values.mean()[None]
+    m2 = (values - mean).square().sum()[None]
+    count, mean, m2 = merge_moments(count, mean, m2)
+    return (values - mean) / ((m2 / (count - 1.0)).sqrt() + 1e-8)
+
+
 def broadcast(tensors: Iterable[torch.Tensor]) -> None:
     """Overwrites tensors (a module's state, say) with process 0's."""
     if world_size() > 1:

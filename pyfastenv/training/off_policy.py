@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from pyfastenv.learners.actor_critic import ActorCritic
+from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.streams import SeedStreams
@@ -43,7 +43,15 @@ class OffPolicyConfig(LearnerConfig):
     """Whether the processes of torchrun can share a training."""
     exploration_dtype: ClassVar[torch.dtype] = torch.float64
     """Of the uniform numbers that explore."""
+    options_type: ClassVar[type[ActorCriticOptions]] = ActorCriticOptions
+    """Of the learner's settings."""
 
+    total_steps: int = 1_000_000
+    """Environment steps to train for, of each seed."""
+    eval_every: int = 10_000
+    """Environment steps between evaluations; 0: only at the end."""
+    checkpoint_every: int = 50_000
+    """Environment steps between checkpoints; 0: only at the end."""
     num_seeds: int = 1
     """Independent trainings side by side, with the seeds seed, seed + 1, …."""
     num_envs: int = 1
@@ -103,17 +111,16 @@ class OffPolicyConfig(LearnerConfig):
         number = (distributed.rank(),) if self.processes and kind != Stream.POLICY else ()
         return [seeds.stream(seed, kind, *number) for seed in self.seeds()]
 
-    def learner_options(self) -> dict[str, Any]:
-        """Settings that all learners have."""
-        return {
-            "gamma": self.gamma,
-            "tau": self.tau,
-            "bfloat16": self.amp,
-            "accelerate": self.accelerate,
-            "num_threads": self.torch_threads,
-            "policy_factory": self.factory("policy_factory"),
-            "critic_factory": self.factory("critic_factory"),
-        }
+    def options(self) -> Any:
+        """The learner's settings: the options of the same names, and those with other names."""
+        names = [field.name for field in fields(self.options_type)]
+        found = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        if (rate := getattr(self, "learning_rate", None)) is not None:  # one for all networks
+            found |= {"policy_learning_rate": rate, "critic_learning_rate": rate}
+        found |= {"bfloat16": self.amp, "num_threads": self.torch_threads}
+        for name in ("policy_factory", "critic_factory"):
+            found[name] = self.factory(name)
+        return self.options_type(**found)
 
 
 class OffPolicy(ABC, Generic[C]):
@@ -270,14 +277,3 @@ class OffPolicy(ABC, Generic[C]):
         for name in self.parts:
             getattr(self, name).load_state_dict(state[name])
         self.global_step = state["global_step"]
-
-
-def greedy_policies(
-    algorithm: Callable[..., OffPolicy[Any]], config: OffPolicyConfig, state: dict[str, Any]
-) -> PolicySpec | list[TorchPolicy]:
-    """Of a checkpoint, one per seed, whatever its environments have become since."""
-    if "collector" in state:
-        state = {**state, "collector": {**state["collector"], "envs": None}}
-    restored = algorithm(config, restore=state)
-    restored.envs.close()
-    return restored.eval_policy()

@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -237,3 +237,33 @@ class OnPolicy(ABC, Generic[C]):
         update_moments(self.return_moments, returns)
         scale = self.return_moments.scale().to(batch.rewards.device)
         return (batch.rewards * scale).clamp_(-10.0, 10.0)
+
+    # ---- saving ------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """What collecting goes on from, bit for bit."""
+        return {
+            "obs_moments": self.normalizer.moments.state_dict(),
+            "return_moments": self.return_moments.state_dict(),
+            "running_returns": self.running_returns,
+            "envs": torch.from_numpy(self.envs.get_state()),
+            "device_generator": self.device_generator.get_state(),
+            "sampler": None if self.sampler is None else self.sampler.state_dict(),
+            "pool": [samples._asdict() for samples in self.pool],
+            "global_step": self.global_step,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`; without states the environments stay as they are."""
+        self.normalizer.moments.load_state_dict(state["obs_moments"])
+        self.return_moments.load_state_dict(state["return_moments"])
+        self.running_returns = state["running_returns"].to(self.device)
+        self.device_generator.set_state(state["device_generator"])
+        if self.sampler is not None:
+            self.sampler.load_state_dict(state["sampler"])
+        if state["envs"] is not None:
+            self.envs.set_state(state["envs"].numpy())
+        self.pool.clear()
+        for saved in state["pool"]:
+            self.pool.append(Samples(**{k: v.to(self.device) for k, v in saved.items()}))
+        self.global_step = state["global_step"]

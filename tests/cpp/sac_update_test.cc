@@ -89,7 +89,7 @@ SacOptions Options(int num_seeds, int num_threads) {
 }
 
 TEST(SacUpdate, ThreadsDoNotChangeResults) {
-  if (!SacUpdate::Available()) GTEST_SKIP() << "no AMX here";
+  if (!SacUpdate::Available()) GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
   Training one(Options(5, 1), 1);
   Training three(Options(5, 3), 1);
   for (int i = 0; i < 3; ++i) {
@@ -101,7 +101,7 @@ TEST(SacUpdate, ThreadsDoNotChangeResults) {
 }
 
 TEST(SacUpdate, StepsInOneCallAreStepsInSeveral) {
-  if (!SacUpdate::Available()) GTEST_SKIP() << "no AMX here";
+  if (!SacUpdate::Available()) GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
   Training together(Options(2, 1), 2);
   Training apart(Options(2, 1), 2);
   const Training::Data data = together.MakeData(4);
@@ -114,7 +114,7 @@ TEST(SacUpdate, StepsInOneCallAreStepsInSeveral) {
 }
 
 TEST(SacUpdate, CriticsLearnAConstant) {
-  if (!SacUpdate::Available()) GTEST_SKIP() << "no AMX here";
+  if (!SacUpdate::Available()) GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
   Training run(Options(2, 2), 3);
   const float before = run.Steps(1)[0];
   const std::vector<float> after = run.Steps(600);

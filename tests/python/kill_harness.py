@@ -27,7 +27,7 @@ from typing import Any
 import torch
 from trainings import untimed
 
-from pyfastenv.algorithms import mbpo, ppo, sac
+from pyfastenv.algorithms import flashsac, mbpo, ppo, sac
 from pyfastenv.learners.dynamics import DynamicsOptions
 from pyfastenv.training import checkpoint
 from pyfastenv.training.config import RunConfig
@@ -70,6 +70,21 @@ def small_config(algorithm: str) -> RunConfig:
             checkpoint_every=40,
             num_envs=2,
             num_seeds=2,
+            torch_threads=1,
+            **common,
+        )
+    if algorithm == "flashsac":
+        del common["hidden_sizes"]
+        return flashsac.Config(
+            total_steps=260,
+            buffer_size=150,
+            log_every=10,
+            eval_every=60,
+            checkpoint_every=20,
+            num_seeds=2,
+            policy_width=8,
+            critic_width=8,
+            num_bins=11,
             torch_threads=1,
             **common,
         )

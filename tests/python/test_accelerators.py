@@ -21,11 +21,12 @@ import test_sac
 from test_sac import batch_of
 from torch import Tensor, nn
 
-from pyfastenv.algorithms import ddpg, ppo, sac
+from pyfastenv.algorithms import ddpg, flashsac, ppo, sac
 from pyfastenv.algorithms.ddpg import DDPGLearner
+from pyfastenv.algorithms.flashsac import FlashSACLearner
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
 from pyfastenv.learners.actor_critic import ActorCriticOptions
-from pyfastenv.learners.sac_accelerators import MatrixUnit
+from pyfastenv.learners.sac_accelerators import CompiledBfloat16
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
 from pyfastenv.training.saved import load_policy
@@ -80,7 +81,7 @@ def follow(fast: Any, plain: Any, steps: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {"critic gradient": [], "policy gradient": [], "metrics": []}
     generator = torch.Generator().manual_seed(0)
     metrics = torch.zeros(2, len(plain.metrics), len(SEEDS))
-    native = isinstance(fast.choice.accelerator, MatrixUnit)  # leaves moments, not gradients
+    native = isinstance(fast.choice.accelerator, CompiledBfloat16)  # leaves moments, not gradients
     for _ in range(steps):
         rows, noise = problem(plain, generator)
         fast.load_state_dict(plain.state_dict())
@@ -132,10 +133,10 @@ def test_a_thousand_steps_on_their_own_are_the_plain_ones(
     assert distance(*metrics) < FLOAT32
 
 
-def test_bfloat16_on_the_matrix_unit_is_near() -> None:
+def test_compiled_bfloat16_is_near() -> None:
     fast, plain = make_sac("native", bfloat16=True), make_sac("none")
-    if not isinstance(fast.choice.accelerator, MatrixUnit):
-        pytest.skip("no matrix unit")
+    if not isinstance(fast.choice.accelerator, CompiledBfloat16):
+        pytest.skip("neither AMX nor AVX512-BF16")
     assert_near(follow(fast, plain, STEPS))
 
 
@@ -289,9 +290,15 @@ def test_each_option_is_what_it_says() -> None:
     assert amp.iterate()["loss/value"] > 0.0
 
 
+def make_flashsac(accelerate: str) -> FlashSACLearner:
+    fields = {"policy_width": 8, "critic_width": 12, "num_bins": 11, "accelerate": accelerate}
+    return FlashSACLearner(LAYOUT, SEEDS, flashsac.Config(**fields).options())
+
+
 @pytest.mark.slow
-def test_torch_compile_computes_the_plain_steps() -> None:
-    fast, plain = make_sac("compile"), make_sac("none")
+@pytest.mark.parametrize("make", [make_sac, make_flashsac])
+def test_torch_compile_computes_the_plain_steps(make: Callable[..., Any]) -> None:
+    fast, plain = make("compile"), make("none")
     assert fast.choice.name == "torch.compile"
     assert max(map(max, follow(fast, plain, 20).values())) < 1e-4
 

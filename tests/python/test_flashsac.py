@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_file
 
 from pyfastenv.algorithms import flashsac
-from pyfastenv.algorithms.flashsac import Config, FlashSAC, FlashSACLearner, FlashSACOptions
+from pyfastenv.algorithms.flashsac import Config, FlashSAC, FlashSACLearner
 from pyfastenv.learners.actor_critic import Batch
 from pyfastenv.nn.functional import onto_bins
 from pyfastenv.nn.unit_networks import UnitNetwork, by_batch, project
@@ -67,7 +67,7 @@ def make(config: Config) -> FlashSAC:
 
 def learner_of(seeds: tuple[int, ...] = (0,), **options: Any) -> FlashSACLearner:
     fields = {"policy_width": 8, "critic_width": 12, "num_bins": 11, **options}
-    return FlashSACLearner(LAYOUT, seeds, FlashSACOptions(**fields))
+    return FlashSACLearner(LAYOUT, seeds, Config(**fields).options())
 
 
 def inputs_of(learner: FlashSACLearner, seed: int = 0, size: int = 24) -> tuple[Tensor, Tensor]:
@@ -244,7 +244,8 @@ def test_the_policy_steps_every_other_time() -> None:
         critics.append(learner.flat_critic.parameter.detach().clone())
         latest.append(metrics[1:, 0].tolist())
         torch.testing.assert_close(
-            learner.flat_target.parameter.detach(), old_target.lerp(critics[-1], 0.005)
+            learner.flat_target.parameter.detach(),
+            old_target.lerp(critics[-1], learner.options.tau),
         )
     same = [torch.equal(*pair) for pair in pairwise(policies)]
     assert same == [True, False, True, False]
@@ -257,7 +258,7 @@ def test_the_policy_steps_every_other_time() -> None:
 
 
 def test_steps_in_bfloat16_are_near() -> None:
-    exact, rounded = (learner_of(bfloat16=bfloat16) for bfloat16 in (False, True))
+    exact, rounded = (learner_of(amp=amp) for amp in (False, True))
     metrics = torch.zeros(2, len(exact.metrics), 1)
     for i in range(3):
         rows, noise = inputs_of(exact, i)

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
 HARNESS = Path(__file__).with_name("kill_harness.py")
-ALGORITHMS = ("ppo", "sac", "mbpo")
+ALGORITHMS = ("ppo", "sac", "flashsac", "mbpo")
 
 
 def killed(folder: Path, num_kills: int, *algorithms: str, limit: float) -> list[dict[str, Any]]:

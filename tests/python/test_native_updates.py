@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from scripts import run_script
 
 from pyfastenv import _core
 
 pytestmark = pytest.mark.skipif(
-    not _core.SacUpdate.available(), reason="this machine has no matrix unit"
+    not _core.SacUpdate.available(), reason="this machine has neither AMX nor AVX512-BF16"
 )
 
 SAC = {
@@ -143,3 +145,39 @@ def test_networks_that_cannot_be(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         make(**(sizes | change))
+
+
+STEPS = """
+import json
+import numpy as np
+from pyfastenv import _core
+
+rng = np.random.default_rng(0)
+sizes = {"obs_size": 3, "action_size": 2, "num_seeds": 1, "batch_size": 50}
+policy = 3 * 40 + 40 + 40 * 72 + 72 + 72 * 4 + 4 + 1
+critic = 2 * (5 * 40 + 40 + 40 * 72 + 72 + 72 + 1)
+vectors = [
+    [rng.normal(size=size).astype(np.float32) / 8, *np.zeros((2, size), np.float32)]
+    for size in (policy, critic)
+]
+metrics = np.zeros((5, 1), np.float32)
+update = _core.SacUpdate(hidden_sizes=[40, 72], num_threads=1, **sizes)
+update.run(
+    rows=rng.normal(size=(3, 1, 50, 10)).astype(np.float32),
+    noise=rng.normal(size=(3, 1, 100, 2)).astype(np.float32),
+    step=0, hyper=_core.SacHyper(), policy=vectors[0], critic=vectors[1],
+    target=vectors[1][0].copy(), log_temperature=np.zeros(1, np.float32), metrics=metrics,
+)
+moments = [float(np.abs(each).sum()) for vector in vectors for each in vector]
+print(json.dumps([_core.SacUpdate.unit(), metrics[:, 0].tolist() + moments]))
+"""
+
+
+def test_units_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is AMX, with AVX512-BF16; sums of other order differ by their rounding."""
+    unit, expected = json.loads(run_script(STEPS))
+    monkeypatch.setenv("PYFASTENV_BF16", "avx512")
+    other, found = json.loads(run_script(STEPS))
+    assert other == "AVX512-BF16" and unit in ("AMX", other)
+    assert np.isfinite(expected).all() and np.abs(expected).min() > 0.0
+    np.testing.assert_allclose(found, expected, rtol=2e-3)

@@ -21,7 +21,7 @@ from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_fi
 
 from pyfastenv.algorithms import sac
 from pyfastenv.algorithms.sac import METRICS, SAC, Config, SACLearner, SACOptions
-from pyfastenv.learners.sac_accelerators import MatrixUnit, WrittenOut
+from pyfastenv.learners.sac_accelerators import CompiledBfloat16, WrittenOut
 from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.rollouts import rollout
@@ -262,7 +262,7 @@ def relative(ours: Tensor, theirs: Tensor) -> float:
     return float((ours - theirs).norm() / theirs.norm())
 
 
-@pytest.mark.parametrize("kind", ["plain", "written out", "matrix unit"])
+@pytest.mark.parametrize("kind", ["plain", "written out", "compiled"])
 @pytest.mark.parametrize("num_seeds", [1, 3])
 @pytest.mark.parametrize(
     "options",
@@ -283,10 +283,10 @@ def test_steps_in_bfloat16_are_near(options: dict[str, Any], num_seeds: int, kin
     accelerator = {
         "plain": None,
         "written out": WrittenOut(rounded),
-        "matrix unit": rounded.choice.accelerator,
+        "compiled": rounded.choice.accelerator,
     }[kind]
-    if kind == "matrix unit" and not isinstance(accelerator, MatrixUnit):
-        pytest.skip("no matrix unit")
+    if kind == "compiled" and not isinstance(accelerator, CompiledBfloat16):
+        pytest.skip("neither AMX nor AVX512-BF16")
     rounded.choice = rounded.choice._replace(accelerator=accelerator)
     generator = torch.Generator().manual_seed(0)
     rows = batch_of(layout, (3, num_seeds, 50), generator)
@@ -306,8 +306,9 @@ def test_steps_in_bfloat16_are_near(options: dict[str, Any], num_seeds: int, kin
             critic = rounded.flat_critic.parameter.detach()
             expected = 0.9 * old_target + 0.1 * critic
             torch.testing.assert_close(rounded.flat_target.parameter.detach(), expected)
-    # one hidden layer has nothing between hidden layers
-    assert torch.equal(*metrics) == (kind == "written out" and fields["hidden_sizes"] == (32,))
+    nothing_between = fields["hidden_sizes"] == (32,)  # hidden layers
+    if kind != "plain" or not nothing_between:  # autograd may round as what is written out does
+        assert torch.equal(*metrics) == (kind == "written out" and nothing_between)
     for name in ("actor", "critic", "target"):
         pairs = zip(
             getattr(rounded, name).parameters(), getattr(exact, name).parameters(), strict=True
@@ -328,8 +329,8 @@ def test_compiled_steps_depend_neither_on_their_number_nor_on_other_seeds() -> N
         return SACLearner(layout, seeds, options)
 
     together, stepwise = make_learner(1, 2, 3, num_threads=3), make_learner(1, 2, 3)
-    if not isinstance(together.choice.accelerator, MatrixUnit):
-        pytest.skip("no matrix unit")
+    if not isinstance(together.choice.accelerator, CompiledBfloat16):
+        pytest.skip("neither AMX nor AVX512-BF16")
     generator = torch.Generator().manual_seed(0)
     rows = batch_of(layout, (5, 3, 24), generator)
     noise = torch.randn(5, 3, *together.noise_shape(24), generator=generator)

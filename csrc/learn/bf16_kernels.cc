@@ -1,6 +1,7 @@
-// Compiled with AMX and AVX-512 (see CMakeLists.txt): nothing of the standard library's templates
-// may be used here, or the linker could give other files code that their processor lacks.
-#include "learn/amx_kernels.h"
+// Compiled twice, for AMX and for AVX512-BF16 (see CMakeLists.txt): nothing of the standard
+// library's templates may be used here, or the linker could give other files code that their
+// processor lacks.
+#include "learn/bf16_kernels.h"
 
 #if defined(__GNUC__) && !defined(__clang__)  // GCC 12 warns about its own intrinsics
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr int kHalf = 16;  // rows of a tile, and columns of a packed one
 
+#ifdef __AMX_BF16__
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -30,6 +32,11 @@ const volatile TileConfig kConfig;
 void Begin() { _tile_loadconfig(const_cast<const TileConfig*>(&kConfig)); }
 
 void End() { _tile_release(); }
+#else
+void Begin() {}
+
+void End() {}
+#endif
 
 // tiles in a packed factor of `rows` rows: the two of a block stand together
 PYFASTENV_INLINE uint16_t* Block(uint16_t* packed, int rows, int row_block, int column_block) {
@@ -153,6 +160,7 @@ void Transpose(const uint16_t* x, int rows, int columns, uint16_t* transposed) {
   }
 }
 
+#ifdef __AMX_BF16__
 // Calls use(row, column, sums (32, 32)) for each block of a (rows, depth) @ b
 template <class Use>
 PYFASTENV_INLINE void Product(const uint16_t* a, const uint16_t* b, int rows, int depth,
@@ -187,6 +195,53 @@ PYFASTENV_INLINE void Product(const uint16_t* a, const uint16_t* b, int rows, in
     }
   }
 }
+#else
+// Two neighbours of a row, in every place of a register
+PYFASTENV_INLINE __m512bh Broadcast(const uint16_t* pair) {
+  int bits;
+  __builtin_memcpy(&bits, pair, sizeof(bits));
+  return (__m512bh)_mm512_set1_epi32(bits);
+}
+
+// The same by dot products of pairs: the sums of eight rows x 32 columns stay in registers
+template <class Use>
+PYFASTENV_INLINE void Product(const uint16_t* a, const uint16_t* b, int rows, int depth,
+                              int columns, Use use) {
+  constexpr int kRows = 8;
+  alignas(64) float sums[kTile * kTile];
+  for (int column = 0; column < columns; column += kTile) {
+    const uint16_t* panel = b + static_cast<ptrdiff_t>(column) * depth;
+    for (int row = 0; row < rows; row += kTile) {
+      for (int part = 0; part < kTile; part += kRows) {
+        const uint16_t* lines = a + static_cast<ptrdiff_t>(row + part) * depth;
+        __m512 low[kRows];
+        __m512 high[kRows];
+#pragma GCC unroll 8
+        for (int i = 0; i < kRows; ++i) low[i] = high[i] = _mm512_setzero_ps();
+        for (int k = 0; k < depth; k += 2) {
+          // in each 32 rows of the panel: 16 pairs of its left half, then those of its right one
+          const uint16_t* tiles =
+              panel + static_cast<ptrdiff_t>(k - k % kTile) * kTile + k % kTile * kHalf;
+          const __m512bh left = (__m512bh)_mm512_loadu_si512(tiles);
+          const __m512bh right = (__m512bh)_mm512_loadu_si512(tiles + 512);
+#pragma GCC unroll 8
+          for (int i = 0; i < kRows; ++i) {
+            const __m512bh pair = Broadcast(lines + static_cast<ptrdiff_t>(i) * depth + k);
+            low[i] = _mm512_dpbf16_ps(low[i], pair, left);
+            high[i] = _mm512_dpbf16_ps(high[i], pair, right);
+          }
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < kRows; ++i) {
+          _mm512_store_ps(sums + (part + i) * kTile, low[i]);
+          _mm512_store_ps(sums + (part + i) * kTile + kHalf, high[i]);
+        }
+      }
+      use(row, column, sums);
+    }
+  }
+}
+#endif
 
 PYFASTENV_INLINE __m512 Widen(__m256i bits) {
   return (__m512)_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16);
@@ -385,9 +440,16 @@ void Follow(float* a, const float* b, size_t size, float share) {
 
 }  // namespace
 
-extern const AmxKernels kAmx;
-const AmxKernels kAmx = {Begin,         End,         Pack,        PackTransposed, PackSamples,
-                         Transpose,     ForwardRelu, ForwardSilu, ForwardLast,    BackwardRelu,
-                         BackwardSlope, ColumnSums,  Squash,      Likelihood,     Follow};
+#ifdef __AMX_BF16__
+constexpr const char* kUnit = "AMX";
+#else
+constexpr const char* kUnit = "AVX512-BF16";
+#endif
+
+extern const Bf16Kernels PYFASTENV_NAME(kBf16);
+const Bf16Kernels PYFASTENV_NAME(kBf16) = {kUnit,          Begin,       End,          Pack,
+                                           PackTransposed, PackSamples, Transpose,    ForwardRelu,
+                                           ForwardSilu,    ForwardLast, BackwardRelu, BackwardSlope,
+                                           ColumnSums,     Squash,      Likelihood,   Follow};
 
 }  // namespace pyfastenv

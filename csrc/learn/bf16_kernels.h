@@ -1,5 +1,5 @@
-// Matrix products in bfloat16 with float32 sums on the processor's matrix unit (Intel AMX), and
-// what soft actor-critic does between them. SacUpdate (learn/sac_update.h) is their only user.
+// Matrix products in bfloat16 with float32 sums, on the processor's matrix unit (Intel AMX) or by
+// dot products of pairs (AVX512-BF16), and what SAC and the ensemble do between them.
 //
 // Matrices of samples are row-major bfloat16 (its bits as uint16_t), all sizes padded with zeros to
 // kTile. A right-hand factor is packed: for each 32 columns, for each 32 rows, two tiles of 16
@@ -13,7 +13,9 @@ namespace pyfastenv {
 
 constexpr int kTile = 32;
 
-struct AmxKernels {
+struct Bf16Kernels {
+  const char* unit;  // what computes the products
+
   void (*begin)();
   void (*end)();
 
@@ -58,7 +60,8 @@ struct AmxKernels {
   void (*follow)(float* a, const float* b, size_t size, float share);
 };
 
-/// Null where the processor or the system has no AMX.
-const AmxKernels* BestAmxKernels();
+/// AMX's where the processor and the system have it, else AVX512-BF16's, else null. The environment
+/// variable PYFASTENV_BF16=avx512 leaves AMX out.
+const Bf16Kernels* BestBf16Kernels();
 
 }  // namespace pyfastenv

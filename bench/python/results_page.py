@@ -1,0 +1,429 @@
+"""The pages of docs/results from its JSON files: ``python bench/python/results_page.py``.
+
+A page and a picture for each study (return against steps), and README.md with minutes.png: return
+against wall-clock minutes of everything that was trained on each robot. Knows no training; a number
+that is not in a file is not told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import curves
+from studies import FIVE, MUJOCO, STUDIES, Study
+
+from pyfastenv.experiments import pictures
+from pyfastenv.experiments.tables import table
+from pyfastenv.training.atomic import write_text
+from pyfastenv.training.plots import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
+MINUTES = (2, 10, 30, 120)
+Point = tuple[float, float]
+
+
+class Group:
+    """The seeds of one case: those that came to their end, or, where none did, all there are.
+
+    Runs of an earlier version (``earlier`` says what was otherwise) count until there are others.
+
+    Args:
+        runs: Of the same name and robot, at least one.
+
+    Attributes:
+        runs: Those that count.
+        complete: Whether they came to their end.
+        begun: How many more have not.
+    """
+
+    def __init__(self, runs: Sequence[dict[str, Any]]):
+        now = [run for run in runs if "earlier" not in run] or list(runs)
+        done = [run for run in now if run["done"]]
+        self.complete = bool(done)
+        self.runs = done or now
+        self.begun = len(now) - len(done) if done else 0
+        self.name = str(runs[0]["name"])
+        self.env_id = str(runs[0]["env_id"])
+        self.algorithm = str(runs[0]["algorithm"])
+        self.earlier = str(self.runs[0].get("earlier", ""))
+        steps = [set(run["curve"]["steps"]) for run in self.runs]
+        self.steps = sorted(set.intersection(*steps))
+
+    @property
+    def timed(self) -> bool:
+        """Whether the curves say when."""
+        return bool(self.steps) and all("seconds" in run["curve"] for run in self.runs)
+
+    def at(self, step: float, column: str) -> list[float]:
+        """What each seed has in a column at one of :attr:`steps`."""
+        return [run["curve"][column][run["curve"]["steps"].index(step)] for run in self.runs]
+
+    def curve(self) -> list[Point]:
+        """Steps and mean returns."""
+        return [(step, statistics.fmean(self.at(step, "returns"))) for step in self.steps]
+
+    def minutes(self) -> list[Point]:
+        """Minutes of a seed's share and mean returns."""
+        points = []
+        for step, mean in self.curve():
+            seconds = [
+                value / run["side_by_side"]
+                for value, run in zip(self.at(step, "seconds"), self.runs, strict=True)
+            ]
+            points.append((statistics.fmean(seconds) / 60, mean))
+        return points
+
+    def share(self, name: str) -> float | None:
+        """Minutes of a seed's share of ``seconds`` or ``cpu_seconds``, of the whole run."""
+        if not all(name in run for run in self.runs):
+            return None
+        return statistics.fmean(run[name] / run["side_by_side"] for run in self.runs) / 60
+
+    def best(self) -> Point:
+        """The step at which the mean over seeds is greatest, and that mean."""
+        return max(self.curve(), key=lambda point: point[1])
+
+    def end(self) -> list[float]:
+        """Each seed's return at the end: of the closing evaluation, or of the curve's last."""
+        if self.complete and all(run.get("greedy_return") is not None for run in self.runs):
+            return [run["greedy_return"] for run in self.runs]
+        return self.at(self.steps[-1], "returns")
+
+    def seeds(self) -> str:
+        """Their number, and of those that have only begun."""
+        more = f" (+ {self.begun} begun)" if self.begun else ""
+        return f"{len(self.runs)}{more}"
+
+    def reached(self) -> str:
+        """Steps, and of how many if there are more to come."""
+        step = min(run["steps"] for run in self.runs)
+        if self.complete:
+            return f"{step:,}"
+        return f"{step:,} of {self.runs[0]['config']['total_steps']:,}"
+
+
+def groups_of(runs: Sequence[dict[str, Any]]) -> list[Group]:
+    """By robot, in the order of :data:`MUJOCO`, and name."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in runs:
+        found.setdefault((run["env_id"], run["name"]), []).append(run)
+    order = {env_id: i for i, env_id in enumerate(MUJOCO)}
+    names = sorted(found, key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
+    return [group for name in names if (group := Group(found[name])).steps or group.complete]
+
+
+def number(value: float | None, digits: int | None = None) -> str:
+    """12,345 or 12.3."""
+    if value is None:
+        return "–"
+    if digits is None:
+        digits = 1 if abs(value) < 100 else 0
+    return f"{value:,.{digits}f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean ± standard deviation over seeds, as of a population, of more than one."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "–"
+    mean = statistics.fmean(known)
+    digits = 1 if abs(mean) < 100 else 0
+    if len(known) == 1:
+        return number(mean, digits)
+    return f"{mean:,.{digits}f} ± {statistics.pstdev(known):,.{digits}f}"
+
+
+# ---- what others have ----------------------------------------------------------------------------
+
+
+def published_curve(algorithm: str, env_id: str, up_to: float) -> dict[str, Any] | None:
+    """Others' curve as far as ``up_to`` steps."""
+    for curve in PUBLISHED["curve"]:
+        if (curve["algorithm"], curve["env_id"]) == (algorithm, env_id):
+            points = [point for point in curve["points"] if 1e3 * point[0] <= up_to]
+            if points:
+                return {**curve, "points": points}
+    return None
+
+
+def published(group: Group) -> list[str]:
+    """What others have with the same algorithm on this robot, each with its steps."""
+    found = []
+    last = max((*group.steps, *(run["steps"] for run in group.runs)))
+    curve = published_curve(group.algorithm, group.env_id, last)
+    if curve is not None:
+        steps, value = curve["points"][-1]
+        found.append(f"{value:,} at {1e3 * steps:,.0f} ({curve['name']})")
+    for other in PUBLISHED["table"]:
+        if other["algorithm"] == group.algorithm and group.env_id in other["returns"]:
+            found.append(f"{other['returns'][group.env_id]} ({other['name']})")
+    return found
+
+
+# ---- a study's page ------------------------------------------------------------------------------
+
+
+def study_page(study: Study, runs: Sequence[dict[str, Any]]) -> str:
+    """``docs/results/<study>.md``."""
+    groups = groups_of(runs)
+    lines = [
+        f"# {study.title}",
+        "",
+        f"Written by `make results-{study.name.replace('_', '-')}`, as far as it has run. Settings",
+        f"are the presets' (`pyfastenv train {study.algorithm} --env-id …`) and those in",
+        f"bench/python/studies.py; {study.name}.json has them, every seed and its curve.",
+        "",
+        "Mean ± standard deviation over seeds. *End*: 20 greedy episodes of each seed after the",
+        "training (of a training that goes on, or of an earlier version's, the 10 of its latest",
+        "evaluation). *Best*: the greatest mean of the seeds' evaluations on the way. *Training*:",
+        "each seed's last 100 episodes with exploration. Minutes: see",
+        "[what to train with](README.md). Others' figures are from their pages, for older versions",
+        "of the environments and with their own evaluation (bench/python/published.toml).",
+        "",
+    ]
+    if study.note:
+        lines += [study.note, ""]
+    for reason in dict.fromkeys(group.earlier for group in groups if group.earlier):
+        old = [(group.name, group.env_id) for group in groups if group.earlier == reason]
+        lines += [f"To be measured again: {_listed(old)}. {reason}", ""]
+    if not groups:
+        return "\n".join([*lines, "Nothing of it has been measured yet.", ""])
+    rows = []
+    for group in groups:
+        best = f"{number(group.best()[1])} at {group.best()[0]:,}" if group.curve() else "–"
+        training = spread([run.get("train_return") for run in group.runs])
+        others = "; ".join(published(group))
+        rows.append(
+            (group.name, group.env_id, group.seeds(), group.reached(),
+             number(group.share("seconds"), 1), number(group.share("cpu_seconds"), 1),
+             spread(group.end()), best, training, others or "–")
+        )  # fmt: skip
+    columns = ("", "environment", "seeds", "steps", "minutes a seed", "processor minutes a seed")
+    lines.append(table((*columns, "end", "best", "training", "others"), rows))
+    lines += ["", *_machines(runs), ""]
+    if any(group.curve() for group in groups):
+        lines += [f"![Learning curves]({study.name}.png)", ""]
+    return "\n".join(lines)
+
+
+def _machines(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """On what it was measured."""
+    found = dict.fromkeys(
+        f"{run['machine']['cpu']}, {run['machine']['cpus_available']} CPUs" for run in runs
+    )
+    return [f"*{'; '.join(found)}*"] if found else []
+
+
+def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None:
+    """Return against steps: each seed thin, their mean thick, others' points black."""
+    groups = [group for group in groups_of(runs) if group.curve()]
+    env_ids = list(dict.fromkeys(group.env_id for group in groups))
+    if not env_ids:
+        return
+    columns = min(len(env_ids), 4)
+    height = 3.0 * -(-len(env_ids) // columns)
+    figure, panels = pictures.panels(
+        len(env_ids), size=(3.6 * columns, height + 0.4), columns=columns
+    )
+    for axes, env_id in zip(panels, env_ids, strict=True):
+        mine = [group for group in groups if group.env_id == env_id]
+        for colour, group in zip(COLOURS, mine, strict=False):
+            for run in group.runs:
+                curve = run["curve"]
+                steps = [step / 1e3 for step in curve["steps"]]
+                axes.plot(steps, curve["returns"], color=colour, linewidth=0.6, alpha=0.45)
+            steps, means = zip(*group.curve(), strict=True)
+            label = f"{group.name} ({_number_of_seeds(group)})"
+            axes.plot([s / 1e3 for s in steps], means, color=colour, linewidth=1.8, label=label)
+        last = max(group.steps[-1] for group in mine)
+        other = published_curve(study.algorithm, env_id, 1.05 * last)
+        if other is not None:
+            steps, values = zip(*other["points"], strict=True)
+            axes.plot(steps, values, "kx", markersize=5, label=other["name"])
+        axes.set_title(env_id)
+        axes.set_xlabel("environment steps [thousands]")
+        axes.legend(frameon=False, fontsize=7)
+    for axes in panels[::columns]:
+        axes.set_ylabel("return, greedy")
+    pictures.save(figure, path)
+
+
+# ---- all of them against time --------------------------------------------------------------------
+
+
+def summary_page(studies: dict[str, list[dict[str, Any]]]) -> str:
+    """README.md: what a reader needs to choose."""
+    groups = groups_of([run for runs in studies.values() for run in runs])
+    timed = [group for group in groups if group.timed]
+    lines = [
+        "# What to train with",
+        "",
+        "Return against wall-clock minutes, of every algorithm on the same machine. Written by",
+        "`make results-page` from the JSON files beside it; nothing is here that was not measured.",
+        "",
+    ]
+    if timed:
+        lines += [
+            "![Return against minutes](minutes.png)",
+            "",
+            "*Mean over seeds of greedy evaluations; the band is from the least to the greatest.*",
+            "",
+            "Minutes are those in which the training's process ran, on two cores, evaluations left",
+            "out. PPO trains one seed after another; where seeds stand side by side in a process,",
+            "its minutes are divided by their number. *Cores* says how many were busy on average:",
+            "trainings share the machine with other work, and where it is far below the others',",
+            "the minutes are too many. Returns *after … min* are those of the latest evaluation by",
+            "then.",
+            "",
+            *_tables(timed),
+            *_machines([run for group in timed for run in group.runs]),
+            "",
+        ]
+    lines += [*_missing(groups), "", "By study, with others' figures:", ""]
+    lines += [f"- [{study.title}]({study.name}.md)" for study in STUDIES.values()]
+    return "\n".join([*lines, ""])
+
+
+def _tables(timed: Sequence[Group]) -> list[str]:
+    """One for each robot."""
+    lines: list[str] = []
+    for env_id in dict.fromkeys(group.env_id for group in timed):
+        rows = []
+        for group in (each for each in timed if each.env_id == env_id):
+            points = group.minutes()
+            by_then = [
+                next((mean for minutes, mean in reversed(points) if minutes <= limit), None)
+                if limit <= points[-1][0]
+                else None
+                for limit in MINUTES
+            ]
+            seconds, cpu = group.share("seconds"), group.share("cpu_seconds")
+            cores = "–" if not seconds or cpu is None else f"{cpu / seconds:.1f}"
+            rows.append(
+                (group.name, group.seeds(), group.reached(), number(seconds, 1), cores,
+                 *map(number, by_then), spread(group.end()), "; ".join(published(group)) or "–")
+            )  # fmt: skip
+        after = [f"after {minutes} min" for minutes in MINUTES]
+        columns = ("", "seeds", "steps", "minutes", "cores", *after, "end", "others")
+        lines += [f"## {env_id}", "", table(columns, rows), ""]
+    return lines
+
+
+def _missing(groups: Sequence[Group]) -> list[str]:
+    """What the studies plan and nobody has measured, or not to the end, or not against time."""
+    found = {(group.name, group.env_id): group for group in groups}
+    parts: dict[str, list[tuple[str, str]]] = {}
+    for study in STUDIES.values():
+        for case in study.cases:
+            group = found.get((case.name, case.env_id))
+            if group is None:
+                what = "Not measured"
+            elif not group.timed:
+                what = "Measured without the time of each evaluation, so not here"
+            elif not group.complete:
+                what = "Not finished"
+            elif len(group.runs) < case.seeds:
+                what = "With fewer seeds than planned"
+            else:
+                continue
+            parts.setdefault(what, []).append((case.name, case.env_id))
+    paragraphs = [f"{what}: {_listed(cases)}." for what, cases in parts.items()]
+    return [line for paragraph in paragraphs for line in ("", paragraph)][1:]
+
+
+def _number_of_seeds(group: Group) -> str:
+    return "1 seed" if len(group.runs) == 1 else f"{len(group.runs)} seeds"
+
+
+def _listed(cases: Sequence[tuple[str, str]]) -> str:
+    """``SAC (Hopper-v5, Ant-v5), MBPO (Hopper-v5)``."""
+    robots: dict[str, list[str]] = {}
+    for name, env_id in cases:
+        robots.setdefault(name, []).append(env_id)
+    return ", ".join(f"{name} ({', '.join(mine)})" for name, mine in robots.items())
+
+
+def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
+    """One panel per robot: mean and range of the seeds; others' figures as dotted lines."""
+    groups = groups_of([run for runs in studies.values() for run in runs])
+    groups = [group for group in groups if group.timed]
+    if not groups:
+        return
+    algorithms = list(dict.fromkeys(case.name for s in STUDIES.values() for case in s.cases))
+    paint = dict(zip(algorithms, pictures.PALETTE, strict=False))
+    drawn = {group.env_id for group in groups}
+    first = [env_id for env_id in FIVE if env_id in drawn]
+    env_ids = [*first, *(e for e in dict.fromkeys(g.env_id for g in groups) if e not in first)]
+    columns = min(len(env_ids), 3)
+    height = 3.0 * -(-len(env_ids) // columns)
+    figure, panels = pictures.panels(
+        len(env_ids), size=(4.4 * columns, height + 0.4), columns=columns
+    )
+    for axes, env_id in zip(panels, env_ids, strict=True):
+        for group in (each for each in groups if each.env_id == env_id):
+            _draw_group(axes, group, paint[group.name])
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_title(env_id)
+        axes.set_xlabel("minutes")
+        axes.legend(frameon=False, fontsize=7)
+    for axes in panels[::columns]:
+        axes.set_ylabel("return, greedy")
+    pictures.save(figure, path)
+
+
+def _draw_group(axes: Axes, group: Group, colour: str) -> None:
+    minutes, means = zip(*group.minutes(), strict=True)
+    label = f"{group.name} ({_number_of_seeds(group)})"
+    axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
+    if len(group.runs) > 1:
+        each = [group.at(step, "returns") for step in group.steps]
+        axes.fill_between(
+            minutes, list(map(min, each)), list(map(max, each)), color=colour, alpha=0.15, lw=0
+        )
+    other = published_curve(group.algorithm, group.env_id, 1.05 * group.steps[-1])
+    if other is not None:
+        steps, value = other["points"][-1]
+        axes.axhline(
+            value, color=colour, lw=1, ls=":", label=f"{other['name']}, {steps:g},000 steps"
+        )
+
+
+# ---- everything ----------------------------------------------------------------------------------
+
+
+def pages(folder: Path) -> dict[str, str]:
+    """All pages by their names."""
+    studies = {name: curves.read(folder, name) for name in STUDIES}
+    found = {f"{name}.md": study_page(STUDIES[name], runs) for name, runs in studies.items()}
+    return {**found, "README.md": summary_page(studies)}
+
+
+def write_all(folder: Path) -> None:
+    """Pages and pictures."""
+    for name, text in pages(folder).items():
+        write_text(folder / name, text)
+    studies = {name: curves.read(folder, name) for name in STUDIES}
+    for name, runs in studies.items():
+        draw_study(STUDIES[name], runs, folder / f"{name}.png")
+    draw_minutes(studies, folder / "minutes.png")
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=ROOT / "docs/results")
+    write_all(parser.parse_args().output)
+
+
+if __name__ == "__main__":
+    main()

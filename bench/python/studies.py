@@ -1,0 +1,218 @@
+"""What is trained for docs/results: data. ``learn.py`` trains it, ``results_page.py`` tells of it.
+
+Each study counts its seeds from a number of its own, so that neither two seeds of a robot nor two
+algorithms share an environment's random stream (pyfastenv/training/seeds.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyfastenv.training.config import RunConfig
+from pyfastenv.training.registry import algorithm_module
+
+MUJOCO = (
+    "HalfCheetah-v5",
+    "Hopper-v5",
+    "Walker2d-v5",
+    "Ant-v5",
+    "Humanoid-v5",
+    "Swimmer-v5",
+    "Reacher-v5",
+    "Pusher-v5",
+    "InvertedPendulum-v5",
+    "InvertedDoublePendulum-v5",
+    "HumanoidStandup-v5",
+)
+FIVE = MUJOCO[:5]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One robot, with all its seeds.
+
+    Attributes:
+        name: What is trained, as tables call it.
+        env_id: The robot.
+        seeds: Their number.
+        options: Beside those of the study.
+        together: How many of the seeds stand side by side in a process; 1: each has its own.
+    """
+
+    name: str
+    env_id: str
+    seeds: int
+    options: dict[str, Any] = field(default_factory=dict)
+    together: int = 1
+
+
+@dataclass(frozen=True)
+class Study:
+    """Trainings of one algorithm, and where their numbers are.
+
+    Attributes:
+        name: ``docs/results/<name>.json``.
+        algorithm: Of all cases.
+        title: Of the page.
+        first_seed: The cases' seeds count from here.
+        options: Of all cases, beside their presets.
+        cases: What is trained, the most wanted first.
+        note: For the page.
+    """
+
+    name: str
+    algorithm: str
+    title: str
+    first_seed: int
+    options: dict[str, Any]
+    cases: tuple[Case, ...]
+    note: str = ""
+
+    def trainings(self) -> Iterator[Training]:
+        """Seed by seed, so that each case soon has one."""
+        most = max(case.seeds for case in self.cases)
+        for first in range(most):
+            for case in self.cases:
+                if first < case.seeds and first % case.together == 0:
+                    count = min(case.together, case.seeds - first)
+                    yield Training(self, case, self.first_seed + first, count)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A process's: seeds ``seed`` to ``seed + count - 1`` of a case."""
+
+    study: Study
+    case: Case
+    seed: int
+    count: int
+
+    @property
+    def seeds(self) -> range:
+        """All of them."""
+        return range(self.seed, self.seed + self.count)
+
+    def options(self) -> dict[str, Any]:
+        """Of its Config."""
+        side_by_side = {} if self.study.algorithm == "ppo" else {"num_seeds": self.count}
+        return {**self.study.options, **self.case.options, "seed": self.seed, **side_by_side}
+
+    def config(self) -> RunConfig:
+        """All options, the robot's preset among them."""
+        config_class: type[RunConfig] = algorithm_module(self.study.algorithm).Config
+        return config_class.preset(self.case.env_id, **self.options())
+
+
+def _sac(env_id: str, **options: Any) -> Case:
+    # Humanoid's transitions of a seed take 3 GB: one after another
+    return Case("SAC", env_id, 3, options, together=1 if env_id == "Humanoid-v5" else 3)
+
+
+_LONG = {"checkpoint_every": 20_000, "keep_checkpoints": 1}
+
+STUDIES = {
+    study.name: study
+    for study in (
+        Study(
+            "ppo",
+            "ppo",
+            "PPO after a million steps",
+            1,
+            {"total_steps": 1_000_000, "eval_every": 50_000, "checkpoint_every": 250_000},
+            tuple(Case("PPO", env_id, 5) for env_id in MUJOCO),
+        ),
+        Study(
+            "ppo_long",
+            "ppo",
+            "PPO after ten million steps",
+            11,
+            {"total_steps": 10_000_000, "eval_every": 250_000, "checkpoint_every": 500_000},
+            tuple(Case("PPO to 10M", env_id, 3) for env_id in ("Ant-v5", "Humanoid-v5")),
+        ),
+        Study(
+            "sac",
+            "sac",
+            "What SAC learns",
+            21,
+            {"amp": True, "eval_every": 10_000, **_LONG},
+            (
+                *(_sac(env_id, total_steps=1_000_000) for env_id in FIVE),
+                Case("SAC", "Pendulum-v1", 3, {"eval_every": 1_000}, together=3),
+            ),
+        ),
+        Study(
+            "flashsac",
+            "flashsac",
+            "What FlashSAC learns",
+            31,
+            # the learning rate falls as in the authors' runs of a million steps
+            {"amp": True, "eval_every": 10_000, "anneal_steps": 1_000_000, **_LONG},
+            tuple(
+                Case("FlashSAC", env_id, 3, {"total_steps": 300_000}, together=3)
+                for env_id in ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
+            ),
+            "The learning rate falls as in the authors' runs of a million steps (`anneal_steps`).",
+        ),
+        Study(
+            "mbpo",
+            "mbpo",
+            "What MBPO learns",
+            41,
+            {"amp": True, "checkpoint_every": 1_000, "keep_checkpoints": 1},
+            (
+                # the random steps, which the published curves do not count, included
+                Case("MBPO", "Hopper-v5", 3, {"total_steps": 130_000}, together=3),
+                Case("MBPO", "Walker2d-v5", 2, {"total_steps": 105_000}, together=2),
+                Case("MBPO", "InvertedPendulum-v5", 1, {"total_steps": 5_000}),
+                Case(
+                    "MBPO + flow",
+                    "InvertedPendulum-v5",
+                    1,
+                    {"total_steps": 5_000, "dynamics": "flow"},
+                ),
+                Case("MBPO + flow", "Hopper-v5", 1, {"total_steps": 35_000, "dynamics": "flow"}),
+            ),
+            "Steps include the random ones (5,000 on Hopper and Walker2d); the authors' do not.",
+        ),
+    )
+}
+
+
+def changed(
+    study: Study,
+    *,
+    env_ids: list[str] | None = None,
+    seeds: int | None = None,
+    together: int | None = None,
+    options: dict[str, Any] | None = None,
+) -> Study:
+    """A study with a part of its robots or seeds, or with other options.
+
+    Raises:
+        ValueError: It has no such robot, an option is its own, or seeds of PPO cannot stand side by
+            side.
+    """
+    for name in options or {}:
+        if name in ("env_id", "seed", "num_seeds", "run_dir", "resume", "auto_resume"):
+            raise ValueError(f"{name}: the study's to set")
+    if together not in (None, 1) and study.algorithm == "ppo":
+        raise ValueError("--together: PPO trains one seed after another")
+    known = [case.env_id for case in study.cases]
+    for env_id in env_ids or ():
+        if env_id not in known:
+            raise ValueError(f"{study.name} has no {env_id}; it has {', '.join(known)}")
+    cases = [case for case in study.cases if env_ids is None or case.env_id in env_ids]
+    return replace(
+        study,
+        cases=tuple(
+            replace(
+                case,
+                seeds=case.seeds if seeds is None else seeds,
+                together=case.together if together is None else together,
+                options={**case.options, **(options or {})},
+            )
+            for case in cases
+        ),
+    )

@@ -1,0 +1,155 @@
+"""A policy and a value network that learn from their latest steps: made, acting, saved.
+
+What PPO and its like have beside their loss; a policy is a Gaussian whose deviations do not depend
+on the observation, or categorical.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import gymnasium
+import torch
+from torch import Tensor, nn
+
+from pyfastenv.nn.functional import gaussian_log_prob
+from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, initialised_by
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
+from pyfastenv.training import distributed, seeds
+from pyfastenv.training.on_policy import OnPolicy, OnPolicyConfig
+from pyfastenv.training.seeds import Stream
+
+C = TypeVar("C", bound="ActorValueConfig")
+
+
+@dataclass(kw_only=True)
+class ActorValueConfig(OnPolicyConfig):
+    """Options of the two networks."""
+
+    learning_rate: float = 3e-4
+    """Adam's, at the start."""
+    hidden_sizes: tuple[int, ...] = (64, 64)
+    """Hidden layers, of policy and value network each."""
+    activation: str = "tanh"
+    """tanh, relu, elu or silu."""
+    log_std_init: float = -0.5
+    """Logarithm of the initial standard deviation of actions."""
+
+    def check(self) -> None:
+        super().check()
+        self._check_positive("learning_rate")
+
+
+class ActorValue(OnPolicy[C]):
+    """Policy and value network.
+
+    Attributes:
+        discrete: Whether the policy is categorical.
+        policy: ``(1, B, seen by the policy)`` to ``(1, B, outputs)``: means, or logits.
+        value: ``(1, B, seen by the critic)`` to ``(1, B, 1)``.
+        log_std: ``(A,)``; of no use where the policy is categorical.
+        flat: All that is trained as one vector.
+        optimizer: Adam on it.
+        own_networks: Whether the user has brought any.
+    """
+
+    def __init__(self, config: C):
+        super().__init__(config)
+        space = self.envs.single_action_space
+        self.discrete = isinstance(space, gymnasium.spaces.Discrete)
+        if isinstance(space, gymnasium.spaces.Discrete):
+            num_outputs = int(space.n)
+        else:
+            assert isinstance(space, gymnasium.spaces.Box)
+            num_outputs = math.prod(space.shape)
+            self._action_bounds = [
+                torch.from_numpy(bound).to(self.device) for bound in (space.low, space.high)
+            ]
+        with initialised_by(seeds.stream(config.seed, Stream.POLICY)):
+            seen = self.seen
+            self.policy = self._network("policy_factory", seen.policy, num_outputs, last_gain=0.01)
+            self.value = self._network("critic_factory", seen.critic, 1)
+        self.log_std = nn.Parameter(
+            torch.full((num_outputs,), config.log_std_init, device=self.device)
+        )
+        distributed.broadcast([*self.policy.parameters(), *self.value.parameters()])
+        for module in (self.policy, self.value):
+            module.to(self.device)
+        trained: list[nn.Module | nn.Parameter] = [self.policy, self.value]
+        if not self.discrete:
+            trained.append(self.log_std)
+        self.flat = FlatParameters(trained)
+        self.optimizer = FlatAdam(self.flat, lr=config.learning_rate, eps=1e-5)
+        ours = [module for module in (self.policy, self.value) if isinstance(module, MLP)]
+        if config.amp:
+            for module in ours:
+                module.compute_in(torch.bfloat16)
+        self.own_networks = len(ours) < 2
+
+    def _network(self, factory: str, seen: slice, num_outputs: int, **fields: Any) -> Any:
+        """The user's, or an MLP, of a part of the observations."""
+        own, num_inputs = self.config.factory(factory), seen.stop - seen.start
+        if own is not None:
+            return NetworkStack([own(num_inputs, num_outputs)])
+        sizes = (num_inputs, *self.config.hidden_sizes, num_outputs)
+        return MLP(sizes, activation=self.config.activation, **fields)
+
+    def refresh(self) -> None:
+        """To be called when parameters have been changed where PyTorch does not see it."""
+        for module in (self.policy, self.value):
+            if isinstance(module, MLP):
+                module.refresh()
+
+    # ---- acting ------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def act(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The policy in torch, for sampling on the device."""
+        normalized = self.normalizer(obs.view(-1, self.obs_size).float())
+        outputs = self.policy(normalized[None, :, self.seen.policy])[0]
+        if self.discrete:
+            log_p = torch.log_softmax(outputs, -1)
+            actions = torch.multinomial(log_p.exp(), 1, generator=self.device_generator)
+            return actions[:, 0], log_p.gather(-1, actions)[:, 0], actions[:, 0]
+        noise = torch.empty_like(outputs).normal_(generator=self.device_generator)
+        actions = outputs + self.log_std.exp() * noise
+        low, high = self._action_bounds
+        clipped = torch.minimum(torch.maximum(actions, low), high)
+        return actions, gaussian_log_prob(actions, outputs, self.log_std), clipped
+
+    def policy_spec(self) -> PolicySpec | list[TorchPolicy]:
+        """The policy as the pool runs it, or with a network of the user's."""
+        fields = {
+            "distribution": "categorical" if self.discrete else "gaussian",
+            "log_std": None if self.discrete else self.log_std.detach().cpu().numpy()[None],
+            **self.normalizer.spec_fields(self.seen.policy),
+            "row_begin": self.seen.policy.start,
+            "row_size": self.obs_size,
+        }
+        num_inputs = self.seen.policy.stop - self.seen.policy.start
+        space = self.envs.single_action_space
+        return policies_of(self.policy, num_inputs, space, self.device, **fields)
+
+    # ---- saving ------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Networks, optimiser, and what collecting goes on from."""
+        return {
+            **super().state_dict(),
+            "policy": self.policy.state_dict(),
+            "value": self.value.state_dict(),
+            "log_std": self.log_std.detach(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        super().load_state_dict(state)
+        self.policy.load_state_dict(state["policy"])
+        self.value.load_state_dict(state["value"])
+        self.log_std.data.copy_(state["log_std"])
+        self.optimizer.load_state_dict(state["optimizer"])

@@ -1,0 +1,214 @@
+"""docs/results: trainings that may be stopped at any moment, curves of each seed, their pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / "bench" / "python"
+if not (ROOT / "bench" / "results").is_dir():
+    pytest.skip("the measurements are not in a source distribution", allow_module_level=True)
+sys.path.insert(0, str(BENCH))
+
+import awake  # noqa: E402
+import curves  # noqa: E402
+import learn  # noqa: E402
+import lines  # noqa: E402
+import results_page  # noqa: E402
+from studies import STUDIES, changed  # noqa: E402
+
+pytestmark = pytest.mark.timeout(240)
+
+SMALL = [
+    "sac", "--env-ids", "Pendulum-v1", "--seeds", "2", "--together", "2", "--total-steps", "800",
+    "--learning-starts", "100", "--eval-every", "200", "--eval-episodes", "1",
+    "--checkpoint-every", "100", "--batch-size", "16", "--hidden-sizes", "8,8",
+    "--torch-threads", "1",
+]  # fmt: skip
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    script = str(BENCH / "learn.py")
+    where = ["--output", str(folder / "out"), "--runs", str(folder / "runs")]
+    return [sys.executable, script, *SMALL, *where, *arguments]
+
+
+def trained(folder: Path) -> list[dict[str, Any]]:
+    subprocess.run(command(folder), check=True, timeout=200)
+    return curves.read(folder / "out", "sac")
+
+
+def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(tmp_path: Path) -> None:
+    expected = trained(tmp_path / "whole")
+    assert [(run["seed"], run["side_by_side"], run["done"]) for run in expected] == [
+        (21, 2, True),
+        (22, 2, True),
+    ]
+    runs = tmp_path / "cut" / "runs"
+    for end in (signal.SIGKILL, signal.SIGTERM):
+        process = subprocess.Popen(command(tmp_path / "cut"))
+        begun = len(list(runs.rglob("step_*.pt")))
+        latest = max((p.name for p in runs.rglob("step_*.pt")), default="")
+        until = time.monotonic() + 100.0
+        while max((p.name for p in runs.rglob("step_*.pt")), default="") <= latest:
+            assert process.poll() is None and time.monotonic() < until, begun
+            time.sleep(0.01)
+        process.send_signal(end)
+        assert process.wait() == (-signal.SIGKILL if end == signal.SIGKILL else 143)
+        cut = curves.read(tmp_path / "cut" / "out", "sac")
+        assert not any(run["done"] for run in cut)
+        if end == signal.SIGTERM:  # a kill may come before anything is written
+            assert [run["seed"] for run in cut] == [21, 22]
+    found = trained(tmp_path / "cut")
+    for one, other in zip(found, expected, strict=True):
+        for name in ("greedy_returns", "train_return", "steps", "config"):
+            assert one[name] == other[name]
+        for name in ("steps", "returns"):
+            assert one["curve"][name] == other["curve"][name]
+        for name in ("seconds", "cpu_seconds"):
+            assert one["curve"][name] == sorted(one["curve"][name])
+            assert 0.0 < one["curve"][name][0] <= one[name]
+    again = subprocess.run(
+        command(tmp_path / "cut"), check=True, timeout=100, capture_output=True, text=True
+    )
+    assert again.stdout == ""  # it is done
+    page = (tmp_path / "cut" / "out" / "README.md").read_text()
+    assert "| SAC | 2 | 800 |" in page and "SAC (Pendulum-v1)" in page  # fewer than planned
+    assert (tmp_path / "cut" / "out" / "minutes.png").is_file()
+
+
+def test_ppos_seeds_follow_each_other_and_leave_a_policy(tmp_path: Path) -> None:
+    study = changed(
+        STUDIES["ppo"],
+        env_ids=["Hopper-v5"],
+        seeds=2,
+        options={"total_steps": 5_000, "eval_every": 2_500, "eval_episodes": 2},
+    )
+    assert learn.train_all(study, tmp_path, tmp_path / "runs")
+    runs = curves.read(tmp_path, "ppo")
+    assert [run["seed"] for run in runs] == [1, 2]
+    assert runs[0]["curve"]["returns"] != runs[1]["curve"]["returns"]
+    assert all(run["train_return"] > 0 and len(run["greedy_returns"]) == 20 for run in runs)
+    assert (tmp_path / "policies" / "Hopper-v5.npz").is_file()
+    assert all(learn.is_done(training, tmp_path) for training in study.trainings())
+    longer = changed(study, options={"total_steps": 7_000})
+    assert not any(learn.is_done(training, tmp_path) for training in longer.trainings())
+
+
+def test_no_two_trainings_share_a_seed() -> None:
+    seeds = {
+        name: {seed for training in study.trainings() for seed in training.seeds}
+        for name, study in STUDIES.items()
+    }
+    assert sum(map(len, seeds.values())) == len(set.union(*seeds.values()))
+    for study in STUDIES.values():
+        for case in study.cases:
+            mine = [t for t in study.trainings() if t.case is case]
+            assert sorted(seed for t in mine for seed in t.seeds) == list(
+                range(study.first_seed, study.first_seed + case.seeds)
+            )
+            for training in mine:
+                training.config().check()
+
+
+def test_mistakes_are_named(tmp_path: Path) -> None:
+    for arguments, message in (
+        (["ppo", "--env-ids", "Hopper"], "ppo has no Hopper; it has HalfCheetah-v5, "),
+        (["ppo", "--together", "2"], "--together: PPO trains one seed after another"),
+        (["sac", "--seed", "3"], "seed: the study's to set"),
+        (["sac", "--learning-rate", "1e-3", "1e-4"], "learning_rate: expected one value"),
+    ):
+        done = subprocess.run(
+            [sys.executable, str(BENCH / "learn.py"), *arguments, "--output", str(tmp_path)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2 and message in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_time_in_which_the_process_was_stopped_does_not_count() -> None:
+    script = (
+        "import sys, time; sys.path.insert(0, sys.argv[1]); import awake\n"
+        "clock = awake.Awake(5.0); print('ready', flush=True); sys.stdin.readline()\n"
+        "print(clock.seconds()); clock.close()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(BENCH)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None and process.stdin is not None
+    process.stdout.readline()
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(awake._MOST + 3.0)
+    os.kill(process.pid, signal.SIGCONT)
+    process.stdin.write("\n")
+    process.stdin.flush()
+    seconds = float(process.stdout.readline())
+    assert process.wait() == 0
+    assert 5.0 < seconds < 5.0 + awake._MOST + 2.0
+
+
+def run_of(seed: int, returns: list[float], **fields: Any) -> dict[str, Any]:
+    steps = [1_000 * (i + 1) for i in range(len(returns))]
+    return {
+        "name": "SAC", "algorithm": "sac", "env_id": "Hopper-v5", "seed": seed, "side_by_side": 2,
+        "steps": steps[-1], "done": True, "seconds": 120.0 * len(returns), "cpu_seconds": 480.0,
+        "greedy_return": returns[-1], "train_return": 1.0,
+        "curve": {"steps": steps, "returns": returns, "seconds": [120.0 * s / 1e3 for s in steps],
+                  "cpu_seconds": [0.0] * len(steps)},
+        "config": {"total_steps": 3_000},
+        "machine": {"cpu": "a processor", "cpus_available": 2}, **fields,
+    }  # fmt: skip
+
+
+def test_a_group_counts_what_came_to_its_end() -> None:
+    whole = [run_of(1, [1.0, 8.0, 6.0]), run_of(2, [3.0, 10.0, 4.0])]
+    begun = run_of(3, [100.0], done=False)
+    old = run_of(4, [50.0, 50.0, 50.0], earlier="It was otherwise.")
+    group = results_page.Group([*whole, begun, old])
+    assert group.seeds() == "2 (+ 1 begun)"
+    assert group.minutes() == [(1.0, 2.0), (2.0, 9.0), (3.0, 5.0)]  # a seed's share
+    assert group.best() == (2_000, 9.0)
+    assert results_page.spread(group.end()) == "5.0 ± 1.0"
+    begun_only = results_page.Group([begun, run_of(5, [200.0, 300.0], done=False), old])
+    assert begun_only.reached() == "1,000 of 3,000" and begun_only.curve() == [(1_000, 150.0)]
+    page = results_page.study_page(STUDIES["sac"], [old])
+    assert "To be measured again: SAC (Hopper-v5). It was otherwise." in page
+    published = "3542.2 ± 51.5 (Tianshou)"
+    assert published in page
+
+
+def test_other_programs_runs_stay(tmp_path: Path) -> None:
+    curves.write(tmp_path, "sac", [run_of(2, [1.0]), run_of(1, [1.0])])
+    curves.write(tmp_path, "sac", [run_of(2, [2.0])])
+    found = curves.read(tmp_path, "sac")
+    assert [(run["seed"], run["curve"]["returns"]) for run in found] == [(1, [1.0]), (2, [2.0])]
+    text = (tmp_path / "sac.json").read_text()
+    assert '"returns": [2.0]' in text and json.loads(text)["runs"] == found
+
+
+def test_pages_are_what_the_files_say() -> None:
+    folder = ROOT / "docs" / "results"
+    for name, text in results_page.pages(folder).items():
+        assert (folder / name).read_text() == text, f"{name}: make results-page"
+
+
+def test_lines_are_counted(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr(lines, "_lines", lambda path, commit: 10 if commit else 4)
+    monkeypatch.setattr(sys, "argv", ["lines.py"])
+    monkeypatch.setattr(lines.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=0))
+    lines.main()
+    assert "| SAC | 20 | 8 |" in capsys.readouterr().out
