@@ -1,7 +1,8 @@
 """``pyfastenv …``: parses, calls, prints. No logic.
 
 Mistakes of the user's making are one sentence on stderr and status 1 (2 for a command line that
-does not parse); with PYFASTENV_TRACEBACK=1 they are tracebacks.
+does not parse), those in an own task a paragraph with file and line; with PYFASTENV_TRACEBACK=1
+they are tracebacks.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyfastenv
+from pyfastenv.errors import EnvError
 from pyfastenv.training.errors import TrainingError
 from pyfastenv.training.registry import ALGORITHMS, algorithm_module
 
@@ -36,12 +38,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has seen enough (`pyfastenv envs | head`)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
         return 1
-    except (ValueError, OSError, ImportError, TrainingError) as error:
-        if os.environ.get("PYFASTENV_TRACEBACK"):
+    except Exception as error:
+        said = _said(error)
+        if said is None or os.environ.get("PYFASTENV_TRACEBACK"):
             raise
-        print(f"pyfastenv: {error}", file=sys.stderr)
+        print(f"pyfastenv: {said}", file=sys.stderr)
         return 1
     return 0
+
+
+def _said(error: Exception) -> str | None:
+    """A mistake of the user's making in a paragraph; None of any other error."""
+    from pyfastenv.tasks.explain import blame
+
+    told = blame(error)
+    expected = (ValueError, OSError, ImportError, TrainingError, EnvError)
+    return str(error) if told is None and isinstance(error, expected) else told
 
 
 def _dispatch(arguments: list[str]) -> None:
@@ -520,7 +532,8 @@ def check(task: str, /) -> None:
     """Try an own task in all its ways against each other, and say what to mend.
 
     Args:
-        task: Where it stands, my_tasks:Quadruped, or its registered id.
+        task: Where it stands, my_tasks:Quadruped or path/to/my_tasks.py:Quadruped, or its
+            registered id.
     """
     from pyfastenv.tasks.check import check_task
 

@@ -98,7 +98,8 @@ InputArray ReadActions(py::handle actions, const EnvSpec& spec, int count,
   const bool discrete = spec.num_actions > 0;
   std::vector<int64_t> shape = {count};
   if (!discrete) shape.push_back(spec.action_size());
-  const auto expected = [&] { return Describe(shape) + (discrete ? " int64" : " float32"); };
+  const char* dtype = spec.action_dtype == DType::kFloat32 ? " float32" : " float64";
+  const auto expected = [&] { return Describe(shape) + (discrete ? " int64" : dtype); };
   InputArray input = discrete ? ReadIntegers(actions, "actions", expected)
                               : ReadActionValues(actions, "actions", expected);
   if (input.shape != shape) {  // a single number is no batch at all

@@ -65,12 +65,14 @@ struct ResetOption {
 };
 
 struct EnvSpec {
-  // spaces: Discrete(num_actions) where num_actions > 0, else Box(action_low, action_high, float32)
+  // spaces: Discrete(num_actions) where num_actions > 0, else Box(action_low, action_high,
+  // action_dtype)
   int obs_size = 0;
   DType obs_dtype = DType::kFloat64;  // gymnasium's; callers may ask for the other
   std::vector<double> obs_low, obs_high;
   int num_actions = 0;
   std::vector<double> action_low, action_high;
+  DType action_dtype = DType::kFloat32;  // of messages; actions are taken in either
 
   std::vector<InfoField> infos;  // in the order in which gymnasium's dict has them
   std::vector<TaskField> tasks;

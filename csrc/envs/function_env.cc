@@ -67,6 +67,7 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
   spec->num_actions = task_->num_actions;
   spec->action_low = task_->action_low;
   spec->action_high = task_->action_high;
+  spec->action_dtype = task_->action_dtype;
   spec->infos = task_->infos;
   spec->tasks = task_->commands;
   info_.resize(static_cast<size_t>(spec->info_size()));
@@ -252,7 +253,11 @@ void FunctionEnv::Call(TaskFunction function, const char* name, TaskFrame& frame
 }
 
 void FunctionEnv::Fail(FunctionFailure failure, const std::string& what) {
-  if (given_ != nullptr) failure.action = AsDoubles(*std::exchange(given_, nullptr));
+  given_ = nullptr;
+  if (stepping_) {  // an observation after a step too
+    const DType dtype = task_->num_actions > 0 ? DType::kInt64 : task_->action_dtype;
+    failure.action = AsDoubles(Action(action_.data(), dtype, spec().action_size()));
+  }
   const std::string message = task_->name + "." + failure.function + what;
   throw FunctionError(message, std::make_shared<FunctionFailure>(std::move(failure)));
 }

@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 
 from pyfastenv.errors import EnvError
 from pyfastenv.tasks.batch import has_batch_functions
+from pyfastenv.tasks.explain import blame
 from pyfastenv.tasks.find import find_task
 from pyfastenv.tasks.make import debug, make_vec
 from pyfastenv.tasks.native import NativeTask
@@ -31,8 +32,8 @@ class Finding(NamedTuple):
     what: str
 
 
-class _NotEqual(Exception):
-    """Two runs that should be equal are not; says where."""
+class _Wrong(Exception):
+    """What a check has found; says where."""
 
 
 def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
@@ -47,28 +48,36 @@ def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
     """
     found = find_task(env)
     if found is None:
-        raise ValueError(f"check: expected a pyfastenv.Task or where one stands, got {env!r}")
+        raise ValueError(
+            f"check: expected a pyfastenv.Task or where one stands (my_tasks:Arm, "
+            f"path/to/my_tasks.py:Arm), got {env!r}"
+        )
     begin = time.perf_counter()
     try:
-        envs = make_vec(env, _ENVS, num_threads=1, **kwargs)
+        envs: Any = make_vec(env, _ENVS, num_threads=1, **kwargs)
         envs.reset(seed=0)
         envs.step(_actions(envs, np.random.default_rng(0)))
     except Exception as error:
-        yield Finding(False, f"it does not run: {type(error).__name__}: {error}")
+        yield Finding(False, f"it does not run: {_said(error) or repr(error)}")
         return
     seconds = time.perf_counter() - begin
-    yield Finding(True, f"compiled and stepped after {seconds:.2f} s")
+    yield Finding(True, f"compiled and stepped after {seconds:.2f} s: {_settings(envs)}")
     checks: tuple[Callable[..., str], ...] = (
         _against_plain_python,
         _against_gymnasium,
+        _observations,
+        _actions_matter,
         _threads,
         _send_and_recv,
         _snapshots,
         _rows_of_a_batch,
+        _speed,
     )
     left_out: set[Any] = set()
     if issubclass(found[0], NativeTask):  # there is no plain Python
         left_out |= {_against_plain_python, _against_gymnasium}
+    if np.prod(envs.single_action_space.shape) == 0:
+        left_out.add(_actions_matter)
     if has_batch_functions(found[0]):
         left_out.add(_send_and_recv)  # rows come in another order: _rows_of_a_batch is about that
     else:
@@ -78,13 +87,16 @@ def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
             continue
         try:
             yield Finding(True, check(env, kwargs))
-        except _NotEqual as error:
+        except _Wrong as error:
             yield Finding(False, str(error))
-        except EnvError as error:
-            yield Finding(False, f"a method raised: {error}")
-        except (AssertionError, gymnasium.error.Error) as error:
+        except Exception as error:
+            said = _said(error)
+            if said is not None:  # the others would stumble over the same
+                yield Finding(False, f"a method raised: {said}")
+                return
+            if not isinstance(error, AssertionError | gymnasium.error.Error):
+                raise
             yield Finding(False, f"gymnasium's check_env: {error}")
-    yield Finding(True, _speed(env, kwargs, native=issubclass(found[0], NativeTask)))
     stats = envs.stats()
     if stats["engine"] == "lanes":
         yield Finding(True, "its physics runs in lanes")
@@ -92,8 +104,24 @@ def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
         yield Finding(True, f"its physics runs by mj_step: {stats['engine_reason']}")
 
 
+def _said(error: Exception) -> str | None:
+    """A method's exception (of several environments, the first's); None if it is no method's."""
+    return error.messages[0] if isinstance(error, EnvError) else blame(error)
+
+
+def _settings(envs: Any) -> str:
+    task = envs.task
+    limit = f"{task.max_episode_steps} steps" if task.max_episode_steps else "no limit"
+    given = ("dt", "frame_skip", "init_qpos", "init_qvel")
+    own = ", ".join(name for name in task.params if name not in given) or "none"
+    return (
+        f"a step is {task.dt:g} s (frame_skip {task.frame_skip}), an episode {limit}, "
+        f"parameters: {own}"
+    )
+
+
 def _against_plain_python(env: Any, kwargs: dict[str, Any]) -> str:
-    envs = make_vec(env, 1, num_threads=1, autoreset_mode="Disabled", **kwargs)
+    envs: Any = make_vec(env, 1, num_threads=1, autoreset_mode="Disabled", **kwargs)
     plain = debug(env, **kwargs)
     rng = np.random.default_rng(1)
     ours, theirs = envs.reset(seed=1), plain.reset(seed=1)
@@ -119,6 +147,35 @@ def _against_gymnasium(env: Any, kwargs: dict[str, Any]) -> str:
         warnings.simplefilter("ignore")
         check_env(debug(env, **kwargs).unwrapped, skip_render_check=True)
     return "gymnasium's check_env has no complaint"
+
+
+def _observations(env: Any, kwargs: dict[str, Any]) -> str:
+    envs: Any = make_vec(env, _ENVS, num_threads=1, **kwargs)
+    rng = np.random.default_rng(4)
+    envs.reset(seed=4)
+    for step in range(_STEPS):
+        obs = envs.flat_step(_actions(envs, rng))[0]
+        for at in np.flatnonzero(~np.isfinite(obs).all(axis=0))[:1]:
+            raise _Wrong(f"{_name_at(at, envs)} is NaN or infinite after {step + 1} steps")
+    return "observations are finite numbers"
+
+
+def _actions_matter(env: Any, kwargs: dict[str, Any]) -> str:
+    pools: list[Any] = [make_vec(env, _ENVS, num_threads=1, **kwargs) for _ in range(2)]
+    generators = [np.random.default_rng(seed) for seed in (8, 9)]
+    for envs in pools:
+        envs.reset(seed=8)
+    for _ in range(_STEPS // 3):
+        first, second = (
+            envs.flat_step(_actions(envs, rng))[0]
+            for envs, rng in zip(pools, generators, strict=True)
+        )
+        if not np.array_equal(first, second, equal_nan=True):
+            return "actions change what is observed"
+    raise _Wrong(
+        f"no action changes an observation in {_STEPS // 3} steps: simulate hands actions on to "
+        f"the actuators if there are as many; else control(self, action, ctrl) does"
+    )
 
 
 def _threads(env: Any, kwargs: dict[str, Any]) -> str:
@@ -162,7 +219,7 @@ def _rows_of_a_batch(env: Any, kwargs: dict[str, Any]) -> str:
         pairs = zip(many.flat_step(actions)[:2], one.flat_step(actions[2:3])[:2], strict=True)
         for name, (ours, alone) in zip(("observation", "reward"), pairs, strict=True):
             if not np.allclose(ours[2], alone[0], rtol=1e-4, atol=1e-5, equal_nan=True):
-                raise _NotEqual(
+                raise _Wrong(
                     f"functions of the batch treat a row of {_ENVS} and the same one alone "
                     f"differently at step {step}: {name}: {np.ravel(ours[2])[:4]} and "
                     f"{np.ravel(alone[0])[:4]}"
@@ -187,12 +244,12 @@ def _snapshots(env: Any, kwargs: dict[str, Any]) -> str:
     return "snapshots go on as their originals do"
 
 
-def _speed(env: Any, kwargs: dict[str, Any], *, native: bool) -> str:
-    envs = make_vec(env, 64, **kwargs)
+def _speed(env: Any, kwargs: dict[str, Any]) -> str:
+    envs: Any = make_vec(env, 64, **kwargs)
     actions = _actions(envs, np.random.default_rng(5))
     envs.reset(seed=0)
     compiled = _rate(lambda: envs.step(actions)) * envs.num_envs
-    if native:
+    if isinstance(envs.task, NativeTask):
         return f"{compiled:,.0f} steps/s with 64 environments"
     plain = debug(env, **kwargs)
     plain.reset(seed=0)
@@ -230,12 +287,17 @@ def _compare_obs(what: str, ours: Any, theirs: Any, envs: Any) -> None:
         return
     differ = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
     for at in np.flatnonzero(differ)[:1]:
-        group = next(n for n, s in envs.observation_groups.items() if s.start <= at < s.stop)
-        what += f" (obs[{group!r}])"
+        what += f" ({_name_at(at, envs)})"
     _compare(what, ours, theirs)
+
+
+def _name_at(at: Any, envs: Any) -> str:
+    """What stands at a place in a flat observation."""
+    group = next(n for n, s in envs.observation_groups.items() if s.start <= at < s.stop)
+    return f"obs[{group!r}]"
 
 
 def _compare(what: str, ours: Any, theirs: Any) -> None:
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     if not np.array_equal(ours, theirs, equal_nan=True):
-        raise _NotEqual(f"{what}: {ours.ravel()[:4]} and {theirs.ravel()[:4]}")
+        raise _Wrong(f"{what}: {ours.ravel()[:4]} and {theirs.ravel()[:4]}")

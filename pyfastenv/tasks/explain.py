@@ -1,8 +1,14 @@
-"""What went wrong in a compiled method: the step is repeated in plain Python, which says where."""
+"""What went wrong in a task, in a paragraph with file and line.
+
+A step that failed in compiled code is repeated in plain Python, which says where.
+"""
 
 from __future__ import annotations
 
+import builtins
+import os
 import pickle
+import sysconfig
 import traceback
 import warnings
 from collections.abc import Callable
@@ -12,9 +18,11 @@ import mujoco
 import numpy as np
 
 from pyfastenv.tasks.layout import Layout
-from pyfastenv.tasks.places import Place, is_users, show_place
+from pyfastenv.tasks.places import Place, is_users, runs_tasks, show_place
 from pyfastenv.tasks.plain import PlainEnv
-from pyfastenv.tasks.task import Memory, Task
+from pyfastenv.tasks.spelling import did_you_mean
+from pyfastenv.tasks.task import METHODS, Memory, Task
+from pyfastenv.tasks.vocabulary import StaleRead
 
 
 def explain(
@@ -47,36 +55,85 @@ def explain(
     Returns:
         As much as could be found out.
     """
-    place, compiled = _compiled_exception(exception, moved)
+    head = message.removesuffix(" raised an exception").removesuffix(": the reward is not finite")
+    place, kind, compiled = _compiled_exception(exception, moved)
     if not repeatable:
         return f"{place}{message}" + (f": {compiled}" if compiled else "")
-    known = f"{message}: {place}{compiled}" if compiled else message
+    if issubclass(kind, StaleRead):  # plain Python reads it, whatever it is
+        return f"{head}: {place}{compiled}"
+    is_step = method in ("step", "control") or bool(action)
     try:
         env = replay_env(task, layout, state, generator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _repeat(env, method, action)
+            if is_step:
+                env.step(action if env.action_space.shape else action[0])
+            else:
+                env.reset()
     except Exception as error:
-        return f"{message.partition(' raised')[0].partition(':')[0]}: {describe(error)}"
-    return f"{known} (plain Python does it without an error)"
+        said = describe(error).removeprefix(f"{type(task).__name__}.{method}: ")
+        return f"{head}: {said}"
+    known = f"{message}: {place}{compiled}" if compiled else message
+    # what a reset has drawn is not known any more
+    return f"{known} (plain Python does the same step without an error)" if is_step else known
 
 
-def _repeat(env: PlainEnv, method: str, action: list[float]) -> None:
-    if method in ("step", "control"):
-        env.step(action if env.action_space.shape else action[0])
-    else:
-        env.reset()
+def blame(error: Exception) -> str | None:
+    """What to tell of an exception for which a task is to blame; of any other, None."""
+    frames = _frames(error)
+    if not frames:
+        return None
+    on_purpose = runs_tasks(frames[-1].filename) and (frames[-1].line or "").startswith("raise ")
+    if on_purpose or isinstance(error, SyntaxError) or _users(frames) is not None:
+        return describe(error)
+    return None
 
 
 def describe(error: Exception) -> str:
     """An exception of the user's code with its file, line and source."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if is_users(frame.filename)]
-    said = f"{type(error).__name__}: {error}"
-    if not own:  # about what a method has returned: the message has the place
-        return said
-    last = own[-1]
+    if isinstance(error, SyntaxError) and error.filename:
+        place = show_place(error.filename, error.lineno or 0)
+        return f"{place}: {type(error).__name__}: {error.msg}\n    {(error.text or '').strip()}"
+    last = _users(_frames(error))
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    if last is None:  # about what a method has returned: the message has the place
+        return str(text)
+    said = f"{type(error).__name__}: {text}{_meant(error)}"
     return f"{show_place(last.filename, last.lineno or 0)}, in {last.name}: {said}\n    {last.line}"
+
+
+def _frames(error: Exception) -> list[traceback.FrameSummary]:
+    """From where tasks are run."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = next((i for i, frame in enumerate(frames) if runs_tasks(frame.filename)), len(frames))
+    return frames[at:]
+
+
+def _users(frames: list[traceback.FrameSummary]) -> traceback.FrameSummary | None:
+    """The last one in the user's files; in a package only if the task is in none but packages."""
+    users = [frame for frame in frames if is_users(frame.filename)]
+    installed = [frame for frame in users if frame.filename.startswith(_PACKAGES)]
+    own = [f for f in users if not f.filename.startswith((*_PACKAGES, _STANDARD))]
+    return next(iter([*own[-1:], *installed[-1:]]), None)
+
+
+_PACKAGES = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib"))
+_STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")
+
+
+def _meant(error: Exception) -> str:
+    """What a name that there is not may have meant."""
+    if isinstance(error, AttributeError) and error.name and error.obj is not None:
+        return did_you_mean(error.name, dir(error.obj))
+    if not isinstance(error, NameError) or not error.name:
+        return ""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    method = frame.f_code.co_name
+    if error.name in METHODS.get(method, ()):
+        return f"; write def {method}(self, …, {error.name})"
+    if hasattr(frame.f_locals.get("self"), error.name):
+        return f"; did you mean 'self.{error.name}'?"
+    return did_you_mean(error.name, [*frame.f_locals, *frame.f_globals, *dir(builtins)])
 
 
 def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Generator) -> PlainEnv:
@@ -114,13 +171,16 @@ def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Gene
     return env
 
 
-def _compiled_exception(pickled: bytes, moved: Callable[[], dict[Place, Place]]) -> tuple[str, str]:
-    """Where compiled code has raised, and what."""
+def _compiled_exception(
+    pickled: bytes, moved: Callable[[], dict[Place, Place]]
+) -> tuple[str, type[BaseException], str]:
+    """Where compiled code has raised, of which kind, and what it said."""
     if not pickled:
-        return "", ""
+        return "", BaseException, ""
     exception, arguments, location = pickle.loads(pickled)
     place = ""
     if location and is_users(location[1]):
         _, filename, line = location
         place = f"{show_place(*moved().get((filename, line), (filename, line)))}: "
-    return place, f"{exception.__name__}: {', '.join(str(a) for a in arguments or ())}"
+    said = ", ".join(str(a) for a in arguments or ())
+    return place, exception, said if exception is StaleRead else f"{exception.__name__}: {said}"

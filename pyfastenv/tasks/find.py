@@ -1,10 +1,13 @@
-"""Where a task stands: a class, ``module:Class``, or an id that gymnasium's registry knows."""
+"""Where a task stands: a class, ``module:Class``, ``path/to/file.py:Class``, or an id that
+gymnasium's registry knows."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import gymnasium
@@ -18,7 +21,7 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
     """The class that is meant, and gymnasium's spec if it was found by its id; else None.
 
     Raises:
-        ImportError, AttributeError, TypeError: ``module:Class`` leads to no task.
+        FileNotFoundError, ImportError, TypeError: As :func:`load_task`.
     """
     if isinstance(env, type) and issubclass(env, Task):
         return env, None
@@ -31,33 +34,81 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
         spec = gymnasium.registry.get(env_id)
         if spec is not None and "task" in spec.kwargs:
             return load_task(spec.kwargs["task"]), spec
-    module, colon, name = env.partition(":")
+    module, colon, name = env.rpartition(":")
     if colon and module != "pyfastenv" and "/" not in name:
         return load_task(env), None
+    if env.endswith(".py"):
+        raise ImportError(f"{env}: which task? {_tasks_of(_import_file(env, env), env)}")
     return None
 
 
 def load_task(where: str | type[Task]) -> type[Task]:
-    """The class at ``"module:Class"`` (modules in the current folder are found), or itself."""
+    """The class at ``"module:Class"`` (modules in the current folder are found) or
+    ``"path/to/file.py:Class"``, or itself.
+
+    Raises:
+        FileNotFoundError, ImportError: There is no such file, module or class.
+        TypeError: It is no task.
+    """
     if isinstance(where, type):
         return where
-    module_name, _, name = where.partition(":")
-    if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    module = importlib.import_module(module_name)
+    place, _, name = where.rpartition(":")
+    module = _import_file(place, where) if place.endswith(".py") else _import_module(place, where)
     task: Any = module
     for part in name.split("."):
         if not hasattr(task, part):
-            tasks = [
-                n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, Task)
-            ]
-            raise AttributeError(
-                f"{where}: {module_name} has no {name!r}; its tasks: {', '.join(tasks) or 'none'}"
-            )
+            raise ImportError(f"{where}: {place} has no {name!r}; {_tasks_of(module, place)}")
         task = getattr(task, part)
     if not (isinstance(task, type) and issubclass(task, Task)):
-        raise TypeError(f"{where}: expected a subclass of pyfastenv.Task, got {task!r}")
+        raise TypeError(
+            f"{where}: expected a subclass of pyfastenv.Task, got {task!r}; "
+            f"{_tasks_of(module, place)}"
+        )
     return task
+
+
+def _import_module(name: str, where: str) -> ModuleType:
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    if all(part.isidentifier() for part in name.split(".")):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise  # of an import in it
+    file = f"{name}.py" if "/" in name else f"path/to/{name.rpartition('.')[2]}.py"
+    raise ModuleNotFoundError(
+        f"{where}: there is no module {name!r} in {here} or among the installed packages; a file "
+        f"elsewhere is named as {file}:{where.rpartition(':')[2]}",
+        name=name,
+    )
+
+
+def _import_file(path: str, where: str) -> ModuleType:
+    """A file as a module, beside which its imports are found, as if Python ran it."""
+    file = Path(path).expanduser().resolve()
+    if not file.is_file():
+        raise FileNotFoundError(f"{where}: there is no file {file}")
+    if str(file.parent) not in sys.path:
+        sys.path.insert(0, str(file.parent))
+    module = importlib.import_module(file.stem)
+    found = getattr(module, "__file__", None)
+    if found is None or not file.samefile(found):
+        raise ImportError(
+            f"{where}: Python takes the name {file.stem!r} for {found or 'a module of its own'}: "
+            f"rename the file"
+        )
+    return module
+
+
+def _tasks_of(module: ModuleType, place: str) -> str:
+    tasks = [
+        f"{place}:{name}"
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Task) and value is not Task
+    ]
+    return f"its tasks: {', '.join(tasks) or 'none'}"
 
 
 def task_kwargs(spec: EnvSpec) -> dict[str, Any]:

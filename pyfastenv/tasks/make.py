@@ -21,8 +21,9 @@ def make_vec(env_id: str | type[Task], num_envs: int = 1, **kwargs: Any) -> Fast
     Args:
         env_id: An id of :func:`pyfastenv.env_ids`, e.g. ``"HalfCheetah-v5"``
             (``"pyfastenv/HalfCheetah-v5"`` is the same, and so is ``"pyfastenv:pyfastenv/…"``); a
-            subclass of :class:`pyfastenv.Task`; where one stands, ``"my_tasks:Quadruped"``; or
-            the id under which :func:`pyfastenv.register` has registered one.
+            subclass of :class:`pyfastenv.Task`; where one stands, ``"my_tasks:Quadruped"`` or
+            ``"path/to/my_tasks.py:Quadruped"``; or the id under which :func:`pyfastenv.register`
+            has registered one.
         num_envs: How many environments.
         **kwargs: See :class:`FastVectorEnv`; a task's parameters.
 
@@ -41,7 +42,8 @@ def make_vec(env_id: str | type[Task], num_envs: int = 1, **kwargs: Any) -> Fast
     if spec is not None:
         kwargs = {**task_kwargs(spec), **kwargs}
     envs = TaskVectorEnv(task_class, num_envs, **kwargs)
-    envs.spec = spec_of(task_class, env_id) if spec is None else deepcopy(spec)
+    name = env_id.rpartition("/")[2] if isinstance(env_id, str) else env_id  # of a file
+    envs.spec = spec_of(task_class, name) if spec is None else deepcopy(spec)
     envs.spec.max_episode_steps = envs.max_episode_steps
     envs.spec.kwargs = {**envs.spec.kwargs, **kwargs, "num_envs": num_envs}
     return envs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def load_model(source: Any, folder: Path | None, owner: str) -> Any:
     if isinstance(source, mujoco.MjModel):
         return source
     if isinstance(source, str) and source.lstrip().startswith("<"):
-        return mujoco.MjModel.from_xml_string(source)
+        return _made(mujoco.MjModel.from_xml_string, source, f"{owner}.model")
     if isinstance(source, mujoco.MjSpec):
         return source.compile()
     if not isinstance(source, str | os.PathLike) or not os.fspath(source):
@@ -52,14 +53,22 @@ def load_model(source: Any, folder: Path | None, owner: str) -> Any:
     if path.suffix == ".mjb":
         return mujoco.MjModel.from_binary_path(str(path))
     check_model_file(str(path))
-    return mujoco.MjModel.from_xml_path(str(path))
+    return _made(mujoco.MjModel.from_xml_path, str(path), f"{owner}.model, {path}")
+
+
+def _made(make: Callable[[str], Any], source: str, where: str) -> Any:
+    try:
+        return make(source)
+    except ValueError as error:
+        raise ValueError(f"{where}: {str(error).strip()}") from None
 
 
 def _gymnasium_model(source: Any, folder: Path | None, owner: str) -> Path:
     try:
         return Path(specs.resolve_xml_file(source))
     except FileNotFoundError:
-        looked = ", ".join(str(place) for place in (folder, Path.cwd()) if place is not None)
+        places = dict.fromkeys(place for place in (folder, Path.cwd()) if place is not None)
+        looked = ", ".join(map(str, places))
         raise FileNotFoundError(
             f"{owner}.model: {os.fspath(source)!r} is no file (looked in {looked}) and none of "
             f"gymnasium's models"

@@ -8,10 +8,14 @@ places are walked in the same order, so a node's number says where its line is n
 from __future__ import annotations
 
 import ast
+import inspect
 import os
+import textwrap
 from collections.abc import Iterable
 from functools import cache as once
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 Place = tuple[str, int]  # file, line
 Places = dict[Place, int]  # of a function: the number of the first node that stands there
@@ -23,9 +27,48 @@ def show_place(filename: str, line: int) -> str:
     return f"{full.removeprefix(here)}:{line}"
 
 
+def place_in_class(cls: type, name: str = "") -> str:
+    """``file:line: `` of what a class says of a name, or of the class; empty if that is unknown."""
+    for owner in cls.__mro__:
+        if name and name not in vars(owner):
+            continue
+        try:
+            lines, first = inspect.getsourcelines(owner)
+            body = ast.parse(textwrap.dedent("".join(lines))).body[0]
+            filename = inspect.getfile(owner)
+        except (OSError, TypeError, SyntaxError):
+            return ""
+        at = [node.lineno for node in getattr(body, "body", []) if name and name in _says(node)]
+        return f"{show_place(filename, first - 1 + (at[-1] if at else 1))}: "
+    return place_in_class(cls) if name else ""
+
+
+def _says(node: Any) -> list[str]:
+    """What a statement of a class's body gives a value."""
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    if isinstance(node, ast.AnnAssign):
+        return [node.target.id] if isinstance(node.target, ast.Name) else []
+    return [node.name] if isinstance(node, ast.FunctionDef) else []
+
+
 def is_users(filename: str) -> bool:
-    """Whether a file may be the user's: none of ours, nor of what runs tasks, nor made up."""
-    return not filename.startswith("<") and not os.path.abspath(filename).startswith(_foreign())
+    """Whether a file may be the user's: none of ours but tasks', nor of what runs them, nor made
+    up."""
+    full = os.path.abspath(filename)
+    return not filename.startswith("<") and (
+        full.startswith(_SUITES) or not full.startswith(_foreign())
+    )
+
+
+def runs_tasks(filename: str) -> bool:
+    """Whether a file is one of those that call what users write."""
+    return os.path.abspath(filename).startswith(_HERE)
+
+
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+_PACKAGE = os.path.join(Path(_HERE).parent, "")
+_SUITES = os.path.join(_PACKAGE, "suites", "")
 
 
 @once
@@ -33,7 +76,7 @@ def _foreign() -> tuple[str, ...]:
     """The folders of those packages."""
     found = (find_spec(name) for name in ("gymnasium", "mujoco", "numpy", "numba"))
     others = (os.path.dirname(spec.origin) for spec in found if spec and spec.origin)
-    return os.path.dirname(os.path.abspath(__file__)), *others
+    return _PACKAGE, *(os.path.join(folder, "") for folder in others)
 
 
 def places_of(tree: ast.FunctionDef, filename: str) -> Places:

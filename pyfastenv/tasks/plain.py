@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pyfastenv.tasks import randomise
 from pyfastenv.tasks.batch import BatchFunctions, has_batch_functions
 from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts, obs_views
-from pyfastenv.tasks.places import show_place
+from pyfastenv.tasks.places import place_in_class, show_place
 from pyfastenv.tasks.task import Memory, Task, arguments_of
 from pyfastenv.vector.obs_views import ObsViews
 
@@ -70,6 +70,12 @@ class PlainEnv(gymnasium.Env[Any, Any]):
     metadata = {"render_modes": []}
 
     def __init__(self, task: Task, layout: Layout | None = None):
+        if not hasattr(task, "_ready"):
+            owner = type(task)
+            raise TypeError(
+                f"{place_in_class(owner, '__init__')}{owner.__name__}.__init__ does not call "
+                f"super().__init__(**arguments); what is to be done once belongs into setup(self)"
+            )
         if task.randomise or task.up_to_date:  # which change the model: one of its own
             task = copy.copy(task)
             object.__setattr__(task, "model", copy.copy(task.model))
@@ -125,9 +131,16 @@ class PlainEnv(gymnasium.Env[Any, Any]):
     def _call(self, name: str, **available: Any) -> Any:
         method = getattr(self.task, name)
         given = {"data": self.data, **available}
-        return method(
+        returned = method(
             *(given[argument] for argument in arguments_of(getattr(type(self.task), name)))
         )
+        if name != "step" and self._layout is None and returned is not None:
+            instead = {"observation": "obs['name'] = …", "control": "ctrl[:] = …"}.get(name, "data")
+            raise TypeError(
+                f"{place_in_class(type(self.task), name)}{type(self.task).__name__}.{name} returns "
+                f"{returned!r}, which nobody reads: it writes {instead}"
+            )
+        return returned
 
     def _forget(self) -> None:
         for name, field in self.task._fields.items():
@@ -233,7 +246,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         action = np.array(action, self.action_space.dtype)
         if action.shape != self.action_space.shape:
             raise ValueError(
-                f"action: expected shape {self.action_space.shape}, got {action.shape}"
+                f"action: expected {self.action_space.shape} {action.dtype}, got {action.shape}"
             )
         return action
 

@@ -20,6 +20,7 @@ from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks import rewards
 from pyfastenv.tasks import vocabulary as words
 from pyfastenv.tasks.places import show_place
+from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.tasks.task import Memory, Task
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ class Rewriter(ast.NodeTransformer):
         if name in known or callable(getattr(type(task), name, None)):
             return
         if not hasattr(task, name):
-            self._refuse(node, f"self.{name}", "there is no such attribute")
+            near = did_you_mean(name, known | {*dir(type(task))})
+            self._refuse(node, f"self.{name}", f"there is no such attribute{near}")
         value = getattr(task, name)
         self._refuse(
             node,

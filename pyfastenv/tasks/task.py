@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from pyfastenv.tasks.places import place_in_class
 from pyfastenv.tasks.rewards import weight_name, weights_of
+from pyfastenv.tasks.spelling import did_you_mean, misspelt
 
 # what a method may ask for, by the names of its parameters
 METHODS = {
@@ -37,6 +39,8 @@ SETTINGS = (
     "observation_dict",
     "randomise",
 )
+# every name with a meaning of its own
+_WORDS = {*METHODS, *BATCH_METHODS, *SETTINGS, "setup", "simulate", "dt", "init_qpos", "init_qvel"}
 
 
 @dataclass(frozen=True)
@@ -178,12 +182,17 @@ class Task:
         cls = type(self)
         for name in ("reset", "step", "observation"):
             if not callable(getattr(cls, name, None)):
-                raise TypeError(f"{cls.__name__} needs a method {name}(self, …)")
+                own = [each for each in self._own_names() if each not in _WORDS]
+                raise TypeError(
+                    f"{place_in_class(cls)}{cls.__name__} needs a method {name}(self, …)"
+                    f"{did_you_mean(name, own, 0.6)}"
+                )
         known = sorted({*SETTINGS, *self._parameter_names()})
         for name, value in arguments.items():
             if name not in known:
                 raise TypeError(
                     f"{cls.__name__}: no argument {name!r}; there are {', '.join(known)}"
+                    f"{did_you_mean(name, known)}"
                 )
             if isinstance(value, float) and np.isnan(value):
                 raise ValueError(f"{cls.__name__}.{name}: expected a number, got {value}")
@@ -201,6 +210,8 @@ class Task:
             if isinstance(value := inspect.getattr_static(cls, name), Memory | Command)
         }
         self.setup()
+        self._check_timestep()
+        self._check_spelling()
         self.params = self._read_params()
         for name, value in self.params.items():
             object.__setattr__(self, name, value)
@@ -234,6 +245,13 @@ class Task:
     # ---- what the pool asks ------------------------------------------------------------------
 
     @classmethod
+    def _own_names(cls) -> list[str]:
+        """What subclasses have, in the order of writing."""
+        bases = [each for each in cls.__mro__ if each not in (Task, object)]
+        names = dict.fromkeys(name for base in reversed(bases) for name in vars(base))
+        return [name for name in names if not name.startswith("_")]
+
+    @classmethod
     def _parameter_names(cls) -> list[str]:
         own = [n for n in dir(cls) if not n.startswith("_") and n not in SETTINGS]
         return [
@@ -263,6 +281,27 @@ class Task:
                     params[name].flags.writeable = False
         return params
 
+    def _check_timestep(self) -> None:
+        cls = type(self)
+        if self.dt != self.model.opt.timestep * self.frame_skip:
+            raise ValueError(
+                f"{place_in_class(cls, 'setup')}{cls.__name__}.setup changes frame_skip or the "
+                f"model's timestep, when dt is known already: the class says the one, and "
+                f"the model the other"
+            )
+
+    def _check_spelling(self) -> None:
+        """Of attributes, those that setup has added too."""
+        cls = type(self)
+        names = dict.fromkeys([*self._own_names(), *(n for n in vars(self) if n[:1] != "_")])
+        own = [name for name in names if name not in _WORDS and name not in self._fields]
+        found = misspelt(cls, own, SETTINGS, [*METHODS, *BATCH_METHODS, "setup"])
+        if found is not None:
+            raise ValueError(
+                f"{place_in_class(cls, found[0])}{cls.__name__}.{found[0]} has no meaning; did you "
+                f"mean {found[1]}? (a parameter of your own needs a name that differs more)"
+            )
+
     def _check_settings(self) -> None:
         owner = type(self).__name__
         for name, least in (("frame_skip", 1), ("control_every", 1), ("max_episode_steps", 0)):
@@ -273,7 +312,11 @@ class Task:
                 raise ValueError(
                     f"{owner}.{name}: expected an integer from {least} on, got {value!r}"
                 )
-        if np.dtype(self.action_dtype) not in (np.dtype("float32"), np.dtype("float64")):
+        try:
+            dtype = np.dtype(self.action_dtype).name
+        except TypeError:  # no dtype at all
+            dtype = ""
+        if dtype not in ("float32", "float64"):
             raise ValueError(
                 f"{owner}.action_dtype: expected float64 or float32, got {self.action_dtype!r}"
             )
@@ -281,12 +324,15 @@ class Task:
             method = getattr(type(self), name, None)
             if method is None:
                 continue
-            unknown = [p for p in list(inspect.signature(method).parameters)[1:] if p not in known]
-            if unknown:
-                raise TypeError(
-                    f"{owner}.{name}: cannot give {', '.join(unknown)}; a {name} may ask for "
-                    f"{', '.join(known)}"
-                )
+            given = list(inspect.signature(method).parameters)
+            unknown = [argument for argument in given[1:] if argument not in known]
+            has_self = given and given[0] not in known
+            if has_self and not unknown:
+                continue
+            said = f"cannot give {', '.join(unknown)}; a {name} may ask for {', '.join(known)}"
+            if not has_self:
+                said = "its first argument must be self"
+            raise TypeError(f"{place_in_class(type(self), name)}{owner}.{name}: {said}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not getattr(self, "_ready", False):

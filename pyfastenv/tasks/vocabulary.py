@@ -13,6 +13,11 @@ from typing import Any
 import mujoco
 import numpy as np
 
+
+class StaleRead(RuntimeError):
+    """Compiled code wants what MuJoCo has not computed yet; plain Python reads what is there."""
+
+
 # compiled by numba: only additions, comparisons, copies and the like, exact in any order
 NUMPY_PLAIN = {
     getattr(np, name): name

@@ -152,7 +152,19 @@ def _check_engine() -> Iterator[Finding]:
             f"{what}: {stats['engine_reason']}",
             "results are the same, only slower; `pyfastenv envs` says it for every environment",
         )
-    difference = first_difference(_ROBOT, num_steps=_EXACT_STEPS)
+
+
+def _check_exactness() -> Iterator[Finding]:
+    try:
+        difference = first_difference(_ROBOT, num_steps=_EXACT_STEPS)
+    except ModuleNotFoundError as error:
+        yield Finding(
+            "exactness",
+            "note",
+            f"not looked at: gymnasium's robots lack something: {error}",
+            "pip install 'gymnasium[mujoco]'",
+        )
+        return
     if difference is None:
         yield Finding("exactness", "ok", f"{_EXACT_STEPS} steps of {_ROBOT} equal gymnasium's")
     else:
@@ -283,6 +295,7 @@ _CHECKS: tuple[Callable[[], Iterator[Any]], ...] = (
     _check_versions,
     _check_instruction_sets,
     _check_engine,
+    _check_exactness,
     _check_threads,
     _check_opengl,
     _check_torch,

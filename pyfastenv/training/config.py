@@ -80,7 +80,8 @@ class RunConfig:
     """What may be otherwise when a run is resumed; everything else must be as it was."""
 
     env_id: str = "HalfCheetah-v5"
-    """The environment; `pyfastenv envs` lists them."""
+    """The environment; `pyfastenv envs` lists them. Or an own task: my_tasks:Arm,
+    path/to/my_tasks.py:Arm."""
     env_kwargs: dict[str, Any] = field(default_factory=dict)
     """The environment's own arguments (xml_file, reset_noise_scale, …): `--env.KEY VALUE`."""
     num_envs: int
@@ -249,6 +250,8 @@ class RunConfig:
             try:  # names the nearest ids, the arguments there are, the file that is missing
                 pyfastenv.make_vec(self.env_id, num_threads=1, **self.env_kwargs).close()
             except TypeError as error:
+                if not any(name in str(error) for name in self.env_kwargs):
+                    raise
                 raise ValueError(f"env_kwargs: {error}") from error
 
     def _check_device(self) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
+import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 
 import pyfastenv
+from pyfastenv import cli
 
 pytest.importorskip("numba")
 
@@ -197,6 +201,213 @@ def test_many_environments_say_the_same_once(tmp_path: Path) -> None:
     assert message.startswith("environments 0, 1, 2, 3: Cart.step: ")
     assert message.endswith("environments 4, 5, 6, 7 and 92 more: Cart.step raised an exception")
     assert message.count("late 0.0") == 1
+
+
+# ---- on the command line -------------------------------------------------------------------------
+
+
+class Slip(NamedTuple):
+    """What stands in the file instead of what, and what ``pyfastenv check`` says of it."""
+
+    name: str
+    old: str
+    new: str
+    said: str
+    line: str | None = ""  # a piece of the line that is named: the code itself; None: no line
+
+
+_LATE = "if data.time > 0.05: "
+
+SLIPS = [
+    # settings and methods that would be parameters and helpers
+    Slip("frameskip", "frame_skip = 2", "frameskip = 2", "did you mean frame_skip?"),
+    Slip("limit", "frame_skip = 2", "max_episode_step = 50", "did you mean max_episode_steps?"),
+    Slip("american", "frame_skip = 2", "randomize = {}", "did you mean randomise?"),
+    Slip("in_setup", "def reset(", "def setup(self):\n        self.up_todate = True\n\n    "
+         "def reset(", "did you mean up_to_date?", "class Cart"),
+    Slip("method", "def control(", "def contol(", "did you mean control?"),
+    Slip("needed", "def observation(", "def observe(", "did you mean 'observe'?", "class Cart"),
+    Slip("setting_in_setup", "def reset(", "def setup(self):\n        self.frame_skip = 4\n\n    "
+         "def reset(", "when dt is known already", "def setup"),
+    Slip("dtype", "frame_skip = 2", "action_dtype = 'flaot32'", "got 'flaot32'", None),
+    # how methods are written
+    Slip("no_self", "def reset(self, data,", "def reset(data,", "first argument must be self"),
+    Slip("argument", "(self, data, rng, info)", "(self, data, rand, info)", "cannot give rand"),
+    Slip("init", "def reset(", "def __init__(self):\n        self.x = 1.0\n\n    def reset(",
+         "belongs into setup(self)", "def __init__"),
+    Slip("returns", "obs[\"qpos\"] = data.qpos", "return data.qpos", "obs['name'] = …",
+         "def observation"),
+    # what plain Python says, with a suggestion
+    Slip("joint", "{after}", "y = data.joint('slid').qpos[0]", "Valid names: ['hinge', 'slide']"),
+    Slip("self_typo", "{after}", "y = self.gaol", "did you mean 'goal'?"),
+    Slip("late_self_typo", "{after}", f"{_LATE}y = self.gaol", "did you mean 'goal'?"),
+    Slip("self_forgotten", "{before}", "simulate(data)", "did you mean 'self.simulate'?"),
+    Slip("argument_forgotten", "def reset(self, data, rng, info)", "def reset(self, data, info)",
+         "write def reset(self, …, rng)", "data.qpos[:] = rng"),
+    Slip("no_effect", "ctrl[:] = action", "pass", "no action changes an observation", None),
+    Slip("ctrl_size", "{before}", "self.simulate(data, np.zeros(3), 1)", "shape (3,)"),
+    # what is met later
+    Slip("late_nan", "{returned}", "np.nan if data.time > 0.05 else 1.0", "not finite: nan"),
+    Slip("late_index", "{after}", f"{_LATE}y = data.qpos[7]", "out of bounds"),
+    Slip("late_index_in_obs", "{observation}", f"{_LATE}y = data.qpos[7]", "out of bounds"),
+    Slip("late_size_in_obs", "{observation}",
+         "obs['more'] = data.qpos[: 2 if data.time < 0.05 else 1]", "expected 2 numbers"),
+    Slip("late_assert", "{after}", "assert data.time < 0.05, 'too late'", "too late"),
+    Slip("stale", "{before}", "y = data.site('tip').xpos[0]", "is read before self.simulate"),
+    Slip("division", "{after}", "y = 1.0 / (0.05 - min(data.time, 0.05))", "division by zero"),
+    Slip("nan_obs", "{observation}",
+         "obs['more'] = np.nan if data.time > 0.05 else 1.0", "obs['more'] is NaN", None),
+    # the file itself, and the model
+    Slip("syntax", "info, rng):", "info, rng)", "SyntaxError: expected ':'"),
+    Slip("import", "import math", "import maht", "No module named 'maht'"),
+    Slip("class_body", "frame_skip = 2", "frame_skip = two", "'two' is not defined"),
+    Slip("no_task", "(pyfastenv.Task)", "", "expected a subclass of pyfastenv.Task", None),
+    Slip("xml", "<worldbody>", "<wordbody>", "Cart.model: XML", None),
+]  # fmt: skip
+
+
+@pytest.fixture
+def cart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder for a file ``cart.py``, where commands are run."""
+    path = list(sys.path)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path / "cart.py"
+    sys.path[:] = path
+    sys.modules.pop("cart", None)
+
+
+def slipped(slip: Slip) -> str:
+    """The file with this slip in it."""
+    text = FILE.replace('<body name="pole"', '<site name="tip"/><body name="pole"')
+    assert slip.old in text, slip.name
+    text = text.replace(slip.old, slip.new, 1)
+    for place in ("reset", "control", "before", "after", "observation"):
+        text = text.replace("{" + place + "}", "pass")
+    return text.replace("{returned}", "1.0")
+
+
+def line_with(text: str, piece: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), 1) if piece in line)
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=lambda s: s.name)
+def test_check_says_what_to_mend_and_where(
+    slip: Slip, cart: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cart.write_text(text := slipped(slip))
+    assert cli.main(["check", "cart:Cart"]) == 1
+    out, err = capsys.readouterr()
+    said = "".join(line + "\n" for line in out.splitlines() if not line.startswith("ok")) + err
+    assert slip.said in said, said
+    if slip.line is not None:
+        line = line_with(text, slip.line or slip.new.splitlines()[0])
+        assert f"cart.py:{line}" in said, said
+    assert "Traceback" not in said and "plain Python does" not in said
+    assert len(said.splitlines()) <= 5, said
+
+
+@pytest.mark.parametrize("name", ["frameskip", "self_typo", "late_index", "late_nan", "syntax"])
+def test_training_says_it_too(name: str, cart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    slip = next(each for each in SLIPS if each.name == name)
+    cart.write_text(text := slipped(slip))
+    options = ["--total-steps", "4096", "--num-envs", "4", "--run-dir", "run"]
+    assert cli.main(["train", "ppo", "--env-id", "cart:Cart", *options]) == 1
+    err = capsys.readouterr().err
+    assert slip.said in err and f"cart.py:{line_with(text, slip.new)}" in err, err
+    assert "env_kwargs" not in err and len(err.splitlines()) <= 5
+
+
+UNHARMED = Slip("", "frame_skip = 2", "frame_skip = 2", "")
+
+
+def test_parameters_may_have_names_like_settings(cart: Path) -> None:
+    """Those that a method reads, and those that are like none."""
+    numbers = "external_force = action_scale = max_speed = model_name = 0.5"
+    text = slipped(Slip("", "frame_skip = 2", f"frame_skip = 2\n    {numbers}", ""))
+    cart.write_text(text.replace('info["x"] = ', 'info["x"] = self.external_force * '))
+    envs = pyfastenv.make_vec("cart:Cart", 1, max_speed=2.0)
+    assert envs.task.params["max_speed"] == 2.0  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=r"no argument 'max_sped'.* did you mean 'max_speed'\?"):
+        pyfastenv.make_vec("cart:Cart", 1, max_sped=2.0)
+
+
+def test_what_check_says_of_settings(cart: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cart.write_text(slipped(UNHARMED))
+    assert cli.main(["check", "cart:Cart"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    steps = "a step is 0.004 s (frame_skip 2), an episode 1000 steps"
+    assert first.endswith(f"{steps}, parameters: goal, limits")
+
+
+def test_plain_python_is_named_where_it_has_done_the_same(cart: Path) -> None:
+    """NumPy stretches one number over a slice; compiled code does not."""
+    slip = Slip("", "{after}", "self.last[:] = np.zeros(1)", "")
+    cart.write_text(slipped(slip))
+    envs = pyfastenv.make_vec("cart:Cart", 1)
+    envs.reset(seed=0)
+    with pytest.raises(pyfastenv.EnvError, match="plain Python does the same step"):
+        envs.step(np.zeros((1, 1)))
+
+
+def test_actions_are_named_in_the_tasks_dtype(cart: Path) -> None:
+    text = slipped(UNHARMED)
+    cart.write_text(text + "\n\nclass Narrow(Cart):\n    action_dtype = 'float32'\n")
+    for name, dtype in (("Cart", "float64"), ("Narrow", "float32")):
+        envs = pyfastenv.make_vec(f"cart:{name}", 2)
+        envs.reset(seed=0)
+        with pytest.raises(ValueError, match=rf"expected \(2, 1\) {dtype}, got \(2, 3\)"):
+            envs.step(np.zeros((2, 3)))
+
+
+# ---- where it stands -----------------------------------------------------------------------------
+
+
+def test_a_file_is_named_by_its_path(cart: Path) -> None:
+    (cart.parent / "mine").mkdir()
+    file = cart.parent / "mine" / "cart.py"
+    file.write_text(slipped(UNHARMED))
+    (cart.parent / "elsewhere").mkdir()
+    results = []
+    for place in ("mine/cart.py:Cart", f"{file}:Cart"):
+        envs = pyfastenv.make_vec(place, 2)
+        envs.reset(seed=0)
+        results.append(envs.step(np.ones((2, 1)))[0])
+    np.testing.assert_array_equal(*results)
+    assert pyfastenv.debug("mine/cart.py:Cart").reset(seed=0)[0].shape == (2,)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyfastenv", "check", "../mine/cart.py:Cart"],
+        cwd=cart.parent / "elsewhere",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("cart:Cart", "there is no module 'cart' in {here} or among the installed packages; a file "
+         "elsewhere is named as path/to/cart.py:Cart"),
+        ("other/cart:Cart", "a file elsewhere is named as other/cart.py:Cart"),
+        ("other/cart.py:Cart", "there is no file {here}/other/cart.py"),
+        ("mine/cart.py:Crat", "mine/cart.py has no 'Crat'; its tasks: mine/cart.py:Cart"),
+        ("mine/cart.py", "which task? its tasks: mine/cart.py:Cart"),
+        ("mine/cart.py:TABLE", "its tasks: mine/cart.py:Cart"),
+        ("mine/json.py:Cart", "Python takes the name 'json' for"),
+        ("Cart", "expected a pyfastenv.Task or where one stands (my_tasks:Arm, "
+         "path/to/my_tasks.py:Arm), got 'Cart'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_place_says_where_it_was_looked_for(
+    given: str, said: str, cart: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (cart.parent / "mine").mkdir()
+    for name in ("cart", "json"):
+        (cart.parent / "mine" / f"{name}.py").write_text(slipped(UNHARMED))
+    assert cli.main(["check", given]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and said.format(here=cart.parent) in err and err.count("\n") == 1, err
 
 
 def test_there_are_forty() -> None:

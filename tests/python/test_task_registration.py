@@ -93,7 +93,7 @@ def test_pictures(registered: str) -> None:
 
 
 def test_a_place_that_leads_nowhere_is_said() -> None:
-    with pytest.raises(AttributeError, match=r"no 'Slidr'; its tasks: .*Slider"):
+    with pytest.raises(ImportError, match=r"no 'Slidr'; its tasks: .*Slider"):
         pyfastenv.make_vec(f"{__name__}:Slidr", 2)
     with pytest.raises(ModuleNotFoundError):
         pyfastenv.make_vec("no_such_module:Slider", 2)

@@ -331,7 +331,21 @@ def test_doctor_with_an_engine_chosen_by_hand(monkeypatch: pytest.MonkeyPatch) -
     found = findings(doctor._check_engine)
     assert found["engine"].state == "note" and "unset it" in found["engine"].advice
     monkeypatch.setattr(doctor, "first_difference", lambda *_, **__: "the rewards of step 3")
-    assert findings(doctor._check_engine)["exactness"].state == "mend"
+    assert findings(doctor._check_exactness)["exactness"].state == "mend"
+
+
+def test_doctor_without_an_optional_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lacks_imageio(*_: Any, **__: Any) -> None:
+        raise ModuleNotFoundError("No module named 'imageio'", name="imageio")
+
+    monkeypatch.setattr(doctor, "first_difference", lacks_imageio)
+    monkeypatch.setattr(doctor, "_CHECKS", (doctor._check_exactness, doctor._check_disk))
+    assert cli.main(["doctor"]) == 0
+    out, err = capsys.readouterr()
+    assert "note  exactness" in out and "No module named 'imageio'" in out
+    assert "→ pip install 'gymnasium[mujoco]'" in out and err == ""
 
 
 def test_doctor_with_an_opengl_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:

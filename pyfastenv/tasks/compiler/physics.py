@@ -40,7 +40,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
     raise_error,
     store,
 )
-from pyfastenv.tasks.vocabulary import MOTION, STATE
+from pyfastenv.tasks.vocabulary import MOTION, STATE, StaleRead
 
 KINDS = ("body", "joint", "geom", "site", "sensor", "actuator", "tendon", "camera")
 # how mjModel's arrays of a kind begin, and how many rows they have
@@ -81,7 +81,7 @@ def need_fresh(context: Any, builder: Any, frame: Any, name: str, what: str) -> 
         raise_error(
             context,
             builder,
-            RuntimeError,
+            StaleRead,
             f"{what} is read before self.simulate (or mj_forward), but only the state is known "
             f"then; keep what you need of the last step in a memory()",
         )

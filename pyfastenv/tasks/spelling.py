@@ -1,0 +1,74 @@
+"""Names in a task that are nearly others: a misspelt setting would be a parameter of nobody's."""
+
+from __future__ import annotations
+
+import difflib
+import dis
+import inspect
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_ALIKE = 0.85  # difflib's ratio: frame_skips, max_episode_step, randomize; not action_scale
+
+
+def did_you_mean(name: str, known: Iterable[str], alike: float = 0.7) -> str:
+    """``"; did you mean 'frame_skip'?"``, or nothing."""
+    words = {word.lower(): word for word in known}
+    near = difflib.get_close_matches(name.lower(), words, 1, alike)
+    return f"; did you mean {words[near[0]]!r}?" if near else ""
+
+
+def misspelt(
+    cls: type, attributes: Iterable[str], settings: Iterable[str], methods: Iterable[str]
+) -> tuple[str, str] | None:
+    """An attribute that must be a misspelt setting or method, and which one.
+
+    That is one whose name is nearly a setting's (or, of a method, nearly a method's) and which no
+    method reads; or a setting's but for underscores and capitals, whoever reads it.
+
+    Args:
+        cls: The task's class.
+        attributes: The names of what it and its instance have of their own.
+        settings: Names that mean something as attributes.
+        methods: Names that mean something as methods.
+    """
+    for name in attributes:
+        is_method = isinstance(inspect.getattr_static(cls, name, None), types.FunctionType)
+        known = {_squeezed(word): word for word in (methods if is_method else settings)}
+        short = _squeezed(name)
+        if short in known and not is_method:
+            return name, known[short]
+        near = difflib.get_close_matches(short, known, 1, _ALIKE)
+        if near and name not in _names_read(cls):
+            return name, known[near[0]]
+    return None
+
+
+def _squeezed(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _names_read(cls: type) -> set[str]:
+    """All attributes that methods read, of whatever."""
+    return {
+        str(instruction.argval)
+        for code in _codes(vars(base).values() for base in cls.__mro__)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname.startswith("LOAD_")
+    }
+
+
+def _codes(groups: Iterable[Iterable[Any]]) -> Iterator[types.CodeType]:
+    """The code of functions, methods and properties, and what is inside of it."""
+    for value in (value for group in groups for value in group):
+        function = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(function, types.FunctionType):
+            yield from _nested(inspect.unwrap(function).__code__)
+
+
+def _nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _nested(constant)
