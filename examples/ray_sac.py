@@ -100,6 +100,9 @@ def main(
         num_envs=num_envs,
         num_threads=1,
         torch_threads=1,
+        hidden_sizes=(64, 64),
+        batch_size=128,
+        learning_rate=1e-3,
     )
     run_dir.mkdir(parents=True, exist_ok=True)
     logger = MetricLogger(run_dir)

@@ -83,7 +83,7 @@ CASES = {
         "train/return",
     ),
     "ray_sac": Case(
-        "SAC by Ray actors", ray_nodes, "ray_sac.py", "ray::Sampler", ((4_000, 1),), "eval/return"
+        "SAC by Ray actors", ray_nodes, "ray_sac.py", "ray::Sampler", ((2_500, 1),), "eval/return"
     ),
 }  # fmt: skip
 
