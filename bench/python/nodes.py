@@ -249,7 +249,9 @@ def draw(cases: dict[str, Any], path: Path) -> None:
         kind = "training episodes" if case["shown"] == "train/return" else "50 greedy episodes"
         for axes in (panels[i], panels[count + i]):
             axes.set_ylabel(f"return, {kind}")
-    panels[0].legend(frameon=False, loc="upper left", fontsize=8)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False
+    )
     pictures.save(figure, path)
 
 
