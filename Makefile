@@ -182,6 +182,19 @@ results-robots: $(VENV)/.test  ## Our robots: trained, measured, filmed (docs/re
 results-sb3: $(VENV)/.bench-train  ## Stable-Baselines3's PPO through its environments and ours (docs/results)
 	$(BIN)/python bench/python/learn_sb3.py
 
+# Ray in an environment of its own that sees the packages of .venv and the extension there
+build/nodes/.installed: $(VENV)/.test $(VENV)/.bench
+	$(BIN)/python -m venv build/nodes
+	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
+	  > "$$(build/nodes/bin/python -c '$(PURELIB)')/packages.pth"
+	build/nodes/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  'ray[train]==2.60.0'
+	touch $@
+
+nodes: build/nodes/.installed  ## Trainings over two nodes whose workers are killed: torchrun, Ray (docs/results/nodes.json)
+	$(GL) build/nodes/bin/python -m pytest -q tests/python/test_examples.py -k ray
+	$(GL) build/nodes/bin/python bench/python/nodes.py $(ARGS)
+
 $(VENV)/.docs: $(VENV)/.train
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[docs]'
 	touch $@

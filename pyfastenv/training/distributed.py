@@ -8,11 +8,14 @@ processes in the same order.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 from torch import distributed as dist
+
+from pyfastenv.training.errors import ProcessLostError
 
 T = TypeVar("T")
 
@@ -40,6 +43,26 @@ def init(device: str = "cpu") -> bool:
 def shut_down() -> None:
     """Leaves the other processes."""
     dist.destroy_process_group()
+
+
+@contextmanager
+def lost_processes_told() -> Iterator[None]:
+    """Turns what gloo or NCCL say when another process is gone into a sentence.
+
+    Raises:
+        ProcessLostError: Another process is gone.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        lost = isinstance(error, dist.DistError) or "/gloo/" in str(error)  # gloo's are bare
+        if world_size() == 1 or not lost:
+            raise
+        raise ProcessLostError(
+            f"process {rank()} of {world_size()}: another process of this training is gone (its "
+            "own output says why); what is started again by torchrun --max-restarts or Ray goes on "
+            "from the last checkpoint with --run-dir and --auto-resume"
+        ) from error
 
 
 def rank() -> int:

@@ -19,6 +19,10 @@ class FolderInUseError(TrainingError):
     """Another process trains in the run folder; names it."""
 
 
+class ProcessLostError(TrainingError):
+    """Another process of a training in several is gone; says how such a training goes on."""
+
+
 class RunFolderError(TrainingError):
     """The run folder cannot be written to; says why and how to go on."""
 

@@ -137,6 +137,7 @@ def run(
         CheckpointError: ``resume`` cannot be read; a checkpoint cannot be written.
         FolderInUseError: Another process trains in the run folder.
         RunFolderError: The run folder cannot be written to.
+        ProcessLostError: Another process of this training is gone.
         DivergedError: A loss or the state became NaN or infinite.
         SystemExit: Status 130 after Ctrl-C, 143 after SIGTERM, once a checkpoint is saved.
     """
@@ -145,7 +146,7 @@ def run(
     try:
         config.check()
         torch.set_num_threads(config.torch_threads)
-        with _claimed(config) as start:
+        with distributed.lost_processes_told(), _claimed(config) as start:
             torch.manual_seed(seeds.stream(config.seed, Stream.TORCH))
             algorithm = make_algorithm(config)
             torch.manual_seed(seeds.stream(config.seed, Stream.TORCH, distributed.rank()))

@@ -475,6 +475,30 @@ def own_tasks_page() -> Iterator[Claim]:
     )
 
 
+def many_nodes() -> Iterator[Claim]:
+    """What kills do to trainings over nodes: docs/results/nodes.json."""
+    cases = read("docs/results/nodes.json")
+    for name, title in (
+        ("torchrun", "PPO by torchrun, Hopper-v5"),
+        ("ray_train", "PPO by Ray Train, Hopper-v5"),
+        ("ray_sac", "SAC by Ray actors, Pendulum-v1"),
+    ):
+        case = cases[name]
+        assert case.get("bit_equal", True), f"{name}: another end"
+        kills = case["killed"]["kills"]
+        holes = " and ".join(["{}"] * len(kills))
+        yield claim(
+            f"| {title} | {holes} | {holes} | {holes} | {{}} | {{}} |",
+            *(f"{kill['step']:,}" for kill in kills),
+            *(f"{kill['again_step']:,}" for kill in kills),
+            *(f"{kill['again_s']:.1f}" for kill in kills),
+            *(
+                f"{case[run]['last_return']:.0f}".replace("-", "−")
+                for run in ("killed", "undisturbed")
+            ),
+        )
+
+
 def experiments() -> Iterator[Claim]:
     yield claim("results/placement/report.md) ({} minutes)", experiment_minutes("placement"))
     yield claim("results/sampling/report.md) ({} minutes)", experiment_minutes("sampling"))
@@ -494,6 +518,7 @@ def claims() -> dict[str, list[Claim]]:
         "docs/experiments.md": list(experiments()),
         "docs/suites.md": [*robots_page(), *suites_page(), *suites_speed()],
         "docs/own_tasks.md": list(own_tasks_page()),
+        "docs/howto/many_nodes.md": list(many_nodes()),
     }
 
 

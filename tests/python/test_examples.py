@@ -13,6 +13,8 @@ ARGUMENTS = {
     "partial_batches.py": ["10"],
     "ppo.py": ["--env-id", "Hopper-v5", "--total-steps", "4096"],
     "predictive_sampling.py": ["1"],
+    "ray_sac.py": ["--total-steps", "600", "--learning-starts", "200", "--eval-every", "200"],
+    "ray_train_ppo.py": ["--total-steps", "9000", "--checkpoint-every", "4096"],
     "rollout.py": ["20"],
     "sweep_optuna.py": ["2", "600"],
     "sweep_ray.py": ["3000"],
@@ -20,6 +22,8 @@ ARGUMENTS = {
 }
 NEEDS = {
     "ppo.py": ("torch",),
+    "ray_sac.py": ("torch", "ray"),
+    "ray_train_ppo.py": ("torch", "matplotlib", "ray", "pyarrow"),
     "rollout.py": ("torch", "matplotlib"),
     "sweep_optuna.py": ("torch", "matplotlib", "optuna"),
     "sweep_ray.py": ("torch", "matplotlib", "ray"),

@@ -835,7 +835,8 @@ distributed.shut_down()
 """
 
 
-def test_two_processes(tmp_path: Path) -> None:
+def run_two(*arguments: str) -> tuple[list[int], list[str]]:
+    """Two processes of one training; their statuses, and what they wrote to stderr."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -849,7 +850,7 @@ def test_two_processes(tmp_path: Path) -> None:
     }
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", _TWO_PROCESSES, __file__, str(tmp_path)],
+            [sys.executable, *arguments],
             env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stderr=subprocess.PIPE,
             text=True,
@@ -862,7 +863,39 @@ def test_two_processes(tmp_path: Path) -> None:
         for process in processes:
             process.kill()
             process.communicate()
-    assert [process.returncode for process in processes] == [0, 0], "\n".join(errors)
+    return [process.returncode for process in processes], errors
+
+
+_ONE_IS_KILLED = """
+import os, signal, sys
+from pyfastenv import cli
+from pyfastenv.algorithms import ppo
+
+class Doomed(ppo.PPO):
+    def iterate(self):
+        if os.environ["RANK"] == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().iterate()
+
+ppo.PPO = Doomed
+sys.exit(cli.main(["train", "ppo", "--env-id", "InvertedPendulum-v5", "--quiet", *sys.argv[2:]]))
+"""
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_who_has_lost_another_process_says_so(lost: int, tmp_path: Path) -> None:
+    run_dir = str(tmp_path / "run")
+    statuses, errors = run_two("-c", _ONE_IS_KILLED, str(lost), "--run-dir", run_dir)
+    left = 1 - lost
+    assert statuses[lost] == -signal.SIGKILL and statuses[left] == 1
+    said = [line for line in errors[left].splitlines() if line.startswith("pyfastenv: ")]
+    assert said == [errors[left].strip()]
+    assert f"process {left} of 2: another process of this training is gone" in said[0]
+
+
+def test_two_processes(tmp_path: Path) -> None:
+    statuses, errors = run_two("-c", _TWO_PROCESSES, __file__, str(tmp_path))
+    assert statuses == [0, 0], "\n".join(errors)
     states = [
         checkpoint.load(checkpoint.resolve(tmp_path / name))["ranks"] for name in ("whole", "cut")
     ]
