@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,19 +56,7 @@ def write(folder: Path, study: str, runs: list[dict[str, Any]]) -> None:
 
 def _columns_on_lines(text: str) -> str:
     """Lists of numbers on one line each: a curve is four lines, not thousands."""
-    lines: list[str] = []
-    inside = False
-    for line in text.split("\n"):
-        if inside:
-            lines[-1] += ("" if lines[-1].endswith("[") or line.strip() == "]" else " ") + (
-                line.strip()
-            )
-            if line.strip().startswith("]"):
-                inside = False
-        else:
-            lines.append(line)
-            inside = line.endswith(": [") and not line.strip().startswith('"runs"')
-    return "\n".join(lines)
+    return re.sub(r"\[([^\[\]{}]*)\]", lambda match: "[" + " ".join(match[1].split()) + "]", text)
 
 
 class Recorder(Callback):

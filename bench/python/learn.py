@@ -138,6 +138,7 @@ def main() -> None:
     )
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--env-ids", nargs="*", help="some of the study's robots")
+    parser.add_argument("--names", nargs="*", help="some of what it trains, as its page has it")
     parser.add_argument("--seeds", type=int, help="how many of each robot")
     parser.add_argument("--together", type=int, help="seeds side by side in a process")
     parser.add_argument("--plan", action="store_true", help="say what is done, and end")
@@ -152,6 +153,7 @@ def main() -> None:
         study = changed(
             study,
             env_ids=args.env_ids,
+            names=args.names,
             seeds=args.seeds,
             together=args.together,
             options=options,

@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from pyfastenv.algorithms.sac import METRICS, PolicyLoss, target_update, temperature_loss
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
-from pyfastenv.learners.sac_accelerators import Compiled
 from pyfastenv.nn.functional import onto_bins, squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
@@ -193,7 +192,6 @@ class FlashSACLearner(ActorCritic):
     """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
 
     metrics = METRICS
-    accelerators = (Compiled,)
 
     def __init__(
         self,
@@ -251,23 +249,17 @@ class FlashSACLearner(ActorCritic):
         """All networks here are plain modules."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.bfloat16)
 
-    def update(
-        self,
-        rows: Tensor,
-        noise: Tensor,
-        metrics: Tensor | None = None,
-        functions: Functions | None = None,
-    ) -> None:
+    def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:
         """One gradient step of the critics, every other time after one of policy and temperature.
 
         Rewards in the rows are scaled.
         """
-        f, options = functions or self.functions, self.options
+        f, options = self.functions, self.options
         batch = Batch.of(rows, self.layout)
         now, later = noise.chunk(2, 1)
         networks = Networks(self.actor, self.critic, self.target, self.log_temperature, self.bins)
         if self._num_updates % options.policy_every == 0:
-            self._improve_policy(f, networks, batch, now)
+            self._improve_policy(networks, batch, now)
         self._num_updates += 1
 
         with self.mixed_precision():
@@ -281,13 +273,11 @@ class FlashSACLearner(ActorCritic):
         if metrics is not None:
             metrics.copy_(torch.cat((critic.detach()[None], self._latest)))
 
-    def _improve_policy(
-        self, f: Functions, networks: Networks, batch: Batch, noise: Tensor
-    ) -> None:
+    def _improve_policy(self, networks: Networks, batch: Batch, noise: Tensor) -> None:
         temperature = self.log_temperature.detach().exp()
         with self.mixed_precision():
-            policy = f.policy_loss(networks, batch, noise)
-        loss = policy.loss + f.temperature_loss(
+            policy = self.functions.policy_loss(networks, batch, noise)
+        loss = policy.loss + self.functions.temperature_loss(
             self.log_temperature, policy.entropy, self.target_entropy
         )
         self.flat_policy.backward(loss.sum())

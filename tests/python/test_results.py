@@ -128,6 +128,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     for arguments, message in (
         (["ppo", "--env-ids", "Hopper"], "ppo has no Hopper; it has HalfCheetah-v5, "),
         (["ppo", "--together", "2"], "--together: PPO trains one seed after another"),
+        (["mbpo", "--names", "SAC"], "mbpo has no 'SAC'; it has 'MBPO', 'MBPO + flow'"),
         (["sac", "--seed", "3"], "seed: the study's to set"),
         (["sac", "--learning-rate", "1e-3", "1e-4"], "learning_rate: expected one value"),
     ):
@@ -145,19 +146,16 @@ def test_time_in_which_the_process_was_stopped_does_not_count() -> None:
         "clock = awake.Awake(5.0); print('ready', flush=True); sys.stdin.readline()\n"
         "print(clock.seconds()); clock.close()"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, str(BENCH)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None and process.stdin is not None
-    process.stdout.readline()
-    os.kill(process.pid, signal.SIGSTOP)
-    time.sleep(awake._MOST + 3.0)
-    os.kill(process.pid, signal.SIGCONT)
-    process.stdin.write("\n")
-    process.stdin.flush()
-    seconds = float(process.stdout.readline())
-    assert process.wait() == 0
+    arguments = [sys.executable, "-c", script, str(BENCH)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(arguments, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None and process.stdin is not None
+        process.stdout.readline()
+        os.kill(process.pid, signal.SIGSTOP)
+        time.sleep(awake._MOST + 3.0)
+        os.kill(process.pid, signal.SIGCONT)
+        seconds = float(process.communicate("\n")[0])
+    assert process.returncode == 0
     assert 5.0 < seconds < 5.0 + awake._MOST + 2.0
 
 
