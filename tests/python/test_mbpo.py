@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import pathlib
 import re
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -372,13 +373,15 @@ def test_a_resumed_run_is_the_same_bit_for_bit(
 
 @kinds
 def test_two_seeds_are_two_runs(dynamics: Literal["ensemble", "flow"]) -> None:
-    # two fits, of different numbers of epochs (roundings grow, and decide when a later one stops),
-    # rollouts of different numbers of living states
-    options = {"dynamics": dynamics, "rollout_schedule": (0, 0, 4, 4)}
+    # two fits, of different numbers of epochs, rollouts of different numbers of living states; the
+    # fits have few gradient steps, since hundreds let roundings grow until another state falls
+    options = {"dynamics": dynamics, "rollout_schedule": (0, 0, 4, 4), "model_learning_rate": 1e-2}
     together = make(small(num_seeds=2, seed=11, **options))
     singles = [make(small(seed=11 + k, **options)) for k in range(2)]
     epochs: list[list[float]] = []
     for algorithm in (together, *singles):
+        model = algorithm.model
+        model.options = replace(model.options, batch_size=256, min_improvement=0.05)
         epochs.append([])
         while algorithm.global_step < 110:
             epochs[-1].append(algorithm.iterate().get("model/epochs", 0.0))
@@ -393,7 +396,7 @@ def test_two_seeds_are_two_runs(dynamics: Literal["ensemble", "flow"]) -> None:
             assert torch.equal(mine, getattr(single, name).state_dict()["generators"][0])
         for name in ("env_pool", "model_pool"):
             rows, alone = getattr(together, name).rows()[k], getattr(single, name).rows()[0]
-            torch.testing.assert_close(rows, alone, rtol=1e-2, atol=1e-2)
+            torch.testing.assert_close(rows, alone, rtol=1e-4, atol=1e-4)
         networks = [("learner.actor", 1), ("learner.critic", 2), ("model.network", 3)]
         if dynamics == "flow":
             networks += [("flow_agent.flow", 2), ("flow_agent.critic", 2)]
@@ -402,7 +405,7 @@ def test_two_seeds_are_two_runs(dynamics: Literal["ensemble", "flow"]) -> None:
             one, two = (getattr(getattr(each, part), attribute) for each in (single, together))
             for a, b in zip(one.parameters(), two.parameters(), strict=True):
                 mine = b[k * per_seed : (k + 1) * per_seed]
-                torch.testing.assert_close(a, mine, rtol=1e-2, atol=1e-3)
+                torch.testing.assert_close(a, mine, rtol=1e-3, atol=2e-4)
 
 
 def test_it_learns_to_balance() -> None:
