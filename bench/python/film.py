@@ -29,7 +29,12 @@ OUTPUT = Path(__file__).parents[2] / "docs/robots/trained.webp"
 def pictures(env_id: str) -> Iterator[NDArray[np.uint8]]:
     """``(height, width, 3)``, RATE a second of the robot's time."""
     width, height = SIZE
-    looks: dict[str, Any] = {"width": width, "height": height, "camera_name": "track", "render_mode": "rgb_array"}
+    looks: dict[str, Any] = {
+        "width": width,
+        "height": height,
+        "camera_name": "track",
+        "render_mode": "rgb_array",
+    }
     with closing(pyfastenv.make_vec(env_id, 1, autoreset_mode="SameStep", **looks)) as envs:
         policy = TorchPolicy.of(policies.load(env_id), envs.single_action_space)
         obs, _ = envs.reset(seed=0)
@@ -54,7 +59,12 @@ def main() -> None:
             outline: dict[str, Any] = {"stroke_width": 2, "stroke_fill": "black"}
             ImageDraw.Draw(frame).text(corner, env_id, "white", **outline)
         frames.append(frame)
-    options: dict[str, Any] = {"duration": round(1000 / RATE), "loop": 0, "quality": 40, "method": 6}
+    options: dict[str, Any] = {
+        "duration": round(1000 / RATE),
+        "loop": 0,
+        "quality": 40,
+        "method": 6,
+    }
     frames[0].save(OUTPUT, save_all=True, append_images=frames[1:], **options)
     print(f"{OUTPUT.name}: {len(frames)} pictures, {OUTPUT.stat().st_size / 1e6:.1f} MB")
 

@@ -235,7 +235,8 @@ def mixture(
     """What each of equal parts of a time from 0 to ``end`` [ms] consists of; a legend below."""
     kinds = [kind for kind in colour if kind in parts]
     width = end / len(parts[kinds[0]])
-    left, bottom = width * np.arange(len(parts[kinds[0]])), 0.0
+    left = width * np.arange(len(parts[kinds[0]]))
+    bottom = np.zeros_like(left)
     for kind in kinds:
         shares = 100.0 * np.asarray(parts[kind]) / width
         axes.bar(left, shares, width, bottom, align="edge", color=colour[kind], linewidth=0)

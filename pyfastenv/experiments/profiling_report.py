@@ -84,9 +84,7 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
 
 
 def _draw_trace(row: Any) -> Figure:
-    figure, (above, below) = pictures.panels(
-        2, size=(11, 3.6), sharex=True, height_ratios=(1, 2.5)
-    )
+    figure, (above, below) = pictures.panels(2, size=(11, 3.6), sharex=True, height_ratios=(1, 2.5))
     pictures.timeline(above, sorted(row.timeline, key=lambda one: one[1]), _PAINT)
     end = sum(map(sum, row.innermost_ms.values()))
     pictures.mixture(below, row.innermost_ms, end, _PAINT)

@@ -501,6 +501,7 @@ def many_nodes() -> Iterator[Claim]:
 
 def experiments() -> Iterator[Claim]:
     yield claim("results/placement/report.md) ({} minutes)", experiment_minutes("placement"))
+    yield claim("results/profiling/report.md) ({} minutes)", experiment_minutes("profiling"))
     yield claim("results/sampling/report.md) ({} minutes)", experiment_minutes("sampling"))
     yield claim("results/flow/report.md) ({} minutes)", experiment_minutes("flow"))
 
