@@ -93,6 +93,7 @@ def is_done(training: Training, output: Path) -> bool:
         for run in curves.read(output, training.study.name)
         if (run["name"], run["env_id"]) == (training.case.name, training.case.env_id)
         and run["done"]
+        and "earlier" not in run
         and run["steps"] >= total
     }
     return set(training.seeds) <= done

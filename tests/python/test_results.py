@@ -106,6 +106,8 @@ def test_ppos_seeds_follow_each_other_and_leave_a_policy(tmp_path: Path) -> None
     assert all(learn.is_done(training, tmp_path) for training in study.trainings())
     longer = changed(study, options={"total_steps": 7_000})
     assert not any(learn.is_done(training, tmp_path) for training in longer.trainings())
+    curves.write(tmp_path, "ppo", [run | {"earlier": "It was otherwise."} for run in runs])
+    assert not any(learn.is_done(training, tmp_path) for training in study.trainings())
 
 
 def test_no_two_trainings_share_a_seed() -> None:
