@@ -46,7 +46,8 @@ extern const Bf16Kernels kBf16Avx512;
 namespace {
 
 bool HasAmx() {
-  const char* wanted = std::getenv("PYFASTENV_BF16");
+  // nothing here sets variables
+  const char* wanted = std::getenv("PYFASTENV_BF16");  // NOLINT(concurrency-mt-unsafe)
   if (wanted != nullptr && std::strcmp(wanted, "avx512") == 0) return false;
   if (!ThisProcessor().amx_bf16) return false;
   // the kernel gives the tiles' state only to processes that ask for it
