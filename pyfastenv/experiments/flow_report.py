@@ -66,7 +66,7 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         "slow": dict(slow),
         "worst": dict(worst) | {"times": worst.ms / median(ms[worst.program])},
         "threads": 1 if config.quick else study.cpus,
-        "matrix_unit": study.has_matrix_unit,
+        "bfloat16": study.bfloat16,
     }
     return values, {"ablation": _draw(ms, medians)}
 

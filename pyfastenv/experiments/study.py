@@ -213,9 +213,9 @@ class Study:
         return bool(self.state["machine"]["gpu"])
 
     @property
-    def has_matrix_unit(self) -> bool:
-        """Whether its processor has one (AMX)."""
-        return bool(self.state["machine"].get("matrix_unit"))
+    def bfloat16(self) -> str:
+        """What its processor multiplies bfloat16 numbers by: AMX, AVX512-BF16, or nothing."""
+        return str(self.state["machine"].get("bfloat16", ""))
 
     def part(self, name: str) -> pd.DataFrame:
         """A part's rows."""
@@ -245,4 +245,4 @@ def time_left(missing: Sequence[Measurement], sizes: Sizes) -> str:
 
 def _machine() -> Row:
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    return machine() | {"gpu": gpu, "matrix_unit": _core.SacUpdate.available()}
+    return machine() | {"gpu": gpu, "bfloat16": _core.SacUpdate.unit()}
