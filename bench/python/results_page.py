@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -229,12 +229,8 @@ def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None
     env_ids = list(dict.fromkeys(group.env_id for group in groups))
     if not env_ids:
         return
-    columns = min(len(env_ids), 4)
-    height = 3.0 * -(-len(env_ids) // columns)
-    figure, panels = pictures.panels(
-        len(env_ids), size=(3.6 * columns, height + 0.4), columns=columns
-    )
-    for axes, env_id in zip(panels, env_ids, strict=True):
+
+    def draw(axes: Axes, env_id: str) -> None:
         mine = [group for group in groups if group.env_id == env_id]
         for colour, group in zip(COLOURS, mine, strict=False):
             for run in group.runs:
@@ -249,12 +245,8 @@ def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None
         if other is not None:
             steps, values = zip(*other["points"], strict=True)
             axes.plot(steps, values, "kx", markersize=5, label=other["name"])
-        axes.set_title(env_id)
-        axes.set_xlabel("environment steps [thousands]")
-        axes.legend(frameon=False, fontsize=7)
-    for axes in panels[::columns]:
-        axes.set_ylabel("return, greedy")
-    pictures.save(figure, path)
+
+    _draw_robots(env_ids, draw, path, columns=4, width=3.6, xlabel="environment steps [thousands]")
 
 
 # ---- all of them against time --------------------------------------------------------------------
@@ -363,18 +355,35 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
     drawn = {group.env_id for group in groups}
     first = [env_id for env_id in FIVE if env_id in drawn]
     env_ids = [*first, *(e for e in dict.fromkeys(g.env_id for g in groups) if e not in first)]
-    columns = min(len(env_ids), 3)
-    height = 3.0 * -(-len(env_ids) // columns)
-    figure, panels = pictures.panels(
-        len(env_ids), size=(4.4 * columns, height + 0.4), columns=columns
-    )
-    for axes, env_id in zip(panels, env_ids, strict=True):
+
+    def draw(axes: Axes, env_id: str) -> None:
         for group in (each for each in groups if each.env_id == env_id):
             _draw_group(axes, group, paint[group.name])
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
+
+    _draw_robots(env_ids, draw, path, columns=3, width=4.4, xlabel="minutes")
+
+
+def _draw_robots(
+    env_ids: Sequence[str],
+    draw: Callable[[Axes, str], None],
+    path: Path,
+    *,
+    columns: int,
+    width: float,
+    xlabel: str,
+) -> None:
+    """A panel for each robot: returns, as ``draw`` draws them."""
+    columns = min(len(env_ids), columns)
+    height = 3.0 * -(-len(env_ids) // columns)
+    figure, panels = pictures.panels(
+        len(env_ids), size=(width * columns, height + 0.4), columns=columns
+    )
+    for axes, env_id in zip(panels, env_ids, strict=True):
+        draw(axes, env_id)
         axes.set_title(env_id)
-        axes.set_xlabel("minutes")
+        axes.set_xlabel(xlabel)
         axes.legend(frameon=False, fontsize=7)
     for axes in panels[::columns]:
         axes.set_ylabel("return, greedy")
