@@ -11,7 +11,7 @@ void ParallelFor::Run(int count, const Body& body) {
   unclaimed_.store(count, std::memory_order_release);
   pool_.Wake(count - 1);
   Work(0);
-  while (finished_.load(std::memory_order_acquire) < count) CpuRelax();
+  SpinUntil([&] { return finished_.load(std::memory_order_acquire) == count; });
 }
 
 void ParallelFor::Work(int worker) {

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <thread>
 
 #include "core/cache_line.h"
 #include "core/thread_pool.h"
@@ -23,19 +22,10 @@ class SpinBarrier {
       round_.store(round + 1, std::memory_order_release);
       return;
     }
-    for (int i = 0; round_.load(std::memory_order_acquire) == round; ++i) {
-      // one that is missing for so long may wait for our processor
-      if (i < kSpins) {
-        CpuRelax();
-      } else {
-        std::this_thread::yield();
-      }
-    }
+    SpinUntil([&] { return round_.load(std::memory_order_acquire) != round; });
   }
 
  private:
-  static constexpr int kSpins = 2000;
-
   int num_threads_ = 1;
   alignas(kCacheLine) std::atomic<int> arrived_{0};
   alignas(kCacheLine) std::atomic<uint32_t> round_{0};

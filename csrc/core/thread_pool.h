@@ -31,6 +31,20 @@ inline void CpuRelax() {
 #endif
 }
 
+/// Waits for what other threads do in microseconds. One that is missing for longer may wait for our
+/// processor: then it gets it.
+template <typename Done>
+void SpinUntil(const Done& done) {
+  constexpr int kSpins = 2000;
+  for (int i = 0; !done(); ++i) {
+    if (i < kSpins) {
+      CpuRelax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
 class ThreadPool {
  public:
   // Long enough for the Python between two steps, short enough not to fight PyTorch's threads.
