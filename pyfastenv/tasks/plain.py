@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import inspect
 import textwrap
 from typing import Any
@@ -204,6 +205,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         elif np.ndim(self._action) == 1 and len(self._action) == self.task.model.nu:
             self.data.ctrl[:] = self._action
 
+    @functools.wraps(Task.simulate)  # a wrong argument's TypeError names what the task has called
     def _simulate(self, data: Any, ctrl: Any = None, nstep: int = 0) -> None:
         task = self.task
         if ctrl is not None or nstep > 0:

@@ -9,7 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, SupportsFloat
+from typing import Any, Self, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -664,6 +664,12 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         if self._renderer is not None:
             self._renderer.close(wait=wait_for_renderer)
             self._renderer = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, (self._arguments, self.spec)

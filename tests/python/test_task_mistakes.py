@@ -121,6 +121,7 @@ MISTAKES = [
     Mistake("text_obs", "observation", "obs['more'] = 'here'", "numbers"),
     Mistake("reads_obs", "observation", "y = obs['qpos']", "only written"),
     Mistake("wrong_ctrl", "before", "self.simulate(data, np.zeros(3), 1)", "3"),
+    Mistake("wrong_argument", "before", "self.simulate(data, n=1)", "Task.simulate() got an"),
     Mistake("simulate_in_reset", "reset", "self.simulate(data)", "belongs into step"),
     Mistake("control_remembers", "control", "self.count += 1", "ahead of time"),
     Mistake("control_reads_bodies", "control", 'y = data.body("cart").xpos[0]', "before"),

@@ -192,6 +192,12 @@ def test_autoreset_mode(mode: str | AutoresetMode) -> None:
     assert envs.autoreset_mode is AutoresetMode(mode)
 
 
+def test_with_statement() -> None:
+    with pyfastenv.make_vec("CartPole-v1", 2) as envs:
+        assert isinstance(envs, pyfastenv.FastVectorEnv) and not envs.closed
+    assert envs.closed
+
+
 def test_attributes() -> None:
     envs = pyfastenv.make_vec("HalfCheetah-v5", 3, num_threads=2)
     assert isinstance(envs, VectorEnv) and envs.unwrapped is envs
