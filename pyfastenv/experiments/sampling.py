@@ -55,7 +55,7 @@ class Config(Sizes):
     """How often the document's program has its turn with each timeout."""
     fewer_workers: tuple[int, ...] = (1, 2, 4, 8)
     """Numbers of workers between which the regime changes."""
-    networks: tuple[str, ...] = (SMALL, "1024x1024x1024", "2200x2200", "3400x3400")
+    networks: tuple[str, ...] = (SMALL, "256x256", "1024x1024x1024", "2200x2200", "3400x3400")
     """Hidden layers of policies; the last two have 20 and 47 MB."""
     network_rounds: int = 4
     """Rounds of all other comparisons, and of ours beside the document's runs."""
@@ -128,8 +128,8 @@ def _contestant(
     workers = workers or config.workers
     num_envs = workers * size
     parts = config.rounds if num_envs >= 1_000 else 1
-    if short:  # some seconds; large networks take two for a single call
-        parts = 5 if num_envs < 1_000 else 250 if num_envs < 10_000 else 500
+    if short:  # some seconds; the largest network takes four for a single call
+        parts = 5 if num_envs < 1_000 else 50 if num_envs < 10_000 else 250
     iterations = max(2 if short else 1, round(config.iterations / parts))
     about = {"contestant": name, "workers": workers, "B": size, "network": network}
     run = partial(_run, name, network, workers, size, timeout, config.device, iterations)

@@ -72,11 +72,20 @@ class Reader:
             for what, seconds in units.items()
         }
 
-    def rates(self, name: str, size: int, part: str = "", **about: Any) -> list[float]:
-        """Round by round; of the small network from the document's runs."""
+    def rounds(self, value: str, name: str, size: int, part: str = "", **about: Any) -> list[float]:
+        """A column, round by round; of the small network from the document's runs."""
         about = {"workers": self.workers, "network": SMALL, "timeout": NONE} | about
         part = part or ("runs" if about["network"] == SMALL else "networks")
-        return self.study.rounds(part, "rate", contestant=name, B=size, **about)
+        return self.study.rounds(part, value, contestant=name, B=size, **about)
+
+    def rates(self, name: str, size: int, part: str = "", **about: Any) -> list[float]:
+        """Environment steps per second, round by round."""
+        return self.rounds("rate", name, size, part, **about)
+
+    def calls(self, size: int, network: str) -> float:
+        """Policy calls per iteration with the short timeout."""
+        calls = self.rounds("calls", QUEUES, size, timeout=self.short, network=network)
+        return float(np.mean(calls))
 
     def ratio(
         self,
@@ -125,7 +134,15 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
     small, large = min(sizes), max(sizes)
     overlaps = {network: reader.overlap(large, network) for network in config.networks}
     best = max(overlaps, key=lambda network: overlaps[network].mean)
+    timeouts = {network: reader.timeout(large, network=network) for network in config.networks}
+    most = max(timeouts, key=lambda network: timeouts[network].mean)
     largest, following = config.networks[-1], config.networks[min(1, len(config.networks) - 1)]
+    num_envs = workers * large
+    physics_ms = {what: num_envs * us / 1e3 / study.cpus for what, us in reader.env_us.items()}
+
+    def call_ms(network: str, count: int) -> float:
+        return 1e3 * reader.models["ours", network].call(count)
+
     runs, steps = study.part("runs"), 1e6 * np.asarray(study.part("steps").step_s[0])
     of_large, scale = (
         runs[large == runs.B],
@@ -138,9 +155,11 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         "waiting_small": reader.ratio(small, (QUEUES, NONE), (QUEUES, short)),
         "short_over_long": reader.timeout(large, than=0.1) if 0.1 in config.timeout else None,
         "timeout_small": reader.timeout(small),
-        "timeout_large": reader.timeout(large),
+        "timeout_large": timeouts[SMALL],
+        "timeout_most": timeouts[most],
+        "most": most,
         "timeout_small_network": reader.timeout(small, network=largest),
-        "timeout_large_network": reader.timeout(large, network=largest),
+        "timeout_large_network": timeouts[largest],
         "overlap_small_network": overlaps[SMALL],
         "overlap_next": overlaps[following],
         "overlap_best": overlaps[best],
@@ -152,7 +171,13 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         "few": f"{workers * small:,} environments",
         "many": f"{workers * large:,} environments",
         "small_envs": workers * small,
-        "num_envs": workers * large,
+        "num_envs": num_envs,
+        "many_each": large,
+        "physics_ms": physics_ms,
+        # its call takes about as long as the physics of the document's program
+        "balanced": min(
+            config.networks, key=lambda n: abs(np.log(call_ms(n, num_envs) / physics_ms["rows"]))
+        ),
         "short": short,
         "next_network": following,
         "largest": largest,
@@ -166,8 +191,8 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         .groupby("timeout")
         .per_receive.mean()
         / small,
-        "calls": {n: cut[n == cut.B].calls.mean() for n in (small, large)},
-        "call_ms": lambda network, n: 1e3 * reader.models["ours", network].call(n),
+        "calls": {n: reader.calls(n, SMALL) for n in (small, large)},
+        "call_ms": call_ms,
         "step_us": (steps.mean(), steps.std()),
         "spread_ms": {n: 1e-3 * _RANGE_OF_8 * steps.std() * n**0.5 for n in sizes},
         "document_s": lambda name, size, timeout: (
