@@ -41,8 +41,7 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         first, other = median(next(iter(units[what].values()))), median(units[what][variant])
         return number(first / other) if other else "–"
 
-    learning = study.part("learning")
-    learning["processor_s"] = learning.seconds * learning.cpus  # they share the machine
+    learning = study.part("learning") if config.learning else None
     longest = ("ensemble", max(config.rollout_lengths))
     values = {
         "whole": _whole(study) if config.whole else None,
@@ -93,8 +92,10 @@ def _frequencies(medians: Any) -> Any:
 
 
 def _paired(
-    learning: pd.DataFrame, column: str, one: tuple[str, int], other: tuple[str, int]
+    learning: pd.DataFrame | None, column: str, one: tuple[str, int], other: tuple[str, int]
 ) -> Ratio | None:
+    if learning is None:
+        return None
     values = learning.set_index(["dynamics", "length", "seed"])[column]
     if one == other or not {one, other} <= set(values.index.droplevel("seed")):
         return None

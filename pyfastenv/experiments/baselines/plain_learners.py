@@ -96,7 +96,7 @@ class _SoftActorCritic:
         losses = [nn.functional.mse_loss(q(inputs).float(), wanted) for q in self.critics]
         descend(self._critic_optimizer, losses[0] + losses[1])
         opinion, log_probs = self._opinion(self.critics, states)
-        loss = -opinion.mean()
+        loss = self._drawing_loss(opinion, done)
         descend(self._policy_optimizer, loss)
         alpha_loss = -(self.log_alpha * (log_probs + self._target_entropy).detach()).mean()
         descend(self._alpha_optimizer, alpha_loss)
@@ -104,6 +104,10 @@ class _SoftActorCritic:
         if self._habits.items_per_update:
             for number in (*losses, loss, alpha_loss, self.log_alpha.exp()):
                 number.item()
+
+    def _drawing_loss(self, opinion: Tensor, done: Tensor) -> Tensor:
+        """Of what draws, by the opinion of its latest draw and what was done in these states."""
+        return -opinion.mean()
 
 
 class PlainSAC(_SoftActorCritic):
@@ -242,25 +246,22 @@ class PlainEnsemble:
         drawn = samples[chosen, np.arange(len(inputs))]
         return drawn[:, 0], obs + drawn[:, 1:]
 
-    def imagine(self, pairs: Tensor) -> tuple[Tensor, Tensor]:
-        """Outcomes (reward, change) of ``(B, in)`` pairs and their log-probabilities, with
-        gradients; all members are asked and one elite is taken for each row."""
-        mean, std = (torch.from_numpy(x).float() for x in (self._mean, self._std))
+    def imagined(self, pairs: Tensor) -> torch.distributions.Normal:
+        """What follows ``(B, in)`` pairs, each by a random elite, with gradients."""
+        mean, std = (torch.from_numpy(part).float() for part in (self._mean, self._std))
         means, log_vars = self.forward(((pairs - mean) / std)[None].repeat(self.members, 1, 1))
         chosen = torch.from_numpy(np.random.choice(self._elites, size=len(pairs)))
         rows = torch.arange(len(pairs))
-        normal = torch.distributions.Normal(
-            means[chosen, rows], (0.5 * log_vars[chosen, rows]).exp()
-        )
-        outcomes = normal.rsample()
-        return outcomes, normal.log_prob(outcomes).sum(-1, keepdim=True)
+        return torch.distributions.Normal(means[chosen, rows], (0.5 * log_vars[chosen, rows]).exp())
 
 
 class PlainModelAgent(_SoftActorCritic):
     """Soft actor-critic whose policy is the ensemble: it improves the model by the flow's reward.
 
     Its state is (s, a) and its action (r, s' - s). In the public program no gradient reaches the
-    ensemble (docs/mbpo.md); here one does, and it costs what it should.
+    ensemble (docs/mbpo.md); here one does, and it costs what it should. The loss is ours
+    (learners/flow_agent.py): by the opinion alone the model is soon so far off that a fit takes a
+    thousand epochs to bring it back.
     """
 
     def __init__(
@@ -277,7 +278,14 @@ class PlainModelAgent(_SoftActorCritic):
 
     def draw(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """What the model imagines of pairs."""
-        return self._model.imagine(states)
+        self._imagined = self._model.imagined(states)
+        outcomes = self._imagined.rsample()
+        return outcomes, self._imagined.log_prob(outcomes).sum(-1, keepdim=True)
+
+    def _drawing_loss(self, opinion: Tensor, done: Tensor) -> Tensor:
+        likelihood: Tensor = self._imagined.log_prob(done).mean()
+        loss: Tensor = -0.1 * opinion.mean() / (1.0 + opinion.detach().abs().mean())
+        return loss - 2.0 * likelihood
 
     def _update(
         self, obs: Tensor, actions: Tensor, rewards: Tensor, next_obs: Tensor, continues: Tensor
