@@ -128,11 +128,8 @@ bench-suites: $(VENV)/.test $(VENV)/.bench  ## Suites beside EnvPool and dm_cont
 	$(GL) $(BIN)/python bench/python/suites.py ten $(ARGS)
 	$(GL) $(BIN)/python bench/python/suites.py rest --rounds 5 --seconds 0.2 $(ARGS)
 
-bench-mbpo: $(VENV)/.bench-train  ## SAC and MBPO against Stable-Baselines3 and a list-based program
-	$(BIN)/python bench/python/mbpo.py
-
 bench-learners: $(VENV)/.bench-train  ## Gradient steps of SAC (against Stable-Baselines3) and FlashSAC, fits of MBPO's model
-	$(BIN)/python bench/python/mbpo.py --only sac flashsac fits $(ARGS)
+	$(BIN)/python bench/python/mbpo.py $(ARGS)
 
 bench-physics: $(VENV)/.installed  ## physics.rollout beside mujoco.rollout and mujoco.batch
 	$(BIN)/python bench/python/physics.py $(ARGS)

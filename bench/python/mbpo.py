@@ -1,9 +1,7 @@
 """Benchmarks of SAC, FlashSAC and MBPO: ``python bench/python/mbpo.py [--only SECTION …]``.
 
-SAC's gradient steps beside Stable-Baselines3's; FlashSAC's; fits of the model; a whole epoch of
-MBPO beside a program that does as document 000's does (experiments/baselines/list_mbpo.py in the
-package); document 000's run of 3,000 steps. Writes mbpo.json and mbpo.md. What the parts of a step
-cost: ``pyfastenv experiment flow``.
+SAC's gradient steps beside Stable-Baselines3's; FlashSAC's; fits of MBPO's model. Writes mbpo.json
+and mbpo.md. Whole runs of MBPO, and what the parts of a step cost: ``pyfastenv experiment flow``.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,8 @@ from model_fits import model_fits
 
 from pyfastenv import _core
 from pyfastenv.algorithms import flashsac
-from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
 from pyfastenv.experiments import measure
-from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
-from pyfastenv.experiments.baselines.plain_learners import Habits
 from pyfastenv.experiments.tables import table
 from pyfastenv.learners.actor_critic import ActorCritic
 from pyfastenv.nn.streams import SeedStreams
@@ -152,55 +147,10 @@ def flashsac_updates(quick: bool) -> list[Row]:
     return [{"name": name, "rate": measure.summary(values)} for name, values in rates.items()]
 
 
-# ---- whole epochs --------------------------------------------------------------------------------
-
-
-def epoch(quick: bool) -> Iterator[Row]:
-    """1,000 environment steps of MBPO with 20 updates each, the model included."""
-    steps, slow_steps = (20, 2) if quick else (1_000, 100)
-    for name, amp in (("bfloat16", True), ("float32", False)):
-        taken = _our_steps(steps, dynamics="ensemble", amp=amp)
-        yield {"name": name, "steps": steps, "seconds": taken}
-    for name, anomaly, count in (
-        ("list style", False, steps),
-        ("list style, anomaly mode", True, slow_steps),
-    ):
-        program = ListMBPO(PlainEnv(ENV_ID, 0), Habits(anomaly_mode=anomaly, prints=False))
-        program.explore(5_000)
-        start = time.perf_counter()
-        program.run(count)
-        yield {"name": name, "steps": count, "seconds": time.perf_counter() - start}
-
-
-def document_run(quick: bool) -> Iterator[Row]:
-    """Document 000's run: 3,000 steps with the coupled flow, 20 updates each."""
-    steps = 20 if quick else 3_000
-    for name, amp in (("bfloat16", True), ("float32", False)):
-        taken = _our_steps(steps, dynamics="flow", amp=amp, model_agent_updates=200)
-        yield {"name": name, "steps": steps, "seconds": taken}
-
-
-def _our_steps(steps: int, **fields: Any) -> float:
-    """Seconds of so many steps after the random ones."""
-    config = Config.preset(ENV_ID, total_steps=10**6, log_every=min(50, steps), **fields)
-    torch.manual_seed(0)
-    mbpo = MBPO(config)
-    mbpo.iterate()  # explores
-    start = time.perf_counter()
-    end = mbpo.global_step + steps
-    while mbpo.global_step < end:
-        mbpo.iterate()
-    taken = time.perf_counter() - start
-    mbpo.envs.close()
-    return taken
-
-
 SECTIONS: dict[str, Callable[[bool], Iterable[Row]]] = {
     "sac": sac_updates,
     "flashsac": flashsac_updates,
     "fits": model_fits,
-    "epoch": epoch,
-    "document": document_run,
 }
 
 
@@ -233,8 +183,8 @@ def report(results: dict[str, Any]) -> str:
     lines = [
         "# SAC and MBPO",
         "",
-        "`make bench-mbpo`; medians [quartiles]. Two threads. bfloat16 (`--amp`) is compiled where "
-        "the processor has AMX or AVX512-BF16: here it has "
+        "`make bench-learners`; medians [quartiles]. Two threads. bfloat16 (`--amp`) is compiled "
+        "where the processor has AMX or AVX512-BF16: here it has "
         f"{_core.SacUpdate.unit() or 'neither'}.",
         "",
     ]
@@ -269,18 +219,6 @@ def report(results: dict[str, Any]) -> str:
             for row in results["fits"]["rows"]
         ]  # fmt: skip
         lines.append(table(("", "s", "epochs", "time, quotient", "error, quotient"), cells))
-    for section, title in (
-        ("epoch", "1,000 steps of MBPO, 20 updates each"),
-        ("document", "Document 000's run: 3,000 steps with the flow, 20 updates each"),
-    ):
-        if section not in results:
-            continue
-        cells = [
-            (row["name"], f"{row['steps']:,}", f"{row['seconds']:.0f}",
-             f"{1e3 * row['seconds'] / row['steps']:.1f}")
-            for row in results[section]["rows"]
-        ]  # fmt: skip
-        lines += ["", f"## {title}", "", table(("", "steps", "s", "ms per step"), cells)]
     return "\n".join(lines) + "\n"
 
 

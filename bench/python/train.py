@@ -1,8 +1,7 @@
 """Benchmarks of sampling and training: ``python bench/python/train.py [--quick]``.
 
-Rollouts against the physics limit; CartPole-v0 until it is solved; PPO against Stable-Baselines3's
-on HalfCheetah-v5, in steps/s with the same hyper-parameters and in seconds to a return of 2,000.
-Writes train.json and train.md.
+Rollouts against the physics limit; PPO against Stable-Baselines3's on HalfCheetah-v5, in steps/s
+with the same hyper-parameters and in seconds to a return of 2,000. Writes train.json and train.md.
 """
 
 from __future__ import annotations
@@ -100,25 +99,6 @@ def _share(env_id: str, num_envs: int, seconds: float, repeats: int) -> Row:
         "limit": measure.summary(limits),
         "share": measure.ratio(ours, limits),
     }
-
-
-def cartpole(quick: bool) -> list[Row]:
-    """Seconds, making the environments included, until 100 episodes in a row average 195."""
-    rows = []
-    for seed in range(3 if quick else 10):
-        start = time.perf_counter()
-        config = Config.preset("CartPole-v0", seed=seed, num_threads=NUM_THREADS)
-        ppo = PPO(config)
-        lengths: list[int] = []
-        while len(lengths) < 100 or np.mean(lengths[-100:]) < 195:
-            ppo.iterate()
-            assert ppo.episodes is not None
-            lengths += ppo.episodes.lengths.tolist()
-        seconds = time.perf_counter() - start
-        ppo.envs.close()
-        rows.append({"seed": seed, "seconds": seconds, "steps": ppo.global_step})
-    print(f"  CartPole-v0: {np.median([row['seconds'] for row in rows]):.2f} s", flush=True)
-    return rows
 
 
 def throughput(quick: bool) -> list[Row]:
@@ -230,7 +210,6 @@ def _sb3_to_goal(seed: int, limit: float) -> tuple[float, int, bool]:
 
 SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
     "rollouts": rollouts,
-    "cartpole": cartpole,
     "throughput": throughput,
     "goal": goal,
 }
@@ -255,14 +234,6 @@ def markdown(results: dict[str, Any]) -> str:
         parts.append(
             f"\nCartPole-v1, hidden layer of 128 [steps/s]: {', '.join(cartpole_rows)} envs "
             "(target 4 M).\n"
-        )
-    if "cartpole" in results:
-        rows = results["cartpole"]["rows"]
-        seconds = [row["seconds"] for row in rows]
-        parts.append(
-            f"## CartPole-v0 solved\n\n{np.median(seconds):.2f} s median of {len(rows)} seeds "
-            f"({min(seconds):.2f} to {max(seconds):.2f} s; target 2 s), "
-            f"{np.median([row['steps'] for row in rows]):,.0f} steps.\n"
         )
     if "throughput" in results:
         row = results["throughput"]["rows"][0]
