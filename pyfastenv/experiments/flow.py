@@ -12,7 +12,7 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from pyfastenv.experiments import flow_units as units
 from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
 from pyfastenv.experiments.baselines.plain_learners import Habits
 from pyfastenv.experiments.clock import Clock, milliseconds
-from pyfastenv.experiments.study import Contestant, Measurement, Row, Sizes, rounds
+from pyfastenv.experiments.study import CHOICE, Contestant, Measurement, Row, Sizes, rounds
 from pyfastenv.training.evaluation import env_kwargs, evaluate, make_eval_envs
 from pyfastenv.vector.cpus import available_cpus
 
@@ -70,7 +70,7 @@ class Config(Sizes):
     """Environment steps of whole runs …"""
     slow_steps: int = 1_000
     """… of the document's style, with anomaly mode."""
-    whole: bool = True
+    whole: bool = field(default=True, metadata=CHOICE)
     """Whether whole runs are made, which take most of the time."""
     rounds: int = 5
     """Rounds of the comparison one remedy at a time …"""
@@ -88,7 +88,7 @@ class Config(Sizes):
     """Real transitions to begin with."""
     max_epochs: int = 1_000
     """Of a fit."""
-    learning: bool = True
+    learning: bool = field(default=True, metadata=CHOICE)
     """Whether trainings with and without the flow are made …"""
     learning_steps: int = 3_000
     """… of so many steps; as many as the document's three epochs …"""
@@ -141,7 +141,8 @@ def plan(config: Config) -> list[Measurement]:
         for dynamics in ("ensemble", "flow") if length == 1 else ("ensemble",):
             about = {"dynamics": dynamics, "length": length, "seed": seed}
             run = partial(_learn, dynamics, length, seed, config)
-            made.append(Measurement("learning", about, run, config.learning_steps * 0.06))
+            seconds = config.learning_steps * 0.06
+            made.append(Measurement("learning", about, run, seconds, apart=True))
     return made
 
 

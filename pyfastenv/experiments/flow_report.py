@@ -41,10 +41,10 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         first, other = median(next(iter(units[what].values()))), median(units[what][variant])
         return number(first / other) if other else "–"
 
-    learning = study.part("learning") if config.learning else None
+    learning = study.part("learning") if "learning" in study.parts else None
     longest = ("ensemble", max(config.rollout_lengths))
     values = {
-        "whole": _whole(study) if config.whole else None,
+        "whole": _whole(study) if "whole" in study.parts else None,
         "ms": {name: median(each) for name, each in ms.items()},
         "factors": {name: faster(name, before) for before, name in order},
         # pairs share a seed: without the flow over with it, long rollouts over single steps

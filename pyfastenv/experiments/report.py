@@ -16,7 +16,7 @@ import jinja2
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Outcome, Ratio, verdict
-from pyfastenv.experiments.study import Study
+from pyfastenv.experiments.study import Row, Study
 from pyfastenv.experiments.tables import number, spread
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.progress import duration
@@ -59,6 +59,7 @@ def write(study: Study, values: Mapping[str, Any], figures: Mapping[str, Figure]
         "on_gpu": "in the table" if study.has_gpu else "needs a GPU",
         "cpus": study.cpus,
         "part": study.part,
+        "apart": _elsewhere(study),
         "picture": picture,
         "judged": judged,
         "verdict": verdict,
@@ -69,22 +70,35 @@ def write(study: Study, values: Mapping[str, Any], figures: Mapping[str, Figure]
     return path
 
 
+def _elsewhere(study: Study) -> dict[str, Row]:
+    """The parts that another machine measured than the rest, and which."""
+    cpu = study.state["machine"]["cpu"]
+    return {part: about for part, about in study.apart.items() if about["cpu"] != cpu}
+
+
 def _provenance(study: Study) -> str:
-    """Command, sizes, machine, versions, commits and dates, and the time it took."""
-    about, rows = study.state["machine"], list(study.state["measurements"].values())
-    versions = ", ".join(f"{k} {v}" for k, v in about["versions"].items() if v)
+    """Command, sizes, machines, versions, commits and dates, and the time it took."""
+    rows = list(study.state["measurements"].values())
     commits = ", ".join(dict.fromkeys(str(row["commit"]) for row in rows))
     dates = sorted({row["date"] for row in rows})
     options = ", ".join(f"{k} {_words(v)}" for k, v in study.state["sizes"].items() if v)
+    machines = [_machine(study.state["machine"])]
+    machines += [f"{part}: {_machine(about)}" for part, about in _elsewhere(study).items()]
     quick = study.sizes.quick
     rough = " **A quick run: it shows that everything works, its figures are rough.**"
     return (
         f"`pyfastenv experiment {study.name}{' --quick' if quick else ''}`, "
-        f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {commits}; {about['cpu']}, "
-        f"{about['cpus_available']} CPUs, {about['memory_gib']} GiB, GPU: {about['gpu'] or 'none'};"
-        f" {about['os']}, Python {about['python']}, {versions}; "
-        f"{duration(sum(row['measured_s'] for row in rows))} of measuring; {options}."
-        f"{rough if quick else ''}"
+        f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {commits}; "
+        f"{'; '.join(machines)}; {duration(sum(row['measured_s'] for row in rows))} of measuring; "
+        f"{options}.{rough if quick else ''}"
+    )
+
+
+def _machine(about: Row) -> str:
+    versions = ", ".join(f"{k} {v}" for k, v in about["versions"].items() if v)
+    return (
+        f"{about['cpu']}, {about['cpus_available']} CPUs, {about['memory_gib']} GiB, "
+        f"GPU: {about['gpu'] or 'none'}; {about['os']}, Python {about['python']}, {versions}"
     )
 
 

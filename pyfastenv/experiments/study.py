@@ -26,11 +26,14 @@ from pyfastenv.training.progress import duration
 Row = dict[str, Any]
 Contestant = tuple[Row, Callable[[], Row], float]  # about, run and seconds of a Measurement
 FORM = 2  # of results.json
+_SAME = ("cpu", "cpus_available", "gpu")  # machines whose times may be compared have these
+CHOICE = {"choice": True}  # metadata of a bool field of Sizes, named as the part that it leaves out
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """What every experiment's options begin with; the rest is how much it measures."""
+    """What every experiment's options begin with; the rest is how much it measures, and choices of
+    parts, which may be measured another time."""
 
     quick: bool = False
     """Much reduced sizes, which show that everything works."""
@@ -43,9 +46,13 @@ class Sizes:
 
     def measured(self) -> Row:
         """The sizes themselves, as JSON has them."""
-        general = {field.name for field in fields(Sizes)}
-        values = {name: value for name, value in asdict(self).items() if name not in general}
+        others = {*(field.name for field in fields(Sizes)), *self.choices()}
+        values = {name: value for name, value in asdict(self).items() if name not in others}
         return dict(json.loads(json.dumps(values, default=str)))
+
+    def choices(self) -> list[str]:
+        """The parts that may be left out."""
+        return [field.name for field in fields(self) if field.metadata == CHOICE]
 
     def torch_threads(self) -> int:
         """PyTorch's while measuring; more only slow small networks down, and a policy on one CPU
@@ -62,6 +69,7 @@ class Measurement:
     run: Callable[[], Row]  # measures; returns the row's other columns
     seconds: float  # what it takes on two quiet cores, about
     needs_cuda: bool = False  # left out where there is no GPU
+    apart: bool = False  # its part is compared with no other, and may be another machine's
 
     @property
     def key(self) -> str:
@@ -90,8 +98,7 @@ class Study:
 
     Raises:
         ValueError: The folder has no results to report; or those of other sizes, of another
-            experiment, of an older form or of another machine, whose times must not stand beside
-            this one's.
+            experiment or of an older form.
     """
 
     def __init__(self, name: str, sizes: Sizes):
@@ -109,6 +116,7 @@ class Study:
         elif "sizes" in self.state:
             lists = self.state["sizes"].items()
             values: Row = {key: tuple(v) if isinstance(v, list) else v for key, v in lists}
+            values |= {part: part in self.parts for part in sizes.choices()}
             self.sizes = replace(sizes, quick=self.state["quick"], **values)
         else:
             raise ValueError(f"{self.folder}: no results to report; measure first")
@@ -141,16 +149,6 @@ class Study:
             raise ValueError(
                 f"{self.path}: measured with {', '.join(other)}; choose another --output"
             )
-        now = _machine()
-        then, now = (
-            {name: about.get(name) for name in ("cpu", "cpus_available", "gpu")}
-            for about in (self.state.get("machine", now), now)
-        )
-        if then != now:
-            raise ValueError(
-                f"{self.path} was measured on another machine ({then}, this is {now}); "
-                "choose another --output"
-            )
 
     # ---- measuring ---------------------------------------------------------------------------
 
@@ -165,8 +163,13 @@ class Study:
 
         Returns:
             Whether all has been measured; else the time was up.
+
+        Raises:
+            ValueError: The folder has another machine's times, which must not stand beside this
+                one's.
         """
         missing = self.missing(plan)
+        self._check_machine(missing)
         if missing:
             count, left = f"{len(missing)} of {len(plan)}", time_left(missing, self.sizes)
             where = f"on two quiet cores, into {self.folder}"
@@ -188,8 +191,31 @@ class Study:
             torch.set_num_threads(threads)
         return True
 
+    def _check_machine(self, missing: Sequence[Measurement]) -> None:
+        now = _machine()
+        for one in missing:
+            then = self._machine_of(one) or now
+            differs = [name for name in _SAME if then.get(name) != now.get(name)]
+            if differs:
+                was, this = (
+                    ", ".join(f"{n} {about.get(n)}" for n in _SAME) for about in (then, now)
+                )
+                raise ValueError(
+                    f"{self.path} was measured on another machine ({was}; this is {this}); "
+                    "choose another --output"
+                )
+
+    def _machine_of(self, one: Measurement) -> Row | None:
+        if one.apart:
+            return self.apart.get(one.part)
+        return self.state.get("machine")
+
     def _keep(self, one: Measurement, row: Row, seconds: float) -> None:
-        self.state["machine"] = now = _machine()
+        now = _machine()
+        if one.apart:
+            self.state.setdefault("apart", {})[one.part] = now
+        else:
+            self.state["machine"] = now
         about = {"measured_s": round(seconds, 3), "commit": now["commit"], "date": today()}
         self.state["measurements"][one.key] = {"part": one.part, **one.about, **row, **about}
         # with a line for each measurement, so that differences can be read
@@ -201,6 +227,11 @@ class Study:
         print(f"  {one.key}: {seconds:.1f} s", flush=True)
 
     # ---- what was measured -------------------------------------------------------------------
+
+    @property
+    def apart(self) -> dict[str, Row]:
+        """The machines of the parts that are compared with no other, by part."""
+        return dict(self.state.get("apart", {}))
 
     @property
     def cpus(self) -> int:
@@ -216,6 +247,11 @@ class Study:
     def bfloat16(self) -> str:
         """What its processor multiplies bfloat16 numbers by: AMX, AVX512-BF16, or nothing."""
         return str(self.state["machine"].get("bfloat16", ""))
+
+    @property
+    def parts(self) -> set[str]:
+        """The parts of which something was measured."""
+        return {row["part"] for row in self.state["measurements"].values()}
 
     def part(self, name: str) -> pd.DataFrame:
         """A part's rows."""

@@ -122,6 +122,29 @@ def test_what_is_measured_is_not_measured_again(
 
 
 @pytest.mark.usefixtures("no_cuda")
+def test_a_part_may_be_measured_later_and_elsewhere(tmp_path: Path) -> None:
+    config, counter = flow.Config(output=tmp_path), Counter()
+    Study("flow", replace(config, learning=False)).measure(counter.plan()[:4])
+    reporting = replace(config, report_only=True)
+    assert not Study("flow", reporting).sizes.learning  # so a report does not miss it
+    path = tmp_path / "results.json"
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps(state | {"machine": state["machine"] | {"cpu": "an abacus"}}))
+    alone = Measurement("learning", {}, counter.run, 1.0, apart=True)
+    study = Study("flow", config)
+    assert study.measure([*counter.plan()[:4], alone])
+    assert counter.calls == 5
+    assert study.state["machine"]["cpu"] == "an abacus"
+    assert study.apart["learning"]["cpu"] == state["machine"]["cpu"]
+    assert Study("flow", reporting).sizes.learning
+    # its own rows have one machine too
+    path.write_text(path.read_text().replace(json.dumps(state["machine"]["cpu"]), '"a slide rule"'))
+    more = Measurement("learning", {"seed": 2}, counter.run, 1.0, apart=True)
+    with pytest.raises(ValueError, match=r"another machine \(.*slide rule"):
+        Study("flow", config).measure([more])
+
+
+@pytest.mark.usefixtures("no_cuda")
 def test_a_study_stops_when_its_time_is_up(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,7 +166,7 @@ def test_results_that_do_not_belong_here_are_refused(tmp_path: Path) -> None:
     state = json.loads(path.read_text())
     path.write_text(json.dumps(state | {"machine": state["machine"] | {"cpu": "an abacus"}}))
     with pytest.raises(ValueError, match=r"another machine \(.*abacus.*another --output"):
-        Study("flow", config)
+        Study("flow", config).measure(Counter().plan())
     # a report can be made of them anywhere, of the sizes that were measured
     assert Study("flow", replace(config, steps=7, report_only=True)).sizes.steps == 3_000
     with pytest.raises(ValueError, match="measurements are missing, such as parts, program"):
@@ -191,6 +214,8 @@ def test_sizes_are_options() -> None:
     assert sizes == placement.Config(sizes=("128",))
     traced = profiling.Config(traces=Path("somewhere"))  # where they are kept is no size
     assert traced.measured() == profiling.Config().measured()
+    # nor is what is left for another time
+    assert flow.Config(learning=False).measured() == flow.Config().measured()
 
 
 def test_names_are_checked_by_the_parser(capsys: pytest.CaptureFixture[str]) -> None:
