@@ -62,7 +62,7 @@ def learn(training: Training, output: Path, runs: Path) -> list[dict[str, Any]]:
         recorder.close()
     evaluation = evaluate_run(folder, EVAL_EPISODES, seed=training.seed)
     greedy = evaluation.returns.view(training.count, -1)
-    if study.name == "ppo" and training.seed == study.first_seed:
+    if training.case.name == "PPO" and training.seed == study.first_seed:
         policies.save(load_policy(folder).policy, env_id, output / "policies")
     rows = read_metrics(folder)
     return recorder.save(

@@ -132,7 +132,11 @@ def gain(library: str, rival: str = "workers") -> str:
 
 def ppo(env_id: str) -> list[Any]:
     """Those that count, as on the page (results_page.py)."""
-    runs = [run for run in read("docs/results/ppo.json")["runs"] if run["env_id"] == env_id]
+    runs = [
+        run
+        for run in read("docs/results/ppo.json")["runs"]
+        if (run["name"], run["env_id"]) == ("PPO", env_id)
+    ]
     done = [run for run in runs if run["done"]]
     return [run for run in done if "earlier" not in run] or done
 
