@@ -96,7 +96,7 @@ def _paired(
 ) -> Ratio | None:
     if learning is None:
         return None
-    values = learning.set_index(["dynamics", "length", "seed"])[column]
+    values = learning.set_index(["dynamics", "length", "seed"])[column].sort_index()
     if one == other or not {one, other} <= set(values.index.droplevel("seed")):
         return None
     return compare(list(values.loc[one]), list(values.loc[other]))
