@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,8 @@ def compile_core(platform: Platform, python: Path, mujoco: str) -> Path:
         "cmake", "-G", "Ninja", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_CXX_COMPILER={compiler(platform)}", f"-DCMAKE_SYSTEM_NAME={platform.system}",
         f"-DCMAKE_SYSTEM_PROCESSOR={platform.processor}",
+        # this machine's know its own platform's archives and libraries alone
+        f"-DCMAKE_AR={_zig('ar')}", f"-DCMAKE_RANLIB={_zig('ranlib')}", "-DCMAKE_STRIP=",
         f"-DPython_EXECUTABLE={python}",
         f"-DPYFASTENV_PACKAGES={installed}",
         f"-DPYTHON_MODULE_EXTENSION={extension_suffix(platform, python)}",
@@ -42,12 +45,17 @@ def compile_core(platform: Platform, python: Path, mujoco: str) -> Path:
 
 
 def compiler(platform: Platform) -> Path:
-    """A compiler for a platform: a script, since CMake wants one word."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    path = BUILD / f"{platform.target}-c++"
-    zig = Path(ziglang.__file__).with_name("zig")
+    """A compiler for a platform."""
     # the same flags for CMake's trials as for the rest: Zig builds its C++ library once for each
-    script = f'#!/bin/sh\nexec "{zig}" c++ -target {platform.target} -O3 -s "$@"\n'
+    return _zig(f"c++ -target {platform.target} -O3 -s")
+
+
+def _zig(command: str) -> Path:
+    """A script, since CMake wants one word."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    path = BUILD / f"zig-{re.sub(r'[^a-z0-9_.+]+', '-', command)}"
+    zig = Path(ziglang.__file__).with_name("zig")
+    script = f'#!/bin/sh\nexec "{zig}" {command} "$@"\n'
     # untouched where nothing has changed: caches of objects look at a compiler's age
     if not path.exists() or path.read_text() != script:
         path.write_text(script)
