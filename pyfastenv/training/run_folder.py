@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,6 +16,7 @@ from pyfastenv.training import checkpoint
 from pyfastenv.training.atomic import remove_leftovers, write_text
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import CheckpointError, RunFolderError
+from pyfastenv.training.folder_lock import NAME as LOCK
 from pyfastenv.training.folder_lock import FolderLock
 
 CONFIG = "config.json"
@@ -24,6 +27,7 @@ TENSORBOARD = "tensorboard"
 CURVE = "learning_curve.png"
 RESULT = "result.json"
 VIDEO = "video.mp4"
+EARLIER = "earlier-"  # and a number: what was here when auto_resume began again
 
 # how long auto_resume waits for the folder [s]: a process that lost the others of its group learns
 # of it within seconds, one that was asked to stop saves first, and torchrun kills after 30 s
@@ -51,13 +55,15 @@ def claim(config: RunConfig) -> tuple[Start, FolderLock]:
     A new run makes a folder; one whose name is chosen here gets a name that no other process has. A
     resumed run goes on in its own folder, or, with another ``run_dir``, in that one. A run that was
     killed before its first checkpoint begins again. With ``auto_resume`` the run in ``run_dir``, if
-    there is one, is what ``resume`` names.
+    there is one, is what ``resume`` names; if its checkpoints are gone, what is left of it is moved
+    into a folder :data:`EARLIER` in it, and it begins again.
 
     Returns:
         The start, and the lock to be held while the run writes.
 
     Raises:
-        CheckpointError: ``resume`` names no readable checkpoint.
+        CheckpointError: ``resume`` names no readable checkpoint, or a run whose checkpoints are
+            gone.
         FolderInUseError: Another process trains in the folder; with ``auto_resume``, it has not
             ended within a minute.
         RunFolderError: The folder cannot be made or written into.
@@ -93,6 +99,7 @@ def _resumed(config: RunConfig, folder: Path, origin: Path | None) -> Start:
     assert config.resume is not None
     if origin == config.resume and checkpoint.CheckpointDir(origin / CHECKPOINTS).latest() is None:
         config.check_resumes(*read_config(origin))
+        _begin_again(config, folder, origin)
         return Start(folder, origin=origin)
     path = checkpoint.resolve(config.resume)
     state = checkpoint.load(path)
@@ -101,6 +108,33 @@ def _resumed(config: RunConfig, folder: Path, origin: Path | None) -> Start:
             raise CheckpointError(f"{path}: not the checkpoint of a run: no {key!r}")
     config.check_resumes(state["algorithm"], state["config"])
     return Start(folder, path, state, origin)
+
+
+def _begin_again(config: RunConfig, folder: Path, origin: Path) -> None:
+    """Says that a run begins again for want of a checkpoint, and sees that nothing is lost."""
+    kept = ""
+    if has_lost_checkpoints(origin):
+        if not config.auto_resume or folder != origin:
+            raise CheckpointError(
+                f"{origin}: its checkpoints are gone, so it would begin again at step 0: put them "
+                f"back into {origin / CHECKPOINTS}, or begin a new run with pyfastenv train"
+            )
+        kept = f"; what was here is in {_set_aside(folder)}"
+    print(f"pyfastenv: {origin}: no checkpoint: beginning again{kept}", file=sys.stderr)
+
+
+def _set_aside(folder: Path) -> Path:
+    """Moves a run into a folder of its own in it; a killed process leaves it to be done again."""
+    count = 1
+    while (aside := folder / f"{EARLIER}{count}").exists():
+        count += 1
+    aside.mkdir()
+    shutil.copy(folder / CONFIG, aside)
+    # last what shows that the run had checkpoints
+    for path in sorted(folder.iterdir(), key=lambda path: path.name in (METRICS, RESULT)):
+        if path.name not in (CONFIG, LOCK) and not path.name.startswith(EARLIER):
+            path.rename(aside / path.name)
+    return aside
 
 
 def _lock(folder: Path, *, new: bool = False, patience: float = 0.0) -> FolderLock:
@@ -182,8 +216,30 @@ def read_config(folder: Path) -> tuple[str, dict[str, Any]]:
         raise ValueError(f"{path}: not a run's configuration ({error})") from error
 
 
+def first_checkpoint(config: Mapping[str, Any]) -> int:
+    """The step at which a run's first checkpoint falls due; ``config`` as config.json has it."""
+    total = int(config["total_steps"])
+    return min(int(config["checkpoint_every"]) or total, total)
+
+
+def has_lost_checkpoints(folder: Path) -> bool:
+    """Whether a run without checkpoints has had one: it has ended, or gone on after it was due.
+
+    The row of its step is written before it: a process may have been killed in between.
+    """
+    from pyfastenv.training.logger import read_metrics
+
+    if (folder / RESULT).is_file():
+        return True
+    if not (folder / METRICS).is_file():
+        return False
+    due = first_checkpoint(read_config(folder)[1])
+    return sum(row["step"] >= due for row in read_metrics(folder)) > 1
+
+
 def _check_free(folder: Path) -> None:
     if any((folder / name).exists() for name in (CONFIG, METRICS, CHECKPOINTS)):
         raise ValueError(
-            f"run_dir: {folder} holds a run; go on with --resume {folder}, or choose another"
+            f"run_dir: {folder} holds a run; go on with pyfastenv resume {folder}, or choose "
+            "another"
         )

@@ -17,10 +17,17 @@ from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.training import checkpoint
 from pyfastenv.training.config import RunConfig
+from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.evaluation import Evaluation, evaluate, make_eval_envs
 from pyfastenv.training.obs_groups import POLICY
 from pyfastenv.training.registry import algorithm_module
-from pyfastenv.training.run_folder import read_config, run_of
+from pyfastenv.training.run_folder import (
+    CONFIG,
+    first_checkpoint,
+    has_lost_checkpoints,
+    read_config,
+    run_of,
+)
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.vector_env import FastVectorEnv
 
@@ -152,12 +159,30 @@ def load_policy(run: Path | str) -> SavedPolicy:
         CheckpointError: There is none, or it cannot be read.
         ValueError: Its algorithm or an option is unknown.
     """
-    path = checkpoint.resolve(Path(run))
+    path = _checkpoint_of(Path(run))
     saved = checkpoint.load(path)
     module = algorithm_module(saved.get("algorithm", ""))
     config = replace(module.Config.from_dict(saved["config"]), device="cpu")
     policy = module.load_policy(config, saved["ranks"][0]["algorithm"])
     return SavedPolicy(path, saved["step"], config, saved["env_kwargs"], policy)
+
+
+def _checkpoint_of(run: Path) -> Path:
+    """:func:`checkpoint.resolve`, whose error says when a run's first checkpoint comes."""
+    try:
+        return checkpoint.resolve(run)
+    except CheckpointError as error:
+        if not (run / CONFIG).is_file():
+            raise
+        if has_lost_checkpoints(run):
+            why = "those that the run had are gone"
+        else:
+            _, config = read_config(run)
+            why = (
+                f"the first comes at step {first_checkpoint(config):,} (checkpoint_every = "
+                f"{config['checkpoint_every']:,}), or on Ctrl-C"
+            )
+        raise CheckpointError(f"{error}: {why}") from None
 
 
 def evaluate_run(run: Path | str, episodes: int = 10, seed: int = 0) -> Evaluation:

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ from pyfastenv import cli
 from pyfastenv.training import checkpoint, folder_lock, run_folder
 from pyfastenv.training.atomic import append, remove_leftovers, write_text
 from pyfastenv.training.checkpoint import CheckpointDir
-from pyfastenv.training.errors import FolderInUseError, RunFolderError
+from pyfastenv.training.errors import CheckpointError, FolderInUseError, RunFolderError
 from pyfastenv.training.folder_lock import FolderLock
 from pyfastenv.training.logger import MetricLogger, read_metrics
 from pyfastenv.training.loop import run
@@ -82,6 +83,15 @@ def wait_for(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files in a folder but its lock."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != folder_lock.NAME
+    }
 
 
 # ---- one process each ----------------------------------------------------------------------------
@@ -247,15 +257,70 @@ def test_what_is_started_again_waits_for_the_one_before_it(
 
 
 @guesses
-def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path: Path) -> None:
+def test_a_run_killed_before_its_first_checkpoint_begins_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     train(tmp_path / "whole")
     with pytest.raises(RuntimeError, match="killed"):
         train(tmp_path / "cut", stopping(96, die))
     assert len(read_metrics(tmp_path / "cut")) == 3 and not (tmp_path / "cut/checkpoints").exists()
+    capsys.readouterr()
     run(Guess, Config(resume=tmp_path / "cut"))
+    said = f"pyfastenv: {tmp_path / 'cut'}: no checkpoint: beginning again\n"
+    assert capsys.readouterr().err == said
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
     with pytest.raises(ValueError, match="seed was 1, is 2"):
         run(Guess, Config(resume=tmp_path / "whole", seed=2))
+
+
+@guesses
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_run_whose_checkpoints_were_deleted_is_not_begun_again(
+    tmp_path: Path, ended: bool
+) -> None:
+    folder = tmp_path / "run"
+    if ended:
+        train(folder, checkpoint_every=0)
+    else:
+        with pytest.raises(RuntimeError, match="killed"):
+            train(folder, stopping(168, die))
+    shutil.rmtree(folder / "checkpoints")
+    before = contents(folder)
+    for options in ({"resume": folder}, {"resume": folder, "run_dir": tmp_path / "branch"}):
+        with pytest.raises(CheckpointError, match=r"checkpoints are gone.* pyfastenv train$"):
+            run(Guess, Config(**options))
+    assert contents(folder) == before and not (tmp_path / "branch").exists()
+
+
+@guesses
+def test_what_is_started_again_without_its_checkpoints_begins_again_and_loses_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    train(folder)
+    for count in (1, 2):
+        shutil.rmtree(folder / "checkpoints")
+        before = contents(folder)
+        train(folder, auto_resume=True)
+        aside = folder / f"earlier-{count}"
+        said = f"pyfastenv: {folder}: no checkpoint: beginning again; what was here is in {aside}\n"
+        assert capsys.readouterr().err == said
+        kept = {name: text for name, text in before.items() if not name.startswith("earlier-")}
+        assert contents(aside) == kept
+    train(tmp_path / "whole")
+    assert_same_run(tmp_path / "whole", folder)
+
+
+def test_a_run_may_be_killed_between_the_row_and_the_checkpoint(tmp_path: Path) -> None:
+    config = Config(checkpoint_every=100)
+    run_folder.write_config(tmp_path, config)
+    logger = MetricLogger(tmp_path)
+    for step in (96, 120):
+        logger.log(step, {})
+    assert not run_folder.has_lost_checkpoints(tmp_path)
+    logger.log(144, {})
+    logger.close()
+    assert run_folder.has_lost_checkpoints(tmp_path)
 
 
 @guesses
