@@ -48,7 +48,7 @@ class Section:
 
     Attributes:
         env_id: The environment.
-        metric: What the curves show.
+        metric: What the curves and tables show the returns of.
         groups: Each with its colour.
         pictures: Addresses and alternative texts.
         summary: A row per group.
@@ -101,7 +101,8 @@ def write_report(folders: Sequence[Path], output: Path, *, videos: bool = True) 
     by_env: dict[str, list[Run]] = {}
     for run in runs:
         by_env.setdefault(run.env_id, []).append(run)
-    sections = [_section(env_id, members, videos) for env_id, members in by_env.items()]
+    metric = run_folders.shown_metric(runs)
+    sections = [_section(env_id, each, metric, videos) for env_id, each in by_env.items()]
     page = environment.get_template("report.html").render(
         sections=sections, count=len(runs), date=today(), version=pyfastenv.__version__
     )
@@ -126,35 +127,31 @@ def _read(folders: Sequence[Path]) -> list[Run]:
     return list(found.values())
 
 
-def _section(env_id: str, runs: list[Run], videos: bool) -> Section:
+def _section(env_id: str, runs: list[Run], metric: str, videos: bool) -> Section:
     groups = run_folders.grouped(runs)
     coloured = [(group, COLOURS[i % len(COLOURS)]) for i, group in enumerate(groups)]
-    metric = run_folders.shown_metric(runs)
     one_each = [group.runs[0] for group in groups]
     settings = run_folders.differing(one_each)
     return Section(
         env_id=env_id,
-        metric={
-            run_folders.EVALUATION: "evaluations",
-            run_folders.TRAINING: "episodes trained on",
-        }[metric],
+        metric=run_folders.MEASURES[metric],
         groups=coloured,
         pictures=[
             (_picture(coloured, metric, "step"), f"{env_id}: return against environment steps"),
             (_picture(coloured, metric, "time/elapsed_s"), f"{env_id}: return against time"),
         ],
-        summary=[_summary(group) for group in groups],
+        summary=[_summary(group, metric) for group in groups],
         settings=[(name, [_words(v) for v in column]) for name, column in settings.items()],
         phases=_phases(groups),
         films=[film for group in groups for run in group.runs for film in _films(run)]
         if videos
         else [],
-        runs=run_folders.table([run for group in groups for run in group.runs]),
+        runs=run_folders.table([run for group in groups for run in group.runs], metric),
     )
 
 
-def _summary(group: Group) -> dict[str, str]:
-    returns = [run.last_return for run in group.runs]
+def _summary(group: Group, metric: str) -> dict[str, str]:
+    returns = [run.last(metric) for run in group.runs]
     spread = f" ± {number(statistics.stdev(returns), 1)}" if len(returns) > 1 else ""
     return {
         "seeds": ", ".join(str(run.seed) for run in group.runs),
@@ -217,6 +214,7 @@ def _address(media: str, contents: bytes) -> str:
 def _picture(groups: Sequence[tuple[Group, str]], metric: str, against: str) -> str:
     """Every seed's curve thin, their mean bold, the range between the lowest and highest shaded."""
     figure, axes = make_axes("")
+    axes.set_ylabel(f"return of {run_folders.MEASURES[metric]}")
     if against != "step":
         axes.set_xlabel("time of training [s]")
         axes.xaxis.set_major_formatter("{x:,g}")

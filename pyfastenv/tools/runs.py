@@ -38,7 +38,7 @@ NO_SETTINGS = frozenset(
     }
 )
 EVALUATION, TRAINING = "eval/return", "train/return"
-_POINTS = 3  # at least so many evaluations make a curve
+MEASURES = {EVALUATION: "evaluations", TRAINING: "episodes trained on"}  # returns of what
 
 RIGHT_ALIGNED = (False, False, False, True, True, True, True, True, False)  # table's columns
 
@@ -236,13 +236,19 @@ def spread(curves: Sequence[tuple[Array, Array]], points: int = 200) -> Spread:
 
 def shown_metric(runs: Iterable[Run]) -> str:
     """Evaluations if every run has some, otherwise returns of the episodes trained on."""
-    enough = all(len(run.curve(EVALUATION)[0]) >= _POINTS for run in runs)
-    return EVALUATION if enough else TRAINING
+    evaluated = all(math.isfinite(run.last(EVALUATION)) for run in runs)
+    return EVALUATION if evaluated else TRAINING
 
 
-def table(runs: Sequence[Run]) -> list[tuple[str, ...]]:
-    """The runs as rows of text, the first row the columns' names."""
-    head = ("run", "algorithm", "environment", "seed", "steps", "return", "steps/s", "time", "")
+def table(runs: Sequence[Run], metric: str | None = None) -> list[tuple[str, ...]]:
+    """The runs as rows of text, the first row the columns' names.
+
+    Args:
+        runs: They.
+        metric: Whose last value is the return; None: :attr:`Run.last_return`.
+    """
+    of = "return" if metric is None else f"last return of {MEASURES[metric]}"
+    head = ("run", "algorithm", "environment", "seed", "steps", of, "steps/s", "time", "")
     return [
         head,
         *(
@@ -252,7 +258,7 @@ def table(runs: Sequence[Run]) -> list[tuple[str, ...]]:
                 run.env_id,
                 str(run.seed),
                 steps_text(run),
-                number(run.last_return, 1),
+                number(run.last_return if metric is None else run.last(metric), 1),
                 number(run.steps_per_s),
                 duration(run.elapsed_s) if run.rows else "–",
                 run.state,

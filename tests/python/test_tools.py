@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html.parser
 import json
 import math
@@ -37,7 +38,9 @@ _GIF = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x00
 _GIF += b"\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 
 
-def make_run(folder: Path, *, steps: int = 5, finished: bool = True, **options: Any) -> Path:
+def make_run(
+    folder: Path, *, steps: int = 5, evaluated: int = 5, finished: bool = True, **options: Any
+) -> Path:
     """A run folder of five evaluations, whose return is the seed at first and grows by 10."""
     config = ppo.Config(env_id=options.pop("env_id", "Hopper-v5"), total_steps=5000, **options)
     folder.mkdir(parents=True)
@@ -46,8 +49,8 @@ def make_run(folder: Path, *, steps: int = 5, finished: bool = True, **options: 
     for k in range(steps):
         logger.log(
             1000 * (k + 1),
-            {
-                "eval/return": config.seed + 10.0 * k,
+            ({"eval/return": config.seed + 10.0 * k} if k < evaluated else {})
+            | {
                 "train/return": 1.0,
                 "time/update_s": 0.5,
                 "time/elapsed_s": 2.0 * (k + 1),
@@ -208,9 +211,39 @@ def test_a_report_of_names_that_look_like_markup(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("evaluated", "measure", "last"),
+    [(1, "evaluations", ("3.0", "41.0")), (0, "episodes trained on", ("1.0", "1.0"))],
+)
+def test_a_report_has_one_measure(
+    evaluated: int, measure: str, last: tuple[str, str], tmp_path: Path
+) -> None:
+    make_run(tmp_path / "runs/short", seed=3, steps=2, evaluated=evaluated, env_id="Ant-v5")
+    make_run(tmp_path / "runs/whole", seed=1)
+    text = write_report([tmp_path / "runs"], tmp_path / "report.html").read_text()
+    page = Page(text)
+    told = [line for line in page.texts if line.startswith("Returns of ")]
+    assert [line.partition(".")[0] for line in told] == [f"Returns of {measure}"] * 2
+    assert page.texts.count(f"last return of {measure} ± s.d.") == 2
+    assert page.texts.count(f"last return of {measure}") == 2  # of each run
+    assert all(page.texts.count(number) >= 2 for number in last)
+    pictures = [address for address in page.addresses if address.startswith("data:image/svg")]
+    for picture in pictures:
+        assert f"return of {measure}" in base64.b64decode(picture.partition(",")[2]).decode()
+
+
+def test_a_report_is_of_the_runs_here(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    assert cli.main(["report"]) == 0
+    assert capsys.readouterr().out == "report.html\n"
+    assert "4 runs compared" in Path("report.html").read_text()
+
+
+@pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("report", "runs: expected at least one run folder, got none"),
+        ("report", "runs: there is no such folder"),
         ("report RUNS --output x.txt", "output: expected a name ending in .html, got x.txt"),
         ("report RUNS --output RUNS/new/x.html", "output: there is no folder"),
         ("report RUNS/none", "none: there is no such folder"),
@@ -226,8 +259,14 @@ def test_a_report_of_names_that_look_like_markup(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_one_sentence(
-    line: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    line: str,
+    message: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     (folder / "a1" / "checkpoints").mkdir()
     make_run(folder / "empty", steps=0, finished=False)
     assert cli.main([word.replace("RUNS", str(folder)) for word in line.split()]) == 1
