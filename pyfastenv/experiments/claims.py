@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.stats import t as student
 
 from pyfastenv.experiments.tables import number
 
@@ -70,6 +69,8 @@ def compare(
     Raises:
         ValueError: Other numbers of rounds, none, or values that are not positive.
     """
+    from scipy.stats import t as student
+
     if len(numerator) != len(denominator) or len(numerator) == 0:
         raise ValueError(f"rounds: {len(numerator)} cannot be paired with {len(denominator)}")
     if min(*numerator, *denominator) <= 0.0:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import psutil
 import torch
 
 
@@ -30,6 +29,9 @@ class Clock:
     """
 
     def __init__(self, pids: Sequence[int] = (), *, gpu: bool = False):
+        import psutil
+
+        self._cpu_times = psutil.cpu_times
         self._workers = [psutil.Process(pid) for pid in pids]
         self._gpu = _GpuSampler() if gpu else None
         self.seconds = self.cpus = self.others = self.steal = 0.0
@@ -49,7 +51,7 @@ class Clock:
     def _now(self) -> Any:
         """The time; CPU time of this program and its workers, of all; what the host took [s]."""
         synchronise()
-        mine, all_of_it = time.process_time(), psutil.cpu_times()
+        mine, all_of_it = time.process_time(), self._cpu_times()
         for worker in self._workers:
             mine += sum(worker.cpu_times()[:2])
         busy = all_of_it.user + all_of_it.nice + all_of_it.system
@@ -104,6 +106,8 @@ class _GpuSampler:
 
 def memory_bytes(pids: Sequence[int] = ()) -> int:
     """Memory of this process and others, shared pages counted once where the system tells."""
+    import psutil
+
     each = [psutil.Process(pid).memory_full_info() for pid in (os.getpid(), *pids)]
     return sum(int(getattr(full, "pss", full.uss)) for full in each)
 

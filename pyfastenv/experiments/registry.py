@@ -17,6 +17,8 @@ from typing import Any
 from pyfastenv.experiments import report as reports
 from pyfastenv.experiments.study import Measurement, Sizes, Study, time_left
 
+# what pip's [experiments] brings is imported where it is used, so that --help needs none of it
+_PACKAGES = ("jinja2", "pandas", "psutil", "scipy")
 EXPERIMENTS = ("sampling", "placement", "flow", "profiling")
 
 
@@ -45,6 +47,12 @@ def parse(arguments: Sequence[str]) -> tuple[str, Sizes]:
         config=(tyro.conf.OmitSubcommandPrefixes,),
     )
     return next(name for name, each in sizes.items() if type(each) is type(chosen)), chosen
+
+
+def import_packages() -> None:
+    """Raises ImportError now rather than after hours of measuring, if a package is missing."""
+    for name in _PACKAGES:
+        import_module(name)
 
 
 def run(name: str, sizes: Sizes) -> list[Path]:

@@ -12,8 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jinja2
-
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Outcome, Ratio, verdict
 from pyfastenv.experiments.study import Row, Study
@@ -27,6 +25,8 @@ if TYPE_CHECKING:
 
 def write(study: Study, values: Mapping[str, Any], figures: Mapping[str, Figure]) -> Path:
     """Renders report.md and saves the pictures; returns the report's path."""
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=jinja2.StrictUndefined,

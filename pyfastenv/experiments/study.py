@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import torch
 
 from pyfastenv import _core
@@ -22,6 +21,9 @@ from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.measure import interleaved, machine, today
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.progress import duration
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Row = dict[str, Any]
 Contestant = tuple[Row, Callable[[], Row], float]  # about, run and seconds of a Measurement
@@ -255,6 +257,8 @@ class Study:
 
     def part(self, name: str) -> pd.DataFrame:
         """A part's rows."""
+        import pandas as pd
+
         rows = [row for row in self.state["measurements"].values() if row["part"] == name]
         return pd.DataFrame(rows)
 
