@@ -175,9 +175,12 @@ def _env_value(text: str) -> Any:
 def _experiment(arguments: list[str]) -> None:
     try:
         from pyfastenv.experiments import registry
+
+        name, sizes = registry.parse(arguments)
+        registry.import_packages()
     except ImportError as error:
         raise ImportError(f"{error}: pip install 'pyfastenv[train,experiments]'") from error
-    for report in registry.run(*registry.parse(arguments)):
+    for report in registry.run(name, sizes):
         print(report)
 
 
@@ -329,7 +332,10 @@ def record(
     """
     from pyfastenv.training import video
 
-    path = video.record(run, output, episodes=episodes, seed=seed, width=width, height=height)
+    quiet = not sys.stdout.isatty()  # what a script reads is the path alone
+    path = video.record(
+        run, output, episodes=episodes, seed=seed, width=width, height=height, quiet=quiet
+    )
     print(path)
 
 
@@ -481,7 +487,11 @@ def runs(folder: Path = Path("runs"), /) -> None:
 
 
 def report(
-    runs: tuple[Path, ...], /, *, output: Path = Path("report.html"), videos: bool = True
+    runs: tuple[Path, ...] = (Path("runs"),),
+    /,
+    *,
+    output: Path = Path("report.html"),
+    videos: bool = True,
 ) -> None:
     """Compare runs in one HTML file: curves with their spread over seeds, settings, speed, films.
 

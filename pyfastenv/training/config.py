@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 import numpy as np
 import torch
 
+from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.training import distributed
 from pyfastenv.training.field_types import check_field_types
 from pyfastenv.training.registry import load_logger
@@ -142,7 +143,13 @@ class RunConfig:
         Args:
             env_id: With any version and namespace: ``"Hopper-v5"``, ``"pyfastenv/Hopper-v4"``.
             **fields: Options that win over the preset's.
+
+        Raises:
+            TypeError: No such option; the message names the nearest one.
         """
+        for option in fields.keys() - cls.__dataclass_fields__.keys():
+            near = did_you_mean(option, cls.__dataclass_fields__)
+            raise TypeError(f"{cls.algorithm} has no option {option!r}{near}")
         name = env_id.rpartition("/")[2].partition("-v")[0]
         return cls(env_id=env_id, **{**cls.presets.get(name, {}), **fields})
 

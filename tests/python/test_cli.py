@@ -17,6 +17,8 @@ pytest.importorskip("matplotlib")
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import mbpo, ppo, sac
+from pyfastenv.training import run_folder
+from pyfastenv.training.registry import ALGORITHMS, algorithm_module
 from pyfastenv.training.saved import load_policy
 
 
@@ -162,6 +164,24 @@ def test_a_mistake_ends_the_process_with_1(run: Path) -> None:
     assert done.stderr == "pyfastenv: seed: expected at least 0, got -3\n"
 
 
+@pytest.mark.parametrize("package", ["scipy", "pandas", "psutil", "jinja2"])
+def test_experiments_are_listed_where_their_packages_are_missing(package: str) -> None:
+    script = f"import sys; sys.modules[{package!r}] = None; from pyfastenv import cli;"
+    script += "raise SystemExit(cli.main(['experiment', *sys.argv[1:]]))"
+    helped, measured = (
+        subprocess.run(
+            [sys.executable, "-P", "-c", script, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for arguments in (["--help"], ["flow", "--quick"])
+    )
+    assert helped.returncode == 0 and helped.stderr == "" and "sampling" in helped.stdout
+    assert measured.returncode == 1 and measured.stdout == ""
+    assert measured.stderr.endswith(": pip install 'pyfastenv[train,experiments]'\n")
+
+
 @pytest.mark.parametrize(
     ("text", "number"), [("1e5", 100_000), ("2.5e3", 2500), ("1E3", 1000), ("12_000", 12_000)]
 )
@@ -173,6 +193,40 @@ def test_whole_numbers_in_scientific_notation(
     assert cli.main(["train", "ppo", "--total-steps", text, "--hidden-sizes", text, "8"]) == 0
     assert given[0].total_steps == number and type(given[0].total_steps) is int
     assert given[0].hidden_sizes == (number, 8)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS.names())
+def test_a_misspelt_option_of_a_preset_is_named(name: str) -> None:
+    expected = f"^{name} has no option 'total_step'; did you mean 'total_steps'[?]$"
+    with pytest.raises(TypeError, match=expected):
+        algorithm_module(name).Config.preset("Hopper-v5", total_step=3)
+    assert algorithm_module(name).Config.preset("Hopper-v5", total_steps=3).total_steps == 3
+
+
+@pytest.mark.parametrize("line", ["evaluate RUN", "record RUN"])
+@pytest.mark.parametrize(
+    ("every", "result", "message"),
+    [
+        (3000, False, "the first comes at step 3,000 (checkpoint_every = 3,000), or on Ctrl-C"),
+        (0, False, "the first comes at step 5,000 (checkpoint_every = 0), or on Ctrl-C"),
+        (0, True, "those that the run had are gone"),
+    ],
+)
+def test_a_run_without_a_checkpoint_says_when_the_first_comes(
+    line: str,
+    every: int,
+    result: bool,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = ppo.Config(env_id="CartPole-v1", total_steps=5000, checkpoint_every=every)
+    run_folder.write_config(tmp_path, config)
+    if result:
+        (tmp_path / run_folder.RESULT).write_text("{}")
+    assert cli.main(command(line, tmp_path)) == 1
+    expected = f"pyfastenv: {tmp_path}: no checkpoint in this folder: {message}\n"
+    assert capsys.readouterr().err == expected
 
 
 @pytest.mark.parametrize("module", [sac, mbpo])
