@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
-MINUTES = (2, 10, 30, 120)
+MINUTES = (0.1, 0.5, 2, 10, 30, 120)
 Point = tuple[float, float]
 
 
@@ -203,12 +203,12 @@ def study_page(study: Study, runs: Sequence[dict[str, Any]]) -> str:
         training = spread([run.get("train_return") for run in group.runs])
         others = "; ".join(published(group))
         rows.append(
-            (group.name, group.env_id, group.seeds(), group.reached(),
-             number(group.share("seconds"), 1), number(group.share("cpu_seconds"), 1),
-             spread(group.end()), best, training, others or "–")
+            (group.env_id, group.name, spread(group.end()), best, others or "–", training,
+             group.seeds(), group.reached(), number(group.share("seconds"), 1),
+             number(group.share("cpu_seconds"), 1))
         )  # fmt: skip
-    columns = ("", "environment", "seeds", "steps", "minutes a seed", "processor minutes a seed")
-    lines.append(table((*columns, "end", "best", "training", "others"), rows))
+    columns = ("environment", "", "end", "best", "others", "training", "seeds", "steps")
+    lines.append(table((*columns, "minutes a seed", "processor minutes a seed"), rows))
     lines += ["", *_machines(runs), ""]
     if any(group.curve() for group in groups):
         lines += [f"![Learning curves]({study.name}.png)", ""]
@@ -290,22 +290,25 @@ def _tables(timed: Sequence[Group]) -> list[str]:
     lines: list[str] = []
     for env_id in dict.fromkeys(group.env_id for group in timed):
         rows = []
-        for group in (each for each in timed if each.env_id == env_id):
+        mine = [group for group in timed if group.env_id == env_id]
+        longest = max(group.minutes()[-1][0] for group in mine)
+        limits = [limit for limit in MINUTES if limit <= longest]
+        for group in mine:
             points = group.minutes()
             by_then = [
                 next((mean for minutes, mean in reversed(points) if minutes <= limit), None)
                 if limit <= points[-1][0]
                 else None
-                for limit in MINUTES
+                for limit in limits
             ]
             seconds, cpu = group.share("seconds"), group.share("cpu_seconds")
             cores = "–" if not seconds or cpu is None else f"{cpu / seconds:.1f}"
             rows.append(
-                (group.name, group.seeds(), group.reached(), number(seconds, 1), cores,
-                 *map(number, by_then), spread(group.end()), "; ".join(published(group)) or "–")
+                (group.name, spread(group.end()), number(seconds, 1), *map(number, by_then),
+                 "; ".join(published(group)) or "–", group.seeds(), group.reached(), cores)
             )  # fmt: skip
-        after = [f"after {minutes} min" for minutes in MINUTES]
-        columns = ("", "seeds", "steps", "minutes", "cores", *after, "end", "others")
+        after = [f"after {minutes} min" for minutes in limits]
+        columns = ("", "end", "minutes", *after, "others", "seeds", "steps", "cores")
         lines += [f"## {env_id}", "", table(columns, rows), ""]
     return lines
 
@@ -361,6 +364,7 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
             _draw_group(axes, group, paint[group.name])
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter("")
 
     _draw_robots(env_ids, draw, path, columns=3, width=4.4, xlabel="minutes")
 

@@ -128,7 +128,7 @@ STUDIES = {
                     "PPO, no contact forces",
                     "Ant-v5",
                     5,
-                    {"env_kwargs": {"include_cfrc_ext_in_observation": False}},
+                    {"obs_clip": 10.0, "env_kwargs": {"include_cfrc_ext_in_observation": False}},
                 ),
             ),
             "Others' Ant is v2 or v3, whose 84 observed contact forces were always zero with "
