@@ -20,9 +20,11 @@ import numpy as np
 from pyfastenv.tasks.layout import Layout
 from pyfastenv.tasks.places import Place, is_users, runs_tasks, show_place
 from pyfastenv.tasks.plain import PlainEnv
+from pyfastenv.tasks.randomise import own_fields
 from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.tasks.task import METHODS, Memory, Task
 from pyfastenv.tasks.vocabulary import StaleRead
+from pyfastenv.vector.rendering import doubles, set_fields
 
 
 def explain(
@@ -141,26 +143,14 @@ def replay_env(task: Task, layout: Layout, state: Any, generator: np.random.Gene
     row, fields = state
     env = PlainEnv(task, layout)
     task = env.task  # which may have a model of its own
-    for name, offset, shape in fields:
-        target: Any = task.model
-        for part in name.split("."):
-            owner, target = target, getattr(target, part)
-        values = row[offset : offset + int(np.prod(shape))]
-        if np.ndim(target) == 0:
-            setattr(owner, name.split(".")[-1], values[0])
-        else:
-            target[:] = values.reshape(np.shape(target))
+    own = own_fields(task)
+    set_fields(task.model, row, [*fields, *own])
     integration = mujoco.mjtState.mjSTATE_INTEGRATION
     at = mujoco.mj_stateSize(task.model, integration)
     mujoco.mj_setState(task.model, env.data, row[:at], integration)
     for is_memory in (True, False):
         if not is_memory:  # what was drawn stands between memory and commands
-            for name in task.randomise:
-                drawn: Any = getattr(task.model, name)
-                size = -(-drawn.nbytes // 8)  # heights are floats, two in a number
-                values = row[at : at + size].view(drawn.dtype)[: drawn.size]
-                drawn[:] = values.reshape(drawn.shape)
-                at += size
+            at += sum(doubles(getattr(task.model, name)) for name, *_ in own)
         for name, field in task._fields.items():
             if isinstance(field, Memory) == is_memory:
                 size = field.size or 1

@@ -17,8 +17,9 @@ from pyfastenv.tasks.layout import Layout
 from pyfastenv.tasks.native import NativeTask
 from pyfastenv.tasks.places import Place
 from pyfastenv.tasks.program import program_of
+from pyfastenv.tasks.randomise import own_fields
 from pyfastenv.tasks.task import Task
-from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, make_model_renderer
+from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, State, make_model_renderer
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 # what FastVectorEnv itself takes; everything else is the task's
@@ -73,6 +74,10 @@ class TaskVectorEnv(FastVectorEnv):
         task = arguments["task"]
         arguments["task"] = {**task, "infos": [*task["infos"], STEPPED]}
         return BatchedCore(arguments, self._batch)
+
+    def _state(self, env_id: int) -> State:
+        row, fields = super()._state(env_id)
+        return row, [*fields, *own_fields(self.task)]
 
     def _make_renderer(self) -> RenderThread:
         return make_model_renderer(copying.copy(self.task.model), self._render_kwargs)

@@ -462,9 +462,12 @@ class _Session:
             from pyfastenv.training.video import record
 
             try:
-                record(self.folder)
+                film = record(self.folder, quiet=self.config.quiet)
             except VideoError as error:
                 print(error, file=sys.stderr)
+            else:
+                if not self.config.quiet:
+                    print(f"Film: {film}")
 
 
 def _sentence(result: RunResult) -> str:

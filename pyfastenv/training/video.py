@@ -15,6 +15,7 @@ import pyfastenv
 from pyfastenv.training.errors import VideoError
 from pyfastenv.training.evaluation import make_eval_envs, player
 from pyfastenv.training.outputs import check_output
+from pyfastenv.training.progress import Progress, make_progress
 from pyfastenv.training.run_folder import VIDEO, run_of
 from pyfastenv.training.saved import load_policy
 from pyfastenv.training.seeds import Stream, env_seeds
@@ -32,8 +33,12 @@ def record(
     seed: int = 0,
     width: int | None = None,
     height: int | None = None,
+    quiet: bool = True,
 ) -> Path:
     """Films the policy of a run folder or checkpoint file.
+
+    The camera follows a robot that may leave, unless the run has one of its own
+    (``--env.camera_name`` and the like).
 
     Args:
         run: The run folder or checkpoint file.
@@ -43,6 +48,7 @@ def record(
         seed: As of :func:`pyfastenv.training.evaluation.evaluate`, whose first episode is filmed.
         width: Of the picture [pixels]; by default 480. Classic control has a size of its own.
         height: As width.
+        quiet: Do not show how far it is.
 
     Returns:
         The file written.
@@ -72,7 +78,10 @@ def record(
     kwargs = {**saved.env_kwargs, **size}
     with closing(make_eval_envs(saved.config.env_id, kwargs, 1, "rgb_array")) as envs:
         frames = film(envs, saved.policy, episodes, seed)
-        return write_film(frames, output, fps=envs.metadata["render_fps"])
+        steps = episodes * (envs.max_episode_steps or 0)
+        with closing(make_progress(steps, 0, quiet=quiet or not steps)) as progress:
+            progress.say(f"Filming up to {steps:,} steps …")
+            return write_film(_shown(frames, progress), output, fps=envs.metadata["render_fps"])
 
 
 def film(envs: Any, policy: Any, episodes: int, seed: int) -> Iterator[Frame]:
@@ -107,9 +116,15 @@ def write_film(frames: Iterator[Frame], output: Path, fps: int) -> Path:
     return output
 
 
+def _shown(frames: Iterator[Frame], progress: Progress) -> Iterator[Frame]:
+    for step, frame in enumerate(frames, 1):
+        yield frame
+        progress.update(step, {})
+
+
 def _draw(envs: Any) -> Frame:
     try:
-        frame: Frame = envs.render()[0]
+        frame: Frame = envs.render(follow=True)[0]
     except Exception as error:  # each OpenGL library fails in its own way
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise VideoError(

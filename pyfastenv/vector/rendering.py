@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import os
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import reduce
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -53,7 +55,7 @@ _CAMERAS: dict[str, dict[str, Any]] = {
 class Renderer(Protocol):
     """Draws one state row after another, always in the thread that made it."""
 
-    def draw(self, row: NDArray[np.float64], fields: Fields) -> Frame: ...
+    def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool) -> Frame: ...
     def close(self) -> None: ...
 
 
@@ -82,10 +84,10 @@ class RenderThread:
             self._requests.put(None)
             raise
 
-    def draw(self, rows: Sequence[Row]) -> tuple[Frame, ...]:
+    def draw(self, states: Sequence[State], *, follow: bool = False) -> tuple[Frame, ...]:
         """Draws environments' states, each a row and the model fields in it."""
         drawn: Future[tuple[Frame, ...]] = Future()
-        self._requests.put((rows, drawn))
+        self._requests.put((states, follow, drawn))
         return drawn.result()
 
     def close(self, *, wait: bool = True) -> None:
@@ -97,8 +99,8 @@ class RenderThread:
             self._closed.result()
 
 
-Row = tuple[NDArray[np.float64], Fields]
-_Request = tuple[Sequence[Row], "Future[tuple[Frame, ...]]"]
+State = tuple[NDArray[np.float64], Fields]
+_Request = tuple[Sequence[State], bool, "Future[tuple[Frame, ...]]"]
 
 
 def _serve(
@@ -114,12 +116,12 @@ def _serve(
         return
     made.set_result(None)
     while (request := requests.get()) is not None:
-        rows, drawn = request
+        states, follow, drawn = request
         try:
-            drawn.set_result(tuple(renderer.draw(row, fields) for row, fields in rows))
+            drawn.set_result(tuple(renderer.draw(row, fields, follow) for row, fields in states))
         except BaseException as error:
             drawn.set_exception(error)
-        del request, rows, drawn  # nothing lives on while this waits
+        del request, states, drawn  # nothing lives on while this waits
     try:
         renderer.close()
     finally:
@@ -149,12 +151,29 @@ def _read_model(path: str) -> Any:
 
     if path.endswith(".mjb"):
         return mujoco.MjModel.from_binary_path(path)
-    return mujoco.MjModel.from_xml_path(path)
+    with warnings.catch_warnings():  # gymnasium's models have what MuJoCo will drop (settotalmass)
+        warnings.simplefilter("ignore")
+        return mujoco.MjSpec.from_file(path).compile()
 
 
 def make_model_renderer(model: Any, render_kwargs: Mapping[str, Any]) -> RenderThread:
     """The renderer of environments of a ``mujoco.MjModel``, which it changes."""
     return RenderThread(lambda: MujocoRenderer(lambda: model, {}, **render_kwargs))
+
+
+def set_fields(model: Any, row: NDArray[np.float64], fields: Fields) -> None:
+    """Gives a ``mujoco.MjModel`` an environment's own numbers."""
+    for name, offset, _ in fields:
+        *owners, last = name.split(".")
+        owner = reduce(getattr, owners, model)
+        target = np.asarray(getattr(owner, last))
+        values = row[offset : offset + doubles(target)].view(target.dtype)[: target.size]
+        setattr(owner, last, values.reshape(target.shape))
+
+
+def doubles(array: NDArray[Any]) -> int:
+    """How many of a row's numbers an array takes; heights are floats, two in a number."""
+    return -(-array.nbytes // 8)
 
 
 def tile(frames: Sequence[Frame]) -> Frame:
@@ -208,27 +227,28 @@ class MujocoRenderer:
         for flag, value in (visual_options or {}).items():
             self._options.flags[flag] = value
         self._camera: Any = camera_id if camera_id is not None else camera_name
+        self._follower: _Follower | None = None
         if self._camera is None:
-            self._camera = self._free_camera(default_camera_config or camera)
+            config = default_camera_config or camera
+            self._camera = self._free_camera(config)
+            if default_camera_config is None:
+                self._follower = _Follower(mujoco, self._data, self._free_camera(config))
         self._renderer = mujoco.Renderer(self._model, height, width, max_geom)
 
-    def draw(self, row: NDArray[np.float64], fields: Fields) -> Frame:
-        """Draws one environment's state."""
+    def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool) -> Frame:
+        """Draws one environment's state; ``follow``: as a film, if the user chose no camera."""
         mujoco = self._mujoco
-        for name, offset, shape in fields:
-            target: Any = self._model
-            for part in name.split("."):
-                owner, target = target, getattr(target, part)
-            values = row[offset : offset + math.prod(shape)]
-            if np.ndim(target) == 0:
-                setattr(owner, name.split(".")[-1], values[0])
-            else:
-                target[:] = values.reshape(np.shape(target))
+        set_fields(self._model, row, fields)
+        if any(name == "hfield_data" for name, *_ in fields):
+            for ground in range(self._model.nhfield):
+                mujoco.mjr_uploadHField(self._model, self._renderer._mjr_context, ground)
         state = mujoco.mjtState.mjSTATE_INTEGRATION
         size = mujoco.mj_stateSize(self._model, state)
         mujoco.mj_setState(self._model, self._data, row[:size], state)
         mujoco.mj_forward(self._model, self._data)
-        self._renderer.update_scene(self._data, self._camera, self._options)
+        follower = self._follower if follow else None
+        camera = self._camera if follower is None else follower.camera()
+        self._renderer.update_scene(self._data, camera, self._options)
         frame: Frame = self._renderer.render()
         return frame
 
@@ -249,6 +269,59 @@ class MujocoRenderer:
         return camera
 
 
+class _Follower:
+    """What films look through: a camera of the model's own that goes with the robot.
+
+    If it has none, the free camera, moved as far as the robot has moved from its default pose; a
+    robot that cannot leave is not followed.
+
+    Args:
+        mujoco: The package.
+        data: In the default pose; of what is drawn later.
+        free: The free camera, which is changed.
+    """
+
+    def __init__(self, mujoco: Any, data: Any, free: Any):
+        self._data, self._camera = data, free
+        self._base = _leaving_base(mujoco, data)
+        if self._base is None:
+            return
+        model, kinds = data.model, mujoco.mjtCamLight
+        modes = [int(kinds.mjCAMLIGHT_TRACK), int(kinds.mjCAMLIGHT_TRACKCOM)]
+        is_robots = model.body_treeid[model.cam_bodyid] == model.body_treeid[self._base]
+        own = np.flatnonzero(np.isin(model.cam_mode, modes) & is_robots)
+        if own.size > 0:
+            self._camera, self._base = int(own[0]), None
+        else:
+            self._offset = free.lookat - data.subtree_com[self._base]
+
+    def camera(self) -> Any:
+        """As ``mujoco.Renderer.update_scene`` takes it."""
+        if self._base is not None:
+            self._camera.lookat[:] = self._data.subtree_com[self._base] + self._offset
+        return self._camera
+
+
+def _leaving_base(mujoco: Any, data: Any) -> int | None:
+    """The robot's first body, if a free joint or a slide without limits carries it.
+
+    The robot is the kinematic tree that actuators move most, then the one with most degrees of
+    freedom.
+    """
+    model = data.model
+    if model.nv == 0:
+        return None
+    driven = data.moment_colind[: data.moment_rownnz.sum()]
+    moves = np.bincount(model.dof_treeid[driven], minlength=model.ntree)
+    freedom = np.bincount(model.dof_treeid, minlength=model.ntree)
+    tree = max(range(model.ntree), key=lambda tree: (moves[tree], freedom[tree]))
+    base = int(model.dof_bodyid[np.argmax(model.dof_treeid == tree)])
+    kinds = mujoco.mjtJoint
+    slides = (model.jnt_type == int(kinds.mjJNT_SLIDE)) & (model.jnt_limited == 0)
+    leaves = slides | (model.jnt_type == int(kinds.mjJNT_FREE))
+    return base if leaves[model.jnt_bodyid == base].any() else None
+
+
 class ClassicRenderer:
     """gymnasium's drawing of a classic-control environment in a given state."""
 
@@ -263,8 +336,8 @@ class ClassicRenderer:
         self._env.reset(seed=0)  # makes the attributes that render() reads
         self._state_size = len(self._env.state)
 
-    def draw(self, row: NDArray[np.float64], fields: Fields) -> Frame:
-        """Draws one environment's state."""
+    def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool) -> Frame:
+        """Draws one environment's state; there is nothing to follow."""
         self._env.state = row[: self._state_size]
         if hasattr(self._env, "last_u"):  # Pendulum's arrow; its row keeps the torque, NaN at first
             torque = row[self._state_size]

@@ -23,7 +23,7 @@ from pyfastenv.vector import arguments, specs
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.cpus import available_cpus
 from pyfastenv.vector.obs_views import ObsViews
-from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, make_renderer, tile
+from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, State, make_renderer, tile
 from pyfastenv.vector.rows import Row
 
 Infos = dict[str, Any]
@@ -534,13 +534,15 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
     # ---- rendering ---------------------------------------------------------------------------
 
     def render(  # type: ignore[override]
-        self, env_ids: Sequence[int] | None = None, *, tiled: bool = False
+        self, env_ids: Sequence[int] | None = None, *, tiled: bool = False, follow: bool = False
     ) -> tuple[NDArray[np.uint8], ...] | NDArray[np.uint8] | None:
         """Draws environments in their present states; any thread may ask for that.
 
         Args:
             env_ids: Which; None means all.
             tiled: Return one picture, the frames laid out in a grid.
+            follow: Keep a robot that may leave in the picture, as films do, unless ``camera_id``,
+                ``camera_name`` or ``default_camera_config`` was given.
 
         Returns:
             A tuple of ``(height, width, 3)`` uint8 frames, or one such array if ``tiled``; None
@@ -554,13 +556,17 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         ids = range(self.num_envs) if env_ids is None else [operator.index(i) for i in env_ids]
         if len(ids) == 0:
             raise ValueError("env_ids: expected at least one id")
-        rows = [self._core.row(env_id) for env_id in ids]
+        states = [self._state(env_id) for env_id in ids]
         with self._render_lock:
             if self._renderer is None:
                 self._renderer = self._make_renderer()
             renderer = self._renderer
-        frames = renderer.draw(rows)
+        frames = renderer.draw(states, follow=follow)
         return tile(frames) if tiled else frames
+
+    def _state(self, env_id: int) -> State:
+        state: State = self._core.row(env_id)
+        return state
 
     def _make_renderer(self) -> RenderThread:
         return make_renderer(

@@ -238,7 +238,9 @@ def test_runs_are_named_and_kept_apart(tmp_path: Path, monkeypatch: pytest.Monke
     folders = [run(Guess, Config(total_steps=24, seed=7)).run_dir for _ in range(2)]
     assert folders[0] != folders[1]
     assert all(str(folder).startswith("runs/guess-CartPole-v1-7-") for folder in folders)
-    with pytest.raises(ValueError, match=f"run_dir: {folders[0]} holds a run; go on with --resume"):
+    with pytest.raises(
+        ValueError, match=f"run_dir: {folders[0]} holds a run; go on with pyfastenv resume"
+    ):
         train(folders[0])
 
 
@@ -653,7 +655,8 @@ class FilmedEnvs:
         assert seed == evaluation_seeds(0, 1)
         self.steps = 0
 
-    def render(self) -> Any:
+    def render(self, *, follow: bool) -> Any:
+        assert follow
         return (np.full((2, 2, 3), self.steps, np.uint8),)
 
     def rollout(self, policy: Any, num_steps: int, *, policy_id: Any = None) -> Any:
@@ -669,7 +672,7 @@ def test_films_have_whole_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_opengl_there_is_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Any) -> None:
+    def fail(_: Any, **__: Any) -> None:
         raise RuntimeError("no EGL\nat all")
 
     monkeypatch.setattr(FilmedEnvs, "render", fail)

@@ -1,0 +1,242 @@
+"""Films: the robot stays in the picture, and the picture is of the environment's own scene."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("MUJOCO_GL", "egl")
+os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])
+
+import mujoco
+import numpy as np
+import pytest
+
+import pyfastenv
+from pyfastenv.tasks.randomise import uniform
+
+pytest.importorskip("numba")
+pytestmark = pytest.mark.usefixtures("gl")
+
+SIZE = {"width": 96, "height": 64}
+PARTS = "<body name='{name}' pos='0 0 1'>{joints}<geom size='.1 .2 .3' type='box'/></body>"
+MOVING = {
+    "free": "<freejoint/>",
+    "slide": "<joint type='slide' axis='1 0 0'/>",
+}
+STAYING = {
+    "limited": "<joint type='slide' axis='1 0 0' range='-9 9'/>",
+    "hinge": "<joint axis='0 1 0'/>",
+    "ball": "<joint type='ball'/>",
+}
+
+
+def scene(body: str, more: str = "") -> str:
+    return f"""<mujoco><compiler autolimits="true"/><option gravity="0 0 0"/>
+      <worldbody><light pos="0 0 9" directional="true"/>{body}</worldbody>{more}</mujoco>"""
+
+
+def robot(joints: str) -> str:
+    return scene(PARTS.format(name="base", joints=joints))
+
+
+class Placed(pyfastenv.Task):
+    """Starts ``x`` metres away."""
+
+    model = robot(MOVING["free"])
+    x = 0.0
+
+    def reset(self, data):
+        data.qpos[0] += self.x
+
+    def step(self, data):
+        self.simulate(data)
+        return 0.0, False
+
+    def observation(self, data, obs):
+        obs["qpos"] = data.qpos
+
+
+def picture(task: Any = Placed, *, follow: bool = True, **kwargs: Any) -> np.ndarray:
+    with pyfastenv.make_vec(task, 1, render_mode="rgb_array", **{**SIZE, **kwargs}) as envs:
+        envs.reset(seed=0)
+        frame: np.ndarray = envs.render(follow=follow)[0]
+    return frame
+
+
+def difference(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.abs(a.astype(int) - b.astype(int)).mean())
+
+
+# ---- cameras -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("joints", MOVING.values(), ids=MOVING)
+def test_a_robot_that_may_leave_is_followed(joints: str) -> None:
+    model = robot(joints)
+    here, gone = (picture(model=model, x=x, follow=False) for x in (0.0, 50.0))
+    assert difference(here, gone) > 1.0
+    assert difference(picture(model=model, x=50.0), here) < 0.5
+
+
+@pytest.mark.parametrize("joints", STAYING.values(), ids=STAYING)
+def test_one_that_stays_is_seen_as_ever(joints: str) -> None:
+    model = robot(joints)
+    for x in (0.0, 1.0):
+        seen = picture(model=model, x=x, follow=False)
+        assert np.array_equal(picture(model=model, x=x), seen)
+
+
+def test_the_robot_is_what_actuators_move() -> None:
+    ball = PARTS.format(name="ball", joints="<freejoint/>")
+    arm = PARTS.format(name="arm", joints="<joint name='elbow' axis='0 1 0'/>")
+    for motors, is_followed in (("<motor joint='elbow'/>", False), ("", True)):
+        model = scene(ball + arm, f"<actuator>{motors}</actuator>")
+        still, film = (picture(model=model, x=0.5, follow=follow) for follow in (False, True))
+        assert (difference(still, film) > 1.0) == is_followed
+
+
+@pytest.mark.parametrize("model", ["half_cheetah.xml", "ant.xml"])
+def test_the_models_own_camera_follows(model: str) -> None:
+    film = picture(model=model, x=20.0)
+    assert np.array_equal(film, picture(model=model, x=20.0, follow=False, camera_name="track"))
+    assert difference(film, picture(model=model, x=20.0, follow=False)) > 1.0
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{"camera_id": 0}, {"camera_name": "fixed"}, {"default_camera_config": {"distance": 3.0}}],
+    ids=str,
+)
+def test_a_chosen_camera_stays(chosen: dict[str, Any]) -> None:
+    base = PARTS.format(name="base", joints="<freejoint/>")
+    model = scene(base + "<camera name='fixed' pos='0 -2 1' xyaxes='1 0 0 0 0 1'/>")
+    seen = picture(model=model, x=0.5, follow=False, **chosen)
+    assert np.array_equal(picture(model=model, x=0.5, **chosen), seen)
+
+
+def test_a_film_of_a_built_in_robot_follows_it() -> None:
+    looks = {"render_mode": "rgb_array", **SIZE}
+    with (
+        pyfastenv.make_vec("HalfCheetah-v5", 2, **looks) as envs,
+        pyfastenv.make_vec("HalfCheetah-v5", 2, camera_name="track", **looks) as tracked,
+        pyfastenv.make_vec("CartPole-v1", 1, render_mode="rgb_array") as classic,
+    ):
+        for each in (envs, tracked, classic):
+            each.reset(seed=0)
+        before = envs.render()
+        for film, expected in zip(envs.render(follow=True), tracked.render(), strict=True):
+            assert np.array_equal(film, expected)
+        assert np.array_equal(envs.render(), before)
+        assert np.array_equal(classic.render(follow=True), classic.render())
+
+
+# ---- scenes --------------------------------------------------------------------------------------
+
+GOAL = scene(
+    "<site name='goal' pos='.5 0 0' size='.1' rgba='1 0 0 1'/><geom type='hfield' hfield='ground'/>"
+    + PARTS.format(name="base", joints="<joint axis='0 0 1'/>"),
+    "<asset><hfield name='ground' nrow='2' ncol='3' size='1 1 .5 .1'/></asset>",
+)
+CAMERA = {"lookat": (0.0, 0.0, 0.5), "distance": 4.0}
+
+
+class Goals(Placed):
+    """Every episode has a goal of its own, and maybe another robot and ground."""
+
+    model = GOAL
+    model_fields = ("site_pos",)
+    before = pyfastenv.memory(3)
+
+    def reset(self, data, rng):
+        self.before[:] = 7.0
+        self.model.site_pos[0] = rng.uniform(0.2, 1.0, 3)
+
+    def observation(self, data, obs):
+        obs["site_pos"] = self.model.site_pos[0]
+        obs["geom_size"] = self.model.geom_size[1]
+        obs["hfield_data"] = self.model.hfield_data
+
+
+class Grounds(Goals):
+    model_fields = ("site_pos", "hfield_data")
+
+    def reset(self, data, rng):
+        self.model.site_pos[0] = rng.uniform(0.2, 1.0, 3)
+        self.model.hfield_data[:] = rng.random(6)
+
+
+def drawn(**fields: np.ndarray) -> np.ndarray:
+    """MuJoCo's own picture of the scene with an environment's numbers."""
+    model = mujoco.MjModel.from_xml_string(GOAL)
+    for name, values in fields.items():
+        getattr(model, name).reshape(-1)[-values.size :] = values.ravel()
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    camera = mujoco.MjvCamera()
+    camera.lookat[:], camera.distance = CAMERA["lookat"], CAMERA["distance"]
+    with mujoco.Renderer(model, SIZE["height"], SIZE["width"]) as renderer:
+        renderer.update_scene(data, camera)
+        frame: np.ndarray = renderer.render()
+    return frame
+
+
+@pytest.mark.parametrize("task", [Goals, Grounds])
+@pytest.mark.parametrize(
+    "randomise", [None, {"geom_size": uniform(0.1, 0.5)}], ids=["own", "drawn"]
+)
+def test_a_picture_has_the_environments_own_numbers(task: Any, randomise: Any) -> None:
+    looks = {"render_mode": "rgb_array", "default_camera_config": CAMERA, **SIZE}
+    with pyfastenv.make_vec(task, 3, randomise=randomise, **looks) as envs:
+        obs, _ = envs.reset(seed=0)
+        places = np.arange(18.0).reshape(3, 2, 3) / 50.0
+        envs.set_model_field("body_pos", places)
+        frames = envs.render()
+        for frame, row, body_pos in zip(frames, obs, places, strict=True):
+            seen = {name: row[where] for name, where in envs.observation_groups.items()}
+            assert difference(frame, drawn(body_pos=body_pos, **seen)) < 0.01
+        assert difference(frames[0], frames[1]) > 0.3 < difference(frames[1], frames[2])
+        assert all(np.array_equal(a, b) for a, b in zip(frames, envs.render(), strict=True))
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_film_is_announced(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, quiet: bool
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("PIL")
+    from pyfastenv.algorithms import ppo
+
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    monkeypatch.chdir(tmp_path)
+    ppo.train(
+        ppo.Config.preset(
+            "HalfCheetah-v5",
+            total_steps=128,
+            num_envs=2,
+            num_steps=32,
+            minibatch_size=64,
+            eval_episodes=1,
+            env_kwargs={"max_episode_steps": 8, **SIZE},
+            run_dir=tmp_path / "run",
+            loggers=(),
+            video=True,
+            quiet=quiet,
+        )
+    )
+    out, err = capfd.readouterr()
+    film = tmp_path / "run" / "video.gif"
+    assert film.is_file() and not (tmp_path / "MUJOCO_LOG.TXT").exists()
+    assert err == ""
+    if quiet:
+        assert out == ""
+    else:
+        *_, announced, shown, said = out.splitlines()
+        assert announced == "Filming up to 8 steps …"
+        assert shown.startswith("8 steps (100%)") and said == f"Film: {film}"
