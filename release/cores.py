@@ -35,6 +35,7 @@ def compile_core(platform: Platform, python: Path, mujoco: str) -> Path:
         f"-DCMAKE_SYSTEM_PROCESSOR={platform.processor}",
         # this machine's know its own platform's archives and libraries alone
         f"-DCMAKE_AR={_zig('ar')}", f"-DCMAKE_RANLIB={_zig('ranlib')}", "-DCMAKE_STRIP=",
+        f"-DCMAKE_USER_MAKE_RULES_OVERRIDE={ROOT / 'release' / 'zig.cmake'}",
         f"-DPython_EXECUTABLE={python}",
         f"-DPYFASTENV_PACKAGES={installed}",
         f"-DPYTHON_MODULE_EXTENSION={extension_suffix(platform, python)}",
