@@ -179,6 +179,9 @@ results-robots: $(VENV)/.test  ## Our robots: trained, measured, filmed (docs/re
 results-sb3: $(VENV)/.bench-train  ## Stable-Baselines3's PPO through its environments and ours (docs/results)
 	$(BIN)/python bench/python/learn_sb3.py
 
+ten-minutes: $(VENV)/.train  ## docs/start.md by the letter in an empty folder, with times (docs/ten_minutes.md)
+	$(GL) $(BIN)/python bench/python/ten_minutes.py $(ARGS)
+
 # Ray in an environment of its own that sees the packages of .venv and the extension there
 build/nodes/.installed: $(VENV)/.test $(VENV)/.bench
 	$(BIN)/python -m venv build/nodes
@@ -193,7 +196,7 @@ nodes: build/nodes/.installed  ## Trainings over two nodes whose workers are kil
 	$(GL) build/nodes/bin/python bench/python/nodes.py $(ARGS)
 
 $(VENV)/.docs: $(VENV)/.train
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[docs]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[docs,experiments]'
 	touch $@
 
 docs: $(VENV)/.docs  ## Build the documentation site (build/site/index.html); a broken link fails

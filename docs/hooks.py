@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,7 +22,7 @@ _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 _ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):<code>~?")
 _LANGUAGES = {".py": "python", ".h": "cpp", ".cc": "cpp", ".json": "json", ".toml": "toml"}
 _PICTURES = (".png", ".svg", ".gif")
-_COMMANDS = "<!-- commands -->"
+_COMMANDS, _ENVIRONMENTS = "<!-- commands -->", "<!-- environments -->"
 _NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 
 
@@ -45,9 +46,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Leads links out of docs/ to the pages made for them; lists the commands."""
-    if _COMMANDS in markdown:
-        markdown = markdown.replace(_COMMANDS, commands())
+    """Leads links out of docs/ to the pages made for them; lists commands and environments."""
+    for marker, made in ((_COMMANDS, commands), (_ENVIRONMENTS, environments)):
+        if marker in markdown:
+            markdown = markdown.replace(marker, made())
     name = PurePosixPath(page.file.src_uri)
     if name.parts[0] == SOURCE.name:
         return markdown
@@ -138,9 +140,40 @@ def commands() -> str:
     for name, command in cli.COMMANDS.items():
         summary = (command.__doc__ or "").strip().splitlines()[0]
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-            cli.main([name, "--help"])
+        with contextlib.redirect_stdout(printed):
+            status = _status(cli.main, [name, "--help"])
+        if status != 0:
+            raise RuntimeError(f"pyfastenv {name} --help: status {status}")
         help_text = re.sub(r"\x1b\[[0-9;]*m", "", printed.getvalue()).strip()
         block = f"\n\n```text\n{help_text}\n```" if help_text else ""
         texts.append(f"## pyfastenv {name}\n\n{summary}{block}\n")
     return "\n".join(texts)
+
+
+def _status(main: Callable[[list[str]], int], arguments: list[str]) -> object:
+    try:
+        return main(arguments)
+    except SystemExit as exit_status:
+        return exit_status.code or 0
+
+
+def environments() -> str:
+    """Every environment with its spaces and the steps that an episode has at most."""
+    import pyfastenv
+
+    lines = ["| id | observations | actions | steps at most |", "|---|---|---|---|"]
+    for env_id in pyfastenv.env_ids():
+        with contextlib.closing(pyfastenv.make_vec(env_id, num_threads=1)) as envs:
+            spaces = envs.single_observation_space, envs.single_action_space
+            steps = envs.spec.max_episode_steps
+        lines.append(f"| {env_id} | {' | '.join(map(_space, spaces))} | {steps} |")
+    return "\n".join(lines) + "\n"
+
+
+def _space(space: Any) -> str:
+    if hasattr(space, "n"):
+        return f"one of {space.n}"
+    low, high = set(space.low), set(space.high)
+    uniform = space.is_bounded() and len(low) == len(high) == 1
+    bounds = f" in [{min(low):g}, {max(high):g}]" if uniform else ""
+    return f"{space.shape[0]} × {space.dtype}{bounds}"

@@ -83,6 +83,7 @@ CONSTANTS: dict[str, list[str]] = {
         "1,000 steps on their own",
         "mean distance of gradients below 0.05",
     ],
+    "docs/ten_minutes.md": ["## The walk"],
     "docs/start.md": ["Python 3.11 or later"],
     "docs/staging.md": ["of 1.1 GiB takes 2", "under way, 10 s at most"],
 }

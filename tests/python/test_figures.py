@@ -76,6 +76,13 @@ def test_the_model_of_many_cores_is_what_was_measured() -> None:
         assert rate("HalfCheetah-v5", num_envs, 64, costs, 128) > rates[3]
 
 
+def test_the_walk_is_what_was_measured() -> None:
+    table = runpy.run_path(str(figures.ROOT / "bench" / "python" / "ten_minutes.py"))["table"]
+    walk = figures.read("docs/results/ten_minutes.json")
+    assert all(row["status"] == 0 for row in walk["steps"])
+    assert table(walk) in (figures.ROOT / "docs" / "ten_minutes.md").read_text()
+
+
 @pytest.mark.parametrize("path", DOCUMENTS)
 def test_figures_are_the_measured_ones(path: str) -> None:
     document = (figures.ROOT / path).read_text()

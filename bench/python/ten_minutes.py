@@ -1,0 +1,138 @@
+"""docs/start.md by the letter, as a stranger with an empty folder: ``make ten-minutes``.
+
+Clones the checkout's commit, follows the page from top to bottom with no cache of pip's and nothing
+installed, and writes how long each step took to docs/results/ten_minutes.json and its page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyfastenv.experiments.measure import machine, today
+from pyfastenv.training.atomic import write_text
+from pyfastenv.training.progress import duration
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "start.md"
+RESULTS = ROOT / "docs" / "results"
+_PART = re.compile(
+    r"^## (?P<section>.*)$|^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+_ACTIVATE = "source .venv/bin/activate"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the reader runs.
+
+    Attributes:
+        section: Of the page.
+        shown: As the results' table has it.
+        command: For bash.
+    """
+
+    section: str
+    shown: str
+    command: str
+
+
+def steps(page: str) -> Iterator[Step]:
+    """The page's commands, line by line, and its programs."""
+    section = ""
+    for part in _PART.finditer(re.sub(r"<!--.*?-->", "", page, flags=re.DOTALL)):
+        if part["section"]:
+            section = part["section"]
+        elif part["language"] == "python":
+            first = next(line for line in reversed(part["code"].splitlines()) if line)
+            yield Step(
+                section, f"the program ending in `{first}`", f"python - <<'END'\n{part['code']}END"
+            )
+        else:
+            for line in part["code"].splitlines():
+                yield Step(section, f"`{line}`", line)
+
+
+def follow(folder: Path) -> Iterator[dict[str, Any]]:
+    """Clones and does what the page says; a step that fails ends the walk."""
+    clone, home = folder / "pyfastenv", folder / "home"
+    home.mkdir()
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "MUJOCO_GL") if name in os.environ}
+    pip = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    # PyTorch for CPUs, as the page advises
+    pip |= {"PIP_NO_CACHE_DIR": "1", "PIP_CONSTRAINT": str(clone / "constraints.txt")}
+    first = Step("Install", "`git clone`", f"git clone --quiet '{ROOT}' '{clone}'")
+    for step in (first, *steps(PAGE.read_text())):
+        command, place = step.command, folder if step is first else clone
+        if (clone / ".venv").exists() and _ACTIVATE not in command:
+            command = f"{_ACTIVATE}\n{command}"
+        if "RUN" in command.split():
+            newest = max((clone / "runs").iterdir(), key=lambda path: path.stat().st_mtime)
+            command = command.replace("RUN", f"'{newest}'")
+        print(f"{step.section}: {step.shown}", flush=True)
+        start = time.perf_counter()
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=place, env={**kept, **pip, "HOME": str(home)},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        seconds = time.perf_counter() - start
+        print(done.stdout, f"{duration(seconds)}\n", flush=True)
+        yield {
+            "section": step.section,
+            "step": step.shown,
+            "seconds": round(seconds, 1),
+            "status": done.returncode,
+        }
+        if done.returncode != 0:
+            return
+
+
+def table(results: dict[str, Any]) -> str:
+    """The results' page, as far as it is a table."""
+    lines, clock = ["| after | took | section | step |", "|---|---|---|---|"], 0.0
+    for row in results["steps"]:
+        clock += row["seconds"]
+        failed = f" **failed with status {row['status']}**" if row["status"] else ""
+        lines.append(
+            f"| {duration(clock)} | {duration(row['seconds'])} | {row['section']} | "
+            f"{row['step']}{failed} |"
+        )
+    about = results["machine"]
+    return "\n".join(lines) + (
+        f"\n\n*{results['date']}, commit {about['commit']}; {about['cpu']}, "
+        f"{about['cpus_available']} CPUs; {about['os']}, Python {about['python']}*\n"
+    )
+
+
+def main() -> None:
+    """Walks, or writes the page again."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--report-only", action="store_true")
+    arguments = parser.parse_args()
+    path = RESULTS / "ten_minutes.json"
+    if not arguments.report_only:
+        with tempfile.TemporaryDirectory() as folder:
+            rows = list(follow(Path(folder)))
+        results = {"date": today(), "machine": machine(), "steps": rows}
+        write_text(path, json.dumps(results, indent=1) + "\n")
+    results = json.loads(path.read_text())
+    page = ROOT / "docs" / "ten_minutes.md"
+    before, marker, rest = page.read_text().partition("<!-- walk -->\n")
+    end = "<!-- end -->\n"
+    write_text(page, before + marker + table(results) + end + rest.partition(end)[2])
+    if any(row["status"] for row in results["steps"]):
+        sys.exit("a step failed")
+
+
+if __name__ == "__main__":
+    main()
