@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "start.md"
 RESULTS = ROOT / "docs" / "results"
 _PART = re.compile(
-    r"^## (?P<section>.*)$|^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+    r"^## (?P<section>[^\n]*)$|^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 _ACTIVATE = "source .venv/bin/activate"
 
