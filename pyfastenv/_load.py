@@ -23,7 +23,8 @@ def load_core(cores: Path = Path(__file__).parent / "_cores") -> None:
         cores: Where the cores for other versions than the newest are.
 
     Raises:
-        ImportError: MuJoCo is missing, or another version than there is a core for.
+        ImportError: MuJoCo is missing, or another version than there is a core for; or this is the
+            source tree, in which nothing has been compiled.
     """
     library = _find_library()
     others = sorted((path.name for path in cores.iterdir()), key=_numbers) if cores.is_dir() else []
@@ -36,6 +37,13 @@ def load_core(cores: Path = Path(__file__).parent / "_cores") -> None:
         # the loader names the file it misses, and the file its version
         wanted = _version_of(str(error))
         if not wanted:
+            source = cores.parents[1]
+            if (source / "csrc").is_dir() and (source / "pyproject.toml").is_file():
+                raise ImportError(
+                    f"Python found pyfastenv's source tree ({source}), which has no compiled core, "
+                    "before the installed package: run Python in another folder, or install by "
+                    "pip install -e"
+                ) from error
             raise
         if library is None or _version_of(library.name) != wanted:
             raise ImportError(_explain(wanted, others)) from error

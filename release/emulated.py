@@ -33,7 +33,6 @@ def main() -> None:
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     os.environ["QEMU_LD_PREFIX"] = str(root)  # for what a program starts, too
-    os.environ["MUJOCO_GL"] = "disabled"  # glfw would start this Python, without its emulator
     emulator = "qemu-aarch64-static"
     run(emulator, compile_tests(arguments.mujoco), "--gtest_brief=1")
     python = next((root / "usr/bin").glob("python3.??"))

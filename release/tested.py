@@ -98,7 +98,12 @@ def constraints(site: Path) -> Path:
 
 def call(site: Path, *command: str | Path) -> int:
     """A program's exit status; it finds what is installed in ``site``."""
-    environment = {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {
+        "PYTHONPATH": str(site),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # which glfw would look for by starting the interpreter, without its emulator
+        "PYGLFW_LIBRARY": str(site / "glfw/x11/libglfw.so"),
+    }
     return subprocess.run(
         command, check=False, cwd=ROOT, env={**os.environ, **environment}
     ).returncode

@@ -818,6 +818,19 @@ def test_right_mujoco_without_its_library(tmp_path: pathlib.Path) -> None:
     assert "reinstall" in message
 
 
+def test_the_source_tree_before_the_installed_package(tmp_path: pathlib.Path) -> None:
+    shutil.copytree(
+        pathlib.Path(pyfastenv.__file__).parent,
+        tmp_path / "pyfastenv",
+        ignore=shutil.ignore_patterns("_core.*", "__pycache__"),
+    )
+    assert "No module named 'pyfastenv._core'" in import_error(tmp_path)  # some broken package
+    (tmp_path / "csrc").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    message = import_error(tmp_path)
+    assert f"source tree ({tmp_path})" in message and "run Python in another folder" in message
+
+
 def test_mujoco_in_another_site_folder(tmp_path: pathlib.Path) -> None:
     site, other = tmp_path / "site", tmp_path / "other"
     site.mkdir()
