@@ -49,6 +49,9 @@ def compile_tests(mujoco: str) -> Path:
         f"-DCMAKE_SYSTEM_NAME={PLATFORM.system}", f"-DCMAKE_SYSTEM_PROCESSOR={PLATFORM.processor}",
     )  # fmt: skip
     gtest = FOLDER / "gtest"
+    for build in ("gtest-build", "cpp"):
+        # a cache of another compiler's forgets these options, and GoogleTest's prefix among them
+        (FOLDER / build / "CMakeCache.txt").unlink(missing_ok=True)
     run(
         "cmake", "-G", "Ninja", "-S", GTEST_SOURCES, "-B", FOLDER / "gtest-build", *common,
         "-DBUILD_GMOCK=OFF", f"-DCMAKE_INSTALL_PREFIX={gtest}",
