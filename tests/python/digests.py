@@ -1,7 +1,9 @@
 """Digests of 10,000 steps of every environment, stored per configuration: a silent change is seen.
 
 What may change a bit, and so names the file: MuJoCo's version, NumPy's version and which of its
-sin and cos loops this processor gets, the C library (MuJoCo's sin, cos and pow), the architecture.
+sin and cos loops this processor gets, what its BLAS makes of dot products (the norms of Reacher and
+Pusher; some processors with AVX-512 get AVX2's kernels), the C library (MuJoCo's sin, cos and pow),
+the architecture.
 ``make digests`` (this file as a program) writes the file of the machine it runs on; with
 WITHOUT_AVX512 in its environment, that of one without AVX-512.
 """
@@ -45,13 +47,21 @@ def configuration() -> dict[str, str]:
         "numpy": np.__version__,
         "machine": platform.machine(),
         "numpy_sin_cos": "+".join(sorted(targets)),
+        "dot": _dots(),
         "libc": "".join(platform.libc_ver()) or platform.system(),
     }
 
 
+def _dots() -> str:
+    """What BLAS' kernel for short dot products rounds to."""
+    vectors = np.random.Generator(np.random.PCG64(SEED)).normal(size=(1_000, 3))
+    dots = np.array([np.dot(vector, vector) for vector in vectors])
+    return blake2b(dots.tobytes(), digest_size=4).hexdigest()
+
+
 def path_of(config: dict[str, str]) -> Path:
     """Where the digests of a configuration are."""
-    name = "mujoco-{mujoco}-numpy-{numpy}-{machine}-{numpy_sin_cos}-{libc}.json"
+    name = "mujoco-{mujoco}-numpy-{numpy}-{machine}-{numpy_sin_cos}-{dot}-{libc}.json"
     return FOLDER / name.format(**config).lower()
 
 

@@ -86,7 +86,7 @@ def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(tmp_path: Path) ->
     )
     assert again.stdout == ""  # it is done
     page = (tmp_path / "cut" / "out" / "README.md").read_text()
-    assert "| SAC | 2 | 800 |" in page and "SAC (Pendulum-v1)" in page  # fewer than planned
+    assert "| 2 | 800 |" in page and "SAC (Pendulum-v1)" in page  # fewer than planned
     assert (tmp_path / "cut" / "out" / "minutes.png").is_file()
 
 
