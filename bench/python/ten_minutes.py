@@ -54,9 +54,9 @@ def steps(page: str) -> Iterator[Step]:
         if part["section"]:
             section = part["section"]
         elif part["language"] == "python":
-            first = next(line for line in reversed(part["code"].splitlines()) if line)
+            last = part["code"].splitlines()[-1]
             yield Step(
-                section, f"the program ending in `{first}`", f"python - <<'END'\n{part['code']}END"
+                section, f"the program ending in `{last}`", f"python - <<'END'\n{part['code']}END"
             )
         else:
             for line in part["code"].splitlines():
