@@ -203,7 +203,8 @@ class ActorCritic(ABC):
 
     def is_finite(self) -> bool:
         """Whether all policies are. Synchronises with the device."""
-        return all(bool(p.isfinite().all()) for p in self.flat_policy.parts)
+        # after every step: a sum is one pass, and finite numbers of any use do not overflow it
+        return bool(self.flat_policy.parameter.detach().sum().isfinite())
 
     flat_policy: FlatParameters
     policy_optimizer: FlatAdam

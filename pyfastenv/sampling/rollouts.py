@@ -172,7 +172,7 @@ def rollout(
         EnvError: Environments raised, or their policy gave NaN; they are in the state before the
             step that failed, and their rows are zero from there on. ``error.results`` is the batch.
     """
-    if isinstance(policy, Exportable):
+    if not isinstance(policy, PolicySpec | _core.Policy) and isinstance(policy, Exportable):
         policy = policy.spec()
     if isinstance(policy, PolicySpec):
         policy = policy.to_core(envs.single_action_space)
