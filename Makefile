@@ -155,14 +155,18 @@ results-ppo: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, 
 results-ppo-long: $(VENV)/.train  ## Ten million steps of PPO on Ant and Humanoid, three seeds (docs/results)
 	$(LEARN) ppo_long $(ARGS)
 
+# a seed takes one core: as many processes as there are cores share the seeds
 results-sac: $(VENV)/.train  ## A million steps of SAC on five robots, three seeds (docs/results)
-	$(LEARN) sac $(ARGS)
+	$(LEARN) sac --jobs $(shell nproc) $(ARGS)
+
+results-sac-fast: $(VENV)/.train  ## SAC with sixteen environments, two million steps, three seeds (docs/results)
+	$(LEARN) sac_fast --jobs $(shell nproc) $(ARGS)
 
 results-flashsac: $(VENV)/.train  ## FlashSAC, 300,000 steps on three robots, three seeds (docs/results)
-	$(LEARN) flashsac $(ARGS)
+	$(LEARN) flashsac --jobs $(shell nproc) $(ARGS)
 
 results-mbpo: $(VENV)/.train  ## MBPO on Hopper, Walker2d and InvertedPendulum (docs/results)
-	$(LEARN) mbpo $(ARGS)
+	$(LEARN) mbpo --jobs $(shell nproc) $(ARGS)
 
 results-page: $(VENV)/.train  ## Write the pages of docs/results anew from its JSON files
 	$(BIN)/python bench/python/results_page.py $(ARGS)

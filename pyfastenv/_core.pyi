@@ -16,6 +16,7 @@ __all__: list[str] = [
     "RolloutPool",
     "SacHyper",
     "SacUpdate",
+    "UnitNetworks",
     "VectorEnv",
     "column_moments",
     "lane_width",
@@ -262,6 +263,63 @@ class EnsembleUpdate:
         hyper: EnsembleHyper,
         vectors: collections.abc.Sequence[typing.Any],
     ) -> None: ...
+
+class UnitNetworks:
+    """
+    FlashSAC's networks on the CPU; see pyfastenv.learners.flashsac_accelerators.
+    """
+    @staticmethod
+    def available() -> bool:
+        """
+        Whether this machine multiplies bfloat16 numbers.
+        """
+    def __init__(
+        self,
+        *,
+        num_inputs: typing.SupportsInt | typing.SupportsIndex,
+        num_outputs: typing.SupportsInt | typing.SupportsIndex,
+        width: typing.SupportsInt | typing.SupportsIndex,
+        num_blocks: typing.SupportsInt | typing.SupportsIndex,
+        num_networks: typing.SupportsInt | typing.SupportsIndex,
+        max_rows: typing.SupportsInt | typing.SupportsIndex,
+        num_threads: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def backward(
+        self,
+        number: typing.SupportsInt | typing.SupportsIndex,
+        by_outputs: typing.Any,
+        parameters: typing.Any,
+        gradients: typing.Any,
+        by_inputs: typing.Any,
+    ) -> None:
+        """
+        Writes gradients of the latest pass; None: not wanted.
+        """
+    def forward(
+        self,
+        inputs: typing.Any,
+        parameters: typing.Any,
+        moments: typing.Any,
+        by_batch: bool,
+        outputs: typing.Any,
+    ) -> int:
+        """
+        Writes the outputs; returns the pass's number, for backward().
+        """
+    def project(self, parameters: typing.Any) -> None:
+        """
+        Brings all norms back to what they are to be.
+        """
+    @property
+    def num_moments(self) -> int:
+        """
+        Of a network.
+        """
+    @property
+    def num_parameters(self) -> int:
+        """
+        Of a network.
+        """
 
 class VectorEnv:
     """

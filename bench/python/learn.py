@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import gc
 import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ import results_page
 from studies import STUDIES, Study, Training, changed
 
 from pyfastenv.training.callbacks import Run
-from pyfastenv.training.errors import DivergedError
+from pyfastenv.training.errors import DivergedError, FolderInUseError
 from pyfastenv.training.folder_lock import is_held
 from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.registry import algorithm_module
@@ -103,16 +104,15 @@ def train_all(study: Study, output: Path, runs: Path) -> bool:
     """What is not done yet; whether nothing went wrong."""
     well = True
     for training in study.trainings():
-        if is_done(training, output):
-            continue
+        if is_done(training, output) or is_held(folder_of(training, runs)):
+            continue  # held: another process trains it
         about = f"{training.case.name}, {training.case.env_id}"
-        if is_held(folder_of(training, runs)):
-            print(f"{about}: another process trains it", flush=True)
-            continue
         try:
             for run in learn(training, output, runs):
                 greedy, minutes = run["greedy_return"], run["seconds"] / 60
                 print(f"{about}, seed {run['seed']}: {greedy:,.1f}, {minutes:.1f} min", flush=True)
+        except FolderInUseError:  # it was quicker
+            continue
         except DivergedError as error:
             print(f"{about}: {error}", file=sys.stderr, flush=True)
             well = False
@@ -142,6 +142,7 @@ def main() -> None:
     parser.add_argument("--names", nargs="*", help="some of what it trains, as its page has it")
     parser.add_argument("--seeds", type=int, help="how many of each robot")
     parser.add_argument("--together", type=int, help="seeds side by side in a process")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the trainings")
     parser.add_argument("--plan", action="store_true", help="say what is done, and end")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/results")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs/results", help="run folders")
@@ -165,7 +166,16 @@ def main() -> None:
         print_plan(study, args.output)
         return
     args.output.mkdir(parents=True, exist_ok=True)
-    sys.exit(not train_all(study, args.output, args.runs))
+    again = [sys.executable, *sys.argv, "--jobs", "1"]
+    helpers = [subprocess.Popen(again) for _ in range(args.jobs - 1)]
+    try:
+        well = train_all(study, args.output, args.runs)
+        failed = [process.wait() for process in helpers]
+    except BaseException:
+        for process in helpers:
+            process.terminate()
+        raise
+    sys.exit(any(failed) or not well)
 
 
 if __name__ == "__main__":

@@ -152,14 +152,40 @@ STUDIES = {
             ),
         ),
         Study(
+            "sac_fast",
+            "sac",
+            "What SAC learns in minutes",
+            51,
+            {
+                "amp": True,
+                "total_steps": 2_000_000,
+                "num_envs": 16,
+                "updates_per_step": 0.125,
+                "log_every": 400,
+                "eval_every": 100_000,
+                "checkpoint_every": 100_000,
+                "keep_checkpoints": 1,
+                **_ONE_CORE,
+            },
+            tuple(Case("SAC, 16 environments", env_id, 3) for env_id in FIVE),
+            "Environment steps cost little here: sixteen environments, and a gradient step for "
+            "every eight of their steps.",
+        ),
+        Study(
             "flashsac",
             "flashsac",
             "What FlashSAC learns",
             31,
             # the learning rate falls as in the authors' runs of a million steps
-            {"amp": True, "eval_every": 10_000, "anneal_steps": 1_000_000, **_LONG},
+            {
+                "amp": True,
+                "eval_every": 10_000,
+                "anneal_steps": 1_000_000,
+                **_LONG,
+                **_ONE_CORE,
+            },
             tuple(
-                Case(name, env_id, 3, {"total_steps": 300_000, **sizes}, together=3)
+                Case(name, env_id, 3, {"total_steps": 300_000, **sizes})
                 for name, sizes in (
                     ("small FlashSAC", _SMALL_FLASHSAC),
                     ("FlashSAC", dict[str, Any]()),

@@ -24,6 +24,7 @@ void BindPpoUpdate(py::module_& m);
 void BindStatistics(py::module_& m);
 void BindSacUpdate(py::module_& m);
 void BindEnsembleUpdate(py::module_& m);
+void BindUnitNetworks(py::module_& m);
 void BindVectorEnv(py::module_& m);
 void BindTask(py::module_& m);
 
@@ -89,6 +90,7 @@ PYBIND11_MODULE(_core, m) {
   BindStatistics(m);
   BindSacUpdate(m);
   BindEnsembleUpdate(m);
+  BindUnitNetworks(m);
   BindVectorEnv(m);
   BindTask(m);
   m.attr("MUJOCO_VERSION") = VersionText(PYFASTENV_MUJOCO);

@@ -2,6 +2,7 @@
 #include "learn/bf16_kernels.h"
 #include "learn/loss_kernels.h"
 #include "learn/train_kernels.h"
+#include "learn/unit_kernels.h"
 #include "nn/processor.h"
 
 #ifdef PYFASTENV_BF16_KERNELS
@@ -42,6 +43,8 @@ GaussianLossFunction BestGaussianLoss() {
 #ifdef PYFASTENV_BF16_KERNELS
 extern const Bf16Kernels kBf16Amx;
 extern const Bf16Kernels kBf16Avx512;
+extern const UnitKernels kUnitAmx;
+extern const UnitKernels kUnitAvx512;
 
 namespace {
 
@@ -64,6 +67,14 @@ const Bf16Kernels* BestBf16Kernels() {
   static const bool has_amx = HasAmx();
   if (has_amx) return &kBf16Amx;
   if (ThisProcessor().avx512_bf16) return &kBf16Avx512;
+#endif
+  return nullptr;
+}
+
+const UnitKernels* BestUnitKernels() {
+#ifdef PYFASTENV_BF16_KERNELS
+  if (BestBf16Kernels() == &kBf16Amx) return &kUnitAmx;
+  if (BestBf16Kernels() == &kBf16Avx512) return &kUnitAvx512;
 #endif
   return nullptr;
 }

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from pyfastenv.algorithms.sac import METRICS, PolicyLoss, target_update, temperature_loss
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
+from pyfastenv.learners.flashsac_accelerators import CompiledNetworks
 from pyfastenv.nn.functional import onto_bins, squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
@@ -192,6 +193,7 @@ class FlashSACLearner(ActorCritic):
     """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
 
     metrics = METRICS
+    accelerators = (CompiledNetworks,)
 
     def __init__(
         self,
@@ -249,29 +251,36 @@ class FlashSACLearner(ActorCritic):
         """All networks here are plain modules."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.bfloat16)
 
-    def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:
+    def update(
+        self,
+        rows: Tensor,
+        noise: Tensor,
+        metrics: Tensor | None = None,
+        passes: Sequence[Any] = (),
+    ) -> None:
         """One gradient step of the critics, every other time after one of policy and temperature.
 
-        Rewards in the rows are scaled.
+        Rewards in the rows are scaled. ``passes`` stand for actor, critic and target.
         """
         f, options = self.functions, self.options
         batch = Batch.of(rows, self.layout)
         now, later = noise.chunk(2, 1)
-        networks = Networks(self.actor, self.critic, self.target, self.log_temperature, self.bins)
+        actor, critic, target = passes or (self.actor, self.critic, self.target)
+        networks = Networks(actor, critic, target, self.log_temperature, self.bins)
         if self._num_updates % options.policy_every == 0:
             self._improve_policy(networks, batch, now)
         self._num_updates += 1
 
         with self.mixed_precision():
-            critic = f.critic_loss(networks, batch, later, options.gamma)
-        self.flat_critic.backward(critic.sum())
+            critic_loss = f.critic_loss(networks, batch, later, options.gamma)
+        self.flat_critic.backward(critic_loss.sum())
         self.critic_optimizer.step()
-        project(self.critic)
+        project(critic)
         f.target_update(
             self.flat_target.parameter.data, self.flat_critic.parameter.data, options.tau
         )
         if metrics is not None:
-            metrics.copy_(torch.cat((critic.detach()[None], self._latest)))
+            metrics.copy_(torch.cat((critic_loss.detach()[None], self._latest)))
 
     def _improve_policy(self, networks: Networks, batch: Batch, noise: Tensor) -> None:
         temperature = self.log_temperature.detach().exp()
@@ -282,7 +291,7 @@ class FlashSACLearner(ActorCritic):
         )
         self.flat_policy.backward(loss.sum())
         self.policy_optimizer.step()
-        project(self.actor)
+        project(networks.actor)
         values = (policy.loss.detach(), policy.entropy, temperature, policy.opinion)
         self._latest.copy_(torch.stack(values))
 

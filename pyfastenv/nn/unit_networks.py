@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -95,6 +96,9 @@ class UnitNetwork(nn.Sequential):
         num_outputs: Size of the outputs.
         width: Of the features between blocks.
         num_blocks: How many.
+
+    Attributes:
+        sizes: These four numbers by name.
     """
 
     def __init__(self, num_inputs: int, num_outputs: int, width: int, num_blocks: int):
@@ -105,6 +109,12 @@ class UnitNetwork(nn.Sequential):
             UnitRMSNorm(width),
             UnitLinear(width, num_outputs, bias=True),
         )
+        self.sizes = {
+            "num_inputs": num_inputs,
+            "num_outputs": num_outputs,
+            "width": width,
+            "num_blocks": num_blocks,
+        }
 
 
 class BoundedLogStd(nn.Module):
@@ -121,15 +131,22 @@ class BoundedLogStd(nn.Module):
         return torch.cat((mean, self.low + half * (1.0 + raw.tanh())), -1)
 
 
-def project(network: nn.Module) -> None:
-    """Brings all norms back to what they are to be, after a gradient step. Other layers stay."""
+def project(network: Any) -> None:
+    """Brings all norms back to what they are to be, after a gradient step. Other layers stay.
+
+    Args:
+        network: A module; or what computes in its place, with a method of this name.
+    """
+    if not isinstance(network, nn.Module):
+        network.project()
+        return
     for module in network.modules():
         if isinstance(module, UnitLinear | UnitBatchNorm | UnitRMSNorm):
             module.project()
 
 
 @contextmanager
-def by_batch(network: nn.Module) -> Iterator[None]:
+def by_batch(network: Any) -> Iterator[None]:
     """Inside, batches are normalised by their own moments, which the running ones follow."""
     network.train()
     try:

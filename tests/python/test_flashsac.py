@@ -20,9 +20,11 @@ from test_training_tools import assert_equal, assert_same_run
 from torch import Tensor, nn
 from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_file
 
+from pyfastenv import _core
 from pyfastenv.algorithms import flashsac
 from pyfastenv.algorithms.flashsac import Config, FlashSAC, FlashSACLearner
 from pyfastenv.learners.actor_critic import Batch
+from pyfastenv.learners.flashsac_accelerators import CompiledNetworks
 from pyfastenv.nn.functional import onto_bins
 from pyfastenv.nn.unit_networks import UnitNetwork, by_batch, project
 from pyfastenv.sampling.buffers import RowLayout
@@ -257,15 +259,39 @@ def test_the_policy_steps_every_other_time() -> None:
     assert latest[0][2] == pytest.approx(0.01)  # the temperature at first
 
 
-def test_steps_in_bfloat16_are_near() -> None:
-    exact, rounded = (learner_of(amp=amp) for amp in (False, True))
-    metrics = torch.zeros(2, len(exact.metrics), 1)
+@pytest.mark.parametrize("accelerate", ["none", "native"])
+def test_steps_in_bfloat16_are_near(accelerate: str) -> None:
+    exact, rounded = learner_of((3, 4)), learner_of((3, 4), amp=True, accelerate=accelerate)
+    compiled = accelerate == "native" and _core.UnitNetworks.available()
+    assert isinstance(rounded.choice.accelerator, CompiledNetworks) == compiled
+    metrics = torch.zeros(2, len(exact.metrics), 2)
     for i in range(3):
         rows, noise = inputs_of(exact, i)
         for learner, mine in zip((exact, rounded), metrics, strict=True):
             learner.run(rows[None], noise[None], mine)
+        torch.testing.assert_close(*metrics, rtol=0.05, atol=0.05)
+        if i == 0:  # the gradients, before the parameters part
+            for name in ("critic_optimizer", "policy_optimizer"):
+                ours, theirs = (getattr(each, name).mean for each in (rounded, exact))
+                assert (ours - theirs).norm() < 0.25 * theirs.norm()
     assert not torch.equal(*metrics)
-    torch.testing.assert_close(*metrics, rtol=0.05, atol=0.05)
+    for name, network in exact.networks.items():
+        ours = rounded.networks[name].state_dict()
+        for key, value in network.state_dict().items():
+            if "running" in key:
+                torch.testing.assert_close(ours[key], value, rtol=0.02, atol=0.02)
+        for key, value in network.named_parameters():
+            if value.dim() == 2 and name != "target":
+                lengths = torch.ones(len(value))
+                torch.testing.assert_close(ours[key].norm(dim=1), lengths)
+
+
+def test_losses_of_your_own_are_not_compiled() -> None:
+    config = Config(policy_width=8, critic_width=12, num_bins=11, amp=True)
+    functions = flashsac.Functions(critic_loss=lambda *args: flashsac.critic_loss(*args))
+    learner = FlashSACLearner(LAYOUT, (0,), config.options(), functions=functions)
+    assert learner.choice.accelerator is None
+    assert "critic_loss of your own" in learner.choice.note
 
 
 def test_seeds_are_what_they_are_alone() -> None:

@@ -1,0 +1,264 @@
+// Compiled twice, for AMX and for AVX512-BF16: see learn/bf16_product.h.
+#include "learn/unit_kernels.h"
+
+#include "learn/bf16_product.h"
+
+namespace pyfastenv {
+
+namespace {
+
+// 32 neighbours in a row, as two vectors
+struct Pair {
+  __m512 low, high;
+};
+
+PYFASTENV_INLINE Pair Load(const float* x) {
+  return {_mm512_loadu_ps(x), _mm512_loadu_ps(x + kHalf)};
+}
+
+PYFASTENV_INLINE Pair Load(const uint16_t* x) {
+  const auto* halves = reinterpret_cast<const __m256i*>(x);
+  return {Widen(_mm256_loadu_si256(halves)), Widen(_mm256_loadu_si256(halves + 1))};
+}
+
+PYFASTENV_INLINE void Store(uint16_t* to, const Pair& x) {
+  _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(x.high, x.low));
+}
+
+PYFASTENV_INLINE Pair Add(const Pair& x, const Pair& y) {
+  return {_mm512_add_ps(x.low, y.low), _mm512_add_ps(x.high, y.high)};
+}
+
+PYFASTENV_INLINE Pair MultiplyAdd(const Pair& x, const Pair& y, const Pair& z) {
+  return {_mm512_fmadd_ps(x.low, y.low, z.low), _mm512_fmadd_ps(x.high, y.high, z.high)};
+}
+
+PYFASTENV_INLINE Pair Zero() { return {_mm512_setzero_ps(), _mm512_setzero_ps()}; }
+
+// x where norm > 0, else 0
+PYFASTENV_INLINE Pair Where(const Pair& norm, const Pair& x) {
+  const __m512 zero = _mm512_setzero_ps();
+  return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(norm.low, zero, _CMP_GT_OQ), x.low),
+          _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(norm.high, zero, _CMP_GT_OQ), x.high)};
+}
+
+PYFASTENV_INLINE void AddTo(double* sums, __m512 x) {
+  const __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+  const __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+  _mm512_storeu_pd(sums, _mm512_add_pd(_mm512_loadu_pd(sums), low));
+  _mm512_storeu_pd(sums + 8, _mm512_add_pd(_mm512_loadu_pd(sums + 8), high));
+}
+
+PYFASTENV_INLINE void AddTo(double* sums, const Pair& x) {
+  AddTo(sums, x.low);
+  AddTo(sums + kHalf, x.high);
+}
+
+PYFASTENV_INLINE ptrdiff_t At(int row, int columns, int column) {
+  return static_cast<ptrdiff_t>(row) * columns + column;
+}
+
+// Calls use(column, first row, end) for strips of a matrix: sums of few rows are exact enough in
+// float32
+template <class Use>
+PYFASTENV_INLINE void ForStrips(int rows, int columns, Use use) {
+  for (int column = 0; column < columns; column += kTile) {
+    for (int row = 0; row < rows; row += kTile) {
+      use(column, row, row + kTile < rows ? row + kTile : rows);
+    }
+  }
+}
+
+void Forward(const uint16_t* x, const uint16_t* w, int rows, int in, int out, uint16_t* y,
+             const ColumnSums& sums) {
+  Product(x, w, rows, in, out, [&](int row, int column, const float* block) {
+    Pair plain = Zero();
+    Pair squares = Zero();
+    for (int i = 0; i < kTile; ++i) {
+      const Pair line = Load(block + i * kTile);
+      Store(y + At(row + i, out, column), line);
+      plain = Add(plain, line);
+      squares = MultiplyAdd(line, line, squares);
+    }
+    AddTo(sums.plain + column, plain);
+    AddTo(sums.weighted + column, squares);
+  });
+}
+
+void Activate(const uint16_t* y, const float* scale, const float* shift, const uint16_t* add,
+              int rows, int columns, uint16_t* result) {
+  const __m512 zero = _mm512_setzero_ps();
+  for (int row = 0; row < rows; ++row) {
+    for (int column = 0; column < columns; column += kTile) {
+      const ptrdiff_t at = At(row, columns, column);
+      Pair x = MultiplyAdd(Load(y + at), Load(scale + column), Load(shift + column));
+      // max(0, NaN) would be 0; the second operand passes through
+      x = {_mm512_max_ps(zero, x.low), _mm512_max_ps(zero, x.high)};
+      if (add != nullptr) x = Add(x, Load(add + at));
+      Store(result + at, x);
+    }
+  }
+}
+
+void Backward(const uint16_t* dy, const uint16_t* wt, const uint16_t* y, const float* scale,
+              const float* shift, int rows, int in, int out, uint16_t* dx, const ColumnSums& sums) {
+  Product(dy, wt, rows, out, in, [&](int row, int column, const float* block) {
+    const Pair times = Load(scale + column);
+    const Pair plus = Load(shift + column);
+    Pair plain = Zero();
+    Pair weighted = Zero();
+    for (int i = 0; i < kTile; ++i) {
+      const ptrdiff_t at = At(row + i, in, column);
+      const Pair before = Load(y + at);
+      const Pair line = Where(MultiplyAdd(before, times, plus), Load(block + i * kTile));
+      Store(dx + at, line);
+      plain = Add(plain, line);
+      weighted = MultiplyAdd(line, before, weighted);
+    }
+    AddTo(sums.plain + column, plain);
+    AddTo(sums.weighted + column, weighted);
+  });
+}
+
+void Masked(const uint16_t* from, const uint16_t* y, const float* scale, const float* shift,
+            int rows, int columns, uint16_t* dx, const ColumnSums& sums) {
+  ForStrips(rows, columns, [&](int column, int begin, int end) {
+    const Pair times = Load(scale + column);
+    const Pair plus = Load(shift + column);
+    Pair plain = Zero();
+    Pair weighted = Zero();
+    for (int row = begin; row < end; ++row) {
+      const ptrdiff_t at = At(row, columns, column);
+      const Pair before = Load(y + at);
+      const Pair line = Where(MultiplyAdd(before, times, plus), Load(from + at));
+      Store(dx + at, line);
+      plain = Add(plain, line);
+      weighted = MultiplyAdd(line, before, weighted);
+    }
+    AddTo(sums.plain + column, plain);
+    AddTo(sums.weighted + column, weighted);
+  });
+}
+
+void ThroughNorm(const uint16_t* y, const float* a, const float* b, const float* c, int rows,
+                 int columns, uint16_t* dx) {
+  for (int row = 0; row < rows; ++row) {
+    for (int column = 0; column < columns; column += kTile) {
+      const ptrdiff_t at = At(row, columns, column);
+      const Pair rest = MultiplyAdd(Load(y + at), Load(b + column), Load(c + column));
+      Store(dx + at, MultiplyAdd(Load(dx + at), Load(a + column), rest));
+    }
+  }
+}
+
+void BackwardAdd(const uint16_t* dy, const uint16_t* wt, const uint16_t* add, int rows, int in,
+                 int out, uint16_t* dx) {
+  Product(dy, wt, rows, out, in, [&](int row, int column, const float* block) {
+    for (int i = 0; i < kTile; ++i) {
+      const ptrdiff_t at = At(row + i, in, column);
+      Store(dx + at, Add(Load(block + i * kTile), Load(add + at)));
+    }
+  });
+}
+
+PYFASTENV_INLINE float Total(const Pair& x) {
+  return _mm512_reduce_add_ps(_mm512_add_ps(x.low, x.high));
+}
+
+PYFASTENV_INLINE Pair Times(const Pair& x, const Pair& y) {
+  return {_mm512_mul_ps(x.low, y.low), _mm512_mul_ps(x.high, y.high)};
+}
+
+PYFASTENV_INLINE Pair Times(const Pair& x, float y) {
+  const __m512 all = _mm512_set1_ps(y);
+  return Times(x, Pair{all, all});
+}
+
+void RmsNorm(const uint16_t* x, const float* weight, int rows, int columns, int size, float eps,
+             uint16_t* y, float* inverse) {
+  for (int row = 0; row < rows; ++row) {
+    const uint16_t* line = x + At(row, columns, 0);
+    Pair squares = Zero();
+    for (int column = 0; column < columns; column += kTile) {
+      const Pair part = Load(line + column);
+      squares = MultiplyAdd(part, part, squares);
+    }
+    const float mean = Total(squares) / static_cast<float>(size) + eps;
+    inverse[row] = 1.0F / __builtin_sqrtf(mean);
+    for (int column = 0; column < columns; column += kTile) {
+      const Pair scaled = Times(Times(Load(line + column), inverse[row]), Load(weight + column));
+      Store(y + At(row, columns, column), scaled);
+    }
+  }
+}
+
+void RmsBackward(const float* dy, const uint16_t* x, const float* weight, const float* inverse,
+                 int rows, int columns, int size, uint16_t* dx, float* by_weight) {
+  for (int column = 0; column < columns; ++column) by_weight[column] = 0.0F;
+  for (int row = 0; row < rows; ++row) {
+    const float* up = dy + At(row, columns, 0);
+    const uint16_t* line = x + At(row, columns, 0);
+    Pair along = Zero();
+    for (int column = 0; column < columns; column += kTile) {
+      const Pair product = Times(Load(up + column), Load(line + column));
+      const Pair sum =
+          MultiplyAdd(product, Pair{_mm512_set1_ps(inverse[row]), _mm512_set1_ps(inverse[row])},
+                      Load(by_weight + column));
+      _mm512_storeu_ps(by_weight + column, sum.low);
+      _mm512_storeu_ps(by_weight + column + kHalf, sum.high);
+      along = MultiplyAdd(product, Load(weight + column), along);
+    }
+    const float cube = inverse[row] * inverse[row] * inverse[row];
+    const float back = -Total(along) * cube / static_cast<float>(size);
+    for (int column = 0; column < columns; column += kTile) {
+      const Pair direct = Times(Times(Load(up + column), Load(weight + column)), inverse[row]);
+      const Pair rest = Times(Load(line + column), back);
+      Store(dx + At(row, columns, column), Add(direct, rest));
+    }
+  }
+}
+
+void RoundRows(const float* x, const float* scale, const float* shift, int rows, int size,
+               int columns, uint16_t* y) {
+  for (int row = 0; row < rows; ++row) {
+    const float* line = x + At(row, size, 0);
+    for (int column = 0; column < columns; column += kHalf) {
+      const __mmask16 mask = Mask(size - column);
+      __m512 part = _mm512_maskz_loadu_ps(mask, line + column);
+      if (scale != nullptr) {
+        part = _mm512_fmadd_ps(part, _mm512_maskz_loadu_ps(mask, scale + column),
+                               _mm512_maskz_loadu_ps(mask, shift + column));
+      }
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + At(row, columns, column)), Round(part));
+    }
+  }
+}
+
+void SumRows(const float* x, int stride, const float* y, int y_stride, int rows, int size,
+             const ColumnSums& sums) {
+  for (int column = 0; column < size; column += kHalf) {
+    const __mmask16 mask = Mask(size - column);
+    for (int begin = 0; begin < rows; begin += kTile) {
+      const int end = begin + kTile < rows ? begin + kTile : rows;
+      __m512 plain = _mm512_setzero_ps();
+      __m512 weighted = _mm512_setzero_ps();
+      for (int row = begin; row < end; ++row) {
+        const __m512 part = _mm512_maskz_loadu_ps(mask, x + At(row, stride, column));
+        const __m512 other = _mm512_maskz_loadu_ps(mask, y + At(row, y_stride, column));
+        plain = _mm512_add_ps(plain, part);
+        weighted = _mm512_fmadd_ps(part, other, weighted);
+      }
+      AddTo(sums.plain + column, plain);
+      AddTo(sums.weighted + column, weighted);
+    }
+  }
+}
+
+}  // namespace
+
+extern const UnitKernels PYFASTENV_NAME(kUnit);
+const UnitKernels PYFASTENV_NAME(kUnit) = {Forward,     Activate,    Backward, Masked,
+                                           ThroughNorm, BackwardAdd, RmsNorm,  RmsBackward,
+                                           RoundRows,   SumRows};
+
+}  // namespace pyfastenv
