@@ -138,11 +138,16 @@ def flashsac_updates(quick: bool) -> list[Row]:
         "128 and 64 wide, batch 256": (256, {"critic_width": 128, "policy_width": 64}),
     }
     contestants = {}
+    kinds: dict[str, dict[str, Any]] = {
+        "float32": {},
+        "bfloat16 in PyTorch": {"amp": True, "accelerate": "none"},
+        "bfloat16": {"amp": True},
+    }
     for name, (batch_size, fields) in sizes.items():
-        for dtype, bfloat16 in (("float32", False), ("bfloat16", True)):
-            config = flashsac.Config(amp=bfloat16, torch_threads=THREADS, **fields)
+        for kind, options in kinds.items():
+            config = flashsac.Config(torch_threads=THREADS, **fields, **options)
             learner = flashsac.FlashSACLearner(HALF_CHEETAH, [0], config.options())
-            contestants[f"{name}, {dtype}"] = learner_rate(learner, 20, batch_size)
+            contestants[f"{name}, {kind}"] = learner_rate(learner, 20, batch_size)
     rates = warm_and_interleave(contestants, 1 if quick else 5)
     return [{"name": name, "rate": measure.summary(values)} for name, values in rates.items()]
 
@@ -169,7 +174,12 @@ def main() -> None:
         rows: list[Row] = []
         for row in SECTIONS[name](arguments.quick):
             rows.append(row)
-            results[name] = {"machine": measure.machine(), "quick": arguments.quick, "rows": rows}
+            results[name] = {
+                "machine": measure.machine(),
+                "bfloat16": _core.SacUpdate.unit() or "neither",
+                "quick": arguments.quick,
+                "rows": rows,
+            }
             path.write_text(json.dumps(results, indent=2) + "\n")
             (arguments.output / "mbpo.md").write_text(report(results))
             print("  ", json.dumps(row), flush=True)
@@ -184,8 +194,7 @@ def report(results: dict[str, Any]) -> str:
         "# SAC and MBPO",
         "",
         "`make bench-learners`; medians [quartiles]. Two threads. bfloat16 (`--amp`) is compiled "
-        "where the processor has AMX or AVX512-BF16: here it has "
-        f"{_core.SacUpdate.unit() or 'neither'}.",
+        "where the processor has AMX or AVX512-BF16; which is said below each table.",
         "",
     ]
     if "sac" in results:
@@ -196,6 +205,7 @@ def report(results: dict[str, Any]) -> str:
             rate = f"{row['rate']['median']:,.0f}"
             cells.append((row["name"], rate, f"{ratio[0]} [{ratio[1]}, {ratio[2]}]"))
         lines.append(table(("", "updates/s", "against Stable-Baselines3"), cells))
+        lines += _where(results["sac"])
     if "flashsac" in results:
         lines += [
             "",
@@ -206,6 +216,7 @@ def report(results: dict[str, Any]) -> str:
             (row["name"], f"{row['rate']['median']:,.1f}") for row in results["flashsac"]["rows"]
         ]
         lines.append(table(("", "updates/s"), cells))
+        lines += _where(results["flashsac"])
     if "fits" in results:
         lines += ["", "## Fits of MBPO's model, one after another on a growing pool (bfloat16)", ""]
         lines += [
@@ -219,7 +230,12 @@ def report(results: dict[str, Any]) -> str:
             for row in results["fits"]["rows"]
         ]  # fmt: skip
         lines.append(table(("", "s", "epochs", "time, quotient", "error, quotient"), cells))
+        lines += _where(results["fits"])
     return "\n".join(lines) + "\n"
+
+
+def _where(section: dict[str, Any]) -> list[str]:
+    return ["", f"*{section['machine']['cpu']}, {section['bfloat16']}*"]
 
 
 if __name__ == "__main__":

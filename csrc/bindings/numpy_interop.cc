@@ -131,9 +131,10 @@ py::object ToArray(py::handle object, const char* name) {
   if (PyArray_Check(object.ptr())) return py::reinterpret_borrow<py::object>(object);
   PyObject* array = PyArray_FROM_O(object.ptr());
   if (array == nullptr) {
-    PyErr_Clear();
+    const py::error_already_set why;
     throw UsageError(Code::kType, std::string(name) + ": expected an array, got " +
-                                      std::string(py::str(py::type::handle_of(object))));
+                                      std::string(py::str(py::type::handle_of(object))) + " (" +
+                                      std::string(py::str(why.value())) + ")");
   }
   return py::reinterpret_steal<py::object>(array);
 }

@@ -90,7 +90,12 @@ const EnvEntry& FindEnv(const std::string& id) {
   std::stable_sort(entries.begin(), entries.end(), [&](const EnvEntry* a, const EnvEntry* b) {
     return EditDistance(id, a->id) < EditDistance(id, b->id);
   });
-  std::string message = "unknown environment id '" + id + "'; the nearest ones:";
+  std::string message = "unknown environment id '" + id + "'";
+  const std::string nearest = entries[0]->id;
+  if (2 * EditDistance(id, nearest) > std::max(id.size(), nearest.size())) {
+    throw UsageError(UsageError::Code::kValue, message + "; `pyfastenv envs` lists all");
+  }
+  message += "; the nearest ones:";
   for (size_t i = 0; i < kNearest; ++i)
     message += (i == 0 ? " " : ", ") + std::string(entries[i]->id);
   throw UsageError(UsageError::Code::kValue, message);

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from gymnasium.vector import AutoresetMode
@@ -21,6 +22,13 @@ def integer(name: str, value: Any, *, minimum: int | None = None, below: int = 2
     if number >= below:
         raise ValueError(f"{name}: expected less than {below}, got {number}")
     return number
+
+
+def note_near_names(error: Exception, names: Iterable[str], known: Collection[str]) -> None:
+    """Adds a line to an error about names: which of the known ones may have been meant."""
+    for name in names:
+        for near in difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+            error.add_note(f"Was {near} meant by {name}?")
 
 
 def autoreset_mode(value: Any) -> AutoresetMode:

@@ -139,22 +139,26 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
 
         self.env_id = env_id = arguments.plain_id(env_id)
         self._seeds = _draw_seeds(self.num_envs)
-        self._core: _core.VectorEnv = self._make_core(
-            env_id=env_id,
-            kwargs=specs.core_kwargs(kwargs),
-            assets_dir=specs.assets_dir(),
-            num_envs=self.num_envs,
-            num_threads=num_threads,
-            autoreset_mode=self.autoreset_mode.value,
-            obs_dtype="" if obs_dtype is None else np.dtype(obs_dtype).name,
-            max_episode_steps=max_episode_steps,
-            copy=bool(copy),
-            infos=bool(infos),
-            engine=arguments.engine(engine),
-            seeds=self._seeds,
-            task=self._task,
-            explain=self._explain,
-        )
+        try:
+            self._core: _core.VectorEnv = self._make_core(
+                env_id=env_id,
+                kwargs=specs.core_kwargs(kwargs),
+                assets_dir=specs.assets_dir(),
+                num_envs=self.num_envs,
+                num_threads=num_threads,
+                autoreset_mode=self.autoreset_mode.value,
+                obs_dtype="" if obs_dtype is None else np.dtype(obs_dtype).name,
+                max_episode_steps=max_episode_steps,
+                copy=bool(copy),
+                infos=bool(infos),
+                engine=arguments.engine(engine),
+                seeds=self._seeds,
+                task=self._task,
+                explain=self._explain,
+            )
+        except TypeError as error:
+            arguments.note_near_names(error, kwargs, self._arguments.keys() - kwargs.keys())
+            raise
         if not np.isfinite(self._core.render_fps):
             raise ValueError(
                 f"{self._core.model_path}: expected a timestep that can be divided by, "

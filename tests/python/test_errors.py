@@ -425,7 +425,9 @@ def test_close_with_work_under_way_and_twice(num_threads: int) -> None:
         ("HalfChetah-v5", "HalfCheetah-v5"),
         ("humanoid-v5", "Humanoid-v5"),
         ("pyfastenv/Hoper-v5", "Hopper-v5"),
-        ("", "Ant-v5"),
+        ("Walker", "Walker2d-v5"),
+        ("", "`pyfastenv envs` lists all"),
+        ("Foo-v9", "`pyfastenv envs` lists all"),
     ],
 )
 def test_unknown_id_names_the_nearest(env_id: str, nearest: str) -> None:
@@ -455,6 +457,9 @@ def test_unknown_keyword() -> None:
         make(forward_weight=1.0)
     with pytest.raises(TypeError, match="'xml_file'"):
         make("CartPole-v1", xml_file="hopper.xml")
+    with pytest.raises(TypeError, match="'num_thread'") as caught:
+        make(num_thread=2)
+    assert caught.value.__notes__ == ["Was num_threads meant by num_thread?"]
 
 
 @pytest.mark.parametrize(
