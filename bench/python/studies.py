@@ -148,6 +148,12 @@ STUDIES = {
             {"amp": True, "eval_every": 10_000, **_LONG, **_ONE_CORE},
             (
                 *(Case("SAC", env_id, 3, {"total_steps": 1_000_000}) for env_id in FIVE),
+                Case(
+                    "SAC, learning rate 3e-4",
+                    "HalfCheetah-v5",
+                    1,
+                    {"total_steps": 1_000_000, "learning_rate": 3e-4},
+                ),
                 Case("SAC", "Pendulum-v1", 3, {"eval_every": 1_000}),
             ),
         ),
@@ -167,7 +173,10 @@ STUDIES = {
                 "keep_checkpoints": 1,
                 **_ONE_CORE,
             },
-            tuple(Case("SAC, 16 environments", env_id, 3) for env_id in FIVE),
+            (
+                *(Case("SAC, 16 environments", env_id, 3) for env_id in FIVE),
+                Case("SAC, 16 environments, 3e-4", "HalfCheetah-v5", 1, {"learning_rate": 3e-4}),
+            ),
             "Environment steps cost little here: sixteen environments, and a gradient step for "
             "every eight of their steps.",
         ),
