@@ -80,6 +80,7 @@ void Forward(const uint16_t* x, const uint16_t* w, int rows, int in, int out, ui
       plain = Add(plain, line);
       squares = MultiplyAdd(line, line, squares);
     }
+    if (sums.plain == nullptr) return;
     AddTo(sums.plain + column, plain);
     AddTo(sums.weighted + column, squares);
   });

@@ -14,12 +14,12 @@ namespace pyfastenv {
 
 /// Sums over the rows, of each column.
 struct ColumnSums {
-  double* plain;
-  double* weighted;  // by what the function says
+  double* plain = nullptr;
+  double* weighted = nullptr;  // by what the function says
 };
 
 struct UnitKernels {
-  /// y (rows, out) = x (rows, in) @ w. Adds y to the sums, and its squares.
+  /// y (rows, out) = x (rows, in) @ w. Adds y to the sums, and its squares; null: not wanted.
   void (*forward)(const uint16_t* x, const uint16_t* w, int rows, int in, int out, uint16_t* y,
                   const ColumnSums& sums);
   /// result = relu(y * scale + shift), with `add` (null: nothing) added.

@@ -1,143 +1,22 @@
 #include "learn/unit_networks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "learn/bf16_network.h"
+#include "learn/unit_norm.h"
 
 namespace pyfastenv {
 
 namespace {
 
-constexpr int kExpansion = 4;
-constexpr float kNormEps = 1e-5F;  // PyTorch's BatchNorm1d
 constexpr float kRmsEps = 1e-6F;
-constexpr float kMomentum = 0.01F;
-constexpr double kProjectEps = 1e-8;
 
 size_t Size(int rows, int columns) {
   return static_cast<size_t>(rows) * static_cast<size_t>(columns);
 }
 
 int Wide(int size) { return Padded(size, kTile); }
-
-}  // namespace
-
-UnitLayout::UnitLayout(const UnitOptions& options) {
-  const auto norm = [this](int size) {
-    const UnitNorm result{size, num_parameters, num_moments};
-    num_parameters += Size(2, size);
-    num_moments += Size(2, size);
-    return result;
-  };
-  const auto layer = [this](int in, int out) {
-    const UnitLayer result{in, out, num_parameters};
-    num_parameters += Size(out, in);
-    return result;
-  };
-  const int width = options.width;
-  input = norm(options.num_inputs);
-  first = layer(options.num_inputs, width);
-  for (int i = 0; i < options.num_blocks; ++i) {
-    Block block;
-    block.expand = layer(width, kExpansion * width);
-    block.inner = norm(kExpansion * width);
-    block.contract = layer(kExpansion * width, width);
-    block.outer = norm(width);
-    blocks.push_back(block);
-  }
-  rms_weights = num_parameters;
-  num_parameters += static_cast<size_t>(width);
-  last = layer(width, options.num_outputs);
-  last_bias = num_parameters;
-  num_parameters += static_cast<size_t>(options.num_outputs);
-}
-
-namespace {
-
-// What one normalisation did, as norm(y) = y * scale + shift, and how it goes back
-class NormState {
- public:
-  explicit NormState(const UnitNorm& place)
-      : place_(place),
-        padded_(Wide(place.size)),
-        plain_(static_cast<size_t>(padded_)),
-        weighted_(plain_),
-        mean_(plain_.size()),
-        inverse_(plain_.size()),
-        vectors_{Zeros(), Zeros(), Zeros(), Zeros(), Zeros()} {}
-
-  const float* scale() const { return vectors_[0].data(); }
-  const float* shift() const { return vectors_[1].data(); }
-  /// Through the normalisation: dx = a * dy + b * y + c.
-  const float* a() const { return vectors_[2].data(); }
-  const float* b() const { return vectors_[3].data(); }
-  const float* c() const { return vectors_[4].data(); }
-
-  /// Empty sums, to be added to.
-  ColumnSums Sums() {
-    std::fill(plain_.begin(), plain_.end(), 0.0);
-    std::fill(weighted_.begin(), weighted_.end(), 0.0);
-    return {plain_.data(), weighted_.data()};
-  }
-
-  /// By the sums of the columns and of their squares, which the running moments follow.
-  void SetByBatch(const float* parameters, float* moments, int rows) {
-    float* means = moments + place_.moments;
-    float* variances = means + place_.size;
-    for (size_t i = 0; i < size(); ++i) {
-      const double mean = plain_[i] / rows;
-      const double variance = std::max(weighted_[i] / rows - mean * mean, 0.0);
-      const double unbiased = variance * rows / std::max(rows - 1, 1);
-      means[i] += kMomentum * (static_cast<float>(mean) - means[i]);
-      variances[i] += kMomentum * (static_cast<float>(unbiased) - variances[i]);
-      Set(parameters, i, mean, variance);
-    }
-  }
-
-  /// By the running moments.
-  void SetByMoments(const float* parameters, const float* moments) {
-    const float* means = moments + place_.moments;
-    for (size_t i = 0; i < size(); ++i) Set(parameters, i, means[i], means[i + size()]);
-  }
-
-  /// By the sums of the gradient behind it and of that times y: the way back, and the gradients of
-  /// its parameters (null: not wanted).
-  void SetBack(bool by_batch, int rows, float* gradients) {
-    for (size_t i = 0; i < size(); ++i) {
-      const double by_scale = inverse_[i] * (weighted_[i] - mean_[i] * plain_[i]);
-      if (gradients != nullptr) {
-        gradients[place_.parameters + i] = static_cast<float>(by_scale);
-        gradients[place_.parameters + size() + i] = static_cast<float>(plain_[i]);
-      }
-      const double times = scale()[i];
-      const double slope = by_batch ? times * inverse_[i] * by_scale / rows : 0.0;
-      vectors_[2].data()[i] = static_cast<float>(times);
-      vectors_[3].data()[i] = static_cast<float>(-slope);
-      vectors_[4].data()[i] =
-          by_batch ? static_cast<float>(slope * mean_[i] - times * plain_[i] / rows) : 0.0F;
-    }
-  }
-
- private:
-  size_t size() const { return static_cast<size_t>(place_.size); }
-  AlignedFloats Zeros() const { return AlignedFloats(static_cast<size_t>(padded_)); }
-
-  void Set(const float* parameters, size_t i, double mean, double variance) {
-    mean_[i] = mean;
-    inverse_[i] = 1.0 / std::sqrt(variance + kNormEps);
-    const double times = parameters[place_.parameters + i] * inverse_[i];
-    vectors_[0].data()[i] = static_cast<float>(times);
-    vectors_[1].data()[i] =
-        static_cast<float>(parameters[place_.parameters + size() + i] - mean * times);
-  }
-
-  UnitNorm place_;
-  int padded_;
-  std::vector<double> plain_, weighted_, mean_, inverse_;
-  AlignedFloats vectors_[5];
-};
 
 // A layer's weights as right-hand factors, padded
 class LayerFactors {
@@ -179,8 +58,6 @@ class UnitNetworks::Network {
         inputs_(AlignedFloats(Size(options.max_rows, options.num_inputs))),
         inverse_(static_cast<size_t>(options.max_rows)) {
     const int rows = Wide(options.max_rows);
-    widest_ =
-        std::max({kExpansion * width_, Wide(kExpansion * options.width), first_.in, last_.out});
     normed_ = Bf16Matrix(rows, first_.in);
     features_.emplace_back(rows, width_);
     for (const UnitLayout::Block& block : layout.blocks) {
@@ -189,11 +66,13 @@ class UnitNetworks::Network {
     }
     final_ = Bf16Matrix(rows, width_);
     outputs_ = AlignedFloats(Size(rows, std::max({last_.out, first_.in, width_})));
-    for (Bf16Matrix& matrix : gradients_) matrix = Bf16Matrix(rows, widest_);
-    transposed_ = Bf16Matrix(widest_, rows);
-    packed_ = Bf16Matrix(rows, widest_);
-    by_weights_ = AlignedFloats(Size(widest_, widest_));
-    by_columns_ = AlignedFloats(static_cast<size_t>(widest_));
+    int widest = std::max({width_, first_.in, last_.out});
+    for (const Block& block : blocks_) widest = std::max(widest, block.expand.out);
+    for (Bf16Matrix& matrix : gradients_) matrix = Bf16Matrix(rows, widest);
+    transposed_ = Bf16Matrix(widest, rows);
+    packed_ = Bf16Matrix(rows, widest);
+    by_weights_ = AlignedFloats(Size(widest, width_));  // a layer is as wide on one side
+    by_columns_ = AlignedFloats(static_cast<size_t>(widest));
   }
 
   void Forward(const float* inputs, int rows, const float* parameters, float* moments,
@@ -203,7 +82,7 @@ class UnitNetworks::Network {
     by_batch_ = by_batch;
     const int num_inputs = layout_.first.in;
     std::copy_n(inputs, Size(rows, num_inputs), inputs_.data());
-    const auto set = [&](NormState& norm) {
+    const auto set = [&](UnitNormState& norm) {
       if (by_batch) {
         norm.SetByBatch(parameters, moments, rows);
       } else {
@@ -218,7 +97,7 @@ class UnitNetworks::Network {
                 normed_.data());
     ClearPadding(normed_, first_.in);
     unit_.forward(normed_.data(), first_.Forward(kernels_, parameters), padded_rows_, first_.in,
-                  width_, features_[0].data(), Unused());
+                  width_, features_[0].data(), ColumnSums());
     for (size_t i = 0; i < blocks_.size(); ++i) {
       Block& block = blocks_[i];
       const int inside = block.expand.out;
@@ -288,7 +167,7 @@ class UnitNetworks::Network {
               input_norm_.Sums());
     input_norm_.SetBack(by_batch_, rows_, gradients);
     if (by_inputs == nullptr) return;
-    const NormState& norm = input_norm_;
+    const UnitNormState& norm = input_norm_;
     for (int row = 0; row < rows_; ++row) {
       const float* from = outputs_.data() + Size(row, first_.in);
       const float* x = inputs_.data() + Size(row, num_inputs);
@@ -311,7 +190,7 @@ class UnitNetworks::Network {
           contracted(rows, contract.out) {}
 
     LayerFactors expand, contract;
-    NormState inner, outer;
+    UnitNormState inner, outer;
     Bf16Matrix expanded, active, contracted;  // before and after the inner norm, before the outer
   };
 
@@ -364,20 +243,14 @@ class UnitNetworks::Network {
                 Size(padded_rows_ - rows_, columns) * sizeof(uint16_t));
   }
 
-  ColumnSums Unused() {
-    unused_.assign(2 * static_cast<size_t>(width_), 0.0);
-    return {unused_.data(), unused_.data() + width_};
-  }
-
   const Bf16Kernels& kernels_ = *BestBf16Kernels();
   const UnitKernels& unit_ = *BestUnitKernels();
   const UnitLayout& layout_;
   const int width_;
-  int widest_ = 0;
   int rows_ = 0;
   int padded_rows_ = 0;
   bool by_batch_ = false;
-  NormState input_norm_;
+  UnitNormState input_norm_;
   LayerFactors first_, last_;
   AlignedFloats inputs_;
   Bf16Matrix normed_;
@@ -390,43 +263,11 @@ class UnitNetworks::Network {
   Bf16Matrix gradients_[4];
   Bf16Matrix transposed_, packed_;
   AlignedFloats by_weights_, by_columns_;
-  std::vector<double> unused_;
 };
 
-namespace {
-
-void ScaleTo(double length, float* values, size_t size, double eps) {
-  double squares = 0.0;
-  for (size_t i = 0; i < size; ++i) squares += static_cast<double>(values[i]) * values[i];
-  const auto factor = static_cast<float>(length / std::sqrt(squares + eps));
-  for (size_t i = 0; i < size; ++i) values[i] *= factor;
-}
-
-}  // namespace
-
 void UnitNetworks::Project(float* parameters) {
-  const auto layer = [](const UnitLayer& place, float* of) {
-    const auto in = static_cast<size_t>(place.in);
-    for (size_t i = 0; i < static_cast<size_t>(place.out); ++i) {
-      ScaleTo(1.0, of + place.weights + i * in, in, 1e-16);  // PyTorch's normalize with 1e-8
-    }
-  };
-  const auto norm = [](const UnitNorm& place, float* of) {
-    ScaleTo(std::sqrt(place.size), of + place.parameters, Size(2, place.size), kProjectEps);
-  };
   parallel_.Run(options_.num_networks, [&](int /*worker*/, int index) {
-    float* mine = parameters + static_cast<size_t>(index) * num_parameters();
-    norm(layout_.input, mine);
-    layer(layout_.first, mine);
-    for (const UnitLayout::Block& block : layout_.blocks) {
-      layer(block.expand, mine);
-      norm(block.inner, mine);
-      layer(block.contract, mine);
-      norm(block.outer, mine);
-    }
-    ScaleTo(std::sqrt(options_.width), mine + layout_.rms_weights,
-            static_cast<size_t>(options_.width), kProjectEps);
-    layer(layout_.last, mine);
+    layout_.Project(parameters + static_cast<size_t>(index) * num_parameters());
   });
 }
 

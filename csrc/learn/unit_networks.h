@@ -15,54 +15,9 @@
 #include "core/parallel_for.h"
 #include "learn/bf16_kernels.h"
 #include "learn/unit_kernels.h"
+#include "learn/unit_layout.h"
 
 namespace pyfastenv {
-
-struct UnitOptions {
-  int num_inputs = 1;
-  int num_outputs = 1;
-  int width = 1;
-  int num_blocks = 1;
-  int num_networks = 1;
-  int max_rows = 1;
-  int num_threads = 1;
-};
-
-/// A normalisation's place among a network's parameters (scales, then shifts) and among its running
-/// moments (means, then variances).
-struct UnitNorm {
-  int size = 0;
-  size_t parameters = 0;
-  size_t moments = 0;
-};
-
-/// A layer's weights (out, in) among a network's parameters.
-struct UnitLayer {
-  int in = 0;
-  int out = 0;
-  size_t weights = 0;
-};
-
-/// As PyTorch counts the parameters and buffers of a UnitNetwork.
-struct UnitLayout {
-  explicit UnitLayout(const UnitOptions& options);
-
-  struct Block {
-    UnitLayer expand;
-    UnitNorm inner;
-    UnitLayer contract;
-    UnitNorm outer;
-  };
-
-  UnitNorm input;
-  UnitLayer first;
-  std::vector<Block> blocks;
-  size_t rms_weights = 0;
-  UnitLayer last;
-  size_t last_bias = 0;
-  size_t num_parameters = 0;
-  size_t num_moments = 0;
-};
 
 class UnitNetworks {
  public:

@@ -1,0 +1,79 @@
+#include "learn/unit_layout.h"
+
+#include <cmath>
+
+namespace pyfastenv {
+
+namespace {
+
+constexpr int kExpansion = 4;  // how much wider a block is inside
+
+size_t Size(int rows, int columns) {
+  return static_cast<size_t>(rows) * static_cast<size_t>(columns);
+}
+
+// as in pyfastenv/nn/unit_networks.py
+constexpr double kLayerEps = 1e-16;
+constexpr double kNormEps = 1e-8;
+
+void ScaleTo(double length, float* values, size_t size, double eps) {
+  double squares = 0.0;
+  for (size_t i = 0; i < size; ++i) squares += static_cast<double>(values[i]) * values[i];
+  const auto factor = static_cast<float>(length / std::sqrt(squares + eps));
+  for (size_t i = 0; i < size; ++i) values[i] *= factor;
+}
+
+}  // namespace
+
+UnitLayout::UnitLayout(const UnitOptions& options) {
+  const auto norm = [this](int size) {
+    const UnitNorm result{size, num_parameters, num_moments};
+    num_parameters += Size(2, size);
+    num_moments += Size(2, size);
+    return result;
+  };
+  const auto layer = [this](int in, int out) {
+    const UnitLayer result{in, out, num_parameters};
+    num_parameters += Size(out, in);
+    return result;
+  };
+  const int width = options.width;
+  input = norm(options.num_inputs);
+  first = layer(options.num_inputs, width);
+  for (int i = 0; i < options.num_blocks; ++i) {
+    Block block;
+    block.expand = layer(width, kExpansion * width);
+    block.inner = norm(kExpansion * width);
+    block.contract = layer(kExpansion * width, width);
+    block.outer = norm(width);
+    blocks.push_back(block);
+  }
+  rms_weights = num_parameters;
+  num_parameters += static_cast<size_t>(width);
+  last = layer(width, options.num_outputs);
+  last_bias = num_parameters;
+  num_parameters += static_cast<size_t>(options.num_outputs);
+}
+
+void UnitLayout::Project(float* parameters) const {
+  const auto layer = [parameters](const UnitLayer& place) {
+    for (int i = 0; i < place.out; ++i) {
+      ScaleTo(1.0, parameters + place.weights + Size(i, place.in), Size(1, place.in), kLayerEps);
+    }
+  };
+  const auto norm = [parameters](const UnitNorm& place) {
+    ScaleTo(std::sqrt(place.size), parameters + place.parameters, Size(2, place.size), kNormEps);
+  };
+  norm(input);
+  layer(first);
+  for (const Block& block : blocks) {
+    layer(block.expand);
+    norm(block.inner);
+    layer(block.contract);
+    norm(block.outer);
+  }
+  ScaleTo(std::sqrt(last.in), parameters + rms_weights, Size(1, last.in), kNormEps);
+  layer(last);
+}
+
+}  // namespace pyfastenv
