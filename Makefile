@@ -152,7 +152,7 @@ LEARN := $(BIN)/python bench/python/learn.py
 results-ppo: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, five seeds (docs/results)
 	$(LEARN) ppo $(ARGS)
 
-results-ppo-long: $(VENV)/.train  ## Ten million steps of PPO on Ant and Humanoid, three seeds (docs/results)
+results-ppo-long: $(VENV)/.train  ## Ten million steps of PPO on five robots, three seeds (docs/results)
 	$(LEARN) ppo_long $(ARGS)
 
 # a seed takes one core: as many processes as there are cores share the seeds

@@ -82,6 +82,10 @@ class Group:
             points.append((statistics.fmean(seconds) / 60, mean))
         return points
 
+    def after(self, minutes: float) -> float | None:
+        """The mean of the latest evaluation by then; None: there was none yet."""
+        return next((mean for at, mean in reversed(self.minutes()) if at <= minutes), None)
+
     def share(self, name: str) -> float | None:
         """Minutes of a seed's share of ``seconds`` or ``cpu_seconds``, of the whole run."""
         if not all(name in run for run in self.runs):
@@ -276,6 +280,7 @@ def summary_page(studies: dict[str, list[dict[str, Any]]]) -> str:
             "the minutes are too many. Returns *after … min* are those of the latest evaluation by",
             "then.",
             "",
+            *_best(timed),
             *_tables(timed),
             *_machines([run for group in timed for run in group.runs]),
             "",
@@ -283,6 +288,26 @@ def summary_page(studies: dict[str, list[dict[str, Any]]]) -> str:
     lines += [*_missing(groups), "", "By study, with others' figures:", ""]
     lines += [f"- [{study.title}]({study.name}.md)" for study in STUDIES.values()]
     return "\n".join([*lines, ""])
+
+
+def _best(timed: Sequence[Group]) -> list[str]:
+    """Of robots with several algorithms: which was ahead when."""
+    rows = []
+    for env_id in FIVE:
+        mine = [group for group in timed if group.env_id == env_id]
+        if len({group.algorithm for group in mine}) < 2:
+            continue
+        ahead = []
+        for limit in MINUTES:
+            values = [(group.after(limit), group.name) for group in mine]
+            best = max(((value, name) for value, name in values if value is not None), default=None)
+            ahead.append("–" if best is None else f"{number(best[0])} ({best[1]})")
+        rows.append((env_id, *ahead))
+    if not rows:
+        return []
+    columns = ("", *(f"after {minutes} min" for minutes in MINUTES))
+    text = "The greatest mean return that anything here had reached by then, and what:"
+    return ["## Which, and when", "", text, "", table(columns, rows), ""]
 
 
 def _tables(timed: Sequence[Group]) -> list[str]:
@@ -295,12 +320,7 @@ def _tables(timed: Sequence[Group]) -> list[str]:
         limits = [limit for limit in MINUTES if limit <= longest]
         for group in mine:
             points = group.minutes()
-            by_then = [
-                next((mean for minutes, mean in reversed(points) if minutes <= limit), None)
-                if limit <= points[-1][0]
-                else None
-                for limit in limits
-            ]
+            by_then = [group.after(limit) if limit <= points[-1][0] else None for limit in limits]
             seconds, cpu = group.share("seconds"), group.share("cpu_seconds")
             cores = "–" if not seconds or cpu is None else f"{cpu / seconds:.1f}"
             rows.append(
@@ -354,7 +374,7 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
     if not groups:
         return
     algorithms = list(dict.fromkeys(case.name for s in STUDIES.values() for case in s.cases))
-    paint = dict(zip(algorithms, pictures.PALETTE, strict=False))
+    paint = pictures.colours(algorithms)
     drawn = {group.env_id for group in groups}
     first = [env_id for env_id in FIVE if env_id in drawn]
     env_ids = [*first, *(e for e in dict.fromkeys(g.env_id for g in groups) if e not in first)]

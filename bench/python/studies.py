@@ -137,7 +137,7 @@ STUDIES = {
             "PPO after ten million steps",
             11,
             {"total_steps": 10_000_000, "eval_every": 250_000, "checkpoint_every": 500_000},
-            tuple(Case("PPO to 10M", env_id, 3) for env_id in ("Ant-v5", "Humanoid-v5")),
+            tuple(Case("PPO to 10M", env_id, 3) for env_id in FIVE),
         ),
         Study(
             "sac",

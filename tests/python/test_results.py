@@ -191,6 +191,25 @@ def test_a_group_counts_what_came_to_its_end() -> None:
     assert published in page
 
 
+def test_a_table_says_what_was_ahead_when() -> None:
+    quick = run_of(1, [2_000.0, 2_500.0], name="PPO", algorithm="ppo", side_by_side=20)
+    slow = run_of(2, [1.0, 3_000.0, 2_900.0])
+    page = results_page.summary_page({"ppo": [quick], "sac": [slow]})
+    row = next(line for line in page.splitlines() if line.startswith("| Hopper-v5 |"))
+    cells = [cell.strip() for cell in row.split("|")[2:-1]]
+    assert cells == ["2,000 (PPO)", "2,500 (PPO)", "3,000 (SAC)", *["2,900 (SAC)"] * 3]
+    assert "Which, and when" not in results_page.summary_page({"ppo": [quick]})
+
+
+def test_processes_share_the_seeds(tmp_path: Path) -> None:
+    shared = command(tmp_path, "--together", "1", "--jobs", "2")
+    done = subprocess.run(shared, check=True, timeout=200, capture_output=True, text=True)
+    assert sorted(line.split(":")[0] for line in done.stdout.splitlines()) == [
+        f"SAC, Pendulum-v1, seed {seed}" for seed in (21, 22)
+    ]
+    assert [run["done"] for run in curves.read(tmp_path / "out", "sac")] == [True, True]
+
+
 def test_other_programs_runs_stay(tmp_path: Path) -> None:
     curves.write(tmp_path, "sac", [run_of(2, [1.0]), run_of(1, [1.0])])
     curves.write(tmp_path, "sac", [run_of(2, [2.0])])
