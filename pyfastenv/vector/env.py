@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import warnings
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -37,6 +39,14 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
             render_mode=render_mode,
             **kwargs,
         )
+        if multiprocessing.current_process().name == "Worker<AsyncVectorEnv>-0":
+            warnings.warn(
+                "AsyncVectorEnv steps each environment in a process of its own, which is slow: "
+                "gymnasium.make_vec without vectorization_mode, or pyfastenv.make_vec, steps all "
+                "in threads of one",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         self._adopt(pool, render_mode)
 
     def _adopt(self, pool: FastVectorEnv, render_mode: str | None) -> None:

@@ -622,3 +622,17 @@ def test_under_gymnasiums_wrappers(name: str, env_id: str, mode: str) -> None:
         assert_same_in_lists(without_time(got), without_time(expected))
     ours.close()
     theirs.close()
+
+
+def test_workers_of_gymnasium_are_warned_about() -> None:
+    script = (
+        "import gymnasium, pyfastenv\n"
+        "id = 'pyfastenv/CartPole-v1'\n"
+        "envs = gymnasium.make_vec(id, num_envs=3, vectorization_mode='async')\n"
+        "envs.reset(seed=0)\n"
+        "envs.close()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr.count("AsyncVectorEnv steps each environment in a process") == 1
