@@ -176,6 +176,7 @@ STUDIES = {
             (
                 *(Case("SAC, 16 environments", env_id, 3) for env_id in FIVE),
                 Case("SAC, 16 environments, 3e-4", "HalfCheetah-v5", 1, {"learning_rate": 3e-4}),
+                Case("SAC, 16 environments, 1e-3", "Hopper-v5", 1, {"learning_rate": 1e-3}),
             ),
             "Environment steps cost little here: sixteen environments, and a gradient step for "
             "every eight of their steps.",
