@@ -373,7 +373,8 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
     groups = [group for group in groups if group.timed]
     if not groups:
         return
-    algorithms = list(dict.fromkeys(case.name for s in STUDIES.values() for case in s.cases))
+    planned = [case.name for study in STUDIES.values() for case in study.cases]
+    algorithms = list(dict.fromkeys([*planned, *(group.name for group in groups)]))
     paint = pictures.colours(algorithms)
     drawn = {group.env_id for group in groups}
     first = [env_id for env_id in FIVE if env_id in drawn]
