@@ -156,8 +156,8 @@ STUDIES = {
                 ),
             ),
             "Ten times the steps want larger batches and smaller steps: rollouts of 8,192 in "
-            "minibatches of 512, a learning rate of 3e-4 (with those of a million steps HalfCheetah "
-            "got worse). Others' figures are after one million.",
+            "minibatches of 512, a learning rate of 3e-4 (with the settings of a million steps "
+            "HalfCheetah got worse). Others' figures are after one million.",
         ),
         Study(
             "sac",
