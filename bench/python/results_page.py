@@ -291,11 +291,11 @@ def summary_page(studies: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _best(timed: Sequence[Group]) -> list[str]:
-    """Of robots with several algorithms: which was ahead when."""
+    """Of robots with several curves: which was ahead when."""
     rows = []
     for env_id in FIVE:
         mine = [group for group in timed if group.env_id == env_id]
-        if len({group.algorithm for group in mine}) < 2:
+        if len(mine) < 2:
             continue
         ahead = []
         for limit in MINUTES:
@@ -306,7 +306,9 @@ def _best(timed: Sequence[Group]) -> list[str]:
     if not rows:
         return []
     columns = ("", *(f"after {minutes} min" for minutes in MINUTES))
-    text = "The greatest mean return that anything here had reached by then, and what:"
+    text = (
+        "The greatest mean return at the latest evaluation by then of anything here, and of what:"
+    )
     return ["## Which, and when", "", text, "", table(columns, rows), ""]
 
 
