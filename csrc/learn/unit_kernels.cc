@@ -101,43 +101,40 @@ void Activate(const uint16_t* y, const float* scale, const float* shift, const u
   }
 }
 
+// dx = from(row) where y * scale + shift > 0, else 0, in 32 columns of some rows
+template <class From>
+PYFASTENV_INLINE void MaskRows(int begin, int end, int columns, int column, const uint16_t* y,
+                               const float* scale, const float* shift, uint16_t* dx,
+                               const ColumnSums& sums, From from) {
+  const Pair times = Load(scale + column);
+  const Pair plus = Load(shift + column);
+  Pair plain = Zero();
+  Pair weighted = Zero();
+  for (int row = begin; row < end; ++row) {
+    const ptrdiff_t at = At(row, columns, column);
+    const Pair before = Load(y + at);
+    const Pair line = Where(MultiplyAdd(before, times, plus), from(row));
+    Store(dx + at, line);
+    plain = Add(plain, line);
+    weighted = MultiplyAdd(line, before, weighted);
+  }
+  AddTo(sums.plain + column, plain);
+  AddTo(sums.weighted + column, weighted);
+}
+
 void Backward(const uint16_t* dy, const uint16_t* wt, const uint16_t* y, const float* scale,
               const float* shift, int rows, int in, int out, uint16_t* dx, const ColumnSums& sums) {
   Product(dy, wt, rows, out, in, [&](int row, int column, const float* block) {
-    const Pair times = Load(scale + column);
-    const Pair plus = Load(shift + column);
-    Pair plain = Zero();
-    Pair weighted = Zero();
-    for (int i = 0; i < kTile; ++i) {
-      const ptrdiff_t at = At(row + i, in, column);
-      const Pair before = Load(y + at);
-      const Pair line = Where(MultiplyAdd(before, times, plus), Load(block + i * kTile));
-      Store(dx + at, line);
-      plain = Add(plain, line);
-      weighted = MultiplyAdd(line, before, weighted);
-    }
-    AddTo(sums.plain + column, plain);
-    AddTo(sums.weighted + column, weighted);
+    MaskRows(row, row + kTile, in, column, y, scale, shift, dx, sums,
+             [&](int i) { return Load(block + (i - row) * kTile); });
   });
 }
 
 void Masked(const uint16_t* from, const uint16_t* y, const float* scale, const float* shift,
             int rows, int columns, uint16_t* dx, const ColumnSums& sums) {
   ForStrips(rows, columns, [&](int column, int begin, int end) {
-    const Pair times = Load(scale + column);
-    const Pair plus = Load(shift + column);
-    Pair plain = Zero();
-    Pair weighted = Zero();
-    for (int row = begin; row < end; ++row) {
-      const ptrdiff_t at = At(row, columns, column);
-      const Pair before = Load(y + at);
-      const Pair line = Where(MultiplyAdd(before, times, plus), Load(from + at));
-      Store(dx + at, line);
-      plain = Add(plain, line);
-      weighted = MultiplyAdd(line, before, weighted);
-    }
-    AddTo(sums.plain + column, plain);
-    AddTo(sums.weighted + column, weighted);
+    MaskRows(begin, end, columns, column, y, scale, shift, dx, sums,
+             [&](int row) { return Load(from + At(row, columns, column)); });
   });
 }
 

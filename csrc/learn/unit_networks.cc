@@ -73,6 +73,7 @@ class UnitNetworks::Network {
     packed_ = Bf16Matrix(rows, widest);
     by_weights_ = AlignedFloats(Size(widest, width_));  // a layer is as wide on one side
     by_columns_ = AlignedFloats(static_cast<size_t>(widest));
+    rms_weights_ = AlignedFloats(static_cast<size_t>(width_));
   }
 
   void Forward(const float* inputs, int rows, const float* parameters, float* moments,
@@ -114,9 +115,8 @@ class UnitNetworks::Network {
                      features_[i].data(), rows, width_, features_[i + 1].data());
       ClearPadding(features_[i + 1], width_);
     }
-    std::copy_n(parameters + layout_.rms_weights, layout_.last.in, by_columns_.data());
-    std::fill(by_columns_.data() + layout_.last.in, by_columns_.data() + width_, 0.0F);
-    unit_.rms_norm(features_.back().data(), by_columns_.data(), rows, width_, layout_.last.in,
+    std::copy_n(parameters + layout_.rms_weights, layout_.last.in, rms_weights_.data());
+    unit_.rms_norm(features_.back().data(), rms_weights_.data(), rows, width_, layout_.last.in,
                    kRmsEps, final_.data(), inverse_.data());
     ClearPadding(final_, width_);
     kernels_.forward_last(final_.data(), last_.Forward(kernels_, parameters), nullptr, padded_rows_,
@@ -142,12 +142,10 @@ class UnitNetworks::Network {
     }
     kernels_.forward_last(by_last, last_.Backward(kernels_, parameters), nullptr, padded_rows_,
                           last_.out, width_, outputs_.data());
-    AlignedFloats& weights = by_weights_;  // free for now: the norm's weights, and their gradient
-    std::copy_n(parameters + layout_.rms_weights, layout_.last.in, weights.data());
-    std::fill(weights.data() + layout_.last.in, weights.data() + width_, 0.0F);
     size_t at = 1;
-    unit_.rms_backward(outputs_.data(), features_.back().data(), weights.data(), inverse_.data(),
-                       rows_, width_, layout_.last.in, gradients_[at].data(), by_columns_.data());
+    unit_.rms_backward(outputs_.data(), features_.back().data(), rms_weights_.data(),
+                       inverse_.data(), rows_, width_, layout_.last.in, gradients_[at].data(),
+                       by_columns_.data());
     ClearPadding(gradients_[at], width_);
     if (gradients != nullptr) {
       std::copy_n(by_columns_.data(), layout_.last.in, gradients + layout_.rms_weights);
@@ -263,6 +261,7 @@ class UnitNetworks::Network {
   Bf16Matrix gradients_[4];
   Bf16Matrix transposed_, packed_;
   AlignedFloats by_weights_, by_columns_;
+  AlignedFloats rms_weights_;  // of the latest pass, zero in the padding
 };
 
 void UnitNetworks::Project(float* parameters) {
