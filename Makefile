@@ -159,7 +159,7 @@ results-ppo-long: $(VENV)/.train  ## Ten million steps of PPO on five robots, th
 results-sac: $(VENV)/.train  ## A million steps of SAC on five robots, three seeds (docs/results)
 	$(LEARN) sac --jobs $(shell nproc) $(ARGS)
 
-results-sac-fast: $(VENV)/.train  ## SAC with sixteen environments, two million steps, three seeds (docs/results)
+results-sac-fast: $(VENV)/.train  ## SAC in other ways, in a quarter of an hour each (docs/results)
 	$(LEARN) sac_fast --jobs $(shell nproc) $(ARGS)
 
 results-flashsac: $(VENV)/.train  ## FlashSAC, 300,000 steps on three robots, three seeds (docs/results)

@@ -18,9 +18,11 @@ __all__: list[str] = [
     "SacUpdate",
     "UnitNetworks",
     "VectorEnv",
+    "bin_cross_entropy",
     "column_moments",
     "lane_width",
     "lanes_refusal",
+    "least_of_bins",
     "linear_scan",
     "load_opengl",
     "physics_limit",
@@ -402,6 +404,18 @@ class VectorEnv:
     @property
     def tasks(self) -> list: ...
 
+def bin_cross_entropy(
+    found: typing.Any,
+    target: typing.Any,
+    rewards: typing.Any,
+    discounts: typing.Any,
+    bonus: typing.Any,
+    bins: typing.Any,
+) -> tuple:
+    """
+    Losses (K,) of critics and their gradient by found; logits (K, 2, 2 B, N) of both ends of B transitions: of the critics those where they begin count, of their targets where they end.
+    """
+
 def column_moments(samples: typing.Any) -> tuple:
     """
     Mean and sum of squared deviations of each column, float64.
@@ -415,6 +429,13 @@ def lane_width() -> int:
 def lanes_refusal(model_address: typing.SupportsInt | typing.SupportsIndex) -> str:
     """
     Why a model is not stepped in lanes; empty if it is.
+    """
+
+def least_of_bins(
+    logits: typing.Any, bins: typing.Any, slope: typing.SupportsFloat | typing.SupportsIndex
+) -> tuple:
+    """
+    The smaller mean (K, B) of two critics' distributions over bins, of logits (K, 2, B, N), and slope times its gradient by them.
     """
 
 def linear_scan(values: typing.Any, decays: typing.Any) -> typing.Any:

@@ -281,7 +281,7 @@ def resume(
     Args:
         run: The run folder, or one of its checkpoints (later ones are then dropped).
         total_steps: Train up to this many steps, instead of what the run was to have.
-        anneal_steps: Of PPO: where the learning rate falls to 0, if that is to change too.
+        anneal_steps: Where a falling learning rate is at its end, if that is to change too.
         quiet: Print nothing but warnings and errors.
     """
     from pyfastenv.training.saved import resumed_config

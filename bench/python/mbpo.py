@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from model_fits import model_fits
+from model_fits import minibatches, model_fits
 
 from pyfastenv import _core
 from pyfastenv.algorithms import flashsac
@@ -156,6 +156,7 @@ SECTIONS: dict[str, Callable[[bool], Iterable[Row]]] = {
     "sac": sac_updates,
     "flashsac": flashsac_updates,
     "fits": model_fits,
+    "minibatches": minibatches,
 }
 
 
@@ -217,21 +218,29 @@ def report(results: dict[str, Any]) -> str:
         ]
         lines.append(table(("", "updates/s"), cells))
         lines += _where(results["flashsac"])
-    if "fits" in results:
-        lines += ["", "## Fits of MBPO's model, one after another on a growing pool (bfloat16)", ""]
-        lines += [
-            "Medians from the second fit on; errors on the 250 steps that come next; quotients are "
-            "of the last row's of the same fit.",
-            "",
-        ]
-        cells = [
-            (row["name"], f"{row['seconds']['median']:.1f}", f"{row['epochs']['median']:.0f}",
-             f"{row['time_ratio']['median']:.2f}", f"{row['error_ratio']['median']:.2f}")
-            for row in results["fits"]["rows"]
-        ]  # fmt: skip
-        lines.append(table(("", "s", "epochs", "time, quotient", "error, quotient"), cells))
-        lines += _where(results["fits"])
+    for name, about in (
+        ("fits", "Fits of MBPO's model on a growing pool (bfloat16, minibatches of 256, all rows)"),
+        ("minibatches", "The same every 500 steps, from 10,000 on: minibatches and epochs"),
+    ):
+        if name in results:
+            lines += ["", f"## {about}", "", *_fits(results[name])]
     return "\n".join(lines) + "\n"
+
+
+def _fits(section: dict[str, Any]) -> list[str]:
+    cells = [
+        (row["name"], f"{row['seconds']['median']:.1f}", f"{row['total_seconds']:.0f}",
+         f"{row['epochs']['median']:.0f}", f"{row['time_ratio']['median']:.2f}",
+         f"{row['error_ratio']['median']:.2f}")
+        for row in section["rows"]
+    ]  # fmt: skip
+    return [
+        "Medians from the second fit on; errors on the steps that come next; quotients are of the "
+        "last row's of the same fit.",
+        "",
+        table(("", "s", "s in all", "epochs", "time, quotient", "error, quotient"), cells),
+        *_where(section),
+    ]
 
 
 def _where(section: dict[str, Any]) -> list[str]:

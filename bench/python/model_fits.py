@@ -1,5 +1,6 @@
 """Fits of MBPO's model one after another on a growing pool, as a training makes them: what the
-optimiser's moments and the bounds' penalty are worth. A section of mbpo.py."""
+optimiser's moments and the bounds' penalty are worth, and what smaller minibatches are and shorter
+epochs. Sections of mbpo.py."""
 
 from __future__ import annotations
 
@@ -18,18 +19,25 @@ from pyfastenv.sampling.buffers import RowLayout
 
 Row = dict[str, Any]
 ENV_ID = "Hopper-v5"
-FIRST, EVERY = 5_000, 250  # MBPO's random steps, and its steps between fits
+FIRST = 5_000  # MBPO's random steps
 THREADS = 2
 
 _size = DynamicsOptions().ensemble_size
-CONTESTANTS: dict[str, dict[str, Any]] = {
-    "as it is": {},
+_Contestants = dict[str, dict[str, Any]]  # the last is what the others are compared with
+CONTESTANTS: _Contestants = {
+    "Adam goes on": {},
     "Adam starts anew": {"restart_optimizer": True},
     # as it was once: seven times what the official program has a member pay
     "Adam starts anew, each member pays the bounds' whole penalty": {
         "restart_optimizer": True,
         "bound_coef": _size * DynamicsOptions().bound_coef,
     },
+}
+MINIBATCHES: _Contestants = {
+    "64, at most 5,000 rows an epoch": {"batch_size": 64, "max_epoch_rows": 5_000},
+    "64, all rows": {"batch_size": 64},
+    "256, at most 5,000 rows an epoch": {"max_epoch_rows": 5_000},
+    "256, all rows": {},
 }
 
 
@@ -68,12 +76,24 @@ def unseen_error(model: EnsembleDynamics, rows: Tensor) -> float:
 
 
 def model_fits(quick: bool) -> Iterator[Row]:
-    """Every contestant's fits, in turn; the errors are on the steps that come next."""
-    count = 2 if quick else 12
-    layout, rows = real_rows(FIRST + EVERY * count)
+    """Every 250 steps, as MBPO has it, on the first few thousand."""
+    return _fits(CONTESTANTS, FIRST, 250, 2 if quick else 12, quick)
+
+
+def minibatches(quick: bool) -> Iterator[Row]:
+    """Every 500 steps, until a fit has almost three times as many rows as the short epochs."""
+    return _fits(MINIBATCHES, 2 * FIRST, 500, 2 if quick else 16, quick)
+
+
+def _fits(
+    contestants: _Contestants, first: int, every: int, count: int, quick: bool
+) -> Iterator[Row]:
+    """Every contestant's fits, in turn, from the first steps on, then with so many more each time;
+    the errors are on the steps that come next."""
+    layout, rows = real_rows(first + every * count)
     torch.manual_seed(0)
     models = {}
-    for name, fields in CONTESTANTS.items():
+    for name, fields in contestants.items():
         options = DynamicsOptions(
             bfloat16=True, num_threads=THREADS, max_epochs=2 if quick else 1_000, **fields
         )
@@ -83,13 +103,13 @@ def model_fits(quick: bool) -> Iterator[Row]:
     errors: dict[str, list[float]] = {name: [] for name in models}
     for i, name in measure.interleaved(list(models), count):
         model, streams = models[name]
-        known = FIRST + EVERY * i
+        known = first + every * i
         start = time.perf_counter()
         report = model.fit(rows[:, :known], streams)
         seconds[name].append(time.perf_counter() - start)
         epochs[name] += report.num_epochs
-        errors[name].append(unseen_error(model, rows[:, known : known + EVERY]))
-    reference = list(CONTESTANTS)[-1]
+        errors[name].append(unseen_error(model, rows[:, known : known + every]))
+    reference = list(contestants)[-1]
     for name in models:
         # the first fit begins with new networks for all
         yield {
@@ -97,6 +117,7 @@ def model_fits(quick: bool) -> Iterator[Row]:
             "first_seconds": seconds[name][0],
             "first_epochs": epochs[name][0],
             "seconds": measure.summary(seconds[name][1:]),
+            "total_seconds": sum(seconds[name]),
             "epochs": measure.summary(epochs[name][1:]),
             "unseen_error": measure.summary(errors[name][1:]),
             "time_ratio": measure.ratio(seconds[name][1:], seconds[reference][1:]),

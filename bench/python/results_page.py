@@ -20,7 +20,6 @@ from studies import FIVE, MUJOCO, STUDIES, Study
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.tables import table
 from pyfastenv.training.atomic import write_text
-from pyfastenv.training.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -173,6 +172,17 @@ def published(group: Group) -> list[str]:
     return found
 
 
+def sources(algorithm: str) -> dict[str, str]:
+    """Where others' figures for an algorithm are from, by their names."""
+    others = [*PUBLISHED["table"], *PUBLISHED["curve"]]
+    # the first of a name has its source in full
+    return {
+        other["name"]: other["source"]
+        for other in reversed(others)
+        if other["algorithm"] == algorithm
+    }
+
+
 # ---- a study's page ------------------------------------------------------------------------------
 
 
@@ -191,7 +201,10 @@ def study_page(study: Study, runs: Sequence[dict[str, Any]]) -> str:
         "evaluation). *Best*: the greatest mean of the seeds' evaluations on the way. *Training*:",
         "each seed's last 100 episodes with exploration. Minutes: see",
         "[what to train with](README.md). Others' figures are from their pages, for older versions",
-        "of the environments and with their own evaluation (bench/python/published.toml).",
+        "of the environments and with their own evaluation: where it took the greatest on the way,",
+        "ours beside it is *best*, not *end*.",
+        "",
+        *(f"- {name}: {source}." for name, source in sources(study.algorithm).items()),
         "",
     ]
     if study.note:
@@ -234,16 +247,19 @@ def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None
     if not env_ids:
         return
 
+    paint = pictures.colours(list(dict.fromkeys(group.name for group in groups)))
+
     def draw(axes: Axes, env_id: str) -> None:
         mine = [group for group in groups if group.env_id == env_id]
-        for colour, group in zip(COLOURS, mine, strict=False):
+        for group in mine:
+            colour = paint[group.name]
             for run in group.runs:
                 curve = run["curve"]
                 steps = [step / 1e3 for step in curve["steps"]]
                 axes.plot(steps, curve["returns"], color=colour, linewidth=0.6, alpha=0.45)
             steps, means = zip(*group.curve(), strict=True)
-            label = f"{group.name} ({_number_of_seeds(group)})"
-            axes.plot([s / 1e3 for s in steps], means, color=colour, linewidth=1.8, label=label)
+            thousands = [step / 1e3 for step in steps]
+            axes.plot(thousands, means, color=colour, linewidth=1.8, label=group.name)
         last = max(group.steps[-1] for group in mine)
         other = published_curve(study.algorithm, env_id, 1.05 * last)
         if other is not None:
@@ -263,22 +279,25 @@ def summary_page(studies: dict[str, list[dict[str, Any]]]) -> str:
     lines = [
         "# What to train with",
         "",
-        "Return against wall-clock minutes, of every algorithm on the same machine. Written by",
-        "`make results-page` from the JSON files beside it; nothing is here that was not measured.",
+        "Return against wall-clock minutes, of PPO, SAC, FlashSAC and MBPO on the same machine.",
+        "Written by `make results-page` from the JSON files beside it; nothing is here that was",
+        "not measured.",
         "",
     ]
     if timed:
         lines += [
             "![Return against minutes](minutes.png)",
             "",
-            "*Mean over seeds of greedy evaluations; the band is from the least to the greatest.*",
+            "*Mean over seeds of greedy evaluations; the band is from the least to the greatest.",
+            "Each page's study has one curve: of what came to its end with the most seeds the",
+            "greatest. The tables below have all.*",
             "",
-            "Minutes are those in which the training's process ran, on two cores, evaluations left",
-            "out. PPO trains one seed after another; where seeds stand side by side in a process,",
-            "its minutes are divided by their number. *Cores* says how many were busy on average:",
-            "trainings share the machine with other work, and where it is far below the others',",
-            "the minutes are too many. Returns *after … min* are those of the latest evaluation by",
-            "then.",
+            "Minutes are those in which the training's process ran, evaluations left out, on two",
+            "cores, of which all but *PPO* and *PPO, no contact forces* use one. PPO trains a seed",
+            "after another; where seeds stand side by side in a process, minutes are divided by",
+            "their number. *Cores* says how many were busy on average: trainings share the machine",
+            "with other work, and where it is far below the others', the minutes are too many.",
+            "Returns *after … min* are those of the latest evaluation by then.",
             "",
             *_best(timed),
             *_tables(timed),
@@ -357,10 +376,6 @@ def _missing(groups: Sequence[Group]) -> list[str]:
     return [line for paragraph in paragraphs for line in ("", paragraph)][1:]
 
 
-def _number_of_seeds(group: Group) -> str:
-    return "1 seed" if len(group.runs) == 1 else f"{len(group.runs)} seeds"
-
-
 def _listed(cases: Sequence[tuple[str, str]]) -> str:
     """``SAC (Hopper-v5, Ant-v5), MBPO (Hopper-v5)``."""
     robots: dict[str, list[str]] = {}
@@ -370,26 +385,35 @@ def _listed(cases: Sequence[tuple[str, str]]) -> str:
 
 
 def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
-    """One panel per robot: mean and range of the seeds; others' figures as dotted lines."""
-    groups = groups_of([run for runs in studies.values() for run in runs])
-    groups = [group for group in groups if group.timed]
-    if not groups:
+    """One panel per robot, one curve of each study: mean and range of the seeds; others' figures
+    as dotted lines."""
+    chosen = {name: _chosen(runs) for name, runs in studies.items()}
+    drawn = dict.fromkeys(env_id for mine in chosen.values() for env_id in mine)
+    if not drawn:
         return
-    planned = [case.name for study in STUDIES.values() for case in study.cases]
-    algorithms = list(dict.fromkeys([*planned, *(group.name for group in groups)]))
-    paint = pictures.colours(algorithms)
-    drawn = {group.env_id for group in groups}
+    paint = pictures.colours(list(chosen))
     first = [env_id for env_id in FIVE if env_id in drawn]
-    env_ids = [*first, *(e for e in dict.fromkeys(g.env_id for g in groups) if e not in first)]
+    env_ids = [*first, *(env_id for env_id in drawn if env_id not in first)]
 
     def draw(axes: Axes, env_id: str) -> None:
-        for group in (each for each in groups if each.env_id == env_id):
-            _draw_group(axes, group, paint[group.name])
+        for name, mine in chosen.items():
+            if env_id in mine:
+                _draw_group(axes, mine[env_id], paint[name], name)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")
 
     _draw_robots(env_ids, draw, path, columns=3, width=4.4, xlabel="minutes")
+
+
+def _chosen(runs: Sequence[dict[str, Any]]) -> dict[str, Group]:
+    """Of each robot what came to its end with the most seeds, and of these the greatest return."""
+
+    def rank(group: Group) -> tuple[bool, int, float]:
+        return group.complete, len(group.runs), statistics.fmean(group.end())
+
+    timed = sorted((group for group in groups_of(runs) if group.timed), key=rank)
+    return {group.env_id: group for group in timed}
 
 
 def _draw_robots(
@@ -411,15 +435,20 @@ def _draw_robots(
         draw(axes, env_id)
         axes.set_title(env_id)
         axes.set_xlabel(xlabel)
-        axes.legend(frameon=False, fontsize=7)
     for axes in panels[::columns]:
         axes.set_ylabel("return, greedy")
+    shown = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            shown.setdefault(label, handle)
+    figure.legend(
+        list(shown.values()), list(shown), frameon=False, ncols=columns, loc="outside upper center"
+    )
     pictures.save(figure, path)
 
 
-def _draw_group(axes: Axes, group: Group, colour: str) -> None:
+def _draw_group(axes: Axes, group: Group, colour: str, label: str) -> None:
     minutes, means = zip(*group.minutes(), strict=True)
-    label = f"{group.name} ({_number_of_seeds(group)})"
     axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
     if len(group.runs) > 1:
         each = [group.at(step, "returns") for step in group.steps]

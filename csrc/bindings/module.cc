@@ -25,6 +25,7 @@ void BindStatistics(py::module_& m);
 void BindSacUpdate(py::module_& m);
 void BindEnsembleUpdate(py::module_& m);
 void BindUnitNetworks(py::module_& m);
+void BindBinLosses(py::module_& m);
 void BindVectorEnv(py::module_& m);
 void BindTask(py::module_& m);
 
@@ -91,6 +92,7 @@ PYBIND11_MODULE(_core, m) {
   BindSacUpdate(m);
   BindEnsembleUpdate(m);
   BindUnitNetworks(m);
+  BindBinLosses(m);
   BindVectorEnv(m);
   BindTask(m);
   m.attr("MUJOCO_VERSION") = VersionText(PYFASTENV_MUJOCO);

@@ -342,6 +342,8 @@ std::string Describe(py::handle array) {
 }
 
 std::vector<std::pair<std::string, const void*>> NumpyLoops() {
+  static std::vector<std::pair<std::string, const void*>> known;
+  if (!known.empty()) return known;  // workers may be calling what the loops point at
   const py::module_ numpy = py::module_::import("numpy");
   std::vector<std::pair<std::string, const void*>> loops;
   [&]<size_t... K>(std::index_sequence<K...>) {
@@ -356,7 +358,8 @@ std::vector<std::pair<std::string, const void*>> NumpyLoops() {
   }(std::make_index_sequence<std::size(kBinary)>());
   matmul = FindLoop(numpy, "matmul", NPY_DOUBLE);
   loops.emplace_back("matmul", reinterpret_cast<const void*>(&CallMatmul));
-  return loops;
+  known = std::move(loops);
+  return known;
 }
 
 }  // namespace pyfastenv

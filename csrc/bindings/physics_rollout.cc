@@ -5,8 +5,11 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <atomic>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/gil.h"
@@ -140,14 +143,34 @@ double* ReadOutput(const py::object& object, const char* name, const std::vector
   return static_cast<double*>(OutputData(object, name, shape, ArrayType::kFloat64));
 }
 
-// A Python callback that raises leaves its exception to the thread, and the engine raises an error.
-std::string TakeCallbackError() {
-  const py::gil_scoped_acquire gil;
-  if (PyErr_Occurred() == nullptr) return {};
-  const py::error_already_set error;
-  return std::string(py::str(error.type().attr("__name__"))) + ": " +
-         std::string(py::str(error.value()));
-}
+// What Python callbacks raise: each leaves its exception to its thread, and the engine raises an
+// error. Ctrl-C comes this way too where they run.
+class CallbackErrors {
+ public:
+  /// Takes the calling thread's: its text, empty if there is none.
+  std::string Take() {
+    const py::gil_scoped_acquire gil;
+    if (PyErr_Occurred() == nullptr) return {};
+    py::error_already_set error;
+    std::string text = std::string(py::str(error.type().attr("__name__"))) + ": " +
+                       std::string(py::str(error.value()));
+    if (!error.matches(PyExc_Exception)) {
+      last_.emplace(std::move(error));
+      ends_all_.store(true);
+    }
+    return text;
+  }
+
+  /// Whether one was no Exception, but KeyboardInterrupt, say.
+  bool ends_all() const { return ends_all_.load(); }
+
+  /// Raises that one; with the GIL.
+  [[noreturn]] void Raise() const { throw py::error_already_set(*last_); }
+
+ private:
+  std::optional<py::error_already_set> last_;  // with the GIL
+  std::atomic<bool> ends_all_{false};
+};
 
 using Failures = py::typing::List<py::typing::Tuple<int, std::string>>;
 
@@ -198,10 +221,12 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
   request.sensordata =
       ReadOutput(arguments.sensordata, "sensordata", {rollouts, steps, sensor_size});
 
-  request.take_callback_error = TakeCallbackError;
-  const RolloutPool::Outcome outcome =
-      WithoutGil([&] { return pool.Run(request, PythonInterrupted); });
-  if (outcome.interrupted) throw py::error_already_set();
+  CallbackErrors errors;
+  request.take_callback_error = [&] { return errors.Take(); };
+  const auto interrupted = [&] { return errors.ends_all() || PythonInterrupted(); };
+  const RolloutPool::Outcome outcome = WithoutGil([&] { return pool.Run(request, interrupted); });
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+  if (errors.ends_all()) errors.Raise();
   Failures failures;
   for (const EnvFailure& failure : outcome.failures) {
     failures.append(py::make_tuple(failure.env_id, failure.message));

@@ -66,13 +66,14 @@ DType FloatDType(const py::object& array, const char* name) {
   return input.dtype;
 }
 
+// Arrays that are written to are added to `keep`: the dict may lose them meanwhile.
 RolloutViews ReadViews(const py::dict& out, const VectorEnv& env, const Policy& policy,
-                       int num_steps) {
+                       int num_steps, std::vector<py::object>& keep) {
   const auto array = [&](const char* name) {
     if (!out.contains(name)) {
       throw UsageError(Code::kValue, std::string("out: '") + name + "' is missing");
     }
-    return py::object(out[name]);
+    return keep.emplace_back(out[name]);
   };
   const int64_t steps = num_steps;
   const int64_t envs = env.num_envs();
@@ -166,7 +167,9 @@ py::dict RunRollout(VectorEnv& env, const Policy& policy, const py::object& poli
   }
   CheckFits(env, env.spec().obs_size, policy);
   const std::vector<int32_t> ids = ReadPolicyIds(policy_ids, env, policy);
-  const Rollout::Request request{&policy, ids, num_steps, ReadViews(out, env, policy, num_steps)};
+  std::vector<py::object> keep;
+  const Rollout::Request request{&policy, ids, num_steps,
+                                 ReadViews(out, env, policy, num_steps, keep)};
   const VectorEnv::RolloutOutcome outcome =
       WithoutGil([&] { return env.RunRollout(request, PythonInterrupted); });
   if (outcome.interrupted) throw py::error_already_set();

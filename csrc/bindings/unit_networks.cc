@@ -53,28 +53,20 @@ class PyUnitNetworks {
     auto* output_data = static_cast<float*>(
         OutputData(outputs, "outputs", {options.num_networks, rows, options.num_outputs},
                    ArrayType::kFloat32));
-    WithoutGil([&] {
+    return WithoutGil([&] {
       const std::lock_guard lock(mutex_);
       rows_ = rows;
-      ++count_;
       networks_->Forward(static_cast<const float*>(input.data), static_cast<int>(rows),
                          parameter_data, moment_data, by_batch, output_data);
+      return ++count_;
     });
-    return count_;
   }
 
   void Backward(int64_t pass, const py::object& by_outputs, const py::object& parameters,
                 const py::object& gradients, const py::object& by_inputs) {
     const UnitOptions& options = networks_->options();
-    if (pass != count_ || pass == 0) {
-      throw UsageError(Code::kValue, "backward: expected the latest pass, " +
-                                         std::to_string(count_) + ", got " + std::to_string(pass));
-    }
     const InputArray output = Rows(by_outputs, "by_outputs", options.num_outputs);
-    if (output.shape[1] != rows_) {
-      throw UsageError(Code::kValue, "by_outputs: expected " + std::to_string(rows_) +
-                                         " rows, got " + std::to_string(output.shape[1]));
-    }
+    const int64_t rows = output.shape[1];
     const float* parameter_data = Vector(parameters, "parameters", num_parameters());
     float* gradient_data =
         gradients.is_none() ? nullptr : Vector(gradients, "gradients", num_parameters());
@@ -82,10 +74,19 @@ class PyUnitNetworks {
         by_inputs.is_none()
             ? nullptr
             : static_cast<float*>(OutputData(by_inputs, "by_inputs",
-                                             {options.num_networks, rows_, options.num_inputs},
+                                             {options.num_networks, rows, options.num_inputs},
                                              ArrayType::kFloat32));
     WithoutGil([&] {
       const std::lock_guard lock(mutex_);
+      if (pass != count_ || pass == 0) {
+        throw UsageError(Code::kValue, "backward: expected the latest pass, " +
+                                           std::to_string(count_) + ", got " +
+                                           std::to_string(pass));
+      }
+      if (rows != rows_) {
+        throw UsageError(Code::kValue, "by_outputs: expected " + std::to_string(rows_) +
+                                           " rows, got " + std::to_string(rows));
+      }
       networks_->Backward(static_cast<const float*>(output.data), parameter_data, gradient_data,
                           input_data);
     });
@@ -113,7 +114,7 @@ class PyUnitNetworks {
   }
 
   std::unique_ptr<UnitNetworks> networks_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // of all below; taken without the GIL
   int64_t rows_ = 0;
   int64_t count_ = 0;
 };

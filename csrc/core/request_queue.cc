@@ -108,6 +108,7 @@ void RequestQueue::Push(const Requests& requests) {
   }
   {
     const std::lock_guard lock(requests_mutex_);
+    if (cleared_) return;  // closed meanwhile: as if it had been sent a moment earlier
     for (const int32_t id : requests.ids) requests_.Push(id);
     num_requests_.store(static_cast<int>(requests_.size()), std::memory_order_relaxed);
   }

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/fork.h"
+
 namespace pyfastenv {
 
 ThreadPool::ThreadPool(int num_threads, std::function<void(int)> work)
     : work_(std::move(work)),
+      fork_generation_(ForkGeneration()),
       num_helpers_(num_threads - 1),
       helpers_(std::make_unique<Helper[]>(static_cast<size_t>(num_helpers_))) {
   try {
@@ -14,14 +17,15 @@ ThreadPool::ThreadPool(int num_threads, std::function<void(int)> work)
       helper(worker).thread = std::thread([this, worker] { Loop(worker); });
     }
   } catch (...) {  // the system has no more threads: stop those that started
-    StopAll();
+    Stop();
     throw;
   }
 }
 
-ThreadPool::~ThreadPool() { StopAll(); }
+ThreadPool::~ThreadPool() { Stop(); }
 
-void ThreadPool::StopAll() {
+void ThreadPool::Stop() {
+  if (fork_generation_ != ForkGeneration()) Abandon();
   if (!helpers_) return;
   stopping_.store(true);
   for (int worker = 1; worker <= num_helpers_; ++worker) Signal(worker, 0);
@@ -37,9 +41,11 @@ void ThreadPool::Wake(int helpers) {
 
 void ThreadPool::Signal(int worker, int meant_for) {
   Helper& to = helper(worker);
+  // written even if it is large enough: a helper that takes it before us has seen an earlier signal
+  // only, and ours finds it small; one that takes it after us sees what our caller wrote before
   int before = to.meant_for.load(std::memory_order_relaxed);
-  while (before < meant_for &&
-         !to.meant_for.compare_exchange_weak(before, meant_for, std::memory_order_relaxed)) {
+  while (!to.meant_for.compare_exchange_weak(before, std::max(before, meant_for),
+                                             std::memory_order_acq_rel)) {
   }
   // The helper announces itself in parked before it re-reads epoch in wait(); we write epoch before
   // we read parked. Both are seq_cst, so at least one of us sees the other.

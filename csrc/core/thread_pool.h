@@ -7,8 +7,7 @@
 // Wake(n) guarantees that the first n helpers run `work` at least once after it, entirely. It wakes
 // one of them; each wakes two more, so a call costs the same with 64 threads as with 2. An idle
 // helper spins for set_spin(), by default long enough to catch the next call of a busy loop, and
-// then parks in the kernel, where it costs nothing. Wake may be called from any thread. The
-// destructor waits for running work to return.
+// then parks in the kernel, where it costs nothing. Wake may be called from any thread.
 #pragma once
 
 #include <atomic>
@@ -66,14 +65,16 @@ class ThreadPool {
     spin_ns_.store(spin.count(), std::memory_order_relaxed);
   }
 
-  /// Forgets the helpers without joining them: in a forked child they do not exist.
-  void Abandon();
+  /// Waits for running work to return and ends the helpers. Wake may still be called: the pool is
+  /// there as long as its work, which may reach it through a pointer that is not to change. In a
+  /// forked child the helpers do not exist: they are forgotten.
+  void Stop();
 
  private:
   struct alignas(kCacheLine) Helper {
     std::atomic<uint32_t> epoch{0};  // counts signals; seq_cst with parked (see Signal)
     std::atomic<bool> parked{false};
-    // how many helpers its latest signals were meant for; release with epoch, acquire in Loop
+    // how many helpers its latest signals were meant for; acq_rel in Signal, acquire in Loop
     std::atomic<int> meant_for{0};
     std::thread thread;
   };
@@ -81,9 +82,10 @@ class ThreadPool {
   Helper& helper(int worker) { return helpers_[static_cast<size_t>(worker - 1)]; }
   void Signal(int worker, int meant_for);
   void Loop(int worker);
-  void StopAll();
+  void Abandon();
 
   std::function<void(int)> work_;
+  unsigned fork_generation_;
   std::atomic<bool> stopping_{false};
   std::atomic<int64_t> spin_ns_{kDefaultSpin.count()};
   int num_helpers_;

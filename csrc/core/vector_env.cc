@@ -52,11 +52,10 @@ VectorEnv::~VectorEnv() { Close(); }
 
 void VectorEnv::Close() {
   if (gate_.forked() && !gate_.closed()) {
-    pool_->Abandon();
     batch_->Abandon();
     queue_.Abandon();
   }
-  gate_.Close([this] { queue_.Clear(); }, [this] { pool_.reset(); });
+  gate_.Close([this] { queue_.Clear(); }, [this] { pool_->Stop(); });
 }
 
 // ---- helpers ----

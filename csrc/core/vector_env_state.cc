@@ -83,6 +83,7 @@ void VectorEnv::Amend(std::span<const int32_t> ids, std::span<const double> rewa
 
 void VectorEnv::GetEpisodes(double* returns, int32_t* lengths) {
   const CallGate::Exclusive exclusive(gate_);
+  CheckFree({}, "episodes");
   for (const int32_t id : all_ids_) {
     const Progress progress = store_.progress(id);
     *returns++ = progress.episode_return;

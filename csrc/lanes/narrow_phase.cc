@@ -22,7 +22,8 @@ struct DeleteModel {
 };
 
 const mjModel& TwoSpheres() {
-  static const auto model = [] {
+  // never deleted: a daemon thread may be in a rollout while the process ends
+  static const mjModel& model = *[] {
     constexpr char kXml[] =
         "<mujoco><size memory='100K'/><worldbody><geom size='1'/><body><freejoint/><geom size='1'/>"
         "</body></worldbody></mujoco>";
@@ -32,9 +33,9 @@ const mjModel& TwoSpheres() {
     std::unique_ptr<mjModel, DeleteModel> m(mj_loadXML("two_spheres.xml", &vfs, nullptr, 0));
     mj_deleteVFS(&vfs);
     if (m == nullptr) throw std::bad_alloc();
-    return m;
+    return m.release();
   }();
-  return *model;
+  return model;
 }
 
 }  // namespace

@@ -8,9 +8,7 @@ namespace pyfastenv {
 
 namespace {
 
-AlignedFloats Floats(int rows, int columns) {
-  return AlignedFloats(static_cast<size_t>(rows) * static_cast<size_t>(columns));
-}
+AlignedFloats Floats(int rows, int columns) { return AlignedFloats(ArraySize(rows, columns)); }
 
 float Widen(uint16_t x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }
 
@@ -34,7 +32,7 @@ Bf16Layers MakeBf16Layers(const std::vector<int>& sizes, int num_networks) {
     layer.padded_inputs = Padded(layer.in, kTile);
     layer.padded_out = Padded(layer.out, kTile);
     layer.weights = offset;
-    offset += networks * static_cast<size_t>(layer.in) * static_cast<size_t>(layer.out);
+    offset += networks * ArraySize(layer.in, layer.out);
     layers.push_back(layer);
   }
   for (Bf16Layer& layer : layers) {
@@ -65,7 +63,7 @@ void Bf16Parameters::Pack(const Bf16Kernels& kernels, const Bf16Layers& layers, 
     const Bf16Layer& layer = layers[i];
     const float* weights = flat + layer.weights_of(network);
     if (i == 0) {
-      const size_t size = static_cast<size_t>(layer.in) * static_cast<size_t>(layer.out);
+      const size_t size = ArraySize(layer.in, layer.out);
       std::copy_n(weights, size, twice_.data());
       std::copy_n(weights, size, twice_.data() + size);
       kernels.pack(twice_.data(), 2 * layer.in, layer.out, weights_[i].data());

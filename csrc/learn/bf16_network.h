@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "learn/array_size.h"
 #include "learn/bf16_kernels.h"
 #include "learn/train_kernels.h"
 #include "nn/mlp.h"
@@ -19,8 +20,7 @@ namespace pyfastenv {
 class Bf16Matrix {
  public:
   Bf16Matrix() = default;
-  Bf16Matrix(int rows, int columns)
-      : floats_((static_cast<size_t>(rows) * static_cast<size_t>(columns) + 1) / 2) {}
+  Bf16Matrix(int rows, int columns) : floats_((ArraySize(rows, columns) + 1) / 2) {}
   uint16_t* data() { return reinterpret_cast<uint16_t*>(floats_.data()); }
   const uint16_t* data() const { return reinterpret_cast<const uint16_t*>(floats_.data()); }
 
@@ -41,12 +41,9 @@ struct Bf16Layer {
   size_t weights, biases;  // in a flat vector, of network 0
 
   size_t weights_of(int network) const {
-    return weights +
-           static_cast<size_t>(network) * static_cast<size_t>(in) * static_cast<size_t>(out);
+    return weights + static_cast<size_t>(network) * ArraySize(in, out);
   }
-  size_t biases_of(int network) const {
-    return biases + static_cast<size_t>(network) * static_cast<size_t>(out);
-  }
+  size_t biases_of(int network) const { return biases + ArraySize(network, out); }
 };
 
 using Bf16Layers = std::vector<Bf16Layer>;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "learn/array_size.h"
+
 namespace pyfastenv {
 
 struct EnsembleUpdate::Worker {
@@ -35,8 +37,7 @@ EnsembleUpdate::EnsembleUpdate(const EnsembleOptions& options)
 EnsembleUpdate::~EnsembleUpdate() = default;
 
 size_t EnsembleUpdate::num_parameters() const {
-  return bounds_ +
-         2 * static_cast<size_t>(options_.num_networks) * static_cast<size_t>(options_.num_targets);
+  return bounds_ + 2 * ArraySize(options_.num_networks, options_.num_targets);
 }
 
 void EnsembleUpdate::RunEpoch(const float* samples, int64_t n, const int64_t* order, int64_t count,
@@ -74,7 +75,7 @@ void EnsembleUpdate::TrainNetwork(Worker& worker, int network, const float* samp
     std::fill(worker.by_low.begin(), worker.by_low.end(), -hyper.bound_coef);
     // rows beyond the last have no gradient
     std::memset(worker.pass.output_gradient() + static_cast<ptrdiff_t>(size) * stride, 0,
-                static_cast<size_t>(rows - size) * static_cast<size_t>(stride) * sizeof(uint16_t));
+                ArraySize(rows - size, stride) * sizeof(uint16_t));
     kernels_.likelihood(outputs, stride, worker.targets.data(), size, num_targets,
                         vectors.parameters + low, vectors.parameters + high,
                         worker.pass.output_gradient(), worker.by_low.data(), worker.by_high.data());

@@ -1,5 +1,6 @@
 // Which of the compiled training kernels runs.
 #include "learn/bf16_kernels.h"
+#include "learn/bin_kernels.h"
 #include "learn/loss_kernels.h"
 #include "learn/train_kernels.h"
 #include "learn/unit_kernels.h"
@@ -17,11 +18,14 @@ namespace pyfastenv {
 
 extern const TrainKernels kTrainBaseline;
 extern const GaussianLossFunction kGaussianLossBaseline;
+extern const BinKernels kBinKernelsBaseline;
 #ifdef PYFASTENV_X86_KERNELS
 extern const TrainKernels kTrainAvx2;
 extern const TrainKernels kTrainAvx512;
 extern const GaussianLossFunction kGaussianLossAvx2;
 extern const GaussianLossFunction kGaussianLossAvx512;
+extern const BinKernels kBinKernelsAvx2;
+extern const BinKernels kBinKernelsAvx512;
 #endif
 
 const TrainKernels& BestTrainKernels() {
@@ -38,6 +42,14 @@ GaussianLossFunction BestGaussianLoss() {
   if (ThisProcessor().avx2) return kGaussianLossAvx2;
 #endif
   return kGaussianLossBaseline;
+}
+
+const BinKernels& BestBinKernels() {
+#ifdef PYFASTENV_X86_KERNELS
+  if (ThisProcessor().avx512) return kBinKernelsAvx512;
+  if (ThisProcessor().avx2) return kBinKernelsAvx2;
+#endif
+  return kBinKernelsBaseline;
 }
 
 #ifdef PYFASTENV_BF16_KERNELS

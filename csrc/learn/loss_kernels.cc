@@ -9,12 +9,6 @@ namespace pyfastenv {
 
 namespace {
 
-PYFASTENV_INLINE float Sum(Vec x) {
-  float sum = 0.0F;
-  for (int lane = 0; lane < kLanes; ++lane) sum += x[lane];
-  return sum;
-}
-
 GaussianSums GaussianLoss(const GaussianTerms& terms, const GaussianRows& rows, float* gradient,
                           float* log_std_gradient) {
   Vec policy_loss = {};

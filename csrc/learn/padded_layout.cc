@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "learn/array_size.h"
 #include "nn/mlp.h"
 
 namespace pyfastenv {
@@ -15,15 +16,14 @@ std::vector<PaddedLayer> PaddedLayout::AddNetwork(const std::vector<int>& sizes)
     shape.out = sizes[i + 1];
     shape.padded_in = Padded(shape.in, kColumnMultiple);
     shape.padded_out = Padded(shape.out, kColumnMultiple);
-    const size_t size =
-        static_cast<size_t>(shape.padded_in) * static_cast<size_t>(shape.padded_out);
+    const size_t size = ArraySize(shape.padded_in, shape.padded_out);
     layer.weights = padded_size_;
     layer.biases = layer.weights + size;
     padded_size_ = layer.biases + static_cast<size_t>(shape.padded_out);
     layer.transposed = transposed_size_;
     transposed_size_ += size;
     for (int row = 0; row < shape.in; ++row) {
-      const size_t padded_row = static_cast<size_t>(row) * static_cast<size_t>(shape.padded_out);
+      const size_t padded_row = ArraySize(row, shape.padded_out);
       runs_.push_back({flat_size_, layer.weights + padded_row, shape.out});
       flat_size_ += static_cast<size_t>(shape.out);
     }

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "learn/array_size.h"
+
 namespace pyfastenv {
 
 // Contiguous parameters that one thread steps: some rows of a layer's weights, biases, or log_std.
@@ -60,9 +62,7 @@ PpoUpdate::PpoUpdate(const PpoOptions& options)
       widest = std::max(widest, layer.shape.padded_out);
     }
   }
-  const auto block = [](int columns) {
-    return AlignedFloats(static_cast<size_t>(kBlockRows) * static_cast<size_t>(columns));
-  };
+  const auto block = [](int columns) { return AlignedFloats(ArraySize(kBlockRows, columns)); };
   for (int i = 0; i < parallel_.num_threads(); ++i) {
     Worker worker(PolicyLoss(columns_, options.policy_sizes.back(),
                              networks_[0].layers.back().shape.padded_out, options.discrete,
@@ -85,8 +85,7 @@ void PpoUpdate::AddPieces() {
   for (const Network& network : networks_) {
     for (const PaddedLayer& layer : network.layers) {
       const bool passes_back = &layer != &network.layers.front();
-      const size_t size =
-          static_cast<size_t>(kColumnMultiple) * static_cast<size_t>(layer.shape.padded_out);
+      const size_t size = ArraySize(kColumnMultiple, layer.shape.padded_out);
       for (size_t begin = layer.weights; begin < layer.biases; begin += size) {
         pieces_.push_back({&network, begin, size, passes_back ? &layer : nullptr});
       }

@@ -4,13 +4,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "learn/array_size.h"
+
 namespace pyfastenv {
 
 namespace {
 
 /// Of a row-major (rows, columns) array.
 size_t Index(int row, int columns, int column) {
-  return static_cast<size_t>(row) * static_cast<size_t>(columns) + static_cast<size_t>(column);
+  return ArraySize(row, columns) + static_cast<size_t>(column);
 }
 
 }  // namespace
@@ -57,7 +59,7 @@ SacUpdate::Seed::Seed(SacUpdate& o, int number)
       critic_pass{{o.kernels_, o.train_, o.critic_layers_, Activation::kRelu, batch},
                   {o.kernels_, o.train_, o.critic_layers_, Activation::kRelu, batch}} {
   const auto floats = [](int rows, int columns) {
-    return std::vector<float>(static_cast<size_t>(rows) * static_cast<size_t>(columns));
+    return std::vector<float>(ArraySize(rows, columns));
   };
   actions = floats(2 * batch, action_size);
   spread = actions;

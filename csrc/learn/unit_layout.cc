@@ -2,15 +2,13 @@
 
 #include <cmath>
 
+#include "learn/array_size.h"
+
 namespace pyfastenv {
 
 namespace {
 
 constexpr int kExpansion = 4;  // how much wider a block is inside
-
-size_t Size(int rows, int columns) {
-  return static_cast<size_t>(rows) * static_cast<size_t>(columns);
-}
 
 // as in pyfastenv/nn/unit_networks.py
 constexpr double kLayerEps = 1e-16;
@@ -28,13 +26,13 @@ void ScaleTo(double length, float* values, size_t size, double eps) {
 UnitLayout::UnitLayout(const UnitOptions& options) {
   const auto norm = [this](int size) {
     const UnitNorm result{size, num_parameters, num_moments};
-    num_parameters += Size(2, size);
-    num_moments += Size(2, size);
+    num_parameters += ArraySize(2, size);
+    num_moments += ArraySize(2, size);
     return result;
   };
   const auto layer = [this](int in, int out) {
     const UnitLayer result{in, out, num_parameters};
-    num_parameters += Size(out, in);
+    num_parameters += ArraySize(out, in);
     return result;
   };
   const int width = options.width;
@@ -58,11 +56,13 @@ UnitLayout::UnitLayout(const UnitOptions& options) {
 void UnitLayout::Project(float* parameters) const {
   const auto layer = [parameters](const UnitLayer& place) {
     for (int i = 0; i < place.out; ++i) {
-      ScaleTo(1.0, parameters + place.weights + Size(i, place.in), Size(1, place.in), kLayerEps);
+      ScaleTo(1.0, parameters + place.weights + ArraySize(i, place.in), ArraySize(1, place.in),
+              kLayerEps);
     }
   };
   const auto norm = [parameters](const UnitNorm& place) {
-    ScaleTo(std::sqrt(place.size), parameters + place.parameters, Size(2, place.size), kNormEps);
+    ScaleTo(std::sqrt(place.size), parameters + place.parameters, ArraySize(2, place.size),
+            kNormEps);
   };
   norm(input);
   layer(first);
@@ -72,7 +72,7 @@ void UnitLayout::Project(float* parameters) const {
     layer(block.contract);
     norm(block.outer);
   }
-  ScaleTo(std::sqrt(last.in), parameters + rms_weights, Size(1, last.in), kNormEps);
+  ScaleTo(std::sqrt(last.in), parameters + rms_weights, ArraySize(1, last.in), kNormEps);
   layer(last);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "learn/array_size.h"
 #include "learn/bf16_network.h"
 #include "learn/unit_norm.h"
 
@@ -11,10 +12,6 @@ namespace pyfastenv {
 namespace {
 
 constexpr float kRmsEps = 1e-6F;
-
-size_t Size(int rows, int columns) {
-  return static_cast<size_t>(rows) * static_cast<size_t>(columns);
-}
 
 int Wide(int size) { return Padded(size, kTile); }
 
@@ -55,7 +52,7 @@ class UnitNetworks::Network {
         input_norm_(layout.input),
         first_(layout.first),
         last_(layout.last),
-        inputs_(AlignedFloats(Size(options.max_rows, options.num_inputs))),
+        inputs_(AlignedFloats(ArraySize(options.max_rows, options.num_inputs))),
         inverse_(static_cast<size_t>(options.max_rows)) {
     const int rows = Wide(options.max_rows);
     normed_ = Bf16Matrix(rows, first_.in);
@@ -65,13 +62,13 @@ class UnitNetworks::Network {
       features_.emplace_back(rows, width_);
     }
     final_ = Bf16Matrix(rows, width_);
-    outputs_ = AlignedFloats(Size(rows, std::max({last_.out, first_.in, width_})));
+    outputs_ = AlignedFloats(ArraySize(rows, std::max({last_.out, first_.in, width_})));
     int widest = std::max({width_, first_.in, last_.out});
     for (const Block& block : blocks_) widest = std::max(widest, block.expand.out);
     for (Bf16Matrix& matrix : gradients_) matrix = Bf16Matrix(rows, widest);
     transposed_ = Bf16Matrix(widest, rows);
     packed_ = Bf16Matrix(rows, widest);
-    by_weights_ = AlignedFloats(Size(widest, width_));  // a layer is as wide on one side
+    by_weights_ = AlignedFloats(ArraySize(widest, width_));  // a layer is as wide on one side
     by_columns_ = AlignedFloats(static_cast<size_t>(widest));
     rms_weights_ = AlignedFloats(static_cast<size_t>(width_));
   }
@@ -82,7 +79,7 @@ class UnitNetworks::Network {
     padded_rows_ = Wide(rows);
     by_batch_ = by_batch;
     const int num_inputs = layout_.first.in;
-    std::copy_n(inputs, Size(rows, num_inputs), inputs_.data());
+    std::copy_n(inputs, ArraySize(rows, num_inputs), inputs_.data());
     const auto set = [&](UnitNormState& norm) {
       if (by_batch) {
         norm.SetByBatch(parameters, moments, rows);
@@ -124,8 +121,8 @@ class UnitNetworks::Network {
     const float* bias = parameters + layout_.last_bias;
     const int num_outputs = layout_.last.out;
     for (int row = 0; row < rows; ++row) {
-      const float* from = outputs_.data() + Size(row, last_.out);
-      float* to = outputs + Size(row, num_outputs);
+      const float* from = outputs_.data() + ArraySize(row, last_.out);
+      float* to = outputs + ArraySize(row, num_outputs);
       for (int i = 0; i < num_outputs; ++i) to[i] = from[i] + bias[i];
     }
   }
@@ -167,9 +164,9 @@ class UnitNetworks::Network {
     if (by_inputs == nullptr) return;
     const UnitNormState& norm = input_norm_;
     for (int row = 0; row < rows_; ++row) {
-      const float* from = outputs_.data() + Size(row, first_.in);
-      const float* x = inputs_.data() + Size(row, num_inputs);
-      float* to = by_inputs + Size(row, num_inputs);
+      const float* from = outputs_.data() + ArraySize(row, first_.in);
+      const float* x = inputs_.data() + ArraySize(row, num_inputs);
+      float* to = by_inputs + ArraySize(row, num_inputs);
       for (int i = 0; i < num_inputs; ++i) {
         to[i] = norm.a()[i] * from[i] + norm.b()[i] * x[i] + norm.c()[i];
       }
@@ -231,14 +228,14 @@ class UnitNetworks::Network {
                           factors.in, result);
     if (whole) return;
     for (int row = 0; row < layer.out; ++row) {
-      std::copy_n(result + Size(row, factors.in), layer.in, to + Size(row, layer.in));
+      std::copy_n(result + ArraySize(row, factors.in), layer.in, to + ArraySize(row, layer.in));
     }
   }
 
   // products read whole tiles: rows after the last are to be zero
   void ClearPadding(Bf16Matrix& matrix, int columns) const {
-    std::memset(matrix.data() + Size(rows_, columns), 0,
-                Size(padded_rows_ - rows_, columns) * sizeof(uint16_t));
+    std::memset(matrix.data() + ArraySize(rows_, columns), 0,
+                ArraySize(padded_rows_ - rows_, columns) * sizeof(uint16_t));
   }
 
   const Bf16Kernels& kernels_ = *BestBf16Kernels();
@@ -287,9 +284,9 @@ void UnitNetworks::Forward(const float* inputs, int rows, const float* parameter
   parallel_.Run(options_.num_networks, [&](int /*worker*/, int index) {
     const auto i = static_cast<size_t>(index);
     BestBf16Kernels()->begin();
-    networks_[i]->Forward(inputs + i * Size(rows, options_.num_inputs), rows,
+    networks_[i]->Forward(inputs + i * ArraySize(rows, options_.num_inputs), rows,
                           parameters + i * num_parameters(), moments + i * num_moments(), by_batch,
-                          outputs + i * Size(rows, options_.num_outputs));
+                          outputs + i * ArraySize(rows, options_.num_outputs));
     BestBf16Kernels()->end();
   });
 }
@@ -300,9 +297,9 @@ void UnitNetworks::Backward(const float* by_outputs, const float* parameters, fl
     const auto i = static_cast<size_t>(index);
     BestBf16Kernels()->begin();
     networks_[i]->Backward(
-        by_outputs + i * Size(rows_, options_.num_outputs), parameters + i * num_parameters(),
+        by_outputs + i * ArraySize(rows_, options_.num_outputs), parameters + i * num_parameters(),
         gradients == nullptr ? nullptr : gradients + i * num_parameters(),
-        by_inputs == nullptr ? nullptr : by_inputs + i * Size(rows_, options_.num_inputs));
+        by_inputs == nullptr ? nullptr : by_inputs + i * ArraySize(rows_, options_.num_inputs));
     BestBf16Kernels()->end();
   });
 }

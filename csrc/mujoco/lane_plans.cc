@@ -1,7 +1,9 @@
 #include "mujoco/lane_plans.h"
 
+#include <atomic>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string_view>
@@ -9,6 +11,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "core/fork.h"
 #include "mujoco/error_trap.h"
 
 namespace pyfastenv {
@@ -43,6 +46,24 @@ LanePlans MakePlans(const mjModel& model, const mjModel& whole, int widest,
   return made;
 }
 
+struct Memory {
+  unsigned fork_generation = ForkGeneration();
+  std::mutex mutex;
+  std::map<Key, std::shared_ptr<const LanePlans>> known;
+};
+
+// Never deleted: threads may outlive the module. A forked child gets another, since a thread of the
+// parent may have been in it.
+Memory& Remembered() {
+  static std::atomic<Memory*> memory{new Memory};
+  Memory* found = memory.load();
+  if (found->fork_generation != ForkGeneration()) {
+    auto fresh = std::make_unique<Memory>();
+    if (memory.compare_exchange_strong(found, fresh.get())) found = fresh.release();
+  }
+  return *found;
+}
+
 int WidestLanes() {
   try {
     return lanes::BestKernels().width;
@@ -55,8 +76,7 @@ int WidestLanes() {
 
 std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole,
                                                const std::vector<std::string>& fields) {
-  static std::mutex mutex;
-  static std::map<Key, std::shared_ptr<const LanePlans>> known;
+  auto& [_, mutex, known] = Remembered();
   const int widest = WidestLanes();
   const Key key = KeyOf(model, widest, fields);
   {

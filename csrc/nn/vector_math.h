@@ -48,6 +48,12 @@ PYFASTENV_INLINE void StoreLoose(float* x, V value) {
   __builtin_memcpy(x, &value, sizeof(V));
 }
 
+PYFASTENV_INLINE float Sum(Vec x) {
+  float sum = 0.0F;
+  for (int lane = 0; lane < kLanes; ++lane) sum += x[lane];
+  return sum;
+}
+
 template <class V>
 PYFASTENV_INLINE V Exp(V x) {
   // exp(x) = 2^n exp(r) with |r| <= ln(2) / 2, where the Taylor series to r^6 is good to 1.2e-7

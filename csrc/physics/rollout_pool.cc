@@ -65,11 +65,8 @@ RolloutPool::RolloutPool(int num_threads, PlanCache& plans)
 }
 
 RolloutPool::~RolloutPool() {
-  if (gate_.forked()) {
-    pool_->Abandon();
-    batch_->Abandon();
-  }
-  pool_.reset();  // its threads use all else
+  if (gate_.forked()) batch_->Abandon();
+  pool_->Stop();  // its threads use all else
 }
 
 std::vector<RolloutPool::Job> RolloutPool::Divide(const RolloutRequest& request) {

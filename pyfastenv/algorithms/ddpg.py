@@ -109,7 +109,7 @@ def value(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
     return values
 
 
-def critic_loss(networks: Networks, batch: Batch, gamma: float) -> Tensor:
+def critic_loss(networks: Networks, batch: Batch, gamma: float | Tensor) -> Tensor:
     """Squared error to what the target networks expect (algorithm 1), ``(K,)``."""
     with torch.no_grad():
         next_actions = act(networks, networks.target_actor, batch.next_obs)
@@ -128,7 +128,7 @@ def policy_loss(networks: Networks, obs: Tensor) -> Tensor:
 class Functions(NamedTuple):
     """What is learned, for whoever wants it otherwise: ``class Mine(DDPG): functions = …``."""
 
-    critic_loss: Callable[[Networks, Batch, float], Tensor] = critic_loss
+    critic_loss: Callable[[Networks, Batch, float | Tensor], Tensor] = critic_loss
     policy_loss: Callable[[Networks, Tensor], Tensor] = policy_loss
     target_update: Callable[[Tensor, Tensor, float], None] = target_update
 
@@ -200,7 +200,7 @@ class DDPGLearner(ActorCritic):
             self.half,
         )
         with self.mixed_precision():
-            critic = f.critic_loss(networks, batch, options.gamma)
+            critic = f.critic_loss(networks, batch, self.discount)
         self.flat_critic.backward(critic.sum())
         self.average(self.flat_critic)
         self.critic_optimizer.step()

@@ -64,7 +64,6 @@ class Config(OffPolicyConfig):
     algorithm: ClassVar[str] = "flashsac"
     presets = presets_of("flashsac")
     options_type = FlashSACOptions
-    may_differ = OffPolicyConfig.may_differ | {"anneal_steps"}
 
     env_id: str = "HalfCheetah-v5"
     """The environment; `pyfastenv envs` lists them."""
@@ -75,9 +74,9 @@ class Config(OffPolicyConfig):
     tau: float = 0.01
     """How far the target networks follow with each gradient step."""
     learning_rate: float = 3e-4
-    """Adam's, at the start; half of it at the end, along a cosine."""
-    anneal_steps: int | None = None
-    """Environment steps until the end; None: total_steps as they were when the run began."""
+    """Adam's, for policy, critics and temperature."""
+    anneal_to: float = 0.5
+    """What the learning rates fall to along a cosine, as a share of themselves; 1: they stay."""
     policy_every: int = 2
     """The critics' gradient steps for each of the policy's."""
     policy_width: int = 128
@@ -101,8 +100,6 @@ class Config(OffPolicyConfig):
         self._check_at_least(1, *names)
         self._check_at_least(2, "num_bins", "batch_size")
         self._check_positive("learning_rate", "max_return", "target_std")
-        if self.anneal_steps is not None:
-            self._check_at_least(1, "anneal_steps")
 
 
 # ---- what is learned -----------------------------------------------------------------------------
@@ -148,7 +145,7 @@ def policy_loss(networks: Networks, batch: Batch, noise: Tensor) -> PolicyLoss:
     return PolicyLoss(loss, -sample.log_probs.detach().mean(1), least.detach().mean(1))
 
 
-def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float) -> Tensor:
+def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | Tensor) -> Tensor:
     """Cross-entropy to the distribution that the more careful target critic expects, ``(K,)``.
 
     Both ends of the transitions go through the critics as one batch, whose moments normalise it.
@@ -181,7 +178,7 @@ class Functions(NamedTuple):
     """What is learned, for whoever wants it otherwise: ``class Mine(FlashSAC): functions = …``."""
 
     policy_loss: Callable[[Networks, Batch, Tensor], PolicyLoss] = policy_loss
-    critic_loss: Callable[[Networks, Batch, Tensor, float], Tensor] = critic_loss
+    critic_loss: Callable[[Networks, Batch, Tensor, float | Tensor], Tensor] = critic_loss
     temperature_loss: Callable[[Tensor, Tensor, float], Tensor] = temperature_loss
     target_update: Callable[[Tensor, Tensor, float], None] = target_update
 
@@ -194,6 +191,7 @@ class FlashSACLearner(ActorCritic):
 
     metrics = METRICS
     accelerators = (CompiledNetworks,)
+    log_std_range = LOG_STD_RANGE
 
     def __init__(
         self,
@@ -229,9 +227,9 @@ class FlashSACLearner(ActorCritic):
         self.bins = torch.linspace(-most, most, options.num_bins).to(self.device)
         variance = options.target_std**2
         self.target_entropy = 0.5 * num_actions * math.log(2.0 * math.pi * math.e * variance)
-        self._num_updates = 0
+        self.num_updates = 0
         # what the policy's latest step came to: loss, entropy, temperature, the critics' opinion
-        self._latest = torch.zeros(4, len(seeds), device=self.device)
+        self.latest = torch.zeros(4, len(seeds), device=self.device)
         self._choose()
 
     def _policy(self, num_inputs: int, num_outputs: int) -> nn.Module:
@@ -256,31 +254,29 @@ class FlashSACLearner(ActorCritic):
         rows: Tensor,
         noise: Tensor,
         metrics: Tensor | None = None,
-        passes: Sequence[Any] = (),
     ) -> None:
         """One gradient step of the critics, every other time after one of policy and temperature.
 
-        Rewards in the rows are scaled. ``passes`` stand for actor, critic and target.
+        Rewards in the rows are scaled.
         """
         f, options = self.functions, self.options
         batch = Batch.of(rows, self.layout)
         now, later = noise.chunk(2, 1)
-        actor, critic, target = passes or (self.actor, self.critic, self.target)
-        networks = Networks(actor, critic, target, self.log_temperature, self.bins)
-        if self._num_updates % options.policy_every == 0:
+        networks = Networks(self.actor, self.critic, self.target, self.log_temperature, self.bins)
+        if self.num_updates % options.policy_every == 0:
             self._improve_policy(networks, batch, now)
-        self._num_updates += 1
+        self.num_updates += 1
 
         with self.mixed_precision():
-            critic_loss = f.critic_loss(networks, batch, later, options.gamma)
+            critic_loss = f.critic_loss(networks, batch, later, self.discount)
         self.flat_critic.backward(critic_loss.sum())
         self.critic_optimizer.step()
-        project(critic)
+        project(self.critic)
         f.target_update(
             self.flat_target.parameter.data, self.flat_critic.parameter.data, options.tau
         )
         if metrics is not None:
-            metrics.copy_(torch.cat((critic_loss.detach()[None], self._latest)))
+            metrics.copy_(torch.cat((critic_loss.detach()[None], self.latest)))
 
     def _improve_policy(self, networks: Networks, batch: Batch, noise: Tensor) -> None:
         temperature = self.log_temperature.detach().exp()
@@ -293,23 +289,23 @@ class FlashSACLearner(ActorCritic):
         self.policy_optimizer.step()
         project(networks.actor)
         values = (policy.loss.detach(), policy.entropy, temperature, policy.opinion)
-        self._latest.copy_(torch.stack(values))
+        self.latest.copy_(torch.stack(values))
 
     def state_dict(self) -> dict[str, Any]:
         """Networks, temperature and optimisers."""
         return {
             **super().state_dict(),
             "log_temperature": self.log_temperature.detach(),
-            "num_updates": self._num_updates,
-            "latest": self._latest,
+            "num_updates": self.num_updates,
+            "latest": self.latest,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict`."""
         super().load_state_dict(state)
         self.log_temperature.data.copy_(state["log_temperature"])
-        self._num_updates = state["num_updates"]
-        self._latest.copy_(state["latest"])
+        self.num_updates = state["num_updates"]
+        self.latest.copy_(state["latest"])
 
 
 # ---- the training --------------------------------------------------------------------------------
@@ -325,13 +321,12 @@ class FlashSAC(OffPolicy[Config]):
         super().__init__(config)
         num_seeds, num_envs = config.num_seeds, config.num_envs
         self.reward_scale = RewardScale(
-            num_seeds, num_envs, gamma=config.gamma, bound=config.max_return
+            num_seeds, num_envs, gamma=config.greatest_discount(), bound=config.max_return
         )
         self.noise = RepeatedNoise(
             num_seeds, num_envs, self.layout.action_size, config.max_noise_repeat, self.device
         )
         self.parts += ["reward_scale", "noise"]
-        self.anneal_steps = config.anneal_steps or config.total_steps
         self._policies = self.plain_policies()
         for policy, draw_noise in zip(self._policies, self.noise.each(), strict=True):
             policy.draw_noise = draw_noise
@@ -368,9 +363,6 @@ class FlashSAC(OffPolicy[Config]):
 
     def step(self, metrics: dict[str, float]) -> None:
         """A step of every environment, and the gradient steps that belong to it."""
-        rest = 0.5 * (1.0 + math.cos(math.pi * min(self.global_step / self.anneal_steps, 1.0)))
-        for optimizer in self.learner.optimizers.values():
-            optimizer.lr = self.config.learning_rate * (0.5 + 0.5 * rest)
         self.advance(1)
 
     def draw(self, count: int) -> tuple[Tensor, Tensor]:
@@ -378,15 +370,6 @@ class FlashSAC(OffPolicy[Config]):
         rows, noise = super().draw(count)
         self.layout.rewards(rows).mul_(self.reward_scale.factors().to(self.device)[:, None])
         return rows, noise
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that the training goes on from, its learning rate's schedule too."""
-        return {**super().state_dict(), "anneal_steps": self.anneal_steps}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`; ``anneal_steps`` of the options wins."""
-        super().load_state_dict(state)
-        self.anneal_steps = self.config.anneal_steps or state["anneal_steps"]
 
 
 def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:

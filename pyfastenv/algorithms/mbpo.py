@@ -70,6 +70,10 @@ class Config(SACConfig):
     """Hidden layers of the model's networks."""
     model_learning_rate: float = 1e-3
     """Adam's, for the model."""
+    model_batch_size: int = 64
+    """Transitions per gradient step of each of the model's networks."""
+    model_epoch_rows: int = 5_000
+    """Rows at most in an epoch of a fit, of each network's sample of the real transitions."""
     ensemble_size: int = 7
     """Networks of the model …"""
     num_elites: int = 5
@@ -96,6 +100,8 @@ class Config(SACConfig):
         self._check_at_least(
             1,
             "model_every",
+            "model_batch_size",
+            "model_epoch_rows",
             "rollout_batch",
             "epoch_steps",
             "model_retain_epochs",
@@ -215,6 +221,8 @@ class MBPO(SACTraining[Config]):
                 num_elites=config.num_elites,
                 hidden_sizes=config.model_hidden_sizes,
                 learning_rate=config.model_learning_rate,
+                batch_size=config.model_batch_size,
+                max_epoch_rows=config.model_epoch_rows,
                 bfloat16=config.amp,
                 native=config.accelerate in ("auto", "native"),
                 num_threads=config.torch_threads,

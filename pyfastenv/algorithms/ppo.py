@@ -381,7 +381,8 @@ class PPO(ActorValue[Config]):
         """
         self._continue_schedule(state["anneal_steps"])
         super().load_state_dict(state)
-        self.generator.set_state(state["generator"])
+        if state["generator"] is not None:
+            self.generator.set_state(state["generator"])
 
     def _continue_schedule(self, began_with: int) -> None:
         config = self.config

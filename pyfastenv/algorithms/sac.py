@@ -113,7 +113,7 @@ def twin_values(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
     return values
 
 
-def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float) -> Tensor:
+def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | Tensor) -> Tensor:
     """Squared error to the entropy-regularised target (eq. 5 and 6), ``(K,)``.
 
     Args:
@@ -172,7 +172,7 @@ def target_update(target: Tensor, online: Tensor, tau: float) -> None:
 class Functions(NamedTuple):
     """What is learned, for whoever wants it otherwise: ``class Mine(SAC): functions = …``."""
 
-    critic_loss: Callable[[Networks, Batch, Tensor, float], Tensor] = critic_loss
+    critic_loss: Callable[[Networks, Batch, Tensor, float | Tensor], Tensor] = critic_loss
     policy_loss: Callable[[Networks, Tensor, Tensor], PolicyLoss] = policy_loss
     temperature_loss: Callable[[Tensor, Tensor, float], Tensor] = temperature_loss
     target_update: Callable[[Tensor, Tensor, float], None] = target_update
@@ -239,7 +239,7 @@ class SACLearner(ActorCritic):
         temperature = self.log_temperature.detach().exp()
 
         with self.mixed_precision():
-            critic = f.critic_loss(networks, batch, later, options.gamma)
+            critic = f.critic_loss(networks, batch, later, self.discount)
         self.flat_critic.backward(critic.sum())
         self.critic_optimizer.step()
 

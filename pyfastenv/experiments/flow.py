@@ -177,6 +177,10 @@ def _ours(config: Config, max_epochs: int, **options: Any) -> Iterator[MBPO]:
         "flow_batch_size": Habits().flow_batch_size,
         "learning_starts": config.real,
         "updates_per_step": float(UPDATES),
+        "batch_size": 256,
+        "model_batch_size": 256,
+        "model_epoch_rows": 10**9,  # all
+        "gamma_schedule": None,
         "rollout_schedule": (20, 150, 1, 1),  # the pool need not have room for longer ones
         "rollout_batch": config.part_states if config.quick else ROLLOUT_STATES,
         "model_agent_updates": config.part_agent_updates if config.quick else AGENT_UPDATES,

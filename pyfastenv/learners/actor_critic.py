@@ -102,6 +102,7 @@ class ActorCritic(ABC):
         critic: Critics, seed by seed.
         networks: By name, what :meth:`state_dict` has.
         choice: Which accelerator steps, or why none.
+        discount: Of the steps to come, a number where the networks are.
     """
 
     metrics: ClassVar[tuple[str, ...]]
@@ -120,6 +121,7 @@ class ActorCritic(ABC):
         self.functions = functions
         self.num_seeds = len(seeds)
         self.device = torch.device(device)
+        self.discount = torch.full((), options.gamma, dtype=torch.float32, device=self.device)
         self.own_networks = not (options.policy_factory is options.critic_factory is None)
         self.networks: dict[str, nn.Module] = {}
         self.actor: Any

@@ -38,7 +38,7 @@ class WrittenOut:
         actions = layout.obs_actions(rows)[..., layout.obs_size :]
         env_actions = torch.addcmul(self._learner.center, actions, self._learner.half)
         pairs = torch.cat((layout.obs(rows), env_actions), -1)
-        discounts = self._learner.options.gamma * layout.continues(rows)
+        discounts = self._learner.discount * layout.continues(rows)
         last = len(rows) - 1
         for i in range(len(rows)):
             self._update(rows[i], pairs[i], discounts[i], metrics if i == last else None)

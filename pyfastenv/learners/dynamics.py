@@ -50,6 +50,7 @@ class DynamicsOptions:
     patience: int = 5  # epochs without an improvement of any member
     min_improvement: float = 0.01  # of the held-out error, relative
     max_epochs: int = 1_000
+    max_epoch_rows: int | None = None  # of a member's samples, drawn anew for each epoch; None: all
     bfloat16: bool = False  # products of bfloat16 numbers, sums in float32
     native: bool = True  # with bfloat16: the training compiled for AMX or AVX512-BF16
     num_threads: int = 1  # of the compiled training
@@ -194,9 +195,10 @@ class EnsembleDynamics:
         active = torch.ones(self.num_seeds, dtype=torch.bool, device=self.device)
         without = torch.zeros(self.num_seeds, dtype=torch.int64, device=self.device)
         epochs = torch.zeros_like(without)
+        epoch_rows = min(num_train, options.max_epoch_rows or num_train)
         shuffling = streams.fork()  # for as many epochs as the slowest seed needs
         for _ in range(options.max_epochs):
-            shuffled = shuffling.uniform(size, num_train).argsort(2)
+            shuffled = shuffling.uniform(size, num_train).argsort(2)[..., :epoch_rows]
             self._epoch(samples, members.gather(2, shuffled))
             errors = self._holdout_errors(held)
             improved = (best - errors > options.min_improvement * best) | best.isinf()
@@ -214,7 +216,7 @@ class EnsembleDynamics:
         for kept, moment in zip(last_moments, moments, strict=True):
             moment.copy_(kept)
         if first_fit:
-            self._correct_moments(epochs * math.ceil(num_train / options.batch_size))
+            self._correct_moments(epochs * math.ceil(epoch_rows / options.batch_size))
         self._optimizer.num_steps = _NO_BIAS
         self.network.refresh()
         self.elites = best.argsort(1)[:, : options.num_elites]

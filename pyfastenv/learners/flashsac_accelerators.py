@@ -1,7 +1,9 @@
-"""FlashSAC's networks compiled for a processor that multiplies bfloat16 numbers.
+"""FlashSAC's gradient steps (algorithms/flashsac.py) on processors that multiply bfloat16 numbers.
 
-The losses stay those of :mod:`pyfastenv.algorithms.flashsac`; what is compiled is each pass of a
-network through a batch, forward and backward (csrc/learn/unit_networks.h).
+Compiled are each pass of a network through a batch, forward and backward (csrc/learn/
+unit_networks.h), and what is made of the critics' distributions (csrc/learn/bin_kernels.h); the
+gradients between them are written out. ``learner`` is a
+:class:`pyfastenv.algorithms.flashsac.FlashSACLearner`.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from torch import Tensor, nn
 
 from pyfastenv import _core
 from pyfastenv.learners.accelerators import Kind
+from pyfastenv.learners.actor_critic import Batch
+from pyfastenv.learners.sac_accelerators import for_twins
+from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradient
 from pyfastenv.nn.networks import FlatParameters, NetworkStack
-from pyfastenv.nn.unit_networks import UnitNetwork
+from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork
 
 
 class CompiledNetworks:
@@ -22,7 +27,7 @@ class CompiledNetworks:
 
     name = f"compiled networks in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
     kind: ClassVar[Kind] = "native"
-    functions = ("policy_loss", "critic_loss")  # it runs these, and knows what they want
+    functions = ("policy_loss", "critic_loss", "temperature_loss", "target_update")
 
     @classmethod
     def why_not(cls, learner: Any) -> str | None:
@@ -38,6 +43,7 @@ class CompiledNetworks:
         self._stacks: tuple[CompiledStack, ...] = ()
         self._batch_size = 0
 
+    @torch.no_grad()
     def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
         """Gradient steps one after another."""
         learner = self._learner
@@ -48,98 +54,145 @@ class CompiledNetworks:
                 CompiledStack(network, flat, 2 * self._batch_size, learner.options.num_threads)
                 for network, flat in zip(learner.networks.values(), flats, strict=True)
             )
-        last = len(rows) - 1
-        for i in range(len(rows)):
-            learner.update(rows[i], noise[i], metrics if i == last else None, self._stacks)
+        for mine, drawn in zip(rows, noise, strict=True):
+            batch = Batch.of(mine, learner.layout)
+            now, later = drawn.chunk(2, 1)
+            if learner.num_updates % learner.options.policy_every == 0:
+                self._improve_policy(batch, now)
+            learner.num_updates += 1
+            losses = self._improve_critics(batch, later)
+        metrics.copy_(torch.cat((losses[None], learner.latest)))
+
+    def _improve_policy(self, batch: Batch, noise: Tensor) -> None:
+        """Down the slopes of policy_loss and temperature_loss."""
+        learner = self._learner
+        actor, critic, _ = self._stacks
+        num_seeds, size, obs_size = batch.obs.shape
+        temperature = learner.log_temperature.exp()  # (K,)
+        outputs = actor.forward(torch.cat((batch.obs, batch.next_obs), 1), by_batch=True)
+        sample = squashed_gaussian(outputs[:, :size], noise, learner.log_std_range)
+        logits = critic.forward(for_twins(torch.cat((batch.obs, sample.actions), -1)))
+        least, by_logits = _core.least_of_bins(
+            logits.unflatten(0, (num_seeds, 2)).numpy(), learner.bins.numpy(), -1.0 / size
+        )
+        opinion = torch.from_numpy(least).mean(1)
+        by_pairs = critic.input_gradient(torch.from_numpy(by_logits).flatten(0, 1))
+        by_actions = by_pairs[..., obs_size:].unflatten(0, (num_seeds, 2)).sum(1)
+        weight = (temperature * (1.0 / size))[:, None].expand(-1, size)
+        by_outputs = torch.zeros_like(outputs)
+        by_outputs[:, :size] = squashed_gaussian_gradient(sample, by_actions, weight)
+        actor.write_gradients(by_outputs)
+        entropy = -sample.log_probs.mean(1)  # (K,)
+        learner.log_temperature.grad.copy_(entropy - learner.target_entropy)
+        learner.policy_optimizer.step()
+        actor.project()
+        loss = -temperature * entropy - opinion
+        learner.latest.copy_(torch.stack((loss, entropy, temperature, opinion)))
+
+    def _improve_critics(self, batch: Batch, noise: Tensor) -> Tensor:
+        """Down the slope of critic_loss, whose values ``(K,)`` it returns; the targets follow."""
+        learner = self._learner
+        actor, critic, target = self._stacks
+        outputs = actor.forward(batch.next_obs)
+        following = squashed_gaussian(outputs, noise, learner.log_std_range)
+        begin = torch.cat((batch.obs, batch.actions), -1)
+        end = torch.cat((batch.next_obs, following.actions), -1)
+        pairs = for_twins(torch.cat((begin, end), 1))
+        found, wanted = (
+            stack.forward(pairs, by_batch=True).unflatten(0, (-1, 2)) for stack in (critic, target)
+        )
+        bonus = learner.log_temperature.exp()[:, None] * following.log_probs
+        losses, by_found = _core.bin_cross_entropy(
+            found=found.numpy(),
+            target=wanted.numpy(),
+            rewards=batch.rewards.contiguous().numpy(),
+            discounts=(learner.discount * batch.continues).numpy(),
+            bonus=bonus.numpy(),
+            bins=learner.bins.numpy(),
+        )
+        critic.write_gradients(torch.from_numpy(by_found).flatten(0, 1))
+        learner.critic_optimizer.step()
+        critic.project()
+        learner.flat_target.parameter.lerp_(learner.flat_critic.parameter, learner.options.tau)
+        return torch.from_numpy(losses)
 
 
 class CompiledStack:
-    """The networks of a :class:`~pyfastenv.nn.networks.NetworkStack`, to be called as they are.
+    """The networks of a :class:`~pyfastenv.nn.networks.NetworkStack`, forward and backward.
 
     Args:
-        stack: Each a :class:`UnitNetwork`, or one and a module without parameters after it. Their
+        stack: Each a :class:`UnitNetwork`, or one and a :class:`BoundedLogStd` after it. Their
             running moments become views of one vector.
         flat: Parameters, which begin with all of theirs, and gradients.
         max_rows: The largest batch.
         num_threads: At most as many as there are networks are used.
-
-    Attributes:
-        training: Whether batches are normalised by their own moments.
     """
 
     def __init__(self, stack: NetworkStack, flat: FlatParameters, max_rows: int, num_threads: int):
         pairs = [_network_and_head(network) for network in stack.networks]
         networks = [network for network, _ in pairs]
-        self._sizes = networks[0].sizes
+        sizes = networks[0].sizes
         self.core = _core.UnitNetworks(
-            **self._sizes, num_networks=len(networks), max_rows=max_rows, num_threads=num_threads
+            **sizes, num_networks=len(networks), max_rows=max_rows, num_threads=num_threads
         )
-        self.training = False
-        self._parts = list(stack.parameters())
         size = len(networks) * self.core.num_parameters
-        assert size == sum(part.numel() for part in self._parts)
+        assert size == sum(part.numel() for part in stack.parameters())
         self.parameters = flat.parameter.detach()[:size]
         self.gradients = flat.grad[:size]
         self.moments = _flat_moments(networks)
+        self._num_inputs, self._num_outputs = sizes["num_inputs"], sizes["num_outputs"]
         self._head = pairs[0][1]
+        self._pass = 0
+        self._outputs = torch.empty(0)
 
-    @property
-    def num_outputs(self) -> int:
-        """Of a network."""
-        return self._sizes["num_outputs"]
+    def forward(self, x: Tensor, *, by_batch: bool = False) -> Tensor:
+        """``(N, B, in)`` to ``(N, B, out)`` float32.
 
-    def train(self) -> None:
-        """Batches are normalised by their own moments, which the running ones follow."""
-        self.training = True
+        Args:
+            x: Inputs.
+            by_batch: Normalise by the batch's own moments, which the running ones follow.
+        """
+        outputs = torch.empty(*x.shape[:2], self._num_outputs)
+        self._pass = self.core.forward(
+            x.contiguous().numpy(),
+            self.parameters.numpy(),
+            self.moments.numpy(),
+            by_batch,
+            outputs.numpy(),
+        )
+        self._outputs = outputs
+        return outputs if self._head is None else self._head(outputs)
 
-    def eval(self) -> None:
-        """They are normalised by the running moments."""
-        self.training = False
+    def write_gradients(self, by_outputs: Tensor) -> None:
+        """By the parameters, of the latest pass, which was by its batch's moments, to where the
+        flat vector has them."""
+        self._backward(by_outputs, self.gradients, None)
+
+    def input_gradient(self, by_outputs: Tensor) -> Tensor:
+        """By the latest pass's inputs, ``(N, B, in)``."""
+        by_inputs = torch.empty(*by_outputs.shape[:2], self._num_inputs)
+        self._backward(by_outputs, None, by_inputs)
+        return by_inputs
+
+    def _backward(
+        self, by_outputs: Tensor, gradients: Tensor | None, by_inputs: Tensor | None
+    ) -> None:
+        if self._head is not None:
+            by_outputs = self._head.gradient(self._outputs, by_outputs)
+        self.core.backward(
+            self._pass,
+            by_outputs.contiguous().numpy(),
+            self.parameters.numpy(),
+            None if gradients is None else gradients.numpy(),
+            None if by_inputs is None else by_inputs.numpy(),
+        )
 
     def project(self) -> None:
         """Brings all norms back to what they are to be."""
         self.core.project(self.parameters.numpy())
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """``(N, B, in)`` to ``(N, B, out)`` float32; a pass goes back before the next one comes.
 
-        By the running moments only the gradient by ``x`` is to be had: parameters are constants.
-        Otherwise theirs are written where the flat vector has them.
-        """
-        parts = self._parts if self.training else ()
-        outputs: Tensor = _Pass.apply(x, self, *parts)
-        return outputs if self._head is None else self._head(outputs)
-
-
-class _Pass(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, stack: CompiledStack, *_: Tensor) -> Tensor:
-        outputs = torch.empty(*x.shape[:2], stack.num_outputs)
-        ctx.stack, ctx.shape, ctx.of_parameters = stack, x.shape, stack.training
-        ctx.number = stack.core.forward(
-            x.detach().float().contiguous().numpy(),
-            stack.parameters.numpy(),
-            stack.moments.numpy(),
-            stack.training,
-            outputs.numpy(),
-        )
-        return outputs
-
-    @staticmethod
-    def backward(ctx: Any, by_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        stack = ctx.stack
-        by_inputs = torch.empty(ctx.shape) if ctx.needs_input_grad[0] else None
-        stack.core.backward(
-            ctx.number,
-            by_outputs.float().contiguous().numpy(),
-            stack.parameters.numpy(),
-            stack.gradients.numpy() if ctx.of_parameters else None,
-            None if by_inputs is None else by_inputs.numpy(),
-        )
-        return (by_inputs, None, *(None for _ in ctx.needs_input_grad[2:]))
-
-
-def _network_and_head(module: Any) -> tuple[UnitNetwork, nn.Module | None]:
+def _network_and_head(module: Any) -> tuple[UnitNetwork, BoundedLogStd | None]:
     if isinstance(module, UnitNetwork):
         return module, None
     network, head = module

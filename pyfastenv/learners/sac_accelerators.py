@@ -61,10 +61,10 @@ class WrittenOut:
 
         # the slope of critic_loss
         next_inputs = torch.cat((layout.next_obs(rows), sample.actions[:, size:]), -1)
-        next_values = self._twin(target.evaluate(_for_twins(next_inputs))[0]).amin(1)
+        next_values = self._twin(target.evaluate(for_twins(next_inputs))[0]).amin(1)
         soft = next_values - temperature[:, None] * sample.log_probs[:, size:]
-        targets = layout.rewards(rows) + options.gamma * layout.continues(rows) * soft  # (K, B)
-        values, critic_saved = critic.evaluate(_for_twins(layout.obs_actions(rows)))
+        targets = layout.rewards(rows) + learner.discount * layout.continues(rows) * soft  # (K, B)
+        values, critic_saved = critic.evaluate(for_twins(layout.obs_actions(rows)))
         errors = self._twin(values) - targets[:, None]  # (K, 2, B)
         by_values = (errors * (1.0 / size)).view(2 * num_seeds, size, 1)
         critic.write_gradients(critic_saved, by_values)
@@ -73,7 +73,7 @@ class WrittenOut:
 
         # the slope of policy_loss
         inputs = torch.cat((obs, sample.actions[:, :size]), -1)
-        opinions, opinion_saved = critic.evaluate(_for_twins(inputs))
+        opinions, opinion_saved = critic.evaluate(for_twins(inputs))
         pair = self._twin(opinions)  # (K, 2, B)
         first = (pair[:, 0] <= pair[:, 1]).to(pair.dtype)
         by_pair = torch.stack((first, 1.0 - first), 1).mul_(-1.0 / size)
@@ -104,7 +104,7 @@ class WrittenOut:
         return values.view(self._learner.num_seeds, 2, -1)
 
 
-def _for_twins(inputs: Tensor) -> Tensor:
+def for_twins(inputs: Tensor) -> Tensor:
     """``(K, B, n)`` to ``(2 K, B, n)``: each seed's inputs twice."""
     num_seeds, *rest = inputs.shape
     return inputs[:, None].expand(-1, 2, -1, -1).reshape(2 * num_seeds, *rest)
@@ -175,9 +175,9 @@ class CompiledBfloat16:
     def _hyper(self) -> _core.SacHyper:
         learner, options = self._learner, self._learner.options
         hyper = _core.SacHyper()
-        hyper.policy_lr = options.policy_learning_rate
-        hyper.critic_lr = options.critic_learning_rate
-        hyper.gamma, hyper.tau = options.gamma, options.tau
+        hyper.policy_lr = learner.policy_optimizer.lr
+        hyper.critic_lr = learner.critic_optimizer.lr
+        hyper.gamma, hyper.tau = float(learner.discount), options.tau
         hyper.log_std_min, hyper.log_std_max = options.log_std_range
         hyper.target_entropy = learner.target_entropy
         hyper.learn_temperature = learner.learns_temperature

@@ -42,18 +42,31 @@ class FlatAdam:
         eps: float = 1e-8,
         fused: bool = False,
     ):
-        self.lr = lr
         self.betas = betas
         self.eps = eps
         self._flat = flat
         self._fused = fused
         # on the device where the kernel reads it, on the host where Python does
-        where = flat.parameter.device if fused else "cpu"
+        where = flat.parameter.device if fused else torch.device("cpu")
         self._num_steps = torch.zeros(
             (), dtype=torch.float32 if fused else torch.int64, device=where
         )
+        # a CUDA graph reads its step size where it was when the graph was captured
+        self._device_lr = torch.empty((), device=where) if fused and where.type == "cuda" else None
+        self.lr = lr
         self.mean = torch.zeros_like(flat.grad)
         self.square = torch.zeros_like(flat.grad)
+
+    @property
+    def lr(self) -> float:
+        """Step size."""
+        return self._lr
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        self._lr = value
+        if self._device_lr is not None:
+            self._device_lr.fill_(value)
 
     @property
     def num_steps(self) -> int:
@@ -98,11 +111,16 @@ class FlatAdam:
             amsgrad=False,
             beta1=self.betas[0],
             beta2=self.betas[1],
-            lr=self.lr,
+            lr=self._lr_of_step(),
             weight_decay=0.0,
             eps=self.eps,
             maximize=False,
         )
+
+    def _lr_of_step(self) -> float | Tensor:
+        if self._device_lr is None or not torch.cuda.is_available():  # pretended to be there
+            return self._lr
+        return self._device_lr if torch.cuda.is_current_stream_capturing() else self._lr
 
     def arrays(self) -> list[NDArray[np.float32]]:
         """Parameters, first and second moment, on the CPU: to be changed in place."""

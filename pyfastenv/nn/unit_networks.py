@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -130,23 +129,23 @@ class BoundedLogStd(nn.Module):
         half = 0.5 * (self.high - self.low)
         return torch.cat((mean, self.low + half * (1.0 + raw.tanh())), -1)
 
+    def gradient(self, outputs: Tensor, by_results: Tensor) -> Tensor:
+        """By what :meth:`forward` was given, of the gradient by its results."""
+        by_mean, by_log_std = by_results.chunk(2, -1)
+        half = 0.5 * (self.high - self.low)
+        slope = half * (1.0 - outputs.chunk(2, -1)[1].tanh().square())
+        return torch.cat((by_mean, by_log_std * slope), -1)
 
-def project(network: Any) -> None:
-    """Brings all norms back to what they are to be, after a gradient step. Other layers stay.
 
-    Args:
-        network: A module; or what computes in its place, with a method of this name.
-    """
-    if not isinstance(network, nn.Module):
-        network.project()
-        return
+def project(network: nn.Module) -> None:
+    """Brings all norms back to what they are to be, after a gradient step. Other layers stay."""
     for module in network.modules():
         if isinstance(module, UnitLinear | UnitBatchNorm | UnitRMSNorm):
             module.project()
 
 
 @contextmanager
-def by_batch(network: Any) -> Iterator[None]:
+def by_batch(network: nn.Module) -> Iterator[None]:
     """Inside, batches are normalised by their own moments, which the running ones follow."""
     network.train()
     try:

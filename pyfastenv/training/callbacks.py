@@ -133,9 +133,6 @@ class Callbacks:
         self.run = run
         self._callbacks = [_as_callback(each) for each in callbacks]
 
-    def __bool__(self) -> bool:
-        return bool(self._callbacks)
-
     def tell(self, event: str, *arguments: Any) -> None:
         """Calls ``event`` of each with the run and what else there is to know."""
         for callback in self._callbacks:

@@ -141,10 +141,11 @@ def rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(state: Mapping[str, Any]) -> None:
-    """Restores :func:`rng_state`; CUDA's where there is CUDA."""
+    """Restores :func:`rng_state`, of CUDA devices those that are here."""
     torch.set_rng_state(state["cpu"])
-    if state["cuda"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(state["cuda"])
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    for i, each in enumerate(state["cuda"][:count]):
+        torch.cuda.set_rng_state(each, i)
 
 
 def not_finite(value: Any, where: str = "state") -> str:

@@ -286,8 +286,18 @@ class RunConfig:
             raise ValueError(f"{cls.algorithm} has no option {', '.join(unknown)}")
         return cls(**{name: _from_json(hints[name], value) for name, value in values.items()})
 
-    def check_resumes(self, saved_algorithm: str, saved: Mapping[str, Any]) -> None:
+    def check_resumes(
+        self,
+        saved_algorithm: str,
+        saved: Mapping[str, Any],
+        may_differ: frozenset[str] | None = None,
+    ) -> None:
         """Checks that this configuration can go on from a run that had ``saved``.
+
+        Args:
+            saved_algorithm: What the run trained.
+            saved: Its options, as :meth:`to_dict` has them.
+            may_differ: Options that do not matter; None: the class's.
 
         Raises:
             ValueError: Another algorithm, or other options; the message names them all.
@@ -297,10 +307,16 @@ class RunConfig:
                 f"resume: the run was made by {saved_algorithm}, this is {self.algorithm}"
             )
         mine = self.to_dict()
+        may_differ = self.may_differ if may_differ is None else may_differ
+        if unknown := sorted((mine.keys() ^ saved.keys()) - may_differ):
+            raise ValueError(
+                f"resume: another version of pyfastenv made the run: {', '.join(unknown)} is an "
+                "option of one of them only"
+            )
         differences = [
-            f"{name} was {saved.get(name)!r}, is {mine.get(name)!r}"
-            for name in sorted(mine.keys() | saved.keys())
-            if name not in self.may_differ and mine.get(name) != saved.get(name)
+            f"{name} was {saved[name]!r}, is {mine[name]!r}"
+            for name in sorted(mine.keys() - may_differ)
+            if mine[name] != saved[name]
         ]
         if differences:
             raise ValueError(f"resume: the run had other options: {'; '.join(differences)}")
@@ -344,7 +360,7 @@ def _to_json(value: Any) -> Any:
         return {name: _to_json(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_to_json(item) for item in value]
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _from_json(hint: Any, value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import distributed as dist
 
-from pyfastenv.training.errors import ProcessLostError
+from pyfastenv.training.errors import ProcessLostError, TrainingError
 
 T = TypeVar("T")
 
@@ -40,6 +40,13 @@ def init(device: str = "cpu") -> bool:
     return True
 
 
+def wait_for_all() -> None:
+    """Until all processes are here: before they leave, for process 0 takes along what the others
+    still need to leave in peace (gloo aborts one that does not find it)."""
+    if world_size() > 1:
+        dist.barrier()
+
+
 def shut_down() -> None:
     """Leaves the other processes."""
     dist.destroy_process_group()
@@ -54,6 +61,8 @@ def lost_processes_told() -> Iterator[None]:
     """
     try:
         yield
+    except TrainingError:  # may name a folder that is called like what gloo says
+        raise
     except RuntimeError as error:
         lost = isinstance(error, dist.DistError) or "/gloo/" in str(error)  # gloo's are bare
         if world_size() == 1 or not lost:

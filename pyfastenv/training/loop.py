@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -197,6 +197,11 @@ class _Session:
         self.last_checkpoint = start.checkpoint
         self.callbacks = Callbacks(callbacks, Run(algorithm, config, start.folder))
         self.elapsed_before = 0.0
+        if algorithm.envs.max_episode_steps is None:
+            raise ValueError(
+                f"env_id: {config.env_id} has no time limit here, so an episode of an evaluation "
+                "need not end; give it one with --env.max_episode_steps"
+            )
         if start.state is not None:
             self._restore(start.state)
         if self.is_main:
@@ -229,7 +234,11 @@ class _Session:
             run_folder.adopt(start)
             self.checkpoints.discard_after(start.step)
             self.checkpoints.prune(start.step)
-        run_folder.write_config(self.folder, self.config, self._acceleration)
+        config = self.config
+        if start.branches:
+            assert start.checkpoint is not None
+            config = replace(config, resume=start.checkpoint.resolve())
+        run_folder.write_config(self.folder, config, self._acceleration)
         self.logger = MetricLogger(
             self.folder,
             self.config.loggers,
@@ -263,6 +272,7 @@ class _Session:
                 finished = self._train(stop, profile)
             if not finished:
                 self._say_how_to_resume()
+                distributed.wait_for_all()
                 raise SystemExit(stop.exit_status)
             self._say(profile.table)
             self._tell("on_end")
@@ -275,6 +285,7 @@ class _Session:
         if self.is_main:
             with self._writing():
                 self._sum_up(result)
+        distributed.wait_for_all()
         return result
 
     # ---- the loop ----------------------------------------------------------------------------
@@ -322,8 +333,6 @@ class _Session:
 
     def _called_off(self) -> bool:
         """Whether a callback has stopped the run; all processes hear of it."""
-        if not self.callbacks:
-            return False
         return distributed.any_of(self.callbacks.run.stopped is not None)
 
     def _check_losses(self, metrics: Mapping[str, float]) -> None:

@@ -45,6 +45,7 @@ class OffPolicyConfig(LearnerConfig):
     """Of the uniform numbers that explore."""
     options_type: ClassVar[type[ActorCriticOptions]] = ActorCriticOptions
     """Of the learner's settings."""
+    may_differ = LearnerConfig.may_differ | {"anneal_steps"}
 
     total_steps: int = 1_000_000
     """Environment steps to train for, of each seed."""
@@ -68,8 +69,15 @@ class OffPolicyConfig(LearnerConfig):
     """Transitions per gradient step (of all processes together)."""
     gamma: float = 0.99
     """Discount."""
+    gamma_schedule: tuple[int, int, float] | None = None
+    """Between these two environment steps the discount goes from gamma to the third number (1 minus
+    the discount geometrically, François-Lavet et al. 2015, arXiv:1512.02011); None: it stays."""
     tau: float = 0.005
     """How far the target networks follow with each gradient step."""
+    anneal_to: float = 1.0
+    """What the learning rates fall to along a cosine, as a share of themselves; 1: they stay."""
+    anneal_steps: int | None = None
+    """Environment steps until they have; None: total_steps as they were when the run began."""
     torch_threads: int = 2
     """Threads of PyTorch's own operations."""
 
@@ -77,7 +85,19 @@ class OffPolicyConfig(LearnerConfig):
         super().check()
         self._check_at_least(1, "num_seeds", "log_every", "buffer_size", "batch_size")
         self._check_positive("updates_per_step")
-        self._check_fractions("gamma", "tau")
+        self._check_fractions("gamma", "tau", "anneal_to")
+        self._check_positive("anneal_to")
+        if self.anneal_steps is not None:
+            self._check_at_least(1, "anneal_steps")
+            if self.anneal_to == 1.0:
+                raise ValueError("anneal_steps: the learning rates stay; set anneal_to too")
+        if self.gamma_schedule is not None:
+            first, last, final = self.gamma_schedule
+            if not (0 <= first <= last and 0 <= final < 1 and self.gamma < 1):
+                raise ValueError(
+                    "gamma_schedule: expected two environment steps in order and a discount, gamma "
+                    f"and it less than 1, got {self.gamma_schedule} and gamma {self.gamma}"
+                )
         self._check_learning_starts(self.learning_starts)
         self._check_shared_out("batch_size")
         if distributed.world_size() > 1 and not (self.processes and self.num_seeds == 1):
@@ -95,6 +115,18 @@ class OffPolicyConfig(LearnerConfig):
         """An iteration or two of learning, once the first has allocated."""
         first = self.learning_starts + 2 * self.log_every
         return (first, first + self.log_every) if first < self.total_steps else None
+
+    def discount(self, step: int) -> float:
+        """At an environment step."""
+        if self.gamma_schedule is None:
+            return self.gamma
+        first, last, final = self.gamma_schedule
+        done = min(max((step - first) / max(last - first, 1), 0.0), 1.0)
+        return 1.0 - float((1.0 - self.gamma) ** (1.0 - done) * (1.0 - final) ** done)
+
+    def greatest_discount(self) -> float:
+        """Of the whole schedule, whatever ``total_steps``."""
+        return max(self.gamma, 0.0 if self.gamma_schedule is None else self.gamma_schedule[2])
 
     def end_of_block(self, step: int) -> int:
         """Up to which step an iteration trains that begins at ``step``."""
@@ -161,8 +193,11 @@ class OffPolicy(ABC, Generic[C]):
         self.exploration_streams = SeedStreams(config.streams(Stream.EXPLORATION))
         self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
         self.global_step = 0
+        self.anneal_steps = config.anneal_steps or config.total_steps
+        self._learning_rates = {name: each.lr for name, each in self.learner.optimizers.items()}
         shape = (len(self.learner.metrics), config.num_seeds)
         self._metrics = torch.zeros(shape, device=self.device)
+        self._has_learned = False
         self._diverged = False
         self._seconds: dict[str, float] = {}
 
@@ -213,8 +248,9 @@ class OffPolicy(ABC, Generic[C]):
                 if self._diverged:
                     break
             metrics |= self.collector.episode_metrics()
-            means = distributed.mean(self._metrics.mean(1))
-            metrics |= dict(zip(self.learner.metrics, means.tolist(), strict=True))
+            if self._has_learned:
+                means = distributed.mean(self._metrics.mean(1))
+                metrics |= dict(zip(self.learner.metrics, means.tolist(), strict=True))
             if self._diverged:  # the losses are those before the last step's end
                 metrics["loss/policy"] = math.nan
         return metrics | {f"time/{phase}_s": value for phase, value in self._seconds.items()}
@@ -222,6 +258,8 @@ class OffPolicy(ABC, Generic[C]):
     def advance(self, num_steps: int) -> None:
         """Steps of every environment, and the gradient steps that belong to them."""
         before = self.global_step
+        self._anneal()
+        self.learner.discount.fill_(self.config.discount(before))
         with self.timed("sample"):
             with span("transfer"):
                 policies = self.policies()
@@ -234,6 +272,16 @@ class OffPolicy(ABC, Generic[C]):
             # waits for the device, which the copy of the policy into the pool would do anyway
             self._diverged = not self.learner.is_finite()
 
+    def _anneal(self) -> None:
+        """Sets the learning rates of this step."""
+        lowest = self.config.anneal_to
+        if lowest == 1.0:
+            return
+        done = min(self.global_step / self.anneal_steps, 1.0)
+        share = lowest + (1.0 - lowest) * 0.5 * (1.0 + math.cos(math.pi * done))
+        for name, optimizer in self.learner.optimizers.items():
+            optimizer.lr = share * self._learning_rates[name]
+
     def learn(self, num_updates: int) -> None:
         """Gradient steps on independent minibatches; the metrics are the last one's."""
         for first in range(0, num_updates, _DRAW):
@@ -241,6 +289,7 @@ class OffPolicy(ABC, Generic[C]):
                 rows, noise = self.draw(min(_DRAW, num_updates - first))
             with span("update"):
                 self.learner.run(rows, noise, self._metrics)
+            self._has_learned = True
 
     def _remember(self, rows: Tensor) -> None:
         """Adds real transitions ``(K, n, width)`` of n steps of each seed."""
@@ -261,10 +310,12 @@ class OffPolicy(ABC, Generic[C]):
     def state_dict(self) -> dict[str, Any]:
         """Everything that the training goes on from, bit for bit."""
         state = {name: getattr(self, name).state_dict() for name in self.parts}
-        return {**state, "global_step": self.global_step}
+        schedule = {"anneal_steps": self.anneal_steps} if self.config.anneal_to < 1.0 else {}
+        metrics = {"metrics": self._metrics} if self._has_learned else {}
+        return {**state, **schedule, **metrics, "global_step": self.global_step}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`.
+        """Restores :meth:`state_dict`; ``anneal_steps`` of the options wins.
 
         Raises:
             CheckpointError: A part is missing: another version wrote it.
@@ -277,3 +328,7 @@ class OffPolicy(ABC, Generic[C]):
         for name in self.parts:
             getattr(self, name).load_state_dict(state[name])
         self.global_step = state["global_step"]
+        self._has_learned = "metrics" in state
+        if self._has_learned:
+            self._metrics.copy_(state["metrics"])
+        self.anneal_steps = self.config.anneal_steps or state.get("anneal_steps", self.anneal_steps)

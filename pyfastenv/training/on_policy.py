@@ -254,11 +254,12 @@ class OnPolicy(ABC, Generic[C]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`; without states the environments stay as they are."""
+        """Restores :meth:`state_dict`; without states environments and generator stay."""
         self.normalizer.moments.load_state_dict(state["obs_moments"])
         self.return_moments.load_state_dict(state["return_moments"])
         self.running_returns = state["running_returns"].to(self.device)
-        self.device_generator.set_state(state["device_generator"])
+        if state["device_generator"] is not None:
+            self.device_generator.set_state(state["device_generator"])
         if self.sampler is not None:
             self.sampler.load_state_dict(state["sampler"])
         if state["envs"] is not None:

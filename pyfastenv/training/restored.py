@@ -13,7 +13,8 @@ from pyfastenv.training.config import RunConfig
 def greedy_policies(
     algorithm: Callable[..., Any], config: RunConfig, state: Mapping[str, Any]
 ) -> PolicySpec | list[TorchPolicy]:
-    """Of a checkpoint, without chance, whatever its environments have become since.
+    """Of a checkpoint, without chance, whatever its environments have become since, and wherever
+    it was trained.
 
     Args:
         algorithm: Takes ``config`` and ``restore``; has ``envs`` and ``eval_policy``
@@ -21,16 +22,19 @@ def greedy_policies(
         config: The options.
         state: Its ``state_dict``.
     """
-    restored = algorithm(config, restore=_without_envs(state))
+    restored = algorithm(config, restore=_what_acts(state))
     restored.envs.close()
     policies: PolicySpec | list[TorchPolicy] = restored.eval_policy()
     return policies
 
 
-def _without_envs(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state with None for the environments' states, wherever they stand in it."""
-    kept = {name: None if name == "envs" else part for name, part in state.items()}
+# states that other environments or another device cannot take
+_NOT_OF_THE_POLICY = ("envs", "generator", "generators", "device_generator")
+
+
+def _what_acts(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state with None for the environments' and generators' states, wherever they stand."""
+    kept = {name: None if name in _NOT_OF_THE_POLICY else part for name, part in state.items()}
     return {
-        name: _without_envs(part) if isinstance(part, Mapping) else part
-        for name, part in kept.items()
+        name: _what_acts(part) if isinstance(part, Mapping) else part for name, part in kept.items()
     }

@@ -48,15 +48,22 @@ class Start:
         """The checkpoint's step; None for a run from the beginning."""
         return None if self.state is None else int(self.state["step"])
 
+    @property
+    def branches(self) -> bool:
+        """Whether the checkpoint is another run's."""
+        mine = self.origin is not None and self.origin.resolve() == self.folder.resolve()
+        return self.checkpoint is not None and not mine
+
 
 def claim(config: RunConfig) -> tuple[Start, FolderLock]:
     """Takes the run's folder for this process alone and finds where the run begins.
 
     A new run makes a folder; one whose name is chosen here gets a name that no other process has. A
     resumed run goes on in its own folder, or, with another ``run_dir``, in that one. A run that was
-    killed before its first checkpoint begins again. With ``auto_resume`` the run in ``run_dir``, if
-    there is one, is what ``resume`` names; if its checkpoints are gone, what is left of it is moved
-    into a folder :data:`EARLIER` in it, and it begins again.
+    killed before its first checkpoint begins again, with the checkpoint of another run if it did.
+    With ``auto_resume`` the run in ``run_dir``, if there is one, is what ``resume`` names; if its
+    checkpoints are gone, what is left of it is moved into a folder :data:`EARLIER` in it, and it
+    begins again.
 
     Returns:
         The start, and the lock to be held while the run writes.
@@ -98,10 +105,15 @@ def _resumed(config: RunConfig, folder: Path, origin: Path | None) -> Start:
     """Reads what ``config.resume`` stands for, and checks that ``config`` can go on from it."""
     assert config.resume is not None
     if origin == config.resume and checkpoint.CheckpointDir(origin / CHECKPOINTS).latest() is None:
-        config.check_resumes(*read_config(origin))
-        _begin_again(config, folder, origin)
-        return Start(folder, origin=origin)
-    path = checkpoint.resolve(config.resume)
+        algorithm, saved = read_config(origin)
+        config.check_resumes(algorithm, saved)
+        path = branched_from(origin, saved)
+        _begin_again(config, folder, origin, path)
+        if path is None:
+            return Start(folder, origin=origin)
+        origin = run_of(path)
+    else:
+        path = checkpoint.resolve(config.resume)
     state = checkpoint.load(path)
     for key in ("step", "algorithm", "config", "ranks"):
         if key not in state:
@@ -110,17 +122,17 @@ def _resumed(config: RunConfig, folder: Path, origin: Path | None) -> Start:
     return Start(folder, path, state, origin)
 
 
-def _begin_again(config: RunConfig, folder: Path, origin: Path) -> None:
+def _begin_again(config: RunConfig, folder: Path, origin: Path, path: Path | None) -> None:
     """Says that a run begins again for want of a checkpoint, and sees that nothing is lost."""
-    kept = ""
+    kept, where = "", "" if path is None else f" at {path}"
     if has_lost_checkpoints(origin):
         if not config.auto_resume or folder != origin:
             raise CheckpointError(
-                f"{origin}: its checkpoints are gone, so it would begin again at step 0: put them "
-                f"back into {origin / CHECKPOINTS}, or begin a new run with pyfastenv train"
+                f"{origin}: its checkpoints are gone, so it would begin again: put them back "
+                f"into {origin / CHECKPOINTS}, or begin a new run with pyfastenv train"
             )
         kept = f"; what was here is in {_set_aside(folder)}"
-    print(f"pyfastenv: {origin}: no checkpoint: beginning again{kept}", file=sys.stderr)
+    print(f"pyfastenv: {origin}: no checkpoint: beginning again{where}{kept}", file=sys.stderr)
 
 
 def _set_aside(folder: Path) -> Path:
@@ -176,7 +188,7 @@ def _released_on_error(lock: FolderLock) -> Iterator[None]:
 
 def adopt(start: Start) -> None:
     """Copies the metrics of the run that this one branches off, if it does."""
-    if start.origin is None or start.origin.resolve() == start.folder.resolve():
+    if start.origin is None or not start.branches:
         return
     source = start.origin / METRICS
     if source.is_file():
@@ -187,6 +199,15 @@ def run_of(path: Path) -> Path | None:
     """The run folder of a checkpoint file; None if it lies somewhere else."""
     folder = path.parent
     return folder.parent if folder.name == CHECKPOINTS else None
+
+
+def branched_from(folder: Path, config: Mapping[str, Any]) -> Path | None:
+    """The checkpoint of another run with which a run began, as its config.json has it."""
+    resume = config.get("resume")
+    if resume is None or checkpoint.step_of(path := Path(resume)) < 0:
+        return None
+    mine = run_of(path)
+    return None if mine is not None and mine.resolve() == folder.resolve() else path
 
 
 def write_config(folder: Path, config: RunConfig, acceleration: str | None = None) -> None:
@@ -216,10 +237,13 @@ def read_config(folder: Path) -> tuple[str, dict[str, Any]]:
         raise ValueError(f"{path}: not a run's configuration ({error})") from error
 
 
-def first_checkpoint(config: Mapping[str, Any]) -> int:
+def first_checkpoint(folder: Path, config: Mapping[str, Any]) -> int:
     """The step at which a run's first checkpoint falls due; ``config`` as config.json has it."""
     total = int(config["total_steps"])
-    return min(int(config["checkpoint_every"]) or total, total)
+    every = int(config["checkpoint_every"]) or total
+    path = branched_from(folder, config)
+    begun = 0 if path is None else checkpoint.step_of(path)
+    return min((begun // every + 1) * every, total)
 
 
 def has_lost_checkpoints(folder: Path) -> bool:
@@ -233,7 +257,7 @@ def has_lost_checkpoints(folder: Path) -> bool:
         return True
     if not (folder / METRICS).is_file():
         return False
-    due = first_checkpoint(read_config(folder)[1])
+    due = first_checkpoint(folder, read_config(folder)[1])
     return sum(row["step"] >= due for row in read_metrics(folder)) > 1
 
 

@@ -179,7 +179,7 @@ def _checkpoint_of(run: Path) -> Path:
         else:
             _, config = read_config(run)
             why = (
-                f"the first comes at step {first_checkpoint(config):,} (checkpoint_every = "
+                f"the first comes at step {first_checkpoint(run, config):,} (checkpoint_every = "
                 f"{config['checkpoint_every']:,}), or on Ctrl-C"
             )
         raise CheckpointError(f"{error}: {why}") from None

@@ -21,7 +21,7 @@ from pyfastenv.training.atomic import write_text
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.plots import plot_means
 from pyfastenv.training.registry import algorithm_module
-from pyfastenv.training.run_folder import RESULT
+from pyfastenv.training.run_folder import RESULT, read_config
 from pyfastenv.vector.arguments import integer
 
 TABLE = "sweep.md"
@@ -114,7 +114,9 @@ def sweep(
     for i, (case, each) in enumerate(zip(cases, configs, strict=True)):
         for config in each:
             assert config.run_dir is not None
-            if not (config.run_dir / RESULT).is_file():
+            if (config.run_dir / RESULT).is_file():
+                _check_done(config.run_dir, config)
+            else:
                 print(f"[{i + 1} of {len(cases)}] {_label(case)} → {config.run_dir}", flush=True)
                 train(config)
         runs = tuple(config.run_dir for config in each if config.run_dir is not None)
@@ -139,6 +141,15 @@ def _configs(
         replace(first, run_dir=folder / f"{name},seed={seed}", seed=seed)
         for seed in range(first.seed, first.seed + seeds)
     ]
+
+
+def _check_done(run: Path, config: RunConfig) -> None:
+    """Checks that a run that is there already is the one that is wanted."""
+    algorithm, saved = read_config(run)
+    try:
+        config.check_resumes(algorithm, saved, config.may_differ - {"total_steps"})
+    except ValueError as error:
+        raise ValueError(f"{run}: {error}; choose another folder for this sweep") from error
 
 
 def _returns(run: Path) -> list[float]:

@@ -6,8 +6,9 @@ One value fixes an option, several sweep it. Types are those of the algorithm's 
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Sequence
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pyfastenv.training.config import RunConfig
 
@@ -45,7 +46,7 @@ def parse_options(
             raise ValueError(f"{config_class.algorithm} has no option --{name.replace('_', '-')}")
         if not texts:
             raise ValueError(f"--{name.replace('_', '-')}: expected a value")
-        parsed = [_value(name, text, hints[name]) for text in texts]
+        parsed = [_value(text, hints[name]) for text in texts]
         if len(parsed) == 1:
             fixed[name] = parsed[0]
         else:
@@ -53,19 +54,29 @@ def parse_options(
     return fixed, grid
 
 
-def _value(name: str, text: str, hint: Any) -> Any:
+def _value(text: str, hint: Any) -> Any:
     """A value of a field's type; tuples are written with commas."""
-    if hint is str:
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    for option in options:
+        if get_origin(option) is tuple and text.lower() != "none":
+            items = [item for item in text.strip("()").replace(" ", "").split(",") if item]
+            kinds = get_args(option)
+            if kinds[1:] == (...,):
+                kinds = kinds[:1] * len(items)
+            more = (Any,) * (len(items) - len(kinds))  # check() finds them too many
+            return tuple(map(_item, items, (*kinds, *more)))
+    return _item(text, *options)
+
+
+def _item(text: str, *kinds: Any) -> Any:
+    """A value of one of these types, or what check() finds wrong."""
+    if text.lower() == "none" and types.NoneType in kinds:
+        return None
+    if str in kinds:
         return text
     try:
-        value = ast.literal_eval(
-            text.title() if text.lower() in ("true", "false", "none") else text
-        )
+        value = ast.literal_eval(text.title() if text.lower() in ("true", "false") else text)
     except (ValueError, SyntaxError):
-        return text  # a word, which check() finds wrong if it is
-    if get_origin(hint) is tuple and not isinstance(value, tuple):
-        return (value,)
-    whole = hint is int or int in get_args(hint)
-    if whole and isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+        return text
+    whole = int in kinds and isinstance(value, float) and value.is_integer()
+    return int(value) if whole else value

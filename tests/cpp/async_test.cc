@@ -158,17 +158,21 @@ TEST_P(Async, TimeoutGivesAtLeastOneAndLosesNothing) {
   runner.Start();
   std::vector<float> actions(20, Nap(15));
   actions[0] = 0.5F;
-  runner.Send(runner.all, actions);
-  std::set<int32_t> seen;
+  // a receiver held up for longer than all naps finds everything there: not every time
+  int64_t rounds = 0;
   int calls = 0;
-  while (seen.size() < 20) {
-    const auto ready = runner.Receive(0, 0, 0.001);
-    EXPECT_FALSE(ready.ids.empty());
-    seen.insert(ready.ids.begin(), ready.ids.end());
-    ++calls;
-  }
-  EXPECT_GT(calls, 1);  // the receiver itself runs one environment at a time
-  EXPECT_EQ(runner.out.counts, std::vector<int64_t>(20, 1));
+  do {
+    runner.Send(runner.all, actions);
+    std::set<int32_t> seen;
+    for (calls = 0; seen.size() < 20; ++calls) {
+      const auto ready = runner.Receive(0, 0, 0.001);
+      EXPECT_FALSE(ready.ids.empty());
+      seen.insert(ready.ids.begin(), ready.ids.end());
+    }
+    ++rounds;
+  } while (calls == 1 && rounds < 50);
+  EXPECT_GT(calls, 1);
+  EXPECT_EQ(runner.out.counts, std::vector<int64_t>(20, rounds));
 }
 
 // a timeout long in the future changes nothing
@@ -178,7 +182,7 @@ TEST_P(Async, ALongTimeoutIsNotWaitedFor) {
   runner.SendAll(0.5F);
   const Stopwatch watch;
   EXPECT_EQ(runner.Receive(0, 0, 1e300).ids.size(), 4U);
-  EXPECT_LT(watch.seconds(), 5.0);
+  EXPECT_LT(watch.seconds(), 60.0);
 }
 
 // an interrupted Wait takes nothing; the next one gets everything
@@ -302,10 +306,8 @@ TEST_P(Async, StateOfOthersBesideRequests) {
 TEST_P(Async, CloseDropsTheQueue) {
   Runner runner(MakeOptions(60, GetParam()));
   runner.Start();
-  runner.SendAll(Nap(10));
-  const Stopwatch watch;
+  runner.SendAll(Nap(100));  // the closing thread may be held up for several
   runner.env.Close();
-  EXPECT_LT(watch.seconds(), 0.5);
   EXPECT_LT(runner.env.stats().steps, 60);
   ExpectUsageError(Code::kClosed, "closed", [&] { runner.Receive(); });
 }
@@ -314,8 +316,14 @@ TEST_P(Async, CloseDropsTheQueue) {
 TEST_P(Async, CloseWhileAnotherThreadWaits) {
   Runner runner(MakeOptions(60, GetParam()));
   runner.Start();
-  runner.SendAll(Nap(10));
-  std::thread waiter([&] { ExpectUsageError(Code::kClosed, "closed", [&] { runner.Receive(); }); });
+  std::thread waiter([&] {
+    ExpectUsageError(Code::kClosed, "closed", [&] {
+      while (true) {
+        runner.SendAll(Nap(10));
+        runner.Receive();
+      }
+    });
+  });
   std::this_thread::sleep_for(std::chrono::milliseconds(15));
   runner.env.Close();
   waiter.join();
@@ -414,7 +422,7 @@ TEST(AsyncAlone, ASecondReceiverTakesOver) {
   runner.SendAll(Nap(20));
   const auto receive = [&](int count) {
     Results out(4);
-    auto ready = runner.env.Receive({count, count, std::nullopt}, GiveUpAfter(1.0));
+    auto ready = runner.env.Receive({count, count, std::nullopt}, GiveUpAfter(kPatience));
     EXPECT_FALSE(ready.interrupted) << "nobody works for the receiver";
     runner.env.Gather(ready, out.Views());
   };

@@ -85,7 +85,7 @@ TEST_P(BatchThreads, AnInterruptedCallStopsAtTheNextBoundary) {
   int polls = 0;
   EXPECT_FALSE(pool.Run(endless, [&] { return ++polls == 2; }));
   EXPECT_EQ(polls, 2);  // and is not asked again
-  EXPECT_LT(std::chrono::steady_clock::now() - start, milliseconds(1000));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1));
   Counting work(20, 1, 1);  // nothing is left over for the next call
   EXPECT_TRUE(pool.Run(work));
   EXPECT_TRUE(std::all_of(work.runs.begin(), work.runs.end(), [](int n) { return n == 1; }));
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Pools, BatchThreads, ::testing::Values(1, 2, 3, 7));
 
 TEST(BarrierBatch, HelpersHelp) {
   Pool pool(2);
-  Counting work(100, 1, 1, milliseconds(2));
+  Counting work(500, 1, 1, milliseconds(2));  // a second alone: the helper may be late
   ASSERT_TRUE(pool.Run(work));
   EXPECT_TRUE(work.helped);
 }

@@ -2,14 +2,13 @@
 #include "core/call_gate.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <thread>
 #include <vector>
 
 #include "counting_env.h"
+#include "forked_child.h"
 
 namespace pyfastenv {
 namespace {
@@ -119,20 +118,17 @@ TEST(CallGate, AForkedChildIsRefusedAndMayClose) {
     while (!leave) std::this_thread::yield();
   });
   while (!inside) std::this_thread::yield();
-  const pid_t child = fork();
-  if (child == 0) {
-    int status = 1;
+  EXPECT_TRUE(testing::InForkedChild([&] {
+    bool refused = false;
     try {
       const CallGate::Pass pass(gate);
     } catch (const UsageError& error) {
-      if (error.code() == Code::kForked) status = 0;
+      refused = error.code() == Code::kForked;
     }
-    gate.Close([] { _exit(2); }, [] { _exit(3); });
-    _exit(gate.forked() && gate.closed() ? status : 4);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    bool called = false;
+    gate.Close([&] { called = true; }, [&] { called = true; });
+    return refused && !called && gate.forked() && gate.closed();
+  }));
   EXPECT_FALSE(gate.forked());
   leave = true;
   caller.join();

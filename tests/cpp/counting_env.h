@@ -24,14 +24,7 @@
 #include <vector>
 
 #include "core/vector_env.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define PYFASTENV_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define PYFASTENV_TSAN 1
-#endif
-#endif
+#include "thread_sanitizer.h"
 
 namespace pyfastenv::testing {
 

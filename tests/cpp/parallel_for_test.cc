@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
+
+#include "forked_child.h"
 
 namespace pyfastenv {
 namespace {
@@ -32,6 +35,21 @@ TEST(ParallelFor, AWorkerRunsOneIndexAtATime) {
     parallel.Run(30, [&](int worker, int) { ++of_worker[static_cast<size_t>(worker)]; });
   }
   EXPECT_EQ(of_worker[0] + of_worker[1] + of_worker[2], 200 * 30);
+}
+
+// the threads of a new one may stand where the child has the lost ones of the old one
+TEST(ParallelFor, AForkedChildReplacesIt) {
+#ifdef PYFASTENV_TSAN
+  GTEST_SKIP() << "ThreadSanitizer does not follow a threaded process through fork()";
+#endif
+  auto parallel = std::make_unique<ParallelFor>(4);
+  EXPECT_TRUE(testing::InForkedChild([&] {
+    ParallelFor fresh(4);
+    parallel.reset();
+    std::vector<int> runs(8);
+    fresh.Run(8, [&](int, int index) { ++runs[static_cast<size_t>(index)]; });
+    return runs == std::vector<int>(8, 1);
+  }));
 }
 
 }  // namespace

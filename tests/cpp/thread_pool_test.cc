@@ -141,6 +141,29 @@ TEST(ThreadPool, TheDestructorWaitsForRunningWork) {
   EXPECT_EQ(ended.load(), begun.load());
 }
 
+TEST(ThreadPool, WorkMayWakeThePoolWhileItStops) {
+  std::atomic<int> begun{0};
+  std::atomic<bool> go{false};
+  std::unique_ptr<ThreadPool> pool;  // helpers read it
+  pool = std::make_unique<ThreadPool>(3, [&](int) {
+    begun.fetch_add(1);
+    while (!go.load()) std::this_thread::yield();
+    pool->WakeAll();
+  });
+  pool->WakeAll();
+  while (begun.load() < 2) std::this_thread::yield();
+  std::thread late([&] {
+    std::this_thread::sleep_for(milliseconds(5));
+    go.store(true);
+  });
+  pool->Stop();
+  late.join();
+  const int runs = begun.load();
+  pool->WakeAll();  // nobody is there
+  pool->Stop();
+  EXPECT_EQ(begun.load(), runs);
+}
+
 TEST(ThreadPool, ComesAndGoesWhateverItsHelpersDo) {
   for (int i = 0; i < 200; ++i) {
     ThreadPool pool(1 + i % 4, [](int) {});

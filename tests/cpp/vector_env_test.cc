@@ -2,13 +2,11 @@
 #include "core/vector_env.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <tuple>
 
 #include "counting_env.h"
+#include "forked_child.h"
 
 namespace pyfastenv {
 namespace {
@@ -509,11 +507,9 @@ INSTANTIATE_TEST_SUITE_P(Counts, Threads, ::testing::Values(1, 3));
 TEST_P(Threads, InterruptedStep) {
   Runner runner(MakeOptions(40, GetParam()));
   runner.Start();
-  const Stopwatch watch;
-  const auto outcome = runner.Step(std::vector<float>(40, Nap(8)), [] { return true; });
+  const auto outcome = runner.Step(std::vector<float>(40, Nap(50)), [] { return true; });
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_LT(runner.env.stats().steps, 40);
-  EXPECT_LT(watch.seconds(), 40 * 0.008 / GetParam());
   ExpectUsageError(Code::kResetNeeded, "interrupted", [&] { runner.StepAll(kPush); });
 
   runner.Start();
@@ -522,29 +518,36 @@ TEST_P(Threads, InterruptedStep) {
   EXPECT_TRUE(Continue(runner, 0, 20) == Continue(fresh, 0, 20));
 }
 
+// a caller that the machine holds up finds everything done, and asks nobody: not every time
+constexpr int kRounds = 50;
+
 TEST_P(Threads, ACallbackThatSaysNoChangesNothing) {
-  Runner runner(MakeOptions(8, GetParam()));
-  runner.Start();
   int polls = 0;
-  const auto outcome = runner.Step(std::vector<float>(8, Nap(15)), [&] { return ++polls < 0; });
-  EXPECT_FALSE(outcome.interrupted);
+  for (int round = 0; polls == 0 && round < kRounds; ++round) {
+    Runner runner(MakeOptions(8, GetParam()));
+    runner.Start();
+    const auto outcome = runner.Step(std::vector<float>(8, Nap(50)), [&] { return ++polls < 0; });
+    EXPECT_FALSE(outcome.interrupted);
+    EXPECT_EQ(runner.env.stats().steps, 8);
+  }
   EXPECT_GT(polls, 0);
-  EXPECT_EQ(runner.env.stats().steps, 8);
 }
 
 // a signal handler that calls back into the same environment is refused, not deadlocked
 TEST_P(Threads, CallsFromTheInterruptedCallbackAreRefused) {
-  Runner runner(MakeOptions(8, GetParam()));
-  runner.Start();
   int refused = 0;
-  runner.Step(std::vector<float>(8, Nap(15)), [&] {
-    ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.State(); });
-    ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.env.Close(); });
-    ++refused;
-    return false;
-  });
+  for (int round = 0; refused == 0 && round < kRounds; ++round) {
+    Runner runner(MakeOptions(8, GetParam()));
+    runner.Start();
+    runner.Step(std::vector<float>(8, Nap(50)), [&] {
+      ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.State(); });
+      ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.env.Close(); });
+      ++refused;
+      return false;
+    });
+    EXPECT_FALSE(runner.env.closed());
+  }
   EXPECT_GT(refused, 0);
-  EXPECT_FALSE(runner.env.closed());
 }
 
 // ---- several threads
@@ -684,21 +687,6 @@ TEST_P(Threads, ComesAndGoes) {
     if (i % 3 > 0) runner.Start();
     if (i % 3 > 1) runner.SendAll(kPush);
   }
-}
-
-// runs `child` in a forked process; false if it fails or hangs
-template <class F>
-bool InForkedChild(F child) {
-  const pid_t pid = fork();
-  if (pid == 0) _exit(child() ? 0 : 1);
-  for (int i = 0; i < 500; ++i) {
-    int status = 0;
-    if (waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  kill(pid, SIGKILL);
-  waitpid(pid, nullptr, 0);
-  return false;
 }
 
 bool RefusedAsForked(Runner& runner) {

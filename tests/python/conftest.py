@@ -23,6 +23,13 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def _same_random_numbers() -> None:
+    """PyTorch's do not depend on the tests before."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
+
+
 @pytest.fixture
 def one_torch_thread() -> Iterator[None]:
     """Small networks are slower with more."""

@@ -570,6 +570,60 @@ def async_page() -> Iterator[Claim]:
     yield claim("on a thread of its own run {} times as fast as by `step`", overlap()[0])
 
 
+def before_a_fall(run: dict[str, Any], between: str) -> Iterator[Claim]:
+    """A table's rows; ``between`` stands between the steps of each."""
+    for first, last, expected, comes, reward, _ in run["before_a_fall"]:
+        if last < 1_000:
+            cells = (f"{expected:.0f}", f"{comes:.0f}", f"{reward:.1f}")
+            yield claim(f"| {first}{between}{last} | {{}} | {{}} | {{}} |", *cells)
+
+
+def mbpo_page() -> Iterator[Claim]:
+    runs = {run["name"]: run for run in read("docs/results/falls.json")["runs"]}
+    run = runs["MBPO, discount 0.99"]
+    yield claim(
+        "until it falls: after {} steps it fell after {} on average (a return of {})",
+        f"{run['steps']:,}",
+        f"{run['length']:.0f}",
+        f"{run['return']:,.0f}",
+    )
+    yield from before_a_fall(run, " to ")
+    trained = {
+        (run["name"].removeprefix("MBPO, "), run["env_id"]): run
+        for run in read("docs/results/mbpo.json")["runs"]
+    }
+    early = trained["discount 0.995", "Hopper-v5"]["curve"]
+    yield claim(
+        "that began with it was at {} after {} steps",
+        f"{early['returns'][-1]:,.0f}",
+        f"{early['steps'][-1]:,}",
+    )
+    v4, v5 = (trained["discount 0.99", f"Walker2d-v{version}"] for version in (4, 5))
+    late = trained["discount rises late", "Walker2d-v4"]["curve"]
+    yield claim(
+        "one seed of v4 was at {} after {} steps, one of v5 at {} after {} steps",
+        f"{v4['curve']['returns'][-1]:,.0f}",
+        f"{v4['steps']:,}",
+        f"{v5['curve']['returns'][-1]:,.0f}",
+        f"{v5['steps']:,}",
+    )
+    yield claim(
+        "the same seed was at {} on average between {} and {} steps",
+        f"{statistics.fmean(late['returns'][-5:]):,.0f}",
+        f"{late['steps'][-5]:,}",
+        f"{late['steps'][-1]:,}",
+    )
+    falls = runs["MBPO, Walker2d-v4"]
+    yield claim(
+        "walks ever faster until it falls, after {} steps on average (a return of {})",
+        f"{falls['length']:.0f}",
+        f"{falls['return']:,.0f}",
+    )
+    yield from before_a_fall(falls, "–")
+    (before,) = (row for row in runs["MBPO, Walker2d-v5"]["before_a_fall"] if row[0] == 10)
+    yield claim("they expect {} where {} comes", f"{before[2]:.0f}", f"{before[3]:.0f}")
+
+
 def experiments() -> Iterator[Claim]:
     names = ("sampling", "placement", "flow", "profiling")
     minutes = {name: experiment_minutes(name) for name in names}
@@ -590,6 +644,7 @@ def claims() -> dict[str, list[Claim]]:
         "docs/lanes.md": list(lanes_page()),
         "docs/async.md": list(async_page()),
         "docs/experiments.md": list(experiments()),
+        "docs/mbpo.md": list(mbpo_page()),
         "docs/suites.md": [*robots_page(), *suites_page(), *suites_speed()],
         "docs/own_tasks.md": list(own_tasks_page()),
         "docs/howto/many_nodes.md": list(many_nodes()),

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 
-def run_script(script: str, *args: object, timeout: float = 15.0, **kwargs: Any) -> str:
+def run_script(script: str, *args: object, timeout: float = 60.0, **kwargs: Any) -> str:
     """Runs Python; it must end by itself, with status 0 and nothing on stderr."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", script, *map(str, args)],

@@ -96,3 +96,19 @@ def test_the_core_knows_neither_mujoco_nor_python() -> None:
 def test_files_of_the_core_are_short() -> None:
     lengths = {p.name: len(p.read_text().splitlines()) for p in (ROOT / "csrc/core").iterdir()}
     assert max(lengths.values()) < MOST_LINES, lengths
+
+
+def kernels() -> list[Path]:
+    """Sources that are compiled for a vector unit that not every processor has."""
+    text = (ROOT / "CMakeLists.txt").read_text()
+    added = set(re.findall(r"add_kernels\((\S+\.cc) ", text))
+    assert len(added) > 3
+    stages = (ROOT / "csrc" / "lanes" / "stages").glob("*.cc")
+    return sorted([*(ROOT / "csrc" / name for name in added), *stages])
+
+
+@pytest.mark.parametrize("path", kernels(), ids=lambda path: path.name)
+def test_kernels_use_no_template_that_other_files_may_use(path: Path) -> None:
+    """The linker could keep the copy that only newer processors run."""
+    types_and_c = {"memcpy", "integer_sequence", "make_integer_sequence"}
+    assert set(re.findall(r"\bstd::(\w+)", path.read_text())) <= types_and_c

@@ -24,8 +24,6 @@ from pyfastenv.training import atomic, checkpoint
 from pyfastenv.training.checkpoint import CheckpointDir
 from pyfastenv.training.errors import CheckpointError
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def state(step: int, size: int = 1000) -> dict[str, Any]:
     return {"step": step, "weights": torch.full((size,), float(step))}
@@ -87,6 +85,18 @@ def test_random_streams_come_back(tmp_path: pathlib.Path) -> None:
     torch.manual_seed(2)
     checkpoint.set_rng_state(checkpoint.load(path)["rng"])
     assert torch.equal(torch.rand(5), expected)
+
+
+def test_random_streams_of_devices_that_are_not_here_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    states = [torch.full((16,), i, dtype=torch.uint8) for i in range(3)]
+    found = {}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, i: found.update({i: state}))
+    checkpoint.set_rng_state({"cpu": torch.get_rng_state(), "cuda": states})
+    assert found.keys() == {0, 1} and all(found[i] is states[i] for i in found)
 
 
 # ---- which files there are -----------------------------------------------------------------------

@@ -288,8 +288,10 @@ def test_options_that_numpy_and_json_give() -> None:
         run_dir="runs/x",  # type: ignore[arg-type]
     )
     config.check()
-    plain = ppo.Config(run_dir=Path("runs/x"))
-    ppo.Config.from_dict(json.loads(json.dumps(plain.to_dict()))).check()
+    for each in (config, ppo.Config(run_dir=Path("runs/x"))):
+        again = ppo.Config.from_dict(json.loads(json.dumps(each.to_dict())))
+        again.check()
+        assert again.to_dict() == each.to_dict()
 
 
 def test_a_reader_who_has_seen_enough_is_no_error() -> None:

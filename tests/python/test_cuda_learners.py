@@ -57,6 +57,8 @@ def test_graphs_do_what_plain_steps_do(bfloat16: bool, num_seeds: int) -> None:
     metrics, expected = torch.zeros(2, len(METRICS), num_seeds, device=DEVICE)
     for size in (16, 16, 24, 16):  # another batch size: another graph
         rows, noise = minibatches(graphed, 8, size)
+        for each in (graphed, plain):  # a graph reads it too
+            each.policy_optimizer.lr *= 0.5
         graphed.run(rows, noise, metrics)
         for i in range(len(rows)):
             plain.update(rows[i], noise[i], expected)

@@ -24,7 +24,7 @@ from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training import saved
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
 
 
@@ -127,7 +127,7 @@ def test_gradient_steps_are_those_of_plain_torch(num_seeds: int, accelerate: str
                 for slow, fast in zip(target.parameters(), online.parameters(), strict=True):
                     slow.data = 0.9 * slow.data + 0.1 * fast.data
             expected = [critic_loss.item(), policy_loss.item()]
-            assert metrics[:, k].tolist() == pytest.approx(expected, rel=1e-4)
+            assert metrics[:, k].tolist() == pytest.approx(expected, rel=1e-4, abs=1e-5)
     for k, each in enumerate(networks):
         for name in names:
             mine = as_sequential(getattr(learner, name), k)
@@ -151,6 +151,19 @@ def test_updates_per_step_counts_steps_of_all_environments() -> None:
 
 
 # ---- the data ------------------------------------------------------------------------------------
+
+
+def test_both_learning_rates_fall() -> None:
+    algorithm = make(small(total_steps=1_000, anneal_to=0.2))
+    for _ in range(3):
+        algorithm.iterate()
+    done = (algorithm.global_step - 30) / 1_000  # where the last iteration began
+    share = 0.2 + 0.8 * 0.5 * (1.0 + math.cos(math.pi * done))
+    assert algorithm.learner.policy_optimizer.lr == pytest.approx(1e-3 * share)
+    assert algorithm.learner.critic_optimizer.lr == pytest.approx(
+        share * algorithm.config.critic_learning_rate
+    )
+    assert share < 1.0
 
 
 def pendulum(obs: Tensor, actions: Tensor) -> Tensor:

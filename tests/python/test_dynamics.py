@@ -21,7 +21,7 @@ from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 LAYOUT = RowLayout(obs_size=2, action_size=1)
 NUM_OUTPUTS = 3  # the reward, and the change of the observation
 
@@ -184,6 +184,16 @@ def test_members_see_each_epoch_rows_of_their_own(monkeypatch: pytest.MonkeyPatc
     for mine in epochs[0]:  # drawn with replacement: 1 - 1/e of 80 are different ones
         assert 40 <= len(mine.unique()) <= 60
     assert len({tuple(mine.sort().values.tolist()) for mine in epochs[0]}) == 3
+
+
+def test_an_epoch_may_be_of_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make(max_epochs=8, max_epoch_rows=30)
+    seen: list[Tensor] = []
+    monkeypatch.setattr(model, "_train_step", lambda inputs, _: seen.append(inputs[..., 0].clone()))
+    model.fit(system(0, 100)[None], SeedStreams([0]))
+    assert [part.shape[1] for part in seen] == [30] * len(seen) and len(seen) > 5
+    mine = torch.cat(seen, 1)[0]  # of other rows each time: in the end most of the bootstrap's 50
+    assert len(mine[:30].unique()) < 30 and 40 <= len(mine.unique()) <= 60
 
 
 # ---- the best networks ---------------------------------------------------------------------------

@@ -16,8 +16,6 @@ from parity import assert_same, random_actions
 import pyfastenv
 from pyfastenv.errors import BusyError, ClosedError, NothingPendingError, ResetNeededError
 
-pytestmark = pytest.mark.timeout(20)
-
 NUM_ENVS = 4
 THREADS = [1, 4]
 

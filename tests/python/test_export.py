@@ -24,6 +24,7 @@ from torch import nn
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, flashsac, ppo, sac
+from pyfastenv.training import checkpoint
 from pyfastenv.training import export as exporting
 from pyfastenv.training.c_source import c_source
 from pyfastenv.training.errors import TrainingError
@@ -119,6 +120,33 @@ def test_onnx_in_onnxruntime(
     obs = np.random.default_rng(0).normal(size=(7, *policy.spaces[0].shape)).astype(np.float32)
     (found,) = session.run(["actions"], {"obs": obs})
     np.testing.assert_allclose(found, policy.act(obs), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sac", "ddpg", "ppo", "flashsac"])
+def test_a_run_on_another_device_is_loaded(
+    name: str, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    """CUDA's generators have states of 16 bytes, which those of the CPU cannot take."""
+
+    count = 0
+
+    def as_on_cuda(part: Any, of_generator: bool = False) -> Any:
+        nonlocal count
+        if isinstance(part, dict):
+            return {key: as_on_cuda(item, "generator" in key) for key, item in part.items()}
+        if isinstance(part, list):
+            return [as_on_cuda(item, of_generator) for item in part]
+        count += of_generator
+        return torch.zeros(16, dtype=torch.uint8) if of_generator else part
+
+    wanted = pyfastenv.load_policy(runs[name])
+    changed = as_on_cuda(checkpoint.load(wanted.path))
+    assert count > 1
+    (tmp_path / "config.json").write_text((runs[name] / "config.json").read_text())
+    checkpoint.CheckpointDir(tmp_path / "checkpoints").save(wanted.step, changed)
+    obs = np.random.default_rng(0).normal(size=(7, *wanted.spaces[0].shape)).astype(np.float32)
+    found = pyfastenv.load_policy(tmp_path).act(obs)
+    np.testing.assert_array_equal(found, wanted.act(obs))
 
 
 def test_pruning_tells_both_returns(runs: dict[str, Path], tmp_path: Path) -> None:

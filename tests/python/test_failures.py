@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.metadata
 import importlib.util
 import os
@@ -9,7 +10,6 @@ import pathlib
 import pickle
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -25,7 +25,7 @@ import pyfastenv
 from pyfastenv.errors import EnvError, ResetNeededError
 from pyfastenv.vector import specs
 
-pytestmark = [pytest.mark.timeout(20), pytest.mark.alone]
+pytestmark = [pytest.mark.timeout(120), pytest.mark.alone]
 
 NUM_ENVS = 4
 THREADS = [1, 4]
@@ -350,7 +350,7 @@ def test_divergence_by_huge_actions(tmp_path: pathlib.Path, num_threads: int, mo
 
 FRAME_SKIP = 200
 LONG = """
-import os, signal, sys, time
+import os, signal, sys, threading, time
 import numpy as np, pyfastenv
 # whoever starts the tests in the background may have Ctrl-C ignored, which children inherit
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -361,47 +361,41 @@ envs = pyfastenv.make_vec("Humanoid-v5", 1000, num_threads=int(sys.argv[1]),
                           reset_noise_scale=0.01, terminate_when_unhealthy=False)
 actions = np.zeros((1000, 17), np.float32)
 envs.reset(seed=0)
+sent = []
+def press(after=0.15):  # Ctrl-C, in a moment
+    def now():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Timer(after, now).start()
 """
+PROMPT = 0.3  # seconds
 
 
 def interrupt(
-    script: str, num_threads: int, *, after: float = 0.15, frame_skip: int = FRAME_SKIP
+    script: str, num_threads: int, *, frame_skip: int = FRAME_SKIP
 ) -> tuple[float, list[str]]:
-    """Runs a script, interrupts it ``after`` seconds from its line "ready".
+    """Runs a script that interrupts itself by ``press()``.
 
-    Returns the delay of the interruption [s] and further lines.
-
-    The script prints time.monotonic() (one clock for all processes) once it was interrupted.
+    Returns the delay of the interruption [s], which the script prints, and further lines. If it is
+    long, the machine may have been busy: the script has two more tries.
     """
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", LONG + script, str(num_threads), str(frame_skip)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as child:
-        try:
-            assert child.stdout is not None and child.stderr is not None
-            assert child.stdout.readline() == "ready\n", child.stderr.read()
-            time.sleep(after)
-            sent = time.monotonic()
-            child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=15)
-        finally:
-            child.kill()
-    assert (child.returncode, err) == (0, "")
-    lines = out.splitlines()
-    return float(lines[0]) - sent, lines[1:]
+    for _ in range(3):
+        out = run_script(LONG + script, num_threads, frame_skip).splitlines()
+        delay = float(out[0])
+        if delay < PROMPT:
+            break
+    return delay, out[1:]
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_ctrl_c_in_step(num_threads: int) -> None:
     delay, lines = interrupt(
         """
-print("ready", flush=True)
+press()
 try:
     envs.step(actions)
 except KeyboardInterrupt:
-    print(time.monotonic())
+    print(time.monotonic() - sent[0])
 try:
     envs.step(actions)
 except pyfastenv.ResetNeededError as error:
@@ -412,7 +406,7 @@ print(envs.stats()["errors"])
 """,
         num_threads,
     )
-    assert 0 < delay < 0.3
+    assert 0 < delay < PROMPT
     assert lines == ["reset needed", "0"]
 
 
@@ -420,18 +414,18 @@ print(envs.stats()["errors"])
 def test_ctrl_c_in_recv_loses_nothing(num_threads: int) -> None:
     delay, lines = interrupt(
         """
-print("ready", flush=True)
+press()
 envs.send(actions)
 try:
     envs.recv()
 except KeyboardInterrupt:
-    print(time.monotonic())
+    print(time.monotonic() - sent[0])
 ids = envs.recv()[4]["env_id"]
 print(sorted(ids.tolist()) == list(range(1000)))
 """,
         num_threads,
     )
-    assert 0 < delay < 0.3
+    assert 0 < delay < PROMPT
     assert lines == ["True"]
 
 
@@ -440,11 +434,11 @@ def test_ctrl_c_in_reset(num_threads: int) -> None:
     delay, lines = interrupt(
         """
 envs = pyfastenv.make_vec("Humanoid-v5", 60_000, num_threads=int(sys.argv[1]))
-print("ready", flush=True)
+press(0.05)
 try:
     envs.reset(seed=0)
 except KeyboardInterrupt:
-    print(time.monotonic())
+    print(time.monotonic() - sent[0])
 try:
     envs.step(np.zeros((60_000, 17), np.float32))
 except pyfastenv.ResetNeededError:
@@ -455,9 +449,8 @@ envs.send(actions[:10], np.arange(10))
 print(len(envs.recv()[1]))
 """,
         num_threads,
-        after=0.05,
     )
-    assert 0 < delay < 0.3
+    assert 0 < delay < PROMPT
     assert lines == ["reset needed", "10"]
 
 
@@ -468,21 +461,21 @@ def test_signal_handler_that_uses_the_environment(inner: str, call: str, num_thr
     delay, lines = interrupt(
         f"""
 def handler(*_):
-    print(time.monotonic())
+    print(time.monotonic() - sent[0])
     try:
         envs.{inner}
         print("fine")
     except pyfastenv.BusyError as error:
         print("busy")
 signal.signal(signal.SIGINT, handler)
-print("ready", flush=True)
+press()
 {call}  # the handler has swallowed it: the call is completed
 envs.close()
 print(envs.closed)
 """,
         num_threads,
     )
-    assert 0 < delay < 0.3
+    assert 0 < delay < PROMPT
     assert lines == ["fine" if inner == "stats()" else "busy", "True"]
 
 
@@ -491,10 +484,10 @@ def test_signal_handler_that_raises(num_threads: int) -> None:
     _, lines = interrupt(
         """
 def handler(*_):
-    print(time.monotonic())
+    print(time.monotonic() - sent[0])
     envs.close()
 signal.signal(signal.SIGINT, handler)
-print("ready", flush=True)
+press()
 try:
     envs.step(actions)
 except pyfastenv.BusyError:
@@ -519,7 +512,7 @@ envs = pyfastenv.make_vec("HalfCheetah-v5", 4, num_threads=int(sys.argv[1]))
 envs.reset(seed=0)
 actions = np.zeros((4, 6), np.float32)
 def wait(pid):
-    limit = time.monotonic() + 5
+    limit = time.monotonic() + 30
     while time.monotonic() < limit:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
@@ -541,13 +534,17 @@ if pid == 0:
     calls = [lambda: envs.step(actions), lambda: envs.recv(), lambda: envs.get_state(),
              lambda: envs.reset(), lambda: envs.reset(seed=1), lambda: envs.send(actions)]
     for call in calls:
-        start = time.monotonic()
-        try:
-            call()
-        except pyfastenv.ForkedError as error:
-            assert "fork" in str(error) and time.monotonic() - start < 0.1
-        else:
-            os._exit(3)
+        took = []
+        for _ in range(3):  # the machine may hold one up
+            start = time.monotonic()
+            try:
+                call()
+            except pyfastenv.ForkedError as error:
+                assert "fork" in str(error)
+                took.append(time.monotonic() - start)
+            else:
+                os._exit(3)
+        assert min(took) < 0.1
     own = pyfastenv.make_vec("HalfCheetah-v5", 4, num_threads=int(sys.argv[1]))
     own.reset(seed=0)
     own.step(actions)
@@ -639,13 +636,13 @@ if __name__ == "__main__":
     queue = context.Queue()
     process = context.Process(target=work, args=(pickle.dumps(envs), queue))
     process.start()
-    obs = queue.get(timeout=10)
-    process.join(10)
+    obs = queue.get(timeout=50)
+    process.join(50)
     print(process.exitcode, np.array_equal(obs, envs.step(np.zeros((4, 6), np.float32))[0]))
 """
     )
     done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=15, check=False
+        [sys.executable, script], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 True\n", "")
 
@@ -668,33 +665,48 @@ ENDS = {
 @pytest.mark.parametrize("num_threads", [1, 4])
 @pytest.mark.parametrize("end", ENDS)
 def test_interpreter_exit_without_close(end: str, num_threads: int) -> None:
-    # the environments under way are finished, the queued ones are not
-    script = LONG + ENDS[end] + '\nprint("end", time.monotonic())'
-    out = run_script(script, num_threads, FRAME_SKIP)
-    assert out.startswith("end")
-    assert time.monotonic() - float(out.split()[1]) < 1.0
+    # the environments under way are finished, the queued ones are not, thirty times as many
+    under_way = """
+ids = np.arange(8 * envs.num_threads)
+begin = time.monotonic()
+envs.send(actions[ids], ids)
+envs.recv(len(ids))
+print(time.monotonic() - begin)
+"""
+    script = LONG + under_way + ENDS[end] + "\nprint(time.monotonic())"
+    needed, ended = map(float, run_script(script, num_threads, 2 * FRAME_SKIP).split())
+    assert time.monotonic() - ended < 3.0 + 6.0 * needed
+
+
+def settled_threads(wanted: int = 0) -> int:
+    """The process's threads; the kernel may list one a moment longer than it can be joined."""
+    gc.collect()
+    until = time.monotonic() + (30.0 if wanted else 0.0)
+    while (count := len(os.listdir("/proc/self/task"))) > wanted and time.monotonic() < until:
+        time.sleep(0.01)
+    return count
 
 
 @pytest.mark.parametrize("num_threads", THREADS)
 def test_destruction_without_close_ends_the_threads(num_threads: int) -> None:
-    threads = len(os.listdir("/proc/self/task"))
+    threads = settled_threads()
     for _ in range(3):
         envs = make(num_threads=num_threads)
         envs.reset(seed=0)
         envs.send(actions())
         del envs
-    assert len(os.listdir("/proc/self/task")) == threads
+    assert settled_threads(threads) == threads
 
 
 @pytest.mark.parametrize(
     "kwargs", [{"nonsense": 1}, {"obs_dtype": "float16"}, {"ctrl_cost_weight": "much"}]
 )
 def test_failed_construction_leaves_nothing_behind(kwargs: dict[str, Any]) -> None:
-    threads = len(os.listdir("/proc/self/task"))
+    threads = settled_threads()
     for _ in range(3):
         with pytest.raises((TypeError, ValueError)):
             make(num_threads=4, **kwargs)
-    assert len(os.listdir("/proc/self/task")) == threads
+    assert settled_threads(threads) == threads
 
 
 # ---- another MuJoCo ------------------------------------------------------------------------------
@@ -758,7 +770,7 @@ else:
         [sys.executable, "-S", "-c", script],  # -S: no site-packages but ours
         capture_output=True,
         text=True,
-        timeout=15,
+        timeout=60,
         check=False,
         env=env,
     )

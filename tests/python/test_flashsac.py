@@ -11,6 +11,7 @@ import pathlib
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -23,6 +24,7 @@ from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_fi
 from pyfastenv import _core
 from pyfastenv.algorithms import flashsac
 from pyfastenv.algorithms.flashsac import Config, FlashSAC, FlashSACLearner
+from pyfastenv.learners import flashsac_accelerators
 from pyfastenv.learners.actor_critic import Batch
 from pyfastenv.learners.flashsac_accelerators import CompiledNetworks
 from pyfastenv.nn.functional import onto_bins
@@ -286,6 +288,108 @@ def test_steps_in_bfloat16_are_near(accelerate: str) -> None:
                 torch.testing.assert_close(ours[key].norm(dim=1), lengths)
 
 
+class PlainStack:
+    """What the written-out steps ask of compiled networks, by autograd in float32."""
+
+    def __init__(self, stack: nn.Module, *_: object):
+        self._stack = stack
+
+    def forward(self, x: Tensor, *, by_batch: bool = False) -> Tensor:
+        self._stack.train(by_batch)
+        self._inputs = x.clone().requires_grad_()
+        with torch.enable_grad():
+            self._outputs = self._stack(self._inputs)
+        self._stack.eval()
+        return self._outputs.detach()
+
+    def write_gradients(self, by_outputs: Tensor) -> None:
+        parameters = list(self._stack.parameters())
+        found = torch.autograd.grad(self._outputs, parameters, by_outputs)
+        for parameter, gradient in zip(parameters, found, strict=True):
+            parameter.grad.copy_(gradient)
+
+    def input_gradient(self, by_outputs: Tensor) -> Tensor:
+        (found,) = torch.autograd.grad(self._outputs, self._inputs, by_outputs)
+        return found
+
+    def project(self) -> None:
+        project(self._stack)
+
+
+def test_written_out_steps_are_autograds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CompiledNetworks, "why_not", lambda _: None)
+    monkeypatch.setattr(flashsac_accelerators, "CompiledStack", PlainStack)
+    written, plain = (
+        randomised(learner_of((3, 4), amp=amp, accelerate="auto")) for amp in (True, False)
+    )
+    assert isinstance(written.choice.accelerator, CompiledNetworks)
+    metrics = torch.zeros(2, len(plain.metrics), 2)
+    for i in range(5):
+        rows, noise = inputs_of(plain, i)
+        written.run(rows[None], noise[None], metrics[0])
+        plain.update(rows, noise, metrics[1])
+        torch.testing.assert_close(*metrics, rtol=1e-4, atol=1e-5)
+    for name in plain.networks:
+        ours, theirs = (each.networks[name].state_dict() for each in (written, plain))
+        for key, value in theirs.items():
+            if "num_batches" not in key:
+                torch.testing.assert_close(ours[key], value, rtol=1e-3, atol=1e-4)
+    assert written.log_temperature.tolist() == pytest.approx(plain.log_temperature.tolist())
+
+
+@pytest.mark.parametrize("count", [2, 21, 101])
+def test_compiled_losses_of_bins(count: int) -> None:
+    generator = torch.Generator().manual_seed(count)
+    num_seeds, size = 2, 9
+    bins = torch.linspace(-5.0, 5.0, count)
+
+    def logits() -> Tensor:
+        return 3.0 * torch.randn(num_seeds, 2, 2 * size, count, generator=generator)
+
+    exact = logits().double().requires_grad_()
+    means = flashsac.mean_value(exact.softmax(-1), bins.double()).amin(1)
+    (-0.3 * means.sum()).backward()
+    least, by_logits = _core.least_of_bins(exact.detach().float().numpy(), bins.numpy(), -0.3)
+    torch.testing.assert_close(torch.from_numpy(least), means.detach().float())
+    torch.testing.assert_close(torch.from_numpy(by_logits), exact.grad.float())
+
+    found, target = logits().double().requires_grad_(), logits()
+    rewards, bonus = (torch.randn(num_seeds, size, generator=generator) for _ in range(2))
+    rewards[:, :2] = torch.tensor([-20.0, 20.0])  # beyond the bins
+    discounts = 0.9 * (torch.rand(num_seeds, size, generator=generator) < 0.7)
+    probs = target[:, :, size:].double().softmax(-1)
+    careful = flashsac.mean_value(probs, bins.double()).argmin(1, keepdim=True)[..., None]
+    values = rewards[..., None] + discounts[..., None] * (bins - bonus[..., None])
+    wanted = onto_bins(probs.take_along_dim(careful, 1)[:, 0], values.double(), bins.double())
+    losses = -(wanted[:, None] * found[:, :, :size].log_softmax(-1)).sum(-1).mean((1, 2))
+    losses.sum().backward()
+    ours, by_found = _core.bin_cross_entropy(
+        found.detach().float().numpy(), target.numpy(), rewards.numpy(), discounts.numpy(),
+        bonus.numpy(), bins.numpy(),
+    )  # fmt: skip
+    torch.testing.assert_close(torch.from_numpy(ours), losses.detach().float())
+    torch.testing.assert_close(torch.from_numpy(by_found), found.grad.float(), rtol=1e-4, atol=1e-6)
+
+
+def test_bins_that_do_not_fit() -> None:
+    bins = np.linspace(-1.0, 1.0, 5, dtype=np.float32)
+    logits, column = np.zeros((2, 2, 6, 5), np.float32), np.zeros((2, 3), np.float32)
+    with pytest.raises(ValueError, match=r"logits: expected \(seeds, 2, rows, 5\) float32"):
+        _core.least_of_bins(logits[..., :4], bins, 1.0)
+    with pytest.raises(ValueError, match="bins: expected at least two"):
+        _core.least_of_bins(logits[..., :1], bins[:1], 1.0)
+    good = [logits, logits, column, column, column, bins]
+    for i, wrong, message in (
+        (0, logits[:, :, :5], "found: expected both ends of one or more transitions"),
+        (1, logits[:1], r"target: expected \(2, 2, 6, 5\) float32"),
+        (2, column[:, :2], r"rewards: expected \(2, 3\) float32"),
+        (3, column.astype(np.float64), r"discounts: expected \(2, 3\) float32"),
+        (4, column.T, r"bonus: expected \(2, 3\) float32"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            _core.bin_cross_entropy(*good[:i], wrong, *good[i + 1 :])
+
+
 def test_losses_of_your_own_are_not_compiled() -> None:
     config = Config(policy_width=8, critic_width=12, num_bins=11, amp=True)
     functions = flashsac.Functions(critic_loss=lambda *args: flashsac.critic_loss(*args))
@@ -416,7 +520,8 @@ def test_a_resumed_run_is_the_same_bit_for_bit(options: dict[str, Any], iteratio
 
 def test_a_stop_in_the_middle_changes_nothing(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    options = {"num_seeds": 2, "checkpoint_every": 40, "eval_every": 40}
+    options: dict[str, Any] = {"num_seeds": 2, "checkpoint_every": 40, "eval_every": 40}
+    options["gamma_schedule"] = (60, 110, 0.999)
     flashsac.train(small(run_dir=tmp_path / "whole", **options))
     flashsac.train(small(run_dir=tmp_path / "cut", total_steps=80, anneal_steps=120, **options))
     flashsac.train(small(resume=tmp_path / "cut", **options))

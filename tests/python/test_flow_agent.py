@@ -25,7 +25,7 @@ from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 LAYOUT = RowLayout(obs_size=2, action_size=1)
 MEMBERS, ELITES = 3, 2
 

@@ -190,7 +190,7 @@ def test_acrobot_wraps_large_angles_as_gymnasium_does(scale: float) -> None:
         assert_same(ours.step(actions), theirs.step(actions))
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("bad", [1e12, -1e17, 1e300, np.inf, -np.inf, np.nan])
 def test_acrobot_ends_for_angles_that_gymnasium_never_wraps(bad: float) -> None:
     envs = pyfastenv.make_vec("Acrobot-v1", 2)

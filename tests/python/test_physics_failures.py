@@ -242,6 +242,42 @@ def test_a_callback_that_raises(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_in_a_callback(threads: int) -> None:
+    """It is not taken for a failure of the rollout that the callback was called in."""
+    calls = 0
+    main = threading.get_ident()
+
+    def interrupt(model: Any, data: Any) -> None:
+        nonlocal calls
+        if threading.get_ident() == main:
+            calls += 1
+            if calls == 10:
+                signal.raise_signal(signal.SIGINT)
+
+    x = states(MODEL, 400)
+    mujoco.set_mjcb_control(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            physics.rollout(MODEL, make_data(MODEL, threads), x, nstep=1_000)
+    finally:
+        mujoco.set_mjcb_control(None)
+    assert calls < 200_000  # of 400,000
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_a_callback_that_wants_to_end_all(kind: type[BaseException]) -> None:
+    def leave(model: Any, data: Any) -> None:
+        raise kind("enough")
+
+    mujoco.set_mjcb_control(leave)
+    try:
+        with pytest.raises(kind, match="enough"):
+            physics.rollout(MODEL, make_data(MODEL), states(MODEL, 3), nstep=5)
+    finally:
+        mujoco.set_mjcb_control(None)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("text", [CART_POLE, SENSORS], ids=["lanes", "mj_step"])
 @pytest.mark.parametrize("shape", [(16, 300_000), (40_000, 100)], ids=["long", "many"])
 def test_ctrl_c(shape: tuple[int, int], text: str, threads: int) -> None:
@@ -257,13 +293,20 @@ def test_ctrl_c(shape: tuple[int, int], text: str, threads: int) -> None:
         signal.raise_signal(signal.SIGINT)
 
     with physics.Rollout(nthread=threads) as pool:
-        timer = threading.Timer(0.05, press)
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            pool.rollout(model, data, x, state=state)
-        took = time.monotonic() - pressed
-        timer.join()
-        assert took < 1.0  # 0.02 s on an idle machine
+        for _ in range(5):  # the machine may hold the timer up until the rollout has ended
+            returned = False
+            timer = threading.Timer(0.05, press)
+            timer.start()
+            try:
+                pool.rollout(model, data, x, state=state)
+                returned = True
+                timer.join()
+            except KeyboardInterrupt:
+                took = time.monotonic() - pressed
+            timer.join()
+            if not returned and took < 1.0:
+                break
+        assert not returned and took < 1.0  # 0.02 s on an idle machine
         # and on with the same threads
         u = controls(model, 20, 60)
         expected = theirs.rollout(model, make_data(model), x, u)[0]
@@ -311,7 +354,7 @@ def test_the_gil_is_released() -> None:
 
     thread = threading.Thread(target=tick)
     thread.start()
-    physics.rollout(from_text(SENSORS), mujoco.MjData(from_text(SENSORS)), X[:1], nstep=100_000)
+    physics.rollout(from_text(SENSORS), mujoco.MjData(from_text(SENSORS)), X[:1], nstep=500_000)
     done.set()
     thread.join()
     assert ticks > 20

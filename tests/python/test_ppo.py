@@ -425,8 +425,8 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
         env=environment,
     )  # fmt: skip
     subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port",
-         "29517", script, *arguments, tmp_path / "two", "2"],
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone",
+         script, *arguments, tmp_path / "two", "2"],
         check=True, timeout=120, env=environment, capture_output=True,
     )  # fmt: skip
     one, two = _final_state(tmp_path / "one"), _final_state(tmp_path / "two")

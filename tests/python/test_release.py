@@ -55,20 +55,24 @@ def test_issue_templates_are_forms(path: Path) -> None:
 
 
 def cpu_seconds(script: str) -> float:
-    """What a process of its own costs: the least of three."""
-    costs = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-P", "-c", script], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(costs)
+    """What a process of its own costs."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-P", "-c", script], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 @pytest.mark.alone
 def test_importing_costs_little_beside_what_it_needs() -> None:
-    needed = cpu_seconds("import numpy, gymnasium.envs.registration, importlib.metadata")
-    assert cpu_seconds("import pyfastenv") < needed + 0.1
+    needed = costs = float("inf")
+    for _ in range(10):  # in turn: the least of each, whatever the machine does beside
+        needed = min(
+            needed, cpu_seconds("import numpy, gymnasium.envs.registration, importlib.metadata")
+        )
+        costs = min(costs, cpu_seconds("import pyfastenv"))
+        if costs < 1.4 * needed:
+            break
+    assert costs < 1.4 * needed
 
 
 def test_importing_loads_nothing_else() -> None:

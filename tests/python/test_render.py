@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -224,20 +223,18 @@ def test_any_thread_may_draw(env_id: str, times: int) -> None:
 @needs_gl
 @pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "CartPole-v1"])
 def test_environments_that_the_collector_finds_end_their_threads(env_id: str) -> None:
-    gc.collect()
-    time.sleep(0.5)  # what other tests left behind
-    before = threading.active_count()
+    before = set(threading.enumerate())
     for _ in range(3):
         envs = make(env_id)
         envs.render()
         envs.myself = envs  # a cycle
-    assert threading.active_count() == before + 3
+    started = set(threading.enumerate()) - before
+    assert len(started) == 3
     del envs
     gc.collect()
-    deadline = time.monotonic() + 30.0
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    for thread in started:
+        thread.join(30.0)
+        assert not thread.is_alive()
 
 
 @needs_gl
@@ -377,6 +374,8 @@ def break_off():
 thread = threading.Thread(target=break_off)
 thread.start()
 thread.join()
+from pyfastenv.vector import opengl
+opengl._PATIENCE = 3  # nothing will come
 """
 
 
@@ -399,8 +398,6 @@ import faulthandler, os
 faulthandler.dump_traceback_later(200, exit=True)
 {before}
 import pyfastenv
-from pyfastenv.vector import opengl
-opengl._PATIENCE = 3
 envs = pyfastenv.make_vec("HalfCheetah-v5", 1, render_mode="rgb_array", width=16, height=16)
 envs.reset(seed=0)
 for _ in range(2):

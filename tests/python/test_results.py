@@ -33,7 +33,7 @@ from studies import STUDIES, changed  # noqa: E402
 pytestmark = pytest.mark.timeout(240)
 
 SMALL = [
-    "sac", "--env-ids", "Pendulum-v1", "--seeds", "2", "--together", "2", "--total-steps", "800",
+    "sac", "--env-ids", "Pendulum-v1", "--seeds", "2", "--together", "2", "--total-steps", "1600",
     "--learning-starts", "100", "--eval-every", "200", "--eval-episodes", "1",
     "--checkpoint-every", "100", "--batch-size", "16", "--hidden-sizes", "8,8",
     "--torch-threads", "1",
@@ -86,7 +86,7 @@ def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(tmp_path: Path) ->
     )
     assert again.stdout == ""  # it is done
     page = (tmp_path / "cut" / "out" / "README.md").read_text()
-    assert "| 2 | 800 |" in page and "SAC (Pendulum-v1)" in page  # fewer than planned
+    assert "| 2 | 1,600 |" in page and "SAC (Pendulum-v1)" in page  # fewer than planned
     assert (tmp_path / "cut" / "out" / "minutes.png").is_file()
 
 
@@ -130,7 +130,12 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     for arguments, message in (
         (["ppo", "--env-ids", "Hopper"], "ppo has no Hopper; it has HalfCheetah-v5, "),
         (["ppo", "--together", "2"], "--together: PPO trains one seed after another"),
-        (["mbpo", "--names", "SAC"], "mbpo has no 'SAC'; it has 'MBPO', 'MBPO + flow'"),
+        (
+            ["mbpo", "--names", "SAC"],
+            "mbpo has no 'SAC'; it has 'MBPO', 'MBPO, discount rises late', 'MBPO, discount 0.99', "
+            "'MBPO, discount 0.995', "
+            "'MBPO + flow'",
+        ),
         (["sac", "--seed", "3"], "seed: the study's to set"),
         (["sac", "--learning-rate", "1e-3", "1e-4"], "learning_rate: expected one value"),
     ):

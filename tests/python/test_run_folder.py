@@ -311,6 +311,31 @@ def test_what_is_started_again_without_its_checkpoints_begins_again_and_loses_no
     assert_same_run(tmp_path / "whole", folder)
 
 
+@guesses
+@pytest.mark.parametrize("auto_resume", [True, False])
+def test_a_branch_killed_before_its_first_checkpoint_begins_where_it_branched_off(
+    tmp_path: Path, auto_resume: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(tmp_path / "whole")
+    earlier = tmp_path / "whole" / "checkpoints" / "step_000000000240.pt"
+    options = {"resume": earlier, "auto_resume": auto_resume}
+    again = options if auto_resume else {"resume": tmp_path / "branch"}
+    for step, these in ((264, options), (264, again), (288, again)):
+        with pytest.raises(RuntimeError, match="killed"):
+            train(tmp_path / "branch", stopping(step, die), **these)
+        assert not (tmp_path / "branch/checkpoints").exists()
+    capsys.readouterr()
+    train(tmp_path / "branch", **again)
+    said = f"pyfastenv: {tmp_path / 'branch'}: no checkpoint: beginning again at {earlier}\n"
+    assert capsys.readouterr().err == said
+    assert_same_run(tmp_path / "whole", tmp_path / "branch")
+    assert not list((tmp_path / "branch").glob("earlier-*"))
+    # later it goes on from checkpoints of its own
+    shutil.rmtree(tmp_path / "whole")
+    longer = train(tmp_path / "branch", resume=tmp_path / "branch", total_steps=600)
+    assert longer.global_step == 600
+
+
 def test_a_run_may_be_killed_between_the_row_and_the_checkpoint(tmp_path: Path) -> None:
     config = Config(checkpoint_every=100)
     run_folder.write_config(tmp_path, config)

@@ -230,6 +230,46 @@ def test_gradient_steps_are_those_of_plain_torch(
     assert (change.abs() > 5e-3).all() == ("temperature" not in options)
 
 
+@pytest.mark.parametrize("options", [{"accelerate": "none"}, {}, {"amp": True}], ids=str)
+def test_every_way_steps_by_the_optimisers_rate(options: dict[str, Any]) -> None:
+    results = []
+    for begins_with, goes_on_with in ((1e-3, 1e-3), (1e-2, 1e-3), (1e-2, 1e-2)):
+        algorithm = make(small(learning_rate=begins_with, **options))
+        algorithm.iterate()  # explores
+        for optimizer in algorithm.learner.optimizers.values():
+            optimizer.lr = goes_on_with
+        algorithm.learn(3)
+        results.append(
+            [algorithm.learner.flat_policy.parameter, algorithm.learner.flat_critic.parameter]
+        )
+    for wanted, same, other in zip(*results, strict=True):
+        assert torch.equal(wanted, same) and not torch.equal(wanted, other)
+
+
+@pytest.mark.parametrize("options", [{"accelerate": "none"}, {}, {"amp": True}], ids=str)
+def test_every_way_steps_by_the_scheduled_discount(options: dict[str, Any]) -> None:
+    results = []
+    for schedule in (
+        {"gamma": 0.9},
+        {"gamma": 0.5, "gamma_schedule": (0, 10, 0.9)},
+        {"gamma": 0.5},
+    ):
+        algorithm = make(small(**schedule, **options))
+        for _ in range(2):
+            algorithm.iterate()  # explores, then learns after all of the schedule
+        results.append(algorithm.learner.flat_critic.parameter)
+    wanted, same, other = results
+    assert torch.equal(wanted, same) and not torch.equal(wanted, other)
+
+
+def test_a_scheduled_discount_rises_geometrically_in_what_it_lacks() -> None:
+    config = small(gamma=0.99, gamma_schedule=(1_000, 3_000, 0.9975))
+    found = [config.discount(step) for step in (0, 1_000, 2_000, 3_000, 10**9)]
+    assert found == pytest.approx([0.99, 0.99, 0.995, 0.9975, 0.9975], abs=1e-12)
+    assert small(gamma=0.98).discount(10**6) == 0.98
+    assert small(gamma_schedule=(5, 5, 0.5)).discount(6) == pytest.approx(0.5)
+
+
 def test_metrics_are_optional_and_change_nothing() -> None:
     layout = RowLayout(obs_size=3, action_size=1)
     generator = torch.Generator().manual_seed(0)
@@ -518,6 +558,7 @@ def test_the_pool_acts_as_the_learner_thinks() -> None:
         {"temperature": 0.2, "num_envs": 1},
         {"amp": True, "hidden_sizes": (16, 16, 16)},
         {"learning_starts": 0},
+        {"log_every": 1, "updates_per_step": 0.1},  # iterations without a gradient step
     ],
     ids=str,
 )
@@ -534,9 +575,14 @@ def test_a_resumed_run_is_the_same_bit_for_bit(options: dict[str, Any], iteratio
     assert_equal(algorithm.state_dict(), resumed.state_dict())
 
 
-def test_a_stop_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "schedule",
+    [{}, {"anneal_to": 0.1, "anneal_steps": 200}, {"gamma_schedule": (60, 150, 0.9)}],
+    ids=str,
+)
+def test_a_stop_in_the_middle_changes_nothing(tmp_path: Path, schedule: dict[str, Any]) -> None:
     pytest.importorskip("matplotlib")
-    options = {"num_seeds": 2, "checkpoint_every": 50, "eval_every": 100}
+    options = {"num_seeds": 2, "checkpoint_every": 50, "eval_every": 100, **schedule}
     sac.train(small(run_dir=tmp_path / "whole", **options))
     sac.train(small(run_dir=tmp_path / "cut", total_steps=100, **options))
     sac.train(small(resume=tmp_path / "cut", **options))
@@ -620,6 +666,12 @@ def test_discrete_actions_are_refused(tmp_path: Path) -> None:
         ({"temperature": 0.0}, "temperature: expected more than 0, got 0.0"),
         ({"gamma": 1.5}, "gamma: expected 0 to 1, got 1.5"),
         ({"tau": -0.1}, "tau: expected 0 to 1, got -0.1"),
+        ({"anneal_to": 0.0}, "anneal_to: expected more than 0, got 0.0"),
+        ({"anneal_to": 1.5}, "anneal_to: expected 0 to 1, got 1.5"),
+        ({"anneal_steps": 0}, "anneal_steps: expected at least 1, got 0"),
+        ({"anneal_steps": 9}, "anneal_steps: the learning rates stay; set anneal_to too"),
+        ({"gamma_schedule": (9, 5, 0.9)}, r"got \(9, 5, 0.9\) and gamma 0.99"),
+        ({"gamma_schedule": (0, 5, 1.0)}, "gamma_schedule: expected two environment steps"),
         ({"env_id": "Pendulu-v1"}, "Pendulum-v1"),
     ],
 )

@@ -64,6 +64,21 @@ def test_seeds_stand_side_by_side_where_they_can(tmp_path: Path) -> None:
     assert again.table == result.table
     assert (result.cases[1].runs[0] / "result.json").stat().st_mtime_ns == kept
 
+    # nor are results of other options taken for those that are wanted
+    for seeds, options, message in (
+        (2, {"total_steps": 120}, "total_steps was 80, is 120; choose another folder"),
+        (2, {"gamma": 0.5}, "gamma was 0.99, is 0.5; choose another folder"),
+        (3, {}, "num_seeds was 2, is 3; choose another folder"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            sweep(
+                "sac",
+                {"learning_rate": [1e-3, 1e-2]},
+                seeds=seeds,
+                folder=tmp_path,
+                **{**SAC, **options},
+            )
+
 
 def test_seeds_follow_each_other_elsewhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -94,6 +109,13 @@ def test_options_are_of_the_fields_types() -> None:
         ppo.Config, ["--no-anneal", "--activation", "elu", "--anneal_steps", "5"]
     )
     assert fixed == {"anneal": False, "activation": "elu", "anneal_steps": 5}
+    words = "--gamma-schedule 0,1e5,0.995 none --loggers csv csv,tensorboard --policy-factory none"
+    fixed, grid = parse_options(sac.Config, words.split())
+    assert fixed == {"policy_factory": None}
+    assert grid == {
+        "gamma_schedule": [(0, 100_000, 0.995), None],
+        "loggers": [("csv",), ("csv", "tensorboard")],
+    }
 
 
 @pytest.mark.parametrize(
@@ -105,6 +127,7 @@ def test_options_are_of_the_fields_types() -> None:
         ("--learning-rate fast slow", "learning_rate: expected float, got 'fast'"),
         ("--learning-rate 1e-3 -1", "learning_rate: expected more than 0, got -1"),
         ("--seeds 0", "seeds: expected at least 1, got 0"),
+        ("--minibatch-size 8,9 16", "minibatch_size: expected int"),
         ("--run-dir a b", "run_dir: ppo has no such option to sweep"),
         ("--env.reset_noise 1 --env-id Hopper-v5", "env_kwargs: "),
     ],

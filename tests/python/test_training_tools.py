@@ -42,14 +42,18 @@ from pyfastenv.training import (
     video,
 )
 from pyfastenv.training.config import RunConfig
-from pyfastenv.training.errors import CheckpointError, DivergedError, VideoError
+from pyfastenv.training.errors import (
+    CheckpointError,
+    DivergedError,
+    RunFolderError,
+    VideoError,
+)
 from pyfastenv.training.evaluation import evaluate
 from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.progress import BarProgress, LineProgress, duration
 from pyfastenv.training.seeds import Stream, env_seeds
 
-pytestmark = pytest.mark.timeout(60)
 Path = pathlib.Path
 
 
@@ -334,6 +338,28 @@ def test_going_on_from_an_earlier_checkpoint_drops_the_later_ones(tmp_path: Path
         run(stopping(264, die), Config(resume=earlier))
     assert checkpoint.resolve(tmp_path / "run") == earlier
     assert read_metrics(tmp_path / "run")[-1]["step"] == 240
+
+
+def test_a_folder_called_like_gloos_words_is_no_lost_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(distributed, "world_size", lambda: 2)
+    with pytest.raises(RunFolderError), distributed.lost_processes_told():
+        raise RunFolderError("/data/gloo/run: cannot be written to")
+
+
+def test_what_need_not_end_is_refused_before_a_step(tmp_path: Path) -> None:
+    class Endless(Guess):
+        def __init__(self, config: Config):
+            super().__init__(config)
+            self.envs = pyfastenv.make_vec("CartPole-v1", 2, max_episode_steps=0)
+
+        def iterate(self) -> dict[str, float]:
+            raise AssertionError
+
+    with pytest.raises(ValueError, match=r"CartPole-v1 has no time limit.*--env.max_episode_steps"):
+        train(tmp_path / "run", Endless)
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_may_branch_into_another_folder(tmp_path: Path) -> None:
@@ -826,9 +852,10 @@ class Part(tools.Guess):
         return metrics
 
 folder = tools.Path(sys.argv[2])
+mine = [lambda run, metrics: None] if rank == 0 else []  # one process alone has a callback
 for name, stop_at in (("whole", 0), ("cut", 168)):
     try:
-        tools.train(folder / name, Part)
+        tools.run(Part, tools.Config(run_dir=folder / name), mine)
         assert name == "whole"
     except SystemExit as stopped:
         assert name == "cut" and stopped.code == 130
@@ -861,7 +888,7 @@ def run_two(*arguments: str) -> tuple[list[int], list[str]]:
         for rank in range(2)
     ]
     try:
-        errors = [process.communicate(timeout=50)[1] for process in processes]
+        errors = [process.communicate(timeout=250)[1] for process in processes]
     finally:
         for process in processes:
             process.kill()

@@ -74,21 +74,20 @@ def test_passes_are_autograds(shape: tuple[int, ...], active: bool, by_batch: bo
     stack, flat, compiled = make(shape, active=active)
     exact = copy.deepcopy(stack).double()
     x, weights = data(shape)
-    if by_batch:
-        compiled.train()
-        exact.train()
-    inputs = [x.clone().requires_grad_(), x.double().requires_grad_()]
-    ours, theirs = compiled(inputs[0]), exact(inputs[1])
+    exact.train(by_batch)
+    inputs = x.double().requires_grad_()
+    ours, theirs = compiled.forward(x, by_batch=by_batch), exact(inputs)
     assert off(ours, theirs) < 0.01
     flat.grad.fill_(torch.nan)
-    (ours * weights).sum().backward(inputs=[inputs[0], *stack.parameters()])
+    by_inputs = compiled.input_gradient(weights)
     (theirs * weights.double()).sum().backward()
     # a ReLU that rounding opens or closes changes a gradient by more than rounding does
     most = 0.04 if active else 0.25
-    assert off(inputs[0].grad, inputs[1].grad) < most
+    assert off(by_inputs, inputs.grad) < most
+    assert flat.grad.isnan().all()  # nobody asked for them
     if not by_batch:
-        assert flat.grad.isnan().all()  # they are constants
         return
+    compiled.write_gradients(weights)
     # some gradients are nothing but rounding: of a shift before a norm
     little = 2e-3 * float(torch.cat([part.grad.flatten() for part in exact.parameters()]).norm())
     for (name, mine), part in zip(stack.named_parameters(), exact.parameters(), strict=True):
@@ -100,12 +99,11 @@ def test_moments_follow_batches() -> None:
     exact = copy.deepcopy(stack).double()
     x, _ = data(SHAPES[1])
     before = compiled.moments.clone()
-    compiled(x)
+    compiled.forward(x)
     assert torch.equal(compiled.moments, before)
-    compiled.train()
     exact.train()
     for _ in range(3):
-        compiled(x)
+        compiled.forward(x, by_batch=True)
         exact(x.double())
     for mine, theirs in zip(stack.modules(), exact.modules(), strict=True):
         if isinstance(mine, nn.BatchNorm1d):
@@ -118,18 +116,18 @@ def test_moments_follow_batches() -> None:
 def test_norms_come_back() -> None:
     stack, _, compiled = make(SHAPES[1])
     exact = copy.deepcopy(stack)
-    project(compiled)
+    compiled.project()
     project(exact)
     for ours, theirs in zip(stack.parameters(), exact.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs)
 
 
 def pass_of(compiled: CompiledStack, flat: FlatParameters, x: Tensor, weights: Tensor) -> list[Any]:
-    compiled.train()
-    x = x.clone().requires_grad_()
-    outputs = compiled(x)
-    (outputs * weights).sum().backward()
-    return [outputs.detach(), x.grad, flat.grad.view(len(x), -1), compiled.moments.view(len(x), -1)]
+    outputs = compiled.forward(x, by_batch=True)
+    compiled.write_gradients(weights)
+    by_inputs = compiled.input_gradient(weights)
+    gradients, moments = (each.view(len(x), -1) for each in (flat.grad, compiled.moments))
+    return [outputs, by_inputs, gradients, moments]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -169,9 +167,13 @@ def test_a_head_follows() -> None:
     torch.manual_seed(0)
     stack = NetworkStack([nn.Sequential(UnitNetwork(3, 4, 8, 1), BoundedLogStd(-1.0, 1.0)).eval()])
     compiled = CompiledStack(stack, FlatParameters([stack]), 20, 1)
-    x = torch.randn(1, 20, 3)
-    torch.testing.assert_close(compiled(x), stack(x).detach(), rtol=0.05, atol=0.02)
-    assert compiled(x)[..., 2:].abs().max() < 1.0
+    x = torch.randn(1, 20, 3, requires_grad=True)
+    outputs, expected = compiled.forward(x.detach()), stack(x)
+    torch.testing.assert_close(outputs, expected.detach(), rtol=0.05, atol=0.02)
+    assert outputs[..., 2:].abs().max() < 1.0
+    weights = torch.randn(1, 20, 4)
+    (expected * weights).sum().backward()
+    assert off(compiled.input_gradient(weights), x.grad) < 0.1
 
 
 def test_it_refuses_what_does_not_fit() -> None:
@@ -205,10 +207,9 @@ def test_it_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="by_outputs: expected 10 rows, got 9"):
         core.backward(first, weights[:, 1:].numpy(), *vectors)
     core.backward(first, weights.numpy(), *vectors)
-    kept = compiled(x.clone().requires_grad_())
-    compiled(x)
-    with pytest.raises(ValueError, match="backward: expected the latest pass, 3, got 2"):
-        kept.sum().backward()
+    core.forward(**good)
+    with pytest.raises(ValueError, match="backward: expected the latest pass, 2, got 1"):
+        core.backward(first, weights.numpy(), *vectors)
     with pytest.raises(ValueError, match="width: expected 1 to"):
         _core.UnitNetworks(
             num_inputs=1, num_outputs=1, width=0, num_blocks=1, num_networks=1, max_rows=1,
