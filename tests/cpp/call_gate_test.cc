@@ -115,7 +115,7 @@ TEST(CallGate, AForkedChildIsRefusedAndMayClose) {
   std::thread caller([&] {
     const CallGate::Pass pass(gate);
     inside = true;
-    while (!leave) std::this_thread::yield();
+    leave.wait(false);
   });
   while (!inside) std::this_thread::yield();
   EXPECT_TRUE(testing::InForkedChild([&] {
@@ -131,6 +131,7 @@ TEST(CallGate, AForkedChildIsRefusedAndMayClose) {
   }));
   EXPECT_FALSE(gate.forked());
   leave = true;
+  leave.notify_one();
   caller.join();
 }
 #endif
