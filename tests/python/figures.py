@@ -613,6 +613,14 @@ def mbpo_page() -> Iterator[Claim]:
         f"{late['steps'][-5]:,}",
         f"{late['steps'][-1]:,}",
     )
+    preset = trained["MBPO", "Walker2d-v4"]["curve"]
+    yield claim(
+        "preset has Hopper's schedule: this seed had {} on average from {} to {} steps, {} at best",
+        f"{statistics.fmean(preset['returns'][-5:]):,.0f}",
+        f"{preset['steps'][-5]:,}",
+        f"{preset['steps'][-1]:,}",
+        f"{max(preset['returns']):,.0f}",
+    )
     falls = runs["MBPO, Walker2d-v4"]
     yield claim(
         "walks ever faster until it falls, after {} steps on average (a return of {})",
