@@ -179,10 +179,13 @@ TEST_P(Async, TimeoutGivesAtLeastOneAndLosesNothing) {
 TEST_P(Async, ALongTimeoutIsNotWaitedFor) {
   Runner runner(MakeOptions(4, GetParam()));
   runner.Start();
-  runner.SendAll(0.5F);
-  const Stopwatch watch;
-  EXPECT_EQ(runner.Receive(0, 0, 1e300).ids.size(), 4U);
-  EXPECT_LT(watch.seconds(), 60.0);
+  const double seconds = QuickestOfThree([&] {
+    runner.SendAll(0.5F);
+    const Stopwatch watch;
+    EXPECT_EQ(runner.Receive(0, 0, 1e300).ids.size(), 4U);
+    return watch.seconds();
+  });
+  EXPECT_LT(seconds, 5.0);
 }
 
 // an interrupted Wait takes nothing; the next one gets everything
@@ -304,12 +307,18 @@ TEST_P(Async, StateOfOthersBesideRequests) {
 
 // queued work is dropped
 TEST_P(Async, CloseDropsTheQueue) {
-  Runner runner(MakeOptions(60, GetParam()));
-  runner.Start();
-  runner.SendAll(Nap(100));  // the closing thread may be held up for several
-  runner.env.Close();
-  EXPECT_LT(runner.env.stats().steps, 60);
-  ExpectUsageError(Code::kClosed, "closed", [&] { runner.Receive(); });
+  const double seconds = QuickestOfThree([&] {
+    Runner runner(MakeOptions(60, GetParam()));
+    runner.Start();
+    runner.SendAll(Nap(100));  // the closing thread may be held up for several
+    const Stopwatch watch;
+    runner.env.Close();
+    const double took = watch.seconds();
+    EXPECT_LT(runner.env.stats().steps, 60);
+    ExpectUsageError(Code::kClosed, "closed", [&] { runner.Receive(); });
+    return took;
+  });
+  EXPECT_LT(seconds, 0.5);
 }
 
 // a thread inside Wait is told

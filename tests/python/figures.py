@@ -578,6 +578,12 @@ def before_a_fall(run: dict[str, Any], between: str) -> Iterator[Claim]:
             yield claim(f"| {first}{between}{last} | {{}} | {{}} | {{}} |", *cells)
 
 
+def last_evaluations(curve: dict[str, Any]) -> tuple[str, str, str]:
+    """The mean of the last five, and the first and last of their steps."""
+    returns, steps = curve["returns"][-5:], curve["steps"]
+    return f"{statistics.fmean(returns):,.0f}", f"{steps[-5]:,}", f"{steps[-1]:,}"
+
+
 def mbpo_page() -> Iterator[Claim]:
     runs = {run["name"]: run for run in read("docs/results/falls.json")["runs"]}
     run = runs["MBPO, discount 0.99"]
@@ -609,16 +615,12 @@ def mbpo_page() -> Iterator[Claim]:
     )
     yield claim(
         "the same seed was at {} on average between {} and {} steps",
-        f"{statistics.fmean(late['returns'][-5:]):,.0f}",
-        f"{late['steps'][-5]:,}",
-        f"{late['steps'][-1]:,}",
+        *last_evaluations(late),
     )
     preset = trained["MBPO", "Walker2d-v4"]["curve"]
     yield claim(
         "preset has Hopper's schedule: this seed had {} on average from {} to {} steps, {} at best",
-        f"{statistics.fmean(preset['returns'][-5:]):,.0f}",
-        f"{preset['steps'][-5]:,}",
-        f"{preset['steps'][-1]:,}",
+        *last_evaluations(preset),
         f"{max(preset['returns']):,.0f}",
     )
     falls = runs["MBPO, Walker2d-v4"]
