@@ -216,6 +216,24 @@ STUDIES = {
                     },
                 ),
                 Case(
+                    "SAC, temperature 0.2",
+                    "HalfCheetah-v5",
+                    1,
+                    {"total_steps": 1_000_000, "temperature": 0.2, "anneal_to": 1.0},
+                ),
+                Case(
+                    "SAC, as Tianshou's program",
+                    "HalfCheetah-v5",
+                    1,
+                    {
+                        "total_steps": 1_000_000,
+                        "num_envs": 1,
+                        "updates_per_step": 1.0,
+                        "temperature": 0.2,
+                        "anneal_to": 1.0,
+                    },
+                ),
+                Case(
                     "SAC, discount 0.99",
                     "Hopper-v5",
                     1,
@@ -284,13 +302,27 @@ STUDIES = {
                 **_LONG,
                 **_ONE_CORE,
             },
-            tuple(
-                Case(name, env_id, 3, {"total_steps": 300_000, **sizes})
-                for name, sizes in (
-                    ("small FlashSAC", _SMALL_FLASHSAC),
-                    ("FlashSAC", dict[str, Any]()),
-                )
-                for env_id in ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
+            (
+                *(
+                    Case(name, env_id, 3, {"total_steps": 300_000, **sizes})
+                    for name, sizes in (
+                        ("small FlashSAC", _SMALL_FLASHSAC),
+                        ("FlashSAC", dict[str, Any]()),
+                    )
+                    for env_id in ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
+                ),
+                Case(
+                    "FlashSAC, minibatches of 64",
+                    "HalfCheetah-v5",
+                    1,
+                    {"total_steps": 300_000, "batch_size": 64, "num_envs": 8, "log_every": 400},
+                ),
+                Case(
+                    "small FlashSAC, minibatches of 256",
+                    "HalfCheetah-v5",
+                    1,
+                    {"total_steps": 300_000, **_SMALL_FLASHSAC, "batch_size": 256},
+                ),
             ),
             "The learning rate falls as in the authors' runs of a million steps (`anneal_steps`). "
             "The small one has networks half as wide, minibatches of 64 (a thirtieth of the "
