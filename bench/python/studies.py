@@ -114,6 +114,7 @@ _SMALL_FLASHSAC = {
 }
 _LONG = {"checkpoint_every": 20_000, "keep_checkpoints": 1}
 _ONE_CORE = {"torch_threads": 1, "num_threads": 1}
+_HALF = {"total_steps": 1_000_000, "num_envs": 8, "updates_per_step": 0.5}
 # 250,000 gradient steps
 _EIGHT = {
     "total_steps": 1_000_000,
@@ -133,6 +134,7 @@ _SIXTEEN = {
     "updates_per_step": 0.125,
     "eval_every": 100_000,
     "learning_rate": 1e-3,
+    "temperature": None,
     "anneal_to": 1.0,
     "gamma": 0.99,
 }
@@ -213,17 +215,19 @@ STUDIES = {
                         "updates_per_step": 1.0,
                         "learning_rate": 3e-4,
                         "anneal_to": 1.0,
+                        "temperature": None,
                     },
                 ),
+                Case("SAC, half the gradient steps", "HalfCheetah-v5", 1, _HALF),
                 Case(
-                    "SAC, temperature 0.2",
+                    "SAC, half the gradient steps, falling rate",
                     "HalfCheetah-v5",
                     1,
-                    {"total_steps": 1_000_000, "temperature": 0.2, "anneal_to": 1.0},
+                    {**_HALF, "temperature": None, "anneal_to": 0.05},
                 ),
                 Case(
-                    "SAC, as Tianshou's program",
-                    "HalfCheetah-v5",
+                    "SAC, all gradient steps",
+                    "Ant-v5",
                     1,
                     {
                         "total_steps": 1_000_000,
@@ -232,6 +236,18 @@ STUDIES = {
                         "temperature": 0.2,
                         "anneal_to": 1.0,
                     },
+                ),
+                *(
+                    Case(
+                        "SAC, no contact forces",
+                        env_id,
+                        1,
+                        {
+                            "total_steps": 1_000_000,
+                            "env_kwargs": {"include_cfrc_ext_in_observation": False},
+                        },
+                    )
+                    for env_id in ("Ant-v5", "Humanoid-v5")
                 ),
                 Case(
                     "SAC, discount 0.99",
