@@ -250,6 +250,12 @@ STUDIES = {
                     for env_id in ("Ant-v5", "Humanoid-v5")
                 ),
                 Case(
+                    "SAC, half the gradient steps",
+                    "Ant-v5",
+                    1,
+                    {**_HALF, "temperature": 0.2, "anneal_to": 1.0},
+                ),
+                Case(
                     "SAC, discount 0.99",
                     "Hopper-v5",
                     1,
@@ -332,6 +338,12 @@ STUDIES = {
                     "HalfCheetah-v5",
                     1,
                     {"total_steps": 300_000, "batch_size": 64, "num_envs": 8, "log_every": 400},
+                ),
+                Case(
+                    "small FlashSAC, discount 0.995",
+                    "Hopper-v5",
+                    1,
+                    {"total_steps": 300_000, **_SMALL_FLASHSAC, "gamma": 0.995},
                 ),
                 Case(
                     "small FlashSAC, minibatches of 256",

@@ -634,6 +634,55 @@ def mbpo_page() -> Iterator[Claim]:
     yield claim("they expect {} where {} comes", f"{before[2]:.0f}", f"{before[3]:.0f}")
 
 
+def learned(study: str, name: str, env_id: str) -> dict[str, Any]:
+    """The first seed of a case."""
+    return next(
+        run
+        for run in read(f"docs/results/{study}.json")["runs"]
+        if (run["name"], run["env_id"]) == (name, env_id)
+    )
+
+
+def end_best_minutes(run: dict[str, Any]) -> tuple[str, str, str]:
+    """Of 20 episodes, of evaluations on the way, of the processor."""
+    return (
+        f"{run['greedy_return']:,.0f}",
+        f"{max(run['curve']['returns']):,.0f}",
+        f"{run['cpu_seconds'] / 60:.1f}",
+    )
+
+
+def sac_page() -> Iterator[Claim]:
+    for title, name in (
+        ("a rate of 1e-3, a temperature of 0.2", "SAC"),
+        ("a learned temperature, a rate of 3e-4", "SAC, learning rate 3e-4"),
+        ("half of the gradient steps", "SAC, half the gradient steps"),
+        ("falls to a twentieth", "SAC, half the gradient steps, falling rate"),
+    ):
+        run = learned("sac", name, "HalfCheetah-v5")
+        yield claim(f"{title} | {{}} | {{}} | {{}} |", *end_best_minutes(run))
+
+
+def return_after(run: dict[str, Any], steps: int) -> str:
+    at = run["curve"]["steps"].index(steps)
+    return f"{run['curve']['returns'][at]:,.0f}"
+
+
+def flashsac_page() -> Iterator[Claim]:
+    robot = "HalfCheetah-v5"
+    for name, size in (("small FlashSAC", 64), ("small FlashSAC, minibatches of 256", 256)):
+        run = learned("flashsac", name, robot)
+        end, _, minutes = end_best_minutes(run)
+        yield claim(
+            f"| critics 128 wide, policy 64 | {size} | {{}} | {{}} | {{}} |",
+            return_after(run, 130_000),
+            end,
+            minutes,
+        )
+    whole = learned("flashsac", "FlashSAC, minibatches of 64", robot)
+    yield claim("| the authors' | 64 | {} | – | |", return_after(whole, 130_000))
+
+
 def experiments() -> Iterator[Claim]:
     names = ("sampling", "placement", "flow", "profiling")
     minutes = {name: experiment_minutes(name) for name in names}
@@ -655,6 +704,8 @@ def claims() -> dict[str, list[Claim]]:
         "docs/async.md": list(async_page()),
         "docs/experiments.md": list(experiments()),
         "docs/mbpo.md": list(mbpo_page()),
+        "docs/sac.md": list(sac_page()),
+        "docs/flashsac.md": list(flashsac_page()),
         "docs/suites.md": [*robots_page(), *suites_page(), *suites_speed()],
         "docs/own_tasks.md": list(own_tasks_page()),
         "docs/howto/many_nodes.md": list(many_nodes()),
