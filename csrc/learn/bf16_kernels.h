@@ -3,11 +3,13 @@
 //
 // Matrices of samples are row-major bfloat16 (its bits as uint16_t), all sizes padded with zeros to
 // kTile. A right-hand factor is packed: for each 32 columns, for each 32 rows, two tiles of 16
-// pairs of rows x 16 columns. A thread calls begin() before the products and end() after them.
+// pairs of rows x 16 columns. Products want a Bf16Section on their thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "learn/denormals.h"
 
 namespace pyfastenv {
 
@@ -58,6 +60,19 @@ struct Bf16Kernels {
                        float* by_high);
   /// a += (b - a) * share
   void (*follow)(float* a, const float* b, size_t size, float share);
+};
+
+/// A thread's part of a learning step: its products stand between begin() and end().
+class Bf16Section {
+ public:
+  explicit Bf16Section(const Bf16Kernels& kernels) : kernels_(kernels) { kernels_.begin(); }
+  ~Bf16Section() { kernels_.end(); }
+  Bf16Section(const Bf16Section&) = delete;
+  Bf16Section& operator=(const Bf16Section&) = delete;
+
+ private:
+  const Bf16Kernels& kernels_;
+  FlushDenormals flush_;
 };
 
 /// AMX's where the processor and the system have it, else AVX512-BF16's, else null. The environment

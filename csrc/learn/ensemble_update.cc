@@ -122,9 +122,8 @@ void EnsembleUpdate::Errors(const float* samples, int64_t n, const float* parame
 
 void EnsembleUpdate::ForEachNetwork(const std::function<void(Worker&, int)>& run) {
   parallel_.Run(options_.num_networks, [&](int worker, int network) {
-    kernels_.begin();
+    const Bf16Section section(kernels_);
     run(*workers_[static_cast<size_t>(worker)], network);
-    kernels_.end();
   });
 }
 

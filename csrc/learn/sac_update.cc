@@ -278,14 +278,13 @@ void SacUpdate::RunSeed(int index) {
   Seed& seed = *seeds_[static_cast<size_t>(index)];
   const SacOptions& o = options_;
   const ptrdiff_t width = 2 * o.obs_size + o.action_size + 2;
-  kernels_.begin();
+  const Bf16Section section(kernels_);
   seed.PackAll();
   for (int i = 0; i < count_; ++i) {
     const ptrdiff_t at = static_cast<ptrdiff_t>(i) * o.num_seeds + index;
     seed.Step(rows_ + at * o.batch_size * width, noise_ + at * 2 * o.batch_size * o.action_size,
               step_ + i + 1, i == count_ - 1 ? metrics_ : nullptr);
   }
-  kernels_.end();
 }
 
 }  // namespace pyfastenv

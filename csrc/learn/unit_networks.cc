@@ -283,11 +283,10 @@ void UnitNetworks::Forward(const float* inputs, int rows, const float* parameter
   rows_ = rows;
   parallel_.Run(options_.num_networks, [&](int /*worker*/, int index) {
     const auto i = static_cast<size_t>(index);
-    BestBf16Kernels()->begin();
+    const Bf16Section section(*BestBf16Kernels());
     networks_[i]->Forward(inputs + i * ArraySize(rows, options_.num_inputs), rows,
                           parameters + i * num_parameters(), moments + i * num_moments(), by_batch,
                           outputs + i * ArraySize(rows, options_.num_outputs));
-    BestBf16Kernels()->end();
   });
 }
 
@@ -295,12 +294,11 @@ void UnitNetworks::Backward(const float* by_outputs, const float* parameters, fl
                             float* by_inputs) {
   parallel_.Run(options_.num_networks, [&](int /*worker*/, int index) {
     const auto i = static_cast<size_t>(index);
-    BestBf16Kernels()->begin();
+    const Bf16Section section(*BestBf16Kernels());
     networks_[i]->Backward(
         by_outputs + i * ArraySize(rows_, options_.num_outputs), parameters + i * num_parameters(),
         gradients == nullptr ? nullptr : gradients + i * num_parameters(),
         by_inputs == nullptr ? nullptr : by_inputs + i * ArraySize(rows_, options_.num_inputs));
-    BestBf16Kernels()->end();
   });
 }
 

@@ -17,6 +17,7 @@ import gymnasium
 import torch
 from torch import Tensor, nn
 
+from pyfastenv import _core
 from pyfastenv.learners.accelerators import Choice, choose
 from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, stack_seeds
 from pyfastenv.nn.optim import FlatAdam
@@ -174,12 +175,14 @@ class ActorCritic(ABC):
             noise: ``(U, K, *noise_shape(B))`` standard normal.
             metrics: ``(len(self.metrics), K)``: where the last step's are written.
         """
-        if self.choice.accelerator is not None:
-            self.choice.accelerator.run(rows, noise, metrics)
-            return
-        last = len(rows) - 1
-        for i in range(len(rows)):
-            self.update(rows[i], noise[i], metrics if i == last else None)
+        # moments of weights whose gradients have ended fade into numbers that are slow to compute with
+        with _core.FlushDenormals():
+            if self.choice.accelerator is not None:
+                self.choice.accelerator.run(rows, noise, metrics)
+                return
+            last = len(rows) - 1
+            for i in range(len(rows)):
+                self.update(rows[i], noise[i], metrics if i == last else None)
 
     @abstractmethod
     def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:
