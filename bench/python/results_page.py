@@ -458,8 +458,14 @@ def _draw_group(axes: Axes, group: Group, colour: str, label: str) -> None:
     other = published_curve(group.algorithm, group.env_id, 1.05 * group.steps[-1])
     if other is not None:
         steps, value = other["points"][-1]
-        axes.axhline(
-            value, color=colour, lw=1, ls=":", label=f"{other['name']}, {steps:g},000 steps"
+        axes.axhline(value, color=colour, lw=1, ls=":", label=other["name"])
+        axes.annotate(
+            f"{steps:g},000 steps",
+            (0.01, value),
+            xycoords=("axes fraction", "data"),
+            fontsize=6,
+            color=colour,
+            va="bottom",
         )
 
 

@@ -114,8 +114,8 @@ _SMALL_FLASHSAC = {
 }
 _LONG = {"checkpoint_every": 20_000, "keep_checkpoints": 1}
 _ONE_CORE = {"torch_threads": 1, "num_threads": 1}
-# github.com/thu-ml/tianshou, examples/mujoco/mujoco_sac.py, but for eight environments, which cost
-# less than one, and v5's contact forces, which were zero there
+# as the preset of HalfCheetah: Tianshou's program but for eight environments, which cost less than
+# one
 _TIANSHOU = {
     "total_steps": 1_000_000,
     "num_envs": 8,
@@ -128,7 +128,12 @@ _TIANSHOU = {
     "anneal_to": 1.0,
 }
 _NO_FORCES = {"env_kwargs": {"include_cfrc_ext_in_observation": False}}
-_HALF = {"total_steps": 1_000_000, "num_envs": 8, "updates_per_step": 0.5}
+_HALF = {
+    "total_steps": 1_000_000,
+    "num_envs": 8,
+    "updates_per_step": 0.5,
+    "learning_starts": 5_000,
+}
 # 250,000 gradient steps
 _EIGHT = {
     "total_steps": 1_000_000,
@@ -146,6 +151,7 @@ _SIXTEEN = {
     "num_envs": 16,
     "batch_size": 256,
     "updates_per_step": 0.125,
+    "learning_starts": 5_000,
     "eval_every": 100_000,
     "learning_rate": 1e-3,
     "temperature": None,
@@ -222,12 +228,17 @@ STUDIES = {
                 *(
                     Case("SAC, Tianshou's settings", env_id, 3, {**_TIANSHOU, **options})
                     for env_id, options in (
-                        ("HalfCheetah-v5", dict[str, Any]()),
                         ("Ant-v5", _NO_FORCES),
                         ("Walker2d-v5", dict[str, Any]()),
                         ("Hopper-v5", dict[str, Any]()),
                         ("Humanoid-v5", _NO_FORCES),
                     )
+                ),
+                Case(
+                    "SAC, one environment",
+                    "HalfCheetah-v5",
+                    1,
+                    {"total_steps": 1_000_000, "num_envs": 1, "learning_starts": 5_000},
                 ),
                 Case(
                     "SAC, learning rate 3e-4",
@@ -236,6 +247,7 @@ STUDIES = {
                     {
                         "total_steps": 1_000_000,
                         "num_envs": 1,
+                        "learning_starts": 5_000,
                         "updates_per_step": 1.0,
                         "learning_rate": 3e-4,
                         "anneal_to": 1.0,
@@ -407,6 +419,12 @@ STUDIES = {
                         ("Walker2d-v4", 105_000, 0.99),
                         ("Walker2d-v5", 105_000, 0.99),
                     )
+                ),
+                Case(
+                    "MBPO, minibatches of 256, discount 0.99",
+                    "Walker2d-v4",
+                    1,
+                    {"total_steps": 105_000, "batch_size": 256, "gamma_schedule": None},
                 ),
                 Case("MBPO", "InvertedPendulum-v5", 1, {"total_steps": 5_000}),
                 Case(

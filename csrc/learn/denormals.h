@@ -1,4 +1,4 @@
-// Numbers below a float's normal range count as zero on a thread while a FlushDenormals lives there.
+// Numbers below a float's normal range, as zero.
 //
 // Adam's moments of weights whose gradients have ended fade into that range, where Intel's
 // processors compute about a hundred times slower. For learning only: physics keeps such numbers.
@@ -12,6 +12,7 @@
 
 namespace pyfastenv {
 
+/// While one lives, its thread takes them for zero.
 class FlushDenormals {
  public:
   FlushDenormals() : before_(Control()) { SetControl(before_ | kFlush); }

@@ -1,6 +1,7 @@
 #include "learn/unit_layout.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "learn/array_size.h"
 
@@ -15,10 +16,19 @@ constexpr double kLayerEps = 1e-16;
 constexpr double kNormEps = 1e-8;
 
 void ScaleTo(double length, float* values, size_t size, double eps) {
-  double squares = 0.0;
-  for (size_t i = 0; i < size; ++i) squares += static_cast<double>(values[i]) * values[i];
+  constexpr size_t kSums = 8;  // side by side: one would wait for itself
+  double sums[kSums] = {};
+  size_t i = 0;
+  for (; i + kSums <= size; i += kSums) {
+    for (size_t k = 0; k < kSums; ++k) {
+      const double value = values[i + k];
+      sums[k] += value * value;
+    }
+  }
+  for (; i < size; ++i) sums[0] += static_cast<double>(values[i]) * values[i];
+  const double squares = std::accumulate(sums, sums + kSums, 0.0);
   const auto factor = static_cast<float>(length / std::sqrt(squares + eps));
-  for (size_t i = 0; i < size; ++i) values[i] *= factor;
+  for (i = 0; i < size; ++i) values[i] *= factor;
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ class ActorCritic(ABC):
             noise: ``(U, K, *noise_shape(B))`` standard normal.
             metrics: ``(len(self.metrics), K)``: where the last step's are written.
         """
-        # moments of weights whose gradients have ended fade into numbers that are slow to compute with
+        # moments of weights whose gradients have ended fade into numbers that slow the arithmetic
         with _core.FlushDenormals():
             if self.choice.accelerator is not None:
                 self.choice.accelerator.run(rows, noise, metrics)
