@@ -12,6 +12,7 @@ struct AdamStep {
   float root_correction;  // 1 / sqrt(1 - beta2^step)
   float eps;
   float grad_scale;
+  float decay;  // times the parameters, added to the gradients
 };
 
 /// `step` counts from 1; the gradient is taken as it is.

@@ -181,27 +181,21 @@ void Bf16Pass::Descend(const Bf16Layer& layer, bool first, int network, const Ad
   const auto in = static_cast<size_t>(layer.in);
   const auto out = static_cast<size_t>(layer.out);
   const auto stride = static_cast<size_t>(layer.padded_out);
-  const size_t at = layer.weights_of(network);
   float* gradient = weight_gradient_.data();
   if (first) {  // the inputs stand there in two parts
     for (size_t i = 0; i < in * stride; ++i) gradient[i] += gradient[in * stride + i];
   }
-  const auto adam = [&](const float* by, size_t size, size_t begin) {
-    train_.adam(step, by, size, vectors.parameters + begin, vectors.mean + begin,
+  for (size_t row = 1; row < in && stride > out; ++row) {  // as the parameters stand
+    std::copy_n(gradient + row * stride, out, gradient + row * out);
+  }
+  const auto adam = [&](const AdamStep& by, const float* grad, size_t size, size_t begin) {
+    train_.adam(by, grad, size, vectors.parameters + begin, vectors.mean + begin,
                 vectors.square + begin);
   };
-  if (decay != 0.0F) {
-    for (size_t row = 0; row < in; ++row) {
-      const float* weights = vectors.parameters + at + row * out;
-      for (size_t i = 0; i < out; ++i) gradient[row * stride + i] += decay * weights[i];
-    }
-  }
-  if (stride == out) {
-    adam(gradient, in * out, at);
-  } else {
-    for (size_t row = 0; row < in; ++row) adam(gradient + row * stride, out, at + row * out);
-  }
-  adam(bias_gradient_.data(), out, layer.biases_of(network));
+  AdamStep of_weights = step;
+  of_weights.decay = decay;
+  adam(of_weights, gradient, in * out, layer.weights_of(network));
+  adam(step, bias_gradient_.data(), out, layer.biases_of(network));
 }
 
 }  // namespace pyfastenv

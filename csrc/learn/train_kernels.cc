@@ -204,7 +204,7 @@ void Transpose(const float* from, int rows, int columns, float* to, int to_strid
 
 PYFASTENV_INLINE Vec AdamVec(const AdamStep& step, Vec grad, Vec parameter, Vec& mean,
                              Vec& square) {
-  grad *= step.grad_scale;
+  grad = grad * step.grad_scale + step.decay * parameter;
   mean += (1.0F - step.beta1) * (grad - mean);
   square = step.beta2 * square + (1.0F - step.beta2) * grad * grad;
   const Vec scale = SquareRoot(square) * step.root_correction + step.eps;
