@@ -9,6 +9,7 @@ import typing
 __all__: list[str] = [
     "EnsembleHyper",
     "EnsembleUpdate",
+    "FlushDenormals",
     "MUJOCO_VERSION",
     "Policy",
     "PpoHyper",
@@ -322,6 +323,14 @@ class UnitNetworks:
         """
         Of a network.
         """
+
+class FlushDenormals:
+    """
+    Within it, this thread takes numbers below a float's normal range for zero, on x86-64 and ARM.
+    """
+    def __enter__(self) -> None: ...
+    def __exit__(self, *args) -> None: ...
+    def __init__(self) -> None: ...
 
 class VectorEnv:
     """
