@@ -648,9 +648,11 @@ def sac_page() -> Iterator[Claim]:
         ("| eight environments, half of the gradient steps", "SAC, half the gradient steps",
          "HalfCheetah-v5"),
         ("falls to a twentieth", "SAC, half the gradient steps, falling rate", "HalfCheetah-v5"),
-        ("a learned temperature, a rate that falls", "SAC", "Ant-v5"),
+        ("half of the gradient steps, a learned temperature, a rate that falls", "SAC", "Ant-v5"),
         ("the same, no contact forces", "SAC, no contact forces", "Ant-v5"),
         ("no contact forces, HalfCheetah's settings", "SAC, Tianshou's settings", "Ant-v5"),
+        ("minibatches of 64, a learned temperature, a rate that falls", "SAC", "Walker2d-v5"),
+        ("| HalfCheetah's settings", "SAC, Tianshou's settings", "Walker2d-v5"),
     ):  # fmt: skip
         run = learned("sac", name, env_id)
         unit = re.search(r"\((.+)\)", run["acceleration"])[1]
