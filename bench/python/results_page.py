@@ -31,7 +31,7 @@ Point = tuple[float, float]
 
 
 class Group:
-    """The seeds of one case: those that came to their end, or, where none did, all there are.
+    """The seeds of one case: those that came to nine tenths of it, or, where none did, all.
 
     Runs of an earlier version (``earlier`` says what was otherwise) count until there are others.
 
@@ -41,15 +41,15 @@ class Group:
     Attributes:
         runs: Those that count.
         complete: Whether they came to their end.
-        begun: How many more have not.
+        begun: How many more there are.
     """
 
     def __init__(self, runs: Sequence[dict[str, Any]]):
         now = [run for run in runs if "earlier" not in run] or list(runs)
-        done = [run for run in now if run["done"]]
-        self.complete = bool(done)
-        self.runs = done or now
-        self.begun = len(now) - len(done) if done else 0
+        far = [run for run in now if run["done"] or run["steps"] >= 0.9 * _planned(run)]
+        self.complete = bool(far) and all(run["done"] for run in far)
+        self.runs = far or now
+        self.begun = len(now) - len(self.runs)
         self.name = str(runs[0]["name"])
         self.env_id = str(runs[0]["env_id"])
         self.algorithm = str(runs[0]["algorithm"])
@@ -111,7 +111,13 @@ class Group:
         step = min(run["steps"] for run in self.runs)
         if self.complete:
             return f"{step:,}"
-        return f"{step:,} of {self.runs[0]['config']['total_steps']:,}"
+        return f"{step:,} of {_planned(self.runs[0]):,}"
+
+
+def _planned(run: dict[str, Any]) -> int:
+    """Steps of the whole training."""
+    steps: int = run["config"]["total_steps"]
+    return steps
 
 
 def groups_of(runs: Sequence[dict[str, Any]]) -> list[Group]:

@@ -14,7 +14,10 @@ namespace py = pybind11;
 class PyFlushDenormals {
  public:
   void Enter() { flush_.emplace(); }
-  void Exit() { flush_.reset(); }
+  void Exit(const py::object& /*type*/, const py::object& /*error*/,
+            const py::object& /*traceback*/) {
+    flush_.reset();
+  }
 
  private:
   std::optional<FlushDenormals> flush_;
@@ -28,7 +31,8 @@ void BindDenormals(py::module_& m) {
                                "for zero, on x86-64 and ARM.")
       .def(py::init<>())
       .def("__enter__", &PyFlushDenormals::Enter)
-      .def("__exit__", [](PyFlushDenormals& self, const py::args&) { self.Exit(); });
+      .def("__exit__", &PyFlushDenormals::Exit, py::arg("type"), py::arg("error"),
+           py::arg("traceback"));
 }
 
 }  // namespace pyfastenv
