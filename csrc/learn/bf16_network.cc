@@ -186,7 +186,8 @@ void Bf16Pass::Descend(const Bf16Layer& layer, bool first, int network, const Ad
     for (size_t i = 0; i < in * stride; ++i) gradient[i] += gradient[in * stride + i];
   }
   for (size_t row = 1; row < in && stride > out; ++row) {  // as the parameters stand
-    std::copy_n(gradient + row * stride, out, gradient + row * out);
+    const float* from = gradient + row * stride;
+    std::copy(from, from + out, gradient + row * out);
   }
   const auto adam = [&](const AdamStep& by, const float* grad, size_t size, size_t begin) {
     train_.adam(by, grad, size, vectors.parameters + begin, vectors.mean + begin,
