@@ -185,9 +185,11 @@ void Bf16Pass::Descend(const Bf16Layer& layer, bool first, int network, const Ad
   if (first) {  // the inputs stand there in two parts
     for (size_t i = 0; i < in * stride; ++i) gradient[i] += gradient[in * stride + i];
   }
-  for (size_t row = 1; row < in && stride > out; ++row) {  // as the parameters stand
-    const float* from = gradient + row * stride;
-    std::copy(from, from + out, gradient + row * out);
+  if (stride > out) {  // together, as the parameters stand
+    for (size_t row = 1; row < in; ++row) {
+      const float* from = gradient + row * stride;
+      std::copy(from, from + out, gradient + row * out);
+    }
   }
   const auto adam = [&](const AdamStep& by, const float* grad, size_t size, size_t begin) {
     train_.adam(by, grad, size, vectors.parameters + begin, vectors.mean + begin,

@@ -13,7 +13,6 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -577,9 +576,11 @@ def around(curve: dict[str, Any], steps: Sequence[int]) -> list[str]:
     points = [
         (at - 5_000, value) for at, value in zip(curve["steps"], curve["returns"], strict=True)
     ]
-    near = ([value for at, value in points if abs(at - step) <= 5_000] for step in steps)
-    reached = sum(step <= points[-1][0] for step in steps)
-    return [f"{statistics.fmean(values):,.0f}" for values in islice(near, reached)]
+    last = points[-1][0]
+    near = [
+        [value for at, value in points if abs(at - step) <= 5_000] for step in steps if step <= last
+    ]
+    return [f"{statistics.fmean(values):,.0f}" for values in near]
 
 
 def mbpo_page() -> Iterator[Claim]:

@@ -71,21 +71,6 @@ def problem(learner: Any, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     return rows, noise
 
 
-def test_moments_that_have_faded_are_zero() -> None:
-    """A gradient step takes denormal numbers for zero, and nothing after it does."""
-    least = torch.finfo(torch.float32).tiny
-    for accelerate, amp in (("none", False), ("native", False), ("native", True)):
-        learner = make_sac(accelerate, bfloat16=amp)
-        learner.policy_optimizer.mean.fill_(0.5 * least)
-        rows, noise = problem(learner, torch.Generator().manual_seed(1))
-        LAYOUT.obs(rows)[..., 0] = 0.0  # so its weights have no gradient
-        LAYOUT.next_obs(rows)[..., 0] = 0.0
-        learner.run(rows, noise, torch.zeros(len(learner.metrics), len(SEEDS)))
-        first_layer = learner.policy_optimizer.mean[: LAYOUT.obs_size * 32]
-        assert (first_layer[:32] == 0.0).all()
-        assert (torch.tensor(least) * 0.5 > 0.0).all()
-
-
 def distance(ours: Tensor, theirs: Tensor) -> float:
     return float((ours - theirs).norm() / theirs.norm().clamp_min(1e-12))
 
@@ -118,6 +103,21 @@ def assert_near(found: dict[str, list[float]]) -> None:
     """As bfloat16 can be."""
     for distances in found.values():
         assert sum(distances) / len(distances) < BFLOAT16
+
+
+def test_moments_that_have_faded_are_zero() -> None:
+    """A gradient step takes denormal numbers for zero, and nothing after it does."""
+    least = torch.finfo(torch.float32).tiny
+    for accelerate, amp in (("none", False), ("native", False), ("native", True)):
+        learner = make_sac(accelerate, bfloat16=amp)
+        learner.policy_optimizer.mean.fill_(0.5 * least)
+        rows, noise = problem(learner, torch.Generator().manual_seed(1))
+        LAYOUT.obs(rows)[..., 0] = 0.0  # so its weights have no gradient
+        LAYOUT.next_obs(rows)[..., 0] = 0.0
+        learner.run(rows, noise, torch.zeros(len(learner.metrics), len(SEEDS)))
+        first_layer = learner.policy_optimizer.mean[: LAYOUT.obs_size * 32]
+        assert (first_layer[:32] == 0.0).all()
+        assert (torch.tensor(least) * 0.5 > 0.0).all()
 
 
 @pytest.mark.parametrize("make", [make_sac, make_ddpg])
