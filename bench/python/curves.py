@@ -45,13 +45,21 @@ def key(run: dict[str, Any]) -> tuple[str, str, int]:
 
 
 def write(folder: Path, study: str, runs: list[dict[str, Any]]) -> None:
-    """Puts runs in the place of those with the same key; others, and other programs', stay."""
+    """Puts runs in the place of those with the same key; others, and other programs', stay.
+
+    A training that was begun anew takes the place of one that got further when it is further.
+    """
     with _alone(folder):
-        new = {key(run): run for run in runs}
-        kept = [run for run in read(folder, study) if key(run) not in new]
-        everything = sorted([*kept, *runs], key=key)
-        text = json.dumps({"runs": everything}, indent=1)
+        everything = {key(run): run for run in read(folder, study)}
+        for run in runs:
+            if run["done"] or not _further(everything.get(key(run)), run):
+                everything[key(run)] = run
+        text = json.dumps({"runs": sorted(everything.values(), key=key)}, indent=1)
         write_text(folder / f"{study}.json", _columns_on_lines(text) + "\n")
+
+
+def _further(one: dict[str, Any] | None, other: dict[str, Any]) -> bool:
+    return one is not None and "earlier" not in one and int(one["steps"]) > int(other["steps"])
 
 
 def _columns_on_lines(text: str) -> str:

@@ -225,6 +225,19 @@ def test_other_programs_runs_stay(tmp_path: Path) -> None:
     assert '"returns": [2.0]' in text and json.loads(text)["runs"] == found
 
 
+def test_a_training_begun_anew_waits_until_it_is_further(tmp_path: Path) -> None:
+    def written(run: dict[str, Any]) -> Any:
+        curves.write(tmp_path, "sac", [run])
+        return curves.read(tmp_path, "sac")[0]["curve"]["returns"]
+
+    assert written(run_of(1, [1.0, 2.0], done=False)) == [1.0, 2.0]
+    assert written(run_of(1, [3.0], done=False)) == [1.0, 2.0]
+    assert written(run_of(1, [3.0, 4.0], done=False)) == [3.0, 4.0]
+    assert written(run_of(1, [5.0])) == [5.0]  # to its end, which may be wanted nearer
+    assert written(run_of(1, [6.0, 7.0], earlier="It was otherwise.")) == [6.0, 7.0]
+    assert written(run_of(1, [8.0], done=False)) == [8.0]
+
+
 def test_pages_are_what_the_files_say() -> None:
     folder = ROOT / "docs" / "results"
     for name, text in results_page.pages(folder).items():
