@@ -570,17 +570,30 @@ def async_page() -> Iterator[Claim]:
     yield claim("on a thread of its own run {} times as fast as by `step`", overlap()[0])
 
 
-def around(curve: dict[str, Any], steps: Sequence[int]) -> list[str]:
-    """Means of the evaluations within 5,000 steps, as far as a curve goes; its random ones are not
+def around(runs: Sequence[dict[str, Any]], steps: Sequence[int]) -> list[str]:
+    """Means of the evaluations within 5,000 steps, as far as curves go; their random ones are not
     counted."""
     points = [
-        (at - 5_000, value) for at, value in zip(curve["steps"], curve["returns"], strict=True)
+        (at - 5_000, value)
+        for run in runs
+        for at, value in zip(run["curve"]["steps"], run["curve"]["returns"], strict=True)
     ]
-    last = points[-1][0]
+    last = max(points)[0]
     near = [
         [value for at, value in points if abs(at - step) <= 5_000] for step in steps if step <= last
     ]
     return [f"{statistics.fmean(values):,.0f}" for values in near]
+
+
+def learned(study: str, name: str, env_id: str) -> list[dict[str, Any]]:
+    """The seeds of a case that came to their end, or all if none did."""
+    runs = [
+        run
+        for run in read(f"docs/results/{study}.json")["runs"]
+        if (run["name"], run["env_id"]) == (name, env_id)
+    ]
+    assert runs, (name, env_id)
+    return [run for run in runs if run["done"]] or runs
 
 
 def mbpo_page() -> Iterator[Claim]:
@@ -596,48 +609,54 @@ def mbpo_page() -> Iterator[Claim]:
         if last < 1_000:
             cells = (f"{expected:.0f}", f"{comes:.0f}", f"{reward:.1f}")
             yield claim(f"| {first} to {last} | {{}} | {{}} | {{}} |", *cells)
-    trained = {
-        (run["name"].removeprefix("MBPO, "), run["env_id"]): run
-        for run in read("docs/results/mbpo.json")["runs"]
-    }
-    early = trained["discount 0.995", "Hopper-v5"]["curve"]
+    early = learned("mbpo", "MBPO, discount 0.995", "Hopper-v5")[0]["curve"]
     yield claim(
         "that began with it was at {} after {} steps",
         f"{early['returns'][-1]:,.0f}",
         f"{early['steps'][-1]:,}",
     )
     for title, name in (
-        ("a discount of 0.99", "MBPO"),
-        ("| minibatches of 64", "minibatches of 64"),
-        ("from 53,300 to 61,300", "minibatches of 64, discount rises late"),
-        ("as Hopper's", "minibatches of 64, discount rises"),
+        ("a discount of 0.99, two seeds", "MBPO"),
+        ("| minibatches of 64", "MBPO, minibatches of 64"),
+        ("from 53,300 to 61,300", "MBPO, minibatches of 64, discount rises late"),
+        ("as Hopper's", "MBPO, minibatches of 64, discount rises"),
     ):
-        means = around(trained[name, "Walker2d-v4"]["curve"], (40_000, 60_000, 80_000, 100_000))
+        seeds = learned("mbpo", name, "Walker2d-v4")
+        means = around(seeds, (40_000, 60_000, 80_000, 100_000))
         missing = " – |" * (4 - len(means))
         yield claim(title + " |" + " {} |" * len(means) + missing, *means)
-    falls = runs["MBPO, Walker2d-v4"]
+    falls = runs["MBPO, Walker2d-v4, minibatches of 64"]
     yield claim(
         "walk ever faster until it fell, after {} steps on average (a return of {})",
         f"{falls['length']:.0f}",
         f"{falls['return']:,.0f}",
     )
-
-
-def learned(study: str, name: str, env_id: str) -> dict[str, Any]:
-    """The first seed of a case."""
-    return next(
-        run
-        for run in read(f"docs/results/{study}.json")["runs"]
-        if (run["name"], run["env_id"]) == (name, env_id)
+    ends = [f"{run['greedy_return']:,.0f}" for run in learned("mbpo", "MBPO", "Walker2d-v4")]
+    yield claim("ended at {} and {}", *ends)
+    seeds = [runs[f"MBPO, Walker2d-v4, seed {seed}"] for seed in (41, 42)]
+    # of the steps before a fall the last nine are in the first row
+    fallen = [run["before_a_fall"][0][-1] // 9 for run in seeds]
+    yield claim("{} and {} of 20 episodes fell", *map(str, fallen))
+    yield claim(
+        "expected {} and {} where {} and {} came",
+        *(f"{run['before_a_fall'][3][2]:.0f}" for run in seeds),
+        *(f"{run['before_a_fall'][3][3]:.0f}" for run in seeds),
     )
 
 
-def end_best_minutes(run: dict[str, Any]) -> tuple[str, str, str]:
-    """Of 20 episodes, of evaluations on the way, of the processor."""
-    return (
-        f"{run['greedy_return']:,.0f}",
-        f"{max(run['curve']['returns']):,.0f}",
-        f"{run['cpu_seconds'] / 60:.1f}",
+def ends_with(title: str, runs: Sequence[dict[str, Any]]) -> Claim:
+    """A row: means of 20 episodes, the best on the way, processor minutes, what multiplied."""
+    ends = [run["greedy_return"] for run in runs]
+    evaluations = zip(*(run["curve"]["returns"] for run in runs), strict=True)
+    minutes = statistics.fmean(run["cpu_seconds"] / 60 for run in runs)
+    units = dict.fromkeys(re.search(r"\((.+)\)", run["acceleration"])[1] for run in runs)
+    spread = (f"{statistics.pstdev(ends):,.0f}",) if len(ends) > 1 else ()
+    return claim(
+        f"{title} | {{}}{' ± {}' * len(spread)} | {{}} | {{}} | {', '.join(units)} |",
+        f"{statistics.fmean(ends):,.0f}",
+        *spread,
+        f"{max(map(statistics.fmean, evaluations)):,.0f}",
+        f"{minutes:.1f}",
     )
 
 
@@ -655,9 +674,7 @@ def sac_page() -> Iterator[Claim]:
         ("minibatches of 64, a learned temperature, a rate that falls", "SAC", "Walker2d-v5"),
         ("| HalfCheetah's settings", "SAC, Tianshou's settings", "Walker2d-v5"),
     ):  # fmt: skip
-        run = learned("sac", name, env_id)
-        unit = re.search(r"\((.+)\)", run["acceleration"])[1]
-        yield claim(f"{title} | {{}} | {{}} | {{}} | {unit} |", *end_best_minutes(run))
+        yield ends_with(title, learned("sac", name, env_id))
 
 
 def return_after(run: dict[str, Any], steps: int) -> str:
@@ -666,18 +683,20 @@ def return_after(run: dict[str, Any], steps: int) -> str:
 
 
 def flashsac_page() -> Iterator[Claim]:
-    robot = "HalfCheetah-v5"
-    for name, size in (("small FlashSAC", 64), ("small FlashSAC, minibatches of 256", 256)):
-        run = learned("flashsac", name, robot)
-        end, _, minutes = end_best_minutes(run)
-        yield claim(
-            f"| critics 128 wide, policy 64 | {size} | {{}} | {{}} | {{}} |",
-            return_after(run, 130_000),
-            end,
-            minutes,
-        )
-    whole = learned("flashsac", "FlashSAC, minibatches of 64", robot)
-    yield claim("| the authors' | 64 | {} | – | |", return_after(whole, 130_000))
+    for name, title, robots in (
+        ("small FlashSAC", "critics 128 wide, policy 64 | 64", 3),
+        ("small FlashSAC, minibatches of 256", "critics 128 wide, policy 64 | 256", 3),
+        ("FlashSAC, minibatches of 64", "the authors' | 64", 1),
+    ):
+        for env_id in ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")[:robots]:
+            run = learned("flashsac", name, env_id)[0]
+            row = f"| {env_id.removesuffix('-v5')} | {title} | {{}} |"
+            early = return_after(run, 130_000)
+            if not run["done"]:
+                yield claim(row + " – | |", early)
+                continue
+            minutes = f"{run['cpu_seconds'] / 60:.1f}"
+            yield claim(row + " {} | {} |", early, f"{run['greedy_return']:,.0f}", minutes)
 
 
 def experiments() -> Iterator[Claim]:
