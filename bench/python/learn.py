@@ -9,11 +9,13 @@ Several may run at a time, on different robots or studies.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import gc
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,7 @@ import results_page
 from studies import STUDIES, Study, Training, changed
 
 from pyfastenv.training.callbacks import Run
-from pyfastenv.training.errors import DivergedError, FolderInUseError
-from pyfastenv.training.folder_lock import is_held
+from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.saved import evaluate_run, load_policy
@@ -100,23 +101,36 @@ def is_done(training: Training, output: Path) -> bool:
     return set(training.seeds) <= done
 
 
+@contextmanager
+def claimed(folder: Path) -> Iterator[bool]:
+    """Whether no other of these programs has the training, until its return is written too."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
 def train_all(study: Study, output: Path, runs: Path) -> bool:
     """What is not done yet; whether nothing went wrong."""
     well = True
     for training in study.trainings():
-        if is_done(training, output) or is_held(folder_of(training, runs)):
-            continue  # held: another process trains it
-        about = f"{training.case.name}, {training.case.env_id}"
-        try:
-            for run in learn(training, output, runs):
-                greedy, minutes = run["greedy_return"], run["seconds"] / 60
-                print(f"{about}, seed {run['seed']}: {greedy:,.1f}, {minutes:.1f} min", flush=True)
-        except FolderInUseError:  # it was quicker
-            continue
-        except DivergedError as error:
-            print(f"{about}: {error}", file=sys.stderr, flush=True)
-            well = False
-        results_page.write_all(output)
+        with claimed(folder_of(training, runs)) as mine:
+            if not mine or is_done(training, output):
+                continue
+            about = f"{training.case.name}, {training.case.env_id}"
+            try:
+                for run in learn(training, output, runs):
+                    greedy, minutes = run["greedy_return"], run["seconds"] / 60
+                    done = f"{about}, seed {run['seed']}: {greedy:,.1f}, {minutes:.1f} min"
+                    print(done, flush=True)
+            except DivergedError as error:
+                print(f"{about}: {error}", file=sys.stderr, flush=True)
+                well = False
+            results_page.write_all(output)
         gc.collect()  # replayed transitions may take most of the memory
     return well
 

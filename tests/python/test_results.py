@@ -216,6 +216,18 @@ def test_processes_share_the_seeds(tmp_path: Path) -> None:
     assert [run["done"] for run in curves.read(tmp_path / "out", "sac")] == [True, True]
 
 
+def test_a_training_whose_return_is_being_written_is_another_programs(tmp_path: Path) -> None:
+    study = changed(STUDIES["sac"], env_ids=["Pendulum-v1"], seeds=1)
+    (training,) = study.trainings()
+    folder = learn.folder_of(training, tmp_path / "runs")
+    with learn.claimed(folder) as mine:
+        assert mine
+        assert learn.train_all(study, tmp_path, tmp_path / "runs")
+        assert not folder.exists() and not (tmp_path / "sac.json").exists()
+    with learn.claimed(folder) as mine:
+        assert mine  # a lock ends with its program, whatever became of the file
+
+
 def test_other_programs_runs_stay(tmp_path: Path) -> None:
     curves.write(tmp_path, "sac", [run_of(2, [1.0]), run_of(1, [1.0])])
     curves.write(tmp_path, "sac", [run_of(2, [2.0])])
