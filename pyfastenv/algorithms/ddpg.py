@@ -69,7 +69,7 @@ class Config(OffPolicyConfig):
     normalize_obs: bool = False
     """By running mean and standard deviation."""
     obs_clip: float = 10.0
-    """Bound of normalised observations."""
+    """Bound of normalised observations; 0: none."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Hidden layers, of policy and critic each."""
     activation: str = "relu"
@@ -81,7 +81,7 @@ class Config(OffPolicyConfig):
         super().check()
         self._check_at_least(1, "num_steps")
         self._check_positive("policy_learning_rate", "critic_learning_rate")
-        self._check_at_least(0, "noise")
+        self._check_at_least(0, "noise", "obs_clip")
 
 
 # ---- what is learned -----------------------------------------------------------------------------
@@ -161,7 +161,8 @@ class DDPGLearner(ActorCritic):
         functions: Functions = Functions(),  # noqa: B008
     ):
         super().__init__(layout, seeds, options, device, functions)
-        self.center, self.half = box.center.to(self.device), box.half.to(self.device)
+        self.center = box.center.to(self.device, torch.float32)
+        self.half = box.half.to(self.device, torch.float32)
         size, num_actions = layout.obs_size, layout.action_size
         self.actor, self.critic = self.make_networks(
             seeds,

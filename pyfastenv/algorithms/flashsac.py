@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -244,6 +245,10 @@ class FlashSACLearner(ActorCritic):
     def noise_shape(self, batch_size: int) -> tuple[int, int]:
         """Of the policy's improvement, then of the critics' target."""
         return (2 * batch_size, self.layout.action_size)
+
+    def learning(self) -> AbstractContextManager[None]:
+        """:func:`by_batch` says which passes are in training mode."""
+        return nullcontext()
 
     def mixed_precision(self) -> torch.autocast:
         """All networks here are plain modules."""

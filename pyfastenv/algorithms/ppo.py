@@ -19,7 +19,7 @@ from torch import Tensor
 from pyfastenv.learners.accelerators import choose
 from pyfastenv.learners.ppo_accelerators import Compiled, CompiledEpoch, WrittenOut
 from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
-from pyfastenv.nn.networks import MLP
+from pyfastenv.nn.networks import MLP, learning
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.torch_policy import TorchPolicy
@@ -330,20 +330,21 @@ class PPO(ActorValue[Config]):
         """The loss's gradients, where the optimiser finds them; :data:`PPO_METRICS`."""
         config = self.config
         own = self.own_networks and config.amp  # what MLP.compute_in does for ours
-        with span("forward"), torch.autocast(self.device.type, torch.bfloat16, enabled=own):
-            outputs = self.policy(columns.policy_obs[None])[0].float()
-            values = self.value(columns.critic_obs[None]).flatten().float()
-        result = (loss or self.functions.ppo_loss)(
-            outputs,
-            None if self.discrete else self.log_std,
-            values,
-            columns,
-            clip=config.clip,
-            value_clip=config.value_clip,
-            entropy_coef=config.entropy_coef,
-            value_coef=config.value_coef,
-        )
-        self.flat.backward(result.loss)
+        with learning(self.policy, self.value):
+            with span("forward"), torch.autocast(self.device.type, torch.bfloat16, enabled=own):
+                outputs = self.policy(columns.policy_obs[None])[0].float()
+                values = self.value(columns.critic_obs[None]).flatten().float()
+            result = (loss or self.functions.ppo_loss)(
+                outputs,
+                None if self.discrete else self.log_std,
+                values,
+                columns,
+                clip=config.clip,
+                value_clip=config.value_clip,
+                entropy_coef=config.entropy_coef,
+                value_coef=config.value_coef,
+            )
+            self.flat.backward(result.loss)
         return result.metrics
 
     def _columns(self, rows: Tensor) -> Columns:

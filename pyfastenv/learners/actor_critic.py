@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 from pyfastenv import _core
 from pyfastenv.learners.accelerators import Choice, choose
-from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, stack_seeds
+from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, learning, stack_seeds
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
@@ -162,8 +163,9 @@ class ActorCritic(ABC):
 
     def add_target(self, network: nn.Module) -> tuple[nn.Module, FlatParameters]:
         """A copy that follows, and its parameters."""
-        target = copy.deepcopy(network).requires_grad_(False)
-        return target, FlatParameters([target])
+        target = copy.deepcopy(network)
+        flat = FlatParameters([target])
+        return target.requires_grad_(False), flat
 
     # ---- stepping ----------------------------------------------------------------------------
 
@@ -181,8 +183,13 @@ class ActorCritic(ABC):
                 self.choice.accelerator.run(rows, noise, metrics)
                 return
             last = len(rows) - 1
-            for i in range(len(rows)):
-                self.update(rows[i], noise[i], metrics if i == last else None)
+            with self.learning():
+                for i in range(len(rows)):
+                    self.update(rows[i], noise[i], metrics if i == last else None)
+
+    def learning(self) -> AbstractContextManager[None]:
+        """What networks that are not ours are in while they learn: training mode."""
+        return learning(self.actor, self.critic)
 
     @abstractmethod
     def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:

@@ -304,6 +304,9 @@ class MLP(nn.Module):
 class NetworkStack(nn.Module):
     """Networks of anybody's making side by side, as :class:`MLP` is K of its own.
 
+    They act and are evaluated in evaluation mode (dropout, batch normalisation); :func:`learning`
+    is for gradient steps.
+
     Args:
         networks: Each maps ``(B, in)`` to ``(B, out)``.
     """
@@ -311,10 +314,24 @@ class NetworkStack(nn.Module):
     def __init__(self, networks: Iterable[nn.Module]):
         super().__init__()
         self.networks = nn.ModuleList(networks)
+        self.eval()
 
     def forward(self, x: Tensor) -> Tensor:
         """``(K, B, in)`` to ``(K, B, out)``, one after another."""
         return torch.stack([network(mine) for network, mine in zip(self.networks, x, strict=True)])
+
+
+@contextmanager
+def learning(*networks: nn.Module) -> Iterator[None]:
+    """Inside, those of anybody's making are in training mode; afterwards in evaluation mode."""
+    stacks = [network for network in networks if isinstance(network, NetworkStack)]
+    for stack in stacks:
+        stack.train()
+    try:
+        yield
+    finally:
+        for stack in stacks:
+            stack.eval()
 
 
 class _LayerCopy(NamedTuple):
@@ -396,7 +413,7 @@ def _grad(parameter: Tensor) -> Tensor:
 
 
 class FlatParameters:
-    """All parameters of some modules as one vector, and all gradients as another.
+    """The parameters of some modules that learn as one vector, and their gradients as another.
 
     The modules' parameters become views of :attr:`parameter`, their ``grad`` views of its ``grad``:
     an optimiser, a norm or an all-reduce is one operation. Load state dicts as ever (they are
@@ -411,6 +428,7 @@ class FlatParameters:
             parameter
             for module in modules
             for parameter in ([module] if isinstance(module, nn.Parameter) else module.parameters())
+            if parameter.requires_grad
         ]
         self.parts = parameters
         flat = torch.cat([parameter.detach().flatten() for parameter in parameters])

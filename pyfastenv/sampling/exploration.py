@@ -44,17 +44,20 @@ def continuous_actions(envs: FastVectorEnv, algorithm: str) -> ActionBox:
     """The environments' action box.
 
     Raises:
-        ValueError: The actions are discrete. The environments have been closed.
+        ValueError: The actions are discrete or have no bounds. The environments have been closed.
     """
     space = envs.single_action_space
+    wanted = "continuous actions"
     if isinstance(space, gymnasium.spaces.Box):
-        return ActionBox(space)
+        if (np.isfinite(space.low) & np.isfinite(space.high) & (space.low < space.high)).all():
+            return ActionBox(space)
+        wanted = "a lower and a greater finite bound of each action (a motor's ctrlrange)"
     name = (
         envs.spec.id.removeprefix("pyfastenv/") if envs.spec is not None else "these environments"
     )
     envs.close()
     raise ValueError(
-        f"env_id: {algorithm} needs continuous actions, and those of {name} are {space}; try ppo"
+        f"env_id: {algorithm} needs {wanted}, and those of {name} are {space}; try ppo"
     )
 
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyfastenv.training.config import RunConfig
 
 if TYPE_CHECKING:
@@ -76,7 +78,8 @@ class Callback:
 
         Args:
             run: The run.
-            metrics: Of the iteration; what is added is logged in its row.
+            metrics: Of the iteration; numbers that are added are logged in its row, under any name
+                but ``"step"``, which the row has.
         """
 
     def on_evaluation(self, run: Run, metrics: Metrics) -> bool | None:
@@ -136,7 +139,8 @@ class Callbacks:
     def tell(self, event: str, *arguments: Any) -> None:
         """Calls ``event`` of each with the run and what else there is to know."""
         for callback in self._callbacks:
-            if getattr(callback, event)(self.run, *arguments) is False:
+            answer = getattr(callback, event)(self.run, *arguments)
+            if isinstance(answer, bool | np.bool_) and not answer:
                 self.run.stop(f"{type(callback).__name__}.{event} returned False")
 
 

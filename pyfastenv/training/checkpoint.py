@@ -7,7 +7,7 @@ A checkpoint is one file of tensors, numbers, strings, lists, tuples and dicts, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -148,19 +148,23 @@ def set_rng_state(state: Mapping[str, Any]) -> None:
         torch.cuda.set_rng_state(each, i)
 
 
-def not_finite(value: Any, where: str = "state") -> str:
-    """Where in nested containers a tensor or number is NaN or infinite; empty if nowhere."""
+def not_finite(value: Any, where: str = "state") -> Iterator[str]:
+    """Where in nested containers tensors or numbers are NaN or infinite."""
     if isinstance(value, Mapping):
         items = [(f"{where}[{key!r}]", item) for key, item in value.items()]
     elif isinstance(value, list | tuple):
         items = [(f"{where}[{i}]", item) for i, item in enumerate(value)]
-    elif isinstance(value, torch.Tensor):
-        return "" if torch.isfinite(value).all() else where
-    elif isinstance(value, float | np.ndarray | np.generic):
-        return "" if np.isfinite(value).all() else where
     else:
-        return ""
-    return next(filter(None, (not_finite(item, name) for name, item in items)), "")
+        if isinstance(value, torch.Tensor):
+            finite = bool(torch.isfinite(value).all())
+        else:
+            numbers = isinstance(value, float | np.ndarray | np.generic)
+            finite = not numbers or bool(np.isfinite(value).all())
+        if not finite:
+            yield where
+        return
+    for name, item in items:
+        yield from not_finite(item, name)
 
 
 class _Writer:

@@ -133,6 +133,9 @@ class RunConfig:
         for name in ("run_dir", "resume"):
             if getattr(self, name) is not None:
                 setattr(self, name, Path(getattr(self, name)))
+        place, colon, task = str(self.env_id).rpartition(":")
+        if place.endswith(".py") and (file := Path(place).expanduser()).is_file():
+            self.env_id = f"{file.resolve()}{colon}{task}"  # the run folder is used from anywhere
         if isinstance(self.env_kwargs, Mapping):
             self.env_kwargs = {k: _recordable(k, v) for k, v in self.env_kwargs.items()}
 
@@ -152,6 +155,10 @@ class RunConfig:
             raise TypeError(f"{cls.algorithm} has no option {option!r}{near}")
         name = env_id.rpartition("/")[2].partition("-v")[0]
         return cls(env_id=env_id, **{**cls.presets.get(name, {}), **fields})
+
+    def seeds(self) -> range:
+        """The seeds that are trained, side by side if there are several."""
+        return range(self.seed, self.seed + 1)
 
     def check(self) -> None:
         """Checks the values.
@@ -260,6 +267,20 @@ class RunConfig:
                 if not any(name in str(error) for name in self.env_kwargs):
                     raise
                 raise ValueError(f"env_kwargs: {error}") from error
+        self._record_model()
+
+    def _record_model(self) -> None:
+        """Makes the path of a task's model absolute, unless it is beside the task's file."""
+        from pyfastenv.tasks.find import find_task
+        from pyfastenv.tasks.task import source_folder
+
+        model = self.env_kwargs.get("model")
+        if not isinstance(model, str) or not Path(model).expanduser().is_file():
+            return
+        found = find_task(self.env_id)
+        folder = None if found is None else source_folder(found[0])
+        if folder is None or not (folder / model).is_file():
+            self.env_kwargs["model"] = str(Path(model).expanduser().resolve())
 
     def _check_device(self) -> None:
         if self.device not in ("cpu", "cuda", "sample-cpu"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,9 @@ class Evaluation:
         }
 
 
-def evaluate(envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int) -> Evaluation:
+def evaluate(
+    envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int | Sequence[int]
+) -> Evaluation:
     """Runs a policy for whole episodes.
 
     Of n environments each gives its first ``ceil(num_episodes / n)`` episodes; what is too many
@@ -70,10 +72,11 @@ def evaluate(envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int) -> 
             another.
         num_episodes: How many episodes count, of each policy.
         seed: Gives each environment its own (:func:`pyfastenv.training.seeds.env_seeds`): the same
-            episodes each time, and other ones than any training's.
+            episodes each time, and other ones than any training's. Several: one for each policy.
 
     Raises:
-        ValueError: No episodes, another autoreset mode, or no limit on an episode's steps.
+        ValueError: No episodes, another autoreset mode, no limit on an episode's steps, or not as
+            many seeds as policies.
     """
     if num_episodes < 1:
         raise ValueError(f"num_episodes: expected at least 1, got {num_episodes}")
@@ -84,7 +87,10 @@ def evaluate(envs: FastVectorEnv, policy: Any, num_episodes: int, seed: int) -> 
     num_policies = 1
     if isinstance(policy, PolicySpec | list):
         num_policies = policy.num_policies if isinstance(policy, PolicySpec) else len(policy)
-    parts = [_episodes_of(envs, policy, k, num_episodes, seed) for k in range(num_policies)]
+    seeds = [seed] * num_policies if isinstance(seed, int) else seed
+    if len(seeds) != num_policies:
+        raise ValueError(f"seed: expected one, or {num_policies} of them, got {len(seeds)}")
+    parts = [_episodes_of(envs, policy, k, num_episodes, each) for k, each in enumerate(seeds)]
     returns, lengths = zip(*[episode for part in parts for episode in part], strict=True)
     return Evaluation(
         torch.tensor(returns, dtype=torch.float64), torch.tensor(lengths), num_policies

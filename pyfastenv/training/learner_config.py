@@ -58,6 +58,10 @@ class LearnerConfig(RunConfig):
         try:
             if ":" not in place:
                 raise ImportError("expected package.module:function")
+            if place.startswith("__main__:"):
+                raise ImportError(
+                    "a script's own functions are not found again: put it into a module beside it"
+                )
             found: NetworkFactory = pkgutil.resolve_name(place)
         except (ImportError, AttributeError, ValueError) as error:
             raise ValueError(f"{name}: {place!r} cannot be imported ({error})") from error

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyfastenv.training.atomic import append, write_text
+from pyfastenv.training.errors import TrainingError
 from pyfastenv.training.registry import load_logger
 from pyfastenv.training.run_folder import METRICS
 
@@ -49,7 +52,10 @@ class Logger(Protocol):
     def __init__(self, start: LoggerStart): ...
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Takes a row, which is in metrics.jsonl already."""
+        """Takes a row, which is in metrics.jsonl already.
+
+        After an error, which is printed, it is told of nothing more and the run goes on.
+        """
         ...
 
     def close(self) -> None:
@@ -69,6 +75,7 @@ class MetricLogger:
     Raises:
         ValueError: An unknown name.
         ImportError: What a logger needs is not installed.
+        TrainingError: A logger cannot begin.
     """
 
     def __init__(
@@ -84,7 +91,7 @@ class MetricLogger:
         rows = [row for row in rows if resume_step is not None and row["step"] <= resume_step]
         write_text(self._path, "".join(_line(row) for row in rows))
         start = LoggerStart(folder, config or {}, resume_step, lambda: _read(self._path))
-        self._loggers: list[Logger] = [load_logger(name)(start) for name in loggers]
+        self._loggers: dict[str, Logger] = {name: _made(name, start) for name in loggers}
         self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -92,11 +99,15 @@ class MetricLogger:
 
         Raises:
             OSError: The disk is full, say.
+            ValueError: A metric is called ``"step"``.
         """
+        if "step" in metrics:
+            raise ValueError("metrics: a row's 'step' is its own; give this number another name")
         numbers = {name: _number(value) for name, value in metrics.items()}
         append(self._file, _line({"step": step, **numbers}).encode())
-        for logger in self._loggers:
-            logger.log(step, numbers)
+        for name, logger in list(self._loggers.items()):
+            if not _went_well(name, partial(logger.log, step, dict(numbers))):
+                del self._loggers[name]
 
     def sync(self) -> None:
         """Makes sure that all rows are on the disk."""
@@ -105,8 +116,37 @@ class MetricLogger:
     def close(self) -> None:
         """Closes the files; all rows were written before."""
         self._file.close()
-        for logger in self._loggers:
-            logger.close()
+        for name, logger in self._loggers.items():
+            _went_well(name, logger.close)
+
+
+def _made(name: str, start: LoggerStart) -> Logger:
+    kind = load_logger(name)
+    try:
+        logger: Logger = kind(start)
+    except (ImportError, ValueError):
+        raise
+    except Exception as error:
+        raise TrainingError(f"loggers: {name}: {_words(error)}") from error
+    return logger
+
+
+def _went_well(name: str, tell: Callable[[], None]) -> bool:
+    """Tells a logger; what is wrong with it is no reason to end a training."""
+    try:
+        tell()
+    except Exception as error:
+        print(
+            f"pyfastenv: logger {name}: {_words(error)}; it is told nothing more, {METRICS} has "
+            "everything",
+            file=sys.stderr,
+        )
+        return False
+    return True
+
+
+def _words(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def read_metrics(folder: Path) -> list[Row]:

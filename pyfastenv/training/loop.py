@@ -204,6 +204,7 @@ class _Session:
             )
         if start.state is not None:
             self._restore(start.state)
+        self.infinite = self._infinite_by_design()
         if self.is_main:
             with self._writing():
                 self._open(start)
@@ -238,6 +239,7 @@ class _Session:
         if start.branches:
             assert start.checkpoint is not None
             config = replace(config, resume=start.checkpoint.resolve())
+        (self.folder / run_folder.RESULT).unlink(missing_ok=True)  # of fewer steps
         run_folder.write_config(self.folder, config, self._acceleration)
         self.logger = MetricLogger(
             self.folder,
@@ -343,11 +345,16 @@ class _Session:
         )
         self._raise_if_diverged(next(bad, ""))
 
+    def _infinite_by_design(self) -> frozenset[str]:
+        """What own networks hold from the beginning: attention masks, say."""
+        factories = (getattr(self.config, f"{name}_factory", None) for name in ("policy", "critic"))
+        return frozenset(not_finite(self.algorithm.state_dict()) if any(factories) else ())
+
     def _checked_state(self) -> dict[str, Any]:
         """The algorithm's state. A finite loss may have had a gradient that was not."""
         state = self.algorithm.state_dict()
-        where = not_finite(state)
-        self._raise_if_diverged(f"{where} is not finite" if where else "")
+        bad = (where for where in not_finite(state) if where not in self.infinite)
+        self._raise_if_diverged(next((f"{where} is not finite" for where in bad), ""))
         return state
 
     def _raise_if_diverged(self, what: str) -> None:
@@ -369,11 +376,12 @@ class _Session:
         self._checked_state()
         if self.is_main:
             rng = rng_state()
+            seeds = self.config.seeds()
             evaluation = evaluate(
                 self.eval_envs,
                 self.algorithm.eval_policy(),
                 self.config.eval_episodes,
-                self.config.seed,
+                seeds if len(seeds) > 1 else self.config.seed,
             )
             set_rng_state(rng)
             self.callbacks.run.evaluation = evaluation.metrics()

@@ -17,7 +17,7 @@ class ObsNormalizer:
 
     Args:
         size: Of an observation.
-        clip: Bound of normalised observations.
+        clip: Bound of normalised observations; 0: none.
         device: Where the learner's observations are.
         enabled: False passes observations through.
     """
@@ -34,7 +34,8 @@ class ObsNormalizer:
             return obs
         mean = self.moments.mean.float().to(self._device)
         scale = self.moments.scale().to(self._device)
-        return ((obs - mean) * scale).clamp_(-self._clip, self._clip)
+        normed = (obs - mean) * scale
+        return normed.clamp_(-self._clip, self._clip) if self._clip > 0.0 else normed
 
     def update(self, obs: Tensor) -> None:
         """Adds observations ``(…, size)``, those of all processes, if enabled."""

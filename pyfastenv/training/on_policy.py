@@ -44,7 +44,7 @@ class OnPolicyConfig(LearnerConfig):
     normalize_rewards: bool = True
     """Divide by the running standard deviation of discounted returns."""
     obs_clip: float = 10.0
-    """Bound of normalised observations."""
+    """Bound of normalised observations; 0: none."""
     overlap: bool = False
     """Collect the next batch while learning from this one: by the policy of one update ago."""
     pool_size: int = 1
@@ -53,6 +53,7 @@ class OnPolicyConfig(LearnerConfig):
     def check(self) -> None:
         super().check()
         self._check_at_least(1, "num_steps", "pool_size")
+        self._check_at_least(0, "obs_clip")
         self._check_fractions("gamma")
         if self.overlap and self.device == "cuda":
             raise ValueError("overlap: needs sampling on the CPU; use --device cpu or sample-cpu")

@@ -165,9 +165,8 @@ def _lock(folder: Path, *, new: bool = False, patience: float = 0.0) -> FolderLo
 
 def _lock_new(config: RunConfig) -> FolderLock:
     """A new folder with a name chosen here, whoever else chooses at the same time."""
-    env = config.env_id.removeprefix("pyfastenv/").replace(":", "-").replace("/", "-")
     date = datetime.now().strftime("%Y%m%d-%H%M%S")
-    stem = Path("runs") / f"{config.algorithm}-{env}-{config.seed}-{date}"
+    stem = Path("runs") / f"{config.algorithm}-{env_name(config.env_id)}-{config.seed}-{date}"
     folder, count = stem, 1
     while True:
         try:
@@ -175,6 +174,12 @@ def _lock_new(config: RunConfig) -> FolderLock:
         except FileExistsError:
             count += 1
             folder = stem.with_name(f"{stem.name}-{count}")
+
+
+def env_name(env_id: str) -> str:
+    """An environment's id, or a task's place without its folders, as a part of a folder's name."""
+    task = env_id.rpartition("/")[2] if ".py:" in env_id else env_id
+    return task.removeprefix("pyfastenv/").replace(":", "-").replace("/", "-")
 
 
 @contextmanager

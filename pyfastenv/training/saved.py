@@ -186,12 +186,18 @@ def _checkpoint_of(run: Path) -> Path:
 
 
 def evaluate_run(run: Path | str, episodes: int = 10, seed: int = 0) -> Evaluation:
-    """Evaluates the policy of a run folder or checkpoint file in new environments."""
+    """Evaluates the policy of a run folder or checkpoint file in new environments.
+
+    Of several seeds side by side each has environments of its own: those of ``seed``, ``seed + 1``
+    and so on.
+    """
     integer("episodes", episodes, minimum=1)
     integer("seed", seed, minimum=0, below=2**63)
     saved = load_policy(run)
     envs = make_eval_envs(saved.config.env_id, saved.env_kwargs, episodes)
     try:
-        return evaluate(envs, saved.policy, episodes, seed)
+        count = len(saved.config.seeds())
+        seeds = range(seed, seed + count) if count > 1 else seed
+        return evaluate(envs, saved.policy, episodes, seeds)
     finally:
         envs.close()

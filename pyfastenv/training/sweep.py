@@ -21,7 +21,7 @@ from pyfastenv.training.atomic import write_text
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.plots import plot_means
 from pyfastenv.training.registry import algorithm_module
-from pyfastenv.training.run_folder import RESULT, read_config
+from pyfastenv.training.run_folder import RESULT, env_name, read_config
 from pyfastenv.vector.arguments import integer
 
 TABLE = "sweep.md"
@@ -98,8 +98,7 @@ def sweep(
         if name not in known or name in _OF_THE_SWEEP:
             raise ValueError(f"{name}: {algorithm} has no such option to sweep")
     if folder is None:
-        name = env_id.removeprefix("pyfastenv/").replace(":", "-").replace("/", "-")
-        folder = Path("sweeps") / f"{algorithm}-{name}-{datetime.now():%Y%m%d-%H%M%S}"
+        folder = Path("sweeps") / f"{algorithm}-{env_name(env_id)}-{datetime.now():%Y%m%d-%H%M%S}"
     cases = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     configs = [
         _configs(config_class, folder, env_id, seeds, case, {**options, **case}) for case in cases

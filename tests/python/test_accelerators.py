@@ -7,7 +7,9 @@ from __future__ import annotations
 import copy
 import json
 import pathlib
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +28,7 @@ from pyfastenv.algorithms.ddpg import DDPGLearner
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
 from pyfastenv.learners.actor_critic import ActorCriticOptions
 from pyfastenv.learners.sac_accelerators import CompiledBfloat16
+from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
 from pyfastenv.training.saved import load_policy
@@ -247,6 +250,67 @@ def test_own_networks_train_in_plain_pytorch_and_come_back(
     assert saved.act(torch.zeros(3, *obs_shape).numpy()).shape == (3, *saved.spaces[1].shape)
 
 
+def dropout_network(num_inputs: int, num_outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(num_inputs, 32), nn.Dropout(0.5), nn.Linear(32, num_outputs))
+
+
+def batch_norm_network(num_inputs: int, num_outputs: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(num_inputs, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, num_outputs)
+    )
+
+
+class MaskedNetwork(nn.Linear):
+    """With a frozen layer and numbers that are infinite by design."""
+
+    def __init__(self, num_inputs: int, num_outputs: int):
+        super().__init__(16, num_outputs)
+        self.frozen = nn.Linear(num_inputs, 16).requires_grad_(False)
+        self.mask: Tensor
+        self.register_buffer("mask", torch.full((16, 16), -torch.inf).triu(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden: Tensor = self.frozen(x)
+        return super().forward(hidden @ self.mask.softmax(-1).T)
+
+
+@pytest.mark.parametrize("factory", [dropout_network, batch_norm_network, MaskedNetwork])
+@pytest.mark.parametrize("name", ["sac", "ddpg", "ppo"])
+def test_own_networks_learn_in_training_mode_and_act_in_evaluation_mode(
+    name: str, factory: Any, tmp_path: Path
+) -> None:
+    module, config = configurations()[name]
+    config = replace(
+        config,
+        run_dir=tmp_path / "run",
+        loggers=(),
+        eval_every=0,
+        policy_factory=factory,
+        critic_factory=factory,
+    )
+    if name == "ppo":
+        config.total_steps = 3 * config.num_envs * config.num_steps
+    passes: list[tuple[bool, bool]] = []
+    forward = NetworkStack.forward
+
+    def watched(self: NetworkStack, x: Tensor) -> Tensor:
+        passes.append((self.training, torch.is_grad_enabled()))
+        return forward(self, x)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(NetworkStack, "forward", watched)
+        module.train(config)
+    assert (True, True) in passes and (False, False) in passes
+    if name == "ppo":
+        assert (True, False) not in passes and (False, True) not in passes
+    saved = load_policy(tmp_path / "run")
+    obs = torch.randn(5, *saved.spaces[0].shape).numpy()
+    once = saved.act(obs)
+    assert (once == saved.act(obs)).all()
+    for row, action in zip(obs, once, strict=True):
+        assert saved.act(row) == pytest.approx(action, abs=1e-5)
+
+
 @pytest.mark.parametrize("name", ["sac", "ddpg"])
 def test_own_networks_resume_bit_for_bit(name: str) -> None:
     _, config = configurations()[name]
@@ -323,6 +387,12 @@ def test_torch_compile_computes_the_plain_steps() -> None:
 def test_factories_that_cannot_be_found(factory: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         test_sac.small(policy_factory=factory).check()
+
+
+def test_a_scripts_own_factory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "network", policy_network, raising=False)
+    with pytest.raises(ValueError, match=r"'__main__:network' cannot .* put it into a mod"):
+        test_sac.small(policy_factory="__main__:network").check()
 
 
 def test_a_factory_without_a_place_is_refused() -> None:

@@ -8,6 +8,7 @@ import json
 import pathlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -118,6 +119,14 @@ def test_a_function_is_told_of_steps_and_others_are_refused(tmp_path: Path) -> N
     steps: list[int] = []
     sac.train(config(tmp_path / "run"), callbacks=[lambda run, metrics: steps.append(run.step)])
     assert steps[0] == 60 and steps[-1] == 200
+    result = sac.train(config(tmp_path / "no"), callbacks=[lambda run, metrics: np.False_])
+    assert result.stopped == "Callback.on_step returned False"
+
+    def with_steps_of_its_own(run: Run, metrics: dict[str, float]) -> None:
+        metrics["step"] = 4.0 * run.step
+
+    with pytest.raises(ValueError, match="a row's 'step' is its own; give this number another"):
+        sac.train(config(tmp_path / "frames"), callbacks=[with_steps_of_its_own])
     for wrong in (3, Witness):
         with pytest.raises(TypeError, match="callbacks: expected objects of"):
             sac.train(config(tmp_path / f"wrong{wrong}"), callbacks=[wrong])  # type: ignore[list-item]

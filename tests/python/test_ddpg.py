@@ -219,8 +219,10 @@ def test_exploration_is_uniform_over_the_action_space() -> None:
     assert counts.min() > 300 and counts.max() < 500
 
 
-def test_the_pool_acts_as_the_learner_thinks() -> None:
-    algorithm = make(small(env_id="Pusher-v5", normalize_obs=True, learning_starts=30))
+@pytest.mark.parametrize("clip", [10.0, 0.5, 0.0])  # 0: none
+def test_the_pool_acts_as_the_learner_thinks(clip: float) -> None:
+    options = {"normalize_obs": True, "learning_starts": 30, "obs_clip": clip}
+    algorithm = make(small(env_id="Pusher-v5", **options))
     for _ in range(4):
         algorithm.iterate()
     batch = rollout(algorithm.envs, algorithm.eval_policy(), 10)
@@ -329,6 +331,7 @@ def test_discrete_actions_are_refused(tmp_path: Path) -> None:
         ({"updates_per_step": 0.0}, "updates_per_step: expected more than 0, got 0.0"),
         ({"critic_learning_rate": math.nan}, "critic_learning_rate: expected more than 0, got nan"),
         ({"noise": -0.1}, "noise: expected at least 0, got -0.1"),
+        ({"obs_clip": -5.0}, "obs_clip: expected at least 0, got -5.0"),
         ({"tau": 1.5}, "tau: expected 0 to 1, got 1.5"),
         ({"gamma": -1.0}, "gamma: expected 0 to 1, got -1.0"),
         ({"learning_starts": 20_000}, "learning_starts: expected less than total_steps = 20000"),

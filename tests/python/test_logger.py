@@ -15,7 +15,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyfastenv.training.logger import MetricLogger, read_metrics
+from pyfastenv.training.errors import TrainingError
+from pyfastenv.training.logger import LoggerStart, MetricLogger, read_metrics
+from pyfastenv.training.registry import LOGGERS
 
 
 def read_csv(folder: pathlib.Path) -> list[dict[str, str]]:
@@ -195,6 +197,52 @@ def test_mlflow_has_each_row_and_a_resumed_run_goes_on_in_its_own(
     history = client.get_metric_history(run.info.run_id, "loss")
     assert [(metric.step, metric.value) for metric in history] == [(20, 2.0), (30, 2.0)]
     assert "bad" not in run.data.metrics
+
+
+class Server:
+    """A logger whose server is gone."""
+
+    wrong = "log"
+
+    def __init__(self, start: LoggerStart):
+        self.told: list[float] = []
+        if self.wrong == "begin":
+            raise ConnectionError("no route to it")
+
+    def log(self, step: int, metrics: Any) -> None:
+        if self.wrong == "log" and step > 1:
+            raise ConnectionError(111, "Connection refused")
+        metrics.clear()
+        self.told.append(step)
+
+    def close(self) -> None:
+        if self.wrong == "close":
+            raise KeyError
+
+
+@pytest.mark.parametrize("wrong", ["begin", "log", "close"])
+def test_a_logger_that_fails_is_named_and_ends_nothing(
+    wrong: str,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(LOGGERS, "server", f"{__name__}:Server")
+    monkeypatch.setattr(Server, "wrong", wrong)
+    if wrong == "begin":
+        with pytest.raises(TrainingError, match="loggers: server: no route to it"):
+            MetricLogger(tmp_path, ["server"])
+        return
+    logger = MetricLogger(tmp_path, ["server", "csv"])
+    for step in range(4):
+        logger.log(step, {"loss": float(step)})
+    logger.close()
+    assert [row["loss"] for row in read_csv(tmp_path)] == ["0.0", "1.0", "2.0", "3.0"]
+    assert steps(tmp_path) == [0, 1, 2, 3]
+    err = capsys.readouterr().err
+    said = "[Errno 111] Connection refused" if wrong == "log" else "KeyError"
+    assert err.startswith(f"pyfastenv: logger server: {said}; it is told nothing more")
+    assert err.count("\n") == 1
 
 
 def test_loggers_that_are_not_there_are_named(

@@ -448,6 +448,7 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
     [
         ({"env_id": "HalfCheeta-v5"}, "HalfCheetah-v5"),
         ({"num_steps": 0}, "num_steps: expected at least 1, got 0"),
+        ({"obs_clip": -5.0}, "obs_clip: expected at least 0, got -5.0"),
         ({"minibatch_size": 256, "pool_size": 3}, r"minibatch_size: expected at most .* 128, got"),
         ({"total_steps": 128}, r"total_steps: expected more than num_envs \* num_steps = 128"),
         ({"anneal_steps": 700}, r"anneal_steps: expected at least total_steps = 768 .* got 700"),

@@ -8,8 +8,11 @@ from __future__ import annotations
 import copy
 import math
 import pathlib
+from types import SimpleNamespace
 from typing import Any
 
+import gymnasium
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -24,6 +27,7 @@ from pyfastenv.algorithms.sac import METRICS, SAC, Config, SACLearner, SACOption
 from pyfastenv.learners.sac_accelerators import CompiledBfloat16, WrittenOut
 from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training import distributed, saved
 from pyfastenv.training.errors import CheckpointError
@@ -629,11 +633,11 @@ def test_a_run_of_two_seeds_leaves_their_policies(tmp_path: Path) -> None:
         assert (mine == theirs).all()
     # the two are not the same
     assert (policy.weights[0][0] != policy.weights[0][1]).any()
-    # each is evaluated, in the same episodes
+    # each is evaluated, in the episodes that it has alone
     envs = make_eval_envs(config.env_id, {"num_threads": 1}, 2)
     each = []
     for k in range(2):
-        envs.reset(seed=env_seeds(config.seed, envs.num_envs, Stream.EVALUATION_ENVS))
+        envs.reset(seed=env_seeds(config.seed + k, envs.num_envs, Stream.EVALUATION_ENVS))
         batch = rollout(envs, policy, envs.max_episode_steps, policy_id=[k, k])
         each.append(float(batch.episodes.returns.mean()))
     envs.close()
@@ -650,6 +654,19 @@ def test_discrete_actions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"sac needs continuous actions.*CartPole-v1.*try ppo"):
         sac.train(config)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("low", "high"), [(-math.inf, math.inf), (0.0, math.inf), (1.0, 1.0)])
+def test_actions_without_bounds_are_named_at_once(low: float, high: float) -> None:
+    closed: list[bool] = []
+    envs: Any = SimpleNamespace(
+        single_action_space=gymnasium.spaces.Box(np.float32([low, -1.0]), np.float32([high, 1.0])),
+        spec=None,
+        close=lambda: closed.append(True),
+    )
+    with pytest.raises(ValueError, match=r"flashsac needs a lower and a greater .*ctrlrange.*ppo"):
+        continuous_actions(envs, "flashsac")
+    assert closed
 
 
 @pytest.mark.parametrize(

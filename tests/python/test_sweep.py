@@ -15,6 +15,7 @@ pytest.importorskip("matplotlib")
 from pyfastenv import cli
 from pyfastenv.algorithms import ppo, sac
 from pyfastenv.training.logger import read_metrics
+from pyfastenv.training.saved import resumed_config
 from pyfastenv.training.sweep import sweep
 from pyfastenv.training.sweep_options import parse_options
 
@@ -78,6 +79,23 @@ def test_seeds_stand_side_by_side_where_they_can(tmp_path: Path) -> None:
                 folder=tmp_path,
                 **{**SAC, **options},
             )
+
+
+def test_a_result_of_fewer_steps_is_none_of_a_run_that_has_gone_on(tmp_path: Path) -> None:
+    (case,) = sweep("sac", {}, seeds=1, folder=tmp_path, **SAC).cases
+    (run,) = case.runs
+
+    def fail(run: Any, metrics: Any) -> None:
+        if run.step > 100:
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        sac.train(resumed_config(run, total_steps=160), callbacks=[fail])
+    assert not (run / "result.json").exists()
+    (again,) = sweep("sac", {}, seeds=1, folder=tmp_path, **{**SAC, "total_steps": 160}).cases
+    rows = read_metrics(run)
+    assert rows[-1]["step"] == 160
+    assert again.returns == (rows[-1]["eval/return"],) != case.returns
 
 
 def test_seeds_follow_each_other_elsewhere(

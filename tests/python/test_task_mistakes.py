@@ -364,6 +364,25 @@ def test_actions_are_named_in_the_tasks_dtype(cart: Path) -> None:
 # ---- where it stands -----------------------------------------------------------------------------
 
 
+def test_a_run_can_be_used_from_another_folder(cart: Path) -> None:
+    pytest.importorskip("torch")
+    from pyfastenv.algorithms import ppo
+    from pyfastenv.training.run_folder import env_name
+
+    (cart.parent / "mine").mkdir()
+    file = cart.parent / "mine" / "cart.py"
+    file.write_text(slipped(UNHARMED))
+    model = slipped(UNHARMED).partition('"""')[2].partition('"""')[0]
+    (cart.parent / "own.xml").write_text(model)
+    (file.parent / "beside.xml").write_text(model)
+    for given, recorded in (("own.xml", f"{cart.parent / 'own.xml'}"), ("beside.xml",) * 2):
+        config = ppo.Config(env_id="mine/cart.py:Cart", env_kwargs={"model": given})
+        config.check()
+        assert config.env_kwargs == {"model": recorded}
+        assert config.env_id == f"{file}:Cart" and env_name(config.env_id) == "cart.py-Cart"
+    assert env_name("pyfastenv/Hopper-v5") == "Hopper-v5"
+
+
 def test_a_file_is_named_by_its_path(cart: Path) -> None:
     (cart.parent / "mine").mkdir()
     file = cart.parent / "mine" / "cart.py"
