@@ -18,8 +18,12 @@ float LogTanhDerivative(float u) {
   return 2.0F * (kLogTwo - magnitude - std::log1p(std::exp(-2.0F * magnitude)));
 }
 
-void CheckFinite(bool finite) {
-  if (!finite) throw std::runtime_error("the policy gave a NaN or infinite action");
+[[noreturn]] void ThrowNotFinite(const double* obs, int size) {
+  const int bad = static_cast<int>(
+      std::find_if_not(obs, obs + size, [](double x) { return std::isfinite(x); }) - obs);
+  if (bad == size) throw std::runtime_error("the policy gave a NaN or infinite action");
+  throw std::runtime_error("the policy was given an observation whose component " +
+                           std::to_string(bad) + " is NaN or infinite");
 }
 
 }  // namespace
@@ -53,11 +57,13 @@ void Policy::Act(int policy, std::span<const Actor> actors) const {
   }
   mlp_.Forward(policy, {scratches, actors.size()}, outputs);
   for (size_t i = 0; i < actors.size(); ++i) {
-    Choose(policy, outputs[i], *actors[i].random, *actors[i].scratch);
+    if (!Choose(policy, outputs[i], *actors[i].random, *actors[i].scratch)) {
+      ThrowNotFinite(actors[i].obs + options_.row_begin, mlp_.input_size());
+    }
   }
 }
 
-void Policy::Choose(int policy, const float* outputs, Random& random, Scratch& scratch) const {
+bool Policy::Choose(int policy, const float* outputs, Random& random, Scratch& scratch) const {
   switch (options_.distribution) {
     case Distribution::kCategorical:
       return ActCategorical(outputs, random, scratch);
@@ -86,13 +92,13 @@ void Policy::ReadObservation(int policy, const double* obs, float* input) const 
   }
 }
 
-void Policy::ActCategorical(const float* logits, Random& random, Scratch& scratch) const {
+bool Policy::ActCategorical(const float* logits, Random& random, Scratch& scratch) const {
   const int n = num_actions();
   const float* best = std::max_element(logits, logits + n);
   // in float64, or rounding would now and then draw the last action however unlikely it is
   double sum = 0.0;
   for (int i = 0; i < n; ++i) sum += std::exp(logits[i] - *best);
-  CheckFinite(std::isfinite(sum));
+  if (!std::isfinite(sum)) return false;
   int index = static_cast<int>(best - logits);
   if (!options_.greedy) {
     double left = random.NextDouble() * sum;
@@ -103,9 +109,10 @@ void Policy::ActCategorical(const float* logits, Random& random, Scratch& scratc
   }
   scratch.index = index;
   scratch.log_prob = logits[index] - *best - std::log(static_cast<float>(sum));
+  return true;
 }
 
-void Policy::ActGaussian(int policy, const float* outputs, Random& random, Scratch& scratch) const {
+bool Policy::ActGaussian(int policy, const float* outputs, Random& random, Scratch& scratch) const {
   const bool squash = options_.distribution == Distribution::kTanhGaussian;
   const int size = action_size();
   const ptrdiff_t offset = static_cast<ptrdiff_t>(policy) * size;
@@ -139,11 +146,11 @@ void Policy::ActGaussian(int policy, const float* outputs, Random& random, Scrat
     }
     check += u * 0.0F;
   }
-  CheckFinite(check == 0.0F && std::isfinite(log_prob));
   scratch.log_prob = log_prob;
+  return check == 0.0F && std::isfinite(log_prob);
 }
 
-void Policy::ActDeterministic(const float* outputs, Random& random, Scratch& scratch) const {
+bool Policy::ActDeterministic(const float* outputs, Random& random, Scratch& scratch) const {
   float check = 0.0F;
   for (int i = 0; i < action_size(); ++i) {
     const auto index = static_cast<size_t>(i);
@@ -155,8 +162,8 @@ void Policy::ActDeterministic(const float* outputs, Random& random, Scratch& scr
     action = action_center_[index] + action_half_[index] * std::clamp(action, -1.0F, 1.0F);
     scratch.action[index] = scratch.env_action[index] = action;
   }
-  CheckFinite(check == 0.0F);
   scratch.log_prob = 0.0F;
+  return check == 0.0F;
 }
 
 }  // namespace pyfastenv

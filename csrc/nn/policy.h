@@ -68,7 +68,7 @@ class Policy {
     Mlp::Scratch mlp_;
   };
 
-  /// Chooses an action. Throws std::runtime_error if it is not finite.
+  /// Chooses an action. Throws std::runtime_error if it or the observation is not finite.
   void Act(int policy, const double* obs, Random& random, Scratch& scratch) const;
 
   /// One of several that act at once.
@@ -81,11 +81,12 @@ class Policy {
   void Act(int policy, std::span<const Actor> actors) const;
 
  private:
-  void Choose(int policy, const float* outputs, Random& random, Scratch& scratch) const;
   void ReadObservation(int policy, const double* obs, float* input) const;
-  void ActCategorical(const float* logits, Random& random, Scratch& scratch) const;
-  void ActGaussian(int policy, const float* outputs, Random& random, Scratch& scratch) const;
-  void ActDeterministic(const float* outputs, Random& random, Scratch& scratch) const;
+  // these return whether the action is finite
+  bool Choose(int policy, const float* outputs, Random& random, Scratch& scratch) const;
+  bool ActCategorical(const float* logits, Random& random, Scratch& scratch) const;
+  bool ActGaussian(int policy, const float* outputs, Random& random, Scratch& scratch) const;
+  bool ActDeterministic(const float* outputs, Random& random, Scratch& scratch) const;
 
   Mlp mlp_;
   PolicyOptions options_;

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from pyfastenv.errors import EnvError
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.nn.torch_policy import TorchPolicy
@@ -138,7 +139,16 @@ class SeedCollector:
         return metrics
 
     def _rows(self, new: Transitions) -> Tensor:
-        """Transitions step by step, ``T * N`` of them, to the seeds' rows."""
+        """Transitions step by step, ``T * N`` of them, to the seeds' rows.
+
+        Raises:
+            EnvError: An observation is not finite: nothing could be learned from it.
+        """
+        for obs in (new.obs, new.next_obs):
+            if not (finite := obs.isfinite()).all():
+                at, component = (~finite).nonzero()[0].tolist()
+                message = f"component {component} of its observation is NaN or infinite"
+                raise EnvError([at % self.envs.num_envs], [message])
         actions = self.box.to_unit(new.actions)
         self.obs = self._by_seed(new.obs)
         self.ended = self._by_seed(new.ended[:, None])[..., 0]

@@ -38,3 +38,11 @@ class Fragile(pyfastenv.Task):
     def observation(self, data, obs):
         obs["state"] = data.qpos
         obs["steps"] = self.steps
+
+
+class Blind(Fragile):
+    """Its second observation is no number after five steps."""
+
+    def observation(self, data, obs):
+        obs["state"] = data.qpos
+        obs["steps"] = self.steps if self.steps < 5 else np.nan

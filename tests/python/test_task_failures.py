@@ -180,3 +180,26 @@ def test_other_files_than_our_linker_knows_are_left_to_llvm(
         results = (envs.step(np.full((2, 1), action)) for envs in (ours, by_llvm))
         assert_same(*results)
     by_llvm.close()
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "ddpg"])
+def test_an_observation_that_is_no_number_is_named_when_it_is_learned_from(
+    algorithm: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch")
+    from pyfastenv.training.registry import algorithm_module
+
+    module = algorithm_module(algorithm)
+    config = module.Config(
+        env_id=f"{TASK}:Blind",
+        env_kwargs={"max_episode_steps": 20},
+        num_envs=2,
+        num_threads=1,
+        total_steps=600,
+        run_dir=tmp_path / "run",
+        loggers=(),
+        quiet=True,
+        **({} if algorithm == "ppo" else {"learning_starts": 30}),
+    )
+    with pytest.raises(EnvError, match=r"component 1 (is|of its observation is) NaN or infinite"):
+        module.train(config)
