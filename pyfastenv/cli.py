@@ -189,7 +189,10 @@ def _shorten_exploration(config: RunConfig) -> RunConfig:
     starts = getattr(config, "learning_starts", 0)
     if config.resume is not None or not 0 < config.total_steps <= starts:
         return config
-    shorter = config.total_steps // 10
+    fewest = getattr(config, "fewest_starts", lambda: 0)()
+    shorter = max(config.total_steps // 10, fewest)
+    if shorter >= config.total_steps:
+        return config
     print(
         f"pyfastenv: learning starts after {shorter:,} steps, not after {starts:,}, since there "
         f"are {config.total_steps:,} (--learning-starts)",

@@ -129,11 +129,14 @@ class Config(SACConfig):
                 f"{self.num_elites}"
             )
         self._check_at_least(self.num_elites, "batch_size")
-        if self.learning_starts < self.batch_size:
+        if self.learning_starts < self.fewest_starts():
             raise ValueError(
                 f"learning_starts: the model needs at least batch_size = {self.batch_size} real "
                 f"transitions to begin with, got {self.learning_starts}"
             )
+
+    def fewest_starts(self) -> int:
+        return self.batch_size
 
     def busy_steps(self) -> tuple[int, int] | None:
         """The iteration in which fit, rollout, flow and agent fall due for the second time together

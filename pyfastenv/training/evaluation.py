@@ -21,6 +21,7 @@ from pyfastenv.training.seeds import Stream, env_seeds
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 _MAX_ENVS = 64
+_MOST_STEPS = 1_000  # at a time: most episodes may be far shorter than their limit
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,8 @@ def _episodes_of(
     """Returns and lengths of one of the policies."""
     rounds = math.ceil(num_episodes / envs.num_envs)
     episodes: list[list[tuple[float, int]]] = [[] for _ in range(envs.num_envs)]
-    num_steps = envs.max_episode_steps
-    assert num_steps is not None
+    assert envs.max_episode_steps is not None
+    num_steps = min(envs.max_episode_steps, _MOST_STEPS)
     envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
     play = player(envs, policy, number, num_steps)
     while any(len(mine) < rounds for mine in episodes):

@@ -107,6 +107,10 @@ class OffPolicyConfig(LearnerConfig):
                 else f"num_seeds: expected 1 under torchrun, got {self.num_seeds}"
             )
 
+    def fewest_starts(self) -> int:
+        """Without so many random steps nothing can be learned."""
+        return 0
+
     def seeds(self) -> range:
         """The seeds that are trained side by side."""
         return range(self.seed, self.seed + self.num_seeds)

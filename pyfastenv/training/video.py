@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import pyfastenv
 from pyfastenv.training.errors import VideoError
 from pyfastenv.training.evaluation import make_eval_envs, player
 from pyfastenv.training.outputs import check_output
 from pyfastenv.training.progress import Progress, make_progress
 from pyfastenv.training.run_folder import VIDEO, run_of
-from pyfastenv.training.saved import load_policy
+from pyfastenv.training.saved import SavedPolicy, load_policy
 from pyfastenv.training.seeds import Stream, env_seeds
 from pyfastenv.vector.arguments import integer
 
@@ -73,7 +72,7 @@ def record(
     saved = load_policy(run)
     if output is None:
         output = (run_of(saved.path) or saved.path.parent) / VIDEO
-    if size and not _has_camera(saved.config.env_id):
+    if size and not _has_camera(saved):
         raise ValueError(f"{next(iter(size))}: {saved.config.env_id} is drawn in a size of its own")
     kwargs = {**saved.env_kwargs, **size}
     with closing(make_eval_envs(saved.config.env_id, kwargs, 1, "rgb_array")) as envs:
@@ -134,8 +133,8 @@ def _draw(envs: Any) -> Frame:
     return frame
 
 
-def _has_camera(env_id: str) -> bool:
-    with closing(pyfastenv.make_vec(env_id, 1)) as envs:
+def _has_camera(saved: SavedPolicy) -> bool:
+    with closing(make_eval_envs(saved.config.env_id, saved.env_kwargs, 1)) as envs:
         return bool(envs._core.model_path)
 
 

@@ -243,6 +243,10 @@ def test_a_short_training_explores_for_less(
     options = ["--env-id", "Hopper-v5", "--total-steps", "6000"]
     assert cli.main(["train", name, *options]) == 0
     assert given[1].learning_starts == 5000 and capsys.readouterr().err == ""
+    # the model begins with a minibatch
+    assert cli.main(["train", name, "--env-id", "Walker2d-v5", "--total-steps", "2000"]) == 0
+    given[2].check()
+    assert given[2].learning_starts == (256 if module is mbpo else 200)
 
 
 @pytest.mark.parametrize(
