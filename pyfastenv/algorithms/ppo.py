@@ -330,21 +330,21 @@ class PPO(ActorValue[Config]):
         """The loss's gradients, where the optimiser finds them; :data:`PPO_METRICS`."""
         config = self.config
         own = self.own_networks and config.amp  # what MLP.compute_in does for ours
-        with learning(self.policy, self.value):
-            with span("forward"), torch.autocast(self.device.type, torch.bfloat16, enabled=own):
-                outputs = self.policy(columns.policy_obs[None])[0].float()
-                values = self.value(columns.critic_obs[None]).flatten().float()
-            result = (loss or self.functions.ppo_loss)(
-                outputs,
-                None if self.discrete else self.log_std,
-                values,
-                columns,
-                clip=config.clip,
-                value_clip=config.value_clip,
-                entropy_coef=config.entropy_coef,
-                value_coef=config.value_coef,
-            )
-            self.flat.backward(result.loss)
+        precision = torch.autocast(self.device.type, torch.bfloat16, enabled=own)
+        with span("forward"), learning(self.policy, self.value), precision:
+            outputs = self.policy(columns.policy_obs[None])[0].float()
+            values = self.value(columns.critic_obs[None]).flatten().float()
+        result = (loss or self.functions.ppo_loss)(
+            outputs,
+            None if self.discrete else self.log_std,
+            values,
+            columns,
+            clip=config.clip,
+            value_clip=config.value_clip,
+            entropy_coef=config.entropy_coef,
+            value_coef=config.value_coef,
+        )
+        self.flat.backward(result.loss)
         return result.metrics
 
     def _columns(self, rows: Tensor) -> Columns:
