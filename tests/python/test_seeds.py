@@ -27,7 +27,7 @@ from pyfastenv.algorithms.flashsac import FlashSAC
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.ppo import PPO
 from pyfastenv.algorithms.sac import SAC
-from pyfastenv.training import distributed, seeds
+from pyfastenv.training import distributed, evaluation, seeds
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.evaluation import evaluate
 from pyfastenv.training.registry import ALGORITHMS, algorithm_module
@@ -105,6 +105,21 @@ def test_an_evaluation_resets_with_the_tree() -> None:
     policy = PPO(test_ppo._config(env_id="CartPole-v1")).eval_policy()
     evaluate(envs, policy, 3, seed=7)
     assert list(envs.np_random_seed) == env_seeds(7, 3, Stream.EVALUATION_ENVS)
+    envs.close()
+
+
+def test_how_many_steps_an_evaluation_takes_at_a_time_is_nothing_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    envs = pyfastenv.make_vec("Hopper-v5", 2, num_threads=1, autoreset_mode="SameStep")
+    policy = PPO(test_ppo._config(env_id="Hopper-v5")).eval_policy()
+    whole = evaluate(envs, policy, 5, seed=7)
+    monkeypatch.setattr(evaluation, "_MOST_STEPS", 3)
+    parts = evaluate(envs, policy, 5, seed=7)
+    assert whole.lengths.tolist() == parts.lengths.tolist() and len(set(whole.lengths.tolist())) > 1
+    assert whole.returns.tolist() == parts.returns.tolist()
+    with pytest.raises(ValueError, match="seed: expected one, or 1 of them, got 2"):
+        evaluate(envs, policy, 5, seed=range(2))
     envs.close()
 
 
