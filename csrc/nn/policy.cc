@@ -73,6 +73,7 @@ bool Policy::Choose(int policy, const float* outputs, Random& random, Scratch& s
     case Distribution::kDeterministic:
       return ActDeterministic(outputs, random, scratch);
   }
+  return false;
 }
 
 void Policy::ReadObservation(int policy, const double* obs, float* input) const {
