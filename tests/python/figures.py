@@ -673,6 +673,8 @@ def sac_page() -> Iterator[Claim]:
         ("no contact forces, HalfCheetah's settings", "SAC, Tianshou's settings", "Ant-v5"),
         ("minibatches of 64, a learned temperature, a rate that falls", "SAC", "Walker2d-v5"),
         ("| HalfCheetah's settings", "SAC, Tianshou's settings", "Walker2d-v5"),
+        ("contact forces and all", "SAC", "Humanoid-v5"),
+        ("settings of HalfCheetah", "SAC, Tianshou's settings", "Humanoid-v5"),
     ):  # fmt: skip
         yield ends_with(title, learned("sac", name, env_id))
 
