@@ -9,7 +9,6 @@ Several may run at a time, on different robots or studies.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import gc
 import re
 import subprocess
@@ -25,7 +24,8 @@ import results_page
 from studies import STUDIES, Study, Training, changed
 
 from pyfastenv.training.callbacks import Run
-from pyfastenv.training.errors import DivergedError
+from pyfastenv.training.errors import DivergedError, FolderInUseError
+from pyfastenv.training.folder_lock import FolderLock
 from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.saved import evaluate_run, load_policy
@@ -104,14 +104,16 @@ def is_done(training: Training, output: Path) -> bool:
 @contextmanager
 def claimed(folder: Path) -> Iterator[bool]:
     """Whether no other of these programs has the training, until its return is written too."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f"{folder.name}.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+    try:
+        # beside the run folder, which its training holds for itself, and only until it has ended
+        lock = FolderLock(folder.with_name(f"{folder.name}.claim"))
+    except FolderInUseError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release(remove_folder=True)
 
 
 def train_all(study: Study, output: Path, runs: Path) -> bool:

@@ -24,11 +24,11 @@ from pyfastenv.algorithms.sac import METRICS, PolicyLoss, target_update, tempera
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
 from pyfastenv.learners.flashsac_accelerators import CompiledNetworks
 from pyfastenv.nn.functional import onto_bins, squashed_gaussian
-from pyfastenv.nn.networks import FlatParameters
+from pyfastenv.nn.networks import FlatParameters, learning
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, by_batch, project
+from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, project
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training.callbacks import Callback, StepFunction
@@ -136,7 +136,7 @@ def policy_loss(networks: Networks, batch: Batch, noise: Tensor) -> PolicyLoss:
         batch: Transitions.
         noise: ``(K, B, A)`` standard normal.
     """
-    with by_batch(networks.actor):
+    with learning(networks.actor):
         outputs = networks.actor(torch.cat((batch.obs, batch.next_obs), 1)).float()
     sample = squashed_gaussian(outputs.chunk(2, 1)[0], noise, LOG_STD_RANGE)
     probs = opinions(networks.critic, batch.obs, sample.actions).exp()  # (K, 2, B, N)
@@ -162,7 +162,7 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
         following = squashed_gaussian(outputs, noise, LOG_STD_RANGE)
         obs = torch.cat((batch.obs, batch.next_obs), 1)  # (K, 2 B, obs_size)
         actions = torch.cat((batch.actions, following.actions), 1)
-        with by_batch(networks.target):
+        with learning(networks.target):
             probs = opinions(networks.target, obs, actions).chunk(2, 2)[1].exp()  # (K, 2, B, N)
         values = mean_value(probs, networks.bins)  # (K, 2, B)
         careful = values.argmin(1, keepdim=True)[..., None]  # (K, 1, B, 1)
@@ -170,7 +170,7 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
         bonus = networks.log_temperature.exp()[:, None] * following.log_probs
         future = (gamma * batch.continues)[..., None] * (networks.bins - bonus[..., None])
         wanted = onto_bins(probs, batch.rewards[..., None] + future, networks.bins)
-    with by_batch(networks.critic):
+    with learning(networks.critic):
         found = opinions(networks.critic, obs, actions).chunk(2, 2)[0]  # (K, 2, B, N)
     return -(wanted[:, None] * found).sum(-1).mean((1, 2))
 
@@ -247,7 +247,7 @@ class FlashSACLearner(ActorCritic):
         return (2 * batch_size, self.layout.action_size)
 
     def learning(self) -> AbstractContextManager[None]:
-        """:func:`by_batch` says which passes are in training mode."""
+        """The losses say which passes are in training mode."""
         return nullcontext()
 
     def mixed_precision(self) -> torch.autocast:

@@ -323,15 +323,15 @@ class NetworkStack(nn.Module):
 
 @contextmanager
 def learning(*networks: nn.Module) -> Iterator[None]:
-    """Inside, those of anybody's making are in training mode; afterwards in evaluation mode."""
-    stacks = [network for network in networks if isinstance(network, NetworkStack)]
-    for stack in stacks:
-        stack.train()
+    """Inside, they are in training mode (batches are normalised by their own moments, which the
+    running ones follow, and dropout drops); afterwards in evaluation mode."""
+    for network in networks:
+        network.train()
     try:
         yield
     finally:
-        for stack in stacks:
-            stack.eval()
+        for network in networks:
+            network.eval()
 
 
 class _LayerCopy(NamedTuple):

@@ -9,8 +9,6 @@ by their own moments, otherwise by the running ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -142,13 +140,3 @@ def project(network: nn.Module) -> None:
     for module in network.modules():
         if isinstance(module, UnitLinear | UnitBatchNorm | UnitRMSNorm):
             module.project()
-
-
-@contextmanager
-def by_batch(network: nn.Module) -> Iterator[None]:
-    """Inside, batches are normalised by their own moments, which the running ones follow."""
-    network.train()
-    try:
-        yield
-    finally:
-        network.eval()

@@ -15,6 +15,23 @@ from pyfastenv.vector import specs
 from pyfastenv.vector.model_check import check_model_file
 
 
+def is_xml(source: Any) -> bool:
+    """Whether a model is given as text."""
+    return isinstance(source, str) and source.lstrip().startswith("<")
+
+
+def local_model(source: str | os.PathLike[str], folder: Path | None) -> Path | None:
+    """The file of that path, beside the task's file or in the current folder; None: there is none.
+
+    Args:
+        source: A path.
+        folder: Of the file in which the task stands; None if it stands in none.
+    """
+    path = Path(source).expanduser()
+    places = (path,) if folder is None else (folder / path, path)
+    return next((place for place in places if place.is_file()), None)
+
+
 def load_model(source: Any, folder: Path | None, owner: str) -> Any:
     """Compiles or loads a model.
 
@@ -35,7 +52,7 @@ def load_model(source: Any, folder: Path | None, owner: str) -> Any:
         source = source()
     if isinstance(source, mujoco.MjModel):
         return source
-    if isinstance(source, str) and source.lstrip().startswith("<"):
+    if is_xml(source):
         return _made(mujoco.MjModel.from_xml_string, source, f"{owner}.model")
     if isinstance(source, mujoco.MjSpec):
         return source.compile()
@@ -44,12 +61,7 @@ def load_model(source: Any, folder: Path | None, owner: str) -> Any:
             f"{owner}.model: expected a path, XML text, a mujoco.MjSpec or MjModel, or a function "
             f"that returns one, got {source!r}"
         )
-    path = Path(source).expanduser()
-    beside = folder / path if folder is not None else path
-    if beside.is_file():
-        path = beside
-    elif not path.is_file():
-        path = _gymnasium_model(source, folder, owner)
+    path = local_model(source, folder) or _gymnasium_model(source, folder, owner)
     if path.suffix == ".mjb":
         return mujoco.MjModel.from_binary_path(str(path))
     check_model_file(str(path))

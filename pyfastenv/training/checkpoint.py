@@ -150,21 +150,19 @@ def set_rng_state(state: Mapping[str, Any]) -> None:
 
 def not_finite(value: Any, where: str = "state") -> Iterator[str]:
     """Where in nested containers tensors or numbers are NaN or infinite."""
-    if isinstance(value, Mapping):
-        items = [(f"{where}[{key!r}]", item) for key, item in value.items()]
+    finite = True
+    if isinstance(value, torch.Tensor):
+        finite = bool(torch.isfinite(value).all())
+    elif isinstance(value, float | np.ndarray | np.generic):
+        finite = bool(np.isfinite(value).all())
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from not_finite(item, f"{where}[{key!r}]")
     elif isinstance(value, list | tuple):
-        items = [(f"{where}[{i}]", item) for i, item in enumerate(value)]
-    else:
-        if isinstance(value, torch.Tensor):
-            finite = bool(torch.isfinite(value).all())
-        else:
-            numbers = isinstance(value, float | np.ndarray | np.generic)
-            finite = not numbers or bool(np.isfinite(value).all())
-        if not finite:
-            yield where
-        return
-    for name, item in items:
-        yield from not_finite(item, name)
+        for i, item in enumerate(value):
+            yield from not_finite(item, f"{where}[{i}]")
+    if not finite:
+        yield where
 
 
 class _Writer:

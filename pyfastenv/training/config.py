@@ -271,16 +271,18 @@ class RunConfig:
 
     def _record_model(self) -> None:
         """Makes the path of a task's model absolute, unless it is beside the task's file."""
+        model = self.env_kwargs.get("model")
+        if not isinstance(model, str):
+            return
         from pyfastenv.tasks.find import find_task
+        from pyfastenv.tasks.models import is_xml, local_model
         from pyfastenv.tasks.task import source_folder
 
-        model = self.env_kwargs.get("model")
-        if not isinstance(model, str) or not Path(model).expanduser().is_file():
-            return
         found = find_task(self.env_id)
-        folder = None if found is None else source_folder(found[0])
-        if folder is None or not (folder / model).is_file():
-            self.env_kwargs["model"] = str(Path(model).expanduser().resolve())
+        path = Path(model).expanduser()
+        if found is None or is_xml(model) or local_model(path, source_folder(found[0])) != path:
+            return
+        self.env_kwargs["model"] = str(path.resolve())
 
     def _check_device(self) -> None:
         if self.device not in ("cpu", "cuda", "sample-cpu"):

@@ -88,7 +88,9 @@ def evaluate(
     num_policies = 1
     if isinstance(policy, PolicySpec | list):
         num_policies = policy.num_policies if isinstance(policy, PolicySpec) else len(policy)
-    seeds = seed if isinstance(seed, Sequence) else [seed] * num_policies
+    seeds = seed if isinstance(seed, Sequence) else [seed]
+    if len(seeds) == 1:
+        seeds = [*seeds] * num_policies
     if len(seeds) != num_policies:
         raise ValueError(f"seed: expected one, or {num_policies} of them, got {len(seeds)}")
     parts = [_episodes_of(envs, policy, k, num_episodes, each) for k, each in enumerate(seeds)]

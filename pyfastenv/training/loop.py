@@ -376,12 +376,11 @@ class _Session:
         self._checked_state()
         if self.is_main:
             rng = rng_state()
-            seeds = self.config.seeds()
             evaluation = evaluate(
                 self.eval_envs,
                 self.algorithm.eval_policy(),
                 self.config.eval_episodes,
-                seeds if len(seeds) > 1 else self.config.seed,
+                self.config.seeds(),
             )
             set_rng_state(rng)
             self.callbacks.run.evaluation = evaluation.metrics()

@@ -196,8 +196,7 @@ def evaluate_run(run: Path | str, episodes: int = 10, seed: int = 0) -> Evaluati
     saved = load_policy(run)
     envs = make_eval_envs(saved.config.env_id, saved.env_kwargs, episodes)
     try:
-        count = len(saved.config.seeds())
-        seeds = range(seed, seed + count) if count > 1 else seed
+        seeds = range(seed, seed + len(saved.config.seeds()))
         return evaluate(envs, saved.policy, episodes, seeds)
     finally:
         envs.close()

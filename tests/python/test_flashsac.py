@@ -28,7 +28,8 @@ from pyfastenv.learners import flashsac_accelerators
 from pyfastenv.learners.actor_critic import Batch
 from pyfastenv.learners.flashsac_accelerators import CompiledNetworks
 from pyfastenv.nn.functional import onto_bins
-from pyfastenv.nn.unit_networks import UnitNetwork, by_batch, project
+from pyfastenv.nn.networks import learning
+from pyfastenv.nn.unit_networks import UnitNetwork, project
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training import saved
@@ -115,7 +116,7 @@ def test_a_network_is_what_its_description_says() -> None:
     x = torch.randn(10, 5, dtype=torch.float64)
     torch.testing.assert_close(network(x), plain(x))
     before = moments["0.running_mean"].clone()
-    with by_batch(network):
+    with learning(network):
         expected = plain(x)
         torch.testing.assert_close(network(x), expected)
     assert not network.training

@@ -381,6 +381,10 @@ def test_a_run_can_be_used_from_another_folder(cart: Path) -> None:
         assert config.env_kwargs == {"model": recorded}
         assert config.env_id == f"{file}:Cart" and env_name(config.env_id) == "cart.py-Cart"
     assert env_name("pyfastenv/Hopper-v5") == "Hopper-v5"
+    text = model.replace("<worldbody>", f"<!--{'x' * 5_000}--><worldbody>")  # no file's name
+    config = ppo.Config(env_id="mine/cart.py:Cart", env_kwargs={"model": text})
+    config.check()
+    assert config.env_kwargs == {"model": text}
 
 
 def test_a_file_is_named_by_its_path(cart: Path) -> None:
