@@ -74,6 +74,11 @@ class Config(ActorValueConfig):
     def check(self) -> None:
         super().check()
         self._check_at_least(1, "update_epochs", "minibatch_size")
+        if self.normalize_advantages and self.minibatch_size == 1:
+            raise ValueError(
+                "minibatch_size: expected at least 2 with normalize_advantages: one advantage has "
+                "no deviation to be divided by"
+            )
         self._check_positive("clip", "max_grad_norm", infinite=True)  # none
         self._check_fractions("gae_lambda")
         self._check_shared_out("minibatch_size")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pyfastenv.errors import EnvError
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.nn.torch_policy import TorchPolicy
@@ -17,7 +16,7 @@ from pyfastenv.sampling.buffers import RowLayout, Transitions
 from pyfastenv.sampling.exploration import continuous_actions, explore
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
 from pyfastenv.training.device_sampling import DeviceSampler
-from pyfastenv.training.envs import make_training_envs
+from pyfastenv.training.envs import check_observations, make_training_envs
 from pyfastenv.training.loop import episode_metrics
 from pyfastenv.training.seeds import Stream
 
@@ -145,10 +144,7 @@ class SeedCollector:
             EnvError: An observation is not finite: nothing could be learned from it.
         """
         for obs in (new.obs, new.next_obs):
-            if not (finite := obs.isfinite()).all():
-                at, component = (~finite).nonzero()[0].tolist()
-                message = f"component {component} of its observation is NaN or infinite"
-                raise EnvError([at % self.envs.num_envs], [message])
+            check_observations(obs, self.envs.num_envs)
         actions = self.box.to_unit(new.actions)
         self.obs = self._by_seed(new.obs)
         self.ended = self._by_seed(new.ended[:, None])[..., 0]

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch
 from pyfastenv.sampling.staging import TorchVectorEnv
+from pyfastenv.training.envs import check_observations
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 # obs (N, obs_size) -> actions as drawn, their log-probs (N,), actions for the environments
@@ -54,6 +55,10 @@ class DeviceSampler:
 
         Args:
             act: Chooses actions; runs on the device.
+
+        Raises:
+            EnvError: No action follows from an observation that is not finite. And what ``step``
+                raises.
         """
         storage = self._storage
         storage["autoresets"].zero_()
@@ -63,7 +68,11 @@ class DeviceSampler:
             actions, log_probs, env_actions = act(self._obs)
             storage["actions"][t] = actions
             storage["log_probs"][t] = log_probs
-            obs, rewards, terminations, truncations, infos = self._envs.step(env_actions)
+            try:
+                obs, rewards, terminations, truncations, infos = self._envs.step(env_actions)
+            except ValueError:
+                check_observations(self._obs, self._envs.num_envs)
+                raise
             storage["rewards"][t] = rewards
             storage["terminations"][t] = terminations
             storage["truncations"][t] = truncations

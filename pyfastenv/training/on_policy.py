@@ -136,8 +136,13 @@ class OnPolicy(ABC, Generic[C]):
 
         Args:
             in_torch: The policy acts by :meth:`act`, a step of all environments at a time.
+
+        Raises:
+            ValueError: And the configuration would overlap that with learning.
         """
         if in_torch:
+            if self.config.overlap:
+                raise ValueError("overlap: a network that acts in torch samples between updates")
             self.sampler = DeviceSampler(self.envs, self.config.num_steps, self.device)
         self.collector = self._make_collector()
 

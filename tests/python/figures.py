@@ -644,17 +644,23 @@ def mbpo_page() -> Iterator[Claim]:
     )
 
 
+def over_seeds(values: Sequence[float]) -> tuple[str, list[str]]:
+    """A cell, ``{}`` or ``{} ± {}``, and its figures: the mean and, of several, the deviation."""
+    figures = [f"{statistics.fmean(values):,.0f}"]
+    if len(values) > 1:
+        figures.append(f"{statistics.pstdev(values):,.0f}")
+    return " ± ".join("{}" for _ in figures), figures
+
+
 def ends_with(title: str, runs: Sequence[dict[str, Any]]) -> Claim:
     """A row: means of 20 episodes, the best on the way, processor minutes, what multiplied."""
-    ends = [run["greedy_return"] for run in runs]
+    cell, ends = over_seeds([run["greedy_return"] for run in runs])
     evaluations = zip(*(run["curve"]["returns"] for run in runs), strict=True)
     minutes = statistics.fmean(run["cpu_seconds"] / 60 for run in runs)
     units = dict.fromkeys(re.search(r"\((.+)\)", run["acceleration"])[1] for run in runs)
-    spread = (f"{statistics.pstdev(ends):,.0f}",) if len(ends) > 1 else ()
     return claim(
-        f"{title} | {{}}{' ± {}' * len(spread)} | {{}} | {{}} | {', '.join(units)} |",
-        f"{statistics.fmean(ends):,.0f}",
-        *spread,
+        f"{title} | {cell} | {{}} | {{}} | {', '.join(units)} |",
+        *ends,
         f"{max(map(statistics.fmean, evaluations)):,.0f}",
         f"{minutes:.1f}",
     )
@@ -679,9 +685,9 @@ def sac_page() -> Iterator[Claim]:
         yield ends_with(title, learned("sac", name, env_id))
 
 
-def return_after(run: dict[str, Any], steps: int) -> str:
+def return_after(run: dict[str, Any], steps: int) -> float:
     at = run["curve"]["steps"].index(steps)
-    return f"{run['curve']['returns'][at]:,.0f}"
+    return float(run["curve"]["returns"][at])
 
 
 def flashsac_page() -> Iterator[Claim]:
@@ -691,14 +697,15 @@ def flashsac_page() -> Iterator[Claim]:
         ("FlashSAC, minibatches of 64", "the authors' | 64", 1),
     ):
         for env_id in ("HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")[:robots]:
-            run = learned("flashsac", name, env_id)[0]
-            row = f"| {env_id.removesuffix('-v5')} | {title} | {{}} |"
-            early = return_after(run, 130_000)
-            if not run["done"]:
-                yield claim(row + " – | |", early)
+            runs = learned("flashsac", name, env_id)
+            cell, early = over_seeds([return_after(run, 130_000) for run in runs])
+            row = f"| {env_id.removesuffix('-v5')} | {title} | {cell} |"
+            if not runs[0]["done"]:
+                yield claim(row + " – | |", *early)
                 continue
-            minutes = f"{run['cpu_seconds'] / 60:.1f}"
-            yield claim(row + " {} | {} |", early, f"{run['greedy_return']:,.0f}", minutes)
+            cell, ends = over_seeds([run["greedy_return"] for run in runs])
+            minutes = statistics.fmean(run["cpu_seconds"] / 60 for run in runs)
+            yield claim(row + f" {cell} | {{}} |", *early, *ends, f"{minutes:.1f}")
 
 
 def experiments() -> Iterator[Claim]:

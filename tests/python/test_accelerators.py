@@ -311,6 +311,14 @@ def test_own_networks_learn_in_training_mode_and_act_in_evaluation_mode(
         assert saved.act(row) == pytest.approx(action, abs=1e-5)
 
 
+def test_a_policy_in_torch_does_not_overlap_with_learning(tmp_path: Path) -> None:
+    module, config = configurations()["ppo"]
+    config = replace(config, run_dir=tmp_path / "run", overlap=True)
+    module.train(replace(config, critic_factory=critic_network, run_dir=tmp_path / "critic"))
+    with pytest.raises(ValueError, match="overlap: a network that acts in torch"):
+        module.train(replace(config, policy_factory=policy_network))
+
+
 @pytest.mark.parametrize("name", ["sac", "ddpg"])
 def test_own_networks_resume_bit_for_bit(name: str) -> None:
     _, config = configurations()[name]

@@ -453,6 +453,7 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
         ({"total_steps": 128}, r"total_steps: expected more than num_envs \* num_steps = 128"),
         ({"anneal_steps": 700}, r"anneal_steps: expected at least total_steps = 768 .* got 700"),
         ({"minibatch_size": 1000}, r"minibatch_size: expected at most .* 128, got 1000"),
+        ({"minibatch_size": 1}, "minibatch_size: expected at least 2 with normalize_advantages"),
         ({"learning_rate": -1.0}, "learning_rate: expected more than 0"),
         ({"gamma": 1.5}, "gamma: expected 0 to 1"),
         ({"device": "cuda", "overlap": True}, "cuda|overlap"),

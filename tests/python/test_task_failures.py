@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,9 +183,16 @@ def test_other_files_than_our_linker_knows_are_left_to_llvm(
     by_llvm.close()
 
 
+def own_network(num_inputs: int, num_outputs: int) -> Any:
+    from torch import nn
+
+    return nn.Linear(num_inputs, num_outputs)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["ours", "own"])
 @pytest.mark.parametrize("algorithm", ["ppo", "sac", "ddpg"])
 def test_an_observation_that_is_no_number_is_named_when_it_is_learned_from(
-    algorithm: str, tmp_path: Path
+    algorithm: str, own: bool, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch")
     from pyfastenv.training.registry import algorithm_module
@@ -199,6 +207,7 @@ def test_an_observation_that_is_no_number_is_named_when_it_is_learned_from(
         run_dir=tmp_path / "run",
         loggers=(),
         quiet=True,
+        policy_factory=own_network if own else None,
         **({} if algorithm == "ppo" else {"learning_starts": 30}),
     )
     with pytest.raises(EnvError, match=r"component 1 (is|of its observation is) NaN or infinite"):
