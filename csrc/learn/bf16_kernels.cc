@@ -66,8 +66,15 @@ PYFASTENV_INLINE void Transpose16(__m512i (&r)[16]) {
   }
 }
 
-void Pack(const float* w, int rows, int columns, uint16_t* packed) {
-  const int padded_rows = Padded32(rows);
+// w's rows, so many copies of them (one or two), one under the other
+PYFASTENV_INLINE void PackCopies(const float* w, int rows, int copies, int columns,
+                                 uint16_t* packed) {
+  const int padded_rows = Padded32(copies * rows);
+  const auto line = [&](int row, int column, __mmask16 mask) {
+    if (row >= copies * rows) return _mm512_setzero_ps();
+    const ptrdiff_t source = row < rows ? row : row - rows;
+    return _mm512_maskz_loadu_ps(mask, w + source * columns + column);
+  };
   const int padded_columns = Padded32(columns);
   for (int block = 0; block < padded_columns / kTile; ++block) {
     for (int row = 0; row < padded_rows; row += 2) {
@@ -75,15 +82,20 @@ void Pack(const float* w, int rows, int columns, uint16_t* packed) {
       for (int half = 0; half < 2; ++half) {
         const int column = block * kTile + half * kHalf;
         const __mmask16 mask = Mask(columns - column);
-        const float* at = w + static_cast<ptrdiff_t>(row) * columns + column;
-        const __m512 first = row < rows ? _mm512_maskz_loadu_ps(mask, at) : _mm512_setzero_ps();
-        const __m512 second =
-            row + 1 < rows ? _mm512_maskz_loadu_ps(mask, at + columns) : _mm512_setzero_ps();
-        _mm512_storeu_si512(tiles + half * 512 + (row % kTile) * kHalf,
-                            Pairs(Round(first), Round(second)));
+        _mm512_storeu_si512(
+            tiles + half * 512 + (row % kTile) * kHalf,
+            Pairs(Round(line(row, column, mask)), Round(line(row + 1, column, mask))));
       }
     }
   }
+}
+
+void Pack(const float* w, int rows, int columns, uint16_t* packed) {
+  PackCopies(w, rows, 1, columns, packed);
+}
+
+void PackTwice(const float* w, int rows, int columns, uint16_t* packed) {
+  PackCopies(w, rows, 2, columns, packed);
 }
 
 void PackTransposed(const float* w, int rows, int columns, uint16_t* packed) {
@@ -141,6 +153,16 @@ void Transpose(const uint16_t* x, int rows, int columns, uint16_t* transposed) {
         _mm512_storeu_si512(transposed + static_cast<ptrdiff_t>(column + i) * rows + row, lines[i]);
       }
     }
+  }
+}
+
+void Split(const float* x, int size, uint16_t* high, uint16_t* low) {
+  for (int i = 0; i < size; i += kHalf) {
+    const __mmask16 mask = Mask(size - i);
+    const __m512 whole = _mm512_maskz_loadu_ps(mask, x + i);
+    const __m256i rounded = Round(whole);
+    _mm256_mask_storeu_epi16(high + i, mask, rounded);
+    _mm256_mask_storeu_epi16(low + i, mask, Round(_mm512_sub_ps(whole, Widen(rounded))));
   }
 }
 
@@ -344,9 +366,9 @@ constexpr const char* kUnit = "AVX512-BF16";
 #endif
 
 extern const Bf16Kernels PYFASTENV_NAME(kBf16);
-const Bf16Kernels PYFASTENV_NAME(kBf16) = {kUnit,          Begin,       End,          Pack,
-                                           PackTransposed, PackSamples, Transpose,    ForwardRelu,
-                                           ForwardSilu,    ForwardLast, BackwardRelu, BackwardSlope,
-                                           ColumnSums,     Squash,      Likelihood,   Follow};
+const Bf16Kernels PYFASTENV_NAME(kBf16) = {
+    kUnit,        Begin,         End,        Pack,        PackTwice,   PackTransposed,
+    PackSamples,  Transpose,     Split,      ForwardRelu, ForwardSilu, ForwardLast,
+    BackwardRelu, BackwardSlope, ColumnSums, Squash,      Likelihood,  Follow};
 
 }  // namespace pyfastenv

@@ -21,13 +21,18 @@ struct Bf16Kernels {
   void (*begin)();
   void (*end)();
 
-  /// A right-hand factor (rows, columns) of float32 parameters, or its transpose.
+  /// A right-hand factor (rows, columns) of float32 parameters, or its transpose; pack_twice has
+  /// them a second time below: (2 rows, columns).
   void (*pack)(const float* w, int rows, int columns, uint16_t* packed);
+  void (*pack_twice)(const float* w, int rows, int columns, uint16_t* packed);
   void (*pack_transposed)(const float* w, int rows, int columns, uint16_t* packed);
   /// … of samples (rows, columns), both padded.
   void (*pack_samples)(const uint16_t* x, int rows, int columns, uint16_t* packed);
   /// The transpose of samples as a left-hand factor: (columns, rows).
   void (*transpose)(const uint16_t* x, int rows, int columns, uint16_t* transposed);
+
+  /// x (size) in two parts, which have 16 bits of it: high = round(x), low = round(x - high).
+  void (*split)(const float* x, int size, uint16_t* high, uint16_t* low);
 
   /// y (rows, out) = relu(x (rows, in) @ w + bias), rounded to bfloat16.
   void (*forward_relu)(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in,

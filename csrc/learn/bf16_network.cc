@@ -10,8 +10,6 @@ namespace {
 
 AlignedFloats Floats(int rows, int columns) { return AlignedFloats(ArraySize(rows, columns)); }
 
-float Widen(uint16_t x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }
-
 }  // namespace
 
 uint16_t RoundToBf16(float x) {
@@ -46,8 +44,7 @@ size_t FlatSize(const Bf16Layers& layers, int num_networks) {
   return layers.back().biases_of(num_networks);
 }
 
-Bf16Parameters::Bf16Parameters(const Bf16Layers& layers, Use use)
-    : twice_(Floats(2 * layers[0].in, layers[0].out)) {
+Bf16Parameters::Bf16Parameters(const Bf16Layers& layers, Use use) {
   for (size_t i = 0; i < layers.size(); ++i) {
     const Bf16Layer& layer = layers[i];
     weights_.emplace_back(layer.padded_in, layer.padded_out);
@@ -62,14 +59,8 @@ void Bf16Parameters::Pack(const Bf16Kernels& kernels, const Bf16Layers& layers, 
   for (size_t i = 0; i < layers.size(); ++i) {
     const Bf16Layer& layer = layers[i];
     const float* weights = flat + layer.weights_of(network);
-    if (i == 0) {
-      const size_t size = ArraySize(layer.in, layer.out);
-      std::copy_n(weights, size, twice_.data());
-      std::copy_n(weights, size, twice_.data() + size);
-      kernels.pack(twice_.data(), 2 * layer.in, layer.out, weights_[i].data());
-    } else {
-      kernels.pack(weights, layer.in, layer.out, weights_[i].data());
-    }
+    const auto pack = i == 0 ? kernels.pack_twice : kernels.pack;  // the inputs stand in two parts
+    pack(weights, layer.in, layer.out, weights_[i].data());
     if (transposed_[i].data() != nullptr) {
       kernels.pack_transposed(weights, layer.in, layer.out, transposed_[i].data());
     }
@@ -106,11 +97,7 @@ Bf16Pass::Bf16Pass(const Bf16Kernels& kernels, const TrainKernels& train, const 
 void Bf16Pass::WriteInput(int row, int column, const float* x, int size) {
   const Bf16Layer& layer = layers_[0];
   uint16_t* high = inputs_.data() + static_cast<ptrdiff_t>(row) * layer.padded_in + column;
-  uint16_t* low = high + layer.in;
-  for (int i = 0; i < size; ++i) {
-    high[i] = RoundToBf16(x[i]);
-    low[i] = RoundToBf16(x[i] - Widen(high[i]));
-  }
+  kernels_.split(x, size, high, high + layer.in);
 }
 
 const float* Bf16Pass::Forward(const Bf16Parameters& parameters, int rows,

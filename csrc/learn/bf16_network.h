@@ -67,7 +67,6 @@ class Bf16Parameters {
   friend class Bf16Pass;
   std::vector<Bf16Matrix> weights_, transposed_;
   std::vector<AlignedFloats> biases_;
-  AlignedFloats twice_;  // the first layer's weights, one copy under the other
 };
 
 /// Where a flat vector's values and Adam's moments stand.
