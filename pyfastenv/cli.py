@@ -8,6 +8,7 @@ they are tracebacks.
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 import os
 import sys
@@ -52,7 +53,7 @@ def _said(error: Exception) -> str | None:
     from pyfastenv.tasks.explain import blame
 
     told = blame(error)
-    expected = (ValueError, OSError, ImportError, TrainingError, EnvError)
+    expected = (ValueError, IndexError, OSError, ImportError, TrainingError, EnvError)
     return str(error) if told is None and isinstance(error, expected) else told
 
 
@@ -86,37 +87,46 @@ def _dispatch(arguments: list[str]) -> None:
 
 
 def _train(name: str, arguments: list[str]) -> None:
-    import tyro
-
     module = algorithm_module(name)
     arguments, env_kwargs = _env_kwargs(arguments)
-    env_id = _value_of("--env-id", arguments) or module.Config.env_id
-    config = tyro.cli(
-        module.Config,
-        prog=f"pyfastenv train {name}",
-        args=arguments,
-        description=f"{module.__doc__}\n{_ENV_HELP}",
-        default=module.Config.preset(env_id),
-        registry=_argument_types(),
-    )
+    config = _parse(module.Config, f"pyfastenv train {name}", arguments, module.__doc__ or "")
     config = replace(config, env_kwargs={**config.env_kwargs, **env_kwargs})
     if _value_of("--learning-starts", arguments) is None:
         config = _shorten_exploration(config)
     module.train(config)
 
 
+def _parse(
+    config_class: type[RunConfig], program: str, arguments: Sequence[str], about: str
+) -> RunConfig:
+    """An algorithm's options; the defaults are the environment's preset."""
+    import tyro
+
+    env_id = _value_of("--env-id", arguments) or config_class.env_id
+    config: RunConfig = tyro.cli(
+        config_class,
+        prog=program,
+        args=arguments,
+        description=f"{about}\n{_ENV_HELP}",
+        default=config_class.preset(env_id),
+        registry=_argument_types(),
+    )
+    return config
+
+
 def _sweep(name: str, arguments: list[str]) -> None:
     from pyfastenv.training.sweep import sweep as run_sweep
     from pyfastenv.training.sweep_options import parse_options
 
+    config_class = algorithm_module(name).Config
+    if not {"--help", "-h"}.isdisjoint(arguments):
+        about = inspect.cleandoc(sweep.__doc__ or "").partition("\n\nArgs:")[0]
+        _parse(config_class, f"pyfastenv sweep {name}", ["--help"], about)
     arguments, env_kwargs = _env_kwargs(arguments)
     arguments = [part for each in arguments for part in each.split("=", each.startswith("--"))]
-    seeds, folder = _value_of("--seeds", arguments), _value_of("--output", arguments)
-    for option in ("--seeds", "--output"):
-        while option in arguments:
-            where = arguments.index(option)
-            del arguments[where : where + 2]
-    options, grid = parse_options(algorithm_module(name).Config, arguments)
+    seeds, arguments = _take("--seeds", arguments)
+    folder, arguments = _take("--output", arguments)
+    options, grid = parse_options(config_class, arguments)
     if env_kwargs:
         options["env_kwargs"] = env_kwargs
     result = run_sweep(
@@ -128,6 +138,25 @@ def _sweep(name: str, arguments: list[str]) -> None:
     )
     print(result.table, end="")
     print(result.plot)
+
+
+def _take(option: str, arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """An option's one value, None without it, and the other arguments.
+
+    Raises:
+        ValueError: No value, or several.
+    """
+    rest = list(arguments)
+    if option not in rest:
+        return None, rest
+    first = last = rest.index(option) + 1
+    while last < len(rest) and not rest[last].startswith("--"):
+        last += 1
+    values = rest[first:last]
+    if len(values) != 1:
+        raise ValueError(f"{option}: expected one value, got {' '.join(values) or 'none'}")
+    del rest[first - 1 : last]
+    return values[0], rest
 
 
 _ENV_HELP = (
@@ -263,10 +292,12 @@ def sweep(algorithm: str, /) -> None:
     """Train with several values of an option, several seeds each; one table and one plot.
 
     `pyfastenv sweep ppo --env-id Hopper-v5 --learning-rate 1e-4 3e-4 1e-3 --seeds 3`: options are
-    those of `pyfastenv train`, with one value or several (tuples with commas: 64,64 256,256).
+    those of `pyfastenv train`, with one value or several (tuples with commas: 64,64 256,256);
+    `--seeds N`: how many, by default 3, from `--seed` on; `--output FOLDER`: where everything goes,
+    by default sweeps/ALGORITHM-ENV-DATE. The same command goes on with a sweep in that folder.
 
     Args:
-        algorithm: Its name.
+        algorithm: Its name; `pyfastenv sweep ALGORITHM --help` lists its options.
     """
     _sweep(algorithm, [])
 
@@ -289,9 +320,7 @@ def resume(
     """
     from pyfastenv.training.saved import resumed_config
 
-    config = resumed_config(
-        run, total_steps=total_steps, anneal_steps=anneal_steps, quiet=quiet or None
-    )
+    config = resumed_config(run, total_steps=total_steps, anneal_steps=anneal_steps, quiet=quiet)
     algorithm_module(config.algorithm).train(config)
 
 
@@ -407,7 +436,10 @@ def collect(
         author: To be named in the dataset.
         description: Likewise.
     """
-    from pyfastenv.integrations import minari
+    try:
+        from pyfastenv.integrations import minari
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{error}: pip install 'minari[hdf5]'") from error
 
     dataset = minari.collect(
         run,

@@ -21,7 +21,7 @@ from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Bat
 from pyfastenv.learners.ddpg_accelerators import WrittenOut
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
-from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
@@ -72,8 +72,8 @@ class Config(OffPolicyConfig):
     """Bound of normalised observations; 0: none."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Hidden layers, of policy and critic each."""
-    activation: str = "relu"
-    """tanh, relu, elu or silu."""
+    activation: Activation = "relu"
+    """Of hidden layers."""
     torch_threads: int = 1
     """Threads of PyTorch's own operations: more only pay with large networks."""
 

@@ -9,6 +9,7 @@ fast computes the same steps in another way and is tested against this file (``-
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -80,6 +81,11 @@ class Config(ActorValueConfig):
                 "no deviation to be divided by"
             )
         self._check_positive("clip", "max_grad_norm", infinite=True)  # none
+        self._check_at_least(0.0, "value_clip", "value_coef")
+        if not math.isfinite(self.entropy_coef):
+            raise ValueError(f"entropy_coef: expected a finite number, got {self.entropy_coef}")
+        if self.target_kl is not None:
+            self._check_positive("target_kl")
         self._check_fractions("gae_lambda")
         self._check_shared_out("minibatch_size")
         batch = self.num_envs * self.num_steps * distributed.world_size()

@@ -66,7 +66,10 @@ def collect(
     num_episodes = integer("num_episodes", num_episodes, minimum=1)
     saved = load_policy(run)
     if not isinstance(saved.policy, PolicySpec):
-        raise ValueError(f"{run}: policies of {saved.config.algorithm} do not run inside the pool")
+        raise ValueError(
+            f"{run}: a policy that acts in torch (a network of your own, FlashSAC) does not run "
+            "inside the pool, which collects here"
+        )
     if not 0 <= policy_id < saved.policy.num_policies:
         known = saved.policy.num_policies - 1
         raise IndexError(f"policy_id: expected 0 to {known}, got {policy_id}")

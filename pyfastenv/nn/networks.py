@@ -321,6 +321,45 @@ class NetworkStack(nn.Module):
         return torch.stack([network(mine) for network, mine in zip(self.networks, x, strict=True)])
 
 
+def checked_network(
+    what: str, factory: Callable[[int, int], nn.Module], num_inputs: int, num_outputs: int
+) -> nn.Module:
+    """A user's network, tried on a batch of two before it is trusted.
+
+    Args:
+        what: The factory's name, for messages.
+        factory: Makes a network of its numbers of inputs and outputs.
+        num_inputs: Of an observation, or of one with an action.
+        num_outputs: That are expected.
+
+    Raises:
+        ValueError: It cannot be made, is no module, fails, or has other outputs.
+    """
+    try:
+        network = factory(num_inputs, num_outputs)
+    except TypeError as error:
+        raise ValueError(f"{what}({num_inputs}, {num_outputs}) failed: {error}") from error
+    if not isinstance(network, nn.Module):
+        raise ValueError(f"{what}: expected it to make a torch module, got {network!r}")
+    was_training = network.training
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        device = next(network.parameters(), torch.empty(0)).device
+        try:
+            outputs = network.eval()(torch.zeros(2, num_inputs, device=device))
+        except Exception as error:  # whatever its forward() raises
+            raise ValueError(
+                f"{what}: its network fails on two observations ({num_inputs} numbers each): "
+                f"{error}"
+            ) from error
+    given = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+    if given != (2, num_outputs):
+        raise ValueError(
+            f"{what}: for {num_inputs} inputs its network is to have {num_outputs} outputs: of a "
+            f"batch of 2 expected (2, {num_outputs}), got {given}"
+        )
+    return network.train(was_training)
+
+
 @contextmanager
 def learning(*networks: nn.Module) -> Iterator[None]:
     """Inside, they are in training mode (batches are normalised by their own moments, which the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pyfastenv import _core
 
 DISTRIBUTIONS = ("categorical", "gaussian", "tanh_gaussian", "deterministic")
-ACTIVATIONS = ("tanh", "relu", "elu", "silu", "identity")
+Activation = Literal["tanh", "relu", "elu", "silu", "identity"]
+ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
 
 
 @dataclass(frozen=True, kw_only=True)

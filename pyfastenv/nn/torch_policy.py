@@ -236,6 +236,8 @@ class TorchPolicy(nn.Module):
     @torch.no_grad()
     def act(self, obs: ArrayLike, deterministic: bool = True) -> NDArray[Any]:
         """Actions for the environment; see :meth:`pyfastenv.training.saved.SavedPolicy.act`."""
+        if isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], dict):
+            raise ValueError("obs: expected observations alone; reset() gives them with its infos")
         given = np.asarray(obs)
         if given.ndim not in (1, 2) or given.shape[-1] != self.obs_size:
             raise ValueError(

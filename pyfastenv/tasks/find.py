@@ -3,16 +3,14 @@ gymnasium's registry knows."""
 
 from __future__ import annotations
 
-import importlib
-import os
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
+from pyfastenv.tasks.importing import import_file, import_place
 from pyfastenv.tasks.task import Task
 from pyfastenv.vector.arguments import plain_id
 
@@ -38,7 +36,7 @@ def find_task(env: Any) -> tuple[type[Task], EnvSpec | None] | None:
     if colon and module != "pyfastenv" and "/" not in name:
         return load_task(env), None
     if env.endswith(".py"):
-        raise ImportError(f"{env}: which task? {_tasks_of(_import_file(env, env), env)}")
+        raise ImportError(f"{env}: which task? {_tasks_of(import_file(env, env), env)}")
     return None
 
 
@@ -53,7 +51,7 @@ def load_task(where: str | type[Task]) -> type[Task]:
     if isinstance(where, type):
         return where
     place, _, name = where.rpartition(":")
-    module = _import_file(place, where) if place.endswith(".py") else _import_module(place, where)
+    module = import_place(place, where)
     task: Any = module
     for part in name.split("."):
         if not hasattr(task, part):
@@ -65,41 +63,6 @@ def load_task(where: str | type[Task]) -> type[Task]:
             f"{_tasks_of(module, place)}"
         )
     return task
-
-
-def _import_module(name: str, where: str) -> ModuleType:
-    here = os.getcwd()
-    if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)
-    if all(part.isidentifier() for part in name.split(".")):
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise  # of an import in it
-    file = f"{name}.py" if "/" in name else f"path/to/{name.rpartition('.')[2]}.py"
-    raise ModuleNotFoundError(
-        f"{where}: there is no module {name!r} in {here} or among the installed packages; a file "
-        f"elsewhere is named as {file}:{where.rpartition(':')[2]}",
-        name=name,
-    )
-
-
-def _import_file(path: str, where: str) -> ModuleType:
-    """A file as a module, beside which its imports are found, as if Python ran it."""
-    file = Path(path).expanduser().resolve()
-    if not file.is_file():
-        raise FileNotFoundError(f"{where}: there is no file {file}")
-    if str(file.parent) not in sys.path:
-        sys.path.insert(0, str(file.parent))
-    module = importlib.import_module(file.stem)
-    found = getattr(module, "__file__", None)
-    if found is None or not file.samefile(found):
-        raise ImportError(
-            f"{where}: Python takes the name {file.stem!r} for {found or 'a module of its own'}: "
-            f"rename the file"
-        )
-    return module
 
 
 def _tasks_of(module: ModuleType, place: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import io
 import statistics
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from pyfastenv.training.outputs import check_output
 from pyfastenv.training.plots import COLOURS, make_axes
 from pyfastenv.training.progress import duration
 from pyfastenv.training.run_folder import VIDEO
+from pyfastenv.training.settings import differing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +72,8 @@ class Section:
 
 
 def write_report(folders: Sequence[Path], output: Path, *, videos: bool = True) -> Path:
-    """Compares runs in one HTML file.
+    """Compares runs in one HTML file; damaged ones, and those without a row, are told of and left
+    out.
 
     Args:
         folders: Run folders, or folders with runs in them.
@@ -83,7 +86,7 @@ def write_report(folders: Sequence[Path], output: Path, *, videos: bool = True) 
     Raises:
         FileNotFoundError: A folder does not exist, or the output's.
         ImportError: Jinja or matplotlib is missing.
-        ValueError: No runs, a damaged one, or a name that does not end in .html.
+        ValueError: No runs that have logged anything, or a name that does not end in .html.
     """
     check_output(output, (".html",))
     runs = _read(folders)
@@ -114,16 +117,21 @@ def _read(folders: Sequence[Path]) -> list[Run]:
     if not folders:
         raise ValueError("runs: expected at least one run folder, got none")
     found: dict[Path, Run] = {}
+    left_out: list[str] = []
     for folder in folders:
         runs, problems = run_folders.find_runs(folder)
-        if problems:
-            raise ValueError(problems[0])
-        if not runs:
+        if not (runs or problems):
             raise ValueError(f"{folder}: neither a run folder nor a folder with runs in it")
-        found |= {run.folder.resolve(): run for run in runs}
-    empty = [str(run.folder) for run in found.values() if not run.rows]
-    if empty:
-        raise ValueError(f"{empty[0]}: the run has logged nothing yet")
+        left_out += problems
+        for run in runs:
+            if run.rows:
+                found[run.folder.resolve()] = run
+            else:
+                left_out.append(f"{run.folder}: the run has logged nothing yet")
+    if not found:
+        raise ValueError("; ".join(left_out))
+    for problem in left_out:
+        print(f"pyfastenv: {problem}; left out", file=sys.stderr)
     return list(found.values())
 
 
@@ -131,7 +139,7 @@ def _section(env_id: str, runs: list[Run], metric: str, videos: bool) -> Section
     groups = run_folders.grouped(runs)
     coloured = [(group, COLOURS[i % len(COLOURS)]) for i, group in enumerate(groups)]
     one_each = [group.runs[0] for group in groups]
-    settings = run_folders.differing(one_each)
+    settings = differing([run.settings for run in one_each])
     return Section(
         env_id=env_id,
         metric=run_folders.MEASURES[metric],

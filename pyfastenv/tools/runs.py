@@ -18,25 +18,8 @@ from pyfastenv.training.folder_lock import is_held
 from pyfastenv.training.logger import Row, read_metrics
 from pyfastenv.training.progress import duration
 from pyfastenv.training.run_folder import CONFIG, METRICS, RESULT, read_config
+from pyfastenv.training.settings import differing, label_of
 
-# options that two runs of one experiment may differ in
-NO_SETTINGS = frozenset(
-    {
-        "seed",
-        "run_dir",
-        "resume",
-        "auto_resume",
-        "quiet",
-        "video",
-        "loggers",
-        "checkpoint_every",
-        "keep_checkpoints",
-        "profile",
-        "profile_steps",
-        "profile_activities",
-        "profile_memory",
-    }
-)
 EVALUATION, TRAINING = "eval/return", "train/return"
 MEASURES = {EVALUATION: "evaluations", TRAINING: "episodes trained on"}  # returns of what
 
@@ -68,6 +51,11 @@ class Run:
     def env_id(self) -> str:
         """The environment."""
         return str(self.config["env_id"])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The algorithm's name and its options."""
+        return {"algorithm": self.algorithm, **self.config}
 
     @property
     def seed(self) -> int:
@@ -174,24 +162,9 @@ def find_runs(folder: Path) -> tuple[list[Run], list[str]]:
     return runs, problems
 
 
-def differing(runs: Iterable[Run]) -> dict[str, list[Any]]:
-    """The settings in which runs differ: for each its value in every run, None where it has none.
-
-    The algorithm counts; seeds, and what changes neither learning nor speed, do not.
-    """
-    all_settings = [{"algorithm": run.algorithm, **run.config} for run in runs]
-    names = dict.fromkeys(name for settings in all_settings for name in settings)
-    values = {
-        name: [settings.get(name) for settings in all_settings]
-        for name in names
-        if name not in NO_SETTINGS
-    }
-    return {name: column for name, column in values.items() if any(v != column[0] for v in column)}
-
-
 def grouped(runs: Sequence[Run]) -> list[Group]:
     """Runs of one environment, those that differ in the seed alone together."""
-    settings = differing(runs)
+    settings = differing([run.settings for run in runs])
     groups: dict[tuple[str, ...], list[Run]] = {}
     for i, run in enumerate(runs):
         key = tuple(str(column[i]) for column in settings.values())
@@ -202,14 +175,9 @@ def grouped(runs: Sequence[Run]) -> list[Group]:
         first = members[0]
         label = first.algorithm
         if len(groups) > 1 and names:
-            own = [f"{name}={_short(first.config.get(name))}" for name in names[:3]]
-            label += " " + ", ".join(own) + (" …" if len(names) > 3 else "")
+            label += " " + label_of(names, first.config)
         found.append(Group(label, sorted(members, key=lambda run: run.seed)))
     return found
-
-
-def _short(value: Any) -> str:
-    return "×".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def spread(curves: Sequence[tuple[Array, Array]], points: int = 200) -> Spread:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from pyfastenv.nn.functional import gaussian_log_prob
 from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, initialised_by
 from pyfastenv.nn.optim import FlatAdam
-from pyfastenv.nn.policy_spec import PolicySpec
+from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
 from pyfastenv.training import distributed, seeds
 from pyfastenv.training.on_policy import OnPolicy, OnPolicyConfig
@@ -34,8 +34,8 @@ class ActorValueConfig(OnPolicyConfig):
     """Adam's, at the start."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Hidden layers, of policy and value network each."""
-    activation: str = "tanh"
-    """tanh, relu, elu or silu."""
+    activation: Activation = "tanh"
+    """Of hidden layers."""
     log_std_init: float = -0.5
     """Logarithm of the initial standard deviation of actions."""
 
@@ -74,7 +74,7 @@ class ActorValue(OnPolicy[C]):
             self.policy = self._network("policy_factory", seen.policy, num_outputs, last_gain=0.01)
             self.value = self._network("critic_factory", seen.critic, 1)
         self.log_std = nn.Parameter(
-            torch.full((num_outputs,), config.log_std_init, device=self.device)
+            torch.full((num_outputs,), float(config.log_std_init), device=self.device)
         )
         distributed.broadcast([*self.policy.parameters(), *self.value.parameters()])
         for module in (self.policy, self.value):

@@ -129,11 +129,13 @@ class Callbacks:
         run: What they see.
 
     Raises:
-        TypeError: One is neither.
+        TypeError: One is neither, or this is no list.
     """
 
     def __init__(self, callbacks: Sequence[Callback | StepFunction], run: Run):
         self.run = run
+        if callable(callbacks) or isinstance(callbacks, Callback):
+            raise TypeError(f"callbacks: expected a list of them, got {callbacks!r}")
         self._callbacks = [_as_callback(each) for each in callbacks]
 
     def tell(self, event: str, *arguments: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 import numpy as np
 import torch
 
+from pyfastenv.tasks.importing import absolute_place
 from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.training import distributed
 from pyfastenv.training.field_types import check_field_types
@@ -133,9 +134,11 @@ class RunConfig:
         for name in ("run_dir", "resume"):
             if getattr(self, name) is not None:
                 setattr(self, name, Path(getattr(self, name)))
-        place, colon, task = str(self.env_id).rpartition(":")
-        if place.endswith(".py") and (file := Path(place).expanduser()).is_file():
-            self.env_id = f"{file.resolve()}{colon}{task}"  # the run folder is used from anywhere
+        for option in fields(self):
+            if isinstance(value := getattr(self, option.name), np.generic):
+                setattr(self, option.name, value.item())  # as config.json can hold it
+        if isinstance(self.env_id, str):
+            self.env_id = absolute_place(self.env_id)  # the run folder is used from anywhere
         if isinstance(self.env_kwargs, Mapping):
             self.env_kwargs = {k: _recordable(k, v) for k, v in self.env_kwargs.items()}
 
@@ -180,9 +183,13 @@ class RunConfig:
         self._check_device()
         for name in self.loggers:
             load_logger(name)
-        self.profile_window()
+        window = self.profile_window()
+        if self.profile_steps is not None and window and window[0] >= self.total_steps:
+            raise ValueError(
+                f"profile_steps: the run ends at step {self.total_steps}, before {window[0]}"
+            )
 
-    def _check_at_least(self, minimum: int, *names: str) -> None:
+    def _check_at_least(self, minimum: float, *names: str) -> None:
         for name in names:
             if not getattr(self, name) >= minimum:  # NaN is not
                 raise ValueError(f"{name}: expected at least {minimum}, got {getattr(self, name)}")

@@ -18,14 +18,15 @@ def check_field_types(config: Any) -> None:
 
     Raises:
         TypeError: Which field, what was expected, what was given.
-        ValueError: Likewise.
+        ValueError: Likewise, of a name that is none of those there are, or too large a number.
     """
     hints = get_type_hints(type(config))
     for field in fields(config):
         value = getattr(config, field.name)
         if not _fits(value, hints[field.name]):
             expected = _name(hints[field.name])
-            raise TypeError(f"{field.name}: expected {expected}, got {value!r}")
+            kind = ValueError if get_origin(hints[field.name]) is Literal else TypeError
+            raise kind(f"{field.name}: expected {expected}, got {value!r}")
         for number in value if isinstance(value, list | tuple) else (value,):
             if isinstance(number, Integral) and int(number) >= 2**63:
                 raise ValueError(f"{field.name}: expected less than 2**63, got {number}")

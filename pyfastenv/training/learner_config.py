@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import pkgutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 
 from torch import nn
 
+from pyfastenv.nn.networks import checked_network
+from pyfastenv.tasks.importing import absolute_place, import_place
 from pyfastenv.training.config import RunConfig
 
 NetworkFactory = Callable[[int, int], nn.Module]
@@ -28,7 +30,8 @@ class LearnerConfig(RunConfig):
     """What computes gradient steps: plain PyTorch (none), torch.compile, or written-out gradients
     and compiled kernels (native); auto: native where it can."""
     policy_factory: str | None = None
-    """An own policy network: package.module:function of (inputs, outputs); a torch module."""
+    """An own policy network: my_networks:function or path/to/my_networks.py:function of (inputs,
+    outputs), which makes a torch module."""
     critic_factory: str | None = None
     """An own critic or value network, likewise."""
 
@@ -38,6 +41,8 @@ class LearnerConfig(RunConfig):
             given: Any = getattr(self, name)
             if callable(given):
                 setattr(self, name, _place_of(name, given))
+            elif isinstance(given, str):
+                setattr(self, name, absolute_place(given))
 
     def check(self) -> None:
         super().check()
@@ -45,32 +50,32 @@ class LearnerConfig(RunConfig):
             self.factory(name)
 
     def factory(self, name: str) -> NetworkFactory | None:
-        """The function that ``policy_factory`` or ``critic_factory`` names, imported now.
+        """The function that ``policy_factory`` or ``critic_factory`` names, imported now; what it
+        makes is tried once (:func:`pyfastenv.nn.networks.checked_network`).
 
         Raises:
             ValueError: It cannot be imported.
         """
-        place = getattr(self, name)
-        if place is None:
+        where = getattr(self, name)
+        if where is None:
             return None
-        if os.getcwd() not in sys.path and "" not in sys.path:
-            sys.path.insert(0, os.getcwd())  # as of own tasks: modules in the current folder
+        place, colon, function = where.rpartition(":")
         try:
-            if ":" not in place:
-                raise ImportError("expected package.module:function")
-            if place.startswith("__main__:"):
+            if not colon:
+                raise ImportError("expected package.module:function or path/to/file.py:function")
+            if place == "__main__":
                 raise ImportError(
                     "a script's own functions are not found again: put it into a module beside it"
                 )
-            found: NetworkFactory = pkgutil.resolve_name(place)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise ValueError(f"{name}: {place!r} cannot be imported ({error})") from error
-        return found
+            found: NetworkFactory = attrgetter(function)(import_place(place, where))
+        except (ImportError, AttributeError, OSError) as error:
+            raise ValueError(f"{name}: {where!r} cannot be imported ({error})") from error
+        return partial(checked_network, f"{name}: {where}", found)
 
 
 def _place_of(name: str, function: Callable[..., Any]) -> str:
     """``"module:function"``, by which a run folder's policy finds the network again."""
-    place = f"{function.__module__}:{function.__qualname__}"
+    place = f"{function.__module__}:{getattr(function, '__qualname__', '')}"
     try:
         found = pkgutil.resolve_name(place)
     except (ImportError, AttributeError, ValueError):

@@ -33,6 +33,7 @@ from pyfastenv.training.errors import (
 from pyfastenv.training.evaluation import env_kwargs, evaluate, make_eval_envs
 from pyfastenv.training.interrupt import StopRequest
 from pyfastenv.training.logger import MetricLogger
+from pyfastenv.training.own_losses import check_losses, own_losses, resuming_call
 from pyfastenv.training.plots import plot_run
 from pyfastenv.training.profiling import Profile
 from pyfastenv.training.progress import duration, make_progress
@@ -133,7 +134,7 @@ def run(
         callbacks: What is told of the run as it goes (:mod:`pyfastenv.training.callbacks`).
 
     Raises:
-        ValueError: Options that cannot be; nothing has been written.
+        TypeError, ValueError: Options that cannot be; nothing has been written.
         CheckpointError: ``resume`` cannot be read; a checkpoint cannot be written.
         FolderInUseError: Another process trains in the run folder.
         RunFolderError: The run folder cannot be written to.
@@ -141,6 +142,7 @@ def run(
         DivergedError: A loss or the state became NaN or infinite.
         SystemExit: Status 130 after Ctrl-C, 143 after SIGTERM, once a checkpoint is saved.
     """
+    _check_kind(make_algorithm, config)
     joined = distributed.init(config.device)
     threads = torch.get_num_threads()
     try:
@@ -155,6 +157,20 @@ def run(
         torch.set_num_threads(threads)
         if joined:
             distributed.shut_down()
+
+
+def _check_kind(make_algorithm: Any, config: RunConfig) -> None:
+    """Checks that an algorithm's class gets the options of its own module, or of its base's."""
+    bases = getattr(make_algorithm, "__mro__", ())
+    modules = (sys.modules.get(base.__module__) for base in bases)
+    kinds = [getattr(module, "Config", None) for module in modules]
+    known = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, RunConfig)]
+    if known and not isinstance(config, tuple(known)):
+        given = type(config)
+        raise TypeError(
+            f"config: {make_algorithm.__name__} expects {known[0].__module__}.Config, got "
+            f"{given.__module__}.{given.__qualname__}"
+        )
 
 
 @contextmanager
@@ -202,8 +218,11 @@ class _Session:
                 f"env_id: {config.env_id} has no time limit here, so an episode of an evaluation "
                 "need not end; give it one with --env.max_episode_steps"
             )
+        self.own_losses = own_losses(algorithm)
         if start.state is not None:
             self._restore(start.state)
+        elif start.origin is not None:
+            check_losses(self.own_losses, run_folder.read_facts(start.origin), start.origin)
         self.infinite = self._infinite_by_design()
         if self.is_main:
             with self._writing():
@@ -213,6 +232,7 @@ class _Session:
     # ---- beginning and end -------------------------------------------------------------------
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        check_losses(self.own_losses, state, self.config.resume or self.folder)
         parts = state["ranks"]
         if len(parts) != distributed.world_size():
             raise ValueError(
@@ -240,7 +260,9 @@ class _Session:
             assert start.checkpoint is not None
             config = replace(config, resume=start.checkpoint.resolve())
         (self.folder / run_folder.RESULT).unlink(missing_ok=True)  # of fewer steps
-        run_folder.write_config(self.folder, config, self._acceleration)
+        run_folder.write_config(
+            self.folder, config, acceleration=self._acceleration, own_losses=self.own_losses
+        )
         self.logger = MetricLogger(
             self.folder,
             self.config.loggers,
@@ -398,6 +420,7 @@ class _Session:
             "step": step,
             "algorithm": self.config.algorithm,
             "config": self.config.to_dict(),
+            "own_losses": self.own_losses,
             "env_kwargs": env_kwargs(self.algorithm.envs),
             "evaluation": self.callbacks.run.evaluation,
             "elapsed_s": self._elapsed(),
@@ -430,6 +453,8 @@ class _Session:
             self.progress.say(text)
 
     def _resume_command(self) -> str:
+        if self.own_losses:
+            return resuming_call(type(self.algorithm).__name__, self.folder)
         return f"pyfastenv resume {self.folder}"
 
     def _way_on(self) -> str:

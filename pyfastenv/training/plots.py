@@ -13,6 +13,7 @@ from pyfastenv.training.atomic import replacing
 from pyfastenv.training.logger import Row, read_metrics
 from pyfastenv.training.outputs import check_output
 from pyfastenv.training.run_folder import CURVE, read_config
+from pyfastenv.training.settings import differing, label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +57,7 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
     Args:
         folders: The run folders.
         output: The picture; its ending says in which of :data:`FORMATS`.
-        labels: One per run; by default algorithm and seed (with the environment, if they differ).
+        labels: One per run; by default algorithm and seed, and what tells the run from the others.
 
     Raises:
         ValueError: No runs, another number of labels, or a name that says no known format.
@@ -69,11 +70,7 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
     check_output(output, FORMATS)
     configs = [read_config(folder) for folder in folders]
     envs = list(dict.fromkeys(config["env_id"] for _, config in configs))
-    if labels is None:
-        labels = [
-            f"{algorithm}, seed {config['seed']}" + (f", {config['env_id']}" if envs[1:] else "")
-            for algorithm, config in configs
-        ]
+    labels = labels or _labels(folders, configs)
     figure, axes = make_axes(", ".join(envs))
     ends = []
     for i, (folder, label) in enumerate(zip(folders, labels, strict=True)):
@@ -82,6 +79,19 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
         ends.append((_draw_evaluations(axes, rows, colour) or training, label, colour))
     _label_ends(axes, *ends)
     return save_figure(figure, output)
+
+
+def _labels(folders: Sequence[Path], configs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """One per run, none twice."""
+    names = list(differing([config for _, config in configs]))
+    labels = [
+        f"{algorithm}, seed {config['seed']}" + (f", {label_of(names, config)}" if names else "")
+        for algorithm, config in configs
+    ]
+    return [
+        label if labels.count(label) == 1 else f"{label}, {folder}"
+        for label, folder in zip(labels, folders, strict=True)
+    ]
 
 
 def plot_means(groups: Mapping[str, Sequence[Path]], output: Path, title: str) -> Path:

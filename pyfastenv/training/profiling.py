@@ -46,7 +46,7 @@ class Profile:
         memory: Record allocations too.
 
     Attributes:
-        table: The text of profile.txt, once it is written.
+        table: The text of profile.txt, once it is written; or why nothing was.
     """
 
     def __init__(
@@ -76,6 +76,8 @@ class Profile:
 
     def __exit__(self, *exception: object) -> None:
         self._stop()
+        if self._waiting:
+            self.table = "Nothing was profiled: the run was over before the steps to be profiled."
 
     @contextmanager
     def iteration(self, step: Callable[[], int]) -> Iterator[None]:

@@ -114,10 +114,7 @@ def _resumed(config: RunConfig, folder: Path, origin: Path | None) -> Start:
         origin = run_of(path)
     else:
         path = checkpoint.resolve(config.resume)
-    state = checkpoint.load(path)
-    for key in ("step", "algorithm", "config", "ranks"):
-        if key not in state:
-            raise CheckpointError(f"{path}: not the checkpoint of a run: no {key!r}")
+    state = load_checkpoint(path)
     config.check_resumes(state["algorithm"], state["config"])
     return Start(folder, path, state, origin)
 
@@ -158,8 +155,7 @@ def _lock(folder: Path, *, new: bool = False, patience: float = 0.0) -> FolderLo
         if new and isinstance(error, FileExistsError) and folder.exists():
             raise
         raise RunFolderError(
-            f"{folder}: cannot be written to ({error.strerror or error}); choose another folder "
-            "with --run-dir"
+            f"{folder}: cannot be written to ({error.strerror or error}); choose another folder"
         ) from error
 
 
@@ -215,13 +211,9 @@ def branched_from(folder: Path, config: Mapping[str, Any]) -> Path | None:
     return None if mine is not None and mine.resolve() == folder.resolve() else path
 
 
-def write_config(folder: Path, config: RunConfig, acceleration: str | None = None) -> None:
-    """Writes config.json: the algorithm's name, its options, what computes its gradient steps."""
-    contents = {
-        "algorithm": config.algorithm,
-        "config": config.to_dict(),
-        "acceleration": acceleration,
-    }
+def write_config(folder: Path, config: RunConfig, **facts: Any) -> None:
+    """Writes config.json: the algorithm's name, its options, and what else is to be known."""
+    contents = {"algorithm": config.algorithm, "config": config.to_dict(), **facts}
     write_text(folder / CONFIG, json.dumps(contents, indent=2) + "\n")
 
 
@@ -232,14 +224,34 @@ def read_config(folder: Path) -> tuple[str, dict[str, Any]]:
         FileNotFoundError: This is no run folder.
         ValueError: It is not what :func:`write_config` writes.
     """
+    contents = read_facts(folder)
+    return contents["algorithm"], contents["config"]
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """All of config.json; errors as :func:`read_config`."""
     path = folder / CONFIG
     if not path.is_file():
         raise FileNotFoundError(f"{folder}: not a run folder: it has no {CONFIG}")
     try:
         contents = json.loads(path.read_text())
-        return str(contents["algorithm"]), dict(contents["config"])
+        algorithm, config = str(contents["algorithm"]), dict(contents["config"])
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not a run's configuration ({error})") from error
+    return {**contents, "algorithm": algorithm, "config": config}
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Reads the checkpoint of a run.
+
+    Raises:
+        CheckpointError: It cannot be read, or is something else's.
+    """
+    state = checkpoint.load(path)
+    for key in ("step", "algorithm", "config", "ranks"):
+        if key not in state:
+            raise CheckpointError(f"{path}: not the checkpoint of a run: no {key!r}")
+    return state
 
 
 def first_checkpoint(folder: Path, config: Mapping[str, Any]) -> int:

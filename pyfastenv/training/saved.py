@@ -25,6 +25,7 @@ from pyfastenv.training.run_folder import (
     CONFIG,
     first_checkpoint,
     has_lost_checkpoints,
+    load_checkpoint,
     read_config,
     run_of,
 )
@@ -160,8 +161,8 @@ def load_policy(run: Path | str) -> SavedPolicy:
         ValueError: Its algorithm or an option is unknown.
     """
     path = _checkpoint_of(Path(run))
-    saved = checkpoint.load(path)
-    module = algorithm_module(saved.get("algorithm", ""))
+    saved = load_checkpoint(path)
+    module = algorithm_module(saved["algorithm"])
     config = replace(module.Config.from_dict(saved["config"]), device="cpu")
     policy = module.load_policy(config, saved["ranks"][0]["algorithm"])
     return SavedPolicy(path, saved["step"], config, saved["env_kwargs"], policy)

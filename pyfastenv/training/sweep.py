@@ -3,22 +3,26 @@ plot.
 
 An algorithm that can train seeds side by side (``num_seeds``) trains all seeds of a case in one
 run; another one trains them one after another. A sweep that was stopped goes on where it was: a run
-that has a result is not made again.
+that has a result, or has diverged, is not made again.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import statistics
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.config import RunConfig
+from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.plots import plot_means
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.run_folder import RESULT, env_name, read_config
@@ -27,6 +31,7 @@ from pyfastenv.vector.arguments import integer
 TABLE = "sweep.md"
 RESULTS = "sweep.json"
 PLOT = "sweep.png"
+DIVERGED = "diverged.txt"  # in the folder of a run that did
 # options that each run gets from the sweep
 _OF_THE_SWEEP = ("env_id", "num_seeds", "run_dir", "resume", "auto_resume")
 
@@ -38,17 +43,24 @@ class Case:
     Attributes:
         options: The options that the sweep varies, as this case has them.
         runs: The run folders.
-        returns: Each seed's last evaluation.
+        returns: Each seed's last evaluation, but of those that diverged.
+        diverged: Of the runs that did: what happened.
     """
 
     options: dict[str, Any]
     runs: tuple[Path, ...]
     returns: tuple[float, ...]
+    diverged: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """``"learning_rate=0.001, gamma=0.99"``."""
         return _label(self.options)
+
+    @property
+    def mean_return(self) -> float:
+        """Over the seeds; minus infinity if all diverged."""
+        return statistics.mean(self.returns) if self.returns else -math.inf
 
 
 @dataclass(frozen=True)
@@ -57,7 +69,7 @@ class Sweep:
 
     Attributes:
         folder: Where everything is.
-        cases: By mean return.
+        cases: By mean return, those in which a seed diverged last.
         table: In Markdown.
         plot: The picture.
     """
@@ -70,14 +82,16 @@ class Sweep:
 
 def sweep(
     algorithm: str,
-    grid: Mapping[str, Sequence[Any]],
+    grid: Mapping[str, Iterable[Any]],
     *,
     env_id: str | None = None,
     seeds: int = 3,
-    folder: Path | None = None,
+    folder: Path | str | None = None,
     **options: Any,
 ) -> Sweep:
     """Trains every combination of values with every seed.
+
+    A training that diverges is told of and left as it is: :data:`DIVERGED` in its folder says why.
 
     Args:
         algorithm: A name of :data:`pyfastenv.training.registry.ALGORITHMS`.
@@ -88,7 +102,8 @@ def sweep(
         **options: Options that all runs have.
 
     Raises:
-        ValueError: Options that cannot be; nothing has been trained.
+        TypeError, ValueError: Options that cannot be; nothing has been trained.
+        DivergedError: Every training did.
     """
     integer("seeds", seeds, minimum=1)
     config_class: type[RunConfig] = algorithm_module(algorithm).Config
@@ -96,8 +111,13 @@ def sweep(
     known = {field.name for field in fields(config_class)}
     for name in (*grid, *options):
         if name not in known or name in _OF_THE_SWEEP:
-            raise ValueError(f"{name}: {algorithm} has no such option to sweep")
-    if folder is None:
+            raise ValueError(
+                f"{name}: {algorithm} has no such option to sweep{did_you_mean(name, known)}"
+            )
+    grid = {name: _values(name, values) for name, values in grid.items()}
+    if folder is not None:
+        folder = Path(folder)
+    else:
         folder = Path("sweeps") / f"{algorithm}-{env_name(env_id)}-{datetime.now():%Y%m%d-%H%M%S}"
     cases = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
     configs = [
@@ -112,15 +132,36 @@ def sweep(
     done = []
     for i, (case, each) in enumerate(zip(cases, configs, strict=True)):
         for config in each:
-            assert config.run_dir is not None
-            if (config.run_dir / RESULT).is_file():
-                _check_done(config.run_dir, config)
-            else:
-                print(f"[{i + 1} of {len(cases)}] {_label(case)} → {config.run_dir}", flush=True)
+            run = config.run_dir
+            assert run is not None
+            if (run / RESULT).is_file() or (run / DIVERGED).is_file():
+                _check_done(run, config)
+                continue
+            print(f"[{i + 1} of {len(cases)}] {_label(case)} → {run}", flush=True)
+            try:
                 train(config)
-        runs = tuple(config.run_dir for config in each if config.run_dir is not None)
-        done.append(Case(case, runs, tuple(value for run in runs for value in _returns(run))))
+            except DivergedError as error:
+                write_text(run / DIVERGED, f"{error}\n")
+                print(f"pyfastenv: {error}", file=sys.stderr, flush=True)
+        done.append(_case(case, [config.run_dir for config in each if config.run_dir is not None]))
+    if not any(case.returns for case in done):
+        raise DivergedError(f"every training diverged, the first at {done[0].diverged[0]}")
     return _summed_up(folder, f"{algorithm} on {env_id}", done)
+
+
+def _values(name: str, values: Any) -> list[Any]:
+    """An option's values: one or several, each once."""
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        raise TypeError(f"{name}: expected a list of the values to sweep, got {values!r}")
+    found = list(values)
+    words = [_word(value) for value in found]
+    if not found:
+        raise ValueError(f"{name}: expected at least one value, got none")
+    for i, word in enumerate(words):
+        if word in words[:i]:  # runs are named by it
+            tuples = "; a tuple has commas: 64,64" if isinstance(found[i], tuple) else ""
+            raise ValueError(f"{name}: {word} is given twice{tuples}")
+    return found
 
 
 def _configs(
@@ -151,6 +192,14 @@ def _check_done(run: Path, config: RunConfig) -> None:
         raise ValueError(f"{run}: {error}; choose another folder for this sweep") from error
 
 
+def _case(options: dict[str, Any], runs: Sequence[Path]) -> Case:
+    """What its runs came to."""
+    finished = [run for run in runs if (run / RESULT).is_file()]
+    returns = tuple(value for run in finished for value in _returns(run))
+    lost = tuple((run / DIVERGED).read_text().strip() for run in runs if run not in finished)
+    return Case(options, tuple(runs), returns, lost)
+
+
 def _returns(run: Path) -> list[float]:
     """The last evaluation of each seed in a run."""
     evaluation = json.loads((run / RESULT).read_text())["evaluation"]
@@ -161,24 +210,37 @@ def _returns(run: Path) -> list[float]:
 
 
 def _summed_up(folder: Path, title: str, cases: Sequence[Case]) -> Sweep:
-    ranked = sorted(cases, key=lambda case: statistics.mean(case.returns), reverse=True)
+    ranked = sorted(cases, key=lambda case: (len(case.diverged), -case.mean_return))
     names = list(ranked[0].options)
     header = [*names, "return", "± s.d. of seeds", "least", "greatest", "seeds"]
     lines = [" | ".join(header), " | ".join("---" for _ in header)]
     for case in ranked:
-        spread = statistics.stdev(case.returns) if len(case.returns) > 1 else 0.0
-        numbers = (statistics.mean(case.returns), spread, min(case.returns), max(case.returns))
-        row = [*map(_word, case.options.values()), *(f"{x:,.1f}" for x in numbers)]
-        lines.append(" | ".join([*row, str(len(case.returns))]))
+        row = [*map(_word, case.options.values()), *_numbers(case.returns)]
+        seeds = str(len(case.returns)) + (", the rest diverged" if case.diverged else "")
+        lines.append(" | ".join([*row, seeds]))
     table = "".join(f"| {line} |\n" for line in lines)
     write_text(folder / TABLE, f"# {title}\n\n{table}")
     results = [
-        {"options": case.options, "runs": list(map(str, case.runs)), "returns": case.returns}
+        {
+            "options": case.options,
+            "runs": list(map(str, case.runs)),
+            "returns": case.returns,
+            "diverged": case.diverged,
+        }
         for case in ranked
     ]
     write_text(folder / RESULTS, json.dumps(results, indent=2, default=str) + "\n")
     plot = plot_means({case.label: case.runs for case in ranked}, folder / PLOT, title)
     return Sweep(folder, tuple(ranked), table, plot)
+
+
+def _numbers(returns: Sequence[float]) -> list[str]:
+    """Mean, deviation, least and greatest."""
+    if not returns:
+        return ["–"] * 4
+    spread = statistics.stdev(returns) if len(returns) > 1 else 0.0
+    numbers = (statistics.mean(returns), spread, min(returns), max(returns))
+    return [f"{number:,.1f}" for number in numbers]
 
 
 def _label(options: Mapping[str, Any]) -> str:

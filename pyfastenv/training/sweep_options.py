@@ -10,6 +10,7 @@ import types
 from collections.abc import Sequence
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.training.config import RunConfig
 
 
@@ -29,7 +30,10 @@ def parse_options(
     values: list[str] | None = None
     for argument in arguments:
         if argument.startswith("--"):
-            values = found.setdefault(argument.removeprefix("--").replace("-", "_"), [])
+            name = argument.removeprefix("--").replace("-", "_")
+            if name in found:
+                raise ValueError(f"{argument}: given twice; several values stand behind one option")
+            values = found[name] = []
         elif values is None:
             raise ValueError(f"expected --option value …, got {argument!r}")
         else:
@@ -43,7 +47,10 @@ def parse_options(
             fixed[flag] = name == flag
             continue
         if name not in hints:
-            raise ValueError(f"{config_class.algorithm} has no option --{name.replace('_', '-')}")
+            known = [f"--{option.replace('_', '-')}" for option in (*hints, "seeds", "output")]
+            option = f"--{name.replace('_', '-')}"
+            near = did_you_mean(option, known)
+            raise ValueError(f"{config_class.algorithm} has no option {option}{near}")
         if not texts:
             raise ValueError(f"--{name.replace('_', '-')}: expected a value")
         parsed = [_value(text, hints[name]) for text in texts]

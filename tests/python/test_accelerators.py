@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import json
 import pathlib
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ import test_sac
 from test_sac import batch_of
 from torch import Tensor, nn
 
+from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, ppo, sac
 from pyfastenv.algorithms.ddpg import DDPGLearner
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
@@ -31,7 +33,8 @@ from pyfastenv.learners.sac_accelerators import CompiledBfloat16
 from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
-from pyfastenv.training.saved import load_policy
+from pyfastenv.training.loop import run
+from pyfastenv.training.saved import load_policy, resumed_config
 from pyfastenv.vector.vector_env import make_vec
 
 pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("one_torch_thread")]
@@ -341,13 +344,7 @@ def test_own_networks_resume_bit_for_bit(name: str) -> None:
 
 
 def test_who_changes_a_loss_gets_the_plain_program() -> None:
-    def louder(networks: Any, batch: Any, noise: Tensor, gamma: float) -> Tensor:
-        return 2.0 * sac.critic_loss(networks, batch, noise, gamma)
-
-    class Mine(sac.SAC):
-        functions = sac.Functions(critic_loss=louder)
-
-    mine, theirs = Mine(test_sac.small()), sac.SAC(test_sac.small(accelerate="none"))
+    mine, theirs = Louder(test_sac.small()), sac.SAC(test_sac.small(accelerate="none"))
     assert mine.acceleration.note == "Gradient steps in plain PyTorch (critic_loss of your own)"
     for algorithm in (mine, theirs):
         while algorithm.global_step < 62:
@@ -361,6 +358,42 @@ def test_who_changes_a_loss_gets_the_plain_program() -> None:
     algorithm = MinePPO(test_ppo._config())
     assert algorithm.acceleration.note == "Gradient steps in plain PyTorch (ppo_loss of your own)"
     algorithm.iterate()
+
+
+def louder(networks: Any, batch: Any, noise: Tensor, gamma: float) -> Tensor:
+    return 2.0 * sac.critic_loss(networks, batch, noise, gamma)
+
+
+class Louder(sac.SAC):
+    functions = sac.Functions(critic_loss=louder)
+
+
+def test_a_run_goes_on_with_the_losses_it_began_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    config = test_sac.small(run_dir=folder, total_steps=70, loggers=(), eval_episodes=1)
+    run(Louder, config)
+    recorded = json.loads((folder / "config.json").read_text())
+    assert recorded["own_losses"] == {"critic_loss": f"{__name__}:louder"}
+    message = f"critic_loss was {__name__}:louder, is the standard one; go on with: loop.run("
+    assert cli.main(["resume", str(folder), "--total-steps", "80"]) == 1
+    out, err = capsys.readouterr()
+    assert message in err and err.count("\n") == 1 and out == ""
+    run(Louder, resumed_config(folder, total_steps=80))
+    assert load_policy(folder).step == 80
+
+    # nor does one that has no checkpoint yet begin again with others
+    shutil.rmtree(folder / "checkpoints")
+    for name in ("result.json", "metrics.jsonl"):
+        (folder / name).unlink()
+    with pytest.raises(ValueError, match=r"critic_loss was .*:louder, is the standard one"):
+        sac.train(resumed_config(folder))
+
+    standard = replace(config, run_dir=tmp_path / "standard")
+    sac.train(standard)
+    with pytest.raises(ValueError, match=r"was the standard one, is .*: pyfastenv resume .*"):
+        run(Louder, resumed_config(tmp_path / "standard", total_steps=80))
 
 
 def test_each_option_is_what_it_says() -> None:
@@ -397,6 +430,57 @@ def test_factories_that_cannot_be_found(factory: str, message: str) -> None:
         test_sac.small(policy_factory=factory).check()
 
 
+def one_output_more(num_inputs: int, num_outputs: int) -> nn.Module:
+    return nn.Linear(num_inputs, num_outputs + 1)
+
+
+def one_input_more(num_inputs: int, num_outputs: int) -> nn.Module:
+    return nn.Linear(num_inputs + 1, num_outputs)
+
+
+def of_inputs_alone(num_inputs: int) -> nn.Module:
+    return nn.Linear(num_inputs, 1)
+
+
+def nothing(num_inputs: int, num_outputs: int) -> None:
+    pass
+
+
+@pytest.mark.parametrize("name", ["sac", "ddpg", "ppo"])
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        (one_output_more, r"for [34] inputs its network is to have 1 outputs: .* got \(2, 2\)"),
+        (one_input_more, "its network fails on two observations .* cannot be multiplied"),
+        (of_inputs_alone, r"of_inputs_alone\([34], 1\) failed: .* takes 1 positional argument"),
+        (nothing, "expected it to make a torch module, got None"),
+    ],
+)
+def test_networks_that_cannot_be_are_named(name: str, factory: Any, message: str) -> None:
+    _, config = configurations()[name]
+    kind = {"sac": sac.SAC, "ddpg": ddpg.DDPG, "ppo": ppo.PPO}[name]
+    with pytest.raises(ValueError, match=f"critic_factory: {__name__}:{factory.__name__}.*"):
+        kind(replace(config, critic_factory=factory))
+    with pytest.raises(ValueError, match=message):
+        kind(replace(config, critic_factory=factory))
+
+
+def test_networks_from_a_file_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "elsewhere" / "nets_of_a_file.py"
+    file.parent.mkdir()
+    file.write_text("from torch import nn\n\ndef make(i, o):\n    return nn.Linear(i, o)\n")
+    config = test_sac.small(policy_factory="elsewhere/nets_of_a_file.py:make")
+    assert config.policy_factory == f"{file}:make"
+    monkeypatch.chdir(tmp_path.parent)
+    assert isinstance(sac.SAC(config).learner.actor.networks[0], nn.Linear)
+    with pytest.raises(ValueError, match=r"there is no module 'nets' .* a file elsewhere is named"):
+        test_sac.small(policy_factory="nets:make").check()
+    with pytest.raises(ValueError, match=r"there is no file .*/nets.py"):
+        test_sac.small(policy_factory="nets.py:make").check()
+
+
 def test_a_scripts_own_factory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["__main__"], "network", policy_network, raising=False)
     with pytest.raises(ValueError, match=r"'__main__:network' cannot .* put it into a mod"):
@@ -406,3 +490,5 @@ def test_a_scripts_own_factory_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_factory_without_a_place_is_refused() -> None:
     with pytest.raises(ValueError, match="critic_factory: expected a function that stands in a mo"):
         test_sac.small(critic_factory=lambda i, o: nn.Linear(i, o))
+    with pytest.raises(ValueError, match="critic_factory: expected a function that stands in a mo"):
+        test_sac.small(critic_factory=nn.Linear(3, 1))

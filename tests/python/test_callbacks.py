@@ -127,6 +127,8 @@ def test_a_function_is_told_of_steps_and_others_are_refused(tmp_path: Path) -> N
 
     with pytest.raises(ValueError, match="a row's 'step' is its own; give this number another"):
         sac.train(config(tmp_path / "frames"), callbacks=[with_steps_of_its_own])
+    with pytest.raises(TypeError, match=r"callbacks: expected a list of them, got <.*StopAtReturn"):
+        sac.train(config(tmp_path / "one"), callbacks=StopAtReturn(0.5))  # type: ignore[arg-type]
     for wrong in (3, Witness):
         with pytest.raises(TypeError, match="callbacks: expected objects of"):
             sac.train(config(tmp_path / f"wrong{wrong}"), callbacks=[wrong])  # type: ignore[list-item]

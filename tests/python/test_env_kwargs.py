@@ -22,6 +22,7 @@ import test_sac
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, flashsac, mbpo, ppo, sac
+from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.saved import evaluate_run, load_policy
 from pyfastenv.vector.specs import resolve_xml_file
@@ -186,7 +187,9 @@ def test_values_on_the_command_line(text: str, value: Any, monkeypatch: pytest.M
     assert given[0].env_kwargs == {"a": value} and (given[0].seed, given[0].num_envs) == (3, 2)
 
 
-def test_a_policy_acts_from_a_run_folder(tmp_path: Path) -> None:
+def test_a_policy_acts_from_a_run_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = ddpg_config(tmp_path / "run")
     ddpg.train(config)
     policy = pyfastenv.load_policy(tmp_path / "run")
@@ -200,6 +203,14 @@ def test_a_policy_acts_from_a_run_folder(tmp_path: Path) -> None:
     assert np.abs(policy.act(obs, deterministic=False) - actions).mean() > 0.01  # the noise
     with pytest.raises(IndexError, match="policy_id: expected 0 to 0, got 1"):
         policy.act(obs, policy_id=1)
+    with pytest.raises(ValueError, match=r"obs: expected observations alone; reset\(\)"):
+        policy.act(envs.reset())
+    for number in ("1", "-1"):
+        assert cli.main(["export", str(tmp_path / "run"), "--policy-id", number]) == 1
+        assert f"policy_id: expected 0 to 0, got {number}\n" in capsys.readouterr().err
+    torch.save({"weights": torch.zeros(3)}, tmp_path / "other.pt")
+    with pytest.raises(CheckpointError, match=r"other.pt: not the checkpoint of a run: no 'step'"):
+        pyfastenv.load_policy(tmp_path / "other.pt")
     envs.close()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import io
+import json
+import math
 import os
 import subprocess
 import sys
@@ -17,12 +19,14 @@ torch = pytest.importorskip("torch")
 
 import pyfastenv  # noqa: E402
 from pyfastenv import _core  # noqa: E402
+from pyfastenv.algorithms import sac  # noqa: E402
 from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
 from pyfastenv.learners.ppo_accelerators import CompiledEpoch, WrittenOut  # noqa: E402
 from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
 from pyfastenv.nn.normalize import RunningMoments  # noqa: E402
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout  # noqa: E402
 from pyfastenv.training.logger import read_metrics  # noqa: E402
+from pyfastenv.training.loop import run  # noqa: E402
 from pyfastenv.training.seeds import env_seeds  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -458,13 +462,36 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
         ({"gamma": 1.5}, "gamma: expected 0 to 1"),
         ({"device": "cuda", "overlap": True}, "cuda|overlap"),
         ({"device": "tpu"}, "device: expected cpu, cuda or sample-cpu"),
-        ({"activation": "gelu"}, "activation"),
+        ({"activation": "gelu"}, "activation: expected 'tanh' or 'relu' or .*, got 'gelu'"),
+        ({"target_kl": -0.1}, "target_kl: expected more than 0"),
+        ({"target_kl": math.nan}, "target_kl: expected more than 0"),
+        ({"value_coef": -0.5}, "value_coef: expected at least 0"),
+        ({"value_clip": math.nan}, "value_clip: expected at least 0"),
+        ({"entropy_coef": math.nan}, "entropy_coef: expected a finite number"),
         ({"hidden_sizes": (64, 0)}, "widths >= 1"),
     ],
 )
 def test_bad_options_are_named(fields: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         train(_config(run_dir=tmp_path / "run", **fields))
+
+
+def test_numbers_of_numpy_and_whole_ones_will_do(tmp_path: Path) -> None:
+    config = _config(run_dir=tmp_path / "run", num_envs=np.int64(4), log_std_init=0)
+    assert type(config.num_envs) is int
+    assert train(config).global_step == config.total_steps
+    stored = json.loads((tmp_path / "run" / "config.json").read_text())["config"]
+    assert stored["num_envs"] == 4 and stored["log_std_init"] == 0
+
+
+def test_another_algorithms_options_are_refused() -> None:
+    class Mine(PPO):
+        pass
+
+    for kind in (PPO, Mine):
+        message = f"config: {kind.__name__} expects pyfastenv.algorithms.ppo.Config, got .*sac.Conf"
+        with pytest.raises(TypeError, match=message):
+            run(kind, sac.Config())  # type: ignore[type-var]
 
 
 def test_a_diverging_training_stops_with_advice(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import pathlib
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -14,6 +16,7 @@ pytest.importorskip("matplotlib")
 
 from pyfastenv import cli
 from pyfastenv.algorithms import ppo, sac
+from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.saved import resumed_config
 from pyfastenv.training.sweep import sweep
@@ -117,6 +120,55 @@ def test_seeds_follow_each_other_elsewhere(
     assert (tmp_path / "s" / "sweep.png").is_file()
 
 
+def test_what_diverges_does_not_end_a_sweep(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = {"learning_rate": np.array([1e30, 1e-3])}
+    result = sweep("sac", rates, seeds=2, folder=str(tmp_path), **SAC)
+    assert "diverged" not in capsys.readouterr().out
+    good, bad = result.cases
+    assert good.options["learning_rate"] == 1e-3 and len(good.returns) == 2 and not good.diverged
+    assert bad.returns == () and bad.mean_return == -math.inf
+    assert "not finite" in bad.diverged[0] or "is nan" in bad.diverged[0]
+    assert bad.diverged[0] == (bad.runs[0] / "diverged.txt").read_text().strip()
+    assert "| – | – | – | – | 0, the rest diverged |" in result.table.splitlines()[3]
+    assert json.loads((tmp_path / "sweep.json").read_text())[1]["diverged"] == list(bad.diverged)
+
+    again = sweep("sac", rates, seeds=2, folder=tmp_path, **SAC)
+    assert again.table == result.table
+    assert capsys.readouterr().out == ""  # nothing was trained again
+    with pytest.raises(DivergedError, match="every training diverged, the first at step"):
+        sweep("sac", {"learning_rate": [1e30]}, seeds=2, folder=tmp_path, **SAC)
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        (0.9, TypeError, "gamma: expected a list of the values to sweep, got 0.9"),
+        ("0.9", TypeError, "gamma: expected a list of the values to sweep, got '0.9'"),
+        ([], ValueError, "gamma: expected at least one value, got none"),
+        ([0.9, 0.8, 0.90], ValueError, "gamma: 0.9 is given twice"),
+    ],
+)
+def test_values_that_cannot_be_swept(
+    values: Any, error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        sweep("sac", {"gamma": values}, folder=tmp_path, **SAC)
+    with pytest.raises(ValueError, match=r"gama: sac has no such option .* did you mean 'gamma'"):
+        sweep("sac", {"gama": [0.9]}, folder=tmp_path, **SAC)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("algorithm", ["sac", "ppo"])
+def test_help_lists_the_options(algorithm: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        cli.main(["sweep", algorithm, "--help"])
+    out = capsys.readouterr().out
+    assert raised.value.code == 0
+    assert all(option in out for option in ("--learning-rate", "--seeds N", "--output FOLDER"))
+
+
 def test_options_are_of_the_fields_types() -> None:
     words = "--total-steps 1e4 --temperature none 0.2 --hidden-sizes 64 256,256 --amp --seed 3"
     fixed, grid = parse_options(sac.Config, words.split())
@@ -139,12 +191,19 @@ def test_options_are_of_the_fields_types() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--learning-rat 1 2", "ppo has no option --learning-rat"),
+        ("--learning-rat 1 2", "no option --learning-rat; did you mean '--learning-rate'?"),
+        ("--seed 1 --outptu x", "no option --outptu; did you mean '--output'?"),
         ("--learning-rate", "--learning-rate: expected a value"),
         ("1e-3", "expected --option value …, got '1e-3'"),
         ("--learning-rate fast slow", "learning_rate: expected float, got 'fast'"),
         ("--learning-rate 1e-3 -1", "learning_rate: expected more than 0, got -1"),
         ("--seeds 0", "seeds: expected at least 1, got 0"),
+        ("--seeds 1 2 3", "--seeds: expected one value, got 1 2 3"),
+        ("--seeds", "--seeds: expected one value, got none"),
+        ("--gamma 0.9 --gamma 0.8", "--gamma: given twice"),
+        ("--gamma 0.9 0.9", "gamma: 0.9 is given twice"),
+        ("--hidden-sizes 32 32", "hidden_sizes: 32 is given twice; a tuple has commas: 64,64"),
+        ("--activation gelu tanh", "activation: expected 'tanh' or 'relu'"),
         ("--minibatch-size 8,9 16", "minibatch_size: expected int"),
         ("--run-dir a b", "run_dir: ppo has no such option to sweep"),
         ("--env.reset_noise 1 --env-id Hopper-v5", "env_kwargs: "),

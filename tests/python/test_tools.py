@@ -32,6 +32,7 @@ from pyfastenv.tools.report import write_report
 from pyfastenv.training import run_folder
 from pyfastenv.training.folder_lock import FolderLock
 from pyfastenv.training.logger import MetricLogger
+from pyfastenv.training.settings import NO_SETTINGS, differing
 
 # one pixel
 _GIF = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x00\x00\x00\x00\x00,"
@@ -110,10 +111,19 @@ def test_a_damaged_run_does_not_hide_the_others(
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 4 and "no env_id, seed, total_steps" in err
 
+    # nor do it and one without a row keep others from a report
+    empty = make_run(folder / "empty", steps=0, finished=False)
+    report = folder / "report.html"
+    assert cli.main(["report", str(folder), "--output", str(report)]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{report}\n" and "3 runs compared" in report.read_text()
+    assert "no env_id, seed, total_steps; left out\n" in err
+    assert f"{empty}: the run has logged nothing yet; left out\n" in err
+
 
 def test_settings_that_differ(folder: Path) -> None:
     found, _ = runs.find_runs(folder)
-    assert runs.differing(found) == {
+    assert differing([run.settings for run in found]) == {
         "env_id": ["Hopper-v5", "Hopper-v5", "Hopper-v5", "Ant-v5"],
         "learning_rate": [3e-4, 3e-4, 0.125, 3e-4],
     }
@@ -437,4 +447,4 @@ def test_a_difference_from_gymnasium_is_found(monkeypatch: pytest.MonkeyPatch) -
 def test_config_json_is_what_settings_are_read_from(folder: Path) -> None:
     """A renamed option would silently count as a setting that differs."""
     config = json.loads((folder / "a1" / "config.json").read_text())["config"]
-    assert set(config) >= runs.NO_SETTINGS
+    assert set(config) >= NO_SETTINGS

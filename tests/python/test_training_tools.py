@@ -637,6 +637,21 @@ def test_curves(tmp_path: Path) -> None:
         plots.plot_run(tmp_path / "nowhere")
 
 
+def test_labels_tell_runs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {"a": 0.1, "b": 0.2, "c": 0.2}
+    folders = [
+        train(tmp_path / name, total_steps=24, learning_rate=rate, quiet=name != "c").run_dir
+        for name, rate in rates.items()
+    ]
+    shown: list[str] = []
+    monkeypatch.setattr(plots, "_label_ends", lambda _, *ends: shown.extend(e[1] for e in ends))
+    plots.plot_runs(folders[:2], tmp_path / "two.png")
+    assert shown == ["guess, seed 1, learning_rate=0.1", "guess, seed 1, learning_rate=0.2"]
+    shown.clear()
+    plots.plot_runs(folders[1:], tmp_path / "alike.png")
+    assert shown == [f"guess, seed 1, {folder}" for folder in folders[1:]]
+
+
 def test_labels_do_not_cover_each_other() -> None:
     figure, axes = plots.make_axes("title")
     axes.set_ylim(0, 1)
@@ -774,6 +789,8 @@ def test_a_window_by_steps_of_some_activities_and_with_memory(tmp_path: Path) ->
     for given in ("9", "5:5", "a:b", "7:3"):
         with pytest.raises(ValueError, match=r"profile_steps: expected A:B with steps A < B"):
             train(tmp_path / "no", profile_steps=given)
+    with pytest.raises(ValueError, match="profile_steps: the run ends at step 480, before 480"):
+        train(tmp_path / "no", profile_steps="480:500")
 
 
 def test_a_short_run_is_profiled_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -960,7 +977,9 @@ def test_from_training_to_evaluation(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "CartPole-v1: return " in out and "after 240 steps" in out
     assert cli.main(["evaluate", folder, "--episodes", "3"]) == 0
     assert "3 episodes" in capsys.readouterr().out
+    capsys.readouterr()
     assert cli.main(["resume", folder, "--total-steps", "360"]) == 0
+    assert "after 360 steps" in capsys.readouterr().out
     assert read_metrics(Path(folder))[-1]["step"] == 360
     assert cli.main(["resume", folder, "--total-steps", "0"]) == 1
     assert "total_steps: expected at least 1, got 0" in capsys.readouterr().err

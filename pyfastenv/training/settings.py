@@ -1,0 +1,49 @@
+"""What tells runs apart: the options in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# options that two runs of one experiment may differ in
+NO_SETTINGS = frozenset(
+    {
+        "seed",
+        "run_dir",
+        "resume",
+        "auto_resume",
+        "quiet",
+        "video",
+        "loggers",
+        "checkpoint_every",
+        "keep_checkpoints",
+        "profile",
+        "profile_steps",
+        "profile_activities",
+        "profile_memory",
+    }
+)
+
+
+def differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """The settings in which runs differ: for each its value in every run, None where it has none.
+
+    Args:
+        runs: Their settings by name; seeds, and what changes neither learning nor speed, do not
+            count.
+    """
+    names = dict.fromkeys(name for settings in runs for name in settings)
+    values = {
+        name: [settings.get(name) for settings in runs] for name in names if name not in NO_SETTINGS
+    }
+    return {name: column for name, column in values.items() if any(v != column[0] for v in column)}
+
+
+def label_of(names: Sequence[str], settings: Mapping[str, Any]) -> str:
+    """``"gamma=0.9, hidden_sizes=64×64"``: the first three of these, as one run has them."""
+    own = [f"{name}={_short(settings.get(name))}" for name in names[:3]]
+    return ", ".join(own) + (" …" if len(names) > 3 else "")
+
+
+def _short(value: Any) -> str:
+    return "×".join(map(str, value)) if isinstance(value, list) else str(value)
