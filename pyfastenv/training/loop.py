@@ -161,16 +161,15 @@ def run(
 
 def _check_kind(make_algorithm: Any, config: RunConfig) -> None:
     """Checks that an algorithm's class gets the options of its own module, or of its base's."""
-    bases = getattr(make_algorithm, "__mro__", ())
-    modules = (sys.modules.get(base.__module__) for base in bases)
-    kinds = [getattr(module, "Config", None) for module in modules]
-    known = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, RunConfig)]
-    if known and not isinstance(config, tuple(known)):
-        given = type(config)
-        raise TypeError(
-            f"config: {make_algorithm.__name__} expects {known[0].__module__}.Config, got "
-            f"{given.__module__}.{given.__qualname__}"
-        )
+    for base in getattr(make_algorithm, "__mro__", ()):
+        kind = getattr(sys.modules.get(base.__module__), "Config", None)
+        if isinstance(kind, type) and issubclass(kind, RunConfig):
+            if not isinstance(config, kind) and kind.algorithm != config.algorithm:
+                raise TypeError(
+                    f"config: {make_algorithm.__name__} expects {kind.__module__}.Config, got "
+                    f"{type(config).__module__}.{type(config).__qualname__}"
+                )
+            return
 
 
 @contextmanager

@@ -20,6 +20,7 @@ torch = pytest.importorskip("torch")
 import pyfastenv  # noqa: E402
 from pyfastenv import _core  # noqa: E402
 from pyfastenv.algorithms import sac  # noqa: E402
+from pyfastenv.algorithms.mbpo import MBPO  # noqa: E402
 from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
 from pyfastenv.learners.ppo_accelerators import CompiledEpoch, WrittenOut  # noqa: E402
 from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
@@ -488,10 +489,10 @@ def test_another_algorithms_options_are_refused() -> None:
     class Mine(PPO):
         pass
 
-    for kind in (PPO, Mine):
-        message = f"config: {kind.__name__} expects pyfastenv.algorithms.ppo.Config, got .*sac.Conf"
+    for kind, module in ((PPO, "ppo"), (Mine, "ppo"), (MBPO, "mbpo")):
+        message = f"{kind.__name__} expects pyfastenv.algorithms.{module}.Config, got .*sac.Config"
         with pytest.raises(TypeError, match=message):
-            run(kind, sac.Config())  # type: ignore[type-var]
+            run(kind, sac.Config())
 
 
 def test_a_diverging_training_stops_with_advice(tmp_path: Path) -> None:
