@@ -22,9 +22,10 @@ struct SacUpdate::Seed {
   Seed(SacUpdate& owner, int number);
 
   void Step(const float* rows, const float* noise, int64_t step, float* metrics);
-  void PackAll();
+  void PackCritic(int i);
 
  private:
+  void PackPolicyAndTargets();
   void FillCriticInputs(const float* rows, int obs_column, const float* from,
                         ptrdiff_t action_stride);
   void SetOutputGradient(Bf16Pass& pass, const float* values, int size);
@@ -72,11 +73,15 @@ SacUpdate::Seed::Seed(SacUpdate& o, int number)
   by_outputs = floats(batch, 2 * action_size);
 }
 
-void SacUpdate::Seed::PackAll() {
+void SacUpdate::Seed::PackCritic(int i) {
+  critic[i].Pack(owner.kernels_, owner.critic_layers_, owner.vectors_.critic.parameters, 2 * k + i);
+}
+
+/// What a step takes as the step before, or whoever else, has left it.
+void SacUpdate::Seed::PackPolicyAndTargets() {
   const SacVectors& vectors = owner.vectors_;
   policy.Pack(owner.kernels_, owner.policy_layers_, vectors.policy.parameters, k);
   for (int i = 0; i < 2; ++i) {
-    critic[i].Pack(owner.kernels_, owner.critic_layers_, vectors.critic.parameters, 2 * k + i);
     target[i].Pack(owner.kernels_, owner.critic_layers_, vectors.target, 2 * k + i);
   }
 }
@@ -101,7 +106,6 @@ void SacUpdate::Seed::SetOutputGradient(Bf16Pass& pass, const float* values, int
 void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, float* metrics) {
   const SacHyper& hyper = owner.hyper_;
   const SacVectors& vectors = owner.vectors_;
-  const Bf16Layers& policy_layers = owner.policy_layers_;
   const Bf16Layers& critic_layers = owner.critic_layers_;
   const int next_obs = obs_size + action_size;
   const int q_stride = critic_pass[0].output_stride();
@@ -114,6 +118,8 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
       hyper.learn_temperature ? vectors.policy.parameters + owner.policy_size(false) + k : nullptr;
   const float temperature =
       std::exp(log_temperature != nullptr ? *log_temperature : vectors.log_temperature[k]);
+
+  PackPolicyAndTargets();
 
   // one pass of the policy for both its uses
   for (int half = 0; half < 2; ++half) {
@@ -160,7 +166,7 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
     SetOutputGradient(critic_pass[i], column.data(), 1);
     critic_pass[i].Improve(critic[i], padded_batch, 2 * k + i, vectors.critic,
                            adam_step(hyper.critic_lr), &critic_pass[0]);
-    critic[i].Pack(owner.kernels_, critic_layers, vectors.critic.parameters, 2 * k + i);
+    PackCritic(i);
   }
 
   // the policy, by the smaller critic's opinion
@@ -207,7 +213,6 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
   }
   SetOutputGradient(policy_pass, by_outputs.data(), 2 * action_size);
   policy_pass.Improve(policy, padded_batch, k, vectors.policy, adam_step(hyper.policy_lr));
-  policy.Pack(owner.kernels_, policy_layers, vectors.policy.parameters, k);
 
   // temperature and targets
   const double entropy = -log_prob / batch;
@@ -227,7 +232,6 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
       follow(layer.weights_of(network), layer.in * layer.out);
       follow(layer.biases_of(network), layer.out);
     }
-    target[i].Pack(owner.kernels_, critic_layers, vectors.target, network);
   }
   if (metrics == nullptr) return;
   const double values[kNumMetrics] = {squares / (2.0 * batch),
@@ -279,7 +283,7 @@ void SacUpdate::RunSeed(int index) {
   const SacOptions& o = options_;
   const ptrdiff_t width = 2 * o.obs_size + o.action_size + 2;
   const Bf16Section section(kernels_);
-  seed.PackAll();
+  for (int i = 0; i < 2; ++i) seed.PackCritic(i);
   for (int i = 0; i < count_; ++i) {
     const ptrdiff_t at = static_cast<ptrdiff_t>(i) * o.num_seeds + index;
     seed.Step(rows_ + at * o.batch_size * width, noise_ + at * 2 * o.batch_size * o.action_size,

@@ -155,7 +155,8 @@ class CompiledBfloat16:
         )
         for optimizer in (policy, critic):
             optimizer.num_steps += len(rows)
-        learner.refresh()
+        for network in learner.networks.values():
+            network.refresh_later()
 
     def _sized(self, batch_size: int) -> _core.SacUpdate:
         """The compiled step for minibatches of this size."""

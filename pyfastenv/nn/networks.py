@@ -195,6 +195,7 @@ class MLP(nn.Module):
         self.weight_list = list(self.weights)
         self.bias_list = list(self.biases)
         self._copies: list[_LayerCopy] = []
+        self._stale = False
         self._layers: tuple[list[Tensor], list[Tensor]] = (self.weight_list, self.bias_list)
 
     @property
@@ -215,7 +216,7 @@ class MLP(nn.Module):
     def evaluate(self, x: Tensor) -> tuple[Tensor, Saved]:
         """:func:`mlp_forward` with these networks: ``(K, B, in)`` to ``(K, B, out)``."""
         with span("forward"):
-            return mlp_forward(x, *self._layers, self.activation)
+            return mlp_forward(x, *self.layers, self.activation)
 
     def write_gradients(
         self, saved: Saved, grad: Tensor, *, input_columns: slice | None = None
@@ -264,6 +265,8 @@ class MLP(nn.Module):
     @property
     def layers(self) -> tuple[list[Tensor], list[Tensor]]:
         """Weights and biases as :meth:`evaluate` uses them."""
+        if self._stale:
+            self.refresh()
         return self._layers
 
     def compute_in(self, dtype: torch.dtype) -> None:
@@ -284,9 +287,14 @@ class MLP(nn.Module):
             weights[copy.layer], biases[copy.layer] = copy.weight, copy.bias
         self._layers = (weights, biases)
 
+    def refresh_later(self) -> None:
+        """:meth:`refresh`, once somebody asks for what :meth:`compute_in` made."""
+        self._stale = True
+
     @torch.no_grad()
     def refresh(self) -> None:
         """Brings what :meth:`compute_in` made up to date."""
+        self._stale = False
         for copy in self._copies:
             copy.weight.copy_(self.weight_list[copy.layer])
             copy.bias.copy_(self.bias_list[copy.layer])

@@ -413,6 +413,11 @@ def test_bfloat16_between_hidden_layers(activation: str, num_networks: int) -> N
         network.refresh()
         assert float((network.evaluate(x)[0] - stale).norm() / stale.norm()) > 0.1
         check()
+        for parameter in network.parameters():
+            parameter.zero_()
+        assert network.layers[0][1].any()
+        network.refresh_later()
+        assert not network.layers[0][1].any()
 
 
 def test_without_inner_layers_nothing_is_rounded() -> None:
