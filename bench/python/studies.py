@@ -234,6 +234,10 @@ STUDIES = {
                         ("Humanoid-v5", _NO_FORCES),
                     )
                 ),
+                *(
+                    Case("SAC, Tianshou's settings, contact forces", env_id, 1, _TIANSHOU)
+                    for env_id in ("Ant-v5", "Humanoid-v5")
+                ),
                 Case(
                     "SAC, one environment",
                     "HalfCheetah-v5",
@@ -287,6 +291,12 @@ STUDIES = {
                     "Ant-v5",
                     1,
                     {**_HALF, "temperature": 0.2, "anneal_to": 1.0},
+                ),
+                Case(
+                    "SAC, minibatches of 256",
+                    "Hopper-v5",
+                    1,
+                    {"total_steps": 1_000_000, "batch_size": 256},
                 ),
                 Case(
                     "SAC, discount 0.99",

@@ -25,8 +25,8 @@ def check_field_types(config: Any) -> None:
         value = getattr(config, field.name)
         if not _fits(value, hints[field.name]):
             expected = _name(hints[field.name])
-            kind = ValueError if get_origin(hints[field.name]) is Literal else TypeError
-            raise kind(f"{field.name}: expected {expected}, got {value!r}")
+            a_name = get_origin(hints[field.name]) is Literal and isinstance(value, str)
+            raise (ValueError if a_name else TypeError)(f"{field.name}: expected {expected}, got {value!r}")
         for number in value if isinstance(value, list | tuple) else (value,):
             if isinstance(number, Integral) and int(number) >= 2**63:
                 raise ValueError(f"{field.name}: expected less than 2**63, got {number}")

@@ -56,6 +56,7 @@ CONSTANTS: dict[str, list[str]] = {
     "docs/sac.md": [
         # bench/python/published.toml
         "12,139 ± 1,049 over ten seeds",
+        "Tianshou has 3,542 ± 51",
         "Tianshou has 5,850 ± 476",
         "Tianshou has 5,007 ± 252",
         "Tianshou has 5,489 ± 81",

@@ -678,11 +678,24 @@ def sac_page() -> Iterator[Claim]:
         ("the same, no contact forces", "SAC, no contact forces", "Ant-v5"),
         ("no contact forces, HalfCheetah's settings", "SAC, Tianshou's settings", "Ant-v5"),
         ("minibatches of 64, a learned temperature, a rate that falls", "SAC", "Walker2d-v5"),
+        ("a discount of 0.995, a learned temperature, a rate that falls", "SAC", "Hopper-v5"),
+        ("the same, minibatches of 256", "SAC, minibatches of 256", "Hopper-v5"),
+        ("Hopper by HalfCheetah's settings", "SAC, Tianshou's settings", "Hopper-v5"),
         ("| HalfCheetah's settings", "SAC, Tianshou's settings", "Walker2d-v5"),
         ("contact forces and all", "SAC", "Humanoid-v5"),
         ("settings of HalfCheetah", "SAC, Tianshou's settings", "Humanoid-v5"),
     ):  # fmt: skip
         yield ends_with(title, learned("sac", name, env_id))
+    ends = [f"{run['greedy_return']:,.0f}" for run in learned("sac", "SAC", "Hopper-v5")]
+    yield claim("The preset's seeds ended at {}, {} and {}", *ends)
+    late = [
+        run["curve"]["returns"][-10:]
+        for run in learned("sac", "SAC, Tianshou's settings", "Humanoid-v5")
+    ]
+    yield claim(
+        "were {} and {}, {} and {}, {} and {}",
+        *(f"{bound(returns):,.0f}" for returns in late for bound in (min, max)),
+    )
 
 
 def return_after(run: dict[str, Any], steps: int) -> float:

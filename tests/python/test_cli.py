@@ -279,7 +279,12 @@ def test_options_of_a_wrong_type_are_named(options: dict[str, object], message: 
 def test_other_options_of_a_wrong_type() -> None:
     with pytest.raises(TypeError, match=r"rollout_schedule: expected tuple\[int, int, int, int\]"):
         mbpo.Config(rollout_schedule=(20, 150, 1)).check()  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="dynamics: expected 'ensemble' or 'flow', got 'Flow'"):
+    with pytest.raises(TypeError, match="dynamics: expected 'ensemble' or 'flow', got 1"):
+        mbpo.Config(dynamics=1).check()  # type: ignore[arg-type]
+
+
+def test_names_that_are_none_of_those_there_are() -> None:
+    with pytest.raises(ValueError, match="dynamics: expected 'ensemble' or 'flow', got 'Flow'"):
         mbpo.Config(dynamics="Flow").check()  # type: ignore[arg-type]
 
 
