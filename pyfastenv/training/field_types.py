@@ -26,7 +26,8 @@ def check_field_types(config: Any) -> None:
         if not _fits(value, hints[field.name]):
             expected = _name(hints[field.name])
             a_name = get_origin(hints[field.name]) is Literal and isinstance(value, str)
-            raise (ValueError if a_name else TypeError)(f"{field.name}: expected {expected}, got {value!r}")
+            error = ValueError if a_name else TypeError
+            raise error(f"{field.name}: expected {expected}, got {value!r}")
         for number in value if isinstance(value, list | tuple) else (value,):
             if isinstance(number, Integral) and int(number) >= 2**63:
                 raise ValueError(f"{field.name}: expected less than 2**63, got {number}")

@@ -47,6 +47,8 @@ CONSTANTS: dict[str, list[str]] = {
         "## Published returns",
         "so long that 300,000 of them",
         "after 130,000 steps | after 300,000 steps",
+        "after 100,000 steps it has",
+        "further than those of 64",
         "where minibatches of 64 learn",
         # bench/python/published.toml
         "| 512 | | 11,481 (theirs)",

@@ -719,6 +719,10 @@ def flashsac_page() -> Iterator[Claim]:
             cell, ends = over_seeds([run["greedy_return"] for run in runs])
             minutes = statistics.fmean(run["cpu_seconds"] / 60 for run in runs)
             yield claim(row + f" {cell} | {{}} |", *early, *ends, f"{minutes:.1f}")
+    for name in ("HalfCheetah", "Hopper", "Walker2d"):
+        runs = learned("flashsac", "small FlashSAC, minibatches of 256", f"{name}-v5")
+        cell, early = over_seeds([return_after(run, 100_000) for run in runs])
+        yield claim(f"{cell} on {name}", *early)
 
 
 def experiments() -> Iterator[Claim]:
