@@ -17,7 +17,7 @@ from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import pyfastenv
 from pyfastenv.errors import EnvError
@@ -26,6 +26,8 @@ from pyfastenv.training.registry import ALGORITHMS, algorithm_module
 
 if TYPE_CHECKING:
     from pyfastenv.training.config import RunConfig
+
+T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +55,7 @@ def _said(error: Exception) -> str | None:
     from pyfastenv.tasks.explain import blame
 
     told = blame(error)
-    expected = (ValueError, IndexError, OSError, ImportError, TrainingError, EnvError)
+    expected = (ValueError, OSError, ImportError, TrainingError, EnvError)
     return str(error) if told is None and isinstance(error, expected) else told
 
 
@@ -132,7 +134,7 @@ def _sweep(name: str, arguments: list[str]) -> None:
     result = run_sweep(
         name,
         grid,
-        seeds=3 if seeds is None else _whole_number(seeds),
+        seeds=3 if seeds is None else _of_option("--seeds", seeds, _whole_number),
         folder=None if folder is None else Path(folder),
         **{"quiet": True, **options},
     )
@@ -153,7 +155,7 @@ def _take(option: str, arguments: Sequence[str]) -> tuple[str | None, list[str]]
     while last < len(rest) and not rest[last].startswith("--"):
         last += 1
     values = rest[first:last]
-    if len(values) != 1:
+    if len(values) != 1 or not values[0]:
         raise ValueError(f"{option}: expected one value, got {' '.join(values) or 'none'}")
     del rest[first - 1 : last]
     return values[0], rest
@@ -249,6 +251,14 @@ def _argument_types() -> Any:
         )
 
     return registry
+
+
+def _of_option(option: str, text: str, parse: Callable[[str], T]) -> T:
+    """An option's value, whose error names the option."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"{option}: {error}") from error
 
 
 def _whole_number(text: str) -> int:

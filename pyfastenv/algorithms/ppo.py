@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from pyfastenv.learners.accelerators import choose
+from pyfastenv.learners.accelerators import changed_functions, choose
 from pyfastenv.learners.ppo_accelerators import Compiled, CompiledEpoch, WrittenOut
 from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
 from pyfastenv.nn.networks import MLP, learning
@@ -210,7 +210,7 @@ class PPO(ActorValue[Config]):
             (CompiledEpoch, WrittenOut, Compiled),
             config.accelerate,
             self,
-            changed=[] if self.functions.ppo_loss is ppo_loss else ["ppo_loss"],
+            changed=list(changed_functions(self.functions)),
             own_networks=self.own_networks,
         )
 

@@ -61,7 +61,7 @@ def collect(
     Raises:
         ValueError: The dataset exists, or its id is none; the run's policies cannot be rolled out
             by the pool.
-        IndexError: No such policy.
+        NoSuchPolicyError: No such policy.
     """
     num_episodes = integer("num_episodes", num_episodes, minimum=1)
     saved = load_policy(run)

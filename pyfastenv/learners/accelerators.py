@@ -57,6 +57,24 @@ class Choice(NamedTuple):
 PLAIN = "plain PyTorch"
 
 
+def changed_functions(functions: Any) -> dict[str, Any]:
+    """Those of an algorithm's functions that the user has replaced, by name.
+
+    Args:
+        functions: A NamedTuple of an algorithm's file, whose defaults are its own functions.
+
+    Raises:
+        TypeError: It is none.
+    """
+    defaults = getattr(functions, "_field_defaults", None)
+    if defaults is None or isinstance(functions, type):
+        raise TypeError(
+            "functions: expected a NamedTuple such as sac.Functions(critic_loss=…), got "
+            f"{functions!r}"
+        )
+    return {name: f for name, f in functions._asdict().items() if f is not defaults[name]}
+
+
 def choose(
     candidates: Sequence[type[Any]],
     wanted: str,

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv import _core
-from pyfastenv.learners.accelerators import Choice, choose
+from pyfastenv.learners.accelerators import Choice, changed_functions, choose
 from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, learning, stack_seeds
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
@@ -77,7 +77,11 @@ class Recipe(NamedTuple):
 
 
 def _stack(recipe: Recipe, seeds: Sequence[int]) -> NetworkStack:
-    """A user's networks, seed by seed."""
+    """A user's networks, seed by seed.
+
+    Raises:
+        ValueError: Two of them are the same one.
+    """
     assert recipe.factory is not None
     networks: list[nn.Module] = []
     with torch.random.fork_rng(devices=[]):
@@ -85,6 +89,11 @@ def _stack(recipe: Recipe, seeds: Sequence[int]) -> NetworkStack:
             torch.default_generator.manual_seed(seed)
             for _ in range(recipe.per_seed):
                 networks.append(recipe.factory(recipe.num_inputs, recipe.num_outputs))
+    if len(set(networks)) < len(networks):
+        raise ValueError(
+            f"a network's factory made the same module twice where {len(networks)} are needed "
+            "(each of two critics, each seed has its own): make a new one at each call"
+        )
     return NetworkStack(networks)
 
 
@@ -135,13 +144,11 @@ class ActorCritic(ABC):
             for module in self.networks.values():
                 if isinstance(module, MLP):
                     module.compute_in(torch.bfloat16)
-        defaults = self.functions._field_defaults
-        changed = [name for name, f in self.functions._asdict().items() if f is not defaults[name]]
         self.choice: Choice = choose(
             self.accelerators,
             self.options.accelerate,
             self,
-            changed=changed,
+            changed=list(changed_functions(self.functions)),
             own_networks=self.own_networks,
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -341,16 +341,19 @@ def checked_network(
         num_outputs: That are expected.
 
     Raises:
-        ValueError: It cannot be made, is no module, fails, or has other outputs.
+        ValueError: It cannot be made, is no module, fails, has other outputs or ones that are not
+            finite, or has no parameters to learn of PyTorch's default dtype.
     """
     try:
         network = factory(num_inputs, num_outputs)
-    except TypeError as error:
+    except Exception as error:  # whatever it raises
         raise ValueError(f"{what}({num_inputs}, {num_outputs}) failed: {error}") from error
     if not isinstance(network, nn.Module):
         raise ValueError(f"{what}: expected it to make a torch module, got {network!r}")
     was_training = network.training
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+    # what a lazy module draws when it first sees inputs is a part of its making
+    lazy = any(map(nn.parameter.is_lazy, network.parameters()))
+    with torch.no_grad(), nullcontext() if lazy else torch.random.fork_rng(devices=[]):
         device = next(network.parameters(), torch.empty(0)).device
         try:
             outputs = network.eval()(torch.zeros(2, num_inputs, device=device))
@@ -365,6 +368,15 @@ def checked_network(
             f"{what}: for {num_inputs} inputs its network is to have {num_outputs} outputs: of a "
             f"batch of 2 expected (2, {num_outputs}), got {given}"
         )
+    assert isinstance(outputs, Tensor)
+    if not outputs.isfinite().all():
+        raise ValueError(f"{what}: of zeros its network makes {outputs[0].tolist()}")
+    learned = [(name, part) for name, part in network.named_parameters() if part.requires_grad]
+    if not learned:
+        raise ValueError(f"{what}: its network has no parameters to learn")
+    for name, part in learned:
+        if part.dtype is not (expected := torch.get_default_dtype()):
+            raise ValueError(f"{what}: expected {expected} parameters, got {part.dtype} ({name})")
     return network.train(was_training)
 
 

@@ -40,7 +40,7 @@ def _import_module(name: str, where: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise  # of an import in it
-    file = f"{name}.py" if "/" in name else f"path/to/{name.rpartition('.')[2]}.py"
+    file = f"{name}.py" if "/" in name else f"path/to/{name.rpartition('.')[2] or 'file'}.py"
     raise ModuleNotFoundError(
         f"{where}: there is no module {name!r} in {here} or among the installed packages; a file "
         f"elsewhere is named as {file}:{where.rpartition(':')[2]}",
@@ -53,6 +53,8 @@ def import_file(path: str, where: str) -> ModuleType:
     file = Path(path).expanduser().resolve()
     if not file.is_file():
         raise FileNotFoundError(f"{where}: there is no file {file}")
+    if not file.stem.isidentifier():
+        raise ImportError(f"{where}: {file.stem!r} is no name of a module: rename the file")
     if str(file.parent) not in sys.path:
         sys.path.insert(0, str(file.parent))
     module = importlib.import_module(file.stem)

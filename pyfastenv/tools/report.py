@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import pyfastenv
 from pyfastenv.experiments.measure import today
 from pyfastenv.tools import runs as run_folders
@@ -160,7 +162,7 @@ def _section(env_id: str, runs: list[Run], metric: str, videos: bool) -> Section
 
 def _summary(group: Group, metric: str) -> dict[str, str]:
     returns = [run.last(metric) for run in group.runs]
-    spread = f" ± {number(statistics.stdev(returns), 1)}" if len(returns) > 1 else ""
+    spread = f" ± {number(float(np.std(returns, ddof=1)), 1)}" if len(returns) > 1 else ""
     return {
         "seeds": ", ".join(str(run.seed) for run in group.runs),
         "steps": ", ".join(dict.fromkeys(run_folders.steps_text(run) for run in group.runs)),

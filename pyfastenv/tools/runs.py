@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyfastenv.training.folder_lock import is_held
 from pyfastenv.training.logger import Row, read_metrics
 from pyfastenv.training.progress import duration
-from pyfastenv.training.run_folder import CONFIG, METRICS, RESULT, read_config
+from pyfastenv.training.run_folder import CONFIG, METRICS, RESULT, read_config, read_facts
 from pyfastenv.training.settings import differing, label_of
 
 EVALUATION, TRAINING = "eval/return", "train/return"
@@ -37,6 +37,7 @@ class Run:
         folder: It.
         algorithm: Its name.
         config: The options, as config.json has them.
+        own_losses: Losses of the user's own, by what they stand for.
         rows: The metrics.
         state: ``"stopped"`` can be resumed; ``"finished"`` reached its last step.
     """
@@ -44,6 +45,7 @@ class Run:
     folder: Path
     algorithm: str
     config: dict[str, Any]
+    own_losses: dict[str, str]
     rows: list[Row]
     state: State
 
@@ -54,8 +56,8 @@ class Run:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The algorithm's name and its options."""
-        return {"algorithm": self.algorithm, **self.config}
+        """The algorithm's name, its options and its losses."""
+        return {"algorithm": self.algorithm, **self.config, **self.own_losses}
 
     @property
     def seed(self) -> int:
@@ -130,6 +132,7 @@ def read_run(folder: Path) -> Run:
         ValueError: It is damaged.
     """
     algorithm, config = read_config(folder)
+    losses = read_facts(folder).get("own_losses", {})
     missing = [name for name in ("env_id", "seed", "total_steps") if name not in config]
     if missing:
         raise ValueError(f"{folder / CONFIG}: not a run's configuration: no {', '.join(missing)}")
@@ -139,7 +142,7 @@ def read_run(folder: Path) -> Run:
         state = "running"
     elif (folder / RESULT).is_file() and rows and rows[-1]["step"] >= config["total_steps"]:
         state = "finished"
-    return Run(folder, algorithm, config, rows, state)
+    return Run(folder, algorithm, config, losses, rows, state)
 
 
 def find_runs(folder: Path) -> tuple[list[Run], list[str]]:
@@ -175,7 +178,7 @@ def grouped(runs: Sequence[Run]) -> list[Group]:
         first = members[0]
         label = first.algorithm
         if len(groups) > 1 and names:
-            label += " " + label_of(names, first.config)
+            label += " " + label_of(names, first.settings)
         found.append(Group(label, sorted(members, key=lambda run: run.seed)))
     return found
 

@@ -13,7 +13,7 @@ of, and change nothing in the training unless they reach into ``run.algorithm``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,7 +134,7 @@ class Callbacks:
 
     def __init__(self, callbacks: Sequence[Callback | StepFunction], run: Run):
         self.run = run
-        if callable(callbacks) or isinstance(callbacks, Callback):
+        if not isinstance(callbacks, Iterable) or callable(callbacks):
             raise TypeError(f"callbacks: expected a list of them, got {callbacks!r}")
         self._callbacks = [_as_callback(each) for each in callbacks]
 

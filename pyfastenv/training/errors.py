@@ -19,6 +19,10 @@ class FolderInUseError(TrainingError):
     """Another process trains in the run folder; names it."""
 
 
+class NoSuchPolicyError(TrainingError, IndexError):
+    """A run has fewer policies, one for each of its seeds, than was asked for."""
+
+
 class ProcessLostError(TrainingError):
     """Another process of a training in several is gone; says how such a training goes on."""
 

@@ -89,7 +89,7 @@ def export(
     Raises:
         CheckpointError: There is no readable checkpoint.
         ImportError: onnx, onnxscript, onnxruntime or torchao is not installed.
-        IndexError: No such policy.
+        NoSuchPolicyError: No such policy.
         TrainingError: The file does not do what the policy does; there is no C compiler.
         ValueError: A format that cannot hold the policy; a number out of range.
     """

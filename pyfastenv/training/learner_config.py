@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -16,6 +16,7 @@ from pyfastenv.tasks.importing import absolute_place, import_place
 from pyfastenv.training.config import RunConfig
 
 NetworkFactory = Callable[[int, int], nn.Module]
+_FACTORIES = ("policy_factory", "critic_factory")
 
 
 @dataclass(kw_only=True)
@@ -37,7 +38,7 @@ class LearnerConfig(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("policy_factory", "critic_factory"):
+        for name in _FACTORIES:
             given: Any = getattr(self, name)
             if callable(given):
                 setattr(self, name, _place_of(name, given))
@@ -46,8 +47,20 @@ class LearnerConfig(RunConfig):
 
     def check(self) -> None:
         super().check()
-        for name in ("policy_factory", "critic_factory"):
+        for name in _FACTORIES:
             self.factory(name)
+
+    def check_resumes(
+        self,
+        saved_algorithm: str,
+        saved: Mapping[str, Any],
+        may_differ: frozenset[str] | None = None,
+    ) -> None:
+        moved = {
+            name for name in _FACTORIES if _function(saved.get(name)) == _function(vars(self)[name])
+        }  # the file may stand elsewhere now
+        may_differ = self.may_differ if may_differ is None else may_differ
+        super().check_resumes(saved_algorithm, saved, may_differ | moved)
 
     def factory(self, name: str) -> NetworkFactory | None:
         """The function that ``policy_factory`` or ``critic_factory`` names, imported now; what it
@@ -71,6 +84,11 @@ class LearnerConfig(RunConfig):
         except (ImportError, AttributeError, OSError) as error:
             raise ValueError(f"{name}: {where!r} cannot be imported ({error})") from error
         return partial(checked_network, f"{name}: {where}", found)
+
+
+def _function(place: str | None) -> str | None:
+    """``"module:function"`` without the module."""
+    return None if place is None else place.rpartition(":")[2]
 
 
 def _place_of(name: str, function: Callable[..., Any]) -> str:

@@ -169,6 +169,8 @@ def _read(path: Path) -> list[Row]:
         try:
             row = json.loads(line)
             rows.append({name: math.nan if v is None else v for name, v in row.items()})
+            if not isinstance(row.get("step"), int):
+                raise ValueError("its step is missing")
         except (ValueError, AttributeError) as error:
             raise ValueError(f"{path}, line {number}: not a row of metrics ({error})") from error
     return rows

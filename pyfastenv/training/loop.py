@@ -37,6 +37,7 @@ from pyfastenv.training.own_losses import check_losses, own_losses, resuming_cal
 from pyfastenv.training.plots import plot_run
 from pyfastenv.training.profiling import Profile
 from pyfastenv.training.progress import duration, make_progress
+from pyfastenv.training.registry import ALGORITHMS
 from pyfastenv.training.run_folder import Start
 from pyfastenv.training.seeds import Stream
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -160,10 +161,10 @@ def run(
 
 
 def _check_kind(make_algorithm: Any, config: RunConfig) -> None:
-    """Checks that an algorithm's class gets the options of its own module, or of its base's."""
+    """Checks that a class gets the options of the algorithm of ours that it is or derives from."""
     for base in getattr(make_algorithm, "__mro__", ()):
-        kind = getattr(sys.modules.get(base.__module__), "Config", None)
-        if isinstance(kind, type) and issubclass(kind, RunConfig):
+        if base.__module__ in ALGORITHMS.values():
+            kind = sys.modules[base.__module__].Config
             if not isinstance(config, kind) and kind.algorithm != config.algorithm:
                 raise TypeError(
                     f"config: {make_algorithm.__name__} expects {kind.__module__}.Config, got "
@@ -321,7 +322,7 @@ class _Session:
         while (before := self.algorithm.global_step) < self.config.total_steps:
             began = time.monotonic()
             with profile.iteration(lambda: self.algorithm.global_step):
-                metrics = self.algorithm.iterate()
+                metrics = self._iterated()
             step = self.algorithm.global_step
             self._check_losses(metrics)
             metrics["time/steps_per_s"] = (step - before) / max(time.monotonic() - began, 1e-9)
@@ -343,6 +344,15 @@ class _Session:
             if stopping and step < self.config.total_steps:
                 return False
         return True
+
+    def _iterated(self) -> dict[str, float]:
+        """One iteration; what fails in it because numbers are no longer finite has diverged."""
+        try:
+            return self.algorithm.iterate()
+        except Exception as error:
+            if not (bad := self._bad_numbers(self.algorithm.state_dict())):
+                raise
+            raise self._diverged(f"{bad} ({error})") from error
 
     def _is_due(self, every: int, before: int) -> bool:
         """Whether a multiple of ``every``, or the end, was reached in this iteration."""
@@ -374,22 +384,28 @@ class _Session:
     def _checked_state(self) -> dict[str, Any]:
         """The algorithm's state. A finite loss may have had a gradient that was not."""
         state = self.algorithm.state_dict()
-        bad = (where for where in not_finite(state) if where not in self.infinite)
-        self._raise_if_diverged(next((f"{where} is not finite" for where in bad), ""))
+        self._raise_if_diverged(self._bad_numbers(state))
         return state
+
+    def _bad_numbers(self, state: dict[str, Any]) -> str:
+        """The first that is not finite in an algorithm's state, or nothing."""
+        bad = (where for where in not_finite(state) if where not in self.infinite)
+        return next((f"{where} is not finite" for where in bad), "")
 
     def _raise_if_diverged(self, what: str) -> None:
         """Raises on all processes if ``what`` is not empty on one of them."""
-        if not distributed.any_of(bool(what)):
-            return
+        if distributed.any_of(bool(what)):
+            raise self._diverged(what or "another process has diverged")
+
+    def _diverged(self, what: str) -> DivergedError:
         good = (
             f"the last good checkpoint is {self.last_checkpoint}"
             if self.last_checkpoint
             else "there is no checkpoint yet"
         )
-        raise DivergedError(
-            f"step {self.algorithm.global_step}: {what or 'another process has diverged'}; {good}. "
-            "Try a lower learning rate or stronger gradient clipping"
+        return DivergedError(
+            f"step {self.algorithm.global_step}: {what}; {good}. Try a lower learning rate or "
+            "stronger gradient clipping"
         )
 
     def _evaluate(self) -> dict[str, float]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from pyfastenv.learners.accelerators import changed_functions
 
 
 def own_losses(algorithm: Any) -> dict[str, str]:
     """The functions of an algorithm's file that its ``functions`` replaces, and what by.
 
     Returns:
-        ``{"critic_loss": "module:function"}``; of a script, its name stands for the module.
+        ``{"critic_loss": "module:function"}``; of a script, its name stands for the module, of a
+        ``functools.partial`` its arguments behind it.
     """
-    functions = getattr(algorithm, "functions", None)
-    defaults = getattr(functions, "_field_defaults", {})
-    given = {name: getattr(functions, name) for name in defaults}
-    return {name: _place(f) for name, f in given.items() if f is not defaults[name]}
+    if not hasattr(algorithm, "functions"):  # another package's
+        return {}
+    return {name: _place(f) for name, f in changed_functions(algorithm.functions).items()}
 
 
 def check_losses(mine: Mapping[str, str], saved: Mapping[str, Any], run: Path) -> None:
@@ -35,7 +38,7 @@ def check_losses(mine: Mapping[str, str], saved: Mapping[str, Any], run: Path) -
     differences = [
         f"{name} was {its.get(name, 'the standard one')}, is {mine.get(name, 'the standard one')}"
         for name in sorted({*its, *mine})
-        if its.get(name) != mine.get(name)
+        if not _alike(its.get(name), mine.get(name))
     ]
     if differences:
         way_on = f"pyfastenv resume {run}" if not its else resuming_call("its class", run)
@@ -49,9 +52,27 @@ def resuming_call(algorithm: str, run: Path) -> str:
     return f"loop.run({algorithm}, saved.resumed_config('{run}')) (pyfastenv.training)"
 
 
+def _alike(one: str | None, other: str | None) -> bool:
+    """Whether they may be the same: what a prompt or notebook defined has a name but no module."""
+    if one is None or other is None or "__main__" not in (one.split(":")[0], other.split(":")[0]):
+        return one == other
+    return one.partition(":")[2] == other.partition(":")[2]
+
+
 def _place(function: Any) -> str:
+    if isinstance(function, partial):
+        keywords = [f"{name}={_said(value)}" for name, value in function.keywords.items()]
+        return f"{_place(function.func)}({', '.join([*map(_said, function.args), *keywords])})"
     named = function if hasattr(function, "__qualname__") else type(function)
     module = named.__module__
-    if module == "__main__" and (file := getattr(sys.modules[module], "__file__", None)):
-        module = Path(file).stem
+    if module == "__main__":
+        main = sys.modules[module]
+        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+        module = spec.name if spec else Path(file).stem if file else module  # python -m, a script
     return f"{module}:{named.__qualname__}"
+
+
+def _said(argument: Any) -> str:
+    """An argument that says the same in another process."""
+    simple = bool | int | float | str | None
+    return repr(argument) if isinstance(argument, simple) else type(argument).__qualname__

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyfastenv.training.atomic import replacing
 from pyfastenv.training.logger import Row, read_metrics
 from pyfastenv.training.outputs import check_output
-from pyfastenv.training.run_folder import CURVE, read_config
+from pyfastenv.training.run_folder import CURVE, read_config, read_facts
 from pyfastenv.training.settings import differing, label_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
     if labels is not None and len(labels) != len(folders):
         raise ValueError(f"labels: expected {len(folders)}, got {len(labels)}")
     check_output(output, FORMATS)
-    configs = [read_config(folder) for folder in folders]
+    configs = [_settings(folder) for folder in folders]
     envs = list(dict.fromkeys(config["env_id"] for _, config in configs))
     labels = labels or _labels(folders, configs)
     figure, axes = make_axes(", ".join(envs))
@@ -81,9 +81,18 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
     return save_figure(figure, output)
 
 
+def _settings(folder: Path) -> tuple[str, dict[str, Any]]:
+    """A run's algorithm; its options and losses of the user's own."""
+    algorithm, config = read_config(folder)
+    return algorithm, {**config, **read_facts(folder).get("own_losses", {})}
+
+
 def _labels(folders: Sequence[Path], configs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
-    """One per run, none twice."""
-    names = list(differing([config for _, config in configs]))
+    """One per run, none twice; of several algorithms, by the options that all of them have."""
+    settings = [config for _, config in configs]
+    names = list(differing(settings))
+    if len({algorithm for algorithm, _ in configs}) > 1:
+        names = [name for name in names if all(name in each for each in settings)]
     labels = [
         f"{algorithm}, seed {config['seed']}" + (f", {label_of(names, config)}" if names else "")
         for algorithm, config in configs

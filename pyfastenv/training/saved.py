@@ -17,8 +17,9 @@ from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.training import checkpoint
 from pyfastenv.training.config import RunConfig
-from pyfastenv.training.errors import CheckpointError
+from pyfastenv.training.errors import CheckpointError, NoSuchPolicyError
 from pyfastenv.training.evaluation import Evaluation, evaluate, make_eval_envs
+from pyfastenv.training.field_types import check_field_types
 from pyfastenv.training.obs_groups import POLICY
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.run_folder import (
@@ -68,7 +69,7 @@ class SavedPolicy:
 
         Raises:
             ValueError: Observations of another shape.
-            IndexError: No such policy.
+            NoSuchPolicyError: No such policy.
         """
         policy = self.as_torch(policy_id)
         return policy.act(
@@ -95,12 +96,14 @@ class SavedPolicy:
         """One of the policies as a torch module.
 
         Raises:
-            IndexError: No such policy.
+            NoSuchPolicyError: No such policy.
             TypeError: The algorithm's policies are of a kind of their own.
         """
         policies = self._torch_policies
         if not 0 <= policy_id < len(policies):
-            raise IndexError(f"policy_id: expected 0 to {len(policies) - 1}, got {policy_id}")
+            raise NoSuchPolicyError(
+                f"policy_id: expected 0 to {len(policies) - 1}, got {policy_id}"
+            )
         return policies[policy_id]
 
     @cached_property
@@ -138,7 +141,7 @@ def resumed_config(run: Path | str, **options: Any) -> RunConfig:
 
     Raises:
         FileNotFoundError: This is no run folder.
-        ValueError: Its algorithm is unknown, or has no such option.
+        ValueError: Its algorithm is unknown, or has no such option; its config.json is damaged.
     """
     run = Path(run)
     folder = run if run.is_dir() else run_of(run)
@@ -146,6 +149,10 @@ def resumed_config(run: Path | str, **options: Any) -> RunConfig:
         raise FileNotFoundError(f"{run}: neither a run folder nor a checkpoint in one")
     name, values = read_config(folder)
     config: RunConfig = algorithm_module(name).Config.from_dict(values)
+    try:
+        check_field_types(config)
+    except TypeError as error:
+        raise ValueError(f"{folder / CONFIG}: {error}") from error
     changes = {option: value for option, value in options.items() if value is not None}
     for option in changes:
         if not hasattr(config, option):

@@ -17,6 +17,7 @@ NO_SETTINGS = frozenset(
         "loggers",
         "checkpoint_every",
         "keep_checkpoints",
+        "eval_every",
         "profile",
         "profile_steps",
         "profile_activities",

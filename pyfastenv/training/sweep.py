@@ -19,6 +19,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.config import RunConfig
@@ -110,10 +112,16 @@ def sweep(
     env_id = env_id or config_class.env_id
     known = {field.name for field in fields(config_class)}
     for name in (*grid, *options):
-        if name not in known or name in _OF_THE_SWEEP:
-            raise ValueError(
-                f"{name}: {algorithm} has no such option to sweep{did_you_mean(name, known)}"
-            )
+        if name in _OF_THE_SWEEP:
+            why = ": a sweep is of one" if name == "env_id" else ": each run gets its own"
+        elif name not in known:
+            why = did_you_mean(name, known.difference(_OF_THE_SWEEP))
+        else:
+            continue
+        raise ValueError(f"{name}: {algorithm} has no such option to sweep{why}")
+    for name in grid:
+        if name in options:
+            raise ValueError(f"{name}: given twice, with values to sweep and with one for all runs")
     grid = {name: _values(name, values) for name, values in grid.items()}
     if folder is not None:
         folder = Path(folder)
@@ -159,7 +167,8 @@ def _values(name: str, values: Any) -> list[Any]:
         raise ValueError(f"{name}: expected at least one value, got none")
     for i, word in enumerate(words):
         if word in words[:i]:  # runs are named by it
-            tuples = "; a tuple has commas: 64,64" if isinstance(found[i], tuple) else ""
+            is_tuple = isinstance(values, tuple) or isinstance(found[i], tuple)
+            tuples = "; a tuple has commas: 64,64" if is_tuple else ""
             raise ValueError(f"{name}: {word} is given twice{tuples}")
     return found
 
@@ -201,12 +210,22 @@ def _case(options: dict[str, Any], runs: Sequence[Path]) -> Case:
 
 
 def _returns(run: Path) -> list[float]:
-    """The last evaluation of each seed in a run."""
-    evaluation = json.loads((run / RESULT).read_text())["evaluation"]
-    each: list[float] = []
-    while (name := f"eval/return_{len(each)}") in evaluation:
-        each.append(float(evaluation[name]))
-    return each or [float(evaluation["eval/return"])]
+    """The last evaluation of each seed in a run.
+
+    Raises:
+        ValueError: Its result is damaged.
+    """
+    path = run / RESULT
+    try:
+        evaluation = json.loads(path.read_text())["evaluation"]
+        each: list[float] = []
+        while (name := f"eval/return_{len(each)}") in evaluation:
+            each.append(float(evaluation[name]))
+        return each or [float(evaluation["eval/return"])]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path}: damaged ({error!r}); without it the sweep evaluates the run again"
+        ) from error
 
 
 def _summed_up(folder: Path, title: str, cases: Sequence[Case]) -> Sweep:
@@ -238,7 +257,7 @@ def _numbers(returns: Sequence[float]) -> list[str]:
     """Mean, deviation, least and greatest."""
     if not returns:
         return ["–"] * 4
-    spread = statistics.stdev(returns) if len(returns) > 1 else 0.0
+    spread = float(np.std(returns, ddof=1)) if len(returns) > 1 else 0.0
     numbers = (statistics.mean(returns), spread, min(returns), max(returns))
     return [f"{number:,.1f}" for number in numbers]
 
@@ -248,6 +267,10 @@ def _label(options: Mapping[str, Any]) -> str:
 
 
 def _word(value: Any) -> str:
+    """A value in a folder's name."""
     if isinstance(value, list | tuple):
         return "x".join(map(_word, value))
-    return f"{value:g}" if isinstance(value, float) else str(value).replace("/", "-")
+    if isinstance(value, float):
+        return short if float(short := f"{value:g}") == value else repr(float(value))
+    named = hasattr(value, "__qualname__")  # a function, whose repr has an address
+    return f"{value.__module__}:{value.__qualname__}" if named else str(value).replace("/", "-")

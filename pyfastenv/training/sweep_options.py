@@ -13,6 +13,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.training.config import RunConfig
 
+_SWEEP = ("seeds", "output")  # its own options
+
 
 def parse_options(
     config_class: type[RunConfig], arguments: Sequence[str]
@@ -31,7 +33,7 @@ def parse_options(
     for argument in arguments:
         if argument.startswith("--"):
             name = argument.removeprefix("--").replace("-", "_")
-            if name in found:
+            if not {name, name.removeprefix("no_"), f"no_{name}"}.isdisjoint(found):
                 raise ValueError(f"{argument}: given twice; several values stand behind one option")
             values = found[name] = []
         elif values is None:
@@ -46,8 +48,10 @@ def parse_options(
         if not texts and hints.get(flag) is bool:
             fixed[flag] = name == flag
             continue
+        if name in _SWEEP:
+            raise ValueError(f"--{name}: given twice")
         if name not in hints:
-            known = [f"--{option.replace('_', '-')}" for option in (*hints, "seeds", "output")]
+            known = [f"--{option.replace('_', '-')}" for option in (*hints, *_SWEEP)]
             option = f"--{name.replace('_', '-')}"
             near = did_you_mean(option, known)
             raise ValueError(f"{config_class.algorithm} has no option {option}{near}")

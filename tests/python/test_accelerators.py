@@ -8,9 +8,12 @@ import copy
 import json
 import pathlib
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,7 +36,9 @@ from pyfastenv.learners.sac_accelerators import CompiledBfloat16
 from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
+from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.loop import run
+from pyfastenv.training.own_losses import check_losses, own_losses
 from pyfastenv.training.saved import load_policy, resumed_config
 from pyfastenv.vector.vector_env import make_vec
 
@@ -352,6 +357,15 @@ def test_who_changes_a_loss_gets_the_plain_program() -> None:
         algorithm.loss = losses["loss/critic"]
     assert mine.loss != theirs.loss
 
+    for functions in ({"critic_loss": louder}, None, sac.Functions):
+
+        class Wrong(sac.SAC):
+            pass
+
+        Wrong.functions = functions  # type: ignore[assignment]
+        with pytest.raises(TypeError, match=r"functions: expected a NamedTuple such as sac.Func"):
+            Wrong(test_sac.small())
+
     class MinePPO(ppo.PPO):
         functions = ppo.Functions(ppo_loss=lambda *a, **k: ppo.ppo_loss(*a, **k))
 
@@ -394,6 +408,44 @@ def test_a_run_goes_on_with_the_losses_it_began_with(
     sac.train(standard)
     with pytest.raises(ValueError, match=r"was the standard one, is .*: pyfastenv resume .*"):
         run(Louder, resumed_config(tmp_path / "standard", total_steps=80))
+
+
+def test_losses_are_told_apart_wherever_they_stand() -> None:
+    class Mine:
+        functions = sac.Functions(critic_loss=partial(louder, 2.0, sign=-1, networks=sac))
+
+    partly = f"{__name__}:louder(2.0, sign=-1, networks=module)"
+    assert own_losses(Mine) == {"critic_loss": partly}
+    for mine, its, alike in (
+        ("losses:f", "losses:f", True),
+        ("losses:f", "others:f", False),
+        ("losses:f(1.0)", "losses:f(7.0)", False),
+        ("losses:f", "__main__:f", True),  # what a notebook defined
+        ("__main__:g", "losses:f", False),
+        ("losses:f(1.0)", "__main__:f(1.0)", True),
+    ):
+        with nullcontext() if alike else pytest.raises(ValueError, match="critic_loss was"):
+            check_losses({"critic_loss": mine}, {"own_losses": {"critic_loss": its}}, Path("run"))
+
+
+def test_losses_of_a_module_that_is_run_are_the_modules(tmp_path: Path) -> None:
+    package = tmp_path / "a_package"
+    package.mkdir()
+    (package / "losses.py").write_text(
+        "from pyfastenv.training.own_losses import own_losses\n"
+        "from pyfastenv.algorithms import sac\n"
+        "def f(*arguments): ...\n"
+        "class Mine:\n    functions = sac.Functions(critic_loss=f)\n"
+        "if __name__ == '__main__':\n    print(own_losses(Mine))\n"
+    )
+    for command, module in (
+        (["-m", "a_package.losses"], "a_package.losses"),
+        (["a_package/losses.py"], "losses"),
+    ):
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"{{'critic_loss': '{module}:f'}}\n"
 
 
 def test_each_option_is_what_it_says() -> None:
@@ -446,6 +498,41 @@ def nothing(num_inputs: int, num_outputs: int) -> None:
     pass
 
 
+def raising(num_inputs: int, num_outputs: int) -> nn.Module:
+    raise KeyError("no such network")
+
+
+class Zeros(nn.Module):
+    """Without parameters."""
+
+    def __init__(self, num_inputs: int, num_outputs: int):
+        super().__init__()
+        self.num_outputs = num_outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.new_zeros(len(x), self.num_outputs)
+
+
+def frozen(num_inputs: int, num_outputs: int) -> nn.Module:
+    return nn.Linear(num_inputs, num_outputs).requires_grad_(False)
+
+
+def not_a_number(num_inputs: int, num_outputs: int) -> nn.Module:
+    network = nn.Linear(num_inputs, num_outputs)
+    nn.init.constant_(network.bias, torch.nan)
+    return network
+
+
+class Half(nn.Linear):
+    """Which computes in bfloat16 inside."""
+
+    def __init__(self, num_inputs: int, num_outputs: int):
+        super().__init__(num_inputs, num_outputs, dtype=torch.bfloat16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.to(torch.bfloat16)).float()
+
+
 @pytest.mark.parametrize("name", ["sac", "ddpg", "ppo"])
 @pytest.mark.parametrize(
     ("factory", "message"),
@@ -454,6 +541,11 @@ def nothing(num_inputs: int, num_outputs: int) -> None:
         (one_input_more, "its network fails on two observations .* cannot be multiplied"),
         (of_inputs_alone, r"of_inputs_alone\([34], 1\) failed: .* takes 1 positional argument"),
         (nothing, "expected it to make a torch module, got None"),
+        (raising, r"raising\([34], 1\) failed: 'no such network'"),
+        (Zeros, "its network has no parameters to learn"),
+        (frozen, "its network has no parameters to learn"),
+        (not_a_number, r"of zeros its network makes \[nan\]"),
+        (Half, r"expected torch.float32 parameters, got torch.bfloat16 \(weight\)"),
     ],
 )
 def test_networks_that_cannot_be_are_named(name: str, factory: Any, message: str) -> None:
@@ -479,6 +571,65 @@ def test_networks_from_a_file_anywhere(tmp_path: Path, monkeypatch: pytest.Monke
         test_sac.small(policy_factory="nets:make").check()
     with pytest.raises(ValueError, match=r"there is no file .*/nets.py"):
         test_sac.small(policy_factory="nets.py:make").check()
+
+
+def lazy(num_inputs: int, num_outputs: int) -> nn.Module:
+    return nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(num_outputs))
+
+
+def test_networks_whose_sizes_come_with_their_inputs_begin_apart() -> None:
+    for factory in (lazy, critic_network):
+        config = test_sac.small(critic_factory=factory, num_seeds=2)
+        networks = sac.SAC(config).learner.critic.networks
+        weights = [tuple(next(each.parameters()).flatten().tolist()) for each in networks]
+        assert len(set(weights)) == len(networks) == 4
+
+
+ONE = nn.Linear(4, 1)
+
+
+def one_for_all(num_inputs: int, num_outputs: int) -> nn.Module:
+    return ONE
+
+
+def test_one_network_in_two_places_is_refused() -> None:
+    with pytest.raises(ValueError, match="the same module twice where 2 are needed"):
+        sac.SAC(test_sac.small(critic_factory=one_for_all))
+
+
+def test_a_file_with_networks_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    file = tmp_path / "nets_to_move.py"
+    file.write_text("from torch import nn\n\ndef make(i, o):\n    return nn.Linear(i, o)\n")
+    run_dir = tmp_path / "run"
+    config = test_sac.small(
+        run_dir=run_dir, loggers=(), eval_episodes=1, policy_factory=f"{file}:make", total_steps=70
+    )
+    sac.train(config)
+    elsewhere = file.rename(tmp_path / "nets_that_moved.py")
+    elsewhere.write_text(elsewhere.read_text() + "\nother = make\n")
+    with pytest.raises(ValueError, match=r"policy_factory: '.*nets_to_move.py:make' cannot be imp"):
+        sac.train(resumed_config(run_dir, total_steps=80))
+    with pytest.raises(ValueError, match="policy_factory was .*:make', is .*:other'"):
+        sac.train(resumed_config(run_dir, total_steps=80, policy_factory=f"{elsewhere}:other"))
+    sac.train(resumed_config(run_dir, total_steps=80, policy_factory=f"{elsewhere}:make"))
+    assert load_policy(run_dir).step == 80
+
+
+def test_files_that_are_no_modules_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "my.nets.py"
+    file.write_text("")
+    with pytest.raises(ValueError, match=r"'my.nets' is no name of a module: rename the file"):
+        test_sac.small(policy_factory=f"{file}:make").check()
+
+
+@pytest.mark.parametrize("name", ["ddpg", "sac"])
+def test_own_networks_that_diverge_are_told_of_as_such(name: str, tmp_path: Path) -> None:
+    module, config = configurations()[name]
+    rate = {"policy_learning_rate": 1e30} if name == "ddpg" else {"learning_rate": 1e30}
+    config = replace(config, run_dir=tmp_path, loggers=(), policy_factory=policy_network, **rate)
+    with pytest.raises(DivergedError, match="is not finite|is nan"):
+        module.train(config)
 
 
 def test_a_scripts_own_factory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

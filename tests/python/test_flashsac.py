@@ -33,6 +33,7 @@ from pyfastenv.nn.unit_networks import UnitNetwork, project
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training import saved
+from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.reward_scale import RewardScale
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
@@ -469,6 +470,13 @@ def test_noise_stays_for_a_while() -> None:
 
 
 # ---- the training --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accelerate", ["auto", "none"])
+def test_what_diverges_is_told_of_as_such(accelerate: str, tmp_path: Path) -> None:
+    options = {"run_dir": tmp_path, "loggers": (), "accelerate": accelerate}
+    with pytest.raises(DivergedError, match="is not finite|is nan"):
+        flashsac.train(small(learning_rate=1e30, **options))
 
 
 def test_the_learning_rate_falls_along_a_cosine() -> None:

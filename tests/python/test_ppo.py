@@ -495,6 +495,17 @@ def test_another_algorithms_options_are_refused() -> None:
             run(kind, sac.Config())
 
 
+def test_an_own_class_may_stand_beside_another_algorithms_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Mine(PPO):
+        pass
+
+    config = _config(run_dir=tmp_path)
+    monkeypatch.setattr(sys.modules[__name__], "Config", sac.Config)  # as if imported from there
+    assert run(Mine, config).global_step == config.total_steps
+
+
 def test_a_diverging_training_stops_with_advice(tmp_path: Path) -> None:
     from pyfastenv.training.errors import DivergedError
 

@@ -14,6 +14,8 @@ pytest.importorskip("torch")
 pytest.importorskip("tyro")
 pytest.importorskip("matplotlib")
 
+from torch import nn
+
 from pyfastenv import cli
 from pyfastenv.algorithms import ppo, sac
 from pyfastenv.training.errors import DivergedError
@@ -157,7 +159,38 @@ def test_values_that_cannot_be_swept(
         sweep("sac", {"gamma": values}, folder=tmp_path, **SAC)
     with pytest.raises(ValueError, match=r"gama: sac has no such option .* did you mean 'gamma'"):
         sweep("sac", {"gama": [0.9]}, folder=tmp_path, **SAC)
+    with pytest.raises(ValueError, match="hidden_sizes: 64 is given twice; a tuple has commas"):
+        sweep("sac", {"hidden_sizes": (64, 64)}, folder=tmp_path)
+    with pytest.raises(ValueError, match="gamma: given twice, with values to sweep and with one"):
+        sweep("sac", {"gamma": [0.9]}, gamma=0.8, folder=tmp_path, **SAC)
     assert list(tmp_path.iterdir()) == []
+
+
+def small_network(num_inputs: int, num_outputs: int) -> nn.Module:
+    return nn.Linear(num_inputs, num_outputs)
+
+
+def test_runs_are_named_by_what_stays(tmp_path: Path) -> None:
+    """Not by a function's address, and not by digits that two values share."""
+    fields = {**SAC, "total_steps": 40, "learning_starts": 20}
+    sweep("sac", {"policy_factory": [small_network]}, seeds=1, folder=tmp_path, **fields)
+    sweep("sac", {"temperature": [0.1, 0.10000001]}, seeds=1, folder=tmp_path, **fields)
+    names = {path.parent.name for path in tmp_path.glob("*/result.json")}
+    policy = f"policy_factory={__name__}:small_network"
+    assert names == {policy, "temperature=0.1", "temperature=0.10000001"}
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"evaluation": 3}'])
+def test_a_damaged_result_is_named(text: str, tmp_path: Path) -> None:
+    fields = {**SAC, "total_steps": 40, "learning_starts": 20}
+    case = sweep("sac", {"gamma": [0.9]}, seeds=1, folder=tmp_path, **fields).cases[0]
+    path = tmp_path / "gamma=0.9" / "result.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"{path}: damaged .*; without it the sweep evaluates"):
+        sweep("sac", {"gamma": [0.9]}, seeds=1, folder=tmp_path, **fields)
+    path.unlink()
+    again = sweep("sac", {"gamma": [0.9]}, seeds=1, folder=tmp_path, **fields)
+    assert again.cases[0].returns == case.returns
 
 
 @pytest.mark.parametrize("algorithm", ["sac", "ppo"])
@@ -200,12 +233,18 @@ def test_options_are_of_the_fields_types() -> None:
         ("--seeds 0", "seeds: expected at least 1, got 0"),
         ("--seeds 1 2 3", "--seeds: expected one value, got 1 2 3"),
         ("--seeds", "--seeds: expected one value, got none"),
+        ("--seeds 1.5", "--seeds: expected a whole number"),
+        ("--seeds 1 --seeds 2", "--seeds: given twice"),
+        ("--output=", "--output: expected one value, got none"),
+        ("--anneal --no-anneal", "--no-anneal: given twice"),
+        ("--no-anneal --anneal true false", "--anneal: given twice"),
         ("--gamma 0.9 --gamma 0.8", "--gamma: given twice"),
         ("--gamma 0.9 0.9", "gamma: 0.9 is given twice"),
         ("--hidden-sizes 32 32", "hidden_sizes: 32 is given twice; a tuple has commas: 64,64"),
         ("--activation gelu tanh", "activation: expected 'tanh' or 'relu'"),
         ("--minibatch-size 8,9 16", "minibatch_size: expected int"),
-        ("--run-dir a b", "run_dir: ppo has no such option to sweep"),
+        ("--run-dir a b", "run_dir: ppo has no such option to sweep: each run gets its own"),
+        ("--env-id CartPole-v1 Acrobot-v1", "env_id: ppo has no such option to sweep: a sweep is"),
         ("--env.reset_noise 1 --env-id Hopper-v5", "env_kwargs: "),
     ],
 )

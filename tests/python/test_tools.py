@@ -107,9 +107,12 @@ def test_a_damaged_run_does_not_hide_the_others(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "a1" / "config.json").write_text('{"algorithm": "ppo", "config": {}}')
+    torn = make_run(folder / "torn") / "metrics.jsonl"
+    torn.write_text(torn.read_text() + '{"loss/value": 3.0}\n')
     assert cli.main(["runs", str(folder)]) == 0
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 4 and "no env_id, seed, total_steps" in err
+    assert f"{torn}, line 6: not a row of metrics (its step is missing)" in err
 
     # nor do it and one without a row keep others from a report
     empty = make_run(folder / "empty", steps=0, finished=False)
@@ -119,6 +122,24 @@ def test_a_damaged_run_does_not_hide_the_others(
     assert out == f"{report}\n" and "3 runs compared" in report.read_text()
     assert "no env_id, seed, total_steps; left out\n" in err
     assert f"{empty}: the run has logged nothing yet; left out\n" in err
+
+
+def test_a_run_without_a_return_does_not_hide_its_others(folder: Path) -> None:
+    lost = make_run(folder / "a3", seed=3, finished=False)
+    rows = [json.loads(line) for line in (lost / "metrics.jsonl").read_text().splitlines()]
+    rows = [{name: v for name, v in row.items() if "return" not in name} for row in rows[:1]]
+    (lost / "metrics.jsonl").write_text(json.dumps(rows[0]) + "\n")
+    report = folder / "report.html"
+    assert cli.main(["report", str(folder), "--output", str(report)]) == 0
+    assert "5 runs compared" in report.read_text()
+
+
+def test_losses_of_ones_own_are_settings(folder: Path) -> None:
+    path = folder / "a2" / "config.json"
+    facts = {**json.loads(path.read_text()), "own_losses": {"ppo_loss": "losses:mine"}}
+    path.write_text(json.dumps(facts))
+    groups = runs.grouped([runs.read_run(folder / name) for name in ("a1", "a2")])
+    assert [group.label for group in groups] == ["ppo ppo_loss=None", "ppo ppo_loss=losses:mine"]
 
 
 def test_settings_that_differ(folder: Path) -> None:
