@@ -8,13 +8,12 @@ docs/results/falls.json, where runs of other names stay; docs/mbpo.md tells of i
 
 from __future__ import annotations
 
-import argparse
-import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import named_runs
 import numpy as np
 import torch
 
@@ -24,7 +23,6 @@ from pyfastenv.training import checkpoint
 from pyfastenv.training.evaluation import make_eval_envs
 from pyfastenv.training.saved import SavedPolicy, load_policy
 
-Row = dict[str, Any]
 BEFORE = (1, 10, 20, 40, 80, 120, 200, 300, 1_001)  # steps before a fall, from each to the next
 ALGORITHMS = {"sac": (sac.SAC, sac.Config), "mbpo": (mbpo.MBPO, mbpo.Config)}
 
@@ -55,7 +53,7 @@ def episode(algorithm: Any, policy: SavedPolicy, seed: int) -> tuple[list[Any], 
                 return steps, bool(terminated[0])
 
 
-def falls(name: str, run: Path, episodes: int) -> Row:
+def falls(name: str, run: Path, episodes: int) -> named_runs.Row:
     """Of a run: by the time that is left before a fall, means of opinions and of what came."""
     algorithm, policy = restored(run), load_policy(run)
     gamma = algorithm.config.discount(algorithm.global_step)
@@ -92,23 +90,5 @@ def falls(name: str, run: Path, episodes: int) -> Row:
     }
 
 
-def main() -> None:
-    """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", nargs="+", metavar="NAME=RUN", help="a name and a run folder")
-    parser.add_argument("--episodes", type=int, default=20)
-    parser.add_argument("--output", type=Path, default=Path("docs/results/falls.json"))
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    path = arguments.output
-    known = json.loads(path.read_text())["runs"] if path.exists() else []
-    rows = {row["name"]: row for row in known}
-    for pair in arguments.runs:
-        name, _, run = pair.partition("=")
-        rows[name] = falls(name, Path(run), arguments.episodes)
-        print(json.dumps(rows[name]), flush=True)
-    path.write_text(json.dumps({"runs": list(rows.values())}, indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    named_runs.main(__doc__, falls, "docs/results/falls.json")

@@ -134,6 +134,7 @@ _HALF = {
     "updates_per_step": 0.5,
     "learning_starts": 5_000,
 }
+_HALF_FALLING = {**_HALF, "temperature": None, "anneal_to": 0.05}
 # 250,000 gradient steps
 _EIGHT = {
     "total_steps": 1_000_000,
@@ -141,6 +142,8 @@ _EIGHT = {
     "batch_size": 256,
     "updates_per_step": 0.25,
     "learning_rate": 1e-3,
+    "learning_starts": 5_000,
+    "temperature": None,
     "anneal_to": 0.05,
     "gamma": 0.99,
 }
@@ -226,17 +229,23 @@ STUDIES = {
             (
                 *(Case("SAC", env_id, 3, {"total_steps": 1_000_000}) for env_id in FIVE),
                 *(
-                    Case("SAC, Tianshou's settings", env_id, 3, {**_TIANSHOU, **options})
-                    for env_id, options in (
-                        ("Ant-v5", _NO_FORCES),
-                        ("Walker2d-v5", dict[str, Any]()),
-                        ("Hopper-v5", dict[str, Any]()),
-                        ("Humanoid-v5", _NO_FORCES),
+                    Case(
+                        "SAC, no contact forces",
+                        env_id,
+                        3,
+                        {"total_steps": 1_000_000, **_NO_FORCES},
                     )
+                    for env_id in ("Ant-v5", "Humanoid-v5")
                 ),
                 *(
-                    Case("SAC, Tianshou's settings, contact forces", env_id, 1, _TIANSHOU)
-                    for env_id in ("Ant-v5", "Humanoid-v5")
+                    Case("SAC, Tianshou's settings", env_id, 3, _TIANSHOU)
+                    for env_id in ("Walker2d-v5", "Hopper-v5", "Ant-v5")
+                ),
+                Case(
+                    "SAC, Tianshou's settings, no contact forces",
+                    "Ant-v5",
+                    3,
+                    {**_TIANSHOU, **_NO_FORCES},
                 ),
                 Case(
                     "SAC, one environment",
@@ -259,11 +268,15 @@ STUDIES = {
                     },
                 ),
                 Case("SAC, half the gradient steps", "HalfCheetah-v5", 1, _HALF),
+                *(
+                    Case("SAC, half the gradient steps, falling rate", env_id, 1, _HALF_FALLING)
+                    for env_id in ("HalfCheetah-v5", "Humanoid-v5")
+                ),
                 Case(
-                    "SAC, half the gradient steps, falling rate",
-                    "HalfCheetah-v5",
+                    "SAC, half the gradient steps, falling rate, no contact forces",
+                    "Humanoid-v5",
                     1,
-                    {**_HALF, "temperature": None, "anneal_to": 0.05},
+                    {**_HALF_FALLING, **_NO_FORCES},
                 ),
                 Case(
                     "SAC, all gradient steps",
@@ -273,24 +286,10 @@ STUDIES = {
                         "total_steps": 1_000_000,
                         "num_envs": 1,
                         "updates_per_step": 1.0,
+                        "learning_starts": 5_000,
                         "temperature": 0.2,
                         "anneal_to": 1.0,
                     },
-                ),
-                *(
-                    Case(
-                        "SAC, no contact forces",
-                        env_id,
-                        1,
-                        {"total_steps": 1_000_000, **_NO_FORCES},
-                    )
-                    for env_id in ("Ant-v5", "Humanoid-v5")
-                ),
-                Case(
-                    "SAC, half the gradient steps",
-                    "Ant-v5",
-                    1,
-                    {**_HALF, "temperature": 0.2, "anneal_to": 1.0},
                 ),
                 Case(
                     "SAC, minibatches of 256",

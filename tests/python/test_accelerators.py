@@ -610,7 +610,7 @@ def test_a_file_with_networks_may_move(tmp_path: Path, monkeypatch: pytest.Monke
     elsewhere.write_text(elsewhere.read_text() + "\nother = make\n")
     with pytest.raises(ValueError, match=r"policy_factory: '.*nets_to_move.py:make' cannot be imp"):
         sac.train(resumed_config(run_dir, total_steps=80))
-    with pytest.raises(ValueError, match="policy_factory was .*:make', is .*:other'"):
+    with pytest.raises(ValueError, match=r"policy_factory was .*:make', is .*:other'"):
         sac.train(resumed_config(run_dir, total_steps=80, policy_factory=f"{elsewhere}:other"))
     sac.train(resumed_config(run_dir, total_steps=80, policy_factory=f"{elsewhere}:make"))
     assert load_policy(run_dir).step == 80
@@ -628,7 +628,7 @@ def test_own_networks_that_diverge_are_told_of_as_such(name: str, tmp_path: Path
     module, config = configurations()[name]
     rate = {"policy_learning_rate": 1e30} if name == "ddpg" else {"learning_rate": 1e30}
     config = replace(config, run_dir=tmp_path, loggers=(), policy_factory=policy_network, **rate)
-    with pytest.raises(DivergedError, match="is not finite|is nan"):
+    with pytest.raises(DivergedError, match=r"is not finite|is nan"):
         module.train(config)
 
 

@@ -27,8 +27,12 @@ import awake  # noqa: E402
 import curves  # noqa: E402
 import learn  # noqa: E402
 import lines  # noqa: E402
+import named_runs  # noqa: E402
 import results_page  # noqa: E402
+import reward_parts  # noqa: E402
 from studies import STUDIES, changed  # noqa: E402
+
+from pyfastenv.algorithms import sac  # noqa: E402
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -254,6 +258,23 @@ def test_pages_are_what_the_files_say() -> None:
     folder = ROOT / "docs" / "results"
     for name, text in results_page.pages(folder).items():
         assert (folder / name).read_text() == text, f"{name}: make results-page"
+
+
+def test_a_return_is_the_sum_of_its_parts(tmp_path: Path, monkeypatch: Any) -> None:
+    options = {"total_steps": 30, "learning_starts": 20, "eval_episodes": 1, "hidden_sizes": (8,)}
+    run = tmp_path / "run"
+    sac.train(sac.Config(env_id="Hopper-v5", run_dir=run, loggers=(), quiet=True, **options))
+    output = tmp_path / "parts.json"
+    output.write_text('{"runs": [{"name": "other"}]}')
+    arguments = [f"mine={run}", "--episodes", "3", "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", ["reward_parts.py", *arguments])
+    named_runs.main(None, reward_parts.reward_parts, "nowhere.json")
+    other, mine = json.loads(output.read_text())["runs"]
+    assert other == {"name": "other"}
+    parts = {name: value for name, value in mine.items() if name.startswith("reward_")}
+    assert set(parts) == {"reward_survive", "reward_forward", "reward_ctrl"}
+    assert sum(parts.values()) == pytest.approx(mine["return"])
+    assert mine["reward_survive"] == pytest.approx(mine["length"], abs=1.0)
 
 
 def test_lines_are_counted(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
