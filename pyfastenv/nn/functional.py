@@ -273,13 +273,13 @@ def onto_bins(probs: Tensor, values: Tensor, bins: Tensor) -> Tensor:
         bins: ``(m,)``, ascending, at equal distances.
 
     Returns:
-        ``(…, m)``.
+        ``(…, m)``; NaN in the place of a value that is.
     """
     first, last = bins[0], bins[-1]
     places = (values.clamp(first, last) - first) * ((len(bins) - 1) / (last - first))  # (…, n)
     lower = places.floor().clamp_(max=len(bins) - 2)
     share = places - lower
-    index = lower.long()
+    index = lower.nan_to_num().long()  # of NaN the first bin, whose share is NaN
     found = torch.zeros(*probs.shape[:-1], len(bins), dtype=probs.dtype, device=probs.device)
     found.scatter_add_(-1, index, probs * (1.0 - share))
     return found.scatter_add_(-1, index + 1, probs * share)

@@ -160,6 +160,10 @@ def test_onto_bins() -> None:
     torch.testing.assert_close(found, torch.tensor(expected))
     means = (probs * values.clamp(-2.0, 2.0)).sum(1)
     torch.testing.assert_close(found @ bins, means)
+    values[0, 1], values[1] = torch.nan, torch.tensor([torch.inf, -torch.inf, 0.0])
+    found = onto_bins(probs, values, bins)
+    assert found[0].isnan().any()
+    torch.testing.assert_close(found[1:], torch.tensor(expected)[1:])
 
 
 @torch.no_grad()
