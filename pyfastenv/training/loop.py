@@ -21,6 +21,7 @@ from torch import Tensor
 
 from pyfastenv.training import distributed, run_folder, seeds
 from pyfastenv.training.atomic import write_text
+from pyfastenv.training.busy import busy_note
 from pyfastenv.training.callbacks import Callback, Callbacks, Run, StepFunction
 from pyfastenv.training.checkpoint import CheckpointDir, not_finite, rng_state, set_rng_state
 from pyfastenv.training.config import RunConfig
@@ -290,6 +291,7 @@ class _Session:
             with StopRequest() as stop, profile:
                 choice = getattr(self.algorithm, "acceleration", None)
                 self._say(choice.note if choice is not None else "")
+                self._say("" if self.config.quiet else busy_note())
                 if self.last_checkpoint is not None:
                     self._say(f"Going on from {self.last_checkpoint}.")
                 self._tell("on_start")

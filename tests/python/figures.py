@@ -718,6 +718,17 @@ def return_after(run: dict[str, Any], steps: int) -> float:
     return float(run["curve"]["returns"][at])
 
 
+def training_page() -> Iterator[Claim]:
+    results = read("bench/results/busy.json")
+    for title, name in (("| float32", "float32"), ("compiled in bfloat16", "amp")):
+        rates = (
+            f"{statistics.median(results[beside][f'{name}, {threads}']):,.0f}"
+            for beside in ("alone", "busy")
+            for threads in (1, 2)
+        )
+        yield claim(f"{title} | {{}} | {{}} | {{}} | {{}} |", *rates)
+
+
 def flashsac_page() -> Iterator[Claim]:
     for name, title, robots in (
         ("small FlashSAC", "critics 128 wide, policy 64 | 64", 3),
@@ -762,6 +773,7 @@ def claims() -> dict[str, list[Claim]]:
         "docs/experiments.md": list(experiments()),
         "docs/mbpo.md": list(mbpo_page()),
         "docs/sac.md": list(sac_page()),
+        "docs/training.md": list(training_page()),
         "docs/flashsac.md": list(flashsac_page()),
         "docs/suites.md": [*robots_page(), *suites_page(), *suites_speed()],
         "docs/own_tasks.md": list(own_tasks_page()),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import itertools
 import json
 import math
 import os
@@ -33,6 +34,7 @@ from pyfastenv import cli
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling import rollouts
 from pyfastenv.training import (
+    busy,
     checkpoint,
     distributed,
     plots,
@@ -635,6 +637,20 @@ def test_curves(tmp_path: Path) -> None:
         FileNotFoundError, match=r"nowhere: not a run folder: it has no config.json"
     ):
         plots.plot_run(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("threads", "operation_s", "told"), [(2, 1e-5, False), (2, 1e-2, True), (1, 1e-2, False)]
+)
+def test_threads_that_wait_for_each_other_are_told_of(
+    threads: int, operation_s: float, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = itertools.count(0.0, operation_s)
+    monkeypatch.setattr(busy, "time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    note = busy.busy_note()
+    assert ("2 threads wait for each other: with --torch-threads 1" in note) == told
+    assert told or note == ""
 
 
 def test_labels_tell_runs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,79 @@
+"""SAC with one thread and with two, beside nothing and beside a busy program.
+
+``python bench/python/busy.py``. Environment steps a second of a training (one environment, a
+gradient step for each of its steps), in turn. Writes bench/results/busy.json; docs/training.md
+tells of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pyfastenv.algorithms import sac
+from pyfastenv.experiments import measure
+from pyfastenv.experiments.tables import median
+
+ENV_ID = "Hopper-v5"
+
+
+def make(amp: bool) -> sac.SAC:
+    """A training that learns already."""
+    torch.set_num_threads(1)
+    config = sac.Config(env_id=ENV_ID, amp=amp, total_steps=10**9, learning_starts=1_000)
+    algorithm = sac.SAC(config)
+    while algorithm.global_step < 1_100:
+        algorithm.iterate()
+    return algorithm
+
+
+def steps_per_s(algorithm: sac.SAC, threads: int, seconds: float) -> float:
+    """With so many threads of PyTorch."""
+    torch.set_num_threads(threads)
+    began, first = time.perf_counter(), algorithm.global_step
+    while (took := time.perf_counter() - began) < seconds:
+        algorithm.iterate()
+    return (algorithm.global_step - first) / took
+
+
+def rates(repeats: int, seconds: float) -> dict[str, list[float]]:
+    """Of float32 and ``--amp`` with one thread and with two."""
+    contestants: dict[str, Callable[[], float]] = {
+        f"{name}, {threads}": partial(steps_per_s, algorithm, threads, seconds)
+        for name, algorithm in (("float32", make(False)), ("amp", make(True)))
+        for threads in (1, 2)
+    }
+    return measure.interleave(contestants, repeats)
+
+
+def main() -> None:
+    """The program."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--output", type=Path, default=Path("bench/results/busy.json"))
+    arguments = parser.parse_args()
+    results: dict[str, Any] = {"env_id": ENV_ID, "machine": measure.machine()}
+    results["alone"] = rates(arguments.repeats, arguments.seconds)
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        try:
+            results["busy"] = rates(arguments.repeats, arguments.seconds)
+        finally:
+            other.kill()
+    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
+    for group in ("alone", "busy"):
+        for name, values in results[group].items():
+            print(f"{group}: {name} threads: {median(values):,.0f} steps/s")
+
+
+if __name__ == "__main__":
+    main()
