@@ -236,6 +236,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
     try:
         contents = json.loads(path.read_text())
         algorithm, config = str(contents["algorithm"]), dict(contents["config"])
+        dict(contents.get("own_losses", {}))  # earlier versions have none
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not a run's configuration ({error})") from error
     return {**contents, "algorithm": algorithm, "config": config}

@@ -134,6 +134,14 @@ def test_a_run_without_a_return_does_not_hide_its_others(folder: Path) -> None:
     assert "5 runs compared" in report.read_text()
 
 
+def test_damaged_losses_do_not_hide_other_runs(folder: Path) -> None:
+    path = folder / "a2" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "own_losses": 3}))
+    found, problems = runs.find_runs(folder)
+    assert len(found) == 3 and len(problems) == 1
+    assert problems[0].startswith(f"{path}: not a run's configuration (")
+
+
 def test_losses_of_ones_own_are_settings(folder: Path) -> None:
     path = folder / "a2" / "config.json"
     facts = {**json.loads(path.read_text()), "own_losses": {"ppo_loss": "losses:mine"}}
