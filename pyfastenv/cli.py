@@ -17,7 +17,7 @@ from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyfastenv
 from pyfastenv.errors import EnvError
@@ -26,8 +26,6 @@ from pyfastenv.training.registry import ALGORITHMS, algorithm_module
 
 if TYPE_CHECKING:
     from pyfastenv.training.config import RunConfig
-
-T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -131,10 +129,14 @@ def _sweep(name: str, arguments: list[str]) -> None:
     options, grid = parse_options(config_class, arguments)
     if env_kwargs:
         options["env_kwargs"] = env_kwargs
+    try:
+        count = 3 if seeds is None else _whole_number(seeds)
+    except ValueError as error:
+        raise ValueError(f"--seeds: {error}") from error
     result = run_sweep(
         name,
         grid,
-        seeds=3 if seeds is None else _of_option("--seeds", seeds, _whole_number),
+        seeds=count,
         folder=None if folder is None else Path(folder),
         **{"quiet": True, **options},
     )
@@ -251,14 +253,6 @@ def _argument_types() -> Any:
         )
 
     return registry
-
-
-def _of_option(option: str, text: str, parse: Callable[[str], T]) -> T:
-    """An option's value, whose error names the option."""
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise ValueError(f"{option}: {error}") from error
 
 
 def _whole_number(text: str) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyfastenv.training.folder_lock import is_held
 from pyfastenv.training.logger import Row, read_metrics
 from pyfastenv.training.progress import duration
-from pyfastenv.training.run_folder import CONFIG, METRICS, RESULT, read_config, read_facts
+from pyfastenv.training.run_folder import CONFIG, METRICS, RESULT, read_facts
 from pyfastenv.training.settings import differing, label_of
 
 EVALUATION, TRAINING = "eval/return", "train/return"
@@ -131,8 +131,8 @@ def read_run(folder: Path) -> Run:
         FileNotFoundError: This is no run folder.
         ValueError: It is damaged.
     """
-    algorithm, config = read_config(folder)
-    losses = read_facts(folder).get("own_losses", {})
+    facts = read_facts(folder)
+    config = facts["config"]
     missing = [name for name in ("env_id", "seed", "total_steps") if name not in config]
     if missing:
         raise ValueError(f"{folder / CONFIG}: not a run's configuration: no {', '.join(missing)}")
@@ -142,7 +142,7 @@ def read_run(folder: Path) -> Run:
         state = "running"
     elif (folder / RESULT).is_file() and rows and rows[-1]["step"] >= config["total_steps"]:
         state = "finished"
-    return Run(folder, algorithm, config, losses, rows, state)
+    return Run(folder, facts["algorithm"], config, facts.get("own_losses", {}), rows, state)
 
 
 def find_runs(folder: Path) -> tuple[list[Run], list[str]]:

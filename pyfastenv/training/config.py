@@ -346,10 +346,14 @@ class RunConfig:
         differences = [
             f"{name} was {saved[name]!r}, is {mine[name]!r}"
             for name in sorted(mine.keys() - may_differ)
-            if mine[name] != saved[name]
+            if not self._same(name, mine[name], saved[name])
         ]
         if differences:
             raise ValueError(f"resume: the run had other options: {'; '.join(differences)}")
+
+    def _same(self, name: str, mine: Any, saved: Any) -> bool:
+        """Whether a run goes on with an option as it was."""
+        return bool(mine == saved)
 
 
 def _recordable(name: str, value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -50,17 +50,10 @@ class LearnerConfig(RunConfig):
         for name in _FACTORIES:
             self.factory(name)
 
-    def check_resumes(
-        self,
-        saved_algorithm: str,
-        saved: Mapping[str, Any],
-        may_differ: frozenset[str] | None = None,
-    ) -> None:
-        moved = {
-            name for name in _FACTORIES if _function(saved.get(name)) == _function(vars(self)[name])
-        }  # the file may stand elsewhere now
-        may_differ = self.may_differ if may_differ is None else may_differ
-        super().check_resumes(saved_algorithm, saved, may_differ | moved)
+    def _same(self, name: str, mine: Any, saved: Any) -> bool:
+        if name in _FACTORIES:  # the file may stand elsewhere now
+            mine, saved = _function(mine), _function(saved)
+        return super()._same(name, mine, saved)
 
     def factory(self, name: str) -> NetworkFactory | None:
         """The function that ``policy_factory`` or ``critic_factory`` names, imported now; what it

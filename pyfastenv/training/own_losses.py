@@ -18,9 +18,10 @@ def own_losses(algorithm: Any) -> dict[str, str]:
         ``{"critic_loss": "module:function"}``; of a script, its name stands for the module, of a
         ``functools.partial`` its arguments behind it.
     """
-    if not hasattr(algorithm, "functions"):  # another package's
+    functions = getattr(algorithm, "functions", None)
+    if not hasattr(functions, "_field_defaults"):  # another package's
         return {}
-    return {name: _place(f) for name, f in changed_functions(algorithm.functions).items()}
+    return {name: _place(f) for name, f in changed_functions(functions).items()}
 
 
 def check_losses(mine: Mapping[str, str], saved: Mapping[str, Any], run: Path) -> None:

@@ -83,8 +83,8 @@ def plot_runs(folders: Sequence[Path], output: Path, labels: Sequence[str] | Non
 
 def _settings(folder: Path) -> tuple[str, dict[str, Any]]:
     """A run's algorithm; its options and losses of the user's own."""
-    algorithm, config = read_config(folder)
-    return algorithm, {**config, **read_facts(folder).get("own_losses", {})}
+    facts = read_facts(folder)
+    return facts["algorithm"], {**facts["config"], **facts.get("own_losses", {})}
 
 
 def _labels(folders: Sequence[Path], configs: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
