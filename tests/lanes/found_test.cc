@@ -98,6 +98,33 @@ const Case kCases[] = {
      "<geom type='capsule' size='.1 .1'/></body><body pos='0 .05 .6'><freejoint/>"
      "<geom type='capsule' size='.1 .1'/></body></worldbody>",
      [](mjModel& m) { m.geom_size[3 * 2 + 1] = 0; }},
+    {"GainThatGrowsWithVelocity",
+     "<option integrator='implicitfast'/><worldbody><body><joint name='j'/>"
+     "<geom size='.1' pos='.2 0 0'/></body></worldbody><actuator>"
+     "<general joint='j' gear='9' gaintype='affine' gainprm='5 1 -1'/></actuator>",
+     [](mjModel&) {}, 1},
+    {"PGSWithATreeThatNothingTouches",
+     "<option solver='PGS'/><worldbody><body><joint type='ball'/>"
+     "<geom type='box' size='.1 .1 .05' contype='0' conaffinity='0'/></body>"
+     "<body pos='0 0 1'><joint axis='.3 .8 -.3' range='-2 20'/>"
+     "<geom type='capsule' size='.05 .05' pos='-.2 -.2 -.2' density='10'/></body></worldbody>"},
+    {"BoxesWithinTheirMargin",
+     "<default><geom margin='.05'/></default><worldbody><body><freejoint/>"
+     "<body><geom type='capsule' size='.05 .1'/></body>"
+     "<body pos='-.3 -.2 0'><geom type='box' size='.05 .1 .05'/></body></body>"
+     "<body pos='-.1 -.2 .05'><joint type='slide'/><geom type='box' size='.1 .1 .05'/></body>"
+     "</worldbody>",
+     [](mjModel&) {}, 1},
+    {"TimeConstantOfZero",
+     "<option integrator='RK4'/><worldbody><body><freejoint name='j'/><geom size='.1'/></body>"
+     "</worldbody><actuator><general joint='j' dyntype='filterexact' dynprm='0' "
+     "forcerange='0 20' gear='1 0 0 0 0 0'/></actuator>",
+     [](mjModel&) {}, 1},
+    {"FixedBodyInTheFloor",  // whose contact costs so much that both starts cost the same
+     "<worldbody><geom type='plane' size='5 5 1' pos='0 0 .06' margin='.1' gap='.1'/>"
+     "<body pos='0 0 .005'><geom type='capsule' size='.035 .056' pos='0 0 .08'/>"
+     "<body pos='.1 0 .3'><joint frictionloss='.1' armature='.1' damping='.1'/>"
+     "<geom size='.02' pos='.05 0 0' density='1'/></body></body></worldbody>"},
     {"ManyEqualities",
      "<option timestep='.01'/><worldbody><geom type='plane' size='5 5 1'/>"
      "<body name='a' pos='0 0 .3'><freejoint/><geom size='.1'/></body>"
