@@ -2,16 +2,14 @@
 // against it; and numbers that lanes must leave to it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "closed_loop.h"
 
 namespace pyfastenv::lanes {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Case {
   const char* name;
@@ -149,6 +147,28 @@ TEST_P(Found, EqualsMjStepOrIsRefused) {
   ClosedLoop loop(*m, 2);
   loop.Run(6'000);
   ExpectEqual(loop, GetParam().left_to_mujoco);
+}
+
+// What rests upright, aligned or exactly touching, as no random state does.
+TEST_P(Found, EqualsMjStepFromTheDefaultPose) {
+  const ModelPtr m = Load();
+  GetParam().edit(*m);
+  for (const int width : Widths()) {
+    const PlanResult result = Plan::MakeUnchecked(*m, *KernelsOfWidth(width));
+    if (result.plan == nullptr) return;
+    LaneStepper lanes(result.plan);
+    const DataPtr d = MakeData(*m);
+    RowSet rows(*m, 2);
+    mj_getState(m.get(), d.get(), rows.row(0), mjSTATE_INTEGRATION);
+    for (int step = 0; step < 1'000; ++step) {
+      const unsigned redo = lanes.Step(rows.from(0), rows.from(0), 1, 1, step % 2 == 0);
+      mj_step(m.get(), d.get());
+      mj_getState(m.get(), d.get(), rows.row(1), mjSTATE_INTEGRATION);
+      if (redo != 0) std::copy_n(rows.row(1), rows.size(), rows.row(0));
+      ASSERT_EQ(std::memcmp(rows.row(0), rows.row(1), rows.size() * sizeof(double)), 0)
+          << width << " lanes, step " << step;
+    }
+  }
 }
 
 std::string NameOf(const testing::TestParamInfo<Case>& info) {
