@@ -135,12 +135,6 @@ bool CollidesAlways(const mjModel& m, int body) {
          (m.body_dofnum[m.body_weldid[body]] == 0 && std::find(types, end, mjGEOM_PLANE) != end);
 }
 
-// Whether MuJoCo descends into the bodies' trees.
-bool HasMiddlePhase(const mjModel& m, int body1, int body2) {
-  return !IsOff(m, mjDSBL_MIDPHASE) && (m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1) &&
-         m.body_bvhadr[body1] >= 0 && m.body_bvhadr[body2] >= 0;
-}
-
 // What is lost of a touch between a body's planes and boxes. Planes' boxes are 1e10 wide, so every
 // sum that MuJoCo makes of their numbers is rounded to 2^-20: the sum of both radii and the
 // difference of the centers, for an upright plane at height 0; the margin's and the height's, if
@@ -207,17 +201,18 @@ void BoundingVolumes::DescendTree(const mjModel& m, const mjData& d, int body) {
   for (int leaf = 0; leaf < count; ++leaf) {
     const int geom = m.bvh_nodeid[first + leaf];
     if (geom < 0) continue;
-    const Box box = InFrameOfInertia(m, d, geom, ShapeOf(m, geom));
+    const Box shape = InFrameOfInertia(m, d, geom, ShapeOf(m, geom));
+    const Box box = InFrameOfInertia(m, d, geom, BoxAt(m.geom_aabb + ptrdiff_t{6} * geom));
     auto& excess = excess_[static_cast<size_t>(geom)];
     for (int node = leaf; node >= 0; node = parent[static_cast<size_t>(node)]) {
-      const double out = SticksOut(box, BoxAt(m.bvh_aabb + ptrdiff_t{6} * (first + node)));
-      excess.nodes = std::max(excess.nodes, out);
+      const Box above = BoxAt(m.bvh_aabb + ptrdiff_t{6} * (first + node));
+      excess.nodes = std::max({excess.nodes, SticksOut(shape, above), SticksOut(box, above)});
     }
   }
 }
 
 Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) const {
-  Sight sight{kInfinity, 0};
+  Sight sight{kInfinity, 0, 0, false};
   if (pair.explicit_pair >= 0) return sight;
   const int body1 = m.geom_bodyid[pair.geom1], body2 = m.geom_bodyid[pair.geom2];
   const bool swept = !CollidesAlways(m, body1) && !CollidesAlways(m, body2);
@@ -231,6 +226,7 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
     constexpr double kSinglePrecision = 0x1p-22;  // of two bounds, twice over
     sight.rounding = kSinglePrecision;
     sight.distance = reach - excess1.swept - excess2.swept;
+    sight.swept = true;
   }
   if (middle) {
     constexpr double kDoublePrecision = 0x1p-46;  // a hundred last places
@@ -239,10 +235,13 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
     const double nodes =
         m.body_margin[body1] + m.body_margin[body2] - excess1.nodes - excess2.nodes;
     sight.distance = std::min({sight.distance, boxes, nodes});
+    sight.overlap = excess1.nodes + excess2.nodes;
     blur += std::max(PlaneBlur(m, body1, reach), PlaneBlur(m, body2, reach));
   }
   if (UnderestimatesDistance(m, pair)) sight.distance = std::min(sight.distance, 0.0);
   sight.distance -= blur;
+  constexpr double kSurely = 1e-9;
+  sight.overlap += kSurely;
   return sight;
 }
 

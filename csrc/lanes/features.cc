@@ -362,6 +362,11 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
   return {};
 }
 
+bool HasMiddlePhase(const mjModel& m, int body1, int body2) {
+  return !IsOff(m, mjDSBL_MIDPHASE) && (m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1) &&
+         m.body_bvhadr[body1] >= 0 && m.body_bvhadr[body2] >= 0;
+}
+
 bool AllTendonsFixed(const mjModel& m) {
   return std::all_of(m.wrap_type, m.wrap_type + m.nwrap,
                      [](int type) { return type == mjWRAP_JOINT; });
@@ -424,20 +429,28 @@ bool IsExplicit(const mjModel& m, int geom1, int geom2) {
   return false;
 }
 
+// Whether a geom stands in its body's tree of bounding volumes: the compiler leaves out those whose
+// masks are zero, whatever they are made later.
+bool IsInTree(const mjModel& m, int geom) {
+  const int body = m.geom_bodyid[geom];
+  const int* nodes = m.bvh_nodeid + m.body_bvhadr[body];
+  return Contains(nodes, m.body_bvhnum[body], geom);
+}
+
 // The geoms of two bodies, but explicit pairs.
 void AddBodies(const mjModel& m, int body1, int body2, std::vector<GeomPair>& pairs) {
   const auto begin = static_cast<ptrdiff_t>(pairs.size());
+  const bool descends = HasMiddlePhase(m, body1, body2);
   for (int g = m.body_geomadr[body1]; g < m.body_geomadr[body1] + m.body_geomnum[body1]; ++g) {
     for (int h = m.body_geomadr[body2]; h < m.body_geomadr[body2] + m.body_geomnum[body2]; ++h) {
       const bool masks = (m.geom_contype[g] & m.geom_conaffinity[h]) != 0 ||
                          (m.geom_contype[h] & m.geom_conaffinity[g]) != 0;
+      if (descends && !(IsInTree(m, g) && IsInTree(m, h))) continue;
       if (masks && !IsExplicit(m, g, h)) AddPair(m, {g, h}, pairs);
     }
   }
   // with a tree of bounding volumes, contacts of two bodies are sorted afterwards
-  const bool several = m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1;
-  const bool trees = m.body_bvhadr[body1] >= 0 && m.body_bvhadr[body2] >= 0;
-  if (several && trees && !IsOff(m, mjDSBL_MIDPHASE)) {
+  if (descends) {
     std::sort(pairs.begin() + begin, pairs.end(), [](const GeomPair& a, const GeomPair& b) {
       return a.geom1 != b.geom1 ? a.geom1 < b.geom1 : a.geom2 < b.geom2;
     });

@@ -21,6 +21,9 @@ bool AllTendonsFixed(const mjModel& m);
 /// All pairs of geoms that may touch, in the order in which MuJoCo lists contacts.
 std::vector<GeomPair> CandidatePairs(const mjModel& m);
 
+/// Whether MuJoCo descends into two bodies' trees of bounding volumes.
+bool HasMiddlePhase(const mjModel& m, int body1, int body2);
+
 /// Whether lanes have code of their own for the geoms' collision; else MuJoCo's is called.
 bool HasOwnCollision(const mjModel& m, const GeomPair& pair);
 

@@ -252,12 +252,17 @@ void Plan::AddBodies(const mjModel& m) {
   }
   for (int g = 0; g < m.ngeom; ++g) {
     geoms_.push_back({m.geom_bodyid[g], m.geom_sameframe[g]});
+    GeomBounds bounds{{}, {}, m.geom_rbound[g]};
+    std::copy_n(m.geom_aabb + ptrdiff_t{6} * g, 3, bounds.center);
+    std::copy_n(m.geom_aabb + ptrdiff_t{6} * g + 3, 3, bounds.half);
+    bounds_.push_back(bounds);
   }
   for (int i = 0; i < m.nsite; ++i) {
     sites_.push_back({m.site_bodyid[i], m.site_sameframe[i]});
   }
   tables_.body = bodies_.data();
   tables_.geom = geoms_.data();
+  tables_.bounds = bounds_.data();
   tables_.site = sites_.data();
 }
 

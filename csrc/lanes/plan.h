@@ -78,6 +78,7 @@ class Plan {
   std::vector<double> model_numbers_, derived_numbers_;
   std::vector<Body> bodies_;
   std::vector<FixedFrame> geoms_, sites_;
+  std::vector<GeomBounds> bounds_;
   std::vector<Joint> joints_;
   std::vector<Dof> dofs_;
   std::vector<Actuator> actuators_;

@@ -186,11 +186,21 @@ struct Surface {
   int softness;
 };
 
-/// What of a pair's touches MuJoCo's broad and middle phases see for certain: those nearer than
-/// `distance` less `rounding` times the touch's coordinates (BoundingVolumes).
+/// A geom's bounding volumes, as the compiler has made them: geom_aabb and geom_rbound.
+struct GeomBounds {
+  double center[3], half[3];
+  double radius;
+};
+
+/// What of a pair's touches MuJoCo's broad and middle phases see for certain (BoundingVolumes):
+/// those nearer than `distance` less `rounding` times the touch's coordinates; and, whatever the
+/// distance of overlapping shapes is said to be, those of geoms whose bounding boxes overlap by
+/// `overlap`, and bounding spheres too if bodies are swept.
 struct Sight {
   double distance;
   double rounding;
+  double overlap;
+  bool swept;
 };
 
 /// Two geoms that may touch; in the order in which MuJoCo lists contacts.
@@ -276,6 +286,7 @@ struct Tables {
 
   const Body* body;               // (nbody)
   const FixedFrame* geom;         // (ngeom)
+  const GeomBounds* bounds;       // (ngeom)
   const FixedFrame* site;         // (nsite)
   const Joint* joint;             // (njnt)
   const Dof* dof;                 // (nv)

@@ -2,6 +2,9 @@
 //
 // All pairs are tried in the order in which MuJoCo lists contacts, which stands in the plan, so no
 // sorting is needed. MuJoCo's broad and middle phases only leave out pairs that do not touch.
+#include <math.h>
+
+#include "lanes/stages/overlap.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
 #include "lanes/stages/touches.h"
@@ -53,11 +56,26 @@ void CollidePair(const Tables& t, Scratch& s, int index, unsigned near) {
   }
 }
 
-}  // namespace
+// Whether MuJoCo's broad and middle phases pass on a pair whose nearest points are so near. Where
+// shapes overlap, iterations may be far off; their bounding volumes are not. (Planes', which have
+// no end, are: but a plane's distance is exact.)
+bool SurelySeen(const Tables& t, const Pair& pair, double dist, const double* pos1,
+                const double* mat1, const double* pos2, const double* mat2) {
+  const Sight& sight = pair.sight;
+  if (sight.distance == __builtin_inf()) return true;
+  const GeomBounds &bounds1 = t.bounds[pair.geom1], &bounds2 = t.bounds[pair.geom2];
+  double size = bounds2.radius;
+  for (int i = 0; i < 3; ++i) {
+    size += fabs(pos2[i]) + (pair.plane ? 0 : fabs(pos1[i]) + bounds1.half[i]);
+  }
+  if (pair.plane || dist > 0) return dist < sight.distance - sight.rounding * size;
+  const double depth = sight.overlap + sight.rounding * size;
+  return BoundsOverlap({bounds1, pos1, mat1}, {bounds2, pos2, mat2}, depth, sight.swept);
+}
 
-void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch) {
+// Appends a touch that MuJoCo sees.
+void AppendSeen(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch) {
   Contacts& c = s.contacts;
-  s.redo |= hit & (touch.undefined | BarelySeen(t.pair[pair], touch));
   for (; hit != 0; hit &= hit - 1) {
     const int l = __builtin_ctz(hit);
     const int k = c.count[l];
@@ -76,6 +94,13 @@ void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& to
   }
 }
 
+}  // namespace
+
+void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch) {
+  s.redo |= hit & (touch.undefined | BarelySeen(t.pair[pair], touch));
+  AppendSeen(t, s, hit, pair, touch);
+}
+
 void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
   const Pair& pair = t.pair[index];
   const Lane* pos[2] = {s.geom_xpos + 3 * pair.geom1, s.geom_xpos + 3 * pair.geom2};
@@ -91,6 +116,14 @@ void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
     const NarrowPhaseCall& call = s.narrow_phase;
     const int count = call.collide(call.self, index, x[0], m[0], x[1], m[1], points);
     if (count < 0) s.redo |= 1u << l;
+    double nearest = pair.margin;
+    for (int k = 0; k < count; ++k) {
+      if (points[k].dist < nearest) nearest = points[k].dist;
+    }
+    if (nearest < pair.margin && !SurelySeen(t, pair, nearest, x[0], m[0], x[1], m[1])) {
+      s.redo |= 1u << l;
+      continue;
+    }
     for (int k = 0; k < count; ++k) {
       const ContactPoint& point = points[k];
       if (!(point.dist < pair.margin)) continue;
@@ -101,7 +134,7 @@ void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
         touch.normal[i] = Splat(point.normal[i]);
         touch.tangent[i] = Splat(point.tangent[i]);
       }
-      Append(t, s, 1u << l, index, touch);
+      AppendSeen(t, s, 1u << l, index, touch);
     }
   }
 }
