@@ -60,7 +60,8 @@ void EngineChoice::Note(double lanes, double mujoco) {
     return;
   }
   hasty_ = 0;
-  left_.store(static_cast<int64_t>(std::ceil(kShare * debt_)), std::memory_order_relaxed);
+  const auto share = static_cast<double>(noted_ <= kEarlyTrials ? kEarlyShare : kShare);
+  left_.store(static_cast<int64_t>(std::ceil(share * debt_)), std::memory_order_relaxed);
   debt_ = 0;
 }
 

@@ -3,9 +3,9 @@
 // Now and then a worker does a few group steps both ways, one after the other: a *trial*. Who does
 // so compares the results bit for bit, and reports what either way took. The choice is the faster
 // way by the median of the latest trials. How often there is a trial follows from what it costs:
-// all of them together take less than 1/200 of the time. So a way that is much slower is tried
-// seldom (one group step in 10,000 where lanes are 40 times as fast), and one that is nearly as
-// fast often, which finds out soon when it has become the faster one.
+// all of them together but the first few take 1/256 of the time. So a way that is much slower is
+// tried seldom (one group step in 10,000 where lanes are 40 times as fast), and one that is nearly
+// as fast often, which finds out soon when it has become the faster one.
 //
 // No result depends on any of this. EngineChoice is what all workers of a pool (or all calls for a
 // model) share; EngineTurns is one worker's.
@@ -49,11 +49,15 @@ class EngineChoice {
   void Note(double lanes, double mujoco);
 
   // in group steps
-  static constexpr int kTrial = 4;        // of a trial, the first of which only warms the caches
-  static constexpr int64_t kSoon = 16;    // until a trial that confirms another
-  static constexpr int64_t kBatch = 16;   // that a worker takes at a time
-  static constexpr int64_t kShare = 256;  // a trial's extra time, paid back by so many times it
-  static constexpr int64_t kUnreported = 4096;  // until the next, if one is never reported
+  static constexpr int kTrial = 4;              // of a trial; the first only warms the caches
+  static constexpr int64_t kSoon = 16;          // until a trial that confirms another
+  static constexpr int64_t kBatch = 16;         // that a worker takes at a time
+  static constexpr int64_t kUnreported = 4096;  // until the next trial, if one is never reported
+  // Until the next trial: so many times what the last one has cost. The first ones come sooner:
+  // robots that have just been reset will soon move otherwise.
+  static constexpr int64_t kShare = 256;
+  static constexpr int64_t kEarlyShare = 20;
+  static constexpr int64_t kEarlyTrials = 8;
 
  private:
   static constexpr double kMargin = 1.03;  // by which the other way must be faster

@@ -2,6 +2,8 @@
 
 #include <mujoco/mjxmacro.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -15,11 +17,31 @@ namespace pyfastenv::physics {
 
 namespace {
 
+// Or seen by rays, which are sensors. Of meshes, collisions ask for vertices, the graph and the
+// polygons that they make.
 constexpr bool IsOnlyDrawn(std::string_view array) {
-  for (const std::string_view group : {"tex_", "mat_", "skin_"}) {
+  for (const std::string_view group :
+       {"tex_", "mat_", "skin_", "mesh_face", "mesh_normal", "mesh_texcoord"}) {
     if (array.starts_with(group)) return true;
   }
   return false;
+}
+
+// Of the trees of bounding volumes, those of bodies come before those of meshes, which may be
+// megabytes and are for rays.
+int64_t CountBodyVolumes(const mjModel& m) {
+  int64_t end = 0;
+  for (int b = 0; b < m.nbody; ++b) {
+    if (m.body_bvhnum[b] > 0) {
+      end = std::max(end, int64_t{m.body_bvhadr[b]} + int64_t{m.body_bvhnum[b]});
+    }
+  }
+  return end;
+}
+
+template <class Count>
+int64_t CountRead(const mjModel& m, std::string_view array, Count rows) {
+  return array.starts_with("bvh_") ? std::min<int64_t>(rows, CountBodyVolumes(m)) : int64_t{rows};
 }
 
 // Calls visit(address, bytes) for the sizes first, then all else; stops when it returns false.
@@ -32,11 +54,11 @@ bool VisitAll(const mjModel* m, Visit visit) {
   if (!visit(&m->opt, sizeof(m->opt)) || !visit(&m->stat, sizeof(m->stat))) return false;
 #undef MJ_M
 #define MJ_M(n) m->n
-#define X(type, name, rows, columns)                                                \
-  if constexpr (!IsOnlyDrawn(#name)) {                                              \
-    const size_t size =                                                             \
-        sizeof(type) * static_cast<size_t>(m->rows) * static_cast<size_t>(columns); \
-    if (size > 0 && !visit(m->name, size)) return false;                            \
+#define X(type, name, rows, columns)                                        \
+  if constexpr (!IsOnlyDrawn(#name)) {                                      \
+    const size_t size = sizeof(type) * static_cast<size_t>(columns) *       \
+                        static_cast<size_t>(CountRead(*m, #name, m->rows)); \
+    if (size > 0 && !visit(m->name, size)) return false;                    \
   }
   MJMODEL_POINTERS
 #undef X
@@ -63,10 +85,12 @@ ModelImage::ModelImage(const mjModel& model) {
 }
 
 bool ModelImage::Matches(const mjModel& model) const {
-  // sizes come first: once they are equal, so is the length of all that follows
+  // sizes come first: once they are equal, so is the length of all that follows, but for volumes
   const std::byte* mine = bytes_.data();
+  const std::byte* const end = mine + bytes_.size();
   return VisitAll(&model, [&](const void* theirs, size_t size) {
-    const bool same = std::memcmp(mine, theirs, size) == 0;
+    const bool same =
+        size <= static_cast<size_t>(end - mine) && std::memcmp(mine, theirs, size) == 0;
     mine += size;
     return same;
   });

@@ -3,8 +3,8 @@
 //
 // A model belongs to its user, who may change any of its arrays and options between two calls.
 // Comparing beats hashing: it cannot be fooled, and stops at the first difference. Left out is what
-// is only drawn, and may be megabytes: textures, materials, skins and meshes, whose geoms lanes
-// refuse if they can touch.
+// is only drawn or seen by rays, and may be megabytes: textures, materials, skins, and of meshes
+// the faces and their bounding volumes.
 #pragma once
 
 #include <mujoco/mujoco.h>

@@ -49,7 +49,17 @@ PlanInUse PlanCache::Find(const mjModel& model, const lanes::Kernels& kernels, i
     entry.made = true;
   }
   if (entry.result.plan == nullptr || entry.trust->broken()) return {};
+  if (!entry.choice->lanes()) {
+    if (slow_.size() >= kMaxEntries) slow_.clear();
+    slow_[&model] = entry.choice;
+  }
   return {entry.result.plan, entry.choice, entry.trust};
+}
+
+bool PlanCache::LeavesToMujoco(const mjModel& model, int64_t group_steps) {
+  const std::lock_guard lock(mutex_);
+  const auto found = slow_.find(&model);
+  return found != slow_.end() && !found->second->lanes() && found->second->Skip(group_steps);
 }
 
 std::string PlanCache::Refusal(const mjModel& model) {

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,6 +39,11 @@ class PlanCache {
   /// A plan to run on `kernels`, or null: lanes refuse the model, or `num_steps` more steps of it,
   /// with those of earlier calls, do not pay for making one.
   PlanInUse Find(const mjModel& model, const lanes::Kernels& kernels, int64_t num_steps);
+
+  /// Whether mj_step was the faster way for the model that was at this address, and is to do so
+  /// many group steps without another measurement. A wrong guess costs time alone; comparing the
+  /// model with those known, as Find does, takes milliseconds if it has large meshes.
+  bool LeavesToMujoco(const mjModel& model, int64_t group_steps);
 
   /// Why lanes refuse the model, or are not believed any more; empty if they run it. Makes the
   /// plan.
@@ -70,6 +76,8 @@ class PlanCache {
 
   std::mutex mutex_;
   std::list<Entry> entries_;  // guarded by mutex_; the latest used first
+  // where models were that mj_step steps faster; guarded by mutex_
+  std::map<const mjModel*, std::shared_ptr<EngineChoice>> slow_;
 };
 
 }  // namespace pyfastenv::physics

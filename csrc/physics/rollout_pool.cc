@@ -95,14 +95,10 @@ void RolloutPool::AddJobs(const RolloutRequest& request, int first, int count,
     const int workers = std::max(1, static_cast<int>(share));
     const int rounds = (count + workers * width - 1) / (workers * width);
     groups = std::min(workers * rounds, count);
-    if (count / groups >= FewestLanes(width)) {
+    if (count / groups >= FewestLanes(width) &&
+        !plans_.LeavesToMujoco(m, int64_t{groups} * request.num_steps)) {
       lanes = plans_.Find(m, kernels, int64_t{count} * request.num_steps);
     }
-  }
-  // all by mj_step, if that is faster and not to be measured again in this call
-  if (lanes.plan != nullptr && !lanes.choice->lanes() &&
-      lanes.choice->Skip(int64_t{groups} * request.num_steps)) {
-    lanes = {};
   }
   if (lanes.plan == nullptr) groups = (count + request.chunk_size - 1) / request.chunk_size;
   for (int group = 0; group < groups; ++group) {

@@ -95,6 +95,7 @@ TEST(EngineChoice, LanesThatAreSlowerAreLeftSoon) {
     Worker worker(choice);
     worker.Run(100, 1000 * loss, 1000);
     EXPECT_FALSE(choice->lanes()) << loss;
+    worker.Run(50'000, 1000 * loss, 1000);  // the first trials come sooner
     worker.Forget();
     worker.Run(300'000, 1000 * loss, 1000);
     EXPECT_EQ(worker.count(Turn::kLanes), 0);
@@ -106,6 +107,14 @@ TEST(EngineChoice, SaysWhyItIsNotLanes) {
   const auto choice = Choice();
   Worker(choice).Run(1000, 1800, 1000);
   EXPECT_EQ(choice->reason(), "mj_step is faster here, 1.8 times as fast as lanes");
+}
+
+TEST(EngineChoice, FollowsSoonWhatChangesSoonAfterTheBeginning) {
+  const auto choice = Choice();
+  Worker worker(choice);
+  worker.Run(100, 800, 1000);
+  worker.Run(500, 1400, 1000);  // they have fallen
+  EXPECT_FALSE(choice->lanes());
 }
 
 TEST(EngineChoice, FollowsWhatChanges) {

@@ -262,3 +262,31 @@ def test_whoever_asks_for_lanes_gets_them(monkeypatch: pytest.MonkeyPatch) -> No
     model, data, *problem = rollouts(model, 1, nstep=150)
     physics.rollout(model, data, *problem)
     assert physics.engine(model) == ("lanes", "")
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+def test_vector_environments_take_the_faster_way(tmp_path: Path, num_threads: int) -> None:
+    """And results are the same, whichever it is; lanes that are asked for stay."""
+    file = tmp_path / "slow.xml"
+    motor = "<actuator><motor joint='first' ctrlrange='-1 1'/></actuator></mujoco>"
+    slow = SLOW.replace("<joint ", "<joint name='first' ", 1).replace("</mujoco>", motor)
+    file.write_text(slow)
+    made = {
+        engine: pyfastenv.make_vec(
+            "HalfCheetah-v5", 24, xml_file=file, engine=engine, num_threads=num_threads
+        )
+        for engine in ("auto", "lanes", "mujoco")
+    }
+    for envs in made.values():
+        envs.reset(seed=1)
+    for action in actions_of(made["auto"], 60):
+        results = {engine: envs.step(action)[0].tobytes() for engine, envs in made.items()}
+        assert len(set(results.values())) == 1
+    assert len({envs.get_state().tobytes() for envs in made.values()}) == 1
+    stats = made["auto"].stats()
+    assert stats["engine"] == "mujoco"
+    assert stats["engine_reason"].startswith("mj_step is faster here")
+    assert stats["lane_steps"] + stats["lane_misses"] == stats["steps"]
+    assert 0 < stats["lane_steps"] < stats["lane_misses"]
+    assert made["lanes"].stats()["engine"] == "lanes"
+    assert made["lanes"].stats()["lane_misses"] == 0
