@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 namespace pyfastenv::lanes {
 
@@ -87,6 +88,28 @@ std::optional<Difference> FindDifference(const double* lanes, const double* mujo
   return {};
 }
 
+std::optional<Difference> FindDifference(const LaneStepper& lanes, int lane, Field field,
+                                         const mjData& mujoco) {
+  const auto size = static_cast<size_t>(lanes.Size(field));
+  std::vector<double> ours(size);
+  lanes.Read(field, lane, ours.data());
+  // generic, as LaneStepper::Read
+  const auto array_in = [&](const auto& d) -> const double* {
+    switch (field) {
+#define PYFASTENV_LANES_FIELD(name, entries, numbers)  \
+  case Field::name:                                    \
+    if constexpr (requires { d.name; }) return d.name; \
+    break;
+      PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
+#undef PYFASTENV_LANES_FIELD
+    }
+    return nullptr;
+  };
+  const double* theirs = array_in(mujoco);
+  if (theirs == nullptr) return {};
+  return FindDifference(ours.data(), theirs, static_cast<int>(size));
+}
+
 std::string NameOfNumber(const mjModel& m, int index) {
   for (const Component& component : kComponents) {
     const auto begin =
@@ -101,11 +124,11 @@ std::string NameOfNumber(const mjModel& m, int index) {
 }
 
 std::string Describe(const mjModel& m, int width, const std::string& step,
-                     const Difference& difference) {
+                     const Difference& difference, const std::string& name) {
   return "lanes and mj_step differ on this machine, at " + step + " in " +
-         NameOfNumber(m, difference.index) + ": " + Text(difference.lanes) + " in lanes, " +
-         Text(difference.mujoco) + " by mj_step (model '" + m.names + "', " + IntegratorOf(m) +
-         ", " + std::to_string(width) + (width == 1 ? " lane" : " lanes") +
+         (name.empty() ? NameOfNumber(m, difference.index) : name) + ": " + Text(difference.lanes) +
+         " in lanes, " + Text(difference.mujoco) + " by mj_step (model '" + m.names + "', " +
+         IntegratorOf(m) + ", " + std::to_string(width) + (width == 1 ? " lane" : " lanes") +
          ", pyfastenv " PYFASTENV_VERSION ", MuJoCo " + mj_versionString() +
          "); please report it, with the model, where pyfastenv comes from";
 }

@@ -282,7 +282,7 @@ void MujocoEnv::StepByMujoco(const Action* action, int num_steps) {
 bool MujocoEnv::IsAsPrepared(const PreparedSteps::Step& step) {
   Increase(checks_);
   workspace_.Save(compared_.data());
-  std::string difference = lanes_->FindDifference(step, model(), compared_.data());
+  std::string difference = lanes_->FindDifference(step, model(), data(), compared_.data());
   if (difference.empty()) return true;
   Increase(differences_);
   trust_->Break(std::move(difference));

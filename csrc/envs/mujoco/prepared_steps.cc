@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "lanes/contacts.h"
-#include "lanes/difference.h"
 #include "lanes/number_access.h"
 #include "lanes/sensors.h"
 #include "mujoco/error_trap.h"
@@ -28,6 +27,11 @@ bool NeedsKeeping(const LaneReads& reads) {
     return lanes::LaneStepper::NeedsKeeping(field) &&
            !(reads.refreshed && lanes::IsRefreshed(field));
   });
+}
+
+// Makes a result of lanes wrong, if a test wants that.
+void Disturb(double* row, const lanes::RowLayout& at) {
+  if (LanesAreDisturbed()) row[at.qvel] = std::nextafter(row[at.qvel], 1e9);
 }
 
 LaneReads WithoutMissingSensors(LaneReads reads, const mjModel& model) {
@@ -123,10 +127,7 @@ int PreparedSteps::Run(const Control& control) {
     Step& step = steps_[i];
     step.stepper = (redo >> i & 1) != 0 ? nullptr : &stepper;
     step.lane = static_cast<int>(i);
-    if (LanesAreDisturbed()) {
-      double& velocity = step.after[static_cast<size_t>(layout_.qvel)];
-      velocity = std::nextafter(velocity, 1e9);
-    }
+    Disturb(step.after.data(), layout_);
   }
   return std::popcount(redo);
 }
@@ -171,13 +172,28 @@ const double* PreparedSteps::ControlAt(const Step& step, int substep) const {
 }
 
 std::string PreparedSteps::FindDifference(const Step& step, const mjModel& model,
-                                          const double* theirs) const {
+                                          const mjData& data, const double* theirs) const {
   // what lanes write of a row ends where the controls begin
-  const auto whole = lanes::FindDifference(step.after.data(), theirs, layout_.ctrl);
-  if (!whole) return {};
+  if (const auto at_end = lanes::FindDifference(step.after.data(), theirs, layout_.ctrl)) {
+    return Locate(step, model, *at_end);
+  }
+  for (const lanes::Field field : reads_.fields) {
+    if (reads_.refreshed && lanes::IsRefreshed(field)) continue;  // of another state than mj_step's
+    if (const auto found = lanes::FindDifference(*step.stepper, step.lane, field, data)) {
+      const std::string name =
+          std::string(lanes::LaneStepper::Name(field)) + "[" + std::to_string(found->index) + "]";
+      return lanes::Describe(model, step.stepper->width(), "the end of an environment's step",
+                             *found, name);
+    }
+  }
+  return {};
+}
+
+// Runs it once more, substep by substep: the first one that differs tells more than the last.
+std::string PreparedSteps::Locate(const Step& step, const mjModel& model,
+                                  const lanes::Difference& at_end) const {
   const int width = step.stepper->width();
   const std::string of = " of an environment's step of " + std::to_string(frame_skip_);
-  // once more, substep by substep: the first that differs tells more than the last
   const std::unique_ptr<mjData, void (*)(mjData*)> data(mj_makeData(&model), mj_deleteData);
   const auto plan = std::find_if(steppers_.begin(), steppers_.end(),
                                  [&](const auto& s) { return s.get() == step.stepper; });
@@ -197,6 +213,7 @@ std::string PreparedSteps::FindDifference(const Step& step, const mjModel& model
     double* to = ours.data();
     const bool keep_fields = keeps_fields_ && substep + 1 == frame_skip_;
     if (stepper.Step(&from, &to, 1, 1, keep_fields, numbers.data()) != 0) break;
+    Disturb(to, layout_);
     mj_setState(&model, data.get(), reference.data(), mjSTATE_INTEGRATION);
     Trapped([&] { mj_step(&model, data.get()); });
     mj_getState(&model, data.get(), reference.data(), mjSTATE_INTEGRATION);
@@ -204,7 +221,7 @@ std::string PreparedSteps::FindDifference(const Step& step, const mjModel& model
       return lanes::Describe(model, width, "substep " + std::to_string(substep + 1) + of, *first);
     }
   }
-  return lanes::Describe(model, width, "the end" + of, *whole);
+  return lanes::Describe(model, width, "the end" + of, at_end);
 }
 
 void PreparedSteps::Read(const Step& step, const mjModel& model, mjData& data) const {

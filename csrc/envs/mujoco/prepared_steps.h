@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "envs/mujoco/lane_reads.h"
+#include "lanes/difference.h"
 #include "lanes/lane_stepper.h"
 #include "mujoco/lane_plans.h"
 
@@ -70,9 +71,11 @@ class PreparedSteps {
   const double* ControlIn(const std::vector<double>& state) const {
     return state.data() + layout_.ctrl;
   }
-  /// Compares a step with mj_step's, whose state after it is `theirs`. Says where they differ;
-  /// empty if they do not. `model`: with the environment's fields.
-  std::string FindDifference(const Step& step, const mjModel& model, const double* theirs) const;
+  /// Compares a step with what mj_step has left in mjData, whose state is `theirs`: the state, and
+  /// the fields that are read. Says where they differ; empty if they do not. `model`: with the
+  /// environment's fields.
+  std::string FindDifference(const Step& step, const mjModel& model, const mjData& data,
+                             const double* theirs) const;
 
   /// Copies what is read of mjData after the step into it, but for sensors. `model`: with the
   /// environment's fields. Until the next Clear.
@@ -96,6 +99,7 @@ class PreparedSteps {
   };
   bool SameNumbers(const Step& step, const double* row) const;
   const double* ControlAt(const Step& step, int substep) const;
+  std::string Locate(const Step& step, const mjModel& model, const lanes::Difference& at_end) const;
 
   std::vector<OwnField> fields_;
   size_t num_written_ = 0;              // numbers of fields that may have been written
