@@ -71,14 +71,17 @@ std::string PlanCache::Refusal(const mjModel& model) {
   Find(model, kernels, kStepsThatPay);
   const std::lock_guard lock(mutex_);
   const Entry& entry = EntryOf(model, kernels);
-  return entry.trust->broken() ? entry.trust->difference() : entry.result.refusal;
+  // without trust only if other threads' models have pushed it out again meanwhile
+  const bool broken = entry.trust != nullptr && entry.trust->broken();
+  return broken ? entry.trust->difference() : entry.result.refusal;
 }
 
 std::string PlanCache::Reason(const mjModel& model) {
   std::string refusal = Refusal(model);
   if (!refusal.empty()) return refusal;
   const std::lock_guard lock(mutex_);
-  return EntryOf(model, lanes::BestKernels()).choice->reason();
+  const Entry& entry = EntryOf(model, lanes::BestKernels());
+  return entry.choice != nullptr ? entry.choice->reason() : std::string();
 }
 
 std::string PlanCache::RefusalUnchecked(const mjModel& model) {

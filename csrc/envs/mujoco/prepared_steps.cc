@@ -175,7 +175,12 @@ std::string PreparedSteps::FindDifference(const Step& step, const mjModel& model
                                           const mjData& data, const double* theirs) const {
   // what lanes write of a row ends where the controls begin
   if (const auto at_end = lanes::FindDifference(step.after.data(), theirs, layout_.ctrl)) {
-    return Locate(step, model, *at_end);
+    try {
+      return Locate(step, model, *at_end);
+    } catch (const MujocoError&) {
+      return lanes::Describe(model, step.stepper->width(), "the end of an environment's step",
+                             *at_end);
+    }
   }
   for (const lanes::Field field : reads_.fields) {
     if (reads_.refreshed && lanes::IsRefreshed(field)) continue;  // of another state than mj_step's
@@ -194,7 +199,9 @@ std::string PreparedSteps::Locate(const Step& step, const mjModel& model,
                                   const lanes::Difference& at_end) const {
   const int width = step.stepper->width();
   const std::string of = " of an environment's step of " + std::to_string(frame_skip_);
-  const std::unique_ptr<mjData, void (*)(mjData*)> data(mj_makeData(&model), mj_deleteData);
+  mjData* made = nullptr;
+  Trapped([&] { made = mj_makeData(&model); });
+  const std::unique_ptr<mjData, void (*)(mjData*)> data(made, mj_deleteData);
   const auto plan = std::find_if(steppers_.begin(), steppers_.end(),
                                  [&](const auto& s) { return s.get() == step.stepper; });
   lanes::LaneStepper& stepper = **plan;
