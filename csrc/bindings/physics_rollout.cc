@@ -19,6 +19,7 @@
 #include "core/errors.h"
 #include "core/fork.h"
 #include "mujoco/lane_trust.h"
+#include "mujoco/model_image.h"
 #include "physics/rollout_pool.h"
 
 namespace pyfastenv {
@@ -100,8 +101,7 @@ void CheckData(const Arguments& arguments, int num_threads) {
     if (checked != nullptr && *checked == *model) continue;
     checked = model;
     for (size_t i = 0; i < arguments.data.size(); ++i) {
-      if (physics::DataFits(*At<const mjModel>(*model),
-                            *At<const mjModel>(arguments.data_models[i]))) {
+      if (DataFits(*At<const mjModel>(*model), *At<const mjModel>(arguments.data_models[i]))) {
         continue;
       }
       throw UsageError(Code::kValue, "data[" + std::to_string(i) +

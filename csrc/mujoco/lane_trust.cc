@@ -1,13 +1,11 @@
 #include "mujoco/lane_trust.h"
 
-#include <functional>
 #include <map>
 #include <mutex>
-#include <string_view>
 #include <utility>
 
 #include "core/fork.h"
-#include "mujoco/error_trap.h"
+#include "mujoco/model_image.h"
 
 namespace pyfastenv {
 
@@ -71,9 +69,8 @@ void LaneTrust::Break(std::string difference) noexcept {
 }
 
 std::shared_ptr<LaneTrust> FindLaneTrust(const mjModel& model) {
-  std::string bytes;
-  bytes.resize(static_cast<size_t>(mj_sizeModel(&model)));
-  Trapped([&] { mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size())); });
+  const ModelImage image(model);
+  const std::pair<size_t, size_t> key(image.size(), image.Hash());
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   auto& models = registry.models;
@@ -82,7 +79,7 @@ std::shared_ptr<LaneTrust> FindLaneTrust(const mjModel& model) {
       return known.second.use_count() == 1 && !known.second->broken();
     });
   }
-  std::shared_ptr<LaneTrust>& trust = models[{bytes.size(), std::hash<std::string_view>()(bytes)}];
+  std::shared_ptr<LaneTrust>& trust = models[key];
   if (trust == nullptr) trust = std::make_shared<LaneTrust>();
   return trust;
 }

@@ -38,7 +38,7 @@ class LaneTrust {
   std::atomic<bool> told_{false};
 };
 
-/// The trust in a model, as MuJoCo made it, shared by all who plan it.
+/// The trust in a model, as MuJoCo made it, shared by all who plan it. Looks at its numbers.
 std::shared_ptr<LaneTrust> FindLaneTrust(const mjModel& model);
 
 /// How often trust has been broken: to see at no cost whether there is something to tell.

@@ -23,7 +23,7 @@
 #include "core/engine_choice.h"
 #include "lanes/plan.h"
 #include "mujoco/lane_trust.h"
-#include "physics/model_image.h"
+#include "mujoco/model_image.h"
 
 namespace pyfastenv::physics {
 

@@ -12,13 +12,16 @@
 #include <cstddef>
 #include <vector>
 
-namespace pyfastenv::physics {
+namespace pyfastenv {
 
 class ModelImage {
  public:
   explicit ModelImage(const mjModel& model);
 
   bool Matches(const mjModel& model) const;
+  /// Equal for models that match.
+  size_t Hash() const;
+  size_t size() const { return bytes_.size(); }
 
  private:
   std::vector<std::byte> bytes_;
@@ -27,4 +30,4 @@ class ModelImage {
 /// Whether a data made for `made_for` has room for every array that a step of `model` writes.
 bool DataFits(const mjModel& model, const mjModel& made_for);
 
-}  // namespace pyfastenv::physics
+}  // namespace pyfastenv

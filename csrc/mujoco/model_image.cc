@@ -1,10 +1,11 @@
-#include "physics/model_image.h"
+#include "mujoco/model_image.h"
 
 #include <mujoco/mjxmacro.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string_view>
 
 #include "mujoco/version.h"
@@ -13,7 +14,7 @@
 #define MJMODEL_SIZES MJMODEL_INTS
 #endif
 
-namespace pyfastenv::physics {
+namespace pyfastenv {
 
 namespace {
 
@@ -96,6 +97,11 @@ bool ModelImage::Matches(const mjModel& model) const {
   });
 }
 
+size_t ModelImage::Hash() const {
+  const auto* text = reinterpret_cast<const char*>(bytes_.data());
+  return std::hash<std::string_view>()(std::string_view(text, bytes_.size()));
+}
+
 bool DataFits(const mjModel& model, const mjModel& made_for) {
   if (&model == &made_for) return true;
   const mjModel *a = &model, *b = &made_for;
@@ -107,4 +113,4 @@ bool DataFits(const mjModel& model, const mjModel& made_for) {
   return true;
 }
 
-}  // namespace pyfastenv::physics
+}  // namespace pyfastenv
