@@ -115,7 +115,7 @@ class Trial {
       if ((redo >> (l - begin) & 1) != 0) continue;
       const auto difference = FindDifference(Row(ours_, l), Row(theirs_, l), tables_.row.size);
       if (!difference) continue;
-      const char* start = StartStates::NameOf(StartStates::KindOf(first + l));
+      const char* start = StartStates::NameOf(m_, StartStates::KindOf(first + l));
       const std::string where = "step " + std::to_string(step) + " of a trial " + start;
       return Describe(m_, width, where, *difference);
     }

@@ -30,12 +30,12 @@ StartStates::StartStates(const mjModel& m, mjData& data, LaneStepper& lanes)
   Settle(numbers.from(0));
 }
 
-const char* StartStates::NameOf(Kind kind) {
+const char* StartStates::NameOf(const mjModel& m, Kind kind) {
   switch (kind) {
     case Kind::kNearDefault:
       return "near the default pose";
     case Kind::kKeyframe:
-      return "from a keyframe";
+      return m.nkey > 0 ? "from a keyframe" : "far from the default pose";
     case Kind::kFast:
       return "at high speed";
     case Kind::kSaturated:

@@ -1,8 +1,9 @@
 // States from which a plan is tried out: where robots are in use, and where arithmetic has edges.
 //
-// Near the default pose, from the model's keyframes, at high speed, under controls far beyond their
-// bounds, in contact with the ground in random poses, settled on it, and at rest with zeros of both
-// signs and denormal numbers. The kinds take turns, so that lanes of one group do different things.
+// Near the default pose, from the model's keyframes (or else far from that pose), at high speed,
+// under controls far beyond their bounds, in contact with the ground in random poses, settled on
+// it, and at rest with zeros of both signs and denormal numbers. The kinds take turns, so that
+// lanes of one group do different things.
 //
 // A start is a function of the model, the seed and the number of starts drawn before. Errors of the
 // engine are MujocoError.
@@ -37,7 +38,7 @@ class StartStates {
   /// The kind of the i-th trajectory.
   static Kind KindOf(int i) { return static_cast<Kind>(i % static_cast<int>(Kind::kCount)); }
   /// In words: "at high speed".
-  static const char* NameOf(Kind kind);
+  static const char* NameOf(const mjModel& m, Kind kind);
 
   /// Writes the beginning of the i-th trajectory into a row of mjSTATE_INTEGRATION.
   void Draw(int i, double* row);
