@@ -60,7 +60,8 @@ void EngineChoice::Note(double lanes, double mujoco) {
     return;
   }
   hasty_ = 0;
-  const auto share = static_cast<double>(noted_ <= kEarlyTrials ? kEarlyShare : kShare);
+  const bool early = noted_ <= kEarlyTrials && median > 0.5 && median < 2;
+  const auto share = static_cast<double>(early ? kEarlyShare : kShare);
   left_.store(static_cast<int64_t>(std::ceil(share * debt_)), std::memory_order_relaxed);
   debt_ = 0;
 }

@@ -53,8 +53,8 @@ class EngineChoice {
   static constexpr int64_t kSoon = 16;          // until a trial that confirms another
   static constexpr int64_t kBatch = 16;         // that a worker takes at a time
   static constexpr int64_t kUnreported = 4096;  // until the next trial, if one is never reported
-  // Until the next trial: so many times what the last one has cost. The first ones come sooner:
-  // robots that have just been reset will soon move otherwise.
+  // Until the next trial: so many times what the last one has cost. The first ones come sooner
+  // where neither way is twice as fast: robots that have just been reset will soon move otherwise.
   static constexpr int64_t kShare = 256;
   static constexpr int64_t kEarlyShare = 20;
   static constexpr int64_t kEarlyTrials = 8;
