@@ -247,11 +247,15 @@ void BindPhysicsRollout(py::module_& m) {
            "MuJoCo raised.");
   m.def(
       "lanes_refusal",
-      [](uintptr_t model) {
+      [](uintptr_t address, bool unchecked) {
         PlanCache& plans = Plans();
-        return WithoutGil([&] { return plans.Refusal(*At<const mjModel>(model)); });
+        const auto& model = *At<const mjModel>(address);
+        return WithoutGil(
+            [&] { return unchecked ? plans.RefusalUnchecked(model) : plans.Refusal(model); });
       },
-      py::arg("model_address"), "Why a model is not stepped in lanes; empty if it is.");
+      py::arg("model_address"), py::kw_only(), py::arg("unchecked") = false,
+      "Why a model is not stepped in lanes; empty if it is. Unchecked: without the trial against "
+      "mj_step, to find where they differ.");
 }
 
 }  // namespace pyfastenv

@@ -54,4 +54,13 @@ std::string PlanCache::Refusal(const mjModel& model) {
   return EntryOf(model, kernels).result.refusal;
 }
 
+std::string PlanCache::RefusalUnchecked(const mjModel& model) {
+  const lanes::Kernels& kernels = lanes::BestKernels();
+  const std::lock_guard lock(mutex_);
+  Entry& entry = EntryOf(model, kernels);
+  entry.result = lanes::Plan::MakeUnchecked(model, kernels);
+  entry.made = true;
+  return entry.result.refusal;
+}
+
 }  // namespace pyfastenv::physics

@@ -30,6 +30,9 @@ class PlanCache {
 
   /// Why lanes refuse the model; empty if they do not. Makes the plan.
   std::string Refusal(const mjModel& model);
+  /// The same without the trial, so that the model's rollouts run in lanes even where they differ
+  /// from mj_step: to find where they do.
+  std::string RefusalUnchecked(const mjModel& model);
 
  private:
   struct Entry {

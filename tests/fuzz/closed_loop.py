@@ -1,0 +1,223 @@
+"""Rollouts of one model by ``pyfastenv.physics`` and by ``mujoco.rollout``, and where they differ.
+
+States begin at rest, near rest, fast, settled, far beyond limits, with turns that are no units;
+controls are none, held, random, saturated or at their bounds. Everything is a function of a seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+from mujoco import rollout as theirs
+
+from pyfastenv import _core, physics
+
+ROLLOUTS = 16
+STEPS = 300
+SETTLING = 150  # steps until a heap lies
+FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS
+DIFFER = "lanes and mj_step differ"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first number that differs, by steps."""
+
+    step: int
+    rollout: int
+    element: str
+    ours: str  # to the bit
+    theirs: str
+    rollouts: int  # in how many of them something differs
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.step}, rollout {self.rollout}: {self.element} is {self.ours} in lanes, "
+            f"{self.theirs} by mj_step; {self.rollouts} of {ROLLOUTS} rollouts differ"
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a model.
+
+    Attributes:
+        kind: "equal": it rides, and no bit differs. "refused": lanes name what they do not do.
+            "differs": the trial found lanes wrong. "silent": nothing did, and bits differ.
+        refusal: Why it does not ride.
+        steps: By lanes and by mj_step each.
+        difference: The first one, if lanes' results differ.
+    """
+
+    kind: str
+    refusal: str
+    steps: int
+    difference: Difference | None
+
+    def record(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+# ---- states and controls -------------------------------------------------------------------------
+
+
+def _moved(model: Any, data: Any, rng: np.random.Generator, far: float, fast: float) -> None:
+    """From the state that ``data`` has: a displacement and a velocity."""
+    mujoco.mj_integratePos(model, data.qpos, far * rng.uniform(-1, 1, model.nv), 1)
+    data.qvel[:] = fast * rng.uniform(-1, 1, model.nv)
+    data.act[:] = rng.choice([0.0, 0.1, 1.0]) * rng.uniform(-1, 1, model.na)
+
+
+def _turns(model: Any) -> list[int]:
+    """Where positions have quaternions: of free and ball joints."""
+    free, ball = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
+    starts = {free: 3, ball: 0}
+    kinds = enumerate(model.jnt_type)
+    return [int(model.jnt_qposadr[i]) + starts[kind] for i, kind in kinds if kind in starts]
+
+
+def _begin(model: Any, data: Any, rng: np.random.Generator, rollout: int) -> None:
+    """Puts a rollout's first state into ``data``: a keyframe or the default pose, changed."""
+    mujoco.mj_resetData(model, data)
+    if model.nkey and rollout % 2:
+        mujoco.mj_resetDataKeyframe(model, data, rollout // 2 % model.nkey)
+    match rollout:
+        case 0 | 1:
+            pass
+        case 2:  # turned by a quarter: faces and axes stay parallel to the world's
+            for quat in _turns(model):
+                turn = np.zeros(4)
+                turn[[0, rng.integers(1, 4)]] = np.sqrt(0.5)
+                mujoco.mju_mulQuat(data.qpos[quat : quat + 4], turn, data.qpos[quat : quat + 4] + 0)
+        case 3:  # turns of other lengths
+            _moved(model, data, rng, 0.1, 0.5)
+            for quat in _turns(model):
+                data.qpos[quat : quat + 4] *= rng.choice([-1.0, 0.5, 2.0])
+        case 4 | 5:
+            _moved(model, data, rng, 1e-3, 1e-3)
+        case 6 | 7 | 8 | 9:
+            _moved(model, data, rng, 0.2, 1.0)
+        case 10:
+            _moved(model, data, rng, 0.3, 30.0)
+        case 11:
+            _moved(model, data, rng, 0.3, 8.0)
+        case 12:
+            _moved(model, data, rng, 2.0, 0.1)
+        case 13:
+            data.qvel[:] = rng.choice([-1.0, 0.0, 1.0], model.nv)
+        case _:  # settled
+            _moved(model, data, rng, 0.1, 0.1 * (rollout == 15))
+            mujoco.mj_step(model, data, SETTLING)
+    if rollout % 5 == 4:
+        data.time = rng.uniform(0, 10)
+
+
+def initial_states(model: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """First states, (ROLLOUTS, nstate), and warm starts, (ROLLOUTS, nv)."""
+    data = mujoco.MjData(model)
+    states = np.empty((ROLLOUTS, mujoco.mj_stateSize(model, FULL)))
+    warm = np.zeros((ROLLOUTS, model.nv))
+    for rollout in range(ROLLOUTS):
+        _begin(model, data, rng, rollout)
+        mujoco.mj_getState(model, data, states[rollout], FULL)
+        if rollout >= 14:
+            warm[rollout] = data.qacc_warmstart
+    return np.nan_to_num(states), np.nan_to_num(warm)
+
+
+def controls(model: Any, rng: np.random.Generator) -> np.ndarray:
+    """(ROLLOUTS, STEPS, nu): a way of acting per rollout."""
+    limited = model.actuator_ctrllimited.astype(bool)
+    low = np.where(limited, model.actuator_ctrlrange[:, 0], -1.0)
+    high = np.where(limited, model.actuator_ctrlrange[:, 1], 1.0)
+    middle, half = (low + high) / 2, (high - low) / 2
+    drawn = np.empty((ROLLOUTS, STEPS, model.nu))
+    for rollout in range(ROLLOUTS):
+        noise = rng.uniform(-1, 1, (STEPS, model.nu))
+        match rollout % 8:
+            case 0:
+                drawn[rollout] = 0.0
+            case 1 | 6:
+                drawn[rollout] = middle + 1.2 * half * noise
+            case 2:  # held
+                drawn[rollout] = middle + half * noise[0]
+            case 3:  # saturated
+                drawn[rollout] = middle + 3.0 * (half + 0.1) * np.sign(noise[::50].repeat(50, 0))
+            case 4:  # held for ten steps
+                drawn[rollout] = middle + 1.2 * half * noise[::10].repeat(10, 0)
+            case 5:  # at a bound
+                drawn[rollout] = np.where(noise[::20].repeat(20, 0) > 0, low, high)
+            case _:
+                drawn[rollout] = middle + 0.1 * half * noise
+    return drawn
+
+
+# ---- comparison ----------------------------------------------------------------------------------
+
+
+def element_names(model: Any) -> list[str]:
+    """What a state's numbers are."""
+    joints = [model.joint(i).name or str(i) for i in range(model.njnt)]
+
+    def of(addresses: Any, count: int, what: str) -> list[str]:
+        owners = np.searchsorted(addresses, np.arange(count), side="right") - 1
+        return [f"{what}[{i}] of joint {joints[owners[i]]}" for i in range(count)]
+
+    return [
+        "time",
+        *of(model.jnt_qposadr, model.nq, "qpos"),
+        *of(model.jnt_dofadr, model.nv, "qvel"),
+        *(f"act[{i}]" for i in range(model.na)),
+    ]
+
+
+def first_difference(model: Any, ours: np.ndarray, other: np.ndarray) -> Difference | None:
+    """Where states, (ROLLOUTS, steps, nstate), differ first; None if no bit does."""
+    differs = ours.view(np.uint64) != other.view(np.uint64)
+    if not differs.any():
+        return None
+    step = int(np.flatnonzero(differs.any(axis=(0, 2)))[0])
+    rollout = int(np.flatnonzero(differs[:, step].any(axis=1))[0])
+    element = int(np.flatnonzero(differs[rollout, step])[0])
+    names = element_names(model)
+    values = [repr(float(x[rollout, step, element])) for x in (ours, other)]
+    return Difference(
+        step,
+        rollout,
+        names[element] if element < len(names) else f"state[{element}]",
+        *values,
+        int(differs.any(axis=(1, 2)).sum()),
+    )
+
+
+def compare(model: Any, seed: int, *, steps: int = STEPS, unchecked: bool = False) -> Verdict:
+    """Rolls a model out both ways.
+
+    Args:
+        model: MjModel without sensors.
+        seed: Of states and controls.
+        steps: How many of them.
+        unchecked: Without the trial that lanes' plans are given. With it, models that it refuses
+            are compared all the same, so that the difference is known.
+    """
+    refusal = _core.lanes_refusal(model._address, unchecked=unchecked)
+    wrong = refusal.startswith(DIFFER)
+    if wrong:
+        _core.lanes_refusal(model._address, unchecked=True)
+    elif refusal:
+        return Verdict("refused", refusal, 0, None)
+    rng = np.random.default_rng(seed)
+    states, warm = initial_states(model, rng)
+    acts = controls(model, rng)[:, :steps]
+    results = []
+    for module in (physics, theirs):
+        data = mujoco.MjData(model)
+        given = {"control": acts} if model.nu else {"nstep": steps}
+        result, _ = module.rollout(model, data, states, initial_warmstart=warm, **given)
+        results.append(result)
+    difference = first_difference(model, *results)
+    kind = "differs" if wrong else "silent" if difference else "equal"
+    return Verdict(kind, refusal, ROLLOUTS * steps, difference)

@@ -1,0 +1,180 @@
+"""Random models in lanes and by mj_step: not one bit may differ.
+
+    python tests/fuzz/lanes.py --seed 1 --models 20000
+    python tests/fuzz/lanes.py --seed 1 --only 4711        one model, with the first difference
+    python tests/fuzz/lanes.py --seed 1 --shrink 4711      and the smallest that fails likewise
+    python tests/fuzz/lanes.py --file tests/fuzz/lanes_models/upright.xml
+
+Children step the models, so that an error or a crash of MuJoCo's is one model's. What differs is
+shrunk and kept under build/fuzz/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+import traceback
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import children
+import mujoco
+import random_models
+from closed_loop import Verdict, compare
+from shrink import shrunk
+
+BUILD = Path(__file__).parents[2] / "build" / "fuzz"
+SECONDS_PER_MODEL = 20.0  # of processor time
+SECONDS_OF_SHRINKING = 120.0
+MODELS_PER_CHILD = 100
+WRONG = ("silent", "differs")
+
+
+def judge(seed: int, number: int) -> dict[str, Any]:
+    """What became of the n-th model of a run."""
+    text = random_models.render(random_models.draw(seed, number))
+    start = time.process_time()
+    try:
+        model = mujoco.MjModel.from_xml_string(text)
+    except ValueError as error:
+        return {"number": number, "kind": "invalid", "refusal": str(error).replace("\n", " ")}
+    try:
+        verdict = compare(model, number)
+    except mujoco.FatalError as error:
+        return {"number": number, "kind": "MuJoCo's error", "refusal": str(error)}
+    return {"number": number, "dofs": model.nv, "seconds": time.process_time() - start,
+            **verdict.record()}  # fmt: skip
+
+
+# ---- in the child --------------------------------------------------------------------------------
+
+
+def _child(seed: int, first: int, count: int) -> int:
+    """Models first … first + count - 1, a line of JSON before and after each."""
+    children.guard()
+    for number in range(first, first + count):
+        print(json.dumps({"begun": number}), flush=True)
+        children.expect_within(SECONDS_PER_MODEL)
+        print(json.dumps(judge(seed, number)), flush=True)
+    return 0
+
+
+def _shrink(seed: int, number: int, folder: Path) -> int:
+    """Shrinks a model that fails; writes it."""
+    children.guard()
+    root = shrunk(random_models.draw(seed, number), number, SECONDS_OF_SHRINKING)
+    text = random_models.render(root)
+    verdict = compare(mujoco.MjModel.from_xml_string(text), number)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"lanes-{seed}-{number}.xml"
+    path.write_text(f"<!-- seed {number} of states and controls -->\n{text}")
+    print(_told(verdict))
+    print(path)
+    print(text)
+    return 0
+
+
+def _told(verdict: Verdict) -> str:
+    return f"{verdict.kind} {verdict.refusal}\n{verdict.difference or 'no bit differs'}"
+
+
+# ---- in the parent -------------------------------------------------------------------------------
+
+
+def _batch(seed: int, first: int, count: int) -> list[dict[str, Any]]:
+    """Results of some models; a child that ends is followed by another behind its last model."""
+    results: list[dict[str, Any]] = []
+    number = first
+    while number < first + count:
+        arguments = ["--seed", str(seed), "--batch", str(number), str(first + count - number)]
+        outcome = children.run(Path(__file__), arguments, 4 * SECONDS_PER_MODEL * count)
+        lines = [json.loads(line) for line in outcome.output.splitlines() if line.endswith("}")]
+        results += [line for line in lines if "begun" not in line]
+        if outcome.good:
+            break
+        number = lines[-1].get("begun", number) if lines else number
+        results.append({"number": number, "kind": outcome.kind, "refusal": outcome.errors[-600:]})
+        number += 1
+    return results
+
+
+def fuzz(seed: int, models: int, *, first: int = 0, workers: int = 2) -> Iterator[dict[str, Any]]:
+    """Judges so many models, ``workers`` at a time."""
+    starts = range(first, first + models, MODELS_PER_CHILD)
+    with ThreadPoolExecutor(workers) as pool:
+        counts = (min(MODELS_PER_CHILD, first + models - start) for start in starts)
+        for results in pool.map(_batch, [seed] * len(starts), starts, counts):
+            yield from results
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """Counts by what became of models, and reasons of refusals."""
+    kinds = Counter(result["kind"] for result in results)
+    reasons = Counter(
+        result["refusal"].split(" (")[0].split(", at ")[0]
+        for result in results
+        if result["kind"] in ("refused", "differs")
+    )
+    rows = [("models", len(results)), *sorted(kinds.items()),
+            ("steps compared", sum(result.get("steps", 0) for result in results))]  # fmt: skip
+    rows += [(f"  {reason}", count) for reason, count in reasons.most_common()]
+    return "\n".join(f"{name:<76}{count:>12,}" for name, count in rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--models", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--shrinks", type=int, default=5, help="failures that are shrunk")
+    parser.add_argument("--only", type=int, help="this model of the run")
+    parser.add_argument("--shrink", type=int, help="shrink this model of the run")
+    parser.add_argument("--file", type=Path, help="a kept model; --seed is of its states")
+    parser.add_argument("--batch", type=int, nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.batch is not None:
+        return _child(options.seed, *options.batch)
+    if options.shrink is not None:
+        return _shrink(options.seed, options.shrink, BUILD)
+    if options.only is not None:
+        root = random_models.draw(options.seed, options.only)
+        print(random_models.render(root))
+        model = mujoco.MjModel.from_xml_string(random_models.render(root))
+        print(_told(verdict := compare(model, options.only)))
+        return int(verdict.kind in WRONG)
+    if options.file is not None:
+        model = mujoco.MjModel.from_xml_path(str(options.file))
+        print(_told(verdict := compare(model, options.seed)))
+        return int(verdict.kind in WRONG)
+    return _main_run(options)
+
+
+def _main_run(options: argparse.Namespace) -> int:
+    start, results, failures = time.monotonic(), [], []
+    for result in fuzz(
+        options.seed, options.models, first=options.first, workers=options.workers
+    ):
+        results.append(result)
+        if result["kind"] not in ("equal", "refused", "invalid"):
+            print(json.dumps(result), flush=True)
+            failures.append(result)
+    wrong = [result["number"] for result in failures if result["kind"] in WRONG]
+    for number in wrong[: options.shrinks]:
+        arguments = ["--seed", str(options.seed), "--shrink", str(number)]
+        outcome = children.run(Path(__file__), arguments, 10 * SECONDS_OF_SHRINKING)
+        print(f"\nmodel {number}: {outcome.output or outcome.errors}", flush=True)
+    seconds = time.monotonic() - start
+    print(f"random models, seed {options.seed}, {seconds:.0f} s\n{table(results)}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Random MJCF: about thirty features, typical ones beside nasty ones.
+
+A model is a function of (seed, number) alone and comes as an XML tree, so that the shrinker can
+remove features. Knows MuJoCo's schema and no environment.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from random_models.actuators import add_actuators
+from random_models.constraints import add_equalities, add_pairs, add_tendons
+from random_models.dice import Dice
+from random_models.options import add_options
+from random_models.scene import Scene
+from random_models.trees import add_floor, add_trees
+
+RUDE = 0.12  # share of models that may have what lanes refuse
+ALIGNED = 0.4
+
+
+def draw(seed: int, number: int) -> ET.Element:
+    """The n-th model of a run."""
+    dice = Dice(f"{seed} {number}")
+    scene = Scene(dice, rude=dice.maybe(RUDE), aligned=dice.maybe(ALIGNED))
+    ET.SubElement(scene.root, "compiler", angle="radian")
+    add_floor(scene)
+    add_trees(scene)
+    add_tendons(scene)
+    add_equalities(scene)
+    add_pairs(scene)
+    add_actuators(scene)
+    add_options(scene)
+    return scene.root
+
+
+def render(root: ET.Element) -> str:
+    """The model as text, one element a line."""
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode") + "\n"

@@ -1,0 +1,115 @@
+"""Tendons, equality constraints, explicit contact pairs and exclusions."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+from random_models.dice import text
+from random_models.scene import Scene
+from random_models.shapes import friction, impedance, reference
+
+
+def add_tendons(scene: Scene) -> None:
+    """Fixed tendons over hinges and slides; spatial ones over sites, which lanes do if they do
+    nothing."""
+    dice = scene.dice
+    scalars = scene.scalar_joints()
+    for _ in range(dice.pick(0, 0, 0, 1, 1, 2) if scalars else 0):
+        name = scene.name("tendon")
+        tendon = ET.SubElement(scene.section("tendon"), "fixed", name=name)
+        for joint in dice.sample(scalars, min(len(scalars), dice.randint(1, 3))):
+            coefficient = text(dice.pick(1, -1, dice.number(-2, 2)))
+            ET.SubElement(tendon, "joint", joint=joint, coef=coefficient)
+        scene.tendons.append((name, True))
+    if len(scene.sites) > 1 and (scene.rude or not scene.tendons) and dice.maybe(0.15):
+        name = scene.name("tendon")
+        tendon = ET.SubElement(scene.section("tendon"), "spatial", name=name)
+        for site in dice.sample(scene.sites, 2):
+            ET.SubElement(tendon, "site", site=site)
+        scene.tendons.append((name, False))
+        if not scene.rude:
+            return
+    for tendon in scene.root.iterfind("tendon/*"):
+        bound = dice.number(0.05, 1)
+        drawn = {
+            "stiffness": text(dice.number(0, 50)),
+            "damping": text(dice.number(0, 3)),
+            "armature": text(dice.number(0, 0.5)),
+            "frictionloss": text(dice.number(0, 2)),
+            "range": text(-bound, bound + 0.1),
+            "springlength": dice.pick("0", "0.1", "0 0.3", "-0.1 0.1"),
+            "margin": text(dice.number(0, 0.2)),
+            "solreflimit": reference(dice, rude=scene.rude),
+            "solimplimit": impedance(dice),
+            "solreffriction": reference(dice),
+            "solimpfriction": impedance(dice),
+        }
+        if scene.rude:
+            drawn["actuatorfrcrange"] = "-3 4"
+        for key in dice.some(list(drawn), 0.25):
+            tendon.set(key, drawn[key])
+
+
+def add_equalities(scene: Scene) -> None:
+    dice = scene.dice
+    scalars = scene.scalar_joints()
+    tendons = [name for name, fixed in scene.tendons if fixed]
+    for _ in range(dice.pick(0, 0, 0, 0, 1, 1, 2)):
+        kinds = ["connect", "weld"] * 2
+        kinds += ["joint"] * 3 if scalars else []
+        kinds += ["tendon"] * 2 if tendons and len(tendons) == len(scene.tendons) else []
+        kind = dice.choice(kinds)
+        named = {"joint": scalars, "tendon": tendons}.get(kind)
+        attributes = {}
+        if named is not None:
+            pair = dice.sample(named, min(len(named), dice.randint(1, 2)))
+            attributes = {f"{kind}{i + 1}": name for i, name in enumerate(pair)}
+            polynomial = [dice.number(-0.3, 0.3), dice.number(-1, 1), *(dice.number(-0.3, 0.3)
+                          for _ in range(3))]  # fmt: skip
+            attributes["polycoef"] = dice.pick(text(*polynomial), "0 1 0 0 0", "0.1 0 0 0 0")
+        elif len(scene.sites) > 1 and dice.maybe(0.3):
+            attributes["site1"], attributes["site2"] = dice.sample(scene.sites, 2)
+        else:
+            pair = dice.sample(scene.bodies, min(len(scene.bodies), dice.randint(1, 2)))
+            attributes = {f"body{i + 1}": name for i, name in enumerate(pair)}
+            if kind == "connect" or dice.maybe(0.3):
+                attributes["anchor"] = text(*scene.place(0.2))
+        if kind == "weld" and dice.maybe(0.3):
+            attributes["torquescale"] = text(dice.pick(0, 1, dice.number(0, 3)))
+        if kind == "weld" and "body1" in attributes and dice.maybe(0.3):
+            attributes["relpose"] = f"{text(*scene.place(0.3))} {dice.quat(aligned=scene.aligned)}"
+        if dice.maybe(0.2):
+            attributes["active"] = "false"
+        if dice.maybe(0.3):
+            attributes["solref"] = reference(dice, rude=scene.rude)
+        if dice.maybe(0.3):
+            attributes["solimp"] = impedance(dice)
+        ET.SubElement(scene.section("equality"), kind, attributes)
+
+
+def add_pairs(scene: Scene) -> None:
+    """Explicit pairs of geoms of different bodies, of which one at least moves; exclusions."""
+    dice = scene.dice
+    for _ in range(dice.pick(0, 0, 0, 0, 1, 1, 2)):
+        if len(scene.geoms) < 2:
+            return
+        (geom1, body1), (geom2, body2) = dice.sample(scene.geoms, 2)
+        if body1 == body2:
+            continue
+        pair = ET.SubElement(scene.section("contact"), "pair", geom1=geom1, geom2=geom2)
+        drawn = {
+            "condim": dice.pick("1", "3", "4", "6"),
+            "friction": friction(dice, 5),
+            "margin": text(dice.number(0, 0.1)),
+            "gap": text(dice.number(0, 0.05)),
+            "solref": reference(dice, rude=scene.rude),
+            "solimp": impedance(dice),
+        }
+        if scene.rude:
+            drawn["solreffriction"] = reference(dice)
+        for key in dice.some(list(drawn), 0.3):
+            pair.set(key, drawn[key])
+        scene.rolls = scene.rolls or pair.get("condim") in ("4", "6")
+    if len(scene.bodies) > 1 and dice.maybe(0.1):
+        body1, body2 = dice.sample(scene.bodies, 2)
+        ET.SubElement(scene.section("contact"), "exclude", body1=body1, body2=body2)

@@ -1,0 +1,54 @@
+"""A model that is being drawn: its XML tree, and the names that later parts refer to."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import dataclass, field
+
+from random_models.dice import Dice
+
+Element = ET.Element
+MOST_DOFS = 24  # of all trees; more would take seconds of mj_step
+
+
+@dataclass
+class Scene:
+    """Attributes:
+    rude: May have what lanes refuse by name.
+    aligned: Places and turns are on a grid, so that faces, axes and centres coincide.
+    joints: Names and types.
+    tendons: Names, and whether they are fixed ones.
+    geoms: Names and bodies.
+    """
+
+    dice: Dice
+    rude: bool
+    aligned: bool
+    root: Element = field(default_factory=lambda: Element("mujoco"))
+    joints: list[tuple[str, str]] = field(default_factory=list)
+    bodies: list[str] = field(default_factory=list)
+    sites: list[str] = field(default_factory=list)
+    geoms: list[tuple[str, str]] = field(default_factory=list)
+    tendons: list[tuple[str, bool]] = field(default_factory=list)
+    dofs: int = 0
+    has_single_free: bool = False
+    rolls: bool = False  # some contact may have condim 4 or 6
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def section(self, tag: str) -> Element:
+        """A child of the root, made when it is asked for first."""
+        found = self.root.find(tag)
+        return ET.SubElement(self.root, tag) if found is None else found
+
+    def name(self, kind: str) -> str:
+        self.counts[kind] += 1
+        return f"{kind}{self.counts[kind]}"
+
+    def place(self, reach: float) -> list[float]:
+        """A point within ``reach``; on a grid of a tenth in aligned scenes."""
+        drawn = [self.dice.uniform(-reach, reach) for _ in range(3)]
+        return [round(x, 1) for x in drawn] if self.aligned else drawn
+
+    def scalar_joints(self) -> list[str]:
+        return [name for name, kind in self.joints if kind in ("hinge", "slide")]
