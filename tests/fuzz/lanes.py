@@ -19,8 +19,9 @@ import time
 import traceback
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ import children
 import mujoco
 import random_models
 from closed_loop import Verdict, compare
+from random_models.avoid import AVOIDED
 from shrink import shrunk
 
 BUILD = Path(__file__).parents[2] / "build" / "fuzz"
@@ -37,9 +39,9 @@ MODELS_PER_CHILD = 100
 WRONG = ("silent", "differs")
 
 
-def judge(seed: int, number: int) -> dict[str, Any]:
+def judge(seed: int, number: int, avoided: list[str]) -> dict[str, Any]:
     """What became of the n-th model of a run."""
-    text = random_models.render(random_models.draw(seed, number))
+    text = random_models.render(random_models.draw(seed, number, avoided))
     start = time.process_time()
     try:
         model = mujoco.MjModel.from_xml_string(text)
@@ -56,20 +58,20 @@ def judge(seed: int, number: int) -> dict[str, Any]:
 # ---- in the child --------------------------------------------------------------------------------
 
 
-def _child(seed: int, first: int, count: int) -> int:
+def _child(seed: int, avoided: list[str], first: int, count: int) -> int:
     """Models first … first + count - 1, a line of JSON before and after each."""
     children.guard()
     for number in range(first, first + count):
         print(json.dumps({"begun": number}), flush=True)
         children.expect_within(SECONDS_PER_MODEL)
-        print(json.dumps(judge(seed, number)), flush=True)
+        print(json.dumps(judge(seed, number, avoided)), flush=True)
     return 0
 
 
-def _shrink(seed: int, number: int, folder: Path) -> int:
+def _shrink(seed: int, avoided: list[str], number: int, folder: Path) -> int:
     """Shrinks a model that fails; writes it."""
     children.guard()
-    root = shrunk(random_models.draw(seed, number), number, SECONDS_OF_SHRINKING)
+    root = shrunk(random_models.draw(seed, number, avoided), number, SECONDS_OF_SHRINKING)
     text = random_models.render(root)
     verdict = compare(mujoco.MjModel.from_xml_string(text), number)
     folder.mkdir(parents=True, exist_ok=True)
@@ -88,12 +90,13 @@ def _told(verdict: Verdict) -> str:
 # ---- in the parent -------------------------------------------------------------------------------
 
 
-def _batch(seed: int, first: int, count: int) -> list[dict[str, Any]]:
+def _batch(seed: int, avoided: list[str], first: int, count: int) -> list[dict[str, Any]]:
     """Results of some models; a child that ends is followed by another behind its last model."""
     results: list[dict[str, Any]] = []
     number = first
     while number < first + count:
         arguments = ["--seed", str(seed), "--batch", str(number), str(first + count - number)]
+        arguments += ["--avoid", *avoided]
         outcome = children.run(Path(__file__), arguments, 4 * SECONDS_PER_MODEL * count)
         lines = [json.loads(line) for line in outcome.output.splitlines() if line.endswith("}")]
         results += [line for line in lines if "begun" not in line]
@@ -105,12 +108,15 @@ def _batch(seed: int, first: int, count: int) -> list[dict[str, Any]]:
     return results
 
 
-def fuzz(seed: int, models: int, *, first: int = 0, workers: int = 2) -> Iterator[dict[str, Any]]:
+def fuzz(
+    seed: int, models: int, *, first: int = 0, workers: int = 2, avoided: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
     """Judges so many models, ``workers`` at a time."""
+    batch = partial(_batch, seed, list(avoided))
     starts = range(first, first + models, MODELS_PER_CHILD)
     with ThreadPoolExecutor(workers) as pool:
         counts = (min(MODELS_PER_CHILD, first + models - start) for start in starts)
-        for results in pool.map(_batch, [seed] * len(starts), starts, counts):
+        for results in pool.map(batch, starts, counts):
             yield from results
 
 
@@ -138,14 +144,15 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="this model of the run")
     parser.add_argument("--shrink", type=int, help="shrink this model of the run")
     parser.add_argument("--file", type=Path, help="a kept model; --seed is of its states")
+    parser.add_argument("--avoid", nargs="*", default=[], help="known causes", choices=AVOIDED)
     parser.add_argument("--batch", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.batch is not None:
-        return _child(options.seed, *options.batch)
+        return _child(options.seed, options.avoid, *options.batch)
     if options.shrink is not None:
-        return _shrink(options.seed, options.shrink, BUILD)
+        return _shrink(options.seed, options.avoid, options.shrink, BUILD)
     if options.only is not None:
-        root = random_models.draw(options.seed, options.only)
+        root = random_models.draw(options.seed, options.only, options.avoid)
         print(random_models.render(root))
         model = mujoco.MjModel.from_xml_string(random_models.render(root))
         print(_told(verdict := compare(model, options.only)))
@@ -160,7 +167,11 @@ def main() -> int:
 def _main_run(options: argparse.Namespace) -> int:
     start, results, failures = time.monotonic(), [], []
     for result in fuzz(
-        options.seed, options.models, first=options.first, workers=options.workers
+        options.seed,
+        options.models,
+        first=options.first,
+        workers=options.workers,
+        avoided=options.avoid,
     ):
         results.append(result)
         if result["kind"] not in ("equal", "refused", "invalid"):
@@ -169,6 +180,7 @@ def _main_run(options: argparse.Namespace) -> int:
     wrong = [result["number"] for result in failures if result["kind"] in WRONG]
     for number in wrong[: options.shrinks]:
         arguments = ["--seed", str(options.seed), "--shrink", str(number)]
+        arguments += ["--avoid", *options.avoid]
         outcome = children.run(Path(__file__), arguments, 10 * SECONDS_OF_SHRINKING)
         print(f"\nmodel {number}: {outcome.output or outcome.errors}", flush=True)
     seconds = time.monotonic() - start

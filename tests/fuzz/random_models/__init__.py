@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
+from collections.abc import Sequence
+
 from random_models.actuators import add_actuators
+from random_models.avoid import AVOIDED
 from random_models.constraints import add_equalities, add_pairs, add_tendons
 from random_models.dice import Dice
 from random_models.options import add_options
@@ -19,8 +22,8 @@ RUDE = 0.12  # share of models that may have what lanes refuse
 ALIGNED = 0.4
 
 
-def draw(seed: int, number: int) -> ET.Element:
-    """The n-th model of a run."""
+def draw(seed: int, number: int, avoided: Sequence[str] = ()) -> ET.Element:
+    """The n-th model of a run, without known causes of differences (avoid.py)."""
     dice = Dice(f"{seed} {number}")
     scene = Scene(dice, rude=dice.maybe(RUDE), aligned=dice.maybe(ALIGNED))
     ET.SubElement(scene.root, "compiler", angle="radian")
@@ -31,6 +34,8 @@ def draw(seed: int, number: int) -> ET.Element:
     add_pairs(scene)
     add_actuators(scene)
     add_options(scene)
+    for name in avoided:
+        AVOIDED[name](scene.root)
     return scene.root
 
 
