@@ -193,19 +193,17 @@ def first_difference(model: Any, ours: np.ndarray, other: np.ndarray) -> Differe
     )
 
 
-def compare(model: Any, seed: int, *, steps: int = STEPS, unchecked: bool = False) -> Verdict:
+def compare(model: Any, seed: int, *, steps: int = STEPS) -> Verdict:
     """Rolls a model out both ways.
 
     Args:
         model: MjModel without sensors.
         seed: Of states and controls.
         steps: How many of them.
-        unchecked: Without the trial that lanes' plans are given. With it, models that it refuses
-            are compared all the same, so that the difference is known.
     """
-    refusal = _core.lanes_refusal(model._address, unchecked=unchecked)
+    refusal = _core.lanes_refusal(model._address)
     wrong = refusal.startswith(DIFFER)
-    if wrong:
+    if wrong:  # compared all the same, so that the difference is known
         _core.lanes_refusal(model._address, unchecked=True)
     elif refusal:
         return Verdict("refused", refusal, 0, None)

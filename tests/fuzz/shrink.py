@@ -23,13 +23,16 @@ SPARED = 40  # steps behind the first difference that a smaller model may take
 
 
 def fails(root: Element, seed: int, steps: int) -> int | None:
-    """The step at which a model's bits differ first; None: it does not compile, or none does."""
+    """The step at which a model's bits differ first, 0 if the trial alone finds that they do; None:
+    it does not compile, or they do not."""
     try:
         model = mujoco.MjModel.from_xml_string(random_models.render(copy.deepcopy(root)))
-        verdict = compare(model, seed, steps=steps, unchecked=True)
+        verdict = compare(model, seed, steps=steps)
     except (ValueError, RuntimeError, mujoco.FatalError):
         return None
-    return None if verdict.difference is None else verdict.difference.step
+    if verdict.difference is not None:
+        return verdict.difference.step
+    return 0 if verdict.kind == "differs" else None
 
 
 def shrunk(root: Element, seed: int, seconds: float) -> Element:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from random_models.dice import Dice
 
 Element = ET.Element
-MOST_DOFS = 24  # of all trees; more would take seconds of mj_step
+MOST_DOFS = 16  # of all trees, and
+MOST_GEOMS = 12  # more would take seconds of mj_step
 
 
 @dataclass

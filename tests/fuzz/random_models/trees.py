@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from random_models.dice import text
-from random_models.scene import MOST_DOFS, Element, Scene
+from random_models.scene import MOST_DOFS, MOST_GEOMS, Element, Scene
 from random_models.shapes import add_geom, add_surface, impedance, reference
 
 DOFS = {"free": 6, "ball": 3, "hinge": 1, "slide": 1}
@@ -102,7 +102,7 @@ def _add_body(scene: Scene, parent: Element, depth: int, place: list[float]) -> 
         if dice.maybe(0.5):
             inertial.set("quat", dice.quat(aligned=scene.aligned))
     reach = add_geom(scene, body, moving=True, centred=dice.maybe(0.75))
-    for _ in range(dice.pick(0, 0, 0, 1, 1, 2)):
+    for _ in range(dice.pick(0, 0, 0, 0, 1, 2)):
         add_geom(scene, body, moving=True, centred=False)
     if depth == 0 and dice.maybe(0.5):
         body.set("pos", text(place[0], place[1], reach))  # where it just touches a floor at 0
@@ -112,7 +112,9 @@ def _add_body(scene: Scene, parent: Element, depth: int, place: list[float]) -> 
         if dice.maybe(0.5):
             site.set("quat", dice.quat(aligned=scene.aligned))
     size = len(scene.bodies)
-    while depth < 4 and dice.maybe(0.55 - 0.1 * depth) and scene.dofs < MOST_DOFS:
+    while depth < 4 and dice.maybe(0.5 - 0.1 * depth):
+        if scene.dofs >= MOST_DOFS or len(scene.geoms) >= MOST_GEOMS:
+            break
         at = scene.place(0.25)
         _add_body(scene, body, depth + 1, [0.0, 0.0, 0.0] if dice.maybe(0.1) else at)
     is_free = body.find("joint[@type='free']") is not None
@@ -145,7 +147,7 @@ def add_trees(scene: Scene) -> None:
     """One to four trees near each other; some stand exactly on or in each other."""
     dice = scene.dice
     world = scene.section("worldbody")
-    for _ in range(dice.pick(1, 1, 1, 2, 2, 3, 4)):
+    for _ in range(dice.pick(1, 1, 1, 2, 2, 3)):
         place = scene.place(0.4)
         place[2] = dice.pick(0.1, 0.2, 0.3, abs(place[2]) + 0.1)
         _add_body(scene, world, 0, place)
