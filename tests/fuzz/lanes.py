@@ -30,7 +30,7 @@ import mujoco
 import random_models
 from closed_loop import Verdict, compare
 from random_models.avoid import AVOIDED
-from shrink import shrunk
+from shrink import shrunk, suspects
 
 BUILD = Path(__file__).parents[2] / "build" / "fuzz"
 SECONDS_PER_MODEL = 20.0  # of processor time
@@ -79,6 +79,7 @@ def _shrink(seed: int, avoided: list[str], number: int, folder: Path) -> int:
     # in another process, in which no plan of it has been made without the trial
     again = children.run(Path(__file__), ["--seed", str(number), "--file", str(path)], 60.0)
     print(f"{again.output or again.errors}{path}\n{text}")
+    print("equal with", *suspects(root, number), sep=" ")
     return 0
 
 

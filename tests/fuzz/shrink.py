@@ -50,6 +50,33 @@ def shrunk(root: Element, seed: int, seconds: float) -> Element:
     return root
 
 
+# what may tell why bits differ: options under which they perhaps do not
+SUSPECTS = {
+    "midphase": "disable", "contact": "disable", "limit": "disable", "equality": "disable",
+    "frictionloss": "disable", "eulerdamp": "disable", "solver": "Newton", "integrator": "Euler",
+    "cone": "pyramidal", "gravity": "disable", "multiccd": "disable",
+}  # fmt: skip
+
+
+def suspects(root: Element, seed: int) -> list[str]:
+    """Options, changed one at a time, under which a failing model's bits are equal."""
+    found = []
+    for key, value in SUSPECTS.items():
+        tried = copy.deepcopy(root)
+        option = tried.find("option")
+        if option is None:
+            option = ET.SubElement(tried, "option")
+        flag = option.find("flag")
+        if value == "disable":
+            flag = ET.SubElement(option, "flag") if flag is None else flag
+            flag.set(key, value)
+        else:
+            option.set(key, value)
+        if fails(tried, seed, STEPS) is None:
+            found.append(f"{key}={value}")
+    return found
+
+
 Candidates = Callable[[Element], Iterator[Callable[[Element], None]]]
 
 

@@ -37,8 +37,34 @@ def _no_time(root: Element) -> None:
                 actuator.set(key, "0.001")
 
 
+def _velocity_gain(root: Element) -> None:
+    """No gain that depends on the velocity with implicitfast."""
+    for actuator in root.iterfind("actuator/general"):
+        gains = actuator.get("gainprm", "1").split()
+        actuator.set("gainprm", " ".join([*gains[:2], "0"][: len(gains)]))
+
+
+def _midphase(root: Element) -> None:
+    """No bounding volumes."""
+    option = root.find("option")
+    if option is None:
+        option = ET.SubElement(root, "option")
+    flag = option.find("flag")
+    (ET.SubElement(option, "flag") if flag is None else flag).set("midphase", "disable")
+
+
+def _pgs(root: Element) -> None:
+    """No other solver than Newton."""
+    option = root.find("option")
+    if option is not None:
+        option.set("solver", "Newton")
+
+
 AVOIDED: dict[str, Callable[[Element], None]] = {
     "upright": _upright,
     "force_range": _force_range,
     "no_time": _no_time,
+    "velocity_gain": _velocity_gain,
+    "midphase": _midphase,
+    "pgs": _pgs,
 }

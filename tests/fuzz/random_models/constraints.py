@@ -94,7 +94,7 @@ def add_pairs(scene: Scene) -> None:
         if len(scene.geoms) < 2:
             return
         (geom1, body1), (geom2, body2) = dice.sample(scene.geoms, 2)
-        if body1 == body2:
+        if body1 == body2 or not {body1, body2} & scene.moving:
             continue
         pair = ET.SubElement(scene.section("contact"), "pair", geom1=geom1, geom2=geom2)
         drawn = {

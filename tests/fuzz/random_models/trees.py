@@ -94,6 +94,8 @@ def _add_body(scene: Scene, parent: Element, depth: int, place: list[float]) -> 
     for kind in _joint_kinds(scene, root=depth == 0):
         if scene.dofs + DOFS[kind] <= MOST_DOFS:
             _add_joint(scene, body, kind)
+    if scene.dofs > before or parent.get("name") in scene.moving:
+        scene.moving.add(body.get("name", ""))
     if dice.maybe(0.12):
         inertial = ET.SubElement(
             body, "inertial", mass=text(dice.number(0.1, 5)), pos=text(*scene.place(0.1)),
@@ -151,5 +153,7 @@ def add_trees(scene: Scene) -> None:
         place = scene.place(0.4)
         place[2] = dice.pick(0.1, 0.2, 0.3, abs(place[2]) + 0.1)
         _add_body(scene, world, 0, place)
+    if scene.dofs == 0:
+        _add_joint(scene, world.findall("body")[-1], "hinge")
     if scene.rude and dice.maybe(0.02):
         ET.SubElement(ET.SubElement(world, "body", mocap="true"), "geom", size="0.1")
