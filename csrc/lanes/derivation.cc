@@ -268,7 +268,54 @@ bool Derivation::TouchingGeomsStay(const Tables& t, const Numbers& n) const {
   });
 }
 
+namespace {
+
+// How many of the numbers are used as a range that clamps; others may be in any order.
+bool IsRange(Number number) {
+  return number == Number::jnt_actfrcrange || number == Number::actuator_ctrlrange ||
+         number == Number::actuator_forcerange;
+}
+
+bool InvertedRange(const double* range, int count) {
+  for (int i = 0; i < count; i += 2) {
+    if (range[i] > range[i + 1]) return true;
+  }
+  return false;
+}
+
+bool ShortQuaternion(const double* quat, int count) {
+  constexpr double kShortest = 1e-5;
+  for (int i = 0; i < count; i += 4) {
+    const double squared = quat[i] * quat[i] + quat[i + 1] * quat[i + 1] +
+                           quat[i + 2] * quat[i + 2] + quat[i + 3] * quat[i + 3];
+    if (!(squared >= kShortest * kShortest)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string Derivation::UnusualNumber(const Tables& t, const Numbers& n, bool all) {
+#define PYFASTENV_LANES_NUMBER(name, count, field)                                    \
+  if (all || t.Varies(Number::name)) {                                                \
+    const int size = count;                                                           \
+    for (int i = 0; i < size; ++i) {                                                  \
+      if (!std::isfinite(n.name[i])) return "numbers that are not finite in " #field; \
+    }                                                                                 \
+    if (IsRange(Number::name) && InvertedRange(n.name, size)) {                       \
+      return "inverted ranges in " #field;                                            \
+    }                                                                                 \
+    if (Number::name == Number::body_quat && ShortQuaternion(n.name, size)) {         \
+      return "quaternions of no length in " #field;                                   \
+    }                                                                                 \
+  }
+  PYFASTENV_LANES_FIELD_NUMBERS(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
+  return {};
+}
+
 bool Derivation::IsUsual(const Tables& t, const Numbers& n) const {
+  if (!UnusualNumber(t, n, /*all=*/false).empty()) return false;
   const bool places = t.Varies(Number::geom_pos) || t.Varies(Number::geom_quat);
   if (places && !TouchingGeomsStay(t, n)) return false;
   for (int b = 0; b < t.nbody; ++b) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "lanes/contact_source.h"
@@ -37,6 +38,9 @@ class Derivation {
   void Run(const Tables& t, uint64_t which, Numbers& n, double* out) const;
   /// Whether a step with these numbers takes the same ways as one with the model's.
   bool IsUsual(const Tables& t, const Numbers& n) const;
+  /// Which numbers no program can take (they leave out products with zero and what clamps to
+  /// inverted ranges); empty if all are fine. Of fields that vary alone unless `all`.
+  static std::string UnusualNumber(const Tables& t, const Numbers& n, bool all);
   /// Whether environments' own numbers of a field, at this index, must be the model's: where geoms
   /// are that may touch something, since MuJoCo's bounding volumes stay where they are.
   bool MustBeTheModels(Number field, int index) const;

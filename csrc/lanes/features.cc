@@ -1,6 +1,7 @@
 #include "lanes/features.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <utility>
@@ -12,12 +13,44 @@ namespace pyfastenv::lanes {
 
 namespace {
 
+// Pairs of shapes that lanes have code of their own for.
+constexpr int kOwn[][2] = {{mjGEOM_PLANE, mjGEOM_SPHERE},   {mjGEOM_PLANE, mjGEOM_CAPSULE},
+                           {mjGEOM_PLANE, mjGEOM_BOX},      {mjGEOM_PLANE, mjGEOM_CYLINDER},
+                           {mjGEOM_SPHERE, mjGEOM_SPHERE},  {mjGEOM_SPHERE, mjGEOM_CAPSULE},
+                           {mjGEOM_CAPSULE, mjGEOM_CAPSULE}};
+constexpr size_t kNumOwn = sizeof(kOwn) / sizeof(*kOwn);
+
+// MuJoCo's functions for them, as they are when the program starts.
+const std::array<mjfCollision, kNumOwn> kMujocos = [] {
+  std::array<mjfCollision, kNumOwn> functions{};
+  for (size_t i = 0; i < kNumOwn; ++i) functions[i] = mjCOLLISIONFUNC[kOwn[i][0]][kOwn[i][1]];
+  return functions;
+}();
+
 // What mj_step needs at most for kMaxContacts and every limit of kMaxDofs dofs, twice over (its
 // largest matrices, rows × dofs and rows × rows, stay below half of it). With less it may drop
 // contacts and warn, or stop, where lanes would go on. MuJoCo's default is 4 MiB or more.
 constexpr mjtSize kEnoughMemory = 2 << 20;
 // The same where a contact may have ten rows instead of four.
 constexpr mjtSize kEnoughForRolling = 6 << 20;
+// Rows of contacts and limits that these are enough for.
+constexpr mjtSize kRows = 220, kRollingRows = 580;
+
+// Rows that stand whether anything touches or not: of equalities, dry friction and tendons' limits.
+mjtSize OtherRows(const mjModel& m) {
+  mjtSize rows = 2 * m.ntendon;  // limit and friction; joints' limits are among kRows
+  for (int i = 0; i < m.neq; ++i) {
+    rows += m.eq_type[i] == mjEQ_WELD ? 6 : m.eq_type[i] == mjEQ_CONNECT ? 3 : 1;
+  }
+  const auto rubs = [](mjtNum loss) { return loss != 0; };
+  return rows + std::count_if(m.dof_frictionloss, m.dof_frictionloss + m.nv, rubs);
+}
+
+// With so many other rows: the largest matrices grow, four of rows × rows and of rows × dofs.
+mjtSize MemoryOf(const mjModel& m, mjtSize enough, mjtSize rows) {
+  const mjtSize others = OtherRows(m);
+  return enough + mjtSize{4 * sizeof(mjtNum)} * others * (others + 2 * rows + m.nv);
+}
 
 // "joint 'hip'", or "joint 3" if it has no name
 std::string Named(const mjModel& m, mjtObj type, int id) {
@@ -40,11 +73,14 @@ bool AnyNonZero(const mjtNum* x, int n) {
 std::string Counts(const mjModel& m) {
   if (m.nv == 0) return "a model without degrees of freedom";
   if (m.nv >= kMaxDofs) return "60 or more degrees of freedom";
-  if (m.narena < kEnoughMemory) return "less than 2 MiB of memory (size memory)";
+  if (m.narena < MemoryOf(m, kEnoughMemory, kRows)) {
+    return OtherRows(m) == 0 ? "less than 2 MiB of memory (size memory)"
+                             : "less memory (size memory) than its constraints may take";
+  }
   const auto rolls = [](int condim) { return condim > 3; };
   const bool rolling = std::any_of(m.geom_condim, m.geom_condim + m.ngeom, rolls) ||
                        std::any_of(m.pair_dim, m.pair_dim + m.npair, rolls);
-  if (rolling && m.narena < kEnoughForRolling) {
+  if (rolling && m.narena < MemoryOf(m, kEnoughForRolling, kRollingRows)) {
     return "less than 6 MiB of memory (size memory) with contacts of condim 4 or 6";
   }
   if (mj_isSparse(&m)) return "sparse constraint Jacobians (option jacobian)";
@@ -76,6 +112,8 @@ std::string Options(const mjModel& m) {
     return "this integrator";
   }
   if (opt.solver == mjSOL_CG) return "the solver CG";
+  if (opt.solver != mjSOL_PGS && opt.solver != mjSOL_NEWTON) return "this solver";
+  if (opt.cone != mjCONE_PYRAMIDAL && opt.cone != mjCONE_ELLIPTIC) return "this friction cone";
   if (opt.noslip_iterations > 0) return "noslip iterations";
   const bool fluid = opt.density > 0 || opt.viscosity > 0;
   for (int g = 0; fluid && g < m.ngeom; ++g) {
@@ -90,6 +128,7 @@ std::string Callbacks(const mjModel&) {
       mjcb_act_bias != nullptr) {
     return "user callbacks";
   }
+  if (!CollisionsAreMujocos()) return "a collision function of the user's (mjCOLLISIONFUNC)";
   return {};
 }
 
@@ -304,9 +343,19 @@ bool AllTendonsFixed(const mjModel& m) {
 
 bool HasOwnCollision(const mjModel& m, const GeomPair& pair) {
   const int type1 = m.geom_type[pair.geom1], type2 = m.geom_type[pair.geom2];
-  const bool round2 = type2 == mjGEOM_SPHERE || type2 == mjGEOM_CAPSULE;
-  if (type1 == mjGEOM_PLANE) return round2 || type2 == mjGEOM_BOX || type2 == mjGEOM_CYLINDER;
-  return round2 && (type1 == mjGEOM_SPHERE || type1 == mjGEOM_CAPSULE);
+  const auto degenerate = [&](int geom) {  // a segment without length
+    return m.geom_type[geom] == mjGEOM_CAPSULE && !(m.geom_size[3 * geom + 1] > 1e-6);
+  };
+  if (degenerate(pair.geom1) || degenerate(pair.geom2)) return false;
+  return std::any_of(std::begin(kOwn), std::end(kOwn),
+                     [&](const int* own) { return own[0] == type1 && own[1] == type2; });
+}
+
+bool CollisionsAreMujocos() {
+  for (size_t i = 0; i < kNumOwn; ++i) {
+    if (mjCOLLISIONFUNC[kOwn[i][0]][kOwn[i][1]] != kMujocos[i]) return false;
+  }
+  return true;
 }
 
 namespace {
@@ -327,8 +376,13 @@ void AddPair(const mjModel& m, GeomPair pair, std::vector<GeomPair>& pairs) {
   pairs.push_back(pair);
 }
 
-// Whether bodies' geoms may collide at all: filterBodyPair.
+// Whether bodies' geoms may collide at all: canCollide2, by the masks that the compiler has made of
+// the geoms', and filterBodyPair.
 bool MayCollide(const mjModel& m, int body1, int body2) {
+  if ((m.body_contype[body1] & m.body_conaffinity[body2]) == 0 &&
+      (m.body_contype[body2] & m.body_conaffinity[body1]) == 0) {
+    return false;
+  }
   const int weld1 = m.body_weldid[body1], weld2 = m.body_weldid[body2];
   const auto weld_parent = [&](int weld) { return m.body_weldid[m.body_parentid[weld]]; };
   if (weld1 == weld2) return false;

@@ -24,6 +24,9 @@ std::vector<GeomPair> CandidatePairs(const mjModel& m);
 /// Whether lanes have code of their own for the geoms' collision; else MuJoCo's is called.
 bool HasOwnCollision(const mjModel& m, const GeomPair& pair);
 
+/// Whether MuJoCo's collision functions of those pairs of shapes are still its own.
+bool CollisionsAreMujocos();
+
 /// Whether one of mjtDisableBit is set.
 inline bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0; }
 

@@ -51,7 +51,8 @@ unsigned LaneStepper::SetNumbers(const double* const* numbers, int count) {
 unsigned LaneStepper::Load(const double* const* rows, int count, const double* const* numbers) {
   const double* all[kMaxWidth];
   for (int l = 0; l < kernels_.width; ++l) all[l] = rows[l < count ? l : 0];
-  const unsigned unusual = tables_.varied != 0 ? SetNumbers(numbers, count) : 0;
+  unsigned unusual = tables_.varied != 0 ? SetNumbers(numbers, count) : 0;
+  if (!CollisionsAreMujocos()) unusual = ~0u;  // they may be replaced at any time
   kernels_.load(tables_, scratch_, all, count, numbers_.data());
   if (narrow_phase_ != nullptr) narrow_phase_->Begin();
   return unusual;

@@ -3,6 +3,7 @@
 // The trial of a plan would not do here. It finds what differs always, and 3.11 and 3.17 differ
 // from lanes' order of operations so seldom that it passes. On other processors MuJoCo's own
 // compiler has fused multiplications and additions where it saw fit.
+#include "lanes/features.h"
 #include "lanes/kernels.h"
 #include "lanes/narrow_phase.h"
 #include "lanes/number_access.h"
@@ -39,6 +40,8 @@ PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
                       const std::vector<std::string>& fields, const mjModel* whole) {
   return MakeUnchecked(model, kernels, fields, whole);
 }
+
+bool CollisionsAreMujocos() { return true; }
 
 const mjtNum* Get(const mjModel& /*model*/, Number /*number*/) { return nullptr; }
 

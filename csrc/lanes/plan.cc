@@ -7,6 +7,7 @@
 #include <new>
 #include <numeric>
 
+#include "lanes/bounding_volumes.h"
 #include "lanes/features.h"
 #include "lanes/model_trees.h"
 #include "lanes/number_access.h"
@@ -74,14 +75,6 @@ int MostContacts(PairKind kind) {
   }
 }
 
-// Whether MuJoCo tries a body against all others: the world, and fixed bodies that have planes.
-bool CollidesAlways(const mjModel& m, int body) {
-  const int* types = m.geom_type + m.body_geomadr[body];
-  return body == 0 || (m.body_dofnum[m.body_weldid[body]] == 0 &&
-                       std::find(types, types + m.body_geomnum[body], mjGEOM_PLANE) !=
-                           types + m.body_geomnum[body]);
-}
-
 bool Same(const Surface& a, const Surface& b) {
   return a.condim == b.condim && a.margin == b.margin && a.softness == b.softness;
 }
@@ -113,7 +106,11 @@ PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels,
   if (feature.empty()) feature = UnsupportedField(model, fields);
   if (!feature.empty()) return {nullptr, feature.insert(0, "lanes do not do ")};
   const mjModel& to_copy = whole != nullptr ? *whole : model;
-  return {std::shared_ptr<const Plan>(new Plan(model, kernels, fields, to_copy)), {}};
+  std::shared_ptr<const Plan> plan(new Plan(model, kernels, fields, to_copy));
+  const Tables& tables = plan->tables();
+  std::string number = Derivation::UnusualNumber(tables, tables.numbers, /*all=*/true);
+  if (!number.empty()) return {nullptr, number.insert(0, "lanes do not do ")};
+  return {std::move(plan), {}};
 }
 
 Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::string>& fields,
@@ -177,7 +174,7 @@ void Plan::SetSizes(const mjModel& m) {
   t.implicit_damping =
       t.integrator == Integrator::kImplicitFast || (damped && !IsOff(m, mjDSBL_EULERDAMP));
   t.timestep = m.opt.timestep;
-  t.solver = m.opt.solver == mjSOL_PGS ? Solver::kPGS : Solver::kNewton;
+  t.solver = m.opt.solver == mjSOL_PGS ? Solver::kPGS : Solver::kNewton;  // UnsupportedFeature
   t.iterations = m.opt.iterations;
   t.ls_iterations = m.opt.ls_iterations;
   t.tolerance = m.opt.tolerance;
@@ -303,6 +300,7 @@ void Plan::AddActuators(const mjModel& m) {
     Actuator actuator{};
     const int target = m.actuator_trnid[2 * a];
     moment_.rowadr.push_back(static_cast<int>(moment_.colind.size()));
+    actuator.force_limited_joint = -1;
     if (m.actuator_trntype[a] == mjTRN_TENDON) {
       actuator.transmission = Transmission::kTendon;
       actuator.target = target;
@@ -312,6 +310,7 @@ void Plan::AddActuators(const mjModel& m) {
       const bool free = m.jnt_type[target] == mjJNT_FREE;
       actuator.transmission = free ? Transmission::kFreeJoint : Transmission::kJoint;
       actuator.target = m.jnt_qposadr[target];
+      if (m.jnt_actfrclimited[target]) actuator.force_limited_joint = target;
       for (int k = 0; k < (free ? 6 : 1); ++k) moment_.colind.push_back(m.jnt_dofadr[target] + k);
     }
     moment_.rownnz.push_back(static_cast<int>(moment_.colind.size()) - moment_.rowadr.back());
@@ -358,9 +357,12 @@ void Plan::AddTendons(const mjModel& m) {
 }
 
 void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
+  const std::vector<GeomPair> pairs = CandidatePairs(m);
+  if (pairs.empty()) return;
+  const BoundingVolumes volumes(m);
   bool all_own = true;
-  for (const GeomPair& pair : CandidatePairs(m)) {
-    AddContactPair(m, pair);
+  for (const GeomPair& pair : pairs) {
+    AddContactPair(m, pair, volumes);
     all_own = all_own && pairs_.back().kind != PairKind::kOther;
   }
   tables_.pair = pairs_.data();
@@ -372,7 +374,7 @@ void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
   if (collision_model_ == nullptr) throw std::bad_alloc();
 }
 
-void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms) {
+void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms, const BoundingVolumes& volumes) {
   const int geom1 = geoms.geom1, geom2 = geoms.geom2;
   const ContactSource contact = SourceOfContact(m, geoms);
   Pair pair{};
@@ -389,8 +391,7 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms) {
   pair.margin = contact.margin;
   pair.reach = contact.margin + contact.gap;
   pair.plane = m.geom_type[geom1] == mjGEOM_PLANE;
-  pair.swept =
-      geoms.explicit_pair < 0 && !CollidesAlways(m, pair.body1) && !CollidesAlways(m, pair.body2);
+  pair.sight = volumes.Of(m, geoms, pair.reach);
   const double rbound1 = m.geom_rbound[geom1], rbound2 = m.geom_rbound[geom2];
   const bool bounded = rbound2 > 0 && (pair.plane || rbound1 > 0);
   pair.bound = !bounded     ? std::numeric_limits<double>::infinity()

@@ -22,6 +22,7 @@
 
 namespace pyfastenv::lanes {
 
+class BoundingVolumes;
 struct PlanResult;
 
 class Plan {
@@ -66,7 +67,7 @@ class Plan {
   void AddFrictionLosses(const mjModel& m);
   void AddLimits(const mjModel& m);
   void AddPairs(const mjModel& m, const mjModel& whole);
-  void AddContactPair(const mjModel& m, const GeomPair& geoms);
+  void AddContactPair(const mjModel& m, const GeomPair& geoms, const BoundingVolumes& volumes);
   void SetConstrainedTrees(const mjModel& m);
   void DeriveNumbers();
   void SetRowLayout(const mjModel& m);

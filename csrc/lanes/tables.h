@@ -96,6 +96,7 @@ struct Actuator {
   bool has_bias;
   bool clamp_ctrl;
   bool clamp_force;
+  int force_limited_joint;  // that it drives, whose sum of forces is bounded; -1: none
 };
 
 /// Bounds on the sum of a dof's actuator forces.
@@ -184,6 +185,13 @@ struct Surface {
   int softness;
 };
 
+/// What of a pair's touches MuJoCo's broad and middle phases see for certain: those nearer than
+/// `distance` less `rounding` times the touch's coordinates (BoundingVolumes).
+struct Sight {
+  double distance;
+  double rounding;
+};
+
 /// Two geoms that may touch; in the order in which MuJoCo lists contacts.
 struct Pair {
   PairKind kind;
@@ -196,7 +204,7 @@ struct Pair {
   double margin;
   double reach;  // margin and gap: what collision functions take for the margin
   bool plane;    // the first geom is one
-  bool swept;    // found by MuJoCo's sweep over bodies
+  Sight sight;
   // of the distance of centres, or of plane and centre; infinite where MuJoCo does not ask
   double bound, bound_squared;
   uint64_t trees;         // bits of those that the geoms belong to

@@ -61,6 +61,7 @@ double Evaluate(const Graph& graph, int index, const std::vector<double>& values
     case Op::kSub:
       return a - b;
     case Op::kMul:
+    case Op::kTimesPositive:
       return a * b;
     case Op::kDiv:
       return a / b;

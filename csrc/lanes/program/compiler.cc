@@ -195,7 +195,8 @@ class Compiler {
 
   int EmitBinary(const Node& node, int index) {
     int a = node.a, b = node.b;
-    const bool commutes = node.op == Op::kAdd || node.op == Op::kMul;
+    const bool commutes =
+        node.op == Op::kAdd || node.op == Op::kMul || node.op == Op::kTimesPositive;
     if (commutes &&
         (graph_[a].op == Op::kConstant || (At(a).where == kNone && At(b).where != kNone))) {
       std::swap(a, b);
@@ -262,6 +263,7 @@ class Compiler {
       case Op::kSub:
         return Assembler::kSub;
       case Op::kMul:
+      case Op::kTimesPositive:
         return Assembler::kMul;
       case Op::kDiv:
         return Assembler::kDiv;

@@ -23,6 +23,7 @@ double Evaluate(Op op, double a, double b) {
     case Op::kSub:
       return a - b;
     case Op::kMul:
+    case Op::kTimesPositive:
       return a * b;
     case Op::kDiv:
       return a / b;
@@ -101,6 +102,8 @@ int Graph::Binary(Op op, int a, int b) {
       return Subtract(a, b);
     case Op::kMul:
       return Multiply(a, b);
+    case Op::kTimesPositive:
+      return Is(a, 0) || Is(b, 1) ? a : Insert({op, a, b});
     case Op::kDiv:
       return Divide(a, b);
     default:

@@ -3,7 +3,7 @@
 // Nodes are numbers; equal operations on equal operands are one node. Operations on the model's
 // constants are done when they are recorded, and those with an exact zero or one are left out:
 // what is left has the same numbers for all finite inputs, but a result that is zero may have the
-// other sign. Every place where such a sign reaches a result is marked by PlusZero, which stays.
+// other sign. Where signs matter, MakesNegativeZero follows them.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@ enum class Op : uint8_t {
   kAdd,
   kSub,
   kMul,
+  kTimesPositive,  // a b, b > 0
   kDiv,
   kMin,    // a < b ? a : b
   kMax,    // a > b ? a : b
@@ -32,6 +33,35 @@ enum class Op : uint8_t {
   kPlusZero,   // a + 0: never a negative zero
   kUnitScale,  // 1 / a, or 1 where a differs from 1 by no more than 1e-15
 };
+
+/// Whether an operation's result may be a negative zero, by whether its operands may; `same`: they
+/// are one number. Not asked of kConstant, kInput and kLess. Products of numbers so small that they
+/// vanish are left out of account: they vanish in the same way in the stages.
+constexpr bool MakesNegativeZero(Op op, bool a, bool b, bool same) {
+  switch (op) {
+    case Op::kAdd:
+      return a && b;
+    case Op::kSub:
+    case Op::kTimesPositive:
+    case Op::kSqrt:
+      return a;
+    case Op::kMul:
+      return !same;
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kJoin:  // of two choices, of which each is the other's zero
+      return a || b;
+    case Op::kWhere:
+    case Op::kWhereNot:
+      return b;
+    case Op::kAbs:
+    case Op::kPlusZero:
+    case Op::kUnitScale:
+      return false;
+    default:
+      return true;
+  }
+}
 
 struct Node {
   Op op;
@@ -75,6 +105,21 @@ class Graph {
   std::unordered_map<Node, int, Hash, Same> index_;
 };
 
+/// Of each node, whether it may be a negative zero. `inputs`: whether an input may, by its slot.
+template <class Inputs>
+std::vector<bool> NegativeZeros(const Graph& graph, Inputs inputs) {
+  std::vector<bool> may;
+  for (int i = 0; i < graph.size(); ++i) {
+    const Node& node = graph[i];
+    const auto of = [&](int operand) { return operand >= 0 && may[static_cast<size_t>(operand)]; };
+    may.push_back(node.op == Op::kInput ? inputs(node.a)
+                  : node.op == Op::kConstant
+                      ? false
+                      : MakesNegativeZero(node.op, of(node.a), of(node.b), node.a == node.b));
+  }
+  return may;
+}
+
 /// Where a program's inputs and results are: `array` of ProgramArray, element.
 struct Slot {
   static constexpr int kMaxElements = 1 << 20;
@@ -94,6 +139,8 @@ struct Output {
 struct Recording {
   Graph graph;
   std::vector<Output> outputs;
+  /// Whether zeros that reach the state have the stages' signs, proven; else it may not run.
+  bool has_signs = true;
 };
 
 }  // namespace pyfastenv::lanes

@@ -26,6 +26,7 @@ void Programs::Make(Tables& tables, const Kernels& kernels) {
   int num_spills = 0;
   for (size_t i = 0; i < kCount; ++i) {
     const Recording recording = Record(static_cast<RecordedStage>(i), tables);
+    if (!recording.has_signs) return;
     const CompiledCode compiled = Compile(recording, kernels.width, offsets);
     code_[i] = Code(compiled.bytes);
     if (code_[i].entry() == nullptr) return;

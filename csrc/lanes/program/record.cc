@@ -29,7 +29,8 @@ class Recorder {
 
   void Read(ProgramArray array, Lane* values, int count) {
     for (int i = 0; i < count; ++i) {
-      values[i] = FromNode(recording_.graph.Input(Slot{static_cast<int>(array), i}.Packed()));
+      const Slot slot{static_cast<int>(array), i};
+      values[i] = FromNode(recording_.graph.Input(slot.Packed()), MayBeNegativeZero(slot));
     }
   }
   void Write(ProgramArray array, const Lane* values, int first, int count) {
@@ -37,9 +38,26 @@ class Recorder {
       recording_.outputs.push_back({NodeOf(values[i]), {static_cast<int>(array), i}});
     }
   }
+  // The same of what reaches the state, where a zero has the stages' sign: they make no negative
+  // one here, and where the simplified nodes may, zero is added.
+  void WriteExact(ProgramArray array, const Lane* values, int count) {
+    const std::vector<bool> negative = NegativeZeros(
+        recording_.graph, [](int slot) { return MayBeNegativeZero(Slot::Unpack(slot)); });
+    for (int i = 0; i < count; ++i) {
+      if (PYFASTENV_VARIANT::MayBeNegativeZero(values[i])) recording_.has_signs = false;
+      int node = NodeOf(values[i]);
+      if (negative[static_cast<size_t>(node)]) node = recording_.graph.Unary(Op::kPlusZero, node);
+      recording_.outputs.push_back({node, {static_cast<int>(array), i}});
+    }
+  }
   Recording Take() { return std::move(recording_); }
 
  private:
+  // qfrc_smooth is the smooth dynamics' WriteExact
+  static bool MayBeNegativeZero(Slot slot) {
+    return slot.array != static_cast<int>(ProgramArray::qfrc_smooth);
+  }
+
   // Numbers that vary are inputs; the others are constants.
   void ReadNumbers(const Tables& t) {
 #define PYFASTENV_LANES_NUMBER(name, count, ...) \
@@ -145,8 +163,8 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   recorder.Write(ProgramArray::M, s.M, 0, t.nC);
   recorder.Write(ProgramArray::qLD, s.qLD, 0, t.nC);
   recorder.Write(ProgramArray::qLDiagInv, s.qLDiagInv, 0, t.nv);
-  recorder.Write(ProgramArray::qfrc_smooth, s.qfrc_smooth, 0, t.nv);
-  recorder.Write(ProgramArray::qacc_smooth, s.qacc_smooth, 0, t.nv);
+  recorder.WriteExact(ProgramArray::qfrc_smooth, s.qfrc_smooth, t.nv);
+  recorder.WriteExact(ProgramArray::qacc_smooth, s.qacc_smooth, t.nv);
   if (t.integrator == Integrator::kImplicitFast) {
     recorder.Write(ProgramArray::H, s.H, 0, t.nC);
   }
@@ -187,7 +205,7 @@ Recording Record(RecordedStage stage, const Tables& t) {
       recorder.Read(ProgramArray::qfrc_smooth, s.qfrc_smooth, t.nv);
       recorder.Read(ProgramArray::qfrc_constraint, s.qfrc_constraint, t.nv);
       DampedAcceleration(t, s);
-      recorder.Write(ProgramArray::acc, s.acc, 0, t.nv);
+      recorder.WriteExact(ProgramArray::acc, s.acc, t.nv);
       break;
     case RecordedStage::kCount:
       break;

@@ -10,13 +10,11 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
-// Lanes in which a touch is so slight that MuJoCo's sweep over bodies, whose boxes it rounds to
-// single precision, may not see it.
+// Lanes in which a touch is so slight that MuJoCo's broad and middle phases may not see it.
 unsigned BarelySeen(const Pair& pair, const Touch& touch) {
-  if (!pair.swept) return 0;
-  constexpr double kRounding = 0x1p-22;  // of two bounds, twice over
+  if (pair.sight.distance == __builtin_inf()) return 0;
   const Lane size = Abs(touch.pos[0]) + Abs(touch.pos[1]) + Abs(touch.pos[2]);
-  return Bits(pair.reach - touch.dist <= kRounding * size);
+  return ~Bits(touch.dist < pair.sight.distance - pair.sight.rounding * size);
 }
 
 // Lanes in which MuJoCo's own filter (mj_filterSphere) lets the pair pass: bounding spheres meet.

@@ -57,11 +57,10 @@ ContactLanes::ContactLanes(const Tables& t, const Scratch& s, int k)
   __builtin_memcpy(&dofs2, bits2, sizeof(bits2));
 }
 
-// mju_makeFrame: an orthonormal frame from a normal and a wished tangent.
-void CompleteFrame(Lane* f) {
-  const Lane length = Sqrt(Dot3(f, f));
-  const Lane scale = 1.0 / length;
-  for (int i = 0; i < 3; ++i) f[i] = f[i] * scale;
+// mju_makeFrame: an orthonormal frame from a normal and a wished tangent. Returns the lanes in
+// which the normal has no direction, where MuJoCo raises an error.
+unsigned CompleteFrame(Lane* f) {
+  const Mask defined = Normalize3(f) >= 0.5;
   const Mask undefined = Dot3(f + 3, f + 3) < 0.25;
   if (Any(undefined)) {
     const Mask y = (f[1] < 0.5) & (f[1] > -0.5);
@@ -71,9 +70,9 @@ void CompleteFrame(Lane* f) {
   }
   const Lane along = Dot3(f, f + 3);
   for (int i = 0; i < 3; ++i) f[3 + i] = f[3 + i] - f[i] * along;
-  const Lane tangent_scale = 1.0 / Sqrt(Dot3(f + 3, f + 3));
-  for (int i = 0; i < 3; ++i) f[3 + i] = f[3 + i] * tangent_scale;
+  Normalize3(f + 3);  // of an upright capsule's axis nothing is left
   Cross(f + 6, f, f + 3);
+  return ~Bits(defined) & kAllLanes;
 }
 
 // Of one dof: the contact point's velocity on body 2 less that on body 1, in the contact's frame,
@@ -167,7 +166,7 @@ void AddCone(Cones& cones, const ContactLanes& g, int first, int num_rows, Lane 
 void FillContactRows(const Tables& t, Scratch& s, int k, const ContactLanes& g) {
   Rows& rows = s.rows;
   Contacts& c = s.contacts;
-  CompleteFrame(c.frame + 9 * k);
+  s.redo |= CompleteFrame(c.frame + 9 * k) & g.lanes;
   const Lane violation = c.dist[k] - g.margin;
   const LaneSoftness soft(s.softness, g.softness);
   const Lane impedance = Impedance(soft, violation);

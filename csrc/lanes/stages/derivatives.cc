@@ -15,6 +15,11 @@ void AddOuterProduct(const Tables& t, Scratch& s, const SparseRows& rows, const 
   }
 }
 
+// x where a force is within its range, else zero: one that is clamped depends on no velocity.
+Lane WhereFree(Lane force, const Lane* range, Lane x) {
+  return WhereLess(range[0], force, WhereLess(force, range[1], x, Splat(0)), Splat(0));
+}
+
 // mjd_actuator_vel
 void ActuatorDerivatives(const Tables& t, Scratch& s) {
   for (int a = 0; a < t.nu; ++a) {
@@ -26,10 +31,12 @@ void ActuatorDerivatives(const Tables& t, Scratch& s) {
       by_velocity = by_velocity + gain_by_velocity * ActuatorInput(t, actuator, s, a);
     }
     if (actuator.clamp_force) {
-      const Lane* range = s.actuator_forcerange + 2 * a;
-      const Lane force = s.actuator_force[a];
-      const Lane below_high = WhereLess(force, range[1], by_velocity, Splat(0));
-      by_velocity = WhereLess(range[0], force, below_high, Splat(0));
+      by_velocity = WhereFree(s.actuator_force[a], s.actuator_forcerange + 2 * a, by_velocity);
+    }
+    if (actuator.force_limited_joint >= 0) {
+      const int j = actuator.force_limited_joint;
+      by_velocity =
+          WhereFree(s.qfrc_actuator[t.joint[j].dof], s.jnt_actfrcrange + 2 * j, by_velocity);
     }
     AddOuterProduct(t, s, t.moment, s.actuator_moment, a, by_velocity);
   }

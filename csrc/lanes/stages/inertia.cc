@@ -77,7 +77,8 @@ void SolveFactored(const Tables& t, Lane* x, const Lane* factor, const Lane* inv
     const int* column = t.M_colind + t.M_rowadr[i];
     for (int a = 0; a < t.M_rownnz[i] - 1; ++a) x[column[a]] = x[column[a]] - row[a] * x[i];
   }
-  for (int i = first; i < first + n; ++i) x[i] = x[i] * inverse_diagonal[i];
+  // the matrix is positive, or its lanes are left to MuJoCo
+  for (int i = first; i < first + n; ++i) x[i] = TimesPositive(x[i], inverse_diagonal[i]);
   for (int i = first; i < first + n; ++i) {
     const int below = t.M_rownnz[i] - 1;
     if (below == 0) continue;

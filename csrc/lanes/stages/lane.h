@@ -93,8 +93,24 @@ inline Lane Abs(Lane a) { return (Lane)((Mask)a & 0x7fffffffffffffffLL); }
 inline Mask HasBit(Word word, int bit) { return (word & (1LL << bit)) != 0; }
 
 inline bool Any(Mask m) { return Bits(m) != 0; }
+#ifndef NDEBUG
+/// Lanes that have met a quaternion of no length since this was cleared.
+inline thread_local unsigned short_quaternions = 0;
+#endif
+/// Any, of a branch that programs give up: for lanes that the step leaves to MuJoCo
+/// (ShortQuaternions).
+inline bool AnyShort(Mask m) {
+#ifndef NDEBUG
+  short_quaternions |= Bits(m) & kAllLanes;
+#endif
+  return Any(m);
+}
+/// Any, of a branch that changes no more than the sign of a zero, which programs do not keep.
+inline bool AnyShownByZeros(Mask m) { return Any(m); }
 /// a, but zero where it is a negative zero.
 inline Lane PlusZero(Lane a) { return a + 0.0; }
+/// a b, where b is positive; a program's proof of its zeros' signs counts on it.
+inline Lane TimesPositive(Lane a, Lane b) { return a * b; }
 /// What makes a vector of length `norm` a unit one: 1 where it is, within mjMINVAL.
 inline Lane UnitScale(Lane norm) {
   const Mask off = Abs(norm - 1.0) > 1e-15;

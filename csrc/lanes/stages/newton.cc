@@ -64,21 +64,18 @@ Mask ChooseStart(const Tables& t, Scratch& s, const unsigned* constrained, Resid
   const JacobianProducts& products = JacobianProductsOfSize(t.nv);
   residuals = {s.solver.direction, s.solver.residual};
   products.multiply(all, s.qacc_warmstart, rows.aref, residuals.warm);
-  Lane warm_cost = ConstraintCost(t, s, residuals.warm);
-  for (int i = 0; i < t.nv; ++i) s.qacc[i] = s.qacc_warmstart[i];
-  Run(RecordedStage::kAccelerationProduct, t, s);
-  for (int i = 0; i < t.nv; ++i) {
-    warm_cost =
-        warm_cost + 0.5 * (s.Ma[i] - s.qfrc_smooth[i]) * (s.qacc_warmstart[i] - s.qacc_smooth[i]);
-  }
+  for (int i = 0; i < t.nv; ++i) s.search[i] = s.qacc_warmstart[i] - s.qacc_smooth[i];
+  Run(RecordedStage::kSearchProduct, t, s);
+  const Lane warm_cost = 0.5 * Dot(s.search, s.Mv, t.nv) + ConstraintCost(t, s, residuals.warm);
   products.multiply(all, s.qacc_smooth, rows.aref, residuals.cold);
+  for (int r = 0; r < rows.max_count; ++r) s.redo |= LanesWithBadRow(rows, r, residuals.cold[r]);
   const Mask cold =
       (warm_cost > ConstraintCost(t, s, residuals.cold)) | FromBits(~rows.any & kAllLanes);
   for (int i = 0; i < t.nv; ++i) {
     const Mask smooth = cold | FromBits(~constrained[i] & kAllLanes);
-    s.qacc[i] = Select(smooth, s.qacc_smooth[i], s.qacc[i]);
+    s.qacc[i] = Select(smooth, s.qacc_smooth[i], s.qacc_warmstart[i]);
   }
-  if ((Bits(cold) & rows.any) != 0) Run(RecordedStage::kAccelerationProduct, t, s);
+  Run(RecordedStage::kAccelerationProduct, t, s);
   return cold;
 }
 

@@ -11,7 +11,7 @@ namespace {
 // MuJoCo leaves out what has no coefficient, which is seen in the sign of a zero.
 Lane WhereNotZero(Lane coefficient, Lane force) {
   const Mask none = coefficient == 0.0;
-  return Any(none) ? Select(none, Splat(0), force) : force;
+  return AnyShownByZeros(none) ? Select(none, Splat(0), force) : force;
 }
 
 // A spring that pulls back by x of it.

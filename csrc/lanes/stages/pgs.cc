@@ -279,6 +279,7 @@ void MakeProblem(const Tables& t, Scratch& s) {
     }
     LowerTriangle(w.A, r, r) = LowerTriangle(w.A, r, r) + rows.R[r];
     w.b[r] = Dot(J, s.qacc_smooth, nv) - rows.aref[r];
+    s.redo |= LanesWithBadRow(rows, r, w.b[r]);
     w.residual[r] = Dot(J, s.qacc_warmstart, nv) - rows.aref[r];
     rows.force[r] = -rows.D[r] * w.residual[r];
     if (r >= FirstInequality(t)) {

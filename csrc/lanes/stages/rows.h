@@ -19,6 +19,12 @@ class LaneSoftness {
 Lane Impedance(const LaneSoftness& soft, Lane violation);
 Lane Regularizer(Lane impedance, Lane inverse_weight);
 
+/// Lanes in which a row is no number: MuJoCo would see it otherwise than these stages do.
+inline unsigned LanesWithBadRow(const Rows& rows, int r, Lane residual) {
+  const Mask good = (residual == residual) & (rows.D[r] == rows.D[r]);
+  return rows.valid[r] & ~Bits(good);
+}
+
 /// Bits of lanes.
 inline unsigned LanesWithMoreThan(const int* count, int k) {
   unsigned bits = 0;

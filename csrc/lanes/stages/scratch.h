@@ -155,7 +155,7 @@ struct Scratch {
   Lane *evaluated_qpos, *evaluated_qvel;  // (nq), (nv)
   Lane* spill;                            // (num_spills): of programs
 
-  /// Whether the model's programs may run: they exist, and no warm start holds a negative zero.
+  /// Whether the model has programs.
   bool has_programs;
   /// Lanes whose step MuJoCo itself must do; their numbers mean nothing.
   unsigned redo;

@@ -35,6 +35,15 @@ inline void RotateBack(Lane* r, const Lane* m, const Lane* v) {
   for (int i = 0; i < 3; ++i) r[i] = m[i] * v[0] + m[3 + i] * v[1] + m[6 + i] * v[2];
 }
 
+/// Scales to unit length, and returns the length; a vector of no length becomes (1, 0, 0).
+inline Lane Normalize3(Lane* v) {
+  const Lane norm = Sqrt(Dot3(v, v));
+  const Lane inverse = 1.0 / norm;
+  const Mask none = norm < kMinVal;
+  for (int i = 0; i < 3; ++i) v[i] = Select(none, Splat(i == 0), v[i] * inverse);
+  return norm;
+}
+
 // ---- quaternions --------------------------------------------------------------------------------
 
 /// r = a b; r may be a.
@@ -57,7 +66,7 @@ inline void Normalize4(Lane* q) {
   const Lane scale = UnitScale(norm);
   for (int i = 0; i < 4; ++i) q[i] = q[i] * scale;
   const Mask none = norm < kMinVal;
-  if (!Any(none)) return;
+  if (!AnyShort(none)) return;
   for (int i = 0; i < 4; ++i) q[i] = Select(none, Splat(i == 0), q[i]);
 }
 
@@ -95,7 +104,7 @@ inline void AxisAngleToQuat(Lane* q, const A* axis, Lane angle, Lane sin_half, L
   q[0] = cos_half;
   for (int i = 0; i < 3; ++i) q[1 + i] = axis[i] * sin_half;
   const Mask zero = angle == 0.0;
-  if (!Any(zero)) return;
+  if (!AnyShownByZeros(zero)) return;
   for (int i = 0; i < 3; ++i) q[1 + i] = Select(zero, Splat(0), q[1 + i]);
 }
 

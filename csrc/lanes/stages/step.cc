@@ -1,5 +1,7 @@
 // Whole evaluations and steps, rows in and out of lanes, and the table of functions that the rest
 // of the program reaches this instruction set by.
+#include <assert.h>
+
 #include "lanes/kernels.h"
 #include "lanes/stages/sine_cosine.h"
 #include "lanes/stages/stages.h"
@@ -26,6 +28,20 @@ unsigned ReplacedPivots(const Lane* inverse_diagonal, int n) {
   return ~Bits(good) & kAllLanes;
 }
 
+// Lanes in which the quaternion of a ball or free joint has hardly any length, where MuJoCo takes
+// another. (Of bodies' own, Derivation::IsUsual has looked.)
+unsigned ShortQuaternions(const Tables& t, const Scratch& s) {
+  constexpr double kShortest = 1e-10;
+  unsigned lanes = 0;
+  for (int j = 0; j < t.njnt; ++j) {
+    if (!HasRotation(t.joint[j])) continue;
+    const Lane* q = s.qpos + t.joint[j].qpos + (t.joint[j].kind == JointKind::kFree ? 3 : 0);
+    const Lane squared = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+    lanes |= ~Bits(squared >= kShortest * kShortest) & kAllLanes;
+  }
+  return lanes;
+}
+
 // What has passed since the last call belongs to this phase.
 void EndPhase(Scratch& s, Phase phase) {
   if (s.phases == nullptr) return;
@@ -40,11 +56,18 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   EndPhase(s, Phase::kIntegration);
   Angles(t, s);
   ActivationRates(t, s);
+  s.redo |= ShortQuaternions(t, s);
+  // fine with MuJoCo, but programs leave out what is times zero
+  s.redo |= BadNumbers(s.act, t.na) | BadNumbers(s.act_dot, t.na);
+#ifndef NDEBUG
+  short_quaternions = 0;
+#endif
   if (keep_fields) {
     SmoothDynamics(t, s);
   } else {
     Run(RecordedStage::kSmoothDynamics, t, s);
   }
+  assert((short_quaternions & ~s.redo) == 0);
   s.redo |= ReplacedPivots(s.qLDiagInv, t.nv);
   EndPhase(s, Phase::kSmooth);
   Collide(t, s);
@@ -121,7 +144,8 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
       const double warmstart = row[at.warmstart + i];
       At(s.qacc_warmstart[i], l) = warmstart;
       // programs make no negative zeros, and do not know what becomes of a caller's
-      if (warmstart == 0 && __builtin_signbit(warmstart) != 0) s.has_programs = false;
+      const bool negative_zero = warmstart == 0 && __builtin_signbit(warmstart) != 0;
+      if (negative_zero && s.has_programs) s.redo |= 1u << l;
     }
     for (int i = 0; i < t.nu; ++i) At(s.ctrl[i], l) = row[at.ctrl + i];
     for (int e = 0; e < t.num_equalities; ++e) {

@@ -5,15 +5,6 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-/// Scales to unit length, and returns the length; a vector of no length becomes (1, 0, 0).
-inline Lane Normalize3(Lane* v) {
-  const Lane norm = Sqrt(Dot3(v, v));
-  const Lane inverse = 1.0 / norm;
-  const Mask none = norm < kMinVal;
-  for (int i = 0; i < 3; ++i) v[i] = Select(none, Splat(i == 0), v[i] * inverse);
-  return norm;
-}
-
 /// The turn that a unit quaternion is: its axis times its angle, at most half a turn. The arc is
 /// the C library's, lane by lane.
 inline void QuatToTurn(Lane* turn, const Lane* q) {

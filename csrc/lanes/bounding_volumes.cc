@@ -1,0 +1,234 @@
+#include "lanes/bounding_volumes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <new>
+
+#include "lanes/features.h"
+
+namespace pyfastenv::lanes {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A box, as geom_aabb has it.
+struct Box {
+  double center[3], half[3];
+};
+
+Box BoxAt(const mjtNum* aabb) {
+  Box box{};
+  std::copy_n(aabb, 3, box.center);
+  std::copy_n(aabb + 3, 3, box.half);
+  return box;
+}
+
+// The length of what of `inner` sticks out of `outer`, over all directions.
+double SticksOut(const Box& inner, const Box& outer) {
+  double squared = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (outer.half[i] >= mjMAXVAL) continue;  // MuJoCo asks nothing of infinite directions
+    const double above = (inner.center[i] + inner.half[i]) - (outer.center[i] + outer.half[i]);
+    const double below = (outer.center[i] - outer.half[i]) - (inner.center[i] - inner.half[i]);
+    const double out = std::max({0.0, above, below});
+    squared += out * out;
+  }
+  return std::sqrt(squared);
+}
+
+Box FromTo(const double* low, const double* high) {
+  Box box{};
+  for (int i = 0; i < 3; ++i) {
+    box.center[i] = (low[i] + high[i]) / 2;
+    box.half[i] = (high[i] - low[i]) / 2;
+  }
+  return box;
+}
+
+// Around a geom as its sizes, vertices and heights are now, in its frame.
+Box ShapeOf(const mjModel& m, int geom) {
+  const mjtNum* size = m.geom_size + ptrdiff_t{3} * geom;
+  switch (m.geom_type[geom]) {
+    case mjGEOM_SPHERE:
+      return {{}, {size[0], size[0], size[0]}};
+    case mjGEOM_CAPSULE:
+      return {{}, {size[0], size[0], size[0] + size[1]}};
+    case mjGEOM_CYLINDER:
+      return {{}, {size[0], size[0], size[1]}};
+    case mjGEOM_ELLIPSOID:
+    case mjGEOM_BOX:
+      return {{}, {size[0], size[1], size[2]}};
+    case mjGEOM_HFIELD: {
+      const int id = m.geom_dataid[geom];
+      const mjtNum* extent = m.hfield_size + ptrdiff_t{4} * id;
+      const float* heights = m.hfield_data + m.hfield_adr[id];
+      const int count = m.hfield_nrow[id] * m.hfield_ncol[id];
+      const double top = *std::max_element(heights, heights + count);
+      const double low[3] = {-extent[0], -extent[1], -extent[3]};
+      const double high[3] = {extent[0], extent[1], extent[2] * std::max(1.0, top)};
+      return FromTo(low, high);
+    }
+    case mjGEOM_MESH: {
+      const int id = m.geom_dataid[geom];
+      const float* vertex = m.mesh_vert + ptrdiff_t{3} * m.mesh_vertadr[id];
+      double low[3] = {vertex[0], vertex[1], vertex[2]}, high[3] = {low[0], low[1], low[2]};
+      for (int v = 1; v < m.mesh_vertnum[id]; ++v) {
+        for (int i = 0; i < 3; ++i) {
+          low[i] = std::min<double>(low[i], vertex[3 * v + i]);
+          high[i] = std::max<double>(high[i], vertex[3 * v + i]);
+        }
+      }
+      return FromTo(low, high);
+    }
+    default:  // a plane
+      return BoxAt(m.geom_aabb + ptrdiff_t{6} * geom);
+  }
+}
+
+// The radius of the sphere about the frame's origin that encloses the shape.
+double RadiusOf(const mjModel& m, int geom, const Box& box) {
+  const int type = m.geom_type[geom];
+  if (type == mjGEOM_SPHERE || type == mjGEOM_CAPSULE) return box.half[2];
+  if (type == mjGEOM_ELLIPSOID) return *std::max_element(box.half, box.half + 3);
+  double squared = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (type == mjGEOM_CYLINDER && i == 1) continue;
+    const double most = std::abs(box.center[i]) + box.half[i];
+    squared += most * most;
+  }
+  return std::sqrt(squared);
+}
+
+// A geom's box in the frame of its body's inertia, in which the tree stands.
+Box InFrameOfInertia(const mjModel& m, const mjData& d, int geom, const Box& box) {
+  const int body = m.geom_bodyid[geom];
+  const mjtNum *from = d.geom_xmat + ptrdiff_t{9} * geom, *to = d.ximat + ptrdiff_t{9} * body;
+  mjtNum turn[9], offset[3], center[3];
+  mju_mulMatTMat(turn, to, from, 3, 3, 3);
+  mju_sub3(offset, d.geom_xpos + ptrdiff_t{3} * geom, d.xipos + ptrdiff_t{3} * body);
+  mju_mulMatTVec3(center, to, offset);
+  Box r{};
+  for (int i = 0; i < 3; ++i) {
+    r.center[i] = center[i];
+    for (int k = 0; k < 3; ++k) {
+      r.center[i] += turn[3 * i + k] * box.center[k];
+      r.half[i] += std::abs(turn[3 * i + k]) * box.half[k];
+    }
+  }
+  return r;
+}
+
+bool IsUnit(const mjtNum* quat) {
+  const double squared =
+      quat[0] * quat[0] + quat[1] * quat[1] + quat[2] * quat[2] + quat[3] * quat[3];
+  return std::abs(squared - 1) < 1e-9;
+}
+
+// Whether MuJoCo tries a body against all others: the world, and fixed bodies that have planes.
+bool CollidesAlways(const mjModel& m, int body) {
+  const int* types = m.geom_type + m.body_geomadr[body];
+  const int* end = types + m.body_geomnum[body];
+  return body == 0 ||
+         (m.body_dofnum[m.body_weldid[body]] == 0 && std::find(types, end, mjGEOM_PLANE) != end);
+}
+
+// Whether MuJoCo descends into the bodies' trees.
+bool HasMiddlePhase(const mjModel& m, int body1, int body2) {
+  return !IsOff(m, mjDSBL_MIDPHASE) && (m.body_geomnum[body1] > 1 || m.body_geomnum[body2] > 1) &&
+         m.body_bvhadr[body1] >= 0 && m.body_bvhadr[body2] >= 0;
+}
+
+// Numbers of planes' boxes are as large as 1e10, a double's last place of which is 2e-6. Upright
+// boxes lose half of that four times; turned ones also what a normal's length is off by.
+double PlaneBlur(const mjModel& m, int body) {
+  double blur = 0;
+  for (int g = m.body_geomadr[body]; g < m.body_geomadr[body] + m.body_geomnum[body]; ++g) {
+    if (m.geom_type[g] != mjGEOM_PLANE) continue;
+    const mjtNum *turn = m.geom_quat + ptrdiff_t{4} * g, *fixed = m.body_quat + ptrdiff_t{4} * body;
+    const bool upright = turn[0] == 1 && fixed[0] == 1 && m.body_parentid[body] == 0;
+    blur = std::max(blur, upright ? 4e-6 : 2e-5);
+  }
+  return blur;
+}
+
+struct DeleteData {
+  void operator()(mjData* data) const { mj_deleteData(data); }
+};
+
+}  // namespace
+
+BoundingVolumes::BoundingVolumes(const mjModel& m) : excess_(static_cast<size_t>(m.ngeom)) {
+  const std::unique_ptr<mjData, DeleteData> d(mj_makeData(&m));
+  if (d == nullptr) throw std::bad_alloc();
+  mj_kinematics(&m, d.get());
+  for (int g = 0; g < m.ngeom; ++g) {
+    auto& excess = excess_[static_cast<size_t>(g)];
+    const Box shape = ShapeOf(m, g);
+    excess.own = SticksOut(shape, BoxAt(m.geom_aabb + ptrdiff_t{6} * g));
+    const double beyond_sphere = RadiusOf(m, g, shape) - m.geom_rbound[g];
+    excess.swept = std::max(excess.own, beyond_sphere);
+    const int body = m.geom_bodyid[g];
+    if (!IsUnit(m.geom_quat + ptrdiff_t{4} * g) || !IsUnit(m.body_iquat + ptrdiff_t{4} * body)) {
+      excess = {kInfinity, kInfinity, kInfinity};  // frames that shrink or grow
+    }
+  }
+  for (int b = 0; b < m.nbody; ++b) {
+    if (m.body_bvhadr[b] >= 0) DescendTree(m, *d, b);
+  }
+}
+
+// Sets how far a body's geoms stick out of the nodes above them.
+void BoundingVolumes::DescendTree(const mjModel& m, const mjData& d, int body) {
+  const int first = m.body_bvhadr[body], count = m.body_bvhnum[body];
+  std::vector<int> parent(static_cast<size_t>(count), -1);
+  for (int node = 0; node < count; ++node) {
+    for (int side = 0; side < 2; ++side) {
+      const int child = m.bvh_child[2 * (first + node) + side];
+      if (child >= 0) parent[static_cast<size_t>(child)] = node;
+    }
+  }
+  for (int leaf = 0; leaf < count; ++leaf) {
+    const int geom = m.bvh_nodeid[first + leaf];
+    if (geom < 0) continue;
+    const Box box = InFrameOfInertia(m, d, geom, ShapeOf(m, geom));
+    auto& excess = excess_[static_cast<size_t>(geom)];
+    for (int node = leaf; node >= 0; node = parent[static_cast<size_t>(node)]) {
+      const double out = SticksOut(box, BoxAt(m.bvh_aabb + ptrdiff_t{6} * (first + node)));
+      excess.nodes = std::max(excess.nodes, out);
+    }
+  }
+}
+
+Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) const {
+  Sight sight{kInfinity, 0};
+  if (pair.explicit_pair >= 0) return sight;
+  const int body1 = m.geom_bodyid[pair.geom1], body2 = m.geom_bodyid[pair.geom2];
+  const bool swept = !CollidesAlways(m, body1) && !CollidesAlways(m, body2);
+  const bool middle = HasMiddlePhase(m, body1, body2);
+  if (!swept && !middle) return sight;
+  const auto &excess1 = excess_[static_cast<size_t>(pair.geom1)],
+             &excess2 = excess_[static_cast<size_t>(pair.geom2)];
+  double blur = 0;
+  if (!HasOwnCollision(m, pair)) blur = 2 * m.opt.ccd_tolerance;  // what iterations may be off by
+  if (swept) {
+    constexpr double kSinglePrecision = 0x1p-22;  // of two bounds, twice over
+    sight.rounding = kSinglePrecision;
+    sight.distance = reach - excess1.swept - excess2.swept;
+  }
+  if (middle) {
+    constexpr double kDoublePrecision = 0x1p-46;  // a hundred last places
+    sight.rounding = std::max(sight.rounding, kDoublePrecision);
+    const double boxes = reach - excess1.own - excess2.own;
+    const double nodes =
+        m.body_margin[body1] + m.body_margin[body2] - excess1.nodes - excess2.nodes;
+    sight.distance = std::min({sight.distance, boxes, nodes});
+    blur += std::max(PlaneBlur(m, body1), PlaneBlur(m, body2));
+  }
+  sight.distance -= blur;
+  return sight;
+}
+
+}  // namespace pyfastenv::lanes
