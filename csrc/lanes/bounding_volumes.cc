@@ -154,6 +154,13 @@ double PlaneBlur(const mjModel& m, int body) {
   return blur;
 }
 
+// Whether a distance may be less than the true one where two geoms do not overlap: along the best
+// of some axes, or from shapes blown up by the margin.
+bool UnderestimatesDistance(const mjModel& m, const GeomPair& pair) {
+  const bool boxes = m.geom_type[pair.geom1] == mjGEOM_BOX && m.geom_type[pair.geom2] == mjGEOM_BOX;
+  return boxes || (!HasOwnCollision(m, pair) && IsOff(m, mjDSBL_NATIVECCD));
+}
+
 struct DeleteData {
   void operator()(mjData* data) const { mj_deleteData(data); }
 };
@@ -227,6 +234,7 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
     sight.distance = std::min({sight.distance, boxes, nodes});
     blur += std::max(PlaneBlur(m, body1), PlaneBlur(m, body2));
   }
+  if (UnderestimatesDistance(m, pair)) sight.distance = std::min(sight.distance, 0.0);
   sight.distance -= blur;
   return sight;
 }

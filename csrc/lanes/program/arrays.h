@@ -28,6 +28,7 @@
   X(qLD)                                  \
   X(qLDiagInv)                            \
   X(H)                                    \
+  X(H_inverse_diagonal)                   \
   X(qfrc_smooth)                          \
   X(qacc_smooth)                          \
   X(qfrc_constraint)                      \

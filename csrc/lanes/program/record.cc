@@ -205,6 +205,7 @@ Recording Record(RecordedStage stage, const Tables& t) {
       recorder.Read(ProgramArray::qfrc_smooth, s.qfrc_smooth, t.nv);
       recorder.Read(ProgramArray::qfrc_constraint, s.qfrc_constraint, t.nv);
       DampedAcceleration(t, s);
+      recorder.Write(ProgramArray::H_inverse_diagonal, s.H_inverse_diagonal, 0, t.nv);
       recorder.WriteExact(ProgramArray::acc, s.acc, t.nv);
       break;
     case RecordedStage::kCount:

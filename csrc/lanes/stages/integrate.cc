@@ -54,6 +54,7 @@ void ImplicitInDamping(const Tables& t, Scratch& s) {
     return;
   }
   Run(RecordedStage::kDampedAcceleration, t, s);
+  s.redo |= ReplacedPivots(s.H_inverse_diagonal, t.nv);
   Advance(t, s, s.act_dot, s.acc, nullptr);
 }
 

@@ -354,7 +354,7 @@ double Scale(const Tables& t, const Scratch& s, int l, uint64_t trees) {
 // Appends the islands of a lane's problem to `problems`; returns how many.
 int Split(const Tables& t, const Scratch& s, LaneProblem whole, LaneProblem* problems) {
   if (!t.several_trees) {
-    whole.scale = Scale(t, s, whole.lane, ~uint64_t{0});
+    whole.scale = Scale(t, s, whole.lane, uint64_t{1} << t.dof_tree[t.first_solver_dof]);
     problems[0] = whole;
     return 1;
   }

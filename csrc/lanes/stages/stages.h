@@ -93,6 +93,9 @@ void SearchProduct(const Tables& t, Scratch& s);
 void ConstraintAcceleration(const Tables& t, Scratch& s);
 /// acc: the acceleration that Euler and implicitfast advance damped dofs with.
 void DampedAcceleration(const Tables& t, Scratch& s);
+/// Lanes in which a factored matrix has pivots below mjMINVAL, for which MuJoCo takes that, and
+/// warns: masses that differ by far, forces that grow with velocity.
+unsigned ReplacedPivots(const Lane* inverse_diagonal, int n);
 /// The stage's program if it may run, else the stage.
 void Run(RecordedStage stage, const Tables& t, Scratch& s);
 

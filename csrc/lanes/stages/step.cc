@@ -18,7 +18,8 @@ unsigned BadNumbers(const Lane* x, int n) {
   return ~Bits(good) & kAllLanes;
 }
 
-// mj_factorI takes mjMINVAL for pivots below it, and warns: masses that differ by far.
+}  // namespace
+
 unsigned ReplacedPivots(const Lane* inverse_diagonal, int n) {
   constexpr double kMinVal = 1e-15;  // mjMINVAL
   Mask good = Splat(0) == 0.0;
@@ -27,6 +28,8 @@ unsigned ReplacedPivots(const Lane* inverse_diagonal, int n) {
   }
   return ~Bits(good) & kAllLanes;
 }
+
+namespace {
 
 // Lanes in which the quaternion of a ball or free joint has hardly any length, where MuJoCo takes
 // another. (Of bodies' own, Derivation::IsUsual has looked.)
