@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace pyfastenv::physics {
 
@@ -93,6 +94,8 @@ void RolloutWorker::StepLanes(int step) {
   }
   const unsigned redo =
       stepper_->Step(rows.data(), next.data(), static_cast<int>(lanes_.size()), 1, false);
+  lane_steps_ += static_cast<int64_t>(lanes_.size());
+  steps_left_ += std::popcount(redo);
   size_t moving = 0;
   for (size_t l = 0; l < lanes_.size(); ++l) {
     Lane lane = lanes_[l];
