@@ -240,7 +240,7 @@ def compare(
         seed: Of states and controls.
         steps: How many of them.
         gentle: States and controls as people use a robot; else everything that may be wrong.
-        rounds: How often both are timed.
+        rounds: How often both are timed, in turn: of a short one the clock sees little.
     """
     refusal = _core.lanes_refusal(model._address)
     wrong = refusal.startswith(DIFFER)
@@ -268,5 +268,5 @@ def compare(
     kind = "differs" if wrong else "silent" if difference else "equal"
     return Verdict(
         kind, refusal, ROLLOUTS * steps, left / max(1, asked), difference,
-        float(np.median(seconds[1]) / np.median(seconds[0])),
+        sum(seconds[1]) / max(1e-9, sum(seconds[0])),
     )  # fmt: skip
