@@ -7,6 +7,7 @@ import collections.abc
 import typing
 
 __all__: list[str] = [
+    "DefaultFloats",
     "EnsembleHyper",
     "EnsembleUpdate",
     "FlushDenormals",
@@ -327,6 +328,14 @@ class UnitNetworks:
         """
         Of a network.
         """
+
+class DefaultFloats:
+    """
+    Within it, this thread rounds to nearest and keeps denormal numbers, whatever it has been told.
+    """
+    def __enter__(self) -> None: ...
+    def __exit__(self, type: typing.Any, error: typing.Any, traceback: typing.Any) -> None: ...
+    def __init__(self) -> None: ...
 
 class FlushDenormals:
     """

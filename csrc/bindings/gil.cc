@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "bindings/interpreter_end.h"
+#include "core/float_mode.h"
 
 namespace pyfastenv {
 
@@ -37,6 +38,7 @@ bool PythonInterrupted() {
   if (InterpreterHasEnded()) return true;
   if (!IsMainThread()) return false;
   const py::gil_scoped_acquire gil;
+  const CallersFloats floats;  // for the handlers
   return PyErr_CheckSignals() != 0;
 }
 

@@ -23,7 +23,7 @@ void BindPolicy(py::module_& m);
 void BindPpoUpdate(py::module_& m);
 void BindStatistics(py::module_& m);
 void BindSacUpdate(py::module_& m);
-void BindDenormals(py::module_& m);
+void BindFloatModes(py::module_& m);
 void BindEnsembleUpdate(py::module_& m);
 void BindUnitNetworks(py::module_& m);
 void BindBinLosses(py::module_& m);
@@ -94,7 +94,7 @@ PYBIND11_MODULE(_core, m) {
   BindEnsembleUpdate(m);
   BindUnitNetworks(m);
   BindBinLosses(m);
-  BindDenormals(m);
+  BindFloatModes(m);
   BindVectorEnv(m);
   BindTask(m);
   m.attr("MUJOCO_VERSION") = VersionText(PYFASTENV_MUJOCO);

@@ -65,6 +65,9 @@ py::dict StructLayouts() {
   for (const auto& [name, offset] : FrameOffsets()) frame[py::str(name)] = offset;
   py::dict layouts;
   layouts["frame"] = frame;
+  py::dict fresh;
+  for (const auto& [name, bit] : FreshBits()) fresh[py::str(name)] = bit;
+  layouts["fresh"] = fresh;
   layouts["data"] = Fields(DataFields());
   layouts["data_numbers"] = Fields(DataNumbers());
   layouts["model"] = Fields(ModelFields());

@@ -95,6 +95,7 @@ struct Arguments {
 class PyVectorEnv {
  public:
   explicit PyVectorEnv(const Arguments& arguments) {
+    const DefaultFloats floats;  // models are read and stepped
     const Params params = ToParams(arguments.kwargs);
     const Engine engine = ToEngine(arguments.engine);
     const auto task = arguments.task.is_none() ? nullptr : ReadTask(arguments.task);

@@ -11,6 +11,8 @@
 // `Exclusive` has both, `RowsOnly` and `TryWorkerZero` one. Where both are taken, worker 0 is
 // first.
 //
+// Within a call, its thread computes in the default mode of floating-point numbers (float_mode.h).
+//
 // Threads: any thread may pass. Close waits for the calls under way; it may be called from several
 // threads.
 #pragma once
@@ -21,6 +23,7 @@
 #include <mutex>
 
 #include "core/cache_line.h"
+#include "core/float_mode.h"
 
 namespace pyfastenv {
 
@@ -43,6 +46,7 @@ class CallGate {
     friend class CallGate;
     CallGate& gate_;
     const Pass* outer_;  // this thread's enclosing pass, of any gate
+    DefaultFloats floats_;
   };
 
   /// A call that has both seats: one at a time.

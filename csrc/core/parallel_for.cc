@@ -7,6 +7,7 @@ ParallelFor::ParallelFor(int num_threads)
 
 void ParallelFor::Run(int count, const Body& body) {
   body_ = &body;
+  mode_ = FloatMode::OfThisThread();
   finished_.store(0, std::memory_order_relaxed);
   unclaimed_.store(count, std::memory_order_release);
   pool_.Wake(count - 1);
@@ -19,7 +20,10 @@ void ParallelFor::Work(int worker) {
   int left = unclaimed_.load(std::memory_order_acquire);
   while (left > 0) {
     if (unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acquire)) {
-      (*body_)(worker, left - 1);
+      {
+        const FloatScope scope(mode_);
+        (*body_)(worker, left - 1);
+      }
       finished_.fetch_add(1, std::memory_order_release);
       left = unclaimed_.load(std::memory_order_acquire);
     }

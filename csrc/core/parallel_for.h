@@ -1,12 +1,14 @@
 // The indices of a loop, shared out among the threads of a pool.
 //
 // Run() returns when every index has been run; who runs which is left to chance, so a result that
-// does not depend on the number of threads must not depend on that either. One call at a time.
+// does not depend on the number of threads must not depend on that either. So all threads compute
+// in the caller's mode of floating-point numbers. One call at a time.
 #pragma once
 
 #include <atomic>
 #include <functional>
 
+#include "core/float_mode.h"
 #include "core/thread_pool.h"
 
 namespace pyfastenv {
@@ -26,7 +28,9 @@ class ParallelFor {
  private:
   void Work(int worker);
 
-  const Body* body_ = nullptr;     // written before the indices are given out
+  // written before the indices are given out
+  const Body* body_ = nullptr;
+  FloatMode mode_ = FloatMode::Default();
   std::atomic<int> unclaimed_{0};  // release by the caller, acquire by claimers
   std::atomic<int> finished_{0};   // release by workers, acquire by the caller
   ThreadPool pool_;                // last: its threads use everything above

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/float_mode.h"
 #include "core/fork.h"
 
 namespace pyfastenv {
@@ -79,6 +80,8 @@ void ThreadPool::Loop(int worker) {
     for (int child = 2 * worker; child <= std::min(2 * worker + 1, meant_for); ++child) {
       Signal(child, meant_for);
     }
+    // the mode that this thread has inherited is that of whoever made the pool
+    const DefaultFloats floats;
     work_(worker);
   }
 }

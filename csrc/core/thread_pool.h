@@ -8,6 +8,9 @@
 // one of them; each wakes two more, so a call costs the same with 64 threads as with 2. An idle
 // helper spins for set_spin(), by default long enough to catch the next call of a busy loop, and
 // then parks in the kernel, where it costs nothing. Wake may be called from any thread.
+//
+// Helpers compute in the default mode of floating-point numbers (float_mode.h); the calling thread
+// sees to itself.
 #pragma once
 
 #include <atomic>

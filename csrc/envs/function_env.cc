@@ -181,8 +181,9 @@ void FunctionEnv::PositionInfo(InfoRow info) const {
   std::copy(info_.begin(), info_.end(), info.vector(all).begin());
 }
 
-// After a step this is only called if it diverged.
+// After a step this is only called if it diverged; mj_forward has run.
 void FunctionEnv::UpdateCache() {
+  frame_.fresh = kFreshForward | kFreshBodyForces | kFreshWhole;
   if (!stepping_) return;
   std::fill_n(cache(), task_->memory_size, 0.0);
   std::fill(info_.begin(), info_.end(), 0.0);
@@ -194,7 +195,6 @@ void FunctionEnv::Observe(double* obs) const {
   std::fill_n(obs, spec().obs_size, 0.0);
   self->frame_.obs = obs;
   self->frame_.random = nullptr;
-  self->frame_.fresh = 1;
   self->Call(task_->observation, "observation", self->frame_);
 }
 
@@ -262,32 +262,50 @@ void FunctionEnv::Fail(FunctionFailure failure, const std::string& what) {
   throw FunctionError(message, std::make_shared<FunctionFailure>(std::move(failure)));
 }
 
-int32_t FunctionEnv::Simulate(int64_t num_steps) noexcept {
+void FunctionEnv::RefuseInControl(const TaskFrame& frame) const {
+  if (&frame == &frame_) return;
+  throw std::runtime_error("control may run no physics: it is asked ahead of time");
+}
+
+// After the engine has run: these are this environment's. What a reset has zeroed stays its own.
+void FunctionEnv::SetFresh(int64_t bits) {
+  frame_.fresh |= bits;
+  if (!stepping_) frame_.fresh |= kFreshBodyForces;
+}
+
+int32_t FunctionEnv::Simulate(const TaskFrame& frame, int64_t num_steps) noexcept {
   return Guard([&] {
+    RefuseInControl(frame);
     if (given_ == nullptr) throw std::runtime_error("self.simulate belongs into step");
     if (num_steps > 0) {
       SimulateControl(static_cast<int>(num_steps));
     } else {
       MujocoEnv::Simulate(*given_);
     }
-    if (task_->up_to_date && !IsRefreshed()) {
+    frame_.fresh = kFreshForward | kFreshBodyForces;
+    if (!task_->up_to_date) return;
+    if (!IsRefreshed()) {
       LoadWholeState(/*control_is_set=*/true);
       workspace().Run([&] { mj_step1(&model(), &data()); });
     }
-    frame_.fresh = 1;
+    // mj_step1 finds contacts anew and leaves their rows without forces
+    frame_.fresh &= ~kFreshRowForces;
   });
 }
 
-int32_t FunctionEnv::Forward() noexcept {
+int32_t FunctionEnv::Forward(const TaskFrame& frame) noexcept {
   return Guard([&] {
+    RefuseInControl(frame);
     LoadWholeState(/*control_is_set=*/frame_.fresh != 0);
     workspace().Forward();
-    frame_.fresh = 1;
+    SetFresh(kFreshForward | kFreshWhole);
   });
 }
 
-int32_t FunctionEnv::AdvanceBy(Advance what, int64_t num_steps) noexcept {
+int32_t FunctionEnv::AdvanceBy(const TaskFrame& frame, Advance what, int64_t num_steps) noexcept {
   return Guard([&] {
+    RefuseInControl(frame);
+    if (num_steps <= 0) return;
     LoadWholeState(/*control_is_set=*/frame_.fresh != 0);
     CheckNoCallbacks();
     workspace().Run([&] {
@@ -303,7 +321,18 @@ int32_t FunctionEnv::AdvanceBy(Advance what, int64_t num_steps) noexcept {
           break;
       }
     });
-    frame_.fresh = 1;
+    switch (what) {
+      case Advance::kStep1:
+        frame_.fresh &= ~kFreshRowForces;
+        SetFresh(kFreshPlaces | kFreshWhole);
+        break;
+      case Advance::kStep2:
+        SetFresh(kFreshAccelerations | kFreshRowForces);
+        break;
+      case Advance::kStep:
+        SetFresh(kFreshForward | kFreshWhole);
+        break;
+    }
   });
 }
 

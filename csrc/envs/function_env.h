@@ -68,14 +68,15 @@ class FunctionEnv final : public MujocoEnv {
   FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache& models,
               SpecBuilder&& spec = {});
 
-  // -- what compiled functions call back; they return 0, or 1 if the function must give up --
+  // -- what compiled functions call back; they return 0, or 1 if the function must give up, as
+  // control must, which may be asked about an environment that is not loaded --
 
   /// Runs `num_steps` substeps with the controls in data; 0: frame_skip, with those of control.
-  int32_t Simulate(int64_t num_steps) noexcept;
-  int32_t Forward() noexcept;
+  int32_t Simulate(const TaskFrame& frame, int64_t num_steps) noexcept;
+  int32_t Forward(const TaskFrame& frame) noexcept;
   /// mj_step1, mj_step2, or mj_step so many times: physics that is no part of a step.
   enum class Advance { kStep1, kStep2, kStep };
-  int32_t AdvanceBy(Advance what, int64_t num_steps) noexcept;
+  int32_t AdvanceBy(const TaskFrame& frame, Advance what, int64_t num_steps) noexcept;
   /// Gets ready what of the state is not the motion (time, positions, velocities).
   int32_t LoadState(const TaskFrame& frame) noexcept;
   /// Runs a call of the engine: plain C, on the frame's model and data.
@@ -94,6 +95,8 @@ class FunctionEnv final : public MujocoEnv {
   RowField DescribeField(const std::string& name) const override;
 
  private:
+  void RefuseInControl(const TaskFrame& frame) const;
+  void SetFresh(int64_t bits);
   void PointFields();
   void DrawFields(Random& random);
   void Convert(const Action& action, double* out) const;

@@ -6,7 +6,7 @@
 //
 // Nothing here belongs to the function. `data` holds this environment's state (what
 // mjSTATE_INTEGRATION is made of); everything derived from it is another environment's until
-// `fresh` is set, which pyfastenv_simulate and pyfastenv_mj_forward do.
+// its bit of `fresh` is set, which pyfastenv_simulate and pyfastenv_mj_forward do.
 #pragma once
 
 #include <mujoco/mujoco.h>
@@ -17,6 +17,16 @@ namespace pyfastenv {
 
 class FunctionEnv;
 class Random;
+
+/// What of mjData, besides the state, is this environment's: bits of TaskFrame::fresh.
+enum Fresh : int64_t {
+  kFreshPlaces = 1,         // what mj_step1 computes, of positions and velocities
+  kFreshAccelerations = 2,  // what mj_step2 computes: forces, accelerations, sensors of them
+  kFreshRowForces = 4,      // the forces of the contacts that mjData lists
+  kFreshBodyForces = 8,     // cacc, cfrc_int, cfrc_ext
+  kFreshWhole = 16,         // all that mj_step2 starts from: the engine's mj_step1 was here last
+};
+constexpr int64_t kFreshForward = kFreshPlaces | kFreshAccelerations | kFreshRowForces;
 
 struct TaskFrame {
   const mjModel* model;   // the worker's header, with this environment's own fields
@@ -31,7 +41,7 @@ struct TaskFrame {
   FunctionEnv* env;
   double reward;
   int64_t terminated;
-  int64_t fresh;
+  int64_t fresh;  // bits of Fresh
 };
 
 /// Returns 0, or another status and in `*exception` what its compiler knows to read. `*result` is

@@ -20,16 +20,22 @@ namespace {
 
 // ---- the pool's services; int32_t: 0, or the function must return with an error ----
 
-int32_t Simulate(TaskFrame* frame, int64_t num_steps) { return frame->env->Simulate(num_steps); }
+int32_t Simulate(TaskFrame* frame, int64_t num_steps) {
+  return frame->env->Simulate(*frame, num_steps);
+}
 
-int32_t Forward(TaskFrame* frame) { return frame->env->Forward(); }
+int32_t Forward(TaskFrame* frame) { return frame->env->Forward(*frame); }
 
-int32_t Step1(TaskFrame* frame) { return frame->env->AdvanceBy(FunctionEnv::Advance::kStep1, 1); }
+int32_t Step1(TaskFrame* frame) {
+  return frame->env->AdvanceBy(*frame, FunctionEnv::Advance::kStep1, 1);
+}
 
-int32_t Step2(TaskFrame* frame) { return frame->env->AdvanceBy(FunctionEnv::Advance::kStep2, 1); }
+int32_t Step2(TaskFrame* frame) {
+  return frame->env->AdvanceBy(*frame, FunctionEnv::Advance::kStep2, 1);
+}
 
 int32_t StepBy(TaskFrame* frame, int64_t num_steps) {
-  return frame->env->AdvanceBy(FunctionEnv::Advance::kStep, num_steps);
+  return frame->env->AdvanceBy(*frame, FunctionEnv::Advance::kStep, num_steps);
 }
 
 int32_t LoadState(TaskFrame* frame) { return frame->env->LoadState(*frame); }
@@ -237,6 +243,14 @@ std::vector<std::pair<std::string, size_t>> FrameOffsets() {
       PYFASTENV_MEMBER(reward),  PYFASTENV_MEMBER(terminated), PYFASTENV_MEMBER(fresh),
   };
 #undef PYFASTENV_MEMBER
+}
+
+std::vector<std::pair<std::string, int64_t>> FreshBits() {
+  return {{"places", kFreshPlaces},
+          {"accelerations", kFreshAccelerations},
+          {"row_forces", kFreshRowForces},
+          {"body_forces", kFreshBodyForces},
+          {"whole", kFreshWhole}};
 }
 
 // MuJoCo's own tables name each array with its size, which Python reads off a real mjData

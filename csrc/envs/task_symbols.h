@@ -23,6 +23,9 @@ std::vector<TaskSymbol> TaskSymbols();
 /// Offsets of TaskFrame's members by name [bytes].
 std::vector<std::pair<std::string, size_t>> FrameOffsets();
 
+/// The bits of TaskFrame::fresh by name.
+std::vector<std::pair<std::string, int64_t>> FreshBits();
+
 /// An array or number in one of MuJoCo's structs.
 struct StructField {
   std::string name;

@@ -8,6 +8,7 @@
 #include "lanes/narrow_phase.h"
 #include "lanes/number_access.h"
 #include "lanes/plan.h"
+#include "lanes/self_check.h"
 #include "lanes/sensors.h"
 #include "mujoco/version.h"
 
@@ -42,6 +43,11 @@ PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
 }
 
 bool CollisionsAreMujocos() { return true; }
+
+std::string SelfCheck(const mjModel& /*model*/,
+                      std::span<const std::shared_ptr<const Plan>> /*plans*/) {
+  return {};
+}
 
 const mjtNum* Get(const mjModel& /*model*/, Number /*number*/) { return nullptr; }
 

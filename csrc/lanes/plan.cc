@@ -95,9 +95,9 @@ PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
                       const std::vector<std::string>& fields, const mjModel* whole) {
   PlanResult result = MakeUnchecked(model, kernels, fields, whole);
   if (result.plan == nullptr) return result;
-  std::string difference = SelfCheck(model, result.plan);
+  std::string difference = SelfCheck(model, {&result.plan, 1});
   if (difference.empty()) return result;
-  return {nullptr, difference.insert(0, "lanes and mj_step differ on this machine, at ")};
+  return {nullptr, std::move(difference)};
 }
 
 PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels,

@@ -1,93 +1,134 @@
 #include "lanes/self_check.h"
 
-#include <cstring>
+#include <algorithm>
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "lanes/difference.h"
 #include "lanes/lane_stepper.h"
 #include "lanes/own_numbers.h"
+#include "lanes/start_states.h"
 #include "mujoco/error_trap.h"
 
 namespace pyfastenv::lanes {
 
 namespace {
 
-constexpr int kTrajectories = 16;
-constexpr int kSteps = 20;
+constexpr int kMostTrajectories = 160;
+constexpr int kSteps = 8;
+constexpr int kFewestSteps = 3;        // of one group, whatever they take
+constexpr int64_t kWork = 13'000'000;  // of mj_step; lanes take half as long
 
 struct DeleteData {
   void operator()(mjData* data) const { mj_deleteData(data); }
 };
 
-// A state near the default pose, moving, with controls up to a fifth beyond their bounds.
-void Disturb(const mjModel& m, mjData& d, std::mt19937_64& random) {
-  std::uniform_real_distribution<double> uniform(-1, 1);
-  mj_resetData(&m, &d);
-  for (int i = 0; i < m.nv; ++i) d.qvel[i] = 0.3 * uniform(random);
-  mj_integratePos(&m, d.qpos, d.qvel, 1);  // a turn stays a turn
-  for (int i = 0; i < m.nv; ++i) d.qvel[i] = uniform(random);
-  for (int i = 0; i < m.na; ++i) d.act[i] = uniform(random);
+// Nanoseconds that mj_step took for this step, about, counted by what it did instead of by a clock:
+// whether a plan is refused must not depend on how busy the machine is.
+int64_t WorkOf(const mjModel& m, const mjData& d) {
+  int64_t iterations = 0;
+  for (int i = 0; i < std::clamp(d.nisland, 1, mjNISLAND); ++i) iterations += d.solver_niter[i];
+  const int64_t row = m.opt.solver == mjSOL_PGS ? d.nefc : m.nv + 8;
+  const int64_t evaluation = 300 * m.nv + 100 * m.ngeom + iterations * d.nefc * row;
+  return m.opt.integrator == mjINT_RK4 ? 4 * evaluation : evaluation;
 }
 
-void DrawControls(const mjModel& m, mjData& d, std::mt19937_64& random) {
-  std::uniform_real_distribution<double> uniform(-1.2, 1.2);
-  for (int i = 0; i < m.nu; ++i) {
-    const double bound = m.actuator_ctrllimited[i] ? m.actuator_ctrlrange[2 * i + 1] : 1;
-    d.ctrl[i] = bound * uniform(random);
+// Steps groups of states both ways, as many as the widest plan has lanes.
+class Trial {
+ public:
+  Trial(const mjModel& model, std::span<const std::shared_ptr<const Plan>> plans)
+      : m_(model),
+        data_(mj_makeData(&model)),
+        tables_(plans.back()->tables()),
+        size_(static_cast<size_t>(tables_.row.size)),
+        width_(plans.back()->width()),
+        numbers_(model, *plans.back(), width_) {
+    for (const auto& plan : plans) lanes_.push_back(std::make_unique<LaneStepper>(plan));
+    for (std::vector<double>* rows : {&before_, &ours_, &theirs_}) {
+      rows->resize(size_ * static_cast<size_t>(width_));
+    }
   }
-}
+
+  // Returns what differed first.
+  std::string Run() {
+    if (data_ == nullptr) return "MuJoCo could not allocate mjData";
+    StartStates starts(m_, *data_, *lanes_.back());
+    for (int first = 0; first < kMostTrajectories; first += width_) {
+      for (int l = 0; l < width_; ++l) numbers_.Draw(l, 0.2, random_);
+      for (int l = 0; l < width_; ++l) starts.Draw(first + l, Row(before_, l));
+      for (int k = 0; k < kSteps; ++k) {
+        if (work_ > kWork && (first > 0 || k >= kFewestSteps)) return {};
+        for (int l = 0; l < width_; ++l) starts.DrawControls(first + l, k, Row(before_, l));
+        for (int l = 0; l < width_; ++l) StepByMujoco(l);
+        for (const auto& lanes : lanes_) {
+          std::string difference = StepInLanes(*lanes, first, k);
+          if (!difference.empty()) return difference;
+        }
+        before_ = theirs_;
+      }
+    }
+    return {};
+  }
+
+ private:
+  double* Row(std::vector<double>& rows, int l) {
+    return rows.data() + static_cast<size_t>(l) * size_;
+  }
+
+  void StepByMujoco(int l) {
+    const mjModel own = numbers_.Of(l);
+    mj_setState(&m_, data_.get(), Row(before_, l), mjSTATE_INTEGRATION);
+    Trapped([&] { mj_step(&own, data_.get()); });
+    mj_getState(&m_, data_.get(), Row(theirs_, l), mjSTATE_INTEGRATION);
+    work_ += WorkOf(m_, *data_);
+  }
+
+  // A plan of fewer lanes steps a part of the group, another one in every step.
+  std::string StepInLanes(LaneStepper& lanes, int first, int step) {
+    const int width = lanes.width();
+    const int begin = step * width % width_;
+    std::vector<const double*> from;
+    std::vector<double*> to;
+    for (int l = begin; l < begin + width; ++l) {
+      from.push_back(Row(before_, l));
+      to.push_back(Row(ours_, l));
+    }
+    ours_ = before_;
+    const bool keep_fields = step % 2 == 0;  // half of the steps by straight-line code
+    const unsigned redo =
+        lanes.Step(from.data(), to.data(), width, 1, keep_fields, numbers_.from(begin));
+    for (int l = begin; l < begin + width; ++l) {
+      if ((redo >> (l - begin) & 1) != 0) continue;
+      const auto difference = FindDifference(Row(ours_, l), Row(theirs_, l), tables_.row.size);
+      if (!difference) continue;
+      const char* start = StartStates::NameOf(StartStates::KindOf(first + l));
+      const std::string where = "step " + std::to_string(step) + " of a trial " + start;
+      return Describe(m_, width, where, *difference);
+    }
+    return {};
+  }
+
+  const mjModel& m_;
+  const std::unique_ptr<mjData, DeleteData> data_;
+  const Tables& tables_;
+  const size_t size_;
+  const int width_;  // of the widest plan
+  OwnNumbers numbers_;
+  std::mt19937_64 random_{1};
+  std::vector<std::unique_ptr<LaneStepper>> lanes_;
+  std::vector<double> before_, ours_, theirs_;  // a row per environment
+  int64_t work_ = 0;
+};
 
 }  // namespace
 
-std::string SelfCheck(const mjModel& model, const std::shared_ptr<const Plan>& plan) {
-  LaneStepper stepper(plan);
-  std::unique_ptr<mjData, DeleteData> data(mj_makeData(&model));
-  if (data == nullptr) return "MuJoCo could not allocate mjData";
-  const int width = plan->width();
-  const auto size = static_cast<size_t>(plan->tables().row.size);
-  std::vector<double> rows(size * static_cast<size_t>(width)), ours = rows, theirs(size);
-  std::vector<double*> from, to;
-  for (int l = 0; l < width; ++l) {
-    from.push_back(rows.data() + static_cast<size_t>(l) * size);
-    to.push_back(ours.data() + static_cast<size_t>(l) * size);
+std::string SelfCheck(const mjModel& model, std::span<const std::shared_ptr<const Plan>> plans) {
+  try {
+    return Trial(model, plans).Run();
+  } catch (const MujocoError& error) {
+    return std::string("lanes could not be tried, an error of MuJoCo's: ").append(error.what());
   }
-  std::mt19937_64 random(1);
-  for (int group = 0; group < kTrajectories; group += width) {
-    OwnNumbers numbers(model, *plan, width);
-    for (int l = 0; l < width; ++l) numbers.Draw(l, 0.2, random);
-    for (int l = 0; l < width; ++l) {
-      Disturb(model, *data, random);
-      mj_getState(&model, data.get(), from[l], mjSTATE_INTEGRATION);
-    }
-    for (int k = 0; k < kSteps; ++k) {
-      for (int l = 0; l < width; ++l) {
-        mj_setState(&model, data.get(), from[l], mjSTATE_INTEGRATION);
-        DrawControls(model, *data, random);
-        mj_getState(&model, data.get(), from[l], mjSTATE_INTEGRATION);
-      }
-      ours = rows;
-      // half of the steps by straight-line code
-      const bool keep_fields = k % 2 == 0;
-      const unsigned redo =
-          stepper.Step(from.data(), to.data(), width, 1, keep_fields, numbers.from(0));
-      for (int l = 0; l < width; ++l) {
-        mj_setState(&model, data.get(), from[l], mjSTATE_INTEGRATION);
-        const mjModel own = numbers.Of(l);
-        try {
-          Trapped([&] { mj_step(&own, data.get()); });
-        } catch (const MujocoError& error) {
-          return std::string("an error of MuJoCo's: ").append(error.what());
-        }
-        mj_getState(&model, data.get(), theirs.data(), mjSTATE_INTEGRATION);
-        const bool same = std::memcmp(theirs.data(), to[l], size * sizeof(double)) == 0;
-        if ((redo >> l & 1) == 0 && !same) {
-          return "step " + std::to_string(k) + " of trajectory " + std::to_string(group + l);
-        }
-        std::memcpy(from[l], theirs.data(), size * sizeof(double));
-      }
-    }
-  }
-  return {};
 }
 
 }  // namespace pyfastenv::lanes

@@ -6,14 +6,18 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 
 #include "mujoco/error_trap.h"
 #include "mujoco/model_features.h"
+#include "mujoco/version.h"
 
 namespace pyfastenv {
 
 namespace {
+
+constexpr size_t kPoisonedArena = 1 << 16;  // at least [bytes]
 
 // Whether any two geoms can be in contact, by MuJoCo's contact affinities.
 bool MayTouch(const mjModel& m) {
@@ -99,13 +103,29 @@ void Workspace::SaveMotion(double* state) const {
   std::copy_n(data_->act, model_.na, state);
 }
 
+// Arrays that the engine never writes for this model are the same for all environments.
+bool Workspace::IsConstant(std::string_view name) const {
+  const int disabled = shared_->opt.disableflags;
+  if (name == "act_dot") return (disabled & mjDSBL_ACTUATION) != 0;
+  if (name == "sensordata") return (disabled & mjDSBL_SENSOR) != 0;
+  return false;
+}
+
 void Workspace::Poison() {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr int kNowhere = -77'777;  // of arrays of places, which every evaluation writes anew
+  const auto is_place = [](std::string_view name) {
+    return name.starts_with("moment_") || name.starts_with("ten_wrap") || name == "wrap_obj";
+  };
   // MuJoCo's own table of mjData's arrays; sizes are members of the model
-#define PYFASTENV_FILL(type, field, rows, columns)                                             \
-  if constexpr (std::is_same_v<type, mjtNum>) {                                                \
-    std::fill_n(data_->field, static_cast<size_t>(model_.rows) * static_cast<size_t>(columns), \
-                kNan);                                                                         \
+#define PYFASTENV_FILL(type, field, rows, columns)                                       \
+  {                                                                                      \
+    const size_t size = static_cast<size_t>(model_.rows) * static_cast<size_t>(columns); \
+    if constexpr (std::is_same_v<type, mjtNum>) {                                        \
+      if (!IsConstant(#field)) std::fill_n(data_->field, size, kNan);                    \
+    } else if constexpr (std::is_same_v<type, int>) {                                    \
+      if (is_place(#field)) std::fill_n(data_->field, size, kNowhere);                   \
+    }                                                                                    \
   }
 #define X PYFASTENV_FILL
 #undef XNV
@@ -119,6 +139,15 @@ void Workspace::Poison() {
 #undef XNV
 #define XNV X
 #undef PYFASTENV_FILL
+  // contacts, rows of constraints, islands: all ones are NaN, and -1
+  const size_t used = std::max<size_t>({data_->maxuse_arena, data_->parena, kPoisonedArena});
+  std::memset(data_->arena, 0xFF, std::min<size_t>(data_->narena, used));
+  data_->ncon = data_->nefc = data_->ne = data_->nf = data_->nl = -1;
+  std::fill_n(data_->energy, 2, kNan);
+#if PYFASTENV_MUJOCO >= 4000000
+  // as if what sensors are computed from were there
+  data_->flg_energypos = data_->flg_energyvel = data_->flg_subtreevel = data_->flg_rnepost = 1;
+#endif
 }
 
 void Workspace::LoadRest(const double* state) {
@@ -137,6 +166,7 @@ void Workspace::Restart() {
     return;
   }
   mj_setState(&model_, data_, initial_state_.data(), mjSTATE_INTEGRATION);
+  mju_zero(data_->act_dot, model_.na);  // left as it is where actuators are left out
   mju_zero(data_->cacc, 6 * model_.nbody);
   mju_zero(data_->cfrc_int, 6 * model_.nbody);
   mju_zero(data_->cfrc_ext, 6 * model_.nbody);

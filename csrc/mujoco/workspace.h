@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mujoco/error_trap.h"
@@ -47,8 +48,9 @@ class Workspace {
   void LoadRest(const double* state);
   /// Writes the motion into a row.
   void SaveMotion(double* state) const;
-  /// Fills mjData's arrays of numbers with NaN, state and all: for tests, before a LoadMotion. Who
-  /// then reads what nobody has written, is found out.
+  /// Fills mjData with numbers that nobody can mistake, state and all: arrays and arena with NaN,
+  /// counts with -1. For tests, before a Load or LoadMotion. Who then reads what nobody has
+  /// written, is found out.
   void Poison();
 
   /// mj_resetData: the model's initial state, everything derived zero.
@@ -89,6 +91,7 @@ class Workspace {
 
  private:
   void MakeData();
+  bool IsConstant(std::string_view name) const;
 
   SharedModel shared_;
   const mjModel plain_model_;  // header: arrays belong to shared_

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/float_mode.h"
 #include "lanes/features.h"
 #include "mujoco/model_features.h"
 
@@ -33,6 +34,7 @@ std::shared_ptr<const lanes::Plan> PlanCache::Find(const mjModel& model,
                                                    int64_t num_steps) {
   // callbacks are not the model's: they may be set at any time
   if (ActiveCallback() != nullptr || model.nsensordata > 0) return nullptr;
+  const DefaultFloats floats;  // a plan is compared with mj_step
   const std::lock_guard lock(mutex_);
   Entry& entry = EntryOf(model, kernels);
   entry.num_steps += num_steps;

@@ -5,10 +5,14 @@ A step that failed in compiled code is repeated in plain Python, which says wher
 
 from __future__ import annotations
 
+import ast
 import builtins
+import inspect
 import os
 import pickle
+import re
 import sysconfig
+import textwrap
 import traceback
 import warnings
 from collections.abc import Callable
@@ -62,7 +66,7 @@ def explain(
     if not repeatable:
         return f"{place}{message}" + (f": {compiled}" if compiled else "")
     if issubclass(kind, StaleRead):  # plain Python reads it, whatever it is
-        return f"{head}: {place}{compiled}"
+        return f"{head}: {place or _calls(task, method, compiled)}{compiled}"
     is_step = method in ("step", "control") or bool(action)
     try:
         env = replay_env(task, layout, state, generator)
@@ -78,6 +82,28 @@ def explain(
     known = f"{message}: {place}{compiled}" if compiled else message
     # what a reset has drawn is not known any more
     return f"{known} (plain Python does the same step without an error)" if is_step else known
+
+
+def _calls(task: Task, method: str, said: str) -> str:
+    """Where a method calls the engine's function that is named first in what was said of it.
+
+    numba compiles such a function once for all lines that call it, so the code does not know them.
+    """
+    named = re.search(r"mujoco\.(\w+)", said)
+    function = getattr(type(task), method)
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except OSError:
+        return ""
+    calls = [
+        first - 1 + node.lineno
+        for node in ast.walk(ast.parse(textwrap.dedent("".join(lines))))
+        if isinstance(node, ast.Call)
+        and named is not None
+        and ast.unparse(node.func).rpartition(".")[2] == named[1]
+    ]
+    shown = ", ".join(show_place(inspect.getfile(function), line) for line in sorted(calls))
+    return f"{shown}: " if shown else ""
 
 
 def blame(error: Exception) -> str | None:

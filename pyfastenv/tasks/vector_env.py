@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pyfastenv import _core
 from pyfastenv.tasks.batched_core import STEPPED, BatchedCore
 from pyfastenv.tasks.explain import explain
 from pyfastenv.tasks.find import load_task
@@ -47,7 +48,12 @@ class TaskVectorEnv(FastVectorEnv):
 
     def __init__(self, task: type[Task] | str, num_envs: int = 1, **kwargs: Any):
         given = {"task": task, "num_envs": num_envs, **kwargs}
-        task = load_task(task)
+        loaded = load_task(task)
+        with _core.DefaultFloats():  # the model is compiled here, and stepped
+            self._begin(loaded, num_envs, kwargs)
+        self._arguments = given
+
+    def _begin(self, task: type[Task], num_envs: int, kwargs: dict[str, Any]) -> None:
         pool = {name: kwargs.pop(name) for name in POOL_ARGUMENTS if name in kwargs}
         if "max_episode_steps" in pool and pool["max_episode_steps"] is None:
             del pool["max_episode_steps"]
@@ -60,7 +66,6 @@ class TaskVectorEnv(FastVectorEnv):
         self._explain = _Explainer(self, program.moved)
         self._action_dtype = np.dtype(self.task.action_dtype).type
         super().__init__(task.__name__, num_envs, **pool)
-        self._arguments = given
 
     @property
     def observation_groups(self) -> dict[str, slice]:

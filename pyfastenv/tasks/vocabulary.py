@@ -235,6 +235,41 @@ STATE = frozenset(
 )
 # of it, what every row is loaded with, and what control may read
 MOTION = frozenset(("time", "qpos", "qvel"))
+# of the rest, what mj_step2 computes and mj_step1 does not
+OF_ACCELERATIONS = frozenset(
+    [
+        "act_dot",
+        "actuator_force",
+        "qacc",
+        "qacc_smooth",
+        "qfrc_actuator",
+        "qfrc_constraint",
+        "qfrc_smooth",
+    ]
+)
+_SCRATCH = "it is the integrator's scratch memory, which a reset leaves as another step has left it"
+_LEFT_OVERS = "behind what a step writes it keeps what other environments' steps have left"
+_SOMETIMES = "only some steps write it; otherwise it is what another environment's step has left"
+# what depends on the steps before, which a worker has made for other environments
+NEVER_KNOWN = {
+    **dict.fromkeys(("qH", "qHDiagInv", "qDeriv", "qLU"), _SCRATCH),
+    **dict.fromkeys(("wrap_obj", "wrap_xpos", "moment_colind", "actuator_moment"), _LEFT_OVERS),
+    **dict.fromkeys(
+        (
+            "qfrc_inverse",
+            "bvh_active",
+            "bvh_aabb_dyn",
+            "flexelem_krot",
+            "flexvert_hessian",
+            "flexedge_hessian",
+            "flexvert_lambda",
+            "flexvert_conage",
+        ),
+        _SOMETIMES,
+    ),
+}
+# what is only computed for sensors of it
+OF_SUBTREE_SENSORS = frozenset(("subtree_linvel", "subtree_angmom"))
 # what mj_step leaves at zero unless it is asked for
 EXTERNAL_FORCES = frozenset(("cfrc_ext", "cfrc_int", "cacc"))
 

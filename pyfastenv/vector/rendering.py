@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pyfastenv import _core
 from pyfastenv.vector import opengl
 
 Frame = NDArray[np.uint8]
@@ -109,23 +110,26 @@ def _serve(
     requests: SimpleQueue[_Request | None],
     closed: Future[None],
 ) -> None:
-    try:
-        renderer = make()
-    except BaseException as error:
-        made.set_exception(error)
-        return
-    made.set_result(None)
-    while (request := requests.get()) is not None:
-        states, follow, drawn = request
+    with _core.DefaultFloats():  # threads inherit another mode from who starts them
         try:
-            drawn.set_result(tuple(renderer.draw(row, fields, follow) for row, fields in states))
+            renderer = make()
         except BaseException as error:
-            drawn.set_exception(error)
-        del request, states, drawn  # nothing lives on while this waits
-    try:
-        renderer.close()
-    finally:
-        closed.set_result(None)
+            made.set_exception(error)
+            return
+        made.set_result(None)
+        while (request := requests.get()) is not None:
+            states, follow, drawn = request
+            try:
+                drawn.set_result(
+                    tuple(renderer.draw(row, fields, follow) for row, fields in states)
+                )
+            except BaseException as error:
+                drawn.set_exception(error)
+            del request, states, drawn  # nothing lives on while this waits
+        try:
+            renderer.close()
+        finally:
+            closed.set_result(None)
 
 
 def make_renderer(

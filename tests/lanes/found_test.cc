@@ -2,16 +2,14 @@
 // against it; and numbers that lanes must leave to it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "closed_loop.h"
 
 namespace pyfastenv::lanes {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Case {
   const char* name;
@@ -98,6 +96,33 @@ const Case kCases[] = {
      "<geom type='capsule' size='.1 .1'/></body><body pos='0 .05 .6'><freejoint/>"
      "<geom type='capsule' size='.1 .1'/></body></worldbody>",
      [](mjModel& m) { m.geom_size[3 * 2 + 1] = 0; }},
+    {"GainThatGrowsWithVelocity",
+     "<option integrator='implicitfast'/><worldbody><body><joint name='j'/>"
+     "<geom size='.1' pos='.2 0 0'/></body></worldbody><actuator>"
+     "<general joint='j' gear='9' gaintype='affine' gainprm='5 1 -1'/></actuator>",
+     [](mjModel&) {}, 1},
+    {"PGSWithATreeThatNothingTouches",
+     "<option solver='PGS'/><worldbody><body><joint type='ball'/>"
+     "<geom type='box' size='.1 .1 .05' contype='0' conaffinity='0'/></body>"
+     "<body pos='0 0 1'><joint axis='.3 .8 -.3' range='-2 20'/>"
+     "<geom type='capsule' size='.05 .05' pos='-.2 -.2 -.2' density='10'/></body></worldbody>"},
+    {"BoxesWithinTheirMargin",
+     "<default><geom margin='.05'/></default><worldbody><body><freejoint/>"
+     "<body><geom type='capsule' size='.05 .1'/></body>"
+     "<body pos='-.3 -.2 0'><geom type='box' size='.05 .1 .05'/></body></body>"
+     "<body pos='-.1 -.2 .05'><joint type='slide'/><geom type='box' size='.1 .1 .05'/></body>"
+     "</worldbody>",
+     [](mjModel&) {}, 1},
+    {"TimeConstantOfZero",
+     "<option integrator='RK4'/><worldbody><body><freejoint name='j'/><geom size='.1'/></body>"
+     "</worldbody><actuator><general joint='j' dyntype='filterexact' dynprm='0' "
+     "forcerange='0 20' gear='1 0 0 0 0 0'/></actuator>",
+     [](mjModel&) {}, 1},
+    {"FixedBodyInTheFloor",  // whose contact costs so much that both starts cost the same
+     "<worldbody><geom type='plane' size='5 5 1' pos='0 0 .06' margin='.1' gap='.1'/>"
+     "<body pos='0 0 .005'><geom type='capsule' size='.035 .056' pos='0 0 .08'/>"
+     "<body pos='.1 0 .3'><joint frictionloss='.1' armature='.1' damping='.1'/>"
+     "<geom size='.02' pos='.05 0 0' density='1'/></body></body></worldbody>"},
     {"ManyEqualities",
      "<option timestep='.01'/><worldbody><geom type='plane' size='5 5 1'/>"
      "<body name='a' pos='0 0 .3'><freejoint/><geom size='.1'/></body>"
@@ -122,6 +147,28 @@ TEST_P(Found, EqualsMjStepOrIsRefused) {
   ClosedLoop loop(*m, 2);
   loop.Run(6'000);
   ExpectEqual(loop, GetParam().left_to_mujoco);
+}
+
+// What rests upright, aligned or exactly touching, as no random state does.
+TEST_P(Found, EqualsMjStepFromTheDefaultPose) {
+  const ModelPtr m = Load();
+  GetParam().edit(*m);
+  for (const int width : Widths()) {
+    const PlanResult result = Plan::MakeUnchecked(*m, *KernelsOfWidth(width));
+    if (result.plan == nullptr) return;
+    LaneStepper lanes(result.plan);
+    const DataPtr d = MakeData(*m);
+    RowSet rows(*m, 2);
+    mj_getState(m.get(), d.get(), rows.row(0), mjSTATE_INTEGRATION);
+    for (int step = 0; step < 1'000; ++step) {
+      const unsigned redo = lanes.Step(rows.from(0), rows.from(0), 1, 1, step % 2 == 0);
+      mj_step(m.get(), d.get());
+      mj_getState(m.get(), d.get(), rows.row(1), mjSTATE_INTEGRATION);
+      if (redo != 0) std::copy_n(rows.row(1), rows.size(), rows.row(0));
+      ASSERT_EQ(std::memcmp(rows.row(0), rows.row(1), rows.size() * sizeof(double)), 0)
+          << width << " lanes, step " << step;
+    }
+  }
 }
 
 std::string NameOf(const testing::TestParamInfo<Case>& info) {

@@ -288,8 +288,8 @@ void MujocoEnv::Load(const double* row) {
   row_ = row;
   ahead_ = lanes_ ? lanes_->Find(row) : nullptr;
   taken_ = false;
+  if (poisons_) workspace_.Poison();
   if (ahead_ != nullptr) {
-    if (poisons_) workspace_.Poison();
     workspace_.LoadMotion(row);
   } else {
     workspace_.Load(row);
@@ -311,6 +311,7 @@ void MujocoEnv::Save(double* row) const {
 
 void MujocoEnv::Reset(Random& random, std::span<const double> /*options*/, InfoRow info) {
   random_ = &random;
+  if (poisons_) workspace_.Poison();
   workspace_.Restart();
   ahead_ = nullptr;
   workspace_.SetPassive(passive_reset_);

@@ -22,7 +22,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
     raise_error,
 )
 from pyfastenv.tasks.compiler.numbers import is_contiguous, is_vector, refuse, stand_in
-from pyfastenv.tasks.compiler.physics import need_fresh
+from pyfastenv.tasks.compiler.physics import need_fresh, need_part
 
 
 def _checked_array(function: str, kind: Any, size: int, *, written: bool) -> None:
@@ -73,7 +73,7 @@ for _name, _arguments in words.MUJOCO_PURE.items():
 
 
 # what they need, they compute from the state
-_REFRESHING = ("mj_forward", "mj_step1", "mj_step2", "mj_step")
+_REFRESHING = ("mj_forward", "mj_step1", "mj_step")
 
 
 def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -> None:
@@ -93,7 +93,12 @@ def _engine(name: str, parameters: str, wanted: str, *, returns: bool = False) -
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             frame = args[1]
-            if name not in _REFRESHING:
+            if name == "mj_step2":
+                need_part(context, builder, frame, "whole", "what mujoco.mj_step2 begins with")
+            elif name == "mj_contactForce":
+                what = "what mujoco.mj_contactForce asks for"
+                need_fresh(context, builder, frame, name, what, "row_forces")
+            elif name not in _REFRESHING:
                 need_fresh(context, builder, frame, name, f"what mujoco.{name} needs")
             given = [frame]
             for value, kind, want in zip(args[2:], sig.args[2:], kinds_wanted, strict=True):

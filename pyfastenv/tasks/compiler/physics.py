@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import mujoco
 import numpy as np
 from numba.core import cgutils, errors, types
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
@@ -40,7 +41,15 @@ from pyfastenv.tasks.compiler.numba_internals import (
     raise_error,
     store,
 )
-from pyfastenv.tasks.vocabulary import MOTION, STATE, StaleRead
+from pyfastenv.tasks.vocabulary import (
+    EXTERNAL_FORCES,
+    MOTION,
+    NEVER_KNOWN,
+    OF_ACCELERATIONS,
+    OF_SUBTREE_SENSORS,
+    STATE,
+    StaleRead,
+)
 
 KINDS = ("body", "joint", "geom", "site", "sensor", "actuator", "tendon", "camera")
 # how mjModel's arrays of a kind begin, and how many rows they have
@@ -73,17 +82,75 @@ _DOFS = {0: 6, 1: 3, 2: 1, 3: 1}
 READS: set[str] = set()
 
 
-def need_fresh(context: Any, builder: Any, frame: Any, name: str, what: str) -> None:
-    """Raises where a derived quantity is read before it has been computed for this environment."""
+FRESH: dict[str, int] = LAYOUTS["fresh"]
+# what to say of what mj_step1, or an engine call in the place of simulate, has not computed
+_MISSING = {
+    "accelerations": "is computed by mj_step2, which has not run after mj_step1: what stands there "
+    "is another environment's; call self.simulate or mujoco.mj_forward before",
+    "row_forces": "are forces of contacts that mj_step1 has found (up_to_date = True has it run "
+    "after self.simulate), and nothing has computed them yet; call mujoco.mj_forward before, or "
+    "do without up_to_date",
+    "body_forces": "is computed by self.simulate alone (external_forces = True): what stands there "
+    "is another environment's",
+    "whole": "is computed by mujoco.mj_step1 or mj_forward, which must come before it",
+}
+
+
+def need_fresh(context: Any, builder: Any, frame: Any, name: str, what: str, *parts: str) -> None:
+    """Raises where a derived quantity is read before it has been computed for this environment.
+
+    ``parts``: of FRESH, which it belongs to besides the places.
+    """
     READS.add(name)
-    stale = builder.icmp_signed("==", member(builder, frame, "fresh", I64), constant(0))
+    _need_bit(
+        context,
+        builder,
+        frame,
+        "places",
+        f"{what} is read before self.simulate (or mj_forward), but only the state is known "
+        f"then; keep what you need of the last step in a memory()",
+    )
+    for part in parts:
+        need_part(context, builder, frame, part, what)
+
+
+def need_part(context: Any, builder: Any, frame: Any, part: str, what: str) -> None:
+    """Raises where a part of FRESH is missing."""
+    _need_bit(context, builder, frame, part, f"{what} {_MISSING[part]}")
+
+
+def _need_bit(context: Any, builder: Any, frame: Any, part: str, message: str) -> None:
+    bit = builder.and_(member(builder, frame, "fresh", I64), constant(FRESH[part]))
+    stale = builder.icmp_signed("==", bit, constant(0))
     with builder.if_then(stale, likely=False):
-        raise_error(
-            context,
-            builder,
-            StaleRead,
-            f"{what} is read before self.simulate (or mj_forward), but only the state is known "
-            f"then; keep what you need of the last step in a memory()",
+        raise_error(context, builder, StaleRead, message)
+
+
+def _parts_of(model: Any, name: str, sensor: int | None = None) -> tuple[str, ...]:
+    """Which of FRESH a quantity of mjData belongs to, besides the places."""
+    if name in OF_ACCELERATIONS:
+        return ("accelerations",)
+    if name in EXTERNAL_FORCES:
+        return ("accelerations", "body_forces")
+    if name == "sensordata":
+        stages = model.sensor_needstage if sensor is None else model.sensor_needstage[sensor]
+        if np.any(stages == int(mujoco.mjtStage.mjSTAGE_ACC)):
+            return ("accelerations",)
+    return ()
+
+
+def _check_known(model: Any, name: str) -> None:
+    """Refuses a quantity of mjData that is not always this environment's and this step's."""
+    if name in NEVER_KNOWN:
+        raise errors.TypingError(f"data.{name} cannot be read: {NEVER_KNOWN[name]}")
+    sensors = (mujoco.mjtSensor.mjSENS_SUBTREELINVEL, mujoco.mjtSensor.mjSENS_SUBTREEANGMOM)
+    if (
+        name in OF_SUBTREE_SENSORS
+        and not np.isin(model.sensor_type, [int(sensor) for sensor in sensors]).any()
+    ):
+        raise errors.TypingError(
+            f"data.{name} is only computed for a sensor of it: add a subtreelinvel or "
+            f"subtreeangmom to the model"
         )
 
 
@@ -99,12 +166,14 @@ def need_loaded(context: Any, builder: Any, frame: Any, name: str) -> None:
         check_status(context, builder, status)
 
 
-def need(context: Any, builder: Any, frame: Any, name: str, what: str) -> None:
+def need(
+    context: Any, builder: Any, frame: Any, name: str, what: str, parts: tuple[str, ...]
+) -> None:
     """One of the two, before a quantity of mjData is read."""
     if name in STATE:
         need_loaded(context, builder, frame, name)
     else:
-        need_fresh(context, builder, frame, name, what)
+        need_fresh(context, builder, frame, name, what, *parts)
 
 
 # ---- data ----------------------------------------------------------------------------------------
@@ -124,13 +193,14 @@ class _DataAttributes(AttributeTemplate):
             return _by_name(kind, name)
         if name not in LAYOUTS["data"]:
             return None
+        _check_known(kind.model, name)
         dtype = LAYOUTS["data"][name][1]
         return array_type(dtype, getattr(kind.sample, name).ndim, readonly=name not in STATE)
 
 
 @lower_getattr_generic(DataType)
 def _data_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: str) -> Any:
-    need(context, builder, frame, name, f"data.{name}")
+    need(context, builder, frame, name, f"data.{name}", _parts_of(kind.model, name))
     if name == "contact":
         return frame
     data = member(builder, frame, "data")
@@ -287,6 +357,8 @@ class _NamedAttributes(AttributeTemplate):
         if place is None:
             return None
         in_model = isinstance(kind.owner, ModelType)
+        if not in_model:
+            _check_known(kind.owner.model, place[0])
         dtype = LAYOUTS["model" if in_model else "data"][place[0]][1]
         writable = place[0] in (kind.owner.own if in_model else STATE)
         return array_type(dtype, len(place[2]), readonly=not writable)
@@ -300,7 +372,9 @@ def _named_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: st
     assert place is not None  # typed above
     struct = "model" if isinstance(kind.owner, ModelType) else "data"
     if struct == "data":
-        need(context, builder, frame, place[0], f"data.{kind.kind}(…).{name}")
+        sensor = kind.index if kind.kind == "sensor" else None
+        parts = _parts_of(kind.owner.model, place[0], sensor)
+        need(context, builder, frame, place[0], f"data.{kind.kind}(…).{name}", parts)
     offset, dtype, _ = LAYOUTS[struct][place[0]]
     pointer = load(builder, member(builder, frame, struct), offset, BYTES)
     item = np.dtype(dtype).itemsize

@@ -1,0 +1,114 @@
+#include "core/engine_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+namespace pyfastenv {
+
+std::string EngineChoice::reason() const {
+  if (lanes()) return {};
+  const std::lock_guard lock(mutex_);
+  char text[80];
+  std::snprintf(text, sizeof(text), "mj_step is faster here, %.2g times as fast as lanes",
+                Median());
+  return text;
+}
+
+bool EngineChoice::Skip(int64_t steps) {
+  int64_t left = left_.load(std::memory_order_relaxed);
+  while (left >= steps) {
+    if (left_.compare_exchange_weak(left, left - steps, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+bool EngineChoice::Claim() {
+  int64_t left = left_.load(std::memory_order_relaxed);
+  while (left < kBatch) {
+    if (left_.compare_exchange_weak(left, kUnreported, std::memory_order_relaxed)) return true;
+  }
+  return false;
+}
+
+double EngineChoice::Median() const {
+  if (noted_ == 0) return 1;
+  const auto count = static_cast<size_t>(std::min<int64_t>(noted_, kRemembered));
+  std::vector<double> sorted(ratios_.begin(), ratios_.begin() + static_cast<ptrdiff_t>(count));
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[count / 2];
+}
+
+void EngineChoice::Note(double lanes, double mujoco) {
+  if (!(lanes > 0) || !(mujoco > 0)) return;
+  const std::lock_guard lock(mutex_);
+  const double ratio = lanes / mujoco;
+  ratios_[static_cast<size_t>(noted_++) % ratios_.size()] = ratio;
+  const double median = Median();
+  const bool in_lanes = lanes_.load(std::memory_order_relaxed);
+  much_faster_.store(measures_ && in_lanes && median < 0.75, std::memory_order_relaxed);
+  // what the other way has cost, beside the one that would have been gone anyway
+  debt_ += kTrial * (in_lanes ? 1 / ratio : ratio);
+  const auto speaks_against = [&](double r) { return in_lanes ? r > kMargin : r * kMargin < 1; };
+  if (measures_ && noted_ >= kEnough && speaks_against(median)) {
+    lanes_.store(!in_lanes, std::memory_order_relaxed);
+    hasty_ = 0;
+  } else if (measures_ && speaks_against(ratio) && hasty_ < kMostHasty) {
+    ++hasty_;
+    left_.store(kSoon, std::memory_order_relaxed);
+    return;
+  }
+  hasty_ = 0;
+  left_.store(static_cast<int64_t>(std::ceil(kShare * debt_)), std::memory_order_relaxed);
+  debt_ = 0;
+}
+
+EngineTurns::Turn EngineTurns::Next() {
+  both_ = false;
+  if (trial_ == 0 && tried_) Finish();
+  if (trial_ == 0 && credit_ <= 0) {
+    if (!choice_->Skip(EngineChoice::kBatch) && choice_->Claim()) {
+      trial_ = EngineChoice::kTrial;
+      tried_ = true;
+      lanes_ = mujoco_ = {};
+      missed_ = 0;
+    } else {
+      credit_ = EngineChoice::kBatch;
+    }
+  }
+  if (trial_ > 0) {
+    both_ = trial_ < EngineChoice::kTrial;
+    --trial_;
+    return Turn::kBoth;
+  }
+  --credit_;
+  return choice_->lanes() ? Turn::kLanes : Turn::kMujoco;
+}
+
+void EngineTurns::CountLanes(int steps, int missed, int64_t ns) {
+  if (both_) {
+    lanes_.steps += steps;
+    lanes_.ns += ns;
+    missed_ += missed;
+  } else if (4 * missed > 3 * steps) {
+    choice_->Hurry(kVain);
+  }
+}
+
+void EngineTurns::CountMujoco(int steps, int64_t ns) {
+  if (!both_) return;
+  mujoco_.steps += steps;
+  mujoco_.ns += ns;
+}
+
+void EngineTurns::Finish() {
+  tried_ = false;
+  if (lanes_.steps == 0 || mujoco_.steps == 0) return;
+  const double mujoco = static_cast<double>(mujoco_.ns) / static_cast<double>(mujoco_.steps);
+  const auto tried = static_cast<double>(lanes_.steps);
+  const double left_over = static_cast<double>(missed_) / tried * mujoco;
+  choice_->Note(static_cast<double>(lanes_.ns) / tried + left_over, mujoco);
+}
+
+}  // namespace pyfastenv
