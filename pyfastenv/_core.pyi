@@ -22,6 +22,8 @@ __all__: list[str] = [
     "VectorEnv",
     "bin_cross_entropy",
     "column_moments",
+    "disturb_lanes",
+    "engine_reason",
     "lane_width",
     "lanes_refusal",
     "least_of_bins",
@@ -441,6 +443,16 @@ def bin_cross_entropy(
 def column_moments(samples: typing.Any) -> tuple:
     """
     Mean and sum of squared deviations of each column, float64.
+    """
+
+def disturb_lanes(on: bool) -> None:
+    """
+    For tests: while on, results of lanes are wrong in a bit, which must be found.
+    """
+
+def engine_reason(model_address: typing.SupportsInt | typing.SupportsIndex) -> str:
+    """
+    The same, or that mj_step is faster in use; empty if lanes step the model now.
     """
 
 def lane_width() -> int:

@@ -14,9 +14,11 @@
 
 #include "bindings/gil.h"
 #include "bindings/keywords.h"
+#include "bindings/lane_warnings.h"
 #include "bindings/numpy_interop.h"
 #include "core/errors.h"
 #include "core/fork.h"
+#include "mujoco/lane_trust.h"
 #include "physics/rollout_pool.h"
 
 namespace pyfastenv {
@@ -227,6 +229,7 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
   const RolloutPool::Outcome outcome = WithoutGil([&] { return pool.Run(request, interrupted); });
   if (PyErr_Occurred() != nullptr) throw py::error_already_set();
   if (errors.ends_all()) errors.Raise();
+  WarnOfBrokenTrust();
   Failures failures;
   for (const EnvFailure& failure : outcome.failures) {
     failures.append(py::make_tuple(failure.env_id, failure.message));
@@ -260,6 +263,16 @@ void BindPhysicsRollout(py::module_& m) {
       py::arg("model_address"), py::kw_only(), py::arg("unchecked") = false,
       "Why a model is not stepped in lanes; empty if it is. Unchecked: without the trial against "
       "mj_step, to find where they differ.");
+  m.def(
+      "engine_reason",
+      [](uintptr_t model) {
+        PlanCache& plans = Plans();
+        return WithoutGil([&] { return plans.Reason(*At<const mjModel>(model)); });
+      },
+      py::arg("model_address"),
+      "The same, or that mj_step is faster in use; empty if lanes step the model now.");
+  m.def("disturb_lanes", &DisturbLanes, py::arg("on"),
+        "For tests: while on, results of lanes are wrong in a bit, which must be found.");
 }
 
 }  // namespace pyfastenv

@@ -12,6 +12,7 @@
 #include "bindings/keywords.h"
 #include "bindings/names.h"
 #include "bindings/numpy_interop.h"
+#include "envs/task_draws.h"
 #include "envs/task_symbols.h"
 
 namespace pyfastenv {
@@ -68,6 +69,10 @@ py::dict StructLayouts() {
   py::dict fresh;
   for (const auto& [name, bit] : FreshBits()) fresh[py::str(name)] = bit;
   layouts["fresh"] = fresh;
+  py::dict draws;
+  draws["most_axes"] = DrawOperand::kMostAxes;
+  draws["words"] = sizeof(DrawOperand) / 8;
+  layouts["draws"] = draws;
   layouts["data"] = Fields(DataFields());
   layouts["data_numbers"] = Fields(DataNumbers());
   layouts["model"] = Fields(ModelFields());

@@ -14,6 +14,7 @@
 #include "bindings/gil.h"
 #include "bindings/interpreter_end.h"
 #include "bindings/keywords.h"
+#include "bindings/lane_warnings.h"
 #include "bindings/numpy_interop.h"
 #include "bindings/params.h"
 #include "bindings/results.h"
@@ -162,6 +163,7 @@ class PyVectorEnv {
       return env_->Step(ActionsOf(input, env_->spec()), results.views, PythonInterrupted);
     });
     if (outcome.interrupted) throw py::error_already_set();
+    WarnOfBrokenTrust();
     py::tuple result = results_->Pack(results, outcome.finals, nullptr);
     if (!outcome.failures.empty()) ThrowEnvError(outcome.failures, result, explain_);
     return result;
@@ -170,7 +172,9 @@ class PyVectorEnv {
   // Returns the episodes that ended, a dict of arrays; see RunRollout.
   py::dict Rollout(const Policy& policy, const py::object& policy_ids, int num_steps,
                    const py::dict& out) {
-    return RunRollout(*env_, policy, policy_ids, num_steps, out, explain_);
+    py::dict result = RunRollout(*env_, policy, policy_ids, num_steps, out, explain_);
+    WarnOfBrokenTrust();
+    return result;
   }
 
   py::tuple Act(const Policy& policy, const py::object& policy_ids, const py::object& obs) {
@@ -252,6 +256,7 @@ class PyVectorEnv {
     const auto finals = WithoutGil([&] { return env_->Gather(received, results.views); });
     py::tuple result = results_->Pack(results, finals, &received.ids);
     if (!received.failures.empty()) ThrowEnvError(received.failures, result, explain_);
+    WarnOfBrokenTrust();
     return result;
   }
 
@@ -377,6 +382,8 @@ class PyVectorEnv {
     result["engine_reason"] = engine.reason;
     result["lane_steps"] = engine.lane_steps;
     result["lane_misses"] = engine.misses;
+    result["lane_checks"] = engine.checks;
+    result["lane_differences"] = engine.differences;
     return result;
   }
 

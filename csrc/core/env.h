@@ -47,10 +47,12 @@ struct ComingStep {
 
 /// What runs an environment's physics. Part of no result.
 struct EngineReport {
-  std::string name;        // "lanes" or "mujoco"; "native" where there is no such choice
-  std::string reason;      // why it is "mujoco"; empty otherwise
-  int64_t lane_steps = 0;  // environment steps whose physics ran in lanes
-  int64_t misses = 0;      // the others, while the engine was "lanes"
+  std::string name;         // "lanes" or "mujoco" now; "native" where there is no such choice
+  std::string reason;       // why it is "mujoco"; empty otherwise
+  int64_t lane_steps = 0;   // environment steps whose physics ran in lanes
+  int64_t misses = 0;       // the others, where there are lanes
+  int64_t checks = 0;       // environment steps that were done both ways and compared
+  int64_t differences = 0;  // of which bits differed
 };
 
 class Environment {
@@ -97,7 +99,7 @@ class Environment {
   static constexpr int kMaxGroup = 16;
 
   /// Any thread may ask.
-  virtual EngineReport engine() const { return {"native", {}, 0, 0}; }
+  virtual EngineReport engine() const { return {"native", {}, 0, 0, 0, 0}; }
 
  protected:
   explicit Environment(const SpecBuilder& spec) : spec_(spec.view()) {}

@@ -81,6 +81,8 @@ EngineReport EnvRunner::engine() const {
     const EngineReport report = envs_[i]->engine();
     sum.lane_steps += report.lane_steps;
     sum.misses += report.misses;
+    sum.checks += report.checks;
+    sum.differences += report.differences;
   }
   return sum;
 }

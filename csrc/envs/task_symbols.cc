@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "envs/function_env.h"
+#include "envs/task_draws.h"
 #include "envs/task_frame.h"
 #include "mujoco/version.h"
 #include "npy/math.h"
@@ -194,6 +195,10 @@ std::vector<TaskSymbol> TaskSymbols() {
       Symbol("pyfastenv_standard_normal", &StandardNormal),
       Symbol("pyfastenv_random", &NextDouble),
       Symbol("pyfastenv_integers", &Integers),
+      Symbol("pyfastenv_draw_shape", &DrawShape),
+      Symbol("pyfastenv_draw_uniform", &DrawUniform),
+      Symbol("pyfastenv_draw_normal", &DrawNormal),
+      Symbol("pyfastenv_draw_integers", &DrawIntegers),
       Symbol("pyfastenv_sum_float64", &Sum<double>),
       Symbol("pyfastenv_sum_float32", &Sum<float>),
       Symbol("pyfastenv_dot", &Dot),

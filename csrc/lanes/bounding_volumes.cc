@@ -141,15 +141,22 @@ bool HasMiddlePhase(const mjModel& m, int body1, int body2) {
          m.body_bvhadr[body1] >= 0 && m.body_bvhadr[body2] >= 0;
 }
 
-// Numbers of planes' boxes are as large as 1e10, a double's last place of which is 2e-6. Upright
-// boxes lose half of that four times; turned ones also what a normal's length is off by.
-double PlaneBlur(const mjModel& m, int body) {
+// What is lost of a touch between a body's planes and boxes. Planes' boxes are 1e10 wide, so every
+// sum that MuJoCo makes of their numbers is rounded to 2^-20: the sum of both radii and the
+// difference of the centers, for an upright plane at height 0; the margin's and the height's, if
+// there are any; and those of the boxes that the compiler puts around several geoms. Planes that
+// are turned also lose what their normals' lengths are off by.
+double PlaneBlur(const mjModel& m, int body, double reach) {
+  constexpr double kHalfPlace = 0x1p-21, kTurned = 2e-5;
   double blur = 0;
   for (int g = m.body_geomadr[body]; g < m.body_geomadr[body] + m.body_geomnum[body]; ++g) {
     if (m.geom_type[g] != mjGEOM_PLANE) continue;
-    const mjtNum *turn = m.geom_quat + ptrdiff_t{4} * g, *fixed = m.body_quat + ptrdiff_t{4} * body;
-    const bool upright = turn[0] == 1 && fixed[0] == 1 && m.body_parentid[body] == 0;
-    blur = std::max(blur, upright ? 4e-6 : 2e-5);
+    const mjtNum *turn = m.geom_quat + ptrdiff_t{4} * g, *pos = m.geom_pos + ptrdiff_t{3} * g;
+    int sums = 2;
+    if (reach != 0) ++sums;
+    if (pos[2] != 0) ++sums;
+    if (m.body_geomnum[body] > 1) sums += 4;
+    blur = std::max(blur, body == 0 && turn[0] == 1 ? sums * kHalfPlace : kTurned);
   }
   return blur;
 }
@@ -232,7 +239,7 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
     const double nodes =
         m.body_margin[body1] + m.body_margin[body2] - excess1.nodes - excess2.nodes;
     sight.distance = std::min({sight.distance, boxes, nodes});
-    blur += std::max(PlaneBlur(m, body1), PlaneBlur(m, body2));
+    blur += std::max(PlaneBlur(m, body1, reach), PlaneBlur(m, body2, reach));
   }
   if (UnderestimatesDistance(m, pair)) sight.distance = std::min(sight.distance, 0.0);
   sight.distance -= blur;

@@ -1,6 +1,7 @@
 #include "mujoco/lane_plans.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,13 +42,19 @@ LanePlans MakePlans(const mjModel& model, const mjModel& whole, int widest,
     const lanes::Kernels* kernels = width <= widest ? lanes::KernelsOfWidth(width) : nullptr;
     if (kernels == nullptr) continue;
     lanes::PlanResult result = lanes::Plan::MakeUnchecked(model, *kernels, fields, &whole);
-    if (result.plan == nullptr) return {{}, std::move(result.refusal)};
+    if (result.plan == nullptr) return {{}, std::move(result.refusal), {}};
     made.plans.push_back(std::move(result.plan));
   }
   // one trial for all: mj_step takes most of its time
   std::string difference = lanes::SelfCheck(model, made.plans);
-  if (!difference.empty()) return {{}, std::move(difference)};
+  if (!difference.empty()) return {{}, std::move(difference), {}};
   return made;
+}
+
+// These plans, unless lanes have been seen to differ since they were made.
+std::shared_ptr<const LanePlans> Trusted(std::shared_ptr<const LanePlans> plans) {
+  if (!plans->trust->broken()) return plans;
+  return std::make_shared<const LanePlans>(LanePlans{{}, plans->trust->difference(), plans->trust});
 }
 
 struct Memory {
@@ -78,6 +85,11 @@ int WidestLanes() {
 
 }  // namespace
 
+bool MeasuresEngines() {
+  const char* value = std::getenv("PYFASTENV_MEASURE");
+  return value == nullptr || std::string_view(value) != "0";
+}
+
 std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole,
                                                const std::vector<std::string>& fields) {
   auto& [_, mutex, known] = Remembered();
@@ -85,12 +97,15 @@ std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjMod
   const Key key = KeyOf(model, widest, fields);
   {
     const std::lock_guard lock(mutex);
-    if (const auto found = known.find(key); found != known.end()) return found->second;
+    if (const auto found = known.find(key); found != known.end()) return Trusted(found->second);
   }
-  auto made = std::make_shared<const LanePlans>(MakePlans(model, whole, widest, fields));
+  std::shared_ptr<LaneTrust> trust = FindLaneTrust(whole);
+  LanePlans plans = trust->broken() ? LanePlans{} : MakePlans(model, whole, widest, fields);
+  plans.trust = std::move(trust);
+  auto made = std::make_shared<const LanePlans>(std::move(plans));
   const std::lock_guard lock(mutex);
   if (known.size() >= kMostRemembered) known.clear();
-  return known.emplace(key, std::move(made)).first->second;
+  return Trusted(known.emplace(key, std::move(made)).first->second);
 }
 
 }  // namespace pyfastenv

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine_choice.h"
 #include "mujoco/lane_plans.h"
 
 namespace pyfastenv {
@@ -31,7 +32,10 @@ class ModelCache {
  public:
   explicit ModelCache(std::string assets_dir, ModelParts parts = ModelParts::kPhysics,
                       Engine engine = Engine::kMujoco)
-      : assets_dir_(std::move(assets_dir)), parts_(parts), engine_(engine) {}
+      : assets_dir_(std::move(assets_dir)),
+        parts_(parts),
+        engine_(engine),
+        choice_(std::make_shared<EngineChoice>(engine == Engine::kAuto && MeasuresEngines())) {}
 
   /// A file name is looked up in the assets directory; a path with a slash is taken as it is.
   std::string Resolve(const std::string& xml_file) const;
@@ -40,6 +44,8 @@ class ModelCache {
   void Add(const std::string& path, SharedModel model) { models_[path] = std::move(model); }
   ModelParts parts() const { return parts_; }
   Engine engine() const { return engine_; }
+  /// Between lanes and mj_step, by all workers of the vector environment.
+  const std::shared_ptr<EngineChoice>& choice() const { return choice_; }
   /// FindLanePlans of a model that was loaded from this path.
   const LanePlans& Plans(const std::string& path, const mjModel& model,
                          const std::vector<std::string>& fields);
@@ -48,6 +54,7 @@ class ModelCache {
   std::string assets_dir_;
   ModelParts parts_;
   Engine engine_;
+  std::shared_ptr<EngineChoice> choice_;
   std::map<std::string, SharedModel> models_;
   std::map<std::pair<std::string, std::vector<std::string>>, std::shared_ptr<const LanePlans>>
       plans_;

@@ -9,6 +9,7 @@
 extern "C" {
 double random_uniform(bitgen_t* bitgen, double low, double range);
 double random_standard_normal(bitgen_t* bitgen);
+double random_normal(bitgen_t* bitgen, double loc, double scale);
 void random_bounded_uint64_fill(bitgen_t* bitgen, uint64_t low, uint64_t range, intptr_t count,
                                 bool use_masked, uint64_t* out);
 }
@@ -127,11 +128,16 @@ double Random::StandardNormal() {
   return random_standard_normal(&bitgen);
 }
 
-int64_t Random::Integers(int64_t low, int64_t high) {
+double Random::Normal(double loc, double scale) {
+  bitgen_t bitgen = BitGenerator(this);
+  return random_normal(&bitgen, loc, scale);
+}
+
+int64_t Random::IntegersUpTo(int64_t low, int64_t high) {
   bitgen_t bitgen = BitGenerator(this);
   const auto first = static_cast<uint64_t>(low);
   uint64_t drawn = 0;
-  random_bounded_uint64_fill(&bitgen, first, static_cast<uint64_t>(high) - 1 - first, 1,
+  random_bounded_uint64_fill(&bitgen, first, static_cast<uint64_t>(high) - first, 1,
                              /*use_masked=*/false, &drawn);
   return static_cast<int64_t>(drawn);
 }

@@ -1,4 +1,4 @@
-// NumPy's random streams: SeedSequence, PCG64, and the two distributions environments draw from.
+// NumPy's random streams: SeedSequence, PCG64, and the distributions environments draw from.
 //
 // A Random seeded with the words of an integer gives the numbers that
 // `numpy.random.Generator(PCG64(SeedSequence(integer)))` gives, bit for bit. It is 40 bytes,
@@ -32,8 +32,12 @@ class Random {
   double Uniform(double low, double high);
   /// Generator.standard_normal() of one value.
   double StandardNormal();
+  /// Generator.normal(loc, scale) of one value.
+  double Normal(double loc, double scale);
   /// Generator.integers(low, high) of one value; low < high.
-  int64_t Integers(int64_t low, int64_t high);
+  int64_t Integers(int64_t low, int64_t high) { return IntegersUpTo(low, high - 1); }
+  /// Generator.integers(low, high, endpoint=True) of one value; low <= high.
+  int64_t IntegersUpTo(int64_t low, int64_t high);
 
   /// NumPy's bit_generator.state: high and low words of state and increment, has_uint32, uinteger.
   std::array<uint64_t, 6> state_words() const;

@@ -4,6 +4,7 @@
 
 #include "core/float_mode.h"
 #include "lanes/features.h"
+#include "mujoco/lane_plans.h"
 #include "mujoco/model_features.h"
 
 namespace pyfastenv::physics {
@@ -15,6 +16,12 @@ constexpr int64_t kStepsThatPay = 2000;
 constexpr size_t kMaxEntries = 16;
 
 }  // namespace
+
+void PlanCache::Entry::Begin(const mjModel& model) {
+  if (trust != nullptr) return;
+  trust = FindLaneTrust(model);
+  choice = std::make_shared<EngineChoice>(MeasuresEngines());
+}
 
 PlanCache::Entry& PlanCache::EntryOf(const mjModel& model, const lanes::Kernels& kernels) {
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
@@ -29,20 +36,20 @@ PlanCache::Entry& PlanCache::EntryOf(const mjModel& model, const lanes::Kernels&
   return entries_.front();
 }
 
-std::shared_ptr<const lanes::Plan> PlanCache::Find(const mjModel& model,
-                                                   const lanes::Kernels& kernels,
-                                                   int64_t num_steps) {
+PlanInUse PlanCache::Find(const mjModel& model, const lanes::Kernels& kernels, int64_t num_steps) {
   // callbacks are not the model's: they may be set at any time
-  if (ActiveCallback() != nullptr || model.nsensordata > 0) return nullptr;
+  if (ActiveCallback() != nullptr || model.nsensordata > 0) return {};
   const DefaultFloats floats;  // a plan is compared with mj_step
   const std::lock_guard lock(mutex_);
   Entry& entry = EntryOf(model, kernels);
   entry.num_steps += num_steps;
   if (!entry.made && entry.num_steps >= kStepsThatPay) {
-    entry.result = lanes::Plan::Make(model, kernels);
+    entry.Begin(model);
+    if (!entry.trust->broken()) entry.result = lanes::Plan::Make(model, kernels);
     entry.made = true;
   }
-  return entry.result.plan;
+  if (entry.result.plan == nullptr || entry.trust->broken()) return {};
+  return {entry.result.plan, entry.choice, entry.trust};
 }
 
 std::string PlanCache::Refusal(const mjModel& model) {
@@ -53,13 +60,23 @@ std::string PlanCache::Refusal(const mjModel& model) {
   const lanes::Kernels& kernels = lanes::BestKernels();
   Find(model, kernels, kStepsThatPay);
   const std::lock_guard lock(mutex_);
-  return EntryOf(model, kernels).result.refusal;
+  const Entry& entry = EntryOf(model, kernels);
+  return entry.trust->broken() ? entry.trust->difference() : entry.result.refusal;
+}
+
+std::string PlanCache::Reason(const mjModel& model) {
+  std::string refusal = Refusal(model);
+  if (!refusal.empty()) return refusal;
+  const std::lock_guard lock(mutex_);
+  return EntryOf(model, lanes::BestKernels()).choice->reason();
 }
 
 std::string PlanCache::RefusalUnchecked(const mjModel& model) {
   const lanes::Kernels& kernels = lanes::BestKernels();
   const std::lock_guard lock(mutex_);
   Entry& entry = EntryOf(model, kernels);
+  entry.trust = std::make_shared<LaneTrust>();
+  entry.choice = EngineChoice::Untried();
   entry.result = lanes::Plan::MakeUnchecked(model, kernels);
   entry.made = true;
   return entry.result.refusal;

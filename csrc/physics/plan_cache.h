@@ -5,6 +5,9 @@
 // model, or deletes it and gets another at the same place, gets another plan. The least recently
 // used go.
 //
+// With a plan goes what is known of it from use: whether lanes or mj_step are faster, and whether
+// lanes are still believed (mujoco/lane_trust.h), which outlives the plan.
+//
 // Threads: any. A plan that is handed out outlives the cache's interest in it.
 #pragma once
 
@@ -16,23 +19,36 @@
 #include <mutex>
 #include <string>
 
+#include "core/engine_choice.h"
 #include "lanes/plan.h"
+#include "mujoco/lane_trust.h"
 #include "physics/model_image.h"
 
 namespace pyfastenv::physics {
+
+/// A plan and what is known of it; all null where there is none.
+struct PlanInUse {
+  std::shared_ptr<const lanes::Plan> plan;
+  std::shared_ptr<EngineChoice> choice;
+  std::shared_ptr<LaneTrust> trust;
+};
 
 class PlanCache {
  public:
   /// A plan to run on `kernels`, or null: lanes refuse the model, or `num_steps` more steps of it,
   /// with those of earlier calls, do not pay for making one.
-  std::shared_ptr<const lanes::Plan> Find(const mjModel& model, const lanes::Kernels& kernels,
-                                          int64_t num_steps);
+  PlanInUse Find(const mjModel& model, const lanes::Kernels& kernels, int64_t num_steps);
 
-  /// Why lanes refuse the model; empty if they do not. Makes the plan.
+  /// Why lanes refuse the model, or are not believed any more; empty if they run it. Makes the
+  /// plan.
   std::string Refusal(const mjModel& model);
-  /// The same without the trial, so that the model's rollouts run in lanes even where they differ
-  /// from mj_step: to find where they do.
+  /// The same without the trial, so that the model's rollouts run in lanes, never watched, even
+  /// where these differ from mj_step or are slower: to find where they differ.
   std::string RefusalUnchecked(const mjModel& model);
+
+  /// What steps the model now: why it is not lanes, as Refusal, or because mj_step is faster in
+  /// use; empty if it is lanes.
+  std::string Reason(const mjModel& model);
 
  private:
   struct Entry {
@@ -43,6 +59,11 @@ class PlanCache {
     int64_t num_steps = 0;       // asked for so far
     bool made = false;           // the plan, or found that there is none
     lanes::PlanResult result{};  // once made
+    // since a plan was first asked for
+    std::shared_ptr<EngineChoice> choice;
+    std::shared_ptr<LaneTrust> trust;
+
+    void Begin(const mjModel& model);
   };
 
   Entry& EntryOf(const mjModel& model, const lanes::Kernels& kernels);  // the mutex is held

@@ -40,8 +40,8 @@ class RolloutPool::Jobs final : public BarrierBatch::Work {
     for (const int32_t item : items) {
       const Job& job = jobs_[static_cast<size_t>(item)];
       RolloutWorker& on = workers_[static_cast<size_t>(worker)];
-      if (job.plan != nullptr) {
-        if (!stop_.raised()) on.RunLanes(job.first, job.count, job.plan);
+      if (job.lanes.plan != nullptr) {
+        if (!stop_.raised()) on.RunLanes(job.first, job.count, job.lanes);
         continue;
       }
       for (int i = 0; i < job.count && !stop_.raised(); ++i) on.Run(job.first + i);
@@ -85,7 +85,7 @@ std::vector<RolloutPool::Job> RolloutPool::Divide(const RolloutRequest& request)
 void RolloutPool::AddJobs(const RolloutRequest& request, int first, int count,
                           std::vector<Job>& jobs) {
   const mjModel& m = request.model(first);
-  std::shared_ptr<const lanes::Plan> plan;
+  PlanInUse lanes;
   int groups = 0;
   if (InputsSuitLanes(request, m)) {
     // lanes that all workers together have for these rollouts
@@ -96,14 +96,19 @@ void RolloutPool::AddJobs(const RolloutRequest& request, int first, int count,
     const int rounds = (count + workers * width - 1) / (workers * width);
     groups = std::min(workers * rounds, count);
     if (count / groups >= FewestLanes(width)) {
-      plan = plans_.Find(m, kernels, int64_t{count} * request.num_steps);
+      lanes = plans_.Find(m, kernels, int64_t{count} * request.num_steps);
     }
   }
-  if (plan == nullptr) groups = (count + request.chunk_size - 1) / request.chunk_size;
+  // all by mj_step, if that is faster and not to be measured again in this call
+  if (lanes.plan != nullptr && !lanes.choice->lanes() &&
+      lanes.choice->Skip(int64_t{groups} * request.num_steps)) {
+    lanes = {};
+  }
+  if (lanes.plan == nullptr) groups = (count + request.chunk_size - 1) / request.chunk_size;
   for (int group = 0; group < groups; ++group) {
     const int begin = static_cast<int>(int64_t{count} * group / groups);
     const int end = static_cast<int>(int64_t{count} * (group + 1) / groups);
-    jobs.push_back({first + begin, end - begin, plan});
+    jobs.push_back({first + begin, end - begin, lanes});
   }
 }
 

@@ -1,7 +1,8 @@
 // Open-loop rollouts of physics on a pool of threads: mujoco.rollout's results bit for bit.
 //
 // Where a model allows it and several rollouts share it, they run in lanes (lanes/), where not with
-// mj_step. Which of the two, and on how many threads, changes no bit of a result.
+// mj_step, and so where mj_step is measured to be faster. Which of the two, and on how many
+// threads, changes no bit of a result.
 //
 // Threads: one Run at a time; another thread's waits for it. A Run from a signal handler inside a
 // Run, or in a forked child, throws UsageError (kBusy, kForked).
@@ -50,7 +51,7 @@ class RolloutPool {
   struct Job {
     int first;
     int count;
-    std::shared_ptr<const lanes::Plan> plan;
+    PlanInUse lanes;
   };
   class Jobs;
 

@@ -3,8 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
+#include <utility>
+
+#include "core/thread_clock.h"
+#include "lanes/difference.h"
 
 namespace pyfastenv::physics {
+
+using Turn = EngineTurns::Turn;
 
 void RolloutWorker::Begin(const RolloutRequest& request, mjData& data, StopSignal& stop,
                           FailureList& failures, bool polls) {
@@ -37,26 +44,29 @@ void RolloutWorker::Run(int rollout) noexcept {
   }
 }
 
-void RolloutWorker::RunLanes(int first, int count,
-                             const std::shared_ptr<const lanes::Plan>& plan) noexcept {
+void RolloutWorker::RunLanes(int first, int count, const PlanInUse& lanes) noexcept {
   try {
-    StartLanes(first, count, plan);
+    StartLanes(first, count, lanes);
   } catch (...) {  // no memory for lanes: mj_step needs none
     for (int i = 0; i < count; ++i) Run(first + i);
     return;
   }
   for (int step = 0; step < request_->num_steps && !lanes_.empty() && !ShouldStop(); ++step) {
-    StepLanes(step);
+    const Turn turn = trust_->broken() ? Turn::kMujoco : turns_.Next();
+    if (turn == Turn::kMujoco) return EndByMujoco(step);
+    StepLanes(step, turn);
   }
 }
 
-void RolloutWorker::StartLanes(int first, int count,
-                               const std::shared_ptr<const lanes::Plan>& plan) {
-  if (stepper_ == nullptr || &stepper_->plan() != plan.get()) {
+void RolloutWorker::StartLanes(int first, int count, const PlanInUse& lanes) {
+  if (stepper_ == nullptr || &stepper_->plan() != lanes.plan.get()) {
     stepper_.reset();
-    stepper_ = std::make_unique<lanes::LaneStepper>(plan);
+    stepper_ = std::make_unique<lanes::LaneStepper>(lanes.plan);
   }
-  const lanes::Tables& tables = plan->tables();
+  if (turns_.choice() != lanes.choice) turns_ = EngineTurns(lanes.choice);
+  trust_ = lanes.trust;
+  const lanes::Tables& tables = lanes.plan->tables();
+  compared_.resize(static_cast<size_t>(tables.row.ctrl));
   const auto size = static_cast<size_t>(tables.row.size);
   // zeros: no rollout in lanes has other inputs than ctrl, and equalities as in its model
   rows_.assign(2 * size * static_cast<size_t>(count), 0.0);
@@ -79,28 +89,39 @@ void RolloutWorker::StartLanes(int first, int count,
   last_rollout_ = first + count - 1;
 }
 
-void RolloutWorker::StepLanes(int step) {
+void RolloutWorker::SetControl(const Lane& lane, int step) {
+  const auto ctrl = static_cast<size_t>(stepper_->plan().tables().row.ctrl);
+  if (const double* control = request_->control(lane.rollout, step); control != nullptr) {
+    std::copy_n(control, request_->control_size, lane.row + ctrl);
+  }
+  if (lane.rollout == last_rollout_) last_row_ = lane.row;
+}
+
+void RolloutWorker::StepLanes(int step, Turn turn) {
+  const bool both = turn == Turn::kBoth;
   std::array<const double*, lanes::kMaxWidth> rows{};
   std::array<double*, lanes::kMaxWidth> next{};
-  const size_t ctrl = static_cast<size_t>(stepper_->plan().tables().row.ctrl);
+  const auto count = static_cast<int>(lanes_.size());
+  const int64_t begin = both ? ThreadNanoseconds() : 0;
   for (size_t l = 0; l < lanes_.size(); ++l) {
-    const Lane& lane = lanes_[l];
-    if (const double* control = request_->control(lane.rollout, step); control != nullptr) {
-      std::copy_n(control, request_->control_size, lane.row + ctrl);
-    }
-    if (lane.rollout == last_rollout_) last_row_ = lane.row;
-    rows[l] = lane.row;
-    next[l] = lane.next;
+    SetControl(lanes_[l], step);
+    rows[l] = lanes_[l].row;
+    next[l] = lanes_[l].next;
   }
-  const unsigned redo =
-      stepper_->Step(rows.data(), next.data(), static_cast<int>(lanes_.size()), 1, false);
-  lane_steps_ += static_cast<int64_t>(lanes_.size());
+  const unsigned redo = stepper_->Step(rows.data(), next.data(), count, 1, false);
+  const int64_t middle = both ? ThreadNanoseconds() : 0;
+  lane_steps_ += count;
   steps_left_ += std::popcount(redo);
+  if (LanesAreDisturbed()) Disturb();
   size_t moving = 0;
   for (size_t l = 0; l < lanes_.size(); ++l) {
     Lane lane = lanes_[l];
-    if ((redo >> l & 1) != 0) {
-      if (!StepByMujoco(lane, step)) continue;
+    const bool left = (redo >> l & 1) != 0;
+    if (both && !left) std::copy_n(lane.next, compared_.size(), compared_.data());
+    if (both || left) {
+      const bool moves = StepByMujoco(lane, step);
+      if (both && !left && (moves || Warned())) Compare(lane, step);
+      if (!moves) continue;
     } else if (double* state = request_->state(lane.rollout, step); state != nullptr) {
       std::copy_n(lane.next, request_->state_size, state);
     }
@@ -108,6 +129,60 @@ void RolloutWorker::StepLanes(int step) {
     lanes_[moving++] = lane;
   }
   lanes_.resize(moving);
+  turns_.CountLanes(count, std::popcount(redo), middle - begin);
+  if (both) turns_.CountMujoco(count, ThreadNanoseconds() - middle);
+}
+
+// Whether a rollout stands still because MuJoCo has warned, and not because it has failed.
+bool RolloutWorker::Warned() const { return DataStepper(*request_, *data_).Warned(); }
+
+// Compares what lanes have made of a row (compared_) with what mj_step has left in the data.
+void RolloutWorker::Compare(const Lane& lane, int step) {
+  const mjModel& m = request_->model(lane.rollout);
+  mj_getState(&m, data_, lane.next, mjSTATE_FULLPHYSICS | mjSTATE_WARMSTART);
+  const auto size = static_cast<int>(compared_.size());
+  const auto difference = lanes::FindDifference(compared_.data(), lane.next, size);
+  if (!difference) return;
+  std::string said;
+  try {
+    const std::string where = "step " + std::to_string(step) + " of a rollout";
+    said = lanes::Describe(m, stepper_->width(), where, *difference);
+  } catch (const std::bad_alloc&) {
+    said.clear();
+  }
+  trust_->Break(std::move(said));
+}
+
+void RolloutWorker::Disturb() {
+  const auto velocity = static_cast<size_t>(stepper_->plan().tables().row.qvel);
+  for (const Lane& lane : lanes_) lane.next[velocity] = std::nextafter(lane.next[velocity], 1e9);
+}
+
+// Runs what is left of all rollouts, from this step on, one after the other.
+void RolloutWorker::EndByMujoco(int step) {
+  turns_.choice()->Skip(request_->num_steps - step);
+  for (const Lane& lane : lanes_) {
+    const mjModel& m = request_->model(lane.rollout);
+    SetControl(lane, step);
+    // the last one leaves the data as they should be
+    if (lane.rollout == last_rollout_) last_row_ = nullptr;
+    DataStepper stepper(*request_, *data_);
+    int at = step;
+    try {
+      stepper.StartAt(m, lane.row);
+      for (; at < request_->num_steps && !ShouldStop(); ++at) {
+        if (stepper.Warned()) {
+          stepper.WriteFrom(lane.rollout, at);
+          break;
+        }
+        stepper.Step(m, request_->control(lane.rollout, at));
+        stepper.Write(lane.rollout, at);
+      }
+    } catch (...) {
+      failures_->AddCurrentException(lane.rollout);
+      stepper.Fail(lane.rollout, at);
+    }
+  }
 }
 
 // Does with mj_step what lanes left to it. Returns false if the rollout stands still from here on.

@@ -8,9 +8,11 @@
 #include <memory>
 #include <vector>
 
+#include "core/engine_choice.h"
 #include "core/failure_list.h"
 #include "lanes/lane_stepper.h"
 #include "physics/data_stepper.h"
+#include "physics/plan_cache.h"
 #include "physics/rollout_request.h"
 #include "physics/stop_signal.h"
 
@@ -26,9 +28,11 @@ class RolloutWorker {
   /// Runs one rollout with mj_step. Returns early when told to stop.
   void Run(int rollout) noexcept;
 
-  /// Runs `count` neighbouring rollouts of one model, at most the plan's width, in lanes. For
-  /// controls that are mjSTATE_CTRL or nothing, zeros if none are given, and without sensors.
-  void RunLanes(int first, int count, const std::shared_ptr<const lanes::Plan>& plan) noexcept;
+  /// Runs `count` neighbouring rollouts of one model, at most the plan's width, in lanes, or by
+  /// mj_step where that is faster. Now and then a step is done both ways; if a bit differs, the
+  /// model's trust is broken and mj_step goes on. For controls that are mjSTATE_CTRL or nothing,
+  /// zeros if none are given, and without sensors.
+  void RunLanes(int first, int count, const PlanInUse& lanes) noexcept;
 
   /// Brings the data to where the last rollout left it, if lanes ran that.
   void FinishData() noexcept;
@@ -47,9 +51,14 @@ class RolloutWorker {
   };
 
   bool ShouldStop() { return polls_ ? stop_->Poll() : stop_->raised(); }
-  void StartLanes(int first, int count, const std::shared_ptr<const lanes::Plan>& plan);
-  void StepLanes(int step);
+  void StartLanes(int first, int count, const PlanInUse& lanes);
+  void SetControl(const Lane& lane, int step);
+  void StepLanes(int step, EngineTurns::Turn turn);
   bool StepByMujoco(const Lane& lane, int step);
+  void Compare(const Lane& lane, int step);
+  bool Warned() const;
+  void Disturb();
+  void EndByMujoco(int step);
 
   const RolloutRequest* request_ = nullptr;
   mjData* data_ = nullptr;
@@ -58,6 +67,9 @@ class RolloutWorker {
   bool polls_ = false;
 
   std::unique_ptr<lanes::LaneStepper> stepper_;  // of the plan that was used last
+  EngineTurns turns_;                            // likewise
+  std::shared_ptr<LaneTrust> trust_;             // likewise
+  std::vector<double> compared_;                 // what lanes have made of a row
   std::vector<double> rows_;                     // two per lane
   std::vector<Lane> lanes_;                      // that still move
   // the last rollout, if lanes ran it, and its row before its last step

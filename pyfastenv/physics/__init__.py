@@ -11,9 +11,17 @@ from __future__ import annotations
 from pyfastenv.physics.errors import RolloutError
 from pyfastenv.physics.open_loop import (
     Rollout,
+    engine,
     lanes_refusal,
     rollout,
     shutdown_persistent_pool,
 )
 
-__all__ = ["Rollout", "RolloutError", "lanes_refusal", "rollout", "shutdown_persistent_pool"]
+__all__ = [
+    "Rollout",
+    "RolloutError",
+    "engine",
+    "lanes_refusal",
+    "rollout",
+    "shutdown_persistent_pool",
+]

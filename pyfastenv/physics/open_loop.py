@@ -216,10 +216,27 @@ def rollout(
 
 
 def lanes_refusal(model: Any) -> str | None:
-    """Why :func:`rollout` steps a model by ``mj_step``; None if it runs in lanes.
+    """Why :func:`rollout` cannot step a model in lanes; None if it can.
 
-    Rollouts in lanes have no other inputs than ``ctrl``, and at least three share a model.
+    Rollouts in lanes have no other inputs than ``ctrl``, and at least three share a model. After a
+    step in which lanes and ``mj_step`` were seen to differ, it says where.
     """
+    return _core.lanes_refusal(_address(model)) or None
+
+
+def engine(model: Any) -> tuple[str, str]:
+    """What steps a model in :func:`rollout` now, and why.
+
+    Returns:
+        ``("lanes", "")``, or ``"mujoco"`` and the reason: :func:`lanes_refusal`, or that
+        ``mj_step`` has been measured to be faster.
+    """
+    reason = _core.engine_reason(_address(model))
+    return ("mujoco" if reason else "lanes"), reason
+
+
+def _address(model: Any) -> int:
     if not isinstance(model, mujoco.MjModel):
         raise TypeError(f"model: expected MjModel, got {type(model).__name__}")
-    return _core.lanes_refusal(model._address) or None
+    address: int = model._address
+    return address

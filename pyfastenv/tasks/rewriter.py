@@ -210,8 +210,6 @@ class Rewriter(ast.NodeTransformer):
                     return self._visit_arguments(node)
                 if isinstance(method, types.FunctionType):
                     return self._method(node, function, method)
-            if ast.unparse(function) == "rng.integers" and (node.keywords or len(node.args) > 2):
-                self._refuse(node, "rng.integers", "compiled it draws one number, of low and high")
             if function.attr in words.REFUSED_METHODS and not self._is_outer(owner):
                 reason = "it is not known to give NumPy's bits; write the loop"
                 self._refuse(node, f".{function.attr}()", reason)

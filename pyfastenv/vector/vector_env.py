@@ -456,8 +456,12 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         Returns:
             ``steps``, ``episodes`` ended, ``diverged`` and ``errors``: counts. ``engine``:
             ``"lanes"``, ``"mujoco"``, or ``"native"`` for classic control; ``engine_reason``: why
-            it is ``mj_step`` that steps, else empty. ``lane_steps``: environment steps that lanes
-            did; ``lane_misses``: those that ``mj_step`` did in their stead (bad numbers, say).
+            it is ``mj_step`` that steps now (it may be faster, as measured), else empty.
+            ``lane_steps``: environment steps that lanes did; ``lane_misses``: those that
+            ``mj_step`` did in their stead (bad numbers, or it is faster). ``lane_checks``:
+            environment steps that were done both ways and compared, bit for bit;
+            ``lane_differences``: of those that differed. The first one is warned of, and lanes
+            are left for good.
         """
         return self._core.stats()
 

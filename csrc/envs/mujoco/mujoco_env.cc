@@ -6,11 +6,14 @@
 #include <limits>
 
 #include "core/errors.h"
+#include "core/thread_clock.h"
 #include "lanes/contacts.h"
 #include "lanes/sensors.h"
 #include "mujoco/model_features.h"
 
 namespace pyfastenv {
+
+using Turn = EngineTurns::Turn;
 
 namespace {
 
@@ -74,7 +77,11 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
   }
   for (OwnField& field : drawn_) field.offset += workspace_.state_size();
   const std::string& path = spec->model_path;
-  lanes_ = MakeLanes(models.Plans(path, workspace_.plain_model(), Names(drawn_)), drawn_, refusal_);
+  const LanePlans& plans = models.Plans(path, workspace_.plain_model(), Names(drawn_));
+  trust_ = plans.trust;
+  turns_ = EngineTurns(models.choice());
+  compared_.resize(static_cast<size_t>(workspace_.state_size()));
+  lanes_ = MakeLanes(plans, drawn_, refusal_);
   if (lanes_ != nullptr) {
     group_size_ = lanes_->group_size();
   } else if (engine_ == Engine::kLanes) {
@@ -186,18 +193,31 @@ EngineReport MujocoEnv::engine() const {
   EngineReport report;
   report.lane_steps = lane_steps_.load(std::memory_order_relaxed);
   report.misses = misses_.load(std::memory_order_relaxed);
-  report.name = group_size() > 0 ? "lanes" : "mujoco";
-  const std::lock_guard lock(refusal_mutex_);
-  report.reason = refusal_;
+  report.checks = checks_.load(std::memory_order_relaxed);
+  report.differences = differences_.load(std::memory_order_relaxed);
+  if (group_size() == 0) {
+    const std::lock_guard lock(refusal_mutex_);
+    report.reason = refusal_;
+  } else {
+    report.reason = trust_->broken() ? trust_->difference() : turns_.choice()->reason();
+  }
+  report.name = group_size() > 0 && report.reason.empty() ? "lanes" : "mujoco";
   return report;
 }
 
 void MujocoEnv::PrepareSteps(std::span<ComingStep> steps) noexcept {
   if (group_size() == 0) return;
   lanes_->Clear();
+  turn_ = Turn::kMujoco;
+  if (steps.empty() || trust_->broken()) return;
+  turn_ = turns_.Next();
+  if (turn_ == Turn::kMujoco) return;
+  const int64_t begin = turn_ == Turn::kBoth ? ThreadNanoseconds() : 0;
   for (const ComingStep& step : steps) ControlAhead(step, step.row, lanes_->Add(step.row));
-  lanes_->Run(
+  const int missed = lanes_->Run(
       [&](size_t i, const double* state, double* ctrl) { ControlAhead(steps[i], state, ctrl); });
+  const int64_t ns = turn_ == Turn::kBoth ? ThreadNanoseconds() - begin : 0;
+  turns_.CountLanes(lanes_->count(), missed, ns);
   for (size_t i = 0; i < steps.size(); ++i) steps[i].num_rows = lanes_->CountRows(i);
 }
 
@@ -220,31 +240,64 @@ void MujocoEnv::ControlLoaded(const Action& action) {
 void MujocoEnv::Simulate(const Action& action) {
   CheckNoCallbacks();
   ControlLoaded(action);
-  if (TakePrepared(&action)) return;
-  if (group_size() > 0) Increase(misses_);
-  LoadWholeState(/*control_is_set=*/true);
-  for (int done = 0; done < frame_skip_; done += control_every_) {
-    if (done > 0) ControlLoaded(action);
-    const int num_steps = std::min(control_every_, frame_skip_ - done);
-    workspace_.Step(num_steps, external_forces_ && done + num_steps == frame_skip_);
-  }
+  StepByEither(&action, frame_skip_);
 }
 
 void MujocoEnv::SimulateControl(int num_steps) {
   CheckNoCallbacks();
-  if (num_steps == frame_skip_ && TakePrepared(nullptr)) return;
-  if (group_size() > 0) Increase(misses_);
-  LoadWholeState(/*control_is_set=*/true);
-  workspace_.Step(num_steps, external_forces_);
+  StepByEither(nullptr, num_steps);
 }
 
 // `action`: whose control may be asked for again; null: the one in mjData is all.
-bool MujocoEnv::TakePrepared(const Action* action) {
+void MujocoEnv::StepByEither(const Action* action, int num_steps) {
+  const bool prepared = num_steps == frame_skip_ && IsPrepared(action);
+  if (prepared && turn_ != Turn::kBoth) {
+    TakePrepared();
+    Increase(lane_steps_);
+    return;
+  }
+  const PreparedSteps::Step* to_compare = prepared ? ahead_ : nullptr;
+  StepByMujoco(action, num_steps);
+  if (to_compare != nullptr && IsAsPrepared(*to_compare)) {
+    Increase(lane_steps_);
+  } else if (group_size() > 0) {
+    Increase(misses_);
+  }
+}
+
+void MujocoEnv::StepByMujoco(const Action* action, int num_steps) {
+  LoadWholeState(/*control_is_set=*/true);
+  const int64_t begin = turn_ == Turn::kBoth ? ThreadNanoseconds() : 0;
+  const int control_every = action != nullptr ? control_every_ : num_steps;
+  for (int done = 0; done < num_steps; done += control_every) {
+    if (done > 0) ControlLoaded(*action);
+    const int count = std::min(control_every, num_steps - done);
+    workspace_.Step(count, external_forces_ && done + count == num_steps);
+  }
+  if (turn_ == Turn::kBoth) turns_.CountMujoco(1, ThreadNanoseconds() - begin);
+}
+
+// Whether lanes have prepared the step that mj_step has just done, bit for bit. If not, they are
+// not used any more.
+bool MujocoEnv::IsAsPrepared(const PreparedSteps::Step& step) {
+  Increase(checks_);
+  workspace_.Save(compared_.data());
+  std::string difference = lanes_->FindDifference(step, model(), compared_.data());
+  if (difference.empty()) return true;
+  Increase(differences_);
+  trust_->Break(std::move(difference));
+  return false;
+}
+
+bool MujocoEnv::IsPrepared(const Action* action) {
   if (ahead_ == nullptr || taken_) return false;
   const int first = drawn_.empty() ? 0 : drawn_[0].offset - workspace_.state_size();
   if (!lanes_->IsFor(*ahead_, data(), cache_.data() + first)) return false;
+  return ahead_->between.empty() || (action != nullptr && HasSameControls(*action));
+}
+
+void MujocoEnv::TakePrepared() {
   if (!ahead_->between.empty()) {
-    if (action == nullptr || !HasSameControls(*action)) return false;
     std::copy_n(lanes_->ControlIn(ahead_->after), model().nu, data().ctrl);
   }
   workspace_.LoadMotion(ahead_->after.data());
@@ -254,8 +307,6 @@ bool MujocoEnv::TakePrepared(const Action* action) {
   }
   lanes_->Read(*ahead_, model(), data());
   taken_ = true;
-  Increase(lane_steps_);
-  return true;
 }
 
 // Whether the loaded environment, which may have changed what it remembers since the step was

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine_choice.h"
 #include "core/env.h"
 #include "core/params.h"
 #include "envs/mujoco/lane_reads.h"
@@ -153,7 +154,11 @@ class MujocoEnv : public Environment {
                                            std::string& refusal) const;
   void ControlLoaded(const Action& action);
   void ControlAhead(const ComingStep& step, const double* state, double* ctrl) noexcept;
-  bool TakePrepared(const Action* action);
+  bool IsPrepared(const Action* action);
+  void TakePrepared();
+  void StepByEither(const Action* action, int num_steps);
+  void StepByMujoco(const Action* action, int num_steps);
+  bool IsAsPrepared(const PreparedSteps::Step& step);
   bool HasSameControls(const Action& action);
 
   Workspace workspace_;
@@ -175,10 +180,14 @@ class MujocoEnv : public Environment {
   Engine engine_;
   const LaneReads reads_;
   const std::string task_refusal_;
-  std::vector<OwnField> drawn_;                    // by the task, in the cache
-  std::unique_ptr<PreparedSteps> lanes_;           // null: mj_step alone
-  std::unique_ptr<PreparedSteps> prepared_lanes_;  // for the layout last prepared for
-  const bool poisons_;                             // for tests: what a task has not declared is NaN
+  std::vector<OwnField> drawn_;       // by the task, in the cache
+  std::shared_ptr<LaneTrust> trust_;  // in the model; null if nobody wanted lanes
+  EngineTurns turns_;
+  EngineTurns::Turn turn_ = EngineTurns::Turn::kLanes;  // of the steps last prepared
+  std::vector<double> compared_;                        // a state, (state_size)
+  std::unique_ptr<PreparedSteps> lanes_;                // null: mj_step alone
+  std::unique_ptr<PreparedSteps> prepared_lanes_;       // for the layout last prepared for
+  const bool poisons_;  // for tests: what a task has not declared is NaN
   // read by any thread
   std::atomic<int> group_size_{0};
   mutable std::mutex refusal_mutex_;  // guards refusal_
@@ -189,7 +198,7 @@ class MujocoEnv : public Environment {
   const PreparedSteps::Step* ahead_ = nullptr;  // its prepared step; mjData holds its motion alone
   bool taken_ = false;                          // … after that step
   // written by this object's thread, read by any
-  std::atomic<int64_t> lane_steps_{0}, misses_{0};
+  std::atomic<int64_t> lane_steps_{0}, misses_{0}, checks_{0}, differences_{0};
 };
 
 /// Declares Box(-inf, inf) observations.

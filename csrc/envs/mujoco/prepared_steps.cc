@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "lanes/contacts.h"
+#include "lanes/difference.h"
 #include "lanes/number_access.h"
 #include "lanes/sensors.h"
+#include "mujoco/error_trap.h"
 
 namespace pyfastenv {
 
@@ -78,12 +81,8 @@ double* PreparedSteps::Add(const double* row) {
   return step.before.data() + layout_.ctrl;
 }
 
-void PreparedSteps::Run(const Control& control) {
-  if (count_ == 0) return;
-  if (!misses_.Tries(static_cast<int>(count_))) {
-    for (size_t i = 0; i < count_; ++i) steps_[i].stepper = nullptr;
-    return;
-  }
+int PreparedSteps::Run(const Control& control) {
+  if (count_ == 0) return 0;
   const auto wide_enough = [this](const auto& stepper) {
     return stepper->width() >= static_cast<int>(count_);
   };
@@ -120,11 +119,16 @@ void PreparedSteps::Run(const Control& control) {
   }
   if (reads_.Has(lanes::Field::cfrc_ext)) stepper.ComputeExternalForces();
   if (reads_.refreshed) stepper.Refresh();
-  misses_.Count(static_cast<int>(count_), std::popcount(redo));
   for (size_t i = 0; i < count_; ++i) {
-    steps_[i].stepper = (redo >> i & 1) != 0 ? nullptr : &stepper;
-    steps_[i].lane = static_cast<int>(i);
+    Step& step = steps_[i];
+    step.stepper = (redo >> i & 1) != 0 ? nullptr : &stepper;
+    step.lane = static_cast<int>(i);
+    if (LanesAreDisturbed()) {
+      double& velocity = step.after[static_cast<size_t>(layout_.qvel)];
+      velocity = std::nextafter(velocity, 1e9);
+    }
   }
+  return std::popcount(redo);
 }
 
 const PreparedSteps::Step* PreparedSteps::Find(const double* row) const {
@@ -158,6 +162,49 @@ bool PreparedSteps::IsFor(const Step& step, const mjData& data, const double* wr
          SameBits(data.act, before + at.act, num_activations_) &&
          SameBits(data.ctrl, before + at.ctrl, num_controls_) &&
          (num_written_ == 0 || SameBits(written, step.numbers.data(), num_written_));
+}
+
+// The controls under which a substep runs.
+const double* PreparedSteps::ControlAt(const Step& step, int substep) const {
+  const auto asked = static_cast<size_t>(substep / control_every_);
+  return ControlIn(asked == 0 ? step.before : step.between[asked - 1]);
+}
+
+std::string PreparedSteps::FindDifference(const Step& step, const mjModel& model,
+                                          const double* theirs) const {
+  // what lanes write of a row ends where the controls begin
+  const auto whole = lanes::FindDifference(step.after.data(), theirs, layout_.ctrl);
+  if (!whole) return {};
+  const int width = step.stepper->width();
+  const std::string of = " of an environment's step of " + std::to_string(frame_skip_);
+  // once more, substep by substep: the first that differs tells more than the last
+  const std::unique_ptr<mjData, void (*)(mjData*)> data(mj_makeData(&model), mj_deleteData);
+  const auto plan = std::find_if(steppers_.begin(), steppers_.end(),
+                                 [&](const auto& s) { return s.get() == step.stepper; });
+  lanes::LaneStepper& stepper = **plan;
+  std::vector<const double*> numbers;
+  const double* number = step.numbers.data();
+  for (const OwnField& field : fields_) {
+    numbers.push_back(number);
+    number += field.size;
+  }
+  std::vector<double> ours = step.before, reference = step.before;
+  for (int substep = 0; substep < frame_skip_ && data != nullptr; ++substep) {
+    for (std::vector<double>* row : {&ours, &reference}) {
+      std::copy_n(ControlAt(step, substep), num_controls_, row->data() + layout_.ctrl);
+    }
+    const double* from = ours.data();
+    double* to = ours.data();
+    const bool keep_fields = keeps_fields_ && substep + 1 == frame_skip_;
+    if (stepper.Step(&from, &to, 1, 1, keep_fields, numbers.data()) != 0) break;
+    mj_setState(&model, data.get(), reference.data(), mjSTATE_INTEGRATION);
+    Trapped([&] { mj_step(&model, data.get()); });
+    mj_getState(&model, data.get(), reference.data(), mjSTATE_INTEGRATION);
+    if (const auto first = lanes::FindDifference(ours.data(), reference.data(), layout_.ctrl)) {
+      return lanes::Describe(model, width, "substep " + std::to_string(substep + 1) + of, *first);
+    }
+  }
+  return lanes::Describe(model, width, "the end" + of, *whole);
 }
 
 void PreparedSteps::Read(const Step& step, const mjModel& model, mjData& data) const {

@@ -11,10 +11,10 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "envs/mujoco/lane_reads.h"
-#include "envs/mujoco/miss_record.h"
 #include "lanes/lane_stepper.h"
 #include "mujoco/lane_plans.h"
 
@@ -49,9 +49,11 @@ class PreparedSteps {
   double* Add(const double* row);
   /// Writes the control of the group's i-th step in a state (of mjSTATE_INTEGRATION's layout).
   using Control = std::function<void(size_t i, const double* state, double* ctrl)>;
-  /// Runs the group's physics, unless that has been in vain of late. `control` is asked for what
-  /// comes after the first control_every substeps.
-  void Run(const Control& control);
+  /// Runs the group's physics. `control` is asked for what comes after the first control_every
+  /// substeps. Returns how many steps lanes could not do.
+  int Run(const Control& control);
+  /// How many steps the group has.
+  int count() const { return static_cast<int>(count_); }
 
   /// Constraint rows in the last substep of the i-th step; very many if lanes could not do it.
   int CountRows(size_t i) const {
@@ -68,6 +70,10 @@ class PreparedSteps {
   const double* ControlIn(const std::vector<double>& state) const {
     return state.data() + layout_.ctrl;
   }
+  /// Compares a step with mj_step's, whose state after it is `theirs`. Says where they differ;
+  /// empty if they do not. `model`: with the environment's fields.
+  std::string FindDifference(const Step& step, const mjModel& model, const double* theirs) const;
+
   /// Copies what is read of mjData after the step into it, but for sensors. `model`: with the
   /// environment's fields. Until the next Clear.
   void Read(const Step& step, const mjModel& model, mjData& data) const;
@@ -89,6 +95,7 @@ class PreparedSteps {
     size_t size;
   };
   bool SameNumbers(const Step& step, const double* row) const;
+  const double* ControlAt(const Step& step, int substep) const;
 
   std::vector<OwnField> fields_;
   size_t num_written_ = 0;              // numbers of fields that may have been written
@@ -97,7 +104,6 @@ class PreparedSteps {
   const size_t num_positions_, num_velocities_, num_activations_, num_controls_;
   std::vector<Step> steps_;  // as many as the widest plan has lanes
   size_t count_ = 0;
-  MissRecord misses_;
 };
 
 }  // namespace pyfastenv

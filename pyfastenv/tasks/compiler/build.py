@@ -17,7 +17,7 @@ from numba.core.typed_passes import NopythonTypeInference
 
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks.cache import MethodCode, TaskCode, provide_symbols
-from pyfastenv.tasks.compiler import engine  # noqa: F401 (adds to FUNCTIONS)
+from pyfastenv.tasks.compiler import draws, engine  # noqa: F401 (add what can be called)
 from pyfastenv.tasks.compiler.frame import DataType, PartsType, RngType, SelfType, array_type
 from pyfastenv.tasks.compiler.numba_internals import OPTIONS, object_code
 from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
 from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload_method
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
@@ -20,7 +19,6 @@ from pyfastenv.tasks.compiler.frame import (
     LAYOUTS,
     ModelType,
     PartsType,
-    RngType,
     SelfType,
     array_type,
     member,
@@ -37,7 +35,6 @@ from pyfastenv.tasks.compiler.numba_internals import (
     constant,
     load,
     make_view,
-    new_array,
     raise_error,
     store,
 )
@@ -154,108 +151,6 @@ def _overload_simulate(self, data, ctrl=None, nstep=0):
         _simulate(self, data, ctrl, nstep if nstep > 0 else self.frame_skip)
 
     return with_controls
-
-
-# ---- rng -----------------------------------------------------------------------------------------
-
-
-def _draw(symbol: str, bounds: int) -> tuple[Any, Any]:
-    """(frame, *bounds) -> number, and (frame, *bounds, size) -> vector, drawn by the pool."""
-    vector = types.Array(types.float64, 1, "C")
-
-    def numbers(context: Any, builder: Any, sig: Any, args: Any, target: Any, count: Any) -> None:
-        limits = [
-            context.cast(builder, value, kind, types.float64)
-            for value, kind in zip(args[1 : 1 + bounds], sig.args[1 : 1 + bounds], strict=True)
-        ]
-        call_symbol(builder, symbol, ir.VoidType(), [args[0], *limits, target, count])
-
-    def one(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        place = cgutils.alloca_once(builder, F64)
-        numbers(context, builder, sig, args, place, constant(1))
-        return builder.load(place)
-
-    def many(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        count = context.cast(builder, args[-1], sig.args[-1], types.int64)
-        array = new_array(context, builder, vector, [count])
-        numbers(context, builder, sig, args, array.data, count)
-        return array._getvalue()
-
-    if bounds == 0:
-
-        @intrinsic
-        def number(typing_context: Any, frame: Any) -> Any:
-            return signature(types.float64, frame), one
-
-        @intrinsic
-        def sized(typing_context: Any, frame: Any, size: Any) -> Any:
-            return signature(vector, frame, size), many
-    else:
-
-        @intrinsic
-        def number(typing_context: Any, frame: Any, low: Any, high: Any) -> Any:
-            return signature(types.float64, frame, low, high), one
-
-        @intrinsic
-        def sized(typing_context: Any, frame: Any, low: Any, high: Any, size: Any) -> Any:
-            return signature(vector, frame, low, high, size), many
-
-    return number, sized
-
-
-_uniform, _uniforms = _draw("pyfastenv_uniform", 2)
-_normal, _normals = _draw("pyfastenv_standard_normal", 0)
-_random, _randoms = _draw("pyfastenv_random", 0)
-
-
-@intrinsic
-def _integers(typing_context: Any, frame: Any, low: Any, high: Any) -> Any:
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        low, high = (
-            context.cast(builder, value, kind, types.int64)
-            for value, kind in zip(args[1:], sig.args[1:], strict=True)
-        )
-        empty = builder.icmp_signed(">=", low, high)
-        with builder.if_then(empty, likely=False):
-            raise_error(context, builder, ValueError, "rng.integers: low >= high")
-        return call_symbol(builder, "pyfastenv_integers", I64, [args[0], low, high])
-
-    return signature(types.int64, frame, low, high), codegen
-
-
-@overload_method(RngType, "uniform", jit_options=OPTIONS)
-def _overload_uniform(self, low=0.0, high=1.0, size=None):
-    if _absent(size):
-        return lambda self, low=0.0, high=1.0, size=None: _uniform(self, low, high)
-    return lambda self, low=0.0, high=1.0, size=None: _uniforms(self, low, high, size)
-
-
-@overload_method(RngType, "standard_normal", jit_options=OPTIONS)
-def _overload_normal(self, size=None):
-    if _absent(size):
-        return lambda self, size=None: _normal(self)
-    return lambda self, size=None: _normals(self, size)
-
-
-@overload_method(RngType, "random", jit_options=OPTIONS)
-def _overload_random(self, size=None):
-    if _absent(size):
-        return lambda self, size=None: _random(self)
-    return lambda self, size=None: _randoms(self, size)
-
-
-@overload_method(RngType, "normal", jit_options=OPTIONS)
-def _overload_scaled(self, loc=0.0, scale=1.0, size=None):
-    if _absent(size):
-        return lambda self, loc=0.0, scale=1.0, size=None: loc + scale * _normal(self)
-    return lambda self, loc=0.0, scale=1.0, size=None: loc + scale * _normals(self, size)
-
-
-@overload_method(RngType, "integers", jit_options=OPTIONS)
-def _overload_integers(self, low, high=None):
-    if _absent(high):
-        return lambda self, low, high=None: _integers(self, 0, low)
-    return lambda self, low, high=None: _integers(self, low, high)
 
 
 # ---- what a method is handed ---------------------------------------------------------------------

@@ -1,0 +1,106 @@
+#include "mujoco/lane_trust.h"
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "core/fork.h"
+#include "mujoco/error_trap.h"
+
+namespace pyfastenv {
+
+namespace {
+
+// Beyond so many models, those that nobody uses any more are forgotten, unless trust was broken.
+constexpr size_t kManyModels = 1024;
+
+const std::string& Unsaid() {
+  static const std::string& text = *new std::string(
+      "lanes and mj_step differ on this machine, and there was no memory to say where");
+  return text;
+}
+
+std::atomic<int64_t> broken_count{0};
+std::atomic<bool> disturbed{false};
+
+struct Registry {
+  unsigned fork_generation = ForkGeneration();
+  std::mutex mutex;
+  std::map<std::pair<size_t, size_t>, std::shared_ptr<LaneTrust>> models;  // by size and hash
+};
+
+// Never deleted: threads may outlive the module. A forked child gets another, since a thread of the
+// parent may have been in it.
+Registry& TheRegistry() {
+  static std::atomic<Registry*> registry{new Registry};
+  Registry* found = registry.load();
+  if (found->fork_generation != ForkGeneration()) {
+    auto fresh = std::make_unique<Registry>();
+    if (registry.compare_exchange_strong(found, fresh.get())) found = fresh.release();
+  }
+  return *found;
+}
+
+}  // namespace
+
+LaneTrust::~LaneTrust() {
+  const std::string* text = difference_.load();
+  if (text != &Unsaid()) delete text;
+}
+
+std::string LaneTrust::difference() const {
+  const std::string* text = difference_.load(std::memory_order_acquire);
+  return text != nullptr ? *text : std::string();
+}
+
+void LaneTrust::Break(std::string difference) noexcept {
+  if (broken()) return;
+  std::unique_ptr<const std::string> text;
+  try {
+    if (!difference.empty()) text = std::make_unique<const std::string>(std::move(difference));
+  } catch (const std::bad_alloc&) {
+    text = nullptr;
+  }
+  const std::string* none = nullptr;
+  const std::string* said = text != nullptr ? text.get() : &Unsaid();
+  if (!difference_.compare_exchange_strong(none, said, std::memory_order_acq_rel)) return;
+  static_cast<void>(text.release());
+  broken_count.fetch_add(1, std::memory_order_release);  // pairs with CountBrokenTrust
+}
+
+std::shared_ptr<LaneTrust> FindLaneTrust(const mjModel& model) {
+  std::string bytes;
+  bytes.resize(static_cast<size_t>(mj_sizeModel(&model)));
+  Trapped([&] { mj_saveModel(&model, nullptr, bytes.data(), static_cast<int>(bytes.size())); });
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  auto& models = registry.models;
+  if (models.size() >= kManyModels) {
+    std::erase_if(models, [](const auto& known) {
+      return known.second.use_count() == 1 && !known.second->broken();
+    });
+  }
+  std::shared_ptr<LaneTrust>& trust = models[{bytes.size(), std::hash<std::string_view>()(bytes)}];
+  if (trust == nullptr) trust = std::make_shared<LaneTrust>();
+  return trust;
+}
+
+int64_t CountBrokenTrust() { return broken_count.load(std::memory_order_acquire); }
+
+std::vector<std::string> TakeBrokenTrust() {
+  Registry& registry = TheRegistry();
+  const std::lock_guard lock(registry.mutex);
+  std::vector<std::string> news;
+  for (const auto& [_, trust] : registry.models) {
+    if (trust->broken() && !trust->told_.exchange(true)) news.push_back(trust->difference());
+  }
+  return news;
+}
+
+void DisturbLanes(bool on) { disturbed.store(on, std::memory_order_relaxed); }
+
+bool LanesAreDisturbed() { return disturbed.load(std::memory_order_relaxed); }
+
+}  // namespace pyfastenv
