@@ -118,8 +118,9 @@ $(CORPUS)/.installed: tests/fuzz/corpus.txt $(VENV)/.test
 	rm -f $(CORPUS)/*.json
 	touch $@
 
-corpus-lanes: $(CORPUS)/.installed  ## Other people's robots in lanes and by mj_step (bench/results/corpus.json, docs/lanes.md)
-	$(BIN)/python tests/fuzz/corpus.py --folder $(CORPUS) $(ARGS)
+corpus-lanes: $(CORPUS)/.installed  ## Other people's robots in lanes and by mj_step (bench/results/corpus.md; ARGS="--steps 60")
+	$(BIN)/python tests/fuzz/corpus.py --folder $(CORPUS) \
+	  $(or $(ARGS),--timed --output bench/results/corpus.json)
 
 fuzz-robots: $(CORPUS)/.installed  ## The same robots with random options and numbers (N=600 SEED=1)
 	$(BIN)/python tests/fuzz/corpus.py --folder $(CORPUS) --survey-only
