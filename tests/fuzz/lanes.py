@@ -32,7 +32,9 @@ BUILD = Path(__file__).parents[2] / "build" / "fuzz"
 SECONDS_PER_MODEL = 20.0  # of processor time
 SECONDS_OF_SHRINKING = 120.0
 MODELS_PER_CHILD = 100
+TOLD = 1000  # models between two lines that tell how far it is
 WRONG = ("silent", "differs")
+FINE = ("equal", "refused", "invalid", "MuJoCo's error")
 
 
 def judge(seed: int, number: int, avoided: list[str]) -> Result:
@@ -142,9 +144,12 @@ def _main_run(options: argparse.Namespace) -> int:
         avoided=options.avoid,
     ):
         results.append(result)
-        if result["kind"] not in ("equal", "refused", "invalid"):
+        if result["kind"] not in FINE:
             print(json.dumps(result), flush=True)
             failures.append(result)
+        if len(results) % TOLD == 0:
+            seconds = time.monotonic() - start
+            print(f"{len(results):,} models, {len(failures)} wrong, {seconds:.0f} s", flush=True)
     wrong = [result["number"] for result in failures if result["kind"] in WRONG]
     for number in wrong[: options.shrinks]:
         arguments = ["--seed", str(options.seed), "--shrink", str(number)]

@@ -144,7 +144,7 @@ def _run(options: argparse.Namespace) -> int:
         kinds[result["kind"]] += 1
         if result["kind"] == "refused":
             reasons[result["refusal"].split(" (")[0]] += 1
-        elif result["kind"] != "equal":
+        elif result["kind"] not in ("equal", "MuJoCo's error"):
             bad += 1
             print(json.dumps(result), flush=True)
     print(f"{options.variants} variants, seed {options.seed}, {time.monotonic() - start:.0f} s")
