@@ -255,6 +255,10 @@ std::string Contacts(const mjModel& m) {
     const int tree1 = m.body_treeid[m.geom_bodyid[pair.geom1]];
     const int tree2 = m.body_treeid[m.geom_bodyid[pair.geom2]];
     if (tree1 < 0 && tree2 < 0) return that("contact pairs of two fixed bodies");
+    const int weld1 = m.body_weldid[m.geom_bodyid[pair.geom1]];
+    if (weld1 == m.body_weldid[m.geom_bodyid[pair.geom2]]) {
+      return that("contact pairs of two geoms that cannot move against each other");
+    }
   }
   return {};
 }
@@ -270,14 +274,25 @@ bool BoundsFollowInertia(const mjModel& m) {
   });
 }
 
+bool TurnsWithInertia(int same) {
+  return same == mjSAMEFRAME_INERTIA || same == mjSAMEFRAME_INERTIAROT;
+}
+
 bool TouchingGeomsTurnWithInertia(const mjModel& m) {
-  const auto turns = [&](int geom) {
-    const int same = m.geom_sameframe[geom];
-    return same == mjSAMEFRAME_INERTIA || same == mjSAMEFRAME_INERTIAROT;
-  };
+  const auto turns = [&](int geom) { return TurnsWithInertia(m.geom_sameframe[geom]); };
   const auto pairs = CandidatePairs(m);
   return std::any_of(pairs.begin(), pairs.end(),
                      [&](const GeomPair& pair) { return turns(pair.geom1) || turns(pair.geom2); });
+}
+
+bool WeldsSitesThatTurnWithInertia(const mjModel& m) {
+  for (int i = 0; i < m.neq; ++i) {
+    if (m.eq_type[i] != mjEQ_WELD || m.eq_objtype[i] != mjOBJ_SITE) continue;
+    for (const int site : {m.eq_obj1id[i], m.eq_obj2id[i]}) {
+      if (TurnsWithInertia(m.site_sameframe[site])) return true;
+    }
+  }
+  return false;
 }
 
 std::string FrictionLosses(const mjModel& m) {
@@ -302,6 +317,14 @@ std::string Equalities(const mjModel& m) {
       return that("equality constraints of flexes");
     }
     if (!KnownReference(m.eq_solref + mjNREF * i)) return that("solref in a mixed format");
+    if (type != mjEQ_WELD || m.eq_objtype[i] != mjOBJ_SITE) continue;
+    for (const int site : {m.eq_obj1id[i], m.eq_obj2id[i]}) {
+      const mjtNum* inertia = m.body_iquat + ptrdiff_t{4} * m.site_bodyid[site];
+      if (TurnsWithInertia(m.site_sameframe[site]) &&
+          !std::equal(inertia, inertia + 4, m.site_quat + ptrdiff_t{4} * site)) {
+        return that("welds of sites whose quaternion is not their body's inertia's");
+      }
+    }
   }
   return {};
 }
@@ -324,6 +347,9 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
     if (FindNumber(field) == Number::kCount) return what;
     const bool of_tendons = field == "wrap_prm" || field.compare(0, 7, "tendon_") == 0;
     if (of_tendons && !AllTendonsFixed(m)) return At(what.c_str(), "there are spatial tendons");
+    if ((field == "site_quat" || field == "body_iquat") && WeldsSitesThatTurnWithInertia(m)) {
+      return At(what.c_str(), "welded sites turn with it");
+    }
     if (field != "body_ipos" && field != "body_iquat") continue;
     if (BoundsFollowInertia(m)) {
       return At(what.c_str(), "bounding volumes of bodies with several geoms move with it");

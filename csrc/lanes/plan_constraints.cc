@@ -9,6 +9,11 @@ namespace pyfastenv::lanes {
 
 namespace {
 
+bool Turns(const mjModel& m, int site) {
+  return m.site_sameframe[site] != mjSAMEFRAME_BODY &&
+         m.site_sameframe[site] != mjSAMEFRAME_BODYROT;
+}
+
 Equality MakeEquality(const mjModel& m, int i) {
   Equality e{};
   const int object1 = m.eq_obj1id[i], object2 = m.eq_obj2id[i];
@@ -36,6 +41,8 @@ Equality MakeEquality(const mjModel& m, int i) {
   if (e.sites) {
     e.site1 = object1;
     e.site2 = object2;
+    e.site1_turns = Turns(m, object1);
+    e.site2_turns = Turns(m, object2);
     e.body1 = m.site_bodyid[object1];
     e.body2 = m.site_bodyid[object2];
   }

@@ -127,6 +127,7 @@ struct Equality {
   // of the others
   bool sites;  // frames are sites' (site1, site2), not bodies'
   int site1, site2;
+  bool site1_turns, site2_turns;  // against their bodies
   int body1, body2;
   uint64_t dofs1, dofs2;  // that move each
   uint64_t trees;

@@ -36,7 +36,7 @@ enum class Op : uint8_t {
 
 /// Whether an operation's result may be a negative zero, by whether its operands may; `same`: they
 /// are one number. Not asked of kConstant, kInput and kLess. Products of numbers so small that they
-/// vanish are left out of account: they vanish in the same way in the stages.
+/// vanish are left out of account (VanishingForces of stages/step.cc).
 constexpr bool MakesNegativeZero(Op op, bool a, bool b, bool same) {
   switch (op) {
     case Op::kAdd:

@@ -57,12 +57,19 @@ End MakeEnd(const Scratch& s, const Equality& e, bool first) {
   return end;
 }
 
+// The quaternion of a site: its body's by site_quat, of which a `placed` site that does not turn
+// asks nothing, though it may be -1. MuJoCo takes the one for rows and the other for their bias.
+void SiteQuat(const Scratch& s, const Lane* body, int site, bool placed, Lane* quat) {
+  if (!placed) return MulQuat(quat, body, s.site_quat + 4 * site);
+  for (int i = 0; i < 4; ++i) quat[i] = body[i];
+}
+
 // Quaternions of both frames; of the first at its wished place relative to the second.
-void Orientations(const Scratch& s, const Equality& e, Lane* quat1, Lane* quat2) {
+void Orientations(const Scratch& s, const Equality& e, bool placed, Lane* quat1, Lane* quat2) {
   const Lane *body1 = s.xquat + 4 * e.body1, *body2 = s.xquat + 4 * e.body2;
   if (e.sites) {
-    MulQuat(quat1, body1, s.site_quat + 4 * e.site1);
-    MulQuat(quat2, body2, s.site_quat + 4 * e.site2);
+    SiteQuat(s, body1, e.site1, placed && !e.site1_turns, quat1);
+    SiteQuat(s, body2, e.site2, placed && !e.site2_turns, quat2);
     return;
   }
   MulQuat(quat1, body1, e.data + 6);
@@ -92,7 +99,7 @@ void FrameRows(const Tables& t, const Scratch& s, const Equality& e, Lane* pos, 
   for (int i = 0; i < 3; ++i) pos[i] = end1.pos[i] - end2.pos[i];
   Lane quat1[4], back2[4], error[4];
   if (weld) {
-    Orientations(s, e, quat1, back2);
+    Orientations(s, e, /*placed=*/true, quat1, back2);
     Conjugate(back2);
     MulQuat(error, back2, quat1);
     for (int i = 0; i < 3; ++i) pos[3 + i] = error[1 + i] * scale;
@@ -221,7 +228,7 @@ void PointBias(const Tables& t, const Scratch& s, const End& end, Lane* bias) {
 // The second derivative of a weld's error in rotation, at constant velocities of dofs.
 void RotationBias(const Scratch& s, const Equality& e, const Lane* turning, Lane* bias) {
   Lane quat1[4], back2[4], rate1[4], rate2[4], relative[3];
-  Orientations(s, e, quat1, back2);
+  Orientations(s, e, /*placed=*/false, quat1, back2);
   const Lane *velocity1 = s.cvel + 6 * e.body1, *velocity2 = s.cvel + 6 * e.body2;
   if (e.sites) {
     DerivativeOfQuat(rate1, quat1, velocity1);
@@ -252,7 +259,7 @@ void RotationBias(const Scratch& s, const Equality& e, const Lane* turning, Lane
 
 void WeldTorque(const Scratch& s, const Equality& e, Lane* torque) {
   Lane back1[4], quat2[4], half[4], whole[4];
-  Orientations(s, e, back1, quat2);
+  Orientations(s, e, /*placed=*/false, back1, quat2);
   Conjugate(back1);
   MulQuatAxis(half, quat2, s.rows.force + e.first_row + 3);
   MulQuat(whole, half, back1);

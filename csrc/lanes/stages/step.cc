@@ -45,6 +45,17 @@ unsigned ShortQuaternions(const Tables& t, const Scratch& s) {
   return lanes;
 }
 
+// Lanes in which a program's force is so small that its products may vanish, for which MuJoCo's
+// zero has a sign that programs do not keep.
+unsigned VanishingForces(const Lane* force, int n) {
+  constexpr double kSmallest = 1e-250;
+  Mask vanishes = Splat(0) != 0.0;
+  for (int i = 0; i < n; ++i) {
+    vanishes = vanishes | ((Abs(force[i]) < kSmallest) & (force[i] != 0.0));
+  }
+  return Bits(vanishes) & kAllLanes;
+}
+
 // What has passed since the last call belongs to this phase.
 void EndPhase(Scratch& s, Phase phase) {
   if (s.phases == nullptr) return;
@@ -59,7 +70,9 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   EndPhase(s, Phase::kIntegration);
   Angles(t, s);
   ActivationRates(t, s);
-  s.redo |= ShortQuaternions(t, s);
+  // mj_checkPos, mj_checkVel and, below, mj_checkAcc: MuJoCo would warn and reset. It looks at no
+  // evaluation of Runge-Kutta's but the first; in the others such numbers would soon be infinite.
+  s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv) | ShortQuaternions(t, s);
   // fine with MuJoCo, but programs leave out what is times zero
   s.redo |= BadNumbers(s.act, t.na) | BadNumbers(s.act_dot, t.na);
 #ifndef NDEBUG
@@ -72,6 +85,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   }
   assert((short_quaternions & ~s.redo) == 0);
   s.redo |= ReplacedPivots(s.qLDiagInv, t.nv);
+  if (s.has_programs) s.redo |= VanishingForces(s.qfrc_smooth, t.nv);
   EndPhase(s, Phase::kSmooth);
   Collide(t, s);
   EndPhase(s, Phase::kCollision);
@@ -83,6 +97,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   } else {
     SolveNewton(t, s);
   }
+  s.redo |= BadNumbers(s.qacc, t.nv);
   EndPhase(s, Phase::kSolver);
 }
 
@@ -98,11 +113,8 @@ void RememberState(const Tables& t, Scratch& s) {
 
 void Step(const Tables& t, Scratch& s, bool keep_fields) {
   if (keep_fields) RememberState(t, s);
-  // mj_checkPos, mj_checkVel, mj_checkAcc: MuJoCo would warn and reset
-  s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv);
   const bool one_evaluation = t.integrator != Integrator::kRungeKutta4;
   Evaluate(t, s, keep_fields && one_evaluation);
-  s.redo |= BadNumbers(s.qacc, t.nv);
   Integrate(t, s, keep_fields);
   EndPhase(s, Phase::kIntegration);
 }
