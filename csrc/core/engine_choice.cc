@@ -3,9 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <vector>
 
 namespace pyfastenv {
+
+std::shared_ptr<EngineChoice> EngineChoice::Untried() {
+  auto choice = std::make_shared<EngineChoice>(false);
+  choice->left_.store(std::numeric_limits<int64_t>::max(), std::memory_order_relaxed);
+  return choice;
+}
 
 std::string EngineChoice::reason() const {
   if (lanes()) return {};

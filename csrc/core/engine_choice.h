@@ -28,6 +28,8 @@ class EngineChoice {
   /// `measures`: takes the faster way. Otherwise lanes, whatever they cost; results are still
   /// compared.
   explicit EngineChoice(bool measures) : measures_(measures) {}
+  /// Lanes without any trial, so that whoever looks for differing bits sees all of them.
+  static std::shared_ptr<EngineChoice> Untried();
 
   bool lanes() const { return lanes_.load(std::memory_order_relaxed); }
   /// Why it is mj_step that steps; empty while it is lanes.

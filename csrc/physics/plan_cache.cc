@@ -88,7 +88,8 @@ std::string PlanCache::RefusalUnchecked(const mjModel& model) {
   const lanes::Kernels& kernels = lanes::BestKernels();
   const std::lock_guard lock(mutex_);
   Entry& entry = EntryOf(model, kernels);
-  entry.Begin(model);
+  entry.trust = std::make_shared<LaneTrust>();
+  entry.choice = EngineChoice::Untried();
   entry.result = lanes::Plan::MakeUnchecked(model, kernels);
   entry.made = true;
   return entry.result.refusal;

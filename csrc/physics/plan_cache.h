@@ -48,8 +48,8 @@ class PlanCache {
   /// Why lanes refuse the model, or are not believed any more; empty if they run it. Makes the
   /// plan.
   std::string Refusal(const mjModel& model);
-  /// The same without the trial, so that the model's rollouts run in lanes even where they differ
-  /// from mj_step: to find where they do.
+  /// The same without the trial, so that the model's rollouts run in lanes, never watched, even
+  /// where these differ from mj_step or are slower: to find where they differ.
   std::string RefusalUnchecked(const mjModel& model);
 
   /// What steps the model now: why it is not lanes, as Refusal, or because mj_step is faster in

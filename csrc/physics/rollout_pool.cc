@@ -127,4 +127,14 @@ RolloutPool::Outcome RolloutPool::Run(const RolloutRequest& request,
   return {stop.raised(), failures.TakeAll()};
 }
 
+std::pair<int64_t, int64_t> RolloutPool::CountLaneSteps() {
+  const CallGate::Exclusive exclusive(gate_);
+  std::pair<int64_t, int64_t> sum{};
+  for (const RolloutWorker& worker : workers_) {
+    sum.first += worker.lane_steps();
+    sum.second += worker.steps_left();
+  }
+  return sum;
+}
+
 }  // namespace pyfastenv::physics

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/barrier_batch.h"
@@ -40,6 +41,10 @@ class RolloutPool {
 
   /// The request has num_threads() data.
   Outcome Run(const RolloutRequest& request, const Interrupted& interrupted);
+
+  /// Steps that lanes were asked for so far, and those of them that they left to mj_step. Waits for
+  /// a call under way.
+  std::pair<int64_t, int64_t> CountLaneSteps();
 
  private:
   // neighbouring rollouts that one worker runs at a time, in lanes if there is a plan

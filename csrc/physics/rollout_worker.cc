@@ -110,6 +110,8 @@ void RolloutWorker::StepLanes(int step, Turn turn) {
   }
   const unsigned redo = stepper_->Step(rows.data(), next.data(), count, 1, false);
   const int64_t middle = both ? ThreadNanoseconds() : 0;
+  lane_steps_ += count;
+  steps_left_ += std::popcount(redo);
   if (LanesAreDisturbed()) Disturb();
   size_t moving = 0;
   for (size_t l = 0; l < lanes_.size(); ++l) {

@@ -4,6 +4,7 @@
 // engine ran it (FinishData). Not thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -35,6 +36,11 @@ class RolloutWorker {
 
   /// Brings the data to where the last rollout left it, if lanes ran that.
   void FinishData() noexcept;
+
+  /// Steps that lanes were asked for, and those of them that they left to mj_step, in all calls.
+  /// Between calls.
+  int64_t lane_steps() const { return lane_steps_; }
+  int64_t steps_left() const { return steps_left_; }
 
  private:
   // a rollout in a lane: its row and the row after the next step
@@ -69,6 +75,7 @@ class RolloutWorker {
   // the last rollout, if lanes ran it, and its row before its last step
   int last_rollout_ = -1;
   const double* last_row_ = nullptr;
+  int64_t lane_steps_ = 0, steps_left_ = 0;
 };
 
 }  // namespace pyfastenv::physics

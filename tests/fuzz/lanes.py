@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
-import traceback
-import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from typing import Any
 
+import batches
 import children
 import mujoco
 import random_models
+from batches import Result
 from closed_loop import Verdict, compare
 from random_models.avoid import AVOIDED
 from shrink import shrunk, suspects
@@ -36,36 +32,25 @@ BUILD = Path(__file__).parents[2] / "build" / "fuzz"
 SECONDS_PER_MODEL = 20.0  # of processor time
 SECONDS_OF_SHRINKING = 120.0
 MODELS_PER_CHILD = 100
+TOLD = 1000  # models between two lines that tell how far it is
 WRONG = ("silent", "differs")
+FINE = ("equal", "refused", "invalid", "MuJoCo's error")
 
 
-def judge(seed: int, number: int, avoided: list[str]) -> dict[str, Any]:
+def judge(seed: int, number: int, avoided: list[str]) -> Result:
     """What became of the n-th model of a run."""
     text = random_models.render(random_models.draw(seed, number, avoided))
     start = time.process_time()
     try:
         model = mujoco.MjModel.from_xml_string(text)
     except ValueError as error:
-        return {"number": number, "kind": "invalid", "refusal": str(error).replace("\n", " ")}
+        return {"kind": "invalid", "refusal": str(error).replace("\n", " ")}
     try:
         verdict = compare(model, number)
     except mujoco.FatalError as error:
-        return {"number": number, "kind": "MuJoCo's error", "refusal": str(error)}
-    return {"number": number, "dofs": model.nv, "seconds": time.process_time() - start,
-            **verdict.record()}  # fmt: skip
-
-
-# ---- in the child --------------------------------------------------------------------------------
-
-
-def _child(seed: int, avoided: list[str], first: int, count: int) -> int:
-    """Models first … first + count - 1, a line of JSON before and after each."""
-    children.guard()
-    for number in range(first, first + count):
-        print(json.dumps({"begun": number}), flush=True)
-        children.expect_within(SECONDS_PER_MODEL)
-        print(json.dumps(judge(seed, number, avoided)), flush=True)
-    return 0
+        return {"kind": "MuJoCo's error", "refusal": str(error)}
+    seconds = time.process_time() - start
+    return {"dofs": model.nv, "seconds": round(seconds, 3), **verdict.record()}
 
 
 def _shrink(seed: int, avoided: list[str], number: int, folder: Path) -> int:
@@ -87,40 +72,21 @@ def _told(verdict: Verdict) -> str:
     return f"{verdict.kind} {verdict.refusal}\n{verdict.difference or 'no bit differs'}"
 
 
-# ---- in the parent -------------------------------------------------------------------------------
-
-
-def _batch(seed: int, avoided: list[str], first: int, count: int) -> list[dict[str, Any]]:
-    """Results of some models; a child that ends is followed by another behind its last model."""
-    results: list[dict[str, Any]] = []
-    number = first
-    while number < first + count:
-        arguments = ["--seed", str(seed), "--batch", str(number), str(first + count - number)]
-        arguments += ["--avoid", *avoided]
-        outcome = children.run(Path(__file__), arguments, 4 * SECONDS_PER_MODEL * count)
-        lines = [json.loads(line) for line in outcome.output.splitlines() if line.endswith("}")]
-        results += [line for line in lines if "begun" not in line]
-        if outcome.good:
-            break
-        number = lines[-1].get("begun", number) if lines else number
-        results.append({"number": number, "kind": outcome.kind, "refusal": outcome.errors[-600:]})
-        number += 1
-    return results
-
-
 def fuzz(
     seed: int, models: int, *, first: int = 0, workers: int = 2, avoided: Sequence[str] = ()
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Result]:
     """Judges so many models, ``workers`` at a time."""
-    batch = partial(_batch, seed, list(avoided))
-    starts = range(first, first + models, MODELS_PER_CHILD)
-    with ThreadPoolExecutor(workers) as pool:
-        counts = (min(MODELS_PER_CHILD, first + models - start) for start in starts)
-        for results in pool.map(batch, starts, counts):
-            yield from results
+    return batches.run(
+        Path(__file__),
+        ["--seed", str(seed), "--avoid", *avoided],
+        range(first, first + models),
+        seconds=SECONDS_PER_MODEL,
+        per_child=MODELS_PER_CHILD,
+        workers=workers,
+    )
 
 
-def table(results: list[dict[str, Any]]) -> str:
+def table(results: list[Result]) -> str:
     """Counts by what became of models, and reasons of refusals."""
     kinds = Counter(result["kind"] for result in results)
     reasons = Counter(
@@ -148,7 +114,11 @@ def main() -> int:
     parser.add_argument("--batch", type=int, nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.batch is not None:
-        return _child(options.seed, options.avoid, *options.batch)
+        return batches.serve(
+            lambda number: judge(options.seed, number, options.avoid),
+            *options.batch,
+            SECONDS_PER_MODEL,
+        )
     if options.shrink is not None:
         return _shrink(options.seed, options.avoid, options.shrink, BUILD)
     if options.only is not None:
@@ -174,9 +144,12 @@ def _main_run(options: argparse.Namespace) -> int:
         avoided=options.avoid,
     ):
         results.append(result)
-        if result["kind"] not in ("equal", "refused", "invalid"):
+        if result["kind"] not in FINE:
             print(json.dumps(result), flush=True)
             failures.append(result)
+        if len(results) % TOLD == 0:
+            seconds = time.monotonic() - start
+            print(f"{len(results):,} models, {len(failures)} wrong, {seconds:.0f} s", flush=True)
     wrong = [result["number"] for result in failures if result["kind"] in WRONG]
     for number in wrong[: options.shrinks]:
         arguments = ["--seed", str(options.seed), "--shrink", str(number)]

@@ -7,7 +7,6 @@ remove features. Knows MuJoCo's schema and no environment.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-
 from collections.abc import Sequence
 
 from random_models.actuators import add_actuators

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
-
 from random_models.dice import Dice, text
 from random_models.scene import Element, Scene
 

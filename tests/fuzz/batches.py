@@ -1,0 +1,80 @@
+"""Many numbered cases in child processes, some at a time: one that crashes or hangs is one result.
+
+A program that is run this way takes ``--batch first count`` and calls :func:`serve`. Knows nothing
+of the cases.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import children
+
+Result = dict[str, Any]
+
+
+def serve(judge: Callable[[int], Result], first: int, count: int, seconds: float) -> int:
+    """In the child: cases first … first + count - 1, a line of JSON before and after each.
+
+    Args:
+        judge: What becomes of a case.
+        first: The first case.
+        count: How many.
+        seconds: Processor time that a case may take.
+    """
+    children.guard()
+    for number in range(first, first + count):
+        print(json.dumps({"begun": number}), flush=True)
+        children.expect_within(seconds)
+        print(json.dumps({"number": number, **judge(number)}), flush=True)
+    return 0
+
+
+def _batch(
+    program: Path, arguments: Sequence[str], seconds: float, first: int, count: int
+) -> list[Result]:
+    """Results of some cases; a child that ends is followed by another behind its last case."""
+    results: list[Result] = []
+    number = first
+    while number < first + count:
+        batch = ["--batch", str(number), str(first + count - number)]
+        outcome = children.run(program, [*arguments, *batch], 4 * seconds * count)
+        lines = [json.loads(line) for line in outcome.output.splitlines() if line.endswith("}")]
+        results += [line for line in lines if "begun" not in line]
+        if outcome.good:
+            break
+        number = lines[-1].get("begun", number) if lines else number
+        results.append({"number": number, "kind": outcome.kind, "refusal": outcome.errors[-600:]})
+        number += 1
+    return results
+
+
+def run(
+    program: Path,
+    arguments: Sequence[str],
+    cases: range,
+    *,
+    seconds: float,
+    per_child: int,
+    workers: int,
+) -> Iterator[Result]:
+    """Results of ``cases``, in order.
+
+    Args:
+        program: What is run with these arguments and ``--batch``.
+        arguments: For every child.
+        cases: Consecutive numbers.
+        seconds: Processor time that a case may take.
+        per_child: Cases of a child that does not crash.
+        workers: Children at a time.
+    """
+    starts = range(cases.start, cases.stop, per_child)
+    counts = (min(per_child, cases.stop - start) for start in starts)
+    with ThreadPoolExecutor(workers) as pool:
+        for results in pool.map(partial(_batch, program, arguments, seconds), starts, counts):
+            yield from results
