@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kMaxVal = 1e10;  // mjMAXVAL
 
-unsigned BadNumbers(const Lane* x, int n) {
+unsigned BadNumbers(const Lane* x, int n, double most = kMaxVal) {
   Mask good = Splat(0) == 0.0;
-  for (int i = 0; i < n; ++i) good = good & (Abs(x[i]) <= kMaxVal);
+  for (int i = 0; i < n; ++i) good = good & (Abs(x[i]) <= most);
   return ~Bits(good) & kAllLanes;
 }
 
@@ -74,7 +74,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   // evaluation of Runge-Kutta's but the first; in the others such numbers would soon be infinite.
   s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv) | ShortQuaternions(t, s);
   // fine with MuJoCo, but programs leave out what is times zero
-  s.redo |= BadNumbers(s.act, t.na) | BadNumbers(s.act_dot, t.na);
+  s.redo |= BadNumbers(s.act, t.na) | BadNumbers(s.act_dot, t.na, 1e200);
 #ifndef NDEBUG
   short_quaternions = 0;
 #endif
