@@ -158,9 +158,8 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
     for (int i = 0; i < t.nv; ++i) {
       const double warmstart = row[at.warmstart + i];
       At(s.qacc_warmstart[i], l) = warmstart;
-      // programs make no negative zeros, and do not know what becomes of a caller's
-      const bool negative_zero = warmstart == 0 && __builtin_signbit(warmstart) != 0;
-      if (negative_zero && s.has_programs) s.redo |= 1u << l;
+      // lanes make no negative zeros: what becomes of a caller's shows in zeros that are added
+      if (warmstart == 0 && __builtin_signbit(warmstart) != 0) s.redo |= 1u << l;
     }
     for (int i = 0; i < t.nu; ++i) At(s.ctrl[i], l) = row[at.ctrl + i];
     for (int e = 0; e < t.num_equalities; ++e) {
