@@ -220,7 +220,7 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
   if (!swept && !middle) return sight;
   const auto &excess1 = excess_[static_cast<size_t>(pair.geom1)],
              &excess2 = excess_[static_cast<size_t>(pair.geom2)];
-  double blur = 0;
+  double blur = 0, margin = reach, excess = 0;
   if (!HasOwnCollision(m, pair)) blur = 2 * m.opt.ccd_tolerance;  // what iterations may be off by
   if (swept) {
     constexpr double kSinglePrecision = 0x1p-22;  // of two bounds, twice over
@@ -232,16 +232,16 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
     constexpr double kDoublePrecision = 0x1p-46;  // a hundred last places
     sight.rounding = std::max(sight.rounding, kDoublePrecision);
     const double boxes = reach - excess1.own - excess2.own;
-    const double nodes =
-        m.body_margin[body1] + m.body_margin[body2] - excess1.nodes - excess2.nodes;
-    sight.distance = std::min({sight.distance, boxes, nodes});
-    sight.overlap = excess1.nodes + excess2.nodes;
+    margin = std::min(reach, m.body_margin[body1] + m.body_margin[body2]);
+    excess = excess1.nodes + excess2.nodes;
+    sight.distance = std::min({sight.distance, boxes, margin - excess});
     blur += std::max(PlaneBlur(m, body1, reach), PlaneBlur(m, body2, reach));
   }
   if (UnderestimatesDistance(m, pair)) sight.distance = std::min(sight.distance, 0.0);
   sight.distance -= blur;
   constexpr double kSurely = 1e-9;
-  sight.overlap += kSurely;
+  sight.overlap = kSurely + excess + std::max(0.0, -margin);
+  if (sight.distance == -kInfinity) sight.overlap = kInfinity;
   return sight;
 }
 

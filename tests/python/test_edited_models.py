@@ -1,0 +1,195 @@
+"""Every number of a compiled model that physics reads, edited in place: lanes against mj_step.
+
+Tasks, planners and identification write into models after compiling them. MuJoCo keeps what the
+compiler has derived (bounding volumes, masks of bodies, margins, frames that coincide), and so must
+whatever steps the model.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+from mujoco import rollout as theirs
+
+from pyfastenv import physics
+
+ROLLOUTS, STEPS = 16, 60
+
+BODIES = """
+  <default><geom solref="0.01 1" margin="0.003" gap="0.001"/></default>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 1" pos="0 0 -0.0251"/>
+    <geom type="box" size="0.3 0.3 0.05" pos="0.5 0 0"/>
+    <body name="a" pos="0 0 0.25" gravcomp="0.2">
+      {root}
+      <geom name="trunk" type="box" size="0.1 0.1 0.05"/>
+      <geom type="sphere" size="0.06" pos="0.1 0 0.05" condim="1"/>
+      <geom name="seen" type="sphere" size="0.2" contype="0" conaffinity="0" mass="0.1"/>
+      <site name="s" pos="0 0.1 0" quat="0.9 0.1 0.2 0.3"/>
+      <body name="b" pos="0.12 0 0">
+        <joint name="hip" axis="0 1 0" range="-40 40" damping="0.2" frictionloss="0.05"
+               stiffness="2" armature="0.01" actuatorfrcrange="-3 3"/>
+        <geom type="capsule" fromto="0 0 0 0.2 0 -0.1" size="0.04"/>
+        <body name="c" pos="0.2 0 -0.1">
+          <joint name="knee" type="slide" axis="1 0 0.2" range="-0.05 0.1" margin="0.01"/>
+          <geom name="foot" type="cylinder" size="0.04 0.05" condim="{condim}"/>
+        </body>
+      </body>
+    </body>
+    <body name="d" pos="0.1 0.15 0.6">
+      <joint name="ball" type="ball" range="0 60" damping="0.1" stiffness="0.5"/>
+      <geom type="capsule" size="0.05 0.1"/>
+      <geom name="egg" type="ellipsoid" size="0.08 0.06 0.1" pos="0 0.1 -0.15" priority="1"/>
+    </body>
+  </worldbody>
+  <contact>
+    <pair geom1="foot" geom2="floor" friction="0.7 0.7 0.01 0.001 0.001" margin="0.01"/>
+    <exclude body1="a" body2="d"/>
+  </contact>
+  <tendon>
+    <fixed name="t" range="-0.3 0.3" limited="true" stiffness="1" damping="0.1" frictionloss="0.02">
+      <joint joint="hip" coef="0.4"/><joint joint="knee" coef="1"/>
+    </fixed>
+  </tendon>
+  <equality>
+    <joint joint1="knee" joint2="hip" polycoef="0 0.05 0.01 0 0" solref="0.1 1"/>
+    <connect body1="d" anchor="0 0 0.1" active="false"/>
+    <weld body1="c" body2="d" solref="0.3 1"/>
+  </equality>
+  <actuator>
+    <motor joint="hip" gear="2" ctrlrange="-1 1" forcerange="-1.5 1.5"/>
+    <position joint="knee" kp="30" kv="1" ctrlrange="-0.1 0.1"/>
+    <general tendon="t" dyntype="filterexact" dynprm="0.05" gainprm="2" biastype="affine"
+             biasprm="0.1 -1 -0.1" actrange="-1 1" actlimited="true"/>
+  </actuator>
+"""
+MODELS = {
+    "tumbling": (
+        '<option timestep="0.004" density="1.2" viscosity="0.002" wind="0.5 0 0"/>',
+        {"root": "<freejoint/>", "condim": "4"},
+    ),
+    "hanging": (
+        '<option timestep="0.004" integrator="implicitfast" cone="elliptic" impratio="3"/>',
+        {"root": '<joint name="lift" type="slide" axis="0 0 1"/>', "condim": "6"},
+    ),
+}
+# what only looks, or would make another model
+NOT_PHYSICS = (
+    "bvh_", "cam_", "flex", "hfield_", "key_", "light_", "mat_", "mesh_", "name", "numeric_",
+    "oct_", "paths", "plugin", "sensor_", "skin_", "tex_", "text_", "tuple_", "plastic",
+)  # fmt: skip
+SWITCHES = (
+    "geom_contype", "geom_conaffinity", "geom_condim", "geom_priority", "eq_active0",
+    "body_contype", "body_conaffinity", "jnt_limited", "jnt_actfrclimited", "tendon_limited",
+    "actuator_ctrllimited", "actuator_forcelimited", "actuator_actlimited", "actuator_actearly",
+    "pair_dim",
+)  # fmt: skip
+OPTIONS = (
+    "timestep", "impratio", "tolerance", "ls_tolerance", "gravity", "wind", "density", "viscosity",
+    "ccd_tolerance", "iterations", "ls_iterations", "disableflags",
+)  # fmt: skip
+
+
+def load(name: str) -> Any:
+    option, pieces = MODELS[name]
+    return mujoco.MjModel.from_xml_string(f"<mujoco>{option}{BODIES.format(**pieces)}</mujoco>")
+
+
+def numbers(model: Any) -> list[str]:
+    """The names of the model's arrays of floating-point numbers that physics may read."""
+    return [
+        name
+        for name in dir(model)
+        if not name.startswith(("_", *NOT_PHYSICS))
+        and not name.endswith(("_user", "rgba", "matid"))
+        and isinstance(getattr(model, name), np.ndarray)
+        and getattr(model, name).dtype == np.float64
+        and getattr(model, name).size
+    ]
+
+
+def outcome(model: Any, seed: int) -> str:
+    """Compares rollouts; returns why lanes refuse the model, or nothing."""
+    rng = np.random.default_rng(seed)
+    data = mujoco.MjData(model)
+    states = []
+    for rollout in range(ROLLOUTS):
+        mujoco.mj_resetData(model, data)
+        if rollout:
+            moved = rng.normal(size=model.nv) * 0.05 * (rollout % 4)
+            mujoco.mj_integratePos(model, data.qpos, moved, 1)
+            data.qvel[:] = rng.normal(size=model.nv)
+        state = np.empty(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
+        mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        states.append(state)
+    control = rng.uniform(-1.5, 1.5, (ROLLOUTS, STEPS, model.nu))
+    refusal = physics.lanes_refusal(model) or ""
+    assert "differ" not in refusal
+    ours, other = (
+        module.rollout(model, mujoco.MjData(model), np.array(states), control)[0]
+        for module in (physics, theirs)
+    )
+    assert ours.tobytes() == other.tobytes()
+    assert "differ" not in (physics.lanes_refusal(model) or "")
+    return refusal
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_as_it_is_the_model_rides(name: str) -> None:
+    assert outcome(load(name), 0) == ""
+
+
+@pytest.mark.parametrize("field", numbers(load("tumbling")))
+@pytest.mark.parametrize("name", MODELS)
+def test_numbers(name: str, field: str) -> None:
+    rng = np.random.default_rng(len(field))
+    for spread in (0.02, 0.4):  # lengths of quaternions too
+        model = load(name)
+        values = getattr(model, field)
+        values *= rng.uniform(1 - spread, 1 + spread, values.shape)
+        values += spread / 20 * rng.normal(size=values.shape) * (np.abs(values) > 0)
+        outcome(model, 1)
+
+
+@pytest.mark.parametrize("field", SWITCHES)
+@pytest.mark.parametrize("name", MODELS)
+def test_switches(name: str, field: str) -> None:
+    rng = np.random.default_rng(len(field))
+    drawn = (1, 3, 4, 6) if "dim" in field else (0, 1, 1, 3) if "geom" in field else (0, 1)
+    for _ in range(2):
+        model = load(name)
+        values = getattr(model, field)
+        values[:] = rng.choice(drawn, values.shape)
+        outcome(model, 2)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_options(name: str, option: str) -> None:
+    for factor in (0, 0.5, 3):
+        model = load(name)
+        value = getattr(model.opt, option)
+        if option == "disableflags":
+            value = int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE) if factor else 0
+            setattr(model.opt, option, value)
+        elif option == "timestep" and not factor:
+            continue
+        else:
+            setattr(
+                model.opt,
+                option,
+                type(value)(value * factor) if np.isscalar(value) else value * factor,
+            )
+        outcome(model, 3)
+
+
+def test_equalities_switched_between_two_calls() -> None:
+    model = load("hanging")
+    for active in (True, False, True):
+        model.eq_active0[:] = active
+        outcome(model, 4)
+        outcome(copy.deepcopy(model), 4)
