@@ -28,7 +28,7 @@ FloatMode FloatMode::Flushing() const { return FloatMode(control_ | kFlush, old_
 
 FloatMode FloatMode::OfThisThread() {
 #if defined(__SSE2__)
-  uint16_t old = 0;
+  uint16_t old = 0;  // NOLINT(misc-const-correctness): the assembly writes it
   __asm__ volatile("fnstcw %0" : "=m"(old));
   return FloatMode(__builtin_ia32_stmxcsr(), old);
 #elif defined(__aarch64__)
