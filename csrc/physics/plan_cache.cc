@@ -68,6 +68,10 @@ std::string PlanCache::Refusal(const mjModel& model) {
   }
   if (model.nsensordata > 0) return "lanes do not do sensors, whose data rollouts return";
   const lanes::Kernels& kernels = lanes::BestKernels();
+  {
+    const std::lock_guard lock(mutex_);
+    if (EntryOf(model, kernels).unchecked) entries_.pop_front();
+  }
   Find(model, kernels, kStepsThatPay);
   const std::lock_guard lock(mutex_);
   const Entry& entry = EntryOf(model, kernels);
@@ -91,7 +95,7 @@ std::string PlanCache::RefusalUnchecked(const mjModel& model) {
   entry.trust = std::make_shared<LaneTrust>();
   entry.choice = EngineChoice::Untried();
   entry.result = lanes::Plan::MakeUnchecked(model, kernels);
-  entry.made = true;
+  entry.made = entry.unchecked = true;
   return entry.result.refusal;
 }
 

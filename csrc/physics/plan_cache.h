@@ -49,7 +49,8 @@ class PlanCache {
   /// plan.
   std::string Refusal(const mjModel& model);
   /// The same without the trial, so that the model's rollouts run in lanes, never watched, even
-  /// where these differ from mj_step or are slower: to find where they differ.
+  /// where these differ from mj_step or are slower: to find where they differ. Until Refusal is
+  /// asked for again, which makes another plan.
   std::string RefusalUnchecked(const mjModel& model);
 
   /// What steps the model now: why it is not lanes, as Refusal, or because mj_step is faster in
@@ -64,6 +65,7 @@ class PlanCache {
     const lanes::Kernels* kernels;
     int64_t num_steps = 0;       // asked for so far
     bool made = false;           // the plan, or found that there is none
+    bool unchecked = false;      // made without the trial
     lanes::PlanResult result{};  // once made
     // since a plan was first asked for
     std::shared_ptr<EngineChoice> choice;
