@@ -147,6 +147,12 @@ def main() -> int:
     return _run(options)
 
 
+def _text(result: Result) -> str:
+    """JSON with a line for each scene."""
+    head = json.dumps({**result, "scenes": []}, indent=1)
+    return head.replace("[]", "[\n" + ",\n".join(map(json.dumps, result["scenes"])) + "\n ]")
+
+
 def _run(options: argparse.Namespace) -> int:
     chosen, start = scenes(options), time.monotonic()
     arguments = ["--folder", str(options.folder), "--steps", str(options.steps),
@@ -173,7 +179,7 @@ def _run(options: argparse.Namespace) -> int:
             "date": measure.today(), "machine": measure.machine(), "steps": options.steps,
             "scenes": rows,
         }  # fmt: skip
-        options.output.write_text(json.dumps(result, indent=1) + "\n")
+        options.output.write_text(_text(result) + "\n")
         options.output.with_suffix(".md").write_text(page(result))
     return 0 if set(kinds) <= {"equal", "refused"} else 1
 
