@@ -140,7 +140,8 @@ void Workspace::Poison() {
 #define XNV X
 #undef PYFASTENV_FILL
   // contacts, rows of constraints, islands: all ones are NaN, and -1
-  const size_t used = std::max<size_t>({data_->maxuse_arena, data_->parena, kPoisonedArena});
+  const size_t used = std::max({static_cast<size_t>(data_->maxuse_arena),
+                                static_cast<size_t>(data_->parena), size_t{kPoisonedArena}});
   std::memset(data_->arena, 0xFF, std::min<size_t>(data_->narena, used));
   data_->ncon = data_->nefc = data_->ne = data_->nf = data_->nl = -1;
   std::fill_n(data_->energy, 2, kNan);
