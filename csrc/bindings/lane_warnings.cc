@@ -15,13 +15,11 @@ void WarnOfBrokenTrust() {
   const int64_t count = CountBrokenTrust();
   if (count == seen) return;
   seen = count;
-  bool raised = false;
   for (const std::string& difference : TakeBrokenTrust()) {
     const std::string text = difference + "; from now on mj_step steps this model";
     // of Python's frames the nearest is pyfastenv's, the next its caller's
-    raised = PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 2) != 0 || raised;
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 2) != 0) throw py::error_already_set();
   }
-  if (raised) throw py::error_already_set();
 }
 
 }  // namespace pyfastenv

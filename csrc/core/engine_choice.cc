@@ -1,10 +1,10 @@
 #include "core/engine_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <vector>
 
 namespace pyfastenv {
 
@@ -42,8 +42,8 @@ bool EngineChoice::Claim() {
 double EngineChoice::Median() const {
   if (noted_ == 0) return 1;
   const auto count = static_cast<size_t>(std::min<int64_t>(noted_, kRemembered));
-  std::vector<double> sorted(ratios_.begin(), ratios_.begin() + static_cast<ptrdiff_t>(count));
-  std::sort(sorted.begin(), sorted.end());
+  std::array<double, kRemembered> sorted = ratios_;
+  std::sort(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(count));
   return sorted[count / 2];
 }
 

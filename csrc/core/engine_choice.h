@@ -38,6 +38,8 @@ class EngineChoice {
   /// Takes `steps` group steps of those that are left until the next trial. False, and takes none,
   /// if there are not so many.
   bool Skip(int64_t steps);
+  /// Takes `steps` group steps, whether so many are left or not.
+  void Spend(int64_t steps) { left_.fetch_sub(steps, std::memory_order_relaxed); }
   /// Whether the caller is to do the trial that is due; nobody else is told so.
   bool Claim();
   /// Brings the next trial nearer by so many group steps, if something has changed: a group was

@@ -155,6 +155,17 @@ double PlaneBlur(const mjModel& m, int body, double reach) {
   return blur;
 }
 
+// How far the box around a body's tree reaches from its frame; planes' boxes are PlaneBlur's.
+double SizeOfTree(const mjModel& m, int body) {
+  const Box root = BoxAt(m.bvh_aabb + ptrdiff_t{6} * m.body_bvhadr[body]);
+  double size = 0;
+  for (int i = 0; i < 3; ++i) {
+    const double most = std::abs(root.center[i]) + root.half[i];
+    if (most < mjMAXVAL / 4) size += most;
+  }
+  return size;
+}
+
 // Whether a distance may be less than the true one where two geoms do not overlap: along the best
 // of some axes, or from shapes blown up by the margin.
 bool UnderestimatesDistance(const mjModel& m, const GeomPair& pair) {
@@ -220,6 +231,9 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
   if (!swept && !middle) return sight;
   const auto &excess1 = excess_[static_cast<size_t>(pair.geom1)],
              &excess2 = excess_[static_cast<size_t>(pair.geom2)];
+  // of doubles in sums of the volumes' own sizes, however near the origin they meet
+  constexpr double kDoublePrecision = 0x1p-46;  // a hundred last places
+  double size = m.geom_rbound[pair.geom1] + m.geom_rbound[pair.geom2] + std::abs(reach);
   double blur = 0, margin = reach, excess = 0;
   if (!HasOwnCollision(m, pair)) blur = 2 * m.opt.ccd_tolerance;  // what iterations may be off by
   if (swept) {
@@ -229,7 +243,7 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
     sight.swept = true;
   }
   if (middle) {
-    constexpr double kDoublePrecision = 0x1p-46;  // a hundred last places
+    size += SizeOfTree(m, body1) + SizeOfTree(m, body2);
     sight.rounding = std::max(sight.rounding, kDoublePrecision);
     const double boxes = reach - excess1.own - excess2.own;
     margin = std::min(reach, m.body_margin[body1] + m.body_margin[body2]);
@@ -238,7 +252,7 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
     blur += std::max(PlaneBlur(m, body1, reach), PlaneBlur(m, body2, reach));
   }
   if (UnderestimatesDistance(m, pair)) sight.distance = std::min(sight.distance, 0.0);
-  sight.distance -= blur;
+  sight.distance -= blur + kDoublePrecision * size;
   constexpr double kSurely = 1e-9;
   sight.overlap = kSurely + excess + std::max(0.0, -margin);
   if (sight.distance == -kInfinity) sight.overlap = kInfinity;

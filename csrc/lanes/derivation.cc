@@ -293,21 +293,24 @@ bool ShortQuaternion(const double* quat, int count) {
   return false;
 }
 
+// Products of these are finite, as programs take for granted.
+constexpr double kLargest = 1e100;
+
 }  // namespace
 
 std::string Derivation::UnusualNumber(const Tables& t, const Numbers& n, bool all) {
-#define PYFASTENV_LANES_NUMBER(name, count, field)                                    \
-  if (all || t.Varies(Number::name)) {                                                \
-    const int size = count;                                                           \
-    for (int i = 0; i < size; ++i) {                                                  \
-      if (!std::isfinite(n.name[i])) return "numbers that are not finite in " #field; \
-    }                                                                                 \
-    if (IsRange(Number::name) && InvertedRange(n.name, size)) {                       \
-      return "inverted ranges in " #field;                                            \
-    }                                                                                 \
-    if (Number::name == Number::body_quat && ShortQuaternion(n.name, size)) {         \
-      return "quaternions of no length in " #field;                                   \
-    }                                                                                 \
+#define PYFASTENV_LANES_NUMBER(name, count, field)                                      \
+  if (all || t.Varies(Number::name)) {                                                  \
+    const int size = count;                                                             \
+    for (int i = 0; i < size; ++i) {                                                    \
+      if (!(std::abs(n.name[i]) <= kLargest)) return "numbers beyond 1e100 in " #field; \
+    }                                                                                   \
+    if (IsRange(Number::name) && InvertedRange(n.name, size)) {                         \
+      return "inverted ranges in " #field;                                              \
+    }                                                                                   \
+    if (Number::name == Number::body_quat && ShortQuaternion(n.name, size)) {           \
+      return "quaternions of no length in " #field;                                     \
+    }                                                                                   \
   }
   PYFASTENV_LANES_FIELD_NUMBERS(PYFASTENV_LANES_NUMBER)
 #undef PYFASTENV_LANES_NUMBER

@@ -115,6 +115,7 @@ std::string Options(const mjModel& m) {
   if (opt.solver != mjSOL_PGS && opt.solver != mjSOL_NEWTON) return "this solver";
   if (opt.cone != mjCONE_PYRAMIDAL && opt.cone != mjCONE_ELLIPTIC) return "this friction cone";
   if (opt.noslip_iterations > 0) return "noslip iterations";
+  if (!(opt.impratio < 1e100)) return "an impratio whose square may be infinite";
   const bool fluid = opt.density > 0 || opt.viscosity > 0;
   for (int g = 0; fluid && g < m.ngeom; ++g) {
     if (m.geom_fluid[mjNFLUID * g] > 0) return "the ellipsoid fluid model";

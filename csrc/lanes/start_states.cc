@@ -145,7 +145,7 @@ void StartStates::DrawPose() {
 void StartStates::PutAtRest() {
   for (int k = 0; k < m_.nv; ++k) {
     data_.qvel[k] = TinyOrZero();
-    data_.qacc_warmstart[k] = TinyOrZero();
+    data_.qacc_warmstart[k] = std::abs(TinyOrZero());  // lanes leave -0 there to mj_step
   }
   for (int k = 0; k < m_.na; ++k) data_.act[k] = TinyOrZero();
   for (int j = 0; j < m_.njnt; ++j) {

@@ -91,6 +91,7 @@ std::string PlanCache::Reason(const mjModel& model) {
 std::string PlanCache::RefusalUnchecked(const mjModel& model) {
   const lanes::Kernels& kernels = lanes::BestKernels();
   const std::lock_guard lock(mutex_);
+  slow_.erase(&model);
   Entry& entry = EntryOf(model, kernels);
   entry.trust = std::make_shared<LaneTrust>();
   entry.choice = EngineChoice::Untried();

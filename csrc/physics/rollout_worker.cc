@@ -160,7 +160,7 @@ void RolloutWorker::Disturb() {
 
 // Runs what is left of all rollouts, from this step on, one after the other.
 void RolloutWorker::EndByMujoco(int step) {
-  turns_.choice()->Skip(request_->num_steps - step);
+  turns_.choice()->Spend(request_->num_steps - step);
   for (const Lane& lane : lanes_) {
     const mjModel& m = request_->model(lane.rollout);
     SetControl(lane, step);

@@ -262,6 +262,8 @@ void MujocoEnv::StepByEither(const Action* action, int num_steps) {
     Increase(lane_steps_);
   } else if (group_size() > 0) {
     Increase(misses_);
+    // what lanes have prepared and nobody takes was in vain
+    if (turn_ == Turn::kBoth && ahead_ != nullptr && !prepared) turns_.CountLanes(0, 1);
   }
 }
 

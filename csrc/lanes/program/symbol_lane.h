@@ -44,7 +44,9 @@ inline Lane Record(Op op, Lane a) {
                   MakesNegativeZero(op, MayBeNegativeZero(a), false, false));
 }
 inline Lane Record(Op op, Lane a, Lane b) {
-  const bool same = a.bits == b.bits;
+  // one node may be two numbers of the stages, which differ in a zero's sign; but not an input
+  const bool same =
+      a.bits == b.bits && (!MayBeNegativeZero(a) || (*recorded_graph)[NodeOf(a)].op == Op::kInput);
   return FromNode(recorded_graph->Binary(op, NodeOf(a), NodeOf(b)),
                   MakesNegativeZero(op, MayBeNegativeZero(a), MayBeNegativeZero(b), same));
 }

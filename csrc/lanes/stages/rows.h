@@ -19,9 +19,10 @@ class LaneSoftness {
 Lane Impedance(const LaneSoftness& soft, Lane violation);
 Lane Regularizer(Lane impedance, Lane inverse_weight);
 
-/// Lanes in which a row is no number: MuJoCo would see it otherwise than these stages do.
+/// Lanes in which a row is no finite number: MuJoCo would see it otherwise than these stages do.
 inline unsigned LanesWithBadRow(const Rows& rows, int r, Lane residual) {
-  const Mask good = (residual == residual) & (rows.D[r] == rows.D[r]);
+  constexpr double kInfinity = __builtin_huge_val();
+  const Mask good = (Abs(residual) < kInfinity) & (rows.D[r] > 0.0) & (rows.D[r] < kInfinity);
   return rows.valid[r] & ~Bits(good);
 }
 

@@ -159,7 +159,8 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
       const double warmstart = row[at.warmstart + i];
       At(s.qacc_warmstart[i], l) = warmstart;
       // lanes make no negative zeros: what becomes of a caller's shows in zeros that are added
-      if (warmstart == 0 && __builtin_signbit(warmstart) != 0) s.redo |= 1u << l;
+      const bool negative_zero = warmstart == 0 && __builtin_signbit(warmstart) != 0;
+      if (negative_zero || !(__builtin_fabs(warmstart) <= kMaxVal)) s.redo |= 1u << l;
     }
     for (int i = 0; i < t.nu; ++i) At(s.ctrl[i], l) = row[at.ctrl + i];
     for (int e = 0; e < t.num_equalities; ++e) {
