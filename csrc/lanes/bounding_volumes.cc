@@ -135,22 +135,27 @@ bool CollidesAlways(const mjModel& m, int body) {
          (m.body_dofnum[m.body_weldid[body]] == 0 && std::find(types, end, mjGEOM_PLANE) != end);
 }
 
-// What is lost of a touch between a body's planes and boxes. Planes' boxes are 1e10 wide, so every
-// sum that MuJoCo makes of their numbers is rounded to 2^-20: the sum of both radii and the
-// difference of the centers, for an upright plane at height 0; the margin's and the height's, if
-// there are any; and those of the boxes that the compiler puts around several geoms. Planes that
-// are turned also lose what their normals' lengths are off by.
-double PlaneBlur(const mjModel& m, int body, double reach) {
+// What is lost of a geom's touches by the planes of its body. Planes' boxes are 1e10 wide, so every
+// sum that MuJoCo makes of their numbers is rounded to 2^-20: of an upright plane at height 0 the
+// sum of both radii and the difference of the centers; the margin's and the height's, if there are
+// any; and those of the boxes that the compiler puts around several geoms. Planes that are turned
+// also lose what their normals' lengths are off by. (A box around planes that face several ways has
+// no end where one of them can be touched.)
+double PlaneBlur(const mjModel& m, int geom, double reach) {
   constexpr double kHalfPlace = 0x1p-21, kTurned = 2e-5;
+  const int body = m.geom_bodyid[geom];
+  const auto upright = [&](int g) { return body == 0 && m.geom_quat[ptrdiff_t{4} * g] == 1; };
+  const bool several = m.body_geomnum[body] > 1;
+  if (m.geom_type[geom] == mjGEOM_PLANE) {
+    if (!upright(geom)) return kTurned;
+    const int sums = 2 + static_cast<int>(reach != 0) +
+                     static_cast<int>(m.geom_pos[ptrdiff_t{3} * geom + 2] != 0) + (several ? 4 : 0);
+    return sums * kHalfPlace;
+  }
   double blur = 0;
   for (int g = m.body_geomadr[body]; g < m.body_geomadr[body] + m.body_geomnum[body]; ++g) {
-    if (m.geom_type[g] != mjGEOM_PLANE) continue;
-    const mjtNum *turn = m.geom_quat + ptrdiff_t{4} * g, *pos = m.geom_pos + ptrdiff_t{3} * g;
-    int sums = 2;
-    if (reach != 0) ++sums;
-    if (pos[2] != 0) ++sums;
-    if (m.body_geomnum[body] > 1) sums += 4;
-    blur = std::max(blur, body == 0 && turn[0] == 1 ? sums * kHalfPlace : kTurned);
+    if (m.geom_type[g] == mjGEOM_PLANE)
+      blur = std::max(blur, upright(g) ? 8 * kHalfPlace : kTurned);
   }
   return blur;
 }
@@ -249,7 +254,7 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
     margin = std::min(reach, m.body_margin[body1] + m.body_margin[body2]);
     excess = excess1.nodes + excess2.nodes;
     sight.distance = std::min({sight.distance, boxes, margin - excess});
-    blur += std::max(PlaneBlur(m, body1, reach), PlaneBlur(m, body2, reach));
+    blur += std::max(PlaneBlur(m, pair.geom1, reach), PlaneBlur(m, pair.geom2, reach));
   }
   if (UnderestimatesDistance(m, pair)) sight.distance = std::min(sight.distance, 0.0);
   sight.distance -= blur + kDoublePrecision * size;
