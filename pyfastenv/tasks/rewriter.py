@@ -411,7 +411,8 @@ def _next_method(task: Task, function: types.FunctionType, name: str) -> Any:
     """What super().name is in a method of one of the task's classes."""
     classes = type(task).__mro__
     for i, cls in enumerate(classes):
-        if function in vars(cls).values():
+        # by identity: `in` would ask an array among the attributes whether it equals a function
+        if any(value is function for value in vars(cls).values()):
             for base in classes[i + 1 :]:
                 if name in vars(base):
                     return vars(base)[name]

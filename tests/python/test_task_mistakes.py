@@ -343,6 +343,27 @@ def test_what_check_says_of_settings(cart: Path, capsys: pytest.CaptureFixture[s
     assert first.endswith(f"{steps}, parameters: goal, limits")
 
 
+def test_parameters_may_be_arrays_where_a_class_calls_super(cart: Path) -> None:
+    """And what is written into new arrays is the task's own."""
+    text = slipped(UNHARMED)
+    cart.write_text(
+        f"""{text}
+
+class Heavier(Cart):
+    table = np.array([1.0, 2.0, 3.0])
+
+    def step(self, data, action, info, rng):
+        action = action * 0.5
+        action *= 0.5
+        reward, terminated = super().step(data, action, info, rng)
+        return reward + self.table[1], terminated
+"""
+    )
+    envs = pyfastenv.make_vec("cart:Heavier", 2)
+    envs.reset(seed=0)
+    assert envs.step(np.ones((2, 1)))[1].tolist() == [3.0, 3.0]
+
+
 def test_plain_python_is_named_where_it_has_done_the_same(cart: Path) -> None:
     """NumPy stretches one number over a slice; compiled code does not."""
     slip = Slip("", "{after}", "self.last[:] = np.zeros(1)", "")
