@@ -21,6 +21,7 @@ from pyfastenv.tasks import rewards
 from pyfastenv.tasks import vocabulary as words
 from pyfastenv.tasks.places import show_place
 from pyfastenv.tasks.spelling import did_you_mean
+from pyfastenv.tasks.targets import Targets
 from pyfastenv.tasks.task import Memory, Task
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Rewriter(ast.NodeTransformer):
         closure = inspect.getclosurevars(function)
         self._outer = {**function.__globals__, **closure.nonlocals}
         self._self = code.co_varnames[0] if "self" in code.co_varnames[:1] else None
+        self._targets = Targets(sources.task, result.tree, self._self)
 
     def run(self) -> None:
         arguments = self._result.tree.args
@@ -257,7 +259,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         if isinstance(node.op, ast.Pow | ast.MatMult):
             self._refuse(node, "**= and @=", "write x = x ** y")
-        self._check_target(node.target)
+        self._check_target(node.target, in_place=True)
         self.generic_visit(node)
         return node
 
@@ -274,37 +276,10 @@ class Rewriter(ast.NodeTransformer):
             node.value = ast.copy_location(unpack, node.value)
         return node
 
-    def _check_target(self, target: ast.expr) -> None:
-        if isinstance(target, ast.Attribute):
-            if _is_name(target.value, "data") and target.attr != "time":
-                name = f"data.{target.attr}"
-                self._refuse(target, name, f"an array is written as {name}[:] = … (or [i])")
-            return
-        if not isinstance(target, ast.Subscript):
-            return
-        written = target.value
-        while isinstance(written, ast.Subscript):
-            written = written.value
-        if not isinstance(written, ast.Attribute):
-            return
-        if _is_name(written.value, "data") and written.attr not in words.STATE:
-            self._refuse(
-                target, f"data.{written.attr}", "MuJoCo computes it from the state; it is only read"
-            )
-        owner = written.value
-        if (
-            isinstance(owner, ast.Attribute)
-            and owner.attr == "model"
-            and _is_name(owner.value, self._self)
-            and written.attr not in self._sources.task.model_fields
-        ):
-            self._refuse(
-                target,
-                f"self.model.{written.attr}",
-                "the model is shared by all environments; an array that each has for itself is "
-                f"declared in the class, model_fields = ({written.attr!r},), or set by "
-                "envs.set_model_field",
-            )
+    def _check_target(self, target: ast.expr, *, in_place: bool = False) -> None:
+        refused = self._targets.refusal(target, in_place=in_place)
+        if refused is not None:
+            self._refuse(target, *refused)
 
     def visit_For(self, node: ast.For) -> Any:
         if ast.unparse(node.iter) == "data.contact":

@@ -44,6 +44,7 @@ class Cart(pyfastenv.Task):
     count = pyfastenv.memory()
     last = pyfastenv.memory(2)
     speed = pyfastenv.command(low=0.0, high=1.0)
+    target = pyfastenv.command(2, low=-1.0, high=1.0)
 
     def reset(self, data, rng, info):
         data.qpos[:] = rng.uniform(-0.1, 0.1, 2)
@@ -105,7 +106,7 @@ MISTAKES = [
     Mistake("global_dict", "after", "y = TABLE['low']", "TABLE"),
     Mistake("text_attribute", "after", "y = len(self.name)", "str"),
     Mistake("einsum", "after", "y = np.einsum('i,i->', action, action)", "NumPy's bits"),
-    Mistake("median_in_helper", "after", "y = outside(data.qpos)", "median", "helper"),
+    Mistake("median_in_helper", "after", "y = outside(data.qpos)", "median", "# <- helper"),
     Mistake("std", "after", "y = data.qpos.std()", "std"),
     Mistake("builtin_sum", "after", "y = sum(data.qpos)", "np.sum"),
     Mistake("try", "after", "try: y = 1.0\n        except ValueError: y = 2.0", "try"),
@@ -115,6 +116,22 @@ MISTAKES = [
     Mistake("f_string", "after", "t = f'{data.time}'", "f-string"),
     Mistake("writes_derived", "after", "data.xpos[0] = 0.0", "only read"),
     Mistake("writes_model", "after", "self.model.body_mass[1] = 2.0", "set_model_field"),
+    Mistake("action_in_place", "before", "action *= 0.5", "scaled = action * 0.5"),
+    Mistake("action_element", "before", "action[0] = 0.5", "scaled = action * 0.5"),
+    Mistake("action_by_another_name", "before", "a = action\n        a *= 0.5", "x = x.copy()",
+            "a *= 0.5"),
+    Mistake("body_mass", "reset", "self.model.body('pole').mass *= 2.0",
+            "model_fields = ('body_mass',)"),
+    Mistake("joint_damping", "reset", "self.model.joint('hinge').damping[0] = 2.0",
+            "model_fields = ('dof_damping',)"),
+    Mistake("model_array", "reset", "self.model.body_mass *= 2.0", "model_fields = ('body_mass',)"),
+    Mistake("model_option", "reset", "self.model.opt.timestep *= 2.0", "in setup"),
+    Mistake("named_position", "reset", "data.joint('slide').qpos *= 2.0", ".qpos[:] = …"),
+    Mistake("named_derived", "after", "data.body('cart').xpos[0] = 2.0", "only read"),
+    Mistake("command_element", "after", "self.target[0] = 1.0", "envs.reset_task sets it"),
+    Mistake("command_in_place", "after", "self.target[:] *= 2.0", "envs.reset_task sets it"),
+    Mistake("late_parameter", "after", "if data.time > 0.01: self.limits[0] = 1.0",
+            "the same for all environments"),
     Mistake("late_info", "after", "if data.time > 0.01: info['late'] = 1.0", "first run"),
     Mistake("growing_obs", "observation",
             "obs['more'] = data.qpos[:1] if data.time < 0.01 else data.qpos[:2]", "first run"),
@@ -150,7 +167,7 @@ def write(folder: Path, mistake: Mistake, lines_above: int = 0) -> tuple[ModuleT
         text = text.replace("{" + place + "}", code)
     path = folder / f"mistake_{mistake.name}.py"
     path.write_text(text)
-    mark = f"# <- {mistake.line}" if mistake.line else mistake.code.splitlines()[0]
+    mark = mistake.line or mistake.code.splitlines()[0]
     mark = f"return {mark}" if mistake.place == "returned" else mark
     line = next(i for i, t in enumerate(text.splitlines(), 1) if mark in t)
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import linecache
 import re
+import traceback
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import mujoco
 from numba import njit
-from numba.core import compiler, errors, types
+from numba.core import compiler, errors, ir, types
 from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
 
@@ -117,6 +118,10 @@ def compile_task(
             function = sources.functions[name]
             begin = function.filename, function.tree.lineno
             raise TaskCodeError(_shorten(error, f"{type(task).__name__}.{hook}", begin)) from None
+        except (AssertionError, AttributeError, LookupError, NotImplementedError) as error:
+            function = sources.functions[name]
+            place = _place_of(error) or (function.filename, function.tree.lineno)
+            raise TaskCodeError(_failed(error, f"{type(task).__name__}.{hook}", place)) from None
         symbol, machine_code, needed = object_code(compiled.overloads[(frame,)])
         code[hook] = MethodCode(symbol, machine_code, tuple(needed))
     _check_external_forces(task)
@@ -206,8 +211,43 @@ def _shorten(error: errors.NumbaError, name: str, begin: Place) -> str:
     quoted = {text.strip() for text in linecache.getlines(filename)}
     said = [re.sub(r"(\w)<[0-9a-f]+>", r"\1", each) for each in said if each not in quoted]
     message = "\n".join([*dict.fromkeys(own or said)][:3])
+    if "Cannot modify readonly array" in message:
+        message = _READ_ONLY
     return (
         f"{show_place(filename, line)}: {name} cannot be compiled:\n"
         f"    {linecache.getline(filename, line).strip()}\n{message}\n"
         f"(in plain Python it runs: pyfastenv.debug)"
     )
+
+
+_READ_ONLY = (
+    "it writes into an array that is only read (the action, a command, a parameter, or what MuJoCo "
+    "computes); write into a copy: x = x.copy()"
+)
+
+
+def _failed(error: Exception, name: str, place: Place) -> str:
+    """What to say where numba itself fails, instead of refusing the code."""
+    filename, line = place
+    source = linecache.getline(filename, line).strip()
+    said = str(error)
+    # which numba's types of in-place operators fail over
+    changes = re.search(r"[-+*/%&|^<>]=(?!=)", source) is not None
+    if changes and isinstance(error, AttributeError):
+        said = _READ_ONLY
+    return (
+        f"{show_place(filename, line)}: {name} cannot be compiled:\n    {source}\n{said}\n"
+        f"(in plain Python it runs: pyfastenv.debug)"
+    )
+
+
+def _place_of(error: Exception) -> Place | None:
+    """The user's line that numba was busy with: of the innermost frame that knows one."""
+    found = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        held = frame.f_locals
+        for each in (held.get("self"), held.get("inst"), held):
+            at = each.get("loc") if isinstance(each, dict) else getattr(each, "loc", None)
+            if isinstance(at, ir.Loc) and is_users(at.filename):
+                found = at.filename, at.line
+    return found
