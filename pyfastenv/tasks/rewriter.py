@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks import rewards
+from pyfastenv.tasks import draws, rewards
 from pyfastenv.tasks import vocabulary as words
 from pyfastenv.tasks.places import show_place
 from pyfastenv.tasks.spelling import did_you_mean
@@ -174,6 +174,8 @@ class Rewriter(ast.NodeTransformer):
             injected = f"constant_{len(self._result.constants)}"
             self._result.constants[injected] = value
             return ast.Name(injected, ast.Load())
+        if draws.is_foreign(value):
+            self._refuse(node, dotted, draws.instead(value, self._function.__name__))
         module = getattr(value, "__module__", None) or ""
         if callable(value) and module.startswith("mujoco"):
             known = ", ".join(sorted(words.MUJOCO.values()))

@@ -22,6 +22,7 @@ pytest.importorskip("numba")
 
 FILE = '''
 import math
+import random
 import numpy as np
 import mujoco
 import pyfastenv
@@ -30,6 +31,9 @@ TABLE = {"low": 0.1}
 
 def outside(x):
     return np.median(x)  # <- helper
+
+def noise():
+    return np.random.rand()  # <- noise
 
 class Cart(pyfastenv.Task):
     model = """<mujoco><worldbody><body name="cart">
@@ -147,6 +151,13 @@ MISTAKES = [
     Mistake("random_bounds", "after", "y = rng.uniform(data.qpos, data.qpos - data.time)",
             "high - low"),
     Mistake("global_random", "reset", "y = np.random.rand()", "np.random.rand"),
+    Mistake("global_uniform", "after", "y = np.random.uniform(-1.0, 1.0)", "use rng, "),
+    Mistake("global_normal", "reset", "y = np.random.randn()", "rng.standard_normal(…)"),
+    Mistake("new_generator", "reset", "y = np.random.default_rng(0)", "use rng, "),
+    Mistake("pythons_random", "after", "y = random.gauss(0.0, 1.0)", "rng.normal(…)"),
+    Mistake("random_in_observation", "observation", "obs['noise'] = np.random.uniform()",
+            "it is for reset and step"),
+    Mistake("random_in_helper", "after", "y = noise()", "noise is handed rng", "# <- noise"),
     Mistake("array_replaced", "after", "data.qpos = np.zeros(2)", "data.qpos[:]"),
     Mistake("unknown_engine", "after", "mujoco.mj_inverse(self.model, data)", "mj_forward"),
     Mistake("late_no_pair", "after", "if data.time > 0.01: return 1.0", "(reward, terminated)"),
