@@ -79,9 +79,18 @@ def command(size: int | None = None, *, low: float, high: float) -> Any:
 
     Args:
         size: Of a vector; None means one number.
-        low: The least.
-        high: The greatest.
+        low: The least, of every element.
+        high: The greatest, likewise.
     """
+    for name, bound in (("low", low), ("high", high)):
+        if np.ndim(bound) > 0:
+            raise TypeError(
+                f"command: {name}: expected one number, for all elements alike, got {bound!r}; "
+                f"elements with bounds of their own are commands of their own, "
+                f"name = pyfastenv.command(low=…, high=…)"
+            )
+        if not isinstance(bound, int | float | np.number):
+            raise TypeError(f"command: {name}: expected a number, got {bound!r}")
     if not low <= high:
         raise ValueError(f"command: expected low <= high, got {low} and {high}")
     return Command(_size("command", size), float(low), float(high))

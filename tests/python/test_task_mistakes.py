@@ -261,6 +261,12 @@ SLIPS = [
     Slip("setting_in_setup", "def reset(", "def setup(self):\n        self.frame_skip = 4\n\n    "
          "def reset(", "when dt is known already", "def setup"),
     Slip("dtype", "frame_skip = 2", "action_dtype = 'flaot32'", "got 'flaot32'", None),
+    Slip("command_bounds", "low=-1.0, high=1.0)", "low=[-1.0, 0.0], high=[1.0, 1.0])",
+         "low: expected one number, for all elements alike, got [-1.0, 0.0]", "target ="),
+    Slip("command_arrays", "low=-1.0, high=1.0)", "low=np.zeros(2), high=1.0)",
+         "low: expected one number", "target ="),
+    Slip("command_text", "low=-1.0, high=1.0)", "low=0.0, high='1')", "high: expected a number",
+         "target ="),
     # how methods are written
     Slip("no_self", "def reset(self, data,", "def reset(data,", "first argument must be self"),
     Slip("argument", "(self, data, rng, info)", "(self, data, rand, info)", "cannot give rand"),
