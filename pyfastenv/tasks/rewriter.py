@@ -19,6 +19,7 @@ import numpy as np
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks import draws, rewards
 from pyfastenv.tasks import vocabulary as words
+from pyfastenv.tasks.gathered_terms import TermsError, unfold_terms
 from pyfastenv.tasks.places import show_place
 from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.tasks.targets import Targets
@@ -52,6 +53,11 @@ class Rewriter(ast.NodeTransformer):
         arguments = self._result.tree.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
             self._refuse(self._result.tree, "*args, **kwargs and keyword-only arguments")
+        if self._terms:
+            try:
+                self._locals |= unfold_terms(self._result.tree)
+            except TermsError as error:
+                self._refuse(error.node, error.what, error.instead)
         self.generic_visit(ast.Module(body := self._result.tree.body, []))
         self._result.tree.body = body
         defaults = [self.visit(default) for default in arguments.defaults]

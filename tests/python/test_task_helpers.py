@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -163,15 +164,136 @@ def test_mistakes_in_terms(returned: Any, said: str) -> None:
         pyfastenv.make_vec(Wrong, 1)
 
 
-class Prepared(Arm):
-    """Plain Python takes a dict that was made before; compiled code has no dicts."""
+class Gathered(Shaped):
+    """The same terms, in a dict that is made first and returned later."""
 
+    @pyfastenv.reward_terms(near=2.0, effort=-0.1, alive=1)
+    def step(self, data, action, info, rng):
+        push(data.qvel[:2], rng, 0.3, self.shove)
+        self.simulate(data)
+        enqueue(self.late, action)
+        draw_noise(self.noise, rng, 0.01)
+        distance = np.linalg.norm(data.site("tip").xpos[:2] - self.goal)
+        info["is_success"] = 1.0 * (distance < self.near)
+        last: dict[str, float] = {"effort": np.sum(np.square(action))}
+        if abs(data.qpos[1]) > 0.95:
+            return last, True
+        terms = {"near": -distance, "effort": 0.0}
+        terms["alive"] = terms["effort"] + 1.0
+        terms["near"] = np.exp(terms["near"])
+        for each in action:
+            terms["effort"] += each * each
+        return terms, False
+
+
+def test_terms_may_be_gathered_in_a_dict() -> None:
+    envs = pyfastenv.make_vec(Gathered, 2, autoreset_mode="Disabled")
+    plain = pyfastenv.debug(Gathered)
+    others = pyfastenv.make_vec(Shaped, 2, autoreset_mode="Disabled")
+    others.reset(seed=5)
+    assert_same(envs.reset(seed=5)[0][0], plain.reset(seed=5)[0])
+    rng = np.random.default_rng(0)
+    ended = 0
+    for step in range(200):
+        action = rng.uniform(-1.0, 1.0, 2)
+        obs, rewards, terminations, truncations, infos = envs.step(np.array([action, action]))
+        plain_obs, reward, terminated, _, plain_infos = plain.step(action)
+        expected = others.step(np.array([action, action]))
+        assert_same(obs[0], plain_obs)
+        assert (rewards[0], terminations[0]) == (reward, terminated)
+        assert_same(obs, expected[0])
+        assert_same(rewards, expected[1])
+        for name in ("reward_near", "reward_effort", "reward_alive"):
+            assert infos[name][0] == plain_infos[name] == expected[4][name][0]
+        if terminations.any() or truncations.any():
+            ended += terminated
+            for each in (envs, plain, others):
+                each.reset(seed=step)
+    assert ended > 0
+
+
+class Sometimes(Shaped):
+    @pyfastenv.reward_terms(near=1.0, bonus=1.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        info["is_success"] = 0.0
+        terms = {"near": 1.0}
+        if data.qpos[1] > 0.0:
+            terms["bonus"] = 1.0
+        return terms, False
+
+
+class HandedOn(Shaped):
     @pyfastenv.reward_terms(near=1.0)
     def step(self, data, action, info):
         self.simulate(data)
         info["is_success"] = 0.0
         terms = {"near": 1.0}
+        others = terms
+        return terms, bool(others["near"] > 2.0)
+
+
+class ReadTooSoon(Shaped):
+    @pyfastenv.reward_terms(near=1.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        info["is_success"] = 0.0
+        terms = {}
+        if data.time < 0.0:
+            terms["near"] += 1.0
+        terms["near"] = 1.0
         return terms, False
+
+
+class BegunTwice(Shaped):
+    @pyfastenv.reward_terms(near=1.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        info["is_success"] = 0.0
+        terms = {"near": 1.0}
+        if data.time > 1.0:
+            terms = {"near": 2.0}
+        return terms, False
+
+
+class NameComputed(Shaped):
+    @pyfastenv.reward_terms(near=1.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        info["is_success"] = 0.0
+        terms = {"ne" + "ar": 1.0}
+        return terms, False
+
+
+@pytest.mark.parametrize(
+    ("task", "line", "said"),
+    [
+        (Sometimes, 6, "terms['bonus']: every step has the same terms: write it before, as 0.0"),
+        (HandedOn, 5, "terms: the terms' dict is only used as terms['name'], and returned"),
+        (ReadTooSoon, 6, "terms['near']: it is read before it is written"),
+        (BegunTwice, 6, "terms: the terms' dict begins once, and in every step"),
+        (NameComputed, 4, "terms: a term's name is a text, written out"),
+    ],
+)
+def test_dicts_of_terms_that_stay_dicts(task: type[Any], line: int, said: str) -> None:
+    with pytest.raises(TaskCodeError) as caught:
+        pyfastenv.make_vec(task, 1)
+    first = inspect.getsourcelines(task.step)[1]
+    assert f"test_task_helpers.py:{first + line}, in step: {said}" in str(caught.value)
+
+
+class Handed(Arm):
+    """Plain Python takes a dict that another function has made; compiled code has no dicts."""
+
+    @pyfastenv.reward_terms(near=1.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        info["is_success"] = 0.0
+        return terms_of(1.0), False
+
+
+def terms_of(near):
+    return {"near": near}
 
 
 def test_mistakes_at_decoration_and_in_compiled_code() -> None:
@@ -179,5 +301,8 @@ def test_mistakes_at_decoration_and_in_compiled_code() -> None:
         pyfastenv.reward_terms()
     with pytest.raises(TypeError, match="must ask for info"):
         pyfastenv.reward_terms(near=1.0)(lambda self, data: ({"near": 1.0}, False))
-    with pytest.raises(TaskCodeError, match=r"test_task_helpers.py:\d+, in step: a dict cannot"):
-        pyfastenv.make_vec(Prepared, 1)
+    with pytest.raises(
+        TaskCodeError,
+        match=r"test_task_helpers.py:\d+, in step: what step returns: reward_terms needs",
+    ):
+        pyfastenv.make_vec(Handed, 1)
