@@ -555,7 +555,8 @@ def bench(
     """Measure this machine: steps/s by pyfastenv, by gymnasium and by a bare loop of mj_step.
 
     Args:
-        env_id: The environment; `pyfastenv envs` lists them.
+        env_id: The environment; `pyfastenv envs` lists them. Or an own task, my_tasks:Quadruped or
+            path/to/my_tasks.py:Quadruped, which gymnasium steps in plain Python.
         num_envs: How many are stepped at once.
         num_threads: Threads that step them; 0: the CPUs this process may use.
         seconds: How long it takes, about.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import gymnasium
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 import pyfastenv
 from pyfastenv import _core
 from pyfastenv.experiments.measure import quiet_stderr
+from pyfastenv.tasks.find import find_task
+from pyfastenv.tasks.native import NativeTask
 from pyfastenv.vector import specs
 
 Actions = NDArray[Any]
@@ -72,6 +75,8 @@ class PhysicsLimit:
     share_of_steps: ClassVar[float] = 1.0
 
     def __init__(self, env_id: str, num_envs: int, num_threads: int) -> None:
+        if find_task(env_id) is not None:
+            raise ValueError("there is no bare loop for own tasks")
         with closing(pyfastenv.make_vec(env_id, 1)) as envs:
             if not envs._core.model_path:
                 raise ValueError(f"{env_id} is not a MuJoCo environment")
@@ -92,15 +97,26 @@ class PhysicsLimit:
 
 
 class GymnasiumSync:
-    """gymnasium's ``SyncVectorEnv``: the environments one after the other, in Python."""
+    """gymnasium's ``SyncVectorEnv``: the environments one after the other, in Python.
+
+    An own task, which gymnasium does not have, is stepped in plain Python (``pyfastenv.debug``).
+    """
 
     name: ClassVar[str] = "gymnasium sync"
     share_of_steps: ClassVar[float] = 0.3
     mode: ClassVar[str] = "sync"
+    vector_env: ClassVar[Any] = gymnasium.vector.SyncVectorEnv
 
     def __init__(self, env_id: str, num_envs: int, num_threads: int) -> None:
+        task = find_task(env_id)
+        if task is not None and issubclass(task[0], NativeTask):
+            raise ValueError(f"{env_id} is C++; it has no plain Python")
         with quiet_stderr():
-            self.envs: Any = gymnasium.make_vec(env_id, num_envs, vectorization_mode=self.mode)
+            self.envs: Any = (
+                gymnasium.make_vec(env_id, num_envs, vectorization_mode=self.mode)
+                if task is None
+                else self.vector_env([partial(pyfastenv.debug, env_id)] * num_envs)
+            )
 
     def run(self, actions: Actions) -> float:
         self.envs.reset(seed=SEED)
@@ -116,11 +132,12 @@ class GymnasiumAsync(GymnasiumSync):
     name: ClassVar[str] = "gymnasium async"
     share_of_steps: ClassVar[float] = 0.15
     mode: ClassVar[str] = "async"
+    vector_env: ClassVar[Any] = gymnasium.vector.AsyncVectorEnv
 
 
 def random_actions(env_id: str, num_steps: int, num_envs: int) -> Actions:
     """Uniform random actions: ``(num_steps, num_envs, action_size)`` float32, or int64 without the
-    last axis."""
+    last axis; -1 to 1 where the space has no bounds."""
     envs = pyfastenv.make_vec(env_id, 1, num_threads=1)
     space = envs.single_action_space
     envs.close()
@@ -129,8 +146,10 @@ def random_actions(env_id: str, num_steps: int, num_envs: int) -> Actions:
         return rng.integers(0, space.n, (num_steps, num_envs), dtype=np.int64)
     assert isinstance(space, gymnasium.spaces.Box)
     actions = rng.random((num_steps, num_envs, *space.shape), dtype=np.float32)
-    actions *= space.high - space.low
-    actions += space.low
+    low = np.where(np.isfinite(space.low), space.low, np.minimum(-1.0, space.high))
+    high = np.where(np.isfinite(space.high), space.high, np.maximum(1.0, low)).astype(low.dtype)
+    actions *= high - low
+    actions += low
     return actions
 
 

@@ -369,6 +369,46 @@ def test_bench_says_who_is_not_there() -> None:
     assert "gymnasium sync: not here (Environment `AntVel` doesn't exist" in str(meta)
 
 
+_TASK = """
+import pyfastenv
+
+class Slide(pyfastenv.Task):
+    model = '''<mujoco><worldbody><body><joint name="a" type="slide"/><geom size=".1"/></body>
+      </worldbody><actuator><motor joint="a"/></actuator></mujoco>'''
+
+    def reset(self, data, rng):
+        data.qpos[:] = rng.uniform(-0.1, 0.1, 1)
+
+    def step(self, data, action):
+        self.simulate(data)
+        return data.qpos[0], False
+
+    def observation(self, data, obs):
+        obs["qpos"] = data.qpos
+"""
+
+
+@pytest.mark.parametrize("place", ["{}:Slide", "{}.py:Slide"])
+def test_bench_of_an_own_task_whose_actuator_has_no_range(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("numba")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "sliding", raising=False)
+    (tmp_path / "sliding.py").write_text(_TASK)
+    options = ["--num-envs", "4", "--num-threads", "1", "--seconds", "0.3"]
+    assert cli.main(["bench", place.format("sliding"), *options]) == 0
+    head, _, *rates, absent = capsys.readouterr().out.splitlines()
+    assert head.startswith(f"{place.format('sliding')}, 1 thread, physics by ")
+    assert [rate[:15].rstrip() for rate in rates] == [
+        "pyfastenv",
+        "gymnasium sync",
+        "gymnasium async",
+    ]
+    assert absent == "physics limit: not here (there is no bare loop for own tasks)"
+
+
 # ---- doctor --------------------------------------------------------------------------------------
 
 
