@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +18,11 @@ from pyfastenv.tasks.explain import blame
 from pyfastenv.tasks.find import find_task
 from pyfastenv.tasks.make import debug, make_vec
 from pyfastenv.tasks.native import NativeTask
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.places import place_in_class
+from pyfastenv.tasks.rewards import weight_name, weights_of
+from pyfastenv.tasks.sources import Sources
+from pyfastenv.tasks.spelling import names_read
+from pyfastenv.tasks.task import SETTINGS, Task
 from pyfastenv.vector.obs_views import row_of
 from pyfastenv.vector.vector_env import FastVectorEnv
 
@@ -62,6 +67,8 @@ def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
         return
     seconds = time.perf_counter() - begin
     yield Finding(True, f"compiled and stepped after {seconds:.2f} s: {_settings(envs)}")
+    if unread := _unread_parameters(envs.task):
+        yield Finding(True, f"no method reads {unread}; is that meant to be a setting?")
     checks: tuple[Callable[..., str], ...] = (
         _against_plain_python,
         _against_gymnasium,
@@ -118,6 +125,18 @@ def _settings(envs: Any) -> str:
         f"a step is {task.dt:g} s (frame_skip {task.frame_skip}), an episode {limit}, "
         f"parameters: {own}"
     )
+
+
+def _unread_parameters(task: Any) -> str:
+    """Parameters of the class that no method has a use for, with file and line."""
+    if isinstance(task, NativeTask):
+        return ""
+    cls = type(task)
+    used = {*names_read(cls), *map(weight_name, weights_of(cls.step)), *SETTINGS}
+    for function in Sources(task).functions.values():
+        used |= {n.attr for n in ast.walk(function.tree) if isinstance(n, ast.Attribute)}
+    unread = [name for name in task._parameter_names() if name not in used]
+    return ", ".join(f"{name} ({place_in_class(cls, name).rstrip(': ')})" for name in unread)
 
 
 def _against_plain_python(env: Any, kwargs: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from pyfastenv.tasks.definitions import Definitions
 from pyfastenv.tasks.places import Place, Places, moved_places, places_of, show_place
 from pyfastenv.tasks.rewriter import Rewriter, written
 from pyfastenv.tasks.task import METHODS, Task
+from pyfastenv.tasks.vocabulary import MOVING
 
 
 @dataclass
@@ -61,8 +62,30 @@ class Sources:
             method = getattr(type(task), hook, None)
             if method is not None:
                 self.hooks[hook] = self.add(method)
+        if "step" in self.hooks and not self._moves(self.hooks["step"], set()):
+            self._refuse_step(self.functions[self.hooks["step"]])
         if "control" in self.hooks:
             self._check_control(self.hooks["control"], set())
+
+    def _moves(self, name: str, seen: set[str]) -> bool:
+        """Whether a function, or one that it calls, has a call that steps the physics."""
+        seen.add(name)
+        function = self.functions[name]
+        calls = (node.func for node in ast.walk(function.tree) if isinstance(node, ast.Call))
+        if any(isinstance(called, ast.Attribute) and called.attr == "simulate" for called in calls):
+            return True
+        kinds = [call.partition(":") for call in function.calls.values()]
+        if any(kind == "mujoco" and called in MOVING for kind, _, called in kinds):
+            return True
+        helpers = [called for kind, _, called in kinds if kind == "helper" and called not in seen]
+        return any(self._moves(called, seen) for called in helpers)
+
+    def _refuse_step(self, step: Function) -> None:
+        place = show_place(step.filename, step.tree.lineno)
+        raise TaskCodeError(
+            f"{place}: {type(self.task).__name__}.step never steps the physics: it calls "
+            f"self.simulate(data) (or one of mujoco.{', '.join(MOVING)})"
+        )
 
     def _check_control(self, name: str, seen: set[str]) -> None:
         """Refuses a control that changes anything: the pool may ask for it ahead of time."""

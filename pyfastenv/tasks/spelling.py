@@ -6,10 +6,29 @@ import difflib
 import dis
 import inspect
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 _ALIKE = 0.85  # difflib's ratio: frame_skips, max_episode_step, randomize; not action_scale
+# what other packages call a setting
+_ELSEWHERE = {
+    "decimation": "frame_skip",
+    "action_repeat": "frame_skip",
+    "repeat_action": "frame_skip",
+    "n_frames": "frame_skip",
+    "substeps": "frame_skip",
+    "n_substeps": "frame_skip",
+    "num_substeps": "frame_skip",
+    "n_sub_steps": "frame_skip",
+    "physics_steps": "frame_skip",
+    "max_steps": "max_episode_steps",
+    "time_limit": "max_episode_steps",
+    "episode_length": "max_episode_steps",
+    "horizon": "max_episode_steps",
+    "domain_randomisation": "randomise",
+    "domain_randomization": "randomise",
+    "action_dim": "action_space",
+}
 
 
 def did_you_mean(name: str, known: Iterable[str], alike: float = 0.7) -> str:
@@ -20,28 +39,34 @@ def did_you_mean(name: str, known: Iterable[str], alike: float = 0.7) -> str:
 
 
 def misspelt(
-    cls: type, attributes: Iterable[str], settings: Iterable[str], methods: Iterable[str]
+    cls: type, attributes: Collection[str], settings: Collection[str], methods: Collection[str]
 ) -> tuple[str, str] | None:
     """An attribute that must be a misspelt setting or method, and which one.
 
-    That is one whose name is nearly a setting's (or, of a method, nearly a method's) and which no
-    method reads; or a setting's but for underscores and capitals, whoever reads it.
+    That is one whose name is nearly a setting's (or, of a method, nearly a method's), or another
+    package's for a setting that is not given, and which no method reads; or a setting's but for
+    underscores and capitals, whoever reads it.
 
     Args:
         cls: The task's class.
-        attributes: The names of what it and its instance have of their own.
+        attributes: The names of what it and its instance have of their own, settings among them.
         settings: Names that mean something as attributes.
         methods: Names that mean something as methods.
     """
     for name in attributes:
+        if name in settings or name in methods:
+            continue
         is_method = isinstance(inspect.getattr_static(cls, name, None), types.FunctionType)
         known = {_squeezed(word): word for word in (methods if is_method else settings)}
         short = _squeezed(name)
         if short in known and not is_method:
             return name, known[short]
         near = difflib.get_close_matches(short, known, 1, _ALIKE)
-        if near and name not in _names_read(cls):
+        if near and name not in names_read(cls):
             return name, known[near[0]]
+        setting = None if is_method else _ELSEWHERE.get(name.lower())
+        if setting and setting not in attributes and name not in names_read(cls):
+            return name, setting
     return None
 
 
@@ -49,7 +74,7 @@ def _squeezed(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _names_read(cls: type) -> set[str]:
+def names_read(cls: type) -> set[str]:
     """All attributes that methods read, of whatever."""
     return {
         str(instruction.argval)

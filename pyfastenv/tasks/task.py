@@ -41,6 +41,12 @@ SETTINGS = (
 )
 # every name with a meaning of its own
 _WORDS = {*METHODS, *BATCH_METHODS, *SETTINGS, "setup", "simulate", "dt", "init_qpos", "init_qvel"}
+# what a task reads from its model, and what says it otherwise
+_INSTEAD = {
+    "dt": "a step is frame_skip times the model's timestep",
+    "init_qpos": "reset writes data.qpos[:] = …",
+    "init_qvel": "reset writes data.qvel[:] = …",
+}
 
 
 @dataclass(frozen=True)
@@ -303,7 +309,13 @@ class Task:
         """Of attributes, those that setup has added too."""
         cls = type(self)
         names = dict.fromkeys([*self._own_names(), *(n for n in vars(self) if n[:1] != "_")])
-        own = [name for name in names if name not in _WORDS and name not in self._fields]
+        for name in ("dt", "init_qpos", "init_qvel"):
+            if any(name in vars(base) for base in cls.__mro__):
+                raise ValueError(
+                    f"{place_in_class(cls, name)}{cls.__name__}.{name} is read from the model, and "
+                    f"no setting: {_INSTEAD[name]}"
+                )
+        own = [n for n in names if n in SETTINGS or (n not in _WORDS and n not in self._fields)]
         found = misspelt(cls, own, SETTINGS, [*METHODS, *BATCH_METHODS, "setup"])
         if found is not None:
             raise ValueError(

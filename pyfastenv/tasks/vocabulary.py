@@ -210,6 +210,8 @@ MUJOCO_ENGINE = (
     "mj_geomDistance",
     "mj_jacSite",
 )
+# of these, the ones that a step may call in simulate's stead
+MOVING = ("mj_step", "mj_step1", "mj_step2", "mj_forward")
 MUJOCO = {
     getattr(mujoco, name): name for name in (*MUJOCO_PURE, *MUJOCO_ENGINE) if hasattr(mujoco, name)
 }

@@ -253,6 +253,13 @@ SLIPS = [
     # settings and methods that would be parameters and helpers
     Slip("frameskip", "frame_skip = 2", "frameskip = 2", "did you mean frame_skip?"),
     Slip("limit", "frame_skip = 2", "max_episode_step = 50", "did you mean max_episode_steps?"),
+    Slip("decimation", "frame_skip = 2", "decimation = 4", "did you mean frame_skip?"),
+    Slip("horizon", "frame_skip = 2", "horizon = 50", "did you mean max_episode_steps?"),
+    Slip("dt", "frame_skip = 2", "dt = 0.02", "a step is frame_skip times the model's timestep"),
+    Slip("init_qpos", "frame_skip = 2", "init_qpos = np.ones(2)", "reset writes data.qpos[:] = …"),
+    Slip("no_physics", "self.simulate(data)", "pass", "Cart.step never steps the physics: it calls "
+         "self.simulate(data)", "def step"),
+    Slip("no_call", "self.simulate(data)", "self.simulate", "never steps the physics", "def step"),
     Slip("american", "frame_skip = 2", "randomize = {}", "did you mean randomise?"),
     Slip("in_setup", "def reset(", "def setup(self):\n        self.up_todate = True\n\n    "
          "def reset(", "did you mean up_to_date?", "class Cart"),
@@ -369,6 +376,25 @@ def test_parameters_may_have_names_like_settings(cart: Path) -> None:
         pyfastenv.make_vec("cart:Cart", 1, max_sped=2.0)
 
 
+def test_settings_of_other_packages_may_be_parameters(cart: Path) -> None:
+    """Those that a method reads, and those beside the setting of the same meaning."""
+    text = slipped(Slip("", "frame_skip = 2", "frame_skip = 2; decimation = 4; horizon = 9", ""))
+    cart.write_text(text.replace('info["x"] = ', 'info["x"] = self.horizon * '))
+    envs = pyfastenv.make_vec("cart:Cart", 1)
+    assert (envs.task.frame_skip, envs.task.decimation) == (2, 4)  # type: ignore[attr-defined]
+
+
+def test_physics_may_be_stepped_by_a_helper_and_by_mujoco(cart: Path) -> None:
+    text = slipped(Slip("", "self.simulate(data)", "self.advance(data)", ""))
+    for call in ("self.simulate(data)", "mujoco.mj_step(self.model, data)"):
+        cart.write_text(f"{text}\n\n    def advance(self, data):\n        {call}\n")
+        sys.modules.pop("cart", None)
+        envs = pyfastenv.make_vec("cart:Cart", 1)
+        envs.reset(seed=0)
+        before = envs.step(np.ones((1, 1)))[4]["x"][0]
+        assert envs.step(np.ones((1, 1)))[4]["x"][0] != before
+
+
 def test_what_check_says_of_settings(cart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cart.write_text(slipped(UNHARMED))
     assert cli.main(["check", "cart:Cart"]) == 0
@@ -396,6 +422,43 @@ class Heavier(Cart):
     envs = pyfastenv.make_vec("cart:Heavier", 2)
     envs.reset(seed=0)
     assert envs.step(np.ones((2, 1)))[1].tolist() == [3.0, 3.0]
+
+
+READING = """
+import numpy as np
+import pyfastenv
+
+def scaled(task, x):
+    return task.used_by_a_helper * x
+
+class Slide(pyfastenv.Task):
+    model = '''<mujoco><worldbody><body><joint name="a" type="slide"/><geom size=".1"/></body>
+      </worldbody><actuator><motor joint="a" ctrlrange="-1 1"/></actuator></mujoco>'''
+    gain = 2.0
+    frames = 4
+    used_by_a_helper = 3.0
+
+    def reset(self, data, rng):
+        data.qpos[:] = rng.uniform(-0.1, 0.1, 1)
+
+    @pyfastenv.reward_terms(near=1.0)
+    def step(self, data, action, info):
+        self.simulate(data, self.gain * action)
+        return {"near": scaled(self, data.qpos[0])}, False
+
+    def observation(self, data, obs):
+        obs["qpos"] = data.qpos
+"""
+
+
+def test_check_names_parameters_that_no_method_reads(
+    cart: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cart.write_text(READING)
+    assert cli.main(["check", "cart.py:Slide"]) == 0
+    line = line_with(READING, "frames = 4")
+    out = capsys.readouterr().out.splitlines()
+    assert f"ok    no method reads frames (cart.py:{line}); is that meant to be a setting?" in out
 
 
 def test_plain_python_is_named_where_it_has_done_the_same(cart: Path) -> None:

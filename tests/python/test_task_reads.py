@@ -202,7 +202,7 @@ def refusal(task: Any) -> str:
         ("Walker", "self.simulate(data); mujoco.mj_step1(self.model, data)",
          "forces of contacts that mj_step1 has found"),
         # a step without physics leaves another environment's
-        ("Walker", "data.time += 1.0", "is read before self.simulate"),
+        ("Walker", "if data.time < 0.0: self.simulate(data)", "is read before self.simulate"),
         ("Walker", "mujoco.mj_step(self.model, data, 0)", "is read before self.simulate"),
     ],
 )  # fmt: skip
