@@ -14,6 +14,7 @@ from gymnasium.utils.env_checker import check_env
 
 from pyfastenv.errors import EnvError
 from pyfastenv.tasks.batch import has_batch_functions
+from pyfastenv.tasks.differences import differing, first_difference, likely_cause
 from pyfastenv.tasks.explain import blame
 from pyfastenv.tasks.find import find_task
 from pyfastenv.tasks.make import debug, make_vec
@@ -198,16 +199,29 @@ def _actions_matter(env: Any, kwargs: dict[str, Any]) -> str:
 
 
 def _threads(env: Any, kwargs: dict[str, Any]) -> str:
-    pools = [make_vec(env, _ENVS, num_threads=n, **kwargs) for n in (1, 3)]
+    found = _difference_of_threads(env, kwargs, 1, 3)
+    if found is None:
+        return "one and three threads give the same"
+    repeated = _difference_of_threads(env, kwargs, 1, 1) is None
+    alone = "two runs on one thread agree" if repeated else "two runs on one thread differ too"
+    cause = likely_cause(make_vec(env, **kwargs).task)  # type: ignore[attr-defined]
+    raise _Wrong(f"one and three threads differ at {found}; {alone}; {cause}")
+
+
+def _difference_of_threads(env: Any, kwargs: dict[str, Any], *threads: int) -> str | None:
+    """Where runs of the same seed and actions on so many threads first differ."""
+    pools: Any = [make_vec(env, _ENVS, num_threads=n, **kwargs) for n in threads]
     rng = np.random.default_rng(2)
     for envs in pools:
         envs.reset(seed=2)
     for step in range(_STEPS // 3):
         actions = _actions(pools[0], rng)
         first, second = (envs.flat_step(actions) for envs in pools)
-        _compare(f"one and three threads differ at step {step}: observations", first[0], second[0])
-        _compare(f"one and three threads differ at step {step}: rewards", first[1], second[1])
-    return "one and three threads give the same"
+        try:
+            _compare_rows(f"step {step}: ", first, second, pools[0])
+        except _Wrong as error:
+            return str(error)
+    return None
 
 
 def _send_and_recv(env: Any, kwargs: dict[str, Any]) -> str:
@@ -222,8 +236,7 @@ def _send_and_recv(env: Any, kwargs: dict[str, Any]) -> str:
         order = np.argsort(infos["env_id"])
         expected = first.flat_step(actions)
         place = f"step and send/recv differ at step {step}: "
-        _compare(place + "observations", expected[0], obs[order])
-        _compare(place + "rewards", expected[1], rewards[order])
+        _compare_rows(place, expected, (obs[order], rewards[order]), first)
     return "step and send/recv give the same"
 
 
@@ -258,8 +271,7 @@ def _snapshots(env: Any, kwargs: dict[str, Any]) -> str:
         actions = _actions(first, rng)
         place = f"{step} steps after set_state a snapshot differs from its original: "
         ours, theirs = first.flat_step(actions), second.flat_step(actions)
-        _compare(place + "observations", ours[0], theirs[0])
-        _compare(place + "rewards", ours[1], theirs[1])
+        _compare_rows(place, ours, theirs, first)
     return "snapshots go on as their originals do"
 
 
@@ -299,13 +311,20 @@ def _actions(envs: FastVectorEnv, rng: np.random.Generator) -> Any:
     return rng.uniform(low, high, (envs.num_envs, *space.shape)).astype(space.dtype)
 
 
+def _compare_rows(what: str, ours: Any, theirs: Any, envs: Any) -> None:
+    """Compares the flat observations and the rewards of two steps, environment by environment."""
+    for i, (mine, other) in enumerate(zip(ours[0], theirs[0], strict=True)):
+        _compare_obs(f"{what}observation of environment {i}", mine, other, envs)
+    for i, (mine, other) in enumerate(zip(ours[1], theirs[1], strict=True)):
+        _compare(f"{what}reward of environment {i}", mine, other)
+
+
 def _compare_obs(what: str, ours: Any, theirs: Any, envs: Any) -> None:
     if isinstance(ours, dict):
         for name, values in ours.items():
             _compare(f"{what}[{name!r}]", values, theirs[name])
         return
-    differ = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
-    for at in np.flatnonzero(differ)[:1]:
+    for at in np.flatnonzero(differing(ours, theirs))[:1]:
         what += f" ({_name_at(at, envs)})"
     _compare(what, ours, theirs)
 
@@ -317,6 +336,6 @@ def _name_at(at: Any, envs: Any) -> str:
 
 
 def _compare(what: str, ours: Any, theirs: Any) -> None:
-    ours, theirs = np.asarray(ours), np.asarray(theirs)
-    if not np.array_equal(ours, theirs, equal_nan=True):
-        raise _Wrong(f"{what}: {ours.ravel()[:4]} and {theirs.ravel()[:4]}")
+    found = first_difference(ours, theirs)
+    if found is not None:
+        raise _Wrong(f"{what}: {found}")
