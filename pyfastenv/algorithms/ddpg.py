@@ -17,7 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv.algorithms.sac import target_update
+from pyfastenv.learners.accelerators import Accelerator
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
+from pyfastenv.learners.changes import as_written
 from pyfastenv.learners.ddpg_accelerators import WrittenOut
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
@@ -136,6 +138,7 @@ class Functions(NamedTuple):
 # ---- the learner ---------------------------------------------------------------------------------
 
 
+@as_written
 class DDPGLearner(ActorCritic):
     """A policy and a critic for each of K seeds, and the targets that follow them.
 
@@ -149,7 +152,7 @@ class DDPGLearner(ActorCritic):
     """
 
     metrics = ("loss/critic", "loss/policy")
-    accelerators = (WrittenOut,)
+    accelerators: ClassVar[tuple[type[Accelerator[DDPGLearner]], ...]] = (WrittenOut,)
 
     def __init__(
         self,

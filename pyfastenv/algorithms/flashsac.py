@@ -21,7 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv.algorithms.sac import METRICS, PolicyLoss, target_update, temperature_loss
+from pyfastenv.learners.accelerators import Accelerator
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
+from pyfastenv.learners.changes import as_written
 from pyfastenv.learners.flashsac_accelerators import CompiledNetworks
 from pyfastenv.nn.functional import onto_bins, squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters, learning
@@ -187,11 +189,12 @@ class Functions(NamedTuple):
 # ---- the learner ---------------------------------------------------------------------------------
 
 
+@as_written
 class FlashSACLearner(ActorCritic):
     """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
 
     metrics = METRICS
-    accelerators = (CompiledNetworks,)
+    accelerators: ClassVar[tuple[type[Accelerator[FlashSACLearner]], ...]] = (CompiledNetworks,)
     log_std_range = LOG_STD_RANGE
 
     def __init__(

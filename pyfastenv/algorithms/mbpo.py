@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from pyfastenv.algorithms.sac import SACConfig, SACTraining
+from pyfastenv.learners.accelerators import Choice
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
 from pyfastenv.learners.termination import termination_rule
@@ -244,6 +245,13 @@ class MBPO(SACTraining[Config]):
             self.parts.append("flow_agent")
         if restore is not None:
             self.load_state_dict(restore)
+
+    @property
+    def acceleration(self) -> Choice:
+        """What computes SAC's gradient steps; its note also says why the model's have no other."""
+        choice, model = super().acceleration, self.model.choice
+        notes = [choice.note, model.note if model.changes else ""]
+        return choice._replace(note="\n".join(filter(None, notes)))
 
     # ---- the step ----------------------------------------------------------------------------
 

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from pyfastenv.learners.accelerators import changed_functions, choose
+from pyfastenv.learners.accelerators import Choice, Chooser, changed_functions
+from pyfastenv.learners.changes import as_written
 from pyfastenv.learners.ppo_accelerators import Compiled, CompiledEpoch, WrittenOut
 from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
 from pyfastenv.nn.networks import MLP, learning
@@ -199,6 +200,7 @@ def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[Torc
     return greedy_policies(PPO, config, state)
 
 
+@as_written
 class PPO(ActorValue[Config]):
     """The algorithm; :func:`train` drives it. ``restore`` is a :meth:`state_dict` to go on from."""
 
@@ -206,11 +208,11 @@ class PPO(ActorValue[Config]):
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
         super().__init__(config)
-        self.acceleration = choose(
+        changed_functions(self.functions)  # raises what is none
+        self.chooser: Chooser[PPO] = Chooser(
+            self,
             (CompiledEpoch, WrittenOut, Compiled),
             config.accelerate,
-            self,
-            changed=list(changed_functions(self.functions)),
             own_networks=self.own_networks,
         )
 
@@ -224,6 +226,11 @@ class PPO(ActorValue[Config]):
         self.reset()
         if config.normalize_obs:
             self.warm_up()
+
+    @property
+    def acceleration(self) -> Choice:
+        """What computes the epochs; what has been changed since is looked at again."""
+        return self.chooser.choice
 
     def _schedule(self) -> None:
         left = 1.0 - self.global_step / self.anneal_steps if self.config.anneal else 1.0

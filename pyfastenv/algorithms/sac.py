@@ -19,7 +19,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
+from pyfastenv.learners.accelerators import Accelerator
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
+from pyfastenv.learners.changes import as_written
 from pyfastenv.learners.sac_accelerators import Compiled, CompiledBfloat16, WrittenOut
 from pyfastenv.nn.functional import squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters
@@ -183,11 +185,16 @@ class Functions(NamedTuple):
 METRICS = ("loss/critic", "loss/policy", "policy/entropy", "policy/temperature", "value/mean")
 
 
+@as_written
 class SACLearner(ActorCritic):
     """A squashed Gaussian policy, twin critics and a temperature, for each of K seeds."""
 
     metrics = METRICS
-    accelerators = (CompiledBfloat16, WrittenOut, Compiled)
+    accelerators: ClassVar[tuple[type[Accelerator[SACLearner]], ...]] = (
+        CompiledBfloat16,
+        WrittenOut,
+        Compiled,
+    )
 
     def __init__(
         self,

@@ -1,57 +1,68 @@
 """What computes an algorithm's gradient steps faster than its readable program, and who may.
 
 An algorithm's file is the specification: plain PyTorch, a function for each loss, autograd. An
-accelerator computes the same steps in another way. It says which of those functions it stands for,
-so that whoever changes one of them gets the plain program, and a test holds it against that.
+accelerator computes the same steps in another way. It says which functions, methods, networks and
+optimisers it stands for, so that whoever changes one of them gets the plain program, and a test
+holds it against that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from torch import Tensor
+from pyfastenv.learners.changes import changed_attributes, changed_parts
 
 Kind = Literal["compile", "native"]
+L = TypeVar("L")
+Read = TypeVar("Read", contravariant=True)
 
 
-class Accelerator(Protocol):
-    """Gradient steps of one learner.
+class Accelerator(Protocol[Read]):
+    """Gradient steps of one learner; ``Read`` is the protocol of what it reads of one.
 
     Attributes:
         name: What the run folder records.
         kind: By which option it is chosen: ``"compile"`` or ``"native"``.
         functions: Of the algorithm's file, those that it stands for.
+        methods: Of the learner, those that it stands for or calls with arguments of its own.
+        reads: The protocol, by whose attributes it computes: none may be a property of a user's.
+        targets: Vectors of networks that follow, as :meth:`vectors` has those that learn.
     """
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
     functions: ClassVar[tuple[str, ...]]
+    methods: ClassVar[tuple[str, ...]]
+    reads: ClassVar[type]
+    targets: ClassVar[Mapping[str, tuple[str, ...]]]
 
     @classmethod
-    def why_not(cls, learner: Any) -> str | None:
+    def why_not(cls, learner: Read) -> str | None:
         """Why it cannot compute this learner's steps; None: it can."""
         ...
 
-    def __init__(self, learner: Any): ...
-
-    def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
-        """Gradient steps one after another.
-
-        Args:
-            rows: ``(U, K, B, width)`` transitions.
-            noise: ``(U, K, *noise_shape(B))`` standard normal.
-            metrics: Where the last step's metrics are written.
-        """
+    @classmethod
+    def vectors(cls, learner: Read) -> Mapping[str, tuple[str, ...]]:
+        """Whose passes it computes: a vector's parameters are those of these networks, in order."""
         ...
+
+    @classmethod
+    def optimizers(cls, learner: Read) -> Mapping[str, str]:
+        """Whose steps it makes without calling them: the vector that each moves."""
+        ...
+
+    def __init__(self, learner: Read): ...
 
 
 class Choice(NamedTuple):
-    """Of an accelerator."""
+    """Which accelerator computes the steps, and why no other does."""
 
     accelerator: Any  # None: the plain program
     name: str  # for config.json and result.json
     note: str  # a line for the log
+    changes: tuple[str, ...] = ()  # of the user's, for which accelerators were refused
 
 
 PLAIN = "plain PyTorch"
@@ -75,37 +86,101 @@ def changed_functions(functions: Any) -> dict[str, Any]:
     return {name: f for name, f in functions._asdict().items() if f is not defaults[name]}
 
 
-def choose(
-    candidates: Sequence[type[Any]],
-    wanted: str,
-    learner: Any,
-    *,
-    changed: Sequence[str] = (),
-    own_networks: bool = False,
-) -> Choice:
-    """The first accelerator that is wanted and can, or the plain program.
+def _replaced_functions(accelerator: type[Accelerator[L]], learner: L) -> list[str]:
+    if not accelerator.functions:
+        return []
+    changed = changed_functions(getattr(learner, "functions", None))
+    replaced = [name for name in changed if name in accelerator.functions]
+    return [f"{', '.join(replaced)} of your own"] if replaced else []
+
+
+@cache
+def _attributes(protocol: type) -> tuple[str, ...]:
+    """The names of a protocol's attributes; functions are looked at one by one."""
+    properties = [name for name, each in vars(protocol).items() if isinstance(each, property)]
+    return tuple(name for name in (*protocol.__annotations__, *properties) if name != "functions")
+
+
+def changes_of(accelerator: type[Accelerator[L]], learner: L) -> list[str]:
+    """What the user has changed of that which the accelerator stands for, in words."""
+    return [
+        *_replaced_functions(accelerator, learner),
+        *changed_attributes(learner, (*accelerator.methods, *_attributes(accelerator.reads))),
+        *changed_parts(
+            learner,
+            accelerator.vectors(learner),
+            accelerator.targets,
+            accelerator.optimizers(learner),
+        ),
+    ]
+
+
+class Chooser(Generic[L]):
+    """The first accelerator that is wanted and can, or the plain program, at any time.
 
     Args:
-        candidates: :class:`Accelerator` classes, the fastest first.
+        learner: Whose steps, once its networks and optimisers stand.
+        candidates: The fastest first.
         wanted: ``"auto"``, ``"none"``, ``"compile"`` or ``"native"``.
-        learner: Whose steps.
-        changed: Functions of the algorithm's file that the user has replaced.
         own_networks: Whether the user has brought any.
+        what: Is said in the note.
     """
-    if wanted == "none":
-        return Choice(None, PLAIN, "")
-    kind = "native" if wanted == "auto" else wanted
-    reasons = ["networks of your own"] if own_networks else []
-    for candidate in candidates:
-        if candidate.kind != kind:
-            continue
-        replaced = [name for name in changed if name in candidate.functions]
-        if replaced:
-            reasons.append(f"{', '.join(replaced)} of your own")
-        elif not own_networks:
+
+    def __init__(
+        self,
+        learner: L,
+        candidates: Sequence[type[Accelerator[L]]],
+        wanted: str,
+        *,
+        own_networks: bool = False,
+        what: str = "Gradient steps",
+    ):
+        self._learner = learner
+        self._candidates = candidates
+        self._wanted = wanted
+        self._own_networks = own_networks
+        self._what = what
+        self._choice = self._choose()
+
+    @property
+    def choice(self) -> Choice:
+        """The choice of before, or another where the user has changed something since."""
+        accelerator = self._choice.accelerator
+        if accelerator is not None:
+            kind = type(accelerator)
+            if kind.why_not(self._learner) or changes_of(kind, self._learner):
+                self._choice = self._choose()
+        return self._choice
+
+    @choice.setter
+    def choice(self, choice: Choice) -> None:
+        self._choice = choice
+
+    def _choose(self) -> Choice:
+        if self._wanted == "none":
+            return Choice(None, PLAIN, "")
+        kind = "native" if self._wanted == "auto" else self._wanted
+        learner = self._learner
+        changes = ["networks of your own"] if self._own_networks else []
+        reasons = list(changes)
+        for candidate in self._candidates:
+            if candidate.kind != kind:
+                continue
+            if self._own_networks:  # whose passes no accelerator knows
+                changed = _replaced_functions(candidate, learner)
+            else:
+                changed = changes_of(candidate, learner)
+            changes += changed
+            reasons += changed
+            if self._own_networks or changed:
+                continue
             reason = candidate.why_not(learner)
             if reason is None:
-                return Choice(candidate(learner), candidate.name, "")
+                note = self._note(candidate.name, changes) if changes else ""
+                return Choice(candidate(learner), candidate.name, note, tuple(changes))
             reasons.append(f"{candidate.name}: {reason}")
-    why = "; ".join(dict.fromkeys(reasons)) or f"nothing here is of kind {kind}"
-    return Choice(None, PLAIN, f"Gradient steps in plain PyTorch ({why})")
+        reasons = reasons or [f"nothing here is of kind {kind}"]
+        return Choice(None, PLAIN, self._note(PLAIN, reasons), tuple(dict.fromkeys(changes)))
+
+    def _note(self, by: str, reasons: Sequence[str]) -> str:
+        return f"{self._what} in {by} ({'; '.join(dict.fromkeys(reasons))})"

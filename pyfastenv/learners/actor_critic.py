@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv import _core
-from pyfastenv.learners.accelerators import Choice, changed_functions, choose
+from pyfastenv.learners.accelerators import Choice, Chooser, changed_functions
 from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, learning, stack_seeds
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
@@ -112,12 +112,12 @@ class ActorCritic(ABC):
         actor: K policy networks.
         critic: Critics, seed by seed.
         networks: By name, what :meth:`state_dict` has.
-        choice: Which accelerator steps, or why none.
         discount: Of the steps to come, a number where the networks are.
     """
 
     metrics: ClassVar[tuple[str, ...]]
     accelerators: ClassVar[tuple[type[Any], ...]] = ()
+    _settled: Choice | None = None
 
     def __init__(
         self,
@@ -129,6 +129,7 @@ class ActorCritic(ABC):
     ):
         self.layout = layout
         self.options = options
+        changed_functions(functions)  # raises what is none
         self.functions = functions
         self.num_seeds = len(seeds)
         self.device = torch.device(device)
@@ -144,13 +145,23 @@ class ActorCritic(ABC):
             for module in self.networks.values():
                 if isinstance(module, MLP):
                     module.compute_in(torch.bfloat16)
-        self.choice: Choice = choose(
-            self.accelerators,
-            self.options.accelerate,
-            self,
-            changed=list(changed_functions(self.functions)),
-            own_networks=self.own_networks,
+        self._chooser: Chooser[Any] = Chooser(
+            self, self.accelerators, self.options.accelerate, own_networks=self.own_networks
         )
+
+    @property
+    def choice(self) -> Choice:
+        """Which accelerator steps, or why none: what has been changed since is looked at again."""
+        return self._chooser.choice
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Inside, :meth:`run` does not look for changes, which takes 40 µs or more each time."""
+        self._settled = self.choice
+        try:
+            yield
+        finally:
+            self._settled = None
 
     def make_networks(self, seeds: Sequence[int], *recipes: Recipe) -> list[nn.Module]:
         """Networks of K seeds, each as it would be alone; what is not the user's is an MLP."""
@@ -186,8 +197,9 @@ class ActorCritic(ABC):
         """
         # moments of weights whose gradients have ended fade into numbers that slow the arithmetic
         with _core.FlushDenormals():
-            if self.choice.accelerator is not None:
-                self.choice.accelerator.run(rows, noise, metrics)
+            accelerator = (self._settled or self.choice).accelerator
+            if accelerator is not None:
+                accelerator.run(rows, noise, metrics)
                 return
             last = len(rows) - 1
             with self.learning():

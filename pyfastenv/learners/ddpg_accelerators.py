@@ -1,33 +1,84 @@
-"""DDPG's gradient steps (algorithms/ddpg.py) in a faster way, which a test holds against them.
-
-``learner`` is a :class:`pyfastenv.algorithms.ddpg.DDPGLearner`.
-"""
+"""DDPG's gradient steps (algorithms/ddpg.py) in a faster way, which a test holds against them."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
 from pyfastenv.learners.accelerators import Kind
-from pyfastenv.nn.networks import MLP, Saved
+from pyfastenv.nn.networks import MLP, FlatParameters, Saved
+from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
+from pyfastenv.sampling.buffers import RowLayout
+
+
+class Settings(Protocol):
+    """The options that the accelerator reads."""
+
+    @property
+    def tau(self) -> float: ...
+
+
+class Learner(Protocol):
+    """The parts of :class:`pyfastenv.algorithms.ddpg.DDPGLearner` that the accelerator uses."""
+
+    layout: RowLayout
+    options: Settings
+    actor: MLP
+    critic: MLP
+    target_actor: MLP
+    target_critic: MLP
+    center: Tensor
+    half: Tensor
+    discount: Tensor
+    flat_policy: FlatParameters
+    flat_critic: FlatParameters
+    flat_target_policy: FlatParameters
+    flat_target_critic: FlatParameters
+    policy_optimizer: FlatAdam
+    critic_optimizer: FlatAdam
+
+    def average(self, flat: FlatParameters) -> None:
+        """Takes the gradients' means over torchrun's processes."""
+        ...
+
+    def refresh(self) -> None:
+        """Brings copies of the parameters up to date."""
+        ...
 
 
 class WrittenOut:
     """Gradients written out: on small networks autograd's bookkeeping takes most of the time."""
 
-    name = "written-out gradients"
+    name: ClassVar[str] = "written-out gradients"
     kind: ClassVar[Kind] = "native"
-    functions = ("critic_loss", "policy_loss", "target_update")
+    functions: ClassVar[tuple[str, ...]] = ("critic_loss", "policy_loss", "target_update")
+    methods: ClassVar[tuple[str, ...]] = ("update", "learning", "mixed_precision")
+    reads: ClassVar[type] = Learner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "flat_target_policy": ("target_actor",),
+        "flat_target_critic": ("target_critic",),
+    }
 
     @classmethod
-    def why_not(cls, learner: Any) -> str | None:
+    def why_not(cls, learner: Learner) -> str | None:
         """It always can."""
         return None
 
-    def __init__(self, learner: Any):
+    @classmethod
+    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
+        """The policy's and the critic's."""
+        return {"flat_policy": ("actor",), "flat_critic": ("critic",)}
+
+    @classmethod
+    def optimizers(cls, learner: Learner) -> Mapping[str, str]:
+        """None: it calls them."""
+        return {}
+
+    def __init__(self, learner: Learner):
         self._learner = learner
 
     @torch.no_grad()

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pyfastenv import _core
+from pyfastenv.learners.accelerators import Choice, Chooser
+from pyfastenv.learners.changes import as_written
+from pyfastenv.learners.ensemble_accelerators import CompiledTraining
 from pyfastenv.nn.functional import bounded_gaussian_gradients, bounded_log_var
 from pyfastenv.nn.networks import MLP, FlatParameters, mlp_forward, seeded_mlp
 from pyfastenv.nn.optim import FlatAdam
@@ -81,6 +83,7 @@ class Prediction(NamedTuple):
     next_obs: Tensor  # (K, n, obs_size)
 
 
+@as_written
 class EnsembleDynamics:
     """The ensemble.
 
@@ -91,6 +94,7 @@ class EnsembleDynamics:
         device: Where everything is.
 
     Attributes:
+        optimizer: Adam, of the networks and their bounds.
         network: ``K * ensemble_size`` networks, seed by seed: (obs, action), standardised, to means
             and raw log-variances of (reward, next obs - obs).
         elites: ``(K, num_elites)`` int64: which of a seed's members predict.
@@ -123,32 +127,24 @@ class EnsembleDynamics:
         self.max_log_var = nn.Parameter(torch.full(shape, 0.5, device=self.device))
         self.min_log_var = nn.Parameter(torch.full(shape, -10.0, device=self.device))
         self.flat = FlatParameters([self.network, self.max_log_var, self.min_log_var])
-        self._optimizer = FlatAdam(self.flat, lr=options.learning_rate, fused=True)
+        self.optimizer = FlatAdam(self.flat, lr=options.learning_rate, fused=True)
         self.input_mean = torch.zeros(self.num_seeds, 1, num_inputs, device=self.device)
         self.input_std = torch.ones_like(self.input_mean)
         self.elites = torch.arange(options.num_elites, device=self.device).repeat(self.num_seeds, 1)
         if options.bfloat16:
             self.network.compute_in(torch.bfloat16)
-        self._compiled: _core.EnsembleUpdate | None = None
-        wanted = options.bfloat16 and options.native
-        if wanted and self.device.type == "cpu" and options.activation == "silu":
-            self._compiled = self._compile()
+        self._chooser: Chooser[EnsembleDynamics] = Chooser(
+            self,
+            (CompiledTraining,),
+            "native" if options.native else "none",
+            what="The model's training",
+        )
         self._elite_layers = self._gather_elites()
 
-    def _compile(self) -> _core.EnsembleUpdate | None:
-        """The training compiled, if the processor can (csrc/learn/ensemble_update.h)."""
-        options = self.options
-        if len(options.hidden_sizes) == 0 or not _core.EnsembleUpdate.available():
-            return None
-        return _core.EnsembleUpdate(
-            num_inputs=self.layout.obs_size + self.layout.action_size,
-            num_targets=self.num_outputs,
-            hidden_sizes=list(options.hidden_sizes),
-            num_networks=self.num_seeds * options.ensemble_size,
-            num_seeds=self.num_seeds,
-            batch_size=options.batch_size,
-            num_threads=options.num_threads,
-        )
+    @property
+    def choice(self) -> Choice:
+        """What trains it; what has been changed since is looked at again."""
+        return self._chooser.choice
 
     # ---- fitting -----------------------------------------------------------------------------
 
@@ -181,14 +177,14 @@ class EnsembleDynamics:
         size = options.ensemble_size
         members = (streams.uniform(size, num_train) * num_train).long()  # (K, M, n): bootstrap
         if options.restart_optimizer:
-            self._optimizer.reset()
-        first_fit = self._optimizer.num_steps == 0
+            self.optimizer.reset()
+        first_fit = self.optimizer.num_steps == 0
         best = torch.full((self.num_seeds, size), torch.inf, device=self.device)
         trained = [*self.network.parameters(), self.max_log_var, self.min_log_var]  # by member
         best_parameters = [parameter.detach().clone() for parameter in trained]
         moments = [
             part
-            for vector in (self._optimizer.mean, self._optimizer.square)
+            for vector in (self.optimizer.mean, self.optimizer.square)
             for part in self.flat.cut(vector)
         ]
         last_moments = [moment.clone() for moment in moments]
@@ -217,7 +213,7 @@ class EnsembleDynamics:
             moment.copy_(kept)
         if first_fit:
             self._correct_moments(epochs * math.ceil(epoch_rows / options.batch_size))
-        self._optimizer.num_steps = _NO_BIAS
+        self.optimizer.num_steps = _NO_BIAS
         self.network.refresh()
         self.elites = best.argsort(1)[:, : options.num_elites]
         self.refresh()
@@ -229,7 +225,7 @@ class EnsembleDynamics:
         Seeds stop after different numbers of steps; from here on all of them count alike.
         """
         steps = num_steps.repeat_interleave(self.options.ensemble_size)
-        optimizer = self._optimizer
+        optimizer = self.optimizer
         for vector, beta in zip((optimizer.mean, optimizer.square), optimizer.betas, strict=True):
             bias = 1.0 - torch.pow(beta, steps.double())
             for part in self.flat.cut(vector):
@@ -250,15 +246,9 @@ class EnsembleDynamics:
 
     def _epoch(self, samples: Tensor, members: Tensor) -> None:
         """One pass of minibatches; ``members`` is ``(K, M, n)``, each member's rows in order."""
-        if self._compiled is not None:
-            self._compiled.run_epoch(
-                samples=samples.numpy(),
-                order=members.flatten(0, 1).numpy(),
-                step=self._optimizer.num_steps,
-                hyper=self._hyper(),
-                vectors=self._optimizer.arrays(),
-            )
-            self._optimizer.num_steps += math.ceil(members.shape[2] / self.options.batch_size)
+        accelerator = self.choice.accelerator
+        if accelerator is not None:
+            accelerator.epoch(samples, members)
             return
         num_seeds, num_members, num_rows = members.shape
         mine = _take(samples, members.flatten(1)).view(num_seeds * num_members, num_rows, -1)
@@ -266,17 +256,10 @@ class EnsembleDynamics:
         for part in mine.split(self.options.batch_size, 1):
             self._train_step(part[..., :num_inputs], part[..., num_inputs:])
 
-    def _hyper(self) -> _core.EnsembleHyper:
-        options = self.options
-        hyper = _core.EnsembleHyper()
-        hyper.lr = options.learning_rate
-        hyper.bound_coef = options.member_bound_coef
-        hyper.decays = [options.decay(i) for i in range(len(self.network.weight_list))]
-        return hyper
-
     def _train_step(self, inputs: Tensor, targets: Tensor) -> None:
         """Down the likelihood loss of a minibatch ``(K * M, B, …)``, with decay and bounds."""
         options = self.options
+        self.flat.require_gradients()
         outputs, saved = self.network.evaluate(inputs)
         gradients = bounded_gaussian_gradients(outputs, targets, self.min_log_var, self.max_log_var)
         self.network.write_gradients(saved, gradients.outputs)
@@ -289,17 +272,17 @@ class EnsembleDynamics:
         ):
             assert bound.grad is not None
             bound.grad.copy_(by_bound[:, None] + sign * options.member_bound_coef)
-        self._optimizer.step()
+        self.optimizer.step()
         self.network.refresh()
 
     def _holdout_errors(self, samples: Tensor) -> Tensor:
         """Mean squared errors ``(K, M)`` of the means."""
+        accelerator = self.choice.accelerator
+        if accelerator is not None:
+            errors: Tensor = accelerator.errors(samples)
+            return errors
         size = self.options.ensemble_size
         total = torch.zeros(self.num_seeds, size, device=self.device)
-        if self._compiled is not None:
-            flat = self._optimizer.arrays()[0]
-            self._compiled.errors(samples.numpy(), flat, total.view(-1).numpy())
-            return total
         num_inputs = samples.shape[-1] - self.num_outputs
         for part in samples.split(_CHUNK_ROWS, 1):
             outputs, _ = self.network.evaluate(part[..., :num_inputs].repeat_interleave(size, 0))
@@ -367,14 +350,14 @@ class EnsembleDynamics:
             "input_mean": self.input_mean,
             "input_std": self.input_std,
             "elites": self.elites,
-            "optimizer": self._optimizer.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict`."""
         self.network.load_state_dict(state["network"])
         if "optimizer" in state:  # not in checkpoints from when every fit restarted it
-            self._optimizer.load_state_dict(state["optimizer"])
+            self.optimizer.load_state_dict(state["optimizer"])
         for name in ("max_log_var", "min_log_var", "input_mean", "input_std", "elites"):
             getattr(self, name).data.copy_(state[name])
         self.network.refresh()

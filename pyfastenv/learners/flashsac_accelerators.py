@@ -2,13 +2,14 @@
 
 Compiled are each pass of a network through a batch, forward and backward (csrc/learn/
 unit_networks.h), and what is made of the critics' distributions (csrc/learn/bin_kernels.h); the
-gradients between them are written out. ``learner`` is a
-:class:`pyfastenv.algorithms.flashsac.FlashSACLearner`.
+gradients between them are written out.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,26 +20,90 @@ from pyfastenv.learners.actor_critic import Batch
 from pyfastenv.learners.sac_accelerators import for_twins
 from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradient
 from pyfastenv.nn.networks import FlatParameters, NetworkStack
+from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork
+from pyfastenv.sampling.buffers import RowLayout
+
+
+class Settings(Protocol):
+    """The options (:class:`pyfastenv.algorithms.flashsac.FlashSACOptions`) that it reads."""
+
+    @property
+    def tau(self) -> float: ...
+    @property
+    def policy_every(self) -> int: ...
+    @property
+    def bfloat16(self) -> bool: ...
+    @property
+    def num_threads(self) -> int: ...
+
+
+class Learner(Protocol):
+    """The parts of :class:`pyfastenv.algorithms.flashsac.FlashSACLearner` that it uses."""
+
+    layout: RowLayout
+    options: Settings
+    device: torch.device
+    actor: NetworkStack
+    critic: NetworkStack
+    target: NetworkStack
+    log_temperature: Tensor
+    log_std_range: tuple[float, float]
+    target_entropy: float
+    bins: Tensor
+    discount: Tensor
+    num_updates: int
+    latest: Tensor
+    flat_policy: FlatParameters
+    flat_critic: FlatParameters
+    flat_target: FlatParameters
+    policy_optimizer: FlatAdam
+    critic_optimizer: FlatAdam
 
 
 class CompiledNetworks:
     """Passes on AMX or AVX512-BF16: products of bfloat16 numbers, sums in float32."""
 
-    name = f"compiled networks in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
+    name: ClassVar[str] = f"compiled networks in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
     kind: ClassVar[Kind] = "native"
-    functions = ("policy_loss", "critic_loss", "temperature_loss", "target_update")
+    functions: ClassVar[tuple[str, ...]] = (
+        "policy_loss",
+        "critic_loss",
+        "temperature_loss",
+        "target_update",
+    )
+    methods: ClassVar[tuple[str, ...]] = (
+        "update",
+        "_improve_policy",
+        "learning",
+        "mixed_precision",
+    )
+    reads: ClassVar[type] = Learner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {"flat_target": ("target",)}
 
     @classmethod
-    def why_not(cls, learner: Any) -> str | None:
+    def why_not(cls, learner: Learner) -> str | None:
         """It needs amp and a CPU with AMX or AVX512-BF16."""
         if not learner.options.bfloat16:
             return "only with amp"
         if learner.device.type != "cpu" or not _core.UnitNetworks.available():
             return "neither AMX nor AVX512-BF16"
+        stacks = (learner.actor, learner.critic, learner.target)
+        if not all(_is_known(network) for stack in stacks for network in stack.networks):
+            return "only for networks as flashsac.py makes them"
         return None
 
-    def __init__(self, learner: Any):
+    @classmethod
+    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
+        """The policy's with the temperature, and the critics'."""
+        return {"flat_policy": ("actor", "log_temperature"), "flat_critic": ("critic",)}
+
+    @classmethod
+    def optimizers(cls, learner: Learner) -> Mapping[str, str]:
+        """None: it calls them."""
+        return {}
+
+    def __init__(self, learner: Learner):
         self._learner = learner
         self._stacks: tuple[CompiledStack, ...] = ()
         self._batch_size = 0
@@ -52,7 +117,9 @@ class CompiledNetworks:
             flats = (learner.flat_policy, learner.flat_critic, learner.flat_target)
             self._stacks = tuple(
                 CompiledStack(network, flat, 2 * self._batch_size, learner.options.num_threads)
-                for network, flat in zip(learner.networks.values(), flats, strict=True)
+                for network, flat in zip(
+                    (learner.actor, learner.critic, learner.target), flats, strict=True
+                )
             )
         for mine, drawn in zip(rows, noise, strict=True):
             batch = Batch.of(mine, learner.layout)
@@ -83,6 +150,7 @@ class CompiledNetworks:
         by_outputs[:, :size] = squashed_gaussian_gradient(sample, by_actions, weight)
         actor.write_gradients(by_outputs)
         entropy = -sample.log_probs.mean(1)  # (K,)
+        assert learner.log_temperature.grad is not None
         learner.log_temperature.grad.copy_(entropy - learner.target_entropy)
         learner.policy_optimizer.step()
         actor.project()
@@ -190,6 +258,32 @@ class CompiledStack:
     def project(self) -> None:
         """Brings all norms back to what they are to be."""
         self.core.project(self.parameters.numpy())
+
+
+def _is_known(module: nn.Module) -> bool:
+    """Whether it is a :class:`UnitNetwork` down to its parts' numbers, a head behind it or not."""
+    parts = tuple(_parts(module))
+    network = next((part for part in module.modules() if type(part) is UnitNetwork), None)
+    if network is None:
+        return False
+    plain = _parts_of(**network.sizes)
+    kinds = [kind for kind, *_ in parts]
+    return parts == plain or (
+        kinds[0] is nn.Sequential and kinds[-1] is BoundedLogStd and parts[1:-1] == plain
+    )
+
+
+@cache
+def _parts_of(**sizes: int) -> tuple[tuple[Any, ...], ...]:
+    with torch.random.fork_rng(devices=[]):
+        return tuple(_parts(UnitNetwork(**sizes)))
+
+
+def _parts(module: nn.Module) -> Iterator[tuple[Any, ...]]:
+    names = ("momentum", "eps", "in_features", "out_features", "num_features", "normalized_shape")
+    for part in module.modules():
+        numbers = vars(part)
+        yield (type(part), *(numbers.get(name) for name in names))
 
 
 def _network_and_head(module: Any) -> tuple[UnitNetwork, BoundedLogStd | None]:

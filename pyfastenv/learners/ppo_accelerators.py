@@ -1,39 +1,117 @@
-"""PPO's epochs (algorithms/ppo.py) in faster ways; tests hold each against the plain ones.
-
-``learner`` is a :class:`pyfastenv.algorithms.ppo.PPO`.
-"""
+"""PPO's epochs (algorithms/ppo.py) in faster ways; tests hold each against the plain ones."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pyfastenv import _core
 from pyfastenv.learners.accelerators import Kind
 from pyfastenv.nn.functional import ppo_gradients
+from pyfastenv.nn.networks import MLP, FlatParameters
+from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.vector.cpus import available_cpus
+
+_METHODS = ("epochs", "epoch", "backward")
+
+
+class Settings(Protocol):
+    """The options (:class:`pyfastenv.algorithms.ppo.Config`) that accelerators read."""
+
+    @property
+    def amp(self) -> bool: ...
+    @property
+    def num_threads(self) -> int | None: ...
+    @property
+    def minibatch_size(self) -> int: ...
+    @property
+    def clip(self) -> float: ...
+    @property
+    def value_clip(self) -> float: ...
+    @property
+    def entropy_coef(self) -> float: ...
+    @property
+    def value_coef(self) -> float: ...
+    @property
+    def max_grad_norm(self) -> float: ...
+    @property
+    def normalize_advantages(self) -> bool: ...
+
+
+class Seen(Protocol):
+    """The columns of a row of observations that each network sees."""
+
+    @property
+    def policy(self) -> slice: ...
+    @property
+    def critic(self) -> slice: ...
+
+
+class Learner(Protocol):
+    """The parts of :class:`pyfastenv.algorithms.ppo.PPO` that accelerators use."""
+
+    device: torch.device
+    world_size: int
+    obs_size: int
+    discrete: bool
+    policy: MLP
+    value: MLP
+    log_std: nn.Parameter
+    flat: FlatParameters
+    optimizer: FlatAdam
+
+    @property
+    def config(self) -> Settings: ...
+    @property
+    def seen(self) -> Seen: ...
+
+    def epochs(
+        self, packed: Tensor, orders: Tensor, backward: Callable[..., Tensor | None] | None = None
+    ) -> list[dict[str, float]]:
+        """Passes over the batch."""
+        ...
+
+
+def _vectors(learner: Learner) -> Mapping[str, tuple[str, ...]]:
+    return {"flat": ("policy", "value", *(() if learner.discrete else ("log_std",)))}
 
 
 class CompiledEpoch:
     """Whole passes over the batch in C++ (csrc/learn/ppo_update.h), float32."""
 
-    name = "epochs compiled in C++"
+    name: ClassVar[str] = "epochs compiled in C++"
     kind: ClassVar[Kind] = "native"
-    functions = ("ppo_loss",)
+    functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
+    methods: ClassVar[tuple[str, ...]] = (*_METHODS, "_columns", "refresh")
+    reads: ClassVar[type] = Learner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @classmethod
-    def why_not(cls, learner: Any) -> str | None:
+    def why_not(cls, learner: Learner) -> str | None:
         """It is for a single process that learns on the CPU in float32."""
         if learner.device.type != "cpu":
             return "only on the CPU"
         if learner.world_size > 1:
             return "only in a single process"
+        if learner.policy.activation != learner.value.activation:
+            return "only for networks of one activation"
         return "only in float32" if learner.config.amp else None
 
-    def __init__(self, learner: Any):
+    @classmethod
+    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
+        """Both networks' and the logarithms of a Gaussian's deviations."""
+        return _vectors(learner)
+
+    @classmethod
+    def optimizers(cls, learner: Learner) -> Mapping[str, str]:
+        """It makes Adam's steps itself."""
+        return {"optimizer": "flat"}
+
+    def __init__(self, learner: Learner):
         self._learner = learner
         self._update = _core.PpoUpdate(
             obs_size=learner.obs_size,
@@ -41,7 +119,7 @@ class CompiledEpoch:
             value_sizes=list(learner.value.sizes),
             policy_begin=learner.seen.policy.start,
             value_begin=learner.seen.critic.start,
-            activation=learner.config.activation,
+            activation=learner.policy.activation,
             discrete=learner.discrete,
             num_threads=learner.config.num_threads or available_cpus(),
         )
@@ -77,22 +155,35 @@ class CompiledEpoch:
 class WrittenOut:
     """Minibatches in torch with gradients written out: autograd's bookkeeping takes longer."""
 
-    name = "written-out gradients"
+    name: ClassVar[str] = "written-out gradients"
     kind: ClassVar[Kind] = "native"
-    functions = ("ppo_loss",)
+    functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
+    methods: ClassVar[tuple[str, ...]] = _METHODS
+    reads: ClassVar[type] = Learner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @classmethod
-    def why_not(cls, learner: Any) -> str | None:
+    def why_not(cls, learner: Learner) -> str | None:
         """It always can."""
         return None
 
-    def __init__(self, learner: Any):
+    @classmethod
+    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
+        """Both networks' and the logarithms of a Gaussian's deviations."""
+        return _vectors(learner)
+
+    @classmethod
+    def optimizers(cls, learner: Learner) -> Mapping[str, str]:
+        """None: the plain program's epochs call it."""
+        return {}
+
+    def __init__(self, learner: Learner):
         self._learner = learner
 
     @torch.no_grad()
     def epochs(self, packed: Tensor, orders: Tensor) -> list[dict[str, float]]:
         """As :meth:`pyfastenv.algorithms.ppo.PPO.epochs`."""
-        return list(self._learner.epochs(packed, orders, self._backward))
+        return self._learner.epochs(packed, orders, self._backward)
 
     def _backward(self, columns: Any, *, metrics: bool) -> Tensor | None:
         learner, config = self._learner, self._learner.config
@@ -117,23 +208,54 @@ class WrittenOut:
         learner.policy.write_gradients(policy_saved, gradients.outputs[None])
         learner.value.write_gradients(value_saved, gradients.values[None, :, None])
         if gradients.log_std is not None:
+            assert learner.log_std.grad is not None
             learner.log_std.grad.copy_(gradients.log_std)
         return gradients.metrics
+
+
+class PlainLearner(Protocol):
+    """The parts of PPO that :class:`Compiled` uses."""
+
+    @property
+    def functions(self) -> Any: ...
+
+    def epochs(
+        self, packed: Tensor, orders: Tensor, backward: Callable[..., Tensor | None] | None = None
+    ) -> list[dict[str, float]]:
+        """Passes over the batch."""
+        ...
+
+    def backward(self, columns: Any, *, metrics: bool, loss: Any = None) -> Tensor | None:
+        """A minibatch's gradients."""
+        ...
 
 
 class Compiled:
     """The loss through torch.compile, which takes a minute to begin with."""
 
-    name = "torch.compile"
+    name: ClassVar[str] = "torch.compile"
     kind: ClassVar[Kind] = "compile"
-    functions = ("ppo_loss",)
+    functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
+    methods: ClassVar[tuple[str, ...]] = _METHODS
+    reads: ClassVar[type] = PlainLearner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @classmethod
-    def why_not(cls, learner: Any) -> str | None:
+    def why_not(cls, learner: PlainLearner) -> str | None:
         """It always can try."""
         return None
 
-    def __init__(self, learner: Any):
+    @classmethod
+    def vectors(cls, learner: PlainLearner) -> Mapping[str, tuple[str, ...]]:
+        """None: passes and gradients are the plain program's."""
+        return {}
+
+    @classmethod
+    def optimizers(cls, learner: PlainLearner) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def __init__(self, learner: PlainLearner):
         self._learner = learner
         self._loss = torch.compile(learner.functions.ppo_loss)
 
@@ -141,9 +263,6 @@ class Compiled:
         """As :meth:`pyfastenv.algorithms.ppo.PPO.epochs`."""
 
         def backward(columns: Any, *, metrics: bool) -> Tensor | None:
-            result: Tensor | None = self._learner.backward(
-                columns, metrics=metrics, loss=self._loss
-            )
-            return result
+            return self._learner.backward(columns, metrics=metrics, loss=self._loss)
 
-        return list(self._learner.epochs(packed, orders, backward))
+        return self._learner.epochs(packed, orders, backward)

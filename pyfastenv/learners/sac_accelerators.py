@@ -1,12 +1,12 @@
 """SAC's gradient steps (algorithms/sac.py) in faster ways; tests hold each against the plain ones.
 
-All of them are tensor operations without host synchronisation. ``learner`` is an
-:class:`pyfastenv.algorithms.sac.SACLearner`.
+All of them are tensor operations without host synchronisation.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -15,9 +15,60 @@ from pyfastenv import _core
 from pyfastenv.learners.accelerators import Kind
 from pyfastenv.nn.cuda_graph import GraphedUpdate
 from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradient
-from pyfastenv.nn.networks import Saved
+from pyfastenv.nn.networks import MLP, FlatParameters, Saved
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.sampling.buffers import RowLayout
 
 _FUNCTIONS = ("critic_loss", "policy_loss", "temperature_loss", "target_update")
+_METHODS = ("update", "learning", "mixed_precision", "refresh")
+_OPTIMIZERS = {"policy_optimizer": "flat_policy", "critic_optimizer": "flat_critic"}
+
+
+class Settings(Protocol):
+    """The options (:class:`pyfastenv.algorithms.sac.SACOptions`) that accelerators read."""
+
+    @property
+    def tau(self) -> float: ...
+    @property
+    def log_std_range(self) -> tuple[float, float]: ...
+    @property
+    def hidden_sizes(self) -> tuple[int, ...]: ...
+    @property
+    def bfloat16(self) -> bool: ...
+    @property
+    def num_threads(self) -> int: ...
+
+
+class Learner(Protocol):
+    """The parts of :class:`pyfastenv.algorithms.sac.SACLearner` that accelerators use."""
+
+    layout: RowLayout
+    options: Settings
+    device: torch.device
+    num_seeds: int
+    actor: MLP
+    critic: MLP
+    target: MLP
+    log_temperature: Tensor
+    learns_temperature: bool
+    target_entropy: float
+    discount: Tensor
+    flat_policy: FlatParameters
+    flat_critic: FlatParameters
+    flat_target: FlatParameters
+    policy_optimizer: FlatAdam
+    critic_optimizer: FlatAdam
+
+    def update(
+        self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None, functions: Any = None
+    ) -> None:
+        """One gradient step in plain PyTorch."""
+        ...
+
+
+def _vectors(learner: Learner) -> Mapping[str, tuple[str, ...]]:
+    temperature = ("log_temperature",) if learner.learns_temperature else ()
+    return {"flat_policy": ("actor", *temperature), "flat_critic": ("critic",)}
 
 
 class WrittenOut:
@@ -28,16 +79,29 @@ class WrittenOut:
     computed. On CUDA the step is replayed as a graph.
     """
 
-    name = "written-out gradients"
+    name: ClassVar[str] = "written-out gradients"
     kind: ClassVar[Kind] = "native"
-    functions = _FUNCTIONS
+    functions: ClassVar[tuple[str, ...]] = _FUNCTIONS
+    methods: ClassVar[tuple[str, ...]] = _METHODS
+    reads: ClassVar[type] = Learner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {"flat_target": ("target",)}
 
     @classmethod
-    def why_not(cls, learner: Any) -> str | None:
+    def why_not(cls, learner: Learner) -> str | None:
         """It always can."""
         return None
 
-    def __init__(self, learner: Any):
+    @classmethod
+    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
+        """The policy's with the temperature, if that is learned, and the critics'."""
+        return _vectors(learner)
+
+    @classmethod
+    def optimizers(cls, learner: Learner) -> Mapping[str, str]:
+        """On CUDA both: a graph repeats what their steps launched."""
+        return _OPTIMIZERS if learner.device.type == "cuda" else {}
+
+    def __init__(self, learner: Learner):
         self._learner = learner
         self._graphed = GraphedUpdate(self.update, learner.device)
 
@@ -88,6 +152,7 @@ class WrittenOut:
         actor.write_gradients(half, by_outputs)
         entropy = -mine.log_probs.mean(1)  # (K,)
         if learner.learns_temperature:  # the slope of temperature_loss
+            assert learner.log_temperature.grad is not None
             learner.log_temperature.grad.copy_(entropy - learner.target_entropy)
         learner.policy_optimizer.step()
         actor.refresh()
@@ -116,23 +181,45 @@ class CompiledBfloat16:
     Products of bfloat16 numbers, sums in float32: mixed precision only.
     """
 
-    name = f"compiled in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
+    name: ClassVar[str] = f"compiled in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
     kind: ClassVar[Kind] = "native"
-    functions = _FUNCTIONS
+    functions: ClassVar[tuple[str, ...]] = _FUNCTIONS
+    methods: ClassVar[tuple[str, ...]] = _METHODS
+    reads: ClassVar[type] = Learner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {"flat_target": ("target",)}
 
     @classmethod
-    def why_not(cls, learner: Any) -> str | None:
+    def why_not(cls, learner: Learner) -> str | None:
         """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of ReLU."""
-        options = learner.options
+        options, layout = learner.options, learner.layout
         if not options.bfloat16:
             return "only with amp"
         if learner.device.type != "cpu" or not _core.SacUpdate.available():
             return "neither AMX nor AVX512-BF16"
-        if options.activation != "relu" or not options.hidden_sizes:
+        networks = (learner.actor, learner.critic, learner.target)
+        if {network.activation for network in networks} != {"relu"} or not options.hidden_sizes:
             return "only for hidden layers of ReLU"
+        size, num_actions = layout.obs_size, layout.action_size
+        ends = ((size, 2 * num_actions), (size + num_actions, 1), (size + num_actions, 1))
+        for network, (first, last) in zip(networks, ends, strict=True):
+            if network.sizes != (first, *options.hidden_sizes, last):
+                return "only for networks of the sizes that the options say"
+        policy, critics = learner.policy_optimizer, learner.critic_optimizer
+        if policy.num_steps != critics.num_steps:
+            return "only where both optimisers have made as many steps"
         return None
 
-    def __init__(self, learner: Any):
+    @classmethod
+    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
+        """The policy's with the temperature, if that is learned, and the critics'."""
+        return _vectors(learner)
+
+    @classmethod
+    def optimizers(cls, learner: Learner) -> Mapping[str, str]:
+        """It makes both optimisers' steps itself."""
+        return _OPTIMIZERS
+
+    def __init__(self, learner: Learner):
         self._learner = learner
         self._update: _core.SacUpdate | None = None
         self._batch_size = 0
@@ -155,7 +242,7 @@ class CompiledBfloat16:
         )
         for optimizer in (policy, critic):
             optimizer.num_steps += len(rows)
-        for network in learner.networks.values():
+        for network in (learner.actor, learner.critic, learner.target):
             network.refresh_later()
 
     def _sized(self, batch_size: int) -> _core.SacUpdate:
@@ -185,28 +272,54 @@ class CompiledBfloat16:
         return hyper
 
 
+class PlainLearner(Protocol):
+    """The parts of the learner that :class:`Compiled` uses."""
+
+    functions: Any
+
+    def update(
+        self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None, functions: Any = None
+    ) -> None:
+        """One gradient step in plain PyTorch."""
+        ...
+
+
 class Compiled:
     """The losses through torch.compile, which takes a minute to begin with."""
 
-    name = "torch.compile"
+    name: ClassVar[str] = "torch.compile"
     kind: ClassVar[Kind] = "compile"
-    functions = ("critic_loss", "policy_loss")
+    functions: ClassVar[tuple[str, ...]] = ("critic_loss", "policy_loss")
+    methods: ClassVar[tuple[str, ...]] = ("update", "learning")
+    reads: ClassVar[type] = PlainLearner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @classmethod
-    def why_not(cls, learner: Any) -> str | None:
+    def why_not(cls, learner: PlainLearner) -> str | None:
         """It always can try."""
         return None
 
-    def __init__(self, learner: Any):
+    @classmethod
+    def vectors(cls, learner: PlainLearner) -> Mapping[str, tuple[str, ...]]:
+        """None: passes and gradients are the plain program's."""
+        return {}
+
+    @classmethod
+    def optimizers(cls, learner: PlainLearner) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def __init__(self, learner: PlainLearner):
         self._learner = learner
-        self._functions = learner.functions._replace(
-            **{name: torch.compile(getattr(learner.functions, name)) for name in self.functions}
-        )
+        self._losses: dict[str, Callable[..., Any]] = {
+            name: torch.compile(getattr(learner.functions, name)) for name in self.functions
+        }
 
     def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
         """Gradient steps one after another."""
+        functions = self._learner.functions._replace(**self._losses)
         last = len(rows) - 1
         for i in range(len(rows)):
             self._learner.update(
-                rows[i], noise[i], metrics if i == last else None, functions=self._functions
+                rows[i], noise[i], metrics if i == last else None, functions=functions
             )

@@ -506,8 +506,21 @@ class FlatParameters:
         pairs = zip(vector.split(sizes), self.parts, strict=True)
         return [piece.view_as(part) for piece, part in pairs]
 
+    def require_gradients(self) -> None:
+        """Raises what an optimiser that moves all of them cannot do.
+
+        Raises:
+            ValueError: A parameter has been frozen since.
+        """
+        if not all(part.requires_grad for part in self.parts):
+            raise ValueError(
+                "parameters: expected none frozen of those that learn as one vector; a network's "
+                "factory (--policy-factory, --critic-factory) may freeze what it makes"
+            )
+
     def backward(self, loss: Tensor) -> None:
         """Puts the gradients of a loss where :attr:`grad` has them; those of no other parameter."""
+        self.require_gradients()
         self.grad.zero_()
         with span("backward"):
             loss.backward(inputs=self.parts)

@@ -29,6 +29,7 @@ class FlatAdam:
             operations are what the compiled PPO update does, bit for bit.
 
     Attributes:
+        flat: As given.
         mean: First moment, ``(num_parameters,)``.
         square: Second moment.
     """
@@ -44,7 +45,7 @@ class FlatAdam:
     ):
         self.betas = betas
         self.eps = eps
-        self._flat = flat
+        self.flat = flat
         self._fused = fused
         # on the device where the kernel reads it, on the host where Python does
         where = flat.parameter.device if fused else torch.device("cpu")
@@ -87,7 +88,7 @@ class FlatAdam:
                 self._step_plainly()
 
     def _step_plainly(self) -> None:
-        grad: Tensor = self._flat.grad
+        grad: Tensor = self.flat.grad
         first, second = self.betas
         self.num_steps += 1
         count = self.num_steps
@@ -95,13 +96,13 @@ class FlatAdam:
         self.square.mul_(second).addcmul_(grad, grad, value=1.0 - second)
         root = self.square.sqrt().mul_(1.0 / math.sqrt(1.0 - second**count)).add_(self.eps)
         size = self.lr / (1.0 - first**count)
-        self._flat.parameter.addcdiv_(self.mean, root, value=-size)
+        self.flat.parameter.addcdiv_(self.mean, root, value=-size)
 
     def _step_fused(self) -> None:
         """``torch.optim.Adam(fused=True)`` without what that does around the kernel."""
         adam(
-            [self._flat.parameter],
-            [self._flat.grad],
+            [self.flat.parameter],
+            [self.flat.grad],
             [self.mean],
             [self.square],
             [],
@@ -124,7 +125,7 @@ class FlatAdam:
 
     def arrays(self) -> list[NDArray[np.float32]]:
         """Parameters, first and second moment, on the CPU: to be changed in place."""
-        tensors = (self._flat.parameter.detach(), self.mean, self.square)
+        tensors = (self.flat.parameter.detach(), self.mean, self.square)
         return [tensor.numpy() for tensor in tensors]
 
     def reset(self) -> None:

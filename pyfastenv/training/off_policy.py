@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from pyfastenv.learners.accelerators import Choice
 from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
@@ -189,7 +190,6 @@ class OffPolicy(ABC, Generic[C]):
         self.envs = self.collector.envs
         self.layout = self.collector.layout
         self.learner = self.make_learner()
-        self.acceleration = self.learner.choice
         self.env_pool = ReplayPool(
             config.num_seeds, config.buffer_size, self.layout.width, self.device
         )
@@ -204,6 +204,11 @@ class OffPolicy(ABC, Generic[C]):
         self._has_learned = False
         self._diverged = False
         self._seconds: dict[str, float] = {}
+
+    @property
+    def acceleration(self) -> Choice:
+        """What computes the gradient steps."""
+        return self.learner.choice
 
     # ---- what an algorithm says --------------------------------------------------------------
 
@@ -247,10 +252,11 @@ class OffPolicy(ABC, Generic[C]):
             if self.global_step == 0:
                 self.collector.reset()
             end = self.config.end_of_block(self.global_step)
-            while self.global_step < end:
-                self.step(metrics)
-                if self._diverged:
-                    break
+            with self.learner.settled():  # callbacks run between iterations
+                while self.global_step < end:
+                    self.step(metrics)
+                    if self._diverged:
+                        break
             metrics |= self.collector.episode_metrics()
             if self._has_learned:
                 means = distributed.mean(self._metrics.mean(1))

@@ -183,7 +183,7 @@ def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
     for how, algorithm in made.items():
         candidate = {"native": ppo.CompiledEpoch, "written out": ppo.WrittenOut}.get(how)
         accelerator = None if candidate is None else candidate(algorithm)
-        algorithm.acceleration = algorithm.acceleration._replace(accelerator=accelerator)
+        algorithm.chooser.choice = algorithm.acceleration._replace(accelerator=accelerator)
     plain = made["none"]
     steps = 0
     while steps < STEPS:

@@ -265,7 +265,7 @@ def test_the_compiled_training_is_the_one_in_torch(last_batch: int) -> None:
         randomised(make((1, 2), bfloat16=bfloat16, num_threads=2, **options))
         for bfloat16 in (False, True)
     )
-    if rounded._compiled is None:
+    if rounded.choice.accelerator is None:
         pytest.skip("neither AMX nor AVX512-BF16")
     generator = torch.Generator().manual_seed(0)
     samples = torch.randn(2, 100, 6, generator=generator)
@@ -274,7 +274,7 @@ def test_the_compiled_training_is_the_one_in_torch(last_batch: int) -> None:
         for model in (exact, rounded):
             with torch.no_grad():
                 model._epoch(samples, order[..., first : first + 64])
-        ours, theirs = (model._optimizer.state_dict() for model in (rounded, exact))
+        ours, theirs = (model.optimizer.state_dict() for model in (rounded, exact))
         assert ours["step"] == theirs["step"] == 1 + first // 64
         start = 0
         for parameter in [*exact.network.parameters(), exact.max_log_var, exact.min_log_var]:
@@ -307,7 +307,7 @@ def test_a_fit_goes_on_from_where_the_networks_are() -> None:
 
 def test_moments_go_on_without_their_bias() -> None:
     model = make(max_epochs=2, batch_size=64)  # 80 rows to train on: two steps of an epoch
-    adam, steps = model._optimizer, []
+    adam, steps = model.optimizer, []
     taken = adam.step
 
     def step() -> None:
@@ -338,7 +338,7 @@ def test_a_fit_may_begin_with_a_new_optimiser() -> None:
     for zeroed in (False, True):
         model.load_state_dict(state)
         if zeroed:
-            model._optimizer.reset()
+            model.optimizer.reset()
         model.fit(rows, SeedStreams([1]))
         states.append(through_a_file(model.state_dict()))
     assert_equal(*states)
@@ -369,9 +369,9 @@ def test_two_seeds_are_two_fits(bfloat16: bool) -> None:
         assert torch.equal(single.normal(100, NUM_OUTPUTS)[0], noise[k])  # has drawn as much
         assert torch.equal(alone.elites[0], together.elites[k])
         for name in ("mean", "square"):  # the optimiser stopped where it stops alone
-            parts = together.flat.cut(getattr(together._optimizer, name))
+            parts = together.flat.cut(getattr(together.optimizer, name))
             for mine, theirs in zip(
-                alone.flat.cut(getattr(alone._optimizer, name)), parts, strict=True
+                alone.flat.cut(getattr(alone.optimizer, name)), parts, strict=True
             ):
                 theirs = theirs[3 * k : 3 * k + 3]
                 assert (mine - theirs).norm() <= 0.02 * theirs.norm()

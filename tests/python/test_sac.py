@@ -331,7 +331,7 @@ def test_steps_in_bfloat16_are_near(options: dict[str, Any], num_seeds: int, kin
     }[kind]
     if kind == "compiled" and not isinstance(accelerator, CompiledBfloat16):
         pytest.skip("neither AMX nor AVX512-BF16")
-    rounded.choice = rounded.choice._replace(accelerator=accelerator)
+    rounded._chooser.choice = rounded.choice._replace(accelerator=accelerator)
     generator = torch.Generator().manual_seed(0)
     rows = batch_of(layout, (3, num_seeds, 50), generator)
     noise = torch.randn(3, num_seeds, *exact.noise_shape(50), generator=generator)

@@ -1,0 +1,137 @@
+"""The ensemble's training (learners/dynamics.py) on processors that multiply bfloat16 numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from pyfastenv import _core
+from pyfastenv.learners.accelerators import Kind
+from pyfastenv.nn.networks import MLP, FlatParameters
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.sampling.buffers import RowLayout
+
+
+class Settings(Protocol):
+    """The options (:class:`pyfastenv.learners.dynamics.DynamicsOptions`) that it reads."""
+
+    @property
+    def hidden_sizes(self) -> tuple[int, ...]: ...
+    @property
+    def ensemble_size(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def member_bound_coef(self) -> float: ...
+    @property
+    def bfloat16(self) -> bool: ...
+    @property
+    def num_threads(self) -> int: ...
+
+    def decay(self, layer: int) -> float:
+        """Weight decay of a layer."""
+        ...
+
+
+class Ensemble(Protocol):
+    """The parts of :class:`pyfastenv.learners.dynamics.EnsembleDynamics` that it uses."""
+
+    layout: RowLayout
+    device: torch.device
+    num_seeds: int
+    num_outputs: int
+    network: MLP
+    max_log_var: nn.Parameter
+    min_log_var: nn.Parameter
+    flat: FlatParameters
+    optimizer: FlatAdam
+
+    @property
+    def options(self) -> Settings: ...
+
+
+class CompiledTraining:
+    """Epochs and held-out errors on AMX or AVX512-BF16 (csrc/learn/ensemble_update.h)."""
+
+    name: ClassVar[str] = f"compiled in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
+    kind: ClassVar[Kind] = "native"
+    functions: ClassVar[tuple[str, ...]] = ()
+    methods: ClassVar[tuple[str, ...]] = ("_train_step",)
+    reads: ClassVar[type] = Ensemble
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    @classmethod
+    def why_not(cls, learner: Ensemble) -> str | None:
+        """It needs amp, a CPU with AMX or AVX512-BF16, and hidden layers of SiLU."""
+        options, network = learner.options, learner.network
+        if not options.bfloat16:
+            return "only with amp"
+        if learner.device.type != "cpu" or not _core.EnsembleUpdate.available():
+            return "neither AMX nor AVX512-BF16"
+        if network.activation != "silu" or not options.hidden_sizes:
+            return "only for hidden layers of SiLU"
+        num_inputs = learner.layout.obs_size + learner.layout.action_size
+        if network.sizes != (num_inputs, *options.hidden_sizes, 2 * learner.num_outputs):
+            return "only for networks of the sizes that the options say"
+        return None
+
+    @classmethod
+    def vectors(cls, learner: Ensemble) -> Mapping[str, tuple[str, ...]]:
+        """All members' and their bounds."""
+        return {"flat": ("network", "max_log_var", "min_log_var")}
+
+    @classmethod
+    def optimizers(cls, learner: Ensemble) -> Mapping[str, str]:
+        """It makes Adam's steps itself."""
+        return {"optimizer": "flat"}
+
+    def __init__(self, learner: Ensemble):
+        self._ensemble = learner
+        options = learner.options
+        self._update = _core.EnsembleUpdate(
+            num_inputs=learner.layout.obs_size + learner.layout.action_size,
+            num_targets=learner.num_outputs,
+            hidden_sizes=list(options.hidden_sizes),
+            num_networks=learner.num_seeds * options.ensemble_size,
+            num_seeds=learner.num_seeds,
+            batch_size=options.batch_size,
+            num_threads=options.num_threads,
+        )
+
+    def epoch(self, samples: Tensor, members: Tensor) -> None:
+        """One pass of minibatches.
+
+        Args:
+            samples: ``(K, n, in + out)``, standardised inputs and targets.
+            members: ``(K, M, m)`` int64, each member's rows in order.
+        """
+        optimizer, batch_size = self._ensemble.optimizer, self._ensemble.options.batch_size
+        self._update.run_epoch(
+            samples=samples.numpy(),
+            order=members.flatten(0, 1).numpy(),
+            step=optimizer.num_steps,
+            hyper=self._hyper(),
+            vectors=optimizer.arrays(),
+        )
+        optimizer.num_steps += math.ceil(members.shape[2] / batch_size)
+        self._ensemble.network.refresh_later()
+
+    def errors(self, samples: Tensor) -> Tensor:
+        """Mean squared errors ``(K, M)`` of the members' means."""
+        ensemble = self._ensemble
+        errors = torch.zeros(ensemble.num_seeds, ensemble.options.ensemble_size)
+        parameters = ensemble.optimizer.arrays()[0]
+        self._update.errors(samples.numpy(), parameters, errors.view(-1).numpy())
+        return errors
+
+    def _hyper(self) -> _core.EnsembleHyper:
+        options, optimizer = self._ensemble.options, self._ensemble.optimizer
+        hyper = _core.EnsembleHyper()
+        hyper.lr = optimizer.lr
+        hyper.bound_coef = options.member_bound_coef
+        hyper.decays = [options.decay(i) for i in range(len(self._ensemble.network.weight_list))]
+        return hyper

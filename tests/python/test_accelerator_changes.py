@@ -1,0 +1,470 @@
+"""Accelerators stand aside for whatever a user has changed of the code that they replace."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+import test_dynamics
+import test_flashsac
+import test_mbpo
+import test_ppo
+import test_sac
+from test_accelerators import make_ddpg, make_sac, problem
+from test_training_tools import assert_equal
+from torch import nn
+
+from pyfastenv import _core
+from pyfastenv.algorithms import flashsac, mbpo, ppo, sac
+from pyfastenv.algorithms.ddpg import DDPGLearner
+from pyfastenv.algorithms.flashsac import FlashSACLearner
+from pyfastenv.algorithms.sac import SACLearner
+from pyfastenv.learners import accelerators
+from pyfastenv.learners.changes import changed_attributes
+from pyfastenv.learners.dynamics import EnsembleDynamics
+from pyfastenv.nn.networks import MLP
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.training.loop import run
+
+pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("one_torch_thread")]
+Path = pathlib.Path
+
+
+def make_amp_sac(accelerate: str) -> SACLearner:
+    return make_sac(accelerate, bfloat16=True)
+
+
+def make_flashsac(accelerate: str) -> FlashSACLearner:
+    return test_flashsac.learner_of((3, 4), amp=True, accelerate=accelerate)
+
+
+def make_ensemble(accelerate: str) -> EnsembleDynamics:
+    return test_dynamics.make((3, 4), bfloat16=True, native=accelerate != "none")
+
+
+def make_ppo(accelerate: str, **options: Any) -> ppo.PPO:
+    config = test_ppo._config(num_threads=1, accelerate=accelerate, **options)
+    return test_ppo._make(config)
+
+
+def make_written_ppo(accelerate: str) -> ppo.PPO:
+    return make_ppo(accelerate, amp=True)
+
+
+def steps_of(learner: Any) -> Any:
+    """What three gradient steps, or an epoch, come to."""
+    generator = torch.Generator().manual_seed(0)
+    if isinstance(learner, ppo.PPO):
+        learner.iterate()
+        learner.envs.close()
+        return learner.flat.parameter.detach().clone()
+    if isinstance(learner, EnsembleDynamics):
+        samples = torch.randn(2, 60, 6, generator=generator)
+        with torch.no_grad():
+            learner._epoch(samples, torch.randint(60, (2, 3, 100), generator=generator))
+        return learner.flat.parameter.detach().clone()
+    if isinstance(learner, FlashSACLearner):
+        rows, noise = (each[None] for each in test_flashsac.inputs_of(learner))
+    else:
+        rows, noise = problem(learner, generator)
+    metrics = torch.zeros(len(learner.metrics), 2)
+    learner.run(rows.repeat(3, 1, 1, 1), noise.repeat(3, *(noise.dim() - 1) * (1,)), metrics)
+    return {"metrics": metrics, **learner.state_dict()}
+
+
+def choice_of(learner: Any) -> accelerators.Choice:
+    return learner.acceleration if isinstance(learner, ppo.PPO) else learner.choice
+
+
+Make = Callable[[str], Any]
+MAKERS: dict[str, Make] = {
+    "sac": make_sac,
+    "sac with amp": make_amp_sac,
+    "ddpg": make_ddpg,
+    "flashsac": make_flashsac,
+    "ensemble": make_ensemble,
+    "ppo": make_ppo,
+    "ppo with amp": make_written_ppo,
+}
+
+
+def accelerated(name: str) -> Any:
+    learner = MAKERS[name]("native")
+    if choice_of(learner).accelerator is None and not _core.SacUpdate.available():
+        pytest.skip("neither AMX nor AVX512-BF16")
+    assert choice_of(learner).accelerator is not None
+    return learner
+
+
+# ---- methods -------------------------------------------------------------------------------------
+
+METHODS = {
+    "sac": ("update", "learning", "mixed_precision", "refresh"),
+    "sac with amp": ("update", "learning", "mixed_precision", "refresh"),
+    "ddpg": ("update", "learning", "mixed_precision"),
+    "flashsac": ("update", "_improve_policy", "learning", "mixed_precision"),
+    "ensemble": ("_train_step",),
+    "ppo": ("epochs", "epoch", "backward", "_columns", "refresh"),
+    "ppo with amp": ("epochs", "epoch", "backward"),
+}
+CASES = [(name, method) for name, methods in METHODS.items() for method in methods]
+
+
+def watched(method: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
+    def mine(*args: Any, **kwargs: Any) -> Any:
+        calls.append("")
+        return method(*args, **kwargs)
+
+    return mine
+
+
+def assert_plain_by(learner: Any, name: str, why: str) -> None:
+    """It says so, and computes what the plain program does."""
+    choice = choice_of(learner)
+    if name == "ppo" and choice.accelerator is not None:
+        # of PPO's methods the compiled epochs pass over two that written-out gradients call
+        assert choice.note == f"Gradient steps in written-out gradients ({why})"
+        ours, theirs = steps_of(learner), steps_of(MAKERS[name]("none"))
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+        return
+    assert choice.accelerator is None and choice.name == "plain PyTorch"
+    assert f"in plain PyTorch ({why}" in choice.note
+    assert_equal({"it": steps_of(learner)}, {"it": steps_of(MAKERS[name]("none"))})
+
+
+@pytest.mark.parametrize(("name", "method"), CASES)
+def test_a_subclass_that_overrides_a_method_is_heard(name: str, method: str) -> None:
+    learner = accelerated(name)
+    calls: list[str] = []
+    learner.__class__ = type("Mine", (type(learner),), {})
+    assert choice_of(learner).accelerator is not None  # it overrides nothing
+    setattr(type(learner), method, watched(getattr(type(learner), method), calls))
+    assert_plain_by(learner, name, f"{method} of your own")
+    assert calls
+
+
+@pytest.mark.parametrize(("name", "method"), CASES)
+def test_a_method_put_on_the_instance_is_heard(name: str, method: str) -> None:
+    learner = accelerated(name)
+    calls: list[str] = []
+    setattr(learner, method, watched(getattr(learner, method), calls))
+    assert_plain_by(learner, name, f"{method} of your own")
+    assert calls
+
+
+@pytest.mark.parametrize(("name", "method"), CASES)
+def test_a_method_put_on_the_class_is_heard(
+    name: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = accelerated(name)
+    calls: list[str] = []
+    monkeypatch.setattr(type(learner), method, watched(getattr(type(learner), method), calls))
+    assert choice_of(learner).note.count(f"{method} of your own") == 1
+    steps_of(learner)
+    assert calls
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_accelerators_name_all_methods_that_they_pass_over(name: str) -> None:
+    """Of the learner's own, called by the plain program and not by the accelerated one."""
+
+    def called(learner: Any) -> set[str]:
+        ours = {id(getattr(method, "__code__", None)): key for key, method in methods.items()}
+        found: set[str] = set()
+
+        def profile(frame: Any, event: str, _: Any) -> None:
+            if event == "call" and id(frame.f_code) in ours:
+                found.add(ours[id(frame.f_code)])
+
+        before = sys.getprofile()
+        sys.setprofile(profile)
+        try:
+            steps_of(learner)
+        finally:
+            sys.setprofile(before)
+        return found
+
+    fast, plain = accelerated(name), MAKERS[name]("none")
+    methods = {
+        key: getattr(getattr(type(fast), key), "__wrapped__", getattr(type(fast), key))
+        for key in dir(type(fast))
+        if not key.startswith("__")
+    }
+    mine = set(type(choice_of(fast).accelerator).methods)
+    assert called(plain) - called(fast) <= mine
+    assert mine <= set(METHODS[name])
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # what it imports
+@pytest.mark.parametrize(("make", "method"), [(make_sac, "update"), (make_ppo, "backward")])
+def test_torch_compile_stands_aside_too(make: Make, method: str) -> None:
+    learner = make("compile")
+    assert choice_of(learner).name == "torch.compile"
+    calls: list[str] = []
+    setattr(learner, method, watched(getattr(learner, method), calls))
+    assert choice_of(learner).note == f"Gradient steps in plain PyTorch ({method} of your own)"
+    steps_of(learner)
+    assert calls
+
+
+def test_a_class_that_nobody_remembers_is_named() -> None:
+    with pytest.raises(TypeError, match="Forgotten: expected a class under @as_written"):
+        changed_attributes(Forgotten(), ["update"])
+
+
+class Forgotten:
+    """A class without a specification."""
+
+
+class Hearing(SACLearner):
+    """SAC whose update is a user's."""
+
+    calls = 0
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        Hearing.calls += 1
+        super().update(*args, **kwargs)
+
+
+class HeardSAC(sac.SAC):
+    def make_learner(self) -> Hearing:
+        config = self.config
+        seeds = config.streams(sac.Stream.POLICY)
+        return Hearing(self.layout, seeds, config.options(), self.device, self.functions)
+
+
+def test_a_training_says_whose_update_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = test_sac.small(run_dir=tmp_path, loggers=(), eval_episodes=1, quiet=False)
+    result = run(HeardSAC, config)
+    assert Hearing.calls > 0 and result.acceleration == "plain PyTorch"
+    assert "Gradient steps in plain PyTorch (update of your own)" in capsys.readouterr().out
+
+
+def test_a_model_says_whose_training_it_is() -> None:
+    if not _core.EnsembleUpdate.available():
+        pytest.skip("neither AMX nor AVX512-BF16")
+    algorithm = test_mbpo.make(test_mbpo.small(amp=True))
+    assert algorithm.acceleration.note == ""
+    step = algorithm.model._train_step
+    algorithm.model._train_step = lambda *args: step(*args)  # type: ignore[method-assign]
+    note = "The model's training in plain PyTorch (_train_step of your own)"
+    assert algorithm.acceleration.note == note
+    algorithm.learner.update = lambda *args: None  # type: ignore[method-assign]
+    both = "Gradient steps in plain PyTorch (update of your own)\n" + note
+    assert algorithm.acceleration.note == both
+    algorithm.envs.close()
+    assert isinstance(algorithm, mbpo.MBPO)
+
+
+# ---- numbers, networks, optimisers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "attribute"),
+    [
+        *(("sac", "target_entropy"), ("sac with amp", "target_entropy")),
+        *(("ddpg", "discount"), ("flashsac", "target_entropy"), ("ppo", "obs_size")),
+        *(("ppo", "config"), ("ensemble", "options")),
+        ("ensemble", "num_outputs"),
+    ],
+)
+def test_a_property_in_a_numbers_place_is_heard(name: str, attribute: str) -> None:
+    learner = accelerated(name)
+    value = vars(learner).pop(attribute)
+    learner.__class__ = type("Mine", (type(learner),), {attribute: property(lambda _: value)})
+    assert_plain_by(learner, name, f"{attribute} of your own")
+
+
+def test_a_bound_that_only_the_accelerator_reads_is_heard() -> None:
+    learner = accelerated("flashsac")
+    learner.log_std_range = (-1.0, 0.0)
+    assert_plain_by(learner, "flashsac", "log_std_range of your own")
+
+
+NETWORKS = {
+    "sac": ("actor", "critic", "target"),
+    "sac with amp": ("actor", "critic", "target"),
+    "ddpg": ("actor", "critic", "target_actor", "target_critic"),
+    "flashsac": ("actor", "critic", "target"),
+    "ppo": ("policy", "value"),
+    "ppo with amp": ("policy", "value"),
+}
+NETWORK_CASES = [(name, network) for name, networks in NETWORKS.items() for network in networks]
+
+
+@pytest.mark.parametrize(("name", "network"), NETWORK_CASES)
+def test_hooks_on_networks_are_called(name: str, network: str) -> None:
+    learner = accelerated(name)
+    calls: list[str] = []
+    getattr(learner, network).register_forward_hook(lambda *_: calls.append(""))
+    assert_plain_by(learner, name, f"hooks on {network}")
+    assert calls
+
+
+@pytest.mark.parametrize(("name", "network"), NETWORK_CASES)
+def test_networks_of_another_class_are_heard(name: str, network: str) -> None:
+    learner = accelerated(name)
+    calls: list[str] = []
+    part = getattr(learner, network)
+    forward = watched(type(part).forward, calls)
+    part.__class__ = type("Mine", (type(part),), {"forward": forward})
+    assert_plain_by(learner, name, f"{network} of your own")
+    assert calls
+
+
+@pytest.mark.parametrize(("name", "network"), NETWORK_CASES)
+def test_a_forward_put_on_a_network_is_heard(name: str, network: str) -> None:
+    learner = accelerated(name)
+    part = getattr(learner, network)
+    calls: list[str] = []
+    part.forward = watched(part.forward, calls)
+    assert_plain_by(learner, name, f"{network} of your own")
+    assert calls
+
+
+def test_hooks_inside_flashsacs_networks_are_called() -> None:
+    learner = accelerated("flashsac")
+    calls: list[str] = []
+    inner = [part for part in learner.critic.modules() if isinstance(part, nn.ReLU)][-1]
+    inner.register_forward_hook(lambda *_: calls.append(""))
+    assert_plain_by(learner, "flashsac", "hooks on critic")
+    assert calls
+
+
+def test_a_layer_of_flashsacs_put_otherwise_is_heard() -> None:
+    learner = accelerated("flashsac")
+    calls: list[str] = []
+    layer = learner.critic.networks[0][1]
+    layer.forward = watched(layer.forward, calls)
+    assert_plain_by(learner, "flashsac", "critic of your own")
+    assert calls
+
+
+def test_flashsacs_networks_are_compared_number_by_number() -> None:
+    for change in (
+        lambda block: setattr(block.inner[1], "momentum", 0.5),
+        lambda block: block.inner.__setitem__(2, nn.Identity()),
+        lambda block: block.inner.append(nn.ReLU()),
+    ):
+        learner = accelerated("flashsac")
+        block = learner.critic.networks[0][2]
+        change(block)
+        assert choice_of(learner).accelerator is None
+        note = choice_of(learner).note
+        assert "critic of your own" in note or "networks as flashsac.py makes them" in note
+
+
+@pytest.mark.parametrize("name", ["sac", "sac with amp", "ddpg", "flashsac", "ppo"])
+def test_hooks_on_gradients_are_called(name: str) -> None:
+    learner = accelerated(name)
+    network = "policy" if name == "ppo" else "actor"
+    calls: list[str] = []
+    next(getattr(learner, network).parameters()).register_hook(lambda _: calls.append(""))
+    assert_plain_by(learner, name, f"hooks on {network}")
+    assert calls
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_frozen_parameters_are_refused_instead_of_trained(name: str) -> None:
+    learner = accelerated(name)
+    network = {"ppo": "policy", "ppo with amp": "policy", "ensemble": "network"}.get(name, "actor")
+    frozen = next(getattr(learner, network).parameters()).requires_grad_(False)
+    before = frozen.clone()
+    assert f"frozen parameters in {network}" in choice_of(learner).note
+    with pytest.raises(ValueError, match=r"expected none frozen .* factory"):
+        steps_of(learner)
+    assert torch.equal(frozen, before)
+
+
+class Halving(FlatAdam):
+    """Adam that makes half of the step."""
+
+    def step(self) -> None:
+        before = self.flat.parameter.detach().clone()
+        super().step()
+        self.flat.parameter.data.lerp_(before, 0.5)
+
+
+OPTIMIZERS = {
+    "sac with amp": ("policy_optimizer", "critic_optimizer"),
+    "ensemble": ("optimizer",),
+    "ppo": ("optimizer",),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "optimizer"), [(name, each) for name in OPTIMIZERS for each in OPTIMIZERS[name]]
+)
+def test_an_optimiser_of_another_class_makes_its_own_steps(name: str, optimizer: str) -> None:
+    learner, plain = accelerated(name), MAKERS[name]("none")
+    for each in (learner, plain):
+        getattr(each, optimizer).__class__ = Halving
+    choice = choice_of(learner)
+    by = "plain PyTorch" if name == "ensemble" else "written-out gradients"  # which call it
+    assert choice.name == by and f"in {by} ({optimizer} of your own)" in choice.note
+    for each in (learner, plain):
+        steps_of(each)
+    ours, theirs = (getattr(each, optimizer).flat.parameter for each in (learner, plain))
+    torch.testing.assert_close(ours, theirs, rtol=0.02, atol=1e-3)
+
+
+def test_two_optimisers_of_different_counts_are_refused_by_compiled_steps() -> None:
+    learner = accelerated("sac with amp")
+    learner.policy_optimizer.num_steps = 7
+    assert choice_of(learner).name == "written-out gradients"
+
+
+def test_networks_of_other_sizes_are_not_taken_for_the_options() -> None:
+    class Narrow(SACLearner):
+        def make_networks(self, seeds: Any, *recipes: Any) -> list[nn.Module]:
+            made = super().make_networks(seeds, *recipes)
+            for network in made:
+                assert isinstance(network, MLP)
+                network.activation = "tanh"
+            return made
+
+    stock = accelerated("sac with amp")
+    options = stock.options
+    mine = Narrow(stock.layout, [3, 4], options)
+    assert mine.choice.name == "written-out gradients"  # which reads the networks themselves
+
+
+def test_another_network_in_its_place_is_heard() -> None:
+    learner, other = accelerated("sac with amp"), make_amp_sac("native")
+    learner.actor = other.actor
+    assert choice_of(learner).accelerator is None
+    assert "flat_policy with other parameters than those of actor" in choice_of(learner).note
+
+
+def test_losses_replaced_later_are_heard() -> None:
+    learner = accelerated("sac")
+    calls: list[str] = []
+    learner.functions = sac.Functions(critic_loss=watched(sac.critic_loss, calls))
+    assert_plain_by(learner, "sac", "critic_loss of your own")
+    assert calls
+    learner = accelerated("flashsac")
+    learner.functions = flashsac.Functions(policy_loss=watched(flashsac.policy_loss, calls))
+    assert_plain_by(learner, "flashsac", "policy_loss of your own")
+
+
+def test_callbacks_are_heard_at_the_next_iteration() -> None:
+    algorithm = sac.SAC(test_sac.small())
+    for _ in range(3):
+        algorithm.iterate()
+    assert algorithm.acceleration.name == "written-out gradients"
+    calls: list[str] = []
+    algorithm.learner.update = watched(algorithm.learner.update, calls)  # type: ignore[method-assign]
+    algorithm.iterate()
+    assert calls and algorithm.acceleration.note.endswith("(update of your own)")
+    assert isinstance(make_ddpg("native"), DDPGLearner)
