@@ -148,20 +148,22 @@ class Chooser(Generic[L]):
         accelerator = self._choice.accelerator
         if accelerator is not None:
             kind = type(accelerator)
-            if kind.why_not(self._learner) or changes_of(kind, self._learner):
-                self._choice = self._choose()
+            reason = kind.why_not(self._learner)
+            if reason or changes_of(kind, self._learner):
+                self._choice = self._choose([f"{kind.name}: {reason}"] if reason else [])
         return self._choice
 
     @choice.setter
     def choice(self, choice: Choice) -> None:
         self._choice = choice
 
-    def _choose(self) -> Choice:
+    def _choose(self, since: Sequence[str] = ()) -> Choice:
+        """Chooses; ``since`` says why an accelerator that could cannot any more."""
         if self._wanted == "none":
             return Choice(None, PLAIN, "")
         kind = "native" if self._wanted == "auto" else self._wanted
         learner = self._learner
-        changes = ["networks of your own"] if self._own_networks else []
+        changes = ["networks of your own"] if self._own_networks else list(since)
         reasons = list(changes)
         for candidate in self._candidates:
             if candidate.kind != kind:

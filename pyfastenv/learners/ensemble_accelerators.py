@@ -132,6 +132,8 @@ class CompiledTraining:
         options, optimizer = self._ensemble.options, self._ensemble.optimizer
         hyper = _core.EnsembleHyper()
         hyper.lr = optimizer.lr
+        hyper.beta1, hyper.beta2 = optimizer.betas
+        hyper.eps = optimizer.eps
         hyper.bound_coef = options.member_bound_coef
         hyper.decays = [options.decay(i) for i in range(len(self._ensemble.network.weight_list))]
         return hyper

@@ -205,6 +205,8 @@ class CompiledBfloat16:
             if network.sizes != (first, *options.hidden_sizes, last):
                 return "only for networks of the sizes that the options say"
         policy, critics = learner.policy_optimizer, learner.critic_optimizer
+        if (policy.betas, policy.eps) != (critics.betas, critics.eps):
+            return "only where both optimisers have the same betas and eps"
         if policy.num_steps != critics.num_steps:
             return "only where both optimisers have made as many steps"
         return None
@@ -265,6 +267,8 @@ class CompiledBfloat16:
         hyper = _core.SacHyper()
         hyper.policy_lr = learner.policy_optimizer.lr
         hyper.critic_lr = learner.critic_optimizer.lr
+        hyper.beta1, hyper.beta2 = learner.policy_optimizer.betas  # the critics' too
+        hyper.eps = learner.policy_optimizer.eps
         hyper.gamma, hyper.tau = float(learner.discount), options.tau
         hyper.log_std_min, hyper.log_std_max = options.log_std_range
         hyper.target_entropy = learner.target_entropy

@@ -401,6 +401,8 @@ OPTIMIZERS = {
     "ensemble": ("optimizer",),
     "ppo": ("optimizer",),
 }
+BOTH = ("policy_optimizer", "critic_optimizer")
+ALL_OPTIMIZERS = OPTIMIZERS | dict.fromkeys(("sac", "ddpg", "flashsac"), BOTH)
 
 
 @pytest.mark.parametrize(
@@ -419,10 +421,41 @@ def test_an_optimiser_of_another_class_makes_its_own_steps(name: str, optimizer:
     torch.testing.assert_close(ours, theirs, rtol=0.02, atol=1e-3)
 
 
-def test_two_optimisers_of_different_counts_are_refused_by_compiled_steps() -> None:
+@pytest.mark.parametrize(
+    ("name", "optimizer"),
+    [(name, each) for name in ALL_OPTIMIZERS for each in ALL_OPTIMIZERS[name]],
+)
+def test_betas_and_eps_reach_every_accelerator(name: str, optimizer: str) -> None:
+    """The moments after three steps, or an epoch, are those of the plain program."""
+    fast, plain, start = accelerated(name), MAKERS[name]("none"), MAKERS[name]("none")
+    kind = type(choice_of(fast).accelerator)
+    for learner in (fast, plain):
+        for each in ALL_OPTIMIZERS[name]:
+            getattr(learner, each).betas, getattr(learner, each).eps = (0.5, 0.7), 0.1
+        steps_of(learner)
+    assert type(choice_of(fast).accelerator) is kind
+    ours, theirs, begin = (getattr(learner, optimizer) for learner in (fast, plain, start))
+    parameters = [each.flat.parameter.detach() for each in (ours, theirs, begin)]
+    pairs = [
+        (ours.mean, theirs.mean),
+        (ours.square, theirs.square),
+        (parameters[0] - parameters[2], parameters[1] - parameters[2]),
+    ]
+    for mine, its in pairs:  # far apart with the stock ones
+        assert float((mine - its).norm() / its.norm()) < 0.2  # bfloat16
+
+
+def test_two_optimisers_of_different_betas_are_refused_by_compiled_steps() -> None:
+    learner = accelerated("sac with amp")
+    compiled = choice_of(learner).name
+    learner.critic_optimizer.betas = (0.5, 0.9)
+    why = "only where both optimisers have the same betas and eps"
+    note = f"Gradient steps in written-out gradients ({compiled}: {why})"
+    assert choice_of(learner)[1:] == ("written-out gradients", note, (f"{compiled}: {why}",))
     learner = accelerated("sac with amp")
     learner.policy_optimizer.num_steps = 7
     assert choice_of(learner).name == "written-out gradients"
+    assert "only where both optimisers have made as many steps" in choice_of(learner).note
 
 
 def test_networks_of_other_sizes_are_not_taken_for_the_options() -> None:
