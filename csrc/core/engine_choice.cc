@@ -42,8 +42,12 @@ bool EngineChoice::Claim() {
 double EngineChoice::Median() const {
   if (noted_ == 0) return 1;
   const auto count = static_cast<size_t>(std::min<int64_t>(noted_, kRemembered));
-  std::array<double, kRemembered> sorted = ratios_;
-  std::sort(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(count));
+  std::array<double, kRemembered> sorted{};
+  for (size_t i = 0; i < count; ++i) {
+    size_t at = i;
+    for (; at > 0 && sorted[at - 1] > ratios_[i]; --at) sorted[at] = sorted[at - 1];
+    sorted[at] = ratios_[i];
+  }
   return sorted[count / 2];
 }
 
