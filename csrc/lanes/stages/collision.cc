@@ -1,7 +1,8 @@
 // Contacts: mj_collision.
 //
 // All pairs are tried in the order in which MuJoCo lists contacts, which stands in the plan, so no
-// sorting is needed. MuJoCo's broad and middle phases only leave out pairs that do not touch.
+// sorting is needed. MuJoCo's broad and middle phases leave out pairs that do not touch, or hardly:
+// what they may leave out is left to mj_step (BoundingVolumes).
 #include <math.h>
 
 #include "lanes/stages/overlap.h"
@@ -57,8 +58,8 @@ void CollidePair(const Tables& t, Scratch& s, int index, unsigned near) {
 }
 
 // Whether MuJoCo's broad and middle phases pass on a pair whose nearest points are so near. Where
-// shapes overlap, iterations may be far off; their bounding volumes are not. (Planes', which have
-// no end, are: but a plane's distance is exact.)
+// shapes overlap, the depth that iterations find may be far off, so the bounding volumes are asked.
+// A plane's have no end, but its distance is exact.
 bool SurelySeen(const Tables& t, const Pair& pair, double dist, const double* pos1,
                 const double* mat1, const double* pos2, const double* mat2) {
   const Sight& sight = pair.sight;
