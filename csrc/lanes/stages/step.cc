@@ -70,9 +70,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   EndPhase(s, Phase::kIntegration);
   Angles(t, s);
   ActivationRates(t, s);
-  // mj_checkPos, mj_checkVel and, below, mj_checkAcc: MuJoCo would warn and reset. It looks at no
-  // evaluation of Runge-Kutta's but the first; in the others such numbers would soon be infinite.
-  s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv) | ShortQuaternions(t, s);
+  s.redo |= ShortQuaternions(t, s);
   // fine with MuJoCo, but programs leave out what is times zero
   s.redo |= BadNumbers(s.act, t.na) | BadNumbers(s.act_dot, t.na, 1e200);
 #ifndef NDEBUG
@@ -97,6 +95,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   } else {
     SolveNewton(t, s);
   }
+  // mj_checkAcc, after every evaluation of Runge-Kutta's: the next ones' numbers stay finite by it
   s.redo |= BadNumbers(s.qacc, t.nv);
   EndPhase(s, Phase::kSolver);
 }
@@ -113,6 +112,8 @@ void RememberState(const Tables& t, Scratch& s) {
 
 void Step(const Tables& t, Scratch& s, bool keep_fields) {
   if (keep_fields) RememberState(t, s);
+  // mj_checkPos, mj_checkVel: MuJoCo would warn and reset
+  s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv);
   const bool one_evaluation = t.integrator != Integrator::kRungeKutta4;
   Evaluate(t, s, keep_fields && one_evaluation);
   Integrate(t, s, keep_fields);
