@@ -56,6 +56,29 @@ class Accelerator(Protocol[Read]):
     def __init__(self, learner: Read): ...
 
 
+class CompiledLosses:
+    """What accelerators by torch.compile share: passes and gradients are the plain program's."""
+
+    name: ClassVar[str] = "torch.compile"
+    kind: ClassVar[Kind] = "compile"
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    @classmethod
+    def why_not(cls, learner: object) -> str | None:
+        """It always can try."""
+        return None
+
+    @classmethod
+    def vectors(cls, learner: object) -> Mapping[str, tuple[str, ...]]:
+        """No vectors: parameters may lie anywhere."""
+        return {}
+
+    @classmethod
+    def optimizers(cls, learner: object) -> Mapping[str, str]:
+        """No optimisers: the plain program's make the steps."""
+        return {}
+
+
 class Choice(NamedTuple):
     """Which accelerator computes the steps, and why no other does."""
 

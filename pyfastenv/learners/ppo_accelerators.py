@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv import _core
-from pyfastenv.learners.accelerators import Kind
+from pyfastenv.learners.accelerators import CompiledLosses, Kind
 from pyfastenv.nn.functional import ppo_gradients
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
@@ -230,30 +230,12 @@ class PlainLearner(Protocol):
         ...
 
 
-class Compiled:
+class Compiled(CompiledLosses):
     """The loss through torch.compile, which takes a minute to begin with."""
 
-    name: ClassVar[str] = "torch.compile"
-    kind: ClassVar[Kind] = "compile"
     functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
     methods: ClassVar[tuple[str, ...]] = _METHODS
     reads: ClassVar[type] = PlainLearner
-    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-
-    @classmethod
-    def why_not(cls, learner: PlainLearner) -> str | None:
-        """It always can try."""
-        return None
-
-    @classmethod
-    def vectors(cls, learner: PlainLearner) -> Mapping[str, tuple[str, ...]]:
-        """None: passes and gradients are the plain program's."""
-        return {}
-
-    @classmethod
-    def optimizers(cls, learner: PlainLearner) -> Mapping[str, str]:
-        """None."""
-        return {}
 
     def __init__(self, learner: PlainLearner):
         self._learner = learner
