@@ -113,7 +113,7 @@ void CollidePlaneCylinder(const Tables& t, Scratch& s, int index, unsigned near)
   for (int i = 0; i < 3; ++i) rim[i] = axis[i] * along - touch.normal[i];
   const Lane squared = Dot3(rim, rim);
   const Mask tilted = squared >= kMinVal * kMinVal;
-  const Lane scale = radius / Sqrt(squared);
+  const Lane tilt = Sqrt(squared), scale = radius / tilt;
   for (int i = 0; i < 3; ++i) {
     rim[i] = Select(tilted, rim[i] * scale, frame[3 * i] * radius);
     axis[i] = axis[i] * half_length;
@@ -129,6 +129,7 @@ void CollidePlaneCylinder(const Tables& t, Scratch& s, int index, unsigned near)
   };
 
   const Lane lowest = height + along + down;
+  touch.least = height + along - radius * tilt;  // of a hair's tilt, `down` is made by rounding
   near &= Bits(lowest <= pair.reach);
   if (near == 0) return;
   for (int i = 0; i < 3; ++i) touch.pos[i] = center[i] + rim[i] + axis[i];

@@ -14,11 +14,11 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
-// Lanes in which a touch is so slight that MuJoCo's broad and middle phases may not see it.
-unsigned BarelySeen(const Pair& pair, const Touch& touch) {
-  if (pair.sight.distance == __builtin_inf()) return 0;
+// Lanes in which a touch is not so slight that MuJoCo's broad and middle phases may not see it.
+unsigned SeenIn(const Pair& pair, const Touch& touch) {
+  if (pair.sight.distance == __builtin_inf()) return kAllLanes;
   const Lane size = Abs(touch.pos[0]) + Abs(touch.pos[1]) + Abs(touch.pos[2]);
-  return ~Bits(touch.dist < pair.sight.distance - pair.sight.rounding * size);
+  return Bits(Max(touch.dist, touch.least) < pair.sight.distance - pair.sight.rounding * size);
 }
 
 // Lanes in which MuJoCo's own filter (mj_filterSphere) lets the pair pass: bounding spheres meet.
@@ -98,7 +98,9 @@ void AppendSeen(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch
 }  // namespace
 
 void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch) {
-  s.redo |= hit & (touch.undefined | BarelySeen(t.pair[pair], touch));
+  s.redo |= hit & touch.undefined;
+  s.contacts.touching |= hit;
+  s.contacts.seen |= hit & SeenIn(t.pair[pair], touch);
   AppendSeen(t, s, hit, pair, touch);
 }
 
@@ -145,7 +147,10 @@ void Collide(const Tables& t, Scratch& s) {
   for (int l = 0; l < kWidth; ++l) c.count[l] = 0;
   for (int k = 0; k < t.num_pairs; ++k) {
     const unsigned near = Near(s, t.pair[k]);
-    if (near != 0) CollidePair(t, s, k, near);
+    if (near == 0) continue;
+    c.touching = c.seen = 0;
+    CollidePair(t, s, k, near);
+    s.redo |= c.touching & ~c.seen;
   }
   c.max_count = 0;
   for (int l = 0; l < kWidth; ++l) {

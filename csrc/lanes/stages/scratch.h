@@ -18,6 +18,9 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 struct Contacts {
   int count[kWidth];
   int max_count;
+  // of the pair at hand, bits of lanes: where it touches, and where one of its touches is so deep
+  // that MuJoCo sees the pair for certain
+  unsigned touching, seen;
   int (*pair)[kWidth];  // (max_contacts): of each lane, where it has a k-th contact
   Lane* dist;           // (max_contacts)
   Lane* pos;            // (max_contacts, 3)

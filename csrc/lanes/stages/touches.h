@@ -9,6 +9,7 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 /// One contact point: distance, position, normal, and a wished first tangent (zero: any).
 struct Touch {
   Lane dist;
+  Lane least = Splat(-__builtin_huge_val());  // that the true distance may be, whatever dist says
   Lane pos[3];
   Lane normal[3];
   Lane tangent[3];
