@@ -27,29 +27,30 @@ const std::array<mjfCollision, kNumOwn> kMujocos = [] {
   return functions;
 }();
 
-// What mj_step needs at most for kMaxContacts and every limit of kMaxDofs dofs, twice over (its
-// largest matrices, rows × dofs and rows × rows, stay below half of it). With less it may drop
-// contacts and warn, or stop, where lanes would go on. MuJoCo's default is 4 MiB or more.
-constexpr mjtSize kEnoughMemory = 2 << 20;
-// The same where a contact may have ten rows instead of four.
-constexpr mjtSize kEnoughForRolling = 6 << 20;
-// Rows of contacts and limits that these are enough for.
-constexpr mjtSize kRows = 220, kRollingRows = 580;
-
-// Rows that stand whether anything touches or not: of equalities, dry friction and tendons' limits.
-mjtSize OtherRows(const mjModel& m) {
-  mjtSize rows = 2 * m.ntendon;  // limit and friction; joints' limits are among kRows
+// The most constraint rows that lanes may have: those of limits, dry friction, equalities, and
+// kMaxContacts contacts.
+mjtSize MostRows(const mjModel& m) {
+  const auto rolls = [](int condim) { return condim > 3; };
+  const bool rolling = std::any_of(m.geom_condim, m.geom_condim + m.ngeom, rolls) ||
+                       std::any_of(m.pair_dim, m.pair_dim + m.npair, rolls);
+  mjtSize rows = mjtSize{kMaxContacts} * (rolling ? 10 : 4) + 2 * m.ntendon;  // limit and friction
   for (int i = 0; i < m.neq; ++i) {
     rows += m.eq_type[i] == mjEQ_WELD ? 6 : m.eq_type[i] == mjEQ_CONNECT ? 3 : 1;
   }
+  rows += 2 * std::count(m.jnt_limited, m.jnt_limited + m.njnt, mjtBool{1});
   const auto rubs = [](mjtNum loss) { return loss != 0; };
   return rows + std::count_if(m.dof_frictionloss, m.dof_frictionloss + m.nv, rubs);
 }
 
-// With so many other rows: the largest matrices grow, four of rows × rows and of rows × dofs.
-mjtSize MemoryOf(const mjModel& m, mjtSize enough, mjtSize rows) {
-  const mjtSize others = OtherRows(m);
-  return enough + mjtSize{4 * sizeof(mjtNum)} * others * (others + 2 * rows + m.nv);
+// What mj_step needs at most for so many rows, twice over. With less it may drop contacts and warn,
+// or stop, where lanes would go on. MuJoCo's default is 4 MiB or more. Heaps of boxes take four
+// matrices of rows × dofs (Newton: two), and with PGS one of rows × rows.
+mjtSize EnoughMemory(const mjModel& m) {
+  constexpr mjtSize kOther = 1 << 20;
+  const mjtSize rows = MostRows(m);
+  const mjtSize by_dofs = 8 * rows * (m.nv + 8);
+  const mjtSize by_rows = m.opt.solver == mjSOL_NEWTON ? 0 : 2 * rows * rows;
+  return kOther + mjtSize{sizeof(mjtNum)} * (by_dofs + by_rows);
 }
 
 // "joint 'hip'", or "joint 3" if it has no name
@@ -73,19 +74,9 @@ bool AnyNonZero(const mjtNum* x, int n) {
 std::string Counts(const mjModel& m) {
   if (m.nv == 0) return "a model without degrees of freedom";
   if (m.nv >= kMaxDofs) return "60 or more degrees of freedom";
-  if (m.narena < MemoryOf(m, kEnoughMemory, kRows)) {
-    return OtherRows(m) == 0 ? "less than 2 MiB of memory (size memory)"
-                             : "less memory (size memory) than its constraints may take";
-  }
-  const auto rolls = [](int condim) { return condim > 3; };
-  const bool rolling = std::any_of(m.geom_condim, m.geom_condim + m.ngeom, rolls) ||
-                       std::any_of(m.pair_dim, m.pair_dim + m.npair, rolls);
-  if (rolling && m.narena < MemoryOf(m, kEnoughForRolling, kRollingRows)) {
-    return "less than 6 MiB of memory (size memory) with contacts of condim 4 or 6";
-  }
+  if (m.narena < EnoughMemory(m)) return "less memory (size memory) than its constraints may take";
   if (mj_isSparse(&m)) return "sparse constraint Jacobians (option jacobian)";
   if (m.nflex > 0) return "flexes";
-  if (m.nmocap > 0) return "mocap bodies";
   if (m.nplugin > 0) return "plugins";
   if (m.nplastic > 0) return "plastic springs and tendons";
   if (m.nhistory > 0) return "delays and history buffers";
@@ -140,9 +131,6 @@ std::string Joints(const mjModel& m) {
     const int body = m.jnt_bodyid[j];
     if (type == mjJNT_FREE) {
       if (m.body_jntnum[body] != 1) return that("free joints beside others");
-      if (m.opt.integrator == mjINT_IMPLICITFAST && m.tree_dofnum[m.body_treeid[body]] == 6) {
-        return that("implicitfast with single free bodies");
-      }
     }
     if (m.jnt_actuatorid[j] != -1) return that("damping or armature from actuators");
     if (m.jnt_actgravcomp[j] && (type == mjJNT_FREE || type == mjJNT_BALL)) {
@@ -417,7 +405,7 @@ bool MayCollide(const mjModel& m, int body1, int body2) {
   }
   const int weld1 = m.body_weldid[body1], weld2 = m.body_weldid[body2];
   const auto weld_parent = [&](int weld) { return m.body_weldid[m.body_parentid[weld]]; };
-  if (weld1 == weld2) return false;
+  if (weld1 == weld2 || (m.body_dofnum[weld1] == 0 && m.body_dofnum[weld2] == 0)) return false;
   const bool relatives = weld1 == weld_parent(weld2) || weld2 == weld_parent(weld1);
   return weld1 == 0 || weld2 == 0 || !relatives || IsOff(m, mjDSBL_FILTERPARENT);
 }

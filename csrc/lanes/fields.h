@@ -13,6 +13,8 @@
   X(act, na, 1)                   \
   X(qacc_warmstart, nv, 1)        \
   X(ctrl, nu, 1)                  \
+  X(mocap_pos, nmocap, 3)         \
+  X(mocap_quat, nmocap, 4)        \
   /* of the position */           \
   X(xpos, nbody, 3)               \
   X(xquat, nbody, 4)              \

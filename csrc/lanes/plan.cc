@@ -17,10 +17,6 @@ namespace pyfastenv::lanes {
 
 namespace {
 
-// Contacts and limits of one lane beyond which it falls back: a lying Humanoid has about 20
-// contacts.
-constexpr int kMaxContacts = 40;
-
 Dynamics DynamicsOf(const mjModel& m, int a) {
   switch (m.actuator_dyntype[a]) {
     case mjDYN_INTEGRATOR:
@@ -148,6 +144,7 @@ void Plan::SetSizes(const mjModel& m) {
   t.nu = static_cast<int>(m.nu);
   t.nout = static_cast<int>(m.nout);
   t.nbody = static_cast<int>(m.nbody);
+  t.nmocap = static_cast<int>(m.nmocap);
   t.njnt = static_cast<int>(m.njnt);
   t.ngeom = static_cast<int>(m.ngeom);
   t.nsite = static_cast<int>(m.nsite);
@@ -242,7 +239,12 @@ void Plan::AddBodies(const mjModel& m) {
     body.first_dof = m.body_dofadr[b];
     body.num_dofs = m.body_dofnum[b];
     body.last_dof = LastDof(m, b);
+    body.mocap = m.body_mocapid[b];
     body.free = body.num_joints == 1 && m.jnt_type[body.first_joint] == mjJNT_FREE;
+    const bool single = body.free && m.tree_dofnum[m.body_treeid[b]] == 6;
+    if (single && tables_.integrator == Integrator::kImplicitFast) {
+      free_bodies_.push_back({b, body.first_dof});
+    }
     body.same = m.body_sameframe[b];
     body.massless = m.body_subtreemass[b] < mjMINVAL;
     body.gravcomp =
@@ -261,6 +263,8 @@ void Plan::AddBodies(const mjModel& m) {
     sites_.push_back({m.site_bodyid[i], m.site_sameframe[i]});
   }
   tables_.body = bodies_.data();
+  tables_.free_body = free_bodies_.data();
+  tables_.num_free_bodies = static_cast<int>(free_bodies_.size());
   tables_.geom = geoms_.data();
   tables_.bounds = bounds_.data();
   tables_.site = sites_.data();
@@ -454,6 +458,8 @@ void Plan::SetRowLayout(const mjModel& m) {
                  offset(mjSTATE_WARMSTART),
                  offset(mjSTATE_CTRL),
                  offset(mjSTATE_EQ_ACTIVE),
+                 offset(mjSTATE_MOCAP_POS),
+                 offset(mjSTATE_MOCAP_QUAT),
                  offset(mjSTATE_QFRC_APPLIED),
                  offset(mjSTATE_XFRC_APPLIED)};
 }

@@ -81,6 +81,7 @@ class Plan {
   std::vector<GeomBounds> bounds_;
   std::vector<Joint> joints_;
   std::vector<Dof> dofs_;
+  std::vector<FreeBody> free_bodies_;
   std::vector<Actuator> actuators_;
   std::vector<Tendon> tendons_;
   std::vector<TendonTerm> tendon_terms_;

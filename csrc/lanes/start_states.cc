@@ -88,6 +88,7 @@ void StartStates::Draw(int i, double* row) {
       DrawVelocities(1);
       for (int k = 0; k < m_.na; ++k) data_.act[k] = Uniform();
   }
+  if (kind != Kind::kKeyframe) MoveMocap(0.1);
   mj_getState(&m_, &data_, row, mjSTATE_INTEGRATION);
 }
 
@@ -106,6 +107,8 @@ void StartStates::DrawControls(int i, int step, double* row) {
       ctrl[a] = bound * Uniform(1.2);
     }
   }
+  double* mocap = row + lanes_.plan().tables().row.mocap_pos;
+  for (int k = 0; k < 3 * m_.nmocap; ++k) mocap[k] += Uniform(0.01);
 }
 
 double StartStates::TinyOrZero() {
@@ -122,6 +125,12 @@ void StartStates::MoveNearDefault(double spread) {
 
 void StartStates::DrawVelocities(double bound) {
   for (int k = 0; k < m_.nv; ++k) data_.qvel[k] = Uniform(bound);
+}
+
+// Quaternions need no length of 1.
+void StartStates::MoveMocap(double bound) {
+  for (int k = 0; k < 3 * m_.nmocap; ++k) data_.mocap_pos[k] += Uniform(bound);
+  for (int k = 0; k < 4 * m_.nmocap; ++k) data_.mocap_quat[k] += Uniform(bound);
 }
 
 // Turned anyhow, with joints anywhere in their ranges and a little beyond.

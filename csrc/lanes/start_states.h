@@ -54,6 +54,7 @@ class StartStates {
 
   void MoveNearDefault(double spread);
   void DrawVelocities(double bound);
+  void MoveMocap(double bound);
   void DrawPose();
   void PutAtRest();
   void LowerToTouch();

@@ -12,6 +12,8 @@
 namespace pyfastenv::lanes {
 
 constexpr int kMaxDofs = 60;  // MuJoCo's own Jacobians are sparse from here on; a mask has 64 bits
+// of one lane, beyond which it is left to mj_step: a lying Humanoid has about 20
+constexpr int kMaxContacts = 40;
 constexpr int kMaxWidth = 8;  // lanes of the widest instruction set
 
 /// A frame fixed to a body: of a geom, a site. `same` is MuJoCo's mjtSameFrame.
@@ -28,6 +30,7 @@ struct Body {
   int first_dof;  // meaningless without dofs
   int num_dofs;
   int last_dof;   // of the nearest ancestor, or itself, that has dofs; -1 if none
+  int mocap;      // where the state has its frame; -1: the model has it
   bool free;      // a free joint and no other
   int same;       // mjtSameFrame of its inertia
   bool massless;  // with all that hangs on it
@@ -66,6 +69,12 @@ struct Dof {
   bool has_damper;
   int joint;
   Polynomial damper;
+};
+
+/// A free body that moves as one with all that hangs on it, and its first dof.
+struct FreeBody {
+  int body;
+  int dof;
 };
 
 /// An entry of a column of the inertia matrix.
@@ -260,18 +269,19 @@ struct SparseRows {
 /// Where in a row of mjSTATE_INTEGRATION things are.
 struct RowLayout {
   int size;
-  int time, qpos, qvel, act, warmstart, ctrl, eq_active;
+  int time, qpos, qvel, act, warmstart, ctrl, eq_active, mocap_pos, mocap_quat;
   int qfrc_applied, xfrc_applied;
 };
 
 struct Tables {
   // sizes under MuJoCo's names
-  int nq, nv, na, nu, nout, nbody, njnt, ngeom, nsite, nC, nD;
+  int nq, nv, na, nu, nout, nbody, nmocap, njnt, ngeom, nsite, nC, nD;
   int ntendon, nJten, nwrap;  // 0 if there is any spatial tendon
   int nJmom;
   int num_friction_losses, num_limits, num_force_limits, num_pairs;
   int num_equalities, num_equality_rows;
   int num_softness;
+  int num_free_bodies;  // with implicitfast
 
   /// The model's own; in lanes they stand in Scratch.
   Numbers numbers;
@@ -284,12 +294,13 @@ struct Tables {
            Varies(Number::site_quat);
   }
 
-  const Body* body;               // (nbody)
-  const FixedFrame* geom;         // (ngeom)
-  const GeomBounds* bounds;       // (ngeom)
-  const FixedFrame* site;         // (nsite)
-  const Joint* joint;             // (njnt)
-  const Dof* dof;                 // (nv)
+  const Body* body;          // (nbody)
+  const FixedFrame* geom;    // (ngeom)
+  const GeomBounds* bounds;  // (ngeom)
+  const FixedFrame* site;    // (nsite)
+  const Joint* joint;        // (njnt)
+  const Dof* dof;            // (nv)
+  const FreeBody* free_body;
   const Actuator* actuator;       // (nu)
   const Tendon* tendon;           // (ntendon)
   const TendonTerm* tendon_term;  // (nwrap)

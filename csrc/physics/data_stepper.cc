@@ -44,9 +44,7 @@ void DataStepper::Start(int rollout) {
 }
 
 void DataStepper::StartAt(const mjModel& m, const double* row) {
-  ClearInputs(m);
-  constexpr int kRow = mjSTATE_FULLPHYSICS | mjSTATE_WARMSTART | mjSTATE_CTRL;
-  Trapped([&] { mj_setState(&m, &data_, row, kRow); });
+  Trapped([&] { mj_setState(&m, &data_, row, mjSTATE_INTEGRATION); });
   ClearWarnings();
 }
 

@@ -15,12 +15,12 @@ namespace {
 // lanes are used, and that is 2.7 times mj_step for the dearest robot (docs/lanes.md).
 int FewestLanes(int width) { return width == 1 ? 1 : std::max(2, 3 * width / 8); }
 
-// Lanes know no input but ctrl, which they take from the call. Without controls it is what the data
-// have, which may be reset in between: left to mj_step unless it is zero.
+// Lanes take their inputs from the call. Without controls they are what the data have, which may be
+// reset in between: left to mj_step unless it is a ctrl of zero.
 bool InputsSuitLanes(const RolloutRequest& request, const mjModel& m) {
-  const bool other_inputs = (request.control_spec & ~unsigned{mjSTATE_CTRL}) != 0;
-  if (other_inputs || request.sensor_size > 0) return false;
+  if (request.sensor_size > 0) return false;
   if (request.controls != nullptr || request.control_spec == 0) return true;
+  if (request.control_spec != mjSTATE_CTRL) return false;
   return std::all_of(request.data.begin(), request.data.end(), [&](const mjData* data) {
     const auto is_zero = [](double u) { return u == 0 && !std::signbit(u); };
     return std::all_of(data->ctrl, data->ctrl + m.nu, is_zero);

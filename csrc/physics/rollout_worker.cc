@@ -13,6 +13,21 @@ namespace pyfastenv::physics {
 
 using Turn = EngineTurns::Turn;
 
+namespace {
+
+// What rollouts have where controls say nothing else; all other inputs are zero.
+void SetModelsInputs(const mjModel& m, const lanes::RowLayout& at, double* row) {
+  std::copy_n(m.eq_active0, m.neq, row + at.eq_active);
+  for (int i = 0; i < m.nbody; ++i) {
+    const int mocap = m.body_mocapid[i];
+    if (mocap < 0) continue;
+    mju_copy3(row + at.mocap_pos + 3 * mocap, m.body_pos + 3 * i);
+    mju_copy4(row + at.mocap_quat + 4 * mocap, m.body_quat + 4 * i);
+  }
+}
+
+}  // namespace
+
 void RolloutWorker::Begin(const RolloutRequest& request, mjData& data, StopSignal& stop,
                           FailureList& failures, bool polls) {
   request_ = &request;
@@ -65,10 +80,11 @@ void RolloutWorker::StartLanes(int first, int count, const PlanInUse& lanes) {
   }
   if (turns_.choice() != lanes.choice) turns_ = EngineTurns(lanes.choice);
   trust_ = lanes.trust;
+  const mjModel& m = request_->model(first);
   const lanes::Tables& tables = lanes.plan->tables();
   compared_.resize(static_cast<size_t>(tables.row.ctrl));
   const auto size = static_cast<size_t>(tables.row.size);
-  // zeros: no rollout in lanes has other inputs than ctrl, and equalities as in its model
+  FindInputs(m, tables);
   rows_.assign(2 * size * static_cast<size_t>(count), 0.0);
   lanes_.clear();
   lanes_.reserve(static_cast<size_t>(count));
@@ -76,10 +92,7 @@ void RolloutWorker::StartLanes(int first, int count, const PlanInUse& lanes) {
   for (int i = 0; i < count; ++i) {
     const Lane lane{first + i, rows, rows + size};
     rows += 2 * size;
-    const mjModel& m = request_->model(lane.rollout);
-    for (double* row : {lane.row, lane.next}) {
-      std::copy_n(m.eq_active0, m.neq, row + tables.row.eq_active);
-    }
+    for (double* row : {lane.row, lane.next}) SetModelsInputs(m, tables.row, row);
     std::copy_n(request_->initial_state(lane.rollout), request_->state_size, lane.row);
     if (const double* warmstart = request_->warmstart(lane.rollout); warmstart != nullptr) {
       std::copy_n(warmstart, tables.nv, lane.row + tables.row.warmstart);
@@ -89,10 +102,24 @@ void RolloutWorker::StartLanes(int first, int count, const PlanInUse& lanes) {
   last_rollout_ = first + count - 1;
 }
 
+// Both rows and controls hold components in the order of their bits.
+void RolloutWorker::FindInputs(const mjModel& m, const lanes::Tables& tables) {
+  inputs_.clear();
+  auto row = static_cast<size_t>(tables.row.ctrl);
+  for (unsigned bit = 1; bit < (1u << mjNSTATE); bit <<= 1) {
+    if ((bit & mjSTATE_USER) == 0) continue;
+    const auto size = static_cast<size_t>(mj_stateSize(&m, static_cast<int>(bit)));
+    if ((bit & request_->control_spec) != 0) inputs_.push_back({row, size});
+    row += size;
+  }
+}
+
 void RolloutWorker::SetControl(const Lane& lane, int step) {
-  const auto ctrl = static_cast<size_t>(stepper_->plan().tables().row.ctrl);
   if (const double* control = request_->control(lane.rollout, step); control != nullptr) {
-    std::copy_n(control, request_->control_size, lane.row + ctrl);
+    for (const Input& input : inputs_) {
+      std::copy_n(control, input.size, lane.row + input.row);
+      control += input.size;
+    }
   }
   if (lane.rollout == last_rollout_) last_row_ = lane.row;
 }

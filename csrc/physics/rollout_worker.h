@@ -30,8 +30,8 @@ class RolloutWorker {
 
   /// Runs `count` neighbouring rollouts of one model, at most the plan's width, in lanes, or by
   /// mj_step where that is faster. Now and then a step is done both ways; if a bit differs, the
-  /// model's trust is broken and mj_step goes on. For controls that are mjSTATE_CTRL or nothing,
-  /// zeros if none are given, and without sensors.
+  /// model's trust is broken and mj_step goes on. Without sensors; a control that is not given is
+  /// zero.
   void RunLanes(int first, int count, const PlanInUse& lanes) noexcept;
 
   /// Brings the data to where the last rollout left it, if lanes ran that.
@@ -50,8 +50,14 @@ class RolloutWorker {
     double* next;
   };
 
+  // where a component of the controls stands in a row
+  struct Input {
+    size_t row, size;
+  };
+
   bool ShouldStop() { return polls_ ? stop_->Poll() : stop_->raised(); }
   void StartLanes(int first, int count, const PlanInUse& lanes);
+  void FindInputs(const mjModel& m, const lanes::Tables& tables);
   void SetControl(const Lane& lane, int step);
   void StepLanes(int step, EngineTurns::Turn turn);
   bool StepByMujoco(const Lane& lane, int step);
@@ -72,6 +78,7 @@ class RolloutWorker {
   std::vector<double> compared_;                 // what lanes have made of a row
   std::vector<double> rows_;                     // two per lane
   std::vector<Lane> lanes_;                      // that still move
+  std::vector<Input> inputs_;                    // that controls have
   // the last rollout, if lanes ran it, and its row before its last step
   int last_rollout_ = -1;
   const double* last_row_ = nullptr;

@@ -190,6 +190,24 @@ def controls(model: Any, rng: np.random.Generator, steps: int) -> np.ndarray:
     return drawn
 
 
+def mocap_poses(model: Any, rng: np.random.Generator, steps: int, *, gentle: bool) -> np.ndarray:
+    """(ROLLOUTS, steps, 7 nmocap): positions, then quaternions, that mocap bodies are led through.
+
+    Each moves by some millimetres a step; unless ``gentle``, some stand still, some jump, and some
+    have quaternions of other lengths.
+    """
+    bodies = np.flatnonzero(model.body_mocapid >= 0)
+    bodies = bodies[np.argsort(model.body_mocapid[bodies])]
+    home = np.concatenate([model.body_pos[bodies].ravel(), model.body_quat[bodies].ravel()])
+    moves = np.cumsum(rng.normal(0, 2e-3, (ROLLOUTS, steps, len(home))), axis=1)
+    if not gentle:
+        moves[0::4] = rng.uniform(-0.2, 0.2, (len(moves[0::4]), 1, 1))
+        moves[1::4] = rng.uniform(-0.2, 0.2, moves[1::4].shape)[:, _held(steps, 40)]
+        moves[0] = 0.0
+    poses: np.ndarray = home + moves
+    return poses
+
+
 # ---- comparison ----------------------------------------------------------------------------------
 
 
@@ -285,5 +303,12 @@ def _inputs(model: Any, seed: int, steps: int, gentle: bool) -> tuple[np.ndarray
     rng = np.random.default_rng(seed)
     states, warm = (gentle_states if gentle else initial_states)(model, rng)
     acts = (gentle_controls if gentle else controls)(model, rng, steps)
-    given = {"control": acts} if model.nu else {"nstep": steps}
+    given: dict[str, Any] = {"control": acts} if model.nu else {"nstep": steps}
+    if model.nmocap:
+        state = mujoco.mjtState
+        poses = mocap_poses(model, rng, steps, gentle=gentle)
+        given = {
+            "control": np.concatenate([acts, poses], axis=-1),
+            "control_spec": state.mjSTATE_CTRL | state.mjSTATE_MOCAP_POS | state.mjSTATE_MOCAP_QUAT,
+        }
     return states, {"initial_warmstart": warm, **given}

@@ -90,7 +90,7 @@ void ClosedLoop::Follow(Track& track, int64_t step) {
   const bool keep_fields = step % 2 == 0;
   const int ctrl = track.lanes.plan().tables().row.ctrl;
   for (int e = 0; e < kEnvironments; ++e) {
-    std::copy_n(before_.row(e) + ctrl, m_.nu, track.rows.row(e) + ctrl);
+    std::copy_n(before_.row(e) + ctrl, before_.size() - ctrl, track.rows.row(e) + ctrl);
   }
   for (int first = 0; first < kEnvironments; first += width) {
     double* const* rows = track.rows.from(first);

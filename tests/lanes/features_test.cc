@@ -78,6 +78,14 @@ const Variant kSupported[] = {
            "<geom type='capsule' size='.1 .5' euler='90 0 20' pos='.1 0 .1'/>"
            "<geom type='sphere' size='.15' pos='-.2 0 .05'/>";
      }},
+    {"Mocap",
+     [](Pieces& p) {
+       p.world =
+           "<body mocap='true' pos='.3 0 .2' quat='1 .1 .2 0'><geom size='.2'/><geom type='box' "
+           "size='.1 .1 .1' pos='.2 0 0'/></body>"
+           "<body name='hand' mocap='true' pos='0 0 .6'/>";
+       p.rest = "<equality><weld body1='hand' body2='torso' solref='.2 1'/></equality>";
+     }},
     {"Boxes",
      [](Pieces& p) {
        p.torso = Several("box", ".2 .08 .1"), p.world = Several("box", ".1 .1 .1");
@@ -281,11 +289,7 @@ const Refusal kRefused[] = {
     {"NoIslands", [](Pieces& p) { p.flag = "island='disable'"; }, "disabled features"},
     {"NoWarmStart", [](Pieces& p) { p.flag = "warmstart='disable'"; }, "disabled features"},
     {"Sleep", [](Pieces& p) { p.flag = "sleep='enable'"; }, "sleep"},
-    {"Mocap",
-     [](Pieces& p) {
-       p.world = "<body mocap='true'><geom size='.1' contype='0' conaffinity='0'/></body>";
-     },
-     "mocap"},
+    {"LittleMemory", [](Pieces& p) { p.rest = "<size memory='1M'/>"; }, "less memory"},
 };
 
 class Refused : public testing::TestWithParam<Refusal> {};

@@ -72,6 +72,8 @@ void Randomizer::DrawControls(mjData& d, double amplitude) {
     const double bound = m_.actuator_ctrllimited[i] ? m_.actuator_ctrlrange[2 * i + 1] : 1;
     d.ctrl[i] = amplitude * bound * Uniform();
   }
+  for (int i = 0; i < 3 * m_.nmocap; ++i) d.mocap_pos[i] += 0.01 * Uniform();
+  for (int i = 0; i < 4 * m_.nmocap; ++i) d.mocap_quat[i] += 0.01 * Uniform();
 }
 
 }  // namespace pyfastenv::lanes

@@ -9,6 +9,8 @@
   X(ctrl)                                 \
   X(act)                                  \
   X(act_dot)                              \
+  X(mocap_pos)                            \
+  X(mocap_quat)                           \
   X(sin_half)                             \
   X(cos_half)                             \
   X(spring_turn)                          \
@@ -29,6 +31,7 @@
   X(qLDiagInv)                            \
   X(H)                                    \
   X(H_inverse_diagonal)                   \
+  X(free_matrix)                          \
   X(qfrc_smooth)                          \
   X(qacc_smooth)                          \
   X(qfrc_constraint)                      \

@@ -148,6 +148,8 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   recorder.Read(ProgramArray::ctrl, s.ctrl, t.nu);
   recorder.Read(ProgramArray::act, s.act, t.na);
   recorder.Read(ProgramArray::act_dot, s.act_dot, t.na);
+  recorder.Read(ProgramArray::mocap_pos, s.mocap_pos, 3 * t.nmocap);
+  recorder.Read(ProgramArray::mocap_quat, s.mocap_quat, 4 * t.nmocap);
   recorder.Read(ProgramArray::sin_half, s.sin_half, t.njnt);
   recorder.Read(ProgramArray::cos_half, s.cos_half, t.njnt);
   recorder.Read(ProgramArray::spring_turn, s.spring_turn, 3 * t.njnt);
@@ -167,6 +169,7 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   recorder.WriteExact(ProgramArray::qacc_smooth, s.qacc_smooth, t.nv);
   if (t.integrator == Integrator::kImplicitFast) {
     recorder.Write(ProgramArray::H, s.H, 0, t.nC);
+    recorder.Write(ProgramArray::free_matrix, s.free_matrix, 0, 36 * t.num_free_bodies);
   }
 }
 

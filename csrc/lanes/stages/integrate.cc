@@ -55,6 +55,7 @@ void ImplicitInDamping(const Tables& t, Scratch& s) {
   }
   Run(RecordedStage::kDampedAcceleration, t, s);
   s.redo |= ReplacedPivots(s.H_inverse_diagonal, t.nv);
+  FreeBodyAccelerations(t, s);
   Advance(t, s, s.act_dot, s.acc, nullptr);
 }
 

@@ -70,6 +70,10 @@ void PlaceBody(const Tables& t, Scratch& s, int b) {
     }
     for (int i = 0; i < 4; ++i) quat[i] = s.qpos[joint.qpos + 3 + i];
     Normalize4(quat);
+  } else if (body.mocap >= 0) {  // a child of the world
+    for (int i = 0; i < 3; ++i) pos[i] = s.mocap_pos[3 * body.mocap + i];
+    for (int i = 0; i < 4; ++i) quat[i] = s.mocap_quat[4 * body.mocap + i];
+    Normalize4(quat);
   } else if (body.parent == 0) {
     for (int i = 0; i < 3; ++i) pos[i] = s.body_pos[3 * b + i];
     for (int i = 0; i < 4; ++i) quat[i] = s.body_quat[4 * b + i];

@@ -120,6 +120,7 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   if (t.integrator == Integrator::kImplicitFast) carver.Take(s.qDeriv, t.nD);
   carver.Take(s.H, t.nC);
   carver.Take(s.H_inverse_diagonal, t.nv);
+  carver.Take(s.free_matrix, 36 * t.num_free_bodies);
   carver.Take(s.acc, t.nv);
   carver.Take(s.Ma, t.nv);
   carver.Take(s.search, t.nv);

@@ -136,6 +136,7 @@ struct Scratch {
   Lane* actuator_moment;         // (nJmom)
   Lane* qDeriv;                  // (nD)
   Lane *H, *H_inverse_diagonal;  // (nC), (nv): M with damping, factored
+  Lane* free_matrix;             // (num_free_bodies, 6, 6)
   Lane* acc;                     // (nv): what the integrator advances the velocity with
   Lane *Ma, *search, *Mv;        // (nv): of Newton's solver: M qacc, its direction, M search
   // Runge-Kutta

@@ -14,7 +14,9 @@ void SmoothDynamics(const Tables& t, Scratch& s) {
   BiasForces(t, s);
   Actuation(t, s);
   SmoothAcceleration(t, s);
-  if (t.integrator == Integrator::kImplicitFast) ImplicitMatrix(t, s);
+  if (t.integrator != Integrator::kImplicitFast) return;
+  ImplicitMatrix(t, s);
+  FreeBodyMatrices(t, s);
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

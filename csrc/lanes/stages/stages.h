@@ -77,6 +77,10 @@ void Actuation(const Tables& t, Scratch& s);
 void SmoothAcceleration(const Tables& t, Scratch& s);
 /// The first half of mj_implicit: qDeriv, and H before it is factored.
 void ImplicitMatrix(const Tables& t, Scratch& s);
+/// mjd_freeMhat of free bodies without joints on them: free_matrix; their rows of H become M's.
+void FreeBodyMatrices(const Tables& t, Scratch& s);
+/// Puts such bodies' accelerations, by their matrices, into acc.
+void FreeBodyAccelerations(const Tables& t, Scratch& s);
 /// mj_fwdConstraint: forces of rows, qfrc_constraint, qacc.
 void SolveNewton(const Tables& t, Scratch& s);
 void SolvePGS(const Tables& t, Scratch& s);

@@ -10,7 +10,8 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
-constexpr double kMaxVal = 1e10;  // mjMAXVAL
+constexpr double kMaxVal = 1e10;     // mjMAXVAL
+constexpr double kShortest = 1e-10;  // of quaternions, well above mjMINVAL
 
 unsigned BadNumbers(const Lane* x, int n, double most = kMaxVal) {
   Mask good = Splat(0) == 0.0;
@@ -31,17 +32,27 @@ unsigned ReplacedPivots(const Lane* inverse_diagonal, int n) {
 
 namespace {
 
+unsigned IsShort(const Lane* q) {
+  const Lane squared = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+  return ~Bits(squared >= kShortest * kShortest) & kAllLanes;
+}
+
 // Lanes in which the quaternion of a ball or free joint has hardly any length, where MuJoCo takes
 // another. (Of bodies' own, Derivation::IsUsual has looked.)
 unsigned ShortQuaternions(const Tables& t, const Scratch& s) {
-  constexpr double kShortest = 1e-10;
   unsigned lanes = 0;
   for (int j = 0; j < t.njnt; ++j) {
     if (!HasRotation(t.joint[j])) continue;
     const Lane* q = s.qpos + t.joint[j].qpos + (t.joint[j].kind == JointKind::kFree ? 3 : 0);
-    const Lane squared = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
-    lanes |= ~Bits(squared >= kShortest * kShortest) & kAllLanes;
+    lanes |= IsShort(q);
   }
+  return lanes;
+}
+
+// Lanes in which the frame of a mocap body, which the caller has set, is none.
+unsigned BadMocap(const Tables& t, const Scratch& s) {
+  unsigned lanes = BadNumbers(s.mocap_pos, 3 * t.nmocap) | BadNumbers(s.mocap_quat, 4 * t.nmocap);
+  for (int k = 0; k < t.nmocap; ++k) lanes |= IsShort(s.mocap_quat + 4 * k);
   return lanes;
 }
 
@@ -164,6 +175,8 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
       if (negative_zero || !(__builtin_fabs(warmstart) <= kMaxVal)) s.redo |= 1u << l;
     }
     for (int i = 0; i < t.nu; ++i) At(s.ctrl[i], l) = row[at.ctrl + i];
+    for (int i = 0; i < 3 * t.nmocap; ++i) At(s.mocap_pos[i], l) = row[at.mocap_pos + i];
+    for (int i = 0; i < 4 * t.nmocap; ++i) At(s.mocap_quat[i], l) = row[at.mocap_quat + i];
     for (int e = 0; e < t.num_equalities; ++e) {
       const unsigned active = row[at.eq_active + e] != 0 ? 1u << l : 0;
       s.equality_active[e] = (s.equality_active[e] & ~(1u << l)) | active;
@@ -193,6 +206,7 @@ void* Make(const Tables& t, void* memory, const NarrowPhaseCall& narrow_phase) {
 unsigned RunForward(const Tables& t, void* scratch) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   CheckControls(t, s);
+  s.redo |= BadMocap(t, s);
   Evaluate(t, s, /*keep_fields=*/true);
   return s.redo & kAllLanes;
 }
@@ -201,6 +215,7 @@ unsigned RunSteps(const Tables& t, void* scratch, int num_steps, bool keep_field
   Scratch& s = *static_cast<Scratch*>(scratch);
   if (s.phases != nullptr) s.phases->last = Ticks();
   CheckControls(t, s);
+  s.redo |= BadMocap(t, s);
   for (int k = 1; k <= num_steps; ++k) Step(t, s, keep_fields && k == num_steps);
   return s.redo & kAllLanes;
 }

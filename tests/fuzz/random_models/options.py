@@ -22,8 +22,6 @@ def add_options(scene: Scene) -> None:
     option = ET.Element("option")
     scene.root.insert(0, option)
     integrators = {"Euler": 4.0, "RK4": 2.0, "implicitfast": 4.0}
-    if scene.has_single_free:
-        integrators["implicitfast"] = 1.0 if scene.rude else 0.3
     if scene.rude:
         integrators["implicit"] = 0.3
     option.set("integrator", dice.weighed(integrators))

@@ -34,7 +34,6 @@ class Scene:
     tendons: list[tuple[str, bool]] = field(default_factory=list)
     dofs: int = 0
     moving: set[str] = field(default_factory=set)  # bodies that do
-    has_single_free: bool = False
     rolls: bool = False  # some contact may have condim 4 or 6
     counts: Counter[str] = field(default_factory=Counter)
 

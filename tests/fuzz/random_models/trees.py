@@ -113,15 +113,11 @@ def _add_body(scene: Scene, parent: Element, depth: int, place: list[float]) -> 
         scene.sites.append(site.get("name", ""))
         if dice.maybe(0.5):
             site.set("quat", dice.quat(aligned=scene.aligned))
-    size = len(scene.bodies)
     while depth < 4 and dice.maybe(0.5 - 0.1 * depth):
         if scene.dofs >= MOST_DOFS or len(scene.geoms) >= MOST_GEOMS:
             break
         at = scene.place(0.25)
         _add_body(scene, body, depth + 1, [0.0, 0.0, 0.0] if dice.maybe(0.1) else at)
-    is_free = body.find("joint[@type='free']") is not None
-    if depth == 0 and is_free and scene.dofs - before == 6 and len(scene.bodies) == size:
-        scene.has_single_free = True
 
 
 def add_floor(scene: Scene) -> None:
@@ -143,6 +139,12 @@ def add_floor(scene: Scene) -> None:
         scene.bodies.append(body.get("name", ""))
         for _ in range(dice.randint(1, 2)):
             add_geom(scene, body, moving=False, centred=False)
+    if dice.maybe(0.12):
+        body = ET.SubElement(world, "body", name=scene.name("body"), pos=text(*scene.place(0.3)))
+        body.set("mocap", "true")
+        scene.bodies.append(body.get("name", ""))
+        for _ in range(dice.randint(0, 2)):
+            add_geom(scene, body, moving=False, centred=dice.maybe(0.5))
 
 
 def add_trees(scene: Scene) -> None:
@@ -155,5 +157,3 @@ def add_trees(scene: Scene) -> None:
         _add_body(scene, world, 0, place)
     if scene.dofs == 0:
         _add_joint(scene, world.findall("body")[-1], "hinge")
-    if scene.rude and dice.maybe(0.02):
-        ET.SubElement(ET.SubElement(world, "body", mocap="true"), "geom", size="0.1")
