@@ -112,6 +112,12 @@ class PpoUpdate:
     PPO's update on the CPU; see pyfastenv.learners.
     """
     def __init__(self, **kwargs: typing.Any) -> None: ...
+    def gradient(
+        self, samples: typing.Any, hyper: PpoHyper, parameters: typing.Any, gradient: typing.Any
+    ) -> dict:
+        """
+        Writes the gradient of the loss of all samples, whose advantages count as they are; returns the metrics.
+        """
     def run_epochs(
         self,
         samples: typing.Any,

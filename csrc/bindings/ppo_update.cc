@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -51,9 +52,7 @@ class PyPpoUpdate {
   py::list RunEpochs(const py::object& samples, const py::object& orders, const PpoHyper& hyper,
                      int64_t step, const py::object& parameters, const py::object& mean,
                      const py::object& square) {
-    const InputArray rows =
-        ReadFloat32(samples, "samples", {kAnySize, update_->num_columns()},
-                    [&] { return "(n, " + std::to_string(update_->num_columns()) + ") float32"; });
+    const InputArray rows = ReadSamples(samples);
     const auto expected = [] { return std::string("(epochs, n) integers"); };
     const InputArray indices = ReadIntegers(orders, "orders", expected);
     if (indices.shape.size() != 2) {
@@ -74,13 +73,9 @@ class PyPpoUpdate {
     }
     CheckStep(step);
     CheckActions(rows);
-    const auto vector = [&](const py::object& array, const char* name) {
-      return static_cast<float*>(OutputData(
-          array, name, {static_cast<int64_t>(update_->num_parameters())}, ArrayType::kFloat32));
-    };
-    float* flat = vector(parameters, "parameters");
-    float* first = vector(mean, "mean");
-    float* second = vector(square, "square");
+    float* flat = Vector(parameters, "parameters");
+    float* first = Vector(mean, "mean");
+    float* second = Vector(square, "square");
     const std::vector<PpoMetrics> all = WithoutGil([&] {
       const std::lock_guard lock(mutex_);
       return update_->RunEpochs(static_cast<const float*>(rows.data), row_numbers,
@@ -88,25 +83,36 @@ class PyPpoUpdate {
     });
     py::list result;
     for (const PpoMetrics& metrics : all) {
-      py::dict epoch;
-      epoch["loss/policy"] = metrics.means.policy_loss;
-      epoch["loss/value"] = metrics.means.value_loss;
-      epoch["policy/entropy"] = metrics.means.entropy;
-      epoch["policy/kl"] = metrics.means.kl;
-      epoch["policy/clip_fraction"] = metrics.means.clipped;
+      py::dict epoch = ToDict(metrics.means);
       epoch["train/grad_norm"] = metrics.grad_norm;
       result.append(epoch);
     }
     return result;
   }
 
+  py::dict Gradient(const py::object& samples, const PpoHyper& hyper, const py::object& parameters,
+                    const py::object& gradient) {
+    const InputArray rows = ReadSamples(samples);
+    if (rows.shape[0] < 1 || rows.shape[0] > std::numeric_limits<int>::max()) {
+      throw UsageError(Code::kValue,
+                       "samples: expected at least one row, got " + Describe(rows.array));
+    }
+    CheckActions(rows);
+    const InputArray flat = ReadParameters(parameters);
+    float* written = Vector(gradient, "gradient");
+    const PpoSums means = WithoutGil([&] {
+      const std::lock_guard lock(mutex_);
+      return update_->Gradient(static_cast<const float*>(rows.data), rows.shape[0], hyper,
+                               static_cast<const float*>(flat.data), written);
+    });
+    return ToDict(means);
+  }
+
   py::object Values(const py::object& obs, const py::object& parameters) {
     const InputArray rows = ReadFloat32(obs, "obs", {kAnySize, obs_size_}, [&] {
       return "(n, " + std::to_string(obs_size_) + ") float32";
     });
-    const std::vector<int64_t> size = {static_cast<int64_t>(update_->num_parameters())};
-    const InputArray flat =
-        ReadFloat32(parameters, "parameters", size, [&] { return Describe(size) + " float32"; });
+    const InputArray flat = ReadParameters(parameters);
     const NewArray values = MakeArray({rows.shape[0]}, ArrayType::kFloat32);
     WithoutGil([&] {
       const std::lock_guard lock(mutex_);
@@ -117,6 +123,35 @@ class PyPpoUpdate {
   }
 
  private:
+  std::vector<int64_t> VectorShape() const {
+    return {static_cast<int64_t>(update_->num_parameters())};
+  }
+
+  InputArray ReadParameters(const py::object& parameters) const {
+    return ReadFloat32(parameters, "parameters", VectorShape(),
+                       [&] { return Describe(VectorShape()) + " float32"; });
+  }
+
+  float* Vector(const py::object& array, const char* name) const {
+    return static_cast<float*>(OutputData(array, name, VectorShape(), ArrayType::kFloat32));
+  }
+
+  InputArray ReadSamples(const py::object& samples) const {
+    return ReadFloat32(samples, "samples", {kAnySize, update_->num_columns()}, [&] {
+      return "(n, " + std::to_string(update_->num_columns()) + ") float32";
+    });
+  }
+
+  static py::dict ToDict(const PpoSums& means) {
+    py::dict result;
+    result["loss/policy"] = means.policy_loss;
+    result["loss/value"] = means.value_loss;
+    result["policy/entropy"] = means.entropy;
+    result["policy/kl"] = means.kl;
+    result["policy/clip_fraction"] = means.clipped;
+    return result;
+  }
+
   static void CheckSizes(const std::string& network, const std::vector<int>& sizes, int begin,
                          int obs_size) {
     const std::string name = network + "_sizes";
@@ -173,6 +208,10 @@ void BindPpoUpdate(py::module_& m) {
       .def("run_epochs", &PyPpoUpdate::RunEpochs, py::arg("samples"), py::arg("orders"),
            py::arg("hyper"), py::arg("step"), py::arg("parameters"), py::arg("mean"),
            py::arg("square"))
+      .def("gradient", &PyPpoUpdate::Gradient, py::arg("samples"), py::arg("hyper"),
+           py::arg("parameters"), py::arg("gradient"),
+           "Writes the gradient of the loss of all samples, whose advantages count as they are; "
+           "returns the metrics.")
       .def("values", &PyPpoUpdate::Values, py::arg("obs"), py::arg("parameters"),
            "The value network's outputs, (n,) float32.");
 }

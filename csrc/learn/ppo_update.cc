@@ -127,36 +127,54 @@ std::vector<PpoMetrics> PpoUpdate::RunEpochs(const float* samples, const int64_t
                                              int num_epochs, int64_t n, const PpoHyper& hyper,
                                              int64_t step, float* parameters, float* mean,
                                              float* square) {
-  const int64_t size = hyper.minibatch_size;
-  const auto num_shards = static_cast<int>(std::clamp<int64_t>(size / kShardRows, 1, kMaxShards));
-  const int num_workers = ChooseWorkers(num_shards);
-  call_ = {samples, orders, num_epochs, n, hyper, step, num_shards, num_workers};
-  layout_.Scatter(parameters, parameters_.data());
   layout_.Scatter(mean, mean_.data());
   layout_.Scatter(square, square_.data());
-  for (const Piece& piece : pieces_) Transpose(piece);
-  AssignPieces(num_workers);
-  for (Worker& worker : workers_) worker.sums.assign(static_cast<size_t>(num_epochs), {});
-  grad_norms_.resize(static_cast<size_t>(num_epochs));
-  barrier_.set_num_threads(num_workers);
-  if (num_workers == 1) {
-    Work(0);
-  } else {
-    const auto start = std::chrono::steady_clock::now();
-    parallel_.Run(num_workers, [this](int /*thread*/, int worker) { Work(worker); });
-    NoteTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
+  Run({samples, orders, num_epochs, n, hyper, step, /*improves=*/true}, parameters);
   layout_.Gather(parameters_.data(), parameters);
   layout_.Gather(mean_.data(), mean);
   layout_.Gather(square_.data(), square);
 
-  std::vector<PpoMetrics> metrics(static_cast<size_t>(num_epochs));
-  const double share = 1.0 / static_cast<double>(size);
-  for (size_t epoch = 0; epoch < metrics.size(); ++epoch) {
-    for (const Worker& worker : workers_) metrics[epoch].means.Add(worker.sums[epoch], share);
-    metrics[epoch].grad_norm = grad_norms_[epoch];
+  std::vector<PpoMetrics> metrics;
+  for (size_t epoch = 0; epoch < grad_norms_.size(); ++epoch) {
+    metrics.push_back({Means(epoch), grad_norms_[epoch]});
   }
   return metrics;
+}
+
+PpoSums PpoUpdate::Gradient(const float* samples, int64_t n, PpoHyper hyper,
+                            const float* parameters, float* gradient) {
+  hyper.minibatch_size = static_cast<int>(n);
+  hyper.normalize_advantages = false;
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  Run({samples, order.data(), 1, n, hyper, /*step=*/0, /*improves=*/false}, parameters);
+  layout_.Gather(gradient_.data(), gradient);
+  return Means(0);
+}
+
+void PpoUpdate::Run(const Call& call, const float* parameters) {
+  const int64_t size = call.hyper.minibatch_size;
+  call_ = call;
+  call_.num_shards = static_cast<int>(std::clamp<int64_t>(size / kShardRows, 1, kMaxShards));
+  call_.num_workers = ChooseWorkers(call_.num_shards);
+  layout_.Scatter(parameters, parameters_.data());
+  for (const Piece& piece : pieces_) Transpose(piece);
+  AssignPieces(call_.num_workers);
+  const auto num_epochs = static_cast<size_t>(call_.num_epochs);
+  for (Worker& worker : workers_) worker.sums.assign(num_epochs, {});
+  grad_norms_.resize(num_epochs);
+  barrier_.set_num_threads(call_.num_workers);
+  if (call_.num_workers == 1) return Work(0);
+  const auto start = std::chrono::steady_clock::now();
+  parallel_.Run(call_.num_workers, [this](int /*thread*/, int worker) { Work(worker); });
+  NoteTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+}
+
+PpoSums PpoUpdate::Means(size_t epoch) const {
+  PpoSums means;
+  const double share = 1.0 / static_cast<double>(call_.hyper.minibatch_size);
+  for (const Worker& worker : workers_) means.Add(worker.sums[epoch], share);
+  return means;
 }
 
 int PpoUpdate::ChooseWorkers(int num_shards) {
@@ -243,6 +261,7 @@ double PpoUpdate::RunMinibatch(int index, const int64_t* order, int64_t step) {
   const bool networks_are_shared = call_.num_workers > 2;
   if (networks_are_shared) barrier_.Wait();
   Reduce(index, step);
+  if (!call_.improves) return 0.0;
   barrier_.Wait();
   const double norm = GradientNorm(step);
   Improve(index, step, norm);

@@ -1,6 +1,6 @@
 // PPO's update on the CPU: all minibatches of some epochs in one call, on threads of its own.
 //
-// The reference is pyfastenv/nn/functional.py (ppo_gradients) with pyfastenv/nn/optim.py
+// The reference is ppo_loss in pyfastenv/algorithms/ppo.py with pyfastenv/nn/optim.py
 // (FlatAdam); this does the same arithmetic, in another order of summation, several times faster: a
 // block of rows goes forward and backward through a network while it is in the first-level cache.
 //
@@ -60,6 +60,11 @@ class PpoUpdate {
                                     int64_t n, const PpoHyper& hyper, int64_t step,
                                     float* parameters, float* mean, float* square);
 
+  /// The gradient of the loss of n samples, as long as the parameters, before it is clipped.
+  /// Advantages count as they are.
+  PpoSums Gradient(const float* samples, int64_t n, PpoHyper hyper, const float* parameters,
+                   float* gradient);
+
   /// The value network's outputs for n rows of obs (n, obs_size).
   void Values(const float* obs, int64_t n, const float* parameters, float* values);
 
@@ -85,8 +90,9 @@ class PpoUpdate {
     int64_t n;
     PpoHyper hyper;
     int64_t step;
-    int num_shards;
-    int num_workers;
+    bool improves;  // else the parameters stay, and gradient_ is what was wanted
+    int num_shards = 0;
+    int num_workers = 0;
   };
 
   void AddPieces();
@@ -94,6 +100,10 @@ class PpoUpdate {
   void Transpose(const Piece& piece);
   bool has_threads() const { return generation_ == ForkGeneration(); }
 
+  /// Does what the call says from these parameters on.
+  void Run(const Call& call, const float* parameters);
+  /// Of an epoch's last minibatch.
+  PpoSums Means(size_t epoch) const;
   void Work(int worker);
   /// Returns the gradient's norm.
   double RunMinibatch(int worker, const int64_t* order, int64_t step);

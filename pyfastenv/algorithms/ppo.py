@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pyfastenv.learners.accelerators import Choice, Chooser, changed_functions
 from pyfastenv.learners.changes import as_written
-from pyfastenv.learners.ppo_accelerators import Compiled, CompiledEpoch, WrittenOut
+from pyfastenv.learners.ppo_accelerators import Compiled, CompiledEpoch
 from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
 from pyfastenv.nn.networks import MLP, learning
 from pyfastenv.nn.policy_spec import PolicySpec
@@ -211,7 +211,7 @@ class PPO(ActorValue[Config]):
         changed_functions(self.functions)  # raises what is none
         self.chooser: Chooser[PPO] = Chooser(
             self,
-            (CompiledEpoch, WrittenOut, Compiled),
+            (CompiledEpoch, Compiled),
             config.accelerate,
             own_networks=self.own_networks,
         )
@@ -309,13 +309,13 @@ class PPO(ActorValue[Config]):
         return result
 
     def epochs(
-        self, packed: Tensor, orders: Tensor, backward: Callable[..., Tensor | None] | None = None
+        self, packed: Tensor, orders: Tensor, backward: Callable[[Tensor], Tensor] | None = None
     ) -> list[dict[str, float]]:
         """Passes over the batch, one for each order of its rows: ``(epochs, n)``."""
         return [self.epoch(packed, order, backward) for order in orders]
 
     def epoch(
-        self, packed: Tensor, order: Tensor, backward: Callable[..., Tensor | None] | None = None
+        self, packed: Tensor, order: Tensor, backward: Callable[[Tensor], Tensor] | None = None
     ) -> dict[str, float]:
         """A pass over the batch, a gradient step per minibatch.
 
@@ -328,25 +328,22 @@ class PPO(ActorValue[Config]):
         backward = backward or self.backward
         size = self.config.minibatch_size // self.world_size
         shuffled = packed[order.to(self.device)]
-        minibatches = shuffled.split(size)[: len(packed) // size]
-        for rows in minibatches:
-            last = rows is minibatches[-1]
-            metrics = backward(self._columns(rows), metrics=last)
+        for rows in shuffled.split(size)[: len(packed) // size]:
+            if self.config.normalize_advantages:
+                rows[:, -3] = distributed.standardized(rows[:, -3])
+            metrics = backward(rows)
             with span("optimiser"):
                 distributed.average_gradients([self.flat.parameter])
                 norm = self.flat.clip_grad_norm(self.config.max_grad_norm)
                 self.optimizer.step()
                 self.refresh()
-        assert metrics is not None
         names = (*PPO_METRICS, "train/grad_norm")
         values = distributed.mean(torch.cat((metrics, norm[None])))
         return dict(zip(names, values.tolist(), strict=True))
 
-    def backward(
-        self, columns: Columns, *, metrics: bool, loss: Callable[..., PPOLoss] | None = None
-    ) -> Tensor:
-        """The loss's gradients, where the optimiser finds them; :data:`PPO_METRICS`."""
-        config = self.config
+    def backward(self, rows: Tensor, loss: Callable[..., PPOLoss] | None = None) -> Tensor:
+        """Puts the loss's gradients where the optimiser finds them; returns PPO_METRICS."""
+        config, columns = self.config, self._columns(rows)
         own = self.own_networks and config.amp  # what MLP.compute_in does for ours
         precision = torch.autocast(self.device.type, torch.bfloat16, enabled=own)
         with span("forward"), learning(self.policy, self.value), precision:
@@ -369,8 +366,6 @@ class PPO(ActorValue[Config]):
         """Of rows of :meth:`_pack`."""
         actions = rows[:, self.obs_size : -4]
         log_probs, advantages, returns, old_values = rows[:, -4:].unbind(1)
-        if self.config.normalize_advantages:
-            advantages = distributed.standardized(advantages)
         return Columns(
             rows[:, self.seen.policy],
             rows[:, self.seen.critic],

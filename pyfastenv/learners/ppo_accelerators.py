@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from pyfastenv import _core
 from pyfastenv.learners.accelerators import CompiledLosses, Kind
-from pyfastenv.nn.functional import ppo_gradients
+from pyfastenv.nn.functional import PPO_METRICS
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
@@ -70,18 +71,15 @@ class Learner(Protocol):
     def seen(self) -> Seen: ...
 
     def epochs(
-        self, packed: Tensor, orders: Tensor, backward: Callable[..., Tensor | None] | None = None
+        self, packed: Tensor, orders: Tensor, backward: Callable[[Tensor], Tensor] | None = None
     ) -> list[dict[str, float]]:
         """Passes over the batch."""
         ...
 
 
-def _vectors(learner: Learner) -> Mapping[str, tuple[str, ...]]:
-    return {"flat": ("policy", "value", *(() if learner.discrete else ("log_std",)))}
-
-
 class CompiledEpoch:
-    """Whole passes over the batch in C++ (csrc/learn/ppo_update.h), float32."""
+    """Whole passes over the batch in C++ (csrc/learn/ppo_update.h), float32; where several
+    processes learn together, each minibatch's gradient."""
 
     name: ClassVar[str] = "epochs compiled in C++"
     kind: ClassVar[Kind] = "native"
@@ -92,11 +90,9 @@ class CompiledEpoch:
 
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
-        """It is for a single process that learns on the CPU in float32."""
+        """It is for learning on the CPU in float32."""
         if learner.device.type != "cpu":
             return "only on the CPU"
-        if learner.world_size > 1:
-            return "only in a single process"
         if learner.policy.activation != learner.value.activation:
             return "only for networks of one activation"
         return "only in float32" if learner.config.amp else None
@@ -104,7 +100,7 @@ class CompiledEpoch:
     @classmethod
     def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
         """Both networks' and the logarithms of a Gaussian's deviations."""
-        return _vectors(learner)
+        return {"flat": ("policy", "value", *(() if learner.discrete else ("log_std",)))}
 
     @classmethod
     def optimizers(cls, learner: Learner) -> Mapping[str, str]:
@@ -113,6 +109,9 @@ class CompiledEpoch:
 
     def __init__(self, learner: Learner):
         self._learner = learner
+        num_threads = learner.config.num_threads or available_cpus()
+        if learner.world_size > 1:  # which share the CPUs as torchrun tells PyTorch to
+            num_threads = torch.get_num_threads()
         self._update = _core.PpoUpdate(
             obs_size=learner.obs_size,
             policy_sizes=list(learner.policy.sizes),
@@ -121,13 +120,33 @@ class CompiledEpoch:
             value_begin=learner.seen.critic.start,
             activation=learner.policy.activation,
             discrete=learner.discrete,
-            num_threads=learner.config.num_threads or available_cpus(),
+            num_threads=num_threads,
         )
 
     def epochs(self, packed: Tensor, orders: Tensor) -> list[dict[str, float]]:
         """As :meth:`pyfastenv.algorithms.ppo.PPO.epochs`."""
         learner = self._learner
-        config, adam = learner.config, learner.optimizer
+        if learner.world_size > 1:
+            return learner.epochs(packed, orders, self._backward)
+        adam = learner.optimizer
+        hyper = self._hyper()
+        with span("update"):
+            metrics: list[dict[str, float]] = self._update.run_epochs(
+                packed.numpy(), orders.numpy(), hyper, adam.num_steps, *adam.arrays()
+            )
+        adam.num_steps += len(orders) * (len(packed) // hyper.minibatch_size)
+        return metrics
+
+    def _backward(self, rows: Tensor) -> Tensor:
+        flat = self._learner.flat
+        with span("update"):
+            metrics = self._update.gradient(
+                rows.numpy(), self._hyper(), flat.parameter.detach().numpy(), flat.grad.numpy()
+            )
+        return torch.tensor([metrics[name] for name in PPO_METRICS])
+
+    def _hyper(self) -> _core.PpoHyper:
+        config, adam = self._learner.config, self._learner.optimizer
         hyper = _core.PpoHyper()
         hyper.minibatch_size = config.minibatch_size
         hyper.lr = adam.lr
@@ -139,78 +158,12 @@ class CompiledEpoch:
         hyper.value_coef = config.value_coef
         hyper.max_grad_norm = config.max_grad_norm
         hyper.normalize_advantages = config.normalize_advantages
-        with span("update"):
-            metrics: list[dict[str, float]] = self._update.run_epochs(
-                packed.numpy(), orders.numpy(), hyper, adam.num_steps, *adam.arrays()
-            )
-        adam.num_steps += len(orders) * (len(packed) // config.minibatch_size)
-        return metrics
+        return hyper
 
     def values(self, obs: Tensor) -> Tensor:
         """As :meth:`pyfastenv.algorithms.ppo.PPO.values`."""
         parameters, _, _ = self._learner.optimizer.arrays()
         return torch.from_numpy(self._update.values(obs.numpy(), parameters))
-
-
-class WrittenOut:
-    """Minibatches in torch with gradients written out: autograd's bookkeeping takes longer."""
-
-    name: ClassVar[str] = "written-out gradients"
-    kind: ClassVar[Kind] = "native"
-    functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
-    methods: ClassVar[tuple[str, ...]] = _METHODS
-    reads: ClassVar[type] = Learner
-    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-
-    @classmethod
-    def why_not(cls, learner: Learner) -> str | None:
-        """It always can."""
-        return None
-
-    @classmethod
-    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
-        """Both networks' and the logarithms of a Gaussian's deviations."""
-        return _vectors(learner)
-
-    @classmethod
-    def optimizers(cls, learner: Learner) -> Mapping[str, str]:
-        """None: the plain program's epochs call it."""
-        return {}
-
-    def __init__(self, learner: Learner):
-        self._learner = learner
-
-    @torch.no_grad()
-    def epochs(self, packed: Tensor, orders: Tensor) -> list[dict[str, float]]:
-        """As :meth:`pyfastenv.algorithms.ppo.PPO.epochs`."""
-        return self._learner.epochs(packed, orders, self._backward)
-
-    def _backward(self, columns: Any, *, metrics: bool) -> Tensor | None:
-        learner, config = self._learner, self._learner.config
-        with span("forward"):
-            outputs, policy_saved = learner.policy.evaluate(columns.policy_obs[None])
-            values, value_saved = learner.value.evaluate(columns.critic_obs[None])
-            gradients = ppo_gradients(
-                outputs[0],
-                None if learner.discrete else learner.log_std,
-                values.flatten(),
-                columns.actions,
-                columns.log_probs,
-                columns.advantages,
-                columns.returns,
-                columns.old_values,
-                clip=config.clip,
-                value_clip=config.value_clip,
-                entropy_coef=config.entropy_coef,
-                value_coef=config.value_coef,
-                metrics=metrics,
-            )
-        learner.policy.write_gradients(policy_saved, gradients.outputs[None])
-        learner.value.write_gradients(value_saved, gradients.values[None, :, None])
-        if gradients.log_std is not None:
-            assert learner.log_std.grad is not None
-            learner.log_std.grad.copy_(gradients.log_std)
-        return gradients.metrics
 
 
 class PlainLearner(Protocol):
@@ -220,12 +173,12 @@ class PlainLearner(Protocol):
     def functions(self) -> Any: ...
 
     def epochs(
-        self, packed: Tensor, orders: Tensor, backward: Callable[..., Tensor | None] | None = None
+        self, packed: Tensor, orders: Tensor, backward: Callable[[Tensor], Tensor] | None = None
     ) -> list[dict[str, float]]:
         """Passes over the batch."""
         ...
 
-    def backward(self, columns: Any, *, metrics: bool, loss: Any = None) -> Tensor | None:
+    def backward(self, rows: Tensor, loss: Any = None) -> Tensor:
         """A minibatch's gradients."""
         ...
 
@@ -243,8 +196,5 @@ class Compiled(CompiledLosses):
 
     def epochs(self, packed: Tensor, orders: Tensor) -> list[dict[str, float]]:
         """As :meth:`pyfastenv.algorithms.ppo.PPO.epochs`."""
-
-        def backward(columns: Any, *, metrics: bool) -> Tensor | None:
-            return self._learner.backward(columns, metrics=metrics, loss=self._loss)
-
+        backward = partial(self._learner.backward, loss=self._loss)
         return self._learner.epochs(packed, orders, backward)

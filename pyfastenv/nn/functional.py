@@ -86,15 +86,6 @@ def discounted_returns(rewards: Tensor, ended: Tensor, start: Tensor, gamma: flo
     return linear_scan(values, shifted).flip(0)
 
 
-class PPOGradients(NamedTuple):
-    """What one minibatch of PPO gives; gradients are of ``policy + value_coef * value - …``."""
-
-    outputs: Tensor  # (B, A): gradient by the policy network's outputs
-    log_std: Tensor | None  # (A,): gradient by log_std; None for categorical policies
-    values: Tensor  # (B,): gradient by the values
-    metrics: Tensor | None  # (5,): see PPO_METRICS; None unless asked for
-
-
 PPO_METRICS = (
     "loss/policy",
     "loss/value",
@@ -115,99 +106,6 @@ def gaussian_log_prob(actions: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
     z = (actions - mean) * torch.exp(-log_std)
     constant = log_std.sum(-1) + 0.5 * LOG_TWO_PI * actions.shape[-1]
     return -0.5 * z.square().sum(-1) - constant
-
-
-def ppo_gradients(
-    outputs: Tensor,
-    log_std: Tensor | None,
-    values: Tensor,
-    actions: Tensor,
-    log_probs: Tensor,
-    advantages: Tensor,
-    returns: Tensor,
-    old_values: Tensor,
-    *,
-    clip: float,
-    value_clip: float,
-    entropy_coef: float,
-    value_coef: float,
-    metrics: bool = True,
-) -> PPOGradients:
-    """PPO's clipped loss (Schulman et al. 2017, arXiv:1707.06347, eq. 7 and 9) and its gradients.
-
-    Written out instead of left to autograd: on small networks that takes most of the time.
-
-    Args:
-        outputs: ``(B, A)`` the means of Gaussians, or logits.
-        log_std: ``(A,)``; None: the policy is categorical.
-        values: ``(B,)``.
-        actions: ``(B, A)`` float32, or ``(B,)`` int64.
-        log_probs: ``(B,)`` of the actions when they were drawn.
-        advantages: ``(B,)``, normalised or not.
-        returns: ``(B,)`` targets of the values.
-        old_values: ``(B,)`` values when the actions were drawn.
-        clip: ε of the probability ratio.
-        value_clip: ε of the values (as in OpenAI's baselines); 0: not clipped.
-        entropy_coef: Weight of the entropy bonus.
-        value_coef: Weight of the value loss, the mean of ``0.5 * (value - return)^2``.
-        metrics: Whether they are wanted; they cost as much as a layer.
-    """
-    batch, size = outputs.shape
-    if log_std is None:
-        log_p = torch.log_softmax(outputs, -1)
-        p = log_p.exp()
-        new_log_probs = log_p.gather(-1, actions[:, None]).squeeze(-1)
-        entropy_each = -(p * log_p).sum(-1, keepdim=True)  # (B, 1)
-    else:
-        inverse_std = torch.exp(-log_std)
-        z = (actions - outputs) * inverse_std
-        log_sum = log_std.sum()
-        constant = 0.5 * LOG_TWO_PI * size
-        new_log_probs = z.square().sum(-1).mul_(-0.5).sub_(log_sum + constant)
-
-    log_ratio = new_log_probs - log_probs
-    ratio = log_ratio.exp()
-    surrogate = advantages * ratio
-    clipped = advantages * ratio.clamp(1.0 - clip, 1.0 + clip)
-    # where the clipped term is the smaller, it is constant in the parameters
-    weight = torch.where(surrogate <= clipped, surrogate, 0.0).mul_(-1.0 / batch)  # by log_prob
-
-    error = values - returns
-    value_grad = error
-    squared = error.square()
-    if value_clip > 0.0:
-        change = values - old_values
-        clipped_error = old_values + change.clamp(-value_clip, value_clip) - returns
-        clipped_squared = clipped_error.square()
-        inside = change.abs() <= value_clip
-        value_grad = torch.where(
-            squared >= clipped_squared, error, torch.where(inside, clipped_error, 0.0)
-        )
-        squared = torch.maximum(squared, clipped_squared)
-
-    weights = weight[:, None]
-    log_std_grad = None
-    if log_std is None:
-        onehot = torch.zeros_like(p).scatter_(-1, actions[:, None], 1.0)
-        output_grad = weights * (onehot - p)
-        if entropy_coef != 0.0:
-            output_grad += (entropy_coef / batch) * p * (log_p + entropy_each)
-    else:
-        weighted = z * weights
-        output_grad = weighted * inverse_std
-        log_std_grad = (weighted * z).sum(0) - weight.sum() - entropy_coef
-    summary = None
-    if metrics:
-        summary = torch.stack(
-            (
-                -torch.minimum(surrogate, clipped).mean(),
-                0.5 * squared.mean(),
-                entropy_each.mean() if log_std is None else log_sum + constant + 0.5 * size,
-                (ratio - 1.0 - log_ratio).mean(),
-                ((ratio - 1.0).abs() > clip).to(ratio.dtype).mean(),
-            )
-        )
-    return PPOGradients(output_grad, log_std_grad, value_grad * (value_coef / batch), summary)
 
 
 class SquashedGaussian(NamedTuple):

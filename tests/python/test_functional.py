@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from pyfastenv.algorithms.ppo import Columns, ppo_loss  # noqa: E402
 from pyfastenv.nn.functional import (  # noqa: E402
     PPO_METRICS,
     bounded_gaussian_gradients,
@@ -16,7 +17,6 @@ from pyfastenv.nn.functional import (  # noqa: E402
     gae,
     gaussian_log_prob,
     linear_scan,
-    ppo_gradients,
     squashed_gaussian,
     squashed_gaussian_gradient,
 )
@@ -108,7 +108,7 @@ def _case(discrete: bool) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("discrete", [False, True])
 @pytest.mark.parametrize("value_clip", [0.0, 0.2])
 @pytest.mark.parametrize("entropy_coef", [0.0, 0.7])
-def test_ppo_gradients_are_autograds(
+def test_ppos_loss_is_that_of_torchs_distributions(
     discrete: bool, value_clip: float, entropy_coef: float
 ) -> None:
     case = _case(discrete)
@@ -137,19 +137,26 @@ def test_ppo_gradients_are_autograds(
     wanted = [outputs, values] if log_std is None else [outputs, values, log_std]
     expected = torch.autograd.grad(loss, wanted)
 
-    with torch.no_grad():
-        result = ppo_gradients(
-            **{**case, "log_std": log_std},
-            clip=clip,
-            value_clip=value_clip,
-            entropy_coef=entropy_coef,
-            value_coef=value_coef,
-        )
-    torch.testing.assert_close(result.outputs, expected[0])
-    torch.testing.assert_close(result.values, expected[1])
-    if log_std is not None:
-        torch.testing.assert_close(result.log_std, expected[2])
-    assert result.metrics is not None
+    nothing = torch.empty(0)
+    result = ppo_loss(
+        outputs,
+        log_std,
+        values,
+        Columns(
+            nothing,
+            nothing,
+            case["actions"],
+            case["log_probs"],
+            advantages,
+            case["returns"],
+            case["old_values"],
+        ),
+        clip=clip,
+        value_clip=value_clip,
+        entropy_coef=entropy_coef,
+        value_coef=value_coef,
+    )
+    torch.testing.assert_close(torch.autograd.grad(result.loss, wanted), expected)
     metrics = dict(zip(PPO_METRICS, result.metrics.tolist(), strict=True))
     assert metrics["loss/policy"] == pytest.approx(policy_loss.item())
     assert metrics["loss/value"] == pytest.approx(value_loss.item())

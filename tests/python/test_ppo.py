@@ -22,7 +22,7 @@ from pyfastenv import _core  # noqa: E402
 from pyfastenv.algorithms import sac  # noqa: E402
 from pyfastenv.algorithms.mbpo import MBPO  # noqa: E402
 from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
-from pyfastenv.learners.ppo_accelerators import CompiledEpoch, WrittenOut  # noqa: E402
+from pyfastenv.learners.ppo_accelerators import CompiledEpoch  # noqa: E402
 from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
 from pyfastenv.nn.normalize import RunningMoments  # noqa: E402
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout  # noqa: E402
@@ -92,9 +92,8 @@ def test_the_compiled_update_is_the_one_in_torch(
     moments = ppo.optimizer.mean.clone(), ppo.optimizer.square.clone()
 
     other = _make(config)
-    with torch.no_grad():
-        other.flat.parameter.copy_(start)
-        in_torch = WrittenOut(other).epochs(packed, orders)
+    other.flat.parameter.data.copy_(start)
+    in_torch = other.epochs(packed, orders)
     assert not torch.equal(start, after_native)
     torch.testing.assert_close(after_native, _parameters(other), rtol=0, atol=2e-5)
     torch.testing.assert_close(moments[0], other.optimizer.mean, rtol=1e-2, atol=1e-5)
@@ -102,6 +101,14 @@ def test_the_compiled_update_is_the_one_in_torch(
     assert other.optimizer.num_steps == ppo.optimizer.num_steps == 2 * (200 // 67)
     for mine, theirs in zip(native, in_torch, strict=True):
         assert mine == pytest.approx(theirs, rel=1e-3, abs=1e-5)
+
+    rows = packed[orders[0, :67]]  # a minibatch of one of several processes
+    other.flat.parameter.data.copy_(after_native)
+    metrics = ppo.acceleration.accelerator._backward(rows)
+    expected = other.backward(rows)
+    assert torch.equal(_parameters(ppo), after_native)
+    torch.testing.assert_close(ppo.flat.grad, other.flat.grad, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(metrics, expected, rtol=1e-3, atol=1e-5)
 
 
 def test_the_compiled_update_does_not_depend_on_the_number_of_threads() -> None:
@@ -112,6 +119,18 @@ def test_the_compiled_update_does_not_depend_on_the_number_of_threads() -> None:
             ppo.iterate()
         results.append(_parameters(ppo))
     assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+
+
+def test_the_compiled_gradient_does_not_depend_on_the_number_of_threads() -> None:
+    gradients = []
+    for num_threads in (1, 3, 7):
+        ppo = _make(_config(num_threads=num_threads, num_steps=128))
+        packed = ppo._pack(ppo._samples(rollout(ppo.envs, ppo.policy_spec(), 128)))
+        assert isinstance(ppo.acceleration.accelerator, CompiledEpoch)
+        ppo.acceleration.accelerator._backward(packed)  # 512 rows, in eight parts
+        gradients.append(ppo.flat.grad.clone())
+    assert gradients[0].any()
+    assert torch.equal(gradients[0], gradients[1]) and torch.equal(gradients[0], gradients[2])
 
 
 def test_the_compiled_values_are_those_of_the_module() -> None:
