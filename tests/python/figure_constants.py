@@ -54,6 +54,10 @@ CONSTANTS: dict[str, list[str]] = {
     "docs/flashsac.md": [
         "# FlashSAC",
         "## Published returns",
+        # whole trainings by hand: 120 and 400 gradient steps, two rounds (the matrix unit off: one)
+        "are 1.6 times as fast as PyTorch in bfloat16",
+        "2.6 to 3.8 times with half the widths",
+        "they are 1.15 and 1.5 times as fast",
         "so long that 300,000 of them",
         "after 130,000 steps | after 300,000 steps",
         "after 100,000 steps it has",
