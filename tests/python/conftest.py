@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -41,6 +42,15 @@ def one_torch_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MBPO's fits of the model end soon: on few rows the official ones take 500 epochs."""
+    from pyfastenv.algorithms import mbpo
+
+    short = partial(mbpo.DynamicsOptions, batch_size=32, patience=1, max_epochs=40)
+    monkeypatch.setattr(mbpo, "DynamicsOptions", short)
 
 
 @pytest.fixture(scope="session")

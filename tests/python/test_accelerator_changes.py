@@ -14,14 +14,11 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-import test_dynamics
-import test_flashsac
-import test_mbpo
-import test_ppo
-import test_sac
-from test_accelerators import make_ddpg, make_sac, problem
-from test_training_tools import assert_equal
+import ensembles
+from algorithms import make, small
+from small_learners import inputs_of, learner_of, make_ddpg, make_sac, problem
 from torch import nn
+from trainings import assert_equal
 
 from pyfastenv import _core
 from pyfastenv.algorithms import flashsac, mbpo, ppo, sac
@@ -44,16 +41,16 @@ def make_amp_sac(accelerate: str) -> SACLearner:
 
 
 def make_flashsac(accelerate: str) -> FlashSACLearner:
-    return test_flashsac.learner_of((3, 4), amp=True, accelerate=accelerate)
+    return learner_of((3, 4), amp=True, accelerate=accelerate)
 
 
 def make_ensemble(accelerate: str) -> EnsembleDynamics:
-    return test_dynamics.make((3, 4), bfloat16=True, native=accelerate != "none")
+    return ensembles.make((3, 4), bfloat16=True, native=accelerate != "none")
 
 
 def make_ppo(accelerate: str, **options: Any) -> ppo.PPO:
-    config = test_ppo._config(num_threads=1, accelerate=accelerate, **options)
-    return test_ppo._make(config)
+    config = small("ppo", num_threads=1, accelerate=accelerate, **options)
+    return make(config)
 
 
 def steps_of(learner: Any) -> Any:
@@ -69,7 +66,7 @@ def steps_of(learner: Any) -> Any:
             learner._epoch(samples, torch.randint(60, (2, 3, 100), generator=generator))
         return learner.flat.parameter.detach().clone()
     if isinstance(learner, FlashSACLearner):
-        rows, noise = (each[None] for each in test_flashsac.inputs_of(learner))
+        rows, noise = (each[None] for each in inputs_of(learner))
     else:
         rows, noise = problem(learner, generator)
     metrics = torch.zeros(len(learner.metrics), 2)
@@ -233,7 +230,7 @@ class HeardSAC(sac.SAC):
 def test_a_training_says_whose_update_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = test_sac.small(run_dir=tmp_path, loggers=(), eval_episodes=1, quiet=False)
+    config = small("sac", run_dir=tmp_path, loggers=(), eval_episodes=1, quiet=False)
     result = run(HeardSAC, config)
     assert Hearing.calls > 0 and result.acceleration == "plain PyTorch"
     assert "Gradient steps in plain PyTorch (update of your own)" in capsys.readouterr().out
@@ -242,7 +239,7 @@ def test_a_training_says_whose_update_it_is(
 def test_a_model_says_whose_training_it_is() -> None:
     if not _core.EnsembleUpdate.available():
         pytest.skip("neither AMX nor AVX512-BF16")
-    algorithm = test_mbpo.make(test_mbpo.small(amp=True))
+    algorithm = make(small("mbpo", amp=True))
     assert algorithm.acceleration.note == ""
     step = algorithm.model._train_step
     algorithm.model._train_step = lambda *args: step(*args)  # type: ignore[method-assign]
@@ -479,7 +476,7 @@ def test_losses_replaced_later_are_heard() -> None:
 
 
 def test_callbacks_are_heard_at_the_next_iteration() -> None:
-    algorithm = sac.SAC(test_sac.small())
+    algorithm = sac.SAC(small("sac"))
     for _ in range(3):
         algorithm.iterate()
     assert algorithm.acceleration.name == "written-out gradients"

@@ -21,26 +21,27 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-import test_ddpg
-import test_ppo
-import test_sac
-from test_sac import batch_of
+from algorithms import make, small
+from small_learners import (
+    LAYOUT,
+    SEEDS,
+    critic_network,
+    make_ddpg,
+    make_sac,
+    policy_network,
+    problem,
+)
 from torch import Tensor, nn
+from trainings import assert_equal, through_a_file
 
 from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, ppo, sac
-from pyfastenv.algorithms.ddpg import DDPGLearner
-from pyfastenv.algorithms.sac import SACLearner, SACOptions
-from pyfastenv.learners.actor_critic import ActorCriticOptions
 from pyfastenv.learners.sac_accelerators import CompiledBfloat16
 from pyfastenv.nn.networks import NetworkStack
-from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.sampling.exploration import ActionBox
 from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.loop import run
 from pyfastenv.training.own_losses import check_losses, own_losses
 from pyfastenv.training.saved import load_policy, resumed_config
-from pyfastenv.vector.vector_env import make_vec
 
 pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
@@ -49,8 +50,6 @@ STEPS = 1_000
 FLOAT32 = 1e-5  # relative, of gradients and losses from the same parameters
 # of products of bfloat16 numbers, which have 8 bits: the mean over the steps
 BFLOAT16 = 0.05
-LAYOUT = RowLayout(obs_size=5, action_size=2)
-SEEDS = [3, 4]
 
 
 @pytest.fixture
@@ -58,28 +57,6 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
-
-
-def make_sac(accelerate: str, **options: Any) -> SACLearner:
-    fields = {"hidden_sizes": (32, 32), "accelerate": accelerate, **options}
-    return SACLearner(LAYOUT, SEEDS, SACOptions(**fields))
-
-
-def make_ddpg(accelerate: str, **options: Any) -> DDPGLearner:
-    envs = make_vec("Reacher-v5", 1)  # of two actions
-    box = ActionBox(envs.single_action_space)
-    envs.close()
-    fields = {"hidden_sizes": (32, 32), "accelerate": accelerate, **options}
-    return DDPGLearner(LAYOUT, box, SEEDS, ActorCriticOptions(**fields))
-
-
-def problem(learner: Any, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """A minibatch in which rewards depend on observation and action."""
-    rows = batch_of(LAYOUT, (1, len(SEEDS), 32), generator).to(torch.get_default_dtype())
-    pairs = LAYOUT.obs_actions(rows)
-    LAYOUT.rewards(rows).copy_((pairs[..., 0] * pairs[..., -1]).tanh())
-    noise = torch.randn(1, len(SEEDS), *learner.noise_shape(32), generator=generator)
-    return rows, noise
 
 
 def distance(ours: Tensor, theirs: Tensor) -> float:
@@ -176,12 +153,12 @@ def test_mixed_precision_means_the_same_in_the_plain_program(make: Callable[...,
 
 @pytest.mark.parametrize("env_id", ["Hopper-v5", "CartPole-v1", "dict_tasks:Apart"])
 def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
-    config = test_ppo._config(
-        env_id=env_id, entropy_coef=0.01, value_clip=0.1, max_grad_norm=0.5, num_threads=1
+    config = small(
+        "ppo", env_id=env_id, entropy_coef=0.01, value_clip=0.1, max_grad_norm=0.5, num_threads=1
     )
     config.accelerate = "none"
-    plain = test_ppo._make(config)
-    fast = test_ppo._make(copy.copy(config))
+    plain = make(config)
+    fast = make(copy.copy(config))
     compiled = ppo.CompiledEpoch(fast)
     steps = 0
     while steps < STEPS:
@@ -207,21 +184,11 @@ def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
 # ---- who gets which ------------------------------------------------------------------------------
 
 
-def policy_network(num_inputs: int, num_outputs: int) -> nn.Module:
-    return nn.Sequential(
-        nn.Linear(num_inputs, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, num_outputs)
-    )
-
-
-def critic_network(num_inputs: int, num_outputs: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(num_inputs, 24), nn.Mish(), nn.Linear(24, num_outputs))
-
-
 def configurations() -> dict[str, tuple[Any, Any]]:
     return {
-        "sac": (sac, test_sac.small(total_steps=200, num_envs=2)),
-        "ddpg": (ddpg, test_ddpg.small(total_steps=200, normalize_obs=True)),
-        "ppo": (ppo, test_ppo._config(env_id="Pendulum-v1", num_threads=1)),
+        "sac": (sac, small("sac", total_steps=200, num_envs=2)),
+        "ddpg": (ddpg, small("ddpg", total_steps=200, normalize_obs=True)),
+        "ppo": (ppo, small("ppo", env_id="Pendulum-v1", num_threads=1)),
     }
 
 
@@ -237,7 +204,7 @@ def test_own_networks_train_in_plain_pytorch_and_come_back(
     config.eval_every = config.checkpoint_every = 0
     config.policy_factory, config.critic_factory = policy_network, critic_network
     config.__post_init__()
-    assert config.policy_factory == f"{__name__}:policy_network"
+    assert config.policy_factory == "small_learners:policy_network"
     if name == "ppo":
         config.total_steps = 3 * config.num_envs * config.num_steps
     result = module.train(config)
@@ -331,7 +298,7 @@ def test_own_networks_resume_bit_for_bit(name: str) -> None:
     algorithm = kind(config)
     for _ in range(4):
         algorithm.iterate()
-    state = test_ddpg.through_a_file(algorithm.state_dict())
+    state = through_a_file(algorithm.state_dict())
     resumed = kind(config, restore=state)
     for _ in range(2):
         one, other = (
@@ -339,11 +306,11 @@ def test_own_networks_resume_bit_for_bit(name: str) -> None:
             for each in (algorithm, resumed)
         )
         assert one == other
-    test_sac.assert_equal(algorithm.learner.state_dict(), resumed.learner.state_dict())
+    assert_equal(algorithm.learner.state_dict(), resumed.learner.state_dict())
 
 
 def test_who_changes_a_loss_gets_the_plain_program() -> None:
-    mine, theirs = Louder(test_sac.small()), sac.SAC(test_sac.small(accelerate="none"))
+    mine, theirs = Louder(small("sac")), sac.SAC(small("sac", accelerate="none"))
     assert mine.acceleration.note == "Gradient steps in plain PyTorch (critic_loss of your own)"
     for algorithm in (mine, theirs):
         while algorithm.global_step < 62:
@@ -358,12 +325,12 @@ def test_who_changes_a_loss_gets_the_plain_program() -> None:
 
         Wrong.functions = functions  # type: ignore[assignment]
         with pytest.raises(TypeError, match=r"functions: expected a NamedTuple such as sac.Func"):
-            Wrong(test_sac.small())
+            Wrong(small("sac"))
 
     class MinePPO(ppo.PPO):
         functions = ppo.Functions(ppo_loss=lambda *a, **k: ppo.ppo_loss(*a, **k))
 
-    algorithm = MinePPO(test_ppo._config())
+    algorithm = MinePPO(small("ppo"))
     assert algorithm.acceleration.note == "Gradient steps in plain PyTorch (ppo_loss of your own)"
     algorithm.iterate()
 
@@ -380,7 +347,7 @@ def test_a_run_goes_on_with_the_losses_it_began_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "run"
-    config = test_sac.small(run_dir=folder, total_steps=70, loggers=(), eval_episodes=1)
+    config = small("sac", run_dir=folder, total_steps=70, loggers=(), eval_episodes=1)
     run(Louder, config)
     recorded = json.loads((folder / "config.json").read_text())
     assert recorded["own_losses"] == {"critic_loss": f"{__name__}:louder"}
@@ -448,9 +415,9 @@ def test_each_option_is_what_it_says() -> None:
     assert notes["none"].name == "plain PyTorch" and notes["none"].note == ""
     compiled = make_ddpg("compile").choice
     assert compiled.note == "Gradient steps in plain PyTorch (nothing here is of kind compile)"
-    config = test_ppo._config()
-    assert test_ppo._make(config).acceleration.name == "epochs compiled in C++"
-    amp = test_ppo._make(test_ppo._config(amp=True))
+    config = small("ppo")
+    assert make(config).acceleration.name == "epochs compiled in C++"
+    amp = make(small("ppo", amp=True))
     assert amp.acceleration.name == "plain PyTorch"
     assert amp.acceleration.note.endswith("(epochs compiled in C++: only in float32)")
     assert amp.iterate()["loss/value"] > 0.0
@@ -474,7 +441,7 @@ def test_torch_compile_computes_the_plain_steps() -> None:
 )
 def test_factories_that_cannot_be_found(factory: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        test_sac.small(policy_factory=factory).check()
+        small("sac", policy_factory=factory).check()
 
 
 def one_output_more(num_inputs: int, num_outputs: int) -> nn.Module:
@@ -558,14 +525,14 @@ def test_networks_from_a_file_anywhere(tmp_path: Path, monkeypatch: pytest.Monke
     file = tmp_path / "elsewhere" / "nets_of_a_file.py"
     file.parent.mkdir()
     file.write_text("from torch import nn\n\ndef make(i, o):\n    return nn.Linear(i, o)\n")
-    config = test_sac.small(policy_factory="elsewhere/nets_of_a_file.py:make")
+    config = small("sac", policy_factory="elsewhere/nets_of_a_file.py:make")
     assert config.policy_factory == f"{file}:make"
     monkeypatch.chdir(tmp_path.parent)
     assert isinstance(sac.SAC(config).learner.actor.networks[0], nn.Linear)
     with pytest.raises(ValueError, match=r"there is no module 'nets' .* a file elsewhere is named"):
-        test_sac.small(policy_factory="nets:make").check()
+        small("sac", policy_factory="nets:make").check()
     with pytest.raises(ValueError, match=r"there is no file .*/nets.py"):
-        test_sac.small(policy_factory="nets.py:make").check()
+        small("sac", policy_factory="nets.py:make").check()
 
 
 def lazy(num_inputs: int, num_outputs: int) -> nn.Module:
@@ -574,7 +541,7 @@ def lazy(num_inputs: int, num_outputs: int) -> nn.Module:
 
 def test_networks_whose_sizes_come_with_their_inputs_begin_apart() -> None:
     for factory in (lazy, critic_network):
-        config = test_sac.small(critic_factory=factory, num_seeds=2)
+        config = small("sac", critic_factory=factory, num_seeds=2)
         networks = sac.SAC(config).learner.critic.networks
         weights = [tuple(next(each.parameters()).flatten().tolist()) for each in networks]
         assert len(set(weights)) == len(networks) == 4
@@ -589,7 +556,7 @@ def one_for_all(num_inputs: int, num_outputs: int) -> nn.Module:
 
 def test_one_network_in_two_places_is_refused() -> None:
     with pytest.raises(ValueError, match="the same module twice where 2 are needed"):
-        sac.SAC(test_sac.small(critic_factory=one_for_all))
+        sac.SAC(small("sac", critic_factory=one_for_all))
 
 
 def test_a_file_with_networks_may_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -597,8 +564,13 @@ def test_a_file_with_networks_may_move(tmp_path: Path, monkeypatch: pytest.Monke
     file = tmp_path / "nets_to_move.py"
     file.write_text("from torch import nn\n\ndef make(i, o):\n    return nn.Linear(i, o)\n")
     run_dir = tmp_path / "run"
-    config = test_sac.small(
-        run_dir=run_dir, loggers=(), eval_episodes=1, policy_factory=f"{file}:make", total_steps=70
+    config = small(
+        "sac",
+        run_dir=run_dir,
+        loggers=(),
+        eval_episodes=1,
+        policy_factory=f"{file}:make",
+        total_steps=70,
     )
     sac.train(config)
     elsewhere = file.rename(tmp_path / "nets_that_moved.py")
@@ -615,7 +587,7 @@ def test_files_that_are_no_modules_are_named(tmp_path: Path) -> None:
     file = tmp_path / "my.nets.py"
     file.write_text("")
     with pytest.raises(ValueError, match=r"'my.nets' is no name of a module: rename the file"):
-        test_sac.small(policy_factory=f"{file}:make").check()
+        small("sac", policy_factory=f"{file}:make").check()
 
 
 @pytest.mark.parametrize("name", ["ddpg", "sac"])
@@ -630,11 +602,11 @@ def test_own_networks_that_diverge_are_told_of_as_such(name: str, tmp_path: Path
 def test_a_scripts_own_factory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["__main__"], "network", policy_network, raising=False)
     with pytest.raises(ValueError, match=r"'__main__:network' cannot .* put it into a mod"):
-        test_sac.small(policy_factory="__main__:network").check()
+        small("sac", policy_factory="__main__:network").check()
 
 
 def test_a_factory_without_a_place_is_refused() -> None:
     with pytest.raises(ValueError, match="critic_factory: expected a function that stands in a mo"):
-        test_sac.small(critic_factory=lambda i, o: nn.Linear(i, o))
+        small("sac", critic_factory=lambda i, o: nn.Linear(i, o))
     with pytest.raises(ValueError, match="critic_factory: expected a function that stands in a mo"):
-        test_sac.small(critic_factory=nn.Linear(3, 1))
+        small("sac", critic_factory=nn.Linear(3, 1))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from parity import MODES, assert_same
-from test_determinism import action_table, row_of
+from trajectories import action_table, row_of
 
 import pyfastenv
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-from test_sac import small
-from test_training_tools import assert_same_run
+import algorithms
+from trainings import assert_same_run
 
 from pyfastenv.algorithms import sac
 from pyfastenv.training.callbacks import Callback, Run, StopAtReturn
@@ -23,6 +24,7 @@ from pyfastenv.training.logger import read_metrics
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
+small = partial(algorithms.small, "sac")
 
 
 def config(folder: Path, **options: Any) -> sac.Config:

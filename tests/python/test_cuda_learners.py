@@ -10,8 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import test_mbpo
-import test_sac
+from algorithms import small
 from cuda_checks import no_synchronisation
 from trainings import through_a_file
 
@@ -98,9 +97,9 @@ def test_nothing_in_a_step_waits_for_the_device() -> None:
 @pytest.mark.parametrize("dynamics", [None, "ensemble", "flow"])
 def test_trainings_run_and_resume(dynamics: str | None, options: dict[str, Any]) -> None:
     if dynamics is None:
-        make, config = SAC, test_sac.small(device=DEVICE, **options)
+        make, config = SAC, small("sac", device=DEVICE, **options)
     else:
-        make, config = MBPO, test_mbpo.small(device=DEVICE, dynamics=dynamics, **options)
+        make, config = MBPO, small("mbpo", device=DEVICE, dynamics=dynamics, **options)
     config.check()
     algorithm = make(config)
     for _ in range(3):

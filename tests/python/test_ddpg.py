@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import math
 import pathlib
+from functools import partial
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_training_tools import assert_equal
+import algorithms
+from algorithms import make
 from torch import Tensor, nn
-from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_file
+from trainings import (
+    assert_equal,
+    assert_goes_on_alike,
+    assert_learns_pendulum,
+    pendulum,
+    through_a_file,
+)
 
 from pyfastenv.algorithms import ddpg
 from pyfastenv.algorithms.ddpg import DDPG, Config
@@ -26,24 +34,7 @@ from pyfastenv.training import saved
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
-
-
-def small(**options: Any) -> Config:
-    defaults = {
-        "num_envs": 3,
-        "num_threads": 1,
-        "num_steps": 10,
-        "learning_starts": 60,
-        "batch_size": 16,
-        "buffer_size": 100,
-        "hidden_sizes": (16, 16),
-    }
-    return Config(**{**defaults, **options})
-
-
-def make(config: Config) -> DDPG:
-    config.check()
-    return DDPG(config)
+small = partial(algorithms.small, "ddpg", total_steps=20_000)
 
 
 # ---- the update ----------------------------------------------------------------------------------
@@ -164,14 +155,6 @@ def test_both_learning_rates_fall() -> None:
         share * algorithm.config.critic_learning_rate
     )
     assert share < 1.0
-
-
-def pendulum(obs: Tensor, actions: Tensor) -> Tensor:
-    """gymnasium's Pendulum-v1: the observation after ``obs``."""
-    theta = torch.atan2(obs[:, 1], obs[:, 0])
-    speed = (obs[:, 2] + (15.0 * theta.sin() + 3.0 * actions[:, 0]) * 0.05).clamp(-8.0, 8.0)
-    theta = theta + speed * 0.05
-    return torch.stack((theta.cos(), theta.sin(), speed), 1)
 
 
 def test_time_limits_bootstrap_from_their_last_observation() -> None:

@@ -18,53 +18,35 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import test_ddpg
-import test_flashsac
-import test_mbpo
-import test_ppo
-import test_sac
+from algorithms import kind_of, small
 from paper_cuda import CUDA, PaperTensor, paper_cuda
-from test_mbpo import short_fits  # noqa: F401
-from test_training_tools import assert_equal
 from torch import Tensor
+from trainings import assert_equal, untimed
 
 import pyfastenv
-from pyfastenv.algorithms.ddpg import DDPG
-from pyfastenv.algorithms.flashsac import FlashSAC
-from pyfastenv.algorithms.mbpo import MBPO
-from pyfastenv.algorithms.ppo import PPO
-from pyfastenv.algorithms.sac import SAC
 from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
 from pyfastenv.training import checkpoint
 from pyfastenv.training.checkpoint import CheckpointDir
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread", "short_fits")]
 
 DISCRETE = {"env_id": "CartPole-v1"}
-CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "ppo": (PPO, test_ppo._config, {}),
-    "ppo, trajectory pool": (PPO, test_ppo._config, {"pool_size": 2, "target_kl": 0.01}),
-    "ppo, acting on the device": (PPO, test_ppo._config, {"device": "cuda"}),
-    "ppo, discrete, acting on the device": (
-        PPO,
-        test_ppo._config,
-        {**DISCRETE, "device": "cuda"},
-    ),
-    "ppo, discrete": (PPO, test_ppo._config, {**DISCRETE, "value_clip": 0.2}),
-    "ppo, plain": (PPO, test_ppo._config, {"accelerate": "none"}),
-    "ddpg": (DDPG, test_ddpg.small, {"normalize_obs": True}),
-    "ddpg, two seeds, plain": (
-        DDPG,
-        test_ddpg.small,
-        {"normalize_obs": True, "num_seeds": 2, "accelerate": "none"},
-    ),
-    "sac": (SAC, test_sac.small, {}),
-    "sac, plain": (SAC, test_sac.small, {"accelerate": "none"}),
-    "sac, two seeds, amp": (SAC, test_sac.small, {"num_seeds": 2, "amp": True}),
-    "flashsac": (FlashSAC, test_flashsac.small, {}),
-    "flashsac, two seeds": (FlashSAC, test_flashsac.small, {"num_seeds": 2}),
-    "mbpo": (MBPO, test_mbpo.small, {}),
-    "mbpo, flow, two seeds": (MBPO, test_mbpo.small, {"dynamics": "flow", "num_seeds": 2}),
+CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is special
+    "ppo": {},
+    "ppo, trajectory pool": {"pool_size": 2, "target_kl": 0.01},
+    "ppo, acting on the device": {"device": "cuda"},
+    "ppo, discrete, acting on the device": {**DISCRETE, "device": "cuda"},
+    "ppo, discrete": {**DISCRETE, "value_clip": 0.2},
+    "ppo, plain": {"accelerate": "none"},
+    "ddpg": {"normalize_obs": True},
+    "ddpg, two seeds, plain": {"normalize_obs": True, "num_seeds": 2, "accelerate": "none"},
+    "sac": {},
+    "sac, plain": {"accelerate": "none"},
+    "sac, two seeds, amp": {"num_seeds": 2, "amp": True},
+    "flashsac": {},
+    "flashsac, two seeds": {"num_seeds": 2},
+    "mbpo": {},
+    "mbpo, flow, two seeds": {"dynamics": "flow", "num_seeds": 2},
 }
 
 
@@ -117,9 +99,10 @@ def test_paper_raises_as_cuda_does(cuda: None) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_whole_training(name: str, tmp_path: Path) -> None:
     """No devices mix, results are the CPU's, checkpoints go from CUDA to CUDA and to the CPU."""
-    kind, make_config, options = CASES[name]
-    there = make_config(**{"device": "sample-cpu", **options})
-    here = make_config(**{**options, "device": "cpu"})
+    algorithm_name, options = name.partition(",")[0], CASES[name]
+    kind = kind_of(algorithm_name)
+    there = small(algorithm_name, **{"device": "sample-cpu", **options})
+    here = small(algorithm_name, **{**options, "device": "cpu"})
     with paper_cuda():
         algorithm = kind(there)
         metrics = [algorithm.iterate() for _ in range(2)]
@@ -134,7 +117,7 @@ def test_a_whole_training(name: str, tmp_path: Path) -> None:
     plain = kind(here)
     expected = [plain.iterate() for _ in range(2)]
     if there.device == "sample-cpu":  # elsewhere the device draws the actions
-        assert untimed(metrics) == pytest.approx(untimed(expected), rel=0.02, abs=1e-3)
+        assert all_untimed(metrics) == pytest.approx(all_untimed(expected), rel=0.02, abs=1e-3)
     on_the_cpu = kind(here, restore=checkpoint.load(path)["state"])
     on_the_cpu.iterate()
     assert on_the_cpu.global_step == algorithm.global_step
@@ -142,12 +125,11 @@ def test_a_whole_training(name: str, tmp_path: Path) -> None:
         each.envs.close()
 
 
-def untimed(rows: list[dict[str, float]]) -> dict[str, float]:
+def all_untimed(rows: list[dict[str, float]]) -> dict[str, float]:
     return {
         f"{name} of iteration {i}": value
         for i, row in enumerate(rows)
-        for name, value in row.items()
-        if not name.startswith("time/")
+        for name, value in untimed(row).items()
     }
 
 

@@ -6,40 +6,21 @@ and several seeds against single ones."""
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_training_tools import assert_equal
-from torch import Tensor, nn
-from trainings import through_a_file
+from ensembles import LAYOUT, make, member, randomised
+from torch import Tensor
+from trainings import assert_equal, through_a_file
 
 from pyfastenv.learners import dynamics
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.streams import SeedStreams
-from pyfastenv.sampling.buffers import RowLayout
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-LAYOUT = RowLayout(obs_size=2, action_size=1)
 NUM_OUTPUTS = 3  # the reward, and the change of the observation
-
-
-def small(**options: Any) -> DynamicsOptions:
-    defaults = {
-        "ensemble_size": 3,
-        "num_elites": 2,
-        "hidden_sizes": (16, 16),
-        "learning_rate": 3e-3,
-        "batch_size": 64,
-        "max_epochs": 5,
-    }
-    return DynamicsOptions(**{**defaults, **options})
-
-
-def make(seeds: tuple[int, ...] = (0,), **options: Any) -> EnsembleDynamics:
-    return EnsembleDynamics(LAYOUT, seeds, small(**options))
 
 
 MATRIX = torch.tensor([[0.5, -1.0, 2.0], [0.3, 0.1, -0.2], [0.0, 0.4, 0.1]])
@@ -59,37 +40,6 @@ def system(seed: int, n: int, noise: float = 1.0) -> Tensor:
     outcome = mean_of(pairs) + noise * NOISE * torch.randn(n, 3, generator=generator)
     obs = pairs[:, :2]
     return LAYOUT.pack(obs, pairs[:, 2:], obs + outcome[:, 1:], outcome[:, 0], torch.zeros(n))
-
-
-def randomised(model: EnsembleDynamics, seed: int = 0) -> EnsembleDynamics:
-    """Other parameters, standardisation and elites than new ones have."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in (*model.network.parameters(), model.min_log_var, model.max_log_var):
-            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
-        model.min_log_var += 9.0  # high enough to matter
-        model.input_mean.normal_(generator=generator)
-        model.input_std.uniform_(0.5, 2.0, generator=generator)
-    order = torch.rand(model.num_seeds, model.options.ensemble_size, generator=generator).argsort(1)
-    model.elites = order[:, : model.options.num_elites]
-    model.refresh()
-    return model
-
-
-def member(model: EnsembleDynamics, k: int, m: int, pairs: Tensor) -> tuple[Tensor, Tensor]:
-    """Means and standard deviations of a seed's member, as everybody writes it, in float64."""
-    x = (pairs.double() - model.input_mean[k].double()) / model.input_std[k].double()
-    i = k * model.options.ensemble_size + m
-    weights, biases = model.network.weight_list, model.network.bias_list
-    for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
-        x = x @ weight[i].double() + bias[i].double()
-        if layer + 1 < len(weights):
-            x = nn.functional.silu(x)
-    mean, raw = x.chunk(2, -1)
-    high, low = model.max_log_var[i].double(), model.min_log_var[i].double()
-    log_var = high - nn.functional.softplus(high - raw)
-    log_var = low + nn.functional.softplus(log_var - low)
-    return mean, (0.5 * log_var).exp()
 
 
 # ---- learning ------------------------------------------------------------------------------------

@@ -16,12 +16,11 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("tyro")
 pytest.importorskip("matplotlib")
 
-import test_flashsac
-import test_sac
+from algorithms import NAMES, make, small
 
 import pyfastenv
 from pyfastenv import cli
-from pyfastenv.algorithms import ddpg, flashsac, mbpo, ppo, sac
+from pyfastenv.algorithms import ddpg, mbpo, ppo, sac
 from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.saved import evaluate_run, load_policy
@@ -73,21 +72,10 @@ def test_a_model_of_ones_own_from_the_command_line_to_the_evaluation(
     assert load_policy(tmp_path / "run").step == 400
 
 
-@pytest.mark.parametrize("name", ["ppo", "ddpg", "sac", "flashsac", "mbpo"])
+@pytest.mark.parametrize("name", NAMES)
 def test_every_algorithm_trains_in_them(name: str) -> None:
     kwargs = {**KWARGS, "max_episode_steps": 50}
-    made: Any
-    if name == "ppo":
-        made = ppo.PPO(ppo.Config(env_id="Hopper-v5", env_kwargs=kwargs, num_threads=1))
-    elif name == "ddpg":
-        config = ddpg.Config(env_id="Hopper-v5", env_kwargs=kwargs, num_threads=1)
-        made = ddpg.DDPG(config)
-    elif name == "sac":
-        made = sac.SAC(test_sac.small(env_id="Hopper-v5", env_kwargs=kwargs))
-    elif name == "flashsac":
-        made = flashsac.FlashSAC(test_flashsac.small(env_id="Hopper-v5", env_kwargs=kwargs))
-    else:
-        made = mbpo.MBPO(mbpo.Config(env_id="Hopper-v5", env_kwargs=kwargs, num_threads=1))
+    made = make(small(name, env_id="Hopper-v5", env_kwargs=kwargs))
     given = made.envs.spec.kwargs
     assert {key: given[key] for key in kwargs} == kwargs and made.envs.max_episode_steps == 50
     made.envs.close()
@@ -128,10 +116,10 @@ def test_they_are_recorded_in_plain_numbers() -> None:
 
 def test_a_resumed_run_has_the_same_ones(tmp_path: Path) -> None:
     options = {"env_id": "Hopper-v5", "env_kwargs": KWARGS, "total_steps": 100}
-    sac.train(test_sac.small(run_dir=tmp_path / "run", **options))
+    sac.train(small("sac", run_dir=tmp_path / "run", **options))
     other = {**KWARGS, "reset_noise_scale": 0.03}
     with pytest.raises(ValueError, match=r"env_kwargs was .*0\.02.* is .*0\.03"):
-        sac.train(test_sac.small(resume=tmp_path / "run", **{**options, "env_kwargs": other}))
+        sac.train(small("sac", resume=tmp_path / "run", **{**options, "env_kwargs": other}))
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("tyro")
 pytest.importorskip("matplotlib")
 
-import test_accelerators
-import test_ddpg
-import test_flashsac
-import test_sac
+from algorithms import small
 from torch import nn
 
 import pyfastenv
@@ -46,10 +43,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A short training of each kind of policy."""
     folder = tmp_path_factory.mktemp("runs")
     quick = {"quiet": True, "eval_every": 0, "eval_episodes": 1, "loggers": ()}
-    sac.train(test_sac.small(env_id="Reacher-v5", run_dir=folder / "sac", total_steps=80))
+    sac.train(small("sac", env_id="Reacher-v5", run_dir=folder / "sac", total_steps=80))
     # wide action bounds that are not symmetric, a normaliser
     ddpg.train(
-        test_ddpg.small(
+        small(
+            "ddpg",
             env_id="Humanoid-v5",
             normalize_obs=True,
             obs_clip=2.0,
@@ -64,10 +62,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ppo.train(
             ppo.Config(env_id=env_id, total_steps=300, run_dir=folder / name, **options, **quick)
         )
-    own = test_sac.small(env_id="Reacher-v5", run_dir=folder / "own", total_steps=80)
-    own.policy_factory = f"{test_accelerators.__name__}:policy_network"
+    own = small("sac", env_id="Reacher-v5", run_dir=folder / "own", total_steps=80)
+    own.policy_factory = "small_learners:policy_network"
     sac.train(own)
-    flashsac.train(test_flashsac.small(env_id="Reacher-v5", run_dir=folder / "flashsac"))
+    flashsac.train(small("flashsac", env_id="Reacher-v5", run_dir=folder / "flashsac"))
     return {path.name: path for path in folder.iterdir()}
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 from parity import MODES, assert_same
-from scripts import run_script
+from scripts import FORK, FRAME_SKIP, LONG, PROMPT, interrupt, run_script
 
 import pyfastenv
 from pyfastenv.errors import EnvError, ResetNeededError
@@ -348,45 +348,6 @@ def test_divergence_by_huge_actions(tmp_path: pathlib.Path, num_threads: int, mo
 # ---- scripts in a process of their own -----------------------------------------------------------
 
 
-FRAME_SKIP = 200
-LONG = """
-import os, signal, sys, threading, time
-import numpy as np, pyfastenv
-# whoever starts the tests in the background may have Ctrl-C ignored, which children inherit
-signal.signal(signal.SIGINT, signal.default_int_handler)
-# with either engine one call takes a second or so on one thread, one environment a few milliseconds
-lanes = pyfastenv.make_vec("Humanoid-v5", 1).stats()["engine"] == "lanes"
-envs = pyfastenv.make_vec("Humanoid-v5", 1000, num_threads=int(sys.argv[1]),
-                          frame_skip=int(sys.argv[2]) // (1 if lanes else 4),
-                          reset_noise_scale=0.01, terminate_when_unhealthy=False)
-actions = np.zeros((1000, 17), np.float32)
-envs.reset(seed=0)
-sent = []
-def press(after=0.15):  # Ctrl-C, in a moment
-    def now():
-        sent.append(time.monotonic())
-        os.kill(os.getpid(), signal.SIGINT)
-    threading.Timer(after, now).start()
-"""
-PROMPT = 0.3  # seconds
-
-
-def interrupt(
-    script: str, num_threads: int, *, frame_skip: int = FRAME_SKIP
-) -> tuple[float, list[str]]:
-    """Runs a script that interrupts itself by ``press()``.
-
-    Returns the delay of the interruption [s], which the script prints, and further lines. If it is
-    long, the machine may have been busy: the script has two more tries.
-    """
-    for _ in range(3):
-        out = run_script(LONG + script, num_threads, frame_skip).splitlines()
-        delay = float(out[0])
-        if delay < PROMPT:
-            break
-    return delay, out[1:]
-
-
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_ctrl_c_in_step(num_threads: int) -> None:
     delay, lines = interrupt(
@@ -503,24 +464,6 @@ print(envs.closed)
 
 
 # ---- fork and pickle -----------------------------------------------------------------------------
-
-FORK = """
-import gc, os, sys, time, warnings
-warnings.simplefilter("ignore", DeprecationWarning)
-import numpy as np, pyfastenv
-envs = pyfastenv.make_vec("HalfCheetah-v5", 4, num_threads=int(sys.argv[1]))
-envs.reset(seed=0)
-actions = np.zeros((4, 6), np.float32)
-def wait(pid):
-    limit = time.monotonic() + 30
-    while time.monotonic() < limit:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(pid, 9)
-    return "hangs"
-"""
 
 
 @pytest.mark.parametrize("num_threads", THREADS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import pathlib
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,10 +17,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_sac import batch_of
-from test_training_tools import assert_equal, assert_same_run
+import algorithms
+from algorithms import make
+from small_learners import FLASHSAC_LAYOUT as LAYOUT
+from small_learners import inputs_of, learner_of
 from torch import Tensor, nn
-from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_file
+from trainings import (
+    assert_equal,
+    assert_goes_on_alike,
+    assert_learns_pendulum,
+    assert_same_run,
+    through_a_file,
+)
 
 from pyfastenv import _core
 from pyfastenv.algorithms import flashsac
@@ -30,7 +39,6 @@ from pyfastenv.learners.flashsac_accelerators import CompiledNetworks
 from pyfastenv.nn.functional import onto_bins
 from pyfastenv.nn.networks import learning
 from pyfastenv.nn.unit_networks import UnitNetwork, project
-from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training import saved
 from pyfastenv.training.errors import DivergedError
@@ -38,49 +46,8 @@ from pyfastenv.training.reward_scale import RewardScale
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
-LAYOUT = RowLayout(obs_size=3, action_size=2)
+small = partial(algorithms.small, "flashsac")
 SLOPE = torch.distributions.TanhTransform().log_abs_det_jacobian  # logarithm of tanh's
-
-
-def small(**options: Any) -> Config:
-    defaults = {
-        "env_id": "Pendulum-v1",
-        "num_threads": 1,
-        "torch_threads": 1,
-        "num_envs": 2,
-        "log_every": 10,
-        "total_steps": 120,
-        "learning_starts": 60,
-        "batch_size": 16,
-        "buffer_size": 150,
-        "policy_width": 8,
-        "critic_width": 8,
-        "num_bins": 21,
-        "updates_per_step": 0.5,
-        "eval_every": 0,
-        "eval_episodes": 2,
-        "checkpoint_every": 0,
-        "loggers": (),
-        "quiet": True,
-    }
-    return Config(**{**defaults, **options})
-
-
-def make(config: Config) -> FlashSAC:
-    config.check()
-    return FlashSAC(config)
-
-
-def learner_of(seeds: tuple[int, ...] = (0,), **options: Any) -> FlashSACLearner:
-    fields = {"policy_width": 8, "critic_width": 12, "num_bins": 11, **options}
-    return FlashSACLearner(LAYOUT, seeds, Config(**fields).options())
-
-
-def inputs_of(learner: FlashSACLearner, seed: int = 0, size: int = 24) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    rows = batch_of(LAYOUT, (learner.num_seeds, size), generator)
-    noise = torch.randn(learner.num_seeds, *learner.noise_shape(size), generator=generator)
-    return rows, noise
 
 
 # ---- networks ------------------------------------------------------------------------------------

@@ -13,11 +13,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_dynamics import member, randomised
-from test_sac import as_sequential, batch_of
-from test_training_tools import assert_equal
+from ensembles import member, randomised
+from small_learners import as_sequential, batch_of
 from torch import Tensor
-from trainings import through_a_file
+from trainings import assert_equal, through_a_file
 
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
 from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics

@@ -16,14 +16,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_training_tools import assert_equal, assert_same_run
+import algorithms
+from algorithms import make
 from torch import Tensor
-from trainings import through_a_file, untimed
+from trainings import assert_equal, assert_same_run, through_a_file, untimed
 
 from pyfastenv.algorithms import mbpo
 from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.sac import METRICS
-from pyfastenv.learners.dynamics import DynamicsOptions, Prediction
+from pyfastenv.learners.dynamics import Prediction
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training import saved
 from pyfastenv.training.collecting import SeedCollector
@@ -31,55 +32,11 @@ from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
 from pyfastenv.training.loop import run
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread", "short_fits")]
 Path = pathlib.Path
+small = partial(algorithms.small, "mbpo")
 KINDS: tuple[Literal["ensemble", "flow"], ...] = ("ensemble", "flow")
 kinds = pytest.mark.parametrize("dynamics", KINDS)
-
-
-@pytest.fixture(autouse=True)
-def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On so few rows the official ones take 500 epochs."""
-    short = partial(DynamicsOptions, batch_size=32, patience=1, max_epochs=40)
-    monkeypatch.setattr(mbpo, "DynamicsOptions", short)
-
-
-def small(**options: Any) -> Config:
-    defaults = {
-        "env_id": "InvertedPendulum-v5",
-        "num_threads": 1,
-        "torch_threads": 1,
-        "total_steps": 160,
-        "learning_starts": 60,
-        "batch_size": 20,
-        "real_ratio": 0.2,
-        "updates_per_step": 1.0,
-        "hidden_sizes": (16, 16),
-        "log_every": 10,
-        "model_every": 25,
-        "rollout_batch": 500,
-        "rollout_schedule": (0, 0, 2, 2),
-        "model_hidden_sizes": (16, 16),
-        "ensemble_size": 3,
-        "num_elites": 2,
-        "flow_every": 40,
-        "flow_updates": 2,
-        "flow_batch_size": 32,
-        "flow_rollout_states": 50,
-        "model_agent_every": 25,
-        "model_agent_updates": 2,
-        "eval_every": 0,
-        "eval_episodes": 2,
-        "checkpoint_every": 0,
-        "loggers": (),
-        "quiet": True,
-    }
-    return Config(**{**defaults, **options})
-
-
-def make(config: Config) -> MBPO:
-    config.check()
-    return MBPO(config)
 
 
 # ---- schedules -----------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("numba")
 
-import test_ppo  # noqa: E402
+from algorithms import make, small  # noqa: E402
 from dict_tasks import Apart, Asymmetric  # noqa: E402
-from test_accelerators import critic_network, policy_network  # noqa: E402
+from small_learners import critic_network, policy_network  # noqa: E402
 
 import pyfastenv  # noqa: E402
 from pyfastenv.algorithms.ppo import PPO, train  # noqa: E402
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def _config(task: type[Any] = Apart, **fields: Any) -> Any:
-    return test_ppo._config(env_id=f"dict_tasks:{task.__name__}", **fields)
+    return small("ppo", env_id=f"dict_tasks:{task.__name__}", **fields)
 
 
 @pytest.mark.parametrize("task", [Asymmetric, Apart])
 def test_each_network_sees_its_entry(task: type[Any]) -> None:
-    ppo = test_ppo._make(_config(task, num_threads=1))
+    ppo = make(_config(task, num_threads=1))
     views = ppo.envs.obs_views
     assert views is not None
     rows = torch.from_numpy(ppo.envs.latest_obs())
@@ -53,7 +53,7 @@ def test_each_network_sees_its_entry(task: type[Any]) -> None:
 
 
 def test_the_critics_gradients_are_plain_torchs() -> None:
-    ppo = test_ppo._make(_config(accelerate="none", value_coef=0.7))
+    ppo = make(_config(accelerate="none", value_coef=0.7))
     batch = ppo._next_batch()
     packed = ppo._pack(ppo._samples(batch))
     assert ppo.envs.obs_views is not None
@@ -74,7 +74,7 @@ def test_the_critics_gradients_are_plain_torchs() -> None:
 
 
 def test_a_training_goes_on_bit_for_bit() -> None:
-    whole = test_ppo._make(_config())
+    whole = make(_config())
     whole.iterate()
     again = PPO(_config(), restore=whole.state_dict())
     for ppo in (whole, again):

@@ -210,7 +210,7 @@ def test_a_failing_environment_is_no_row_of_the_batch(task: type[Arm]) -> None:
 
 def test_tensors_and_float32() -> None:
     torch = pytest.importorskip("torch")
-    from test_staging import HostDevice
+    from staging_parts import HostDevice
 
     for copies in (None, HostDevice()):
         envs, other = (make(Features, 3, obs_dtype="float32") for _ in range(2))

@@ -181,7 +181,7 @@ def test_a_trainer_that_wants_a_box_says_so() -> None:
 
 def test_tensors_are_views_of_one() -> None:
     torch = pytest.importorskip("torch")
-    from test_staging import HostDevice
+    from staging_parts import HostDevice
 
     for copies in (None, HostDevice()):
         for flat in (False, True):

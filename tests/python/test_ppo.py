@@ -9,6 +9,7 @@ import math
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+
+import algorithms  # noqa: E402
+from algorithms import make as _make  # noqa: E402
 
 import pyfastenv  # noqa: E402
 from pyfastenv import _core  # noqa: E402
@@ -31,30 +35,7 @@ from pyfastenv.training.loop import run  # noqa: E402
 from pyfastenv.training.seeds import env_seeds  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-
-
-def _config(**fields: Any) -> Config:
-    small = {
-        "env_id": "Hopper-v5",
-        "num_envs": 4,
-        "num_steps": 32,
-        "minibatch_size": 32,
-        "update_epochs": 2,
-        "total_steps": 4 * 32 * 6,
-        "hidden_sizes": (16, 16),
-        "num_threads": 2,
-        "eval_every": 0,
-        "eval_episodes": 2,
-        "checkpoint_every": 0,
-        "loggers": (),
-        "quiet": True,
-    }
-    return Config(**{**small, **fields})
-
-
-def _make(config: Config) -> PPO:
-    config.check()
-    return PPO(config)
+_config = partial(algorithms.small, "ppo")
 
 
 def _parameters(ppo: PPO) -> torch.Tensor:
@@ -430,12 +411,14 @@ def _final_state(run_dir: Path) -> dict[str, Any]:
 
 _DISTRIBUTED = """
 import sys
+from functools import partial
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from test_ppo import _config, train
+from algorithms import small
+from pyfastenv.algorithms.ppo import train
 num_envs = int(sys.argv[3])
-train(_config(num_envs=num_envs, minibatch_size=4 * 32, update_epochs=4, total_steps=4 * 32 * 5,
-              run_dir=Path(sys.argv[2])))
+train(small("ppo", num_envs=num_envs, minibatch_size=4 * 32, update_epochs=4,
+            total_steps=4 * 32 * 5, run_dir=Path(sys.argv[2])))
 """
 
 

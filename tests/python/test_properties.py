@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from parity import MODES
-from test_determinism import bits, row_of
+from trajectories import bits, row_of
 
 import pyfastenv
 

@@ -17,8 +17,8 @@ import gymnasium
 import numpy as np
 import pytest
 from distributions import Starts, assert_distributed_alike, assert_independent
+from meta_references import REFERENCES as META_REFERENCES
 from parity import GYMNASIUM_IDS, META_IDS, MODES
-from test_meta import REFERENCES as META_REFERENCES
 
 import pyfastenv
 

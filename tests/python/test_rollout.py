@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_failures import FORK, interrupt, run_script
+from scripts import FORK, interrupt, run_script
 from torch import Tensor, nn
 from torch.distributions import (
     AffineTransform,

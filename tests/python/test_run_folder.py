@@ -28,8 +28,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
-import test_training_tools as tools
-from test_training_tools import Config, Guess, assert_same_run, die, stopping, train
+import guess
+from guess import Config, Guess, die, stopping, train
+from trainings import assert_same_run
 
 import pyfastenv
 from pyfastenv import cli
@@ -46,8 +47,8 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture
 def guessed_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the algorithm of test_training_tools is evaluated by."""
-    monkeypatch.setattr(pyfastenv, "rollout", tools.fake_rollout)
+    """What the guessing algorithm is evaluated by."""
+    monkeypatch.setattr(pyfastenv, "rollout", guess.fake_rollout)
 
 
 guesses = pytest.mark.usefixtures("guessed_rollouts")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import pathlib
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,15 +18,22 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from test_ddpg import pendulum
-from test_training_tools import assert_equal, assert_same_run
+import algorithms
+from algorithms import make
+from small_learners import as_sequential, batch_of
 from torch import Tensor, nn
-from trainings import assert_goes_on_alike, assert_learns_pendulum, through_a_file
+from trainings import (
+    assert_equal,
+    assert_goes_on_alike,
+    assert_learns_pendulum,
+    assert_same_run,
+    pendulum,
+    through_a_file,
+)
 
 from pyfastenv.algorithms import sac
 from pyfastenv.algorithms.sac import METRICS, SAC, Config, SACLearner, SACOptions
 from pyfastenv.learners.sac_accelerators import CompiledBfloat16, WrittenOut
-from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import rollout
@@ -37,48 +45,10 @@ from pyfastenv.training.seeds import Stream, env_seeds
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
 Path = pathlib.Path
-
-
-def small(**options: Any) -> Config:
-    defaults = {
-        "env_id": "Pendulum-v1",
-        "num_threads": 1,
-        "torch_threads": 1,
-        "num_envs": 2,
-        "num_steps": 5,
-        "log_every": 1,
-        "total_steps": 200,
-        "learning_starts": 60,
-        "batch_size": 16,
-        "buffer_size": 150,
-        "hidden_sizes": (16, 16),
-        "updates_per_step": 0.5,
-        "eval_every": 0,
-        "eval_episodes": 2,
-        "checkpoint_every": 0,
-        "loggers": (),
-        "quiet": True,
-    }
-    return Config(**{**defaults, **options})
-
-
-def make(config: Config) -> SAC:
-    config.check()
-    return SAC(config)
+small = partial(algorithms.small, "sac")
 
 
 # ---- the gradient step ---------------------------------------------------------------------------
-
-
-def as_sequential(network: MLP, k: int) -> nn.Sequential:
-    """The k-th network as everybody writes it, in float64."""
-    layers: list[nn.Module] = []
-    for weight, bias in zip(network.weight_list, network.bias_list, strict=True):
-        linear = nn.Linear(*weight.shape[1:]).double()
-        linear.weight.data = weight[k].detach().t().double()
-        linear.bias.data = bias[k].detach().double()
-        layers += [linear, nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
 
 
 class Reference:
@@ -175,18 +145,6 @@ class Reference:
 
 def assert_near(ours: Tensor, theirs: Tensor, relative: float = 1e-5) -> None:
     torch.testing.assert_close(ours.double(), theirs, rtol=relative, atol=1e-5)
-
-
-def batch_of(layout: RowLayout, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """Rows as an environment might give them."""
-
-    def randn(*more: int) -> Tensor:
-        return torch.randn(*shape, *more, generator=generator)
-
-    actions = 2.0 * torch.rand(*shape, layout.action_size, generator=generator) - 1.0
-    terminated = torch.rand(shape, generator=generator) < 0.3
-    size = layout.obs_size
-    return layout.pack(randn(size), actions, randn(size), randn(), terminated)
 
 
 @pytest.mark.parametrize("accelerate", ["none", "native"])

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,41 +14,25 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-import test_ddpg
-import test_flashsac
-import test_mbpo
-import test_ppo
-import test_sac
+
+from algorithms import NAMES, kind_of, options_of, small
 
 import pyfastenv
-from pyfastenv.algorithms.ddpg import DDPG
-from pyfastenv.algorithms.flashsac import FlashSAC
-from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.ppo import PPO
-from pyfastenv.algorithms.sac import SAC
 from pyfastenv.training import distributed, evaluation, seeds
-from pyfastenv.training.config import RunConfig
 from pyfastenv.training.evaluation import evaluate
 from pyfastenv.training.registry import ALGORITHMS, algorithm_module
 from pyfastenv.training.seeds import Stream, env_seeds
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
 
-KINDS: dict[str, tuple[Any, Callable[..., RunConfig]]] = {
-    "ppo": (PPO, test_ppo._config),
-    "ddpg": (DDPG, test_ddpg.small),
-    "sac": (SAC, test_sac.small),
-    "flashsac": (FlashSAC, test_flashsac.small),
-    "mbpo": (MBPO, test_mbpo.small),
-}
-kinds = pytest.mark.parametrize("name", KINDS)
+kinds = pytest.mark.parametrize("name", NAMES)
 
 
 def training_seeds(
     name: str, seed: int, monkeypatch: pytest.MonkeyPatch, **fields: Any
 ) -> set[int]:
     """What a new training's environments are reset with."""
-    kind, make_config = KINDS[name]
     given: list[Any] = []
     reset = pyfastenv.FastVectorEnv.flat_reset  # reset calls it too
 
@@ -59,7 +42,7 @@ def training_seeds(
 
     with monkeypatch.context() as patched:
         patched.setattr(pyfastenv.FastVectorEnv, "flat_reset", note)
-        algorithm = kind(make_config(**{"num_envs": 6, **fields, "seed": seed}))
+        algorithm = kind_of(name)(small(name, **{"num_envs": 6, **fields, "seed": seed}))
         algorithm.iterate()
         algorithm.envs.close()
     assert given and all(each == given[0] for each in given)
@@ -80,7 +63,7 @@ def test_no_two_seeds_share_an_environment(name: str, monkeypatch: pytest.Monkey
         assert not one & other
 
 
-@pytest.mark.parametrize("name", ["sac", "flashsac", "mbpo"])
+@pytest.mark.parametrize("name", [name for name in NAMES if "num_seeds" in options_of(name)])
 def test_seeds_side_by_side_have_their_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     together = training_seeds(name, 3, monkeypatch, num_seeds=3)
     alone = [training_seeds(name, seed, monkeypatch) for seed in (3, 4, 5)]
@@ -102,7 +85,7 @@ def test_processes_share_out_the_environments_of_one(
 
 def test_an_evaluation_resets_with_the_tree() -> None:
     envs = pyfastenv.make_vec("CartPole-v1", 3, autoreset_mode="SameStep")
-    policy = PPO(test_ppo._config(env_id="CartPole-v1")).eval_policy()
+    policy = PPO(small("ppo", env_id="CartPole-v1")).eval_policy()
     evaluate(envs, policy, 3, seed=7)
     assert list(envs.np_random_seed) == env_seeds(7, 3, Stream.EVALUATION_ENVS)
     envs.close()
@@ -112,7 +95,7 @@ def test_how_many_steps_an_evaluation_takes_at_a_time_is_nothing_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     envs = pyfastenv.make_vec("Hopper-v5", 2, num_threads=1, autoreset_mode="SameStep")
-    policy = PPO(test_ppo._config(env_id="Hopper-v5")).eval_policy()
+    policy = PPO(small("ppo", env_id="Hopper-v5")).eval_policy()
     whole = evaluate(envs, policy, 5, seed=7)
     monkeypatch.setattr(evaluation, "_MOST_STEPS", 3)
     parts = evaluate(envs, policy, 5, seed=7)
@@ -141,13 +124,12 @@ def _child(seed: int, *key: int) -> Any:
 @kinds
 def test_networks_are_those_of_the_seed(name: str) -> None:
     """Whatever was drawn before, and without a trace in torch's default generator."""
-    kind, make_config = KINDS[name]
     states = []
     for seed, drawn in ((3, 0), (3, 5), (4, 0)):
         torch.manual_seed(0)
         torch.rand(drawn)
         before = torch.get_rng_state()
-        algorithm = kind(make_config(seed=seed))
+        algorithm = kind_of(name)(small(name, seed=seed))
         assert torch.equal(torch.get_rng_state(), before)
         network = algorithm.learner.actor if hasattr(algorithm, "learner") else algorithm.policy
         states.append(torch.cat([p.detach().flatten() for p in network.parameters()]))

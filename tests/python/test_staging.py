@@ -18,10 +18,11 @@ import pytest
 import pyfastenv
 
 torch = pytest.importorskip("torch")
+from staging_parts import NUM_ENVS, HostDevice, make_envs, small_policy  # noqa: E402
+
 from pyfastenv.sampling import staging  # noqa: E402
 from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv  # noqa: E402
 
-NUM_ENVS = 5
 LAYOUT = {"obs": ((4, 3), torch.float32), "flags": ((5,), torch.bool)}
 
 needs_cuda = pytest.mark.skipif(
@@ -31,24 +32,6 @@ cuda = [pytest.mark.gpu, needs_cuda]
 
 
 # ---- devices on the host ---------------------------------------------------------------------
-
-
-class HostDevice:
-    """A device whose memory is the host's: real copies, at once."""
-
-    device = torch.device("cpu")
-
-    def allocate(self, num_bytes: int) -> torch.Tensor:
-        return torch.zeros(num_bytes, dtype=torch.uint8)
-
-    def make_event(self) -> Any:
-        return LateEvent()
-
-    def upload(self, host: torch.Tensor, event: Any) -> torch.Tensor:
-        return host.clone()
-
-    def download(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        return [tensor.clone() for tensor in tensors]
 
 
 class LateDevice(HostDevice):
@@ -84,14 +67,6 @@ class LateDevice(HostDevice):
         self.gate.set()
         self._queue.put(None)
         self._thread.join()
-
-
-class LateEvent:
-    happened: threading.Event | None = None
-
-    def synchronize(self) -> None:
-        if self.happened is not None:
-            self.happened.wait()
 
 
 def slow_cuda() -> Any:
@@ -255,16 +230,6 @@ class PlainCore(WritingCore):
         if name == "use_buffers":
             raise AttributeError(name)
         return getattr(self._core, name)
-
-
-def make_envs(
-    env_id: str = "HalfCheetah-v5", core: Any = None, **kwargs: Any
-) -> pyfastenv.FastVectorEnv:
-    envs = pyfastenv.make_vec(env_id, NUM_ENVS, **{"obs_dtype": "float32", **kwargs})
-    if core is not None:
-        envs._core = core(envs._core)
-        envs._core_step = envs._core.step
-    return envs
 
 
 cores = pytest.mark.parametrize("core", [None, PlainCore, WritingCore])
@@ -616,15 +581,6 @@ def test_with_overlap_the_next_batch_is_collected_while_the_learner_works() -> N
         assert values(collected) == (0, 0)
 
 
-def small_policy() -> Any:
-    rng = np.random.default_rng(0)
-    return pyfastenv.PolicySpec(
-        weights=[rng.normal(size=(1, 17, 6)).astype(np.float32)],
-        biases=[np.zeros((1, 6), np.float32)],
-        log_std=np.zeros((1, 6), np.float32),
-    )
-
-
 @rings
 @pytest.mark.parametrize("overlap", [False, True])
 def test_batches_are_those_of_rolling_out_directly(overlap: bool, kwargs: dict[str, Any]) -> None:
@@ -757,7 +713,7 @@ def test_close_ends_the_thread() -> None:
 FORGETFUL = """
 import torch
 from pyfastenv.sampling.staging import Collector, PinnedRing
-from test_staging import make_envs, small_policy
+from staging_parts import make_envs, small_policy
 import pyfastenv
 
 envs = make_envs(autoreset_mode="SameStep")

@@ -16,8 +16,7 @@ import socket
 import subprocess
 import sys
 import types
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +26,8 @@ pytest.importorskip("tyro")
 pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 
-from trainings import untimed
+from guess import Config, Guess, Policy, batch, die, fake_rollout, stopping, train
+from trainings import assert_equal, assert_same_run, final_state, untimed_rows
 
 import pyfastenv
 from pyfastenv import cli
@@ -43,7 +43,6 @@ from pyfastenv.training import (
     saved,
     video,
 )
-from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import (
     CheckpointError,
     DivergedError,
@@ -52,7 +51,7 @@ from pyfastenv.training.errors import (
 )
 from pyfastenv.training.evaluation import evaluate
 from pyfastenv.training.logger import read_metrics
-from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.loop import run
 from pyfastenv.training.progress import BarProgress, LineProgress, duration
 from pyfastenv.training.seeds import Stream, env_seeds
 
@@ -60,107 +59,6 @@ Path = pathlib.Path
 
 
 # ---- a stand-in for an algorithm, and one for pyfastenv.rollout ----------------------------------
-
-
-@dataclass(kw_only=True)
-class Config(RunConfig):
-    algorithm: ClassVar[str] = "guess"
-    env_id: str = "CartPole-v1"
-    num_envs: int = 3
-    total_steps: int = 480
-    eval_every: int = 120
-    eval_episodes: int = 4
-    checkpoint_every: int = 120
-    loggers: tuple[str, ...] = ()
-    quiet: bool = True
-    learning_rate: float = 0.01
-    hidden: tuple[int, ...] = (4, 2)
-
-
-class Guess:
-    """Draws from both random streams, steps environments, learns something of it."""
-
-    def __init__(self, config: Config):
-        self.global_step = 0
-        self.envs = pyfastenv.make_vec(config.env_id, config.num_envs, num_threads=1)
-        self.obs, _ = self.envs.reset(seed=config.seed)
-        self.network = torch.nn.Linear(4, 2)
-        self.optimiser = torch.optim.Adam(self.network.parameters(), config.learning_rate)
-        self.generator = torch.Generator().manual_seed(config.seed)
-
-    def iterate(self) -> dict[str, float]:
-        total = 0.0
-        for _ in range(8):
-            with span("forward"), torch.no_grad():
-                logits = self.network(torch.from_numpy(self.obs))
-                noise = torch.rand(logits.shape, generator=self.generator) + torch.rand(())
-                actions = (logits + noise).argmax(1).numpy()
-            with span("env"):
-                self.obs, rewards, *_ = self.envs.step(actions)
-            total += float(rewards.sum())
-        self.global_step += 8 * self.envs.num_envs
-        with span("backward"):
-            loss = self.network(torch.from_numpy(self.obs)).square().mean()
-            self.optimiser.zero_grad()
-            loss.backward()
-        with span("optimiser"):
-            self.optimiser.step()
-        return {"loss/guess": float(loss.detach()), "train/return": total}
-
-    def eval_policy(self) -> Any:
-        return Policy(self.network.state_dict())
-
-    def state_dict(self) -> dict[str, Any]:
-        return {
-            "global_step": self.global_step,
-            "network": self.network.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "generator": self.generator.get_state(),
-            "envs": self.envs.get_state(),
-            "obs": self.obs,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.global_step = state["global_step"]
-        self.network.load_state_dict(state["network"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.generator.set_state(state["generator"])
-        self.envs.set_state(state["envs"].numpy())
-        self.obs = state["obs"].numpy()
-
-
-class Policy:
-    """A deterministic policy that (as it should not) draws from torch's generator."""
-
-    def __init__(self, state: dict[str, Any]):
-        self.weight, self.bias = state["weight"].clone(), state["bias"].clone()
-
-    def __call__(self, obs: Any) -> Any:
-        torch.rand(3)
-        return (torch.from_numpy(obs) @ self.weight.T + self.bias).argmax(1).numpy()
-
-
-def fake_rollout(envs: Any, policy: Any, num_steps: int, *, policy_id: Any = None) -> Any:
-    """pyfastenv.rollout's episodes, for environments that have just been reset."""
-    obs, _ = envs.reset() if num_steps == 1 else (np.zeros((envs.num_envs, 4), np.float32), None)
-    returns, lengths = np.zeros(envs.num_envs), np.zeros(envs.num_envs, int)
-    ended: list[tuple[int, int, float, int]] = []
-    for step in range(num_steps):
-        obs, rewards, terminations, truncations, _ = envs.step(policy(obs))
-        returns += rewards
-        lengths += 1
-        for i in np.flatnonzero(terminations | truncations):
-            ended.append((step, int(i), returns[i], int(lengths[i])))
-            returns[i] = lengths[i] = 0
-    return batch(ended)
-
-
-def batch(ended: list[tuple[int, int, float, int]]) -> Any:
-    columns = [torch.tensor([row[i] for row in sorted(ended)]) for i in range(4)]
-    names = ("steps", "env_ids", "returns", "lengths")
-    return types.SimpleNamespace(
-        episodes=types.SimpleNamespace(**dict(zip(names, columns, strict=True)))
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -177,39 +75,6 @@ def guess_module(monkeypatch: pytest.MonkeyPatch) -> None:
     module.load_policy = lambda _, state: Policy(state["network"])  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "guess_module", module)
     monkeypatch.setitem(registry.ALGORITHMS, "guess", "guess_module")
-
-
-def train(folder: Path, make: Any = Guess, **options: Any) -> RunResult:
-    return run(make, Config(run_dir=folder, **options))
-
-
-def final_state(folder: Path) -> dict[str, Any]:
-    return checkpoint.load(checkpoint.resolve(folder))["ranks"][0]
-
-
-def assert_equal(a: Any, b: Any) -> None:
-    """Equal to the last bit."""
-    if isinstance(a, dict):
-        assert a.keys() == b.keys()
-        for key in a:
-            assert_equal(a[key], b[key])
-    elif isinstance(a, list | tuple):
-        assert len(a) == len(b)
-        for x, y in zip(a, b, strict=True):
-            assert_equal(x, y)
-    elif isinstance(a, torch.Tensor):
-        assert a.dtype == b.dtype and torch.equal(a, b)
-    else:
-        assert a == b
-
-
-def untimed_rows(folder: Path) -> list[dict[str, float]]:
-    return [untimed(row) for row in read_metrics(folder)]
-
-
-def assert_same_run(a: Path, b: Path) -> None:
-    assert_equal(final_state(a), final_state(b))
-    assert untimed_rows(a) == untimed_rows(b)
 
 
 # ---- a run ---------------------------------------------------------------------------------------
@@ -268,19 +133,6 @@ def test_another_seed_is_another_training(tmp_path: Path) -> None:
 # ---- stopping and going on -----------------------------------------------------------------------
 
 
-def stopping(at: int, action: Any) -> Any:
-    """The algorithm, with something happening within the iteration that reaches step ``at``."""
-
-    class Stopped(Guess):
-        def iterate(self) -> dict[str, float]:
-            metrics = super().iterate()
-            if self.global_step == at:
-                metrics |= action() or {}
-            return metrics
-
-    return Stopped
-
-
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_saves_and_resuming_changes_nothing(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], number: int, status: int
@@ -318,10 +170,6 @@ def test_the_second_signal_interrupts(tmp_path: Path) -> None:
 def test_a_signal_in_the_last_iteration_comes_too_late(tmp_path: Path) -> None:
     result = train(tmp_path / "run", stopping(480, lambda: os.kill(os.getpid(), signal.SIGINT)))
     assert result.global_step == 480
-
-
-def die() -> None:
-    raise RuntimeError("killed")
 
 
 def test_after_a_death_rows_beyond_the_checkpoint_are_made_anew(tmp_path: Path) -> None:
@@ -837,15 +685,14 @@ def test_one_process_needs_nobody() -> None:
 
 
 _TWO_PROCESSES = """
-import importlib.util, os, signal, sys
+import os, signal, sys
+from pathlib import Path
 import torch
+import guess
 import pyfastenv
 from pyfastenv.training import distributed
-spec = importlib.util.spec_from_file_location("tools", sys.argv[1])
-tools = importlib.util.module_from_spec(spec)
-sys.modules["tools"] = tools
-spec.loader.exec_module(tools)
-pyfastenv.rollout = tools.fake_rollout
+from pyfastenv.training.loop import run
+pyfastenv.rollout = guess.fake_rollout
 
 distributed.init()
 rank = distributed.rank()
@@ -872,7 +719,7 @@ assert count == 50
 torch.testing.assert_close(mean, samples.mean(0))
 torch.testing.assert_close(m2 / 50, samples.var(0, correction=0))
 
-class Part(tools.Guess):
+class Part(guess.Guess):
     def __init__(self, config):
         super().__init__(config)
         self.obs, _ = self.envs.reset(seed=config.seed + 100 * distributed.rank())
@@ -884,16 +731,16 @@ class Part(tools.Guess):
             os.kill(os.getpid(), signal.SIGINT)  # only one of them
         return metrics
 
-folder = tools.Path(sys.argv[2])
+folder = Path(sys.argv[1])
 mine = [lambda run, metrics: None] if rank == 0 else []  # one process alone has a callback
 for name, stop_at in (("whole", 0), ("cut", 168)):
     try:
-        tools.run(Part, tools.Config(run_dir=folder / name), mine)
+        run(Part, guess.Config(run_dir=folder / name), mine)
         assert name == "whole"
     except SystemExit as stopped:
         assert name == "cut" and stopped.code == 130
 stop_at = 0
-tools.run(Part, tools.Config(resume=folder / "cut"))
+run(Part, guess.Config(resume=folder / "cut"))
 distributed.shut_down()
 """
 
@@ -957,7 +804,7 @@ def test_who_has_lost_another_process_says_so(lost: int, tmp_path: Path) -> None
 
 
 def test_two_processes(tmp_path: Path) -> None:
-    statuses, errors = run_two("-c", _TWO_PROCESSES, __file__, str(tmp_path))
+    statuses, errors = run_two("-c", _TWO_PROCESSES, str(tmp_path))
     assert statuses == [0, 0], "\n".join(errors)
     states = [
         checkpoint.load(checkpoint.resolve(tmp_path / name))["ranks"] for name in ("whole", "cut")

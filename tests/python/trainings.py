@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from pyfastenv.training import checkpoint
 from pyfastenv.training.evaluation import evaluate, make_eval_envs
+from pyfastenv.training.logger import read_metrics
 
 
 def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
@@ -24,6 +28,35 @@ def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
 def untimed(metrics: dict[str, float]) -> dict[str, float]:
     """Metrics but for those that no two runs share."""
     return {name: value for name, value in metrics.items() if not name.startswith("time/")}
+
+
+def final_state(folder: Path) -> dict[str, Any]:
+    return checkpoint.load(checkpoint.resolve(folder))["ranks"][0]
+
+
+def assert_equal(a: Any, b: Any) -> None:
+    """Equal to the last bit."""
+    if isinstance(a, dict):
+        assert a.keys() == b.keys()
+        for key in a:
+            assert_equal(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            assert_equal(x, y)
+    elif isinstance(a, torch.Tensor):
+        assert a.dtype == b.dtype and torch.equal(a, b)
+    else:
+        assert a == b
+
+
+def untimed_rows(folder: Path) -> list[dict[str, float]]:
+    return [untimed(row) for row in read_metrics(folder)]
+
+
+def assert_same_run(a: Path, b: Path) -> None:
+    assert_equal(final_state(a), final_state(b))
+    assert untimed_rows(a) == untimed_rows(b)
 
 
 def assert_goes_on_alike(algorithm: Any, resumed: Any, iterations: int) -> None:
@@ -51,3 +84,11 @@ def assert_learns_pendulum(
     assert best > -300.0  # the best there is: about -150
     envs.close()
     return algorithm
+
+
+def pendulum(obs: Tensor, actions: Tensor) -> Tensor:
+    """gymnasium's Pendulum-v1: the observation after ``obs``."""
+    theta = torch.atan2(obs[:, 1], obs[:, 0])
+    speed = (obs[:, 2] + (15.0 * theta.sin() + 3.0 * actions[:, 0]) * 0.05).clamp(-8.0, 8.0)
+    theta = theta + speed * 0.05
+    return torch.stack((theta.cos(), theta.sin(), speed), 1)

@@ -1,0 +1,112 @@
+"""Small trainings of every algorithm, for tests of several of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+from pyfastenv.training.config import RunConfig
+from pyfastenv.training.registry import ALGORITHMS, algorithm_module
+
+NAMES = tuple(ALGORITHMS)
+
+# where an algorithm has such an option
+_SHARED: dict[str, Any] = {
+    "env_id": "Pendulum-v1",
+    "num_threads": 1,
+    "torch_threads": 1,
+    "num_envs": 2,
+    "log_every": 1,
+    "total_steps": 200,
+    "learning_starts": 60,
+    "batch_size": 16,
+    "buffer_size": 150,
+    "hidden_sizes": (16, 16),
+    "updates_per_step": 0.5,
+    "eval_every": 0,
+    "eval_episodes": 2,
+    "checkpoint_every": 0,
+    "loggers": (),
+    "quiet": True,
+}
+_OWN: dict[str, dict[str, Any]] = {
+    "ddpg": {
+        "num_envs": 3,
+        "num_steps": 10,
+        "total_steps": 360,
+        "buffer_size": 100,
+        "updates_per_step": 1.0,
+    },
+    "flashsac": {
+        "log_every": 10,
+        "total_steps": 120,
+        "policy_width": 8,
+        "critic_width": 8,
+        "num_bins": 21,
+    },
+    "mbpo": {
+        "env_id": "InvertedPendulum-v5",
+        "num_envs": 1,
+        "log_every": 10,
+        "total_steps": 160,
+        "buffer_size": 1_000_000,
+        "batch_size": 20,
+        "real_ratio": 0.2,
+        "updates_per_step": 1.0,
+        "model_every": 25,
+        "rollout_batch": 500,
+        "rollout_schedule": (0, 0, 2, 2),
+        "model_hidden_sizes": (16, 16),
+        "ensemble_size": 3,
+        "num_elites": 2,
+        "flow_every": 40,
+        "flow_updates": 2,
+        "flow_batch_size": 32,
+        "flow_rollout_states": 50,
+        "model_agent_every": 25,
+        "model_agent_updates": 2,
+    },
+    "ppo": {
+        "env_id": "Hopper-v5",
+        "num_envs": 4,
+        "num_steps": 32,
+        "num_threads": 2,
+        "minibatch_size": 32,
+        "update_epochs": 2,
+        "total_steps": 4 * 32 * 6,
+    },
+    "sac": {"num_steps": 5},
+}
+
+
+def options_of(name: str) -> set[str]:
+    """The options that an algorithm has."""
+    return {field.name for field in dataclasses.fields(algorithm_module(name).Config)}
+
+
+def small(name: str, **options: Any) -> Any:
+    """The configuration of a training of about a second, changed by ``options``."""
+    known = options_of(name)
+    shared = {key: value for key, value in _SHARED.items() if key in known}
+    return algorithm_module(name).Config(**{**shared, **_OWN.get(name, {}), **options})
+
+
+def kind_of(name: str) -> Any:
+    """The class that an algorithm's module trains."""
+    module = algorithm_module(name)
+    (kind,) = (
+        each
+        for each in vars(module).values()
+        if inspect.isclass(each)
+        and each.__module__ == module.__name__
+        and hasattr(each, "iterate")
+        and not inspect.isabstract(each)
+    )
+    return kind
+
+
+def make(config: RunConfig) -> Any:
+    """A new training of this configuration."""
+    config.check()
+    return kind_of(config.algorithm)(config)
