@@ -1,5 +1,4 @@
-"""MBPO with and without the flow: schedules, the model's rollouts, several seeds, resuming, and
-that it learns."""
+"""MBPO with and without the flow: schedules, the model's rollouts, presets, NaN in the model."""
 
 # ruff: noqa: E402
 
@@ -8,7 +7,6 @@ from __future__ import annotations
 import math
 import pathlib
 import re
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -19,17 +17,14 @@ torch = pytest.importorskip("torch")
 import algorithms
 from algorithms import make
 from torch import Tensor
-from trainings import assert_equal, assert_same_run, through_a_file, untimed
 
 from pyfastenv.algorithms import mbpo
 from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.sac import METRICS
 from pyfastenv.learners.dynamics import Prediction
 from pyfastenv.sampling.buffers import ReplayPool
-from pyfastenv.training import saved
 from pyfastenv.training.collecting import SeedCollector
 from pyfastenv.training.errors import DivergedError
-from pyfastenv.training.evaluation import evaluate, make_eval_envs
 from pyfastenv.training.loop import run
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread", "short_fits")]
@@ -108,13 +103,6 @@ def test_a_profile_records_the_iteration_in_which_all_falls_due_again() -> None:
     assert Config(log_every=64).busy_steps() == (5_192, 5_193)  # an iteration with step 5,250
     assert Config(total_steps=5_200).busy_steps() == (5_000, 5_001)
     assert Config(profile_steps="5:9").profile_window() == (5, 9)
-
-
-def test_updates_per_step_may_be_fractions() -> None:
-    algorithm = make(small(updates_per_step=0.3))
-    while algorithm.global_step < 160:
-        algorithm.iterate()
-    assert algorithm.learner.state_dict()["critic_optimizer"]["step"] == 30
 
 
 # ---- the model's rollouts ------------------------------------------------------------------------
@@ -284,117 +272,15 @@ def test_batches_may_be_of_one_kind(real_ratio: float) -> None:
 
 
 @kinds
-def test_it_runs_and_resumes_where_it_stopped(
-    dynamics: Literal["ensemble", "flow"], tmp_path: Path
-) -> None:
-    pytest.importorskip("matplotlib")
-    options = {"dynamics": dynamics, "checkpoint_every": 40, "eval_every": 60}
-    result = mbpo.train(small(run_dir=tmp_path / "whole", **options))
-    assert result.global_step == 160
-    assert math.isfinite(result.evaluation["eval/return"])
-    again = saved.evaluate_run(tmp_path / "whole", episodes=2, seed=1)
-    assert again.metrics() == result.evaluation
-    mbpo.train(small(run_dir=tmp_path / "cut", **{**options, "total_steps": 120}))
-    mbpo.train(small(resume=tmp_path / "cut", **options))
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
-
-
-@kinds
-@pytest.mark.parametrize("iterations", [0, 1, 4])  # new; explored; learning
-@pytest.mark.parametrize(
-    "options", [{"num_seeds": 2}, {"amp": True, "model_hidden_sizes": (16, 16, 16)}], ids=str
-)
-def test_a_resumed_run_is_the_same_bit_for_bit(
-    dynamics: Literal["ensemble", "flow"], options: dict[str, Any], iterations: int
-) -> None:
-    options |= {"dynamics": dynamics, "total_steps": 1_000}
-    algorithm = make(small(**options))
-    for _ in range(iterations):
-        algorithm.iterate()
-    state = through_a_file(algorithm.state_dict())
-    torch.manual_seed(99)
-    resumed = MBPO(small(num_threads=2, **options), restore=state)
-    assert_equal(state, through_a_file(resumed.state_dict()))
+def test_metrics_tell_of_all_that_is_learned(dynamics: Literal["ensemble", "flow"]) -> None:
+    algorithm = make(small(dynamics=dynamics))
     names: set[str] = set()
     for _ in range(6):
-        mine, theirs = untimed(algorithm.iterate()), untimed(resumed.iterate())
-        assert mine == theirs
-        assert all(map(math.isfinite, mine.values()))
-        names |= mine.keys()
+        names |= algorithm.iterate().keys()
     wanted = {*METRICS, "loss/model", "model/epochs", "model/pool_size", "model/rollout_length"}
     if dynamics == "flow":
         wanted |= {"loss/flow", "flow/reward"}
     assert names >= wanted
-    assert_equal(algorithm.state_dict(), resumed.state_dict())
-
-
-@kinds
-def test_two_seeds_are_two_runs(dynamics: Literal["ensemble", "flow"]) -> None:
-    # two fits, of different numbers of epochs, rollouts of different numbers of living states; the
-    # fits have few gradient steps, since hundreds let roundings grow until another state falls
-    options = {"dynamics": dynamics, "rollout_schedule": (0, 0, 4, 4), "model_learning_rate": 1e-2}
-    together = make(small(num_seeds=2, seed=11, **options))
-    singles = [make(small(seed=11 + k, **options)) for k in range(2)]
-    epochs: list[list[float]] = []
-    for algorithm in (together, *singles):
-        model = algorithm.model
-        model.options = replace(model.options, batch_size=256, min_improvement=0.05)
-        epochs.append([])
-        while algorithm.global_step < 110:
-            epochs[-1].append(algorithm.iterate().get("model/epochs", 0.0))
-    assert epochs[1] != epochs[2]
-    assert [sum(pair) / 2 for pair in zip(*epochs[1:], strict=True)] == epochs[0]
-    sizes = together.model_pool.sizes.tolist()
-    assert sizes[0] != sizes[1]
-    for k, single in enumerate(singles):
-        assert sizes[k] == int(single.model_pool.sizes)
-        for name in ("streams", "exploration_streams"):
-            mine = getattr(together, name).state_dict()["generators"][k]
-            assert torch.equal(mine, getattr(single, name).state_dict()["generators"][0])
-        for name in ("env_pool", "model_pool"):
-            rows, alone = getattr(together, name).rows()[k], getattr(single, name).rows()[0]
-            torch.testing.assert_close(rows, alone, rtol=1e-4, atol=1e-4)
-        networks = [("learner.actor", 1), ("learner.critic", 2), ("model.network", 3)]
-        if dynamics == "flow":
-            networks += [("flow_agent.flow", 2), ("flow_agent.critic", 2)]
-        for path, per_seed in networks:
-            part, attribute = path.split(".")
-            one, two = (getattr(getattr(each, part), attribute) for each in (single, together))
-            for a, b in zip(one.parameters(), two.parameters(), strict=True):
-                mine = b[k * per_seed : (k + 1) * per_seed]
-                torch.testing.assert_close(a, mine, rtol=1e-3, atol=2e-4)
-
-
-def test_it_learns_to_balance() -> None:
-    config = small(
-        total_steps=800,
-        learning_starts=200,
-        batch_size=128,
-        updates_per_step=8.0,
-        hidden_sizes=(64, 64),
-        learning_rate=1e-3,
-        target_entropy=-0.05,
-        model_hidden_sizes=(48, 48),
-        model_learning_rate=3e-3,
-        model_every=100,
-        rollout_batch=3_000,
-        rollout_schedule=(0, 0, 1, 1),
-        real_ratio=0.05,
-    )
-    envs = make_eval_envs(config.env_id, {"num_threads": 1}, 20)
-
-    def score() -> float:
-        return evaluate(envs, algorithm.eval_policy(), 20, seed=12_345).metrics()["eval/return"]
-
-    algorithm = make(config)
-    assert score() < 15.0
-    best = 0.0
-    while best < 50.0 and algorithm.global_step < config.total_steps:
-        for _ in range(5):
-            algorithm.iterate()
-        best = score()
-    assert best >= 50.0  # a random policy falls after 6 steps
-    envs.close()
 
 
 # ---- what it needs of an environment -------------------------------------------------------------
@@ -457,14 +343,6 @@ def test_presets_are_the_official_ones() -> None:
     assert Config.preset("Humanoid-v5").model_pool_size(25) == 5 * 25 * 100_000
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "MountainCar-v0"])
-def test_discrete_actions_are_refused(env_id: str, tmp_path: Path) -> None:
-    config = small(env_id=env_id, run_dir=tmp_path / "run")
-    with pytest.raises(ValueError, match=rf"mbpo needs continuous actions.*{env_id}.*try ppo"):
-        mbpo.train(config)
-    assert not (tmp_path / "run").exists()
-
-
 def test_episodes_that_only_time_limits_end() -> None:
     algorithm = make(small(env_id="Pendulum-v1", learning_starts=210, total_steps=300))
     for _ in range(2):
@@ -501,32 +379,6 @@ def test_an_environment_without_a_rule_is_refused_in_one_sentence(
 
 
 # ---- mistakes ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_seeds": 0}, "num_seeds: expected at least 1, got 0"),
-        ({"learning_starts": 19}, "learning_starts: the model needs at least batch_size = 20 real"),
-        ({"learning_starts": 160}, "learning_starts: expected less than total_steps = 160, got"),
-        ({"learning_starts": -1}, "learning_starts: expected at least 0, got -1"),
-        ({"num_elites": 4}, "num_elites: expected at most ensemble_size = 3, got 4"),
-        ({"num_elites": 0}, "num_elites: expected at least 1, got 0"),
-        ({"model_every": 0}, "model_every: expected at least 1, got 0"),
-        ({"rollout_batch": 0}, "rollout_batch: expected at least 1, got 0"),
-        ({"rollout_schedule": (20, 10, 1, 2)}, "rollout_schedule: expected two epochs in order"),
-        ({"rollout_schedule": (0, 10, 0, 2)}, r"rollout_schedule: .* got \(0, 10, 0, 2\)"),
-        ({"rollout_schedule": (0, 10, 3, 2)}, "rollout_schedule: expected"),
-        ({"real_ratio": 1.01}, "real_ratio: expected 0 to 1, got 1.01"),
-        ({"updates_per_step": 0.0}, "updates_per_step: expected more than 0, got 0.0"),
-        ({"model_learning_rate": math.nan}, "model_learning_rate: expected more than 0, got nan"),
-        ({"flow_batch_size": 0}, "flow_batch_size: expected at least 1, got 0"),
-    ],
-)
-def test_options_that_cannot_be(options: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=message):
-        mbpo.train(small(run_dir=tmp_path / "run", **options))
-    assert not (tmp_path / "run").exists()
 
 
 class PoisonedBeforeFit(MBPO):

@@ -1,11 +1,10 @@
-"""PPO: its compiled update, what it learns, resuming, several processes, mistakes."""
+"""PPO: its compiled update, discrete actions, its schedule, several processes, mistakes."""
 
 from __future__ import annotations
 
 import copy
 import io
 import json
-import math
 import os
 import subprocess
 import sys
@@ -219,22 +218,16 @@ def test_the_compiled_update_refuses_actions_that_do_not_exist(action: float) ->
 # ---- learning ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("env_id", "fields", "needed"),
-    [
-        ("CartPole-v1", {"total_steps": 60_000, "learning_rate": 2e-3}, 300.0),
-        ("InvertedPendulum-v5", {"total_steps": 60_000, "learning_rate": 2e-3}, 300.0),
-    ],
-)
-def test_it_learns(env_id: str, fields: dict[str, Any], needed: float) -> None:
+def test_it_learns_with_discrete_actions() -> None:
     config = _config(
-        env_id=env_id,
+        env_id="CartPole-v1",
+        total_steps=60_000,
+        learning_rate=2e-3,
         num_envs=16,
         num_steps=64,
         minibatch_size=128,
         update_epochs=10,
         hidden_sizes=(64, 64),
-        **fields,
     )
     ppo = _make(config)
     first, last = [], []
@@ -244,7 +237,7 @@ def test_it_learns(env_id: str, fields: dict[str, Any], needed: float) -> None:
         if "train/return" in metrics:
             (first if early else last).append(metrics["train/return"])
     assert np.mean(first) < 100.0
-    assert np.mean(last[-5:]) > needed
+    assert np.mean(last[-5:]) > 300.0
 
 
 def test_old_batches_stay_in_the_trajectory_pool() -> None:
@@ -380,27 +373,6 @@ def test_running_moments_are_those_of_all_samples(dtype: torch.dtype) -> None:
     torch.testing.assert_close(moments.var, samples.double().var(0, correction=0))
 
 
-# ---- saving ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("fields", [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}])
-def test_a_restored_training_goes_on_bit_for_bit(fields: dict[str, Any]) -> None:
-    config = _config(**fields)
-    ppo = _make(config)
-    for _ in range(2):
-        ppo.iterate()
-    buffer = io.BytesIO()
-    torch.save(ppo.state_dict(), buffer)
-    for _ in range(3):
-        ppo.iterate()
-    buffer.seek(0)
-    other = PPO(config, restore=torch.load(buffer, weights_only=True))
-    for _ in range(3):
-        other.iterate()
-    assert torch.equal(_parameters(ppo), _parameters(other))
-    assert other.global_step == ppo.global_step
-
-
 def _final_state(run_dir: Path) -> dict[str, Any]:
     newest = max((run_dir / "checkpoints").glob("*.pt"))
     state: dict[str, Any] = torch.load(newest, weights_only=True)
@@ -448,35 +420,6 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
 
 
 # ---- mistakes ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"env_id": "HalfCheeta-v5"}, "HalfCheetah-v5"),
-        ({"num_steps": 0}, "num_steps: expected at least 1, got 0"),
-        ({"obs_clip": -5.0}, "obs_clip: expected at least 0, got -5.0"),
-        ({"minibatch_size": 256, "pool_size": 3}, r"minibatch_size: expected at most .* 128, got"),
-        ({"total_steps": 128}, r"total_steps: expected more than num_envs \* num_steps = 128"),
-        ({"anneal_steps": 700}, r"anneal_steps: expected at least total_steps = 768 .* got 700"),
-        ({"minibatch_size": 1000}, r"minibatch_size: expected at most .* 128, got 1000"),
-        ({"minibatch_size": 1}, "minibatch_size: expected at least 2 with normalize_advantages"),
-        ({"learning_rate": -1.0}, "learning_rate: expected more than 0"),
-        ({"gamma": 1.5}, "gamma: expected 0 to 1"),
-        ({"device": "cuda", "overlap": True}, "cuda|overlap"),
-        ({"device": "tpu"}, "device: expected cpu, cuda or sample-cpu"),
-        ({"activation": "gelu"}, "activation: expected 'tanh' or 'relu' or .*, got 'gelu'"),
-        ({"target_kl": -0.1}, "target_kl: expected more than 0"),
-        ({"target_kl": math.nan}, "target_kl: expected more than 0"),
-        ({"value_coef": -0.5}, "value_coef: expected at least 0"),
-        ({"value_clip": math.nan}, "value_clip: expected at least 0"),
-        ({"entropy_coef": math.nan}, "entropy_coef: expected a finite number"),
-        ({"hidden_sizes": (64, 0)}, "widths >= 1"),
-    ],
-)
-def test_bad_options_are_named(fields: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=message):
-        train(_config(run_dir=tmp_path / "run", **fields))
 
 
 def test_numbers_of_numpy_and_whole_ones_will_do(tmp_path: Path) -> None:

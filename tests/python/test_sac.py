@@ -1,5 +1,4 @@
-"""SAC: its gradient step against plain torch, several seeds against single runs, its data, its
-resuming, and that it learns."""
+"""SAC: its gradient step against plain torch, mixed precision, what it acts and reports."""
 
 # ruff: noqa: E402
 
@@ -24,21 +23,14 @@ from small_learners import as_sequential, batch_of
 from torch import Tensor, nn
 from trainings import (
     assert_equal,
-    assert_goes_on_alike,
-    assert_learns_pendulum,
-    assert_same_run,
-    pendulum,
-    through_a_file,
 )
 
-from pyfastenv.algorithms import sac
 from pyfastenv.algorithms.sac import METRICS, SAC, Config, SACLearner, SACOptions
 from pyfastenv.learners.sac_accelerators import CompiledBfloat16, WrittenOut
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import rollout
-from pyfastenv.training import distributed, saved
-from pyfastenv.training.errors import CheckpointError
+from pyfastenv.training import saved
 from pyfastenv.training.evaluation import make_eval_envs
 from pyfastenv.training.loop import run
 from pyfastenv.training.seeds import Stream, env_seeds
@@ -244,22 +236,6 @@ def test_metrics_are_optional_and_change_nothing() -> None:
     assert_equal(learners[0].state_dict(), learners[1].state_dict())
 
 
-def test_updates_per_step_counts_steps_of_a_seeds_environments() -> None:
-    algorithm = make(small(num_seeds=3, updates_per_step=0.25))
-    metrics = algorithm.iterate()
-    assert algorithm.global_step == 60
-    assert metrics.keys() == {"time/sample_s", "time/update_s"}  # explored, learned nothing
-    for _ in range(4):
-        algorithm.iterate()
-    assert algorithm.global_step == 100
-    for name in ("policy_optimizer", "critic_optimizer"):
-        assert algorithm.learner.state_dict()[name]["step"] == 10
-    algorithm = make(small(updates_per_step=7))  # more than are drawn at once
-    metrics = [algorithm.iterate() for _ in range(2)][-1]
-    assert algorithm.learner.state_dict()["critic_optimizer"]["step"] == 70
-    assert metrics.keys() >= {*METRICS, "time/update_s"}
-
-
 def relative(ours: Tensor, theirs: Tensor) -> float:
     return float((ours - theirs).norm() / theirs.norm())
 
@@ -385,41 +361,6 @@ def test_amp_runs() -> None:
 # ---- several seeds -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("env_id", ["Pendulum-v1", "InvertedPendulum-v5"])
-def test_three_seeds_are_three_runs(env_id: str) -> None:
-    options = {"env_id": env_id, "num_steps": 3, "hidden_sizes": (24, 24), "buffer_size": 400}
-    together = make(small(num_seeds=3, seed=4, **options))
-    singles = [make(small(seed=4 + k, **options)) for k in range(3)]
-    for algorithm in (together, *singles):
-        while algorithm.global_step < 360:
-            algorithm.iterate()
-    for k, single in enumerate(singles):
-        assert single.global_step == together.global_step
-        for name in ("streams", "exploration_streams"):
-            mine = getattr(together, name).state_dict()["generators"][k]
-            assert torch.equal(mine, getattr(single, name).state_dict()["generators"][0])
-        rows, alone = together.env_pool.rows()[k], single.env_pool.rows()[0]
-        assert rows.shape == alone.shape
-        assert torch.equal(rows[:60], alone[:60])  # explored
-        torch.testing.assert_close(rows, alone, rtol=1e-4, atol=1e-4)
-        for network, per_seed in (("actor", 1), ("critic", 2), ("target", 2)):
-            for a, b in zip(
-                getattr(together.learner, network).parameters(),
-                getattr(single.learner, network).parameters(),
-                strict=True,
-            ):
-                mine = a[k * per_seed : (k + 1) * per_seed]
-                torch.testing.assert_close(mine, b, rtol=1e-4, atol=1e-4)
-        torch.testing.assert_close(
-            together.learner.log_temperature[k : k + 1],
-            single.learner.log_temperature,
-            rtol=1e-4,
-            atol=1e-4,
-        )
-    pools = together.env_pool.rows()
-    assert not torch.equal(pools[0], pools[1]) and not torch.equal(pools[1], pools[2])
-
-
 def test_each_seeds_returns_have_their_number() -> None:
     algorithm = make(small(num_seeds=2, seed=7, learning_starts=0, num_envs=1, num_steps=200))
     metrics = algorithm.iterate()
@@ -453,44 +394,7 @@ def test_a_policy_of_nan_does_not_act() -> None:
     assert math.isnan(metrics["loss/policy"]) and algorithm.global_step == 70
 
 
-def test_a_checkpoint_without_a_part_says_so() -> None:
-    state = make(small()).state_dict()
-    del state["env_pool"]
-    with pytest.raises(CheckpointError, match="checkpoint has no env_pool: another version of"):
-        SAC(small(), restore=state)
-
-
 # ---- the data ------------------------------------------------------------------------------------
-
-
-def test_time_limits_are_no_terminations() -> None:
-    # each of 2 environments: 210 steps explored, 205 with the policy, a time limit in each part
-    options = {"learning_starts": 420, "num_steps": 205, "total_steps": 830}
-    algorithm = make(small(buffer_size=2_000, **options))
-    returns = [algorithm.iterate().get("train/return") for _ in range(2)]
-    assert [value is None for value in returns] == [True, False]
-    (rows,) = algorithm.env_pool.rows()
-    assert len(rows) == algorithm.global_step == 830
-    layout = algorithm.collector.layout
-    assert (layout.continues(rows) == 1.0).all()
-    # no row leads into another episode, and actions are in [-1, 1] where Pendulum's go to 2
-    pairs = layout.obs_actions(rows)
-    assert pairs[:, 3].abs().max() <= 1.0 and pairs[:, 3].abs().max() > 0.9
-    expected = pendulum(pairs[:, :3], 2.0 * pairs[:, 3:])
-    torch.testing.assert_close(layout.next_obs(rows), expected, rtol=0.0, atol=1e-4)
-
-
-def test_terminations_are() -> None:
-    algorithm = make(small(env_id="InvertedPendulum-v5", num_seeds=2, buffer_size=1_000))
-    for _ in range(15):
-        algorithm.iterate()
-    layout = algorithm.collector.layout
-    rows = torch.stack(algorithm.env_pool.rows())
-    fallen = layout.next_obs(rows)[..., 1].abs() > 0.2
-    assert fallen.any(1).all()
-    assert torch.equal(layout.continues(rows), (~fallen).float())
-    assert torch.equal(layout.rewards(rows), (~fallen).float())
-    assert (layout.obs(rows)[..., 1].abs() <= 0.2).all()
 
 
 def test_the_pool_acts_as_the_learner_thinks() -> None:
@@ -509,65 +413,7 @@ def test_the_pool_acts_as_the_learner_thinks() -> None:
     torch.testing.assert_close(spread, raw.exp(), rtol=1e-2, atol=1e-2)
 
 
-# ---- resuming ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"env_id": "InvertedPendulum-v5", "num_seeds": 2},
-        {"temperature": 0.2, "num_envs": 1},
-        {"amp": True, "hidden_sizes": (16, 16, 16)},
-        {"learning_starts": 0},
-        {"log_every": 1, "updates_per_step": 0.1},  # iterations without a gradient step
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("iterations", [0, 1, 12])  # new; explored; learning, with a full pool
-def test_a_resumed_run_is_the_same_bit_for_bit(options: dict[str, Any], iterations: int) -> None:
-    algorithm = make(small(**options))
-    for _ in range(iterations):
-        algorithm.iterate()
-    state = through_a_file(algorithm.state_dict())
-    torch.manual_seed(99)
-    resumed = SAC(small(**{**options, "num_threads": 2}), restore=state)
-    assert_equal(state, through_a_file(resumed.state_dict()))
-    assert_goes_on_alike(algorithm, resumed, 3)
-    assert_equal(algorithm.state_dict(), resumed.state_dict())
-
-
-@pytest.mark.parametrize(
-    "schedule",
-    [{}, {"anneal_to": 0.1, "anneal_steps": 200}, {"gamma_schedule": (60, 150, 0.9)}],
-    ids=str,
-)
-def test_a_stop_in_the_middle_changes_nothing(tmp_path: Path, schedule: dict[str, Any]) -> None:
-    pytest.importorskip("matplotlib")
-    options = {"num_seeds": 2, "checkpoint_every": 50, "eval_every": 100, **schedule}
-    sac.train(small(run_dir=tmp_path / "whole", **options))
-    sac.train(small(run_dir=tmp_path / "cut", total_steps=100, **options))
-    sac.train(small(resume=tmp_path / "cut", **options))
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
-
-
 # ---- learning ------------------------------------------------------------------------------------
-
-
-def test_it_learns_pendulum() -> None:
-    config = Config(
-        env_id="Pendulum-v1",
-        num_threads=1,
-        total_steps=6_000,
-        learning_starts=500,
-        batch_size=128,
-        hidden_sizes=(64, 64),
-        learning_rate=2e-3,
-        num_steps=10,
-        gamma=0.95,
-    )
-    algorithm = assert_learns_pendulum(config, make, 50)
-    assert algorithm.learner.log_temperature.item() < -0.5  # it has seen enough
 
 
 def test_a_run_of_two_seeds_leaves_their_policies(tmp_path: Path) -> None:
@@ -607,13 +453,6 @@ def test_a_run_of_two_seeds_leaves_their_policies(tmp_path: Path) -> None:
 # ---- mistakes ------------------------------------------------------------------------------------
 
 
-def test_discrete_actions_are_refused(tmp_path: Path) -> None:
-    config = small(env_id="CartPole-v1", run_dir=tmp_path / "run")
-    with pytest.raises(ValueError, match=r"sac needs continuous actions.*CartPole-v1.*try ppo"):
-        sac.train(config)
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(("low", "high"), [(-math.inf, math.inf), (0.0, math.inf), (1.0, 1.0)])
 def test_actions_without_bounds_are_named_at_once(low: float, high: float) -> None:
     closed: list[bool] = []
@@ -625,59 +464,3 @@ def test_actions_without_bounds_are_named_at_once(low: float, high: float) -> No
     with pytest.raises(ValueError, match=r"flashsac needs a lower and a greater .*ctrlrange.*ppo"):
         continuous_actions(envs, "flashsac")
     assert closed
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_seeds": 0}, "num_seeds: expected at least 1, got 0"),
-        ({"num_steps": 0}, "num_steps: expected at least 1, got 0"),
-        ({"batch_size": 0}, "batch_size: expected at least 1, got 0"),
-        ({"buffer_size": 0}, "buffer_size: expected at least 1, got 0"),
-        ({"learning_starts": -1}, "learning_starts: expected at least 0, got -1"),
-        ({"learning_starts": 200}, "learning_starts: expected less than total_steps = 200, got"),
-        ({"updates_per_step": 0.0}, "updates_per_step: expected more than 0, got 0.0"),
-        ({"learning_rate": math.nan}, "learning_rate: expected more than 0, got nan"),
-        ({"temperature": 0.0}, "temperature: expected more than 0, got 0.0"),
-        ({"gamma": 1.5}, "gamma: expected 0 to 1, got 1.5"),
-        ({"tau": -0.1}, "tau: expected 0 to 1, got -0.1"),
-        ({"anneal_to": 0.0}, "anneal_to: expected more than 0, got 0.0"),
-        ({"anneal_to": 1.5}, "anneal_to: expected 0 to 1, got 1.5"),
-        ({"anneal_steps": 0}, "anneal_steps: expected at least 1, got 0"),
-        ({"anneal_steps": 9}, "anneal_steps: the learning rates stay; set anneal_to too"),
-        ({"gamma_schedule": (9, 5, 0.9)}, r"got \(9, 5, 0.9\) and gamma 0.99"),
-        ({"gamma_schedule": (0, 5, 1.0)}, "gamma_schedule: expected two environment steps"),
-        ({"env_id": "Pendulu-v1"}, "Pendulum-v1"),
-    ],
-)
-def test_options_that_cannot_be(options: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=message):
-        sac.train(small(run_dir=tmp_path / "run", **options))
-    assert not (tmp_path / "run").exists()
-
-
-def test_one_process_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "world_size", lambda: 2)
-    with pytest.raises(ValueError, match="sac runs in one process; for several seeds use --num-s"):
-        small().check()
-
-
-def test_another_number_of_seeds_does_not_resume() -> None:
-    algorithm = make(small(num_seeds=2))
-    algorithm.iterate()
-    with pytest.raises((ValueError, RuntimeError), match=r"seeds|size mismatch"):
-        SAC(small(num_seeds=3), restore=through_a_file(algorithm.state_dict()))
-
-
-def test_a_divergence_names_the_step_and_the_last_good_checkpoint(tmp_path: Path) -> None:
-    from pyfastenv.training.errors import DivergedError
-
-    class Broken(SAC):
-        def iterate(self) -> dict[str, float]:
-            if self.global_step == 110:
-                self.learner.critic.weight_list[0].data[1, 0, 0] = math.nan
-            return super().iterate()
-
-    config = small(run_dir=tmp_path / "run", checkpoint_every=40, log_every=50)
-    with pytest.raises(DivergedError, match=r"step 120: loss/critic is nan; .*step_0+110\.pt\."):
-        run(Broken, config)
