@@ -47,7 +47,7 @@ def check(
     interpreter: tuple[str | Path, ...],
     mujoco: str,
     tests: tuple[str, ...],
-    timeout: int = 300,
+    timeout: int = 600,
 ) -> int:
     """Runs tests of the newest wheel and notes what passed.
 

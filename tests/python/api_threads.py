@@ -33,7 +33,7 @@ DRAWN = ("CartPole-v1", "Pendulum-v1")  # without OpenGL, whose library no sanit
 SELDOM = {"fork": 0.02, "render": 0.2}  # slow: now and then will do
 FIELDS = ("body_mass", "geom_friction", "dof_damping", "opt.gravity")
 WRONG_MOMENT = (BusyError, ResetNeededError, pyfastenv.NothingPendingError)
-PATIENCE = 30.0  # seconds that a thread or a forked child may take to end
+PATIENCE = 600.0  # seconds that a thread or a forked child may take to end
 
 
 class Caller:

@@ -56,9 +56,7 @@ def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def gl() -> None:
     """Skips where no OpenGL context can be made (found out elsewhere: a failure may crash)."""
-    tried = subprocess.run(
-        [sys.executable, "-c", _TRY_GL], capture_output=True, text=True, timeout=60
-    )
+    tried = subprocess.run([sys.executable, "-c", _TRY_GL], capture_output=True, text=True)
     if tried.returncode != 0:
         last = (tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"])[-1]
         pytest.skip(f"no OpenGL context (MUJOCO_GL={os.environ.get('MUJOCO_GL')}): {last}")

@@ -32,7 +32,7 @@ from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.training.loop import run
 
-pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
 
 

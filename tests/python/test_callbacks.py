@@ -22,7 +22,7 @@ from pyfastenv.algorithms import sac
 from pyfastenv.training.callbacks import Callback, Run, StopAtReturn
 from pyfastenv.training.logger import read_metrics
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
 small = partial(algorithms.small, "sac")
 

@@ -23,7 +23,6 @@ from pyfastenv.sampling.buffers import ReplayPool, RowLayout
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA device"),
-    pytest.mark.timeout(300),
 ]
 DEVICE = "cuda"
 LAYOUT = RowLayout(5, 2)

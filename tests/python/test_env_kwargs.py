@@ -26,7 +26,7 @@ from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.saved import evaluate_run, load_policy
 from pyfastenv.vector.specs import resolve_xml_file
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
 
 KWARGS = {"healthy_z_range": (0.6, 3.0), "reset_noise_scale": 0.02}

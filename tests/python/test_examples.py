@@ -44,7 +44,7 @@ def test_every_example_is_run() -> None:
 def test_example(name: str, tmp_path: Path) -> None:
     for package in NEEDS.get(name, ()):
         pytest.importorskip(package)
-    run_example(name, *ARGUMENTS[name], cwd=tmp_path, timeout=120)
+    run_example(name, *ARGUMENTS[name], cwd=tmp_path)
 
 
 def test_ppo_in_one_file_learns(capsys: pytest.CaptureFixture[str]) -> None:

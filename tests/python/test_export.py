@@ -28,7 +28,6 @@ from pyfastenv.training.errors import TrainingError
 from pyfastenv.training.export import export
 
 pytestmark = [
-    pytest.mark.timeout(280),
     pytest.mark.usefixtures("one_torch_thread"),
     # PyTorch's exporter of itself
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

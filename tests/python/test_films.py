@@ -204,7 +204,6 @@ def test_a_picture_has_the_environments_own_numbers(task: Any, randomise: Any) -
 # ---- words ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_film_is_announced(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, quiet: bool

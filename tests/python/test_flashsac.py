@@ -37,7 +37,7 @@ from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training import saved
 from pyfastenv.training.reward_scale import RewardScale
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
 small = partial(algorithms.small, "flashsac")
 SLOPE = torch.distributions.TanhTransform().log_abs_det_jacobian  # logarithm of tanh's

@@ -20,7 +20,6 @@ from session import Session
 import pyfastenv
 
 FOLDER = str(Path(api.__file__).parent)
-pytestmark = pytest.mark.timeout(600)
 
 
 def test_random_calls(tmp_path: Path) -> None:

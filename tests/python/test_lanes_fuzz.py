@@ -25,7 +25,6 @@ SMALL = (
     "<mujoco><worldbody><geom name='floor' type='plane' size='5 5 1'/><body pos='0 0 .1'>"
     "<joint name='root' type='free'/><geom type='box' size='.1 .1 .1'/></body></worldbody></mujoco>"
 )
-pytestmark = pytest.mark.timeout(600)
 
 
 # ---- not one bit differs -------------------------------------------------------------------------

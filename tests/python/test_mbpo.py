@@ -27,7 +27,7 @@ from pyfastenv.training.collecting import SeedCollector
 from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.loop import run
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread", "short_fits")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
 Path = pathlib.Path
 small = partial(algorithms.small, "mbpo")
 KINDS: tuple[Literal["ensemble", "flow"], ...] = ("ensemble", "flow")

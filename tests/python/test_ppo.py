@@ -400,13 +400,13 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
     arguments = [str(Path(__file__).parent)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run(
-        [sys.executable, script, *arguments, tmp_path / "one", "4"], check=True, timeout=120,
+        [sys.executable, script, *arguments, tmp_path / "one", "4"], check=True,
         env=environment,
     )  # fmt: skip
     subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone",
          script, *arguments, tmp_path / "two", "2"],
-        check=True, timeout=120, env=environment, capture_output=True,
+        check=True, env=environment, capture_output=True,
     )  # fmt: skip
     one, two = _final_state(tmp_path / "one"), _final_state(tmp_path / "two")
     assert one["step"] == two["step"] == 4 * 32 * 5

@@ -35,7 +35,7 @@ from pyfastenv.training.evaluation import make_eval_envs
 from pyfastenv.training.loop import run
 from pyfastenv.training.seeds import Stream, env_seeds
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
 small = partial(algorithms.small, "sac")
 

@@ -24,7 +24,7 @@ from pyfastenv.training.evaluation import evaluate
 from pyfastenv.training.registry import ALGORITHMS, algorithm_module
 from pyfastenv.training.seeds import Stream, env_seeds
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 kinds = pytest.mark.parametrize("name", NAMES)
 

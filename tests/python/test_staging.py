@@ -126,7 +126,7 @@ def test_acquire_waits_for_that_slots_copy_only() -> None:
     thread.join(timeout=0.05)
     assert not acquired
     copies.gate.set()
-    thread.join(timeout=10)
+    thread.join()
     assert acquired == [ring.slots[0]]
     copies.finish()
 
@@ -706,7 +706,7 @@ def test_close_ends_the_thread() -> None:
     closed.close()
     del forgotten
     for thread in started:
-        thread.join(timeout=10)
+        thread.join()
         assert not thread.is_alive()
 
 
@@ -728,5 +728,5 @@ raise SystemExit(3)
 
 def test_the_interpreter_may_end_while_a_batch_is_collected() -> None:
     here = str(Path(__file__).parent)
-    ended = subprocess.run([sys.executable, "-c", FORGETFUL], cwd=here, timeout=60, check=False)
+    ended = subprocess.run([sys.executable, "-c", FORGETFUL], cwd=here, check=False)
     assert ended.returncode == 3

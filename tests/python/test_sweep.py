@@ -24,7 +24,7 @@ from pyfastenv.training.saved import resumed_config
 from pyfastenv.training.sweep import sweep
 from pyfastenv.training.sweep_options import parse_options
 
-pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
 
 SAC: dict[str, Any] = {

@@ -122,7 +122,7 @@ def start(folder: Path) -> subprocess.Popen[str]:
 
 def compiled(process: subprocess.Popen[str]) -> bool:
     """Whether numba was needed; without it LLVM is not needed either."""
-    out, error = process.communicate(timeout=120)
+    out, error = process.communicate()
     assert process.returncode == 0, error
     llvm, numba = (word == "True" for word in out.split())
     assert llvm == numba or not LINKS_BY_ITSELF

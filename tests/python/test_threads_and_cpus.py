@@ -16,7 +16,7 @@ from threads import run_threads
 import pyfastenv
 from pyfastenv.vector.cpus import available_cpus
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.alone]
+pytestmark = pytest.mark.alone
 
 NUM_ENVS = 8
 

@@ -339,7 +339,6 @@ def test_a_browser_without_a_network_shows_a_report(folder: Path, tmp_path: Path
         env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
         capture_output=True,
         text=True,
-        timeout=120,
         check=True,
     )
     seen = done.stdout.partition('data-seen="')[2].partition('"')[0].split()

@@ -768,11 +768,11 @@ def run_two(*arguments: str) -> tuple[list[int], list[str]]:
         for rank in range(2)
     ]
     try:
-        errors = [process.communicate(timeout=250)[1] for process in processes]
+        errors = [process.communicate()[1] for process in processes]
     finally:
         for process in processes:
             process.kill()
-            process.communicate()
+            process.wait()
     return [process.returncode for process in processes], errors
 
 

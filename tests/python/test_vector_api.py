@@ -35,7 +35,7 @@ SINGLE_IDS = [
 def run_python(code: str) -> str:
     """A new interpreter's output."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -633,6 +633,6 @@ def test_workers_of_gymnasium_are_warned_about() -> None:
         "envs.close()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stderr.count("AsyncVectorEnv steps each environment in a process") == 1

@@ -11,7 +11,7 @@ class HangError(AssertionError):
     """A thread does not end."""
 
 
-def run_threads(*works: Callable[[], None], patience: float = 15.0) -> None:
+def run_threads(*works: Callable[[], None], patience: float = 600.0) -> None:
     """Runs these beside each other and raises what any of them raised.
 
     Raises:
