@@ -24,10 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from trainings import untimed
+from algorithms import small
+from trainings import difference, untimed
 
-from pyfastenv.algorithms import flashsac, mbpo, ppo, sac
+from pyfastenv.algorithms import mbpo
 from pyfastenv.learners.dynamics import DynamicsOptions
 from pyfastenv.training import checkpoint
 from pyfastenv.training.config import RunConfig
@@ -35,82 +35,35 @@ from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.saved import resumed_config
 
-_LIMIT = 120.0  # [s] an attempt that takes longer hangs
+_LIMIT = 600.0  # [s] an attempt that takes longer hangs
+
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "ppo": {
+        "pool_size": 2, "total_steps": 4 * 32 * 60, "eval_every": 4 * 32 * 10,
+        "checkpoint_every": 4 * 32 * 4,
+    },
+    "sac": {
+        "total_steps": 400, "buffer_size": 250, "log_every": 10, "eval_every": 100,
+        "checkpoint_every": 40, "num_seeds": 2, "num_steps": 1, "batch_size": 20,
+    },
+    "flashsac": {
+        "total_steps": 260, "num_envs": 1, "eval_every": 60, "checkpoint_every": 20,
+        "num_seeds": 2, "num_bins": 11, "updates_per_step": 1.0, "batch_size": 20,
+    },
+    "mbpo": {
+        "dynamics": "flow", "total_steps": 260, "log_every": 5, "eval_every": 50,
+        "checkpoint_every": 20, "rollout_batch": 200,
+    },
+}  # fmt: skip
 
 
 def small_config(algorithm: str) -> RunConfig:
     """Trainings of about a second that use everything there is to save."""
-    common: dict[str, Any] = {
-        "num_threads": 2,
-        "eval_episodes": 2,
-        "loggers": ("csv",),
-        "quiet": True,
-        "hidden_sizes": (16, 16),
-    }
-    if algorithm == "ppo":
-        return ppo.Config(
-            env_id="Hopper-v5",
-            num_envs=4,
-            num_steps=32,
-            minibatch_size=32,
-            update_epochs=2,
-            pool_size=2,
-            total_steps=4 * 32 * 60,
-            eval_every=4 * 32 * 10,
-            checkpoint_every=4 * 32 * 4,
-            **common,
-        )
-    common |= {"env_id": "InvertedPendulum-v5", "learning_starts": 60, "batch_size": 20}
-    if algorithm == "sac":
-        return sac.Config(
-            total_steps=400,
-            buffer_size=250,
-            log_every=10,
-            eval_every=100,
-            checkpoint_every=40,
-            num_envs=2,
-            num_seeds=2,
-            torch_threads=1,
-            **common,
-        )
-    if algorithm == "flashsac":
-        del common["hidden_sizes"]
-        return flashsac.Config(
-            total_steps=260,
-            buffer_size=150,
-            log_every=10,
-            eval_every=60,
-            checkpoint_every=20,
-            num_seeds=2,
-            policy_width=8,
-            critic_width=8,
-            num_bins=11,
-            torch_threads=1,
-            **common,
-        )
-    return mbpo.Config(
-        dynamics="flow",
-        total_steps=260,
-        log_every=5,
-        eval_every=50,
-        checkpoint_every=20,
-        real_ratio=0.2,
-        updates_per_step=1.0,
-        model_every=25,
-        rollout_batch=200,
-        rollout_schedule=(0, 0, 2, 2),
-        model_hidden_sizes=(16, 16),
-        ensemble_size=3,
-        num_elites=2,
-        flow_every=40,
-        flow_updates=2,
-        flow_batch_size=32,
-        flow_rollout_states=50,
-        model_agent_every=25,
-        model_agent_updates=2,
-        torch_threads=1,
-        **common,
-    )
+    env_id = "Hopper-v5" if algorithm == "ppo" else "InvertedPendulum-v5"
+    options = {"env_id": env_id, "num_threads": 2, "loggers": ("csv",), **_OPTIONS[algorithm]}
+    config: RunConfig = small(algorithm, **options)
+    return config
 
 
 def train(config: RunConfig) -> None:
@@ -175,24 +128,6 @@ def outcome(folder: Path) -> dict[str, Any]:
         "checkpoints": sorted(path.name for path in (folder / "checkpoints").iterdir()),
         "files": sorted(path.name for path in folder.iterdir()),
     }
-
-
-def difference(a: Any, b: Any, where: str = "") -> str:
-    """Where two outcomes differ by a bit; empty if nowhere."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        if a.keys() != b.keys():
-            return f"{where}: {sorted(a)} and {sorted(b)}"
-        pairs = [(f"{where}[{key!r}]", a[key], b[key]) for key in a]
-    elif isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        if len(a) != len(b):
-            return f"{where}: lengths {len(a)} and {len(b)}"
-        pairs = [(f"{where}[{i}]", x, y) for i, (x, y) in enumerate(zip(a, b, strict=True))]
-    elif isinstance(a, torch.Tensor):
-        same = a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
-        return "" if same else f"{where}: tensors"
-    else:
-        return "" if a == b else f"{where}: {a} and {b}"
-    return next(filter(None, (difference(x, y, name) for name, x, y in pairs)), "")
 
 
 def main(algorithm: str, folder: Path, num_kills: int, seed: int = 0) -> dict[str, Any]:

@@ -272,68 +272,30 @@ def test_discrete_actions_are_taken_or_refused(name: str, tmp_path: Path) -> Non
 # iterations between evaluations, options
 LEARNING: dict[str, tuple[int, dict[str, Any]]] = {
     "ddpg": (16, {"total_steps": 12_000}),
-    "flashsac": (
-        15,
-        {
-            "num_envs": 4,
-            "total_steps": 8_000,
-            "learning_starts": 500,
-            "updates_per_step": 0.5,
-            "batch_size": 64,
-            "policy_width": 16,
-            "critic_width": 32,
-            "num_blocks": 1,
-            "learning_rate": 4e-3,
-            "gamma": 0.95,
-            "tau": 0.02,
-        },
-    ),
-    "ppo": (
-        5,
-        {
-            "num_envs": 16,
-            "num_steps": 128,
-            "total_steps": 300_000,
-            "minibatch_size": 128,
-            "learning_rate": 1e-3,
-            "gamma": 0.9,
-        },
-    ),
-    "sac": (
-        50,
-        {
-            "total_steps": 6_000,
-            "learning_starts": 500,
-            "batch_size": 128,
-            "hidden_sizes": (64, 64),
-            "learning_rate": 2e-3,
-            "num_steps": 10,
-            "gamma": 0.95,
-        },
-    ),
-}
+    "flashsac": (15, {
+        "num_envs": 4, "total_steps": 8_000, "learning_starts": 500, "updates_per_step": 0.5,
+        "batch_size": 64, "policy_width": 16, "critic_width": 32, "num_blocks": 1,
+        "learning_rate": 4e-3, "gamma": 0.95, "tau": 0.02,
+    }),
+    "ppo": (5, {
+        "num_envs": 16, "num_steps": 128, "total_steps": 300_000, "minibatch_size": 128,
+        "learning_rate": 1e-3, "gamma": 0.9,
+    }),
+    "sac": (50, {
+        "total_steps": 6_000, "learning_starts": 500, "batch_size": 128, "hidden_sizes": (64, 64),
+        "learning_rate": 2e-3, "num_steps": 10, "gamma": 0.95,
+    }),
+}  # fmt: skip
 # a model of a pendulum that swings up takes minutes: it balances one, which a random policy lets
 # fall after 6 steps
 BALANCING: dict[str, tuple[int, dict[str, Any]]] = {
-    "mbpo": (
-        5,
-        {
-            "total_steps": 800,
-            "learning_starts": 200,
-            "batch_size": 128,
-            "updates_per_step": 8.0,
-            "hidden_sizes": (64, 64),
-            "learning_rate": 1e-3,
-            "target_entropy": -0.05,
-            "model_hidden_sizes": (48, 48),
-            "model_learning_rate": 3e-3,
-            "model_every": 100,
-            "rollout_batch": 3_000,
-            "rollout_schedule": (0, 0, 1, 1),
-            "real_ratio": 0.05,
-        },
-    ),
-}
+    "mbpo": (5, {
+        "total_steps": 800, "learning_starts": 200, "batch_size": 128, "updates_per_step": 8.0,
+        "hidden_sizes": (64, 64), "learning_rate": 1e-3, "target_entropy": -0.05,
+        "model_hidden_sizes": (48, 48), "model_learning_rate": 3e-3, "model_every": 100,
+        "rollout_batch": 3_000, "rollout_schedule": (0, 0, 1, 1), "real_ratio": 0.05,
+    }),
+}  # fmt: skip
 
 
 @every_algorithm

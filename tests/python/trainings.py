@@ -33,20 +33,28 @@ def final_state(folder: Path) -> dict[str, Any]:
     return checkpoint.load(checkpoint.resolve(folder))["ranks"][0]
 
 
+def difference(a: Any, b: Any, where: str = "") -> str:
+    """Where two states differ by a bit; empty if nowhere."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        if a.keys() != b.keys():
+            return f"{where}: {sorted(a)} and {sorted(b)}"
+        pairs = [(f"{where}[{key!r}]", a[key], b[key]) for key in a]
+    elif isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        if len(a) != len(b):
+            return f"{where}: lengths {len(a)} and {len(b)}"
+        pairs = [(f"{where}[{i}]", x, y) for i, (x, y) in enumerate(zip(a, b, strict=True))]
+    elif isinstance(a, Tensor):
+        same = isinstance(b, Tensor) and a.dtype == b.dtype and torch.equal(a, b)
+        return "" if same else f"{where}: tensors"
+    else:
+        return "" if a == b else f"{where}: {a} and {b}"
+    return next(filter(None, (difference(x, y, name) for name, x, y in pairs)), "")
+
+
 def assert_equal(a: Any, b: Any) -> None:
     """Equal to the last bit."""
-    if isinstance(a, dict):
-        assert a.keys() == b.keys()
-        for key in a:
-            assert_equal(a[key], b[key])
-    elif isinstance(a, list | tuple):
-        assert len(a) == len(b)
-        for x, y in zip(a, b, strict=True):
-            assert_equal(x, y)
-    elif isinstance(a, torch.Tensor):
-        assert a.dtype == b.dtype and torch.equal(a, b)
-    else:
-        assert a == b
+    where = difference(a, b)
+    assert not where, where
 
 
 def untimed_rows(folder: Path) -> list[dict[str, float]]:
