@@ -43,10 +43,10 @@ from pyfastenv.training.loop import run
 from pyfastenv.training.own_losses import check_losses, own_losses
 from pyfastenv.training.saved import load_policy, resumed_config
 
-pytestmark = [pytest.mark.timeout(280), pytest.mark.usefixtures("one_torch_thread")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
 
-STEPS = 1_000
+STEPS = 200
 FLOAT32 = 1e-5  # relative, of gradients and losses from the same parameters
 # of products of bfloat16 numbers, which have 8 bits: the mean over the steps
 BFLOAT16 = 0.05
@@ -125,7 +125,7 @@ def test_a_thousand_steps_on_their_own_are_the_plain_ones(
     fast, plain = make("native"), make("none")
     generator = torch.Generator().manual_seed(0)
     metrics = torch.zeros(2, len(plain.metrics), len(SEEDS))
-    for _ in range(STEPS):
+    for _ in range(1_000):
         rows, noise = problem(plain, generator)
         for learner, mine in zip((fast, plain), metrics, strict=True):
             learner.run(rows, noise, mine)

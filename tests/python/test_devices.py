@@ -28,7 +28,7 @@ from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
 from pyfastenv.training import checkpoint
 from pyfastenv.training.checkpoint import CheckpointDir
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("one_torch_thread", "short_fits")]
+pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
 
 DISCRETE = {"env_id": "CartPole-v1"}
 CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is special
@@ -47,6 +47,15 @@ CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is spe
     "flashsac, two seeds": {"num_seeds": 2},
     "mbpo": {},
     "mbpo, flow, two seeds": {"dynamics": "flow", "num_seeds": 2},
+}
+
+
+# few gradient steps: each operation on paper takes as long as a hundred elsewhere
+SHORT: dict[str, dict[str, Any]] = {
+    "ppo": {"num_steps": 16},
+    "ddpg": {"updates_per_step": 0.1},
+    "flashsac": {"log_every": 4},
+    "mbpo": {"log_every": 4},
 }
 
 
@@ -99,8 +108,8 @@ def test_paper_raises_as_cuda_does(cuda: None) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_whole_training(name: str, tmp_path: Path) -> None:
     """No devices mix, results are the CPU's, checkpoints go from CUDA to CUDA and to the CPU."""
-    algorithm_name, options = name.partition(",")[0], CASES[name]
-    kind = kind_of(algorithm_name)
+    algorithm_name = name.partition(",")[0]
+    kind, options = kind_of(algorithm_name), {**SHORT.get(algorithm_name, {}), **CASES[name]}
     there = small(algorithm_name, **{"device": "sample-cpu", **options})
     here = small(algorithm_name, **{**options, "device": "cpu"})
     with paper_cuda():

@@ -63,21 +63,21 @@ def test_equals_the_reference(env_id: str, mode: str) -> None:
     assert ours.single_action_space == theirs.single_action_space
     set_tasks(ours, theirs, ours.sample_tasks(NUM_ENVS, seed=0))
     assert_same(ours.reset(seed=0), theirs.reset(seed=0), "reset")
-    for step in range(2_000):
+    for step in range(700):
         actions = random_actions(ours.single_action_space, rng, NUM_ENVS)
         result = ours.step(actions)
         assert_same(result, theirs.step(actions), f"{env_id} step {step}")
         ended += int((result[2] | result[3]).sum())
         if step % 250 == 130:  # in the middle of episodes
             set_tasks(ours, theirs, ours.sample_tasks(NUM_ENVS, seed=step))
-        if step % 701 == 700:
+        if step % 301 == 300:
             mask = np.array([True, False, True, False])
             assert_same(
                 ours.reset(seed=step, options={"reset_mask": mask}),
                 theirs.reset(seed=step, options={"reset_mask": mask}),
                 "masked reset",
             )
-    assert ended >= 60
+    assert ended >= 20
     ours.close()
     theirs.close()
 

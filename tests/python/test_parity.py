@@ -12,13 +12,15 @@ from parity import GYMNASIUM_IDS, MODES, assert_same, compare, make_gymnasium, r
 
 import pyfastenv
 
-STEPS = 1_250  # the longest episodes end after 1,000; then some environments are reset
-
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("env_id", GYMNASIUM_IDS)
 def test_equals_gymnasium(env_id: str, mode: str) -> None:
-    assert compare(env_id, mode, STEPS, reset_every=1_103) >= 4
+    """The longest episodes to their own limit; every mode's resets at a nearer one."""
+    if mode == "NextStep":
+        assert compare(env_id, mode, 1_250, reset_every=1_103) >= 4
+    else:
+        assert compare(env_id, mode, 350, reset_every=303, max_episode_steps=100) >= 4
 
 
 @pytest.mark.slow
@@ -190,7 +192,6 @@ def test_acrobot_wraps_large_angles_as_gymnasium_does(scale: float) -> None:
         assert_same(ours.step(actions), theirs.step(actions))
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("bad", [1e12, -1e17, 1e300, np.inf, -np.inf, np.nan])
 def test_acrobot_ends_for_angles_that_gymnasium_never_wraps(bad: float) -> None:
     envs = pyfastenv.make_vec("Acrobot-v1", 2)
