@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from pyfastenv.experiments import flow, pictures
 from pyfastenv.experiments.claims import Ratio, compare
+from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Study
 from pyfastenv.experiments.tables import median, number
 from pyfastenv.training.plots import COLOURS
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 _OFTEN = (1, 125, 250, 500, 1_000)  # steps between two fits
 
 
-def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
-    """What the template is filled with, and the picture."""
+def report(study: Study) -> Report:
+    """What the template is filled with."""
     config, parts = study.sizes, study.part("parts")
     ms = {name: study.rounds("parts", "ms", program=name) for name in dict.fromkeys(parts.program)}
     order = list(itertools.pairwise(ms))
@@ -67,7 +69,7 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         "threads": 1 if config.quick else study.cpus,
         "bfloat16": study.bfloat16,
     }
-    return values, {"ablation": _draw(ms, medians)}
+    return Report(values, {"ablation": partial(_draw, ms, medians)})
 
 
 def _whole(study: Study) -> dict[str, Any]:

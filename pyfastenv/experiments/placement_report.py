@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from pyfastenv.experiments.placement import (
     SOLVED,
     TEXTBOOK,
 )
+from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Row, Study
 from pyfastenv.experiments.tables import median
 from pyfastenv.training.plots import COLOURS, label_ends
@@ -39,8 +41,8 @@ def _about(algorithm: str, size: str, **about: Any) -> Row:
     return {"algorithm": algorithm, "size": size} | base | about
 
 
-def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
-    """What the template is filled with, and pictures."""
+def report(study: Study) -> Report:
+    """What the template is filled with."""
     sizes = study.sizes.sizes
     first, last = sizes[0], sizes[-1]
 
@@ -85,7 +87,8 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         "gain": gain,
         "costs": lambda *which: study.rounds("grid", "cost_us", **_about(*which)),
     }
-    return values, {"grid": _draw_grid(study), "cartpole": _draw_cartpole(solved, curves)}
+    cartpole = partial(_draw_cartpole, solved, curves)
+    return Report(values, {"grid": partial(_draw_grid, study), "cartpole": cartpole})
 
 
 def _episodes(solved: Any, pairs: Sequence[tuple[str, str]]) -> Ratio | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from pyfastenv.experiments import pictures
 from pyfastenv.experiments.baselines import loaders
 from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.profiling import HIDDEN, REST
+from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Study
 from pyfastenv.experiments.tables import median
 from pyfastenv.nn.spans import SPANS
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
 _PAINT = pictures.colours(SPANS) | {REST: "#DDDDDD"}
 
 
-def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
-    """What the template is filled with, and pictures."""
+def report(study: Study) -> Report:
+    """What the template is filled with."""
     config = study.sizes
     least, most = config.updates[0], config.updates[-1]
     traces = study.part("traces").set_index("trainer")
@@ -74,13 +76,16 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         "share_of": lambda name, n: shares[name, n],
         "gain_of": gain,
     }
-    figures = {"trace": _draw_trace(traced), "shares": _draw_shares(traces, loading, config)}
+    figures = {
+        "trace": partial(_draw_trace, traced),
+        "shares": partial(_draw_shares, traces, loading, config),
+    }
     if len(memory):
         reserved = memory.set_index("lengths").reserved_mib
         variable, fixed = (np.ptp(reserved[kind][5:]) + 1.0 for kind in ("variable", "fixed"))
         values["jagged"] = compare([variable], [fixed])
-        figures["allocator"] = _draw_allocator(reserved)
-    return values, figures
+        figures["allocator"] = partial(_draw_allocator, reserved)
+    return Report(values, figures)
 
 
 def _draw_trace(row: Any) -> Figure:

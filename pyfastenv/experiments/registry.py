@@ -79,7 +79,7 @@ def run(name: str, sizes: Sizes) -> list[Path]:
         raise ValueError(
             f"{study.folder}: {len(missing)} measurements are missing, such as {missing[0].key}"
         )
-    return [reports.write(study, *_module(f"{name}_report").report(study))]
+    return [reports.write(study, _module(f"{name}_report").report(study))]
 
 
 def _run_all(sizes: Sizes) -> list[Path]:

@@ -6,11 +6,11 @@ constants of NAME.py; a hole that nothing fills is an error, not an empty string
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Outcome, Ratio, verdict
@@ -23,7 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def write(study: Study, values: Mapping[str, Any], figures: Mapping[str, Figure]) -> Path:
+class Report(NamedTuple):
+    """What a report is made of."""
+
+    values: Mapping[str, Any]  # the template's
+    figures: Mapping[str, Callable[[], Figure]]  # draw the pictures that the template asks for
+
+
+def write(study: Study, report: Report) -> Path:
     """Renders report.md and saves the pictures; returns the report's path."""
     import jinja2
 
@@ -46,7 +53,7 @@ def write(study: Study, values: Mapping[str, Any], figures: Mapping[str, Figure]
     }
 
     def picture(name: str, caption: str) -> str:
-        pictures.save(figures[name], study.folder / f"{name}.png")
+        pictures.save(report.figures[name](), study.folder / f"{name}.png")
         return f"![{caption}]({name}.png)\n\n*{caption}*"
 
     def judged(ratio: Ratio | None, expected: Outcome, *why_not: str) -> str:
@@ -66,7 +73,9 @@ def write(study: Study, values: Mapping[str, Any], figures: Mapping[str, Figure]
         "provenance": _provenance(study),
     }
     path = study.folder / "report.md"
-    write_text(path, environment.get_template(f"{study.name}.md").render(general | dict(values)))
+    write_text(
+        path, environment.get_template(f"{study.name}.md").render(general | dict(report.values))
+    )
     return path
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Ratio, compare
+from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.samplers import (
     BY_B,
     ENVPOOL,
@@ -127,8 +128,8 @@ class Reader:
         return count / model.waiting(count, self.workers if name == QUEUES else model.cpus)
 
 
-def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
-    """What the template is filled with, and pictures."""
+def report(study: Study) -> Report:
+    """What the template is filled with."""
     reader, config = Reader(study), study.sizes
     sizes, short, workers = config.envs_per_worker, reader.short, config.workers
     small, large = min(sizes), max(sizes)
@@ -203,10 +204,8 @@ def report(study: Study) -> tuple[dict[str, Any], dict[str, Figure]]:
         "reader": reader,
         "megabytes": {name: Policy(name).megabytes for name in config.networks},
     }
-    why, (left, right) = pictures.panels(2, size=(11, 3.8), columns=2)
-    _draw_gains(left, reader)
-    _draw_spread(right, reader, steps)
-    return values, {"rates": _draw_rates(study), "why": why}
+    why = partial(_draw_why, reader, steps)
+    return Report(values, {"rates": partial(_draw_rates, study), "why": why})
 
 
 def _label(name: str, timeout: float) -> str:
@@ -233,6 +232,13 @@ def _draw_rates(study: Study) -> Figure:
         each.set_title(f"{config.workers} × {size:,} environments", loc="left", fontsize=10)
     label = "thousand environment steps per second"
     pictures.points_side_by_side(axes, by_size, colour=paint, label=label)
+    return figure
+
+
+def _draw_why(reader: Reader, steps: Any) -> Figure:
+    figure, (left, right) = pictures.panels(2, size=(11, 3.8), columns=2)
+    _draw_gains(left, reader)
+    _draw_spread(right, reader, steps)
     return figure
 
 
