@@ -203,7 +203,7 @@ results-robots: $(VENV)/.test  ## Our robots: trained, measured, filmed (docs/re
 results-sb3: $(VENV)/.bench-train  ## Stable-Baselines3's PPO through its environments and ours (docs/results)
 	$(BIN)/python bench/python/learn_sb3.py
 
-ten-minutes: $(VENV)/.train  ## docs/start.md by the letter in an empty folder, with times (docs/ten_minutes.md)
+ten-minutes: $(VENV)/.train  ## docs/start.md by the letter in an empty folder, with times (then make figures)
 	$(GL) $(BIN)/python bench/python/ten_minutes.py $(ARGS)
 
 # Ray in an environment of its own that sees the packages of .venv and the extension there
@@ -230,7 +230,7 @@ docs-test: $(VENV)/.test  ## Run the code and check the commands of docs/
 	$(GL) $(BIN)/pytest -q tests/python/test_docs.py
 
 figures: $(VENV)/.test  ## Write README's and docs' figures anew from the JSON files
-	$(BIN)/python tests/python/figures.py
+	$(BIN)/python bench/python/figures.py
 
 # ---- checking ----------------------------------------------------------------------------------
 
@@ -345,7 +345,7 @@ bench-cpp: build/bench/build.ninja $(VENV)/.installed  ## C++ benchmarks (needs 
 	PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from pyfastenv.vector.specs import assets_dir; print(assets_dir())')" \
 	  build/bench/pyfastenv_bench --benchmark_counters_tabular=true
 
-bench-scaling: build/bench/build.ninja $(VENV)/.installed  ## What a thread costs, and a model of many cores (docs/scaling.md)
+bench-scaling: build/bench/build.ninja $(VENV)/.installed  ## What a thread costs, and a model of many cores (then make figures)
 	$(BIN)/cmake --build build/bench --target threads_bench
 	$(BIN)/python bench/python/scaling.py --threads-bench build/bench/threads_bench
 

@@ -22,6 +22,7 @@ _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
 _ROLE = re.compile(r":(?:attr|class|data|exc|func|meth|mod):<code>~?")
 _LANGUAGES = {".py": "python", ".h": "cpp", ".cc": "cpp", ".json": "json", ".toml": "toml"}
 _PICTURES = (".png", ".svg", ".gif")
+_SPANS = re.compile(r"<!--=.*?-->|<!--/-->", re.DOTALL)  # of bench/python/figures.py
 _COMMANDS, _ENVIRONMENTS = "<!-- commands -->", "<!-- environments -->"
 _NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 
@@ -46,7 +47,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Leads links out of docs/ to the pages made for them; lists commands and environments."""
+    """Leads links out of docs/ to the pages made for them; lists commands and environments; takes
+    the marks of figures away."""
+    markdown = _SPANS.sub("", markdown)
     for marker, made in ((_COMMANDS, commands), (_ENVIRONMENTS, environments)):
         if marker in markdown:
             markdown = markdown.replace(marker, made())

@@ -5,8 +5,8 @@ others (bench/cpp/threads.cc: wake-ups, and steps of nothing by up to 64 threads
 and what an environment costs (bench/results/bench.json). A model puts them together; its
 assumptions are in ASSUMPTIONS and are printed, and it is compared with what two threads did reach.
 
-With a program, measures anew and writes bench/results/scaling.json. Then writes the tables of
-docs/scaling.md.
+With a program, measures anew and writes bench/results/scaling.json. Prints the tables that ``make
+figures`` writes into docs/scaling.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from pyfastenv.experiments import measure
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
-PAGE = ROOT / "docs" / "scaling.md"
 LANES = 8
 CORES = (16, 64, 256)
 SIZES = (64, 1024, 32_000)
@@ -177,33 +176,27 @@ def _markdown(lines: list[list[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def written(page: str, result: dict[str, Any]) -> str:
-    """The page with the tables of a measurement."""
-    found = costs(result)
-    tables = {
+def tables() -> dict[str, str]:
+    """The tables of docs/scaling.md by name."""
+    found = costs(read("scaling.json"))
+    return {
         "measured": parameters(found),
         "check": check(found),
         "assumptions": "".join(f"- {line};\n" for line in ASSUMPTIONS),
         "step": table(found, 1),
         "rollout": table(found, 128),
     }
-    for name, text in tables.items():
-        begin, end = f"<!-- {name} -->\n", "<!-- end -->\n"
-        before, _, rest = page.partition(begin)
-        page = before + begin + text + end + rest.partition(end)[2]
-    return page
 
 
 def main() -> None:
-    """Measures if asked to, prints the model and writes it into the page."""
+    """Measures if asked to and prints the model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads-bench", metavar="PROGRAM", help="of make bench-scaling")
     program = parser.parse_args().threads_bench
     if program:
         (RESULTS / "scaling.json").write_text(json.dumps(measured(program), indent=1) + "\n")
-    page = written(PAGE.read_text(), read("scaling.json"))
-    PAGE.write_text(page)
-    print(page)
+    for name, text in tables().items():
+        print(f"{name}\n{text}")
 
 
 if __name__ == "__main__":

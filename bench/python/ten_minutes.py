@@ -1,7 +1,8 @@
 """docs/start.md by the letter, as a stranger with an empty folder: ``make ten-minutes``.
 
 Clones the checkout's commit, follows the page from top to bottom with no cache of pip's and nothing
-installed, and writes how long each step took to docs/results/ten_minutes.json and its page.
+installed, and writes how long each step took to docs/results/ten_minutes.json, from which ``make
+figures`` makes the table of docs/ten_minutes.md.
 """
 
 from __future__ import annotations
@@ -97,8 +98,9 @@ def follow(folder: Path) -> Iterator[dict[str, Any]]:
             return
 
 
-def table(results: dict[str, Any]) -> str:
-    """The results' page, as far as it is a table."""
+def tables() -> dict[str, str]:
+    """The walk, as docs/ten_minutes.md has it."""
+    results = json.loads((RESULTS / "ten_minutes.json").read_text())
     lines, clock = ["| after | took | section | step |", "|---|---|---|---|"], 0.0
     for row in results["steps"]:
         clock += row["seconds"]
@@ -108,29 +110,21 @@ def table(results: dict[str, Any]) -> str:
             f"{row['step']}{failed} |"
         )
     about = results["machine"]
-    return "\n".join(lines) + (
+    walk = "\n".join(lines) + (
         f"\n\n*{results['date']}, commit {about['commit']}; {about['cpu']}, "
         f"{about['cpus_available']} CPUs; {about['os']}, Python {about['python']}*\n"
     )
+    return {"walk": walk}
 
 
 def main() -> None:
-    """Walks, or writes the page again."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--report-only", action="store_true")
-    arguments = parser.parse_args()
-    path = RESULTS / "ten_minutes.json"
-    if not arguments.report_only:
-        with tempfile.TemporaryDirectory() as folder:
-            rows = list(follow(Path(folder)))
-        results = {"date": today(), "machine": machine(), "steps": rows}
-        write_text(path, json.dumps(results, indent=1) + "\n")
-    results = json.loads(path.read_text())
-    page = ROOT / "docs" / "ten_minutes.md"
-    before, marker, rest = page.read_text().partition("<!-- walk -->\n")
-    end = "<!-- end -->\n"
-    write_text(page, before + marker + table(results) + end + rest.partition(end)[2])
-    if any(row["status"] for row in results["steps"]):
+    """Walks."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = list(follow(Path(folder)))
+    results = {"date": today(), "machine": machine(), "steps": rows}
+    write_text(RESULTS / "ten_minutes.json", json.dumps(results, indent=1) + "\n")
+    if any(row["status"] for row in rows):
         sys.exit("a step failed")
 
 
