@@ -161,11 +161,14 @@ $(VENV)/.experiments: $(VENV)/.train
 	$(PIP) jinja2 pandas psutil scipy
 	touch $@
 
-experiments-quick: $(VENV)/.experiments  ## Short versions of the documents' experiments (build/experiments)
-	$(BIN)/pyfastenv experiment all --quick --output build/experiments
+experiments-quick: $(VENV)/.experiments  ## Short versions of the documents' experiments (build/experiments-quick)
+	$(BIN)/pyfastenv experiment all --quick --output build/experiments-quick
 
-experiments: $(VENV)/.bench-train $(VENV)/.experiments  ## The documents' experiments at full size (docs/results); goes on where it stopped
-	$(BIN)/pyfastenv experiment all --output docs/results $(ARGS)
+experiments: $(VENV)/.bench-train $(VENV)/.experiments  ## Measure the documents' experiments at full size (build/experiments); goes on where it stopped
+	$(BIN)/pyfastenv experiment all --output build/experiments $(ARGS)
+
+experiments-render: $(VENV)/.experiments  ## The published reports again from what was measured (docs/results)
+	$(BIN)/pyfastenv experiment all --report-only --output docs/results
 
 # each goes on where it was stopped; ARGS="--env-ids Hopper-v5 --seeds 1" is a part, ARGS=--plan says what is done
 LEARN := $(BIN)/python bench/python/learn.py

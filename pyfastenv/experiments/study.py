@@ -176,6 +176,9 @@ class Study:
             count, left = f"{len(missing)} of {len(plan)}", time_left(missing, self.sizes)
             where = f"on two quiet cores, into {self.folder}"
             print(f"{self.name}: {count} measurements, {left} {where}", flush=True)
+        else:
+            where = f"in {self.folder}; to measure anew, choose another --output"
+            print(f"{self.name}: all {len(plan)} measurements are {where}", flush=True)
         end = time.monotonic() + 60.0 * self.sizes.minutes if self.sizes.minutes is not None else 0
         threads = torch.get_num_threads()
         torch.set_num_threads(self.sizes.torch_threads())

@@ -117,6 +117,9 @@ def test_what_is_measured_is_not_measured_again(
     assert study.measure(plan)
     assert counter.calls == 5
     assert "2 of 6 measurements, about 2 s" in capsys.readouterr().out
+    assert study.measure(plan)
+    assert counter.calls == 5
+    assert "all 6 measurements are in" in capsys.readouterr().out
     assert study.rounds("turns", "ms", who="b") == [2.0, 3.0]
     assert study.part("one").ms.tolist() == [5.0]
 
