@@ -421,7 +421,7 @@ build/int/%/.installed: $(REQUIREMENTS)/%.txt $(VENV)/.tools
 	# RLlib pins a gymnasium of its own
 	grep -v '^$(if $(filter rllib,$*),gymnasium,no such package)==' constraints.txt > build/int/$*/constraints.txt
 	build/int/$*/bin/pip install --quiet -c build/int/$*/constraints.txt -r $< \
-	  mujoco pytest pytest-timeout imageio psutil
+	  mujoco pytest pytest-timeout imageio psutil jinja2
 	$(if $(filter sample_factory,$*),build/int/$*/bin/pip install --quiet --no-deps sample-factory==2.1.1)
 	touch $@
 
@@ -441,7 +441,7 @@ bench-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## Steps/s i
 	set -e; for name in $(INTEGRATIONS); do \
 	  build/int/$$name/bin/pip install --quiet --no-deps --force-reinstall "$$(ls -t dist/pyfastenv-*.whl | head -1)"; \
 	  names=$$name; test $$name != light || names="$(CONSUMERS_light)"; \
-	  OMP_NUM_THREADS=1 build/int/$$name/bin/python bench/python/consumers.py $$names; \
+	  OMP_NUM_THREADS=1 build/int/$$name/bin/python bench/python/consumers.py --only $$names; \
 	done
 
 clean:  ## Remove everything that was built

@@ -7,21 +7,17 @@ tells of it.
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import torch
+import tyro
 
 from pyfastenv.algorithms import sac
-from pyfastenv.experiments import measure
-from pyfastenv.experiments.tables import median
+from pyfastenv.experiments import measure, sections
 
 ENV_ID = "Hopper-v5"
 
@@ -55,24 +51,21 @@ def rates(repeats: int, seconds: float) -> dict[str, list[float]]:
     return measure.interleave(contestants, repeats)
 
 
-def main() -> None:
-    """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--output", type=Path, default=Path("bench/results/busy.json"))
-    arguments = parser.parse_args()
-    results: dict[str, Any] = {"env_id": ENV_ID, "machine": measure.machine()}
-    results["alone"] = rates(arguments.repeats, arguments.seconds)
+def beside(repeats: int, seconds: float) -> dict[str, list[float]]:
+    """The same beside a busy program."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
         try:
-            results["busy"] = rates(arguments.repeats, arguments.seconds)
+            return rates(repeats, seconds)
         finally:
             other.kill()
-    arguments.output.write_text(json.dumps(results, indent=1) + "\n")
-    for group in ("alone", "busy"):
-        for name, values in results[group].items():
-            print(f"{group}: {name} threads: {median(values):,.0f} steps/s")
+
+
+def main() -> None:
+    """The program."""
+    options = tyro.cli(sections.Options, description=__doc__)
+    how = (1, 0.5) if options.quick else (5, 2.0)
+    measured = {"alone": partial(rates, *how), "busy": partial(beside, *how)}
+    sections.run("busy", measured, options, about={"env_id": ENV_ID})
 
 
 if __name__ == "__main__":

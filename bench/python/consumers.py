@@ -1,4 +1,4 @@
-"""Steps/s inside other people's trainers: ``python bench/python/consumers.py [NAME …]``.
+"""Steps/s inside other people's trainers: ``python bench/python/consumers.py [--only NAME …]``.
 
 HalfCheetah-v5 x 16 as each library steps it: its own parallel environments, its own serial ones,
 and ours through the adapter. The libraries' pins collide, so each runs in an environment of its own
@@ -8,9 +8,7 @@ consumers.json and consumers.md.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -20,10 +18,10 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+import tyro
 
-from pyfastenv.experiments import measure
+from pyfastenv.experiments import measure, sections
 
-ROOT = Path(__file__).parents[2]
 ENV_ID = "HalfCheetah-v5"
 NUM_ENVS = 16
 NUM_STEPS = 64  # of each environment between two looks at the clock
@@ -302,22 +300,18 @@ def sample_factory() -> Contest:
     }
 
 
-CONSUMERS: dict[str, tuple[str, str, Callable[[], Contest]]] = {
-    "gymnasium": ("gymnasium's vectors", "gymnasium", gymnasium_vectors),
-    "sb3": ("Stable-Baselines3", "stable-baselines3", stable_baselines),
-    "sb3_ppo": (
-        "Stable-Baselines3, PPO with its learning",
-        "stable-baselines3",
-        stable_baselines_ppo,
-    ),
-    "cleanrl": ("CleanRL's PPO wrappers", "gymnasium", cleanrl),
-    "dm_env": ("dm_env, one environment", "dm-env", dm_env),
-    "tianshou": ("Tianshou", "tianshou", tianshou),
-    "torchrl": ("TorchRL", "torchrl", torchrl),
-    "skrl": ("skrl", "skrl", skrl),
-    "rllib": ("RLlib, one runner's sampling", "ray", rllib),
-    "rl_games": ("rl_games", "rl_games", rl_games),
-    "sample_factory": ("Sample Factory (its EnvPool is v4)", "sample-factory", sample_factory),
+CONSUMERS: dict[str, tuple[str, Callable[[], Contest]]] = {
+    "gymnasium": ("gymnasium", gymnasium_vectors),
+    "sb3": ("stable-baselines3", stable_baselines),
+    "sb3_ppo": ("stable-baselines3", stable_baselines_ppo),
+    "cleanrl": ("gymnasium", cleanrl),
+    "dm_env": ("dm-env", dm_env),
+    "tianshou": ("tianshou", tianshou),
+    "torchrl": ("torchrl", torchrl),
+    "skrl": ("skrl", skrl),
+    "rllib": ("ray", rllib),
+    "rl_games": ("rl_games", rl_games),
+    "sample_factory": ("sample-factory", sample_factory),
 }
 
 
@@ -347,61 +341,21 @@ def measured(contest: Contest, seconds: float, repeats: int) -> dict[str, Any]:
     }
 
 
-def markdown(results: dict[str, Any]) -> str:
-    """consumers.md."""
-    lines = [
-        f"# {ENV_ID} x {NUM_ENVS} inside other people's trainers",
-        "",
-        "`make bench-integrations`: env-steps/s, medians; in brackets how many times as fast ours "
-        "is (quartiles of the rounds).",
-        "",
-        "| | its own workers | its own serial environments | pyfastenv |",
-        "|---|---|---|---|",
-    ]
-
-    def cell(row: dict[str, Any], name: str) -> str:
-        if name not in row["steps_per_s"]:
-            return "–"
-        gain = row["gain"][name]
-        return (
-            f"{row['steps_per_s'][name]['median']:,.0f} "
-            f"(**{gain['median']:.1f}** [{gain['q1']:.1f}, {gain['q3']:.1f}])"
-        )
-
-    for name, (words, _, _) in CONSUMERS.items():
-        if name in results:
-            row = results[name]
-            workers = (
-                f"EnvPool: {cell(row, 'EnvPool')}"
-                if "EnvPool" in row["gain"]
-                else cell(row, "workers")
-            )
-            ours = row["steps_per_s"]["pyfastenv"]["median"]
-            lines.append(
-                f"| {words} ({row['version']}) | {workers} | {cell(row, 'serial')} | {ours:,.0f} |"
-            )
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=CONSUMERS, default=list(CONSUMERS))
-    parser.add_argument("--quick", action="store_true", help="short and rough")
-    parser.add_argument("--output", type=Path, default=ROOT / "bench/results")
-    args = parser.parse_args()
+    options = tyro.cli(sections.Options, description=__doc__)
     warnings.simplefilter("ignore")  # the libraries use what their own parts deprecate
-    args.output.mkdir(parents=True, exist_ok=True)
-    path = args.output / "consumers.json"
-    for name in args.names:
-        _, package, make_contest = CONSUMERS[name]
-        row = measured(make_contest(), 0.5 if args.quick else 2.0, 2 if args.quick else 5)
-        row |= {"version": version(package), "quick": args.quick, "machine": measure.machine()}
-        results = json.loads(path.read_text()) if path.exists() else {}
-        results[name] = row
-        path.write_text(json.dumps(results, indent=1) + "\n")
-        (args.output / "consumers.md").write_text(markdown(results))
-        print(name, {key: round(value["median"]) for key, value in row["steps_per_s"].items()})
+
+    def row(package: str, contest: Callable[[], Contest]) -> sections.Row:
+        found = measured(contest(), *((0.5, 2) if options.quick else (2.0, 5)))
+        return {"version": version(package)} | found
+
+    sections.run(
+        "consumers",
+        {name: partial(row, *about) for name, about in CONSUMERS.items()},
+        options,
+        template=Path(__file__).parent / "templates" / "consumers.md",
+    )
 
 
 if __name__ == "__main__":

@@ -70,13 +70,5 @@ def contest(
     finally:
         for contestant in contestants:
             contestant.close()
-    first, *others = rates
-    return {
-        "env_id": env_id,
-        "num_envs": num_envs,
-        "num_threads": num_threads,
-        "num_steps": num_steps,
-        "rates": rates,
-        "summary": {name: measure.summary(values) for name, values in rates.items()},
-        "ratios": {name: measure.ratio(rates[first], rates[name]) for name in others},
-    }
+    about = {"env_id": env_id, "num_envs": num_envs, "num_threads": num_threads}
+    return about | {"num_steps": num_steps} | measure.compared(rates)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -28,29 +28,23 @@ SECONDS = 0.12  # of ours; mj_step takes several times as long for as many steps
 RIVALS: list[type[peers.Contestant]] = [peers.Ours, peers.OursByMujoco, peers.PhysicsLimit]
 
 
-def stepping(settings: Settings) -> list[Row]:
+def stepping(settings: Settings) -> Iterator[Row]:
     """Every robot's ``step`` against the physics limit, with random actions."""
     return _stepping(settings, (8, 64, 1024, *([] if settings.quick else [MANY])))
 
 
-def trained(settings: Settings) -> list[Row]:
+def trained(settings: Settings) -> Iterator[Row]:
     """The same with the actions of trained policies: states in which robots walk."""
     return _stepping(settings, (64, 1024), policies.actions)
 
 
 def _stepping(
     settings: Settings, sizes: Iterable[int], record: Recorder = peers.random_actions
-) -> list[Row]:
-    rows = []
+) -> Iterator[Row]:
     for env_id in TASK_IDS:
         for num_envs in sizes:
-            row = contest(
-                env_id, num_envs, RIVALS, record=record, **settings.of(num_envs, seconds=SECONDS)
-            )
-            rows.append({**row, **_engine(env_id)})
-            ratios = {name: round(ratio["median"], 2) for name, ratio in row["ratios"].items()}
-            print(f"  {env_id} x {num_envs}: {ratios}", flush=True)
-    return rows
+            how = settings.of(num_envs, seconds=SECONDS)
+            yield contest(env_id, num_envs, RIVALS, record=record, **how) | _engine(env_id)
 
 
 def _engine(env_id: str) -> dict[str, str]:
@@ -60,25 +54,12 @@ def _engine(env_id: str) -> dict[str, str]:
     return {"engine": stats["engine"], "engine_reason": stats["engine_reason"]}
 
 
-def rollouts(settings: Settings) -> list[Row]:
+def rollouts(settings: Settings) -> Iterator[Row]:
     """Rollouts with a 64 x 64 policy, of both engines, and ``step`` with recorded actions."""
-    rows = []
     for env_id in TASK_IDS:
         for num_envs in (8, 64, 1024):
-            rates = _rollout_rates(env_id, num_envs, settings)
-            names = list(rates)
-            row = {
-                "env_id": env_id,
-                "num_envs": num_envs,
-                "num_threads": settings.num_threads,
-                "rates": rates,
-                "summary": {name: measure.summary(values) for name, values in rates.items()},
-                "ratios": {name: measure.ratio(rates[names[0]], rates[name]) for name in names[1:]},
-            }
-            rows.append(row)
-            ratios = {name: round(ratio["median"], 2) for name, ratio in row["ratios"].items()}
-            print(f"  {env_id} x {num_envs}: rollout / {ratios}", flush=True)
-    return rows
+            about = {"env_id": env_id, "num_envs": num_envs, "num_threads": settings.num_threads}
+            yield about | measure.compared(_rollout_rates(env_id, num_envs, settings))
 
 
 def _rollout_rates(env_id: str, num_envs: int, settings: Settings) -> dict[str, list[float]]:
@@ -142,7 +123,7 @@ def _num_steps(envs: pyfastenv.FastVectorEnv, policy: Any, seconds: float) -> in
         num_steps *= 2
 
 
-def ppo(settings: Settings) -> list[Row]:
+def ppo(settings: Settings) -> Iterator[Row]:
     """Seconds of PPO on HalfCheetah-v5 from first to last step, with either engine in turn."""
     total = 20_000 if settings.quick else 1_000_000
     times: dict[str, list[Row]] = {"lanes": [], "mujoco": []}
@@ -174,14 +155,12 @@ def ppo(settings: Settings) -> list[Row]:
     )
     if len(digests) != 1:
         raise AssertionError("PPO's weights depend on the engine")
-    row = {
+    yield {
         "total_steps": total,
         "runs": times,
         "ratio": measure.ratio(seconds["lanes"], seconds["mujoco"]),
         "weights_sha256": digests.pop(),
     }
-    print(f"  PPO: lanes take {row['ratio']['median']:.2f} of mj_step's time", flush=True)
-    return [row]
 
 
 def _digest(value: Any) -> str:

@@ -7,20 +7,19 @@ documents' experiments. Writes gpu.json with the device's name after each sectio
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import tyro
 from mbpo import LAYOUT, sac_rate, warm_and_interleave
 from torch.profiler import ProfilerActivity, profile
 
@@ -28,7 +27,7 @@ import pyfastenv
 from pyfastenv.algorithms import mbpo, sac
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
-from pyfastenv.experiments import measure
+from pyfastenv.experiments import measure, sections
 from pyfastenv.vector.cpus import available_cpus
 
 ROOT = Path(__file__).parents[2]
@@ -56,10 +55,9 @@ def tests(_quick: bool) -> dict[str, Any]:
     return {"summary": result.stdout.strip().splitlines()[-1]}
 
 
-def placements(quick: bool) -> list[dict[str, Any]]:
+def placements(quick: bool) -> Iterator[sections.Row]:
     """PPO's steps/s on HalfCheetah-v5 by placement and network size."""
     seconds = 1.0 if quick else 8.0
-    rows = []
     for hidden_sizes in ((64, 64), (256, 256), (1024, 1024)):
         for name, options in PLACEMENTS.items():
             config = Config(
@@ -83,22 +81,17 @@ def placements(quick: bool) -> list[dict[str, Any]]:
                 update += metrics["time/update_s"]
             ppo.collector.close()
             ppo.envs.close()
-            rows.append(
-                {
-                    "placement": name,
-                    "hidden_sizes": hidden_sizes,
-                    "rate": measure.summary(rates),
-                    "sampling_share": sample / (sample + update),
-                }
-            )
-            print(f"  {hidden_sizes} {name}: {rows[-1]['rate']['median']:,.0f} steps/s", flush=True)
-    return rows
+            yield {
+                "placement": name,
+                "hidden_sizes": hidden_sizes,
+                "rate": measure.summary(rates),
+                "sampling_share": sample / (sample + update),
+            }
 
 
-def scaling(quick: bool) -> list[dict[str, Any]]:
+def scaling(quick: bool) -> Iterator[sections.Row]:
     """Rates of step by number of threads."""
     seconds = 0.25 if quick else 2.0
-    rows = []
     threads = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= available_cpus()]
     for env_id in ("HalfCheetah-v5", "Humanoid-v5"):
         for num_threads in threads:
@@ -110,15 +103,14 @@ def scaling(quick: bool) -> list[dict[str, Any]]:
             space = envs.single_action_space
             actions = rng.uniform(space.low, space.high, (envs.num_envs, *space.shape))
             actions = actions.astype(np.float32)
-            count, start = 0, time.perf_counter()
-            while time.perf_counter() - start < seconds:
+
+            def step(envs: Any = envs, actions: Any = actions) -> int:
                 envs.step(actions)
-                count += envs.num_envs
-            rate = count / (time.perf_counter() - start)
-            rows.append({"env_id": env_id, "threads": num_threads, "step_rate": rate})
-            print(f"  {env_id}, {num_threads} threads: {rate:,.0f} steps/s", flush=True)
+                return int(envs.num_envs)
+
+            rate = measure.rate(step, seconds)
+            yield {"env_id": env_id, "threads": num_threads, "step_rate": rate}
             envs.close()
-    return rows
 
 
 def sac_updates(quick: bool) -> dict[str, Any]:
@@ -134,8 +126,6 @@ def sac_updates(quick: bool) -> dict[str, Any]:
         },
         3 if quick else 7,
     )
-    for name, values in rates.items():
-        print(f"  {name}: {np.median(values):,.0f} updates/s", flush=True)
     return {
         "updates_per_s": {name: measure.summary(values) for name, values in rates.items()},
         "calls_in_100_updates": calls_in_updates(100),
@@ -167,9 +157,8 @@ def calls_in_updates(count: int) -> dict[str, int]:
     return {"cudaGraphLaunch": launches, **found}
 
 
-def learning(quick: bool) -> list[dict[str, Any]]:
+def learning(quick: bool) -> Iterator[sections.Row]:
     """Whole trainings: one seed of MBPO, six of SAC."""
-    rows = []
     for module, env_id, options in (
         (mbpo, "Hopper-v5", {"total_steps": 5_500 if quick else 125_000, "eval_every": 5_000}),
         (sac, "Hopper-v5", {"total_steps": 6_000 if quick else 300_000, "num_seeds": 6}),
@@ -186,7 +175,7 @@ def learning(quick: bool) -> list[dict[str, Any]]:
                 **options,
             )
             result = module.train(config)
-        row = {
+        yield {
             "algorithm": result.algorithm,
             "env_id": env_id,
             "seeds": config.num_seeds,
@@ -194,9 +183,6 @@ def learning(quick: bool) -> list[dict[str, Any]]:
             "seconds": result.elapsed_s,
             "evaluation": result.evaluation,
         }
-        print(f"  {row}", flush=True)
-        rows.append(row)
-    return rows
 
 
 def experiments(quick: bool) -> dict[str, Any]:
@@ -211,32 +197,12 @@ def experiments(quick: bool) -> dict[str, Any]:
 
 def main() -> None:
     """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="short and rough")
-    parser.add_argument("--only", nargs="*", choices=SECTIONS, default=list(SECTIONS))
-    parser.add_argument("--output", type=Path, default=ROOT / "bench/results/gpu.json")
-    args = parser.parse_args()
+    options = tyro.cli(sections.Options, description=__doc__)
     if not torch.cuda.is_available():
         sys.exit("bench-gpu: PyTorch finds no CUDA device here; nothing was measured")
     torch.set_num_threads(1)
-    results: dict[str, Any] = json.loads(args.output.read_text()) if args.output.exists() else {}
-    failed = []
-    for name in args.only:
-        print(f"{name}:", flush=True)
-        about = {
-            "gpu": torch.cuda.get_device_name(),
-            "machine": measure.machine(),
-            "quick": args.quick,
-        }
-        try:
-            results[name] = {**about, "results": SECTIONS[name](args.quick)}
-        except Exception as error:  # the other sections are worth having all the same
-            traceback.print_exc()
-            results[name] = {**about, "failed": repr(error)}
-            failed.append(name)
-        args.output.write_text(json.dumps(results, indent=1) + "\n")
-    if failed:
-        sys.exit(f"bench-gpu: {', '.join(failed)} failed")
+    measured = {name: partial(section, options.quick) for name, section in SECTIONS.items()}
+    sections.run("gpu", measured, options, about={"gpu": torch.cuda.get_device_name()})
 
 
 SECTIONS: dict[str, Callable[[bool], Any]] = {

@@ -6,27 +6,25 @@ seeds and settings. Writes docs/results/sb3.json, sb3.md and sb3.png.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import tyro
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecNormalize
 
-from pyfastenv.experiments import measure, pictures
-from pyfastenv.experiments.tables import table
+from pyfastenv.experiments import measure, pictures, sections
 from pyfastenv.integrations.sb3 import make_sb3
 from pyfastenv.training.plots import COLOURS
 
-ROOT = Path(__file__).parents[2]
 ENV_ID = "HalfCheetah-v5"
 NUM_ENVS = 16
 MAKERS: dict[str, Callable[[int], VecEnv]] = {
@@ -37,6 +35,16 @@ MAKERS: dict[str, Callable[[int], VecEnv]] = {
 } | {
     "pyfastenv": lambda seed: make_sb3(ENV_ID, NUM_ENVS, seed=seed),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(sections.Options):
+    """How long, and how often."""
+
+    steps: int = 200_000
+    seeds: int = 3
+    output: Path = Path("docs/results")
+    """The folder."""
 
 
 class Curve(BaseCallback):
@@ -102,51 +110,19 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
     pictures.save(figure, path)
 
 
-def markdown(runs: list[dict[str, Any]]) -> str:
-    """The table."""
-    lines = [
-        f"# Stable-Baselines3's PPO on {ENV_ID} x {NUM_ENVS}",
-        "",
-        "Written by `python bench/python/learn_sb3.py` (`make results-sb3`): same seeds and",
-        "settings; returns are means of the last 100 episodes. Equal checksums: equal weights.",
-        "(SubprocVecEnv hands on float64 rewards, DummyVecEnv and ours float32 ones.)",
-        "",
-    ]
-    rows = [
-        (run["seed"], run["name"], f"{run['steps_per_s']:,.0f}", f"{run['curve'][-1][2]:,.1f}",
-         run["checksum"])
-        for run in runs
-    ]  # fmt: skip
-    columns = ("seed", "environments", "steps/s", "last return", "checksum of the weights")
-    lines.append(table(columns, rows))
-    rates = {name: [r["steps_per_s"] for r in runs if r["name"] == name] for name in MAKERS}
-    gains = ", ".join(
-        f"{measure.ratio(rates['pyfastenv'], rates[name])['median']:.2f} against {name}"
-        for name in MAKERS
-        if name != "pyfastenv"
-    )
-    lines += ["", f"Median gain in steps/s, learning included: {gains}.", ""]
-    return "\n".join([*lines, "![Learning curves](sb3.png)", ""])
-
-
 def main() -> None:
     """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=200_000)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs/results")
-    args = parser.parse_args()
-    args.output.mkdir(parents=True, exist_ok=True)
+    options = tyro.cli(Options, description=__doc__)
     torch.set_num_threads(1)
-    runs = []
-    for seed in range(args.seeds):
-        for name in sorted(MAKERS, reverse=seed % 2 == 1):
-            runs.append(learn(name, seed, args.steps))
-            print(f"{name}, seed {seed}: {runs[-1]['steps_per_s']:,.0f} steps/s", flush=True)
-    results = {"machine": measure.machine(), "runs": runs}
-    (args.output / "sb3.json").write_text(json.dumps(results, indent=1) + "\n")
-    (args.output / "sb3.md").write_text(markdown(runs))
-    draw(runs, args.output / "sb3.png")
+
+    def runs() -> Iterator[sections.Row]:
+        for seed in range(options.seeds):
+            for name in sorted(MAKERS, reverse=seed % 2 == 1):
+                yield learn(name, seed, options.steps)
+
+    template = Path(__file__).parent / "templates" / "sb3.md"
+    results = sections.run("sb3", {"runs": runs}, options, template=template, flat=True)
+    draw(results["runs"], options.output / "sb3.png")
 
 
 if __name__ == "__main__":

@@ -6,22 +6,21 @@ and mbpo.md. Whole runs of MBPO, and what the parts of a step cost: ``pyfastenv 
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import tyro
 from model_fits import minibatches, model_fits
 
 from pyfastenv import _core
 from pyfastenv.algorithms import flashsac
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
-from pyfastenv.experiments import measure
-from pyfastenv.experiments.tables import table
+from pyfastenv.experiments import measure, sections
 from pyfastenv.learners.actor_critic import ActorCritic
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
@@ -161,90 +160,16 @@ SECTIONS: dict[str, Callable[[bool], Iterable[Row]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="much shorter, for trying it out")
-    parser.add_argument("--only", nargs="*", choices=SECTIONS, default=list(SECTIONS))
-    parser.add_argument("--output", type=Path, default=Path("bench/results"))
-    arguments = parser.parse_args()
+    """The program."""
+    options = tyro.cli(sections.Options, description=__doc__)
     torch.set_num_threads(THREADS)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    path = arguments.output / "mbpo.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
-    for name in arguments.only:
-        print(name, flush=True)
-        rows: list[Row] = []
-        for row in SECTIONS[name](arguments.quick):
-            rows.append(row)
-            results[name] = {
-                "machine": measure.machine(),
-                "bfloat16": _core.SacUpdate.unit() or "neither",
-                "quick": arguments.quick,
-                "rows": rows,
-            }
-            path.write_text(json.dumps(results, indent=2) + "\n")
-            (arguments.output / "mbpo.md").write_text(report(results))
-            print("  ", json.dumps(row), flush=True)
-
-
-# ---- the report ----------------------------------------------------------------------------------
-
-
-def report(results: dict[str, Any]) -> str:
-    """mbpo.md."""
-    lines = [
-        "# SAC and MBPO",
-        "",
-        "`make bench-learners`; medians [quartiles]. Two threads. bfloat16 (`--amp`) is compiled "
-        "where the processor has AMX or AVX512-BF16; which is said below each table.",
-        "",
-    ]
-    if "sac" in results:
-        lines += ["## Gradient steps of SAC, 256 x 256, batch 256, Hopper-v5's sizes", ""]
-        cells = []
-        for row in results["sac"]["rows"]:
-            ratio = [f"{row['ratio'][part]:.2f}" for part in ("median", "q1", "q3")]
-            rate = f"{row['rate']['median']:,.0f}"
-            cells.append((row["name"], rate, f"{ratio[0]} [{ratio[1]}, {ratio[2]}]"))
-        lines.append(table(("", "updates/s", "against Stable-Baselines3"), cells))
-        lines += _where(results["sac"])
-    if "flashsac" in results:
-        lines += [
-            "",
-            "## Gradient steps of FlashSAC, critics' and policy's width, HalfCheetah's sizes",
-            "",
-        ]
-        cells = [
-            (row["name"], f"{row['rate']['median']:,.1f}") for row in results["flashsac"]["rows"]
-        ]
-        lines.append(table(("", "updates/s"), cells))
-        lines += _where(results["flashsac"])
-    for name, about in (
-        ("fits", "Fits of MBPO's model on a growing pool (bfloat16, minibatches of 256, all rows)"),
-        ("minibatches", "The same every 500 steps, from 10,000 on: minibatches and epochs"),
-    ):
-        if name in results:
-            lines += ["", f"## {about}", "", *_fits(results[name])]
-    return "\n".join(lines) + "\n"
-
-
-def _fits(section: dict[str, Any]) -> list[str]:
-    cells = [
-        (row["name"], f"{row['seconds']['median']:.1f}", f"{row['total_seconds']:.0f}",
-         f"{row['epochs']['median']:.0f}", f"{row['time_ratio']['median']:.2f}",
-         f"{row['error_ratio']['median']:.2f}")
-        for row in section["rows"]
-    ]  # fmt: skip
-    return [
-        "Medians from the second fit on; errors on the steps that come next; quotients are of the "
-        "last row's of the same fit.",
-        "",
-        table(("", "s", "s in all", "epochs", "time, quotient", "error, quotient"), cells),
-        *_where(section),
-    ]
-
-
-def _where(section: dict[str, Any]) -> list[str]:
-    return ["", f"*{section['machine']['cpu']}, {section['bfloat16']}*"]
+    sections.run(
+        "mbpo",
+        {name: partial(section, options.quick) for name, section in SECTIONS.items()},
+        options,
+        template=Path(__file__).parent / "templates" / "mbpo.md",
+        about={"bfloat16": _core.SacUpdate.unit() or "neither"},
+    )
 
 
 if __name__ == "__main__":

@@ -7,28 +7,25 @@ robot, engine and number of environments the rate of the own task over the built
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report import circumstances, mark
+import tyro
 
 import pyfastenv
-from pyfastenv.experiments import measure
-from pyfastenv.experiments.tables import table
+from pyfastenv.experiments import measure, sections
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "bench" / "results"
 EXAMPLES = ROOT / "examples" / "own_tasks"
 ROBOTS = {
     "HalfCheetah-v5": "half_cheetah:HalfCheetah",
@@ -36,8 +33,6 @@ ROBOTS = {
     "Ant-v5": "ant:Ant",
     "Humanoid-v5": "humanoid:Humanoid",
 }
-ENGINES = {"mujoco": 0.95, "lanes": 0.85}  # engine -> the least that own / built-in shall be
-MAX_COLD, MAX_CACHED = 2.0, 0.15  # [s]
 ROLLOUT_SIZE = 4096  # steps of all environments together, but 16 of each at most
 START = """
 import sys, time
@@ -48,6 +43,20 @@ envs.reset(seed=0)
 envs.step(numpy.zeros((8, *envs.single_action_space.shape), numpy.float32))
 print(time.perf_counter() - begin, "numba" in sys.modules)
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(sections.Options):
+    """Which tasks, and how."""
+
+    rounds: int = 10
+    seconds: float = 0.4
+    """Of one rate."""
+    start_repeats: int = 3
+    threads: int = 2
+    num_envs: tuple[int, ...] = (8, 64, 1024)
+    envs: tuple[str, ...] = tuple(ROBOTS)
+    engines: tuple[str, ...] = ("mujoco", "lanes")
 
 
 # ---- speed ---------------------------------------------------------------------------------------
@@ -85,7 +94,7 @@ def some_actions(envs: Any) -> list[np.ndarray]:
     return [rng.uniform(space.low, space.high, shape).astype(np.float32) for _ in range(64)]
 
 
-def compare(env_id: str, engine: str, num_envs: int, args: argparse.Namespace) -> list[Any]:
+def compare(env_id: str, engine: str, num_envs: int, args: Options) -> list[Any]:
     """A row each for ``step`` and for rollouts."""
     names = {"built-in": env_id, "own": ROBOTS[env_id]}
     options = {"num_threads": args.threads, "engine": engine}
@@ -177,98 +186,36 @@ def starts(env_id: str, repeats: int, byte_code: str) -> dict[str, Any]:
     }
 
 
-# ---- report --------------------------------------------------------------------------------------
-
-
-def markdown(result: dict[str, Any]) -> str:
-    """Two tables."""
-    speeds = [
-        [
-            row["env"],
-            row["engine"],
-            f"{row['num_envs']:,}",
-            row["kind"],
-            row["medians"]["built-in"],
-            row["medians"]["own"],
-            f"{row['ratio']:.3f} {mark(row['ratio'] >= ENGINES[row['engine']])}",
-            f"{row['ratio_in_rounds']['q1']:.3f} to {row['ratio_in_rounds']['q3']:.3f}",
-        ]
-        for row in result["speeds"]
-    ]
-    begins = [
-        [
-            row["env"],
-            f"{row['medians']['cold']:.2f} {mark(row['medians']['cold'] < MAX_COLD)}",
-            f"{row['medians']['cached']:.3f} {mark(row['medians']['cached'] < MAX_CACHED)}",
-            "yes" if row["cached_imports_numba"] else "no",
-            f"{row['medians']['built-in']:.3f}",
-        ]
-        for row in result["starts"]
-    ]
-    bars = " and ".join(f"{least} with engine={name!r}" for name, least in ENGINES.items())
-    return f"""# Own tasks beside the built-in environments that they equal
-
-Written by `bench/python/own_tasks.py` (`make bench-tasks`); every raw rate is in own_tasks.json.
-The files of `examples/own_tasks`, {result["threads"]} threads, {result["rounds"]} rounds of \
-{result["seconds_per_round"]} s in turn. Rates are medians [steps/s]; their
-ratio, own over built-in, shall be at least {bars};
-beside it the quartiles of the rounds' ratios. Rollouts have a 64 x 64 policy.
-
-{table(["environment", "engine", "envs", "by", "built-in", "own", "ratio", "in rounds"], speeds)}
-
-## Start
-
-From `make_vec` to the end of the first step, 8 environments, each in a process of its own that has
-imported pyfastenv, numpy and mujoco [s]: medians of {result["start_repeats"]}. Python's modules \
-have their byte code, as installed ones do. Cold: the task is
-compiled; shall be below {MAX_COLD} s, from the cache below {MAX_CACHED} s.
-
-{table(["environment", "cold", "from the cache", "imports numba", "built-in"], begins)}
-
-*{circumstances(result)}.*
-"""
-
-
 def main() -> None:
-    """Measures and writes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=0.4, help="of one rate")
-    parser.add_argument("--start-repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--num-envs", type=int, nargs="+", default=[8, 64, 1024])
-    parser.add_argument("--envs", nargs="+", default=list(ROBOTS), choices=ROBOTS)
-    parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
-    parser.add_argument("--output", type=Path, default=RESULTS, help="a folder")
-    args = parser.parse_args()
+    """The program."""
+    options = tyro.cli(Options, description=__doc__)
     sys.path.insert(0, str(EXAMPLES))
-    speeds = []
-    for env_id, engine, num_envs in itertools.product(args.envs, args.engines, args.num_envs):
-        rows = compare(env_id, engine, num_envs, args)
-        ratios = ", ".join(f"{row['kind']} {row['ratio']:.3f}" for row in rows)
-        print(f"{env_id:16} {engine:7} x {num_envs:5}: {ratios}", flush=True)
-        speeds += rows
-    begins = []
-    with tempfile.TemporaryDirectory() as byte_code:
-        for name in ("HalfCheetah-v5", ROBOTS["HalfCheetah-v5"]):
-            with tempfile.TemporaryDirectory() as cache:
-                start(name, cache, byte_code)  # compiles the modules
-        for env_id in args.envs if args.start_repeats else []:
-            begins.append(starts(env_id, args.start_repeats, byte_code))
-            print(f"{env_id:16} {begins[-1]['medians']}", flush=True)
-    result = {
-        "machine": measure.machine(),
-        "date": measure.today(),
-        "threads": args.threads,
-        "rounds": args.rounds,
-        "seconds_per_round": args.seconds,
-        "start_repeats": args.start_repeats,
-        "speeds": speeds,
-        "starts": begins,
-    }
-    args.output.mkdir(parents=True, exist_ok=True)
-    (args.output / "own_tasks.json").write_text(json.dumps(result, indent=1) + "\n")
-    (args.output / "own_tasks.md").write_text(markdown(result))
+
+    def speeds() -> Iterator[sections.Row]:
+        for each in itertools.product(options.envs, options.engines, options.num_envs):
+            yield from compare(*each, options)
+
+    def all_starts() -> Iterator[sections.Row]:
+        with tempfile.TemporaryDirectory() as byte_code:
+            for name in ("HalfCheetah-v5", ROBOTS["HalfCheetah-v5"]):
+                with tempfile.TemporaryDirectory() as cache:
+                    start(name, cache, byte_code)  # compiles the modules
+            for env_id in options.envs:
+                yield starts(env_id, options.start_repeats, byte_code)
+
+    sections.run(
+        "own_tasks",
+        {"speeds": speeds, "starts": all_starts},
+        options,
+        template=Path(__file__).parent / "templates" / "own_tasks.md",
+        about={
+            "threads": options.threads,
+            "rounds": options.rounds,
+            "seconds_per_round": options.seconds,
+            "start_repeats": options.start_repeats,
+        },
+        flat=True,
+    )
 
 
 if __name__ == "__main__":

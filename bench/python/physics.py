@@ -8,21 +8,20 @@ bench/results/physics.json.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
+import tyro
 from mujoco import rollout as mujoco_rollout
 from mujoco.batch import Batch
 
 from pyfastenv import physics
-from pyfastenv.experiments import measure
+from pyfastenv.experiments import measure, sections
 from pyfastenv.vector import specs
 
 THREADS = 2
@@ -114,9 +113,8 @@ def measure_case(name: str, count: int, nstep: int, rounds: int) -> dict[str, An
     }
 
 
-def planning_costs(rounds: int) -> list[dict[str, Any]]:
+def planning_costs(rounds: int) -> Iterator[sections.Row]:
     """What a new model costs once, and every call: to see that the model is still the same."""
-    rows = []
     for name in ROBOTS:
         model = load(name)
         plan, same = [], []
@@ -129,36 +127,26 @@ def planning_costs(rounds: int) -> list[dict[str, Any]]:
                 physics.lanes_refusal(model)
             plan.append(1e3 * (planned - start))
             same.append(1e6 * (time.perf_counter() - planned) / 200)  # it looks twice
-        rows.append(
-            {"robot": name, "plan_ms": measure.summary(plan), "compare_us": measure.summary(same)}
-        )
-    return rows
+        costs = {"plan_ms": measure.summary(plan), "compare_us": measure.summary(same)}
+        yield {"robot": name} | costs
 
 
 def main() -> None:
-    """Measures and writes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three rounds, nothing is written")
-    quick = parser.parse_args().quick
-    rounds = 3 if quick else 7
-    result: dict[str, Any] = {
-        "machine": measure.machine(),
-        "load_average": os.getloadavg()[0],
-        "threads": THREADS,
-        "rounds": rounds,
-        "cases": [],
-    }
-    for count, nstep in SIZES:
-        for name in ROBOTS:
-            case = measure_case(name, count, nstep, rounds)
-            result["cases"].append(case)
-            gains = ", ".join(f"{g['median']:.1f} x {who}" for who, g in case["gain"].items())
-            rate = case["steps_per_s"]["pyfastenv"]["median"]
-            print(f"{name:12} {count:5} x {nstep}: {rate:12,.0f} steps/s, {gains}", flush=True)
-    result["planning"] = planning_costs(rounds)
-    if not quick:
-        target = Path(__file__).parents[1] / "results" / "physics.json"
-        target.write_text(json.dumps(result, indent=1) + "\n")
+    """The program."""
+    options = tyro.cli(sections.Options, description=__doc__)
+    rounds = 3 if options.quick else 7
+    sections.run(
+        "physics",
+        {
+            "cases": lambda: (
+                measure_case(name, *size, rounds) for size in SIZES for name in ROBOTS
+            ),
+            "planning": lambda: planning_costs(rounds),
+        },
+        options,
+        about={"load_average": os.getloadavg()[0], "threads": THREADS, "rounds": rounds},
+        flat=True,
+    )
 
 
 if __name__ == "__main__":

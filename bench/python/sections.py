@@ -1,6 +1,6 @@
-"""What is measured: one function per section, each returning JSON rows.
+"""What is measured: one function per section, each making JSON rows.
 
-Knows neither files nor tables (bench.py, report.py) nor how to measure (contest.py).
+Knows neither files nor tables (bench.py, templates/bench.md) nor how to measure (contest.py).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import engines
@@ -28,9 +28,8 @@ def has_envpool() -> bool:
     return importlib.util.find_spec("envpool") is not None
 
 
-def tasks(settings: Settings) -> list[Row]:
+def tasks(settings: Settings) -> Iterator[Row]:
     """Ours against EnvPool on every task, and against everyone on three of them."""
-    rows = []
     envpool: Contestants = [peers.EnvPool] if has_envpool() else []
     everyone: Contestants = [
         *envpool,
@@ -42,79 +41,51 @@ def tasks(settings: Settings) -> list[Row]:
         for num_envs in (8, 64, *([] if settings.quick else [1024])):
             rivals = everyone if env_id in ALL_PEERS_IDS and num_envs <= 64 else envpool
             if rivals:
-                rows.append(
-                    _show(
-                        contest(
-                            env_id,
-                            num_envs,
-                            [peers.Ours, *rivals],
-                            **settings.of(num_envs, seconds=0.2),
-                        )
-                    )
-                )
+                how = settings.of(num_envs, seconds=0.2)
+                yield contest(env_id, num_envs, [peers.Ours, *rivals], **how)
         if envpool and not settings.quick:
-            rows.append(_show(_many_of_envpool(env_id, settings)))
-    return rows
+            yield _many_of_envpool(env_id, settings)
 
 
-def cartpole(settings: Settings) -> list[Row]:
+def cartpole(settings: Settings) -> Iterator[Row]:
     """CartPole: almost no physics, so this is the price of a call."""
-    rows = []
     envpool: Contestants = [_EnvPoolCartPole] if has_envpool() else []
     for num_envs in (8, 64, 1024):
         rivals: Contestants = [*envpool, *([_SyncCartPole] if num_envs == 8 else [])]
-        rows.append(
-            _show(contest("CartPole-v1", num_envs, [peers.Ours, *rivals], **settings.of(num_envs)))
-        )
-    return rows
+        yield contest("CartPole-v1", num_envs, [peers.Ours, *rivals], **settings.of(num_envs))
 
 
-def half_batches(settings: Settings) -> list[Row]:
+def half_batches(settings: Settings) -> Iterator[Row]:
     """send/recv of half batches against step."""
-    return [
-        _show(contest(env_id, num_envs, [peers.OursAsync, peers.Ours], **settings.of(num_envs)))
-        for env_id in ("HalfCheetah-v5", "Humanoid-v5", "CartPole-v1")
-        for num_envs in (64, 1024)
-    ]
+    for env_id in ("HalfCheetah-v5", "Humanoid-v5", "CartPole-v1"):
+        for num_envs in (64, 1024):
+            rivals: Contestants = [peers.OursAsync, peers.Ours]
+            yield contest(env_id, num_envs, rivals, **settings.of(num_envs))
 
 
-def memory(settings: Settings) -> list[Row]:
+def memory(settings: Settings) -> Iterator[Row]:
     """Time and memory of many environments, each in a fresh process."""
     sizes = [("HalfCheetah-v5", MANY), ("HalfCheetah-v5", 100_000), ("CartPole-v1", 100_000)]
-    rows = [_probe("pyfastenv", env_id, n, settings.num_threads) for env_id, n in sizes]
+    for env_id, n in sizes:
+        yield _probe("pyfastenv", env_id, n, settings.num_threads)
     if has_envpool() and not settings.quick:
-        rows.append(_probe("EnvPool", "HalfCheetah-v5", 1024, settings.num_threads))
-    for row in rows:
-        print(
-            f"  {row['contestant']} {row['env_id']} x {row['num_envs']:,}: "
-            f"make {row['make_s']:.2f} s, peak {row['peak_rss_mb']:,.0f} MB",
-            flush=True,
-        )
-    return rows
+        yield _probe("EnvPool", "HalfCheetah-v5", 1024, settings.num_threads)
 
 
-def scaling(settings: Settings) -> list[Row]:
+def scaling(settings: Settings) -> Iterator[Row]:
     """64 environments per thread, with 1, 2, 4, … threads."""
     counts = [1, 2]
     while counts[-1] * 2 <= available_cpus():
         counts.append(counts[-1] * 2)
     if counts[-1] < available_cpus():
         counts.append(available_cpus())
-    return [
-        _show(
-            contest(
-                env_id,
-                64 * n,
-                [peers.Ours, peers.PhysicsLimit],
-                **{**settings.of(64 * n), "num_threads": n},
-            )
-        )
-        for env_id in ("HalfCheetah-v5", "Humanoid-v5")
-        for n in counts
-    ]
+    for env_id in ("HalfCheetah-v5", "Humanoid-v5"):
+        for n in counts:
+            how = settings.of(64 * n) | {"num_threads": n}
+            yield contest(env_id, 64 * n, [peers.Ours, peers.PhysicsLimit], **how)
 
 
-SECTIONS: dict[str, Callable[[Settings], list[Row]]] = {
+SECTIONS: dict[str, Callable[[Settings], Iterator[Row]]] = {
     "stepping": engines.stepping,
     "trained": engines.trained,
     "tasks": tasks,
@@ -165,16 +136,4 @@ def _probe(contestant: str, env_id: str, num_envs: int, num_threads: int) -> Row
     if done.returncode != 0:
         raise RuntimeError(f"{contestant} {env_id} x {num_envs} failed:\n{done.stderr}")
     row: Row = json.loads(done.stdout.splitlines()[-1])
-    return row
-
-
-def _show(row: Row) -> Row:
-    line = f"  {row['env_id']} x {row['num_envs']:,}: "
-    if "skipped" in row:
-        print(line + row["skipped"], flush=True)
-        return row
-    rates = [f"{name} {s['median']:,.0f}/s" for name, s in row["summary"].items()]
-    first = next(iter(row["rates"]))
-    ratios = [f"{first} = {s['median']:.3f} {name}" for name, s in row["ratios"].items()]
-    print(line + "; ".join(rates + ratios), flush=True)
     return row

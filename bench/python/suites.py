@@ -9,22 +9,20 @@ own; dm_control runs one environment, as it does.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from report import circumstances, mark
+import tyro
 
 import pyfastenv
-from pyfastenv.experiments import measure
-from pyfastenv.experiments.tables import table
+from pyfastenv.experiments import measure, sections
 from pyfastenv.suites import DM_CONTROL, robotics_ids
 
 ROOT = Path(__file__).parents[2]
@@ -43,38 +41,37 @@ TEN = [
 ]
 
 
-class Contest(NamedTuple):
-    """Which ids are compared with whom, and what is wanted."""
+@dataclass(frozen=True, kw_only=True)
+class Options(sections.Options):
+    """Which ids, and how."""
 
-    title: str
-    rivals: tuple[str, ...]
-    least_times_envpool: float  # in the geometric mean
+    which: tyro.conf.Positional[Literal["ten", "rest"]]
+    rounds: int = 10
+    seconds: float = 0.5
+    """Of one rate."""
+    threads: int = 2
+    num_envs: int = 64
+    ids: tuple[str, ...] = ()
+    """Only these."""
+
+    @property
+    def rivals(self) -> list[str]:
+        """With whom these are compared."""
+        return ["EnvPool", *["dm_control"] * (self.which == "ten")]
 
 
-CONTESTS = {
-    "ten": Contest(
-        "Ten of dm_control's tasks beside EnvPool's and dm_control itself",
-        ("EnvPool", "dm_control"),
-        3.0,
-    ),
-    "rest": Contest(
-        "dm_control's other tasks and gymnasium-robotics' beside EnvPool's", ("EnvPool",), 1.3
-    ),
-}
-
-
-def ids_of(which: str) -> list[str]:
+def ids_of(options: Options) -> list[str]:
     """The tasks to measure."""
     import envpool
 
-    if which == "ten":
+    if options.which == "ten":
         return TEN
     theirs = set(envpool.list_all_envs())
     ours = (*DM_CONTROL, *robotics_ids())
     return [env_id for env_id in ours if env_id in theirs and env_id not in TEN]
 
 
-def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
+def compare(env_id: str, args: Options) -> sections.Row:
     """Rounds of ours and the rivals, each round beginning with the next one."""
     import envpool
 
@@ -92,7 +89,7 @@ def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
         "EnvPool": (pool.step, batches, args.num_envs),
     }
     ours.reset(seed=0), pool.reset()
-    rivals = CONTESTS[args.which].rivals
+    rivals = args.rivals
     if "dm_control" in rivals:
         from dm_control_suite import load
 
@@ -128,74 +125,23 @@ def compare(env_id: str, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def markdown(result: dict[str, Any]) -> str:
-    """One table."""
-    which = result["which"]
-    title, rivals, least = CONTESTS[which]
-    alone = " (dm_control: one)" if "dm_control" in rivals else ""
-    rows = [
-        [
-            row["env"],
-            row["engine"],
-            *row["medians"].values(),
-            *(f"{ratio:.2f}" for ratio in row["ratios"].values()),
-            f"{row['ratios_in_rounds']['EnvPool']['q1']:.2f} to "
-            f"{row['ratios_in_rounds']['EnvPool']['q3']:.2f}",
-        ]
-        for row in result["rows"]
-    ]
-    columns = ["id", "engine", "pyfastenv", *rivals, *(f"times {name}" for name in rivals)]
-    columns += ["times EnvPool in rounds"]
-    mean = result["times_envpool"]
-    return f"""# {title}
-
-Written by `bench/python/suites.py {which}` (`make bench-suites`); every raw rate is in \
-suites_{which}.json.
-{result["num_envs"]} environments on {result["threads"]} threads{alone}, random \
-actions, {result["rounds"]} rounds of {result["seconds_per_round"]} s in turn. Rates are
-medians [steps/s], with the quotients of the medians; beside them the quartiles of the rounds' own.
-
-{table(columns, rows)}
-
-In the geometric mean {mean:.2f} times EnvPool {mark(mean >= least)}; \
-at least {least} are wanted of these {len(rows)}.
-
-*{circumstances(result)}.*
-"""
-
-
 def main() -> None:
-    """Measures and writes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("which", choices=CONTESTS)
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of one rate")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--num-envs", type=int, default=64)
-    parser.add_argument("--ids", nargs="+", help="only these")
-    parser.add_argument("--output", type=Path, default=ROOT / "bench/results", help="a folder")
-    args = parser.parse_args()
-    rows = []
-    for env_id in args.ids or ids_of(args.which):
-        rows.append(compare(env_id, args))
-        rates = ", ".join(f"{name} {value:,.0f}" for name, value in rows[-1]["medians"].items())
-        print(f"{env_id}: {rates}; {rows[-1]['ratios']['EnvPool']:.2f} times EnvPool", flush=True)
-    mean = measure.geometric_mean([row["ratios"]["EnvPool"] for row in rows])
-    print(f"{mean:.2f} times EnvPool in the geometric mean")
-    result = {
-        "machine": measure.machine(),
-        "date": measure.today(),
-        "which": args.which,
-        "threads": args.threads,
-        "num_envs": args.num_envs,
-        "rounds": args.rounds,
-        "seconds_per_round": args.seconds,
-        "times_envpool": mean,
-        "rows": rows,
-    }
-    args.output.mkdir(parents=True, exist_ok=True)
-    (args.output / f"suites_{args.which}.json").write_text(json.dumps(result, indent=1) + "\n")
-    (args.output / f"suites_{args.which}.md").write_text(markdown(result))
+    """The program."""
+    options = tyro.cli(Options, description=__doc__)
+    sections.run(
+        f"suites_{options.which}",
+        {"rows": lambda: (compare(env_id, options) for env_id in options.ids or ids_of(options))},
+        options,
+        template=Path(__file__).parent / "templates" / "suites.md",
+        about={
+            "which": options.which,
+            "threads": options.threads,
+            "num_envs": options.num_envs,
+            "rounds": options.rounds,
+            "seconds_per_round": options.seconds,
+        },
+        flat=True,
+    )
 
 
 if __name__ == "__main__":

@@ -6,21 +6,20 @@ with the same hyper-parameters and in seconds to a return of 2,000. Writes train
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import tyro
 
 import pyfastenv
 from pyfastenv import _core
 from pyfastenv.algorithms.ppo import PPO, Config
-from pyfastenv.experiments import measure
-from pyfastenv.experiments.tables import table
+from pyfastenv.experiments import measure, sections
 from pyfastenv.nn.networks import MLP
 from pyfastenv.training.evaluation import evaluate
 from pyfastenv.vector import specs
@@ -32,13 +31,11 @@ GOAL = 2_000.0
 SB3 = {"num_envs": 8, "num_steps": 256, "minibatch_size": 256, "update_epochs": 10}
 
 
-def rollouts(quick: bool) -> list[Row]:
+def rollouts(quick: bool) -> Iterator[Row]:
     """Share of the physics limit with a 64 x 64 policy; CartPole's rate with 128."""
-    rows = []
     for env_id in ("HalfCheetah-v5", "Ant-v5", "Humanoid-v5"):
         for num_envs in (2, 8, 64, 1024):
-            rows.append(_share(env_id, num_envs, 0.2 if quick else 1.0, 3 if quick else 7))
-            print(f"  {env_id} x {num_envs}: {rows[-1]['share']['median']:.3f}", flush=True)
+            yield _share(env_id, num_envs, 0.2 if quick else 1.0, 3 if quick else 7)
     for num_envs in (8, 64, 1024):
         envs = pyfastenv.make_vec(
             "CartPole-v1", num_envs, num_threads=NUM_THREADS, autoreset_mode="SameStep"
@@ -53,9 +50,7 @@ def rollouts(quick: bool) -> list[Row]:
             pyfastenv.rollout(envs, policy, num_steps, out=batch)
             rates.append(num_envs * num_steps / (time.perf_counter() - start))
         envs.close()
-        rows.append({"env_id": "CartPole-v1", "num_envs": num_envs, "rate": measure.summary(rates)})
-        print(f"  CartPole-v1 x {num_envs}: {rows[-1]['rate']['median']:,.0f}/s", flush=True)
-    return rows
+        yield {"env_id": "CartPole-v1", "num_envs": num_envs, "rate": measure.summary(rates)}
 
 
 def _share(env_id: str, num_envs: int, seconds: float, repeats: int) -> Row:
@@ -101,7 +96,7 @@ def _share(env_id: str, num_envs: int, seconds: float, repeats: int) -> Row:
     }
 
 
-def throughput(quick: bool) -> list[Row]:
+def throughput(quick: bool) -> Iterator[Row]:
     """PPO's steps/s with Stable-Baselines3's hyper-parameters, theirs and ours in turn."""
     total = 8_192 if quick else 40_960
 
@@ -129,15 +124,13 @@ def throughput(quick: bool) -> list[Row]:
 
     shares: list[tuple[float, float]] = []
     rates = measure.interleave({"pyfastenv": ours, "Stable-Baselines3": theirs}, 2 if quick else 5)
-    row = {
+    yield {
         "rates": rates,
         "summary": {name: measure.summary(values) for name, values in rates.items()},
         "ratio": measure.ratio(rates["pyfastenv"], rates["Stable-Baselines3"]),
         "sampling_share": float(np.median([s for s, _ in shares])),
         "update_share": float(np.median([u for _, u in shares])),
     }
-    print(f"  PPO: {row['ratio']['median']:.2f} x Stable-Baselines3", flush=True)
-    return [row]
 
 
 def _sb3_model(seed: int) -> Any:
@@ -152,18 +145,14 @@ def _sb3_model(seed: int) -> Any:
     )
 
 
-def goal(quick: bool) -> list[Row]:
+def goal(quick: bool) -> Iterator[Row]:
     """Seconds until the last 20 training episodes average 2,000, each with its own settings."""
-    rows = []
     limit = 20.0 if quick else 240.0
     for seed in range(1 if quick else 2):
         for name, run in (("pyfastenv", _ours_to_goal), ("Stable-Baselines3", _sb3_to_goal)):
             seconds, steps, reached = run(seed, limit)
-            rows.append(
-                {"name": name, "seed": seed, "seconds": seconds, "steps": steps, "reached": reached}
-            )
-            print(f"  {name}, seed {seed}: {seconds:.1f} s, {steps:,} steps, {reached}", flush=True)
-    return rows
+            about = {"name": name, "seed": seed}
+            yield about | {"seconds": seconds, "steps": steps, "reached": reached}
 
 
 def _ours_to_goal(seed: int, limit: float) -> tuple[float, int, bool]:
@@ -208,99 +197,20 @@ def _sb3_to_goal(seed: int, limit: float) -> tuple[float, int, bool]:
     return seconds, int(model.num_timesteps), stop.reached
 
 
-SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
+SECTIONS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "rollouts": rollouts,
     "throughput": throughput,
     "goal": goal,
 }
 
 
-def markdown(results: dict[str, Any]) -> str:
-    """The tables."""
-    parts = ["# Sampling and training\n", "Written by `bench/python/train.py`.\n"]
-    if "rollouts" in results:
-        parts.append("## Rollouts\n\nA 64 x 64 policy inside the pool; target 0.93.\n")
-        rows, cartpole_rows = [], []
-        for row in results["rollouts"]["rows"]:
-            if "share" in row:
-                share = [f"{row['share'][part]:.3f}" for part in ("median", "q1", "q3")]
-                rates = (f"{row[name]['median']:,.0f}" for name in ("rate", "limit"))
-                spread = f"{share[0]} [{share[1]}, {share[2]}]"
-                rows.append((row["env_id"], f"{row['num_envs']:,}", *rates, spread))
-            else:
-                cartpole_rows.append(f"{row['rate']['median'] / 1e6:.1f} M at {row['num_envs']:,}")
-        columns = ("environment", "envs", "steps/s", "physics limit", "share")
-        parts.append(table(columns, rows))
-        parts.append(
-            f"\nCartPole-v1, hidden layer of 128 [steps/s]: {', '.join(cartpole_rows)} envs "
-            "(target 4 M).\n"
-        )
-    if "throughput" in results:
-        row = results["throughput"]["rows"][0]
-        parts.append("## PPO on HalfCheetah-v5 against Stable-Baselines3\n")
-        parts.append(
-            f"Same hyper-parameters (8 envs, 256 steps, batch 256, 10 epochs, 64 x 64): "
-            f"{row['summary']['pyfastenv']['median']:,.0f} steps/s against "
-            f"{row['summary']['Stable-Baselines3']['median']:,.0f}: "
-            f"{row['ratio']['median']:.2f} x [{row['ratio']['q1']:.2f}, {row['ratio']['q3']:.2f}] "
-            f"(target 2.5). Of our time {row['sampling_share']:.0%} is sampling and "
-            f"{row['update_share']:.0%} the update.\n"
-        )
-    if "goal" in results:
-        parts.append(
-            "Seconds until the last 20 training episodes average 2,000, ours with its own "
-            "settings, theirs with the hyper-parameters above (target 6 x); ≥ where a run was "
-            "stopped before it got there:\n"
-        )
-        lines = [
-            (
-                row["name"],
-                row["seed"],
-                f"{'' if row['reached'] else '≥ '}{row['seconds']:.1f}",
-                f"{row['steps']:,}",
-                "yes" if row["reached"] else "no",
-            )
-            for row in results["goal"]["rows"]
-        ]
-        parts.append(table(("", "seed", "seconds", "steps", "reached"), lines))
-        medians = {
-            name: np.median([r["seconds"] for r in results["goal"]["rows"] if r["name"] == name])
-            for name in ("pyfastenv", "Stable-Baselines3")
-        }
-        bound = "" if all(row["reached"] for row in results["goal"]["rows"]) else "≥ "
-        gain = medians["Stable-Baselines3"] / medians["pyfastenv"]
-        parts.append(f"\nMedians: {bound}{gain:.1f} x.\n")
-    machine = next(iter(results.values()))["machine"]
-    parts.append(f"*{machine['cpu']}, {machine['cpus_available']} CPUs, {machine['os']}*\n")
-    return "\n".join(parts)
-
-
 def main() -> None:
     """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="short and rough")
-    parser.add_argument("--sections", default=",".join(SECTIONS), help="comma-separated")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parents[1] / "results")
-    args = parser.parse_args()
-    names = args.sections.split(",")
-    if unknown := set(names) - set(SECTIONS):
-        parser.error(f"--sections: expected some of {', '.join(SECTIONS)}, got {unknown}")
+    options = tyro.cli(sections.Options, description=__doc__)
     torch.set_num_threads(1)
-    args.output.mkdir(parents=True, exist_ok=True)
-    path = args.output / "train.json"
-    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    for name in names:
-        print(f"{name}:", flush=True)
-        rows = SECTIONS[name](args.quick)
-        results[name] = {
-            "machine": measure.machine(),
-            "date": time.strftime("%Y-%m-%d", time.gmtime()),
-            "quick": args.quick,
-            "rows": rows,
-        }
-        path.write_text(json.dumps(results, indent=1) + "\n")
-        (args.output / "train.md").write_text(markdown(results))
-    print("wrote train.json and train.md")
+    template = Path(__file__).parent / "templates" / "train.md"
+    measured = {name: partial(section, options.quick) for name, section in SECTIONS.items()}
+    sections.run("train", measured, options, template=template)
 
 
 if __name__ == "__main__":

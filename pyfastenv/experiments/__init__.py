@@ -1,1 +1,1 @@
-"""The experiments of four documents, each one file: baseline, ours, table, plot, verdict."""
+"""How things are measured, kept and told, and the experiments of four documents."""

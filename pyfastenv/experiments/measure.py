@@ -76,6 +76,16 @@ def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Summary:
     return summary([a / b for a, b in zip(numerator, denominator, strict=True)])
 
 
+def compared(rates: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """What the rounds' rates say: their summaries, and the first one's ratios to the others."""
+    first, *others = rates
+    return {
+        "rates": dict(rates),
+        "summary": {name: summary(values) for name, values in rates.items()},
+        "ratios": {name: ratio(rates[first], rates[name]) for name in others},
+    }
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     """The mean for ratios: 2 and 1/2 make 1."""
     return float(np.exp(np.mean(np.log(np.asarray(values, dtype=np.float64)))))

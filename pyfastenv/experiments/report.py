@@ -1,21 +1,20 @@
-"""Reports: a Jinja template (templates/NAME.md) with holes, filled from what was measured.
+"""Reports: a template (templates/NAME.md) filled from what was measured.
 
 Prose, tables, claims and what the document says, row by row, stand in the template, which knows the
-constants of NAME.py; a hole that nothing fills is an error, not an empty string.
+constants of NAME.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Outcome, Ratio, verdict
+from pyfastenv.experiments.render import render
 from pyfastenv.experiments.study import Row, Study
-from pyfastenv.experiments.tables import number, spread
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.progress import duration
 
@@ -32,25 +31,6 @@ class Report(NamedTuple):
 
 def write(study: Study, report: Report) -> Path:
     """Renders report.md and saves the pictures; returns the report's path."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
-        "number": number,
-        "count": "{:,.0f}".format,
-        "fixed": lambda value, digits: f"{value:.{digits}f}",
-        "duration": duration,
-        "percent": lambda value, digits=0: f"{value:.{digits}%}",
-        "times": lambda ratio: "not measured" if ratio is None else f"{ratio} times",
-        "spread": spread,
-        "median": partial(spread, quartiles=False),
-    }
 
     def picture(name: str, caption: str) -> str:
         pictures.save(report.figures[name](), study.folder / f"{name}.png")
@@ -72,10 +52,9 @@ def write(study: Study, report: Report) -> Path:
         "verdict": verdict,
         "provenance": _provenance(study),
     }
+    template = Path(__file__).parent / "templates" / f"{study.name}.md"
     path = study.folder / "report.md"
-    write_text(
-        path, environment.get_template(f"{study.name}.md").render(general | dict(report.values))
-    )
+    write_text(path, render(template, general | dict(report.values)))
     return path
 
 

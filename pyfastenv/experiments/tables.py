@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pyfastenv.experiments.measure import summary
+from pyfastenv.experiments.measure import Summary, summary
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -40,6 +41,22 @@ def spread(values: Any, scale: float = 1.0, quartiles: bool = True) -> str:
     if not quartiles or len(known) == 1:
         return middle
     return f"{middle} [{number(parts['q1'])}, {number(parts['q3'])}]"
+
+
+def quartiles(summary: Summary, spec: str = ",.0f") -> str:
+    """``median [q1, q3]`` of a summary."""
+    return f"{summary['median']:{spec}} [{summary['q1']:{spec}}, {summary['q3']:{spec}}]"
+
+
+def mean_and_deviation(values: Sequence[float | None]) -> str:
+    """Mean ± standard deviation over seeds, as of a population; of a single value no deviation."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "–"
+    mean = statistics.fmean(known)
+    digits = 1 if abs(mean) < 100 else 0
+    deviation = f" ± {statistics.pstdev(known):,.{digits}f}" if len(known) > 1 else ""
+    return f"{mean:,.{digits}f}{deviation}"
 
 
 def median(values: Sequence[float]) -> float:

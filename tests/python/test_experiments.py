@@ -27,6 +27,7 @@ from pyfastenv.experiments import (  # noqa: E402
     registry,
     sampling,
     sampling_report,
+    sections,
     tables,
 )
 from pyfastenv.experiments.claims import compare, verdict  # noqa: E402
@@ -226,6 +227,46 @@ def test_names_are_checked_by_the_parser(capsys: pytest.CaptureFixture[str]) -> 
         cli.main(["experiment", "nothing"])
     assert exit_status.value.code == 2
     assert "sampling" in capsys.readouterr().err
+
+
+# ---- benchmarks ----------------------------------------------------------------------------------
+
+
+def test_a_benchmark_keeps_its_sections_one_by_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = tmp_path / "turns.md"
+    template.write_text("{% for name in results %}{{ name }} {% endfor %}{{ fast.rows[0].rate }}")
+
+    def fast() -> Any:
+        yield {"rate": 1.5}
+        yield {"rate": 2.5}
+
+    def broken() -> Any:
+        yield {"rate": 3.5}
+        raise RuntimeError("no more")
+
+    parts = {"whole": lambda: {"rate": 7}, "fast": fast, "broken": broken}
+    options = sections.Options(output=tmp_path / "out", only=("fast", "broken"))
+    with pytest.raises(SystemExit, match="turns: broken failed"):
+        sections.run("turns", parts, options, template=template)
+    assert "rate 1.5" in capsys.readouterr().out
+    path = tmp_path / "out" / "turns.json"
+    kept = json.loads(path.read_text())
+    assert [row["rate"] for row in kept["fast"]["rows"]] == [1.5, 2.5]
+    assert [row["rate"] for row in kept["broken"]["rows"]] == [3.5]
+    sections.run("turns", parts, replace(options, only=("whole",)), template=template)
+    both = json.loads(path.read_text())
+    assert list(both) == list(parts) and both["fast"] == kept["fast"] and both["whole"]["rate"] == 7
+    page = path.with_suffix(".md")
+    assert page.read_text() == "whole fast broken 1.5\n"
+    page.unlink()
+    sections.run("turns", parts, replace(options, report_only=True), template=template)
+    assert page.exists() and json.loads(path.read_text()) == both
+    with pytest.raises(ValueError, match="only: expected some of whole, fast, broken, got slow"):
+        sections.run("turns", parts, replace(options, only=("slow",)))
+    flat = sections.run("flat", {"rows": fast}, replace(options, only=()), flat=True)
+    assert [row["rate"] for row in flat["rows"]] == [1.5, 2.5] and "machine" in flat
 
 
 # ---- the experiments -----------------------------------------------------------------------------

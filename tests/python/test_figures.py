@@ -13,7 +13,7 @@ pytest.importorskip("pandas")
 BENCH = Path(__file__).parents[2] / "bench"
 if not (BENCH / "results").is_dir():
     pytest.skip("the measurements are not in a source distribution", allow_module_level=True)
-sys.path.insert(0, str(BENCH / "python"))
+sys.path.append(str(BENCH / "python"))  # tests/fuzz has names of its own
 
 import figures  # noqa: E402
 import scaling  # noqa: E402

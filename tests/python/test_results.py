@@ -33,6 +33,7 @@ import reward_parts  # noqa: E402
 from studies import STUDIES, changed  # noqa: E402
 
 from pyfastenv.algorithms import sac  # noqa: E402
+from pyfastenv.experiments.render import render  # noqa: E402
 
 SMALL = [
     "sac", "--env-ids", "Pendulum-v1", "--seeds", "2", "--together", "2", "--total-steps", "1600",
@@ -253,6 +254,21 @@ def test_pages_are_what_the_files_say() -> None:
     folder = ROOT / "docs" / "results"
     for name, text in results_page.pages(folder).items():
         assert (folder / name).read_text() == text, f"{name}: make results-page"
+
+
+@pytest.mark.parametrize(
+    ("name", "template"),
+    [
+        *((name, name) for name in ("bench", "train", "mbpo", "own_tasks", "consumers")),
+        *((f"suites_{which}", "suites") for which in ("ten", "rest")),
+        ("sb3", "sb3"),
+    ],
+)
+def test_benchmarks_are_shown_as_the_files_say(name: str, template: str) -> None:
+    folder = ROOT / ("docs" if name == "sb3" else "bench") / "results"
+    results = json.loads((folder / f"{name}.json").read_text())
+    text = render(BENCH / "templates" / f"{template}.md", results | {"results": results})
+    assert (folder / f"{name}.md").read_text() == text
 
 
 def test_a_return_is_the_sum_of_its_parts(tmp_path: Path, monkeypatch: Any) -> None:
