@@ -232,7 +232,7 @@ def group(study: str, name: str, env_id: str) -> Any:
 def trained(study: str, name: str, env_id: str, *columns: str | int) -> str:
     """Cells: ``end``, ``best``, processor ``minutes``, ``unit`` that multiplied, or mean and
     deviation after so many steps."""
-    from results_page import spread
+    from pyfastenv.experiments.tables import mean_and_deviation as spread
 
     mine, cells = group(study, name, env_id), []
     for column in columns:

@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import curves
-from studies import FIVE, MUJOCO, STUDIES, Study
+from studies import FIVE, MUJOCO, STUDIES, Case, Study
 
 from pyfastenv.experiments import pictures
-from pyfastenv.experiments.tables import table
+from pyfastenv.experiments.render import render
 from pyfastenv.training.atomic import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROOT = Path(__file__).parents[2]
+TEMPLATES = Path(__file__).parent / "templates"
 PUBLISHED = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
 MINUTES = (0.1, 0.5, 2, 10, 30, 120)
 Point = tuple[float, float]
@@ -101,6 +102,10 @@ class Group:
             return [run["greedy_return"] for run in self.runs]
         return self.at(self.steps[-1], "returns")
 
+    def exploring(self) -> list[float | None]:
+        """Each seed's mean return of its last training episodes, as far as known."""
+        return [run.get("train_return") for run in self.runs]
+
     def seeds(self) -> str:
         """Their number, and of those that have only begun."""
         more = f" (+ {self.begun} begun)" if self.begun else ""
@@ -130,25 +135,11 @@ def groups_of(runs: Sequence[dict[str, Any]]) -> list[Group]:
     return [group for name in names if (group := Group(found[name])).steps or group.complete]
 
 
-def number(value: float | None, digits: int | None = None) -> str:
+def shown(value: float | None, digits: int | None = None) -> str:
     """12,345 or 12.3."""
     if value is None:
         return "–"
-    if digits is None:
-        digits = 1 if abs(value) < 100 else 0
-    return f"{value:,.{digits}f}"
-
-
-def spread(values: Sequence[float]) -> str:
-    """Mean ± standard deviation over seeds, as of a population, of more than one."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return "–"
-    mean = statistics.fmean(known)
-    digits = 1 if abs(mean) < 100 else 0
-    if len(known) == 1:
-        return number(mean, digits)
-    return f"{mean:,.{digits}f} ± {statistics.pstdev(known):,.{digits}f}"
+    return f"{value:,.{(1 if abs(value) < 100 else 0) if digits is None else digits}f}"
 
 
 # ---- what others have ----------------------------------------------------------------------------
@@ -194,56 +185,21 @@ def sources(algorithm: str) -> dict[str, str]:
 
 def study_page(study: Study, runs: Sequence[dict[str, Any]]) -> str:
     """``docs/results/<study>.md``."""
-    groups = groups_of(runs)
-    lines = [
-        f"# {study.title}",
-        "",
-        f"Written by `make results-{study.name.replace('_', '-')}`, as far as it has run. Settings",
-        f"are the presets' (`pyfastenv train {study.algorithm} --env-id …`) and those in",
-        f"bench/python/studies.py; {study.name}.json has them, every seed and its curve.",
-        "",
-        "Mean ± standard deviation over seeds. *End*: 20 greedy episodes of each seed after the",
-        "training (of a training that goes on, or of an earlier version's, the 10 of its latest",
-        "evaluation). *Best*: the greatest mean of the seeds' evaluations on the way. *Training*:",
-        "each seed's last 100 episodes with exploration. Minutes: see",
-        "[what to train with](README.md). Others' figures are from their pages, for older versions",
-        "of the environments and with their own evaluation: where it took the greatest on the way,",
-        "ours beside it is *best*, not *end*.",
-        "",
-        *(f"- {name}: {source}." for name, source in sources(study.algorithm).items()),
-        "",
-    ]
-    if study.note:
-        lines += [study.note, ""]
-    for reason in dict.fromkeys(group.earlier for group in groups if group.earlier):
-        old = [(group.name, group.env_id) for group in groups if group.earlier == reason]
-        lines += [f"To be measured again: {_listed(old)}. {reason}", ""]
-    if not groups:
-        return "\n".join([*lines, "Nothing of it has been measured yet.", ""])
-    rows = []
-    for group in groups:
-        best = f"{number(group.best()[1])} at {group.best()[0]:,}" if group.curve() else "–"
-        training = spread([run.get("train_return") for run in group.runs])
-        others = "; ".join(published(group))
-        rows.append(
-            (group.env_id, group.name, spread(group.end()), best, others or "–", training,
-             group.seeds(), group.reached(), number(group.share("seconds"), 1),
-             number(group.share("cpu_seconds"), 1))
-        )  # fmt: skip
-    columns = ("environment", "", "end", "best", "others", "training", "seeds", "steps")
-    lines.append(table((*columns, "minutes a seed", "processor minutes a seed"), rows))
-    lines += ["", *_machines(runs), ""]
-    if any(group.curve() for group in groups):
-        lines += [f"![Learning curves]({study.name}.png)", ""]
-    return "\n".join(lines)
+    about = {"study": study, "groups": groups_of(runs), "sources": sources(study.algorithm)}
+    return _page("study", about, runs)
 
 
-def _machines(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """On what it was measured."""
-    found = dict.fromkeys(
+def _page(template: str, about: dict[str, Any], runs: Sequence[dict[str, Any]]) -> str:
+    machines = dict.fromkeys(
         f"{run['machine']['cpu']}, {run['machine']['cpus_available']} CPUs" for run in runs
     )
-    return [f"*{'; '.join(found)}*"] if found else []
+    general = {
+        "published": lambda group: "; ".join(published(group)) or "–",
+        "shown": shown,
+        "listed": _listed,
+        "machines": f"*{'; '.join(machines)}*",
+    }
+    return render(TEMPLATES / f"{template}.md", general | about)
 
 
 def draw_study(study: Study, runs: Sequence[dict[str, Any]], path: Path) -> None:
@@ -282,111 +238,55 @@ def summary_page(studies: dict[str, list[dict[str, Any]]]) -> str:
     """README.md: what a reader needs to choose."""
     groups = groups_of([run for runs in studies.values() for run in runs])
     timed = [group for group in groups if group.timed]
-    lines = [
-        "# What to train with",
-        "",
-        "Return against wall-clock minutes, of PPO, SAC, FlashSAC and MBPO on the same machine.",
-        "Written by `make results-page` from the JSON files beside it; nothing is here that was",
-        "not measured.",
-        "",
-    ]
-    if timed:
-        lines += [
-            "![Return against minutes](minutes.png)",
-            "",
-            "*Mean over seeds of greedy evaluations; the band is from the least to the greatest.",
-            "Each page's study has one curve: of what came to its end with the most seeds the",
-            "greatest. The tables below have all.*",
-            "",
-            "Minutes are those in which the training's process ran, evaluations left out, on two",
-            "cores, of which all but *PPO* and *PPO, no contact forces* use one. PPO trains a seed",
-            "after another; where seeds stand side by side in a process, minutes are divided by",
-            "their number. *Cores* says how many were busy on average: trainings share the machine",
-            "with other work, and where it is far below the others', the minutes are too many.",
-            "Returns *after … min* are those of the latest evaluation by then.",
-            "",
-            *_best(timed),
-            *_tables(timed),
-            *_machines([run for group in timed for run in group.runs]),
-            "",
-        ]
-    lines += [*_missing(groups), "", "By study, with others' figures:", ""]
-    lines += [f"- [{study.title}]({study.name}.md)" for study in STUDIES.values()]
-    return "\n".join([*lines, ""])
+    robots: dict[str, list[Group]] = {}
+    for group in timed:
+        robots.setdefault(group.env_id, []).append(group)
+    about = {
+        "timed": timed,
+        "limits": MINUTES,
+        "robots": robots,
+        "ahead": {e: _ahead(robots[e]) for e in FIVE if len(robots.get(e, ())) > 1},
+        "longest": lambda mine: max(group.minutes()[-1][0] for group in mine),
+        "missing": _missing(groups),
+        "studies": STUDIES.values(),
+    }
+    return _page("summary", about, [run for group in timed for run in group.runs])
 
 
-def _best(timed: Sequence[Group]) -> list[str]:
-    """Of robots with several curves: which was ahead when."""
-    rows = []
-    for env_id in FIVE:
-        mine = [group for group in timed if group.env_id == env_id]
-        if len(mine) < 2:
-            continue
-        ahead = []
-        for limit in MINUTES:
-            values = [(group.after(limit), group.name) for group in mine]
-            best = max(((value, name) for value, name in values if value is not None), default=None)
-            ahead.append("–" if best is None else f"{number(best[0])} ({best[1]})")
-        rows.append((env_id, *ahead))
-    if not rows:
-        return []
-    columns = ("", *(f"after {minutes} min" for minutes in MINUTES))
-    text = (
-        "The greatest mean return at the latest evaluation by then of anything here, and of what:"
-    )
-    return ["## Which, and when", "", text, "", table(columns, rows), ""]
+def _ahead(mine: Sequence[Group]) -> list[str]:
+    """What was ahead after each of :data:`MINUTES`."""
+    cells = []
+    for limit in MINUTES:
+        values = [(value, g.name) for g in mine if (value := g.after(limit)) is not None]
+        cells.append(f"{shown(max(values)[0])} ({max(values)[1]})" if values else "–")
+    return cells
 
 
-def _tables(timed: Sequence[Group]) -> list[str]:
-    """One for each robot."""
-    lines: list[str] = []
-    for env_id in dict.fromkeys(group.env_id for group in timed):
-        rows = []
-        mine = [group for group in timed if group.env_id == env_id]
-        longest = max(group.minutes()[-1][0] for group in mine)
-        limits = [limit for limit in MINUTES if limit <= longest]
-        for group in mine:
-            points = group.minutes()
-            by_then = [group.after(limit) if limit <= points[-1][0] else None for limit in limits]
-            seconds, cpu = group.share("seconds"), group.share("cpu_seconds")
-            cores = "–" if not seconds or cpu is None else f"{cpu / seconds:.1f}"
-            rows.append(
-                (group.name, spread(group.end()), number(seconds, 1), *map(number, by_then),
-                 "; ".join(published(group)) or "–", group.seeds(), group.reached(), cores)
-            )  # fmt: skip
-        after = [f"after {minutes} min" for minutes in limits]
-        columns = ("", "end", "minutes", *after, "others", "seeds", "steps", "cores")
-        lines += [f"## {env_id}", "", table(columns, rows), ""]
-    return lines
-
-
-def _missing(groups: Sequence[Group]) -> list[str]:
+def _missing(groups: Sequence[Group]) -> dict[str, list[Group | Case]]:
     """What the studies plan and nobody has measured, or not to the end, or not against time."""
     found = {(group.name, group.env_id): group for group in groups}
-    parts: dict[str, list[tuple[str, str]]] = {}
-    for study in STUDIES.values():
-        for case in study.cases:
-            group = found.get((case.name, case.env_id))
-            if group is None:
-                what = "Not measured"
-            elif not group.timed:
-                what = "Measured without the time of each evaluation, so not here"
-            elif not group.complete:
-                what = "Not finished"
-            elif len(group.runs) < case.seeds:
-                what = "With fewer seeds than planned"
-            else:
-                continue
-            parts.setdefault(what, []).append((case.name, case.env_id))
-    paragraphs = [f"{what}: {_listed(cases)}." for what, cases in parts.items()]
-    return [line for paragraph in paragraphs for line in ("", paragraph)][1:]
+    missing: dict[str, list[Group | Case]] = {}
+    for case in (case for study in STUDIES.values() for case in study.cases):
+        group = found.get((case.name, case.env_id))
+        if group is None:
+            what = "Not measured"
+        elif not group.timed:
+            what = "Measured without the time of each evaluation, so not here"
+        elif not group.complete:
+            what = "Not finished"
+        elif len(group.runs) < case.seeds:
+            what = "With fewer seeds than planned"
+        else:
+            continue
+        missing.setdefault(what, []).append(case)
+    return missing
 
 
-def _listed(cases: Sequence[tuple[str, str]]) -> str:
+def _listed(cases: Sequence[Group | Case]) -> str:
     """``SAC (Hopper-v5, Ant-v5), MBPO (Hopper-v5)``."""
     robots: dict[str, list[str]] = {}
-    for name, env_id in cases:
-        robots.setdefault(name, []).append(env_id)
+    for case in cases:
+        robots.setdefault(case.name, []).append(case.env_id)
     return ", ".join(f"{name} ({', '.join(mine)})" for name, mine in robots.items())
 
 

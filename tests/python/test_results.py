@@ -34,6 +34,7 @@ from studies import STUDIES, changed  # noqa: E402
 
 from pyfastenv.algorithms import sac  # noqa: E402
 from pyfastenv.experiments.render import render  # noqa: E402
+from pyfastenv.experiments.tables import mean_and_deviation  # noqa: E402
 
 SMALL = [
     "sac", "--env-ids", "Pendulum-v1", "--seeds", "2", "--together", "2", "--total-steps", "1600",
@@ -188,7 +189,7 @@ def test_a_group_counts_what_came_to_its_end() -> None:
     assert group.seeds() == "2 (+ 1 begun)"
     assert group.minutes() == [(1.0, 2.0), (2.0, 9.0), (3.0, 5.0)]  # a seed's share
     assert group.best() == (2_000, 9.0)
-    assert results_page.spread(group.end()) == "5.0 ± 1.0"
+    assert mean_and_deviation(group.end()) == "5.0 ± 1.0"
     begun_only = results_page.Group([begun, run_of(5, [200.0, 300.0], done=False), old])
     assert begun_only.reached() == "1,000 of 3,000" and begun_only.curve() == [(1_000, 150.0)]
     page = results_page.study_page(STUDIES["sac"], [old])
