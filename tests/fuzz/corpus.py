@@ -16,6 +16,7 @@ import json
 import sys
 import time
 import warnings
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,10 @@ import mujoco
 import numpy as np
 from batches import Result
 from closed_loop import compare, speed
-from corpus_report import page
 
 from pyfastenv import _core
 from pyfastenv.experiments import measure
+from pyfastenv.experiments.render import render
 
 HERE = Path(__file__)
 STEPS = 500
@@ -182,6 +183,24 @@ def _run(options: argparse.Namespace) -> int:
         options.output.write_text(_text(result) + "\n")
         options.output.with_suffix(".md").write_text(page(result))
     return 0 if set(kinds) <= {"equal", "refused"} else 1
+
+
+def outcome(row: dict[str, Any]) -> str:
+    """What became of a scene, in a word or with the reason."""
+    if row["kind"] == "equal":
+        return "rides"
+    return str(row["refusal"]).removeprefix("lanes do not do ").replace("|", "/")
+
+
+def page(result: dict[str, Any]) -> str:
+    """corpus.md."""
+    packages: dict[str, list[Any]] = {}
+    for row in sorted(result["scenes"], key=lambda row: row["scene"].split("/")[0]):
+        packages.setdefault(row["scene"].split("/")[0], []).append(row)
+    refused = (outcome(row) for row in result["scenes"] if row["kind"] == "refused")
+    reasons = Counter(reason.split(" (")[0] for reason in refused).most_common()
+    values = {"packages": packages, "reasons": reasons, "outcome": outcome}
+    return render(HERE.parents[2] / "bench/python/templates/corpus.md", result | values)
 
 
 if __name__ == "__main__":

@@ -147,32 +147,9 @@ def main() -> None:
     missing = [env_id for env_id in DM_CONTROL if env_id not in found]
     for env_id in (options.ids or missing)[: options.most]:
         row = measure(env_id, options.steps)
-        counts.add(options.output, env_id, row, DM_CONTROL, table)
+        about = {"template": "dm_control_parity", "significance": SIGNIFICANCE}
+        counts.add(options.output, env_id, row, DM_CONTROL, **about)
         print(f"{env_id}: {row}", flush=True)
-
-
-def table(results: dict[str, Any]) -> str:
-    """Markdown."""
-    lines = [
-        "# dm_control's suite, bit for bit",
-        "",
-        "From the same state, under the same random actions: numbers of observations, rewards and",
-        "terminations compared with dm_control's own (`make parity-suites`), and differences.",
-        "Beside them so many starts of each, of unrelated seeds, as samples: Kolmogorov-Smirnov,",
-        "mean and variance of every random number of the observation and the state. p is the",
-        f"smallest of these tests' p-values times their number; below {SIGNIFICANCE} the starts",
-        "would be distributed otherwise.",
-        "",
-        "| id | dm_control | steps | numbers | differences | starts | p |",
-        "|---|---|--:|--:|--:|--:|--:|",
-    ]
-    for env_id, row in results.items():
-        numbers = [f"{row[name]:,}" for name in ("steps", "numbers", "differences", "starts")]
-        cells = [env_id, " ".join(DM_CONTROL[env_id]), *numbers, f"{row['p_times_tests']:.3f}"]
-        lines.append(f"| {' | '.join(cells)} |")
-    total = sum(row["numbers"] for row in results.values())
-    lines += ["", f"{len(results)} of {len(DM_CONTROL)} tasks, {total:,} numbers."]
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -41,31 +41,6 @@ def run_part(env_id: str, mode: str, part: int, num_steps: int) -> dict[str, int
     return {"steps": num_steps * NUM_ENVS, "episodes": episodes, "differences": 0}
 
 
-def markdown(results: dict[str, Any]) -> str:
-    rows = [
-        "| environment | autoreset | steps | episodes ended | differences |",
-        "|---|---|--:|--:|--:|",
-    ]
-    for env_id, mode in itertools.product(ROBOTS, MODES):
-        parts = results.get(f"{env_id} {mode}", {}).values()
-        steps, episodes, differences = (
-            sum(part[what] for part in parts) for what in ("steps", "episodes", "differences")
-        )
-        rows.append(f"| {env_id} | {mode} | {steps:,} | {episodes:,} | {differences} |")
-    return "\n".join(
-        [
-            "# Own tasks, bit for bit gymnasium's",
-            "",
-            "The tasks of `examples/own_tasks` beside gymnasium's `SyncVectorEnv` under the same",
-            "seeds and actions, with masked resets in between (`make parity-tasks`): every",
-            "observation, reward, flag and info is compared.",
-            "",
-            *rows,
-            "",
-        ]
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     output = ROOT / "bench" / "results" / "own_tasks_parity.json"
@@ -82,7 +57,8 @@ def main() -> None:
     for env_id, mode, part in missing[: options.most]:
         done = run_part(env_id, mode, part, options.steps // (NUM_ENVS * PARTS))
         results.setdefault(f"{env_id} {mode}", {})[str(part)] = done
-        counts.write(options.output, results, markdown)
+        order = [f"{env_id} {mode}" for env_id, mode in itertools.product(ROBOTS, MODES)]
+        counts.write(options.output, results, "own_tasks_parity", order=order)
         print(f"{env_id} {mode}, part {part}: {done}", flush=True)
 
 

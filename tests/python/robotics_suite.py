@@ -143,29 +143,8 @@ def main() -> None:
             "numbers": numbers,
             "differences": 0,
         }
-        counts.add(options.output, env_id, row, IDS, table)
+        counts.add(options.output, env_id, row, IDS, "robotics_parity", most_steps=SHORT)
         print(f"{env_id}: {row}", flush=True)
-
-
-def table(results: dict[str, Any]) -> str:
-    """Markdown."""
-    lines = [
-        "# gymnasium-robotics, bit for bit",
-        "",
-        "Under the same seeds and random actions, from the first reset on and through every later",
-        "one: numbers of observations, rewards, flags and infos compared with those of the",
-        "package's own environments in gymnasium's `SyncVectorEnv` (`make parity-suites`), and",
-        f"differences. Episodes have {SHORT} steps at most, in both.",
-        "",
-        "| id | autoreset | steps | episodes ended | numbers | differences |",
-        "|---|---|--:|--:|--:|--:|",
-    ]
-    for env_id, row in results.items():
-        numbers = (f"{row[name]:,}" for name in ("steps", "episodes", "numbers", "differences"))
-        lines.append(f"| {env_id} | {row['autoreset_mode']} | {' | '.join(numbers)} |")
-    total = sum(row["numbers"] for row in results.values())
-    lines += ["", f"{len(results)} of {len(IDS)} ids, {total:,} numbers."]
-    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
