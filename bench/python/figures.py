@@ -156,18 +156,6 @@ def rollouts(env_id: str = "", least: int = 8) -> str:
     return span(r.share.median for r in rows if "share" in r)
 
 
-def gains(library: str, *rivals: str) -> str:
-    """Each rival's rate with our gain over it, and our rate."""
-    mine, cells = bench.consumers[library], []
-    for rival in rivals:
-        if not rival:
-            cells.append("–")
-            continue
-        gain = "**{median:.1f}** [{q1:.1f}, {q3:.1f}]".format(**mine.gain[rival])
-        cells.append(f"{mine.steps_per_s[rival].median:,.0f} ({gain})")
-    return " | ".join([*cells, f"{mine.steps_per_s.pyfastenv.median:,.0f}"])
-
-
 def sb3(name: str) -> list[Any]:
     return sorted((run for run in results.sb3.runs if run.name == name), key=lambda run: run.seed)
 
@@ -323,6 +311,11 @@ def values(document: str) -> Any:
     experiment, report = map(importlib.import_module, modules)
     sizes = experiment.Config(report_only=True, output=ROOT / "docs" / "results" / document)
     return Data(report.report(Study(document, sizes)).values)
+
+
+def shown(path: str) -> str:
+    """The table of a page that a benchmark has written."""
+    return "\n".join(line for line in (ROOT / path).read_text().splitlines() if line[:1] == "|")
 
 
 def table(program: str, name: str) -> str:

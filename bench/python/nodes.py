@@ -7,9 +7,7 @@ docs/results/nodes.json and nodes.png.
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
-import json
 import os
 import secrets
 import socket
@@ -20,15 +18,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import torch
+import tyro
 
-from pyfastenv.experiments import measure, pictures
+from pyfastenv.experiments import measure, pictures, sections
 from pyfastenv.training import checkpoint
-from pyfastenv.training.atomic import write_text
 from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.plots import COLOURS
 
@@ -255,19 +254,21 @@ def draw(cases: dict[str, Any], path: Path) -> None:
     pictures.save(figure, path)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(sections.Options):
+    """Which cases, and where they are kept."""
+
+    output: Path = Path("docs/results")
+    """The folder."""
+
+
 def main() -> None:
     """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs/results")
-    parser.add_argument("--only", nargs="*", choices=CASES, default=list(CASES))
-    args = parser.parse_args()
-    path = args.output / "nodes.json"
-    cases = json.loads(path.read_text()) if path.exists() else {}
+    options = tyro.cli(Options, description=__doc__)
     with tempfile.TemporaryDirectory(prefix="nodes") as folder:
-        for name in args.only:
-            cases[name] = measured(CASES[name], Path(folder) / name)
-            write_text(path, json.dumps(cases, indent=1) + "\n")
-    draw(cases, args.output / "nodes.png")
+        cases = {n: partial(measured, case, Path(folder) / n) for n, case in CASES.items()}
+        results = sections.run("nodes", cases, options)
+    draw(results, options.output / "nodes.png")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What our robots learn: ``python bench/python/robots.py [--seed 0] [--env-ids …]``.
+"""What our robots learn: ``python bench/python/robots.py [--seed 0] [--only …]``.
 
 Trains each one as ``pyfastenv train ppo --env-id …`` does (a run that is there already goes on),
 measures how well it follows its commands, and films it: docs/results/robots.json, docs/robots.
@@ -6,20 +6,22 @@ measures how well it follows its commands, and films it: docs/results/robots.jso
 
 from __future__ import annotations
 
-import argparse
 import json
 from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import tyro
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 import pyfastenv
 from pyfastenv.algorithms import ppo
-from pyfastenv.experiments import measure
+from pyfastenv.experiments import sections
 from pyfastenv.suites import ROBOTS
 from pyfastenv.training.logger import read_metrics
 from pyfastenv.training.saved import SavedPolicy, resumed_config
@@ -149,24 +151,29 @@ def film(saved: SavedPolicy, seed: int, path: Path) -> None:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options(sections.Options):
+    """Which robots, and from where."""
+
+    seed: int = 0
+    runs: Path = Path("runs/robots")
+    output: Path = Path("docs/results")
+    """The folder."""
+
+
 def main() -> None:
     """The program."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--env-ids", default=",".join(ROBOTS), help="comma-separated")
-    parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "robots")
-    args = parser.parse_args()
+    options = tyro.cli(Options, description=__doc__)
     torch.set_num_threads(1)
-    output = ROOT / "docs" / "results" / "robots.json"
-    results = json.loads(output.read_text()) if output.exists() else {}
-    for env_id in args.env_ids.split(","):
-        run = learn(env_id, args.seed, args.runs / env_id)
-        saved = pyfastenv.load_policy(args.runs / env_id)
-        run["walk"] = follow(saved, args.seed)
-        film(saved, args.seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
-        results[env_id] = run | {"machine": measure.machine()}
-        output.write_text(json.dumps(results, indent=1) + "\n")
-        print(env_id, run["walk"], flush=True)
+
+    def robot(env_id: str) -> sections.Row:
+        run = learn(env_id, options.seed, options.runs / env_id)
+        saved = pyfastenv.load_policy(options.runs / env_id)
+        walk = follow(saved, options.seed)
+        film(saved, options.seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
+        return run | {"walk": walk}
+
+    sections.run("robots", {env_id: partial(robot, env_id) for env_id in ROBOTS}, options)
 
 
 if __name__ == "__main__":
