@@ -65,7 +65,10 @@ def main() -> None:
     options = tyro.cli(sections.Options, description=__doc__)
     how = (1, 0.5) if options.quick else (5, 2.0)
     measured = {"alone": partial(rates, *how), "busy": partial(beside, *how)}
-    sections.run("busy", measured, options, about={"env_id": ENV_ID})
+    results = sections.run("busy", measured, options, about={"env_id": ENV_ID})
+    for group in measured:
+        found = {n: measure.summary(each) for n, each in results[group].items() if "," in n}
+        print(f"{group}, threads, steps/s: {sections.told(found)}")
 
 
 if __name__ == "__main__":

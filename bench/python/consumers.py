@@ -326,19 +326,9 @@ def measured(contest: Contest, seconds: float, repeats: int) -> dict[str, Any]:
             for name, make in contest.items():
                 contestants[name] = make()
                 stack.callback(contestants[name].close)
-                contestants[name].run()
-        rates = measure.interleave(
-            {name: partial(measure.rate, c.run, seconds) for name, c in contestants.items()},
-            repeats,
-        )
-    return {
-        "steps_per_s": {name: measure.summary(values) for name, values in rates.items()},
-        "gain": {
-            name: measure.ratio(rates["pyfastenv"], values)
-            for name, values in rates.items()
-            if name != "pyfastenv"
-        },
-    }
+        rates = measure.race({name: c.run for name, c in contestants.items()}, seconds, repeats)
+    found = measure.compared({"pyfastenv": rates.pop("pyfastenv"), **rates})
+    return {"steps_per_s": found["summary"], "gain": found["ratios"]}
 
 
 def main() -> None:

@@ -117,12 +117,7 @@ def compare(env_id: str, engine: str, num_envs: int, args: Options) -> list[Any]
         envs.reset(seed=0)
     rows = []
     for kind, candidates in kinds.items():
-        for run in candidates.values():
-            measure.rate(run, args.seconds / 4)  # warms up
-        rates = measure.interleave(
-            {who: partial(measure.rate, run, args.seconds) for who, run in candidates.items()},
-            args.rounds,
-        )
+        rates = measure.race(candidates, args.seconds, args.rounds)
         medians = {who: statistics.median(values) for who, values in rates.items()}
         rows.append(
             {

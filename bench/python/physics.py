@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,14 +102,13 @@ def measure_case(name: str, count: int, nstep: int, rounds: int) -> dict[str, An
             runs[who](results[who])
         return repeats * count * nstep / (time.perf_counter() - start)
 
-    rates = measure.interleave({who: (lambda w=who: rate(w)) for who in runs}, rounds)
-    rivals = [who for who in runs if who != "pyfastenv"]
+    found = measure.compared(measure.interleave({who: partial(rate, who) for who in runs}, rounds))
     return {
         "robot": name,
         "rollouts": count,
         "steps": nstep,
-        "steps_per_s": {who: measure.summary(values) for who, values in rates.items()},
-        "gain": {who: measure.ratio(rates["pyfastenv"], rates[who]) for who in rivals},
+        "steps_per_s": found["summary"],
+        "gain": found["ratios"],
         "bits_differ": 0,
     }
 

@@ -102,12 +102,7 @@ def compare(env_id: str, args: Options) -> sections.Row:
         return count
 
     runs = {name: partial(run, step, cycle(each), n) for name, (step, each, n) in steps.items()}
-    for each in runs.values():
-        measure.rate(each, args.seconds / 4)  # warms up
-    rates = measure.interleave(
-        {name: partial(measure.rate, each, args.seconds) for name, each in runs.items()},
-        args.rounds,
-    )
+    rates = measure.race(runs, args.seconds, args.rounds)
     medians = {name: statistics.median(values) for name, values in rates.items()}
     stats = ours.stats()
     pool.close()

@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
@@ -55,6 +56,15 @@ def interleave(
     for _, name in interleaved(list(candidates), repeats):
         results[name].append(candidates[name]())
     return results
+
+
+def race(
+    runs: Mapping[str, Callable[[], int]], seconds: float, rounds: int
+) -> dict[str, list[float]]:
+    """:func:`rate` of each call for so long [s], in turn, after a quarter of it that warms up."""
+    for run in runs.values():
+        rate(run, seconds / 4)
+    return interleave({name: partial(rate, run, seconds) for name, run in runs.items()}, rounds)
 
 
 def rate(run: Callable[[], int], seconds: float) -> float:

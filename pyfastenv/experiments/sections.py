@@ -16,7 +16,7 @@ from typing import Any
 
 from pyfastenv.experiments.measure import machine, today
 from pyfastenv.experiments.render import render
-from pyfastenv.experiments.tables import median, number
+from pyfastenv.experiments.tables import number
 from pyfastenv.training.atomic import write_text
 
 Row = dict[str, Any]
@@ -101,11 +101,6 @@ def told(value: Any) -> str:
     if isinstance(value, dict):
         if "median" in value:
             return number(value["median"])
-        lists = all(isinstance(each, list) for each in value.values())
-        known = {
-            name: number(median(each)) if lists else told(each)
-            for name, each in value.items()
-            if lists or not isinstance(each, list)
-        }
+        known = {name: told(each) for name, each in value.items() if not isinstance(each, list)}
         return ", ".join(f"{name} {text}" for name, text in known.items() if text)
     return number(value) if isinstance(value, float) else str(value)
