@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyfastenv import _core
-from pyfastenv.tasks import elf
 from pyfastenv.tasks.places import Places
 
 _FORMAT = b"pyfastenv task 3\n"
@@ -135,16 +134,6 @@ def linked(key: str) -> Linked | None:
         return _linked.get(key)
 
 
-def _link(code: TaskCode) -> Linked:
-    try:
-        loaded = {n: elf.load(m.object_file, _address_of) for n, m in code.methods.items()}
-    except (elf.Unsupported, LinkError):
-        # numba, if it is there, has told LLVM of its own functions
-        return _link_by_llvm(code)
-    addresses = {n: loaded[n].addresses[m.symbol] for n, m in code.methods.items()}
-    return Linked(addresses, code.reads, code.reset_reads, code.places, loaded)
-
-
 @once
 def _address_of(name: str) -> int:
     """Of a function of the pool's, or of the C libraries."""
@@ -170,7 +159,7 @@ def provide_symbols() -> None:
             llvm.add_symbol(name, address)
 
 
-def _link_by_llvm(code: TaskCode) -> Linked:
+def _link(code: TaskCode) -> Linked:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
