@@ -10,7 +10,7 @@ Shapes: K seeds side by side, B transitions of a minibatch, A action components.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -32,6 +32,7 @@ from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.obs_normalizer import SeedNormalizers
 from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.options import POSITIVE, WIDTHS, at_least
 from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.seeds import Stream
 
@@ -56,34 +57,28 @@ class Config(OffPolicyConfig):
     """Environment steps between evaluations; 0: only at the end."""
     log_every: int = 1
     """Environment steps between lines of the log, at least those of one iteration."""
-    num_steps: int = 8
+    num_steps: int = field(default=8, metadata=at_least(1))
     """Steps of each environment between copies of the policy into the pool."""
     learning_starts: int = 1_000
     """Environment steps with uniformly random actions before learning begins, all at once."""
     batch_size: int = 64
     """Transitions per gradient step (of all processes together)."""
-    policy_learning_rate: float = 1e-3
+    policy_learning_rate: float = field(default=1e-3, metadata=POSITIVE)
     """Adam's, for the policy."""
-    critic_learning_rate: float = 1e-3
+    critic_learning_rate: float = field(default=1e-3, metadata=POSITIVE)
     """Adam's, for the critic."""
-    noise: float = 0.1
+    noise: float = field(default=0.1, metadata=at_least(0))
     """Standard deviation of the exploration, in halves of the action space's width."""
     normalize_obs: bool = False
     """By running mean and standard deviation."""
-    obs_clip: float = 10.0
+    obs_clip: float = field(default=10.0, metadata=at_least(0))
     """Bound of normalised observations; 0: none."""
-    hidden_sizes: tuple[int, ...] = (64, 64)
+    hidden_sizes: tuple[int, ...] = field(default=(64, 64), metadata=WIDTHS)
     """Hidden layers, of policy and critic each."""
     activation: Activation = "relu"
     """Of hidden layers."""
     torch_threads: int = 1
     """Threads of PyTorch's own operations: more only pay with large networks."""
-
-    def check(self) -> None:
-        super().check()
-        self._check_at_least(1, "num_steps")
-        self._check_positive("policy_learning_rate", "critic_learning_rate")
-        self._check_at_least(0, "noise", "obs_clip")
 
 
 # ---- what is learned -----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -36,6 +36,7 @@ from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.options import POSITIVE, at_least
 from pyfastenv.training.presets import presets_of
 from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.reward_scale import RewardScale
@@ -72,37 +73,30 @@ class Config(OffPolicyConfig):
     """The environment; `pyfastenv envs` lists them."""
     learning_starts: int = 10_000
     """Environment steps with uniformly random actions before learning begins, all at once."""
-    batch_size: int = 512
+    batch_size: int = field(default=512, metadata=at_least(2))
     """Transitions per gradient step."""
     tau: float = 0.01
     """How far the target networks follow with each gradient step."""
-    learning_rate: float = 3e-4
+    learning_rate: float = field(default=3e-4, metadata=POSITIVE)
     """Adam's, for policy, critics and temperature."""
     anneal_to: float = 0.5
     """What the learning rates fall to along a cosine, as a share of themselves; 1: they stay."""
-    policy_every: int = 2
+    policy_every: int = field(default=2, metadata=at_least(1))
     """The critics' gradient steps for each of the policy's."""
-    policy_width: int = 128
+    policy_width: int = field(default=128, metadata=at_least(1))
     """Features between the policy network's blocks (inside them four times as many)."""
-    critic_width: int = 256
+    critic_width: int = field(default=256, metadata=at_least(1))
     """Features between a critic's blocks."""
-    num_blocks: int = 2
+    num_blocks: int = field(default=2, metadata=at_least(1))
     """Residual blocks of a network."""
-    num_bins: int = 101
+    num_bins: int = field(default=101, metadata=at_least(2))
     """Values between which a critic distributes its opinion, from -max_return to max_return."""
-    max_return: float = 5.0
+    max_return: float = field(default=5.0, metadata=POSITIVE)
     """What the largest discounted return is scaled to."""
-    target_std: float = 0.15
+    target_std: float = field(default=0.15, metadata=POSITIVE)
     """The temperature is learned for the entropy of Gaussians of this deviation."""
-    max_noise_repeat: int = 16
+    max_noise_repeat: int = field(default=16, metadata=at_least(1))
     """Exploring noise stays for n steps with a chance like 1 / n², for so many at most."""
-
-    def check(self) -> None:
-        super().check()
-        names = ("policy_every", "policy_width", "critic_width", "num_blocks", "max_noise_repeat")
-        self._check_at_least(1, *names)
-        self._check_at_least(2, "num_bins", "batch_size")
-        self._check_positive("learning_rate", "max_return", "target_std")
 
 
 # ---- what is learned -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -29,6 +29,7 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.options import FRACTION, POSITIVE, WIDTHS, at_least
 from pyfastenv.training.presets import presets_of
 from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.seeds import Stream
@@ -55,69 +56,49 @@ class Config(SACConfig):
     """Environment steps between checkpoints; 0: only at the end."""
     updates_per_step: float = 20.0
     """SAC's gradient steps per environment step."""
-    real_ratio: float = 0.05
+    real_ratio: float = field(default=0.05, metadata=FRACTION)
     """Share of real transitions in SAC's batches."""
-    model_every: int = 250
+    model_every: int = field(default=250, metadata=at_least(1))
     """Environment steps between fits of the model, and between rollouts of it."""
-    rollout_batch: int = 100_000
+    rollout_batch: int = field(default=100_000, metadata=at_least(1))
     """Real states from which the model is rolled out each time."""
-    epoch_steps: int = 1_000
+    epoch_steps: int = field(default=1_000, metadata=at_least(1))
     """Environment steps of an epoch, by which the two options below count."""
     rollout_schedule: tuple[int, int, int, int] = (20, 150, 1, 15)
     """Between these epochs a rollout's length grows from the third number to the fourth."""
-    model_retain_epochs: int = 1
+    model_retain_epochs: int = field(default=1, metadata=at_least(1))
     """How many epochs' rollouts the model pool holds."""
-    model_hidden_sizes: tuple[int, ...] = (200, 200, 200, 200)
+    model_hidden_sizes: tuple[int, ...] = field(default=(200, 200, 200, 200), metadata=WIDTHS)
     """Hidden layers of the model's networks."""
-    model_learning_rate: float = 1e-3
+    model_learning_rate: float = field(default=1e-3, metadata=POSITIVE)
     """Adam's, for the model."""
-    model_batch_size: int = 64
+    model_batch_size: int = field(default=64, metadata=at_least(1))
     """Transitions per gradient step of each of the model's networks."""
-    model_epoch_rows: int = 5_000
+    model_epoch_rows: int = field(default=5_000, metadata=at_least(1))
     """Rows at most in an epoch of a fit, of each network's sample of the real transitions."""
-    ensemble_size: int = 7
+    ensemble_size: int = field(default=7, metadata=at_least(1))
     """Networks of the model …"""
-    num_elites: int = 5
+    num_elites: int = field(default=5, metadata=at_least(1))
     """… of which the best on held-out data predict."""
     compact_obs: bool = True
     """Leave contact forces and inertias out of Ant's and Humanoid's observations."""
-    flow_every: int = 1_000
+    flow_every: int = field(default=1_000, metadata=at_least(1))
     """Environment steps between updates of the flow."""
-    flow_updates: int = 10
+    flow_updates: int = field(default=10, metadata=at_least(1))
     """Gradient steps of an update of the flow."""
-    flow_batch_size: int = 256
+    flow_batch_size: int = field(default=256, metadata=at_least(1))
     """Real and predicted transitions per gradient step of the flow."""
-    flow_rollout_states: int = 1_000
+    flow_rollout_states: int = field(default=1_000, metadata=at_least(1))
     """Real states from which the model is rolled out for an update of the flow …"""
-    flow_rollout_steps: int = 2
+    flow_rollout_steps: int = field(default=2, metadata=at_least(1))
     """… for so many steps."""
-    model_agent_every: int = 250
+    model_agent_every: int = field(default=250, metadata=at_least(1))
     """Environment steps between improvements of the model by the flow."""
-    model_agent_updates: int = 20
+    model_agent_updates: int = field(default=20, metadata=at_least(1))
     """Gradient steps of an improvement."""
 
     def check(self) -> None:
         super().check()
-        self._check_at_least(
-            1,
-            "model_every",
-            "model_batch_size",
-            "model_epoch_rows",
-            "rollout_batch",
-            "epoch_steps",
-            "model_retain_epochs",
-            "ensemble_size",
-            "num_elites",
-            "flow_every",
-            "flow_updates",
-            "flow_batch_size",
-            "flow_rollout_states",
-            "flow_rollout_steps",
-            "model_agent_every",
-            "model_agent_updates",
-        )
-        self._check_positive("model_learning_rate")
-        self._check_fractions("real_ratio")
         first, last, shortest, longest = self.rollout_schedule
         if not (0 <= first <= last and 1 <= shortest <= longest):
             raise ValueError(
@@ -129,7 +110,11 @@ class Config(SACConfig):
                 f"num_elites: expected at most ensemble_size = {self.ensemble_size}, got "
                 f"{self.num_elites}"
             )
-        self._check_at_least(self.num_elites, "batch_size")
+        if self.batch_size < self.num_elites:
+            raise ValueError(
+                f"batch_size: expected at least num_elites = {self.num_elites}, got "
+                f"{self.batch_size}"
+            )
         if self.learning_starts < self.fewest_starts():
             raise ValueError(
                 f"learning_starts: the model needs at least batch_size = {self.batch_size} real "

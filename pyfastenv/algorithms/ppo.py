@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -31,6 +31,13 @@ from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.on_policy import Samples
+from pyfastenv.training.options import (
+    FRACTION,
+    MAY_DIFFER,
+    POSITIVE,
+    POSITIVE_OR_INFINITE,
+    at_least,
+)
 from pyfastenv.training.presets import presets_of
 from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.seeds import Stream
@@ -42,52 +49,45 @@ class Config(ActorValueConfig):
 
     algorithm: ClassVar[str] = "ppo"
     presets = presets_of("ppo")
-    may_differ = ActorValueConfig.may_differ | {"anneal_steps"}
 
     num_envs: int = 16
     """How many environments are stepped at once (in each process)."""
     total_steps: int = 1_000_000
     """Environment steps to train for."""
-    update_epochs: int = 10
+    update_epochs: int = field(default=10, metadata=at_least(1))
     """Passes over the collected steps."""
-    minibatch_size: int = 128
+    minibatch_size: int = field(default=128, metadata=at_least(1))
     """Steps per gradient step (of all processes together)."""
     anneal: bool = True
     """Lower the learning rate linearly to 0."""
-    anneal_steps: int | None = None
+    anneal_steps: int | None = field(default=None, metadata=MAY_DIFFER)
     """Environment steps until it is 0; None: total_steps as they were when the run began."""
-    gae_lambda: float = 0.95
+    gae_lambda: float = field(default=0.95, metadata=FRACTION)
     """λ of the advantage estimates."""
-    clip: float = 0.2
+    clip: float = field(default=0.2, metadata=POSITIVE_OR_INFINITE)
     """How far a probability ratio is followed."""
-    value_clip: float = 0.0
+    value_clip: float = field(default=0.0, metadata=at_least(0.0))
     """How far a value may move from its old one; 0: as far as it likes."""
     entropy_coef: float = 0.0
     """Weight of the entropy bonus."""
-    value_coef: float = 0.5
+    value_coef: float = field(default=0.5, metadata=at_least(0.0))
     """Weight of the value loss."""
-    max_grad_norm: float = 0.5
+    max_grad_norm: float = field(default=0.5, metadata=POSITIVE_OR_INFINITE)
     """The gradient is scaled down to this norm."""
-    target_kl: float | None = None
+    target_kl: float | None = field(default=None, metadata=POSITIVE)
     """Stop the passes once the policy has moved this far (None: never)."""
     normalize_advantages: bool = True
     """Per minibatch."""
 
     def check(self) -> None:
         super().check()
-        self._check_at_least(1, "update_epochs", "minibatch_size")
         if self.normalize_advantages and self.minibatch_size == 1:
             raise ValueError(
                 "minibatch_size: expected at least 2 with normalize_advantages: one advantage has "
                 "no deviation to be divided by"
             )
-        self._check_positive("clip", "max_grad_norm", infinite=True)  # none
-        self._check_at_least(0.0, "value_clip", "value_coef")
         if not math.isfinite(self.entropy_coef):
             raise ValueError(f"entropy_coef: expected a finite number, got {self.entropy_coef}")
-        if self.target_kl is not None:
-            self._check_positive("target_kl")
-        self._check_fractions("gae_lambda")
         self._check_shared_out("minibatch_size")
         batch = self.num_envs * self.num_steps * distributed.world_size()
         # the first batch is alone in the trajectory pool

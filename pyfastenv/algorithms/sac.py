@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
@@ -32,6 +32,7 @@ from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.options import POSITIVE, WIDTHS, at_least
 from pyfastenv.training.presets import presets_of
 from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.seeds import Stream
@@ -54,20 +55,14 @@ class SACConfig(OffPolicyConfig):
 
     options_type = SACOptions
 
-    learning_rate: float = 3e-4
+    learning_rate: float = field(default=3e-4, metadata=POSITIVE)
     """Adam's, for policy, critics and temperature."""
-    temperature: float | None = None
+    temperature: float | None = field(default=None, metadata=POSITIVE)
     """Weight of the entropy; None: learned."""
     target_entropy: float | None = None
     """Of the learned temperature; None: minus the number of action components."""
-    hidden_sizes: tuple[int, ...] = (256, 256)
+    hidden_sizes: tuple[int, ...] = field(default=(256, 256), metadata=WIDTHS)
     """Hidden layers, of policy and critics each."""
-
-    def check(self) -> None:
-        super().check()
-        self._check_positive("learning_rate")
-        if self.temperature is not None:
-            self._check_positive("temperature")
 
 
 @dataclass(kw_only=True)
@@ -79,12 +74,8 @@ class Config(SACConfig):
 
     env_id: str = "Hopper-v5"
     """The environment; `pyfastenv envs` lists them."""
-    num_steps: int = 1
+    num_steps: int = field(default=1, metadata=at_least(1))
     """Steps of each environment between copies of the policy into the pool."""
-
-    def check(self) -> None:
-        super().check()
-        self._check_at_least(1, "num_steps")
 
 
 # ---- what is learned -----------------------------------------------------------------------------

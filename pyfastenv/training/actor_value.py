@@ -7,7 +7,7 @@ on the observation, or categorical.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import gymnasium
@@ -21,6 +21,7 @@ from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
 from pyfastenv.training import distributed, seeds
 from pyfastenv.training.on_policy import OnPolicy, OnPolicyConfig
+from pyfastenv.training.options import POSITIVE, WIDTHS
 from pyfastenv.training.seeds import Stream
 
 C = TypeVar("C", bound="ActorValueConfig")
@@ -30,18 +31,14 @@ C = TypeVar("C", bound="ActorValueConfig")
 class ActorValueConfig(OnPolicyConfig):
     """Options of the two networks."""
 
-    learning_rate: float = 3e-4
+    learning_rate: float = field(default=3e-4, metadata=POSITIVE)
     """Adam's, at the start."""
-    hidden_sizes: tuple[int, ...] = (64, 64)
+    hidden_sizes: tuple[int, ...] = field(default=(64, 64), metadata=WIDTHS)
     """Hidden layers, of policy and value network each."""
     activation: Activation = "tanh"
     """Of hidden layers."""
     log_std_init: float = -0.5
     """Logarithm of the initial standard deviation of actions."""
-
-    def check(self) -> None:
-        super().check()
-        self._check_positive("learning_rate")
 
 
 class ActorValue(OnPolicy[C]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import types
 from collections.abc import Mapping
@@ -17,20 +16,17 @@ from pyfastenv.tasks.importing import absolute_place
 from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.training import distributed
 from pyfastenv.training.field_types import check_field_types
+from pyfastenv.training.options import (
+    BOOKKEEPING,
+    MAY_DIFFER,
+    NO_SETTING,
+    at_least,
+    check_bounds,
+    marked,
+)
 from pyfastenv.training.registry import load_logger
 from pyfastenv.vector import specs
 
-_AT_LEAST = {
-    "num_envs": 1,
-    "num_threads": 0,
-    "torch_threads": 1,
-    "total_steps": 1,
-    "seed": 0,
-    "eval_every": 0,
-    "eval_episodes": 1,
-    "checkpoint_every": 0,
-    "keep_checkpoints": 1,
-}
 _MOST_ENVS = 2**31
 # make_vec's arguments that are no property of the environment
 _OF_THE_RUN = frozenset(
@@ -57,77 +53,53 @@ class RunConfig:
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Options that have worked, by the environment's name without namespace and version; where an
     environment is not in it, and for the rest of the options, the defaults hold."""
-    may_differ: ClassVar[frozenset[str]] = frozenset(
-        {
-            "num_threads",
-            "engine",
-            "torch_threads",
-            "total_steps",
-            "run_dir",
-            "eval_every",
-            "eval_episodes",
-            "checkpoint_every",
-            "keep_checkpoints",
-            "resume",
-            "auto_resume",
-            "profile",
-            "profile_steps",
-            "profile_activities",
-            "profile_memory",
-            "loggers",
-            "video",
-            "quiet",
-        }
-    )
-    """What may be otherwise when a run is resumed; everything else must be as it was."""
-
     env_id: str = "HalfCheetah-v5"
     """The environment; `pyfastenv envs` lists them. Or an own task: my_tasks:Arm,
     path/to/my_tasks.py:Arm."""
     env_kwargs: dict[str, Any] = field(default_factory=dict)
     """The environment's own arguments (xml_file, reset_noise_scale, …): `--env.KEY VALUE`."""
-    num_envs: int
+    num_envs: int = field(metadata=at_least(1))
     """How many environments are stepped at once (in each process)."""
-    num_threads: int = 0
+    num_threads: int = field(default=0, metadata=at_least(0) | MAY_DIFFER)
     """Threads that step environments; 0: the CPUs this process may use."""
-    engine: Literal["auto", "mujoco", "lanes"] = "auto"
+    engine: Literal["auto", "mujoco", "lanes"] = field(default="auto", metadata=MAY_DIFFER)
     """What runs MuJoCo environments' physics (make_vec's engine); the results are the same."""
-    torch_threads: int = 1
+    torch_threads: int = field(default=1, metadata=at_least(1) | MAY_DIFFER)
     """Threads of PyTorch's own operations: more only pay with large networks."""
-    total_steps: int
+    total_steps: int = field(metadata=at_least(1) | MAY_DIFFER)
     """Environment steps to train for."""
-    seed: int = 1
+    seed: int = field(default=1, metadata=at_least(0) | NO_SETTING)
     """Seeds everything: environments, networks, sampling."""
     device: str = "cpu"
     """cpu, cuda, or sample-cpu: sample the policy on the CPU, learn on CUDA."""
-    run_dir: Path | None = None
+    run_dir: Path | None = field(default=None, metadata=BOOKKEEPING)
     """Where everything is written; by default runs/<algorithm>-<env>-<seed>-<date>."""
-    eval_every: int = 100_000
+    eval_every: int = field(default=100_000, metadata=at_least(0) | BOOKKEEPING)
     """Environment steps between evaluations; 0: only at the end."""
-    eval_episodes: int = 10
+    eval_episodes: int = field(default=10, metadata=at_least(1) | MAY_DIFFER)
     """Episodes per evaluation."""
-    checkpoint_every: int = 500_000
+    checkpoint_every: int = field(default=500_000, metadata=at_least(0) | BOOKKEEPING)
     """Environment steps between checkpoints; 0: only at the end."""
-    keep_checkpoints: int = 3
+    keep_checkpoints: int = field(default=3, metadata=at_least(1) | BOOKKEEPING)
     """How many of the newest checkpoints stay."""
-    resume: Path | None = None
+    resume: Path | None = field(default=None, metadata=BOOKKEEPING)
     """A run folder, or a checkpoint file, to go on from."""
-    auto_resume: bool = False
+    auto_resume: bool = field(default=False, metadata=BOOKKEEPING)
     """Go on with the run in run_dir if there is one, else begin it: for what is started again by
     itself (torchrun, Ray, a cluster's queue). Waits if the training before it is still ending."""
-    profile: bool = False
+    profile: bool = field(default=False, metadata=BOOKKEEPING)
     """Profile some iterations: trace.json.gz (for Perfetto) and profile.txt."""
-    profile_steps: str | None = None
+    profile_steps: str | None = field(default=None, metadata=BOOKKEEPING)
     """Profile the environment steps A:B; by default those in which all that is due falls due."""
-    profile_activities: tuple[Literal["cpu", "cuda"], ...] = ()
+    profile_activities: tuple[Literal["cpu", "cuda"], ...] = field(default=(), metadata=BOOKKEEPING)
     """What is profiled; by default cpu, and cuda where there is one. Less costs less."""
-    profile_memory: bool = False
+    profile_memory: bool = field(default=False, metadata=BOOKKEEPING)
     """Profile allocations too: memory.png, and columns in profile.txt."""
-    loggers: tuple[str, ...] = ("csv", "tensorboard")
+    loggers: tuple[str, ...] = field(default=("csv", "tensorboard"), metadata=BOOKKEEPING)
     """Where metrics go beside metrics.jsonl: csv, tensorboard, wandb, mlflow, a package's own."""
-    video: bool = False
+    video: bool = field(default=False, metadata=BOOKKEEPING)
     """Record an episode at the end."""
-    quiet: bool = False
+    quiet: bool = field(default=False, metadata=BOOKKEEPING)
     """Print nothing but warnings and errors."""
 
     def __post_init__(self) -> None:
@@ -170,13 +142,9 @@ class RunConfig:
             TypeError, ValueError: One sentence: which field, what was expected, what was given.
         """
         check_field_types(self)
-        for name, minimum in _AT_LEAST.items():
-            self._check_at_least(minimum, name)
+        check_bounds(self)
         if self.num_envs >= _MOST_ENVS:
             raise ValueError(f"num_envs: expected less than {_MOST_ENVS}, got {self.num_envs}")
-        for name in ("hidden_sizes", "model_hidden_sizes"):
-            if min(getattr(self, name, ()), default=1) < 1:
-                raise ValueError(f"{name}: expected widths >= 1, got {getattr(self, name)}")
         if self.auto_resume and self.run_dir is None:
             raise ValueError("auto_resume: expected a run_dir, where the run is to be found again")
         self._check_env()
@@ -187,31 +155,6 @@ class RunConfig:
         if self.profile_steps is not None and window and window[0] >= self.total_steps:
             raise ValueError(
                 f"profile_steps: the run ends at step {self.total_steps}, before {window[0]}"
-            )
-
-    def _check_at_least(self, minimum: float, *names: str) -> None:
-        for name in names:
-            if not getattr(self, name) >= minimum:  # NaN is not
-                raise ValueError(f"{name}: expected at least {minimum}, got {getattr(self, name)}")
-
-    def _check_positive(self, *names: str, infinite: bool = False) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if not value > 0.0 or (math.isinf(value) and not infinite):
-                raise ValueError(f"{name}: expected more than 0, got {value}")
-
-    def _check_fractions(self, *names: str) -> None:
-        for name in names:
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name}: expected 0 to 1, got {getattr(self, name)}")
-
-    def _check_learning_starts(self, learning_starts: int) -> None:
-        """For algorithms that begin with so many steps of exploration."""
-        self._check_at_least(0, "learning_starts")
-        if learning_starts >= self.total_steps:
-            raise ValueError(
-                f"learning_starts: expected less than total_steps = {self.total_steps}, got "
-                f"{learning_starts}: nothing would be learned"
             )
 
     def _check_shared_out(self, name: str) -> None:
@@ -327,7 +270,7 @@ class RunConfig:
         Args:
             saved_algorithm: What the run trained.
             saved: Its options, as :meth:`to_dict` has them.
-            may_differ: Options that do not matter; None: the class's.
+            may_differ: Options that do not matter; None: those marked so.
 
         Raises:
             ValueError: Another algorithm, or other options; the message names them all.
@@ -337,7 +280,8 @@ class RunConfig:
                 f"resume: the run was made by {saved_algorithm}, this is {self.algorithm}"
             )
         mine = self.to_dict()
-        may_differ = self.may_differ if may_differ is None else may_differ
+        if may_differ is None:
+            may_differ = marked(type(self), "may_differ")
         if unknown := sorted((mine.keys() ^ saved.keys()) - may_differ):
             raise ValueError(
                 f"resume: another version of pyfastenv made the run: {', '.join(unknown)} is an "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from torch import nn
 from pyfastenv.nn.networks import checked_network
 from pyfastenv.tasks.importing import absolute_place, import_place
 from pyfastenv.training.config import RunConfig
+from pyfastenv.training.options import MAY_DIFFER
 
 NetworkFactory = Callable[[int, int], nn.Module]
 _FACTORIES = ("policy_factory", "critic_factory")
@@ -23,11 +24,11 @@ _FACTORIES = ("policy_factory", "critic_factory")
 class LearnerConfig(RunConfig):
     """What an algorithm that learns by gradients needs to know."""
 
-    may_differ = RunConfig.may_differ | {"accelerate"}
-
     amp: bool = False
     """Mixed precision: layers between hidden layers compute in bfloat16."""
-    accelerate: Literal["auto", "none", "compile", "native"] = "auto"
+    accelerate: Literal["auto", "none", "compile", "native"] = field(
+        default="auto", metadata=MAY_DIFFER
+    )
     """What computes gradient steps: plain PyTorch (none), torch.compile, or written-out gradients
     and compiled kernels (native); auto: native where it can."""
     policy_factory: str | None = None

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
@@ -28,6 +28,7 @@ from pyfastenv.training import distributed, seeds
 from pyfastenv.training.collecting import SeedCollector
 from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.learner_config import LearnerConfig
+from pyfastenv.training.options import FRACTION, MAY_DIFFER, POSITIVE, at_least
 from pyfastenv.training.seeds import Stream
 
 C = TypeVar("C", bound="OffPolicyConfig")
@@ -46,7 +47,6 @@ class OffPolicyConfig(LearnerConfig):
     """Of the uniform numbers that explore."""
     options_type: ClassVar[type[ActorCriticOptions]] = ActorCriticOptions
     """Of the learner's settings."""
-    may_differ = LearnerConfig.may_differ | {"anneal_steps"}
 
     total_steps: int = 1_000_000
     """Environment steps to train for, of each seed."""
@@ -54,44 +54,40 @@ class OffPolicyConfig(LearnerConfig):
     """Environment steps between evaluations; 0: only at the end."""
     checkpoint_every: int = 50_000
     """Environment steps between checkpoints; 0: only at the end."""
-    num_seeds: int = 1
+    num_seeds: int = field(default=1, metadata=at_least(1))
     """Independent trainings side by side, with the seeds seed, seed + 1, …."""
     num_envs: int = 1
     """How many environments each seed steps at once (in each process)."""
-    log_every: int = 50
+    log_every: int = field(default=50, metadata=at_least(1))
     """Environment steps between lines of the log."""
-    updates_per_step: float = 1.0
+    updates_per_step: float = field(default=1.0, metadata=POSITIVE)
     """Gradient steps per environment step."""
-    learning_starts: int = 5_000
+    learning_starts: int = field(default=5_000, metadata=at_least(0))
     """Environment steps with uniformly random actions before learning begins, all at once."""
-    buffer_size: int = 1_000_000
+    buffer_size: int = field(default=1_000_000, metadata=at_least(1))
     """Transitions that each seed remembers (in each process)."""
-    batch_size: int = 256
+    batch_size: int = field(default=256, metadata=at_least(1))
     """Transitions per gradient step (of all processes together)."""
-    gamma: float = 0.99
+    gamma: float = field(default=0.99, metadata=FRACTION)
     """Discount."""
     gamma_schedule: tuple[int, int, float] | None = None
     """Between these two environment steps the discount goes from gamma to the third number (1 minus
     the discount geometrically, François-Lavet et al. 2015, arXiv:1512.02011); None: it stays."""
-    tau: float = 0.005
+    tau: float = field(default=0.005, metadata=FRACTION)
     """How far the target networks follow with each gradient step."""
-    anneal_to: float = 1.0
+    anneal_to: float = field(default=1.0, metadata=FRACTION)
     """What the learning rates fall to along a cosine, as a share of themselves; 1: they stay."""
-    anneal_steps: int | None = None
+    anneal_steps: int | None = field(default=None, metadata=at_least(1) | MAY_DIFFER)
     """Environment steps until they have; None: total_steps as they were when the run began."""
     torch_threads: int = 2
     """Threads of PyTorch's own operations."""
 
     def check(self) -> None:
         super().check()
-        self._check_at_least(1, "num_seeds", "log_every", "buffer_size", "batch_size")
-        self._check_positive("updates_per_step")
-        self._check_fractions("gamma", "tau", "anneal_to")
-        self._check_positive("anneal_to")
-        if self.anneal_steps is not None:
-            self._check_at_least(1, "anneal_steps")
-            if self.anneal_to == 1.0:
-                raise ValueError("anneal_steps: the learning rates stay; set anneal_to too")
+        if self.anneal_to == 0.0:
+            raise ValueError("anneal_to: expected more than 0, got 0.0")
+        if self.anneal_steps is not None and self.anneal_to == 1.0:
+            raise ValueError("anneal_steps: the learning rates stay; set anneal_to too")
         if self.gamma_schedule is not None:
             first, last, final = self.gamma_schedule
             if not (0 <= first <= last and 0 <= final < 1 and self.gamma < 1):
@@ -99,7 +95,11 @@ class OffPolicyConfig(LearnerConfig):
                     "gamma_schedule: expected two environment steps in order and a discount, gamma "
                     f"and it less than 1, got {self.gamma_schedule} and gamma {self.gamma}"
                 )
-        self._check_learning_starts(self.learning_starts)
+        if self.learning_starts >= self.total_steps:
+            raise ValueError(
+                f"learning_starts: expected less than total_steps = {self.total_steps}, got "
+                f"{self.learning_starts}: nothing would be learned"
+            )
         self._check_shared_out("batch_size")
         if distributed.world_size() > 1 and not (self.processes and self.num_seeds == 1):
             raise ValueError(

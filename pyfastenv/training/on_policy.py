@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import torch
@@ -26,6 +26,7 @@ from pyfastenv.training.learner_config import LearnerConfig
 from pyfastenv.training.loop import episode_metrics
 from pyfastenv.training.obs_groups import Seen
 from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
+from pyfastenv.training.options import FRACTION, at_least
 from pyfastenv.training.seeds import Stream, env_seeds
 
 C = TypeVar("C", bound="OnPolicyConfig")
@@ -35,26 +36,23 @@ C = TypeVar("C", bound="OnPolicyConfig")
 class OnPolicyConfig(LearnerConfig):
     """What algorithms that learn from their policy's latest steps have in common."""
 
-    num_steps: int = 128
+    num_steps: int = field(default=128, metadata=at_least(1))
     """Steps of each environment between updates."""
-    gamma: float = 0.99
+    gamma: float = field(default=0.99, metadata=FRACTION)
     """Discount."""
     normalize_obs: bool = True
     """By running mean and standard deviation."""
     normalize_rewards: bool = True
     """Divide by the running standard deviation of discounted returns."""
-    obs_clip: float = 10.0
+    obs_clip: float = field(default=10.0, metadata=at_least(0))
     """Bound of normalised observations; 0: none."""
     overlap: bool = False
     """Collect the next batch while learning from this one: by the policy of one update ago."""
-    pool_size: int = 1
+    pool_size: int = field(default=1, metadata=at_least(1))
     """Learn from so many of the latest batches (the trajectory pool); 1: on-policy."""
 
     def check(self) -> None:
         super().check()
-        self._check_at_least(1, "num_steps", "pool_size")
-        self._check_at_least(0, "obs_clip")
-        self._check_fractions("gamma")
         if self.overlap and self.device == "cuda":
             raise ValueError("overlap: needs sampling on the CPU; use --device cpu or sample-cpu")
 

@@ -5,25 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# options that two runs of one experiment may differ in
-NO_SETTINGS = frozenset(
-    {
-        "seed",
-        "run_dir",
-        "resume",
-        "auto_resume",
-        "quiet",
-        "video",
-        "loggers",
-        "checkpoint_every",
-        "keep_checkpoints",
-        "eval_every",
-        "profile",
-        "profile_steps",
-        "profile_activities",
-        "profile_memory",
-    }
-)
+from pyfastenv.training.config import RunConfig
+from pyfastenv.training.options import marked
 
 
 def differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -33,9 +16,10 @@ def differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
         runs: Their settings by name; seeds, and what changes neither learning nor speed, do not
             count.
     """
+    alike = marked(RunConfig, "no_setting")
     names = dict.fromkeys(name for settings in runs for name in settings)
     values = {
-        name: [settings.get(name) for settings in runs] for name in names if name not in NO_SETTINGS
+        name: [settings.get(name) for settings in runs] for name in names if name not in alike
     }
     return {name: column for name, column in values.items() if any(v != column[0] for v in column)}
 

@@ -25,6 +25,7 @@ from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import DivergedError
+from pyfastenv.training.options import marked
 from pyfastenv.training.plots import plot_means
 from pyfastenv.training.registry import algorithm_module
 from pyfastenv.training.run_folder import RESULT, env_name, read_config
@@ -196,7 +197,7 @@ def _check_done(run: Path, config: RunConfig) -> None:
     """Checks that a run that is there already is the one that is wanted."""
     algorithm, saved = read_config(run)
     try:
-        config.check_resumes(algorithm, saved, config.may_differ - {"total_steps"})
+        config.check_resumes(algorithm, saved, marked(type(config), "may_differ") - {"total_steps"})
     except ValueError as error:
         raise ValueError(f"{run}: {error}; choose another folder for this sweep") from error
 

@@ -66,6 +66,7 @@ def command(text: str, run: Path) -> list[str]:
         ("plot RUN --output RUN/new/x.png", "output: there is no folder"),
         ("train ppo --total-steps 0", "total_steps: expected at least 1, got 0"),
         ("train sac --total-steps -5", "total_steps: expected at least 1, got -5"),
+        ("train mbpo --log-every 0", "log_every: expected at least 1, got 0"),
         ("train ppo --total-steps 1e400", "total_steps: expected less than"),
         ("train ppo --seed 1e30", "seed: expected less than 2**63"),
         ("train ppo --seed -1", "seed: expected at least 0, got -1"),
