@@ -356,15 +356,15 @@ def record(
     width: int | None = None,
     height: int | None = None,
 ) -> None:
-    """Film a trained policy.
+    """Film a trained policy, at most 25 pictures a second.
 
     Args:
         run: A run folder or a checkpoint file.
         output: A file ending in .mp4 or .gif; by default video.mp4 in the run folder.
         episodes: How many episodes.
         seed: Of the environment.
-        width: Of the picture, in pixels; by default 480. Classic control has a size of its own.
-        height: Of the picture, in pixels; likewise.
+        width: Of the picture, in pixels; by default 320. Classic control has a size of its own.
+        height: Of the picture, in pixels; by default 240.
     """
     from pyfastenv.training import video
 

@@ -517,10 +517,10 @@ class _Session:
         if not self.config.quiet:
             print(_sentence(result))
         if self.config.video:
-            from pyfastenv.training.video import record
+            from pyfastenv.training.video import record_apart
 
             try:
-                film = record(self.folder, quiet=self.config.quiet)
+                film = record_apart(self.folder, quiet=self.config.quiet)
             except VideoError as error:
                 print(error, file=sys.stderr)
             else:

@@ -1,7 +1,18 @@
-"""Films of trained policies."""
+"""Films of trained policies.
+
+As a program, ``python -m pyfastenv.training.video RUN [--quiet]``, this is the film at the end of a
+training (:func:`record_apart`).
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from importlib import import_module
@@ -22,6 +33,10 @@ from pyfastenv.vector.arguments import integer
 
 Frame = NDArray[np.uint8]
 _SMALLEST, _TOO_LARGE = 16, 8193  # pixels, of a film's side
+_WIDTH, _HEIGHT = 320, 240
+_FPS = 25  # at most
+_SECONDS = 20.0  # of the film at the end of a training
+_NICE = 10
 
 
 def record(
@@ -32,12 +47,13 @@ def record(
     seed: int = 0,
     width: int | None = None,
     height: int | None = None,
+    seconds: float | None = None,
     quiet: bool = True,
 ) -> Path:
-    """Films the policy of a run folder or checkpoint file.
+    """Films the policy of a run folder or checkpoint file, at most 25 pictures a second.
 
     The camera follows a robot that may leave, unless the run has one of its own
-    (``--env.camera_name`` and the like).
+    (``--env.camera_name`` and the like); the floor under it has no end.
 
     Args:
         run: The run folder or checkpoint file.
@@ -45,8 +61,10 @@ def record(
             checkpoint). Without ffmpeg, an mp4 becomes a GIF.
         episodes: How many episodes, one after the other.
         seed: As of :func:`pyfastenv.training.evaluation.evaluate`, whose first episode is filmed.
-        width: Of the picture [pixels]; by default 480. Classic control has a size of its own.
-        height: As width.
+        width: Of the picture [pixels]; by default 320, or the run's own (``--env.width``). Classic
+            control has a size of its own.
+        height: Likewise, by default 240.
+        seconds: Stop after so much of the environment's time; None: film whole episodes.
         quiet: Do not show how far it is.
 
     Returns:
@@ -72,19 +90,88 @@ def record(
     saved = load_policy(run)
     if output is None:
         output = (run_of(saved.path) or saved.path.parent) / VIDEO
-    if size and not _has_camera(saved):
-        raise ValueError(f"{next(iter(size))}: {saved.config.env_id} is drawn in a size of its own")
-    kwargs = {**saved.env_kwargs, **size}
+    looks: dict[str, Any] = {"width": _WIDTH, "height": _HEIGHT, **saved.env_kwargs, "film": True}
+    if not _has_camera(saved):
+        if size:
+            raise ValueError(
+                f"{next(iter(size))}: {saved.config.env_id} is drawn in a size of its own"
+            )
+        looks = saved.env_kwargs
+    kwargs = {**looks, **size}
     with closing(make_eval_envs(saved.config.env_id, kwargs, 1, "rgb_array")) as envs:
-        frames = film(envs, saved.policy, episodes, seed)
+        fps = envs.metadata["render_fps"]
+        every = math.ceil(fps / _FPS)
         steps = episodes * (envs.max_episode_steps or 0)
+        most = sys.maxsize if seconds is None else math.ceil(seconds * fps)
+        frames = film(envs, saved.policy, episodes, seed, every=every, most=most)
+        steps = min(steps, most)
         with closing(make_progress(steps, 0, quiet=quiet or not steps)) as progress:
             progress.say(f"Filming up to {steps:,} steps …")
-            return write_film(_shown(frames, progress), output, fps=envs.metadata["render_fps"])
+            return write_film(_shown(frames, progress, every), output, fps=fps / every)
 
 
-def film(envs: Any, policy: Any, episodes: int, seed: int) -> Iterator[Frame]:
-    """Draws the first of ``envs`` before every step of so many episodes.
+def record_apart(run: Path, *, quiet: bool) -> Path:
+    """Films the first 20 seconds of a trained policy, in a process of its own at low priority.
+
+    Raises:
+        VideoError: What that process says.
+    """
+    command = [sys.executable, "-P", "-m", __name__, str(run), *(["--quiet"] if quiet else [])]
+    path = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
+    with subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,  # whose end ends it: on Ctrl-C, and if this process is killed
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.read().strip()
+    if process.returncode != 0:
+        raise VideoError(f"no film: {said or f'its process ended with {process.returncode}'}")
+    return next(path for path in (run / VIDEO, (run / VIDEO).with_suffix(".gif")) if path.is_file())
+
+
+def main(run: Path, *, quiet: bool) -> None:
+    """Films a run; the file takes its place when it is whole. Ends with standard input."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    threading.Thread(target=_interrupt_at_end_of_input, daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".film-", dir=run) as folder:
+            whole = record(run, Path(folder) / VIDEO, seconds=_SECONDS, quiet=quiet)
+            whole.replace(run / whole.name)
+    except VideoError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def _stop(number: int, frame: Any) -> None:
+    for other in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(other, signal.SIG_IGN)  # the file has yet to go
+    raise KeyboardInterrupt
+
+
+def _interrupt_at_end_of_input() -> None:
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def film(
+    envs: Any, policy: Any, episodes: int, seed: int, *, every: int = 1, most: int = sys.maxsize
+) -> Iterator[Frame]:
+    """Draws the first of ``envs`` in so many episodes.
+
+    Args:
+        envs: The environments.
+        policy: What :func:`pyfastenv.rollout` takes.
+        episodes: How many episodes of the first environment.
+        seed: Of the evaluation whose first episode is filmed.
+        every: Draw before every so many steps.
+        most: Stop after so many steps.
 
     Raises:
         VideoError: No OpenGL.
@@ -92,12 +179,15 @@ def film(envs: Any, policy: Any, episodes: int, seed: int) -> Iterator[Frame]:
     envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
     play = player(envs, policy, 0, 1)
     ended = 0
-    while ended < episodes:
-        yield _draw(envs)
+    for step in range(most):
+        if ended == episodes:
+            return
+        if step % every == 0:
+            yield _draw(envs)
         ended += int((play().env_ids == 0).sum())
 
 
-def write_film(frames: Iterator[Frame], output: Path, fps: int) -> Path:
+def write_film(frames: Iterator[Frame], output: Path, fps: float) -> Path:
     """Writes an mp4 by ffmpeg, or a GIF if the name says so or ffmpeg is missing.
 
     Raises:
@@ -115,10 +205,10 @@ def write_film(frames: Iterator[Frame], output: Path, fps: int) -> Path:
     return output
 
 
-def _shown(frames: Iterator[Frame], progress: Progress) -> Iterator[Frame]:
-    for step, frame in enumerate(frames, 1):
+def _shown(frames: Iterator[Frame], progress: Progress, every: int) -> Iterator[Frame]:
+    for number, frame in enumerate(frames, 1):
         yield frame
-        progress.update(step, {})
+        progress.update(number * every, {})
 
 
 def _draw(envs: Any) -> Frame:
@@ -146,7 +236,7 @@ def _has_ffmpeg() -> bool:
     return True
 
 
-def _write_mp4(frames: Iterator[Frame], output: Path, fps: int) -> None:
+def _write_mp4(frames: Iterator[Frame], output: Path, fps: float) -> None:
     first = next(frames)
     height, width = first.shape[:2]
     writer = import_module("imageio_ffmpeg").write_frames(
@@ -164,15 +254,17 @@ def _write_mp4(frames: Iterator[Frame], output: Path, fps: int) -> None:
             writer.send(np.ascontiguousarray(frame))
 
 
-def _write_gif(frames: Iterator[Frame], output: Path, fps: int) -> None:
-    """At most 25 pictures a second: a GIF's clock has hundredths."""
+def _write_gif(frames: Iterator[Frame], output: Path, fps: float) -> None:
     try:
         image = import_module("PIL.Image")
     except ImportError as error:
         raise VideoError(
             "films need ffmpeg (pip install imageio-ffmpeg) or, for GIFs, Pillow"
         ) from error
-    every = max(1, round(fps / 25))
-    pictures = (image.fromarray(frame) for i, frame in enumerate(frames) if i % every == 0)
+    pictures = map(image.fromarray, frames)
     first = next(pictures)
-    first.save(output, save_all=True, append_images=pictures, duration=1000 * every / fps, loop=0)
+    first.save(output, save_all=True, append_images=pictures, duration=1000 / fps, loop=0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), quiet="--quiet" in sys.argv[2:])

@@ -36,7 +36,9 @@ RENDER_KWARGS = (
     "default_camera_config",
     "max_geom",
     "visual_options",
+    "film",
 )
+_FILM_SHADOWS = 1024  # a side of the map of shadows [pixels]; software spends its time on 4096
 
 # DEFAULT_CAMERA_CONFIG of gymnasium/envs/mujoco/<robot>_v5.py, by the id's beginning (the longer
 # name first where one begins another)
@@ -195,6 +197,9 @@ def tile(frames: Sequence[Frame]) -> Frame:
 class MujocoRenderer:
     """Offscreen frames of a MuJoCo model, with gymnasium's arguments and free camera.
 
+    ``film``: with coarser shadows, and under a robot that may leave with a floor that has no end
+    (bodies touch MuJoCo's planes beyond the size that these are drawn in).
+
     Where gymnasium points the camera at the middle of the first frame's geoms, this takes the
     default pose's: all environments, whatever their reset noise, are seen from the same place.
     """
@@ -211,6 +216,7 @@ class MujocoRenderer:
         default_camera_config: Mapping[str, Any] | None = None,
         max_geom: int = 1000,
         visual_options: Mapping[int, bool] | None = None,
+        film: bool = False,
     ):
         if camera_id is not None and camera_name is not None:
             raise ValueError("give camera_id or camera_name, not both")
@@ -222,6 +228,9 @@ class MujocoRenderer:
 
         self._mujoco = mujoco
         self._model = make_model()
+        if film:
+            quality = self._model.vis.quality
+            quality.shadowsize = min(quality.shadowsize, _FILM_SHADOWS)
         offscreen = self._model.vis.global_
         offscreen.offwidth = max(offscreen.offwidth, width)
         offscreen.offheight = max(offscreen.offheight, height)
@@ -237,6 +246,7 @@ class MujocoRenderer:
             self._camera = self._free_camera(config)
             if default_camera_config is None:
                 self._follower = _Follower(mujoco, self._data, self._free_camera(config))
+        self._floors = _Floors(mujoco, self._data) if film else None
         self._renderer = mujoco.Renderer(self._model, height, width, max_geom)
 
     def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool) -> Frame:
@@ -250,6 +260,8 @@ class MujocoRenderer:
         size = mujoco.mj_stateSize(self._model, state)
         mujoco.mj_setState(self._model, self._data, row[:size], state)
         mujoco.mj_forward(self._model, self._data)
+        if self._floors is not None:
+            self._floors.move()
         follower = self._follower if follow else None
         camera = self._camera if follower is None else follower.camera()
         self._renderer.update_scene(self._data, camera, self._options)
@@ -271,6 +283,53 @@ class MujocoRenderer:
             else:
                 setattr(camera, name, value)
         return camera
+
+
+class _Floors:
+    """The planes on which a robot that may leave walks: they reach the horizon and go with it.
+
+    They are moved by whole periods of their texture. Planes without sizes, MuJoCo's own way, are a
+    net of 40,000 squares each, which costs software more than the rest of the picture.
+
+    Args:
+        mujoco: The package.
+        data: Of the model that is drawn, which is changed, in the default pose.
+    """
+
+    def __init__(self, mujoco: Any, data: Any):
+        self._data, model = data, data.model
+        self._base = _leaving_base(mujoco, data)
+        planes = model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)
+        touches = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
+        ends = (model.geom_size[:, :2] > 0.0).all(1)
+        self._planes = np.flatnonzero(planes & touches & ends & (self._base is not None))
+        self._sizes = model.geom_size[self._planes, :2].copy()
+        self._periods = np.zeros_like(self._sizes)  # 0: no texture
+        self._horizon = model.vis.map.zfar * model.stat.extent  # nothing is drawn beyond
+        # odd, so that the texture's middle stays where it is
+        times = 2 * np.ceil(self._horizon / self._sizes / 2.0) + 1
+        for plane, size, period, n in zip(
+            self._planes, self._sizes, self._periods, times, strict=True
+        ):
+            material = model.geom_matid[plane]
+            if material >= 0 and (model.mat_texid[material] >= 0).any():
+                stretched = not model.mat_texuniform[material]
+                repeat = model.mat_texrepeat[material]
+                period[:] = (2.0 * size if stretched else 2.0) / repeat
+                if stretched:
+                    repeat *= n
+        self._sizes *= times
+        self.move()  # OpenGL is given the planes when it is made
+
+    def move(self) -> None:
+        """Puts them under the robot, in the picture alone."""
+        data = self._data
+        data.model.geom_size[self._planes, :2] = self._sizes
+        for plane, period in zip(self._planes, self._periods, strict=True):
+            axes = data.geom_xmat[plane].reshape(3, 3)[:, :2]
+            away = (data.subtree_com[self._base] - data.geom_xpos[plane]) @ axes
+            step = np.where(period > 0.0, period, 1.0)
+            data.geom_xpos[plane] += axes @ (np.round(away / step) * step)
 
 
 class _Follower:

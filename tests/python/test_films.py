@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -201,19 +204,47 @@ def test_a_picture_has_the_environments_own_numbers(task: Any, randomise: Any) -
         assert all(np.array_equal(a, b) for a, b in zip(frames, envs.render(), strict=True))
 
 
-# ---- words ---------------------------------------------------------------------------------------
+# ---- floors --------------------------------------------------------------------------------------
+
+FLOOR = """<asset>
+  <texture name="t" type="2d" builtin="checker" rgb1="0 0 0" rgb2="1 1 1" width="64" height="64"/>
+  <material name="m" texture="t" texrepeat='4 6'/></asset>"""
+PLANE = "<geom type='plane' size='4 6 .1' material='m'/>"
+CAR = "<body pos='0 0 1'><joint type='slide' axis='1 0 0'/><geom size='.3'/>{}</body>"
+TRACK = "<camera name='track' mode='track' pos='0 -3 1' xyaxes='1 0 0 0 .3 1'/>"
 
 
-@pytest.mark.parametrize("quiet", [False, True])
-def test_a_film_is_announced(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, quiet: bool
-) -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("PIL")
+@pytest.mark.parametrize("texture", ["texrepeat='4 6'", "texuniform='true'"])
+def test_a_films_floor_has_no_end_and_the_same_squares(texture: str) -> None:
+    """Either way a period of its texture is 2 m long."""
+    model = scene(CAR.format(TRACK) + PLANE, FLOOR.replace("texrepeat='4 6'", texture))
+    here, there, gone = (picture(model=model, x=x, film=True) for x in (0.0, 2.0, 500.0))
+    assert max(difference(here, gone), difference(here, there)) < 3.0  # as without the shadow
+    assert difference(here, picture(model=model, x=1.0, film=True)) > 30.0  # half a period
+    bottom = SIZE["height"] * 3 // 4
+    plain = picture(model=model)
+    assert difference(here[bottom:], plain[bottom:]) < 2.0
+    assert picture(model=model, x=500.0)[bottom:].std() < 1.0 < here[bottom:].std()
+
+
+def test_planes_of_robots_that_stay_keep_their_ends() -> None:
+    free = scene(CAR.format(TRACK) + PLANE, FLOOR)
+    limited = free.replace("axis=", "range='-9 9' axis=")
+    of_film = [
+        difference(
+            *(picture(model=model, camera_name="track", film=film) for film in (True, False))
+        )
+        for model in (free, limited)
+    ]
+    assert of_film[1] < 2.0 < of_film[0]  # shadows are coarser
+
+
+# ---- of a training -------------------------------------------------------------------------------
+
+
+def trained(folder: Path, *, quiet: bool = True, video: bool = False, length: int = 8) -> None:
     from pyfastenv.algorithms import ppo
 
-    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    monkeypatch.chdir(tmp_path)
     ppo.train(
         ppo.Config.preset(
             "HalfCheetah-v5",
@@ -222,20 +253,70 @@ def test_a_film_is_announced(
             num_steps=32,
             minibatch_size=64,
             eval_episodes=1,
-            env_kwargs={"max_episode_steps": 8, **SIZE},
-            run_dir=tmp_path / "run",
+            env_kwargs={"max_episode_steps": length, **SIZE},
+            run_dir=folder,
             loggers=(),
-            video=True,
+            video=video,
             quiet=quiet,
         )
     )
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_film_is_announced(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, quiet: bool
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("imageio_ffmpeg")
+    monkeypatch.chdir(tmp_path)
+    trained(tmp_path / "run", quiet=quiet, video=True)
     out, err = capfd.readouterr()
-    film = tmp_path / "run" / "video.gif"
+    film = tmp_path / "run" / "video.mp4"
     assert film.is_file() and not (tmp_path / "MUJOCO_LOG.TXT").exists()
     assert err == ""
     if quiet:
         assert out == ""
     else:
-        *_, announced, shown, said = out.splitlines()
+        *_, result, announced, shown, said = out.splitlines()
+        assert result.startswith("HalfCheetah-v5: return ")
         assert announced == "Filming up to 8 steps …"
         assert shown.startswith("8 steps (100%)") and said == f"Film: {film}"
+
+
+def test_a_film_that_fails_is_reported(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("MUJOCO_GL", "off")
+    trained(tmp_path / "run", video=True)
+    assert "no picture can be drawn" in capfd.readouterr().err
+    assert (tmp_path / "run" / "result.json").is_file()
+    assert not list((tmp_path / "run").glob("*film*")) + list((tmp_path / "run").glob("video*"))
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("how", ["SIGINT to all", "SIGINT", "SIGTERM", "SIGKILL"])
+def test_who_stops_a_training_stops_its_film(tmp_path: Path, how: str) -> None:
+    """Whichever way the training ends, its film's process ends too and leaves nothing."""
+    psutil = pytest.importorskip("psutil")
+    run = tmp_path / "run"
+    trained(run, length=100_000)
+    code = (
+        "import sys; from pathlib import Path; from pyfastenv.training import video;"
+        "video.record_apart(Path(sys.argv[1]), quiet=True)"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, str(run)], start_new_session=True, stderr=subprocess.PIPE
+    )
+    while not (films := list(run.glob(".film-*/*"))):
+        assert parent.poll() is None
+        time.sleep(0.05)
+    children = psutil.Process(parent.pid).children(recursive=True)
+    niceness = {child.nice() for child in children if "python" in child.name()}
+    assert films and niceness == {min(os.nice(0) + 10, 19)}
+    number = getattr(signal, how.split()[0])
+    (os.killpg if how == "SIGINT to all" else os.kill)(parent.pid, number)
+    parent.communicate()
+    assert psutil.wait_procs(children, timeout=20)[1] == []
+    assert not list(run.glob(".film*")) + list(run.glob("video*"))

@@ -539,10 +539,10 @@ def test_film_without_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     image = pytest.importorskip("PIL.Image")
     missing: Any = None
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", missing)
-    path = video.write_film(iter(FRAMES), tmp_path / "film.mp4", fps=50)
+    path = video.write_film(iter(FRAMES), tmp_path / "film.mp4", fps=25)
     assert path == tmp_path / "film.gif"
     with image.open(path) as film:
-        assert film.n_frames == 13 and film.size == (96, 64)
+        assert film.n_frames == 25 and film.info["duration"] == 40 and film.size == (96, 64)
     monkeypatch.setitem(sys.modules, "PIL.Image", missing)
     with pytest.raises(VideoError, match=r"pip install imageio-ffmpeg.*Pillow"):
         video.write_film(iter(FRAMES), tmp_path / "film.mp4", fps=50)
@@ -574,6 +574,12 @@ def test_films_have_whole_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyfastenv, "rollout", FilmedEnvs.rollout)
     frames = list(video.film(FilmedEnvs(), None, episodes=2, seed=0))
     assert [int(frame[0, 0, 0]) for frame in frames] == [0, 1, 2, 3, 4, 5]
+
+
+def test_films_may_have_fewer_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyfastenv, "rollout", FilmedEnvs.rollout)
+    frames = video.film(FilmedEnvs(), None, episodes=9, seed=0, every=4, most=10)
+    assert [int(frame[0, 0, 0]) for frame in frames] == [0, 4, 8]
 
 
 def test_without_opengl_there_is_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
