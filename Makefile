@@ -12,7 +12,7 @@ GL := MUJOCO_GL=egl SDL_VIDEODRIVER=dummy
 .PHONY: $(shell grep -oE '^[a-z-]+:' Makefile | tr -d :)
 
 help:  ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@sed -nE 's/^# ---- (.*[^-]) -+$$/\n\1/p; s/^([a-z-]+):.*## (.*)/  \1\t\2/p' Makefile | expand -t 20
 
 # ---- installing --------------------------------------------------------------------------------
 
@@ -43,6 +43,18 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(PIP) envpool matplotlib psutil imageio
 	touch $@
 
+$(VENV)/.bench-train: $(VENV)/.train $(VENV)/.bench
+	$(PIP) stable-baselines3
+	touch $@
+
+$(VENV)/.experiments: $(VENV)/.train
+	$(PIP) jinja2 pandas psutil scipy
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.train
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[docs,experiments]'
+	touch $@
+
 install: $(VENV)/.installed  ## Build and install into .venv
 
 # ---- using -------------------------------------------------------------------------------------
@@ -53,15 +65,29 @@ train: $(VENV)/.train  ## Teach HalfCheetah to run: checkpoints, curves and a vi
 demo: $(VENV)/.installed  ## Step two robots, check them against gymnasium, print the speeds
 	$(BIN)/python bench/python/demo.py
 
+docs: $(VENV)/.docs  ## Build the documentation site (build/site/index.html); a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+clean:  ## Remove everything that was built
+	rm -rf build dist $(VENV)
+
+# ---- testing -----------------------------------------------------------------------------------
+
 # Most tests compute on one thread, so two processes share their files; what measures times or
-# counts threads has the machine to itself afterwards.
+# counts threads has the machine to itself afterwards. TESTS="test_errors.py …": these files alone
 WORKERS ?= 2
+TESTS ?=
+FILES = $(addprefix tests/python/,$(TESTS))
 FAST_TESTS = status=0; \
 	OMP_NUM_THREADS=1 $(1) -n $(WORKERS) --dist loadfile -m "not slow and not alone" || status=1; \
 	$(1) -m "alone and not slow" || status=1; \
 	exit $$status
-test: $(VENV)/.test  ## The fast tests (WORKERS=2 at a time)
-	$(call FAST_TESTS,$(GL) $(BIN)/pytest -q)
+CHOSEN_TESTS = $(if $(TESTS),$(1) $(FILES),$(call FAST_TESTS,$(1)))
+test: $(VENV)/.test  ## The fast tests (TESTS="test_errors.py …": these files)
+	$(call CHOSEN_TESTS,$(GL) $(BIN)/pytest -q)
+
+test-slow: $(VENV)/.test  ## What takes minutes: a million steps per environment, kills (TESTS=test_kill.py)
+	$(GL) $(BIN)/pytest -q -s -m slow $(FILES)
 
 test-mj-step: $(VENV)/.test  ## Failures with mj_step in lanes' stead (parity compares both anyway)
 	PYFASTENV_ENGINE=mujoco $(GL) $(BIN)/pytest -q tests/python/test_failures.py
@@ -87,18 +113,53 @@ test-mujoco: build/mujoco-$(VERSION)/.installed  ## The same tests with another 
 	  --junitxml=build/mujoco-$(VERSION)/tests.xml $(MUJOCO_TESTS:%=tests/python/test_%.py) || status=1; \
 	build/mujoco-$(VERSION)/bin/python -P release/matrix.py --report build/mujoco-$(VERSION)/tests.xml; exit $$status
 
-test-slow: $(VENV)/.test  ## A million steps per environment against gymnasium
-	$(GL) $(BIN)/pytest -q -m slow
+PARITY_suites = tests/python/dm_control_suite.py $(ARGS) && $(GL) $(BIN)/python tests/python/robotics_suite.py
+PARITY_tasks := tests/python/own_tasks_parity.py
+PARITY_digests := tests/python/digests.py
+parity: $(VENV)/.test  ## NAME=suites: dm_control, gymnasium-robotics; tasks: own tasks; digests: write those of this machine
+	$(GL) $(BIN)/python $(or $(PARITY_$(NAME)),$(error NAME: suites, tasks or digests)) $(ARGS)
 
-parity-suites: $(VENV)/.test  ## Suites against dm_control and gymnasium-robotics (bench/results/*_parity.md)
-	$(GL) $(BIN)/python tests/python/dm_control_suite.py $(ARGS)
-	$(GL) $(BIN)/python tests/python/robotics_suite.py $(ARGS)
+# numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
+# own that sees the packages of .venv and the extension there
+NUMBAS := 0.65 0.66 0.67 0.68
+NUMBA_TESTS := test_task_numbers.py test_task_mistakes.py test_task_failures.py test_own_tasks.py \
+  test_own_tasks_dict.py test_own_tasks_batch.py test_task_helpers.py
+build/numba-%/.installed: $(VENV)/.test
+	$(BIN)/python -m venv build/numba-$*
+	build/numba-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	  "numba==$*.*" "$$(grep ^numpy== constraints.txt)"
+	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
+	  > "$$(build/numba-$*/bin/python -c '$(PURELIB)')/packages.pth"
+	touch $@
 
-parity-tasks: $(VENV)/.test  ## Own tasks against gymnasium, 100,000 steps in every mode (bench/results/own_tasks_parity.md)
-	$(GL) $(BIN)/python tests/python/own_tasks_parity.py $(ARGS)
+test-numba: $(NUMBAS:%=build/numba-%/.installed)  ## Own tasks' compiler under each version of numba that is supported
+	set -e; for version in $(NUMBAS); do \
+	  PYFASTENV_CACHE=build/numba-$$version/cache $(GL) build/numba-$$version/bin/python -m pytest -q \
+	    $(addprefix tests/python/,$(or $(TESTS),$(NUMBA_TESTS))); \
+	done
 
-kill-test: $(VENV)/.test  ## Kill PPO, SAC, FlashSAC and MBPO at 100 random moments each (a quarter of an hour)
-	$(GL) $(BIN)/pytest -q -s -m slow tests/python/test_kill.py
+# each in an environment of its own: their pins collide
+INTEGRATIONS := light tianshou torchrl skrl rsl_rl rllib rl_games sample_factory
+REQUIREMENTS := tests/python/integrations/requirements
+TESTS_light := sb3 cleanrl dm_env gymnasium jax minari
+
+build/int/%/.installed: $(REQUIREMENTS)/%.txt $(VENV)/.tools
+	test -x build/int/$*/bin/python || $(PYTHON) -m venv build/int/$*
+	# RLlib pins a gymnasium of its own
+	grep -v '^$(if $(filter rllib,$*),gymnasium,no such package)==' constraints.txt > build/int/$*/constraints.txt
+	build/int/$*/bin/pip install --quiet -c build/int/$*/constraints.txt -r $< \
+	  mujoco pytest pytest-timeout imageio psutil jinja2
+	$(if $(filter sample_factory,$*),build/int/$*/bin/pip install --quiet --no-deps sample-factory==2.1.1)
+	touch $@
+
+# IN_INTEGRATIONS: prefix of a variable with an environment's $$names, where these are not its name; command
+IN_INTEGRATIONS = set -e; $(foreach name,$(INTEGRATIONS),\
+	build/int/$(name)/bin/pip install --quiet --no-deps --force-reinstall "$$(ls -t dist/pyfastenv-*.whl | head -1)"; \
+	for file in $(or $($(1)_$(name)),$(name)); do (cd build/int/$(name) && OMP_NUM_THREADS=1 $(GL) bin/$(2)); done;)
+
+test-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## The adapters with the real libraries (many GB)
+	$(call IN_INTEGRATIONS,TESTS,pytest -q -c ../../../pyproject.toml --rootdir ../../.. \
+	  ../../../tests/python/integrations/test_$$file.py)
 
 SEED ?= 1
 fuzz: $(VENV)/.test  ## A million random calls and 10,000 broken models (SEED=1)
@@ -127,114 +188,6 @@ fuzz-robots: $(CORPUS)/.installed  ## The same robots with random options and nu
 	$(BIN)/python tests/fuzz/robots.py --folder $(CORPUS) --seed $(SEED) \
 	  --variants $(if $(filter file,$(origin N)),600,$(N)) $(ARGS)
 
-digests: $(VENV)/.test  ## Store digests of 10,000 steps per environment for this machine's configuration
-	$(BIN)/python tests/python/digests.py
-
-
-$(VENV)/.bench-train: $(VENV)/.train $(VENV)/.bench
-	$(PIP) stable-baselines3
-	touch $@
-
-bench: $(VENV)/.bench-train  ## Measure against the physics limit and the peers (bench/results)
-	$(BIN)/python bench/python/bench.py $(ARGS)
-
-bench-train: $(VENV)/.bench-train  ## Rollouts and PPO against Stable-Baselines3 (bench/results/train.md)
-	$(BIN)/python bench/python/train.py
-
-bench-tasks: $(VENV)/.test  ## Own tasks beside the built-in environments (bench/results/own_tasks.md)
-	$(BIN)/python bench/python/own_tasks.py $(ARGS)
-
-bench-suites: $(VENV)/.test $(VENV)/.bench  ## Suites beside EnvPool and dm_control (bench/results/suites_*.md)
-	$(GL) $(BIN)/python bench/python/suites.py ten $(ARGS)
-	$(GL) $(BIN)/python bench/python/suites.py rest --rounds 5 --seconds 0.2 $(ARGS)
-
-bench-learners: $(VENV)/.bench-train  ## Gradient steps of SAC (against Stable-Baselines3) and FlashSAC, fits of MBPO's model
-	$(BIN)/python bench/python/mbpo.py $(ARGS)
-
-bench-physics: $(VENV)/.installed  ## physics.rollout beside mujoco.rollout and mujoco.batch
-	$(BIN)/python bench/python/physics.py $(ARGS)
-
-bench-gpu: $(VENV)/.test $(VENV)/.bench-train  ## Every GPU check and measurement (bench/results/gpu.json)
-	$(BIN)/python bench/python/gpu.py
-
-$(VENV)/.experiments: $(VENV)/.train
-	$(PIP) jinja2 pandas psutil scipy
-	touch $@
-
-experiments-quick: $(VENV)/.experiments  ## Short versions of the documents' experiments (build/experiments-quick)
-	$(BIN)/pyfastenv experiment all --quick --output build/experiments-quick
-
-experiments: $(VENV)/.bench-train $(VENV)/.experiments  ## Measure the documents' experiments at full size (build/experiments); goes on where it stopped
-	$(BIN)/pyfastenv experiment all --output build/experiments $(ARGS)
-
-experiments-render: $(VENV)/.experiments  ## The published reports again from what was measured (docs/results)
-	$(BIN)/pyfastenv experiment all --report-only --output docs/results
-
-# each goes on where it was stopped; ARGS="--env-ids Hopper-v5 --seeds 1" is a part, ARGS=--plan says what is done
-LEARN := $(BIN)/python bench/python/learn.py
-results-ppo: $(VENV)/.train  ## A million steps of PPO on every MuJoCo v5 task, five seeds (docs/results)
-	$(LEARN) ppo $(ARGS)
-
-results-ppo-long: $(VENV)/.train  ## Ten million steps of PPO on five robots, three seeds (docs/results)
-	$(LEARN) ppo_long $(ARGS)
-
-# a seed takes one core: as many processes as there are cores share the seeds
-results-sac: $(VENV)/.train  ## A million steps of SAC on five robots, three seeds (docs/results)
-	$(LEARN) sac --jobs $(shell nproc) $(ARGS)
-
-results-sac-fast: $(VENV)/.train  ## SAC in other ways, in a quarter of an hour each (docs/results)
-	$(LEARN) sac_fast --jobs $(shell nproc) $(ARGS)
-
-results-flashsac: $(VENV)/.train  ## FlashSAC, 300,000 steps on three robots, three seeds (docs/results)
-	$(LEARN) flashsac --jobs $(shell nproc) $(ARGS)
-
-results-mbpo: $(VENV)/.train  ## MBPO on Hopper, Walker2d and InvertedPendulum (docs/results)
-	$(LEARN) mbpo --jobs $(shell nproc) $(ARGS)
-
-results-page: $(VENV)/.train  ## Write the pages of docs/results anew from its JSON files
-	$(BIN)/python bench/python/results_page.py $(ARGS)
-
-lines: $(VENV)/.tools  ## How long the learners' files are, and were (BEFORE=4124952)
-	$(BIN)/python bench/python/lines.py $(BEFORE)
-
-film: $(VENV)/.bench-train  ## README's film of what `make results-ppo` has trained (docs/robots/trained.webp)
-	$(GL) $(BIN)/python bench/python/film.py
-
-results-robots: $(VENV)/.test  ## Our robots: trained, measured, filmed (docs/results/robots.json, docs/robots)
-	$(BIN)/python bench/python/robots.py $(ARGS)
-
-results-sb3: $(VENV)/.bench-train  ## Stable-Baselines3's PPO through its environments and ours (docs/results)
-	$(BIN)/python bench/python/learn_sb3.py
-
-ten-minutes: $(VENV)/.train  ## docs/start.md by the letter in an empty folder, with times (then make figures)
-	$(GL) $(BIN)/python bench/python/ten_minutes.py $(ARGS)
-
-# Ray in an environment of its own that sees the packages of .venv and the extension there
-build/nodes/.installed: $(VENV)/.test $(VENV)/.bench
-	$(BIN)/python -m venv build/nodes
-	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
-	  > "$$(build/nodes/bin/python -c '$(PURELIB)')/packages.pth"
-	build/nodes/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
-	  'ray[train]==2.60.0'
-	touch $@
-
-nodes: build/nodes/.installed  ## Trainings over two nodes whose workers are killed: torchrun, Ray (docs/results/nodes.json)
-	$(GL) build/nodes/bin/python -m pytest -q tests/python/test_examples.py -k ray
-	$(GL) build/nodes/bin/python bench/python/nodes.py $(ARGS)
-
-$(VENV)/.docs: $(VENV)/.train
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[docs,experiments]'
-	touch $@
-
-docs: $(VENV)/.docs  ## Build the documentation site (build/site/index.html); a broken link fails
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-
-docs-test: $(VENV)/.test  ## Run the code and check the commands of docs/
-	$(GL) $(BIN)/pytest -q tests/python/test_docs.py
-
-figures: $(VENV)/.test  ## Write README's and docs' figures anew from the JSON files
-	$(BIN)/python bench/python/figures.py
-
 # ---- checking ----------------------------------------------------------------------------------
 
 check: $(VENV)/.dev  ## Format, lint, types, stubs
@@ -259,9 +212,6 @@ stubs: $(VENV)/.dev  ## Generate pyfastenv/_core.pyi
 
 tidy: $(VENV)/.dev build/cpp/build.ninja  ## clang-tidy over the core
 	$(BIN)/clang-tidy -p build/cpp --quiet $(wildcard csrc/npy/*.cc csrc/nn/*.cc csrc/core/*.cc csrc/learn/*.cc)
-
-# which of tests/python, where a target asks for it: TESTS="test_errors.py test_state.py"
-TESTS ?= .
 
 # ---- C++ ---------------------------------------------------------------------------------------
 
@@ -309,30 +259,7 @@ build/%-python/.installed: $(VENV)/.test $(SOURCES)
 ASAN_PYTEST := $(GL) tests/sanitizers/run.sh asan build/asan-python \
   build/asan-python/bin/python -P -m pytest -q
 asan-python: build/asan-python/.installed  ## The fast Python tests, the extension under ASan and UBSan
-ifneq ($(filter-out .,$(TESTS)),)
-	$(ASAN_PYTEST) $(addprefix tests/python/,$(TESTS))
-else
-	$(call FAST_TESTS,$(ASAN_PYTEST))
-endif
-
-# numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
-# own that sees the packages of .venv and the extension there
-NUMBAS := 0.65 0.66 0.67 0.68
-NUMBA_TESTS := test_task_numbers.py test_task_mistakes.py test_task_failures.py test_own_tasks.py \
-  test_own_tasks_dict.py test_own_tasks_batch.py test_task_helpers.py
-build/numba-%/.installed: $(VENV)/.test
-	$(BIN)/python -m venv build/numba-$*
-	build/numba-$*/bin/python -m pip install --quiet --disable-pip-version-check \
-	  "numba==$*.*" "$$(grep ^numpy== constraints.txt)"
-	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
-	  > "$$(build/numba-$*/bin/python -c '$(PURELIB)')/packages.pth"
-	touch $@
-
-test-numba: $(NUMBAS:%=build/numba-%/.installed)  ## Own tasks' compiler under each version of numba that is supported
-	set -e; for version in $(NUMBAS); do \
-	  PYFASTENV_CACHE=build/numba-$$version/cache $(GL) build/numba-$$version/bin/python -m pytest -q \
-	    $(addprefix tests/python/,$(if $(filter-out .,$(TESTS)),$(TESTS),$(NUMBA_TESTS))); \
-	done
+	$(call CHOSEN_TESTS,$(ASAN_PYTEST))
 
 SECONDS ?= 120
 tsan-api: build/tsan-python/.installed  ## Random public calls of many threads under ThreadSanitizer
@@ -341,16 +268,6 @@ tsan-api: build/tsan-python/.installed  ## Random public calls of many threads u
 
 build/bench/build.ninja: $(VENV)/.tools CMakeLists.txt
 	$(CMAKE) -B build/bench -DPYFASTENV_BUILD_BENCH=ON
-
-bench-cpp: build/bench/build.ninja $(VENV)/.installed  ## C++ benchmarks (needs Google Benchmark)
-	$(BIN)/cmake --build build/bench
-	build/bench/threads_bench --benchmark_counters_tabular=true
-	PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from pyfastenv.vector.specs import assets_dir; print(assets_dir())')" \
-	  build/bench/pyfastenv_bench --benchmark_counters_tabular=true
-
-bench-scaling: build/bench/build.ninja $(VENV)/.installed  ## What a thread costs, and a model of many cores (then make figures)
-	$(BIN)/cmake --build build/bench --target threads_bench
-	$(BIN)/python bench/python/scaling.py --threads-bench build/bench/threads_bench
 
 # physics with one environment per SIMD lane, against MuJoCo (docs/lanes.md)
 ASSETS = PYFASTENV_ASSETS_DIR="$$($(BIN)/python -c 'from gymnasium.envs import mujoco as m; print(m.__path__[0])')/assets"
@@ -373,14 +290,75 @@ asan-lanes: build/lanes/build.ninja  ## The same, shorter, under Address- and Un
 	$(ASSETS) UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	  build/lanes-asan/lane_tests --gtest_brief=1 --substeps=2000 $(ARGS)
 
+# ---- measuring ---------------------------------------------------------------------------------
+
+# Ray in an environment of its own that sees the packages of .venv and the extension there
+build/nodes/.installed: $(VENV)/.test $(VENV)/.bench
+	$(BIN)/python -m venv build/nodes
+	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
+	  > "$$(build/nodes/bin/python -c '$(PURELIB)')/packages.pth"
+	build/nodes/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	  'ray[train]==2.60.0'
+	touch $@
+
+# what `make bench NAME=…` runs; NEEDS_…: and needs beside the packages
+BENCH_all = $(BIN)/python bench/python/bench.py $(ARGS)
+BENCH_train = $(BIN)/python bench/python/train.py
+BENCH_tasks = $(BIN)/python bench/python/own_tasks.py $(ARGS)
+BENCH_learners = $(BIN)/python bench/python/mbpo.py $(ARGS)
+BENCH_physics = $(BIN)/python bench/python/physics.py $(ARGS)
+BENCH_lines = $(BIN)/python bench/python/lines.py $(BEFORE)
+BENCH_ten_minutes = $(GL) $(BIN)/python bench/python/ten_minutes.py $(ARGS)
+BENCH_suites = $(GL) $(BIN)/python bench/python/suites.py ten $(ARGS) && \
+	$(GL) $(BIN)/python bench/python/suites.py rest --rounds 5 --seconds 0.2 $(ARGS)
+BENCH_scaling = $(BIN)/cmake --build build/bench --target threads_bench && \
+	$(BIN)/python bench/python/scaling.py --threads-bench build/bench/threads_bench
+BENCH_cpp = $(BIN)/cmake --build build/bench && \
+	build/bench/threads_bench --benchmark_counters_tabular=true && \
+	$(ASSETS) build/bench/pyfastenv_bench --benchmark_counters_tabular=true
+NEEDS_scaling := build/bench/build.ninja
+NEEDS_cpp := build/bench/build.ninja
+BENCH_nodes = $(GL) build/nodes/bin/python -m pytest -q tests/python/test_examples.py -k ray && \
+	$(GL) build/nodes/bin/python bench/python/nodes.py $(ARGS)
+NEEDS_nodes := build/nodes/.installed
+CONSUMERS_light := gymnasium sb3 sb3_ppo cleanrl dm_env
+BENCH_integrations = $(call IN_INTEGRATIONS,CONSUMERS,python ../../../bench/python/consumers.py --only $$file)
+NEEDS_integrations := wheel $(INTEGRATIONS:%=build/int/%/.installed)
+bench: $(VENV)/.test $(VENV)/.bench-train $(NEEDS_$(or $(NAME),all))  ## Against physics alone and peers; NAME=train, tasks, learners, physics, suites, scaling, cpp, nodes, integrations, …
+	$(or $(BENCH_$(or $(NAME),all)),$(error NAME: one of $(patsubst BENCH_%,%,$(filter BENCH_%,$(.VARIABLES)))))
+
 bench-lanes: build/lanes/build.ninja $(VENV)/.bench  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
 	$(BIN)/cmake --build build/lanes
 	$(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS)
 	$(BIN)/python bench/python/lane_phases.py
 
-cross-compile: $(VENV)/.tools  ## Compile the core for Windows (nothing is linked)
-	$(PIP) ziglang
-	$(BIN)/python tests/cross/compile.py $(ARGS)
+bench-gpu: $(VENV)/.test $(VENV)/.bench-train  ## Every GPU check and measurement (bench/results/gpu.json)
+	$(BIN)/python bench/python/gpu.py
+
+experiments-quick: $(VENV)/.experiments  ## Short versions of the documents' experiments (build/experiments-quick)
+	$(BIN)/pyfastenv experiment all --quick --output build/experiments-quick
+
+experiments: $(VENV)/.bench-train $(VENV)/.experiments  ## Measure the documents' experiments at full size (build/experiments); goes on where it stopped
+	$(BIN)/pyfastenv experiment all --output build/experiments $(ARGS)
+
+experiments-render: $(VENV)/.experiments  ## The published reports again from what was measured (docs/results)
+	$(BIN)/pyfastenv experiment all --report-only --output docs/results
+
+# each goes on where it was stopped; ARGS="--env-ids Hopper-v5 --seeds 1" is a part, ARGS=--plan says what is done
+LEARN := $(BIN)/python bench/python/learn.py
+RESULTS_ppo = $(LEARN) ppo $(ARGS)
+RESULTS_ppo_long = $(LEARN) ppo_long $(ARGS)
+# a seed takes one core: as many processes as there are cores share the seeds
+$(foreach study,sac sac_fast flashsac mbpo,$(eval RESULTS_$(study) = $(LEARN) $(study) --jobs $(shell nproc) $$(ARGS)))
+RESULTS_sb3 = $(BIN)/python bench/python/learn_sb3.py
+RESULTS_robots = $(BIN)/python bench/python/robots.py $(ARGS)
+RESULTS_page = $(BIN)/python bench/python/results_page.py $(ARGS)
+RESULTS_film = $(GL) $(BIN)/python bench/python/film.py
+results: $(VENV)/.test $(VENV)/.bench-train  ## What algorithms learn (docs/results): STUDY=ppo, ppo_long, sac, sac_fast, flashsac, mbpo, sb3, robots, page, film
+	$(or $(RESULTS_$(STUDY)),$(error STUDY: one of $(patsubst RESULTS_%,%,$(filter RESULTS_%,$(.VARIABLES)))))
+
+figures: $(VENV)/.test  ## Write README's and docs' figures anew from the JSON files
+	$(BIN)/python bench/python/figures.py
 
 # ---- wheels ------------------------------------------------------------------------------------
 
@@ -392,57 +370,18 @@ wheels: $(VENV)/.tools  ## Wheels for Linux on x86-64 and aarch64, by Zig (ARGS=
 	$(BIN)/python release/wheels.py $(ARGS)
 
 FRESH_ROOT ?= build/amd64-root
-test-fresh: $(VENV)/.tools  ## The wheel and README's example in a Debian without a compiler (release/fresh.py)
-	$(BIN)/python release/fresh.py $(FRESH_ROOT) $(ARGS)
-
-PYTHONS ?= python3
-test-wheel: $(VENV)/.tools  ## Parity and determinism of the wheels for other Pythons (PYTHONS="python3.12 python3.13")
-	$(BIN)/python release/tested.py $(PYTHONS) $(ARGS)
-
 AARCH64_ROOT ?= build/aarch64-root
-test-aarch64: $(VENV)/.tools  ## C++ tests, parity and determinism of the wheel for aarch64, by qemu (release/emulated.py)
-	$(BIN)/python release/emulated.py $(AARCH64_ROOT) $(ARGS)
+PYTHONS ?= python3
+RELEASE_fresh = release/fresh.py $(FRESH_ROOT)
+RELEASE_pythons = release/tested.py $(PYTHONS)
+RELEASE_aarch64 = release/emulated.py $(AARCH64_ROOT)
+RELEASE_windows = tests/cross/compile.py
+test-release: $(VENV)/.tools  ## Wheels; NAME=fresh: in a bare Debian; pythons: by PYTHONS="python3.12 …"; aarch64: by qemu; windows: the core compiled
+	$(if $(filter windows,$(NAME)),$(PIP) ziglang)
+	$(BIN)/python $(or $(RELEASE_$(NAME)),$(error NAME: fresh, pythons, aarch64 or windows)) $(ARGS)
 
 wheel-test: wheel  ## Install the wheel into a fresh environment elsewhere and test it there
 	rm -rf build/wheel-venv && $(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install --quiet -c constraints.txt "$$(ls -t dist/pyfastenv-*.whl | head -1)[test]"
 	cd build/wheel-venv && $(GL) bin/pytest -q -c ../../pyproject.toml --rootdir ../.. \
-	  $(addprefix ../../tests/python/,$(TESTS))
-
-# ---- other people's trainers -------------------------------------------------------------------
-
-# each in an environment of its own: their pins collide
-INTEGRATIONS := light tianshou torchrl skrl rsl_rl rllib rl_games sample_factory
-REQUIREMENTS := tests/python/integrations/requirements
-TESTS_light := sb3 cleanrl dm_env gymnasium jax minari
-
-build/int/%/.installed: $(REQUIREMENTS)/%.txt $(VENV)/.tools
-	test -x build/int/$*/bin/python || $(PYTHON) -m venv build/int/$*
-	# RLlib pins a gymnasium of its own
-	grep -v '^$(if $(filter rllib,$*),gymnasium,no such package)==' constraints.txt > build/int/$*/constraints.txt
-	build/int/$*/bin/pip install --quiet -c build/int/$*/constraints.txt -r $< \
-	  mujoco pytest pytest-timeout imageio psutil jinja2
-	$(if $(filter sample_factory,$*),build/int/$*/bin/pip install --quiet --no-deps sample-factory==2.1.1)
-	touch $@
-
-test-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## The adapters with the real libraries (many GB)
-	set -e; for name in $(INTEGRATIONS); do \
-	  build/int/$$name/bin/pip install --quiet --no-deps --force-reinstall "$$(ls -t dist/pyfastenv-*.whl | head -1)"; \
-	  files=$$name; test $$name != light || files="$(TESTS_light)"; \
-	  for file in $$files; do \
-	    (cd build/int/$$name && OMP_NUM_THREADS=1 $(GL) bin/pytest -q -c ../../../pyproject.toml --rootdir ../../.. \
-	      ../../../tests/python/integrations/test_$$file.py); \
-	  done; \
-	done
-
-# what bench/python/consumers.py measures in each of these environments
-CONSUMERS_light := gymnasium sb3 sb3_ppo cleanrl dm_env
-bench-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## Steps/s inside other people's trainers
-	set -e; for name in $(INTEGRATIONS); do \
-	  build/int/$$name/bin/pip install --quiet --no-deps --force-reinstall "$$(ls -t dist/pyfastenv-*.whl | head -1)"; \
-	  names=$$name; test $$name != light || names="$(CONSUMERS_light)"; \
-	  OMP_NUM_THREADS=1 build/int/$$name/bin/python bench/python/consumers.py --only $$names; \
-	done
-
-clean:  ## Remove everything that was built
-	rm -rf build dist $(VENV)
+	  $(addprefix ../../tests/python/,$(or $(TESTS),.))

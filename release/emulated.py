@@ -1,4 +1,4 @@
-"""``make test-aarch64``: C++ tests and the wheel for aarch64, run by qemu-user on x86-64.
+"""``make test-release NAME=aarch64``: C++ tests and the wheel for aarch64, by qemu-user on x86-64.
 
 Needs qemu-user-static, GoogleTest's sources (libgtest-dev), a Debian for aarch64 and a wheel for
 its Python, which is 3.11 in this one:

@@ -1,4 +1,4 @@
-"""``make test-fresh``: our wheel and README's example in a Debian that has no compiler.
+"""``make test-release NAME=fresh``: the wheel and README's example in a Debian without a compiler.
 
 The Debian is a folder, entered by chroot, which needs root:
 

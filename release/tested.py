@@ -1,4 +1,4 @@
-"""``make test-wheel``: parity with gymnasium and determinism of the newest wheel, per interpreter.
+"""``make test-release NAME=pythons``: the newest wheel's parity with gymnasium, and determinism.
 
 The wheel and what its tests need are put into a folder, not into the interpreter's environment.
 

@@ -2,7 +2,7 @@
 
 HalfCheetah-v5 x 16 as each library steps it: its own parallel environments, its own serial ones,
 and ours through the adapter. The libraries' pins collide, so each runs in an environment of its own
-(`make bench-integrations`); a run measures the libraries it is told and adds them to
+(`make bench NAME=integrations`); a run measures the libraries it is told and adds them to
 consumers.json and consumers.md.
 """
 

@@ -191,7 +191,7 @@ def tables() -> dict[str, str]:
 def main() -> None:
     """Measures if asked to and prints the model."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads-bench", metavar="PROGRAM", help="of make bench-scaling")
+    parser.add_argument("--threads-bench", metavar="PROGRAM", help="of make bench NAME=scaling")
     program = parser.parse_args().threads_bench
     if program:
         (RESULTS / "scaling.json").write_text(json.dumps(measured(program), indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""docs/start.md by the letter, as a stranger with an empty folder: ``make ten-minutes``.
+"""docs/start.md by the letter, as a stranger with an empty folder: ``make bench NAME=ten_minutes``.
 
 Clones the checkout's commit, follows the page from top to bottom with no cache of pip's and nothing
 installed, and writes how long each step took to docs/results/ten_minutes.json, from which ``make

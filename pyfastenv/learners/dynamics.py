@@ -45,7 +45,7 @@ class DynamicsOptions:
     # weight of the log-variance bounds' distance beside the sum of the members' losses: of a
     # member, whose bounds are its own here, a part (official: one pair of bounds for all members)
     bound_coef: float = 0.01
-    restart_optimizer: bool = False  # with each fit: `make bench-learners` says what it costs
+    restart_optimizer: bool = False  # with each fit: `make bench NAME=learners` says what it costs
     batch_size: int = 256
     holdout_ratio: float = 0.2
     max_holdout: int = 5_000

@@ -4,7 +4,7 @@ What may change a bit, and so names the file: MuJoCo's version, NumPy's version 
 sin and cos loops this processor gets, what its BLAS makes of dot products (the norms of Reacher and
 Pusher; some processors with AVX-512 get AVX2's kernels), the C library (MuJoCo's sin, cos and pow),
 the architecture.
-``make digests`` (this file as a program) writes the file of the machine it runs on; with
+``make parity NAME=digests`` (this file as a program) writes the file of its own machine; with
 WITHOUT_AVX512 in its environment, that of one without AVX-512.
 """
 

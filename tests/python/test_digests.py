@@ -15,14 +15,14 @@ import pyfastenv
 CONFIG = digests.configuration()
 STORED = digests.load(CONFIG)
 needs_digests = pytest.mark.skipif(
-    STORED is None, reason=f"no digests for {CONFIG}: `make digests` writes them"
+    STORED is None, reason=f"no digests for {CONFIG}: `make parity NAME=digests` writes them"
 )
 
 
 @needs_digests
 def test_every_environment_has_a_digest() -> None:
     assert STORED is not None
-    assert sorted(STORED) == sorted(pyfastenv.env_ids()), "write them anew: make digests"
+    assert sorted(STORED) == sorted(pyfastenv.env_ids()), "make parity NAME=digests"
 
 
 @needs_digests
@@ -31,7 +31,7 @@ def test_digest(env_id: str) -> None:
     assert STORED is not None
     assert digests.digest(env_id) == STORED[env_id], (
         f"{env_id}: 10,000 steps have changed under {CONFIG}. If that was meant, say why in the "
-        "commit and write the digests anew: make digests"
+        "commit and write the digests anew: make parity NAME=digests"
     )
 
 

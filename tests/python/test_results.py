@@ -254,7 +254,7 @@ def test_a_training_begun_anew_waits_until_it_is_further(tmp_path: Path) -> None
 def test_pages_are_what_the_files_say() -> None:
     folder = ROOT / "docs" / "results"
     for name, text in results_page.pages(folder).items():
-        assert (folder / name).read_text() == text, f"{name}: make results-page"
+        assert (folder / name).read_text() == text, f"{name}: make results STUDY=page"
 
 
 @pytest.mark.parametrize(
