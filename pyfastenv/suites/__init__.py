@@ -13,62 +13,43 @@ from typing import Any
 
 from gymnasium.envs.registration import register, registry
 
+# dm_control's domains and their tasks
+_DOMAINS = {
+    "acrobot": "swingup swingup_sparse",
+    "ball_in_cup": "catch",
+    "cartpole": "balance balance_sparse swingup swingup_sparse two_poles three_poles",
+    "cheetah": "run",
+    "dog": "stand walk trot run fetch",
+    "finger": "spin turn_easy turn_hard",
+    "fish": "upright swim",
+    "hopper": "stand hop",
+    "humanoid": "stand walk run run_pure_state",
+    "humanoid_CMU": "stand walk run",
+    "lqr": "lqr_2_1 lqr_6_2",
+    "manipulator": "bring_ball bring_peg insert_ball insert_peg",
+    "pendulum": "swingup",
+    "point_mass": "easy hard",
+    "quadruped": "walk run escape fetch",
+    "reacher": "easy hard",
+    "stacker": "stack_2 stack_4",
+    "swimmer": "swimmer6 swimmer15",
+    "walker": "stand walk run",
+}
+
+
+def _camel(*names: str) -> str:
+    """``"BallInCupCatch"`` of ball_in_cup and catch."""
+    parts = "_".join(names).split("_")
+    return "".join(part[:1].upper() + part[1:] for part in parts)
+
+
 # id -> dm_control's domain and task. The class stands in pyfastenv.suites.dm_control, in the
 # domain's file, and is named as the id is.
 DM_CONTROL = {
-    "AcrobotSwingup-v1": ("acrobot", "swingup"),
-    "AcrobotSwingupSparse-v1": ("acrobot", "swingup_sparse"),
-    "BallInCupCatch-v1": ("ball_in_cup", "catch"),
-    "CartpoleBalance-v1": ("cartpole", "balance"),
-    "CartpoleBalanceSparse-v1": ("cartpole", "balance_sparse"),
-    "CartpoleSwingup-v1": ("cartpole", "swingup"),
-    "CartpoleSwingupSparse-v1": ("cartpole", "swingup_sparse"),
-    "CartpoleTwoPoles-v1": ("cartpole", "two_poles"),
-    "CartpoleThreePoles-v1": ("cartpole", "three_poles"),
-    "CheetahRun-v1": ("cheetah", "run"),
-    "DogStand-v1": ("dog", "stand"),
-    "DogWalk-v1": ("dog", "walk"),
-    "DogTrot-v1": ("dog", "trot"),
-    "DogRun-v1": ("dog", "run"),
-    "DogFetch-v1": ("dog", "fetch"),
-    "FingerSpin-v1": ("finger", "spin"),
-    "FingerTurnEasy-v1": ("finger", "turn_easy"),
-    "FingerTurnHard-v1": ("finger", "turn_hard"),
-    "FishUpright-v1": ("fish", "upright"),
-    "FishSwim-v1": ("fish", "swim"),
-    "HopperStand-v1": ("hopper", "stand"),
-    "HopperHop-v1": ("hopper", "hop"),
-    "HumanoidStand-v1": ("humanoid", "stand"),
-    "HumanoidWalk-v1": ("humanoid", "walk"),
-    "HumanoidRun-v1": ("humanoid", "run"),
-    "HumanoidRunPureState-v1": ("humanoid", "run_pure_state"),
-    "HumanoidCMUStand-v1": ("humanoid_CMU", "stand"),
-    "HumanoidCMUWalk-v1": ("humanoid_CMU", "walk"),
-    "HumanoidCMURun-v1": ("humanoid_CMU", "run"),
-    "LqrLqr21-v1": ("lqr", "lqr_2_1"),
-    "LqrLqr62-v1": ("lqr", "lqr_6_2"),
-    "ManipulatorBringBall-v1": ("manipulator", "bring_ball"),
-    "ManipulatorBringPeg-v1": ("manipulator", "bring_peg"),
-    "ManipulatorInsertBall-v1": ("manipulator", "insert_ball"),
-    "ManipulatorInsertPeg-v1": ("manipulator", "insert_peg"),
-    "PendulumSwingup-v1": ("pendulum", "swingup"),
-    "PointMassEasy-v1": ("point_mass", "easy"),
-    "PointMassHard-v1": ("point_mass", "hard"),
-    "QuadrupedWalk-v1": ("quadruped", "walk"),
-    "QuadrupedRun-v1": ("quadruped", "run"),
-    "QuadrupedEscape-v1": ("quadruped", "escape"),
-    "QuadrupedFetch-v1": ("quadruped", "fetch"),
-    "ReacherEasy-v1": ("reacher", "easy"),
-    "ReacherHard-v1": ("reacher", "hard"),
-    "StackerStack2-v1": ("stacker", "stack_2"),
-    "StackerStack4-v1": ("stacker", "stack_4"),
-    "SwimmerSwimmer6-v1": ("swimmer", "swimmer6"),
-    "SwimmerSwimmer15-v1": ("swimmer", "swimmer15"),
-    "WalkerStand-v1": ("walker", "stand"),
-    "WalkerWalk-v1": ("walker", "walk"),
-    "WalkerRun-v1": ("walker", "run"),
+    f"{_camel(domain, task)}-v1": (domain, task)
+    for domain, tasks in _DOMAINS.items()
+    for task in tasks.split()
 }
-
 
 # gymnasium-robotics' mazes, and where their episodes are truncated: PointMaze's, AntMaze's
 MAZES = {

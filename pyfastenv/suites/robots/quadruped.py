@@ -3,6 +3,7 @@
 import numpy as np
 
 from pyfastenv.tasks.randomise import scale
+from pyfastenv.tasks.rewards import reward_terms
 from pyfastenv.tasks.task import Task, memory
 
 LEG = """<body name="{n}" pos="{x} {y} 0"><geom type="sphere" size=".045" mass=".6"/>
@@ -87,6 +88,16 @@ class RoughQuadruped(Task):
     def control(self, action, ctrl):
         ctrl[:] = self.stance + self.action_scale * np.clip(action, -1.0, 1.0)
 
+    @reward_terms(
+        speed=0.1,
+        turn=0.05,
+        upright=0.02,
+        trot=0.05,
+        bounce=-0.05,
+        roll=-0.0025,
+        effort=-5e-6,
+        jerk=-3e-4,
+    )
     def step(self, data, action, info, rng):
         if rng.random() < self.redraw:
             self.draw_command(rng)
@@ -99,13 +110,19 @@ class RoughQuadruped(Task):
         info["speed_error"], info["turn_error"] = np.sqrt(miss), turn_error
         # a trot: two feet across carry in one half of a stride, the others in the other
         feet = np.where(data.sensordata[6:] > 0, 1.0, -1.0)
-        in_step = 0.25 * np.sin(self.pace * data.time) * np.sum(self.pairs * feet)
-        reward = np.exp(-4.0 * miss) + 0.5 * np.exp(-4.0 * np.square(turn_error)) + 0.2 * upright
-        reward += 0.5 * in_step - 0.5 * np.square(velocity[2]) - 0.025 * np.sum(np.square(spin[:2]))
-        effort, jerk = np.sum(np.square(data.actuator_force)), action - self.last_action
-        reward -= 5e-5 * effort + 0.003 * np.sum(np.square(jerk))
+        jerk = np.sum(np.square(action - self.last_action))
         self.last_action[:] = action
-        return 0.1 * reward, upright < 0.5 or self.clearance(data, 0.0) < 0.12
+        terms = {
+            "speed": np.exp(-4.0 * miss),
+            "turn": np.exp(-4.0 * np.square(turn_error)),
+            "upright": upright,
+            "trot": 0.25 * np.sin(self.pace * data.time) * np.sum(self.pairs * feet),
+            "bounce": np.square(velocity[2]),
+            "roll": np.sum(np.square(spin[:2])),
+            "effort": np.sum(np.square(data.actuator_force)),
+            "jerk": jerk,
+        }
+        return terms, upright < 0.5 or self.clearance(data, 0.0) < 0.12
 
     def observation(self, data, obs):
         obs["gravity"] = data.body("trunk").xmat[6:]
