@@ -35,7 +35,8 @@ from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.off_policy import OffPolicy
+from pyfastenv.training.off_policy_config import OffPolicyConfig
 from pyfastenv.training.options import POSITIVE, at_least
 from pyfastenv.training.presets import presets_of
 from pyfastenv.training.restored import greedy_policies

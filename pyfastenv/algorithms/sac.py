@@ -31,7 +31,8 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.off_policy import OffPolicy, OffPolicyConfig
+from pyfastenv.training.off_policy import OffPolicy
+from pyfastenv.training.off_policy_config import OffPolicyConfig
 from pyfastenv.training.options import POSITIVE, WIDTHS, at_least
 from pyfastenv.training.presets import presets_of
 from pyfastenv.training.restored import greedy_policies

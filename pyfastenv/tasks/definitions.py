@@ -5,8 +5,33 @@ from __future__ import annotations
 import ast
 import linecache
 import types
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from pyfastenv.errors import TaskCodeError
+
+
+@dataclass
+class Function:
+    """One function, rewritten."""
+
+    name: str  # by which the others call it
+    tree: ast.FunctionDef
+    filename: str
+    constants: dict[str, Any] = field(default_factory=dict)  # numbers, tuples, arrays
+    calls: dict[str, str] = field(default_factory=dict)  # name -> "numpy:sum", "mujoco:mj_ray", …
+
+    def text(self) -> str:
+        """Everything that compiled code depends on."""
+        constants = {
+            name: (value.dtype.str, value.shape, value.tobytes())
+            if isinstance(value, np.ndarray)
+            else value
+            for name, value in sorted(self.constants.items())
+        }
+        return f"{ast.dump(self.tree)}{constants!r}{sorted(self.calls.items())!r}"
 
 
 class Definitions:

@@ -23,8 +23,7 @@ import numpy as np
 
 from pyfastenv.tasks.layout import Layout
 from pyfastenv.tasks.places import Place, is_users, runs_tasks, show_place
-from pyfastenv.tasks.plain import PlainEnv
-from pyfastenv.tasks.randomise import own_fields
+from pyfastenv.tasks.plain import PlainEnv, own_fields
 from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.tasks.task import METHODS, Memory, Task
 from pyfastenv.tasks.vocabulary import StaleRead

@@ -23,6 +23,7 @@ from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts, obs_vi
 from pyfastenv.tasks.places import place_in_class, show_place
 from pyfastenv.tasks.task import Memory, Task, arguments_of
 from pyfastenv.vector.obs_views import ObsViews
+from pyfastenv.vector.rendering import Fields, doubles
 
 MAX_VALUE = 1e10  # mjMAXVAL
 _BAD = (
@@ -327,3 +328,15 @@ def _begin(method: Any) -> str:
     """Where a method begins."""
     code = inspect.unwrap(method).__code__
     return show_place(code.co_filename, code.co_firstlineno)
+
+
+def own_fields(task: Any) -> Fields:
+    """Where a task's ``randomise`` and ``model_fields`` stand in a row: behind its memory."""
+    at = mujoco.mj_stateSize(task.model, mujoco.mjtState.mjSTATE_INTEGRATION)
+    at += sum(field.size or 1 for field in task._fields.values() if isinstance(field, Memory))
+    fields = []
+    for name in task.randomise:
+        array = getattr(task.model, name)
+        fields.append((name, at, array.shape))
+        at += doubles(array)
+    return fields

@@ -14,11 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import mujoco
 import numpy as np
-
-from pyfastenv.tasks.task import Memory
-from pyfastenv.vector.rendering import Fields, doubles
 
 
 class Draw(NamedTuple):
@@ -85,18 +81,6 @@ def check_randomise(given: Any, own: Any, model: Any, owner: str) -> dict[str, D
                 f"{owner}: {name!r}, of randomise or model_fields, is no real-valued array of the "
                 f"model (mjModel)"
             )
-    return fields
-
-
-def own_fields(task: Any) -> Fields:
-    """Where a task's ``randomise`` and ``model_fields`` stand in a row: behind its memory."""
-    at = mujoco.mj_stateSize(task.model, mujoco.mjtState.mjSTATE_INTEGRATION)
-    at += sum(field.size or 1 for field in task._fields.values() if isinstance(field, Memory))
-    fields = []
-    for name in task.randomise:
-        array = getattr(task.model, name)
-        fields.append((name, at, array.shape))
-        at += doubles(array)
     return fields
 
 

@@ -12,34 +12,47 @@ import builtins
 import inspect
 import linecache
 import types
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks import draws, rewards
 from pyfastenv.tasks import vocabulary as words
+from pyfastenv.tasks.definitions import Function
 from pyfastenv.tasks.gathered_terms import TermsError, unfold_terms
 from pyfastenv.tasks.places import show_place
 from pyfastenv.tasks.spelling import did_you_mean
 from pyfastenv.tasks.targets import Targets
 from pyfastenv.tasks.task import Memory, Task
 
-if TYPE_CHECKING:
-    from pyfastenv.tasks.sources import Function, Sources
-
 _BUILTIN_NAMES = frozenset(dir(builtins))
 
 
 class Rewriter(ast.NodeTransformer):
-    """Rewrites one function in place, and adds those that it calls to the task's sources."""
+    """Rewrites one function of a task in place.
 
-    def __init__(self, sources: Sources, function: types.FunctionType, result: Function):
-        self._sources = sources
+    Args:
+        task: The task.
+        add: Rewrites a function that this one calls; returns the name by which it is called.
+        function: As the class has it.
+        result: Its definition, which is rewritten.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        add: Callable[[Any], str],
+        function: types.FunctionType,
+        result: Function,
+    ):
+        self._task = task
+        self._add = add
         self._function = function
         self._result = result
         self._terms = rewards.weights_of(function)
-        classes = type(sources.task).__mro__
+        classes = type(task).__mro__
         self._is_step = any(vars(each).get("step") is function for each in classes)
         function = written(function)
         code = function.__code__
@@ -47,7 +60,7 @@ class Rewriter(ast.NodeTransformer):
         closure = inspect.getclosurevars(function)
         self._outer = {**function.__globals__, **closure.nonlocals}
         self._self = code.co_varnames[0] if "self" in code.co_varnames[:1] else None
-        self._targets = Targets(sources.task, result.tree, self._self)
+        self._targets = Targets(task, result.tree, self._self)
 
     def run(self) -> None:
         arguments = self._result.tree.args
@@ -100,7 +113,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _check_self(self, node: ast.Attribute) -> None:
-        task = self._sources.task
+        task = self._task
         name = node.attr
         if isinstance(node.ctx, ast.Store):
             own = task._fields.get(name)
@@ -163,7 +176,7 @@ class Rewriter(ast.NodeTransformer):
         if target is not None:
             return self._call_name(target)
         if isinstance(value, types.FunctionType):
-            return self._call_name("helper:" + self._sources.add(value))
+            return self._call_name("helper:" + self._add(value))
         if isinstance(value, type) and issubclass(value, Exception):
             return ast.Name(
                 value.__name__ if value.__name__ in words.BUILTINS else "RuntimeError", ast.Load()
@@ -210,13 +223,13 @@ class Rewriter(ast.NodeTransformer):
             owner = function.value
             if _is_super(owner):
                 return self._method(
-                    node, function, _next_method(self._sources.task, self._function, function.attr)
+                    node, function, _next_method(self._task, self._function, function.attr)
                 )
             if _is_name(owner, self._self) and function.attr != "simulate":
-                method = getattr(type(self._sources.task), function.attr, None)
-                static = inspect.getattr_static(type(self._sources.task), function.attr, None)
+                method = getattr(type(self._task), function.attr, None)
+                static = inspect.getattr_static(type(self._task), function.attr, None)
                 if isinstance(static, staticmethod):
-                    node.func = self._call_name("helper:" + self._sources.add(static.__func__))
+                    node.func = self._call_name("helper:" + self._add(static.__func__))
                     return self._visit_arguments(node)
                 if isinstance(method, types.FunctionType):
                     return self._method(node, function, method)
@@ -240,7 +253,7 @@ class Rewriter(ast.NodeTransformer):
     def _method(self, node: ast.Call, at: ast.Attribute, method: Any) -> ast.Call:
         if not isinstance(method, types.FunctionType):
             self._refuse(at, f"no method {at.attr!r}", "there is none")
-        node.func = ast.copy_location(self._call_name("helper:" + self._sources.add(method)), at)
+        node.func = ast.copy_location(self._call_name("helper:" + self._add(method)), at)
         node.args.insert(0, ast.copy_location(ast.Name(self._self or "self", ast.Load()), at))
         return self._visit_arguments(node)
 

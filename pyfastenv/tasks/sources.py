@@ -8,38 +8,14 @@ from __future__ import annotations
 import ast
 import hashlib
 import types
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks.definitions import Definitions
+from pyfastenv.tasks.definitions import Definitions, Function
 from pyfastenv.tasks.places import Place, Places, moved_places, places_of, show_place
 from pyfastenv.tasks.rewriter import Rewriter, written
 from pyfastenv.tasks.task import METHODS, Task
 from pyfastenv.tasks.vocabulary import MOVING
-
-
-@dataclass
-class Function:
-    """One function, rewritten."""
-
-    name: str  # by which the others call it
-    tree: ast.FunctionDef
-    filename: str
-    constants: dict[str, Any] = field(default_factory=dict)  # numbers, tuples, arrays
-    calls: dict[str, str] = field(default_factory=dict)  # name -> "numpy:sum", "mujoco:mj_ray", …
-
-    def text(self) -> str:
-        """Everything that compiled code depends on."""
-        constants = {
-            name: (value.dtype.str, value.shape, value.tobytes())
-            if isinstance(value, np.ndarray)
-            else value
-            for name, value in sorted(self.constants.items())
-        }
-        return f"{ast.dump(self.tree)}{constants!r}{sorted(self.calls.items())!r}"
 
 
 class Sources:
@@ -131,5 +107,5 @@ class Sources:
             tree, filename = self._definitions.of(written(function))
             rewritten = Function(name, tree, filename)
             self.functions[name] = rewritten
-            Rewriter(self, function, rewritten).run()
+            Rewriter(self.task, self.add, function, rewritten).run()
         return self._names[function]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.tasks.places import place_in_class
+from pyfastenv.tasks.randomise import check_randomise
 from pyfastenv.tasks.rewards import weight_name, weights_of
 from pyfastenv.tasks.spelling import did_you_mean, misspelt
 
@@ -192,7 +193,6 @@ class Task:
 
     def __init__(self, **arguments: Any):
         from pyfastenv.tasks.models import load_model
-        from pyfastenv.tasks.randomise import check_randomise
 
         cls = type(self)
         for name in ("reset", "step", "observation"):

@@ -17,8 +17,8 @@ from pyfastenv.tasks.find import load_task
 from pyfastenv.tasks.layout import Layout
 from pyfastenv.tasks.native import NativeTask
 from pyfastenv.tasks.places import Place
+from pyfastenv.tasks.plain import own_fields
 from pyfastenv.tasks.program import program_of
-from pyfastenv.tasks.randomise import own_fields
 from pyfastenv.tasks.task import Task
 from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, State, make_model_renderer
 from pyfastenv.vector.vector_env import FastVectorEnv

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastenv.training.folder_lock import is_held
-from pyfastenv.training.logger import Row, read_metrics
+from pyfastenv.training.logger import METRICS, Row, read_metrics
 from pyfastenv.training.progress import duration
-from pyfastenv.training.run_folder import CONFIG, METRICS, RESULT, read_facts
+from pyfastenv.training.run_folder import CONFIG, RESULT, read_facts
 from pyfastenv.training.settings import differing, label_of
 
 EVALUATION, TRAINING = "eval/return", "train/return"

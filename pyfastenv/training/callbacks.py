@@ -16,14 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from pyfastenv.training.algorithm import Algorithm
 from pyfastenv.training.config import RunConfig
-
-if TYPE_CHECKING:
-    from pyfastenv.training.loop import Algorithm
 
 Metrics = dict[str, float]
 

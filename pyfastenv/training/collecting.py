@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,10 +18,8 @@ from pyfastenv.sampling.rollouts import RolloutBatch, rollout
 from pyfastenv.training.device_sampling import DeviceSampler
 from pyfastenv.training.envs import check_observations, make_training_envs
 from pyfastenv.training.loop import episode_metrics
+from pyfastenv.training.off_policy_config import OffPolicyConfig
 from pyfastenv.training.seeds import Stream
-
-if TYPE_CHECKING:
-    from pyfastenv.training.off_policy import OffPolicyConfig
 
 
 class SeedCollector:

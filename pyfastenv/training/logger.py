@@ -19,7 +19,8 @@ from typing import Any, Protocol
 from pyfastenv.training.atomic import append, write_text
 from pyfastenv.training.errors import TrainingError
 from pyfastenv.training.registry import load_logger
-from pyfastenv.training.run_folder import METRICS
+
+METRICS = "metrics.jsonl"  # in a run folder
 
 Row = dict[str, float]
 

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from pyfastenv.training import distributed, run_folder, seeds
+from pyfastenv.training.algorithm import Algorithm
 from pyfastenv.training.atomic import write_text
 from pyfastenv.training.busy import busy_note
 from pyfastenv.training.callbacks import Callback, Callbacks, Run, StepFunction
@@ -41,47 +42,8 @@ from pyfastenv.training.progress import duration, make_progress
 from pyfastenv.training.registry import ALGORITHMS
 from pyfastenv.training.run_folder import Start
 from pyfastenv.training.seeds import Stream
-from pyfastenv.vector.vector_env import FastVectorEnv
 
 C = TypeVar("C", bound=RunConfig)
-
-
-class Algorithm(Protocol):
-    """What :func:`run` drives.
-
-    Attributes:
-        global_step: Environment steps so far, of all processes together.
-        envs: The training environments.
-
-    If there is an attribute ``acceleration`` (:class:`pyfastenv.learners.accelerators.Choice`), the
-    run records its name and prints its note.
-    """
-
-    global_step: int
-    envs: FastVectorEnv
-
-    def iterate(self) -> dict[str, float]:
-        """Collects and learns once.
-
-        Returns:
-            Metrics: ``"train/return"`` and ``"train/length"`` if episodes ended, ``"loss/…"``,
-            ``"time/…_s"`` and others.
-        """
-        ...
-
-    def eval_policy(self) -> Any:
-        """A deterministic policy for :func:`pyfastenv.rollout`."""
-        ...
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that the training goes on from: networks, optimisers, normalisers, buffers,
-        environment states, generators, ``global_step``. Floating-point tensors in it are finite
-        unless the training has diverged."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`; NumPy arrays come as tensors, all tensors on the CPU."""
-        ...
 
 
 def episode_metrics(returns: Tensor, lengths: Tensor) -> dict[str, float]:

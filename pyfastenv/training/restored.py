@@ -18,7 +18,7 @@ def greedy_policies(
 
     Args:
         algorithm: Takes ``config`` and ``restore``; has ``envs`` and ``eval_policy``
-            (:class:`pyfastenv.training.loop.Algorithm`).
+            (:class:`pyfastenv.training.algorithm.Algorithm`).
         config: The options.
         state: Its ``state_dict``.
     """

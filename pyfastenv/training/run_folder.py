@@ -18,10 +18,10 @@ from pyfastenv.training.config import RunConfig
 from pyfastenv.training.errors import CheckpointError, RunFolderError
 from pyfastenv.training.folder_lock import NAME as LOCK
 from pyfastenv.training.folder_lock import FolderLock
+from pyfastenv.training.logger import METRICS, read_metrics
 
 CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"
-METRICS = "metrics.jsonl"
 METRICS_CSV = "metrics.csv"
 TENSORBOARD = "tensorboard"
 CURVE = "learning_curve.png"
@@ -269,8 +269,6 @@ def has_lost_checkpoints(folder: Path) -> bool:
 
     The row of its step is written before it: a process may have been killed in between.
     """
-    from pyfastenv.training.logger import read_metrics
-
     if (folder / RESULT).is_file():
         return True
     if not (folder / METRICS).is_file():

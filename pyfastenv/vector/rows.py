@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
@@ -17,9 +17,6 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv.vector.obs_views import row_of
-
-if TYPE_CHECKING:
-    from pyfastenv.vector.vector_env import FastVectorEnv
 
 # arguments of FastVectorEnv that FastEnv chooses itself
 _POOL_ARGUMENTS = ("num_envs", "num_threads", "autoreset_mode", "max_episode_steps")
@@ -51,13 +48,38 @@ def info_rows(infos: Mapping[str, Any], num_rows: int) -> list[dict[str, Any]]:
     return rows
 
 
+class Pool(Protocol):
+    """What a :class:`Row` asks of its FastVectorEnv."""
+
+    metadata: dict[str, Any]
+    spec: EnvSpec | None
+    render_mode: str | None
+    single_observation_space: gymnasium.Space[Any]
+    single_action_space: gymnasium.Space[Any]
+    num_envs: int
+
+    @property
+    def max_episode_steps(self) -> int | None: ...
+    @property
+    def np_random_seed(self) -> tuple[int, ...]: ...
+    def generator(self, env_id: int) -> np.random.Generator: ...
+    def reset(self, *, seed: Any, options: Any) -> tuple[Any, dict[str, Any]]: ...
+    def render(self, env_ids: Any) -> Any: ...
+    def get_state(self, env_ids: Any) -> NDArray[np.uint8]: ...
+    def set_state(self, state: Any, env_ids: Any) -> None: ...
+    def get_task(self) -> NDArray[np.float64]: ...
+    def reset_task(self, tasks: Any, env_ids: Any) -> None: ...
+    def get_model_field(self, name: str) -> NDArray[np.float64]: ...
+    def set_model_field(self, name: str, values: Any, env_ids: Any) -> None: ...
+
+
 class Row:
-    """Environment ``env_id`` of ``envs`` with gymnasium's attributes; the pool does the stepping.
+    """Environment ``env_id`` of a FastVectorEnv, with gymnasium's attributes; the pool steps it.
 
     Attributes may be added, as to any object; the environment's own cannot be replaced.
     """
 
-    def __init__(self, envs: FastVectorEnv, env_id: int):
+    def __init__(self, envs: Pool, env_id: int):
         self._envs = envs
         self._env_id = env_id
 

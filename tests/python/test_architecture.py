@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,43 @@ def test_rooms_of_cpp_include_one_way() -> None:
                 if order.index(header.split("/")[0]) < height and header not in ALONE:
                     upward.append(f"{path.relative_to(ROOT)}: {header}")
     assert upward == []
+
+
+def imports_of(tree: ast.AST) -> set[str]:
+    """What a module imports anywhere: in functions and for type checkers too."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names} | {node.module}
+    return found
+
+
+def module_graph(folder: Path) -> dict[str, set[str]]:
+    """Modules of a package and those of it that each imports; packages' own names are left out."""
+    files = {
+        ".".join(path.relative_to(folder.parent).with_suffix("").parts): path
+        for path in folder.rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    return {
+        name: imports_of(ast.parse(path.read_text())) & files.keys() for name, path in files.items()
+    }
+
+
+def test_no_python_modules_import_each_other() -> None:
+    TopologicalSorter(module_graph(ROOT / "pyfastenv")).prepare()
+
+
+@pytest.mark.parametrize("hidden", ["def f():\n", "if TYPE_CHECKING:\n"])
+def test_a_circle_would_be_found(tmp_path: Path, hidden: str) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "a.py").write_text("from package import b\n")
+    (package / "b.py").write_text(f"{hidden}    from package.a import name\n")
+    with pytest.raises(CycleError, match="cycle"):
+        TopologicalSorter(module_graph(package)).prepare()
 
 
 @pytest.mark.parametrize("header", sorted(ALONE))

@@ -24,9 +24,10 @@ from pyfastenv.tasks.compiler.numba_internals import OPTIONS, object_code
 from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
 from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, view_of
 from pyfastenv.tasks.compiler.physics import READS
+from pyfastenv.tasks.definitions import Function
 from pyfastenv.tasks.layout import Field, Layout
 from pyfastenv.tasks.places import Place, is_users, show_place
-from pyfastenv.tasks.sources import Function, Sources
+from pyfastenv.tasks.sources import Sources
 from pyfastenv.tasks.task import METHODS, Task, arguments_of
 from pyfastenv.tasks.vocabulary import EXTERNAL_FORCES
 
