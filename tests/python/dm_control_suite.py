@@ -1,8 +1,8 @@
 """dm_control beside ours: its environments on this MuJoCo, and its state made ours.
 
-``python tests/python/dm_control_suite.py`` (``make parity NAME=suites``) compares every task for 1,000
-steps from copied states, and 2,000 starts as samples, and writes down how many numbers were equal
-and how likely the starts are. It goes on where it stopped.
+``python tests/python/dm_control_suite.py`` (``make parity NAME=suites``) compares every task for
+1,000 steps from copied states, and 2,000 starts as samples, and writes down how many numbers were
+equal and how likely the starts are. It goes on where it stopped.
 """
 
 from __future__ import annotations

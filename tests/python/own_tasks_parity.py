@@ -1,8 +1,8 @@
 """Own tasks beside gymnasium, 100,000 steps each in every autoreset mode.
 
-``python tests/python/own_tasks_parity.py`` (``make parity NAME=tasks``) counts steps and episodes, and
-writes them down: every observation, reward, flag and info was equal to the last bit. It works in
-parts, each with seeds of its own, and goes on where it stopped.
+``python tests/python/own_tasks_parity.py`` (``make parity NAME=tasks``) counts steps and
+episodes, and writes them down: every observation, reward, flag and info was equal to the last bit.
+It works in parts, each with seeds of its own, and goes on where it stopped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """gymnasium-robotics beside ours, under the same seeds and actions.
 
-``python tests/python/robotics_suite.py`` (``make parity NAME=suites``) compares every id for 1,000 steps
-and writes down how many numbers were equal. It goes on where it stopped.
+``python tests/python/robotics_suite.py`` (``make parity NAME=suites``) compares every id for
+1,000 steps and writes down how many numbers were equal. It goes on where it stopped.
 """
 
 from __future__ import annotations
