@@ -23,6 +23,12 @@ std::string EngineChoice::reason() const {
   return text;
 }
 
+bool EngineChoice::PaysWith(int count, int whole) const {
+  if (!measures_) return true;
+  const std::lock_guard lock(mutex_);
+  return noted_ == 0 || Median() * whole <= kMargin * count;
+}
+
 bool EngineChoice::Skip(int64_t steps) {
   int64_t left = left_.load(std::memory_order_relaxed);
   while (left >= steps) {
@@ -73,8 +79,18 @@ void EngineChoice::Note(double lanes, double mujoco) {
   hasty_ = 0;
   const bool early = noted_ <= kEarlyTrials && median > 0.5 && median < 2;
   const auto share = static_cast<double>(early ? kEarlyShare : kShare);
-  left_.store(static_cast<int64_t>(std::ceil(share * debt_)), std::memory_order_relaxed);
+  const double until = std::ceil(share * debt_);
+  const double wait = noted_ <= kEarlyTrials ? kEarlyShare * debt_ : until / 4;
+  left_.store(static_cast<int64_t>(until), std::memory_order_relaxed);
+  soonest_.store(static_cast<int64_t>(until - wait), std::memory_order_relaxed);
+  alarm_.store(std::max(kGrown * lanes, mujoco / 2), std::memory_order_relaxed);
   debt_ = 0;
+}
+
+void EngineChoice::Watch(double lanes) {
+  if (!measures_ || lanes < alarm_.load(std::memory_order_relaxed)) return;
+  if (left_.load(std::memory_order_relaxed) > soonest_.load(std::memory_order_relaxed)) return;
+  left_.store(0, std::memory_order_relaxed);
 }
 
 EngineTurns::Turn EngineTurns::Next() {
@@ -92,10 +108,12 @@ EngineTurns::Turn EngineTurns::Next() {
   }
   if (trial_ > 0) {
     both_ = trial_ < EngineChoice::kTrial;
+    timed_ = true;
     --trial_;
     return Turn::kBoth;
   }
   --credit_;
+  timed_ = choice_->lanes() && ++turns_ % kWatched == 0;
   return choice_->lanes() ? Turn::kLanes : Turn::kMujoco;
 }
 
@@ -104,7 +122,10 @@ void EngineTurns::CountLanes(int steps, int missed, int64_t ns) {
     lanes_.steps += steps;
     lanes_.ns += ns;
     missed_ += missed;
-  } else if (4 * missed > 3 * steps) {
+    return;
+  }
+  if (ns > 0 && steps > missed) choice_->Watch(static_cast<double>(ns) / (steps - missed));
+  if (4 * missed > 3 * steps) {
     choice_->Hurry(kVain);
   }
 }

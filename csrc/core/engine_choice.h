@@ -32,6 +32,9 @@ class EngineChoice {
   static std::shared_ptr<EngineChoice> Untried();
 
   bool lanes() const { return lanes_.load(std::memory_order_relaxed); }
+  /// Whether lanes are faster for a group of which `count` environments are left, if they are for
+  /// `whole` groups as the latest trials say: a group costs the same however many it has.
+  bool PaysWith(int count, int whole) const;
   /// Why it is mj_step that steps; empty while it is lanes.
   std::string reason() const;
 
@@ -51,6 +54,10 @@ class EngineChoice {
   }
   /// What a trial has measured, per environment step [ns].
   void Note(double lanes, double mujoco);
+  /// What lanes take between trials, per environment step [ns]. If that has grown so much that
+  /// mj_step may be faster by now (robots that have fallen), the next trial comes soon, though not
+  /// before a quarter of the way to it.
+  void Watch(double lanes);
 
   // in group steps
   static constexpr int kTrial = 4;              // of a trial; the first only warms the caches
@@ -65,6 +72,7 @@ class EngineChoice {
 
  private:
   static constexpr double kMargin = 1.03;  // by which the other way must be faster
+  static constexpr double kGrown = 1.5;    // times what lanes took in a trial
   static constexpr int64_t kRemembered = 5;
   static constexpr int kEnough = 3;     // trials before the choice changes
   static constexpr int kMostHasty = 4;  // trials in a row that may come soon
@@ -76,6 +84,8 @@ class EngineChoice {
   std::atomic<bool> lanes_{true};
   std::atomic<bool> much_faster_{false};      // lanes, beyond what a group in vain allows
   std::atomic<int64_t> left_{0};              // the first trial is due at once
+  std::atomic<int64_t> soonest_{0};           // of left_, from which Watch may bring a trial
+  std::atomic<double> alarm_{1e300};          // the time [ns] at which it does
   mutable std::mutex mutex_;                  // guards what follows
   std::array<double, kRemembered> ratios_{};  // lanes' time by mj_step's, of the latest trials
   int64_t noted_ = 0;
@@ -95,13 +105,16 @@ class EngineTurns {
   /// How the next group step is to be done. Of kBoth, both counts below follow.
   Turn Next();
 
+  /// Whether this turn's time is asked for: of kBoth, and of kLanes now and then.
+  bool timed() const { return timed_; }
   /// Lanes have taken `ns` for this turn's environment steps, of which they left `missed` to
-  /// mj_step. Of a turn that was kLanes, no time is asked for.
-  void CountLanes(int steps, int missed, int64_t ns = 0);
+  /// mj_step.
+  void CountLanes(int steps, int missed, int64_t ns);
   /// mj_step has taken `ns` for some environment steps of this turn.
   void CountMujoco(int steps, int64_t ns);
 
  private:
+  static constexpr uint64_t kWatched = 128;  // of so many turns, the time of one is asked for
   static constexpr int64_t kVain = 64;  // a group step that lanes left to mj_step counts as so many
 
   struct Counts {
@@ -113,7 +126,9 @@ class EngineTurns {
   int64_t credit_ = 0;  // group steps until choice_ is asked again
   int trial_ = 0;       // group steps of the present trial that are left
   bool tried_ = false;  // a trial has counts that have not been noted
-  bool both_ = false;   // the present turn is kBoth, and not the first of its trial
+  uint64_t turns_ = 0;
+  bool timed_ = false;
+  bool both_ = false;  // the present turn is kBoth, and not the first of its trial
   Counts lanes_, mujoco_;
   int64_t missed_ = 0;
 };

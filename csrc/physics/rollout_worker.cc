@@ -66,9 +66,15 @@ void RolloutWorker::RunLanes(int first, int count, const PlanInUse& lanes) noexc
     for (int i = 0; i < count; ++i) Run(first + i);
     return;
   }
+  size_t alive = lanes_.size();  // others stand still
   for (int step = 0; step < request_->num_steps && !lanes_.empty() && !ShouldStop(); ++step) {
     const Turn turn = trust_->broken() ? Turn::kMujoco : turns_.Next();
-    if (turn == Turn::kMujoco) return EndByMujoco(step);
+    const bool shrunk = lanes_.size() < alive;
+    alive = lanes_.size();
+    if (turn == Turn::kMujoco ||
+        (shrunk && !turns_.choice()->PaysWith(static_cast<int>(alive), count))) {
+      return EndByMujoco(step);
+    }
     StepLanes(step, turn);
   }
 }
@@ -129,14 +135,14 @@ void RolloutWorker::StepLanes(int step, Turn turn) {
   std::array<const double*, lanes::kMaxWidth> rows{};
   std::array<double*, lanes::kMaxWidth> next{};
   const auto count = static_cast<int>(lanes_.size());
-  const int64_t begin = both ? ThreadNanoseconds() : 0;
+  const int64_t begin = turns_.timed() ? ThreadNanoseconds() : 0;
   for (size_t l = 0; l < lanes_.size(); ++l) {
     SetControl(lanes_[l], step);
     rows[l] = lanes_[l].row;
     next[l] = lanes_[l].next;
   }
   const unsigned redo = stepper_->Step(rows.data(), next.data(), count, 1, false);
-  const int64_t middle = both ? ThreadNanoseconds() : 0;
+  const int64_t middle = turns_.timed() ? ThreadNanoseconds() : 0;
   lane_steps_ += count;
   steps_left_ += std::popcount(redo);
   if (LanesAreDisturbed()) Disturb();

@@ -28,7 +28,7 @@ class Worker {
     const double left_over = mujoco * missed / kGroup;
     if (turn != Turn::kMujoco) {
       spent_ += lanes;
-      turns_.CountLanes(kGroup, missed, turn == Turn::kBoth ? Noisy(lanes) : 0);
+      turns_.CountLanes(kGroup, missed, turns_.timed() ? Noisy(lanes) : 0);
     }
     if (turn == Turn::kLanes) {
       spent_ += left_over;
@@ -101,6 +101,24 @@ TEST(EngineChoice, LanesThatAreSlowerAreLeftSoon) {
     EXPECT_EQ(worker.count(Turn::kLanes), 0);
     EXPECT_LT(worker.spent(), 1.005 * 300'000 * 1000) << loss;
   }
+}
+
+TEST(EngineChoice, LanesThatBecomeSlowAreNoticedWhileTheyAreMuchFasterByTheLastTrial) {
+  const auto choice = Choice();
+  Worker worker(choice);
+  worker.Run(100'000, 1000, 8000);  // in the air
+  int steps = 0;
+  for (; choice->lanes() && steps < 100'000; ++steps) worker.Step(12'000, 9000);  // on the ground
+  EXPECT_LT(steps, 2000);
+}
+
+TEST(EngineChoice, AGroupThatHasShrunkPaysAsLongAsItsLanesDo) {
+  const auto choice = Choice();
+  EXPECT_TRUE(choice->PaysWith(1, kGroup)) << "nothing is known";
+  Worker(choice).Run(1000, 1000, 2000);
+  EXPECT_TRUE(choice->PaysWith(5, kGroup));
+  EXPECT_FALSE(choice->PaysWith(3, kGroup));
+  EXPECT_TRUE(Choice(/*measures=*/false)->PaysWith(1, kGroup));
 }
 
 TEST(EngineChoice, SaysWhyItIsNotLanes) {

@@ -212,11 +212,11 @@ void MujocoEnv::PrepareSteps(std::span<ComingStep> steps) noexcept {
   if (steps.empty() || trust_->broken()) return;
   turn_ = turns_.Next();
   if (turn_ == Turn::kMujoco) return;
-  const int64_t begin = turn_ == Turn::kBoth ? ThreadNanoseconds() : 0;
+  const int64_t begin = turns_.timed() ? ThreadNanoseconds() : 0;
   for (const ComingStep& step : steps) ControlAhead(step, step.row, lanes_->Add(step.row));
   const int missed = lanes_->Run(
       [&](size_t i, const double* state, double* ctrl) { ControlAhead(steps[i], state, ctrl); });
-  const int64_t ns = turn_ == Turn::kBoth ? ThreadNanoseconds() - begin : 0;
+  const int64_t ns = turns_.timed() ? ThreadNanoseconds() - begin : 0;
   turns_.CountLanes(lanes_->count(), missed, ns);
   for (size_t i = 0; i < steps.size(); ++i) steps[i].num_rows = lanes_->CountRows(i);
 }
@@ -263,7 +263,7 @@ void MujocoEnv::StepByEither(const Action* action, int num_steps) {
   } else if (group_size() > 0) {
     Increase(misses_);
     // what lanes have prepared and nobody takes was in vain
-    if (turn_ == Turn::kBoth && ahead_ != nullptr && !prepared) turns_.CountLanes(0, 1);
+    if (turn_ == Turn::kBoth && ahead_ != nullptr && !prepared) turns_.CountLanes(0, 1, 0);
   }
 }
 
