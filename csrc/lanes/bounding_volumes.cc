@@ -264,4 +264,11 @@ Sight BoundingVolumes::Of(const mjModel& m, const GeomPair& pair, double reach) 
   return sight;
 }
 
+double BoundingVolumes::ApartFrom(const mjModel& m, const GeomPair& pair, double reach) const {
+  constexpr double kSurely = 1e-6;
+  const double stick_out =
+      excess_[static_cast<size_t>(pair.geom1)].own + excess_[static_cast<size_t>(pair.geom2)].own;
+  return reach + stick_out + kSurely + 2 * m.opt.ccd_tolerance;
+}
+
 }  // namespace pyfastenv::lanes

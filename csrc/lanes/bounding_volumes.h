@@ -23,6 +23,9 @@ class BoundingVolumes {
 
   /// `reach`: margin and gap of the pair, within which collision functions report points.
   Sight Of(const mjModel& m, const GeomPair& pair, double reach) const;
+  /// How far the boxes of two geoms (geom_aabb) must be apart along one of their faces' normals for
+  /// collision functions to report nothing for certain; infinite: they may report at any distance.
+  double ApartFrom(const mjModel& m, const GeomPair& pair, double reach) const;
 
  private:
   // how far a geom's shape sticks out of boxes, in the length of a vector

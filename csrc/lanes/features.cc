@@ -27,13 +27,13 @@ const std::array<mjfCollision, kNumOwn> kMujocos = [] {
   return functions;
 }();
 
-// The most constraint rows that lanes may have: those of limits, dry friction, equalities, and
-// kMaxContacts contacts.
-mjtSize MostRows(const mjModel& m) {
+// The most constraint rows that lanes may have: those of limits, dry friction, equalities, and so
+// many contacts.
+mjtSize MostRows(const mjModel& m, int contacts) {
   const auto rolls = [](int condim) { return condim > 3; };
   const bool rolling = std::any_of(m.geom_condim, m.geom_condim + m.ngeom, rolls) ||
                        std::any_of(m.pair_dim, m.pair_dim + m.npair, rolls);
-  mjtSize rows = mjtSize{kMaxContacts} * (rolling ? 10 : 4) + 2 * m.ntendon;  // limit and friction
+  mjtSize rows = mjtSize{contacts} * (rolling ? 10 : 4) + 2 * m.ntendon;  // limit and friction
   for (int i = 0; i < m.neq; ++i) {
     rows += m.eq_type[i] == mjEQ_WELD ? 6 : m.eq_type[i] == mjEQ_CONNECT ? 3 : 1;
   }
@@ -42,12 +42,12 @@ mjtSize MostRows(const mjModel& m) {
   return rows + std::count_if(m.dof_frictionloss, m.dof_frictionloss + m.nv, rubs);
 }
 
-// What mj_step needs at most for so many rows, twice over. With less it may drop contacts and warn,
-// or stop, where lanes would go on. MuJoCo's default is 4 MiB or more. Heaps of boxes take four
-// matrices of rows × dofs (Newton: two), and with PGS one of rows × rows.
-mjtSize EnoughMemory(const mjModel& m) {
+// What mj_step needs at most for so many contacts, twice over. With less it may drop contacts and
+// warn, or stop, where lanes would go on. MuJoCo's default is 4 MiB or more. Heaps of boxes take
+// four matrices of rows × dofs (Newton: two), and with PGS one of rows × rows.
+mjtSize EnoughMemory(const mjModel& m, int contacts) {
   constexpr mjtSize kOther = 1 << 20;
-  const mjtSize rows = MostRows(m);
+  const mjtSize rows = MostRows(m, contacts);
   const mjtSize by_dofs = 8 * rows * (m.nv + 8);
   const mjtSize by_rows = m.opt.solver == mjSOL_NEWTON ? 0 : 2 * rows * rows;
   return kOther + mjtSize{sizeof(mjtNum)} * (by_dofs + by_rows);
@@ -74,7 +74,7 @@ bool AnyNonZero(const mjtNum* x, int n) {
 std::string Counts(const mjModel& m) {
   if (m.nv == 0) return "a model without degrees of freedom";
   if (m.nv >= kMaxDofs) return "60 or more degrees of freedom";
-  if (m.narena < EnoughMemory(m)) return "less memory (size memory) than its constraints may take";
+  if (MaxContacts(m) == 0) return "less memory (size memory) than its constraints may take";
   if (mj_isSparse(&m)) return "sparse constraint Jacobians (option jacobian)";
   if (m.nflex > 0) return "flexes";
   if (m.nplugin > 0) return "plugins";
@@ -349,6 +349,13 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
     }
   }
   return {};
+}
+
+int MaxContacts(const mjModel& m) {
+  // a lying Humanoid has about 20; PGS's matrices grow with the square
+  constexpr int kMany = 100, kSome = 40;
+  if (m.opt.solver == mjSOL_NEWTON && m.narena >= EnoughMemory(m, kMany)) return kMany;
+  return m.narena >= EnoughMemory(m, kSome) ? kSome : 0;
 }
 
 bool HasMiddlePhase(const mjModel& m, int body1, int body2) {

@@ -21,6 +21,10 @@ bool AllTendonsFixed(const mjModel& m);
 /// All pairs of geoms that may touch, in the order in which MuJoCo lists contacts.
 std::vector<GeomPair> CandidatePairs(const mjModel& m);
 
+/// Contacts of one environment beyond which it is left to mj_step, whose memory (size memory) may
+/// run out where lanes' does not; 0 if it may with few.
+int MaxContacts(const mjModel& m);
+
 /// Whether MuJoCo descends into two bodies' trees of bounding volumes.
 bool HasMiddlePhase(const mjModel& m, int body1, int body2);
 

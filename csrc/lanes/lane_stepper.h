@@ -28,7 +28,7 @@ class LaneStepper {
   /// afterwards (the same row or another; only time, qpos, qvel, act and the warm start are
   /// written). Returns a bit per environment that lanes could not step: its new row is untouched,
   /// and mj_step must do it from `rows`. That happens with numbers that make MuJoCo warn or reset,
-  /// applied forces, more than 40 contacts, and a solver that loses rank.
+  /// applied forces, more contacts than MaxContacts, and a solver that loses rank.
   ///
   /// Unless `keep_fields`, all substeps run straight-line code where there is some; then what can
   /// be read afterwards (NeedsKeeping) are the state, qfrc_smooth, qacc_smooth, qfrc_constraint,

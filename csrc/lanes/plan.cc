@@ -401,6 +401,7 @@ void Plan::AddContactPair(const mjModel& m, const GeomPair& geoms, const Boundin
   pair.reach = contact.margin + contact.gap;
   pair.plane = m.geom_type[geom1] == mjGEOM_PLANE;
   pair.sight = volumes.Of(m, geoms, pair.reach);
+  pair.apart = volumes.ApartFrom(m, geoms, pair.reach);
   const double rbound1 = m.geom_rbound[geom1], rbound2 = m.geom_rbound[geom2];
   const bool bounded = rbound2 > 0 && (pair.plane || rbound1 > 0);
   pair.bound = !bounded     ? std::numeric_limits<double>::infinity()
@@ -434,8 +435,9 @@ void Plan::SetConstrainedTrees(const mjModel& m) {
   t.first_solver_dof = m.tree_dofadr[tree];
   t.num_solver_dofs = m.tree_dofnum[tree];
   t.max_limit_rows = 2 * t.num_limits;
-  const auto most_contacts = [](int sum, const Pair& pair) {
-    return std::min(kMaxContacts, sum + MostContacts(pair.kind));
+  const int limit = MaxContacts(m);
+  const auto most_contacts = [limit](int sum, const Pair& pair) {
+    return std::min(limit, sum + MostContacts(pair.kind));
   };
   t.max_contacts = std::accumulate(pairs_.begin(), pairs_.end(), 0, most_contacts);
   int rows_of_contact = 0;

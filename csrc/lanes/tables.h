@@ -12,8 +12,6 @@
 namespace pyfastenv::lanes {
 
 constexpr int kMaxDofs = 60;  // MuJoCo's own Jacobians are sparse from here on; a mask has 64 bits
-// of one lane, beyond which it is left to mj_step: a lying Humanoid has about 20
-constexpr int kMaxContacts = 40;
 constexpr int kMaxWidth = 8;  // lanes of the widest instruction set
 
 /// A frame fixed to a body: of a geom, a site. `same` is MuJoCo's mjtSameFrame.
@@ -227,6 +225,7 @@ struct Pair {
   Sight sight;
   // of the distance of centres, or of plane and centre; infinite where MuJoCo does not ask
   double bound, bound_squared;
+  double apart;           // of geoms' boxes along a face's normal: beyond it nothing touches
   uint64_t trees;         // bits of those that the geoms belong to
   uint64_t dofs1, dofs2;  // that move body 1 and not body 2, and the reverse
 };

@@ -108,7 +108,9 @@ void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
   const Pair& pair = t.pair[index];
   const Lane* pos[2] = {s.geom_xpos + 3 * pair.geom1, s.geom_xpos + 3 * pair.geom2};
   const Lane* mat[2] = {s.geom_xmat + 9 * pair.geom1, s.geom_xmat + 9 * pair.geom2};
-  for (unsigned lanes = near & ~s.redo; lanes != 0; lanes &= lanes - 1) {
+  near &= ~s.redo;
+  near &= ~BoxesApart(t, s, pair);
+  for (unsigned lanes = near; lanes != 0; lanes &= lanes - 1) {
     const int l = __builtin_ctz(lanes);
     double x[2][3], m[2][9];
     for (int g = 0; g < 2; ++g) {
