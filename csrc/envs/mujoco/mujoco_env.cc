@@ -263,7 +263,7 @@ void MujocoEnv::StepByEither(const Action* action, int num_steps) {
   } else if (group_size() > 0) {
     Increase(misses_);
     // what lanes have prepared and nobody takes was in vain
-    if (turn_ == Turn::kBoth && ahead_ != nullptr && !prepared) turns_.CountLanes(0, 1, 0);
+    if (turn_ == Turn::kBoth && found_ && !prepared) turns_.CountLanes(0, 1, 0);
   }
 }
 
@@ -341,8 +341,9 @@ void MujocoEnv::Load(const double* row) {
   row_ = row;
   ahead_ = lanes_ ? lanes_->Find(row) : nullptr;
   taken_ = false;
+  found_ = ahead_ != nullptr;
   if (poisons_) workspace_.Poison();
-  if (ahead_ != nullptr) {
+  if (found_) {
     workspace_.LoadMotion(row);
   } else {
     workspace_.Load(row);

@@ -197,6 +197,7 @@ class MujocoEnv : public Environment {
   const double* row_ = nullptr;
   const PreparedSteps::Step* ahead_ = nullptr;  // its prepared step; mjData holds its motion alone
   bool taken_ = false;                          // … after that step
+  bool found_ = false;                          // it had one when it was loaded
   // written by this object's thread, read by any
   std::atomic<int64_t> lane_steps_{0}, misses_{0}, checks_{0}, differences_{0};
 };
