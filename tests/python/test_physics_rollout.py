@@ -16,6 +16,7 @@ from physics_models import (
     CART_POLE,
     EQUALITIES,
     EVERYTHING,
+    LED,
     ROBOTS,
     SENSORS,
     STATE,
@@ -192,6 +193,30 @@ def test_control_spec(spec: int | None) -> None:
         u = np.random.default_rng(0).uniform(-1, 1, (9, 30, size))
         assert_same_rollouts(model, states(model, 9), u, control_spec=bits)
         assert_same_rollouts(model, states(model, 9), control_spec=bits, nstep=30, threads=2)
+
+
+@pytest.mark.parametrize("name", ["CTRL", "EQ_ACTIVE", "MOCAP_POS", "MOCAP_QUAT", "XFRC_APPLIED"])
+def test_control_spec_in_lanes(name: str) -> None:
+    """What controls say nothing of is the model's; applied forces are left to mj_step."""
+    model, count = from_text(LED), 16
+    nstep = enough(count)
+    assert physics.lanes_refusal(model) is None
+    bits = int(getattr(STATE, f"mjSTATE_{name}"))
+    size = mujoco.mj_stateSize(model, bits)
+    u = np.random.default_rng(0).uniform(-1, 1, (count, nstep, size)).cumsum(axis=1) * 0.01
+    u[:, :, -1] += 1
+    pool = physics.Rollout(nthread=0)
+    with pool:
+        states_, _ = pool.rollout(model, mujoco.MjData(model), states(model, count), u,
+                                  control_spec=bits)  # fmt: skip
+        asked, left = pool._pool.lane_steps()
+    expected, _ = theirs.rollout(
+        model, mujoco.MjData(model), states(model, count), u, control_spec=bits
+    )
+    assert_bits(states_, expected)
+    assert asked > 0
+    assert (left == asked) == (name == "XFRC_APPLIED")
+    assert_same_rollouts(model, states(model, count), u, control_spec=bits)
 
 
 @pytest.mark.parametrize("field", ["ctrl", "qfrc_applied", "xfrc_applied", "userdata"])
