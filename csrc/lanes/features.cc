@@ -131,6 +131,8 @@ std::string Joints(const mjModel& m) {
     const int body = m.jnt_bodyid[j];
     if (type == mjJNT_FREE) {
       if (m.body_jntnum[body] != 1) return that("free joints beside others");
+    } else if (type != mjJNT_BALL && type != mjJNT_SLIDE && type != mjJNT_HINGE) {
+      return that("joints of this type");
     }
     if (m.jnt_actuatorid[j] != -1) return that("damping or armature from actuators");
     if (m.jnt_actgravcomp[j] && (type == mjJNT_FREE || type == mjJNT_BALL)) {
@@ -214,6 +216,26 @@ std::string TendonConstraints(const mjModel& m) {
     if ((limited && !KnownReference(limit)) || (rubs && !KnownReference(friction))) {
       return that("solref in a mixed format");
     }
+  }
+  return {};
+}
+
+std::string Shapes(const mjModel& m) {
+  constexpr int kKnown[] = {mjGEOM_PLANE,   mjGEOM_HFIELD,    mjGEOM_SPHERE,
+                            mjGEOM_CAPSULE, mjGEOM_ELLIPSOID, mjGEOM_CYLINDER,
+                            mjGEOM_BOX,     mjGEOM_MESH,      mjGEOM_SDF};
+  for (int g = 0; g < m.ngeom; ++g) {
+    if (std::find(std::begin(kKnown), std::end(kKnown), m.geom_type[g]) == std::end(kKnown)) {
+      return At("geoms of this type", Named(m, mjOBJ_GEOM, g));
+    }
+  }
+  const auto unknown = [](int same) {
+    return same < mjSAMEFRAME_NONE || same > mjSAMEFRAME_INERTIAROT;
+  };
+  if (std::any_of(m.body_sameframe, m.body_sameframe + m.nbody, unknown) ||
+      std::any_of(m.geom_sameframe, m.geom_sameframe + m.ngeom, unknown) ||
+      std::any_of(m.site_sameframe, m.site_sameframe + m.nsite, unknown)) {
+    return "frames that are the body's in this way (sameframe)";
   }
   return {};
 }
@@ -322,7 +344,7 @@ std::string Equalities(const mjModel& m) {
 
 std::string UnsupportedFeature(const mjModel& m) {
   std::string (*const groups[])(const mjModel&) = {
-      Counts,   Options,    Callbacks,         Joints,        Tendons, Actuators, Limits,
+      Counts,   Options,    Callbacks,         Joints,        Shapes, Tendons, Actuators, Limits,
       Contacts, Equalities, TendonConstraints, FrictionLosses};
   for (const auto group : groups) {
     if (std::string found = group(m); !found.empty()) return found;

@@ -306,6 +306,35 @@ TEST_P(Refused, WithTheReason) {
 INSTANTIATE_TEST_SUITE_P(Features, Refused, testing::ValuesIn(kRefused),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST(Refusals, ValuesThatALaterMujocoMayAdd) {
+  struct Edit {
+    void (*change)(mjModel&);
+    const char* reason;
+  };
+  constexpr int kUnknown = 99;
+  const Edit edits[] = {
+      {[](mjModel& m) { m.opt.solver = kUnknown; }, "this solver"},
+      {[](mjModel& m) { m.opt.cone = kUnknown; }, "this friction cone"},
+      {[](mjModel& m) { m.opt.integrator = kUnknown; }, "this integrator"},
+      {[](mjModel& m) { m.opt.disableflags |= 1 << 29; }, "this set of disabled features"},
+      {[](mjModel& m) { m.opt.enableflags |= 1 << 29; }, "enabled extra features"},
+      {[](mjModel& m) { m.jnt_type[m.njnt - 1] = kUnknown; }, "joints of this type"},
+      {[](mjModel& m) { m.geom_type[m.ngeom - 1] = kUnknown; }, "geoms of this type"},
+      {[](mjModel& m) { m.geom_sameframe[0] = kUnknown; }, "sameframe"},
+      {[](mjModel& m) { m.actuator_trntype[0] = kUnknown; }, "actuators on other things"},
+      {[](mjModel& m) { m.actuator_dyntype[0] = kUnknown; }, "dynamics of actuators"},
+      {[](mjModel& m) { m.actuator_gaintype[0] = kUnknown; }, "gain"},
+      {[](mjModel& m) { m.actuator_biastype[0] = kUnknown; }, "bias"},
+  };
+  for (const Edit& edit : edits) {
+    const ModelPtr m = LoadXml(Xml({}));
+    edit.change(*m);
+    const PlanResult result = Plan::MakeUnchecked(*m);
+    EXPECT_EQ(result.plan, nullptr) << edit.reason;
+    EXPECT_NE(result.refusal.find(edit.reason), std::string::npos) << result.refusal;
+  }
+}
+
 TEST(Refusals, NoneForRobots) {
   for (const Robot& robot : Robots()) {
     const ModelPtr m = LoadRobot(robot);
