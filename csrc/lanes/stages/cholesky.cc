@@ -95,7 +95,8 @@ struct Sized {
     return low;
   }
 
-  static constexpr Cholesky kFunctions = {Factor, Solve, Update, UpdateTwo};
+  static constexpr Cholesky kFunctions = {
+      .factor = Factor, .solve = Solve, .update = Update, .update_two = UpdateTwo};
 };
 
 }  // namespace

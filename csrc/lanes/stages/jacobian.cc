@@ -74,7 +74,8 @@ struct Sized {
     }
   }
 
-  static constexpr JacobianProducts kFunctions = {Multiply, Transposed, Gram};
+  static constexpr JacobianProducts kFunctions = {
+      .multiply = Multiply, .transposed = Transposed, .gram = Gram};
 };
 
 }  // namespace

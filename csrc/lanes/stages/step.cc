@@ -298,10 +298,26 @@ void ReadForces(const void* scratch, int l, double* out) {
 
 }  // namespace
 
-extern const Kernels kKernels = {kWidth,        ScratchBytes,      Make,          Load,
-                                 Store,         RunForward,        RunSteps,      CountPhases,
-                                 RunRefresh,    RunExternalForces, Read,          ReadEvaluated,
-                                 CountContacts, ReadContact,       CountRows,     ReadRow,
-                                 ReadForces,    SeriesAgrees,      ProgramOffsets};
+extern const Kernels kKernels = {
+    .width = kWidth,
+    .scratch_bytes = ScratchBytes,
+    .make_scratch = Make,
+    .load = Load,
+    .store = Store,
+    .forward = RunForward,
+    .step = RunSteps,
+    .count_phases = CountPhases,
+    .refresh = RunRefresh,
+    .external_forces = RunExternalForces,
+    .read = Read,
+    .read_evaluated = ReadEvaluated,
+    .count_contacts = CountContacts,
+    .contact = ReadContact,
+    .count_rows = CountRows,
+    .row = ReadRow,
+    .row_forces = ReadForces,
+    .series_agrees = SeriesAgrees,
+    .program_offsets = ProgramOffsets,
+};
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
