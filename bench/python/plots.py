@@ -56,18 +56,24 @@ def _times_limit(rows: list[Row], path: Path) -> None:
 
 
 def _peers(rows: list[Row], path: Path) -> None:
-    shown = [row for row in rows if row["num_envs"] == 64 and len(row.get("ratios", {})) > 1]
+    """Steps per second of the programs that step the same environments, of one robot."""
+    names = (OURS, ENVPOOL, "gymnasium sync", "gymnasium async")
+    shown = [row for row in rows if row["num_envs"] == 64 and set(names) <= set(row["rates"])]
     if not shown:
         return
-    count = len(shown)
-    figure, panels = pictures.panels(count, size=(4 * count, 3.2), columns=count, sharey=True)
-    for axes, row in zip(panels, shown, strict=True):
-        rates = {name: [rate / 1e3 for rate in values] for name, values in row["rates"].items()}
-        paint = {name: COLOURS[0] if name == OURS else pictures.GREY for name in rates}
-        pictures.points(axes, rates, colour=paint, label="thousand env steps per second")
-        axes.set_title(row["env_id"])
-    figure.suptitle(
-        f"64 environments, {shown[0]['num_threads']} threads (gymnasium async: 64 processes)"
+    row = shown[0]
+    rates = [row["summary"][name]["median"] for name in names]
+    figure, (axes,) = pictures.panels(size=(5.4, 2.4))
+    bars = axes.barh(names, rates, color=[COLOURS[0], *[pictures.GREY] * 3], height=0.7)
+    axes.bar_label(bars, [f"{rate:,.0f}" for rate in rates], padding=4)
+    axes.set_xlim(0, 1.18 * rates[0])
+    axes.invert_yaxis()
+    axes.grid(visible=False)
+    axes.xaxis.set_visible(False)
+    axes.spines["bottom"].set_visible(False)
+    axes.tick_params(axis="y", length=0, labelsize=11)
+    axes.set_title(
+        f"Steps per second: 64 × {row['env_id']}, {row['num_threads']} threads", fontsize=11
     )
     pictures.save(figure, path)
 
