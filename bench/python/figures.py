@@ -122,14 +122,14 @@ def by_mujoco(env_id: str, *sizes: int) -> str:
     return " | ".join(f"{statistics.median(a / b for a, b in each):.0%}" for each in pairs)
 
 
-def beside_peers(env_id: str, peers: str = "tasks", ours: str = "stepping") -> str:
-    """README's row of 64 environments, from the section with peers and that of ours."""
-    theirs, mine = contest(peers, env_id, 64).summary, contest(ours, env_id, 64)
+def beside_peers(env_id: str) -> str:
+    """README's row of 64 environments: rates of one run, ours by EnvPool's and by the bare loop."""
+    row, alone = contest("tasks", env_id, 64), contest("stepping", env_id, 64)
     names = ("gymnasium async", "gymnasium sync", "EnvPool")
-    cells = [f"{theirs[name].median:,.0f}" if name in theirs else "" for name in names]
-    limit = mine.ratios.get("physics limit")
-    times = f"{limit.median:.1f}" if limit else ""
-    return " | ".join([*cells, f"**{mine.summary.pyfastenv.median:,.0f}**", times])
+    cells = [f"{row.summary[name].median:,.0f}" if name in row.summary else "" for name in names]
+    factors = (row.ratios.EnvPool, alone.ratios["physics limit"])
+    cells += [f"**{row.summary.pyfastenv.median:,.0f}**", *(f"{x.median:.1f}" for x in factors)]
+    return " | ".join(cells)
 
 
 def times_envpool(num_envs: int) -> float:
@@ -240,10 +240,11 @@ def trained(study: str, name: str, env_id: str, *columns: str | int) -> str:
     return " | ".join(cells)
 
 
-def ends(study: str, name: str, *robots: str) -> str:
-    """Each robot's mean return in the end."""
-    means = ((robot, statistics.fmean(group(study, name, f"{robot}-v5").end())) for robot in robots)
-    return ", ".join(f"{robot} {mean:,.0f}" for robot, mean in means)
+def learned(env_id: str) -> str:
+    """README's row of a robot: each training's return in the end, and its minutes."""
+    studies = {"ppo": "PPO", "ppo_long": "PPO to 10M", "sac": "SAC"}
+    cells = (trained(study, name, env_id, "end", "minutes") for study, name in studies.items())
+    return " | ".join(cells)
 
 
 def seconds(study: str, name: str, *robots: str) -> list[float]:

@@ -14,11 +14,10 @@ os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])
 import pytest
 
 README = Path(__file__).parents[2] / "README.md"
-# what makes a block short, and independent of a GPU
+# these make the blocks short
 SMALLER = {
     "for _ in range(1000):": "for _ in range(3):",
-    'num_envs=64, vectorization_mode="async"': 'num_envs=2, vectorization_mode="sync"',
-    "total_steps=500_000": "total_steps=4096, eval_episodes=1, quiet=True",
+    '64, vectorization_mode="async"': '2, vectorization_mode="sync"',
 }
 
 
@@ -26,10 +25,7 @@ def blocks() -> list[str]:
     return re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
-@pytest.mark.usefixtures("one_torch_thread")
 def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
-    pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
     smaller = dict(SMALLER)
     names: dict[str, Any] = {}
@@ -39,4 +35,3 @@ def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         exec(compile(block, f"README.md, block {number}", "exec"), names)
     assert not smaller, "README says nothing of these any more"
     assert names["obs"].shape == (64, 17)
-    assert names["result"].global_step >= 4096
