@@ -14,7 +14,10 @@ if not (ROOT / "docs").is_dir() or not (ROOT / "csrc").is_dir():
     pytest.skip("only in a clone", allow_module_level=True)
 
 # rooms of which every file is named
-NAMED = ("csrc/core", "csrc/bindings", "pyfastenv/nn", "pyfastenv/vector")
+NAMED = (
+    *("csrc/core", "csrc/bindings", "pyfastenv/nn", "pyfastenv/vector"),
+    *("pyfastenv/algorithms", "pyfastenv/training", "pyfastenv/learners", "pyfastenv/tasks"),
+)
 # headers that know nothing of ours, which rooms below theirs may include too
 ALONE = {"mujoco/error_trap.h", "mujoco/version.h"}
 MOST_LINES = 500
