@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyfastenv import _load
 
-__version__ = "0.1.0"
+__version__ = "0.6.0"
 
 _load.load_core()
 

@@ -36,6 +36,7 @@ def test_the_changelog_has_sections_in_order() -> None:
     assert releases[0] == "Unreleased"
     for release in releases[1:]:
         assert re.fullmatch(r"\d+\.\d+\.\d+ – \d{4}-\d{2}-\d{2}", release), release
+    assert releases[1].startswith(f"{pyfastenv.__version__} ")
     kinds = {line[4:] for line in lines if line.startswith("### ")}
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
