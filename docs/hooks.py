@@ -1,4 +1,4 @@
-"""What the site adds to docs/: pages of the repository's files that docs link to, and the commands.
+"""Additions of the site to docs/: pages of files that the documents link to, and the commands.
 
 Documents link to sources as they do in the repository, ``../pyfastenv/algorithms/ppo.py``. Each
 such file becomes a page under ``source/``, so that no link leads out of the site.

@@ -1,4 +1,4 @@
-"""What pyfastenv raises beside ValueError, TypeError, IndexError and FileNotFoundError.
+"""The exceptions that pyfastenv raises beside ValueError, TypeError and the like.
 
 Where gymnasium has an error for the same thing, ours is one of its kind.
 """

@@ -101,7 +101,7 @@ def python_tag(*python: str | Path) -> str:
 
 
 def extension_suffix(platform: Platform, python: Path) -> str:
-    """What an extension's name ends in: ``.cpython-311-aarch64-linux-gnu.so``."""
+    """The end of an extension's name: ``.cpython-311-aarch64-linux-gnu.so``."""
     soabi = _ask(python, "import sysconfig; print(sysconfig.get_config_var('SOABI'))")
     return f".{soabi.rsplit('-', 3)[0]}-{platform.abi}"
 
@@ -112,7 +112,7 @@ def _ask(*command: str | Path) -> str:
 
 
 def output(*command: str | Path) -> str:
-    """What a tool of this environment prints; ends the program if it fails."""
+    """Runs a tool of this environment and returns its output; ends the program if it fails."""
     return _finish(command, subprocess.PIPE)
 
 

@@ -84,7 +84,7 @@ def example() -> str:
 
 
 def inside(root: Path, *command: str) -> str:
-    """What a program in the Debian prints; ends this one if it fails."""
+    """Runs a program in the Debian and returns its output; ends this one if it fails."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}
     done = subprocess.run(
         [CHROOT, root, *command], check=False, env=environment, stdout=subprocess.PIPE, text=True

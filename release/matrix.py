@@ -1,4 +1,4 @@
-"""What was tried with which MuJoCo, Python and platform: docs/results/versions.json and its tables.
+"""The MuJoCos, Pythons and platforms that were tried: docs/results/versions.json and its tables.
 
 ``make wheels`` notes what it has built. An environment that was tested, or ran something, is noted
 by its own interpreter, with pytest's report or what it ran. Without arguments the tables of
@@ -55,7 +55,7 @@ def platform_name(system: str, processor: str) -> str:
 
 
 def tested(reports: list[Path]) -> Cell:
-    """What this environment's tests said, and which engine runs its environments."""
+    """The cell of this environment: its tests' results, and the engine of its environments."""
     import pyfastenv
 
     suites = [next(ElementTree.parse(path).getroot().iter("testsuite")) for path in reports]
@@ -92,7 +92,7 @@ def _descending(version: str) -> list[int]:
 
 
 def read() -> list[Cell]:
-    """What was tried, in the order of the tables."""
+    """Reads the cells that were tried, in the order of the tables."""
     return list(json.loads(RESULTS.read_text())) if RESULTS.is_file() else []
 
 

@@ -42,7 +42,7 @@ def steps_per_s(algorithm: sac.SAC, threads: int, seconds: float) -> float:
 
 
 def rates(repeats: int, seconds: float) -> dict[str, list[float]]:
-    """Of float32 and ``--amp`` with one thread and with two."""
+    """Measures float32 and ``--amp`` with one thread and with two."""
     contestants: dict[str, Callable[[], float]] = {
         f"{name}, {threads}": partial(steps_per_s, algorithm, threads, seconds)
         for name, algorithm in (("float32", make(False)), ("amp", make(True)))

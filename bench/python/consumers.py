@@ -43,7 +43,7 @@ def _actions() -> np.ndarray:
 
 
 def _stepping(envs: Any, actions: Any = None) -> Contestant:
-    """What has ``reset()`` and ``step(actions)``."""
+    """A contestant that calls ``reset()`` and ``step(actions)``."""
     actions = _actions() if actions is None else actions
     envs.reset()
 

@@ -40,7 +40,7 @@ def read(folder: Path, study: str) -> list[dict[str, Any]]:
 
 
 def key(run: dict[str, Any]) -> tuple[str, str, int]:
-    """What there is once in a study."""
+    """The key of a run, which a study has once."""
     return run["name"], run["env_id"], run["seed"]
 
 

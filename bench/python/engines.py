@@ -164,7 +164,7 @@ def ppo(settings: Settings) -> Iterator[Row]:
 
 
 def _digest(value: Any) -> str:
-    """Of all tensors in a state."""
+    """A digest of all tensors in a state."""
     digest = hashlib.sha256()
 
     def add(item: Any) -> None:

@@ -1,4 +1,4 @@
-"""What critics expect, beside what comes: ``python bench/python/falls.py NAME=RUN …``.
+"""Critics' values beside the returns that follow: ``python bench/python/falls.py NAME=RUN …``.
 
 Of trained SAC or MBPO: greedy episodes, at each of their steps what the critics say and the
 discounted return from there, by how long before a fall that is. Where the two agree, a policy that
@@ -54,7 +54,7 @@ def episode(algorithm: Any, policy: SavedPolicy, seed: int) -> tuple[list[Any], 
 
 
 def falls(name: str, run: Path, episodes: int) -> named_runs.Row:
-    """Of a run: by the time that is left before a fall, means of opinions and of what came."""
+    """Averages a run's values and returns by the time that is left before a fall."""
     algorithm, policy = restored(run), load_policy(run)
     gamma = algorithm.config.discount(algorithm.global_step)
     lengths, returns, points = [], [], []

@@ -116,7 +116,7 @@ def ratio(section: str, env_id: str, num_envs: int, rival: str) -> float:
 
 
 def by_mujoco(env_id: str, *sizes: int) -> str:
-    """What ``engine="mujoco"`` reaches of the physics limit in the same rounds."""
+    """The share of the physics limit that ``engine="mujoco"`` reaches in the same rounds."""
     rates = [contest("stepping", env_id, num_envs).rates for num_envs in sizes]
     pairs = [zip(r["pyfastenv, mj_step"], r["physics limit"], strict=True) for r in rates]
     return " | ".join(f"{statistics.median(a / b for a, b in each):.0%}" for each in pairs)
@@ -197,7 +197,7 @@ def busy(name: str) -> str:
 
 
 def killed(name: str) -> str:
-    """What kills did to a training over nodes."""
+    """The cells that say how kills changed a training over nodes."""
     case = results.nodes[name]
     assert case.get("bit_equal", True), f"{name}: another end"
     parts = (("step", ",.0f"), ("again_step", ",.0f"), ("again_s", ".1f"))
@@ -266,7 +266,7 @@ def around(name: str) -> str:
 
 
 def before_a_fall(first: int) -> str:
-    """What was expected and what came, and the reward, from so many steps before an end on."""
+    """The expected and the actual return, and the reward, from so many steps before an end on."""
     rows = one(results.falls.runs, name="MBPO, discount 0.99").before_a_fall
     expected, came, reward = next(row[2:5] for row in rows if row[0] == first)
     return f"{expected:.0f} | {came:.0f} | {reward:.1f}"
@@ -279,7 +279,7 @@ def walker2d_falls() -> list[Any]:
 
 
 def late_bounds(study: str, name: str, env_id: str) -> str:
-    """Of each seed the least and the greatest of the last ten evaluations."""
+    """The least and the greatest of each seed's last ten evaluations."""
     late = [run.curve.returns[-10:] for run in group(study, name, env_id).runs]
     return ", ".join(listed((min(each), max(each))) for each in late)
 
@@ -305,7 +305,7 @@ def whole_ms(program: str) -> float:
 
 @cache
 def values(document: str) -> Any:
-    """What the document's report is made of."""
+    """The values that the document's report is made of."""
     from pyfastenv.experiments.study import Study
 
     modules = (f"pyfastenv.experiments.{document}{end}" for end in ("", "_report"))

@@ -1,4 +1,4 @@
-"""What the algorithms learn: ``python bench/python/learn.py STUDY [--env-ids …] [--seeds N] …``.
+"""Trains the studies of docs/results: ``python bench/python/learn.py STUDY [--env-ids …] …``.
 
 Trains the cases of a study (studies.py) with their presets and writes docs/results/<study>.json as
 it goes, then the pages (results_page.py). It may be stopped at any moment, by Ctrl-C, SIGTERM or a
@@ -117,7 +117,7 @@ def claimed(folder: Path) -> Iterator[bool]:
 
 
 def train_all(study: Study, output: Path, runs: Path) -> bool:
-    """What is not done yet; whether nothing went wrong."""
+    """Trains all that is not done yet; returns whether nothing went wrong."""
     well = True
     for training in study.trainings():
         with claimed(folder_of(training, runs)) as mine:
@@ -138,7 +138,7 @@ def train_all(study: Study, output: Path, runs: Path) -> bool:
 
 
 def print_plan(study: Study, output: Path) -> None:
-    """What would be trained, and what is done."""
+    """Prints which trainings are planned, and which are done."""
     for training in study.trainings():
         state = "done" if is_done(training, output) else "to be trained"
         about = f"{training.case.name}, {training.case.env_id}"

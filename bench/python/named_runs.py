@@ -1,4 +1,4 @@
-"""What a measurement says of runs, by name: the frame of falls.py and reward_parts.py."""
+"""A frame for programs that measure named runs: falls.py and reward_parts.py."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def descendants(parent: psutil.Process, having: str = "") -> list[psutil.Process
 
 
 class Watch:
-    """What a run's metrics say as time goes by, those that a restarted training takes back too."""
+    """Watches a run's metrics as time goes by, those that a restarted training takes back too."""
 
     def __init__(self, folder: Path, shown: str):
         self._folder, self._shown = folder, shown

@@ -51,7 +51,7 @@ class Options(sections.Options):
 
     rounds: int = 10
     seconds: float = 0.4
-    """Of one rate."""
+    """Duration of one rate's measurement [s]."""
     start_repeats: int = 3
     threads: int = 2
     num_envs: tuple[int, ...] = (8, 64, 1024)

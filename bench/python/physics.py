@@ -114,7 +114,7 @@ def measure_case(name: str, count: int, nstep: int, rounds: int) -> dict[str, An
 
 
 def planning_costs(rounds: int) -> Iterator[sections.Row]:
-    """What a new model costs once, and every call: to see that the model is still the same."""
+    """Measures what a new model costs once, and per call that checks that it is still the same."""
     for name in ROBOTS:
         model = load(name)
         plan, same = [], []

@@ -34,7 +34,7 @@ def save(policy: PolicySpec, env_id: str, folder: Path = FOLDER) -> None:
 
 
 def load(env_id: str, folder: Path = FOLDER) -> PolicySpec:
-    """What :func:`save` wrote.
+    """Loads the policy that :func:`save` wrote.
 
     Raises:
         FileNotFoundError: Nobody trained one.
@@ -53,7 +53,7 @@ def load(env_id: str, folder: Path = FOLDER) -> PolicySpec:
 
 
 def actions(env_id: str, num_steps: int, num_envs: int) -> peers.Actions:
-    """What the trained policy does from a reset with the seed of the contestants.
+    """The actions of the trained policy from a reset with the seed of the contestants.
 
     Drawn as in training, so the states are those that PPO sees at its end.
 

@@ -64,7 +64,7 @@ class Group:
         return bool(self.steps) and all("seconds" in run["curve"] for run in self.runs)
 
     def at(self, step: float, column: str) -> list[float]:
-        """What each seed has in a column at one of :attr:`steps`."""
+        """Each seed's value in a column at one of :attr:`steps`."""
         return [run["curve"][column][run["curve"]["steps"].index(step)] for run in self.runs]
 
     def curve(self) -> list[Point]:
@@ -126,7 +126,7 @@ def _planned(run: dict[str, Any]) -> int:
 
 
 def groups_of(runs: Sequence[dict[str, Any]]) -> list[Group]:
-    """By robot, in the order of :data:`MUJOCO`, and name."""
+    """Groups runs by robot, in the order of :data:`MUJOCO`, and by name."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run in runs:
         found.setdefault((run["env_id"], run["name"]), []).append(run)
@@ -156,7 +156,7 @@ def published_curve(algorithm: str, env_id: str, up_to: float) -> dict[str, Any]
 
 
 def published(group: Group) -> list[str]:
-    """What others have with the same algorithm on this robot, each with its steps."""
+    """Other people's figures for the same algorithm on this robot, each with its steps."""
     found = []
     last = max((*group.steps, *(run["steps"] for run in group.runs)))
     curve = published_curve(group.algorithm, group.env_id, last)
@@ -254,7 +254,7 @@ def summary_page(studies: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _ahead(mine: Sequence[Group]) -> list[str]:
-    """What was ahead after each of :data:`MINUTES`."""
+    """The group that was ahead after each of :data:`MINUTES`."""
     cells = []
     for limit in MINUTES:
         values = [(value, g.name) for g in mine if (value := g.after(limit)) is not None]
@@ -263,7 +263,7 @@ def _ahead(mine: Sequence[Group]) -> list[str]:
 
 
 def _missing(groups: Sequence[Group]) -> dict[str, list[Group | Case]]:
-    """What the studies plan and nobody has measured, or not to the end, or not against time."""
+    """The planned groups that are missing or incomplete, by what they lack."""
     found = {(group.name, group.env_id): group for group in groups}
     missing: dict[str, list[Group | Case]] = {}
     for case in (case for study in STUDIES.values() for case in study.cases):
@@ -313,7 +313,7 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
 
 
 def _chosen(runs: Sequence[dict[str, Any]]) -> dict[str, Group]:
-    """Of each robot what came to its end with the most seeds, and of these the greatest return."""
+    """Chooses each robot's finished group with the most seeds, then with the greatest return."""
 
     def rank(group: Group) -> tuple[bool, int, float]:
         return group.complete, len(group.runs), statistics.fmean(group.end())

@@ -1,4 +1,4 @@
-"""What a trained policy's return is made of: ``python bench/python/reward_parts.py NAME=RUN …``.
+"""The parts of a trained policy's return: ``python bench/python/reward_parts.py NAME=RUN …``.
 
 Greedy episodes, and the sums of the rewards' parts as the environment's infos have them, so that
 versions of a robot can be told apart whose rewards differ in one of them. Writes into
@@ -18,7 +18,7 @@ from pyfastenv.training.saved import load_policy
 
 
 def reward_parts(name: str, run: Path, episodes: int) -> named_runs.Row:
-    """Of a run: means over its greedy episodes of the length, the return and each part of it."""
+    """Averages a run's greedy episodes: their length, their return and each part of it."""
     policy = load_policy(run)
     kwargs = {**policy.env_kwargs, "infos": True}
     sums: dict[str, float] = {"length": 0.0, "return": 0.0}

@@ -1,4 +1,4 @@
-"""What our robots learn: ``python bench/python/robots.py [--seed 0] [--only …]``.
+"""Trains, measures and films our robots: ``python bench/python/robots.py [--seed 0] …``.
 
 Trains each one as ``pyfastenv train ppo --env-id …`` does (a run that is there already goes on),
 measures how well it follows its commands, and films it: docs/results/robots.json, docs/robots.

@@ -47,7 +47,7 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured [µs]."""
+    """The measured costs [µs]."""
 
     wake: float  # of a helper that spins
     wake_parked: float  # of one that sleeps in the kernel

@@ -1,4 +1,4 @@
-"""What is measured: one function per section, each making JSON rows.
+"""The sections of the benchmark: one function each, which makes JSON rows.
 
 Knows neither files nor tables (bench.py, templates/bench.md) nor how to measure (contest.py).
 """

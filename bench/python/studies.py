@@ -1,4 +1,4 @@
-"""What is trained for docs/results (studies.toml): learn.py trains it, results_page.py tells of it.
+"""The studies of docs/results (studies.toml): learn.py trains them, results_page.py reports them.
 
 Each study counts its seeds from a number of its own, so that neither two seeds of a robot nor two
 algorithms share an environment's random stream (pyfastenv/training/seeds.py).
@@ -97,7 +97,7 @@ class Training:
         return range(self.seed, self.seed + self.count)
 
     def options(self) -> dict[str, Any]:
-        """Of its Config."""
+        """The options of its Config."""
         side_by_side = {} if self.study.algorithm == "ppo" else {"num_seeds": self.count}
         return {**self.study.options, **self.case.options, "seed": self.seed, **side_by_side}
 

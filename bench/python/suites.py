@@ -48,7 +48,7 @@ class Options(sections.Options):
     which: tyro.conf.Positional[Literal["ten", "rest"]]
     rounds: int = 10
     seconds: float = 0.5
-    """Of one rate."""
+    """Duration of one rate's measurement [s]."""
     threads: int = 2
     num_envs: int = 64
     ids: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ _ACTIVATE = "source .venv/bin/activate"
 
 @dataclass(frozen=True)
 class Step:
-    """What the reader runs.
+    """A command that the reader runs.
 
     Attributes:
         section: Of the page.

@@ -34,7 +34,7 @@ NewArray MakeArray(const std::vector<int64_t>& shape, ArrayType type);
 py::object MakeNones(int64_t count);
 NewArray MakeZeros(const std::vector<int64_t>& shape, ArrayType type);
 
-/// What an argument should have been, for an error message; called only then.
+/// The expectation of an argument, for an error message; called only then.
 using Expected = std::function<std::string()>;
 
 /// A caller's array, C-contiguous and aligned; `array` keeps `data` alive.

@@ -26,7 +26,7 @@ struct Results {
   OutputViews views;
 };
 
-/// What all results of a vector environment have in common.
+/// The shapes and dtypes that all results of a vector environment have in common.
 struct ResultShape {
   const EnvSpec& spec;
   int num_envs = 1;

@@ -16,7 +16,7 @@ pybind11::dict RunRollout(VectorEnv& env, const Policy& policy, const pybind11::
                           int num_steps, const pybind11::dict& out,
                           const pybind11::object& explain);
 
-/// What a rollout's policy would do for observations (num_envs, policy's size): (actions as drawn,
+/// The results of a rollout's policy for observations (num_envs, policy's size): (actions as drawn,
 /// log-probabilities, actions for the environments).
 pybind11::tuple RunPolicy(VectorEnv& env, const Policy& policy, const pybind11::object& policy_ids,
                           const pybind11::object& obs);

@@ -27,7 +27,7 @@ using Interrupted = std::function<bool()>;
 
 class BarrierBatch {
  public:
-  /// What is done with the items of one call.
+  /// The work on the items of one call.
   class Work {
    public:
     virtual ~Work() = default;

@@ -9,7 +9,7 @@
 
 namespace pyfastenv {
 
-/// What happened to an environment in a call; bits of a result's `kind`.
+/// The events of an environment in a call; bits of a result's `kind`.
 enum ResultKind : uint8_t {
   kNoInfo = 0,
   kResetInfo = 1,  // its info is reset's: only the fields that are always there

@@ -14,7 +14,7 @@ class alignas(kCacheLine) CostEstimate {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Of one step; 0 while nothing is known.
+  /// The estimated cost of one step; 0 while nothing is known.
   double seconds() const { return seconds_.load(std::memory_order_relaxed); }
   Clock::duration duration() const {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds()));

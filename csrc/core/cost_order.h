@@ -19,7 +19,7 @@ class CostOrder {
     for (size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<int32_t>(i);
   }
 
-  /// By whoever ran the environment.
+  /// Notes the cost of an environment's last step; called by the worker that ran it.
   void Note(int32_t id, std::chrono::steady_clock::duration duration) {
     float& cost = cost_[static_cast<size_t>(id)];
     cost = 0.5F * cost + 0.5F * std::chrono::duration<float>(duration).count();

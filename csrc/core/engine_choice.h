@@ -52,7 +52,7 @@ class EngineChoice {
       left_.fetch_sub(steps, std::memory_order_relaxed);
     }
   }
-  /// What a trial has measured, per environment step [ns].
+  /// Notes the times that a trial has measured, per environment step [ns].
   void Note(double lanes, double mujoco);
   /// What lanes take between trials, per environment step [ns]. If that has grown so much that
   /// mj_step may be faster by now (robots that have fallen), the next trial comes soon, though not

@@ -45,7 +45,7 @@ struct ComingStep {
   int num_rows = 0;
 };
 
-/// What runs an environment's physics. Part of no result.
+/// The engine of an environment's physics. Part of no result.
 struct EngineReport {
   std::string name;         // "lanes" or "mujoco" now; "native" where there is no such choice
   std::string reason;       // why it is "mujoco"; empty otherwise

@@ -77,7 +77,7 @@ class EnvRunner {
   int group_size() const { return std::max(envs_[0]->group_size(), 1); }
   /// Whether steps are worth preparing.
   bool prepares() const { return envs_[0]->group_size() > 0; }
-  /// What runs the physics, all workers' counts together.
+  /// The engine that runs the physics, and all workers' counts together.
   EngineReport engine() const;
 
   /// Runs the job, writes slot job.id of `out` (zeros and kFailed if it raised).

@@ -16,13 +16,14 @@
 
 namespace pyfastenv {
 
-/// What an environment needs, besides a step, before the next one; bits.
+/// The needs of an environment, besides a step, before the next one; bits.
 enum EnvFlag : uint8_t {
   kNeedsReset = 1,  // never reset, ended in DISABLED mode, or interrupted
   kAutoreset = 2,   // NEXT_STEP: the episode has ended, the next step is a reset
 };
 
-/// What a step changes besides the row. Calls work on a copy and commit it once nothing can throw.
+/// The parts that a step changes besides the row. Calls work on a copy and commit it once nothing
+/// can throw.
 struct Progress {
   Random random;
   double episode_return = 0.0;

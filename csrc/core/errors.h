@@ -41,7 +41,7 @@ struct FunctionFailure {
   bool repeatable = true;      // false: repeating it elsewhere may end the process
 };
 
-/// What an environment throws for a FunctionFailure.
+/// The exception that an environment throws for a FunctionFailure.
 class FunctionError : public std::runtime_error {
  public:
   FunctionError(const std::string& message, std::shared_ptr<const FunctionFailure> failure)

@@ -18,7 +18,7 @@ class GroupOrder {
     for (size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<int32_t>(i);
   }
 
-  /// By whoever ran the environment.
+  /// Notes the constraint rows of an environment's last step; called by the worker that ran it.
   void Note(int32_t id, int num_rows) {
     rows_[static_cast<size_t>(id)] = static_cast<uint8_t>(std::clamp(num_rows, 0, kMost));
   }

@@ -41,7 +41,7 @@ class Params {
   double GetScale(const std::string& name, double fallback) const;
   /// A factor in a formula: finite, of either sign.
   double GetWeight(const std::string& name, double fallback) const;
-  /// What something is compared with: infinite is "never" or "always", NaN is neither.
+  /// A number that something is compared with: infinite is "never" or "always", NaN is neither.
   double GetThreshold(const std::string& name, double fallback) const;
   /// How often: a whole number from 1 to `most`.
   int GetCount(const std::string& name, int fallback, int most) const;
@@ -55,7 +55,7 @@ class Params {
   /// Whether a number was given as an integer (or bool): Python's results then are integers too.
   bool GivenAsInteger(const std::string& name) const;
 
-  /// What was given, and what the getters answered: the same text for the same environment, in
+  /// The arguments and the getters' answers: the same text for the same environment, in
   /// whatever order and number form its arguments were given, defaults among them or left out.
   std::string Identity() const;
 

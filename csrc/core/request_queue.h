@@ -82,7 +82,7 @@ class RequestQueue {
   int TakeRequests(int parts, int least, int max, int32_t* ids);
   /// Puts back requests that were taken and not run; false if the queue has been cleared.
   bool PutBack(std::span<const int32_t> ids);
-  /// What to do, and where its results go: valid while the request is held.
+  /// The job and where its results go: valid while the request is held.
   Job JobOf(int32_t id) const;
   const OutputViews& outputs() const;
   FailureList& failures() { return failures_; }

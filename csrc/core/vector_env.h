@@ -137,7 +137,7 @@ class VectorEnv {
     float* log_probs = nullptr;
     float* env_actions = nullptr;  // (num_envs, action_size); null for discrete actions
   };
-  /// What a rollout's policy would do now, drawn from the streams it would draw from. `obs` is
+  /// Draws a rollout's policy's actions now, from the streams it would draw from. `obs` is
   /// (num_envs, policy.obs_size()), which need not be the environments' own. In the calling thread.
   void Act(const Policy& policy, std::span<const int32_t> policy_ids, const double* obs,
            const ActOutputs& out);

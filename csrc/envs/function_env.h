@@ -59,7 +59,7 @@ struct TaskDescription {
   TaskFunction step = nullptr;
   TaskFunction observation = nullptr;
 
-  /// What the exception that a function left stands for, in bytes that outlive it.
+  /// Encodes the exception that a function left, in bytes that outlive it.
   std::string (*encode_exception)(const void* exception) = nullptr;
 };
 

@@ -135,7 +135,7 @@ class Numbers {
 
 namespace internal {
 
-/// What the pool does for a task, in the order in which compile_task connects it.
+/// The pool's services for a task, in the order in which compile_task connects them.
 struct Services {
   int32_t (*simulate)(TaskFrame*, int64_t);
   int32_t (*load_state)(TaskFrame*);
@@ -167,7 +167,7 @@ class Env {
   mjData* const data;
 
   const double* action() const { return static_cast<const double*>(frame_->action); }
-  /// Of a task with num_actions.
+  /// The action of a task with num_actions.
   int64_t discrete_action() const { return *static_cast<const int64_t*>(frame_->action); }
 
   double operator[](const Parameter& parameter) const { return params()[parameter.offset]; }
@@ -223,7 +223,7 @@ class Env {
   TaskFrame* frame_;
 };
 
-/// Of a step.
+/// The results of a step.
 struct Result {
   double reward = 0.0;
   bool terminated = false;
@@ -270,7 +270,7 @@ inline std::string Describe(const TaskCode& code) {
   return text.str();
 }
 
-/// What the pool reads of an exception: a pickle of (RuntimeError, (message,), None).
+/// The pool's view of an exception: a pickle of (RuntimeError, (message,), None).
 struct ExceptionInfo {
   const char* pickle;
   int32_t size;

@@ -18,7 +18,7 @@ namespace pyfastenv {
 class FunctionEnv;
 class Random;
 
-/// What of mjData, besides the state, is this environment's: bits of TaskFrame::fresh.
+/// The parts of mjData, besides the state, that are this environment's: bits of TaskFrame::fresh.
 enum Fresh : int64_t {
   kFreshPlaces = 1,         // what mj_step1 computes, of positions and velocities
   kFreshAccelerations = 2,  // what mj_step2 computes: forces, accelerations, sensors of them

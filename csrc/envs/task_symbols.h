@@ -38,7 +38,7 @@ struct StructField {
 std::vector<StructField> DataFields();
 std::vector<StructField> DataNumbers();
 std::vector<StructField> ModelFields();
-/// What set_model_field may change of mjOption: offsets in mjModel.
+/// The fields of mjOption that set_model_field may change: offsets in mjModel.
 std::vector<StructField> OptionFields();
 std::vector<StructField> ContactFields();
 size_t ContactBytes();

@@ -12,7 +12,7 @@
 
 namespace pyfastenv::lanes {
 
-/// What must be derived anew if these vary, besides themselves.
+/// The tables that must be derived anew if these vary, besides themselves.
 uint64_t WithDerived(uint64_t varied);
 
 class Derivation {
@@ -28,7 +28,7 @@ class Derivation {
   int AddSoftness(const Tables& t, const ContactSource& contact);
   int AddJointSoftness(const Tables& t, int joint);
   int AddDofSoftness(const Tables& t, int dof);
-  /// Of an equality, whose solref and solimp no environment has its own of.
+  /// Adds the softness of an equality, whose solref and solimp are the same in all environments.
   int AddFixedSoftness(const Tables& t, const double* solref, const double* solimp);
   int num_softness() const { return static_cast<int>(softness_.size()); }
 

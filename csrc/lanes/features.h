@@ -10,7 +10,7 @@
 
 namespace pyfastenv::lanes {
 
-/// What the model has that lanes do not do; empty if nothing.
+/// The first feature of the model that lanes do not do; empty if there is none.
 std::string UnsupportedFeature(const mjModel& m);
 /// Which of these fields of mjModel no environment can have its own of, in lanes; empty if none.
 std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& fields);

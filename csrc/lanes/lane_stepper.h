@@ -55,7 +55,7 @@ class LaneStepper {
   /// mj_step.
   void ComputeExternalForces();
 
-  /// What mjData holds of a field after the last Step or Forward, of one environment in its group:
+  /// Reads a field of mjData after the last Step or Forward, of one environment in its group:
   /// Size(field) numbers.
   void Read(Field field, int lane, double* out) const;
   /// The same into the field's array of mjData.

@@ -20,7 +20,7 @@ class NarrowPhase {
   /// `tables` and its pairs are those of the model, and stay. Throws std::bad_alloc.
   NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables);
 
-  /// What the stages call. Until this object is gone.
+  /// The function that the stages call. Until this object is gone.
   NarrowPhaseCall call() { return {this, Collide}; }
   /// Before every run of stages on this thread.
   void Begin() { has_cleared_buffer_ = false; }

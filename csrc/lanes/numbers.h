@@ -108,7 +108,7 @@ enum class Number : int {
           kCount
 };
 
-/// Of one environment.
+/// The numbers of one environment.
 struct Numbers {
 #define PYFASTENV_LANES_NUMBER(name, ...) const double* name;
   PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)

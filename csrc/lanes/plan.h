@@ -48,7 +48,7 @@ class Plan {
   const std::shared_ptr<const mjModel>& collision_model() const { return collision_model_; }
   /// Environments that step together.
   int width() const { return kernels_.width; }
-  /// Of which environments have their own numbers, in the order asked for.
+  /// The model fields that each environment has its own numbers of, in the order asked for.
   const std::vector<Number>& fields() const { return fields_; }
   const Derivation& derivation() const { return derivation_; }
 

@@ -36,7 +36,7 @@ struct Body {
   bool gravcomp;
 };
 
-/// What is added to a spring's or damper's number: a x + b x² …, of the stretch or speed.
+/// The nonlinear part of a spring's or damper's number: a x + b x² …, of the stretch or speed.
 struct Polynomial {
   static constexpr int kCount = 2;  // mjNPOLY
   double coefficient[kCount];
@@ -122,8 +122,8 @@ struct FrictionLoss {
 
 enum class EqualityKind : int { kJoint, kTendon, kConnect, kWeld };
 
-/// What shall stay together: two joints' positions or tendons' lengths (or one at a place), two
-/// points, two frames.
+/// A pair that shall stay together: two joints' positions or tendons' lengths (or one at a place),
+/// two points, two frames.
 struct Equality {
   static constexpr int kData = 11;
 
@@ -144,8 +144,8 @@ struct Equality {
 
 enum class LimitKind : int { kPosition, kBall, kTendon };
 
-/// Of a slide's or hinge's position or a tendon's length, from both sides; of the angle that a ball
-/// is turned by.
+/// A limit of a slide's or hinge's position or a tendon's length, from both sides; of the angle
+/// that a ball is turned by.
 struct Limit {
   LimitKind kind;
   int qpos;
@@ -186,7 +186,7 @@ struct NarrowPhaseCall {
                  const double* mat2, ContactPoint* points);
 };
 
-/// What contacts of many pairs have in common.
+/// The numbers that contacts of many pairs have in common.
 struct Surface {
   int condim;  // 1, 3, 4 or 6
   double margin;
@@ -199,7 +199,7 @@ struct GeomBounds {
   double radius;
 };
 
-/// What of a pair's touches MuJoCo's broad and middle phases see for certain (BoundingVolumes):
+/// The touches of a pair that MuJoCo's broad and middle phases see for certain (BoundingVolumes):
 /// those nearer than `distance` less `rounding` times the touch's coordinates; and, whatever the
 /// distance of overlapping shapes is said to be, those of geoms whose bounding boxes overlap by
 /// `overlap`, and bounding spheres too if bodies are swept.

@@ -43,8 +43,8 @@ class EnsembleUpdate {
   explicit EnsembleUpdate(const EnsembleOptions& options);
   ~EnsembleUpdate();
 
-  /// Of the flat vectors: all networks (see Bf16Layer), then their upper and their lower bounds
-  /// (num_networks, num_targets).
+  /// The size of the flat vectors: all networks (see Bf16Layer), then their upper and their lower
+  /// bounds (num_networks, num_targets).
   size_t num_parameters() const;
 
   /// One pass of minibatches. samples: (num_seeds, n, num_inputs + num_targets); order:

@@ -36,7 +36,7 @@ struct PpoOptions {
   int num_threads = 1;
 };
 
-/// Of a minibatch.
+/// The metrics of a minibatch.
 struct PpoMetrics {
   PpoSums means;
   double grad_norm = 0.0;
@@ -102,7 +102,7 @@ class PpoUpdate {
 
   /// Does what the call says from these parameters on.
   void Run(const Call& call, const float* parameters);
-  /// Of an epoch's last minibatch.
+  /// The means of an epoch's last minibatch.
   PpoSums Means(size_t epoch) const;
   void Work(int worker);
   /// Returns the gradient's norm.

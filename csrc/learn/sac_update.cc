@@ -10,7 +10,7 @@ namespace pyfastenv {
 
 namespace {
 
-/// Of a row-major (rows, columns) array.
+/// The index in a row-major (rows, columns) array.
 size_t Index(int row, int columns, int column) {
   return ArraySize(row, columns) + static_cast<size_t>(column);
 }
@@ -77,7 +77,7 @@ void SacUpdate::Seed::PackCritic(int i) {
   critic[i].Pack(owner.kernels_, owner.critic_layers_, owner.vectors_.critic.parameters, 2 * k + i);
 }
 
-/// What a step takes as the step before, or whoever else, has left it.
+/// Packs the parameters that a step takes as the step before, or whoever else, has left them.
 void SacUpdate::Seed::PackPolicyAndTargets() {
   const SacVectors& vectors = owner.vectors_;
   policy.Pack(owner.kernels_, owner.policy_layers_, vectors.policy.parameters, k);

@@ -28,7 +28,7 @@ class UnitNetworks {
   ~UnitNetworks();
 
   const UnitOptions& options() const { return options_; }
-  /// Of a network.
+  /// The number of parameters of a network.
   size_t num_parameters() const { return layout_.num_parameters; }
   size_t num_moments() const { return layout_.num_moments; }
 
@@ -38,8 +38,8 @@ class UnitNetworks {
   void Forward(const float* inputs, int rows, const float* parameters, float* moments,
                bool by_batch, float* outputs);
 
-  /// Of the latest Forward(), whose parameters must not have changed. Writes the gradients by
-  /// parameters (N, num_parameters) and by inputs; null: not wanted.
+  /// The backward pass of the latest Forward(), whose parameters must not have changed. Writes the
+  /// gradients by parameters (N, num_parameters) and by inputs; null: not wanted.
   void Backward(const float* by_outputs, const float* parameters, float* gradients,
                 float* by_inputs);
 

@@ -25,9 +25,10 @@ class UnitNormState {
   /// Empty sums, to be added to.
   ColumnSums Sums();
 
-  /// By the sums of the columns and of their squares; the running moments follow.
+  /// Sets scale and shift by the sums of the columns and of their squares; the running moments
+  /// follow.
   void SetByBatch(const float* parameters, float* moments, int rows);
-  /// By the running moments.
+  /// Sets scale and shift by the running moments.
   void SetByMoments(const float* parameters, const float* moments);
   /// The way back, by the sums of the gradient behind the norm and of that times y, and the
   /// gradients of its parameters (null: not wanted).

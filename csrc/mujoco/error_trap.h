@@ -38,7 +38,7 @@ struct MujocoError : std::runtime_error {
 
 namespace internal {
 
-/// What a thread does with messages of the engine.
+/// The handlers of the engine's messages in a thread.
 struct Handlers {
 #if PYFASTENV_MUJOCO >= 3010000
   mjfLogHandler log;

@@ -12,8 +12,8 @@
 
 namespace pyfastenv {
 
-/// What runs the physics: lanes where they can do the model, mj_step whatever the model, or lanes
-/// and an error where they cannot.
+/// The engine of the physics: lanes where they can do the model, mj_step whatever the model, or
+/// lanes and an error where they cannot.
 enum class Engine { kAuto, kMujoco, kLanes };
 
 /// Whether kAuto means the faster of lanes and mj_step, as measured in use. Unless

@@ -26,7 +26,7 @@ class LaneTrust {
   LaneTrust& operator=(const LaneTrust&) = delete;
 
   bool broken() const { return difference_.load(std::memory_order_acquire) != nullptr; }
-  /// What broke it, in a sentence; empty while it holds.
+  /// The difference that broke it, in a sentence; empty while it holds.
   std::string difference() const;
   /// The first one counts; an empty sentence stands for one that memory did not suffice for.
   void Break(std::string difference) noexcept;

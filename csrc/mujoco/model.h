@@ -16,8 +16,8 @@ namespace pyfastenv {
 
 using SharedModel = std::shared_ptr<const mjModel>;
 
-/// What a worker simulates of a model. kPhysics leaves out what mj_step does for nothing, none of
-/// which changes a bit of the physics:
+/// The parts of a model that a worker simulates. kPhysics leaves out what mj_step does for nothing,
+/// none of which changes a bit of the physics:
 /// - cameras and lights, which it places in space at every substep (2 to 3 % of a step), unless the
 ///   model has sensors or plugins, which may read them;
 /// - the search for contacts, where no two geoms may touch (20 % of InvertedDoublePendulum's step).

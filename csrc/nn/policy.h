@@ -46,10 +46,10 @@ class Policy {
 
   const Mlp& mlp() const { return mlp_; }
   int num_policies() const { return mlp_.num_networks(); }
-  /// Of the environments' observations, of which the network may see a part.
+  /// The size of the environments' observations, of which the network may see a part.
   int obs_size() const { return options_.row_size; }
   bool discrete() const { return options_.distribution == Distribution::kCategorical; }
-  /// Of a Box.
+  /// The size of a Box's actions.
   int action_size() const { return static_cast<int>(options_.action_low.size()); }
   int num_actions() const { return mlp_.output_size(); }
 

@@ -53,7 +53,7 @@ class PlanCache {
   /// asked for again, which makes another plan.
   std::string RefusalUnchecked(const mjModel& model);
 
-  /// What steps the model now: why it is not lanes, as Refusal, or because mj_step is faster in
+  /// The reason why lanes do not step the model now, as Refusal, or because mj_step is faster in
   /// use; empty if it is lanes.
   std::string Reason(const mjModel& model);
 

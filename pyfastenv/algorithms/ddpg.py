@@ -77,7 +77,7 @@ class Config(OffPolicyConfig):
     hidden_sizes: tuple[int, ...] = field(default=(64, 64), metadata=WIDTHS)
     """Hidden layers, of policy and critic each."""
     activation: Activation = "relu"
-    """Of hidden layers."""
+    """Activation function of hidden layers."""
     torch_threads: int = 1
     """Threads of PyTorch's own operations: more only pay with large networks."""
 
@@ -86,7 +86,7 @@ class Config(OffPolicyConfig):
 
 
 class Networks(NamedTuple):
-    """Of K seeds. The critics see actions as the environment does."""
+    """The networks of K seeds. The critics see actions as the environment does."""
 
     actor: nn.Module  # (K, B, obs_size) -> (K, B, A), actions before tanh
     critic: nn.Module  # (K, B, obs_size + A) -> (K, B, 1)
@@ -124,7 +124,7 @@ def policy_loss(networks: Networks, obs: Tensor) -> Tensor:
 
 
 class Functions(NamedTuple):
-    """What is learned, for whoever wants it otherwise: ``class Mine(DDPG): functions = …``."""
+    """The parts of learning that a subclass may replace: ``class Mine(DDPG): functions = …``."""
 
     critic_loss: Callable[[Networks, Batch, float | Tensor], Tensor] = critic_loss
     policy_loss: Callable[[Networks, Tensor], Tensor] = policy_loss

@@ -104,7 +104,7 @@ class Config(OffPolicyConfig):
 
 
 class Networks(NamedTuple):
-    """Of K seeds."""
+    """The networks of K seeds."""
 
     actor: nn.Module  # (K, B, obs_size) -> (K, B, 2 A): means, then log-stds
     critic: nn.Module  # (2 K, B, obs_size + A) -> (2 K, B, N): each seed's two, logits of bins
@@ -121,7 +121,7 @@ def opinions(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
 
 
 def mean_value(probs: Tensor, bins: Tensor) -> Tensor:
-    """Of distributions ``(…, N)``, ``(…)``; a matrix product would be rounded under ``amp``."""
+    """Means ``(…)`` of distributions ``(…, N)``; ``amp`` would round a matrix product."""
     return (probs * bins).sum(-1)
 
 
@@ -173,7 +173,7 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
 
 
 class Functions(NamedTuple):
-    """What is learned, for whoever wants it otherwise: ``class Mine(FlashSAC): functions = …``."""
+    """Parts of learning that a subclass may replace: ``class Mine(FlashSAC): functions = …``."""
 
     policy_loss: Callable[[Networks, Batch, Tensor], PolicyLoss] = policy_loss
     critic_loss: Callable[[Networks, Batch, Tensor, float | Tensor], Tensor] = critic_loss
@@ -241,7 +241,7 @@ class FlashSACLearner(ActorCritic):
         return UnitNetwork(num_inputs, num_outputs, width, depth)
 
     def noise_shape(self, batch_size: int) -> tuple[int, int]:
-        """Of the policy's improvement, then of the critics' target."""
+        """The shape of the noise for the policy's improvement, then for the critics' target."""
         return (2 * batch_size, self.layout.action_size)
 
     def learning(self) -> AbstractContextManager[None]:

@@ -137,7 +137,7 @@ class Config(SACConfig):
         return first, first + 1
 
     def rollout_length(self, step: int) -> int:
-        """Of the model, at an environment step after the random ones."""
+        """The length of the model's rollouts at an environment step after the random ones."""
         first, last, shortest, longest = self.rollout_schedule
         epoch = step // self.epoch_steps
         progress = (epoch - first) / max(last - first, 1)
@@ -233,7 +233,7 @@ class MBPO(SACTraining[Config]):
 
     @property
     def acceleration(self) -> Choice:
-        """What computes SAC's gradient steps; its note also says why the model's have no other."""
+        """The accelerator of SAC's gradient steps; its note says why the model's have none."""
         choice, model = super().acceleration, self.model.choice
         notes = [choice.note, model.note if model.changes else ""]
         return choice._replace(note="\n".join(filter(None, notes)))

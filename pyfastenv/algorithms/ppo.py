@@ -125,7 +125,7 @@ class Columns(NamedTuple):
 
 
 class PPOLoss(NamedTuple):
-    """Of :func:`ppo_loss`."""
+    """The results of :func:`ppo_loss`."""
 
     loss: Tensor  # () what is minimised
     metrics: Tensor  # (5,): PPO_METRICS, without gradient
@@ -182,7 +182,7 @@ def ppo_loss(
 
 
 class Functions(NamedTuple):
-    """What is learned, for whoever wants it otherwise: ``class Mine(PPO): functions = …``."""
+    """The parts of learning that a subclass may replace: ``class Mine(PPO): functions = …``."""
 
     ppo_loss: Callable[..., PPOLoss] = ppo_loss
 
@@ -229,7 +229,7 @@ class PPO(ActorValue[Config]):
 
     @property
     def acceleration(self) -> Choice:
-        """What computes the epochs; what has been changed since is looked at again."""
+        """The accelerator of the epochs; it looks again at parts that have changed since."""
         return self.chooser.choice
 
     def _schedule(self) -> None:
@@ -363,7 +363,7 @@ class PPO(ActorValue[Config]):
         return result.metrics
 
     def _columns(self, rows: Tensor) -> Columns:
-        """Of rows of :meth:`_pack`."""
+        """The columns of rows of :meth:`_pack`."""
         actions = rows[:, self.obs_size : -4]
         log_probs, advantages, returns, old_values = rows[:, -4:].unbind(1)
         return Columns(

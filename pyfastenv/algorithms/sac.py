@@ -52,7 +52,7 @@ class SACOptions(ActorCriticOptions):
 
 @dataclass(kw_only=True)
 class SACConfig(OffPolicyConfig):
-    """What SAC and those who learn by it (MBPO) have in common."""
+    """The options that SAC shares with algorithms that learn by it (MBPO)."""
 
     options_type = SACOptions
 
@@ -83,7 +83,7 @@ class Config(SACConfig):
 
 
 class Networks(NamedTuple):
-    """Of K seeds."""
+    """The networks of K seeds."""
 
     actor: nn.Module  # (K, B, obs_size) -> (K, B, 2 A): means, then log-stds
     critic: nn.Module  # (2 K, B, obs_size + A) -> (2 K, B, 1): each seed's two
@@ -93,7 +93,7 @@ class Networks(NamedTuple):
 
 
 class PolicyLoss(NamedTuple):
-    """Of :func:`policy_loss`; only the first has a gradient."""
+    """The results of :func:`policy_loss`; only the first has a gradient."""
 
     loss: Tensor  # (K,)
     entropy: Tensor  # (K,)
@@ -164,7 +164,7 @@ def target_update(target: Tensor, online: Tensor, tau: float) -> None:
 
 
 class Functions(NamedTuple):
-    """What is learned, for whoever wants it otherwise: ``class Mine(SAC): functions = …``."""
+    """The parts of learning that a subclass may replace: ``class Mine(SAC): functions = …``."""
 
     critic_loss: Callable[[Networks, Batch, Tensor, float | Tensor], Tensor] = critic_loss
     policy_loss: Callable[[Networks, Tensor, Tensor], PolicyLoss] = policy_loss
@@ -218,7 +218,7 @@ class SACLearner(ActorCritic):
         self._choose()
 
     def noise_shape(self, batch_size: int) -> tuple[int, int]:
-        """Of the policy's improvement, then of the critics' target."""
+        """The shape of the noise for the policy's improvement, then for the critics' target."""
         return (2 * batch_size, self.layout.action_size)
 
     def update(

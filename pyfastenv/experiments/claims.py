@@ -1,4 +1,4 @@
-"""What the rounds' ratios say, and one judge of claims: which way, with which margin.
+"""Intervals of the rounds' ratios, and one judge of claims: which way, with which margin.
 
 Contestants run in turn, so a drift of the machine meets both of a round. The judge is an interval
 of 90 % for the geometric mean of the ratios (two one-sided t tests of 5 %, Schuirmann 1987): equal
@@ -21,7 +21,7 @@ Outcome = Literal["more", "less", "equal", "open"]
 
 @dataclass(frozen=True)
 class Ratio:
-    """What the rounds' ratios say."""
+    """The mean of the rounds' ratios and its interval."""
 
     mean: float  # geometric
     low: float  # of its interval of 90 %, which is infinite with a single round

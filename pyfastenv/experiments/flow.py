@@ -87,7 +87,7 @@ class Config(Sizes):
     real: int = 5_000
     """Real transitions to begin with."""
     max_epochs: int = 1_000
-    """Of a fit."""
+    """Most epochs of a fit."""
     learning: bool = field(default=True, metadata=CHOICE)
     """Whether trainings with and without the flow are made …"""
     learning_steps: int = 3_000
@@ -207,7 +207,7 @@ def _go_on(mbpo: MBPO, steps: int) -> list[float]:
 
 
 def _parts(name: str, config: Config) -> Row:
-    """What a step of a program consists of [ms]."""
+    """Measures the parts of a program's step [ms]."""
     states, updates = config.part_states, config.part_agent_updates
     calls: tuple[Callable[[], object], ...]  # in PARTS' order
     if name in OURS:
@@ -256,7 +256,7 @@ def _timed(calls: Sequence[Callable[[], object]], config: Config) -> Row:
 
 
 def per_step(parts_ms: Mapping[str, float], config: Config) -> Row:
-    """What each part costs per environment step at the document's sizes and frequencies [ms]."""
+    """The cost of each part per environment step at the document's sizes and frequencies [ms]."""
     weights = (
         1 / config.part_steps,
         UPDATES / config.part_updates,
@@ -284,7 +284,7 @@ def _whole(name: str, steps: int, config: Config) -> Row:
 
 
 def _profiled(anomaly: bool, config: Config) -> Row:
-    """What torch.profiler says of SAC updates in the document's style, and what it does not."""
+    """Profiles SAC updates in the document's style by torch.profiler; says what it leaves out."""
     count = 2 if config.quick else 20
     with _slow(replace(Habits(), anomaly_mode=anomaly), config) as program:
         program.roll_out(1_000, 1, program.model_pool)

@@ -1,4 +1,4 @@
-"""What comes of the measurements of `flow`: tables, ratios and the picture."""
+"""Tables, ratios and the picture from the measurements of `flow`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OFTEN = (1, 125, 250, 500, 1_000)  # steps between two fits
 
 
 def report(study: Study) -> Report:
-    """What the template is filled with."""
+    """The values that the template is filled with."""
     config, parts = study.sizes, study.part("parts")
     ms = {name: study.rounds("parts", "ms", program=name) for name in dict.fromkeys(parts.program)}
     order = list(itertools.pairwise(ms))

@@ -1,4 +1,4 @@
-"""What single remedies of document 000 change: before and after, each by itself, in milliseconds.
+"""Single remedies of document 000, each by itself: milliseconds before and after.
 
 A unit is a function of ``quick`` that yields calls by variant, once, and frees after that what they
 need; the first variant is the one before the remedy.
@@ -45,7 +45,7 @@ def measure(unit: Callable[[bool], Calls], quick: bool) -> Row:
 
 
 def _rows(quick: bool) -> int:
-    """Of a rollout."""
+    """The number of rows of a rollout."""
     return 2_000 if quick else 100_000
 
 

@@ -87,7 +87,7 @@ def ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Summary:
 
 
 def compared(rates: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """What the rounds' rates say: their summaries, and the first one's ratios to the others."""
+    """Summaries of the rounds' rates, and the first one's ratios to the others."""
     first, *others = rates
     return {
         "rates": dict(rates),
@@ -116,7 +116,7 @@ def quiet_stderr() -> Iterator[None]:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on: CPU, memory, system and versions; no names and no paths."""
+    """The facts that figures depend on: CPU, memory, system and versions; no names and no paths."""
     return {
         "cpu": _cpu_model(),
         "cpus_available": available_cpus(),

@@ -232,7 +232,7 @@ def timeline(
 def mixture(
     axes: Axes, parts: Mapping[str, Sequence[float]], end: float, colour: Mapping[str, str]
 ) -> None:
-    """What each of equal parts of a time from 0 to ``end`` [ms] consists of; a legend below."""
+    """Draws the mixture in each of equal parts of a time from 0 to ``end`` [ms]; a legend below."""
     kinds = [kind for kind in colour if kind in parts]
     width = end / len(parts[kinds[0]])
     left = width * np.arange(len(parts[kinds[0]]))

@@ -46,7 +46,7 @@ class Config(Sizes):
     sizes: tuple[str, ...] = ("64", "64x64", "128", "128x128", "256", "256x256")
     """Hidden layers in the grid."""
     episodes: int = 500
-    """Of the document's table, which has a hidden layer of 128, and of the learning curves."""
+    """Episodes of the document's table, with a hidden layer of 128, and of the learning curves."""
     table_rounds: int = 3
     """How often each contestant of that table trains."""
     grid_rounds: int = 4

@@ -1,4 +1,4 @@
-"""What comes of the measurements of `placement`: tables, ratios and pictures."""
+"""Tables, ratios and pictures from the measurements of `placement`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _about(algorithm: str, size: str, **about: Any) -> Row:
 
 
 def report(study: Study) -> Report:
-    """What the template is filled with."""
+    """The values that the template is filled with."""
     sizes = study.sizes.sizes
     first, last = sizes[0], sizes[-1]
 

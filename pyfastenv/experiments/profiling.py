@@ -62,7 +62,7 @@ class Config(Sizes):
     rounds: int = 3
     """… in so many rounds."""
     repeats: int = 20
-    """Of each of the profiler's options."""
+    """Measurements of each of the profiler's options."""
     traces: Path | None = None
     """Keep the trainings' traces there."""
 
@@ -142,7 +142,7 @@ def trace(name: str, config: Config) -> Row:
 
 
 def _innermost_ms(ranges: list[Range], parts: int = 120) -> dict[str, list[float]]:
-    """Of an iteration and the ranges in it: each kind's time in equal parts of the iteration, an
+    """Each kind's time in equal parts of an iteration, from its ranges, an
     instant counted for the innermost range alone [ms]."""
     whole = ranges[0]
     edges = np.linspace(whole.start, whole.start + whole.duration, parts + 1)
@@ -293,7 +293,7 @@ def stale_code() -> Row:
 
 
 def length_of(kind: str, drawn: int, longest: int) -> int:
-    """What a batch of ``drawn`` steps is given to the model as."""
+    """The length at which the model gets a batch of ``drawn`` steps."""
     if kind in ("fixed", "padded"):
         return longest
     if kind == "buckets":  # powers of two: few shapes

@@ -1,4 +1,4 @@
-"""What comes of the measurements of `profiling`: tables, ratios and pictures."""
+"""Tables, ratios and pictures from the measurements of `profiling`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PAINT = pictures.colours(SPANS) | {REST: "#DDDDDD"}
 
 
 def report(study: Study) -> Report:
-    """What the template is filled with."""
+    """The values that the template is filled with."""
     config = study.sizes
     least, most = config.updates[0], config.updates[-1]
     traces = study.part("traces").set_index("trainer")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Report(NamedTuple):
-    """What a report is made of."""
+    """The values, ratios and pictures that a report is made of."""
 
     values: Mapping[str, Any]  # the template's
     figures: Mapping[str, Callable[[], Figure]]  # draw the pictures that the template asks for

@@ -59,7 +59,7 @@ class Policy:
 
     @property
     def megabytes(self) -> float:
-        """Of its parameters, float32."""
+        """The size of its parameters in float32."""
         return sum(p.numel() for p in self.network.parameters()) * 4 / 1e6
 
     @torch.no_grad()

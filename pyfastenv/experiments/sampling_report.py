@@ -1,4 +1,4 @@
-"""What comes of the measurements of `sampling`: the model, tables, ratios and pictures."""
+"""The model, tables, ratios and pictures from the measurements of `sampling`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RANGE_OF_8 = 2.85  # expected range of 8 standard normals
 
 @dataclass(frozen=True)
 class Model:
-    """What a step and a policy call take, and what follows from that."""
+    """A model of rates from the costs of a step and of a policy call."""
 
     env_s: float  # an environment's step on one CPU [s]
     sizes: Sequence[int]  # batches …
@@ -129,7 +129,7 @@ class Reader:
 
 
 def report(study: Study) -> Report:
-    """What the template is filled with."""
+    """The values that the template is filled with."""
     reader, config = Reader(study), study.sizes
     sizes, short, workers = config.envs_per_worker, reader.short, config.workers
     small, large = min(sizes), max(sizes)

@@ -25,7 +25,7 @@ Sections = Mapping[str, Callable[[], Iterable[Row] | Row]]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What every benchmark's options begin with."""
+    """The options that every benchmark begins with."""
 
     only: tuple[str, ...] = ()
     """Some of its sections; by default all."""

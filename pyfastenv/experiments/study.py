@@ -34,7 +34,7 @@ CHOICE = {"choice": True}  # metadata of a bool field of Sizes, named as the par
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """What every experiment's options begin with; the rest is how much it measures, and choices of
+    """The options that every experiment begins with; others are sizes, and choices of
     parts, which may be measured another time."""
 
     quick: bool = False
@@ -155,7 +155,7 @@ class Study:
     # ---- measuring ---------------------------------------------------------------------------
 
     def missing(self, plan: Sequence[Measurement]) -> list[Measurement]:
-        """What is still to be measured."""
+        """The measurements that are still to be made."""
         has_cuda = torch.cuda.is_available() and not self.sizes.report_only
         known = self.state["measurements"]
         return [one for one in plan if one.key not in known and (has_cuda or not one.needs_cuda)]
@@ -240,7 +240,7 @@ class Study:
 
     @property
     def cpus(self) -> int:
-        """Of the machine that measured."""
+        """The number of CPUs of the machine that measured."""
         return int(self.state["machine"]["cpus_available"])
 
     @property
@@ -250,7 +250,7 @@ class Study:
 
     @property
     def bfloat16(self) -> str:
-        """What its processor multiplies bfloat16 numbers by: AMX, AVX512-BF16, or nothing."""
+        """The processor's unit for products of bfloat16 numbers: AMX, AVX512-BF16, or nothing."""
         return str(self.state["machine"].get("bfloat16", ""))
 
     @property
@@ -280,7 +280,7 @@ class Study:
 
 
 def time_left(missing: Sequence[Measurement], sizes: Sizes) -> str:
-    """What that will take, in words."""
+    """The time that the missing measurements will take, in words."""
     if sizes.quick:  # the estimates are those of full sizes
         return "less than a minute"
     return f"about {duration(sum(one.seconds for one in missing))}"

@@ -31,7 +31,7 @@ Wrapper = VectorWrapper[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], 
 def make_cleanrl(
     env_id: str | type[Task], num_envs: int = 1, *, old_infos: bool = False, **kwargs: Any
 ) -> Envs:
-    """What ``make_env`` of dqn, ddpg, td3 and sac makes: environments with episode statistics.
+    """Stands for ``make_env`` of dqn, ddpg, td3 and sac: environments with episode statistics.
 
     Args:
         env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …
@@ -51,7 +51,7 @@ def make_cleanrl_ppo(
     old_infos: bool = False,
     **kwargs: Any,
 ) -> Envs:
-    """What ``make_env`` of ppo_continuous_action makes: clipped actions, normalised everything.
+    """Stands for ``make_env`` of ppo_continuous_action: clipped actions, normalised everything.
 
     Observations and rewards equal those of gymnasium's ClipAction, NormalizeObservation and
     NormalizeReward around every single environment, clipped to [-10, 10], bit for bit: each

@@ -39,7 +39,7 @@ jax.tree_util.register_dataclass(
 
 
 class Step(NamedTuple):
-    """What a step gives, of N environments."""
+    """The results of a step of N environments."""
 
     obs: jax.Array  # (N, obs_size): where an episode ended, the next one's first
     rewards: jax.Array  # (N,) float
@@ -202,7 +202,7 @@ class JaxVectorEnv:
 
     @property
     def _state(self) -> jax.ShapeDtypeStruct:
-        """Of snapshots; another size once a model field is set per environment."""
+        """The shape of snapshots; it is another once a model field is set per environment."""
         return jax.ShapeDtypeStruct((self.num_envs, self.envs.state_bytes), np.uint8)
 
     def _call(

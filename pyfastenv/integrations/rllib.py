@@ -45,7 +45,7 @@ def register_rllib(env_id: str, **kwargs: Any) -> str:
 def make_rllib(
     env_id: str | type[Task], num_envs: int | None = None, **kwargs: Any
 ) -> FastVectorEnv:
-    """What an env runner calls; use :func:`register_rllib`.
+    """Makes the environments of an env runner, which calls it; use :func:`register_rllib`.
 
     Raises:
         ValueError: RLlib asks for single environments, or another autoreset mode than NEXT_STEP

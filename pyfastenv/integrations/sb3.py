@@ -29,7 +29,7 @@ Indices = int | Iterable[int] | None
 def make_sb3(
     env_id: str | type[Task], num_envs: int = 1, *, seed: int | None = None, **kwargs: Any
 ) -> VecEnv:
-    """What ``make_vec_env`` is for gymnasium's: environments with episode statistics, seeded.
+    """Stands for ``make_vec_env``: environments with episode statistics, seeded.
 
     Args:
         env_id: As for :func:`pyfastenv.make_vec`: ``"HalfCheetah-v5"``, an own task …

@@ -1,4 +1,4 @@
-"""What computes an algorithm's gradient steps faster than its readable program, and who may.
+"""Accelerators: they compute gradient steps faster than the readable program, where they may.
 
 An algorithm's file is the specification: plain PyTorch, a function for each loss, autograd. An
 accelerator computes the same steps in another way. It says which functions, methods, networks and
@@ -57,7 +57,7 @@ class Accelerator(Protocol[Read]):
 
 
 class CompiledLosses:
-    """What accelerators by torch.compile share: passes and gradients are the plain program's."""
+    """The base of accelerators by torch.compile: passes and gradients are the plain program's."""
 
     name: ClassVar[str] = "torch.compile"
     kind: ClassVar[Kind] = "compile"
@@ -125,7 +125,7 @@ def _attributes(protocol: type) -> tuple[str, ...]:
 
 
 def changes_of(accelerator: type[Accelerator[L]], learner: L) -> list[str]:
-    """What the user has changed of that which the accelerator stands for, in words."""
+    """The user's changes, in words, of the parts that the accelerator stands for."""
     return [
         *_replaced_functions(accelerator, learner),
         *changed_attributes(learner, (*accelerator.methods, *_attributes(accelerator.reads))),

@@ -1,4 +1,4 @@
-"""What learners from replayed transitions share: networks of K seeds, optimisers, who steps.
+"""The base of learners from replayed transitions: networks of K seeds, optimisers, who steps.
 
 An algorithm's file says what is learned (:meth:`ActorCritic.update`); this makes the networks, lets
 an accelerator take the steps where there is one, and saves. Knows rows of transitions and nothing
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
 
     @classmethod
     def of(cls, rows: Tensor, layout: RowLayout) -> Batch:
-        """Of rows ``(K, B, width)``."""
+        """Splits rows ``(K, B, width)`` into the parts of a batch."""
         return cls(
             layout.obs(rows),
             layout.obs_actions(rows)[..., layout.obs_size :],
@@ -207,7 +207,7 @@ class ActorCritic(ABC):
                     self.update(rows[i], noise[i], metrics if i == last else None)
 
     def learning(self) -> AbstractContextManager[None]:
-        """What networks that are not ours are in while they learn: training mode."""
+        """A context in which networks that are not ours are in training mode."""
         return learning(self.actor, self.critic)
 
     @abstractmethod
@@ -222,10 +222,10 @@ class ActorCritic(ABC):
 
     @abstractmethod
     def noise_shape(self, batch_size: int) -> tuple[int, ...]:
-        """What :meth:`update` needs of standard normal numbers for each seed."""
+        """The shape of the standard normal numbers that :meth:`update` needs for each seed."""
 
     def mixed_precision(self) -> torch.autocast:
-        """What :attr:`options` ``.bfloat16`` means for networks that are not ours."""
+        """The context that :attr:`options` ``.bfloat16`` means for networks that are not ours."""
         return torch.autocast(
             self.device.type,
             torch.bfloat16,
@@ -243,7 +243,7 @@ class ActorCritic(ABC):
 
     @property
     def optimizers(self) -> dict[str, FlatAdam]:
-        """By name, as :meth:`state_dict` has them."""
+        """The optimisers by name, as :meth:`state_dict` has them."""
         return {
             "policy_optimizer": self.policy_optimizer,
             "critic_optimizer": self.critic_optimizer,

@@ -1,4 +1,4 @@
-"""What a user has changed of the code that an accelerator would replace.
+"""Finds a user's changes of the code that an accelerator would replace.
 
 An accelerator computes what the classes here do as they are written. A subclass that overrides a
 method, a method or an optimiser put on the instance, a property where a number stood, a hook, a
@@ -87,7 +87,7 @@ def changed_parts(
     targets: Mapping[str, Sequence[str]],
     optimizers: Mapping[str, str],
 ) -> Iterator[str]:
-    """What is not as it was written of a learner's networks, vectors and optimisers.
+    """The changed parts of a learner's networks, vectors and optimisers.
 
     Args:
         learner: Which has them as attributes.

@@ -70,14 +70,14 @@ class DynamicsOptions:
 
 
 class FitReport(NamedTuple):
-    """What a fit came to."""
+    """The results of a fit."""
 
     holdout_errors: Tensor  # (K, ensemble_size) mean squared errors of the restored networks
     num_epochs: list[int]  # of each seed
 
 
 class Prediction(NamedTuple):
-    """What the elites predict."""
+    """The predictions of the elites."""
 
     rewards: Tensor  # (K, n)
     next_obs: Tensor  # (K, n, obs_size)
@@ -143,7 +143,7 @@ class EnsembleDynamics:
 
     @property
     def choice(self) -> Choice:
-        """What trains it; what has been changed since is looked at again."""
+        """The accelerator that trains it; it looks again at parts that have changed since."""
         return self._chooser.choice
 
     # ---- fitting -----------------------------------------------------------------------------

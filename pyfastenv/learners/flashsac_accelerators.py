@@ -232,12 +232,12 @@ class CompiledStack:
         return outputs if self._head is None else self._head(outputs)
 
     def write_gradients(self, by_outputs: Tensor) -> None:
-        """By the parameters, of the latest pass, which was by its batch's moments, to where the
+        """Writes the latest pass's gradients by the parameters, with its batch's moments, where the
         flat vector has them."""
         self._backward(by_outputs, self.gradients, None)
 
     def input_gradient(self, by_outputs: Tensor) -> Tensor:
-        """By the latest pass's inputs, ``(N, B, in)``."""
+        """The gradient by the latest pass's inputs, ``(N, B, in)``."""
         by_inputs = torch.empty(*by_outputs.shape[:2], self._num_inputs)
         self._backward(by_outputs, None, by_inputs)
         return by_inputs

@@ -285,7 +285,7 @@ class FlowAgent:
         return torch.cat((self.layout.rewards(rows)[..., None], change), -1)
 
     def _inputs(self, pairs: Tensor, outcome: Tensor) -> Tensor:
-        """What the critics see, ``(2 K, B, …)``."""
+        """The inputs of the critics, ``(2 K, B, …)``."""
         dynamics = self.dynamics
         state = (pairs - dynamics.input_mean) / dynamics.input_std
         both = torch.cat((state, outcome / self._outcome_std), -1)

@@ -101,7 +101,7 @@ def _ant(
     exclude_current_positions_from_observation: bool = True,
     **_: Any,
 ) -> Rule:
-    """Of ant_v5.py: the state is finite, and ``min_z <= z <= max_z``."""
+    """The rule of ant_v5.py: the state is finite, and ``min_z <= z <= max_z``."""
     low, high = _bounds(healthy_z_range)
     height = 0 if exclude_current_positions_from_observation else 2
 
@@ -125,7 +125,7 @@ def _hopper(
     exclude_current_positions_from_observation: bool = True,
     **_: Any,
 ) -> Rule:
-    """Of hopper_v5.py: z, the torso's angle, and all of qpos[2:] and qvel inside their ranges."""
+    """The rule of hopper_v5.py: z, the torso's angle, qpos[2:] and qvel are inside their ranges."""
     states, heights, angles = map(
         _bounds, (healthy_state_range, healthy_z_range, healthy_angle_range)
     )
@@ -151,7 +151,7 @@ def _humanoid(
     exclude_current_positions_from_observation: bool = True,
     **_: Any,
 ) -> Rule:
-    """Of humanoid_v5.py: ``min_z < z < max_z``."""
+    """The rule of humanoid_v5.py: ``min_z < z < max_z``."""
     heights = _bounds(healthy_z_range)
     height = 0 if exclude_current_positions_from_observation else 2
 
@@ -167,7 +167,7 @@ _POLE_LENGTH = 0.6
 
 
 def _inverted_double_pendulum(*, xml_file: Any = "inverted_double_pendulum.xml", **_: Any) -> Rule:
-    """Of inverted_double_pendulum_v5.py: the tip's height is at most 1.
+    """The rule of inverted_double_pendulum_v5.py: the tip's height is at most 1.
 
     Observed are (x, sin θ1, sin θ2, cos θ1, cos θ2, …), θ2 relative to the first pole, so the
     height is ``l * cos θ1 + l * cos(θ1 + θ2)``. As in gymnasium, NaN does not terminate.
@@ -184,7 +184,7 @@ def _inverted_double_pendulum(*, xml_file: Any = "inverted_double_pendulum.xml",
 
 
 def _inverted_pendulum(**_: Any) -> Rule:
-    """Of inverted_pendulum_v5.py: the observation is finite, and the angle within ±0.2."""
+    """The rule of inverted_pendulum_v5.py: the observation is finite, the angle within ±0.2."""
 
     def rule(obs: Tensor) -> Tensor:
         return ~obs.isfinite().all(-1) | (obs[..., 1].abs() > 0.2)
@@ -193,7 +193,7 @@ def _inverted_pendulum(**_: Any) -> Rule:
 
 
 def _mountain_car_continuous(*, goal_velocity: float = 0.0, **_: Any) -> Rule:
-    """Of continuous_mountain_car.py, which keeps its state and compares it in float32."""
+    """The rule of continuous_mountain_car.py, which keeps its state and compares it in float32."""
     goal_velocity = float(goal_velocity)
 
     def rule(obs: Tensor) -> Tensor:
@@ -210,7 +210,7 @@ def _walker2d(
     exclude_current_positions_from_observation: bool = True,
     **_: Any,
 ) -> Rule:
-    """Of walker2d_v5.py: z and the torso's angle inside their ranges."""
+    """The rule of walker2d_v5.py: z and the torso's angle are inside their ranges."""
     heights, angles = _bounds(healthy_z_range), _bounds(healthy_angle_range)
     height = 0 if exclude_current_positions_from_observation else 1
 

@@ -96,7 +96,7 @@ PPO_METRICS = (
 
 
 def gaussian_log_prob(actions: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
-    """Of independent Gaussians, summed over the last axis.
+    """Log-probability of independent Gaussians, summed over the last axis.
 
     Args:
         actions: ``(…, A)``.
@@ -184,7 +184,7 @@ def onto_bins(probs: Tensor, values: Tensor, bins: Tensor) -> Tensor:
 
 
 class GaussianLossGradients(NamedTuple):
-    """Of :func:`bounded_gaussian_gradients`."""
+    """The results of :func:`bounded_gaussian_gradients`."""
 
     outputs: Tensor  # (M, B, 2 D)
     max_log_var: Tensor  # (M, D)

@@ -29,7 +29,7 @@ _elu_backward = torch.ops.aten.elu_backward
 
 
 class Saved(NamedTuple):
-    """What :func:`mlp_backward` needs of a forward pass."""
+    """The tensors of a forward pass that :func:`mlp_backward` needs."""
 
     inputs: list[Tensor]  # of each layer, (K, B, in)
     preactivations: list[Tensor]  # of each hidden layer where the activation needs them (SiLU)

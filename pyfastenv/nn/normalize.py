@@ -31,7 +31,7 @@ class RunningMoments:
         self.merge(*self.of(samples))
 
     def of(self, samples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What :meth:`merge` takes of samples ``(…, size)``: their number, mean and ``m2``."""
+        """Number, mean and ``m2`` of samples ``(…, size)``, as :meth:`merge` takes them."""
         samples = samples.detach().reshape(-1, len(self.mean))
         count = torch.tensor(len(samples), dtype=torch.float64)
         if samples.device.type == "cpu" and samples.dtype == torch.float32 and len(samples) > 0:

@@ -156,7 +156,7 @@ class TorchPolicy(nn.Module):
         return other
 
     def of_rows(self, rows: ArrayOrTensor) -> ArrayOrTensor:
-        """What the policy sees, ``(…, obs_size)``, of flat observations ``(…, row_size)``: a view.
+        """The policy's part ``(…, obs_size)`` of flat observations ``(…, row_size)``: a view.
 
         Raises:
             ValueError: Rows of another size.
@@ -225,7 +225,7 @@ class TorchPolicy(nn.Module):
         return Drawn(actions, gaussian_log_prob(actions, mean, log_std), env_actions)
 
     def outputs(self, obs: Tensor) -> Tensor:
-        """What the network gives, ``(B, outputs)``, for observations as they are."""
+        """The network's outputs, ``(B, outputs)``, for observations as they are."""
         if self.obs_mean is not None and self.obs_scale is not None:
             obs = (obs - self.obs_mean) * self.obs_scale
         if self.obs_clip > 0.0:

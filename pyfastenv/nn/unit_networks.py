@@ -122,13 +122,13 @@ class BoundedLogStd(nn.Module):
         self.low, self.high = low, high
 
     def forward(self, outputs: Tensor) -> Tensor:
-        """Of means, then raw log-stds."""
+        """Means and bounded log-stds, from means and raw log-stds."""
         mean, raw = outputs.chunk(2, -1)
         half = 0.5 * (self.high - self.low)
         return torch.cat((mean, self.low + half * (1.0 + raw.tanh())), -1)
 
     def gradient(self, outputs: Tensor, by_results: Tensor) -> Tensor:
-        """By what :meth:`forward` was given, of the gradient by its results."""
+        """The gradient by the inputs of :meth:`forward`, from the gradient by its results."""
         by_mean, by_log_std = by_results.chunk(2, -1)
         half = 0.5 * (self.high - self.low)
         slope = half * (1.0 - outputs.chunk(2, -1)[1].tanh().square())

@@ -1,4 +1,4 @@
-"""What pyfastenv.physics raises beside ValueError and TypeError."""
+"""The exceptions that pyfastenv.physics raises beside ValueError and TypeError."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def lanes_refusal(model: Any) -> str | None:
 
 
 def engine(model: Any) -> tuple[str, str]:
-    """What steps a model in :func:`rollout` now, and why.
+    """The engine that steps a model in :func:`rollout` now, and why.
 
     Returns:
         ``("lanes", "")``, or ``"mujoco"`` and the reason: :func:`lanes_refusal`, or that

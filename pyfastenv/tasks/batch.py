@@ -78,7 +78,7 @@ class BatchFunctions:
         return sum(part.size for part in self.shown.values())
 
     def observe(self, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What is shown, ``(n, obs_size)``, for raw observations ``(n, raw.obs_size)``."""
+        """The observations ``(n, obs_size)`` that are shown for raw ones ``(n, raw.obs_size)``."""
         if not self._observes:
             return raw
         if len(raw) == 0:
@@ -102,7 +102,7 @@ class BatchFunctions:
         terminated: NDArray[np.bool_],
         infos: dict[str, NDArray[Any]],
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_], dict[str, NDArray[Any]]]:
-        """What n steps were worth, which of them end an episode, and more infos.
+        """The rewards of n steps, which of them end an episode, and more infos.
 
         Args:
             raw: ``(n, raw.obs_size)`` that the steps led to.

@@ -234,7 +234,7 @@ class BatchedCore:
 def _split_infos(
     infos: dict[str, Any], started: dict[str, Any], ended: NDArray[np.bool_]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of a step's infos and those of the resets after it: what is shown, and the ended ones'."""
+    """Merges a step's infos with those of the resets after it: shown and ended ones."""
     shown: dict[str, Any] = {}
     final: dict[str, Any] = {}
     for name in [n for n in infos if not n.startswith("_")]:

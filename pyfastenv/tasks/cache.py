@@ -68,7 +68,7 @@ def folder() -> Path:
 
 @once
 def host() -> str:
-    """What machine code made here runs on."""
+    """The processor and system that machine code made here runs on."""
     kinds = ("vendor_id", "cpu family", "model", "flags", "CPU", "Features")
     with suppress(OSError), open("/proc/cpuinfo") as lines:
         first = takewhile(str.strip, lines)  # processor; they are alike
@@ -80,7 +80,7 @@ def host() -> str:
 
 
 def load(key: str) -> TaskCode | None:
-    """What :func:`store` has written; None if there is nothing usable."""
+    """Loads the code that :func:`store` has written; None if there is nothing usable."""
     try:
         content = (folder() / key).read_bytes()
     except OSError:
@@ -129,14 +129,14 @@ def link(key: str, code: TaskCode) -> Linked:
 
 
 def linked(key: str) -> Linked | None:
-    """What :func:`link` has returned for this key in this process."""
+    """The code that :func:`link` has returned for this key in this process."""
     with _lock:
         return _linked.get(key)
 
 
 @once
 def _address_of(name: str) -> int:
-    """Of a function of the pool's, or of the C libraries."""
+    """The address of a function of the pool's, or of the C libraries."""
     address = _core.task_symbols().get(name)
     if address is not None:
         return int(address)

@@ -39,7 +39,7 @@ class Finding(NamedTuple):
 
 
 class _Wrong(Exception):
-    """What a check has found; says where."""
+    """A finding of a check; its message says where."""
 
 
 def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
@@ -330,7 +330,7 @@ def _compare_obs(what: str, ours: Any, theirs: Any, envs: Any) -> None:
 
 
 def _name_at(at: Any, envs: Any) -> str:
-    """What stands at a place in a flat observation."""
+    """The name of the observation at a place in a flat row."""
     group = next(n for n, s in envs.observation_groups.items() if s.start <= at < s.stop)
     return f"obs[{group!r}]"
 

@@ -55,7 +55,7 @@ def _exact(number: Any) -> str:
 
 
 def likely_cause(task: Task) -> str:
-    """What results that change from run to run, or with the number of threads, are likely from.
+    """The likely cause of results that change from run to run, or with the number of threads.
 
     Args:
         task: An instance.

@@ -40,7 +40,7 @@ def is_foreign(value: Any) -> bool:
 
 
 def instead(value: Any, method: str) -> str:
-    """What to write in a method in the place of such a value.
+    """The expression to write in a method in the place of such a value.
 
     Args:
         value: For which :func:`is_foreign` holds.

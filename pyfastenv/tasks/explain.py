@@ -1,4 +1,4 @@
-"""What went wrong in a task, in a paragraph with file and line.
+"""Explains errors of a task, in a paragraph with file and line.
 
 A step that failed in compiled code is repeated in plain Python, which says where.
 """
@@ -106,7 +106,7 @@ def _calls(task: Task, method: str, said: str) -> str:
 
 
 def blame(error: Exception) -> str | None:
-    """What to tell of an exception for which a task is to blame; of any other, None."""
+    """Explains an exception for which a task is to blame; of any other, None."""
     frames = _frames(error)
     if not frames:
         return None
@@ -149,7 +149,7 @@ _STANDARD = os.path.join(sysconfig.get_path("stdlib"), "")
 
 
 def _meant(error: Exception) -> str:
-    """What a name that there is not may have meant."""
+    """The name that an unknown name may have meant."""
     if isinstance(error, AttributeError) and error.name and error.obj is not None:
         return did_you_mean(error.name, dir(error.obj))
     if not isinstance(error, NameError) or not error.name:

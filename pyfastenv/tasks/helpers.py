@@ -1,4 +1,4 @@
-"""What many tasks need, in a few lines each, for their methods to call: delay, pushes, noise.
+"""Helpers that many tasks call, of a few lines each: delay, pushes, noise.
 
 They are functions as a user would write them. What lasts is in memories of the task, what is drawn
 comes from the environment's own stream, so both are part of snapshots.

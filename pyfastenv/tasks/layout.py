@@ -1,4 +1,4 @@
-"""What a task's observations and infos consist of: found by running it once in plain Python."""
+"""Names and sizes of a task's observations and infos, found by running it once in plain Python."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Writer(Mapping[str, Any]):
         return len(self._values)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What was written."""
+        """The arrays that were written."""
         return dict(self._values)
 
 

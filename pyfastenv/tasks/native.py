@@ -62,7 +62,7 @@ class NativeCode:
 
 
 class NativeTask(Task):
-    """What :func:`compile_task` derives from: its methods are C++, so ``debug`` cannot run it."""
+    """The base of :func:`compile_task`'s tasks: methods are C++, so ``debug`` cannot run them."""
 
     _native: NativeCode
 

@@ -44,7 +44,7 @@ def place_in_class(cls: type, name: str = "") -> str:
 
 
 def _says(node: Any) -> list[str]:
-    """What a statement of a class's body gives a value."""
+    """The names to which a statement of a class's body gives a value."""
     if isinstance(node, ast.Assign):
         return [target.id for target in node.targets if isinstance(target, ast.Name)]
     if isinstance(node, ast.AnnAssign):

@@ -58,7 +58,7 @@ class Program:
         self._model_digest = model_digest(task.model)
 
     def description(self) -> dict[str, Any]:
-        """What ``_core.VectorEnv`` takes as its ``task``."""
+        """The ``task`` that ``_core.VectorEnv`` takes."""
         task, model = self.task, self.task.model
         code = self._linked_code()
         functions = code.addresses

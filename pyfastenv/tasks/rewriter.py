@@ -384,7 +384,7 @@ for _kind, _what in {
 
 
 def written(function: types.FunctionType) -> types.FunctionType:
-    """What the user has written: under pyfastenv.reward_terms, if that is there."""
+    """The user's own function: under pyfastenv.reward_terms, if that is there."""
     return function.__wrapped__ if rewards.weights_of(function) else function  # type: ignore[attr-defined]
 
 
@@ -404,7 +404,7 @@ def _is_super(node: ast.AST) -> bool:
 
 
 def _next_method(task: Task, function: types.FunctionType, name: str) -> Any:
-    """What super().name is in a method of one of the task's classes."""
+    """The method that super().name is in a method of one of the task's classes."""
     classes = type(task).__mro__
     for i, cls in enumerate(classes):
         # by identity: `in` would ask an array among the attributes whether it equals a function

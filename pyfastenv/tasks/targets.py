@@ -82,7 +82,7 @@ class Targets:
         return None if is_element else (shown, f"an array is written as {shown}[:] = … (or [i])")
 
     def _of_named(self, base: ast.Attribute, owner: ast.expr, is_element: bool) -> Refusal | None:
-        """Of ``data.joint("hip").qpos`` and ``self.model.body("trunk").mass``."""
+        """Refuses ``data.joint("hip").qpos = x`` and ``self.model.body("trunk").mass = x``."""
         if not (isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute)):
             return None
         kind, root = owner.func.attr, owner.func.value

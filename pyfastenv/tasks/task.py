@@ -261,7 +261,7 @@ class Task:
 
     @classmethod
     def _own_names(cls) -> list[str]:
-        """What subclasses have, in the order of writing."""
+        """The names that subclasses have, in the order of writing."""
         bases = [each for each in cls.__mro__ if each not in (Task, object)]
         names = dict.fromkeys(name for base in reversed(bases) for name in vars(base))
         return [name for name in names if not name.startswith("_")]
@@ -306,7 +306,7 @@ class Task:
             )
 
     def _check_spelling(self) -> None:
-        """Of attributes, those that setup has added too."""
+        """Checks the names of attributes, those that setup has added too."""
         cls = type(self)
         names = dict.fromkeys([*self._own_names(), *(n for n in vars(self) if n[:1] != "_")])
         for name in ("dt", "init_qpos", "init_qvel"):
@@ -374,7 +374,7 @@ class Task:
 
 
 def arguments_of(method: Any) -> list[str]:
-    """What a method asks for."""
+    """The names of the arguments that a method asks for."""
     return list(inspect.signature(method).parameters)[1:]
 
 

@@ -1,1 +1,1 @@
-"""What the command line does beside training: doctor, bench, runs, report."""
+"""The commands beside training: doctor, bench, runs, report."""

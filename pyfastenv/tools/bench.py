@@ -28,7 +28,7 @@ _MOST_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Rate:
-    """What one contestant reached.
+    """The rate that one contestant reached.
 
     Attributes:
         name: The contestant.

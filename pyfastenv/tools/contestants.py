@@ -1,4 +1,4 @@
-"""What is raced: pyfastenv, the physics limit and gymnasium.
+"""The contestants of a race: pyfastenv, the physics limit and gymnasium.
 
 Each is made for one environment id and number of environments, and has ``run(actions)``, which
 starts new episodes, steps through the prerecorded actions ``(num_steps, num_envs, …)`` and returns
@@ -31,7 +31,7 @@ SEED = 0
 
 
 class Contestant(Protocol):
-    """What a race needs of a contestant."""
+    """The protocol of a contestant."""
 
     name: ClassVar[str]
     # of the actions, how much a run uses: slow contestants would take minutes otherwise

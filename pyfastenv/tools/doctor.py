@@ -224,7 +224,7 @@ def _check_opengl() -> Iterator[Finding]:
 
 
 def _draws(environment: dict[str, str]) -> str | None:
-    """What went wrong when a process of its own drew a picture; None: nothing."""
+    """The error of a process of its own that drew a picture; None: it drew one."""
     variables = {**os.environ, **environment}
     if "MUJOCO_GL" in environment:
         variables["PYOPENGL_PLATFORM"] = environment["MUJOCO_GL"]

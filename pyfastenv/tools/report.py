@@ -48,7 +48,7 @@ class Film:
 
 @dataclass(frozen=True)
 class Section:
-    """What the report says of one environment.
+    """The report's part on one environment.
 
     Attributes:
         env_id: The environment.

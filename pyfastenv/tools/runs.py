@@ -96,7 +96,7 @@ class Run:
 
     @property
     def last_return(self) -> float:
-        """Of the last evaluation; before the first, of the episodes trained on."""
+        """Return of the last evaluation; before the first, of the episodes trained on."""
         evaluated = self.last(EVALUATION)
         return evaluated if math.isfinite(evaluated) else self.last(TRAINING)
 

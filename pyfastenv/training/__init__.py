@@ -1,4 +1,4 @@
-"""What all algorithms share: configuration, the loop, checkpoints, logs, evaluation, pictures.
+"""The parts that all algorithms share: configuration, the loop, checkpoints, logs, evaluation.
 
 Knows no algorithm: :mod:`pyfastenv.training.registry` finds them by name, when asked to.
 """

@@ -36,7 +36,7 @@ class ActorValueConfig(OnPolicyConfig):
     hidden_sizes: tuple[int, ...] = field(default=(64, 64), metadata=WIDTHS)
     """Hidden layers, of policy and value network each."""
     activation: Activation = "tanh"
-    """Of hidden layers."""
+    """Activation function of hidden layers."""
     log_std_init: float = -0.5
     """Logarithm of the initial standard deviation of actions."""
 

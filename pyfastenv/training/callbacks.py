@@ -28,7 +28,7 @@ Metrics = dict[str, float]
 
 @dataclass
 class Run:
-    """What callbacks see of a run.
+    """A run as callbacks see it.
 
     Attributes:
         algorithm: What trains.
@@ -62,7 +62,7 @@ class Run:
 
 
 class Callback:
-    """What a run tells; a subclass takes what it wants to know.
+    """The events of a run; a subclass overrides those that it wants.
 
     A method that returns False stops the run, as in Stable-Baselines3; :meth:`Run.stop` does it
     with a reason.

@@ -118,7 +118,7 @@ class SeedCollector:
         return self._sampler
 
     def episode_metrics(self) -> dict[str, float]:
-        """Of the episodes that ended since the last call, if any did.
+        """Metrics of the episodes that ended since the last call, if any did.
 
         ``"train/return"`` and ``"train/length"`` are means over all seeds; with several,
         ``"train/return_k"`` is the k-th one's mean.

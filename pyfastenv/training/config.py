@@ -46,7 +46,7 @@ _OF_THE_RUN = frozenset(
 
 @dataclass(kw_only=True)
 class RunConfig:
-    """What every training run needs to know."""
+    """The options of every training run."""
 
     algorithm: ClassVar[str] = ""
     """The algorithm's name, as in ``pyfastenv train NAME``; each Config sets it."""
@@ -117,7 +117,7 @@ class RunConfig:
 
     @classmethod
     def preset(cls, env_id: str, **fields: Any) -> Self:
-        """What has worked for an environment (:attr:`presets`), changed by ``fields``.
+        """The options that have worked for an environment (:attr:`presets`), changed by ``fields``.
 
         Args:
             env_id: With any version and namespace: ``"Hopper-v5"``, ``"pyfastenv/Hopper-v4"``.

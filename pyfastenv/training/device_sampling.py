@@ -109,7 +109,7 @@ class DeviceSampler:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """What the environments' own state does not have."""
+        """The state that the environments' own does not have."""
         return {
             "obs": self._obs,
             "returns": torch.from_numpy(self._returns.copy()),

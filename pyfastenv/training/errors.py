@@ -1,4 +1,4 @@
-"""What training raises for the user to act on; each message is one sentence that says how."""
+"""The errors of training that a user must act on; each message is one sentence that says how."""
 
 from __future__ import annotations
 

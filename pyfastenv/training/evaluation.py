@@ -120,7 +120,7 @@ def _episodes_of(
 
 
 def player(envs: FastVectorEnv, policy: Any, number: int, num_steps: int) -> Callable[[], Episodes]:
-    """What lets one of the policies take ``num_steps`` steps of environments that have been reset.
+    """Lets one of the policies take ``num_steps`` steps of environments that have been reset.
 
     Returns:
         A function that gives the episodes that ended.

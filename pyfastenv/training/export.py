@@ -43,7 +43,7 @@ _TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export came to.
+    """The result of an export.
 
     Attributes:
         path: The file.
@@ -131,7 +131,7 @@ def _title(saved: SavedPolicy) -> str:
 
 
 def _observations(saved: SavedPolicy, policy: TorchPolicy, count: int) -> NDArray[np.float32]:
-    """What it sees in its own episodes, ``(count, obs_size)``."""
+    """The policy's observations in its own episodes, ``(count, obs_size)``."""
     if count < 1:
         raise ValueError(f"num_observations: expected at least 1, got {count}")
     with closing(make_eval_envs(saved.config.env_id, saved.env_kwargs, _NUM_ENVS)) as envs:
@@ -166,7 +166,7 @@ def _linears(policy: TorchPolicy) -> list[nn.Linear]:
 
 
 def _prune(policy: TorchPolicy, fraction: float) -> None:
-    """By magnitude, layer by layer."""
+    """Prunes weights by magnitude, layer by layer."""
     for linear in _linears(policy):
         prune.l1_unstructured(linear, "weight", amount=fraction)
         prune.remove(linear, "weight")

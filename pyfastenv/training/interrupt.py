@@ -37,7 +37,7 @@ class StopRequest:
 
     @property
     def exit_status(self) -> int:
-        """What a shell expects: 130 after SIGINT, 143 after SIGTERM."""
+        """The status that a shell expects: 130 after SIGINT, 143 after SIGTERM."""
         return 128 + (self.signal or signal.SIGINT)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:

@@ -22,7 +22,7 @@ _FACTORIES = ("policy_factory", "critic_factory")
 
 @dataclass(kw_only=True)
 class LearnerConfig(RunConfig):
-    """What an algorithm that learns by gradients needs to know."""
+    """The options of an algorithm that learns by gradients."""
 
     amp: bool = False
     """Mixed precision: layers between hidden layers compute in bfloat16."""

@@ -27,7 +27,7 @@ Row = dict[str, float]
 
 @dataclass(frozen=True)
 class LoggerStart:
-    """What a logger is made with.
+    """The facts that a logger is made with.
 
     Attributes:
         folder: The run folder, which exists.

@@ -58,7 +58,7 @@ def episode_metrics(returns: Tensor, lengths: Tensor) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run came to; result.json has the same.
+    """The result of a run; result.json has the same.
 
     Attributes:
         run_dir: The run folder.
@@ -341,7 +341,7 @@ class _Session:
         self._raise_if_diverged(next(bad, ""))
 
     def _infinite_by_design(self) -> frozenset[str]:
-        """What own networks hold from the beginning: attention masks, say."""
+        """The places where own networks are infinite from the beginning: attention masks, say."""
         factories = (getattr(self.config, f"{name}_factory", None) for name in ("policy", "critic"))
         return frozenset(not_finite(self.algorithm.state_dict()) if any(factories) else ())
 
@@ -437,7 +437,7 @@ class _Session:
         return f"pyfastenv resume {self.folder}"
 
     def _way_on(self) -> str:
-        """What a message ends in when nothing more can be written."""
+        """The end of a message when nothing more can be written."""
         begun = (self.folder / run_folder.CONFIG).is_file()
         return f"; go on with: {self._resume_command()}" if begun else ""
 

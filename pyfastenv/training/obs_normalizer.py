@@ -43,7 +43,7 @@ class ObsNormalizer:
             update_moments(self.moments, obs)
 
     def spec_fields(self, seen: slice = slice(None)) -> dict[str, Any]:
-        """What :class:`pyfastenv.PolicySpec` is to be given, for what a policy sees of them."""
+        """The arguments of :class:`pyfastenv.PolicySpec`, for the part that a policy sees."""
         if not self.enabled:
             return {}
         return {
@@ -81,7 +81,7 @@ class SeedNormalizers:
             one.update(mine)
 
     def spec_fields(self) -> dict[str, Any]:
-        """What :class:`pyfastenv.PolicySpec` of K policies is to be given."""
+        """The arguments of :class:`pyfastenv.PolicySpec` for K policies."""
         fields = [one.spec_fields() for one in self._each]
         return {
             name: value if name == "obs_clip" else np.concatenate([each[name] for each in fields])

@@ -1,4 +1,4 @@
-"""What DDPG, SAC, MBPO and their like share: options, collecting, replay, the iteration, saving.
+"""The base of DDPG, SAC, MBPO and their like: options, collecting, replay, the iteration, saving.
 
 ``num_seeds`` independent trainings run side by side along the leading axis of every tensor, each
 as it would alone.
@@ -55,7 +55,7 @@ class OffPolicy(ABC, Generic[C]):
     """
 
     PHASES: ClassVar[tuple[str, ...]] = ("sample", "update")
-    """What the time is told of: ``"time/<phase>_s"``."""
+    """The phases whose time is reported: ``"time/<phase>_s"``."""
     learner: ActorCritic
 
     def __init__(self, config: C, **env_defaults: Any):
@@ -82,7 +82,7 @@ class OffPolicy(ABC, Generic[C]):
 
     @property
     def acceleration(self) -> Choice:
-        """What computes the gradient steps."""
+        """The accelerator of the gradient steps."""
         return self.learner.choice
 
     # ---- what an algorithm says --------------------------------------------------------------

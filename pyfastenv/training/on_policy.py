@@ -1,4 +1,4 @@
-"""What PPO and its like share: options, collecting, normalising, the iteration."""
+"""The base of PPO and its like: options, collecting, normalising, the iteration."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ C = TypeVar("C", bound="OnPolicyConfig")
 
 @dataclass(kw_only=True)
 class OnPolicyConfig(LearnerConfig):
-    """What algorithms that learn from their policy's latest steps have in common."""
+    """The options of algorithms that learn from their policy's latest steps."""
 
     num_steps: int = field(default=128, metadata=at_least(1))
     """Steps of each environment between updates."""
     gamma: float = field(default=0.99, metadata=FRACTION)
     """Discount."""
     normalize_obs: bool = True
-    """By running mean and standard deviation."""
+    """Normalise observations by running mean and standard deviation."""
     normalize_rewards: bool = True
     """Divide by the running standard deviation of discounted returns."""
     obs_clip: float = field(default=10.0, metadata=at_least(0))
@@ -190,7 +190,7 @@ class OnPolicy(ABC, Generic[C]):
 
     @property
     def steps_per_batch(self) -> int:
-        """Of all processes together."""
+        """The steps per batch of all processes together."""
         return self.config.num_envs * self.config.num_steps * self.world_size
 
     def eval_policy(self) -> PolicySpec | list[TorchPolicy]:
@@ -245,7 +245,7 @@ class OnPolicy(ABC, Generic[C]):
     # ---- saving ------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What collecting goes on from, bit for bit."""
+        """The state that collecting goes on from, bit for bit."""
         return {
             "obs_moments": self.normalizer.moments.state_dict(),
             "return_moments": self.return_moments.state_dict(),

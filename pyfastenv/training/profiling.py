@@ -230,7 +230,7 @@ def _row(name: str, time: float, total: float, iterations: int) -> str:
 
 
 def phases(folder: Path) -> dict[str, float]:
-    """What a whole run's iterations spent on each phase, profiled or not [s]."""
+    """The time that a whole run's iterations spent on each phase, profiled or not [s]."""
     seconds: dict[str, float] = {}
     for row in read_metrics(folder):
         for key, value in row.items():
@@ -241,7 +241,7 @@ def phases(folder: Path) -> dict[str, float]:
 
 
 def report(folder: Path) -> str:
-    """What ``pyfastenv profile RUN`` prints: the run's phases, and its recorded ranges if any.
+    """The text of ``pyfastenv profile RUN``: the run's phases, and its recorded ranges if any.
 
     Raises:
         FileNotFoundError: No run folder.

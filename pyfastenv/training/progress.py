@@ -1,4 +1,4 @@
-"""What one sees while training: a bar on a terminal, a line every few seconds elsewhere."""
+"""The progress of a training: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands behind a name: our own algorithms and loggers, and those of installed packages.
+"""Algorithms and loggers by name: our own, and those of installed packages.
 
 A package adds its own in its pyproject.toml; nothing of it is imported until the name is used:
 
@@ -41,7 +41,7 @@ class Registry(dict[str, str]):
         return list(dict.fromkeys([*self, *entry_points(group=self._group).names]))
 
     def load(self, name: str) -> Any:
-        """What a name stands for, imported now.
+        """Imports the object that a name stands for.
 
         Raises:
             ValueError: Unknown name; the message has the known ones.
@@ -97,7 +97,7 @@ def algorithm_module(name: str) -> ModuleType:
 
 
 def load_logger(name: str) -> Any:
-    """What makes the logger of a name (:class:`pyfastenv.training.logger.Logger`).
+    """Imports the maker of a named logger (:class:`pyfastenv.training.logger.Logger`).
 
     Raises:
         ValueError: Unknown name; the message has the known ones.

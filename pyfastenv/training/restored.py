@@ -13,8 +13,8 @@ from pyfastenv.training.config import RunConfig
 def greedy_policies(
     algorithm: Callable[..., Any], config: RunConfig, state: Mapping[str, Any]
 ) -> PolicySpec | list[TorchPolicy]:
-    """Of a checkpoint, without chance, whatever its environments have become since, and wherever
-    it was trained.
+    """The deterministic policies of a checkpoint, wherever it was trained, and whatever its
+    environments have become since.
 
     Args:
         algorithm: Takes ``config`` and ``restore``; has ``envs`` and ``eval_policy``

@@ -77,7 +77,7 @@ class SavedPolicy:
         )
 
     def _flat(self, obs: Mapping[str, Any], policy: TorchPolicy) -> NDArray[np.float32]:
-        """What the policy sees of a Dict space's observations."""
+        """The policy's part of a Dict space's observations."""
         views = {} if (facts := self._env_facts).obs_views is None else facts.obs_views.views
         needed = {POLICY} if policy.obs_size < policy.row_size else views.keys()
         if not views or not needed <= obs.keys() <= views.keys():
@@ -121,7 +121,7 @@ class SavedPolicy:
 
     @property
     def spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
-        """Of one environment: observations and actions."""
+        """The spaces of one environment: observations and actions."""
         facts = self._env_facts
         return facts.single_observation_space, facts.single_action_space
 

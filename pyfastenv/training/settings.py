@@ -1,4 +1,4 @@
-"""What tells runs apart: the options in which they differ."""
+"""Finds the options in which runs differ."""
 
 from __future__ import annotations
 

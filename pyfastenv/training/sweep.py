@@ -68,7 +68,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep came to, the best case first.
+    """The results of a sweep, the best case first.
 
     Attributes:
         folder: Where everything is.
@@ -203,7 +203,7 @@ def _check_done(run: Path, config: RunConfig) -> None:
 
 
 def _case(options: dict[str, Any], runs: Sequence[Path]) -> Case:
-    """What its runs came to."""
+    """The case of a setting, from its runs' results."""
     finished = [run for run in runs if (run / RESULT).is_file()]
     returns = tuple(value for run in finished for value in _returns(run))
     lost = tuple((run / DIVERGED).read_text().strip() for run in runs if run not in finished)

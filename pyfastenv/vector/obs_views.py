@@ -25,7 +25,7 @@ class ObsView(NamedTuple):
 
     @property
     def place(self) -> slice:
-        """Of its numbers."""
+        """The place of its numbers."""
         return slice(self.offset, self.offset + int(np.prod(self.shape)))
 
 
@@ -53,7 +53,7 @@ class ObsViews:
         }
 
     def of_results(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What ``reset``, ``step`` or ``recv`` returns flat, final observations too."""
+        """Shows the flat results of ``reset``, ``step`` or ``recv``, final observations too."""
         obs, *others, infos = results
         final_obs = infos.get("final_obs")
         if final_obs is not None:

@@ -1,4 +1,4 @@
-"""What ``import pyfastenv`` puts into gymnasium's registry.
+"""Registers our ids in gymnasium's registry, when pyfastenv is imported.
 
 The environments, as ``pyfastenv/<id>``, and the own tasks that installed packages ship. Such a
 package says in its pyproject.toml

@@ -333,7 +333,7 @@ class _Floors:
 
 
 class _Follower:
-    """What films look through: a camera of the model's own that goes with the robot.
+    """The camera of films: one of the model's own that goes with the robot.
 
     If it has none, the free camera, moved as far as the robot has moved from its default pose; a
     robot that cannot leave is not followed.

@@ -273,7 +273,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return result
 
     def latest_obs(self) -> NDArray[Any]:
-        """What every environment observed last, ``(num_envs, obs_size)``, flat; none of them moves.
+        """All environments' latest observations, flat ``(num_envs, obs_size)``; none of them moves.
 
         Of no meaning before the first reset.
 
@@ -398,7 +398,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return self._core.recv(min_envs, max_envs, timeout)
 
     def _with_views(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What a flat call returns, with a Dict space's observations as dicts of views."""
+        """Makes a flat call; shows a Dict space's observations in its results as dicts of views."""
         views = self.obs_views
         if views is None:
             return call(*args, **kwargs)

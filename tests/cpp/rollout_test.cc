@@ -86,7 +86,7 @@ struct Arrays {
     return views;
   }
 
-  /// What the environment was given at step t.
+  /// The action that the environment was given at step t.
   std::vector<float> EnvActions(int t, float limit = 1.5F) const {
     std::vector<float> clipped(static_cast<size_t>(num_envs));
     for (int32_t id = 0; id < num_envs; ++id) {

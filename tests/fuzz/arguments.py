@@ -53,7 +53,7 @@ ACTION_FAULTS = "shape fewer dtype object bad"
 def draw_actions(
     s: Session, rng: random.Random, fault: str | None, count: int
 ) -> tuple[Any, np.ndarray, set[Any]]:
-    """What is given, the rows the references get, and the errors it is due."""
+    """Makes the arguments, the rows the references get, and the errors that are due."""
     start = rng.randrange(len(s.actions) - count)
     actions = s.actions[start : start + count]
     if fault == "shape":

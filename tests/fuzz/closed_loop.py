@@ -43,7 +43,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a model.
+    """The outcome of a model.
 
     Attributes:
         kind: "equal": it rides, and no bit differs. "refused": lanes name what they do not do.
@@ -212,7 +212,7 @@ def mocap_poses(model: Any, rng: np.random.Generator, steps: int, *, gentle: boo
 
 
 def element_names(model: Any) -> list[str]:
-    """What a state's numbers are."""
+    """The names of a state's numbers."""
     joints = [model.joint(i).name or str(i) for i in range(model.njnt)]
 
     def of(addresses: Any, count: int, what: str) -> list[str]:

@@ -61,7 +61,7 @@ def load(path: Path) -> Any:
 
 
 def digest(model: Any) -> str:
-    """What two files that are the same model have in common."""
+    """A digest that two files have in common if they are the same model."""
     buffer = np.empty(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, None, buffer)
     return hashlib.sha256(buffer.tobytes()).hexdigest()[:16]
@@ -186,7 +186,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def outcome(row: dict[str, Any]) -> str:
-    """What became of a scene, in a word or with the reason."""
+    """The outcome of a scene, in a word or with the reason."""
     if row["kind"] == "equal":
         return "rides"
     return str(row["refusal"]).removeprefix("lanes do not do ").replace("|", "/")

@@ -38,7 +38,7 @@ FINE = ("equal", "refused", "invalid", "MuJoCo's error")
 
 
 def judge(seed: int, number: int, avoided: list[str]) -> Result:
-    """What became of the n-th model of a run."""
+    """Judges the n-th model of a run."""
     text = random_models.render(random_models.draw(seed, number, avoided))
     start = time.process_time()
     try:

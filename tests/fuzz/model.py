@@ -1,4 +1,4 @@
-"""What a pool must do, in plain Python: which calls are legal, how far every environment is.
+"""A pool's rules in plain Python: which calls are legal, how far every environment is.
 
 Knows no physics: what an environment observes comes from its reference (reference.py).
 """
@@ -27,7 +27,7 @@ class EnvModel:
     pending: Result | Failure | None = None  # what recv must say; None: not under way
 
     def snapshot(self) -> tuple[bool, bool, int, bytes | None]:
-        """What a state of get_state carries of this."""
+        """The part of this that a state of get_state carries."""
         return self.needs_reset, self.autoreset, self.elapsed, self.last_obs
 
     def restore(self, snapshot: tuple[bool, bool, int, bytes | None]) -> None:
@@ -58,7 +58,7 @@ class PoolModel:
     # ---- which errors are due; an empty set: the call is legal ----
 
     def errors(self, ids: Iterable[int] = (), *, free: bool = True, reset: bool = False) -> Errors:
-        """Of a call that needs ``ids`` free, and (``reset``) in the middle of an episode."""
+        """Errors of a call that needs ``ids`` free, and (``reset``) in the middle of an episode."""
         ids = set(ids)
         errors: Errors = set()
         if self.closed:

@@ -17,7 +17,7 @@ Infos = Mapping[str, Any]
 
 
 class Result(NamedTuple):
-    """What one environment says of one step or reset."""
+    """One environment's results of one step or reset."""
 
     obs: np.ndarray  # (obs_size,)
     reward: float
@@ -33,7 +33,7 @@ class Failure(NamedTuple):
 
 
 def info_row(infos: Infos, row: int) -> dict[str, Any]:
-    """What infos say of one row: (shape, bytes) by name, absent entries left out.
+    """One row's infos: (shape, bytes) by name, absent entries left out.
 
     As float64: a batch whose actions have several dtypes has its info entries in the widest.
     """

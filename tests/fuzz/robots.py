@@ -58,7 +58,7 @@ def judge(robots: list[Path], seed: int, number: int) -> Result:
 
 
 def blame(robots: list[Path], seed: int, number: int) -> tuple[Verdict, list[str]]:
-    """What differs, and the fewest changes that do it: each is undone if bits differ without."""
+    """Finds the fewest changes that make bits differ: each is undone if they differ without it."""
     path, model, changed = variant(robots, seed, number)
     gentle = number % 3 > 0
     verdict = compare(model, number, steps=STEPS, gentle=gentle)

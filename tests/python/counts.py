@@ -13,7 +13,7 @@ TEMPLATES = Path(__file__).parents[2] / "bench" / "python" / "templates"
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What earlier runs counted."""
+    """Reads the counts of earlier runs."""
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 

@@ -1,4 +1,4 @@
-"""What several tests on CUDA need."""
+"""Helpers of several tests on CUDA."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ WITHOUT_AVX512 = {
 
 
 def configuration() -> dict[str, str]:
-    """What decides the bits on this machine."""
+    """The facts that decide the bits on this machine."""
     loops = opt_func_info(func_name="^(sin|cos)$")
     targets = {
         loop["current"].split("(")[0]
@@ -53,7 +53,7 @@ def configuration() -> dict[str, str]:
 
 
 def _dots() -> str:
-    """What BLAS' kernel for short dot products rounds to."""
+    """The rounding of BLAS' kernel for short dot products."""
     vectors = np.random.Generator(np.random.PCG64(SEED)).normal(size=(1_000, 3))
     dots = np.array([np.dot(vector, vector) for vector in vectors])
     return blake2b(dots.tobytes(), digest_size=4).hexdigest()

@@ -105,7 +105,7 @@ def ended_within(pid: int, seconds: float) -> bool:
 
 
 def go_on(config: RunConfig, folder: Path) -> None:
-    """What a user does with whatever is there."""
+    """Goes on with whatever is in the folder, as a user does."""
     if (folder / "config.json").is_file():
         train(resumed_config(folder))
     else:

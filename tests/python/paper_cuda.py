@@ -194,7 +194,7 @@ _INDEXING = (_aten.index.Tensor, _aten.index_put.default, _aten.index_put_.defau
 
 
 def _check_indices(indexed: Tensor, indices: Sequence[Tensor | None]) -> None:
-    """What FakeTensorMode does not look at."""
+    """Checks indices, at which FakeTensorMode does not look."""
     for index in indices:
         if index is not None and index.device not in (CPU, indexed.device):
             raise RuntimeError(

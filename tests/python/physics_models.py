@@ -118,7 +118,7 @@ def from_text(text: str) -> Any:
 
 
 def make_data(model: Any, threads: int = 1) -> Any:
-    """What rollouts on so many threads take."""
+    """The data that rollouts on so many threads take."""
     return mujoco.MjData(model) if threads == 1 else [mujoco.MjData(model) for _ in range(threads)]
 
 

@@ -54,7 +54,7 @@ def make_ppo(accelerate: str, **options: Any) -> ppo.PPO:
 
 
 def steps_of(learner: Any) -> Any:
-    """What three gradient steps, or an epoch, come to."""
+    """The results of three gradient steps, or of an epoch."""
     generator = torch.Generator().manual_seed(0)
     if isinstance(learner, ppo.PPO):
         learner.iterate()
@@ -160,7 +160,7 @@ def test_a_method_put_on_the_class_is_heard(
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_accelerators_name_all_methods_that_they_pass_over(name: str) -> None:
-    """Of the learner's own, called by the plain program and not by the accelerated one."""
+    """An accelerator names the learner's own methods that only the plain program calls."""
 
     def called(learner: Any) -> set[str]:
         ours = {id(getattr(method, "__code__", None)): key for key, method in methods.items()}

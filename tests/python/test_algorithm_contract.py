@@ -1,4 +1,4 @@
-"""What holds for every algorithm in the registry; one that is added is tested here from then on.
+"""The contract of every algorithm in the registry; one that is added is tested from then on.
 
 Each test takes the small training of ``algorithms.small``. The tables below say what else is tried
 with which algorithm; one that is not in a table is tried as it is.

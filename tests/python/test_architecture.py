@@ -62,7 +62,7 @@ def test_every_file_is_named(room: str) -> None:
 
 
 def test_files_that_are_named_are_there() -> None:
-    """Of the core's lines, the first column names files only."""
+    """The first column of the core's lines names files only."""
     names = [
         name
         for line in rooms()["csrc/core"].splitlines()[1:]

@@ -265,7 +265,7 @@ for step in itertools.count(first):
 
 
 def test_killed_while_saving(tmp_path: pathlib.Path) -> None:
-    """What was reported as saved is there, whole, and so is every other file of that name."""
+    """A checkpoint that was reported as saved is whole, and so is every other of that name."""
     rng = random.Random(0)
     folder = CheckpointDir(tmp_path / "run")
     for _ in range(4):

@@ -30,7 +30,7 @@ def default_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def poison(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a task reads of mjData without having declared it is NaN."""
+    """Makes NaN of all that a task reads of mjData without having declared it."""
     monkeypatch.setenv("PYFASTENV_POISON", "1")
 
 
@@ -171,7 +171,7 @@ def test_tasks_are_the_same() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_lanes_refuse_is_left_to_mj_step(mode: str, tmp_path: Path) -> None:
-    """Of one group, some diverge, by huge forces; the others' steps are lanes' all the same."""
+    """Some of one group diverge, by huge forces; the others' steps are lanes' all the same."""
     source = Path(pyfastenv.vector.specs.assets_dir()) / "half_cheetah.xml"
     model = tmp_path / "unlimited.xml"
     model.write_text(source.read_text().replace('ctrllimited="true"', 'ctrllimited="false"'))

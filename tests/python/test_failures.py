@@ -594,7 +594,7 @@ ENDS = {
 
 
 def processor_time_of_children() -> float:
-    """Of those that have ended, in seconds; it does not depend on who else computes."""
+    """Processor time of the children that have ended [s], whoever else computes."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

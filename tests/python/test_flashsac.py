@@ -255,7 +255,7 @@ def test_steps_in_bfloat16_are_near(accelerate: str) -> None:
 
 
 class PlainStack:
-    """What the written-out steps ask of compiled networks, by autograd in float32."""
+    """The passes that the written-out steps ask of compiled networks, by autograd in float32."""
 
     def __init__(self, stack: nn.Module, *_: object):
         self._stack = stack

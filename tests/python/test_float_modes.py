@@ -1,4 +1,4 @@
-"""What a thread does to floating-point numbers changes no environment's, and is as it was after."""
+"""A thread's floating-point modes change no environment's, and are as they were after a call."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def random_policy(envs: Any, rng: np.random.Generator) -> pyfastenv.PolicySpec:
 
 
 def every_call(make: Callable[[], Any], computing: Callable[[], Any]) -> tuple[Any, ...]:
-    """What all calls of a pool return, each of them made within ``computing()``."""
+    """The results of all calls of a pool, each of them made within ``computing()``."""
     rng = np.random.default_rng(0)
     with computing():
         envs = make()

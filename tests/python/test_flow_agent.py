@@ -138,7 +138,7 @@ def test_small_gradients_of_the_flow_are_not_clipped() -> None:
 
 
 class Reference:
-    """What the agent does to a seed's critics and model, in plain torch."""
+    """The agent's update of a seed's critics and model, in plain torch."""
 
     def __init__(self, agent: FlowAgent, k: int):
         self.agent, self.k = agent, k

@@ -32,7 +32,7 @@ def perturb(module: nn.Module, scale: float = 0.3) -> None:
 
 
 def standardise(flow: RealNVP) -> None:
-    """By something else in each flow and component."""
+    """Sets another standardisation in each flow and component."""
     shape = (flow.num_flows, flow.size)
     mean = torch.linspace(-2.0, 3.0, math.prod(shape)).reshape(shape)
     std = torch.linspace(0.4, 1.7, math.prod(shape)).flip(0).reshape(shape)

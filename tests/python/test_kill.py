@@ -18,7 +18,7 @@ ALGORITHMS = ("ppo", "sac", "flashsac", "mbpo")
 
 
 def killed(folder: Path, num_kills: int, *algorithms: str) -> list[dict[str, Any]]:
-    """What the harness counts; it compares everything itself and fails at the first other bit."""
+    """The harness' counts; it compares everything itself and fails at the first other bit."""
     done = subprocess.run(
         [sys.executable, HARNESS, folder, str(num_kills), *algorithms],
         capture_output=True,

@@ -131,7 +131,7 @@ def test_models_are_many_and_repeatable() -> None:
 
 
 def test_models_have_what_they_should() -> None:
-    """Of every feature a few percent at least."""
+    """Every feature is in a few percent of the models at least."""
     texts = [random_models.render(random_models.draw(6, number)) for number in range(400)]
     for feature in (
         'type="free"', 'type="ball"', 'type="slide"', 'type="hinge"', 'type="mesh"',

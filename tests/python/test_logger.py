@@ -144,7 +144,7 @@ def test_without_tensorboard_there_is_a_word(
 
 
 class FakeRun:
-    """What wandb.init returns, as far as it is used."""
+    """The object that wandb.init returns, as far as it is used."""
 
     def __init__(self, arguments: dict[str, Any]):
         self.arguments, self.rows, self.finished = arguments, [], False

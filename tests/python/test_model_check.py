@@ -27,7 +27,7 @@ else:
 
 
 def outcome(path: Path) -> str:
-    """What making an environment of a model prints; the process must end by itself."""
+    """Makes an environment of a model and returns the output; the process must end by itself."""
     done = subprocess.run([sys.executable, "-c", TRY, str(path)], capture_output=True, text=True)
     assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-2000:]}"
     return done.stdout.strip()

@@ -24,7 +24,7 @@ def make(fused: bool, **options: Any) -> tuple[FlatParameters, Any]:
 
 
 def set_gradient(flat: FlatParameters, step: int) -> None:
-    """Of all magnitudes, with zeros."""
+    """Sets gradients of all magnitudes, with zeros."""
     generator = torch.Generator().manual_seed(step)
     shape = flat.grad.shape
     scale = 10.0 ** torch.randint(-12, 4, shape, generator=generator)

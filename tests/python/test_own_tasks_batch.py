@@ -63,7 +63,7 @@ class Tame(Batched):
 
 
 class Features(Batched):
-    """What is shown is a network's: other numbers, in a Dict."""
+    """A task that shows a network's outputs: other numbers, in a Dict."""
 
     observation_dict = True
 

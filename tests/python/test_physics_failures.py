@@ -419,7 +419,7 @@ def test_fork() -> None:
 
 
 def random_array(rng: np.random.Generator, sizes: list[int], dim: int) -> Any:
-    """Of the right shape mostly; with axes of 1, too few axes, wrong sizes, other dtypes."""
+    """An array, mostly of the right shape; else with axes of 1, too few, wrong sizes or dtypes."""
     shape = [int(rng.choice([size, 1, size + 1], p=[0.7, 0.27, 0.03])) for size in sizes]
     shape.append(dim if rng.random() < 0.96 else dim + 1)
     array = rng.uniform(-1, 1, shape)
@@ -436,7 +436,7 @@ def random_array(rng: np.random.Generator, sizes: list[int], dim: int) -> Any:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_fuzz(seed: int) -> None:
-    """What mujoco.rollout takes we take, with its results; what it refuses we refuse."""
+    """We take all that mujoco.rollout takes, with its results, and refuse all that it refuses."""
     rng = np.random.default_rng(seed)
     models = [from_text(text) for text in (CART_POLE, SENSORS)]
     accepted = refused = 0

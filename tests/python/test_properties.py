@@ -89,7 +89,7 @@ class Pool(RuleBasedStateMachine):
         return rng.uniform(-3, 3, (count, 1)).astype(np.float32)
 
     def step_one(self, i: int, action: np.ndarray) -> Any:
-        """What environment i must say of a step."""
+        """The expected results of a step of environment i."""
         result = self.reference[i].step(action[None])
         ended = bool(result[2][0] or result[3][0])
         self.needs_reset[i] = self.mode == "Disabled" and ended
@@ -97,7 +97,7 @@ class Pool(RuleBasedStateMachine):
         return row_of(result, 0)
 
     def reset_one(self, i: int, seed: Any) -> tuple[Any, Any]:
-        """What environment i must say of a reset: observation and info."""
+        """The expected results of a reset of environment i: observation and info."""
         if isinstance(seed, int):
             seed = seed + i
         elif isinstance(seed, list):

@@ -1,4 +1,4 @@
-"""What a release says of itself agrees in all places."""
+"""A release's version, licence and changelog agree in all places."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_issue_templates_are_forms(path: Path) -> None:
 
 
 def cpu_seconds(script: str) -> float:
-    """What a process of its own costs."""
+    """Processor time of a process of its own [s]."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-P", "-c", script], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

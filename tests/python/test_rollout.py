@@ -368,7 +368,7 @@ TRAJECTORIES: list[tuple[str, str, dict[str, Any]]] = [
 
 
 def env_actions(envs: Any, spec: PolicySpec, actions: Tensor) -> np.ndarray:
-    """What the environments were given."""
+    """The actions that the environments were given."""
     if spec.distribution != "gaussian":
         return actions.numpy()
     return actions.numpy().clip(envs.single_action_space.low, envs.single_action_space.high)

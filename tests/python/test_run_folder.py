@@ -45,7 +45,7 @@ from pyfastenv.training.loop import run
 
 @pytest.fixture
 def guessed_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the guessing algorithm is evaluated by."""
+    """Replaces rollouts by those that the guessing algorithm can be evaluated by."""
     monkeypatch.setattr(pyfastenv, "rollout", guess.fake_rollout)
 
 
@@ -458,7 +458,7 @@ def test_an_append_is_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 class Done(NamedTuple):
-    """What a command left."""
+    """The status and output of a command."""
 
     returncode: int
     stdout: str

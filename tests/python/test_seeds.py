@@ -32,7 +32,7 @@ kinds = pytest.mark.parametrize("name", NAMES)
 def training_seeds(
     name: str, seed: int, monkeypatch: pytest.MonkeyPatch, **fields: Any
 ) -> set[int]:
-    """What a new training's environments are reset with."""
+    """The seeds that a new training's environments are reset with."""
     given: list[Any] = []
     reset = pyfastenv.FastVectorEnv.flat_reset  # reset calls it too
 

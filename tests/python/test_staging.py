@@ -63,7 +63,7 @@ class LateDevice(HostDevice):
         return block
 
     def finish(self) -> None:
-        """What a stream's synchronize is."""
+        """Stands for a stream's synchronize."""
         self.gate.set()
         self._queue.put(None)
         self._thread.join()

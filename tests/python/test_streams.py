@@ -18,7 +18,7 @@ SEEDS = (7, 0, 7, 123)
 
 
 def draws(streams: SeedStreams) -> list[Tensor]:
-    """Of all kinds and shapes, one after another."""
+    """Draws numbers of all kinds and shapes, one after another."""
     return [
         streams.normal(3, 2),
         streams.uniform(5),

@@ -1,4 +1,4 @@
-"""What is said where two runs of a task differ: the index, both values to the bit, the cause."""
+"""The message where two runs of a task differ: the index, both values to the bit, the cause."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Skinned(Feeling):
 
 
 class Touching(Skinned):
-    """Of the last substep: forces of contacts, and what MuJoCo's functions say."""
+    """A task that reads the last substep's forces of contacts, and calls MuJoCo's functions."""
 
     def observation(self, data: Any, obs: Any) -> None:
         super().observation(data, obs)
@@ -112,7 +112,7 @@ class Touching(Skinned):
 
 
 class UpToDate(Skinned):
-    """Of the new state, but for sensors of forces, which are the last substep's."""
+    """A task that reads the new state, but for sensors of forces, which are the last substep's."""
 
     up_to_date = True
 
@@ -161,7 +161,7 @@ class Servo(Feeling):
 
 
 class Remembering(Servo):
-    """What control reads of its memory may have changed before the physics."""
+    """A task whose control reads memory that may have changed before the physics."""
 
     control_every = 1
     target = pyfastenv.memory()
@@ -342,7 +342,7 @@ class LimitedUpToDate(Limited):
 
 
 class Forces(UpToDate):
-    """Of contacts that mj_step1 has found, and whose forces nothing has computed."""
+    """A task that reads contacts of mj_step1, whose forces nothing has computed."""
 
     def observation(self, data: Any, obs: Any) -> None:
         force = np.zeros(6)

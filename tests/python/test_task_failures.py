@@ -1,4 +1,4 @@
-"""What goes wrong while an own task runs: errors name the line, and nothing else is hurt."""
+"""Errors while an own task runs: they name the line, and nothing else is hurt."""
 
 from __future__ import annotations
 

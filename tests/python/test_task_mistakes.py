@@ -73,7 +73,7 @@ class Cart(pyfastenv.Task):
 
 
 class Mistake(NamedTuple):
-    """What is written where, and a word that must be said about it."""
+    """A mistake, where it is written, and a word that must be said about it."""
 
     name: str
     place: str
@@ -238,7 +238,7 @@ def test_many_environments_say_the_same_once(tmp_path: Path) -> None:
 
 
 class Slip(NamedTuple):
-    """What stands in the file instead of what, and what ``pyfastenv check`` says of it."""
+    """A slip: the text it stands for, the text in the file, and what ``pyfastenv check`` says."""
 
     name: str
     old: str

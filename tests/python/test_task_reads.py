@@ -1,4 +1,4 @@
-"""What a task reads of mjData is its environment's own and its step's, or is refused.
+"""A task reads its own environment's mjData, of its own step, or is refused.
 
 Pools whose mjData is poisoned before every step run by lanes and by ``mj_step``, on one thread and
 on three, beside environments that have an mjData of MuJoCo's Python bindings each.
@@ -186,7 +186,7 @@ def test_both_engines_give_it(
 
 
 def refusal(task: Any) -> str:
-    """What is said at the first step of two environments on one thread."""
+    """The error at the first step of two environments on one thread."""
     envs = pyfastenv.make_vec(task, 2, num_threads=1)
     envs.reset(seed=0)
     with pytest.raises(pyfastenv.EnvError) as caught:

@@ -1,4 +1,4 @@
-"""What `pyfastenv runs`, `report`, `bench` and `doctor` say."""
+"""The outputs of `pyfastenv runs`, `report`, `bench` and `doctor`."""
 
 from __future__ import annotations
 
@@ -466,7 +466,7 @@ def test_doctor_without_an_optional_package(
 
 
 def test_doctor_with_an_opengl_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What draws is found out and said."""
+    """An OpenGL that cannot draw is found out and reported."""
     monkeypatch.setenv("MUJOCO_GL", "osmesa")
     tried: list[dict[str, str]] = []
 

@@ -1,4 +1,4 @@
-"""What all algorithms share, driven by a small algorithm that is not one."""
+"""The parts that all algorithms share, driven by a small algorithm that is not one."""
 
 # ruff: noqa: E402
 

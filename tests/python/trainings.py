@@ -1,4 +1,4 @@
-"""What tests of several algorithms do with a training."""
+"""Helpers of several algorithms' tests, around a training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyfastenv.training.logger import read_metrics
 
 
 def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
-    """What a checkpoint would give back."""
+    """The state that a checkpoint would give back."""
     file = io.BytesIO()
     torch.save(state, file)
     file.seek(0)

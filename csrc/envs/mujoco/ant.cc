@@ -25,7 +25,7 @@ struct AntParams {
         contact_cost(v5 || params.GetBool("use_contact_forces", false)),
         contact_obs(v5 ? params.GetBool("include_cfrc_ext_in_observation", true) : contact_cost) {}
 
-  /// Of mjData.
+  /// The fields of mjData that the task reads.
   std::vector<lanes::Field> Reads() const {
     std::vector<lanes::Field> reads = {lanes::Field::xpos};
     if (contact_cost || contact_obs) reads.push_back(lanes::Field::cfrc_ext);

@@ -19,7 +19,7 @@ struct HumanoidObservation {
     cfrc_ext = params.GetBool("include_cfrc_ext_in_observation", true);
   }
 
-  /// What the tasks read of mjData; v5's infos have the tendons.
+  /// The fields of mjData that the tasks read; v5's infos have the tendons.
   static std::vector<lanes::Field> Reads(std::vector<lanes::Field> more, GymVersion version) {
     using lanes::Field;
     more.insert(more.end(), {Field::cinert, Field::cvel, Field::qfrc_actuator, Field::cfrc_ext});

@@ -95,8 +95,8 @@ class MujocoEnv : public Environment {
   virtual void PositionInfo(InfoRow /*info*/) const {}
   /// Refreshes cache() after a reset or a diverged step.
   virtual void UpdateCache() {}
-  /// What a control may depend on besides the action: the loaded environment, or one whose step is
-  /// prepared.
+  /// The facts a control may depend on besides the action: those of the loaded environment, or of
+  /// one whose step is prepared.
   struct Situation {
     const mjtNum* time;
     const mjtNum* qpos;

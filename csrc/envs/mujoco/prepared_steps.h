@@ -23,8 +23,9 @@ namespace pyfastenv {
 
 class PreparedSteps {
  public:
-  /// Of one environment: its state before and after, in mjSTATE_INTEGRATION's layout. `before` has
-  /// the step's control, `after` too. And its own numbers of model fields, one after another.
+  /// The step of one environment: its state before and after, in mjSTATE_INTEGRATION's layout.
+  /// `before` has the step's control, `after` too. And its own numbers of model fields, one after
+  /// another.
   struct Step {
     const double* row = nullptr;
     std::vector<double> before, after, numbers;

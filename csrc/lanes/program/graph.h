@@ -105,7 +105,8 @@ class Graph {
   std::unordered_map<Node, int, Hash, Same> index_;
 };
 
-/// Of each node, whether it may be a negative zero. `inputs`: whether an input may, by its slot.
+/// Finds for each node whether it may be a negative zero. `inputs`: whether an input may, by its
+/// slot.
 template <class Inputs>
 std::vector<bool> NegativeZeros(const Graph& graph, Inputs inputs) {
   std::vector<bool> may;

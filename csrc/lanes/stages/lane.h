@@ -111,7 +111,7 @@ inline bool AnyShownByZeros(Mask m) { return Any(m); }
 inline Lane PlusZero(Lane a) { return a + 0.0; }
 /// a b, where b is positive; a program's proof of its zeros' signs counts on it.
 inline Lane TimesPositive(Lane a, Lane b) { return a * b; }
-/// What makes a vector of length `norm` a unit one: 1 where it is, within mjMINVAL.
+/// The factor that makes a vector of length `norm` a unit one: 1 where it is, within mjMINVAL.
 inline Lane UnitScale(Lane norm) {
   const Mask off = Abs(norm - 1.0) > 1e-15;
   return Any(off) ? Select(off, 1.0 / norm, Splat(1)) : Splat(1);

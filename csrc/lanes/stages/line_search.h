@@ -25,7 +25,7 @@ struct LineProblem {
   const ConeLine* cone_line;  // (cones.count)
 };
 
-/// Of dry friction alone: its cost less that at 0, and its derivatives.
+/// The cost of dry friction alone, less that at 0, and its derivatives.
 struct FrictionPoint {
   Lane cost, slope, curvature;
 };

@@ -44,7 +44,7 @@ void TiedPoint(const Scratch& s, const Equality& e, bool first, Lane* pos);
 void WeldTorque(const Scratch& s, const Equality& e, Lane* torque);
 /// Rows of equalities, which are the first.
 void FillEqualityRows(const Tables& t, Scratch& s);
-/// What connected points and frames move towards each other by their dofs' turning: mj_Jdotv, taken
+/// Subtracts how connected points and frames move by their dofs' turning: mj_Jdotv, taken
 /// from their rows' aref.
 void SubtractEqualityBias(const Tables& t, Scratch& s);
 /// The greatest force of a row of dry friction.

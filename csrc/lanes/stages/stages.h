@@ -65,7 +65,7 @@ inline Lane NextActivation(const Tables& t, const Actuator& actuator, const Scra
 }
 /// act of the step's end.
 void AdvanceActivations(const Tables& t, Scratch& s, const Lane* rates);
-/// What an actuator's gain multiplies: its control or activation.
+/// The input of an actuator, which its gain multiplies: its control or activation.
 inline Lane ActuatorInput(const Tables& t, const Actuator& actuator, const Scratch& s, int a) {
   if (actuator.dynamics == Dynamics::kNone) return ClampedControl(actuator, s, a);
   if (!actuator.act_early) return s.act[actuator.act];
@@ -111,7 +111,8 @@ void Run(RecordedStage stage, const Tables& t, Scratch& s);
 void Evaluate(const Tables& t, Scratch& s, bool keep_fields);
 /// mj_step; `keep_fields` of its last evaluation.
 void Step(const Tables& t, Scratch& s, bool keep_fields);
-/// What mj_step does after mj_forward and its checks: mj_Euler, mj_implicit, mj_RungeKutta.
+/// Integrates as mj_step does after mj_forward and its checks: mj_Euler, mj_implicit,
+/// mj_RungeKutta.
 void Integrate(const Tables& t, Scratch& s, bool keep_fields);
 /// The fields of mj_step1 that IsRefreshed (lanes/fields.h) says.
 void Refresh(const Tables& t, Scratch& s);

@@ -1,4 +1,4 @@
-"""What the programs written anew share: networks and gradient steps as everybody programs them."""
+"""Networks and gradient steps of the programs written anew, as everybody programs them."""
 
 from __future__ import annotations
 

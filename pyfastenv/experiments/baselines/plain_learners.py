@@ -23,7 +23,7 @@ from pyfastenv.nn.functional import bounded_log_var
 
 @dataclass(frozen=True, kw_only=True)
 class Habits:
-    """What slows the program down; the defaults are the document's."""
+    """The habits that slow the program down; the defaults are the document's."""
 
     anomaly_mode: bool = True
     list_pools: bool = True  # lists of tuples; else arrays written and drawn at once
@@ -76,10 +76,10 @@ class _SoftActorCritic:
 
     @abstractmethod
     def draw(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """What is done in states, and its log-probabilities ``(B, 1)``."""
+        """Draws actions in states; returns them and their log-probabilities ``(B, 1)``."""
 
     def _opinion(self, critics: nn.ModuleList, states: Tensor) -> tuple[Tensor, Tensor]:
-        """What the smaller critic says, entropy included, of what is drawn in states."""
+        """The smaller critic's value, entropy included, of actions drawn in states."""
         drawn, log_probs = self.draw(states)
         inputs = torch.cat((states, drawn), 1)
         least = torch.min(*(critic(inputs) for critic in critics)).float()
@@ -106,7 +106,7 @@ class _SoftActorCritic:
                 number.item()
 
     def _drawing_loss(self, opinion: Tensor, done: Tensor) -> Tensor:
-        """Of what draws, by the opinion of its latest draw and what was done in these states."""
+        """Policy loss of a stochastic actor: minus its latest sample's value, entropy included."""
         return -opinion.mean()
 
 
@@ -247,7 +247,7 @@ class PlainEnsemble:
         return drawn[:, 0], obs + drawn[:, 1:]
 
     def imagined(self, pairs: Tensor) -> torch.distributions.Normal:
-        """What follows ``(B, in)`` pairs, each by a random elite, with gradients."""
+        """Outcomes' distribution for ``(B, in)`` pairs, each by a random elite, with gradients."""
         mean, std = (torch.from_numpy(part).float() for part in (self._mean, self._std))
         means, log_vars = self.forward(((pairs - mean) / std)[None].repeat(self.members, 1, 1))
         chosen = torch.from_numpy(np.random.choice(self._elites, size=len(pairs)))
@@ -277,7 +277,7 @@ class PlainModelAgent(_SoftActorCritic):
         self._model, self._sac, self._flow = model, sac, flow
 
     def draw(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """What the model imagines of pairs."""
+        """Draws outcomes of pairs from the model."""
         self._imagined = self._model.imagined(states)
         outcomes = self._imagined.rsample()
         return outcomes, self._imagined.log_prob(outcomes).sum(-1, keepdim=True)

@@ -107,7 +107,7 @@ class RowEnv(gymnasium.Env[Any, Any]):
 
 
 class GymnasiumBlock:
-    """What a worker steps in Python, one after the other, into rows of the shared arrays."""
+    """The environments that a worker steps in Python, one after another, into shared arrays."""
 
     def __init__(self, envs: Iterable[gymnasium.Env[Any, Any]]):
         self._envs: list[Any] = list(envs)

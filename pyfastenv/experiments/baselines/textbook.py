@@ -60,7 +60,7 @@ PLACEMENTS = {
 
 @dataclass
 class Run:
-    """What a training did, and where its time went [s]."""
+    """The results of a training, and where its time went [s]."""
 
     returns: list[float] = field(default_factory=list)  # of each episode
     seconds: list[float] = field(default_factory=list)  # since the start, at each episode's end
@@ -72,7 +72,7 @@ class Run:
 
 
 class Textbook:
-    """What both trainers share: devices, clocks and the environment.
+    """The base of both trainers: devices, clocks and the environment.
 
     Args:
         env_id: gymnasium's.

@@ -20,7 +20,7 @@ class ArmTask(SuiteTask):
         self.object_ids = [self.model.body(name).id for name in self.objects]
 
     def addresses(self, joints):
-        """Of joints in qpos and qvel."""
+        """The addresses of joints in qpos and qvel."""
         ids = [self.model.joint(name).id for name in joints]
         return self.model.jnt_qposadr[ids], self.model.jnt_dofadr[ids]
 

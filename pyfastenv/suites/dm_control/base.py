@@ -1,4 +1,4 @@
-"""What the tasks of dm_control's suite share: models, the order of a step, starts, rewards."""
+"""The base of dm_control's tasks: models, the order of a step, starts, rewards."""
 
 import importlib
 from typing import Any

@@ -42,7 +42,7 @@ def tolerances(x, bounds=(0.0, 0.0), margin=0.0, sigmoid=GAUSSIAN, value_at_marg
 
 
 def scale(sigmoid, value_at_margin):
-    """By what a distance, in margins, is multiplied."""
+    """The factor by which a distance, in margins, is multiplied."""
     if sigmoid == GAUSSIAN:
         return np.sqrt(-2.0 * np.log(value_at_margin))
     if sigmoid == LINEAR:

@@ -9,7 +9,7 @@ from pyfastenv.tasks.task import Task, memory
 
 
 class AdroitHand(Task):
-    """What the four tasks share: servos whose ranges the actions cover.
+    """The base of the four tasks: servos whose ranges the actions cover.
 
     ``dense``: rewards on the way; False: 10 where the task is done, -0.1 elsewhere.
     """

@@ -1,4 +1,4 @@
-"""What the tasks of gymnasium-robotics share: where its files are, goals, rotations."""
+"""The base of gymnasium-robotics' tasks: where its files are, goals, rotations."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def distance(goal, other):
 
 
 def matrix_to_euler(m):
-    """Of a rotation's nine numbers ``(9,)``; angles ``(3,)`` [rad]."""
+    """Angles ``(3,)`` [rad] of a rotation's nine numbers ``(9,)``."""
     euler = np.zeros(3)
     cosine = np.sqrt(m[8] * m[8] + m[5] * m[5])
     euler[1] = -np.arctan2(-m[2], cosine)
@@ -56,7 +56,7 @@ def matrix_to_euler(m):
 
 
 def quaternion_to_euler(quaternion):
-    """Of an orientation ``(4,)`` of length about 1; angles ``(3,)`` [rad]."""
+    """Angles ``(3,)`` [rad] of an orientation ``(4,)`` of length about 1."""
     w, x, y, z = quaternion
     scale = 2.0 / np.sum(quaternion * quaternion)
     x_scaled, y_scaled, z_scaled = x * scale, y * scale, z * scale
@@ -72,7 +72,7 @@ def quaternion_to_euler(quaternion):
 
 
 def euler_to_quaternion(euler):
-    """Of angles ``(3,)`` [rad]; an orientation ``(4,)``."""
+    """The orientation ``(4,)`` of angles ``(3,)`` [rad]."""
     ai, aj, ak = euler[2] / 2, -euler[1] / 2, euler[0] / 2
     si, sj, sk = np.sin(ai), np.sin(aj), np.sin(ak)
     ci, cj, ck = np.cos(ai), np.cos(aj), np.cos(ak)

@@ -10,7 +10,7 @@ from pyfastenv.tasks.task import memory
 
 
 class Fetch(GoalTask):
-    """What the four tasks share: a mocap body leads the gripper, to which it is welded.
+    """The base of the four tasks: a mocap body leads the gripper, to which it is welded.
 
     Attributes:
         dense: The reward is the negative distance to the goal; False: 0 there, -1 elsewhere.

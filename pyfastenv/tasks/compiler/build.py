@@ -228,7 +228,7 @@ _READ_ONLY = (
 
 
 def _failed(error: Exception, name: str, place: Place) -> str:
-    """What to say where numba itself fails, instead of refusing the code."""
+    """The message where numba itself fails, instead of refusing the code."""
     filename, line = place
     source = linecache.getline(filename, line).strip()
     said = str(error)

@@ -133,7 +133,7 @@ def _operand(context: Any, builder: Any, kind: Any, value: Any, *, whole: bool) 
 
 
 def _lengths(context: Any, builder: Any, what: str, kind: Any, value: Any) -> list[Any]:
-    """What a size says, as int64."""
+    """The lengths that a size names, as int64."""
     kinds = list(kind) if isinstance(kind, types.BaseTuple) else [kind]
     lengths = []
     for i, each in enumerate(kinds):

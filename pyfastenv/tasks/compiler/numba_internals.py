@@ -29,7 +29,7 @@ def constant(value: int) -> Any:
 
 
 def load(builder: Any, base: Any, offset: int, kind: Any) -> Any:
-    """What stands ``offset`` bytes after ``base``."""
+    """Loads the value that stands ``offset`` bytes after ``base``."""
     pointer = builder.gep(base, [constant(offset)])
     return builder.load(builder.bitcast(pointer, kind.as_pointer()))
 

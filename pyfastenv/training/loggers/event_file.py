@@ -57,7 +57,7 @@ class EventFile:
         self._file.close()
 
     def write(self, record: bytes) -> None:
-        """What RecordWriter calls with each whole record."""
+        """Writes a whole record; RecordWriter calls this."""
         append(self._file, record)
 
     def _add(self, **fields: Any) -> None:

@@ -51,7 +51,7 @@ def _set_gains(dice: Dice, actuator: Element, kind: str) -> None:
 
 
 def _set_target(scene: Scene, actuator: Element) -> bool:
-    """What it acts on; False if there is nothing."""
+    """Sets the target that it acts on; returns False if there is none."""
     dice = scene.dice
     scalars = scene.scalar_joints()
     free = [name for name, kind in scene.joints if kind == "free"]

@@ -17,7 +17,7 @@ RUDELY_ON = ("override", "fwdinv", "invdiscrete", "sleep", "diagexact")
 
 
 def add_options(scene: Scene) -> None:
-    """What holds for the whole model; comes last, since lanes do not do every combination."""
+    """Adds options of the whole model; comes last, since lanes do not do every combination."""
     dice = scene.dice
     option = ET.Element("option")
     scene.root.insert(0, option)

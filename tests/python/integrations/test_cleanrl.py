@@ -19,13 +19,13 @@ GAMMA = 0.98
 
 
 def sac_env(env_id: str, limit: int) -> gymnasium.Env[Any, Any]:
-    """What make_env of CleanRL's sac_continuous_action.py does."""
+    """The environment of CleanRL's sac_continuous_action.py, as its make_env makes it."""
     env = gymnasium.make(env_id, disable_env_checker=True, max_episode_steps=limit)
     return gymnasium.wrappers.RecordEpisodeStatistics(env)
 
 
 def ppo_env(env_id: str, limit: int) -> gymnasium.Env[Any, Any]:
-    """What make_env of CleanRL's ppo_continuous_action.py does."""
+    """The environment of CleanRL's ppo_continuous_action.py, as its make_env makes it."""
     env = gymnasium.make(env_id, disable_env_checker=True, max_episode_steps=limit)
     env = gymnasium.wrappers.FlattenObservation(env)
     env = gymnasium.wrappers.RecordEpisodeStatistics(env)

@@ -31,7 +31,7 @@ def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def make_policy(env_id: str) -> pyfastenv.PolicySpec:
-    """Of one layer; its continuous actions leave the space now and then."""
+    """A policy of one layer; its continuous actions leave the space now and then."""
     space = gymnasium.spec(f"pyfastenv/{env_id}").make().observation_space
     discrete = env_id.startswith("CartPole")
     size = 2 if discrete else gymnasium.make(env_id).action_space.shape[0]  # type: ignore[index]

@@ -122,7 +122,7 @@ def test_same_training() -> None:
 
 
 def test_episodes_that_begin_in_the_middle() -> None:
-    """What ``learn(init_at_random_ep_len=True)`` does."""
+    """Episodes may begin in the middle, as ``learn(init_at_random_ep_len=True)`` does."""
     env = make_rsl_rl("HalfCheetah-v5", NUM_ENVS, seed=0, max_episode_steps=10)
     env.get_observations()
     env.episode_length_buf = torch.tensor([0, 4, 9])
