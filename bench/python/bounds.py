@@ -59,7 +59,7 @@ def barrier(env_id: str) -> None:
     latest = np.argsort(-np.vstack((costs[:1], costs[:-1])), axis=1)
     print(f"{env_id}: a step costs {costs.mean() * 1e6:.1f} ± {costs.std() * 1e6:.1f} µs")
     print(f"best partition in hindsight: {half / best:.3f} of the limit")
-    print(f"next to whoever is free, dearest latest first: {half / greedy(latest):.3f}")
+    print(f"next to whoever is free, most expensive latest first: {half / greedy(latest):.3f}")
 
 
 def engine(model: str) -> None:

@@ -2,7 +2,7 @@
 
 ``python bench/python/busy.py``. Environment steps a second of a training (one environment, a
 gradient step for each of its steps), in turn. Writes bench/results/busy.json; docs/training.md
-tells of it.
+reports it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A run there has ``curve``: columns ``steps``, ``seconds`` (wall clock while the process ran, of all
 seeds side by side together, without evaluations), ``cpu_seconds`` and ``returns`` (greedy
-episodes, the seed's mean); ``done`` says whether it came to its end.
+episodes, the seed's mean); ``done`` says whether it reached its end.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Of trained SAC or MBPO: greedy episodes, at each of their steps what the critics say and the
 discounted return from there, by how long before a fall that is. Where the two agree, a policy that
 falls is not told better by its critics: it is what the discount asks for. Writes into
-docs/results/falls.json, where runs of other names stay; docs/mbpo.md tells of it.
+docs/results/falls.json, where runs of other names stay; docs/mbpo.md reports it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def restored(run: Path) -> Any:
 
 @torch.no_grad()
 def episode(algorithm: Any, policy: SavedPolicy, seed: int) -> tuple[list[Any], bool]:
-    """Opinion and reward of each step of a greedy one; whether it ended with a fall."""
+    """Value and reward of each step of a greedy episode; whether it ended with a fall."""
     critic, box = algorithm.learner.critic, algorithm.collector.box
     with make_eval_envs(policy.config.env_id, policy.env_kwargs, 1) as envs:
         obs, _ = envs.reset(seed=[seed])
@@ -46,9 +46,9 @@ def episode(algorithm: Any, policy: SavedPolicy, seed: int) -> tuple[list[Any], 
             actions = policy.act(obs)
             seen = torch.as_tensor(obs, dtype=torch.float32)[None]
             unit = box.to_unit(torch.from_numpy(actions))[None]
-            opinion = float(sac.twin_values(critic, seen, unit).amin())
+            value = float(sac.twin_values(critic, seen, unit).amin())
             obs, rewards, terminated, truncated, _ = envs.step(actions)
-            steps.append((opinion, float(rewards[0])))
+            steps.append((value, float(rewards[0])))
             if terminated[0] or truncated[0]:
                 return steps, bool(terminated[0])
 
@@ -65,17 +65,17 @@ def falls(name: str, run: Path, episodes: int) -> named_runs.Row:
         if not fell:  # what would have come nobody knows
             continue
         to_go = 0.0
-        for left, (opinion, reward) in enumerate(reversed(steps), 1):
+        for left, (value, reward) in enumerate(reversed(steps), 1):
             to_go = reward + gamma * to_go
-            points.append((left, opinion, to_go, reward))
+            points.append((left, value, to_go, reward))
     algorithm.envs.close()
     table = []
     columns = np.array(points).reshape(-1, 4)
     for begin, end in pairwise(BEFORE):
         mine = columns[(columns[:, 0] >= begin) & (columns[:, 0] < end)]
         if len(mine):
-            _, opinion, to_go, reward = mine.mean(0)
-            table.append([begin, end - 1, float(opinion), float(to_go), float(reward), len(mine)])
+            _, value, to_go, reward = mine.mean(0)
+            table.append([begin, end - 1, float(value), float(to_go), float(reward), len(mine)])
     return {
         "name": name,
         "env_id": algorithm.config.env_id,
@@ -85,7 +85,7 @@ def falls(name: str, run: Path, episodes: int) -> named_runs.Row:
         "length": float(np.mean(lengths)),
         "return": float(np.mean(returns)),
         "machine": measure.machine(),
-        # steps before a fall: first, last; opinion, discounted return, reward; number
+        # steps before a fall: first, last; value, discounted return, reward; number
         "before_a_fall": table,
     }
 

@@ -88,7 +88,7 @@ def _of_last_episodes(rows: Sequence[dict[str, float]], k: int, count: int) -> f
 
 
 def is_done(training: Training, output: Path) -> bool:
-    """Whether all its seeds came to the end that is wanted."""
+    """Whether all its seeds reached the end that is wanted."""
     total = training.config().total_steps
     done = {
         run["seed"]

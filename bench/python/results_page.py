@@ -32,7 +32,7 @@ Point = tuple[float, float]
 
 
 class Group:
-    """The seeds of one case: those that came to nine tenths of it, or, where none did, all.
+    """The seeds of one case: those that reached nine tenths of it, or, where none did, all.
 
     Runs of an earlier version (``earlier`` says what was otherwise) count until there are others.
 
@@ -41,7 +41,7 @@ class Group:
 
     Attributes:
         runs: Those that count.
-        complete: Whether they came to their end.
+        complete: Whether they reached their end.
         begun: How many more there are.
     """
 

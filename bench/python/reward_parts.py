@@ -2,7 +2,7 @@
 
 Greedy episodes, and the sums of the rewards' parts as the environment's infos have them, so that
 versions of a robot can be told apart whose rewards differ in one of them. Writes into
-docs/results/reward_parts.json, where runs of other names stay; docs/sac.md tells of it.
+docs/results/reward_parts.json, where runs of other names stay; docs/sac.md reports it.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ bool BarrierBatch::RunAlone(Work& work, const Options& options, const Interrupte
   auto now = Clock::now();
   auto poll_at = now + kPollInterval;
   int32_t items[kMaxChunk];
-  // its items may have become dearer than it knows
+  // its items may have become more expensive than it knows
   int chunk = std::min(work.Chunk(), options.first_chunk);
   for (int begin = 0; begin < options.count;) {
     const int end = std::min(begin + chunk, options.count);

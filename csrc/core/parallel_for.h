@@ -1,6 +1,6 @@
 // The indices of a loop, shared out among the threads of a pool.
 //
-// Run() returns when every index has been run; who runs which is left to chance, so a result that
+// Run() returns when every index has been run; who runs which is not determined, so a result that
 // does not depend on the number of threads must not depend on that either. So all threads compute
 // in the caller's mode of floating-point numbers. One call at a time.
 #pragma once

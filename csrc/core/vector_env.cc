@@ -131,7 +131,7 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
   CheckFree({}, "step");
   CheckReset("step", store_.Unreset());
   const Grouping& groups = WorthWaking(num_envs()) ? groups_ : groups_alone_;
-  // a group costs what its dearest environment does, which nobody sees
+  // a group costs what its most expensive environment does, which nobody sees
   const bool ordered = groups.size() == 1 && num_envs() <= kOrderedPerThread * num_threads_ &&
                        step_cost_.seconds() > 0.0 && WorthWaking(num_envs());
   if (ordered) {
@@ -263,7 +263,7 @@ bool VectorEnv::RunRequests(int worker, int max) {
     runner_.RunGroup(worker, {jobs, static_cast<size_t>(size)}, queue_.outputs(),
                      queue_.failures());
     done += size;
-    // dearer than they were: others wait for these
+    // these have become more expensive; the rest of the batch waits for them
     const bool look = group > 1 || groups == 1 || groups % 4 == 0;
     if (look && done < count &&
         Clock::now() - start > std::chrono::duration<double>(5 * kChunkSeconds)) {

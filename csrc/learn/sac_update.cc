@@ -39,7 +39,7 @@ struct SacUpdate::Seed {
   Bf16Parameters critic[2], target[2];
   Bf16Pass policy_pass;
   Bf16Pass critic_pass[2];  // the first one holds the inputs of both
-  std::vector<float> actions, spread, inside, log_probs, targets, opinions[2], by_actions,
+  std::vector<float> actions, spread, inside, log_probs, targets, policy_values[2], by_actions,
       by_outputs, column;
 };
 
@@ -67,7 +67,7 @@ SacUpdate::Seed::Seed(SacUpdate& o, int number)
   inside = actions;
   log_probs = floats(2 * batch, 1);
   targets = floats(batch, 1);
-  for (auto& values : opinions) values = targets;
+  for (auto& values : policy_values) values = targets;
   column = targets;
   by_actions = floats(batch, action_size);
   by_outputs = floats(batch, 2 * action_size);
@@ -169,24 +169,24 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
     PackCritic(i);
   }
 
-  // the policy, by the smaller critic's opinion
+  // the policy, by the smaller critic's value
   FillCriticInputs(rows, 0, actions.data(), action_size);
   for (int i = 0; i < 2; ++i) {
     const float* values = critic_pass[i].Forward(critic[i], padded_batch, &critic_pass[0]);
     for (int b = 0; b < batch; ++b) {
-      opinions[i][static_cast<size_t>(b)] = values[static_cast<ptrdiff_t>(b) * q_stride];
+      policy_values[i][static_cast<size_t>(b)] = values[static_cast<ptrdiff_t>(b) * q_stride];
     }
   }
   std::fill(by_actions.begin(), by_actions.end(), 0.0F);
-  double opinion = 0.0;
+  double value = 0.0;
   const int dx_stride = critic_pass[0].input_stride();
   for (int i = 0; i < 2; ++i) {
     for (int b = 0; b < batch; ++b) {
       const auto at = static_cast<size_t>(b);
-      const bool first_is_smaller = opinions[0][at] <= opinions[1][at];
+      const bool first_is_smaller = policy_values[0][at] <= policy_values[1][at];
       const bool mine = first_is_smaller == (i == 0);
       column[at] = mine ? -share : 0.0F;
-      if (mine) opinion += opinions[i][at];
+      if (mine) value += policy_values[i][at];
     }
     SetOutputGradient(critic_pass[i], column.data(), 1);
     const float* by_inputs = critic_pass[i].InputGradient(critic[i], padded_batch);
@@ -235,8 +235,8 @@ void SacUpdate::Seed::Step(const float* rows, const float* noise, int64_t step, 
   }
   if (metrics == nullptr) return;
   const double values[kNumMetrics] = {squares / (2.0 * batch),
-                                      -opinion / batch - temperature * entropy, entropy,
-                                      temperature, opinion / batch};
+                                      -value / batch - temperature * entropy, entropy, temperature,
+                                      value / batch};
   for (int i = 0; i < kNumMetrics; ++i) metrics[i * num_seeds + k] = static_cast<float>(values[i]);
 }
 

@@ -12,7 +12,7 @@ namespace pyfastenv::physics {
 namespace {
 
 // Fewer rollouts than this are no slower with mj_step: a group costs the same however many of its
-// lanes are used, and that is 2.7 times mj_step for the dearest robot (docs/lanes.md).
+// lanes are used, and that is 2.7 times mj_step for the most expensive robot (docs/lanes.md).
 int FewestLanes(int width) { return width == 1 ? 1 : std::max(2, 3 * width / 8); }
 
 // Lanes take their inputs from the call. Without controls they are what the data have, which may be

@@ -102,7 +102,7 @@ def act(networks: Networks, actor: nn.Module, obs: Tensor) -> Tensor:
 
 
 def value(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
-    """The critic's opinion of the environment's actions, ``(K, B)``."""
+    """The critic's value of the environment's actions, ``(K, B)``."""
     values: Tensor = critic(torch.cat((obs, actions), -1))[..., 0]
     return values
 
@@ -119,7 +119,7 @@ def critic_loss(networks: Networks, batch: Batch, gamma: float | Tensor) -> Tens
 
 
 def policy_loss(networks: Networks, obs: Tensor) -> Tensor:
-    """The critic's opinion of the policy's actions (eq. 6), ``(K,)``."""
+    """The critic's value of the policy's actions (eq. 6), ``(K,)``."""
     return -value(networks.critic, obs, act(networks, networks.actor, obs)).mean(1)
 
 

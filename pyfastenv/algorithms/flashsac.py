@@ -113,7 +113,7 @@ class Networks(NamedTuple):
     bins: Tensor  # (N,)
 
 
-def opinions(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
+def bin_log_probs(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
     """Both critics' log-probabilities of the bins, ``(K, 2, B, N)``."""
     pairs = torch.cat((obs, actions), -1).repeat_interleave(2, 0)
     log_probs: Tensor = critic(pairs).float().log_softmax(-1)
@@ -136,7 +136,7 @@ def policy_loss(networks: Networks, batch: Batch, noise: Tensor) -> PolicyLoss:
     with learning(networks.actor):
         outputs = networks.actor(torch.cat((batch.obs, batch.next_obs), 1)).float()
     sample = squashed_gaussian(outputs.chunk(2, 1)[0], noise, LOG_STD_RANGE)
-    probs = opinions(networks.critic, batch.obs, sample.actions).exp()  # (K, 2, B, N)
+    probs = bin_log_probs(networks.critic, batch.obs, sample.actions).exp()  # (K, 2, B, N)
     least = mean_value(probs, networks.bins).amin(1)  # (K, B)
     temperature = networks.log_temperature.detach().exp()[:, None]
     loss = (temperature * sample.log_probs - least).mean(1)
@@ -160,7 +160,9 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
         obs = torch.cat((batch.obs, batch.next_obs), 1)  # (K, 2 B, obs_size)
         actions = torch.cat((batch.actions, following.actions), 1)
         with learning(networks.target):
-            probs = opinions(networks.target, obs, actions).chunk(2, 2)[1].exp()  # (K, 2, B, N)
+            probs = (
+                bin_log_probs(networks.target, obs, actions).chunk(2, 2)[1].exp()
+            )  # (K, 2, B, N)
         values = mean_value(probs, networks.bins)  # (K, 2, B)
         careful = values.argmin(1, keepdim=True)[..., None]  # (K, 1, B, 1)
         probs = probs.take_along_dim(careful, 1)[:, 0]  # (K, B, N)
@@ -168,7 +170,7 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
         future = (gamma * batch.continues)[..., None] * (networks.bins - bonus[..., None])
         wanted = onto_bins(probs, batch.rewards[..., None] + future, networks.bins)
     with learning(networks.critic):
-        found = opinions(networks.critic, obs, actions).chunk(2, 2)[0]  # (K, 2, B, N)
+        found = bin_log_probs(networks.critic, obs, actions).chunk(2, 2)[0]  # (K, 2, B, N)
     return -(wanted[:, None] * found).sum(-1).mean((1, 2))
 
 
@@ -227,7 +229,7 @@ class FlashSACLearner(ActorCritic):
         variance = options.target_std**2
         self.target_entropy = 0.5 * num_actions * math.log(2.0 * math.pi * math.e * variance)
         self.num_updates = 0
-        # what the policy's latest step came to: loss, entropy, temperature, the critics' opinion
+        # the policy's latest step: loss, entropy, temperature, the critics' value
         self.latest = torch.zeros(4, len(seeds), device=self.device)
         self._choose()
 
@@ -291,7 +293,7 @@ class FlashSACLearner(ActorCritic):
         self.flat_policy.backward(loss.sum())
         self.policy_optimizer.step()
         project(networks.actor)
-        values = (policy.loss.detach(), policy.entropy, temperature, policy.opinion)
+        values = (policy.loss.detach(), policy.entropy, temperature, policy.value)
         self.latest.copy_(torch.stack(values))
 
     def state_dict(self) -> dict[str, Any]:
@@ -347,7 +349,7 @@ class FlashSAC(OffPolicy[Config]):
         return self._policies
 
     def eval_policy(self) -> list[TorchPolicy]:
-        """The policies without chance; where noise is asked for, it is fresh at every step."""
+        """The policies without randomness; where noise is asked for, it is fresh at every step."""
         return [policy.as_greedy() for policy in self.plain_policies()]
 
     def plain_policies(self) -> list[TorchPolicy]:
@@ -385,5 +387,5 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policies of a checkpoint, one per seed, without chance."""
+    """The policies of a checkpoint, one per seed, without randomness."""
     return greedy_policies(FlashSAC, config, state)

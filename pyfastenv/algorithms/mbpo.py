@@ -176,7 +176,7 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policies of a checkpoint, one per seed, without chance."""
+    """The policies of a checkpoint, one per seed, without randomness."""
     return greedy_policies(MBPO, config, state)
 
 

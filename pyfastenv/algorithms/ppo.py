@@ -196,7 +196,7 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policy of a checkpoint, without chance."""
+    """The policy of a checkpoint, without randomness."""
     return greedy_policies(PPO, config, state)
 
 

@@ -97,11 +97,11 @@ class PolicyLoss(NamedTuple):
 
     loss: Tensor  # (K,)
     entropy: Tensor  # (K,)
-    opinion: Tensor  # (K,) the critics' mean
+    value: Tensor  # (K,) the critics' mean
 
 
 def twin_values(critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
-    """Both critics' opinions, ``(K, 2, B)``."""
+    """Both critics' values, ``(K, 2, B)``."""
     pairs = torch.cat((obs, actions), -1).repeat_interleave(2, 0)
     values: Tensor = critic(pairs)[..., 0].unflatten(0, (-1, 2))
     return values
@@ -127,7 +127,7 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
 
 
 def policy_loss(networks: Networks, obs: Tensor, noise: Tensor) -> PolicyLoss:
-    """Entropy and the smaller critic's opinion (eq. 7), reparameterised.
+    """Entropy and the smaller critic's value (eq. 7), reparameterised.
 
     Args:
         networks: Of the K seeds; the critics just improved.
@@ -135,10 +135,10 @@ def policy_loss(networks: Networks, obs: Tensor, noise: Tensor) -> PolicyLoss:
         noise: ``(K, B, A)`` standard normal.
     """
     sample = squashed_gaussian(networks.actor(obs), noise, networks.log_std_range)
-    opinions = twin_values(networks.critic, obs, sample.actions).amin(1)  # (K, B)
+    values = twin_values(networks.critic, obs, sample.actions).amin(1)  # (K, B)
     temperature = networks.log_temperature.detach().exp()[:, None]
-    loss = (temperature * sample.log_probs - opinions).mean(1)
-    return PolicyLoss(loss, -sample.log_probs.detach().mean(1), opinions.detach().mean(1))
+    loss = (temperature * sample.log_probs - values).mean(1)
+    return PolicyLoss(loss, -sample.log_probs.detach().mean(1), values.detach().mean(1))
 
 
 def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: float) -> Tensor:
@@ -256,7 +256,7 @@ class SACLearner(ActorCritic):
         )
         self.refresh()
         if metrics is not None:
-            values = (critic, policy.loss, policy.entropy, temperature, policy.opinion)
+            values = (critic, policy.loss, policy.entropy, temperature, policy.value)
             metrics.copy_(torch.stack([value.detach().float() for value in values]))
 
     @torch.no_grad()
@@ -325,5 +325,5 @@ def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> 
 
 
 def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policies of a checkpoint, one per seed, without chance."""
+    """The policies of a checkpoint, one per seed, without randomness."""
     return greedy_policies(SAC, config, state)

@@ -116,11 +116,11 @@ class WrittenOut:
         # the slope of policy_loss
         with span("forward"):
             actions, squashed, policy_saved = self._act(actor, obs)
-            opinions, opinion_saved = critic.evaluate(torch.cat((obs, actions), -1))
+            policy_values, value_saved = critic.evaluate(torch.cat((obs, actions), -1))
         with span("backward"):
-            by_value = torch.full_like(opinions, -1.0 / size)
+            by_value = torch.full_like(policy_values, -1.0 / size)
             columns = slice(layout.obs_size, None)
-            by_action = critic.input_gradient(opinion_saved, by_value, columns)
+            by_action = critic.input_gradient(value_saved, by_value, columns)
             by_output = by_action * learner.half * (1.0 - squashed.square())
         actor.write_gradients(policy_saved, by_output)
         learner.average(learner.flat_policy)
@@ -130,7 +130,7 @@ class WrittenOut:
         learner.flat_target_policy.parameter.lerp_(learner.flat_policy.parameter, tau)
         learner.refresh()
         if metrics is not None:
-            metrics.copy_(torch.stack((errors.square().mean(1), -opinions.mean((1, 2)))))
+            metrics.copy_(torch.stack((errors.square().mean(1), -policy_values.mean((1, 2)))))
 
     def _act(self, policy: MLP, obs: Tensor) -> tuple[Tensor, Tensor, Saved]:
         """Actions ``(K, B, A)``, the same in [-1, 1], and what the backward pass needs."""

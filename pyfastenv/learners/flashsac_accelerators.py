@@ -142,7 +142,7 @@ class CompiledNetworks:
         least, by_logits = _core.least_of_bins(
             logits.unflatten(0, (num_seeds, 2)).numpy(), learner.bins.numpy(), -1.0 / size
         )
-        opinion = torch.from_numpy(least).mean(1)
+        value = torch.from_numpy(least).mean(1)
         by_pairs = critic.input_gradient(torch.from_numpy(by_logits).flatten(0, 1))
         by_actions = by_pairs[..., obs_size:].unflatten(0, (num_seeds, 2)).sum(1)
         weight = (temperature * (1.0 / size))[:, None].expand(-1, size)
@@ -154,8 +154,8 @@ class CompiledNetworks:
         learner.log_temperature.grad.copy_(entropy - learner.target_entropy)
         learner.policy_optimizer.step()
         actor.project()
-        loss = -temperature * entropy - opinion
-        learner.latest.copy_(torch.stack((loss, entropy, temperature, opinion)))
+        loss = -temperature * entropy - value
+        learner.latest.copy_(torch.stack((loss, entropy, temperature, value)))
 
     def _improve_critics(self, batch: Batch, noise: Tensor) -> Tensor:
         """Down the slope of critic_loss, whose values ``(K,)`` it returns; the targets follow."""

@@ -44,7 +44,7 @@ class FlowOptions:
     gamma: float = 0.99
     tau: float = 0.005
     # the model's loss: its likelihood of the real outcomes, plus this times the agent's loss
-    # (scaled to opinions of size one); without the likelihood a few steps undo the fit
+    # (scaled to values of size one); without the likelihood a few steps undo the fit
     agent_coef: float = 0.1
 
 
@@ -227,10 +227,10 @@ class FlowAgent:
             mean, log_var = self._moments(pairs)
             outcome = mean + (0.5 * log_var).exp() * noise
             log_probs = _log_probs(noise, log_var)
-            opinions = self._values(self._opinions(self._inputs(pairs, outcome))).amin(1)
+            values = self._values(self._critic_values(self._inputs(pairs, outcome))).amin(1)
             temperature = self.log_temperature.detach().exp()[:, None]
-            agent_loss = (temperature * log_probs - opinions).mean(1)
-            agent_loss = agent_loss / (1.0 + opinions.detach().abs().mean(1))
+            agent_loss = (temperature * log_probs - values).mean(1)
+            agent_loss = agent_loss / (1.0 + values.detach().abs().mean(1))
             errors = (mean - self._outcomes(rows)).square() * torch.exp(-log_var) + log_var
             loss = (errors.mean((1, 2)) + self.options.agent_coef * agent_loss).sum()
             parameters = [
@@ -291,12 +291,12 @@ class FlowAgent:
         both = torch.cat((state, outcome / self._outcome_std), -1)
         return both[:, None].expand(-1, 2, -1, -1).flatten(0, 1)
 
-    def _opinions(self, inputs: Tensor) -> Tensor:
+    def _critic_values(self, inputs: Tensor) -> Tensor:
         critic = self.critic
-        opinions: Tensor = MLPFunction.apply(
+        values: Tensor = MLPFunction.apply(
             inputs, critic.activation, *critic.weight_list, *critic.bias_list
         )
-        return opinions
+        return values
 
     def _values(self, values: Tensor) -> Tensor:
         return values.view(self.num_seeds, 2, -1)

@@ -75,7 +75,7 @@ class WrittenOut:
     """Gradients written out: autograd's bookkeeping takes longer than the arithmetic.
 
     Twin critics are one batched network; one pass of the policy serves both its uses, for it does
-    not change until it is improved; of the critics' opinion only the gradient by the action is
+    not change until it is improved; of the critics' values only the gradient by the action is
     computed. On CUDA the step is replayed as a graph.
     """
 
@@ -137,12 +137,12 @@ class WrittenOut:
 
         # the slope of policy_loss
         inputs = torch.cat((obs, sample.actions[:, :size]), -1)
-        opinions, opinion_saved = critic.evaluate(for_twins(inputs))
-        pair = self._twin(opinions)  # (K, 2, B)
+        policy_values, value_saved = critic.evaluate(for_twins(inputs))
+        pair = self._twin(policy_values)  # (K, 2, B)
         first = (pair[:, 0] <= pair[:, 1]).to(pair.dtype)
         by_pair = torch.stack((first, 1.0 - first), 1).mul_(-1.0 / size)
         by_actions = critic.input_gradient(
-            opinion_saved, by_pair.view(2 * num_seeds, size, 1), slice(layout.obs_size, None)
+            value_saved, by_pair.view(2 * num_seeds, size, 1), slice(layout.obs_size, None)
         )
         by_actions = by_actions.view(num_seeds, 2, size, layout.action_size).sum(1)
         mine = type(sample)(*(part[:, :size] for part in sample))
@@ -159,10 +159,10 @@ class WrittenOut:
         learner.flat_target.parameter.lerp_(learner.flat_critic.parameter, options.tau)
         target.refresh()
         if metrics is not None:
-            opinion = pair.amin(1).mean(1)
-            policy_loss = -opinion - temperature * entropy
+            value = pair.amin(1).mean(1)
+            policy_loss = -value - temperature * entropy
             critic_loss = errors.square().mean((1, 2))
-            metrics.copy_(torch.stack((critic_loss, policy_loss, entropy, temperature, opinion)))
+            metrics.copy_(torch.stack((critic_loss, policy_loss, entropy, temperature, value)))
 
     def _twin(self, values: Tensor) -> Tensor:
         """``(2 K, B, 1)`` to ``(K, 2, B)``."""

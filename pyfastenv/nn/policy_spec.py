@@ -72,7 +72,7 @@ class PolicySpec:
         return len(self.weights[0])
 
     def as_greedy(self) -> Self:
-        """The same policy without chance, for evaluation."""
+        """The same policy without randomness, for evaluation."""
         return replace(self, greedy=True)
 
     def to_core(self, action_space: gymnasium.Space[Any]) -> _core.Policy:

@@ -150,7 +150,7 @@ class TorchPolicy(nn.Module):
         )
 
     def as_greedy(self, greedy: bool = True) -> Self:
-        """The same policy, with the same network, without chance (or with it)."""
+        """The same policy, with the same network, without randomness (or with it)."""
         other = copy.copy(self)
         other.greedy = greedy
         return other
@@ -287,7 +287,7 @@ def policies_of(
 
 
 def as_greedy(policies: PolicySpec | list[TorchPolicy]) -> PolicySpec | list[TorchPolicy]:
-    """The same policies without chance."""
+    """The same policies without randomness."""
     if isinstance(policies, PolicySpec):
         return policies.as_greedy()
     return [policy.as_greedy() for policy in policies]

@@ -169,7 +169,7 @@ class ReplayPool:
         self.sizes.add_(count).clamp_(max=self.capacity)
 
     def draw(self, uniform: Tensor) -> Tensor:
-        """Rows ``(…, K, n, width)``, each one of its seed's with the same chance.
+        """Rows ``(…, K, n, width)``, each one of its seed's with the same probability.
 
         Args:
             uniform: ``(K, …, n)`` float64 in [0, 1), from

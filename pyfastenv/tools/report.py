@@ -74,7 +74,7 @@ class Section:
 
 
 def write_report(folders: Sequence[Path], output: Path, *, videos: bool = True) -> Path:
-    """Compares runs in one HTML file; damaged ones, and those without a row, are told of and left
+    """Compares runs in one HTML file; damaged ones, and those without a row, are reported and left
     out.
 
     Args:

@@ -97,7 +97,7 @@ class Callback:
         """
 
     def on_end(self, run: Run) -> bool | None:
-        """The run has ended, by itself or stopped; not told of errors and Ctrl-C."""
+        """The run has ended, by itself or stopped; errors and Ctrl-C are not reported to it."""
 
 
 StepFunction = Callable[[Run, Metrics], "bool | None"]
@@ -123,7 +123,7 @@ class Callbacks:
     """All callbacks of a run as one.
 
     Args:
-        callbacks: Objects like :class:`Callback`, or functions, which are told of ``on_step``.
+        callbacks: Objects like :class:`Callback`, or functions, which receive ``on_step``.
         run: What they see.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Metrics of a run: JSON lines (the truth), and the loggers that are told of each row.
+"""Metrics of a run: JSON lines (the truth), and the loggers that receive each row.
 
 Each row is one write to metrics.jsonl, so a killed process leaves whole rows and at most one torn
 line at the end, which readers skip and a resumed run cuts off. Rows may have different columns.
@@ -55,7 +55,7 @@ class Logger(Protocol):
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Takes a row, which is in metrics.jsonl already.
 
-        After an error, which is printed, it is told of nothing more and the run goes on.
+        After an error, which is printed, it receives nothing more and the run goes on.
         """
         ...
 

@@ -69,7 +69,7 @@ class RunResult:
         elapsed_s: Time, without that between an interruption and resuming [s].
         evaluation: The last evaluation's metrics: ``"eval/return"`` and so on.
         checkpoint: The last checkpoint.
-        stopped: Why a callback stopped it; None: it came to its end.
+        stopped: Why a callback stopped it; None: it reached its end.
         acceleration: What computed the gradient steps; None: the algorithm does not say.
     """
 
@@ -95,7 +95,7 @@ def run(
     Args:
         make_algorithm: Called once, with torch's default generator seeded.
         config: The options.
-        callbacks: What is told of the run as it goes (:mod:`pyfastenv.training.callbacks`).
+        callbacks: These are told about the run as it goes (:mod:`pyfastenv.training.callbacks`).
 
     Raises:
         TypeError, ValueError: Options that cannot be; nothing has been written.

@@ -47,7 +47,7 @@ class OffPolicy(ABC, Generic[C]):
         layout: Of the rows of transitions.
         learner: Policies and critics.
         env_pool: Real transitions.
-        streams, exploration_streams: All chance there is but the pool's.
+        streams, exploration_streams: All randomness there is but the pool's.
         parts: Names of the attributes that a checkpoint holds; a subclass appends its own.
 
     Raises:
@@ -112,7 +112,7 @@ class OffPolicy(ABC, Generic[C]):
     # ---- the iteration -----------------------------------------------------------------------
 
     def eval_policy(self) -> PolicySpec | list[TorchPolicy]:
-        """The policies without chance."""
+        """The policies without randomness."""
         return as_greedy(self.policies())
 
     def iterate(self) -> dict[str, float]:

@@ -1,8 +1,8 @@
-"""All chance of a run comes from its seed, by one tree; no two runs share a branch.
+"""All randomness of a run comes from its seed, by one tree; no two runs share a branch.
 
-A run's seed is the entropy of a NumPy ``SeedSequence``. Each kind of chance is a child of it with a
-spawn key of its own (:class:`Stream`, then a number where there are several), and every generator
-is seeded with 64 bits of its child:
+A run's seed is the entropy of a NumPy ``SeedSequence``. Each kind of randomness is a child of it
+with a spawn key of its own (:class:`Stream`, then a number where there are several), and every
+generator is seeded with 64 bits of its child:
 
     SeedSequence(seed)
     ├─ (TRAINING_ENVS,)       environment i's seed is the i-th number; i counts through the
@@ -36,7 +36,7 @@ import numpy as np
 
 
 class Stream(IntEnum):
-    """The kinds of chance: the first number of a spawn key."""
+    """The kinds of randomness: the first number of a spawn key."""
 
     TRAINING_ENVS = 0
     EVALUATION_ENVS = 1

@@ -94,7 +94,7 @@ def sweep(
 ) -> Sweep:
     """Trains every combination of values with every seed.
 
-    A training that diverges is told of and left as it is: :data:`DIVERGED` in its folder says why.
+    A training that diverges is reported and left as it is: :data:`DIVERGED` in its folder says why.
 
     Args:
         algorithm: A name of :data:`pyfastenv.training.registry.ALGORITHMS`.

@@ -119,7 +119,7 @@ TEST(SacUpdate, CriticsLearnAConstant) {
   const float before = run.Steps(1)[0];
   const std::vector<float> after = run.Steps(600);
   EXPECT_LT(after[0], 0.2F * before);
-  EXPECT_NEAR(after[8], 1.0F, 0.2F);  // the mean opinion of seed 0
+  EXPECT_NEAR(after[8], 1.0F, 0.2F);  // the mean value of seed 0
   for (const float x : after) EXPECT_TRUE(std::isfinite(x));
 }
 

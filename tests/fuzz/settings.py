@@ -22,8 +22,8 @@ KWARGS: dict[str, list[dict[str, Any]]] = {
     "Pendulum-v1": [{"g": 9.81}],
     "Swimmer-v5": [{"xml_file": "swimmer.xml"}],
 }
-CALLS_PER_SESSION = 1_500  # about; fewer where a step is dear
-DEAR = {"HumanoidStandup": 16, "Humanoid": 8, "Ant": 6, "Walker": 3, "Hopper": 2}
+CALLS_PER_SESSION = 1_500  # about; fewer where a step is expensive
+EXPENSIVE = {"HumanoidStandup": 16, "Humanoid": 8, "Ant": 6, "Walker": 3, "Hopper": 2}
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Settings:
 def draw(
     seed: int, number: int, *, render: bool = False, calls_per_session: int = CALLS_PER_SESSION
 ) -> Settings:
-    """The settings of the n-th session of a run: ids and modes in turn, the rest by chance."""
+    """The settings of the n-th session of a run: ids and modes in turn, the rest at random."""
     rng = random.Random(f"{seed} {number}")
     env_id = IDS[number % len(IDS)]
     mode = MODES[(number // len(IDS) + number) % len(MODES)]
     against_gymnasium = not env_id.startswith(META) and rng.random() < 0.25
-    cost = next((cost for name, cost in DEAR.items() if env_id.startswith(name)), 1)
+    cost = next((cost for name, cost in EXPENSIVE.items() if env_id.startswith(name)), 1)
     num_calls = max(30, int(calls_per_session / cost * rng.choice([0.1, 0.5, 1.0, 1.5])))
     return Settings(
         number=number,

@@ -149,13 +149,13 @@ def plain_loss(learner: FlashSACLearner, k: int, batch: Batch, noise: Tensor) ->
         candidates = [each[len(now) + i] for each in wanted]
         careful = min(candidates, key=lambda probs: float(probs @ bins))
         goal = torch.zeros(len(bins))
-        for chance, value in zip(careful, bins, strict=True):
+        for share, value in zip(careful, bins, strict=True):
             soft = value - temperature * log_probs[i]
             to = (batch.rewards[k, i] + 0.9 * batch.continues[k, i] * soft).clamp(-5.0, 5.0)
             place = float((to + 5.0) / 10.0 * (len(bins) - 1))
             low = min(int(place), len(bins) - 2)
-            goal[low] += chance * (1.0 - (place - low))
-            goal[low + 1] += chance * (place - low)
+            goal[low] += share * (1.0 - (place - low))
+            goal[low + 1] += share * (place - low)
         total -= sum(float(goal @ each[i].log()) for each in found) / 2
     return total / len(now)
 
@@ -199,7 +199,7 @@ def test_losses_are_those_of_plain_torch() -> None:
         loss = (learner.log_temperature[k].exp() * log_probs - values.amin(0)).mean()
         assert policy.loss[k].item() == pytest.approx(loss.item(), rel=1e-4)
         assert policy.entropy[k].item() == pytest.approx(-log_probs.mean().item(), rel=1e-4)
-        assert policy.opinion[k].item() == pytest.approx(values.amin(0).mean().item(), rel=1e-4)
+        assert policy.value[k].item() == pytest.approx(values.amin(0).mean().item(), rel=1e-4)
 
 
 def test_the_policy_steps_every_other_time() -> None:

@@ -240,10 +240,10 @@ def test_the_models_steps_are_those_of_plain_torch(agent_coef: float) -> None:
         pairs, happened = rows[k, :, :3], happened_in(rows[k]).double()
         mean, std = reference.moments(pairs)
         outcome, log_probs = reference.outcome(pairs, noise[k])
-        opinion = torch.min(*reference.judge(reference.critics, pairs, outcome))
+        value = torch.min(*reference.judge(reference.critics, pairs, outcome))
         temperature = agent.log_temperature[k].exp().detach()
-        agent_loss = (temperature * log_probs - opinion).mean()
-        agent_loss = agent_loss / (1.0 + opinion.detach().abs().mean())
+        agent_loss = (temperature * log_probs - value).mean()
+        agent_loss = agent_loss / (1.0 + value.detach().abs().mean())
         likelihood = (((mean - happened) / std).square() + 2.0 * std.log()).mean()
         loss = loss + likelihood + agent_coef * agent_loss
         entropies.append(-log_probs.mean().item())
@@ -290,11 +290,11 @@ def test_improving_changes_the_elites_and_nothing_of_the_policy() -> None:
         assert torch.equal(getattr(model, name), before["model"][name])
 
 
-def test_improving_raises_the_critics_opinion(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_improving_raises_the_critics_value(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, noise = real(2, 100, 7), SeedStreams([2, 3]).normal(100, 3)
     pairs = LAYOUT.obs_actions(rows)
     gains = []
-    for agent_coef in (1e3, 0.0):  # hardly anything but the opinion counts, or the likelihood
+    for agent_coef in (1e3, 0.0):  # hardly anything but the value counts, or the likelihood
         agent = make((0, 1), learning_rate=3e-3, agent_coef=agent_coef)
         agent.standardise_by(real(2, 500))
         with torch.no_grad():
@@ -305,12 +305,12 @@ def test_improving_raises_the_critics_opinion(monkeypatch: pytest.MonkeyPatch) -
             with torch.no_grad():
                 mean, log_var = agent._moments(pairs)
                 outcome = mean + (0.5 * log_var).exp() * noise
-                opinions = agent._values(agent.critic(agent._inputs(pairs, outcome))).amin(1)
+                values = agent._values(agent.critic(agent._inputs(pairs, outcome))).amin(1)
                 errors = (mean - agent._outcomes(rows)).square() * (-log_var).exp() + log_var
-            both.append(torch.stack((opinions.mean(1), -errors.mean((1, 2)))))
+            both.append(torch.stack((values.mean(1), -errors.mean((1, 2)))))
             agent.improve_model(rows.expand(100, -1, -1, -1), SeedStreams([0, 1]))
         gains.append(both[1] - both[0])
-    assert (gains[0][0] > 0.02).all()  # of the opinion
+    assert (gains[0][0] > 0.02).all()  # of the value
     assert (gains[1][1] > 0.02).all()  # of the likelihood
 
 

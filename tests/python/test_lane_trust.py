@@ -1,4 +1,4 @@
-"""Lanes are watched in use: a wrong bit is found, told of once, and mj_step goes on."""
+"""Lanes are watched in use: a wrong bit is found, reported once, and mj_step goes on."""
 
 from __future__ import annotations
 

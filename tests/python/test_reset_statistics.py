@@ -48,7 +48,7 @@ def our_starts(env_id: str, mode: str, seed: int | None) -> Iterator[Starts]:
         env_id,
         NUM_ENVS,
         autoreset_mode=mode,
-        obs_dtype="float64",  # in float32 two starts may be equal by chance
+        obs_dtype="float64",  # in float32 two starts may be equal at random
         max_episode_steps=1,
         infos=False,
     )

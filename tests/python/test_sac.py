@@ -93,8 +93,8 @@ class Reference:
         self.critic_adam.step()
 
         pairs = torch.cat((obs, new_actions), -1)
-        opinion = torch.min(*(critic(pairs)[:, 0] for critic in self.critics))
-        policy_loss = (temperature * log_probs - opinion).mean()
+        value = torch.min(*(critic(pairs)[:, 0] for critic in self.critics))
+        policy_loss = (temperature * log_probs - value).mean()
         self.policy_adam.zero_grad()
         policy_loss.backward(inputs=list(self.actor.parameters()))
         self.policy_adam.step()
@@ -110,7 +110,7 @@ class Reference:
             for mine, theirs in zip(slow.parameters(), fast.parameters(), strict=True):
                 mine.data += self.options.tau * (theirs.data - mine.data)
         critic_loss = 0.5 * (losses[0] + losses[1])
-        metrics = (critic_loss, policy_loss, entropy, temperature, opinion.mean())
+        metrics = (critic_loss, policy_loss, entropy, temperature, value.mean())
         return [metric.item() for metric in metrics]
 
     def assert_is(self, learner: SACLearner, k: int) -> None:

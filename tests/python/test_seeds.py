@@ -1,4 +1,4 @@
-"""All chance comes from the seed, no two seeds share any; presets are found under every name."""
+"""All randomness comes from the seed, no two seeds share any; presets stand under all names."""
 
 # ruff: noqa: E402
 

@@ -78,7 +78,7 @@ class _SoftActorCritic:
     def draw(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Draws actions in states; returns them and their log-probabilities ``(B, 1)``."""
 
-    def _opinion(self, critics: nn.ModuleList, states: Tensor) -> tuple[Tensor, Tensor]:
+    def _soft_value(self, critics: nn.ModuleList, states: Tensor) -> tuple[Tensor, Tensor]:
         """The smaller critic's value, entropy included, of actions drawn in states."""
         drawn, log_probs = self.draw(states)
         inputs = torch.cat((states, drawn), 1)
@@ -90,13 +90,13 @@ class _SoftActorCritic:
     ) -> None:
         """Critics, then what is drawn from, then temperature and targets."""
         with torch.no_grad():
-            later = self._opinion(self.targets, following)[0]
+            later = self._soft_value(self.targets, following)[0]
             wanted = rewards.view(-1, 1) + 0.99 * continues.view(-1, 1) * later
         inputs = torch.cat((states, done), 1)
         losses = [nn.functional.mse_loss(q(inputs).float(), wanted) for q in self.critics]
         descend(self._critic_optimizer, losses[0] + losses[1])
-        opinion, log_probs = self._opinion(self.critics, states)
-        loss = self._drawing_loss(opinion, done)
+        value, log_probs = self._soft_value(self.critics, states)
+        loss = self._drawing_loss(value, done)
         descend(self._policy_optimizer, loss)
         alpha_loss = -(self.log_alpha * (log_probs + self._target_entropy).detach()).mean()
         descend(self._alpha_optimizer, alpha_loss)
@@ -105,9 +105,9 @@ class _SoftActorCritic:
             for number in (*losses, loss, alpha_loss, self.log_alpha.exp()):
                 number.item()
 
-    def _drawing_loss(self, opinion: Tensor, done: Tensor) -> Tensor:
+    def _drawing_loss(self, value: Tensor, done: Tensor) -> Tensor:
         """Policy loss of a stochastic actor: minus its latest sample's value, entropy included."""
-        return -opinion.mean()
+        return -value.mean()
 
 
 class PlainSAC(_SoftActorCritic):
@@ -260,7 +260,7 @@ class PlainModelAgent(_SoftActorCritic):
 
     Its state is (s, a) and its action (r, s' - s). In the public program no gradient reaches the
     ensemble (docs/mbpo.md); here one does, and it costs what it should. The loss is ours
-    (learners/flow_agent.py): by the opinion alone the model is soon so far off that a fit takes a
+    (learners/flow_agent.py): by the value alone the model is soon so far off that a fit takes a
     thousand epochs to bring it back.
     """
 
@@ -282,9 +282,9 @@ class PlainModelAgent(_SoftActorCritic):
         outcomes = self._imagined.rsample()
         return outcomes, self._imagined.log_prob(outcomes).sum(-1, keepdim=True)
 
-    def _drawing_loss(self, opinion: Tensor, done: Tensor) -> Tensor:
+    def _drawing_loss(self, value: Tensor, done: Tensor) -> Tensor:
         likelihood: Tensor = self._imagined.log_prob(done).mean()
-        loss: Tensor = -0.1 * opinion.mean() / (1.0 + opinion.detach().abs().mean())
+        loss: Tensor = -0.1 * value.mean() / (1.0 + value.detach().abs().mean())
         return loss - 2.0 * likelihood
 
     def _update(

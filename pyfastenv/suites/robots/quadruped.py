@@ -49,7 +49,10 @@ class RoughQuadruped(Task):
     stance = (0.0, 0.8, -1.5) * 4  # joint angles [rad]
     action_scale = 0.6  # [rad]
     lowest, highest = (-0.5, -0.3, -0.8), (1.0, 0.3, 0.8)  # commands [m/s, m/s, rad/s]
-    redraw, push = 0.004, 0.3  # chance of a new command and a shove, each step; the shove [m/s]
+    redraw, push = (
+        0.004,
+        0.3,
+    )  # probability of a new command and a shove, each step; the shove [m/s]
     pace, pairs = 4.0 * np.pi, (1.0, -1.0, -1.0, 1.0)  # of a trot [rad/s]; the feet
     roughness = 0.6  # of the last patch: bumps of 4 cm, blocks of 5, hills and stairs of 12
     command = memory(3)
