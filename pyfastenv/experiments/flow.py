@@ -10,15 +10,18 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from pyfastenv.algorithms import ppo
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.mbpo import Config as MBPOConfig
 from pyfastenv.experiments import flow_units as units
@@ -26,7 +29,9 @@ from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
 from pyfastenv.experiments.baselines.plain_learners import Habits
 from pyfastenv.experiments.clock import Clock, milliseconds
 from pyfastenv.experiments.study import CHOICE, Contestant, Measurement, Row, Sizes, rounds
+from pyfastenv.experiments.tables import median
 from pyfastenv.training.evaluation import env_kwargs, evaluate, make_eval_envs
+from pyfastenv.training.export import export
 from pyfastenv.vector.cpus import available_cpus
 
 DOCUMENT_MS = 14_400.0  # 12 hours for 3,000 steps on a V100
@@ -87,7 +92,9 @@ class Config(Sizes):
     real: int = 5_000
     """Real transitions to begin with."""
     max_epochs: int = 1_000
-    """Most epochs of a fit."""
+    """Of a fit."""
+    agent_updates: int = 20
+    """Gradient steps of the agent in a training each time; the document's program has 200."""
     learning: bool = field(default=True, metadata=CHOICE)
     """Whether trainings with and without the flow are made …"""
     learning_steps: int = 3_000
@@ -129,6 +136,7 @@ def plan(config: Config) -> list[Measurement]:
     for name, (unit, seconds) in units.UNITS.items():
         run, needs_cuda = partial(units.measure, unit, config.quick), name in units.CUDA_UNITS
         made.append(Measurement("units", {"what": name}, run, seconds, needs_cuda))
+    made.append(Measurement("exported", {}, partial(_exported, config), 60, apart=True))
     for anomaly in (True, False):
         run = partial(_profiled, anomaly, config)
         made.append(Measurement("profile", {"anomaly mode": anomaly}, run, 15))
@@ -302,10 +310,50 @@ def _profiled(anomaly: bool, config: Config) -> Row:
     }
 
 
+def _exported(config: Config) -> Row:
+    """What `pyfastenv export` makes of a policy as trained, pruned to half, and in 8 bits: bytes,
+    return, and processor time of an action by batch size [µs]."""
+    made: Row = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        run = Path(scratch) / "run"
+        sizes: Row = {"total_steps": 4_096, "hidden_sizes": (8,)} if config.quick else {}
+        options = {"total_steps": 200_000, "hidden_sizes": (256, 256), "eval_every": 0, **sizes}
+        ppo.train(ppo.Config.preset("Hopper-v5", run_dir=run, quiet=True, **options))
+        kinds: dict[str, Row] = {
+            "as trained": {},
+            "half pruned": {"prune_fraction": 0.5},
+            "8 bits": {"int8": True},
+        }
+        for name, smaller in kinds.items():
+            path = Path(scratch) / f"{name}.pt2"
+            episodes = 1 if config.quick else 10
+            try:
+                told = export(run, path, format="torch.export", episodes=episodes, **smaller)
+            except ImportError:  # torchao
+                continue
+            module = torch.export.load(path).module()
+            made[name] = {"bytes": told.num_bytes, "return": told.return_after}
+            made["as trained"]["return"] = told.return_before
+            for batch in (1, 10_000):
+                made[name][f"us_{batch}"] = _cpu_us(partial(module, torch.randn(batch, 11)), batch)
+    return made
+
+
+@torch.no_grad()
+def _cpu_us(call: Callable[[], object], batch: int) -> float:
+    """Processor time of a call [µs], the median of some."""
+    times = []
+    for _ in range(1_000 if batch == 1 else 20):
+        began = time.process_time()
+        call()
+        times.append(1e6 * (time.process_time() - began))
+    return median(times)
+
+
 def _learn(dynamics: str, length: int, seed: int, config: Config) -> Row:
     """Returns, and how wrong the model is about fresh real transitions of its policy."""
     options: dict[str, Any] = {"dynamics": dynamics, "rollout_schedule": (0, 0, length, length)}
-    options |= {} if config.quick else {"model_agent_updates": 20}
+    options |= {} if config.quick else {"model_agent_updates": config.agent_updates}
     options |= {"seed": seed, "amp": True, "log_every": min(50, config.learning_steps)}
     with _ours(config, config.max_epochs, **options) as mbpo, Clock() as clock:
         _go_on(mbpo, config.learning_steps)

@@ -209,42 +209,21 @@ def log_scale(axes: Axes, names: str) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def timeline(
-    axes: Axes,
-    spans: Sequence[tuple[str, float, float]],
-    colour: Mapping[str, str],
+def flames(
+    axes: Axes, ranges: Sequence[tuple[str, float, float, int]], colour: Mapping[str, str]
 ) -> None:
-    """A trace: spans (name, start, duration) [ms] as bars beside each other, named where wide."""
-    end = max(start + length for _, start, length in spans)
-    for name, start, length in spans:
-        edge = 0.4 if length > 0.01 * end else 0.0  # a narrow bar would be nothing but edge
-        axes.barh(
-            0, length, left=start, color=colour[name], height=0.9, linewidth=edge,
-            edgecolor="white",
-        )  # fmt: skip
+    """A trace: ranges (name, start, duration [ms], depth) as bars, nested ones below."""
+    end = max(start + length for _, start, length, _ in ranges)
+    for name, start, length, depth in ranges:
+        axes.barh(depth, length, left=start, color=colour[name], height=0.9, edgecolor="white")
         if length > 0.009 * end * len(name):
-            _write_on(axes, start + length / 2, 0, name, colour[name])
+            _write_on(axes, start + length / 2, depth, name, colour[name])
+    axes.invert_yaxis()
     axes.set_yticks([])
     axes.set_xlim(0, end)
-    axes.grid(visible=False, axis="y")
-
-
-def mixture(
-    axes: Axes, parts: Mapping[str, Sequence[float]], end: float, colour: Mapping[str, str]
-) -> None:
-    """Draws the mixture in each of equal parts of a time from 0 to ``end`` [ms]; a legend below."""
-    kinds = [kind for kind in colour if kind in parts]
-    width = end / len(parts[kinds[0]])
-    left = width * np.arange(len(parts[kinds[0]]))
-    bottom = np.zeros_like(left)
-    for kind in kinds:
-        shares = 100.0 * np.asarray(parts[kind]) / width
-        axes.bar(left, shares, width, bottom, align="edge", color=colour[kind], linewidth=0)
-        bottom = bottom + shares
-    axes.set_ylim(0, 100)
-    axes.set_ylabel("% of the time")
     axes.set_xlabel("time [ms]")
-    _legend(axes, {kind: colour[kind] for kind in kinds})
+    axes.grid(visible=False, axis="y")
+    _legend(axes, {name: colour[name] for name in colour if name in {one[0] for one in ranges}})
 
 
 def _write_on(axes: Axes, x: float, y: float, text: str, colour: str) -> None:

@@ -35,6 +35,7 @@ CPU, COPY, BESIDE = "cpu", "cpu, a copy acts", "cpu, actor beside critic"
 # episodes (PPO) or steps (DDPG) that are sampled with one copy of the policy
 COPY_EVERY = {PPO: (1, 3, 10), POOL: (1, 3, 10), DDPG: (1, 10, 50, 200)}
 SOLVED, WINDOW = 195.0, 100  # CartPole-v0: the mean of so many episodes in a row
+ONE_CPU = "one CPU"  # both programs on a single one
 LENGTH = 200  # steps of an episode of CartPole-v0 that succeeds, and of every one of Pendulum
 _EVAL_SEED = 1_000_000
 
@@ -71,16 +72,24 @@ def plan(config: Config) -> list[Measurement]:
     table.append(_ours(PPO, "128", 100 * config.episodes))
     made = rounds(config.table_rounds, "table", table)
     grid: list[Contestant] = []
+    work, least = config.grid_episodes, 1_024 if config.quick else 8_192
     for algorithm, frequencies in COPY_EVERY.items():
         few = (frequencies[0], frequencies[-1])
         cases = [(CPU, every) for every in frequencies] + [(COPY, every) for every in few]
         cases += [] if algorithm == DDPG else [(BESIDE, 1)]
         for size in config.sizes:
-            work = config.grid_episodes
             grid += [_textbook(algorithm, size, *case, work, LENGTH) for case in cases]
-            least = 1_024 if config.quick else 8_192
             grid.append(_ours(algorithm, size, max(least, LENGTH * work)))
     made += rounds(config.grid_rounds, "grid", grid)
+    alone: list[Contestant] = []
+    half = max(1, work // 2)
+    for algorithm in COPY_EVERY:
+        for size in dict.fromkeys((config.sizes[0], config.sizes[-1])):
+            # as many steps of both learn in DDPG, which begins after an episode
+            steps = LENGTH * (1 + half) if algorithm == DDPG else least
+            alone.append(_textbook(algorithm, size, CPU, 1, half, LENGTH))
+            alone.append(_ours(algorithm, size, steps, num_threads=1))
+    made += rounds(config.grid_rounds, ONE_CPU, alone, apart=True)
     for seed in range(config.seeds):
         for size in dict.fromkeys((*config.sizes, "128")):
             about = {"size": size, "seed": seed}
@@ -110,9 +119,9 @@ def _textbook(
     return about | {"placement": placement, "every": every}, run, 0.1 * episodes + 0.5
 
 
-def _ours(algorithm: str, size: str, env_steps: int) -> Contestant:
+def _ours(algorithm: str, size: str, env_steps: int, num_threads: int = 0) -> Contestant:
     about = {"algorithm": algorithm, "size": size, "who": OURS, "placement": CPU, "every": 0}
-    return about, partial(our_run, algorithm, size, env_steps), env_steps * 3e-5 + 0.5
+    return about, partial(our_run, algorithm, size, env_steps, num_threads), env_steps * 3e-5 + 0.5
 
 
 def _widths(size: str) -> tuple[int, ...]:
@@ -133,7 +142,7 @@ def textbook_run(
     return _row(clock, trained)
 
 
-def our_run(algorithm: str, size: str, env_steps: int) -> Row:
+def our_run(algorithm: str, size: str, env_steps: int, num_threads: int = 0) -> Row:
     """One training of ours with the textbook's hyper-parameters, honest starts.
 
     It has the same networks' sizes, passes over the data and minibatches per step, and at least
@@ -142,6 +151,7 @@ def our_run(algorithm: str, size: str, env_steps: int) -> Row:
     torch.manual_seed(0)
     trained = Run()
     options: dict[str, Any] = {"hidden_sizes": _widths(size), "total_steps": 10**9, "gamma": 0.98}
+    options["num_threads"] = num_threads
     with Clock() as clock:
         trainer: ppo.PPO | ddpg.DDPG
         if algorithm == DDPG:
@@ -170,6 +180,7 @@ def _row(clock: Clock, trained: Run) -> Row:
     return clock.row() | {
         "env_steps": trained.env_steps,
         "cost_us": 1e6 * clock.seconds / trained.env_steps,
+        "cpu_us": 1e6 * clock.seconds * clock.cpus / trained.env_steps,
         "update_ms": 1e3 * trained.update_s / max(trained.updates, 1),
         "sample_share": trained.sample_s / clock.seconds,
         "copy_share": trained.copy_s / clock.seconds,

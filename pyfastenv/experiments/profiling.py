@@ -21,7 +21,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn, profiler
 
@@ -31,6 +30,8 @@ from pyfastenv.experiments.baselines.plain import descend, mlp
 from pyfastenv.experiments.clock import Clock, milliseconds
 from pyfastenv.experiments.study import Contestant, Measurement, Row, Sizes, rounds
 from pyfastenv.experiments.tables import median
+from pyfastenv.nn.networks import MLP, FlatParameters
+from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import SPANS, span
 from pyfastenv.training.profiling import (
     ITERATION,
@@ -42,6 +43,7 @@ from pyfastenv.training.profiling import (
     read_ranges,
 )
 
+SHOWN = 40  # ranges of a trace in its picture
 HIDDEN = 0.05  # data loading costs nothing, if the learner waits less than this share
 REST = "the rest"
 ALLOCATOR = ("fixed", "variable", "padded", "buckets", "expandable segments")
@@ -95,6 +97,17 @@ def plan(config: Config) -> list[Measurement]:
     count = 5 if config.quick else 40
     overlap = [({"overlap": on}, partial(_overlap, on, count), 5.0) for on in (False, True)]
     made += rounds(config.rounds, "loading", loading) + rounds(config.rounds, "overlap", overlap)
+    traced = "sac" if "sac" in config.trainers else config.trainers[0]
+    picture = partial(beginning, traced, config)
+    made.append(Measurement("beginning", {"trainer": traced}, picture, 30, apart=True))
+    steps = [
+        ({"what": what, "how": how}, partial(_mended, make, options, config), 4.0)
+        for what, (make, hows) in MENDED.items()
+        if what.split()[0].lower() in config.trainers
+        for how, options in hows.items()
+    ]
+    made += rounds(config.rounds, "mended", steps, apart=True)
+    made.append(Measurement("adam", {}, partial(_adam, config.repeats), 5, apart=True))
     made.append(Measurement("overhead", {}, partial(_overhead, config.repeats), 10))
     made.append(Measurement("span", {}, _span_cost, 2))
     made.append(Measurement("stale", {}, stale_code, 1))
@@ -105,8 +118,8 @@ def plan(config: Config) -> list[Measurement]:
     return made
 
 
-def trace(name: str, config: Config) -> Row:
-    """A short training with --profile: its ranges, and the phases of all of it."""
+def _record(name: str, config: Config) -> tuple[list[Range], dict[str, float]]:
+    """A short training with --profile: its ranges, and the phases of all of it [s]."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
         module, full, quick = _TRAINERS[name]
@@ -118,44 +131,38 @@ def trace(name: str, config: Config) -> Row:
             config.traces.mkdir(parents=True, exist_ok=True)
             for file in (TRACE, TABLE):
                 shutil.copy(folder / file, config.traces / f"{name}.{file}")
+    return ranges, phases_s
+
+
+def trace(name: str, config: Config) -> Row:
+    """What a recorded training's iterations consist of."""
+    ranges, phases_s = _record(name, config)
     iterations = [each for each in ranges if each.name == ITERATION]
-    first, count = iterations[0], 1e3 * len(iterations)
+    count = 1e3 * len(iterations)
     alone = {
         REST if kind == ITERATION else kind: sum(x.alone for x in ranges if x.name == kind) / count
         for kind in (*SPANS, ITERATION)
     }
-    inside = [each for each in ranges if 0.0 <= each.start - first.start < first.duration]
-    outermost = [
-        (each.name, (each.start - first.start) / 1e3, each.duration / 1e3)
-        for each in inside
-        if each.depth == 0
-    ]
     return {
         "iteration_ms": sum(each.duration for each in iterations) / count,
         "ranges_ms": {kind: value for kind, value in alone.items() if value > 0.0},
         "table": ranges_table(ranges),
         "phases_s": phases_s,
-        # the widest ones tell the picture
-        "timeline": sorted(outermost, key=lambda one: -one[2])[:600],
-        "innermost_ms": _innermost_ms(inside),
     }
 
 
-def _innermost_ms(ranges: list[Range], parts: int = 120) -> dict[str, list[float]]:
-    """Each kind's time in equal parts of an iteration, from its ranges, an
-    instant counted for the innermost range alone [ms]."""
-    whole = ranges[0]
-    edges = np.linspace(whole.start, whole.start + whole.duration, parts + 1)
-    times: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
-    open_ones: dict[int, str] = {}  # the latest range's kind by depth
-    for each in ranges:
-        kind = REST if each.name == ITERATION else each.name
-        covered = np.diff(np.clip(edges, each.start, each.start + each.duration)) / 1e3
-        times[kind] = times.get(kind, 0.0) + covered
-        if each is not whole:
-            times[open_ones[each.depth - 1]] = times[open_ones[each.depth - 1]] - covered
-        open_ones[each.depth] = kind
-    return {kind: np.round(time, 4).tolist() for kind, time in times.items()}
+def beginning(name: str, config: Config) -> Row:
+    """The first ranges of a recorded iteration: name, start and duration [ms], depth."""
+    ranges, _ = _record(name, config)
+    first = next(i for i, each in enumerate(ranges) if each.name == ITERATION)
+    shown = [each for each in ranges[first + 1 : first + 1 + SHOWN] if each.name != ITERATION]
+    start = shown[0].start
+    return {
+        "ranges": [
+            (each.name, (each.start - start) / 1e3, each.duration / 1e3, each.depth)
+            for each in shown
+        ]
+    }
 
 
 # module, options, and the quick preset's
@@ -180,6 +187,57 @@ _TRAINERS: dict[str, tuple[Any, Row, Row]] = {
         },
     ),
 }  # fmt: skip
+
+
+# what was mended because of a trace: the algorithm, and its options before and after
+MENDED: dict[str, tuple[Callable[[Row], Any], dict[str, Row]]] = {
+    "PPO": (lambda options: ppo.PPO(ppo.Config(**options)), {
+        "plain PyTorch": {"accelerate": "none"},
+        "a compiled update": {"accelerate": "native"},
+    }),
+    "DDPG": (lambda options: ddpg.DDPG(ddpg.Config(**options)), {
+        "plain PyTorch": {"accelerate": "none"},
+        "gradients written out": {"accelerate": "native"},
+    }),
+    "SAC": (lambda options: sac.SAC(sac.Config(learning_starts=300, log_every=50, **options)), {
+        "plain PyTorch": {"accelerate": "none"},
+        "gradients written out": {"accelerate": "native"},
+        "plain PyTorch, --amp": {"accelerate": "none", "amp": True},
+        "a compiled step, --amp": {"accelerate": "native", "amp": True},
+    }),
+}  # fmt: skip
+
+
+def _mended(make: Callable[[Row], Any], options: Row, config: Config) -> Row:
+    """Processor time of an environment step of a training, its learning included [µs]."""
+    trainer = make(options | {"total_steps": 10**9, "num_threads": 1, "torch_threads": 1})
+    for _ in range(1 if config.quick else 3):
+        trainer.iterate()
+    before, began = trainer.global_step, time.process_time()
+    while time.process_time() - began < (0.05 if config.quick else 1.0):
+        trainer.iterate()
+    cpu_s = time.process_time() - began
+    if isinstance(trainer, ppo.PPO):
+        trainer.collector.close()
+    trainer.envs.close()
+    return {"cpu_us": 1e6 * cpu_s / (trainer.global_step - before)}
+
+
+def _adam(repeats: int) -> Row:
+    """Processor time of a step of Adam on two hidden layers of 64, PyTorch's and ours [µs]."""
+    networks = [MLP((17, 64, 64, 6)) for _ in range(2)]
+    theirs = torch.optim.Adam(networks[0].parameters(), lr=1e-3)
+    mine = FlatAdam(FlatParameters([networks[1]]), lr=1e-3)
+    for parameter in networks[0].parameters():
+        parameter.grad = torch.ones_like(parameter)
+    times: dict[str, list[float]] = {"torch_us": [], "flat_us": []}
+    for _ in range(repeats):
+        for name, optimizer in (("torch_us", theirs), ("flat_us", mine)):
+            began = time.process_time()
+            for _ in range(200):
+                optimizer.step()
+            times[name].append(1e6 * (time.process_time() - began) / 200)
+    return dict(times)
 
 
 def _descent(model: nn.Module, *, fused: bool = False) -> Callable[[Tensor, Tensor], None]:

@@ -30,6 +30,7 @@ def report(study: Study) -> Report:
     least, most = config.updates[0], config.updates[-1]
     traces = study.part("traces").set_index("trainer")
     traced = traces.loc["mbpo" if "mbpo" in traces.index else traces.index[0]]
+    beginning = study.part("beginning").iloc[0]
     loading, memory = study.part("loading"), study.part("allocator")
     waits = loading.groupby("loader").wait_ms.median()
     shares = loading.groupby(["loader", "updates"], sort=False).share.median()
@@ -77,7 +78,7 @@ def report(study: Study) -> Report:
         "gain_of": gain,
     }
     figures = {
-        "trace": partial(_draw_trace, traced),
+        "trace": partial(_draw_trace, beginning),
         "shares": partial(_draw_shares, traces, loading, config),
     }
     if len(memory):
@@ -89,11 +90,9 @@ def report(study: Study) -> Report:
 
 
 def _draw_trace(row: Any) -> Figure:
-    figure, (above, below) = pictures.panels(2, size=(11, 3.6), sharex=True, height_ratios=(1, 2.5))
-    pictures.timeline(above, sorted(row.timeline, key=lambda one: one[1]), _PAINT)
-    end = sum(map(sum, row.innermost_ms.values()))
-    pictures.mixture(below, row.innermost_ms, end, _PAINT)
-    above.set_title(f"an iteration of {row.name}, by named range", loc="left", fontsize=10)
+    figure, (axes,) = pictures.panels(size=(11, 2.6))
+    pictures.flames(axes, row.ranges, _PAINT)
+    axes.set_title(f"the first ranges of a recorded {row.trainer}", loc="left", fontsize=10)
     return figure
 
 

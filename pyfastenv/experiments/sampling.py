@@ -13,6 +13,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+import torch
 
 from pyfastenv.experiments import samplers
 from pyfastenv.experiments.baselines.queue_workers import BLOCKS, allocate, make_env
@@ -107,6 +108,12 @@ def plan(config: Config) -> list[Measurement]:
             for timeout in (short, NONE)
         ]
         made += rounds(few, "workers", both)
+    next_network = config.networks[min(1, len(config.networks) - 1)]
+    both = [
+        short_ones(name, large, network=next_network, threads=threads)
+        for name, threads in ((STEP, 1), (STEP, 2), (BY_B, 1), (ROLLOUT, 1))
+    ]
+    made += rounds(few, "threads", both, apart=True)
     both = [short_ones(name, config.objects_per_worker) for name in (QUEUES, OBJECTS)]
     made += rounds(few, "objects", both)
     scale = [(ENVPOOL, large // 4), (ASYNC, 2 if config.quick else 20), (ENVPOOL, large)]
@@ -123,6 +130,7 @@ def _contestant(
     network: str = SMALL,
     workers: int = 0,
     timeout: float = NONE,
+    threads: int = 0,
     short: bool = False,
 ) -> Contestant:
     workers = workers or config.workers
@@ -130,18 +138,30 @@ def _contestant(
     parts = config.rounds if num_envs >= 1_000 else 1
     if short:  # some seconds; the largest network takes four for a single call
         parts = 5 if num_envs < 1_000 else 50 if num_envs < 10_000 else 250
+        parts = 100 if threads else parts
     iterations = max(2 if short else 1, round(config.iterations / parts))
     about = {"contestant": name, "workers": workers, "B": size, "network": network}
-    run = partial(_run, name, network, workers, size, timeout, config.device, iterations)
+    about |= {"policy threads": threads} if threads else {}
+    run = partial(_run, name, network, workers, size, timeout, config.device, iterations, threads)
     per_step = 1.8e-5 if name in (QUEUES, OBJECTS) else 1.05e-5
     per_step += 0.0 if network == SMALL else Policy(network).megabytes / 2e5
     return about | {"timeout": timeout}, run, 3 + num_envs * iterations * per_step
 
 
 def _run(
-    name: str, network: str, workers: int, size: int, timeout: float, device: str, iterations: int
+    name: str,
+    network: str,
+    workers: int,
+    size: int,
+    timeout: float,
+    device: str,
+    iterations: int,
+    threads: int,
 ) -> Row:
-    """So many steps of every environment, from the first reset on; none of it warms up."""
+    """So many steps of every environment, from the first reset on; none of it warms up.
+
+    The policy computes on so many ``threads``; 0: on PyTorch's, of which a study sets one.
+    """
     num_envs = workers * size
     wanted, free = _NEED_BYTES.get(name, 0) * num_envs / 2**30, available_memory_bytes() / 2**30
     if wanted > 0.9 * free:
@@ -153,6 +173,8 @@ def _run(
     except ImportError:
         return {"skipped": "not installed"}
     env_steps = receives = 0
+    before_threads = torch.get_num_threads()
+    torch.set_num_threads(threads or before_threads)
     try:
         with Clock(sampler.pids) as clock:
             while env_steps < iterations * num_envs:
@@ -160,6 +182,7 @@ def _run(
                 receives += 1
         memory = memory_bytes(sampler.pids) - before
     finally:
+        torch.set_num_threads(before_threads)
         sampler.close()
         trim_memory()
     return clock.row() | {

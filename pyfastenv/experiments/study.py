@@ -79,10 +79,12 @@ class Measurement:
         return ", ".join([self.part, *(f"{name} {value}" for name, value in self.about.items())])
 
 
-def rounds(count: int, part: str, contestants: Sequence[Contestant]) -> list[Measurement]:
+def rounds(
+    count: int, part: str, contestants: Sequence[Contestant], *, apart: bool = False
+) -> list[Measurement]:
     """Each contestant once per round, each round begun by another one."""
     return [
-        Measurement(part, about | {"round": r}, run, seconds)
+        Measurement(part, about | {"round": r}, run, seconds, apart=apart)
         for r, (about, run, seconds) in interleaved(contestants, count)
     ]
 
