@@ -82,18 +82,26 @@ def compare(
     return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), count, margin)
 
 
-def verdict(ratio: Ratio | None, expected: Outcome, why_not: str = "not in these sizes") -> str:
+def verdict(
+    ratio: Ratio | None, expected: Outcome, why_not: str = "not in these sizes", lacks: str = ""
+) -> str:
     """Whether a claim holds, with the reason.
 
     Args:
         ratio: What was measured; None: nothing.
         expected: What it is if the claim holds.
         why_not: Why nothing was measured.
+        lacks: What the claim speaks of and this machine does not have: what was measured in its
+            place is told, and judges nothing.
     """
     if ratio is None:
         return f"not measured: {why_not}"
-    if ratio.outcome == "open":
-        return f"open: {'a single run' if ratio.rounds < 2 else 'the interval reaches both ways'}"
-    word = "**holds**" if ratio.outcome == expected else "**does not hold**"
     within = f" within {ratio.margin:.0%}" if ratio.outcome == "equal" else ""
-    return f"{word}: it is {ratio.outcome}{within}"
+    found = f"it is {ratio.outcome}{within}"
+    if ratio.outcome == "open":
+        found = "a single run" if ratio.rounds < 2 else "the interval reaches both ways"
+    if lacks:
+        return f"not measured: {lacks}; here {found}"
+    if ratio.outcome == "open":
+        return f"open: {found}"
+    return f"{'**holds**' if ratio.outcome == expected else '**does not hold**'}: {found}"

@@ -15,11 +15,16 @@ from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Study
 from pyfastenv.experiments.tables import median, number
 from pyfastenv.training.plots import COLOURS
-from pyfastenv.training.progress import duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_SMALL = (
+    "no prints",
+    "no .item() in updates",
+    "prediction without gradients",
+    "prediction in one piece",
+)
 _OFTEN = (1, 125, 250, 500, 1_000)  # steps between two fits
 
 
@@ -65,11 +70,20 @@ def report(study: Study) -> Report:
         "units": units,
         "profile": {bool(row["anomaly mode"]): row for _, row in study.part("profile").iterrows()},
         "slow": dict(slow),
+        "bfloat16_parts": faster(flow.AMP, flow.FLOAT32),
+        "small": [faster(after, before) for before, after in order if after in _SMALL],
+        "exported": _exported(study),
         "worst": dict(worst) | {"times": worst.ms / median(ms[worst.program])},
         "threads": 1 if config.quick else study.cpus,
         "bfloat16": study.bfloat16,
     }
     return Report(values, {"ablation": partial(_draw, ms, medians)})
+
+
+def _exported(study: Study) -> dict[str, Any]:
+    """By what was made of the policy: bytes, return and times; without what was not installed."""
+    row = study.part("exported").iloc[0]
+    return {kind: row[kind] for kind in ("as trained", "half pruned", "8 bits") if kind in row}
 
 
 def _whole(study: Study) -> dict[str, Any]:
@@ -78,7 +92,6 @@ def _whole(study: Study) -> dict[str, Any]:
     return {
         "runs": frame.loc[[flow.SLOWEST, flow.NO_ANOMALY, *flow.OURS]],
         "ms": ms,
-        "time": {name: duration(study.sizes.steps * each / 1e3) for name, each in ms.items()},
         "first": [each[0] for each in frame.epochs],
         "first_share": median([each[0] / sum(each) for each in frame.epochs]),
         "later": median([n for each in frame.epochs for n in each[1:] or each]),

@@ -16,6 +16,7 @@ from pyfastenv.experiments.placement import (
     COPY_EVERY,
     CPU,
     DDPG,
+    ONE_CPU,
     OURS,
     POOL,
     PPO,
@@ -51,8 +52,37 @@ def report(study: Study) -> Report:
         theirs, mine = _about(algorithm, size, placement=than), _about(algorithm, size, **about)
         return study.ratio("grid", "cost_us", theirs, mine)
 
-    def seldom(algorithm: str) -> Ratio | None:
-        return gain(algorithm, last, COPY, placement=COPY, every=COPY_EVERY[algorithm][-1])
+    def grouping(algorithm: str, placement: str = CPU) -> Ratio | None:
+        """What as many steps or episodes in a row gain, with a copy for all of them or without."""
+        return gain(
+            algorithm, last, placement, placement=placement, every=COPY_EVERY[algorithm][-1]
+        )
+
+    def own(algorithm: str) -> Ratio:
+        """What is left of that gain for the copies: with copies over without, round by round."""
+
+        def costs(placement: str, every: int) -> Any:
+            about = _about(algorithm, last, placement=placement, every=every)
+            return np.array(study.rounds("grid", "cost_us", **about))
+
+        many = COPY_EVERY[algorithm][-1]
+        before, after = costs(COPY, 1) * costs(CPU, many), costs(COPY, many) * costs(CPU, 1)
+        return compare(list(before), list(after))
+
+    def split(algorithm: str, size: str, **about: Any) -> Row:
+        """Where a step's time goes [µs], medians of rounds; and the CPUs used."""
+        wanted = _about(algorithm, size, **about)
+        cost, sample, copy, cpus = (
+            np.array(study.rounds("grid", column, **wanted))
+            for column in ("cost_us", "sample_share", "copy_share", "cpus")
+        )
+        parts = {"cost": cost, "sample": cost * sample, "learn": cost * (1 - sample - copy)}
+        return {name: median(list(values)) for name, values in (parts | {"cpus": cpus}).items()}
+
+    def one_cpu(algorithm: str, size: str) -> Ratio | None:
+        """The textbook's processor time over ours, both with one thread."""
+        theirs, mine = _about(algorithm, size), _about(algorithm, size, who=OURS, every=0)
+        return study.ratio(ONE_CPU, "cpu_us", theirs, mine)
 
     solved, curves = study.part("solved"), study.part("curves")
     frame, grid = study.part("table"), study.part("grid").query("who == @TEXTBOOK")
@@ -63,8 +93,17 @@ def report(study: Study) -> Report:
     values = {
         "cpu_for_64": gain(PPO, "64", "sample-cpu"),
         "both_from_128": gain(PPO, "128", placement="sample-cpu"),
-        "fewer_copies_ddpg": seldom(DDPG),
-        "fewer_copies_pool": seldom(POOL),
+        "fewer_copies_ddpg": grouping(DDPG, COPY),
+        "fewer_copies_pool": grouping(POOL, COPY),
+        "grouping_ddpg": grouping(DDPG),
+        "grouping_pool": grouping(POOL),
+        "own_ddpg": own(DDPG),
+        "own_pool": own(POOL),
+        "split": split,
+        "theirs": split(PPO, last),
+        "mine": split(PPO, last, who=OURS, every=0),
+        "one_cpu": one_cpu,
+        "one_cpu_date": study.part(ONE_CPU).date.max(),
         "sample_first": gain(PPO, last, every=COPY_EVERY[PPO][-1]),
         "beside": gain(PPO, last, placement=BESIDE),
         "ours_faster": gain(PPO, last, who=OURS, every=0),

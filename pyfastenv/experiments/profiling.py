@@ -103,7 +103,7 @@ def plan(config: Config) -> list[Measurement]:
     steps = [
         ({"what": what, "how": how}, partial(_mended, make, options, config), 4.0)
         for what, (make, hows) in MENDED.items()
-        if what.split()[0].lower() in config.trainers
+        if what.lower() in config.trainers
         for how, options in hows.items()
     ]
     made += rounds(config.rounds, "mended", steps, apart=True)

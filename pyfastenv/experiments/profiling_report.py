@@ -10,8 +10,8 @@ import numpy as np
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.baselines import loaders
-from pyfastenv.experiments.claims import Ratio, compare
-from pyfastenv.experiments.profiling import HIDDEN, REST
+from pyfastenv.experiments.claims import Ratio, compare, verdict
+from pyfastenv.experiments.profiling import HIDDEN, MENDED, REST
 from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Study
 from pyfastenv.experiments.tables import median
@@ -21,13 +21,18 @@ from pyfastenv.training.plots import COLOURS, label_ends
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_BACKGROUND = (  # the document's claims, and the loader that judges each
+    ("Preparing data in a background process makes the loop faster", loaders.WORKER),
+    ("So do more workers (two)", loaders.TWO_WORKERS),
+    ("So do processes of one's own (two)", loaders.PROCESSES),
+)
 _PAINT = pictures.colours(SPANS) | {REST: "#DDDDDD"}
 
 
 def report(study: Study) -> Report:
     """The values that the template is filled with."""
     config = study.sizes
-    least, most = config.updates[0], config.updates[-1]
+    least = config.updates[0]
     traces = study.part("traces").set_index("trainer")
     traced = traces.loc["mbpo" if "mbpo" in traces.index else traces.index[0]]
     beginning = study.part("beginning").iloc[0]
@@ -43,10 +48,17 @@ def report(study: Study) -> Report:
         )
         return study.ratio("loading", "rate", mine, theirs)
 
-    values = {
-        "one_worker": gain(loaders.WORKER, most),
-        "two_workers": gain(loaders.TWO_WORKERS, most),
-        "own_processes": gain(loaders.PROCESSES, most),
+    background = [(claim, name) for claim, name in _BACKGROUND if name in config.loaders]
+    gains = [gain(name, updates) for _, name in background for updates in config.updates]
+    adam = study.part("adam").iloc[0]
+    values: dict[str, Any] = {
+        "background": background,
+        "held": [ratio for ratio in gains if ratio is not None and ratio.outcome == "more"],
+        "ours": [name for name in config.loaders if name.startswith("ours")],
+        "short": lambda ratio: verdict(ratio, "more").split(":")[0],
+        "mended": _mended(study),
+        "adam": adam,
+        "flat_adam": compare(adam.torch_us, adam.flat_us),
         "pool": gain(loaders.OURS, least),
         "one_option": compare(overhead["CPU"], overhead["no profiler"]),
         "all_options": compare(overhead["all of it"], overhead["CPU"]),
@@ -67,8 +79,10 @@ def report(study: Study) -> Report:
         "overlap_share": study.part("overlap").groupby("overlap").share.median().to_dict(),
         "overhead": overhead,
         "overheads": {
-            name: median(ms) / median(overhead["no profiler"]) for name, ms in overhead.items()
+            name: compare(ms, overhead["no profiler"]) if name != "no profiler" else None
+            for name, ms in overhead.items()
         },
+        "cpu_medians": median(overhead["CPU"]) / median(overhead["no profiler"]),
         "span": study.part("span").iloc[0],
         "stale": study.part("stale").iloc[0],
         "variable_on_cpu": on_cpu.variable / on_cpu.fixed,
@@ -87,6 +101,20 @@ def report(study: Study) -> Report:
         values["jagged"] = compare([variable], [fixed])
         figures["allocator"] = partial(_draw_allocator, reserved)
     return Report(values, figures)
+
+
+def _mended(study: Study) -> list[tuple[str, Any, Any, Ratio]]:
+    """Each algorithm before and after, its times in rounds, and their ratio."""
+    found = []
+    for name, (_, hows) in MENDED.items():
+        times = [
+            (how, study.rounds("mended", "cpu_us", what=name, how=how))
+            for how in hows
+            if name.lower() in study.sizes.trainers
+        ]
+        for before, after in zip(times[::2], times[1::2], strict=True):
+            found.append((name, before, after, compare(before[1], after[1])))
+    return found
 
 
 def _draw_trace(row: Any) -> Figure:

@@ -1,7 +1,7 @@
-"""Reports: a template (templates/NAME.md) filled from what was measured.
+"""Reports: templates filled from what was measured.
 
-Prose, tables, claims and what the document says, row by row, stand in the template, which knows the
-constants of NAME.py.
+templates/NAME.md is the report, one page; NAME_appendix.md has all tables and what the document
+says, row by row. Prose, tables and claims stand in them; they know the constants of NAME.py.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Report(NamedTuple):
 
 
 def write(study: Study, report: Report) -> Path:
-    """Renders report.md and saves the pictures; returns the report's path."""
+    """Renders report.md and appendix.md and saves the pictures; returns the report's path."""
 
     def picture(name: str, caption: str) -> str:
         pictures.save(report.figures[name](), study.folder / f"{name}.png")
         return f"![{caption}]({name}.png)\n\n*{caption}*"
 
-    def judged(ratio: Ratio | None, expected: Outcome, *why_not: str) -> str:
-        return f"{ratio or '–'} | {verdict(ratio, expected, *why_not)}"
+    def judged(ratio: Ratio | None, expected: Outcome, *why_not: str, **lacks: str) -> str:
+        return f"{ratio or '–'} | {verdict(ratio, expected, *why_not, **lacks)}"
 
     constants = vars(import_module(f"pyfastenv.experiments.{study.name}"))
     general = {name: value for name, value in constants.items() if name.isupper()} | {
@@ -50,12 +50,34 @@ def write(study: Study, report: Report) -> Path:
         "picture": picture,
         "judged": judged,
         "verdict": verdict,
+        "measured": _measured(study),
         "provenance": _provenance(study),
     }
-    template = Path(__file__).parent / "templates" / f"{study.name}.md"
-    path = study.folder / "report.md"
-    write_text(path, render(template, general | dict(report.values)))
+    for page, end in (("appendix", "_appendix"), ("report", "")):
+        template = Path(__file__).parent / "templates" / f"{study.name}{end}.md"
+        path = study.folder / f"{page}.md"
+        write_text(path, render(template, general | dict(report.values)))
     return path
+
+
+def _measured(study: Study) -> str:
+    """Command, time, machine and date, for the line under the title."""
+    rows = list(study.state["measurements"].values())
+    dates = sorted({row["date"] for row in rows})
+    quick = study.sizes.quick
+    about = study.state["machine"]
+    others: dict[str, list[str]] = {}
+    for part, machine in _elsewhere(study).items():
+        others.setdefault(machine["cpu"], []).append(part)
+    elsewhere = "".join(f"; {', '.join(parts)}: {cpu}" for cpu, parts in others.items())
+    rough = " **A quick run: it shows that everything works, its figures are rough.**"
+    return (
+        f"`pyfastenv experiment {study.name}{' --quick' if quick else ''}`, "
+        f"{duration(sum(row['measured_s'] for row in rows))} on {about['cpus_available']} CPUs "
+        f"({about['cpu']}{elsewhere}), GPU: {about['gpu'] or 'none'}, "
+        f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}. All tables, and everything the "
+        f"document says: [appendix](appendix.md).{rough if quick else ''}"
+    )
 
 
 def _elsewhere(study: Study) -> dict[str, Row]:
@@ -65,21 +87,13 @@ def _elsewhere(study: Study) -> dict[str, Row]:
 
 
 def _provenance(study: Study) -> str:
-    """Command, sizes, machines, versions, commits and dates, and the time it took."""
-    rows = list(study.state["measurements"].values())
+    """Sizes, machines, versions and commits."""
+    rows = study.state["measurements"].values()
     commits = ", ".join(dict.fromkeys(str(row["commit"]) for row in rows))
-    dates = sorted({row["date"] for row in rows})
     options = ", ".join(f"{k} {_words(v)}" for k, v in study.state["sizes"].items() if v)
     machines = [_machine(study.state["machine"])]
     machines += [f"{part}: {_machine(about)}" for part, about in _elsewhere(study).items()]
-    quick = study.sizes.quick
-    rough = " **A quick run: it shows that everything works, its figures are rough.**"
-    return (
-        f"`pyfastenv experiment {study.name}{' --quick' if quick else ''}`, "
-        f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {commits}; "
-        f"{'; '.join(machines)}; {duration(sum(row['measured_s'] for row in rows))} of measuring; "
-        f"{options}.{rough if quick else ''}"
-    )
+    return f"{'; '.join(machines)}. Sizes: {options}. Commits: {commits}; + had changes not landed."
 
 
 def _machine(about: Row) -> str:

@@ -1,8 +1,7 @@
 """Does a timeout on the result queue help synchronous sampling? The experiment of document 003.
 
 Worker processes with shared memory and queues, as the document has them, beside pyfastenv's
-barrier, send/recv and rollout: fixed numbers of iterations, round by round in turn. And a model of
-two numbers, what a step and what a policy call take, that says beforehand what pays.
+barrier, send/recv and rollout: fixed numbers of iterations, round by round in turn.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 import torch
 
 from pyfastenv.experiments import samplers
-from pyfastenv.experiments.baselines.queue_workers import BLOCKS, allocate, make_env
+from pyfastenv.experiments.baselines.queue_workers import make_env
 from pyfastenv.experiments.clock import Clock, memory_bytes, milliseconds, trim_memory
 from pyfastenv.experiments.measure import available_memory_bytes
 from pyfastenv.experiments.samplers import (
@@ -73,11 +72,9 @@ QUICK = Config(
 
 
 def plan(config: Config) -> list[Measurement]:
-    """Units first, then the document's runs, then by network, by workers, and for scale."""
+    """Single calls first, then the document's runs, then by network, by workers, and for scale."""
     steps = 1_000 if config.quick else 5_000
     made = [Measurement("steps", {"what": "gymnasium"}, partial(_step_times, steps), steps * 5e-5)]
-    for block in ("rows", "ours"):
-        made.append(Measurement("units", {"what": block}, partial(_block_time, block), 5))
     sizes = sorted(
         {1, 20, 160, *(b * w for b in config.envs_per_worker for w in (1, config.workers))}
     )
@@ -209,20 +206,6 @@ def _step_times(count: int) -> Row:
             env.reset()
     env.close()
     return {"step_s": times}
-
-
-def _block_time(block: str, count: int = 200, steps: int = 60) -> Row:
-    """CPU time of an environment's step in a worker's block, alone on one CPU [s]."""
-    envs, out = BLOCKS[block](count), allocate(count)
-    envs.reset(0, np.ones(count), out)
-    rng = np.random.default_rng(0)
-    times = []
-    for _ in range(steps):
-        out["actions"][:] = rng.uniform(-1, 1, (count, 6))
-        start = time.process_time()
-        envs.step(out)
-        times.append((time.process_time() - start) / count)
-    return {"env_s": median(times)}
 
 
 def _policy_times(network: str, sizes: list[int], config: Config) -> Row:

@@ -1,9 +1,7 @@
-"""The model, tables, ratios and pictures from the measurements of `sampling`."""
+"""What comes of the measurements of `sampling`: tables, ratios and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,43 +33,18 @@ _DOCUMENT = {0.0001: 314.17, 0.1: 341.86}  # [s] for 1,000 iterations of 8 x 4,0
 _RANGE_OF_8 = 2.85  # expected range of 8 standard normals
 
 
-@dataclass(frozen=True)
-class Model:
-    """A model of rates from the costs of a step and of a policy call."""
-
-    env_s: float  # an environment's step on one CPU [s]
-    sizes: Sequence[int]  # batches …
-    call_s: Sequence[float]  # … and how long a policy call with each takes on one thread [s]
-    cpus: int
-
-    def call(self, batch: int) -> float:
-        """A policy call's time [s], between measured sizes proportionally."""
-        return float(np.exp(np.interp(np.log(batch), np.log(self.sizes), np.log(self.call_s))))
-
-    def waiting(self, num_envs: int, workers: int) -> float:
-        """An iteration in which the policy waits for all environments, and they for it [s]."""
-        return num_envs * self.env_s / min(workers, self.cpus) + self.call(num_envs)
-
-    def overlapping(self, num_envs: int, batch: int) -> float:
-        """An iteration in batches, while the policy serves one others being stepped [s]."""
-        policy = num_envs / batch * self.call(batch)
-        return max((num_envs * self.env_s + policy) / self.cpus, policy)
-
-
 class Reader:
-    """Rates by contestant, their ratios, and the model's rates."""
+    """Rates by contestant, and their ratios."""
 
     def __init__(self, study: Study):
         self.study, self.workers = study, study.sizes.workers
         self.short = study.sizes.timeout[0]
-        units = study.part("units").set_index("what")["env_s"]
-        self.env_us = {what: 1e6 * seconds for what, seconds in units.items()}
-        # of gymnasium's environments and of ours, by network
-        self.models: dict[tuple[str, str], Model] = {
-            (what, row["network"]): Model(seconds, row["sizes"], row["call_s"], study.cpus)
-            for _, row in study.part("policy").iterrows()
-            for what, seconds in units.items()
-        }
+        self._calls = {row["network"]: row for _, row in study.part("policy").iterrows()}
+
+    def call_ms(self, network: str, batch: int) -> float:
+        """A policy call's time [ms], between measured sizes proportionally."""
+        sizes, times = (self._calls[network][column] for column in ("sizes", "call_s"))
+        return 1e3 * float(np.exp(np.interp(np.log(batch), np.log(sizes), np.log(times))))
 
     def rounds(self, value: str, name: str, size: int, part: str = "", **about: Any) -> list[float]:
         """A column, round by round; of the small network from the document's runs."""
@@ -119,14 +92,6 @@ class Reader:
         frame = self.study.part("runs").query("contestant == @QUEUES and timeout == @NONE")
         return [gap for gaps in frame[size == frame.B].gaps for gap in gaps]
 
-    def predicted(self, name: str, size: int, network: str) -> float:
-        """A contestant's rate by the model [environment steps/s]."""
-        count: int = self.workers * size
-        model = self.models["rows" if name == QUEUES else "ours", network]
-        if name == BY_B:
-            return count / model.overlapping(count, size)
-        return count / model.waiting(count, self.workers if name == QUEUES else model.cpus)
-
 
 def report(study: Study) -> Report:
     """The values that the template is filled with."""
@@ -139,10 +104,26 @@ def report(study: Study) -> Report:
     most = max(timeouts, key=lambda network: timeouts[network].mean)
     largest, following = config.networks[-1], config.networks[min(1, len(config.networks) - 1)]
     num_envs = workers * large
-    physics_ms = {what: num_envs * us / 1e3 / study.cpus for what, us in reader.env_us.items()}
+    can = study.cpus > workers and config.device == "cuda"
 
-    def call_ms(network: str, count: int) -> float:
-        return 1e3 * reader.models["ours", network].call(count)
+    def work(name: str, threads: int) -> list[float]:
+        """Processor time per step, round by round."""
+        about = {"contestant": name, "policy threads": threads}
+        rates, used = (study.rounds("threads", column, **about) for column in ("rate", "cpus"))
+        return [cpus / rate for cpus, rate in zip(used, rates, strict=True)]
+
+    # where a timeout and waiting for all are apart, the document's direction may show
+    directions = {
+        f"{count} workers × {size:,} environments, 64x64": reader.timeout(
+            size, "workers", workers=count
+        )
+        for size in sorted(set(study.part("workers").B))
+        for count in config.fewer_workers
+    }
+    directions |= {
+        f"{workers} workers × {large:,} environments, {network}": ratio
+        for network, ratio in timeouts.items()
+    }
 
     runs, steps = study.part("runs"), 1e6 * np.asarray(study.part("steps").step_s[0])
     of_large, scale = (
@@ -157,8 +138,6 @@ def report(study: Study) -> Report:
         "short_over_long": reader.timeout(large, than=0.1) if 0.1 in config.timeout else None,
         "timeout_small": reader.timeout(small),
         "timeout_large": timeouts[SMALL],
-        "timeout_most": timeouts[most],
-        "most": most,
         "timeout_small_network": reader.timeout(small, network=largest),
         "timeout_large_network": timeouts[largest],
         "overlap_small_network": overlaps[SMALL],
@@ -174,11 +153,15 @@ def report(study: Study) -> Report:
         "small_envs": workers * small,
         "num_envs": num_envs,
         "many_each": large,
-        "physics_ms": physics_ms,
-        # its call takes about as long as the physics of the document's program
-        "balanced": min(
-            config.networks, key=lambda n: abs(np.log(call_ms(n, num_envs) / physics_ms["rows"]))
-        ),
+        "directions": [
+            (what, ratio)
+            for what, ratio in directions.items()
+            if ratio.outcome in ("more", "less") or ratio is timeouts[most]
+        ],
+        "compared": len(directions),
+        "lacks": "" if can else f"needs {workers + 1} CPUs and a GPU",
+        "by_b_work": compare(work(BY_B, 1), work(STEP, 2)),
+        "rollout_work": compare(work(ROLLOUT, 1), work(STEP, 2)),
         "short": short,
         "next_network": following,
         "largest": largest,
@@ -193,7 +176,7 @@ def report(study: Study) -> Report:
         .per_receive.mean()
         / small,
         "calls": {n: reader.calls(n, SMALL) for n in (small, large)},
-        "call_ms": call_ms,
+        "call_ms": reader.call_ms,
         "step_us": (steps.mean(), steps.std()),
         "spread_ms": {n: 1e-3 * _RANGE_OF_8 * steps.std() * n**0.5 for n in sizes},
         "document_s": lambda name, size, timeout: (
@@ -245,8 +228,8 @@ def _draw_why(reader: Reader, steps: Any) -> Figure:
 def _draw_gains(axes: Any, reader: Reader) -> None:
     config = reader.study.sizes
     size = max(config.envs_per_worker)
-    queues, by_b, model = f"queues: {reader.short:g} s / waiting", "send/recv by B / step", "model"
-    series: dict[str, dict[float, list[float]]] = {queues: {}, by_b: {}, model: {}}
+    queues, by_b = f"queues: {reader.short:g} s / waiting", "send/recv by B / step"
+    series: dict[str, dict[float, list[float]]] = {queues: {}, by_b: {}}
     for network in config.networks:
         x, rates = Policy(network).megabytes, partial(reader.rates, size=size, network=network)
         for name, one, other in (
@@ -254,11 +237,9 @@ def _draw_gains(axes: Any, reader: Reader) -> None:
             (by_b, rates(BY_B), rates(STEP)),
         ):
             series[name][x] = [a / b for a, b in zip(one, other, strict=True)]
-        by_model = [reader.predicted(name, size, network) for name in (BY_B, STEP)]
-        series[model][x] = [by_model[0] / by_model[1]]
     pictures.lines(
-        axes, series, styles={model: "--"}, log="x", xlabel="parameters of the policy [MB]",
-        colour={model: pictures.GREY, queues: COLOURS[1], by_b: COLOURS[0]},
+        axes, series, log="x", xlabel="parameters of the policy [MB]",
+        colour={queues: COLOURS[1], by_b: COLOURS[0]},
         ylabel=f"times as fast, {config.workers * size:,} environments",
     )  # fmt: skip
     axes.axhline(1.0, color="black", linewidth=0.6)

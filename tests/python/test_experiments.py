@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import pathlib
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,7 +27,6 @@ from pyfastenv.experiments import (  # noqa: E402
     profiling,
     registry,
     sampling,
-    sampling_report,
     sections,
     tables,
 )
@@ -35,6 +35,7 @@ from pyfastenv.experiments.clock import Clock  # noqa: E402
 from pyfastenv.experiments.study import Measurement, Sizes, Study, rounds  # noqa: E402
 
 Path = pathlib.Path
+ROOT = Path(__file__).parents[2]
 
 
 # ---- the judge -----------------------------------------------------------------------------------
@@ -76,6 +77,16 @@ def test_what_cannot_be_compared() -> None:
     with pytest.raises(ValueError, match="expected positive values"):
         compare([1.0, 0.0], [1.0, 1.0])
     assert verdict(None, "more", "needs a GPU") == "not measured: needs a GPU"
+
+
+def test_a_claim_is_not_judged_where_its_setting_is_not_there() -> None:
+    same, faster = compare([1.0, 1.01, 0.99], [1.0] * 3), compare([2.0, 2.1, 1.9], [1.0] * 3)
+    assert verdict(same, "more", lacks="needs a GPU") == (
+        "not measured: needs a GPU; here it is equal within 5%"
+    )
+    assert verdict(faster, "more", lacks="needs a GPU").endswith("here it is more")
+    assert verdict(compare([1.0], [1.0]), "more", lacks="needs two").endswith("here a single run")
+    assert verdict(faster, "more", lacks="") == "**holds**: it is more"
 
 
 # ---- the study -----------------------------------------------------------------------------------
@@ -272,15 +283,6 @@ def test_a_benchmark_keeps_its_sections_one_by_one(
 # ---- the experiments -----------------------------------------------------------------------------
 
 
-def test_the_model_of_sampling() -> None:
-    model = sampling_report.Model(env_s=1e-3, sizes=(1, 100), call_s=(1e-3, 1e-1), cpus=2)
-    assert model.call(10) == pytest.approx(1e-2)  # proportional between, on logarithmic scales
-    assert model.waiting(100, workers=8) == pytest.approx(100 * 1e-3 / 2 + 1e-1)
-    assert model.waiting(100, workers=1) == pytest.approx(100 * 1e-3 + 1e-1)
-    assert model.overlapping(100, 10) == pytest.approx((0.1 + 0.1) / 2)
-    assert replace(model, env_s=1e-5).overlapping(100, 10) == pytest.approx(0.1)  # the policy's
-
-
 def test_the_chain_drops_one_habit_after_the_other() -> None:
     programs = list(flow.chain().values())
     for before, after, (_, changes) in zip(programs[:-1], programs[1:], flow.REMEDIES, strict=True):
@@ -351,10 +353,10 @@ def test_each_leaves_a_report_and_can_make_it_again(name: str, tmp_path: Path) -
     module = import_module(f"pyfastenv.experiments.{name}")
     config = replace(module.QUICK, output=tmp_path, **TINY[name])
     (path,) = registry.run(name, config)
-    text = path.read_text()
+    text = path.read_text() + (tmp_path / "appendix.md").read_text()
     assert "nan" not in text.split()
     widths = list(table_widths(text))
-    assert len(widths) >= 4 and all(len(each) == 1 for each in widths)
+    assert len(widths) >= 6 and all(len(each) == 1 for each in widths)
     for picture in (line for line in text.splitlines() if line.startswith("![")):
         file = picture.rpartition("(")[2].rstrip(")")
         assert (tmp_path / file).stat().st_size > 10_000
@@ -362,7 +364,20 @@ def test_each_leaves_a_report_and_can_make_it_again(name: str, tmp_path: Path) -
     assert len(rows) == len([one for one in module.plan(config) if not one.needs_cuda])
     path.unlink()
     (again,) = registry.run(name, module.Config(output=tmp_path, report_only=True))
-    assert again.read_text() == text
+    assert again.read_text() + (tmp_path / "appendix.md").read_text() == text
+
+
+@pytest.mark.parametrize("name", registry.EXPERIMENTS)
+def test_a_published_report_is_a_page_made_of_its_figures(name: str, tmp_path: Path) -> None:
+    folder = ROOT / "docs" / "results" / name
+    shutil.copy(folder / "results.json", tmp_path)
+    module = import_module(f"pyfastenv.experiments.{name}")
+    registry.run(name, module.Config(output=tmp_path, report_only=True))
+    for page in ("report.md", "appendix.md"):
+        assert (tmp_path / page).read_text() == (folder / page).read_text()
+    text = (folder / "report.md").read_text()
+    assert text.splitlines()[2].startswith(f"`pyfastenv experiment {name}`, ")
+    assert len([word for word in text.split() if any(map(str.isalnum, word))]) <= 900
 
 
 # ---- pictures ------------------------------------------------------------------------------------
