@@ -182,8 +182,13 @@ class Newton {
     return w_.cone_hessian;
   }
 
+  // Of lanes that are done the factor may have been of a matrix that loses rank: they search along
+  // nothing, so that nothing of theirs changes.
   void SetSearch() {
-    for (int i = first_; i < first_ + n_; ++i) s_.search[i] = w_.Mgrad[i] * -1;
+    const Mask done = FromBits(done_);
+    for (int i = first_; i < first_ + n_; ++i) {
+      s_.search[i] = Select(done, Splat(0), w_.Mgrad[i] * -1);
+    }
   }
 
   void Begin() {
