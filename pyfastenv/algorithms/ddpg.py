@@ -71,7 +71,7 @@ class Config(OffPolicyConfig):
     noise: float = field(default=0.1, metadata=at_least(0))
     """Standard deviation of the exploration, in halves of the action space's width."""
     normalize_obs: bool = False
-    """By running mean and standard deviation."""
+    """Observations are normalised by their running mean and standard deviation."""
     obs_clip: float = field(default=10.0, metadata=at_least(0))
     """Bound of normalised observations; 0: none."""
     hidden_sizes: tuple[int, ...] = field(default=(64, 64), metadata=WIDTHS)

@@ -81,7 +81,7 @@ class Config(OffPolicyConfig):
     learning_rate: float = field(default=3e-4, metadata=POSITIVE)
     """Adam's, for policy, critics and temperature."""
     anneal_to: float = 0.5
-    """What the learning rates fall to along a cosine, as a share of themselves; 1: they stay."""
+    """The share of themselves that learning rates fall to along a cosine; 1: they stay."""
     policy_every: int = field(default=2, metadata=at_least(1))
     """The critics' gradient steps for each of the policy's."""
     policy_width: int = field(default=128, metadata=at_least(1))
@@ -91,9 +91,9 @@ class Config(OffPolicyConfig):
     num_blocks: int = field(default=2, metadata=at_least(1))
     """Residual blocks of a network."""
     num_bins: int = field(default=101, metadata=at_least(2))
-    """Values between which a critic distributes its opinion, from -max_return to max_return."""
+    """Values between which a critic distributes its value, from -max_return to max_return."""
     max_return: float = field(default=5.0, metadata=POSITIVE)
-    """What the largest discounted return is scaled to."""
+    """The number that the largest discounted return is scaled to."""
     target_std: float = field(default=0.15, metadata=POSITIVE)
     """The temperature is learned for the entropy of Gaussians of this deviation."""
     max_noise_repeat: int = field(default=16, metadata=at_least(1))

@@ -61,7 +61,7 @@ class SACConfig(OffPolicyConfig):
     temperature: float | None = field(default=None, metadata=POSITIVE)
     """Weight of the entropy; None: learned."""
     target_entropy: float | None = None
-    """Of the learned temperature; None: minus the number of action components."""
+    """Target of the learned temperature; None: minus the number of action components."""
     hidden_sizes: tuple[int, ...] = field(default=(256, 256), metadata=WIDTHS)
     """Hidden layers, of policy and critics each."""
 

@@ -92,7 +92,7 @@ class Config(Sizes):
     real: int = 5_000
     """Real transitions to begin with."""
     max_epochs: int = 1_000
-    """Of a fit."""
+    """Measurement of a fit."""
     agent_updates: int = 20
     """Gradient steps of the agent in a training each time; the document's program has 200."""
     learning: bool = field(default=True, metadata=CHOICE)
@@ -311,8 +311,8 @@ def _profiled(anomaly: bool, config: Config) -> Row:
 
 
 def _exported(config: Config) -> Row:
-    """What `pyfastenv export` makes of a policy as trained, pruned to half, and in 8 bits: bytes,
-    return, and processor time of an action by batch size [µs]."""
+    """Sizes and times of a policy exported as trained, half pruned, and in 8 bits: bytes, return,
+    and processor time of an action by batch size [µs]."""
     made: Row = {}
     with tempfile.TemporaryDirectory() as scratch:
         run = Path(scratch) / "run"

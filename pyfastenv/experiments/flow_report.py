@@ -81,7 +81,7 @@ def report(study: Study) -> Report:
 
 
 def _exported(study: Study) -> dict[str, Any]:
-    """By what was made of the policy: bytes, return and times; without what was not installed."""
+    """Exports of the policy: bytes, return and times; without what was not installed."""
     row = study.part("exported").iloc[0]
     return {kind: row[kind] for kind in ("as trained", "half pruned", "8 bits") if kind in row}
 

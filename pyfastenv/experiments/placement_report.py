@@ -53,13 +53,13 @@ def report(study: Study) -> Report:
         return study.ratio("grid", "cost_us", theirs, mine)
 
     def grouping(algorithm: str, placement: str = CPU) -> Ratio | None:
-        """What as many steps or episodes in a row gain, with a copy for all of them or without."""
+        """Gains of as many steps or episodes in a row, with a copy for all of them or without."""
         return gain(
             algorithm, last, placement, placement=placement, every=COPY_EVERY[algorithm][-1]
         )
 
     def own(algorithm: str) -> Ratio:
-        """What is left of that gain for the copies: with copies over without, round by round."""
+        """The copies' part of that gain: with copies over without, round by round."""
 
         def costs(placement: str, every: int) -> Any:
             about = _about(algorithm, last, placement=placement, every=every)

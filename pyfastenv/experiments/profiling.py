@@ -135,7 +135,7 @@ def _record(name: str, config: Config) -> tuple[list[Range], dict[str, float]]:
 
 
 def trace(name: str, config: Config) -> Row:
-    """What a recorded training's iterations consist of."""
+    """Shares of time in a recorded training's iterations."""
     ranges, phases_s = _record(name, config)
     iterations = [each for each in ranges if each.name == ITERATION]
     count = 1e3 * len(iterations)

@@ -1,4 +1,4 @@
-"""What comes of the measurements of `sampling`: tables, ratios and pictures."""
+"""Results of the measurements of `sampling`: tables, ratios and pictures."""
 
 from __future__ import annotations
 

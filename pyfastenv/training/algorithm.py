@@ -8,7 +8,7 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 
 
 class Algorithm(Protocol):
-    """What :func:`pyfastenv.training.loop.run` drives.
+    """Interface of the algorithms that :func:`pyfastenv.training.loop.run` drives.
 
     Attributes:
         global_step: Environment steps so far, of all processes together.

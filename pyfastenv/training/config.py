@@ -63,7 +63,7 @@ class RunConfig:
     num_threads: int = field(default=0, metadata=at_least(0) | MAY_DIFFER)
     """Threads that step environments; 0: the CPUs this process may use."""
     engine: Literal["auto", "mujoco", "lanes"] = field(default="auto", metadata=MAY_DIFFER)
-    """What runs MuJoCo environments' physics (make_vec's engine); the results are the same."""
+    """Engine of MuJoCo environments' physics (make_vec's); the results are the same."""
     torch_threads: int = field(default=1, metadata=at_least(1) | MAY_DIFFER)
     """Threads of PyTorch's own operations: more only pay with large networks."""
     total_steps: int = field(metadata=at_least(1) | MAY_DIFFER)
@@ -92,7 +92,7 @@ class RunConfig:
     profile_steps: str | None = field(default=None, metadata=BOOKKEEPING)
     """Profile the environment steps A:B; by default those in which all that is due falls due."""
     profile_activities: tuple[Literal["cpu", "cuda"], ...] = field(default=(), metadata=BOOKKEEPING)
-    """What is profiled; by default cpu, and cuda where there is one. Less costs less."""
+    """Activities to profile; by default cpu, and cuda where there is one. Less costs less."""
     profile_memory: bool = field(default=False, metadata=BOOKKEEPING)
     """Profile allocations too: memory.png, and columns in profile.txt."""
     loggers: tuple[str, ...] = field(default=("csv", "tensorboard"), metadata=BOOKKEEPING)

@@ -29,7 +29,7 @@ class LearnerConfig(RunConfig):
     accelerate: Literal["auto", "none", "compile", "native"] = field(
         default="auto", metadata=MAY_DIFFER
     )
-    """What computes gradient steps: plain PyTorch (none), torch.compile, or written-out gradients
+    """Who computes gradient steps: plain PyTorch (none), torch.compile, or written-out gradients
     and compiled kernels (native); auto: native where it can."""
     policy_factory: str | None = None
     """An own policy network: my_networks:function or path/to/my_networks.py:function of (inputs,

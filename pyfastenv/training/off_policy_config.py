@@ -16,14 +16,14 @@ from pyfastenv.training.seeds import Stream
 
 @dataclass(kw_only=True)
 class OffPolicyConfig(LearnerConfig):
-    """What algorithms that learn from replayed transitions have in common."""
+    """Options that algorithms learning from replayed transitions have in common."""
 
     processes: ClassVar[bool] = False
     """Whether the processes of torchrun can share a training."""
     exploration_dtype: ClassVar[torch.dtype] = torch.float64
-    """Of the uniform numbers that explore."""
+    """Type of the uniform numbers that explore."""
     options_type: ClassVar[type[ActorCriticOptions]] = ActorCriticOptions
-    """Of the learner's settings."""
+    """Class of the learner's settings."""
 
     total_steps: int = 1_000_000
     """Environment steps to train for, of each seed."""
@@ -53,7 +53,7 @@ class OffPolicyConfig(LearnerConfig):
     tau: float = field(default=0.005, metadata=FRACTION)
     """How far the target networks follow with each gradient step."""
     anneal_to: float = field(default=1.0, metadata=FRACTION)
-    """What the learning rates fall to along a cosine, as a share of themselves; 1: they stay."""
+    """The share of themselves that learning rates fall to along a cosine; 1: they stay."""
     anneal_steps: int | None = field(default=None, metadata=at_least(1) | MAY_DIFFER)
     """Environment steps until they have; None: total_steps as they were when the run began."""
     torch_threads: int = 2
@@ -107,7 +107,7 @@ class OffPolicyConfig(LearnerConfig):
         return 1.0 - float((1.0 - self.gamma) ** (1.0 - done) * (1.0 - final) ** done)
 
     def greatest_discount(self) -> float:
-        """Of the whole schedule, whatever ``total_steps``."""
+        """Steps of the whole schedule, whatever ``total_steps``."""
         return max(self.gamma, 0.0 if self.gamma_schedule is None else self.gamma_schedule[2])
 
     def end_of_block(self, step: int) -> int:
@@ -115,13 +115,13 @@ class OffPolicyConfig(LearnerConfig):
         return max(min(step + self.log_every, self.total_steps), step + 1)
 
     def env_seeds(self) -> list[int]:
-        """Of every environment, seed after seed, as they would be alone."""
+        """Seeds of every environment, seed after seed, as they would be alone."""
         first = distributed.rank() * self.num_envs
         each = [seeds.env_seeds(seed, self.num_envs, first=first) for seed in self.seeds()]
         return [one for mine in each for one in mine]
 
     def streams(self, kind: Stream) -> list[int]:
-        """Of a generator for each of the seeds (:mod:`pyfastenv.training.seeds`)."""
+        """Seeds of a generator for each of the seeds (:mod:`pyfastenv.training.seeds`)."""
         number = (distributed.rank(),) if self.processes and kind != Stream.POLICY else ()
         return [seeds.stream(seed, kind, *number) for seed in self.seeds()]
 

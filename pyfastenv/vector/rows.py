@@ -49,7 +49,7 @@ def info_rows(infos: Mapping[str, Any], num_rows: int) -> list[dict[str, Any]]:
 
 
 class Pool(Protocol):
-    """What a :class:`Row` asks of its FastVectorEnv."""
+    """Interface of the FastVectorEnv that a :class:`Row` asks."""
 
     metadata: dict[str, Any]
     spec: EnvSpec | None
