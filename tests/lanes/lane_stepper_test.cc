@@ -142,9 +142,9 @@ TEST_P(LaneStepperTest, HandsFieldsToMjData) {
 }
 
 TEST_P(LaneStepperTest, LeavesMoreContactsThanThereIsRoomForToMujoco) {
-  // 25 capsules side by side lie on the floor in one environment and are above it in the others
+  // 60 capsules side by side lie on the floor in one environment and are above it in the others
   std::string geoms;
-  for (int i = 0; i < 25; ++i) {
+  for (int i = 0; i < 60; ++i) {
     const std::string x = std::to_string(0.1 * i);
     geoms += "<geom type='capsule' size='.04' fromto='" + x + " 0 0 " + x + " 1 0'/>";
   }
