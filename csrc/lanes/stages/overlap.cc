@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "lanes/stages/spatial.h"
+#include "lanes/stages/touches.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
@@ -95,18 +95,12 @@ namespace {
 struct PlacedBox {
   PlacedBox(const Tables& t, const Scratch& s, int geom)
       : half(t.bounds[geom].half), mat(s.geom_xmat + 9 * geom) {
-    const double* local = t.bounds[geom].center;
-    for (int i = 0; i < 3; ++i) {
-      center[i] = s.geom_xpos[3 * geom + i] +
-                  (mat[3 * i] * local[0] + mat[3 * i + 1] * local[1] + mat[3 * i + 2] * local[2]);
-    }
-  }
-  void Normal(int k, Lane* normal) const {
-    for (int i = 0; i < 3; ++i) normal[i] = mat[3 * i + k];
+    Rotate(center, mat, t.bounds[geom].center);
+    for (int i = 0; i < 3; ++i) center[i] = center[i] + s.geom_xpos[3 * geom + i];
   }
 
   const double* half;
-  const Lane* mat;
+  const Lane* mat;  // whose columns are the faces' normals
   Lane center[3];
 };
 
@@ -114,43 +108,38 @@ struct PlacedBox {
 
 unsigned BoxesApart(const Tables& t, const Scratch& s, const Pair& pair) {
   const PlacedBox b(t, s, pair.geom2);
-  Lane between[3], normal[3];
+  Lane between[3];
   if (pair.plane) {
-    for (int i = 0; i < 3; ++i) {
-      between[i] = b.center[i] - s.geom_xpos[3 * pair.geom1 + i];
-      normal[i] = s.geom_xmat[9 * pair.geom1 + 3 * i + 2];
-    }
+    Lane normal[3], cosine[3];
+    AxisOf(s, pair.geom1, normal);
+    for (int i = 0; i < 3; ++i) between[i] = b.center[i] - s.geom_xpos[3 * pair.geom1 + i];
+    RotateBack(cosine, b.mat, normal);
     Lane gap = Dot3(between, normal);
-    for (int k = 0; k < 3; ++k) {
-      Lane edge[3];
-      b.Normal(k, edge);
-      gap = gap - b.half[k] * Abs(Dot3(edge, normal));
-    }
+    for (int k = 0; k < 3; ++k) gap = gap - b.half[k] * Abs(cosine[k]);
     return Bits(gap > pair.apart) & kAllLanes;
   }
   const PlacedBox a(t, s, pair.geom1);
-  Lane cosine[3][3];  // of the angles of normals, without their signs
   for (int i = 0; i < 3; ++i) between[i] = b.center[i] - a.center[i];
+  Lane along_a[3], along_b[3], reach_a[3], reach_b[3];
+  RotateBack(along_a, a.mat, between);
+  RotateBack(along_b, b.mat, between);
   for (int i = 0; i < 3; ++i) {
-    a.Normal(i, normal);
-    for (int k = 0; k < 3; ++k) {
-      Lane other[3];
-      b.Normal(k, other);
-      cosine[i][k] = Abs(Dot3(normal, other));
+    reach_a[i] = Splat(a.half[i]);
+    reach_b[i] = Splat(b.half[i]);
+  }
+  for (int k = 0; k < 3; ++k) {
+    Lane normal[3], cosine[3];
+    for (int i = 0; i < 3; ++i) normal[i] = b.mat[3 * i + k];
+    RotateBack(cosine, a.mat, normal);
+    for (int i = 0; i < 3; ++i) {
+      reach_a[i] = reach_a[i] + Abs(cosine[i]) * b.half[k];
+      reach_b[k] = reach_b[k] + Abs(cosine[i]) * a.half[i];
     }
   }
   Mask apart = Splat(0) > 0.0;
   for (int i = 0; i < 3; ++i) {
-    a.Normal(i, normal);
-    const Lane reach =
-        cosine[i][0] * b.half[0] + cosine[i][1] * b.half[1] + cosine[i][2] * b.half[2];
-    apart = apart | (Abs(Dot3(between, normal)) - reach > a.half[i] + pair.apart);
-  }
-  for (int k = 0; k < 3; ++k) {
-    b.Normal(k, normal);
-    const Lane reach =
-        cosine[0][k] * a.half[0] + cosine[1][k] * a.half[1] + cosine[2][k] * a.half[2];
-    apart = apart | (Abs(Dot3(between, normal)) - reach > b.half[k] + pair.apart);
+    apart = apart | (Abs(along_a[i]) - reach_a[i] > pair.apart);
+    apart = apart | (Abs(along_b[i]) - reach_b[i] > pair.apart);
   }
   return Bits(apart) & kAllLanes;
 }

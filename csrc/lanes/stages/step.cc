@@ -32,7 +32,7 @@ unsigned ReplacedPivots(const Lane* inverse_diagonal, int n) {
 
 namespace {
 
-unsigned IsShort(const Lane* q) {
+unsigned LanesWhereShort(const Lane* q) {
   const Lane squared = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
   return ~Bits(squared >= kShortest * kShortest) & kAllLanes;
 }
@@ -44,7 +44,7 @@ unsigned ShortQuaternions(const Tables& t, const Scratch& s) {
   for (int j = 0; j < t.njnt; ++j) {
     if (!HasRotation(t.joint[j])) continue;
     const Lane* q = s.qpos + t.joint[j].qpos + (t.joint[j].kind == JointKind::kFree ? 3 : 0);
-    lanes |= IsShort(q);
+    lanes |= LanesWhereShort(q);
   }
   return lanes;
 }
@@ -52,7 +52,7 @@ unsigned ShortQuaternions(const Tables& t, const Scratch& s) {
 // Lanes in which the frame of a mocap body, which the caller has set, is none.
 unsigned BadMocap(const Tables& t, const Scratch& s) {
   unsigned lanes = BadNumbers(s.mocap_pos, 3 * t.nmocap) | BadNumbers(s.mocap_quat, 4 * t.nmocap);
-  for (int k = 0; k < t.nmocap; ++k) lanes |= IsShort(s.mocap_quat + 4 * k);
+  for (int k = 0; k < t.nmocap; ++k) lanes |= LanesWhereShort(s.mocap_quat + 4 * k);
   return lanes;
 }
 
@@ -203,10 +203,15 @@ void* Make(const Tables& t, void* memory, const NarrowPhaseCall& narrow_phase) {
   return s;
 }
 
-unsigned RunForward(const Tables& t, void* scratch) {
-  Scratch& s = *static_cast<Scratch*>(scratch);
+// What the caller has set: neither changes during the steps of a call.
+void CheckInputs(const Tables& t, Scratch& s) {
   CheckControls(t, s);
   s.redo |= BadMocap(t, s);
+}
+
+unsigned RunForward(const Tables& t, void* scratch) {
+  Scratch& s = *static_cast<Scratch*>(scratch);
+  CheckInputs(t, s);
   Evaluate(t, s, /*keep_fields=*/true);
   return s.redo & kAllLanes;
 }
@@ -214,8 +219,7 @@ unsigned RunForward(const Tables& t, void* scratch) {
 unsigned RunSteps(const Tables& t, void* scratch, int num_steps, bool keep_fields) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   if (s.phases != nullptr) s.phases->last = Ticks();
-  CheckControls(t, s);
-  s.redo |= BadMocap(t, s);
+  CheckInputs(t, s);
   for (int k = 1; k <= num_steps; ++k) Step(t, s, keep_fields && k == num_steps);
   return s.redo & kAllLanes;
 }
