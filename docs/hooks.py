@@ -1,7 +1,7 @@
 """Additions of the site to docs/: pages of files that the documents link to, and the commands.
 
-Documents link to sources as they do in the repository, ``../pyfastenv/algorithms/ppo.py``. Each
-such file becomes a page under ``source/``, so that no link leads out of the site.
+Documents link to sources as they do in the repository, ``../pyfastenv/nn/optim.py``. Each such
+file becomes a page under ``source/``, so that no link leads out of the site.
 """
 
 from __future__ import annotations

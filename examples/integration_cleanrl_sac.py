@@ -6,10 +6,10 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from pyfastenv.integrations.cleanrl import make_cleanrl
-from pyfastenv.learners.actor_critic import Batch
 from pyfastenv.nn.functional import squashed_gaussian
 from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
+from pyfastenv.training.actor_critic import Batch
 
 total_steps = int(sys.argv[1]) if len(sys.argv) > 1 else 40_000
 envs = make_cleanrl("Hopper-v5", num_envs=8)  # was: SyncVectorEnv([make_env(…), …])

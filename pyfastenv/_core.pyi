@@ -109,7 +109,7 @@ class PpoHyper:
 
 class PpoUpdate:
     """
-    PPO's update on the CPU; see pyfastenv.learners.
+    PPO's update on the CPU; see pyfastenv.algorithms.ppo.
     """
     def __init__(self, **kwargs: typing.Any) -> None: ...
     def gradient(
@@ -183,7 +183,7 @@ class SacHyper:
 
 class SacUpdate:
     """
-    SAC's steps on the CPU; see pyfastenv.learners.sac_learner.
+    SAC's steps on the CPU; see pyfastenv.algorithms.sac.
     """
     @staticmethod
     def available() -> bool:
@@ -252,7 +252,7 @@ class EnsembleHyper:
 
 class EnsembleUpdate:
     """
-    An ensemble's training on the CPU; see pyfastenv.learners.dynamics.
+    An ensemble's training on the CPU; see pyfastenv.algorithms.mbpo.dynamics.
     """
     @staticmethod
     def available() -> bool:
@@ -282,7 +282,7 @@ class EnsembleUpdate:
 
 class UnitNetworks:
     """
-    FlashSAC's networks on the CPU; see pyfastenv.learners.flashsac_accelerators.
+    FlashSAC's networks on the CPU; see pyfastenv.algorithms.flashsac.accelerated.
     """
     @staticmethod
     def available() -> bool:

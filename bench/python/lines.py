@@ -15,21 +15,23 @@ ROOT = Path(__file__).parents[2]
 BEFORE = "4124952"
 # what each algorithm's reader reads, and what they share, under today's and earlier names
 FILES = {
-    "PPO": "algorithms/ppo.py",
-    "DDPG": "algorithms/ddpg.py",
-    "SAC": "algorithms/sac.py learners/sac_learner.py",
-    "MBPO": "algorithms/mbpo.py",
-    "FlashSAC": "algorithms/flashsac.py",
+    "PPO": "algorithms/ppo/spec.py algorithms/ppo.py",
+    "DDPG": "algorithms/ddpg/spec.py algorithms/ddpg.py",
+    "SAC": "algorithms/sac/spec.py algorithms/sac.py learners/sac_learner.py",
+    "MBPO": "algorithms/mbpo/spec.py algorithms/mbpo.py",
+    "FlashSAC": "algorithms/flashsac/spec.py algorithms/flashsac.py",
 }
 SHARED = {
     "on policy": "training/on_policy.py training/actor_value.py",
-    "off policy": "training/off_policy.py training/collecting.py learners/actor_critic.py "
-    "training/sac_training.py",
+    "off policy": "training/off_policy.py training/collecting.py training/actor_critic.py "
+    "learners/actor_critic.py training/sac_training.py",
     "replay": "sampling/buffers.py",
     "networks": "nn/networks.py nn/unit_networks.py nn/functional.py nn/optim.py",
-    "accelerators": "learners/accelerators.py learners/ppo_accelerators.py "
-    "learners/ddpg_accelerators.py learners/sac_accelerators.py",
-    "MBPO's model and flow": "learners/dynamics.py learners/flow_agent.py nn/flows.py",
+    "accelerators": "training/accelerators.py algorithms/ppo/accelerated.py "
+    "algorithms/ddpg/accelerated.py algorithms/sac/accelerated.py learners/accelerators.py "
+    "learners/ppo_accelerators.py learners/ddpg_accelerators.py learners/sac_accelerators.py",
+    "MBPO's model and flow": "algorithms/mbpo/dynamics.py algorithms/mbpo/flow.py nn/flows.py "
+    "learners/dynamics.py learners/flow_agent.py",
 }
 
 

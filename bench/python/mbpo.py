@@ -21,9 +21,9 @@ from pyfastenv import _core
 from pyfastenv.algorithms import flashsac
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
 from pyfastenv.experiments import measure, sections
-from pyfastenv.learners.actor_critic import ActorCritic
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
+from pyfastenv.training.actor_critic import ActorCritic
 
 Row = dict[str, Any]
 ENV_ID = "Hopper-v5"

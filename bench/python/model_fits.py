@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.algorithms.sac import SAC, Config
 from pyfastenv.experiments import measure
-from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 

@@ -128,7 +128,8 @@ void BindEnsembleUpdate(py::module_& m) {
       .def_readwrite("bound_coef", &EnsembleHyper::bound_coef)
       .def_readwrite("decays", &EnsembleHyper::decays);
   py::class_<PyEnsembleUpdate>(
-      m, "EnsembleUpdate", "An ensemble's training on the CPU; see pyfastenv.learners.dynamics.")
+      m, "EnsembleUpdate",
+      "An ensemble's training on the CPU; see pyfastenv.algorithms.mbpo.dynamics.")
       .def(py::init<int, int, const std::vector<int>&, int, int, int, int>(), py::kw_only(),
            py::arg("num_inputs"), py::arg("num_targets"), py::arg("hidden_sizes"),
            py::arg("num_networks"), py::arg("num_seeds"), py::arg("batch_size"),

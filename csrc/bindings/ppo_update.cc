@@ -203,7 +203,7 @@ void BindPpoUpdate(py::module_& m) {
       .def_readwrite("value_coef", &PpoHyper::value_coef)
       .def_readwrite("max_grad_norm", &PpoHyper::max_grad_norm)
       .def_readwrite("normalize_advantages", &PpoHyper::normalize_advantages);
-  py::class_<PyPpoUpdate>(m, "PpoUpdate", "PPO's update on the CPU; see pyfastenv.learners.")
+  py::class_<PyPpoUpdate>(m, "PpoUpdate", "PPO's update on the CPU; see pyfastenv.algorithms.ppo.")
       .def(py::init<const py::KWArgs<py::object>&>())
       .def("run_epochs", &PyPpoUpdate::RunEpochs, py::arg("samples"), py::arg("orders"),
            py::arg("hyper"), py::arg("step"), py::arg("parameters"), py::arg("mean"),

@@ -116,8 +116,7 @@ void BindSacUpdate(py::module_& m) {
       .def_readwrite("log_std_max", &SacHyper::log_std_max)
       .def_readwrite("target_entropy", &SacHyper::target_entropy)
       .def_readwrite("learn_temperature", &SacHyper::learn_temperature);
-  py::class_<PySacUpdate>(m, "SacUpdate",
-                          "SAC's steps on the CPU; see pyfastenv.learners.sac_learner.")
+  py::class_<PySacUpdate>(m, "SacUpdate", "SAC's steps on the CPU; see pyfastenv.algorithms.sac.")
       .def(py::init<int, int, const std::vector<int>&, int, int, int>(), py::kw_only(),
            py::arg("obs_size"), py::arg("action_size"), py::arg("hidden_sizes"),
            py::arg("num_seeds"), py::arg("batch_size"), py::arg("num_threads"))

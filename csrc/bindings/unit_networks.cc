@@ -124,7 +124,7 @@ class PyUnitNetworks {
 void BindUnitNetworks(py::module_& m) {
   py::class_<PyUnitNetworks>(m, "UnitNetworks",
                              "FlashSAC's networks on the CPU; see "
-                             "pyfastenv.learners.flashsac_accelerators.")
+                             "pyfastenv.algorithms.flashsac.accelerated.")
       .def(py::init<int, int, int, int, int, int, int>(), py::kw_only(), py::arg("num_inputs"),
            py::arg("num_outputs"), py::arg("width"), py::arg("num_blocks"), py::arg("num_networks"),
            py::arg("max_rows"), py::arg("num_threads"))

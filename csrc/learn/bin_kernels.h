@@ -1,5 +1,5 @@
-// What critics that predict distributions over bins (pyfastenv/algorithms/flashsac.py) learn from,
-// and its slope, compiled for different vector units. Which of them runs is decided once per
+// What critics that predict distributions over bins (pyfastenv/algorithms/flashsac/spec.py) learn
+// from, and its slope, compiled for different vector units. Which of them runs is decided once per
 // process.
 #pragma once
 

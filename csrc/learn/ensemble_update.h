@@ -1,7 +1,7 @@
 // Training of an ensemble of Gaussian networks on the processor's matrix unit.
 //
-// The reference is pyfastenv/learners/dynamics.py (EnsembleDynamics), whose vectors of parameters
-// this changes in place; the hidden layers are SiLU. Every network has its own samples,
+// The reference is pyfastenv/algorithms/mbpo/dynamics.py (EnsembleDynamics), whose vectors of
+// parameters this changes in place; the hidden layers are SiLU. Every network has its own samples,
 // log-variance bounds and optimiser: each is trained on one thread for a whole epoch, and results
 // do not depend on the number of threads. One call at a time.
 #pragma once

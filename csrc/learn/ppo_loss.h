@@ -1,5 +1,5 @@
 // PPO's losses, and their gradients by the networks' outputs: ppo_loss in
-// pyfastenv/algorithms/ppo.py.
+// pyfastenv/algorithms/ppo/spec.py.
 #pragma once
 
 #include <cstddef>

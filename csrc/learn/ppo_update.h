@@ -1,6 +1,6 @@
 // PPO's update on the CPU: all minibatches of some epochs in one call, on threads of its own.
 //
-// The reference is ppo_loss in pyfastenv/algorithms/ppo.py with pyfastenv/nn/optim.py
+// The reference is ppo_loss in pyfastenv/algorithms/ppo/spec.py with pyfastenv/nn/optim.py
 // (FlatAdam); this does the same arithmetic, in another order of summation, several times faster: a
 // block of rows goes forward and backward through a network while it is in the first-level cache.
 //

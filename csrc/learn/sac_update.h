@@ -1,6 +1,6 @@
 // Soft actor-critic's gradient steps on the processor's matrix unit, for K seeds side by side.
 //
-// The reference is pyfastenv/algorithms/sac.py (SACLearner.update), whose vectors of
+// The reference is pyfastenv/algorithms/sac/spec.py (SACLearner.update), whose vectors of
 // parameters this changes in place; the hidden layers are ReLU. Products are of bfloat16 numbers
 // with float32 sums (inputs of a network are split in two, so they keep 16 bits); parameters,
 // losses and Adam are float32. A seed's steps run on one thread, different seeds on different ones:

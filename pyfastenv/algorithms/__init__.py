@@ -1,1 +1,1 @@
-"""The algorithms, one readable file each: ``Config``, ``train(config)``, and the class between."""
+"""The algorithms, a folder each: ``spec`` is the readable program, ``accelerated`` computes it."""

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch.nn.utils import prune
 
+from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
 from pyfastenv.experiments.baselines.plain import descend
 from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble, PlainSAC
 from pyfastenv.experiments.baselines.pools import ArrayPool, Batch, ListPool
 from pyfastenv.experiments.clock import milliseconds
 from pyfastenv.experiments.study import Row
-from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout

@@ -14,7 +14,7 @@ class Algorithm(Protocol):
         global_step: Environment steps so far, of all processes together.
         envs: The training environments.
 
-    If there is an attribute ``acceleration`` (:class:`pyfastenv.learners.accelerators.Choice`), the
+    If there is an attribute ``acceleration`` (:class:`pyfastenv.training.accelerators.Choice`), the
     run records its name and prints its note.
     """
 

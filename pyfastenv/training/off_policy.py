@@ -16,14 +16,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from pyfastenv.learners.accelerators import Choice
-from pyfastenv.learners.actor_critic import ActorCritic
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training import distributed
+from pyfastenv.training.accelerators import Choice
+from pyfastenv.training.actor_critic import ActorCritic
 from pyfastenv.training.collecting import SeedCollector
 from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.off_policy_config import OffPolicyConfig

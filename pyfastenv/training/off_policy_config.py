@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from pyfastenv.learners.actor_critic import ActorCriticOptions
 from pyfastenv.training import distributed, seeds
+from pyfastenv.training.actor_critic import ActorCriticOptions
 from pyfastenv.training.learner_config import LearnerConfig
 from pyfastenv.training.options import FRACTION, MAY_DIFFER, POSITIVE, at_least
 from pyfastenv.training.seeds import Stream

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyfastenv.learners.accelerators import changed_functions
+from pyfastenv.training.accelerators import changed_functions
 
 
 def own_losses(algorithm: Any) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Settings that have worked, by environment: tables of data, each number with its source.
 
-``algorithms/presets/<algorithm>.toml`` has a table ``[sources]`` and one for each environment, by
+``algorithms/<algorithm>/preset.toml`` has a table ``[sources]`` and one for each environment, by
 its name without namespace and version; there, an option is ``[value, "source"]``.
 """
 
@@ -15,7 +15,7 @@ Preset = dict[str, Any]
 
 def presets_of(algorithm: str) -> dict[str, Preset]:
     """The presets of one of our algorithms: by environment, option by option."""
-    text = (files("pyfastenv.algorithms") / "presets" / f"{algorithm}.toml").read_text("utf-8")
+    text = (files("pyfastenv.algorithms") / algorithm / "preset.toml").read_text("utf-8")
     return parse(text)
 
 

@@ -65,11 +65,11 @@ class Registry(dict[str, str]):
 ALGORITHMS = Registry(
     "pyfastenv.algorithms",
     "algorithm",
-    ddpg="pyfastenv.algorithms.ddpg",
-    flashsac="pyfastenv.algorithms.flashsac",
-    mbpo="pyfastenv.algorithms.mbpo",
-    ppo="pyfastenv.algorithms.ppo",
-    sac="pyfastenv.algorithms.sac",
+    ddpg="pyfastenv.algorithms.ddpg.spec",
+    flashsac="pyfastenv.algorithms.flashsac.spec",
+    mbpo="pyfastenv.algorithms.mbpo.spec",
+    ppo="pyfastenv.algorithms.ppo.spec",
+    sac="pyfastenv.algorithms.sac.spec",
 )
 
 LOGGERS = Registry(

@@ -47,10 +47,10 @@ def one_torch_thread() -> Iterator[None]:
 @pytest.fixture
 def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """MBPO's fits of the model end soon: on few rows the official ones take 500 epochs."""
-    from pyfastenv.algorithms import mbpo
+    from pyfastenv.algorithms.mbpo import spec
 
-    short = partial(mbpo.DynamicsOptions, batch_size=32, patience=1, max_epochs=40)
-    monkeypatch.setattr(mbpo, "DynamicsOptions", short)
+    short = partial(spec.DynamicsOptions, batch_size=32, patience=1, max_epochs=40)
+    monkeypatch.setattr(spec, "DynamicsOptions", short)
 
 
 @pytest.fixture(scope="session")

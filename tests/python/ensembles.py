@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.sampling.buffers import RowLayout
 
 LAYOUT = RowLayout(obs_size=2, action_size=1)

@@ -27,8 +27,8 @@ from typing import Any
 from algorithms import small
 from trainings import difference, untimed
 
-from pyfastenv.algorithms import mbpo
-from pyfastenv.learners.dynamics import DynamicsOptions
+from pyfastenv.algorithms.mbpo import spec
+from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions
 from pyfastenv.training import checkpoint
 from pyfastenv.training.config import RunConfig
 from pyfastenv.training.logger import read_metrics
@@ -70,7 +70,7 @@ def train(config: RunConfig) -> None:
     """Trains as ``pyfastenv train`` does."""
     # on so few rows the official fits take 500 epochs
     short = partial(DynamicsOptions, batch_size=32, patience=1, max_epochs=10)
-    mbpo.DynamicsOptions = short  # type: ignore[assignment,misc]
+    spec.DynamicsOptions = short  # type: ignore[assignment,misc]
     algorithm_module(config.algorithm).train(config)
 
 

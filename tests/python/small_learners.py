@@ -11,10 +11,10 @@ from pyfastenv.algorithms import flashsac
 from pyfastenv.algorithms.ddpg import DDPGLearner
 from pyfastenv.algorithms.flashsac import FlashSACLearner
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
-from pyfastenv.learners.actor_critic import ActorCriticOptions
 from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
+from pyfastenv.training.actor_critic import ActorCriticOptions
 from pyfastenv.vector.vector_env import make_vec
 
 LAYOUT = RowLayout(obs_size=5, action_size=2)

@@ -24,13 +24,14 @@ from pyfastenv import _core
 from pyfastenv.algorithms import flashsac, mbpo, ppo, sac
 from pyfastenv.algorithms.ddpg import DDPGLearner
 from pyfastenv.algorithms.flashsac import FlashSACLearner
+from pyfastenv.algorithms.mbpo.dynamics import EnsembleDynamics
 from pyfastenv.algorithms.sac import SACLearner
-from pyfastenv.learners import accelerators
-from pyfastenv.learners.changes import changed_attributes
-from pyfastenv.learners.dynamics import EnsembleDynamics
 from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.training import accelerators
+from pyfastenv.training.changes import changed_attributes
 from pyfastenv.training.loop import run
+from pyfastenv.training.seeds import Stream
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path
@@ -223,7 +224,7 @@ class Hearing(SACLearner):
 class HeardSAC(sac.SAC):
     def make_learner(self) -> Hearing:
         config = self.config
-        seeds = config.streams(sac.Stream.POLICY)
+        seeds = config.streams(Stream.POLICY)
         return Hearing(self.layout, seeds, config.options(), self.device, self.functions)
 
 

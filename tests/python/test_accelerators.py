@@ -36,7 +36,8 @@ from trainings import assert_equal, through_a_file
 
 from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, ppo, sac
-from pyfastenv.learners.sac_accelerators import CompiledBfloat16
+from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
+from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16
 from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.loop import run
@@ -159,7 +160,7 @@ def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
     config.accelerate = "none"
     plain = make(config)
     fast = make(copy.copy(config))
-    compiled = ppo.CompiledEpoch(fast)
+    compiled = CompiledEpoch(fast)
     steps = 0
     while steps < STEPS:
         packed = plain._pack(plain._samples(plain._next_batch()))

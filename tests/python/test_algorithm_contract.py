@@ -30,8 +30,8 @@ from trainings import (
     untimed,
 )
 
-from pyfastenv.learners.actor_critic import Batch
 from pyfastenv.training import distributed, saved
+from pyfastenv.training.actor_critic import Batch
 from pyfastenv.training.errors import CheckpointError, DivergedError
 from pyfastenv.training.loop import run
 from pyfastenv.training.off_policy import OffPolicyConfig

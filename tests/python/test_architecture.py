@@ -16,7 +16,7 @@ if not (ROOT / "docs").is_dir() or not (ROOT / "csrc").is_dir():
 # rooms of which every file is named
 NAMED = (
     *("csrc/core", "csrc/bindings", "pyfastenv/nn", "pyfastenv/vector"),
-    *("pyfastenv/algorithms", "pyfastenv/training", "pyfastenv/learners", "pyfastenv/tasks"),
+    *("pyfastenv/algorithms", "pyfastenv/training", "pyfastenv/tasks"),
 )
 # headers that know nothing of ours, which rooms below theirs may include too
 ALONE = {"mujoco/error_trap.h", "mujoco/version.h"}

@@ -190,7 +190,7 @@ def test_whole_numbers_in_scientific_notation(
     text: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[ppo.Config] = []
-    monkeypatch.setattr(ppo, "train", given.append)
+    monkeypatch.setattr("pyfastenv.algorithms.ppo.spec.train", given.append)
     assert cli.main(["train", "ppo", "--total-steps", text, "--hidden-sizes", text, "8"]) == 0
     assert given[0].total_steps == number and type(given[0].total_steps) is int
     assert given[0].hidden_sizes == (number, 8)

@@ -15,8 +15,8 @@ from cuda_checks import no_synchronisation
 from trainings import through_a_file
 
 from pyfastenv.algorithms.mbpo import MBPO
+from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.algorithms.sac import METRICS, SAC, SACLearner, SACOptions
-from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
 

@@ -15,8 +15,8 @@ from ensembles import LAYOUT, make, member, randomised
 from torch import Tensor
 from trainings import assert_equal, through_a_file
 
-from pyfastenv.learners import dynamics
-from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.algorithms.mbpo import dynamics
+from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.nn.streams import SeedStreams
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")

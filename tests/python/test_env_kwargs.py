@@ -170,7 +170,7 @@ def test_what_cannot_be_recorded_is_refused(value: Any) -> None:
 )
 def test_values_on_the_command_line(text: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[ppo.Config] = []
-    monkeypatch.setattr(ppo, "train", given.append)
+    monkeypatch.setattr("pyfastenv.algorithms.ppo.spec.train", given.append)
     assert cli.main(["train", "ppo", "--seed", "3", *text.split(), "--num-envs", "2"]) == 0
     assert given[0].env_kwargs == {"a": value} and (given[0].seed, given[0].num_envs) == (3, 2)
 

@@ -25,16 +25,16 @@ from trainings import (
 )
 
 from pyfastenv import _core
-from pyfastenv.algorithms import flashsac
 from pyfastenv.algorithms.flashsac import Config, FlashSACLearner
-from pyfastenv.learners import flashsac_accelerators
-from pyfastenv.learners.actor_critic import Batch
-from pyfastenv.learners.flashsac_accelerators import CompiledNetworks
+from pyfastenv.algorithms.flashsac import accelerated as flashsac_accelerators
+from pyfastenv.algorithms.flashsac import spec as flashsac
+from pyfastenv.algorithms.flashsac.accelerated import CompiledNetworks
 from pyfastenv.nn.functional import onto_bins
 from pyfastenv.nn.networks import learning
 from pyfastenv.nn.unit_networks import UnitNetwork, project
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training import saved
+from pyfastenv.training.actor_critic import Batch
 from pyfastenv.training.reward_scale import RewardScale
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")

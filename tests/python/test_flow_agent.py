@@ -18,9 +18,9 @@ from small_learners import as_sequential, batch_of
 from torch import Tensor
 from trainings import assert_equal, through_a_file
 
+from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.algorithms.mbpo.flow import FlowAgent, FlowOptions
 from pyfastenv.algorithms.sac import SACLearner, SACOptions
-from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 

@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyfastenv.algorithms.ppo import Columns, ppo_loss  # noqa: E402
+from pyfastenv.algorithms.ppo.spec import Columns, ppo_loss  # noqa: E402
 from pyfastenv.nn.functional import (  # noqa: E402
     PPO_METRICS,
     bounded_gaussian_gradients,

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from pyfastenv.algorithms import mbpo
 from pyfastenv.algorithms.mbpo import MBPO, Config
+from pyfastenv.algorithms.mbpo.dynamics import Prediction
 from pyfastenv.algorithms.sac import METRICS
-from pyfastenv.learners.dynamics import Prediction
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.collecting import SeedCollector
 from pyfastenv.training.errors import DivergedError

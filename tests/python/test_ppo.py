@@ -25,7 +25,7 @@ from pyfastenv import _core  # noqa: E402
 from pyfastenv.algorithms import sac  # noqa: E402
 from pyfastenv.algorithms.mbpo import MBPO  # noqa: E402
 from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
-from pyfastenv.learners.ppo_accelerators import CompiledEpoch  # noqa: E402
+from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch  # noqa: E402
 from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
 from pyfastenv.nn.normalize import RunningMoments  # noqa: E402
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout  # noqa: E402
@@ -435,7 +435,7 @@ def test_another_algorithms_options_are_refused() -> None:
         pass
 
     for kind, module in ((PPO, "ppo"), (Mine, "ppo"), (MBPO, "mbpo")):
-        message = f"{kind.__name__} expects pyfastenv.algorithms.{module}.Config, got .*sac.Config"
+        message = f"{kind.__name__} expects pyfastenv.algorithms.{module}.spec.Config"
         with pytest.raises(TypeError, match=message):
             run(kind, sac.Config())
 
@@ -488,10 +488,9 @@ def test_the_command_line_starts_from_the_preset(
 ) -> None:
     pytest.importorskip("tyro")
     from pyfastenv import cli
-    from pyfastenv.algorithms import ppo
 
     configs: list[Config] = []
-    monkeypatch.setattr(ppo, "train", configs.append)
+    monkeypatch.setattr("pyfastenv.algorithms.ppo.spec.train", configs.append)
     assert cli.main(["train", "ppo", *arguments]) == 0
     assert (configs[0].env_id, configs[0].learning_rate) == expected
 

@@ -26,7 +26,7 @@ from trainings import (
 )
 
 from pyfastenv.algorithms.sac import METRICS, SAC, Config, SACLearner, SACOptions
-from pyfastenv.learners.sac_accelerators import CompiledBfloat16, WrittenOut
+from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16, WrittenOut
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import rollout

@@ -15,8 +15,8 @@ import pyfastenv
 
 torch = pytest.importorskip("torch")
 
-from pyfastenv.learners import termination  # noqa: E402
-from pyfastenv.learners.termination import has_termination_rule, termination_rule  # noqa: E402
+from pyfastenv.algorithms.mbpo import termination  # noqa: E402
+from pyfastenv.algorithms.mbpo.termination import has_termination_rule, termination_rule  # noqa: E402
 from pyfastenv.vector.specs import assets_dir  # noqa: E402
 
 RULE_IDS = [env_id for env_id in pyfastenv.env_ids() if has_termination_rule(env_id)]

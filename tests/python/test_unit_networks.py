@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch import Tensor, nn
 
 from pyfastenv import _core
-from pyfastenv.learners.flashsac_accelerators import CompiledStack
+from pyfastenv.algorithms.flashsac.accelerated import CompiledStack
 from pyfastenv.nn.networks import FlatParameters, NetworkStack
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, project
 

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 import pyfastenv
+from pyfastenv.algorithms.mbpo.termination import termination_rule
 from pyfastenv.experiments.baselines.plain_learners import (
     Habits,
     PlainEnsemble,
@@ -23,7 +24,6 @@ from pyfastenv.experiments.baselines.plain_learners import (
     PlainSAC,
 )
 from pyfastenv.experiments.baselines.pools import Array, ArrayPool, Batch, ListPool
-from pyfastenv.learners.termination import termination_rule
 from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
 from pyfastenv.sampling.exploration import continuous_actions
 

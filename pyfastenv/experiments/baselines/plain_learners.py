@@ -260,7 +260,7 @@ class PlainModelAgent(_SoftActorCritic):
 
     Its state is (s, a) and its action (r, s' - s). In the public program no gradient reaches the
     ensemble (docs/mbpo.md); here one does, and it costs what it should. The loss is ours
-    (learners/flow_agent.py): by the value alone the model is soon so far off that a fit takes a
+    (algorithms/mbpo/flow.py): by the value alone the model is soon so far off that a fit takes a
     thousand epochs to bring it back.
     """
 

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv import _core
-from pyfastenv.learners.accelerators import Choice, Chooser, changed_functions
 from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, learning, stack_seeds
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
 from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.training.accelerators import Choice, Chooser, changed_functions
 
 NetworkFactory = Callable[[int, int], nn.Module]
 

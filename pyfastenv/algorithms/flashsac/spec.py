@@ -2,7 +2,7 @@
 norms, critics that predict distributions, and few gradient steps.
 
 The specification, in plain PyTorch. Read it top to bottom: options, what is learned, the learner,
-the training. What is soft actor-critic's in it stands in :mod:`pyfastenv.algorithms.sac`; the
+the training. What is soft actor-critic's in it stands in :mod:`pyfastenv.algorithms.sac.spec`; the
 networks are in :mod:`pyfastenv.nn.unit_networks`. Settings are those of the authors' program for
 simulators on a CPU (github.com/Holiday-Robot/FlashSAC, scripts/run_mujoco.sh).
 
@@ -20,11 +20,8 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.algorithms.sac import METRICS, PolicyLoss, target_update, temperature_loss
-from pyfastenv.learners.accelerators import Accelerator
-from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
-from pyfastenv.learners.changes import as_written
-from pyfastenv.learners.flashsac_accelerators import CompiledNetworks
+from pyfastenv.algorithms.flashsac.accelerated import CompiledNetworks
+from pyfastenv.algorithms.sac.spec import METRICS, PolicyLoss, target_update, temperature_loss
 from pyfastenv.nn.functional import onto_bins, squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters, learning
 from pyfastenv.nn.optim import FlatAdam
@@ -33,7 +30,10 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, project
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
+from pyfastenv.training.accelerators import Accelerator
+from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
 from pyfastenv.training.callbacks import Callback, StepFunction
+from pyfastenv.training.changes import as_written
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig

@@ -1,4 +1,4 @@
-"""PPO's epochs (algorithms/ppo.py) in faster ways; tests hold each against the plain ones."""
+"""PPO's epochs (algorithms/ppo/spec.py) in faster ways; tests hold each against the plain ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv import _core
-from pyfastenv.learners.accelerators import CompiledLosses, Kind
 from pyfastenv.nn.functional import PPO_METRICS
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
+from pyfastenv.training.accelerators import CompiledLosses, Kind
 from pyfastenv.vector.cpus import available_cpus
 
 _METHODS = ("epochs", "epoch", "backward")

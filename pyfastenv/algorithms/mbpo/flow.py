@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.learners.dynamics import EnsembleDynamics
+from pyfastenv.algorithms.mbpo.dynamics import EnsembleDynamics
 from pyfastenv.nn.flows import CoupledFlow, donsker_varadhan_loss
 from pyfastenv.nn.functional import LOG_TWO_PI, bounded_log_var
 from pyfastenv.nn.mlp_function import MLPFunction

@@ -1,4 +1,4 @@
-"""SAC's gradient steps (algorithms/sac.py) in faster ways; tests hold each against the plain ones.
+"""SAC's gradient steps (``spec``) in faster ways; tests hold each against the plain ones.
 
 All of them are tensor operations without host synchronisation.
 """
@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from pyfastenv import _core
-from pyfastenv.learners.accelerators import CompiledLosses, Kind
 from pyfastenv.nn.cuda_graph import GraphedUpdate
 from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradient
 from pyfastenv.nn.networks import MLP, FlatParameters, Saved
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.training.accelerators import CompiledLosses, Kind
 
 _FUNCTIONS = ("critic_loss", "policy_loss", "temperature_loss", "target_update")
 _METHODS = ("update", "learning", "mixed_precision", "refresh")

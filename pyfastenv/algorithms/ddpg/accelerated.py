@@ -1,4 +1,4 @@
-"""DDPG's gradient steps (algorithms/ddpg.py) in a faster way, which a test holds against them."""
+"""DDPG's gradient steps (``spec``) in a faster way, which a test holds against them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from pyfastenv.learners.accelerators import Kind
 from pyfastenv.nn.networks import MLP, FlatParameters, Saved
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.training.accelerators import Kind
 
 
 class Settings(Protocol):

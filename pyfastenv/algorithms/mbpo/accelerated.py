@@ -1,4 +1,4 @@
-"""The ensemble's training (learners/dynamics.py) on processors that multiply bfloat16 numbers."""
+"""The ensemble's training (``dynamics``) on processors that multiply bfloat16 numbers."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv import _core
-from pyfastenv.learners.accelerators import Kind
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.training.accelerators import Kind
 
 
 class Settings(Protocol):
-    """The options (:class:`pyfastenv.learners.dynamics.DynamicsOptions`) that it reads."""
+    """The options (:class:`pyfastenv.algorithms.mbpo.dynamics.DynamicsOptions`) that it reads."""
 
     @property
     def hidden_sizes(self) -> tuple[int, ...]: ...
@@ -38,7 +38,7 @@ class Settings(Protocol):
 
 
 class Ensemble(Protocol):
-    """The parts of :class:`pyfastenv.learners.dynamics.EnsembleDynamics` that it uses."""
+    """The parts of :class:`pyfastenv.algorithms.mbpo.dynamics.EnsembleDynamics` that it uses."""
 
     layout: RowLayout
     device: torch.device

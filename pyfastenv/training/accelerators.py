@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 
-from pyfastenv.learners.changes import changed_attributes, changed_parts
+from pyfastenv.training.changes import changed_attributes, changed_parts
 
 Kind = Literal["compile", "native"]
 L = TypeVar("L")

@@ -2,7 +2,7 @@
 
 The specification, in plain PyTorch. Read it top to bottom: options, the functions that say what is
 learned, the learner that steps along their gradients, the training around it. What makes it fast is
-tested against this file (:mod:`pyfastenv.learners.ddpg_accelerators`).
+tested against this file (:mod:`pyfastenv.algorithms.ddpg.accelerated`).
 
 Shapes: K seeds side by side, B transitions of a minibatch, A action components.
 """
@@ -16,11 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.algorithms.sac import target_update
-from pyfastenv.learners.accelerators import Accelerator
-from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
-from pyfastenv.learners.changes import as_written
-from pyfastenv.learners.ddpg_accelerators import WrittenOut
+from pyfastenv.algorithms.ddpg.accelerated import WrittenOut
+from pyfastenv.algorithms.sac.spec import target_update
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import Activation, PolicySpec
@@ -28,7 +25,10 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
 from pyfastenv.training import distributed
+from pyfastenv.training.accelerators import Accelerator
+from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
 from pyfastenv.training.callbacks import Callback, StepFunction
+from pyfastenv.training.changes import as_written
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.obs_normalizer import SeedNormalizers
 from pyfastenv.training.off_policy import OffPolicy

@@ -3,7 +3,7 @@
 An ensemble learns the dynamics from all real transitions; short rollouts of it from real states
 fill a model pool; SAC learns from that and a little real data. ``--dynamics flow`` adds a coupled
 flow that tells the model's transitions from real ones and an agent that improves the model by it
-(:mod:`pyfastenv.learners.flow_agent`). ``num_seeds`` trainings run side by side, each as it would
+(:mod:`pyfastenv.algorithms.mbpo.flow`). ``num_seeds`` trainings run side by side, each as it would
 alone. Read it top to bottom: Config, the step, model, flow, policy; the iteration around them is in
 :mod:`pyfastenv.training.off_policy`. References: docs/mbpo.md.
 """
@@ -18,15 +18,15 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from pyfastenv.algorithms.sac import SACConfig, SACTraining
-from pyfastenv.learners.accelerators import Choice
-from pyfastenv.learners.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.learners.flow_agent import FlowAgent, FlowOptions
-from pyfastenv.learners.termination import termination_rule
+from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
+from pyfastenv.algorithms.mbpo.flow import FlowAgent, FlowOptions
+from pyfastenv.algorithms.mbpo.termination import termination_rule
+from pyfastenv.algorithms.sac.spec import SACConfig, SACTraining
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import ReplayPool
+from pyfastenv.training.accelerators import Choice
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.options import FRACTION, POSITIVE, WIDTHS, at_least

@@ -1,4 +1,4 @@
-"""FlashSAC's gradient steps (algorithms/flashsac.py) on processors that multiply bfloat16 numbers.
+"""FlashSAC's gradient steps (``spec``) on processors that multiply bfloat16 numbers.
 
 Compiled are each pass of a network through a batch, forward and backward (csrc/learn/
 unit_networks.h), and what is made of the critics' distributions (csrc/learn/bin_kernels.h); the
@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv import _core
-from pyfastenv.learners.accelerators import Kind
-from pyfastenv.learners.actor_critic import Batch
-from pyfastenv.learners.sac_accelerators import for_twins
+from pyfastenv.algorithms.sac.accelerated import for_twins
 from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradient
 from pyfastenv.nn.networks import FlatParameters, NetworkStack
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork
 from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.training.accelerators import Kind
+from pyfastenv.training.actor_critic import Batch
 
 
 class Settings(Protocol):

@@ -4,7 +4,7 @@ The specification, in plain PyTorch. Read it top to bottom: options, the loss, a
 saving. The networks and how they act are in :mod:`pyfastenv.training.actor_value`; collecting is in
 :mod:`pyfastenv.training.on_policy`, the pool samples by a copy of the policy. What makes the update
 fast computes the same steps in another way and is tested against this file (``--accelerate``,
-:mod:`pyfastenv.learners.ppo_accelerators`).
+:mod:`pyfastenv.algorithms.ppo.accelerated`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from pyfastenv.learners.accelerators import Choice, Chooser, changed_functions
-from pyfastenv.learners.changes import as_written
-from pyfastenv.learners.ppo_accelerators import Compiled, CompiledEpoch
+from pyfastenv.algorithms.ppo.accelerated import Compiled, CompiledEpoch
 from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
 from pyfastenv.nn.networks import MLP, learning
 from pyfastenv.nn.policy_spec import PolicySpec
@@ -27,8 +25,10 @@ from pyfastenv.nn.spans import span
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.training import distributed, seeds
+from pyfastenv.training.accelerators import Choice, Chooser, changed_functions
 from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
 from pyfastenv.training.callbacks import Callback, StepFunction
+from pyfastenv.training.changes import as_written
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.on_policy import Samples
 from pyfastenv.training.options import (

@@ -3,7 +3,7 @@
 The specification, in plain PyTorch. Read it top to bottom: options, the four functions that say
 what is learned, the learner that steps along their gradients, the training around it. What makes it
 fast computes the same steps in another way and is tested against this file (``--accelerate``,
-:mod:`pyfastenv.learners.sac_accelerators`).
+:mod:`pyfastenv.algorithms.sac.accelerated`).
 
 K independent seeds stand side by side along the leading axis of every tensor, each as it would be
 alone. Shapes: K seeds, B transitions of a minibatch, A action components, in [-1, 1].
@@ -19,17 +19,17 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.learners.accelerators import Accelerator
-from pyfastenv.learners.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
-from pyfastenv.learners.changes import as_written
-from pyfastenv.learners.sac_accelerators import Compiled, CompiledBfloat16, WrittenOut
+from pyfastenv.algorithms.sac.accelerated import Compiled, CompiledBfloat16, WrittenOut
 from pyfastenv.nn.functional import squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.training.accelerators import Accelerator
+from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
 from pyfastenv.training.callbacks import Callback, StepFunction
+from pyfastenv.training.changes import as_written
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pyfastenv.learners.accelerators import Choice, Chooser
-from pyfastenv.learners.changes import as_written
-from pyfastenv.learners.ensemble_accelerators import CompiledTraining
+from pyfastenv.algorithms.mbpo.accelerated import CompiledTraining
 from pyfastenv.nn.functional import bounded_gaussian_gradients, bounded_log_var
 from pyfastenv.nn.networks import MLP, FlatParameters, mlp_forward, seeded_mlp
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.training.accelerators import Choice, Chooser
+from pyfastenv.training.changes import as_written
 
 # rows of each network that are evaluated at a time: activations stay in the second-level cache
 _CHUNK_ROWS = 512

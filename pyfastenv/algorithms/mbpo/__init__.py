@@ -1,0 +1,15 @@
+"""Model-based policy optimisation; ``spec`` is all of it, in plain PyTorch."""
+
+from pyfastenv.algorithms.mbpo.spec import (
+    MBPO,
+    Config,
+    load_policy,
+    train,
+)
+
+__all__ = [
+    "MBPO",
+    "Config",
+    "load_policy",
+    "train",
+]

@@ -1,1 +1,0 @@
-"""Gradient steps of the algorithms, and termination rules as functions of tensors."""
