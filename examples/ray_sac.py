@@ -20,10 +20,10 @@ from ray.exceptions import RayActorError
 from pyfastenv.algorithms import sac
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.nn.torch_policy import as_greedy
+from pyfastenv.runs.evaluation import evaluate, make_eval_envs
+from pyfastenv.runs.logger import MetricLogger
+from pyfastenv.runs.seeds import Stream
 from pyfastenv.training.collecting import SeedCollector
-from pyfastenv.training.evaluation import evaluate, make_eval_envs
-from pyfastenv.training.logger import MetricLogger
-from pyfastenv.training.seeds import Stream
 
 
 @ray.remote(num_cpus=1, scheduling_strategy="SPREAD")

@@ -15,11 +15,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from pyfastenv import _load
+from pyfastenv import _load, _moved
 
 __version__ = "0.6.0"
 
 _load.load_core()
+_moved.find_moved()
 
 from pyfastenv.vector.registration import (  # noqa: E402 (needs the core)
     register_envs,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         TaskCodeError,
     )
     from pyfastenv.nn.policy_spec import PolicySpec
+    from pyfastenv.runs.saved import load_policy
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
     from pyfastenv.tasks.make import debug, make_vec
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
     from pyfastenv.tasks.registration import register
     from pyfastenv.tasks.rewards import reward_terms
     from pyfastenv.tasks.task import Task, command, memory
-    from pyfastenv.training.saved import load_policy
     from pyfastenv.vector.env import FastEnv
     from pyfastenv.vector.specs import env_ids
     from pyfastenv.vector.vector_env import FastVectorEnv
@@ -59,7 +60,7 @@ _EXPORTS = {
     "FastEnv": "vector.env",
     "FastVectorEnv": "vector.vector_env",
     "make_vec": "tasks.make",
-    "load_policy": "training.saved",
+    "load_policy": "runs.saved",
     "Task": "tasks.task",
     "memory": "tasks.task",
     "command": "tasks.task",
@@ -115,7 +116,7 @@ __all__ = [
 
 if find_spec("torch") is None:  # from pyfastenv import * works all the same
     __all__ = [
-        name for name in __all__ if not _EXPORTS[name].startswith(("nn.", "sampling.", "training."))
+        name for name in __all__ if not _EXPORTS[name].startswith(("nn.", "runs.", "sampling."))
     ]
 
 

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyfastenv
 from pyfastenv.errors import EnvError
-from pyfastenv.training.errors import TrainingError
-from pyfastenv.training.registry import ALGORITHMS, algorithm_module
+from pyfastenv.runs.errors import TrainingError
+from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
 
 if TYPE_CHECKING:
-    from pyfastenv.training.config import RunConfig
+    from pyfastenv.runs.config import RunConfig
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -322,7 +322,7 @@ def resume(
         anneal_steps: Where a falling learning rate is at its end, if that is to change too.
         quiet: Print nothing but warnings and errors.
     """
-    from pyfastenv.training.saved import resumed_config
+    from pyfastenv.runs.saved import resumed_config
 
     config = resumed_config(run, total_steps=total_steps, anneal_steps=anneal_steps, quiet=quiet)
     algorithm_module(config.algorithm).train(config)
@@ -336,7 +336,7 @@ def evaluate(run: Path, /, *, episodes: int = 10, seed: int = 0) -> None:
         episodes: How many episodes.
         seed: Of the environments.
     """
-    from pyfastenv.training.saved import evaluate_run
+    from pyfastenv.runs.saved import evaluate_run
 
     metrics = evaluate_run(run, episodes, seed).metrics()
     print(
@@ -366,7 +366,7 @@ def record(
         width: Of the picture, in pixels; by default 320. Classic control has a size of its own.
         height: Of the picture, in pixels; by default 240.
     """
-    from pyfastenv.training import video
+    from pyfastenv.publish import video
 
     quiet = not sys.stdout.isatty()  # what a script reads is the path alone
     path = video.record(
@@ -397,7 +397,7 @@ def export(
         prune: Set this share of the weights, the smallest, to 0, and tell the return likewise.
         episodes: Of these evaluations.
     """
-    from pyfastenv.training import export as exporting
+    from pyfastenv.publish import export as exporting
 
     result = exporting.export(
         run,
@@ -479,7 +479,7 @@ def plot(runs: tuple[Path, ...], /, *, output: Path = Path("learning_curves.png"
         runs: Run folders.
         output: A file ending in .png, .pdf or .svg.
     """
-    from pyfastenv.training.plots import plot_runs
+    from pyfastenv.publish.plots import plot_runs
 
     print(plot_runs(runs, output))
 

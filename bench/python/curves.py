@@ -22,9 +22,9 @@ from awake import Awake
 from studies import Training
 
 from pyfastenv.experiments import measure
-from pyfastenv.training.atomic import write_text
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.logger import Row, read_metrics
 from pyfastenv.training.callbacks import Callback, Metrics, Run
-from pyfastenv.training.logger import Row, read_metrics
 
 Curve = dict[str, list[float]]
 COLUMNS = ("steps", "seconds", "cpu_seconds", "returns")

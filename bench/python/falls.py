@@ -19,9 +19,9 @@ import torch
 
 from pyfastenv.algorithms import mbpo, sac
 from pyfastenv.experiments import measure
-from pyfastenv.training import checkpoint
-from pyfastenv.training.evaluation import make_eval_envs
-from pyfastenv.training.saved import SavedPolicy, load_policy
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs.evaluation import make_eval_envs
+from pyfastenv.runs.saved import SavedPolicy, load_policy
 
 BEFORE = (1, 10, 20, 40, 80, 120, 200, 300, 1_001)  # steps before a fall, from each to the next
 ALGORITHMS = {"sac": (sac.SAC, sac.Config), "mbpo": (mbpo.MBPO, mbpo.Config)}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pyfastenv.experiments import pictures
-from pyfastenv.training.plots import COLOURS
+from pyfastenv.publish.plots import COLOURS
 
 ROOT = Path(__file__).parents[2]
 LANES = "8 lanes"

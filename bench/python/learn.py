@@ -23,12 +23,12 @@ import policies
 import results_page
 from studies import STUDIES, Study, Training, changed
 
+from pyfastenv.runs.errors import DivergedError, FolderInUseError
+from pyfastenv.runs.lock import FolderLock
+from pyfastenv.runs.logger import read_metrics
+from pyfastenv.runs.registry import algorithm_module
+from pyfastenv.runs.saved import evaluate_run, load_policy
 from pyfastenv.training.callbacks import Run
-from pyfastenv.training.errors import DivergedError, FolderInUseError
-from pyfastenv.training.folder_lock import FolderLock
-from pyfastenv.training.logger import read_metrics
-from pyfastenv.training.registry import algorithm_module
-from pyfastenv.training.saved import evaluate_run, load_policy
 from pyfastenv.training.sweep_options import parse_options
 
 ROOT = Path(__file__).parents[2]

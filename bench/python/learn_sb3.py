@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv,
 
 from pyfastenv.experiments import measure, pictures, sections
 from pyfastenv.integrations.sb3 import make_sb3
-from pyfastenv.training.plots import COLOURS
+from pyfastenv.publish.plots import COLOURS
 
 ENV_ID = "HalfCheetah-v5"
 NUM_ENVS = 16

@@ -27,9 +27,9 @@ import torch
 import tyro
 
 from pyfastenv.experiments import measure, pictures, sections
-from pyfastenv.training import checkpoint
-from pyfastenv.training.logger import read_metrics
-from pyfastenv.training.plots import COLOURS
+from pyfastenv.publish.plots import COLOURS
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs.logger import read_metrics
 
 ROOT = Path(__file__).parents[2]
 POLL, STILL = 0.1, 2.0  # [s] between looks at a run; if it is more, the machine stood still

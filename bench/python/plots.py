@@ -8,7 +8,7 @@ from typing import Any
 from settings import STEPPING_IDS, Row
 
 from pyfastenv.experiments import pictures
-from pyfastenv.training.plots import COLOURS
+from pyfastenv.publish.plots import COLOURS
 
 OURS, LIMIT, ENVPOOL = "pyfastenv", "physics limit", "EnvPool"
 

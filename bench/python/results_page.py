@@ -19,7 +19,7 @@ from studies import FIVE, MUJOCO, STUDIES, Case, Study
 
 from pyfastenv.experiments import pictures
 from pyfastenv.experiments.render import render
-from pyfastenv.training.atomic import write_text
+from pyfastenv.runs.atomic import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,8 +13,8 @@ import named_runs
 import numpy as np
 
 from pyfastenv.experiments import measure
-from pyfastenv.training.evaluation import make_eval_envs
-from pyfastenv.training.saved import load_policy
+from pyfastenv.runs.evaluation import make_eval_envs
+from pyfastenv.runs.saved import load_policy
 
 
 def reward_parts(name: str, run: Path, episodes: int) -> named_runs.Row:

@@ -22,10 +22,10 @@ from PIL import Image, ImageDraw
 import pyfastenv
 from pyfastenv.algorithms import ppo
 from pyfastenv.experiments import sections
+from pyfastenv.runs.logger import read_metrics
+from pyfastenv.runs.saved import SavedPolicy, resumed_config
+from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.suites import ROBOTS
-from pyfastenv.training.logger import read_metrics
-from pyfastenv.training.saved import SavedPolicy, resumed_config
-from pyfastenv.training.seeds import Stream, env_seeds
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 ROOT = Path(__file__).parents[2]

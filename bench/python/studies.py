@@ -1,7 +1,7 @@
 """The studies of docs/results (studies.toml): learn.py trains them, results_page.py reports them.
 
 Each study counts its seeds from a number of its own, so that neither two seeds of a robot nor two
-algorithms share an environment's random stream (pyfastenv/training/seeds.py).
+algorithms share an environment's random stream (pyfastenv/runs/seeds.py).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pyfastenv.training.config import RunConfig
-from pyfastenv.training.registry import algorithm_module
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.registry import algorithm_module
 
 MUJOCO = (
     "HalfCheetah-v5",

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from pyfastenv.experiments.measure import machine, today
-from pyfastenv.training.atomic import write_text
-from pyfastenv.training.progress import duration
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.progress import duration
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "start.md"

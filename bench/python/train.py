@@ -21,7 +21,7 @@ from pyfastenv import _core
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure, sections
 from pyfastenv.nn.networks import MLP
-from pyfastenv.training.evaluation import evaluate
+from pyfastenv.runs.evaluation import evaluate
 from pyfastenv.vector import specs
 
 Row = dict[str, Any]

@@ -30,8 +30,8 @@ from pyfastenv.experiments.baselines.plain_learners import Habits
 from pyfastenv.experiments.clock import Clock, milliseconds
 from pyfastenv.experiments.study import CHOICE, Contestant, Measurement, Row, Sizes, rounds
 from pyfastenv.experiments.tables import median
-from pyfastenv.training.evaluation import env_kwargs, evaluate, make_eval_envs
-from pyfastenv.training.export import export
+from pyfastenv.publish.export import export
+from pyfastenv.runs.evaluation import env_kwargs, evaluate, make_eval_envs
 from pyfastenv.vector.cpus import available_cpus
 
 DOCUMENT_MS = 14_400.0  # 12 hours for 3,000 steps on a V100

@@ -14,7 +14,7 @@ from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Study
 from pyfastenv.experiments.tables import median, number
-from pyfastenv.training.plots import COLOURS
+from pyfastenv.publish.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ import numpy as np
 
 from pyfastenv.experiments.measure import summary
 from pyfastenv.experiments.tables import number
-from pyfastenv.training.plots import COLOURS, label_ends, save_figure
+from pyfastenv.publish.plots import COLOURS, label_ends, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

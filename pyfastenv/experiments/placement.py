@@ -27,7 +27,7 @@ from pyfastenv.experiments.baselines.textbook import (
 )
 from pyfastenv.experiments.clock import Clock
 from pyfastenv.experiments.study import Contestant, Measurement, Row, Sizes, rounds
-from pyfastenv.training.evaluation import evaluate
+from pyfastenv.runs.evaluation import evaluate
 
 PPO, POOL, DDPG = "PPO", "PPO + pool", "DDPG"
 OURS, TEXTBOOK = "ours", "textbook"

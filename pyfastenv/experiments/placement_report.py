@@ -26,7 +26,7 @@ from pyfastenv.experiments.placement import (
 from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Row, Study
 from pyfastenv.experiments.tables import median
-from pyfastenv.training.plots import COLOURS, label_ends
+from pyfastenv.publish.plots import COLOURS, label_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from pyfastenv.experiments.report import Report
 from pyfastenv.experiments.study import Study
 from pyfastenv.experiments.tables import median
 from pyfastenv.nn.spans import SPANS
-from pyfastenv.training.plots import COLOURS, label_ends
+from pyfastenv.publish.plots import COLOURS, label_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyfastenv.experiments import measure
 from pyfastenv.experiments.tables import mean_and_deviation, median, number, quartiles, spread
-from pyfastenv.training.progress import duration
+from pyfastenv.runs.progress import duration
 
 
 def render(template: Path, values: Mapping[str, Any]) -> str:

@@ -15,8 +15,8 @@ from pyfastenv.experiments import pictures
 from pyfastenv.experiments.claims import Outcome, Ratio, verdict
 from pyfastenv.experiments.render import render
 from pyfastenv.experiments.study import Row, Study
-from pyfastenv.training.atomic import write_text
-from pyfastenv.training.progress import duration
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.progress import duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -24,7 +24,7 @@ from pyfastenv.experiments.samplers import (
     Policy,
 )
 from pyfastenv.experiments.study import Study
-from pyfastenv.training.plots import COLOURS
+from pyfastenv.publish.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

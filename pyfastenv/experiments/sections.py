@@ -17,7 +17,7 @@ from typing import Any
 from pyfastenv.experiments.measure import machine, today
 from pyfastenv.experiments.render import render
 from pyfastenv.experiments.tables import number
-from pyfastenv.training.atomic import write_text
+from pyfastenv.runs.atomic import write_text
 
 Row = dict[str, Any]
 Sections = Mapping[str, Callable[[], Iterable[Row] | Row]]

@@ -19,8 +19,8 @@ import torch
 from pyfastenv import _core
 from pyfastenv.experiments.claims import Ratio, compare
 from pyfastenv.experiments.measure import interleaved, machine, today
-from pyfastenv.training.atomic import write_text
-from pyfastenv.training.progress import duration
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.progress import duration
 
 if TYPE_CHECKING:
     import pandas as pd

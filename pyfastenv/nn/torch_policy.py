@@ -235,7 +235,7 @@ class TorchPolicy(nn.Module):
 
     @torch.no_grad()
     def act(self, obs: ArrayLike, deterministic: bool = True) -> NDArray[Any]:
-        """Actions for the environment; see :meth:`pyfastenv.training.saved.SavedPolicy.act`."""
+        """Actions for the environment; see :meth:`pyfastenv.runs.saved.SavedPolicy.act`."""
         if isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], dict):
             raise ValueError("obs: expected observations alone; reset() gives them with its infos")
         given = np.asarray(obs)

@@ -19,14 +19,14 @@ import numpy as np
 
 import pyfastenv
 from pyfastenv.experiments.measure import today
+from pyfastenv.publish.outputs import check_output
+from pyfastenv.publish.plots import COLOURS, make_axes
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.folder import VIDEO
+from pyfastenv.runs.progress import duration
+from pyfastenv.runs.settings import differing
 from pyfastenv.tools import runs as run_folders
 from pyfastenv.tools.runs import Group, Run, number
-from pyfastenv.training.atomic import write_text
-from pyfastenv.training.outputs import check_output
-from pyfastenv.training.plots import COLOURS, make_axes
-from pyfastenv.training.progress import duration
-from pyfastenv.training.run_folder import VIDEO
-from pyfastenv.training.settings import differing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastenv.training.folder_lock import is_held
-from pyfastenv.training.logger import METRICS, Row, read_metrics
-from pyfastenv.training.progress import duration
-from pyfastenv.training.run_folder import CONFIG, RESULT, read_facts
-from pyfastenv.training.settings import differing, label_of
+from pyfastenv.runs.folder import CONFIG, RESULT, read_facts
+from pyfastenv.runs.lock import is_held
+from pyfastenv.runs.logger import METRICS, Row, read_metrics
+from pyfastenv.runs.progress import duration
+from pyfastenv.runs.settings import differing, label_of
 
 EVALUATION, TRAINING = "eval/return", "train/return"
 MEASURES = {EVALUATION: "evaluations", TRAINING: "episodes trained on"}  # returns of what

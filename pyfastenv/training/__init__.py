@@ -1,4 +1,4 @@
-"""The parts that all algorithms share: configuration, the loop, checkpoints, logs, evaluation.
+"""The parts that all algorithms share: the loop, how they collect and learn, who accelerates it.
 
-Knows no algorithm: :mod:`pyfastenv.training.registry` finds them by name, when asked to.
+Knows no algorithm: :mod:`pyfastenv.runs.registry` finds them by name, when asked to.
 """

@@ -19,10 +19,11 @@ from pyfastenv.nn.networks import MLP, FlatParameters, NetworkStack, initialised
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
-from pyfastenv.training import distributed, seeds
+from pyfastenv.runs import seeds
+from pyfastenv.runs.options import POSITIVE, WIDTHS
+from pyfastenv.runs.seeds import Stream
+from pyfastenv.training import distributed
 from pyfastenv.training.on_policy import OnPolicy, OnPolicyConfig
-from pyfastenv.training.options import POSITIVE, WIDTHS
-from pyfastenv.training.seeds import Stream
 
 C = TypeVar("C", bound="ActorValueConfig")
 

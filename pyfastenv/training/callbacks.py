@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from pyfastenv.runs.config import RunConfig
 from pyfastenv.training.algorithm import Algorithm
-from pyfastenv.training.config import RunConfig
 
 Metrics = dict[str, float]
 

@@ -12,14 +12,14 @@ from torch import Tensor
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout, Transitions
+from pyfastenv.sampling.device_sampling import DeviceSampler, check_observations
 from pyfastenv.sampling.exploration import continuous_actions, explore
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
-from pyfastenv.training.device_sampling import DeviceSampler
-from pyfastenv.training.envs import check_observations, make_training_envs
+from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.loop import episode_metrics
 from pyfastenv.training.off_policy_config import OffPolicyConfig
-from pyfastenv.training.seeds import Stream
 
 
 class SeedCollector:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import distributed as dist
 
-from pyfastenv.training.errors import ProcessLostError, TrainingError
+from pyfastenv.runs.errors import ProcessLostError, TrainingError
 
 T = TypeVar("T")
 

@@ -12,9 +12,10 @@ from typing import Any, Literal
 from torch import nn
 
 from pyfastenv.nn.networks import checked_network
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.options import MAY_DIFFER
 from pyfastenv.tasks.importing import absolute_place, import_place
-from pyfastenv.training.config import RunConfig
-from pyfastenv.training.options import MAY_DIFFER
+from pyfastenv.training import distributed
 
 NetworkFactory = Callable[[int, int], nn.Module]
 _FACTORIES = ("policy_factory", "critic_factory")
@@ -50,6 +51,14 @@ class LearnerConfig(RunConfig):
         super().check()
         for name in _FACTORIES:
             self.factory(name)
+
+    def _check_shared_out(self, name: str) -> None:
+        """Checks that the processes can share a number evenly."""
+        if getattr(self, name) % distributed.world_size() != 0:
+            raise ValueError(
+                f"{name}: {getattr(self, name)} is not a multiple of the number of processes, "
+                f"{distributed.world_size()}"
+            )
 
     def _same(self, name: str, mine: Any, saved: Any) -> bool:
         if name in _FACTORIES:  # the file may stand elsewhere now

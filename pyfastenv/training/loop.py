@@ -19,29 +19,31 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from pyfastenv.training import distributed, run_folder, seeds
-from pyfastenv.training.algorithm import Algorithm
-from pyfastenv.training.atomic import write_text
-from pyfastenv.training.busy import busy_note
-from pyfastenv.training.callbacks import Callback, Callbacks, Run, StepFunction
-from pyfastenv.training.checkpoint import CheckpointDir, not_finite, rng_state, set_rng_state
-from pyfastenv.training.config import RunConfig
-from pyfastenv.training.errors import (
+from pyfastenv.publish.plots import plot_run
+from pyfastenv.runs import folder as run_folder
+from pyfastenv.runs import seeds
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.checkpoint import CheckpointDir, not_finite, rng_state, set_rng_state
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.errors import (
     CheckpointError,
     DivergedError,
     RunFolderError,
     VideoError,
 )
-from pyfastenv.training.evaluation import env_kwargs, evaluate, make_eval_envs
+from pyfastenv.runs.evaluation import env_kwargs, evaluate, make_eval_envs
+from pyfastenv.runs.folder import Start
+from pyfastenv.runs.logger import MetricLogger
+from pyfastenv.runs.progress import duration, make_progress
+from pyfastenv.runs.registry import ALGORITHMS
+from pyfastenv.runs.seeds import Stream
+from pyfastenv.training import distributed
+from pyfastenv.training.algorithm import Algorithm
+from pyfastenv.training.busy import busy_note
+from pyfastenv.training.callbacks import Callback, Callbacks, Run, StepFunction
 from pyfastenv.training.interrupt import StopRequest
-from pyfastenv.training.logger import MetricLogger
 from pyfastenv.training.own_losses import check_losses, own_losses, resuming_call
-from pyfastenv.training.plots import plot_run
 from pyfastenv.training.profiling import Profile
-from pyfastenv.training.progress import duration, make_progress
-from pyfastenv.training.registry import ALGORITHMS
-from pyfastenv.training.run_folder import Start
-from pyfastenv.training.seeds import Stream
 
 C = TypeVar("C", bound=RunConfig)
 
@@ -479,7 +481,7 @@ class _Session:
         if not self.config.quiet:
             print(_sentence(result))
         if self.config.video:
-            from pyfastenv.training.video import record_apart
+            from pyfastenv.publish.video import record_apart
 
             try:
                 film = record_apart(self.folder, quiet=self.config.quiet)

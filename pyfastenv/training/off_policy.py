@@ -20,14 +20,14 @@ from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
+from pyfastenv.runs.errors import CheckpointError
+from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Choice
 from pyfastenv.training.actor_critic import ActorCritic
 from pyfastenv.training.collecting import SeedCollector
-from pyfastenv.training.errors import CheckpointError
 from pyfastenv.training.off_policy_config import OffPolicyConfig
-from pyfastenv.training.seeds import Stream
 
 C = TypeVar("C", bound="OffPolicyConfig")
 

@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 import torch
 
-from pyfastenv.training import distributed, seeds
+from pyfastenv.runs import seeds
+from pyfastenv.runs.options import FRACTION, MAY_DIFFER, POSITIVE, at_least
+from pyfastenv.runs.seeds import Stream
+from pyfastenv.training import distributed
 from pyfastenv.training.actor_critic import ActorCriticOptions
 from pyfastenv.training.learner_config import LearnerConfig
-from pyfastenv.training.options import FRACTION, MAY_DIFFER, POSITIVE, at_least
-from pyfastenv.training.seeds import Stream
 
 
 @dataclass(kw_only=True)
@@ -121,7 +122,7 @@ class OffPolicyConfig(LearnerConfig):
         return [one for mine in each for one in mine]
 
     def streams(self, kind: Stream) -> list[int]:
-        """Seeds of a generator for each of the seeds (:mod:`pyfastenv.training.seeds`)."""
+        """Seeds of a generator for each of the seeds (:mod:`pyfastenv.runs.seeds`)."""
         number = (distributed.rank(),) if self.processes and kind != Stream.POLICY else ()
         return [seeds.stream(seed, kind, *number) for seed in self.seeds()]
 

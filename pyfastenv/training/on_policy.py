@@ -17,17 +17,18 @@ from pyfastenv.nn.normalize import RunningMoments
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
+from pyfastenv.runs import seeds
+from pyfastenv.runs.options import FRACTION, at_least
+from pyfastenv.runs.seeds import Stream, env_seeds
+from pyfastenv.sampling.device_sampling import DeviceSampler
+from pyfastenv.sampling.obs_groups import Seen
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
 from pyfastenv.sampling.staging import Collector, PinnedRing
-from pyfastenv.training import distributed, seeds
-from pyfastenv.training.device_sampling import DeviceSampler
+from pyfastenv.training import distributed
 from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.learner_config import LearnerConfig
 from pyfastenv.training.loop import episode_metrics
-from pyfastenv.training.obs_groups import Seen
 from pyfastenv.training.obs_normalizer import ObsNormalizer, update_moments
-from pyfastenv.training.options import FRACTION, at_least
-from pyfastenv.training.seeds import Stream, env_seeds
 
 C = TypeVar("C", bound="OnPolicyConfig")
 

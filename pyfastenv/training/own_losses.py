@@ -50,7 +50,8 @@ def check_losses(mine: Mapping[str, str], saved: Mapping[str, Any], run: Path) -
 
 def resuming_call(algorithm: str, run: Path) -> str:
     """How a run with losses of one's own goes on, in Python."""
-    return f"loop.run({algorithm}, saved.resumed_config('{run}')) (pyfastenv.training)"
+    call = f"loop.run({algorithm}, saved.resumed_config('{run}'))"
+    return f"{call} (pyfastenv.training.loop, pyfastenv.runs.saved)"
 
 
 def _alike(one: str | None, other: str | None) -> bool:

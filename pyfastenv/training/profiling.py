@@ -18,8 +18,8 @@ import torch
 from torch import profiler
 
 from pyfastenv.nn.spans import SPANS, record_spans, span
-from pyfastenv.training.logger import read_metrics
-from pyfastenv.training.plots import plot_memory
+from pyfastenv.publish.plots import plot_memory
+from pyfastenv.runs.logger import read_metrics
 
 TRACE = "trace.json.gz"
 TABLE = "profile.txt"

@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
+from pyfastenv.publish.plots import plot_means
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.errors import DivergedError
+from pyfastenv.runs.folder import RESULT, env_name, read_config
+from pyfastenv.runs.options import marked
+from pyfastenv.runs.registry import algorithm_module
 from pyfastenv.tasks.spelling import did_you_mean
-from pyfastenv.training.atomic import write_text
-from pyfastenv.training.config import RunConfig
-from pyfastenv.training.errors import DivergedError
-from pyfastenv.training.options import marked
-from pyfastenv.training.plots import plot_means
-from pyfastenv.training.registry import algorithm_module
-from pyfastenv.training.run_folder import RESULT, env_name, read_config
 from pyfastenv.vector.arguments import integer
 
 TABLE = "sweep.md"
@@ -97,7 +97,7 @@ def sweep(
     A training that diverges is reported and left as it is: :data:`DIVERGED` in its folder says why.
 
     Args:
-        algorithm: A name of :data:`pyfastenv.training.registry.ALGORITHMS`.
+        algorithm: A name of :data:`pyfastenv.runs.registry.ALGORITHMS`.
         grid: Options and the values that each is to have.
         env_id: The environment; by default the algorithm's.
         seeds: How many, from ``seed`` (an option, by default 1) on.

@@ -10,8 +10,8 @@ import types
 from collections.abc import Sequence
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from pyfastenv.runs.config import RunConfig
 from pyfastenv.tasks.spelling import did_you_mean
-from pyfastenv.training.config import RunConfig
 
 _SWEEP = ("seeds", "output")  # its own options
 

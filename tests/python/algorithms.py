@@ -6,8 +6,8 @@ import dataclasses
 import inspect
 from typing import Any
 
-from pyfastenv.training.config import RunConfig
-from pyfastenv.training.registry import ALGORITHMS, algorithm_module
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
 
 NAMES = tuple(ALGORITHMS)
 

@@ -12,7 +12,7 @@ import torch
 
 import pyfastenv
 from pyfastenv.nn.spans import span
-from pyfastenv.training.config import RunConfig
+from pyfastenv.runs.config import RunConfig
 from pyfastenv.training.loop import RunResult, run
 
 

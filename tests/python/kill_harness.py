@@ -29,11 +29,11 @@ from trainings import difference, untimed
 
 from pyfastenv.algorithms.mbpo import spec
 from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions
-from pyfastenv.training import checkpoint
-from pyfastenv.training.config import RunConfig
-from pyfastenv.training.logger import read_metrics
-from pyfastenv.training.registry import algorithm_module
-from pyfastenv.training.saved import resumed_config
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.logger import read_metrics
+from pyfastenv.runs.registry import algorithm_module
+from pyfastenv.runs.saved import resumed_config
 
 _LIMIT = 600.0  # [s] an attempt that takes longer hangs
 

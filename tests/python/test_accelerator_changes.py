@@ -28,10 +28,10 @@ from pyfastenv.algorithms.mbpo.dynamics import EnsembleDynamics
 from pyfastenv.algorithms.sac import SACLearner
 from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.runs.seeds import Stream
 from pyfastenv.training import accelerators
 from pyfastenv.training.changes import changed_attributes
 from pyfastenv.training.loop import run
-from pyfastenv.training.seeds import Stream
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path

@@ -39,10 +39,10 @@ from pyfastenv.algorithms import ddpg, ppo, sac
 from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
 from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16
 from pyfastenv.nn.networks import NetworkStack
-from pyfastenv.training.errors import DivergedError
+from pyfastenv.runs.errors import DivergedError
+from pyfastenv.runs.saved import load_policy, resumed_config
 from pyfastenv.training.loop import run
 from pyfastenv.training.own_losses import check_losses, own_losses
-from pyfastenv.training.saved import load_policy, resumed_config
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path

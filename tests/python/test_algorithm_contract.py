@@ -30,12 +30,13 @@ from trainings import (
     untimed,
 )
 
-from pyfastenv.training import distributed, saved
+from pyfastenv.runs import saved
+from pyfastenv.runs.errors import CheckpointError, DivergedError
+from pyfastenv.runs.registry import algorithm_module
+from pyfastenv.training import distributed
 from pyfastenv.training.actor_critic import Batch
-from pyfastenv.training.errors import CheckpointError, DivergedError
 from pyfastenv.training.loop import run
 from pyfastenv.training.off_policy import OffPolicyConfig
-from pyfastenv.training.registry import algorithm_module
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
 

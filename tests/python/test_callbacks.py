@@ -19,8 +19,8 @@ import algorithms
 from trainings import assert_same_run
 
 from pyfastenv.algorithms import sac
+from pyfastenv.runs.logger import read_metrics
 from pyfastenv.training.callbacks import Callback, Run, StopAtReturn
-from pyfastenv.training.logger import read_metrics
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path

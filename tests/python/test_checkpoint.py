@@ -20,9 +20,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyfastenv.training import atomic, checkpoint
-from pyfastenv.training.checkpoint import CheckpointDir
-from pyfastenv.training.errors import CheckpointError
+from pyfastenv.runs import atomic, checkpoint
+from pyfastenv.runs.checkpoint import CheckpointDir
+from pyfastenv.runs.errors import CheckpointError
 
 
 def state(step: int, size: int = 1000) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def test_ctrl_c_leaves_nothing_behind(
 
 _SAVE_FOREVER = """
 import itertools, pathlib, sys, torch
-from pyfastenv.training.checkpoint import CheckpointDir, load
+from pyfastenv.runs.checkpoint import CheckpointDir, load
 folder = CheckpointDir(pathlib.Path(sys.argv[1]), keep=2)
 first = 1 if folder.latest() is None else load(folder.latest())["step"] + 1
 for step in itertools.count(first):

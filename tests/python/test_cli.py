@@ -17,9 +17,9 @@ pytest.importorskip("matplotlib")
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import mbpo, ppo, sac
-from pyfastenv.training import run_folder
-from pyfastenv.training.registry import ALGORITHMS, algorithm_module
-from pyfastenv.training.saved import load_policy
+from pyfastenv.runs import folder as run_folder
+from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
+from pyfastenv.runs.saved import load_policy
 
 
 @pytest.fixture(scope="module")

@@ -24,9 +24,9 @@ from torch import Tensor
 from trainings import assert_equal, untimed
 
 import pyfastenv
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs.checkpoint import CheckpointDir
 from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
-from pyfastenv.training import checkpoint
-from pyfastenv.training.checkpoint import CheckpointDir
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
 

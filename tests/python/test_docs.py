@@ -29,7 +29,7 @@ pytest.importorskip("numba")
 
 import pyfastenv
 from pyfastenv import cli, physics
-from pyfastenv.training.registry import ALGORITHMS, algorithm_module
+from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

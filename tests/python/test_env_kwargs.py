@@ -21,9 +21,9 @@ from algorithms import NAMES, make, small
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, mbpo, ppo, sac
-from pyfastenv.training.errors import CheckpointError
-from pyfastenv.training.registry import algorithm_module
-from pyfastenv.training.saved import evaluate_run, load_policy
+from pyfastenv.runs.errors import CheckpointError
+from pyfastenv.runs.registry import algorithm_module
+from pyfastenv.runs.saved import evaluate_run, load_policy
 from pyfastenv.vector.specs import resolve_xml_file
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")

@@ -21,11 +21,11 @@ from torch import nn
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, flashsac, ppo, sac
-from pyfastenv.training import checkpoint
-from pyfastenv.training import export as exporting
-from pyfastenv.training.c_source import c_source
-from pyfastenv.training.errors import TrainingError
-from pyfastenv.training.export import export
+from pyfastenv.publish import export as exporting
+from pyfastenv.publish.c_source import c_source
+from pyfastenv.publish.export import export
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs.errors import TrainingError
 
 pytestmark = [
     pytest.mark.usefixtures("one_torch_thread"),

@@ -32,8 +32,8 @@ from pyfastenv.algorithms.flashsac.accelerated import CompiledNetworks
 from pyfastenv.nn.functional import onto_bins
 from pyfastenv.nn.networks import learning
 from pyfastenv.nn.unit_networks import UnitNetwork, project
+from pyfastenv.runs import saved
 from pyfastenv.sampling.exploration import RepeatedNoise
-from pyfastenv.training import saved
 from pyfastenv.training.actor_critic import Batch
 from pyfastenv.training.reward_scale import RewardScale
 

@@ -15,9 +15,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from pyfastenv.training.errors import TrainingError
-from pyfastenv.training.logger import LoggerStart, MetricLogger, read_metrics
-from pyfastenv.training.registry import LOGGERS
+from pyfastenv.runs.errors import TrainingError
+from pyfastenv.runs.logger import LoggerStart, MetricLogger, read_metrics
+from pyfastenv.runs.registry import LOGGERS
 
 
 def read_csv(folder: pathlib.Path) -> list[dict[str, str]]:
@@ -169,7 +169,7 @@ def test_wandb_gets_each_row_and_a_resumed_run_goes_on_in_its_own(
     fake = types.ModuleType("wandb")
     fake.init = init  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "wandb", fake)
-    monkeypatch.delitem(sys.modules, "pyfastenv.training.loggers.wandb", raising=False)
+    monkeypatch.delitem(sys.modules, "pyfastenv.runs.loggers.wandb", raising=False)
     for resume_step in (None, 10):
         logger = MetricLogger(tmp_path, ["wandb"], config={"seed": 3}, resume_step=resume_step)
         logger.log(20, {"loss": 2.0})
@@ -252,6 +252,6 @@ def test_loggers_that_are_not_there_are_named(
         MetricLogger(tmp_path, ["wandbb"])
     forgotten: Any = None  # an import of it raises
     monkeypatch.setitem(sys.modules, "wandb", forgotten)
-    monkeypatch.delitem(sys.modules, "pyfastenv.training.loggers.wandb", raising=False)
+    monkeypatch.delitem(sys.modules, "pyfastenv.runs.loggers.wandb", raising=False)
     with pytest.raises(ImportError, match="logger 'wandb' needs wandb: pip install wandb"):
         MetricLogger(tmp_path, ["wandb"])

@@ -22,9 +22,9 @@ from pyfastenv.algorithms import mbpo
 from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.mbpo.dynamics import Prediction
 from pyfastenv.algorithms.sac import METRICS
+from pyfastenv.runs.errors import DivergedError
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.collecting import SeedCollector
-from pyfastenv.training.errors import DivergedError
 from pyfastenv.training.loop import run
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")

@@ -18,7 +18,7 @@ from small_learners import critic_network, policy_network  # noqa: E402
 import pyfastenv  # noqa: E402
 from pyfastenv.algorithms.ppo import PPO, train  # noqa: E402
 from pyfastenv.nn.torch_policy import TorchPolicy  # noqa: E402
-from pyfastenv.training.export import export  # noqa: E402
+from pyfastenv.publish.export import export  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 

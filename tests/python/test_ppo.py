@@ -28,10 +28,10 @@ from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
 from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch  # noqa: E402
 from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
 from pyfastenv.nn.normalize import RunningMoments  # noqa: E402
+from pyfastenv.runs.logger import read_metrics  # noqa: E402
+from pyfastenv.runs.seeds import env_seeds  # noqa: E402
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout  # noqa: E402
-from pyfastenv.training.logger import read_metrics  # noqa: E402
 from pyfastenv.training.loop import run  # noqa: E402
-from pyfastenv.training.seeds import env_seeds  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 _config = partial(algorithms.small, "ppo")
@@ -452,7 +452,7 @@ def test_an_own_class_may_stand_beside_another_algorithms_options(
 
 
 def test_a_diverging_training_stops_with_advice(tmp_path: Path) -> None:
-    from pyfastenv.training.errors import DivergedError
+    from pyfastenv.runs.errors import DivergedError
 
     with pytest.raises(DivergedError, match=r"step \d+.*[Tt]ry a lower learning rate"):
         train(

@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 pytest.importorskip("tyro")
 pytest.importorskip("matplotlib")
 
-from pyfastenv.training.registry import ALGORITHMS, Registry, algorithm_module, load_logger
+from pyfastenv.runs.registry import ALGORITHMS, Registry, algorithm_module, load_logger
 
 Path = pathlib.Path
 DOCUMENT = Path(__file__).parents[2] / "docs" / "add_an_algorithm.md"

@@ -34,12 +34,14 @@ from trainings import assert_same_run
 
 import pyfastenv
 from pyfastenv import cli
-from pyfastenv.training import checkpoint, folder_lock, run_folder
-from pyfastenv.training.atomic import append, remove_leftovers, write_text
-from pyfastenv.training.checkpoint import CheckpointDir
-from pyfastenv.training.errors import CheckpointError, FolderInUseError, RunFolderError
-from pyfastenv.training.folder_lock import FolderLock
-from pyfastenv.training.logger import MetricLogger, read_metrics
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs import folder as run_folder
+from pyfastenv.runs import lock as folder_lock
+from pyfastenv.runs.atomic import append, remove_leftovers, write_text
+from pyfastenv.runs.checkpoint import CheckpointDir
+from pyfastenv.runs.errors import CheckpointError, FolderInUseError, RunFolderError
+from pyfastenv.runs.lock import FolderLock
+from pyfastenv.runs.logger import MetricLogger, read_metrics
 from pyfastenv.training.loop import run
 
 

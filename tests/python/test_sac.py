@@ -27,13 +27,13 @@ from trainings import (
 
 from pyfastenv.algorithms.sac import METRICS, SAC, Config, SACLearner, SACOptions
 from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16, WrittenOut
+from pyfastenv.runs import saved
+from pyfastenv.runs.evaluation import make_eval_envs
+from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import continuous_actions
 from pyfastenv.sampling.rollouts import rollout
-from pyfastenv.training import saved
-from pyfastenv.training.evaluation import make_eval_envs
 from pyfastenv.training.loop import run
-from pyfastenv.training.seeds import Stream, env_seeds
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 Path = pathlib.Path

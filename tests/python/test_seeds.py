@@ -19,10 +19,11 @@ from algorithms import NAMES, kind_of, options_of, small
 
 import pyfastenv
 from pyfastenv.algorithms.ppo import PPO
-from pyfastenv.training import distributed, evaluation, seeds
-from pyfastenv.training.evaluation import evaluate
-from pyfastenv.training.registry import ALGORITHMS, algorithm_module
-from pyfastenv.training.seeds import Stream, env_seeds
+from pyfastenv.runs import evaluation, seeds
+from pyfastenv.runs.evaluation import evaluate
+from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
+from pyfastenv.runs.seeds import Stream, env_seeds
+from pyfastenv.training import distributed
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 

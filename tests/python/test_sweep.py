@@ -18,9 +18,9 @@ from torch import nn
 
 from pyfastenv import cli
 from pyfastenv.algorithms import ppo, sac
-from pyfastenv.training.errors import DivergedError
-from pyfastenv.training.logger import read_metrics
-from pyfastenv.training.saved import resumed_config
+from pyfastenv.runs.errors import DivergedError
+from pyfastenv.runs.logger import read_metrics
+from pyfastenv.runs.saved import resumed_config
 from pyfastenv.training.sweep import sweep
 from pyfastenv.training.sweep_options import parse_options
 

@@ -169,7 +169,7 @@ def test_an_observation_that_is_no_number_is_named_when_it_is_learned_from(
     algorithm: str, own: bool, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch")
-    from pyfastenv.training.registry import algorithm_module
+    from pyfastenv.runs.registry import algorithm_module
 
     module = algorithm_module(algorithm)
     config = module.Config(

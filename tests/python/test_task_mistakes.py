@@ -487,7 +487,7 @@ def test_actions_are_named_in_the_tasks_dtype(cart: Path) -> None:
 def test_a_run_can_be_used_from_another_folder(cart: Path) -> None:
     pytest.importorskip("torch")
     from pyfastenv.algorithms import ppo
-    from pyfastenv.training.run_folder import env_name
+    from pyfastenv.runs.folder import env_name
 
     (cart.parent / "mine").mkdir()
     file = cart.parent / "mine" / "cart.py"

@@ -26,13 +26,13 @@ from hypothesis import strategies as st
 
 from pyfastenv import _core, cli
 from pyfastenv.algorithms import ppo
+from pyfastenv.runs import folder as run_folder
+from pyfastenv.runs.lock import FolderLock
+from pyfastenv.runs.logger import MetricLogger
+from pyfastenv.runs.settings import differing
 from pyfastenv.tools import bench, doctor, runs
 from pyfastenv.tools.contestants import first_difference
 from pyfastenv.tools.report import write_report
-from pyfastenv.training import run_folder
-from pyfastenv.training.folder_lock import FolderLock
-from pyfastenv.training.logger import MetricLogger
-from pyfastenv.training.settings import differing
 
 # one pixel
 _GIF = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x00\x00\x00\x00\x00,"

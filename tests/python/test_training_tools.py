@@ -32,28 +32,21 @@ from trainings import assert_equal, assert_same_run, final_state, untimed_rows
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.nn.spans import span
-from pyfastenv.sampling import rollouts
-from pyfastenv.training import (
-    busy,
-    checkpoint,
-    distributed,
-    plots,
-    profiling,
-    registry,
-    saved,
-    video,
-)
-from pyfastenv.training.errors import (
+from pyfastenv.publish import plots, video
+from pyfastenv.runs import checkpoint, registry, saved
+from pyfastenv.runs.errors import (
     CheckpointError,
     DivergedError,
     RunFolderError,
     VideoError,
 )
-from pyfastenv.training.evaluation import evaluate
-from pyfastenv.training.logger import read_metrics
+from pyfastenv.runs.evaluation import evaluate
+from pyfastenv.runs.logger import read_metrics
+from pyfastenv.runs.progress import BarProgress, LineProgress, duration
+from pyfastenv.runs.seeds import Stream, env_seeds
+from pyfastenv.sampling import rollouts
+from pyfastenv.training import busy, distributed, profiling
 from pyfastenv.training.loop import run
-from pyfastenv.training.progress import BarProgress, LineProgress, duration
-from pyfastenv.training.seeds import Stream, env_seeds
 
 Path = pathlib.Path
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyfastenv.training import checkpoint
-from pyfastenv.training.evaluation import evaluate, make_eval_envs
-from pyfastenv.training.logger import read_metrics
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs.evaluation import evaluate, make_eval_envs
+from pyfastenv.runs.logger import read_metrics
 
 
 def through_a_file(state: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,9 @@ from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.restored import greedy_policies
+from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
 from pyfastenv.training import distributed
@@ -33,9 +36,6 @@ from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.obs_normalizer import SeedNormalizers
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig
-from pyfastenv.training.options import POSITIVE, WIDTHS, at_least
-from pyfastenv.training.restored import greedy_policies
-from pyfastenv.training.seeds import Stream
 
 # ---- options -------------------------------------------------------------------------------------
 

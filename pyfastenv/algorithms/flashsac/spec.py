@@ -28,6 +28,9 @@ from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, project
+from pyfastenv.runs.options import POSITIVE, at_least
+from pyfastenv.runs.restored import greedy_policies
+from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training.accelerators import Accelerator
@@ -37,11 +40,8 @@ from pyfastenv.training.changes import as_written
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig
-from pyfastenv.training.options import POSITIVE, at_least
 from pyfastenv.training.presets import presets_of
-from pyfastenv.training.restored import greedy_policies
 from pyfastenv.training.reward_scale import RewardScale
-from pyfastenv.training.seeds import Stream
 
 LOG_STD_RANGE = (-10.0, 2.0)
 

@@ -25,14 +25,14 @@ from pyfastenv.algorithms.sac.spec import SACConfig, SACTraining
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.runs.options import FRACTION, POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.restored import greedy_policies
+from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.accelerators import Choice
 from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.options import FRACTION, POSITIVE, WIDTHS, at_least
 from pyfastenv.training.presets import presets_of
-from pyfastenv.training.restored import greedy_policies
-from pyfastenv.training.seeds import Stream
 
 _STANDARDISE_ROWS = 10_000
 

@@ -23,24 +23,25 @@ from pyfastenv.nn.networks import MLP, learning
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.sampling.rollouts import RolloutBatch
-from pyfastenv.training import distributed, seeds
-from pyfastenv.training.accelerators import Choice, Chooser, changed_functions
-from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
-from pyfastenv.training.callbacks import Callback, StepFunction
-from pyfastenv.training.changes import as_written
-from pyfastenv.training.loop import RunResult, run
-from pyfastenv.training.on_policy import Samples
-from pyfastenv.training.options import (
+from pyfastenv.runs import seeds
+from pyfastenv.runs.options import (
     FRACTION,
     MAY_DIFFER,
     POSITIVE,
     POSITIVE_OR_INFINITE,
     at_least,
 )
+from pyfastenv.runs.restored import greedy_policies
+from pyfastenv.runs.seeds import Stream
+from pyfastenv.sampling.rollouts import RolloutBatch
+from pyfastenv.training import distributed
+from pyfastenv.training.accelerators import Choice, Chooser, changed_functions
+from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
+from pyfastenv.training.callbacks import Callback, StepFunction
+from pyfastenv.training.changes import as_written
+from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.on_policy import Samples
 from pyfastenv.training.presets import presets_of
-from pyfastenv.training.restored import greedy_policies
-from pyfastenv.training.seeds import Stream
 
 
 @dataclass(kw_only=True)

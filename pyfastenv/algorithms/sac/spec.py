@@ -25,6 +25,9 @@ from pyfastenv.nn.networks import FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.restored import greedy_policies
+from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.accelerators import Accelerator
 from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
@@ -33,10 +36,7 @@ from pyfastenv.training.changes import as_written
 from pyfastenv.training.loop import RunResult, run
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig
-from pyfastenv.training.options import POSITIVE, WIDTHS, at_least
 from pyfastenv.training.presets import presets_of
-from pyfastenv.training.restored import greedy_policies
-from pyfastenv.training.seeds import Stream
 
 # ---- options -------------------------------------------------------------------------------------
 

@@ -24,14 +24,14 @@ from torch import nn
 from torch.nn.utils import prune
 
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.training.atomic import write_text
-from pyfastenv.training.c_source import c_source
-from pyfastenv.training.errors import TrainingError
-from pyfastenv.training.evaluation import evaluate, make_eval_envs
-from pyfastenv.training.outputs import check_output
-from pyfastenv.training.run_folder import run_of
-from pyfastenv.training.saved import SavedPolicy, load_policy
-from pyfastenv.training.seeds import Stream, env_seeds
+from pyfastenv.publish.c_source import c_source
+from pyfastenv.publish.outputs import check_output
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.errors import TrainingError
+from pyfastenv.runs.evaluation import evaluate, make_eval_envs
+from pyfastenv.runs.folder import run_of
+from pyfastenv.runs.saved import SavedPolicy, load_policy
+from pyfastenv.runs.seeds import Stream, env_seeds
 
 Format = Literal["torch.export", "onnx", "c"]
 Array = NDArray[Any]

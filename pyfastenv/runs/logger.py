@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from pyfastenv.training.atomic import append, write_text
-from pyfastenv.training.errors import TrainingError
-from pyfastenv.training.registry import load_logger
+from pyfastenv.runs.atomic import append, write_text
+from pyfastenv.runs.errors import TrainingError
+from pyfastenv.runs.registry import load_logger
 
 METRICS = "metrics.jsonl"  # in a run folder
 
@@ -44,7 +44,7 @@ class LoggerStart:
 
 
 class Logger(Protocol):
-    """Where metrics go. Registered by name (:mod:`pyfastenv.training.registry`).
+    """Where metrics go. Registered by name (:mod:`pyfastenv.runs.registry`).
 
     Args:
         start: Where the run begins.

@@ -8,9 +8,9 @@ A package adds its own in its pyproject.toml; nothing of it is imported until th
     [project.entry-points."pyfastenv.loggers"]
     slack = "my_package.slack:SlackLogger"
 
-An algorithm's module has ``Config`` (a :class:`pyfastenv.training.config.RunConfig`),
+An algorithm's module has ``Config`` (a :class:`pyfastenv.runs.config.RunConfig`),
 ``train(config)`` and ``load_policy(config, state)``, which makes a deterministic policy on the CPU
-of what ``state_dict()`` gave. A logger is a :class:`pyfastenv.training.logger.Logger`.
+of what ``state_dict()`` gave. A logger is a :class:`pyfastenv.runs.logger.Logger`.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ ALGORITHMS = Registry(
 LOGGERS = Registry(
     "pyfastenv.loggers",
     "logger",
-    csv="pyfastenv.training.loggers.csv_file:CSVLogger",
-    tensorboard="pyfastenv.training.loggers.tensorboard:TensorBoardLogger",
-    wandb="pyfastenv.training.loggers.wandb:WandbLogger",
-    mlflow="pyfastenv.training.loggers.mlflow:MLflowLogger",
+    csv="pyfastenv.runs.loggers.csv_file:CSVLogger",
+    tensorboard="pyfastenv.runs.loggers.tensorboard:TensorBoardLogger",
+    wandb="pyfastenv.runs.loggers.wandb:WandbLogger",
+    mlflow="pyfastenv.runs.loggers.mlflow:MLflowLogger",
 )
 
 
@@ -97,7 +97,7 @@ def algorithm_module(name: str) -> ModuleType:
 
 
 def load_logger(name: str) -> Any:
-    """Imports the maker of a named logger (:class:`pyfastenv.training.logger.Logger`).
+    """Imports the maker of a named logger (:class:`pyfastenv.runs.logger.Logger`).
 
     Raises:
         ValueError: Unknown name; the message has the known ones.

@@ -1,7 +1,7 @@
 """Checkpoints: whole or not there, and loadable without running anyone's code.
 
 A checkpoint is one file of tensors, numbers, strings, lists, tuples and dicts, written by
-:func:`pyfastenv.training.atomic.replacing` and read with ``weights_only=True``. Knows no algorithm.
+:func:`pyfastenv.runs.atomic.replacing` and read with ``weights_only=True``. Knows no algorithm.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import torch
 
-from pyfastenv.training.atomic import remove_leftovers, replacing
-from pyfastenv.training.errors import CheckpointError
+from pyfastenv.runs.atomic import remove_leftovers, replacing
+from pyfastenv.runs.errors import CheckpointError
 
 _NAME = re.compile(r"step_(\d+)\.pt")
 

@@ -1,6 +1,6 @@
 """Films of trained policies.
 
-As a program, ``python -m pyfastenv.training.video RUN [--quiet]``, this is the film at the end of a
+As a program, ``python -m pyfastenv.publish.video RUN [--quiet]``, this is the film at the end of a
 training (:func:`record_apart`).
 """
 
@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastenv.training.errors import VideoError
-from pyfastenv.training.evaluation import make_eval_envs, player
-from pyfastenv.training.outputs import check_output
-from pyfastenv.training.progress import Progress, make_progress
-from pyfastenv.training.run_folder import VIDEO, run_of
-from pyfastenv.training.saved import SavedPolicy, load_policy
-from pyfastenv.training.seeds import Stream, env_seeds
+from pyfastenv.publish.outputs import check_output
+from pyfastenv.runs.errors import VideoError
+from pyfastenv.runs.evaluation import make_eval_envs, player
+from pyfastenv.runs.folder import VIDEO, run_of
+from pyfastenv.runs.progress import Progress, make_progress
+from pyfastenv.runs.saved import SavedPolicy, load_policy
+from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.vector.arguments import integer
 
 Frame = NDArray[np.uint8]
@@ -60,7 +60,7 @@ def record(
         output: A file ending in .mp4 or .gif; by default video.mp4 in the run folder (or beside the
             checkpoint). Without ffmpeg, an mp4 becomes a GIF.
         episodes: How many episodes, one after the other.
-        seed: As of :func:`pyfastenv.training.evaluation.evaluate`, whose first episode is filmed.
+        seed: As of :func:`pyfastenv.runs.evaluation.evaluate`, whose first episode is filmed.
         width: Of the picture [pixels]; by default 320, or the run's own (``--env.width``). Classic
             control has a size of its own.
         height: Likewise, by default 240.

@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pyfastenv.training import checkpoint
-from pyfastenv.training.atomic import remove_leftovers, write_text
-from pyfastenv.training.config import RunConfig
-from pyfastenv.training.errors import CheckpointError, RunFolderError
-from pyfastenv.training.folder_lock import NAME as LOCK
-from pyfastenv.training.folder_lock import FolderLock
-from pyfastenv.training.logger import METRICS, read_metrics
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs.atomic import remove_leftovers, write_text
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.errors import CheckpointError, RunFolderError
+from pyfastenv.runs.lock import NAME as LOCK
+from pyfastenv.runs.lock import FolderLock
+from pyfastenv.runs.logger import METRICS, read_metrics
 
 CONFIG = "config.json"
 CHECKPOINTS = "checkpoints"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyfastenv.training.config import RunConfig
-from pyfastenv.training.options import marked
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.options import marked
 
 
 def differing(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pyfastenv.training.atomic import append
+from pyfastenv.runs.atomic import append
 
 
 class EventFile:

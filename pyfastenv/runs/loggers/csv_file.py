@@ -7,9 +7,9 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from pyfastenv.training.atomic import append, write_text
-from pyfastenv.training.logger import LoggerStart, Row
-from pyfastenv.training.run_folder import METRICS_CSV
+from pyfastenv.runs.atomic import append, write_text
+from pyfastenv.runs.logger import LoggerStart, Row
+from pyfastenv.runs.folder import METRICS_CSV
 
 
 class CSVLogger:

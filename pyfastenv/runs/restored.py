@@ -7,7 +7,7 @@ from typing import Any
 
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.training.config import RunConfig
+from pyfastenv.runs.config import RunConfig
 
 
 def greedy_policies(

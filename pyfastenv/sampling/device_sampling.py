@@ -13,13 +13,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pyfastenv.errors import EnvError
 from pyfastenv.sampling.rollouts import Episodes, RolloutBatch
 from pyfastenv.sampling.staging import TorchVectorEnv
-from pyfastenv.training.envs import check_observations
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 # obs (N, obs_size) -> actions as drawn, their log-probs (N,), actions for the environments
 Act = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
+
+
+def check_observations(obs: Tensor, num_envs: int) -> None:
+    """Nothing can be learned from observations that are not finite.
+
+    Args:
+        obs: ``(T * num_envs, obs_size)``, step by step.
+        num_envs: How many.
+
+    Raises:
+        EnvError: One is not; it names the environment.
+    """
+    if not (finite := obs.isfinite()).all():
+        at, component = (~finite).nonzero()[0].tolist()
+        message = f"component {component} of its observation is NaN or infinite"
+        raise EnvError([at % num_envs], [message])
 
 
 class DeviceSampler:

@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from pyfastenv.training.errors import FolderInUseError
+from pyfastenv.runs.errors import FolderInUseError
 
 NAME = ".lock"
 _POLL = 0.1  # [s]

@@ -9,8 +9,8 @@ from typing import Any
 
 import wandb
 
-from pyfastenv.training.atomic import write_text
-from pyfastenv.training.logger import LoggerStart
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.logger import LoggerStart
 
 _RUN_ID = "wandb_run_id.txt"
 

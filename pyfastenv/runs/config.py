@@ -14,9 +14,8 @@ import torch
 
 from pyfastenv.tasks.importing import absolute_place
 from pyfastenv.tasks.spelling import did_you_mean
-from pyfastenv.training import distributed
-from pyfastenv.training.field_types import check_field_types
-from pyfastenv.training.options import (
+from pyfastenv.runs.field_types import check_field_types
+from pyfastenv.runs.options import (
     BOOKKEEPING,
     MAY_DIFFER,
     NO_SETTING,
@@ -24,7 +23,7 @@ from pyfastenv.training.options import (
     check_bounds,
     marked,
 )
-from pyfastenv.training.registry import load_logger
+from pyfastenv.runs.registry import load_logger
 from pyfastenv.vector import specs
 
 _MOST_ENVS = 2**31
@@ -156,14 +155,6 @@ class RunConfig:
         if self.profile_steps is not None and window and window[0] >= self.total_steps:
             raise ValueError(
                 f"profile_steps: the run ends at step {self.total_steps}, before {window[0]}"
-            )
-
-    def _check_shared_out(self, name: str) -> None:
-        """Checks that the processes can share a number evenly."""
-        if getattr(self, name) % distributed.world_size() != 0:
-            raise ValueError(
-                f"{name}: {getattr(self, name)} is not a multiple of the number of processes, "
-                f"{distributed.world_size()}"
             )
 
     @property

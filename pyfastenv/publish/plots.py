@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyfastenv.training.atomic import replacing
-from pyfastenv.training.logger import Row, read_metrics
-from pyfastenv.training.outputs import check_output
-from pyfastenv.training.run_folder import CURVE, read_config, read_facts
-from pyfastenv.training.settings import differing, label_of
+from pyfastenv.publish.outputs import check_output
+from pyfastenv.runs.atomic import replacing
+from pyfastenv.runs.folder import CURVE, read_config, read_facts
+from pyfastenv.runs.logger import Row, read_metrics
+from pyfastenv.runs.settings import differing, label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

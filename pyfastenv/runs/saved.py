@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.training import checkpoint
-from pyfastenv.training.config import RunConfig
-from pyfastenv.training.errors import CheckpointError, NoSuchPolicyError
-from pyfastenv.training.evaluation import Evaluation, evaluate, make_eval_envs
-from pyfastenv.training.field_types import check_field_types
-from pyfastenv.training.obs_groups import POLICY
-from pyfastenv.training.registry import algorithm_module
-from pyfastenv.training.run_folder import (
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.errors import CheckpointError, NoSuchPolicyError
+from pyfastenv.runs.evaluation import Evaluation, evaluate, make_eval_envs
+from pyfastenv.runs.field_types import check_field_types
+from pyfastenv.sampling.obs_groups import POLICY
+from pyfastenv.runs.registry import algorithm_module
+from pyfastenv.runs.folder import (
     CONFIG,
     first_checkpoint,
     has_lost_checkpoints,

@@ -16,8 +16,8 @@ import pyfastenv
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.sampling.rollouts import Episodes
-from pyfastenv.training.device_sampling import DeviceSampler
-from pyfastenv.training.seeds import Stream, env_seeds
+from pyfastenv.sampling.device_sampling import DeviceSampler
+from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 _MAX_ENVS = 64
@@ -72,7 +72,7 @@ def evaluate(
             :class:`pyfastenv.nn.torch_policy.TorchPolicy`. Of several all are evaluated, one after
             another.
         num_episodes: How many episodes count, of each policy.
-        seed: Gives each environment its own (:func:`pyfastenv.training.seeds.env_seeds`): the same
+        seed: Gives each environment its own (:func:`pyfastenv.runs.seeds.env_seeds`): the same
             episodes each time, and other ones than any training's. Several: one for each policy.
 
     Raises:

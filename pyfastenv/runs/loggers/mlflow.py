@@ -12,8 +12,8 @@ from typing import Any
 from mlflow.entities import Metric, Param
 from mlflow.tracking import MlflowClient
 
-from pyfastenv.training.atomic import write_text
-from pyfastenv.training.logger import LoggerStart
+from pyfastenv.runs.atomic import write_text
+from pyfastenv.runs.logger import LoggerStart
 
 _RUN_ID = "mlflow_run_id.txt"
 
