@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from pyfastenv.runs.saved import load_policy
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
-    from pyfastenv.tasks.make import debug, make_vec
-    from pyfastenv.tasks.native import compile_task
-    from pyfastenv.tasks.registration import register
-    from pyfastenv.tasks.rewards import reward_terms
-    from pyfastenv.tasks.task import Task, command, memory
+    from pyfastenv.tasks.compiler.native import compile_task
+    from pyfastenv.tasks.language.rewards import reward_terms
+    from pyfastenv.tasks.language.task import Task, command, memory
+    from pyfastenv.tasks.pool.make import debug, make_vec
+    from pyfastenv.tasks.pool.registration import register
     from pyfastenv.vector.env import FastEnv
     from pyfastenv.vector.specs import env_ids
     from pyfastenv.vector.vector_env import FastVectorEnv
@@ -59,15 +59,15 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "FastEnv": "vector.env",
     "FastVectorEnv": "vector.vector_env",
-    "make_vec": "tasks.make",
+    "make_vec": "tasks.pool.make",
     "load_policy": "runs.saved",
-    "Task": "tasks.task",
-    "memory": "tasks.task",
-    "command": "tasks.task",
-    "compile_task": "tasks.native",
-    "debug": "tasks.make",
-    "register": "tasks.registration",
-    "reward_terms": "tasks.rewards",
+    "Task": "tasks.language.task",
+    "memory": "tasks.language.task",
+    "command": "tasks.language.task",
+    "compile_task": "tasks.compiler.native",
+    "debug": "tasks.pool.make",
+    "register": "tasks.pool.registration",
+    "reward_terms": "tasks.language.rewards",
     "Collector": "sampling.staging",
     "Episodes": "sampling.rollouts",
     "PinnedRing": "sampling.staging",

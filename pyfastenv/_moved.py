@@ -15,6 +15,8 @@ MOVED = {
     "learners.accelerators": "training.accelerators",
     "learners.actor_critic": "training.actor_critic",
     "learners.changes": "training.changes",
+    "tasks.helpers": "tasks.language.helpers",
+    "tasks.randomise": "tasks.language.randomise",
     "training.config": "runs.config",
     "training.errors": "runs.errors",
     "training.evaluation": "runs.evaluation",

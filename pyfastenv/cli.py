@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _said(error: Exception) -> str | None:
     """A mistake of the user's making in a paragraph; None of any other error."""
-    from pyfastenv.tasks.explain import blame
+    from pyfastenv.tasks.pool.explain import blame
 
     told = blame(error)
     expected = (ValueError, OSError, ImportError, TrainingError, EnvError)
@@ -585,7 +585,7 @@ def check(task: str, /) -> None:
         task: Where it stands, my_tasks:Quadruped or path/to/my_tasks.py:Quadruped, or its
             registered id.
     """
-    from pyfastenv.tasks.check import check_task
+    from pyfastenv.tasks.check.check import check_task
 
     failed = 0
     for finding in check_task(task):

@@ -22,7 +22,7 @@ namespace py = pybind11;
 namespace {
 
 // What numba leaves for an exception: a pickle of (class, arguments, location) among the code's
-// constants. It is only read after the call, with the GIL, by pyfastenv.tasks.explain.
+// constants. It is only read after the call, with the GIL, by pyfastenv.tasks.pool.explain.
 std::string EncodeException(const void* exception) {
   struct ExceptionInfo {
     const char* pickle;

@@ -9,7 +9,8 @@
 
 namespace pyfastenv {
 
-/// From the dict that pyfastenv.tasks.program makes. Throws TypeError for unfit or missing entries.
+/// From the dict that pyfastenv.tasks.pool.program makes. Throws TypeError for unfit or missing
+/// entries.
 std::shared_ptr<const TaskDescription> ReadTask(const pybind11::object& task);
 
 }  // namespace pyfastenv

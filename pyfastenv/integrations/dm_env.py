@@ -13,8 +13,8 @@ import gymnasium
 import numpy as np
 from dm_env import specs
 
-from pyfastenv.tasks.make import make
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.pool.make import make
 
 
 def make_dm_env(

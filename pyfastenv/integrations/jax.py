@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from pyfastenv.integrations import require_autoreset, require_flat
 from pyfastenv.nn.policy_spec import PolicySpec
-from pyfastenv.tasks.make import make_vec
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.vector_env import FastVectorEnv
 

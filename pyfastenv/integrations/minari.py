@@ -28,7 +28,7 @@ from pyfastenv.integrations import require_autoreset, require_flat
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.runs.saved import load_policy
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
-from pyfastenv.tasks.make import make_vec
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.vector_env import FastVectorEnv
 

@@ -13,8 +13,8 @@ from gymnasium.vector import AutoresetMode
 from ray.tune import register_env
 
 from pyfastenv.integrations import require_autoreset, require_flat
-from pyfastenv.tasks.make import make_vec
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from pyfastenv.integrations import require_autoreset
 from pyfastenv.sampling.staging import TorchVectorEnv
-from pyfastenv.tasks.make import make_vec
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 

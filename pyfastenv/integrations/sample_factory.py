@@ -20,7 +20,7 @@ from sample_factory.algo.utils import make_env
 from sample_factory.envs.env_utils import register_env
 
 from pyfastenv.integrations import require_autoreset, require_flat
-from pyfastenv.tasks.make import make_vec
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 StepReturn = tuple[

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from pyfastenv.integrations import require_autoreset
-from pyfastenv.tasks.make import make_vec
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.rows import Row, info_rows
 from pyfastenv.vector.vector_env import FastVectorEnv
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from tianshou.env import BaseVectorEnv
 
 from pyfastenv.integrations import require_autoreset, require_flat
-from pyfastenv.tasks.make import make_vec
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.rows import Row, info_rows
 from pyfastenv.vector.vector_env import FastVectorEnv, StepReturn
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 import numpy as np
 import torch
 
-from pyfastenv.tasks.importing import absolute_place
-from pyfastenv.tasks.spelling import did_you_mean
+from pyfastenv.tasks.language.importing import absolute_place
+from pyfastenv.tasks.language.spelling import did_you_mean
 from pyfastenv.runs.field_types import check_field_types
 from pyfastenv.runs.options import (
     BOOKKEEPING,
@@ -216,9 +216,9 @@ class RunConfig:
         model = self.env_kwargs.get("model")
         if not isinstance(model, str):
             return
-        from pyfastenv.tasks.find import find_task
-        from pyfastenv.tasks.models import is_xml, local_model
-        from pyfastenv.tasks.task import source_folder
+        from pyfastenv.tasks.language.find import find_task
+        from pyfastenv.tasks.language.models import is_xml, local_model
+        from pyfastenv.tasks.language.task import source_folder
 
         found = find_task(self.env_id)
         path = Path(model).expanduser()

@@ -128,8 +128,8 @@ def register_suites() -> None:
         if f"pyfastenv/{env_id}" not in registry:
             register(
                 id=f"pyfastenv/{env_id}",
-                entry_point="pyfastenv.tasks.env:TaskEnv",
-                vector_entry_point="pyfastenv.tasks.vector_env:TaskVectorEnv",
+                entry_point="pyfastenv.tasks.pool.env:TaskEnv",
+                vector_entry_point="pyfastenv.tasks.pool.vector_env:TaskVectorEnv",
                 max_episode_steps=arguments.pop("max_episode_steps"),
                 kwargs=arguments,
             )

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 import pyfastenv
 from pyfastenv import _core
 from pyfastenv.experiments.measure import quiet_stderr
-from pyfastenv.tasks.find import find_task
-from pyfastenv.tasks.native import NativeTask
+from pyfastenv.tasks.compiler.native import NativeTask
+from pyfastenv.tasks.language.find import find_task
 from pyfastenv.vector import specs
 
 Actions = NDArray[Any]

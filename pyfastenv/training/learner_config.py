@@ -14,7 +14,7 @@ from torch import nn
 from pyfastenv.nn.networks import checked_network
 from pyfastenv.runs.config import RunConfig
 from pyfastenv.runs.options import MAY_DIFFER
-from pyfastenv.tasks.importing import absolute_place, import_place
+from pyfastenv.tasks.language.importing import absolute_place, import_place
 from pyfastenv.training import distributed
 
 NetworkFactory = Callable[[int, int], nn.Module]

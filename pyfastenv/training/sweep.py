@@ -28,7 +28,7 @@ from pyfastenv.runs.errors import DivergedError
 from pyfastenv.runs.folder import RESULT, env_name, read_config
 from pyfastenv.runs.options import marked
 from pyfastenv.runs.registry import algorithm_module
-from pyfastenv.tasks.spelling import did_you_mean
+from pyfastenv.tasks.language.spelling import did_you_mean
 from pyfastenv.vector.arguments import integer
 
 TABLE = "sweep.md"

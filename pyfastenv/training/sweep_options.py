@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pyfastenv.runs.config import RunConfig
-from pyfastenv.tasks.spelling import did_you_mean
+from pyfastenv.tasks.language.spelling import did_you_mean
 
 _SWEEP = ("seeds", "output")  # its own options
 

@@ -38,7 +38,7 @@ def register_packages() -> None:
         if point.name not in registry:
             register(
                 id=point.name,
-                entry_point="pyfastenv.tasks.env:make_limited",
-                vector_entry_point="pyfastenv.tasks.vector_env:TaskVectorEnv",
+                entry_point="pyfastenv.tasks.pool.env:make_limited",
+                vector_entry_point="pyfastenv.tasks.pool.vector_env:TaskVectorEnv",
                 kwargs={"task": point.value},
             )

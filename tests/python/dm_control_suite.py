@@ -19,7 +19,7 @@ from distributions import Starts, assert_distributed_alike
 
 import pyfastenv
 from pyfastenv.suites import DM_CONTROL
-from pyfastenv.tasks.explain import replay_env
+from pyfastenv.tasks.pool.explain import replay_env
 
 NUM_STARTS = 2_000
 SIGNIFICANCE = 1e-3  # of one task's starts, if the distributions are equal

@@ -17,7 +17,7 @@ from parity import assert_same
 import pyfastenv
 from pyfastenv.suites import DM_CONTROL, packages, tasks
 from pyfastenv.suites.dm_control import rewards
-from pyfastenv.tasks.find import load_task
+from pyfastenv.tasks.language.find import load_task
 
 # models that MuJoCo's own compiler warns of (settotalmass)
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")

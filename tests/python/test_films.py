@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import pyfastenv
-from pyfastenv.tasks.randomise import uniform
+from pyfastenv.tasks.language.randomise import uniform
 
 pytest.importorskip("numba")
 pytestmark = pytest.mark.usefixtures("gl")

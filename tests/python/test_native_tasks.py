@@ -17,9 +17,9 @@ from parity import assert_same
 
 import pyfastenv
 from pyfastenv.errors import EnvError, TaskCodeError
-from pyfastenv.tasks import native
-from pyfastenv.tasks.check import check_task
-from pyfastenv.tasks.find import place_of
+from pyfastenv.tasks.check.check import check_task
+from pyfastenv.tasks.compiler import native
+from pyfastenv.tasks.language.find import place_of
 
 needs_compiler = pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 SOURCE = Path(__file__).with_name("native_tasks") / "arm.cc"

@@ -12,7 +12,7 @@ import pytest
 from parity import MODES, assert_same, compare
 
 import pyfastenv
-from pyfastenv.tasks.randomise import scale, shift, uniform
+from pyfastenv.tasks.language.randomise import scale, shift, uniform
 
 pytest.importorskip("numba")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "own_tasks"))
@@ -136,7 +136,7 @@ def test_parameters_are_run_time_data() -> None:
 
 
 def cache_files() -> list[str]:
-    from pyfastenv.tasks import cache
+    from pyfastenv.tasks.compiler import cache
 
     return [f.name for f in cache.folder().glob("*")] if cache.folder().is_dir() else []
 

@@ -12,7 +12,7 @@ from parity import MODES, assert_same
 
 import pyfastenv
 from pyfastenv.errors import BusyError, EnvError, ResetNeededError
-from pyfastenv.tasks.check import check_task
+from pyfastenv.tasks.check.check import check_task
 
 pytest.importorskip("numba")
 

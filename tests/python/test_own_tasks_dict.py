@@ -14,7 +14,7 @@ from parity import MODES, assert_same
 import pyfastenv
 from pyfastenv.errors import EnvError
 from pyfastenv.integrations import require_flat
-from pyfastenv.tasks.check import check_task
+from pyfastenv.tasks.check.check import check_task
 
 pytest.importorskip("numba")
 

@@ -15,7 +15,7 @@ from robotics_suite import IDS, SHORT, compare
 
 import pyfastenv
 from pyfastenv.suites import packages, robotics_ids
-from pyfastenv.tasks.find import load_task
+from pyfastenv.tasks.language.find import load_task
 
 # Fetch once with an object and once without, one hand: the others differ in goals and rewards
 FEW = [

@@ -9,7 +9,7 @@ from parity import assert_same
 
 import pyfastenv
 from pyfastenv.suites import ROBOTS
-from pyfastenv.tasks.find import load_task
+from pyfastenv.tasks.language.find import load_task
 
 pytest.importorskip("numba")
 

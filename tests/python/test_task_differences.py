@@ -10,8 +10,8 @@ from dict_tasks import Arm
 
 pytest.importorskip("numba")
 
-from pyfastenv.tasks.check import check_task
-from pyfastenv.tasks.differences import first_difference, likely_cause
+from pyfastenv.tasks.check.check import check_task
+from pyfastenv.tasks.check.differences import first_difference, likely_cause
 
 calls = [0]
 

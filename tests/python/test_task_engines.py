@@ -12,7 +12,7 @@ import pytest
 from parity import assert_same
 
 import pyfastenv
-from pyfastenv.tasks.randomise import scale, shift, uniform
+from pyfastenv.tasks.language.randomise import scale, shift, uniform
 
 pytest.importorskip("numba")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "own_tasks"))

@@ -14,7 +14,7 @@ from fragile_task import Fragile
 
 import pyfastenv
 from pyfastenv import EnvError
-from pyfastenv.tasks import cache
+from pyfastenv.tasks.compiler import cache
 
 pytest.importorskip("numba")
 

@@ -12,7 +12,7 @@ from parity import assert_same
 
 import pyfastenv
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks.helpers import draw_noise, enqueue, push
+from pyfastenv.tasks.language.helpers import draw_noise, enqueue, push
 
 pytest.importorskip("numba")
 

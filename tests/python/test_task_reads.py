@@ -17,7 +17,7 @@ from parity import assert_same
 
 import pyfastenv
 from pyfastenv import _core
-from pyfastenv.tasks import vocabulary
+from pyfastenv.tasks.frontend import vocabulary
 
 pytest.importorskip("numba")
 

@@ -9,7 +9,7 @@ import numpy as np
 from pyfastenv.suites.dm_control.rewards import QUADRATIC, tolerances
 from pyfastenv.suites.packages import package_file
 from pyfastenv.suites.starts import MOST_DRAWS
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.task import Task
 
 
 class SuiteTask(Task):

@@ -6,7 +6,7 @@ dm_control draws the springs when it makes an environment; here every episode ha
 import numpy as np
 
 from pyfastenv.suites.dm_control.base import SuiteModel, SuiteTask
-from pyfastenv.tasks.randomise import uniform
+from pyfastenv.tasks.language.randomise import uniform
 
 
 class LqrLqr21(SuiteTask):

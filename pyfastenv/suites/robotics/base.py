@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from pyfastenv.suites.packages import package_file
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.task import Task
 
 _TINY = 4 * np.finfo(np.float64).eps
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from pyfastenv.tasks.randomise import scale
-from pyfastenv.tasks.rewards import reward_terms
-from pyfastenv.tasks.task import Task, memory
+from pyfastenv.tasks.language.randomise import scale
+from pyfastenv.tasks.language.rewards import reward_terms
+from pyfastenv.tasks.language.task import Task, memory
 
 LEG = """<body name="{n}" pos="{x} {y} 0"><geom type="sphere" size=".045" mass=".6"/>
   <joint name="{n}_roll" axis="1 0 0" range="-45 45"/>

@@ -17,19 +17,19 @@ from numba.core.compiler_machinery import AnalysisPass, register_pass
 from numba.core.typed_passes import NopythonTypeInference
 
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks.cache import MethodCode, TaskCode, provide_symbols
 from pyfastenv.tasks.compiler import draws, engine  # noqa: F401 (add what can be called)
+from pyfastenv.tasks.compiler.cache import MethodCode, TaskCode, provide_symbols
 from pyfastenv.tasks.compiler.frame import DataType, PartsType, RngType, SelfType, array_type
 from pyfastenv.tasks.compiler.numba_internals import OPTIONS, object_code
 from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
 from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, view_of
 from pyfastenv.tasks.compiler.physics import READS
-from pyfastenv.tasks.definitions import Function
-from pyfastenv.tasks.layout import Field, Layout
-from pyfastenv.tasks.places import Place, is_users, show_place
-from pyfastenv.tasks.sources import Sources
-from pyfastenv.tasks.task import METHODS, Task, arguments_of
-from pyfastenv.tasks.vocabulary import EXTERNAL_FORCES
+from pyfastenv.tasks.frontend.definitions import Function
+from pyfastenv.tasks.frontend.sources import Sources
+from pyfastenv.tasks.frontend.vocabulary import EXTERNAL_FORCES
+from pyfastenv.tasks.language.layout import Field, Layout
+from pyfastenv.tasks.language.places import Place, is_users, show_place
+from pyfastenv.tasks.language.task import METHODS, Task, arguments_of
 
 _ARITHMETIC = {"+", "-", "*", "/", "//", "%", "+=", "-=", "*=", "/=", "//=", "%="}
 

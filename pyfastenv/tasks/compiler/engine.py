@@ -9,7 +9,6 @@ from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload
 from numba.core.typing.templates import signature
 
-from pyfastenv.tasks import vocabulary as words
 from pyfastenv.tasks.compiler.frame import DataType, ModelType
 from pyfastenv.tasks.compiler.numba_internals import (
     BYTES,
@@ -23,6 +22,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
 )
 from pyfastenv.tasks.compiler.numbers import is_contiguous, is_vector, refuse, stand_in
 from pyfastenv.tasks.compiler.physics import need_fresh, need_part
+from pyfastenv.tasks.frontend import vocabulary as words
 
 
 def _checked_array(function: str, kind: Any, size: int, *, written: bool) -> None:

@@ -1,6 +1,6 @@
 """NumPy's functions with NumPy's bits, for compiled tasks.
 
-``FUNCTIONS`` maps what pyfastenv.tasks.sources calls them (``"numpy:sum"``) to functions that only
+``FUNCTIONS`` maps what ``frontend.sources`` calls them (``"numpy:sum"``) to functions that only
 compiled code calls; ``engine`` adds MuJoCo's.
 """
 
@@ -15,7 +15,6 @@ from numba.core import cgutils, errors, types
 from numba.core.extending import intrinsic, overload
 from numba.core.typing.templates import signature
 
-from pyfastenv.tasks import vocabulary as words
 from pyfastenv.tasks.compiler.numba_internals import (
     F64,
     OPTIONS,
@@ -23,6 +22,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
     constant,
     new_array,
 )
+from pyfastenv.tasks.frontend import vocabulary as words
 
 FUNCTIONS: dict[str, Any] = {
     **{f"plain:{name}": function for function, name in words.NUMPY_PLAIN.items()},

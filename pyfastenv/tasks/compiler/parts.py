@@ -75,7 +75,7 @@ def _self_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: str
 @lower_setattr_generic(SelfType)
 def _set_self_attribute(context: Any, builder: Any, sig: Any, args: Any, name: str) -> None:
     kind, value_type = sig.args
-    field = kind.fields[name]  # a memory: pyfastenv.tasks.sources refuses the others
+    field = kind.fields[name]  # a memory: pyfastenv.tasks.frontend.sources refuses the others
     value = context.cast(builder, args[1], value_type, types.float64)
     store(builder, member(builder, args[0], field.section), 8 * field.offset, value)
 

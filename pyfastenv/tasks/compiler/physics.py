@@ -41,7 +41,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
     raise_error,
     store,
 )
-from pyfastenv.tasks.vocabulary import (
+from pyfastenv.tasks.frontend.vocabulary import (
     EXTERNAL_FORCES,
     MOTION,
     NEVER_KNOWN,

@@ -13,17 +13,17 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from pyfastenv.errors import EnvError
-from pyfastenv.tasks.batch import has_batch_functions
-from pyfastenv.tasks.differences import differing, first_difference, likely_cause
-from pyfastenv.tasks.explain import blame
-from pyfastenv.tasks.find import find_task
-from pyfastenv.tasks.make import debug, make_vec
-from pyfastenv.tasks.native import NativeTask
-from pyfastenv.tasks.places import place_in_class
-from pyfastenv.tasks.rewards import weight_name, weights_of
-from pyfastenv.tasks.sources import Sources
-from pyfastenv.tasks.spelling import names_read
-from pyfastenv.tasks.task import SETTINGS, Task
+from pyfastenv.tasks.check.differences import differing, first_difference, likely_cause
+from pyfastenv.tasks.compiler.native import NativeTask
+from pyfastenv.tasks.frontend.sources import Sources
+from pyfastenv.tasks.language.batch import has_batch_functions
+from pyfastenv.tasks.language.find import find_task
+from pyfastenv.tasks.language.places import place_in_class
+from pyfastenv.tasks.language.rewards import weight_name, weights_of
+from pyfastenv.tasks.language.spelling import names_read
+from pyfastenv.tasks.language.task import SETTINGS, Task
+from pyfastenv.tasks.pool.explain import blame
+from pyfastenv.tasks.pool.make import debug, make_vec
 from pyfastenv.vector.obs_views import row_of
 from pyfastenv.vector.vector_env import FastVectorEnv
 

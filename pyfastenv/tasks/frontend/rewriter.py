@@ -1,7 +1,7 @@
 """One function of a task, rewritten for the compiler: names resolved, the rest refused.
 
 Constants are put in place, NumPy's and MuJoCo's functions become those of
-pyfastenv.tasks.vocabulary, ``super().step(…)`` and ``self.helper(…)`` become calls of functions.
+``vocabulary``, ``super().step(…)`` and ``self.helper(…)`` become calls of functions.
 Line numbers stay the user's.
 """
 
@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks import draws, rewards
-from pyfastenv.tasks import vocabulary as words
-from pyfastenv.tasks.definitions import Function
-from pyfastenv.tasks.gathered_terms import TermsError, unfold_terms
-from pyfastenv.tasks.places import show_place
-from pyfastenv.tasks.spelling import did_you_mean
-from pyfastenv.tasks.targets import Targets
-from pyfastenv.tasks.task import Memory, Task
+from pyfastenv.tasks.frontend import draws
+from pyfastenv.tasks.frontend import vocabulary as words
+from pyfastenv.tasks.frontend.definitions import Function
+from pyfastenv.tasks.frontend.gathered_terms import TermsError, unfold_terms
+from pyfastenv.tasks.frontend.targets import Targets
+from pyfastenv.tasks.language import rewards
+from pyfastenv.tasks.language.places import show_place
+from pyfastenv.tasks.language.spelling import did_you_mean
+from pyfastenv.tasks.language.task import Memory, Task
 
 _BUILTIN_NAMES = frozenset(dir(builtins))
 

@@ -1,6 +1,6 @@
 """Domain randomisation: physics that every episode draws anew, inside the workers.
 
-    from pyfastenv.tasks.randomise import scale, shift, uniform
+    from pyfastenv.tasks.language.randomise import scale, shift, uniform
 
     class Quadruped(pyfastenv.Task):
         randomise = {"body_mass": scale(0.8, 1.2), "geom_friction": uniform(0.5, 1.0)}

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastenv.tasks.layout import Layout, Part, obs_parts
-from pyfastenv.tasks.task import BATCH_METHODS, Task, arguments_of
+from pyfastenv.tasks.language.layout import Layout, Part, obs_parts
+from pyfastenv.tasks.language.task import BATCH_METHODS, Task, arguments_of
 
 
 def has_batch_functions(task: type[Task]) -> bool:

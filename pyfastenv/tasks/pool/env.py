@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import AutoresetMode
 
-from pyfastenv.tasks.find import load_task
-from pyfastenv.tasks.task import Task
-from pyfastenv.tasks.vector_env import TaskVectorEnv
+from pyfastenv.tasks.language.find import load_task
+from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.pool.vector_env import TaskVectorEnv
 from pyfastenv.vector.env import FastEnv
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import gymnasium
 
-from pyfastenv.tasks.find import find_task, task_kwargs
-from pyfastenv.tasks.registration import spec_of
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.find import find_task, task_kwargs
+from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.pool.registration import spec_of
 from pyfastenv.vector import vector_env
 from pyfastenv.vector.arguments import plain_id
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -36,7 +36,7 @@ def make_vec(env_id: str | type[Task], num_envs: int = 1, **kwargs: Any) -> Fast
     task = find_task(env_id)
     if task is None:
         return vector_env.make_vec(env_id, num_envs, **kwargs)  # type: ignore[arg-type]
-    from pyfastenv.tasks.vector_env import TaskVectorEnv
+    from pyfastenv.tasks.pool.vector_env import TaskVectorEnv
 
     task_class, spec = task
     if spec is not None:
@@ -74,7 +74,7 @@ def debug(env_id: str | type[Task], **kwargs: Any) -> gymnasium.Env[Any, Any]:
         env_id: As for :func:`make_vec`, of a task.
         **kwargs: The task's parameters.
     """
-    from pyfastenv.tasks.plain import PlainEnv
+    from pyfastenv.tasks.pool.plain import PlainEnv
 
     found = find_task(env_id)
     if found is None:

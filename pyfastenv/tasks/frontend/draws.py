@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pyfastenv.tasks import vocabulary as words
-from pyfastenv.tasks.task import METHODS
+from pyfastenv.tasks.frontend import vocabulary as words
+from pyfastenv.tasks.language.task import METHODS
 
 # names that numpy.random and random have for what a Generator calls otherwise
 _SYNONYMS = {

@@ -65,11 +65,11 @@ def is_users(filename: str) -> bool:
 
 def runs_tasks(filename: str) -> bool:
     """Whether a file is one of those that call what users write."""
-    return os.path.abspath(filename).startswith(_HERE)
+    return os.path.abspath(filename).startswith(_TASKS)
 
 
-_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-_PACKAGE = os.path.join(Path(_HERE).parent, "")
+_PACKAGE = os.path.join(Path(os.path.abspath(__file__)).parents[2], "")
+_TASKS = os.path.join(_PACKAGE, "tasks", "")
 _SUITES = os.path.join(_PACKAGE, "suites", "")
 
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from pyfastenv import _core
-from pyfastenv.tasks.batched_core import STEPPED, BatchedCore
-from pyfastenv.tasks.explain import explain
-from pyfastenv.tasks.find import load_task
-from pyfastenv.tasks.layout import Layout
-from pyfastenv.tasks.native import NativeTask
-from pyfastenv.tasks.places import Place
-from pyfastenv.tasks.plain import own_fields
-from pyfastenv.tasks.program import program_of
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.compiler.native import NativeTask
+from pyfastenv.tasks.language.find import load_task
+from pyfastenv.tasks.language.layout import Layout
+from pyfastenv.tasks.language.places import Place
+from pyfastenv.tasks.language.task import Task
+from pyfastenv.tasks.pool.batched_core import STEPPED, BatchedCore
+from pyfastenv.tasks.pool.explain import explain
+from pyfastenv.tasks.pool.plain import own_fields
+from pyfastenv.tasks.pool.program import program_of
 from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, State, make_model_renderer
 from pyfastenv.vector.vector_env import FastVectorEnv
 

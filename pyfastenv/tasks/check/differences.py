@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastenv.tasks.batch import has_batch_functions
-from pyfastenv.tasks.native import NativeTask
-from pyfastenv.tasks.places import show_place
-from pyfastenv.tasks.sources import Sources
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.compiler.native import NativeTask
+from pyfastenv.tasks.frontend.sources import Sources
+from pyfastenv.tasks.language.batch import has_batch_functions
+from pyfastenv.tasks.language.places import show_place
+from pyfastenv.tasks.language.task import Task
 
 _UNINITIALISED = ("plain:empty", "plain:empty_like")
 

@@ -6,8 +6,8 @@ import ast
 
 import gymnasium
 
-from pyfastenv.tasks import vocabulary as words
-from pyfastenv.tasks.task import METHODS, Command, Task
+from pyfastenv.tasks.frontend import vocabulary as words
+from pyfastenv.tasks.language.task import METHODS, Command, Task
 
 Refusal = tuple[str, str]  # what is written to, and what to do instead
 

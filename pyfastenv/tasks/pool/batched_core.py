@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pyfastenv import _core
 from pyfastenv.errors import EnvError
-from pyfastenv.tasks.batch import BatchFunctions
+from pyfastenv.tasks.language.batch import BatchFunctions
 
 # an info of steps alone, without a meaning: its mask says which rows have stepped
 STEPPED = ("_stepped", False, "int64", 0)

@@ -7,8 +7,8 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from pyfastenv.tasks.find import place_of
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.find import place_of
+from pyfastenv.tasks.language.task import Task
 
 
 def register(task: type[Task], id: str, **kwargs: Any) -> None:
@@ -34,8 +34,8 @@ def spec_of(task: type[Task], name: Any) -> EnvSpec:
     """A specification with which gymnasium makes such environments again."""
     return EnvSpec(
         id=name if isinstance(name, str) else task.__name__,
-        entry_point="pyfastenv.tasks.env:TaskEnv",
-        vector_entry_point="pyfastenv.tasks.vector_env:TaskVectorEnv",
+        entry_point="pyfastenv.tasks.pool.env:TaskEnv",
+        vector_entry_point="pyfastenv.tasks.pool.vector_env:TaskVectorEnv",
         max_episode_steps=task.max_episode_steps,
         kwargs={"task": place_of(task)},
     )

@@ -21,12 +21,12 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from pyfastenv.tasks.layout import Layout
-from pyfastenv.tasks.places import Place, is_users, runs_tasks, show_place
-from pyfastenv.tasks.plain import PlainEnv, own_fields
-from pyfastenv.tasks.spelling import did_you_mean
-from pyfastenv.tasks.task import METHODS, Memory, Task
-from pyfastenv.tasks.vocabulary import StaleRead
+from pyfastenv.tasks.frontend.vocabulary import StaleRead
+from pyfastenv.tasks.language.layout import Layout
+from pyfastenv.tasks.language.places import Place, is_users, runs_tasks, show_place
+from pyfastenv.tasks.language.spelling import did_you_mean
+from pyfastenv.tasks.language.task import METHODS, Memory, Task
+from pyfastenv.tasks.pool.plain import PlainEnv, own_fields
 from pyfastenv.vector.rendering import doubles, set_fields
 
 

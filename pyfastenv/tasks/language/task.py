@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pyfastenv.tasks.places import place_in_class
-from pyfastenv.tasks.randomise import check_randomise
-from pyfastenv.tasks.rewards import weight_name, weights_of
-from pyfastenv.tasks.spelling import did_you_mean, misspelt
+from pyfastenv.tasks.language.places import place_in_class
+from pyfastenv.tasks.language.randomise import check_randomise
+from pyfastenv.tasks.language.rewards import weight_name, weights_of
+from pyfastenv.tasks.language.spelling import did_you_mean, misspelt
 
 # what a method may ask for, by the names of its parameters
 METHODS = {
@@ -155,7 +155,8 @@ class Task:
             an entry per name. Or a dict, entry -> name or names, such as ``{"policy": ("gyro",
             "joints"), "critic": ("gyro", "joints", "load")}``; several names must be written
             one behind the other, entries may share them. All are views of the same flat row.
-        randomise: Physics drawn anew by every episode: pyfastenv.tasks.randomise. False: none.
+        randomise: Physics drawn anew by every episode: :mod:`pyfastenv.tasks.language.randomise`.
+            False: none.
         dt: A step's length [s].
         init_qpos: ``(nq,)``, the model's.
         init_qvel: ``(nv,)``, the model's.
@@ -192,7 +193,7 @@ class Task:
                 setattr(cls, name, weight)
 
     def __init__(self, **arguments: Any):
-        from pyfastenv.tasks.models import load_model
+        from pyfastenv.tasks.language.models import load_model
 
         cls = type(self)
         for name in ("reset", "step", "observation"):

@@ -10,8 +10,8 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
-from pyfastenv.tasks.importing import import_file, import_place
-from pyfastenv.tasks.task import Task
+from pyfastenv.tasks.language.importing import import_file, import_place
+from pyfastenv.tasks.language.task import Task
 from pyfastenv.vector.arguments import plain_id
 
 

@@ -17,11 +17,11 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from pyfastenv.tasks import randomise
-from pyfastenv.tasks.batch import BatchFunctions, has_batch_functions
-from pyfastenv.tasks.layout import Layout, Writer, info_parts, obs_parts, obs_views
-from pyfastenv.tasks.places import place_in_class, show_place
-from pyfastenv.tasks.task import Memory, Task, arguments_of
+from pyfastenv.tasks.language import randomise
+from pyfastenv.tasks.language.batch import BatchFunctions, has_batch_functions
+from pyfastenv.tasks.language.layout import Layout, Writer, info_parts, obs_parts, obs_views
+from pyfastenv.tasks.language.places import place_in_class, show_place
+from pyfastenv.tasks.language.task import Memory, Task, arguments_of
 from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.rendering import Fields, doubles
 

@@ -11,11 +11,11 @@ import types
 from typing import Any
 
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks.definitions import Definitions, Function
-from pyfastenv.tasks.places import Place, Places, moved_places, places_of, show_place
-from pyfastenv.tasks.rewriter import Rewriter, written
-from pyfastenv.tasks.task import METHODS, Task
-from pyfastenv.tasks.vocabulary import MOVING
+from pyfastenv.tasks.frontend.definitions import Definitions, Function
+from pyfastenv.tasks.frontend.rewriter import Rewriter, written
+from pyfastenv.tasks.frontend.vocabulary import MOVING
+from pyfastenv.tasks.language.places import Place, Places, moved_places, places_of, show_place
+from pyfastenv.tasks.language.task import METHODS, Task
 
 
 class Sources:

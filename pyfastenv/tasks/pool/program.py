@@ -14,15 +14,15 @@ import mujoco
 import numpy as np
 
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks import cache
-from pyfastenv.tasks.batch import has_batch_functions
-from pyfastenv.tasks.layout import Field, Layout, obs_views
-from pyfastenv.tasks.models import model_digest
-from pyfastenv.tasks.native import NativeTask
-from pyfastenv.tasks.places import Place
-from pyfastenv.tasks.plain import PlainEnv, action_space_of
-from pyfastenv.tasks.sources import Sources
-from pyfastenv.tasks.task import BATCH_METHODS, Command, Memory, Task
+from pyfastenv.tasks.compiler import cache
+from pyfastenv.tasks.compiler.native import NativeTask
+from pyfastenv.tasks.frontend.sources import Sources
+from pyfastenv.tasks.language.batch import has_batch_functions
+from pyfastenv.tasks.language.layout import Field, Layout, obs_views
+from pyfastenv.tasks.language.models import model_digest
+from pyfastenv.tasks.language.places import Place
+from pyfastenv.tasks.language.task import BATCH_METHODS, Command, Memory, Task
+from pyfastenv.tasks.pool.plain import PlainEnv, action_space_of
 
 _MISSING = (
     "own tasks are compiled with numba: pip install 'pyfastenv[tasks]'; without it they run in "
@@ -185,7 +185,7 @@ def _batch_digest(task: type[Task]) -> str:
 
 
 class NativeProgram(Program):
-    """The same of a task in C++ (pyfastenv.tasks.native), whose code is there already.
+    """The same of a task in C++ (pyfastenv.tasks.compiler.native), whose code is there already.
 
     Raises:
         ValueError: A setting that C++ does not have.
@@ -232,5 +232,5 @@ def _versions() -> tuple[str, ...]:
 
 @once
 def _compiler_digest() -> str:
-    files = sorted(Path(__file__).parent.rglob("*.py"))
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

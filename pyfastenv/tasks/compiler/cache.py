@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyfastenv import _core
-from pyfastenv.tasks.places import Places
+from pyfastenv.tasks.language.places import Places
 
 _FORMAT = b"pyfastenv task 3\n"
 _linked: dict[str, Linked] = {}  # code lives as long as the process

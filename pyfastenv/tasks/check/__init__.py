@@ -1,0 +1,1 @@
+"""Checks whether a task does what it should, in each way of running it."""

@@ -1,0 +1,1 @@
+"""Reads methods as syntax trees, resolves their names, and refuses the rest."""

@@ -1,0 +1,1 @@
+"""What a user writes: tasks, how they are found, and what helps to write them."""

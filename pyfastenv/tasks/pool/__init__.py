@@ -1,0 +1,1 @@
+"""Own tasks as environments: compiled in the pool, plain in Python."""
