@@ -1,4 +1,4 @@
-"""Documented modules under the names they had up to version 0.6; a warning says the new ones."""
+"""Documented modules under the names they had up to version 0.6, until 0.8; a warning says so."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Moved(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         new = f"pyfastenv.{MOVED[module.__name__.removeprefix('pyfastenv.')]}"
-        message = f"{module.__name__} is {new} now"
+        message = f"{module.__name__} is {new} now; the old name goes in version 0.8"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         sys.modules[module.__name__] = import_module(new)
 

@@ -1,1 +1,1 @@
-"""What a run gives to others: policies in other programs' formats, films, pictures."""
+"""Policies in other programs' formats, films, pictures: a run, handed on."""

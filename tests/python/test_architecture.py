@@ -16,7 +16,8 @@ if not (ROOT / "docs").is_dir() or not (ROOT / "csrc").is_dir():
 # rooms of which every file is named
 NAMED = (
     *("csrc/core", "csrc/bindings", "pyfastenv/nn", "pyfastenv/vector"),
-    *("pyfastenv/algorithms", "pyfastenv/training", "pyfastenv/tasks"),
+    *("pyfastenv/algorithms", "pyfastenv/training", "pyfastenv/publish", "pyfastenv/runs"),
+    *("pyfastenv/sampling", "pyfastenv/tasks"),
 )
 # headers that know nothing of ours, which rooms below theirs may include too
 ALONE = {"mujoco/error_trap.h", "mujoco/version.h"}
@@ -57,7 +58,7 @@ def test_rooms_are_the_folders() -> None:
 @pytest.mark.parametrize("room", NAMED)
 def test_every_file_is_named(room: str) -> None:
     words = set(re.findall(r"\w+", rooms()[room]))
-    stems = {p.stem for p in (ROOT / room).iterdir() if p.suffix in (".cc", ".h", ".py")}
+    stems = {p.stem for p in (ROOT / room).rglob("*") if p.suffix in (".cc", ".h", ".py")}
     assert sorted(stems - words - {"__init__"}) == []
 
 

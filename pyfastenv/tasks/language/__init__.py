@@ -1,1 +1,1 @@
-"""What a user writes: tasks, how they are found, and what helps to write them."""
+"""Tasks as a user writes them, how they are found, and what helps to write them."""
