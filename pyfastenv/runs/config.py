@@ -14,6 +14,7 @@ import torch
 
 from pyfastenv.tasks.language.importing import absolute_place
 from pyfastenv.tasks.language.spelling import did_you_mean
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.runs.field_types import check_field_types
 from pyfastenv.runs.options import (
     BOOKKEEPING,
@@ -197,14 +198,12 @@ class RunConfig:
         return torch.device("cpu") if self.device == "sample-cpu" else self.learn_device
 
     def _check_env(self) -> None:
-        import pyfastenv
-
         for name in self.env_kwargs:
             if name in _OF_THE_RUN:
                 raise ValueError(f"env_kwargs: {name} is the run's to set, not the environment's")
-        if self.env_kwargs or self.env_id.removeprefix("pyfastenv/") not in pyfastenv.env_ids():
+        if self.env_kwargs or self.env_id.removeprefix("pyfastenv/") not in specs.env_ids():
             try:  # names the nearest ids, the arguments there are, the file that is missing
-                pyfastenv.make_vec(self.env_id, num_threads=1, **self.env_kwargs).close()
+                make_vec(self.env_id, num_threads=1, **self.env_kwargs).close()
             except TypeError as error:
                 if not any(name in str(error) for name in self.env_kwargs):
                     raise

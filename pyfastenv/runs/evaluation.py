@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
 
-import pyfastenv
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
-from pyfastenv.sampling.rollouts import Episodes
+from pyfastenv.sampling.rollouts import Episodes, rollout
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.sampling.device_sampling import DeviceSampler
 from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -127,7 +127,7 @@ def player(envs: FastVectorEnv, policy: Any, number: int, num_steps: int) -> Cal
     """
     if not isinstance(policy, list):
         policy_ids = [number] * envs.num_envs
-        return lambda: pyfastenv.rollout(envs, policy, num_steps, policy_id=policy_ids).episodes
+        return lambda: rollout(envs, policy, num_steps, policy_id=policy_ids).episodes
     mine: TorchPolicy = policy[number]
     device = next(mine.parameters()).device
     sampler = DeviceSampler(envs, num_steps, device)
@@ -151,7 +151,7 @@ def make_eval_envs(
         num_envs: At most 64 are made.
         render_mode: ``"rgb_array"`` to draw them.
     """
-    return pyfastenv.make_vec(
+    return make_vec(
         env_id,
         min(num_envs, _MAX_ENVS),
         **{**kwargs, "autoreset_mode": AutoresetMode.SAME_STEP, "render_mode": render_mode},

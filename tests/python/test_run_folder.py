@@ -32,7 +32,6 @@ import guess
 from guess import Config, Guess, die, stopping, train
 from trainings import assert_same_run
 
-import pyfastenv
 from pyfastenv import cli
 from pyfastenv.runs import checkpoint
 from pyfastenv.runs import folder as run_folder
@@ -48,7 +47,7 @@ from pyfastenv.training.loop import run
 @pytest.fixture
 def guessed_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaces rollouts by those that the guessing algorithm can be evaluated by."""
-    monkeypatch.setattr(pyfastenv, "rollout", guess.fake_rollout)
+    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", guess.fake_rollout)
 
 
 guesses = pytest.mark.usefixtures("guessed_rollouts")

@@ -56,7 +56,7 @@ Path = pathlib.Path
 
 @pytest.fixture(autouse=True)
 def rollout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyfastenv, "rollout", fake_rollout, raising=False)
+    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", fake_rollout)
 
 
 @pytest.fixture
@@ -353,7 +353,7 @@ class ScriptedEnvs:
 
 
 def test_evaluation_favours_no_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyfastenv, "rollout", ScriptedEnvs.rollout)
+    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", ScriptedEnvs.rollout)
     envs: Any = ScriptedEnvs([[1] * 30, [10] * 3, [2] * 15, [9] * 3])
     result = evaluate(envs, None, 8, seed=5)
     assert envs.seed == evaluation_seeds(5, 4)
@@ -369,7 +369,7 @@ def test_evaluation_favours_no_episodes(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_every_policy_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     """One only goes left, the other leans against the pole: they fall at other times."""
-    monkeypatch.setattr(pyfastenv, "rollout", rollouts.rollout)
+    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", rollouts.rollout)
     weights = np.zeros((2, 4, 2), np.float32)
     weights[1, 2] = [5.0, -5.0]  # the second one leans against the pole's angle
     both = rollouts.PolicySpec(
@@ -396,7 +396,7 @@ def test_every_policy_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_evaluation_is_that_of_stepping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Carts that only go left lose their poles after some while, each after its own."""
-    monkeypatch.setattr(pyfastenv, "rollout", rollouts.rollout)
+    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", rollouts.rollout)
     left = rollouts.PolicySpec(
         weights=[np.zeros((1, 4, 2), np.float32)],
         biases=[np.array([[1, 0]], np.float32)],
@@ -564,13 +564,13 @@ class FilmedEnvs:
 
 
 def test_films_have_whole_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyfastenv, "rollout", FilmedEnvs.rollout)
+    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", FilmedEnvs.rollout)
     frames = list(video.film(FilmedEnvs(), None, episodes=2, seed=0))
     assert [int(frame[0, 0, 0]) for frame in frames] == [0, 1, 2, 3, 4, 5]
 
 
 def test_films_may_have_fewer_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyfastenv, "rollout", FilmedEnvs.rollout)
+    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", FilmedEnvs.rollout)
     frames = video.film(FilmedEnvs(), None, episodes=9, seed=0, every=4, most=10)
     assert [int(frame[0, 0, 0]) for frame in frames] == [0, 4, 8]
 
@@ -688,10 +688,10 @@ import os, signal, sys
 from pathlib import Path
 import torch
 import guess
-import pyfastenv
+from pyfastenv.runs import evaluation
 from pyfastenv.training import distributed
 from pyfastenv.training.loop import run
-pyfastenv.rollout = guess.fake_rollout
+evaluation.rollout = guess.fake_rollout
 
 distributed.init()
 rank = distributed.rank()
