@@ -12,9 +12,6 @@ from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, ge
 import numpy as np
 import torch
 
-from pyfastenv.tasks.language.importing import absolute_place
-from pyfastenv.tasks.language.spelling import did_you_mean
-from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.runs.field_types import check_field_types
 from pyfastenv.runs.options import (
     BOOKKEEPING,
@@ -25,6 +22,9 @@ from pyfastenv.runs.options import (
     marked,
 )
 from pyfastenv.runs.registry import load_logger
+from pyfastenv.tasks.language.importing import absolute_place
+from pyfastenv.tasks.language.spelling import did_you_mean
+from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector import specs
 
 _MOST_ENVS = 2**31

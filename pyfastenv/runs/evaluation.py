@@ -14,10 +14,10 @@ from gymnasium.vector import AutoresetMode
 
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.runs.seeds import Stream, env_seeds
+from pyfastenv.sampling.device_sampling import DeviceSampler
 from pyfastenv.sampling.rollouts import Episodes, rollout
 from pyfastenv.tasks.pool.make import make_vec
-from pyfastenv.sampling.device_sampling import DeviceSampler
-from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 _MAX_ENVS = 64

@@ -20,8 +20,6 @@ from pyfastenv.runs.config import RunConfig
 from pyfastenv.runs.errors import CheckpointError, NoSuchPolicyError
 from pyfastenv.runs.evaluation import Evaluation, evaluate, make_eval_envs
 from pyfastenv.runs.field_types import check_field_types
-from pyfastenv.sampling.obs_groups import POLICY
-from pyfastenv.runs.registry import algorithm_module
 from pyfastenv.runs.folder import (
     CONFIG,
     first_checkpoint,
@@ -30,6 +28,8 @@ from pyfastenv.runs.folder import (
     read_config,
     run_of,
 )
+from pyfastenv.runs.registry import algorithm_module
+from pyfastenv.sampling.obs_groups import POLICY
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.vector_env import FastVectorEnv
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -53,6 +54,14 @@ def folders(parent: str) -> set[str]:
 
 def test_rooms_are_the_folders() -> None:
     assert set(rooms()) - {"pyfastenv"} == folders("pyfastenv") | folders("csrc")
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs git")
+def test_no_module_is_ignored() -> None:
+    """Wheels, commits and ruff leave out what .gitignore names."""
+    modules = map(str, (ROOT / "pyfastenv").rglob("*.py"))
+    command = ["git", "-C", str(ROOT), "check-ignore", "--no-index", *modules]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == ""
 
 
 @pytest.mark.parametrize("room", NAMED)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyfastenv.runs.atomic import append, write_text
-from pyfastenv.runs.logger import LoggerStart, Row
 from pyfastenv.runs.folder import METRICS_CSV
+from pyfastenv.runs.logger import LoggerStart, Row
 
 
 class CSVLogger:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
+from pyfastenv.runs.folder import TENSORBOARD
 from pyfastenv.runs.logger import LoggerStart
 from pyfastenv.runs.loggers.event_file import EventFile
-from pyfastenv.runs.folder import TENSORBOARD
 
 
 class TensorBoardLogger:
