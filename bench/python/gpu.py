@@ -26,7 +26,7 @@ from torch.profiler import ProfilerActivity, profile
 import pyfastenv
 from pyfastenv.algorithms import mbpo, sac
 from pyfastenv.algorithms.ppo import PPO, Config
-from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
+from pyfastenv.algorithms.sac.spec import METRICS, SACLearner, SACOptions
 from pyfastenv.experiments import measure, sections
 from pyfastenv.vector.cpus import available_cpus
 

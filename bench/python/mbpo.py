@@ -18,8 +18,8 @@ import tyro
 from model_fits import minibatches, model_fits
 
 from pyfastenv import _core
-from pyfastenv.algorithms import flashsac
-from pyfastenv.algorithms.sac import SACLearner, SACOptions
+from pyfastenv.algorithms.flashsac import spec as flashsac
+from pyfastenv.algorithms.sac.spec import SACLearner, SACOptions
 from pyfastenv.experiments import measure, sections
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout

@@ -17,7 +17,7 @@ import torch
 from torch.nn.utils import prune
 
 from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.algorithms.sac import METRICS, SACLearner, SACOptions
+from pyfastenv.algorithms.sac.spec import METRICS, SACLearner, SACOptions
 from pyfastenv.experiments.baselines.plain import descend
 from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble, PlainSAC
 from pyfastenv.experiments.baselines.pools import ArrayPool, Batch, ListPool

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv.algorithms import flashsac
-from pyfastenv.algorithms.ddpg import DDPGLearner
-from pyfastenv.algorithms.flashsac import FlashSACLearner
-from pyfastenv.algorithms.sac import SACLearner, SACOptions
+from pyfastenv.algorithms.ddpg.spec import DDPGLearner
+from pyfastenv.algorithms.flashsac.spec import FlashSACLearner
+from pyfastenv.algorithms.sac.spec import SACLearner, SACOptions
 from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox

@@ -22,10 +22,10 @@ from trainings import assert_equal
 
 from pyfastenv import _core
 from pyfastenv.algorithms import flashsac, mbpo, ppo, sac
-from pyfastenv.algorithms.ddpg import DDPGLearner
-from pyfastenv.algorithms.flashsac import FlashSACLearner
+from pyfastenv.algorithms.ddpg.spec import DDPGLearner
+from pyfastenv.algorithms.flashsac.spec import FlashSACLearner
 from pyfastenv.algorithms.mbpo.dynamics import EnsembleDynamics
-from pyfastenv.algorithms.sac import SACLearner
+from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.runs.seeds import Stream

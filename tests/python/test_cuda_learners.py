@@ -16,7 +16,7 @@ from trainings import through_a_file
 
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
-from pyfastenv.algorithms.sac import METRICS, SAC, SACLearner, SACOptions
+from pyfastenv.algorithms.sac.spec import METRICS, SAC, SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import ReplayPool, RowLayout
 

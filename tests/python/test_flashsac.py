@@ -25,10 +25,10 @@ from trainings import (
 )
 
 from pyfastenv import _core
-from pyfastenv.algorithms.flashsac import Config, FlashSACLearner
 from pyfastenv.algorithms.flashsac import accelerated as flashsac_accelerators
 from pyfastenv.algorithms.flashsac import spec as flashsac
 from pyfastenv.algorithms.flashsac.accelerated import CompiledNetworks
+from pyfastenv.algorithms.flashsac.spec import Config, FlashSACLearner
 from pyfastenv.nn.functional import onto_bins
 from pyfastenv.nn.networks import learning
 from pyfastenv.nn.unit_networks import UnitNetwork, project

@@ -20,7 +20,7 @@ from trainings import assert_equal, through_a_file
 
 from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.algorithms.mbpo.flow import FlowAgent, FlowOptions
-from pyfastenv.algorithms.sac import SACLearner, SACOptions
+from pyfastenv.algorithms.sac.spec import SACLearner, SACOptions
 from pyfastenv.nn.streams import SeedStreams
 from pyfastenv.sampling.buffers import RowLayout
 

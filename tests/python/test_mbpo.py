@@ -21,7 +21,7 @@ from torch import Tensor
 from pyfastenv.algorithms import mbpo
 from pyfastenv.algorithms.mbpo import MBPO, Config
 from pyfastenv.algorithms.mbpo.dynamics import Prediction
-from pyfastenv.algorithms.sac import METRICS
+from pyfastenv.algorithms.sac.spec import METRICS
 from pyfastenv.runs.errors import DivergedError
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.collecting import SeedCollector

@@ -25,8 +25,8 @@ from trainings import (
     assert_equal,
 )
 
-from pyfastenv.algorithms.sac import METRICS, SAC, Config, SACLearner, SACOptions
 from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16, WrittenOut
+from pyfastenv.algorithms.sac.spec import METRICS, SAC, Config, SACLearner, SACOptions
 from pyfastenv.runs import saved
 from pyfastenv.runs.evaluation import make_eval_envs
 from pyfastenv.runs.seeds import Stream, env_seeds

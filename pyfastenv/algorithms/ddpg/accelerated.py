@@ -23,7 +23,7 @@ class Settings(Protocol):
 
 
 class Learner(Protocol):
-    """The parts of :class:`pyfastenv.algorithms.ddpg.DDPGLearner` that the accelerator uses."""
+    """The parts of :class:`pyfastenv.algorithms.ddpg.spec.DDPGLearner` that it uses."""
 
     layout: RowLayout
     options: Settings

@@ -3,21 +3,10 @@
 from pyfastenv.algorithms.flashsac.spec import (
     Config,
     FlashSAC,
-    FlashSACLearner,
     Functions,
     critic_loss,
-    load_policy,
     policy_loss,
     train,
 )
 
-__all__ = [
-    "Config",
-    "FlashSAC",
-    "FlashSACLearner",
-    "Functions",
-    "critic_loss",
-    "load_policy",
-    "policy_loss",
-    "train",
-]
+__all__ = ["Config", "FlashSAC", "Functions", "critic_loss", "policy_loss", "train"]

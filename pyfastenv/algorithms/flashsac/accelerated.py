@@ -26,7 +26,7 @@ from pyfastenv.training.actor_critic import Batch
 
 
 class Settings(Protocol):
-    """The options (:class:`pyfastenv.algorithms.flashsac.FlashSACOptions`) that it reads."""
+    """The options (:class:`pyfastenv.algorithms.flashsac.spec.FlashSACOptions`) that it reads."""
 
     @property
     def tau(self) -> float: ...
@@ -39,7 +39,7 @@ class Settings(Protocol):
 
 
 class Learner(Protocol):
-    """The parts of :class:`pyfastenv.algorithms.flashsac.FlashSACLearner` that it uses."""
+    """The parts of :class:`pyfastenv.algorithms.flashsac.spec.FlashSACLearner` that it uses."""
 
     layout: RowLayout
     options: Settings

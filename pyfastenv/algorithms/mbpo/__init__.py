@@ -1,15 +1,5 @@
 """Model-based policy optimisation; ``spec`` is all of it, in plain PyTorch."""
 
-from pyfastenv.algorithms.mbpo.spec import (
-    MBPO,
-    Config,
-    load_policy,
-    train,
-)
+from pyfastenv.algorithms.mbpo.spec import MBPO, Config, train
 
-__all__ = [
-    "MBPO",
-    "Config",
-    "load_policy",
-    "train",
-]
+__all__ = ["MBPO", "Config", "train"]

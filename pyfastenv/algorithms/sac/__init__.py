@@ -1,14 +1,10 @@
 """Soft actor-critic; ``spec`` is all of it, in plain PyTorch."""
 
 from pyfastenv.algorithms.sac.spec import (
-    METRICS,
     SAC,
     Config,
     Functions,
-    SACLearner,
-    SACOptions,
     critic_loss,
-    load_policy,
     policy_loss,
     target_update,
     temperature_loss,
@@ -17,14 +13,10 @@ from pyfastenv.algorithms.sac.spec import (
 )
 
 __all__ = [
-    "METRICS",
     "SAC",
     "Config",
     "Functions",
-    "SACLearner",
-    "SACOptions",
     "critic_loss",
-    "load_policy",
     "policy_loss",
     "target_update",
     "temperature_loss",

@@ -25,7 +25,7 @@ _OPTIMIZERS = {"policy_optimizer": "flat_policy", "critic_optimizer": "flat_crit
 
 
 class Settings(Protocol):
-    """The options (:class:`pyfastenv.algorithms.sac.SACOptions`) that accelerators read."""
+    """The options (:class:`pyfastenv.algorithms.sac.spec.SACOptions`) that accelerators read."""
 
     @property
     def tau(self) -> float: ...
@@ -40,7 +40,7 @@ class Settings(Protocol):
 
 
 class Learner(Protocol):
-    """The parts of :class:`pyfastenv.algorithms.sac.SACLearner` that accelerators use."""
+    """The parts of :class:`pyfastenv.algorithms.sac.spec.SACLearner` that accelerators use."""
 
     layout: RowLayout
     options: Settings
@@ -113,7 +113,7 @@ class WrittenOut:
 
     @torch.no_grad()
     def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:
-        """As :meth:`pyfastenv.algorithms.sac.SACLearner.update`."""
+        """As :meth:`pyfastenv.algorithms.sac.spec.SACLearner.update`."""
         learner = self._learner
         layout, options, num_seeds = learner.layout, learner.options, learner.num_seeds
         actor, critic, target = learner.actor, learner.critic, learner.target
