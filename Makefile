@@ -314,8 +314,7 @@ BENCH_suites = $(GL) $(BIN)/python bench/python/suites.py ten $(ARGS) && \
 BENCH_scaling = $(BIN)/cmake --build build/bench --target threads_bench && \
 	$(BIN)/python bench/python/scaling.py --threads-bench build/bench/threads_bench
 BENCH_cpp = $(BIN)/cmake --build build/bench && \
-	build/bench/threads_bench --benchmark_counters_tabular=true && \
-	$(ASSETS) build/bench/pyfastenv_bench --benchmark_counters_tabular=true
+	build/bench/threads_bench --benchmark_counters_tabular=true
 NEEDS_scaling := build/bench/build.ninja
 NEEDS_cpp := build/bench/build.ninja
 BENCH_nodes = $(GL) build/nodes/bin/python -m pytest -q tests/python/test_examples.py -k ray && \

@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Code = UsageError::Code;
 
-// Waking helpers costs about as much as this much work (measured: bench/cpp, PoolWake).
+// Waking helpers costs about as much as this much work (measured: bench/cpp, ThreadsWake).
 constexpr double kWorthWaking = 12e-6;
 // Up to this many environments per thread, the most expensive ones are run first.
 constexpr int kOrderedPerThread = 32;
