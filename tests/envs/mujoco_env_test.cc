@@ -26,16 +26,12 @@ class Servo final : public MujocoEnv {
                   {.xml_file = "half_cheetah.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = 0.1,
+                   .velocity_noise = Robot::Noise::kNormal,
                    .reads = {.fields = {Field::xpos}}}),
         habit_(habit) {
     SetObservation(spec, model().nq + 3);
     Prepare(InitialLayout());
     Adopt();
-  }
-
-  void ResetModel(Random& random) override {
-    NoisyPositions(random);
-    NormalVelocities(random);
   }
 
   void Control(const Action& action, const Situation& from, mjtNum* ctrl) override {

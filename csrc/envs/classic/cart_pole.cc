@@ -57,8 +57,6 @@ class CartPole final : public ClassicEnv {
     return {.reward = reward, .terminated = terminated};
   }
 
-  void Observe(double* obs) const override { std::copy_n(state(), 4, obs); }
-
  private:
   const bool sutton_barto_reward_;
 };

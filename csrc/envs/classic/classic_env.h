@@ -23,6 +23,8 @@ class ClassicEnv : public Environment {
   }
   void Prepare(const RowLayout& /*layout*/) final {}  // no field can be added
   void Adopt() noexcept final {}
+  /// By default the state's first numbers.
+  void Observe(double* obs) const override { std::copy_n(state(), spec().obs_size, obs); }
 
  protected:
   /// `low` and `high` are the observations' bounds.

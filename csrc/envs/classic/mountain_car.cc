@@ -45,8 +45,6 @@ class MountainCar final : public ClassicEnv {
     return {.reward = -1.0, .terminated = position >= kGoalPosition && velocity >= goal_velocity_};
   }
 
-  void Observe(double* obs) const override { std::copy_n(state(), 2, obs); }
-
  private:
   const double goal_velocity_;
 };

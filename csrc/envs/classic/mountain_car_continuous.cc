@@ -64,8 +64,6 @@ class MountainCarContinuous final : public ClassicEnv {
     return {.reward = reward, .terminated = terminated};
   }
 
-  void Observe(double* obs) const override { std::copy_n(state(), 2, obs); }
-
  private:
   static constexpr int kFresh = 2;  // index of a flag: the state comes from a reset
 

@@ -1,6 +1,4 @@
 // Ant-v5 and -v4: gymnasium/envs/mujoco/ant_v{5,4}.py.
-#include <cmath>
-
 #include "core/errors.h"
 #include "envs/mujoco/mujoco_env.h"
 #include "envs/registry.h"
@@ -50,11 +48,6 @@ class Ant final : public MujocoEnv {
   Ant(const Params& params, ModelCache& models, GymVersion version)
       : Ant(params, models, version, AntParams(params, version), SpecBuilder()) {}
 
-  void ResetModel(Random& random) override {
-    NoisyPositions(random);
-    NormalVelocities(random);
-  }
-
   StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = cache()[0];
     const double y_before = cache()[1];
@@ -96,8 +89,7 @@ class Ant final : public MujocoEnv {
 
   void Observe(double* obs) const override {
     const int skipped = p_.exclude_positions ? 2 : 0;
-    obs = Append(obs, qpos() + skipped, model().nq - skipped);
-    obs = Append(obs, qvel(), model().nv);
+    obs = AppendMotion(obs, skipped);
     if (!p_.contact_obs) return;
     const int first = p_.v5 ? kV5FirstBody : 0;
     AppendClipped(obs, data().cfrc_ext + 6 * first, 6 * (model().nbody - first),
@@ -111,6 +103,7 @@ class Ant final : public MujocoEnv {
                   {.xml_file = "ant.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = p.reset_noise_scale,
+                   .velocity_noise = Robot::Noise::kNormal,
                    .reads = {.fields = p.Reads()},
                    .cache_size = 2,
                    .v4_takes_xml_file = true,
@@ -153,21 +146,14 @@ class Ant final : public MujocoEnv {
   }
 
   bool IsHealthy() const {
-    const auto finite = [](double x) { return std::isfinite(x); };
-    return std::all_of(qpos(), qpos() + model().nq, finite) &&
-           std::all_of(qvel(), qvel() + model().nv, finite) &&
-           p_.healthy_z_range.first <= qpos()[2] && qpos()[2] <= p_.healthy_z_range.second;
+    return IsFinite() && p_.healthy_z_range.first <= qpos()[2] &&
+           qpos()[2] <= p_.healthy_z_range.second;
   }
 
   double ContactCost() const {
-    const mjtNum* forces = data().cfrc_ext;
     const auto [low, high] = p_.contact_force_range;
-    return p_.contact_cost_weight * npy::PairwiseSum<double>(
-                                        [=, low = low, high = high](ptrdiff_t i) {
-                                          const double force = npy::Clip(forces[i], low, high);
-                                          return force * force;
-                                        },
-                                        0, ptrdiff_t{6} * model().nbody);
+    return p_.contact_cost_weight *
+           ClippedSumOfSquares(data().cfrc_ext, ptrdiff_t{6} * model().nbody, low, high);
   }
 
   const AntParams p_;
@@ -180,12 +166,8 @@ class Ant final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeAntV5(const Params& params, ModelCache& models) {
-  return std::make_unique<Ant>(params, models, GymVersion::kV5);
-}
-
-std::unique_ptr<Environment> MakeAntV4(const Params& params, ModelCache& models) {
-  return std::make_unique<Ant>(params, models, GymVersion::kV4);
+std::unique_ptr<Environment> MakeAnt(const Params& params, ModelCache& models, GymVersion version) {
+  return std::make_unique<Ant>(params, models, version);
 }
 
 }  // namespace pyfastenv

@@ -21,6 +21,7 @@ class AntMeta : public MujocoEnv {
                   {.xml_file = "ant.xml",
                    .frame_skip = 5,
                    .reset_noise_scale = params.GetScale("reset_noise_scale", 0.1),
+                   .velocity_noise = Robot::Noise::kNormal,
                    .reads = {.fields = {Field::xpos, Field::xmat, Field::cfrc_ext}},
                    .cache_size = 2,
                    .min_nq = 3,
@@ -36,11 +37,6 @@ class AntMeta : public MujocoEnv {
     reward_survive_ = AddInfo(spec, "reward_survive");
   }
 
-  void ResetModel(Random& random) override {
-    NoisyPositions(random);
-    NormalVelocities(random);
-  }
-
   StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = cache()[0];
     Simulate(action);
@@ -48,7 +44,8 @@ class AntMeta : public MujocoEnv {
     const double x_velocity = (cache()[0] - x_before) / dt();
     const double goal_reward = GoalReward(x_velocity, cache());
     const double ctrl_cost = ControlCost(0.005, action).value();
-    const double contact_cost = 0.0005 * SumOfSquaredContacts();
+    const double contact_cost =
+        0.0005 * ClippedSumOfSquares(data().cfrc_ext, ptrdiff_t{6} * model().nbody, -1.0, 1.0);
     constexpr double kSurviveReward = 0.05;
     info[x_velocity_] = x_velocity;
     info[reward_forward_] = goal_reward;
@@ -67,8 +64,7 @@ class AntMeta : public MujocoEnv {
   void UpdateCache() override { std::copy_n(body_xpos(torso_), 2, cache()); }
 
   void Observe(double* obs) const override {
-    obs = Append(obs, qpos(), model().nq);
-    obs = Append(obs, qvel(), model().nv);
+    obs = AppendMotion(obs);
     obs = AppendClipped(obs, data().cfrc_ext, ptrdiff_t{6} * model().nbody, -1.0, 1.0);
     obs = Append(obs, data().xmat + 9 * static_cast<ptrdiff_t>(torso_), 9);
     Append(obs, body_xpos(torso_), 3);
@@ -78,21 +74,7 @@ class AntMeta : public MujocoEnv {
   virtual double GoalReward(double x_velocity, const double* xy) const = 0;
 
  private:
-  bool IsHealthy() const {
-    const auto finite = [](double x) { return std::isfinite(x); };
-    return std::all_of(qpos(), qpos() + model().nq, finite) &&
-           std::all_of(qvel(), qvel() + model().nv, finite) && qpos()[2] >= 0.2 && qpos()[2] <= 1.0;
-  }
-
-  double SumOfSquaredContacts() const {
-    const mjtNum* forces = data().cfrc_ext;
-    return npy::PairwiseSum<double>(
-        [forces](ptrdiff_t i) {
-          const double force = npy::Clip(forces[i], -1.0, 1.0);
-          return force * force;
-        },
-        0, ptrdiff_t{6} * model().nbody);
-  }
+  bool IsHealthy() const { return IsFinite() && qpos()[2] >= 0.2 && qpos()[2] <= 1.0; }
 
   const int torso_;
   InfoSlot x_position_, y_position_, x_velocity_;

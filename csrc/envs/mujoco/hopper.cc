@@ -1,14 +1,10 @@
 // Hopper-v5 and -v4: gymnasium/envs/mujoco/hopper_v{5,4}.py.
-#include <limits>
-
 #include "envs/mujoco/planar_walker.h"
 #include "envs/registry.h"
 
 namespace pyfastenv {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Hopper final : public PlanarWalker {
  public:
@@ -33,12 +29,9 @@ class Hopper final : public PlanarWalker {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeHopperV5(const Params& params, ModelCache& models) {
-  return std::make_unique<Hopper>(params, models, GymVersion::kV5);
-}
-
-std::unique_ptr<Environment> MakeHopperV4(const Params& params, ModelCache& models) {
-  return std::make_unique<Hopper>(params, models, GymVersion::kV4);
+std::unique_ptr<Environment> MakeHopper(const Params& params, ModelCache& models,
+                                        GymVersion version) {
+  return std::make_unique<Hopper>(params, models, version);
 }
 
 }  // namespace pyfastenv

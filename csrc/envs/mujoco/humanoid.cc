@@ -1,6 +1,5 @@
 // Humanoid-v5 and -v4: gymnasium/envs/mujoco/humanoid_v{5,4}.py.
 #include <cmath>
-#include <limits>
 
 #include "envs/mujoco/humanoid_body.h"
 #include "envs/registry.h"
@@ -8,8 +7,6 @@
 namespace pyfastenv {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Humanoid final : public MujocoEnv {
  public:
@@ -49,11 +46,6 @@ class Humanoid final : public MujocoEnv {
     } else {
       forward_reward_ = AddInfo(spec, "forward_reward");
     }
-  }
-
-  void ResetModel(Random& random) override {
-    NoisyPositions(random);
-    UniformVelocities(random);
   }
 
   StepResult StepTask(const Action& action, InfoRow info) override {
@@ -140,12 +132,9 @@ class Humanoid final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeHumanoidV5(const Params& params, ModelCache& models) {
-  return std::make_unique<Humanoid>(params, models, GymVersion::kV5);
-}
-
-std::unique_ptr<Environment> MakeHumanoidV4(const Params& params, ModelCache& models) {
-  return std::make_unique<Humanoid>(params, models, GymVersion::kV4);
+std::unique_ptr<Environment> MakeHumanoid(const Params& params, ModelCache& models,
+                                          GymVersion version) {
+  return std::make_unique<Humanoid>(params, models, version);
 }
 
 }  // namespace pyfastenv

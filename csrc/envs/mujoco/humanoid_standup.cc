@@ -1,14 +1,10 @@
 // HumanoidStandup-v5 and -v4: gymnasium/envs/mujoco/humanoidstandup_v{5,4}.py.
-#include <limits>
-
 #include "envs/mujoco/humanoid_body.h"
 #include "envs/registry.h"
 
 namespace pyfastenv {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class HumanoidStandup final : public MujocoEnv {
  public:
@@ -41,11 +37,6 @@ class HumanoidStandup final : public MujocoEnv {
     reward_linup_ = AddInfo(spec, "reward_linup");
     reward_quadctrl_ = AddInfo(spec, "reward_quadctrl");
     reward_impact_ = AddInfo(spec, "reward_impact");
-  }
-
-  void ResetModel(Random& random) override {
-    NoisyPositions(random);
-    UniformVelocities(random);
   }
 
   StepResult StepTask(const Action& action, InfoRow info) override {
@@ -84,12 +75,9 @@ class HumanoidStandup final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeHumanoidStandupV5(const Params& params, ModelCache& models) {
-  return std::make_unique<HumanoidStandup>(params, models, GymVersion::kV5);
-}
-
-std::unique_ptr<Environment> MakeHumanoidStandupV4(const Params& params, ModelCache& models) {
-  return std::make_unique<HumanoidStandup>(params, models, GymVersion::kV4);
+std::unique_ptr<Environment> MakeHumanoidStandup(const Params& params, ModelCache& models,
+                                                 GymVersion version) {
+  return std::make_unique<HumanoidStandup>(params, models, version);
 }
 
 }  // namespace pyfastenv

@@ -15,6 +15,7 @@ class InvertedDoublePendulum final : public MujocoEnv {
                    .frame_skip = 5,
                    .reset_noise_scale =
                        version == GymVersion::kV5 ? params.GetScale("reset_noise_scale", 0.1) : 0.1,
+                   .velocity_noise = Robot::Noise::kNormal,
                    .reads = {.fields = {Field::site_xpos, Field::qfrc_constraint}},
                    .min_nq = 1,
                    .min_nv = 3}),
@@ -26,11 +27,6 @@ class InvertedDoublePendulum final : public MujocoEnv {
     reward_survive_ = AddInfo(spec, "reward_survive", TypeOf(params, "healthy_reward", version));
     distance_penalty_ = AddInfo(spec, "distance_penalty");
     velocity_penalty_ = AddInfo(spec, "velocity_penalty");
-  }
-
-  void ResetModel(Random& random) override {
-    NoisyPositions(random);
-    NormalVelocities(random);
   }
 
   StepResult StepTask(const Action& action, InfoRow info) override {
@@ -67,14 +63,9 @@ class InvertedDoublePendulum final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeInvertedDoublePendulumV5(const Params& params,
-                                                          ModelCache& models) {
-  return std::make_unique<InvertedDoublePendulum>(params, models, GymVersion::kV5);
-}
-
-std::unique_ptr<Environment> MakeInvertedDoublePendulumV4(const Params& params,
-                                                          ModelCache& models) {
-  return std::make_unique<InvertedDoublePendulum>(params, models, GymVersion::kV4);
+std::unique_ptr<Environment> MakeInvertedDoublePendulum(const Params& params, ModelCache& models,
+                                                        GymVersion version) {
+  return std::make_unique<InvertedDoublePendulum>(params, models, version);
 }
 
 }  // namespace pyfastenv

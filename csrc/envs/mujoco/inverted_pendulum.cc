@@ -25,26 +25,15 @@ class InvertedPendulum final : public MujocoEnv {
     if (v5_) reward_survive_ = AddInfo(spec, "reward_survive", InfoField::Type::kInt64);
   }
 
-  void ResetModel(Random& random) override {
-    NoisyPositions(random);
-    UniformVelocities(random);
-  }
-
   StepResult StepTask(const Action& action, InfoRow info) override {
     Simulate(action);
-    const auto finite = [](double x) { return std::isfinite(x); };
-    const bool terminated = !std::all_of(qpos(), qpos() + model().nq, finite) ||
-                            !std::all_of(qvel(), qvel() + model().nv, finite) ||
-                            std::abs(qpos()[1]) > 0.2;
+    const bool terminated = !IsFinite() || std::abs(qpos()[1]) > 0.2;
     const double reward = v5_ && terminated ? 0.0 : 1.0;
     if (v5_) info[reward_survive_] = reward;
     return {.reward = reward, .terminated = terminated};
   }
 
-  void Observe(double* obs) const override {
-    obs = Append(obs, qpos(), model().nq);
-    Append(obs, qvel(), model().nv);
-  }
+  void Observe(double* obs) const override { AppendMotion(obs); }
 
  private:
   const bool v5_;
@@ -53,12 +42,9 @@ class InvertedPendulum final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeInvertedPendulumV5(const Params& params, ModelCache& models) {
-  return std::make_unique<InvertedPendulum>(params, models, GymVersion::kV5);
-}
-
-std::unique_ptr<Environment> MakeInvertedPendulumV4(const Params& params, ModelCache& models) {
-  return std::make_unique<InvertedPendulum>(params, models, GymVersion::kV4);
+std::unique_ptr<Environment> MakeInvertedPendulum(const Params& params, ModelCache& models,
+                                                  GymVersion version) {
+  return std::make_unique<InvertedPendulum>(params, models, version);
 }
 
 }  // namespace pyfastenv

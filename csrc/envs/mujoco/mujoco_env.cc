@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 #include "core/errors.h"
 #include "core/thread_clock.h"
@@ -45,6 +44,7 @@ MujocoEnv::MujocoEnv(SpecBuilder& spec, const Params& params, ModelCache& models
       control_every_(robot.control_every > 0 ? std::min(robot.control_every, frame_skip_)
                                              : frame_skip_),
       reset_noise_scale_(robot.reset_noise_scale),
+      velocity_noise_(robot.velocity_noise),
       external_forces_(robot.external_forces || robot.reads.Has(Field::cfrc_ext)),
       passive_reset_(robot.passive_reset),
       dt_(model().opt.timestep * frame_skip_),
@@ -393,31 +393,32 @@ StepResult MujocoEnv::Step(const Action& action, Random& random, InfoRow info) {
 }
 
 void SetObservation(SpecBuilder& spec, int size) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   spec->obs_size = size;
   spec->obs_low.assign(static_cast<size_t>(size), -kInfinity);
   spec->obs_high.assign(static_cast<size_t>(size), kInfinity);
 }
 
-void MujocoEnv::NoisyPositions(Random& random) {
+void MujocoEnv::ResetModel(Random& random) {
+  const double scale = reset_noise_scale_;
   for (int i = 0; i < model().nq; ++i) {
-    data().qpos[i] = init_qpos_[static_cast<size_t>(i)] +
-                     random.Uniform(-reset_noise_scale_, reset_noise_scale_);
+    data().qpos[i] = init_qpos_[static_cast<size_t>(i)] + random.Uniform(-scale, scale);
   }
-}
-
-void MujocoEnv::UniformVelocities(Random& random) {
+  const bool normal = velocity_noise_ == Robot::Noise::kNormal;
   for (int i = 0; i < model().nv; ++i) {
     data().qvel[i] = init_qvel_[static_cast<size_t>(i)] +
-                     random.Uniform(-reset_noise_scale_, reset_noise_scale_);
+                     (normal ? scale * random.StandardNormal() : random.Uniform(-scale, scale));
   }
 }
 
-void MujocoEnv::NormalVelocities(Random& random) {
-  for (int i = 0; i < model().nv; ++i) {
-    data().qvel[i] =
-        init_qvel_[static_cast<size_t>(i)] + reset_noise_scale_ * random.StandardNormal();
-  }
+bool MujocoEnv::IsFinite() const {
+  const auto finite = [](double x) { return std::isfinite(x); };
+  return std::all_of(qpos(), qpos() + model().nq, finite) &&
+         std::all_of(qvel(), qvel() + model().nv, finite);
+}
+
+double* MujocoEnv::AppendMotion(double* obs, int skipped_positions) const {
+  obs = Append(obs, qpos() + skipped_positions, model().nq - skipped_positions);
+  return Append(obs, qvel(), model().nv);
 }
 
 }  // namespace pyfastenv

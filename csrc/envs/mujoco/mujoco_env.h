@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -33,6 +34,8 @@
 #include "npy/math.h"
 
 namespace pyfastenv {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Gymnasium's two generations: v5 takes xml_file and frame_skip everywhere and reports more infos.
 enum class GymVersion { kV4, kV5 };
@@ -68,6 +71,10 @@ class MujocoEnv : public Environment {
     const char* xml_file;
     int frame_skip;
     double reset_noise_scale = 0.0;
+    enum class Noise {
+      kUniform,
+      kNormal
+    } velocity_noise = Noise::kUniform;  // of ResetModel's draws
     LaneReads reads = {};
     bool external_forces = false;  // … even where that does not show in `reads`
     bool passive_reset = false;    // a reset's physics leaves actuators out
@@ -86,8 +93,9 @@ class MujocoEnv : public Environment {
 
   // -- what a task says --
 
-  /// Draws qpos and qvel of a new episode, in gymnasium's order of draws.
-  virtual void ResetModel(Random& random) = 0;
+  /// Draws qpos and qvel of a new episode, in gymnasium's order of draws. By default init_qpos +
+  /// uniform(-noise, noise), then init_qvel + the same or noise * standard_normal.
+  virtual void ResetModel(Random& random);
   /// Runs one step, Simulate included, and writes all infos but those of PositionInfo.
   virtual StepResult StepTask(const Action& action, InfoRow info) = 0;
   /// Writes the infos of the state that a reset or step has led to: all that reset reports
@@ -134,17 +142,16 @@ class MujocoEnv : public Environment {
   double* cache() { return cache_.data(); }
   const double* cache() const { return cache_.data(); }
   const double* task() const { return task_.data(); }
-  double reset_noise_scale() const { return reset_noise_scale_; }
   /// The environment's stream, in ResetModel and StepTask.
   Random& random() { return *random_; }
 
   int BodyId(const std::string& name) const;
   const mjtNum* body_xpos(int body) const { return data().xpos + 3 * static_cast<ptrdiff_t>(body); }
 
-  /// init_qpos + uniform(-noise, noise), and init_qvel + uniform or noise * standard_normal.
-  void NoisyPositions(Random& random);
-  void UniformVelocities(Random& random);
-  void NormalVelocities(Random& random);
+  /// Whether all positions and velocities are.
+  bool IsFinite() const;
+  /// Appends positions, without the first ones, and velocities.
+  double* AppendMotion(double* obs, int skipped_positions = 0) const;
 
  private:
   static std::string ModelPath(const Params& params, const ModelCache& models, GymVersion version,
@@ -164,7 +171,8 @@ class MujocoEnv : public Environment {
   Workspace workspace_;
   int frame_skip_;
   int control_every_;  // frame_skip at most
-  double reset_noise_scale_;
+  const double reset_noise_scale_;
+  const Robot::Noise velocity_noise_;
   bool external_forces_;  // the task reads cfrc_ext
   bool passive_reset_;
   double dt_;
@@ -242,6 +250,15 @@ inline double* Append(double* out, const mjtNum* values, ptrdiff_t n) {
 inline double* AppendClipped(double* out, const mjtNum* values, ptrdiff_t n, double low,
                              double high) {
   return std::transform(values, values + n, out, [=](double x) { return npy::Clip(x, low, high); });
+}
+
+/// np.sum(np.square(np.clip(values, low, high))).
+inline double ClippedSumOfSquares(const mjtNum* values, ptrdiff_t n, double low, double high) {
+  const auto square = [=](ptrdiff_t i) {
+    const double value = npy::Clip(values[i], low, high);
+    return value * value;
+  };
+  return npy::PairwiseSum<double>(square, 0, n);
 }
 
 }  // namespace pyfastenv

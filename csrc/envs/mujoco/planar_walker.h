@@ -7,11 +7,6 @@ namespace pyfastenv {
 
 class PlanarWalker : public MujocoEnv {
  public:
-  void ResetModel(Random& random) override {
-    NoisyPositions(random);
-    UniformVelocities(random);
-  }
-
   StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = qpos()[0];
     Simulate(action);

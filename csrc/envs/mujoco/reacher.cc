@@ -86,12 +86,9 @@ class Reacher final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeReacherV5(const Params& params, ModelCache& models) {
-  return std::make_unique<Reacher>(params, models, GymVersion::kV5);
-}
-
-std::unique_ptr<Environment> MakeReacherV4(const Params& params, ModelCache& models) {
-  return std::make_unique<Reacher>(params, models, GymVersion::kV4);
+std::unique_ptr<Environment> MakeReacher(const Params& params, ModelCache& models,
+                                         GymVersion version) {
+  return std::make_unique<Reacher>(params, models, version);
 }
 
 }  // namespace pyfastenv

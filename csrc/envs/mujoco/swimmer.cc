@@ -30,11 +30,6 @@ class Swimmer final : public MujocoEnv {
     if (!v5_) forward_reward_ = AddInfo(spec, "forward_reward");
   }
 
-  void ResetModel(Random& random) override {
-    NoisyPositions(random);
-    UniformVelocities(random);
-  }
-
   StepResult StepTask(const Action& action, InfoRow info) override {
     const double x_before = qpos()[0];
     const double y_before = qpos()[1];
@@ -57,10 +52,7 @@ class Swimmer final : public MujocoEnv {
     info[distance_from_origin_] = npy::Norm(qpos(), 2);
   }
 
-  void Observe(double* obs) const override {
-    obs = Append(obs, qpos() + skipped_qpos_, model().nq - skipped_qpos_);
-    Append(obs, qvel(), model().nv);
-  }
+  void Observe(double* obs) const override { AppendMotion(obs, skipped_qpos_); }
 
  private:
   const bool v5_;
@@ -74,12 +66,9 @@ class Swimmer final : public MujocoEnv {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeSwimmerV5(const Params& params, ModelCache& models) {
-  return std::make_unique<Swimmer>(params, models, GymVersion::kV5);
-}
-
-std::unique_ptr<Environment> MakeSwimmerV4(const Params& params, ModelCache& models) {
-  return std::make_unique<Swimmer>(params, models, GymVersion::kV4);
+std::unique_ptr<Environment> MakeSwimmer(const Params& params, ModelCache& models,
+                                         GymVersion version) {
+  return std::make_unique<Swimmer>(params, models, version);
 }
 
 }  // namespace pyfastenv

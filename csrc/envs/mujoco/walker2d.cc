@@ -25,12 +25,9 @@ class Walker2d final : public PlanarWalker {
 
 }  // namespace
 
-std::unique_ptr<Environment> MakeWalker2dV5(const Params& params, ModelCache& models) {
-  return std::make_unique<Walker2d>(params, models, GymVersion::kV5);
-}
-
-std::unique_ptr<Environment> MakeWalker2dV4(const Params& params, ModelCache& models) {
-  return std::make_unique<Walker2d>(params, models, GymVersion::kV4);
+std::unique_ptr<Environment> MakeWalker2d(const Params& params, ModelCache& models,
+                                          GymVersion version) {
+  return std::make_unique<Walker2d>(params, models, version);
 }
 
 }  // namespace pyfastenv
