@@ -50,16 +50,10 @@ class Caller {
 
   /// False once the environments are closed.
   bool CallSomething() {
-    try {
-      calls_[random_() % calls_.size()]();
-    } catch (const UsageError& error) {
-      if (error.code() == Code::kClosed) return false;
-      const bool wrong_moment = error.code() == Code::kBusy ||
-                                error.code() == Code::kNothingPending ||
-                                error.code() == Code::kResetNeeded;
-      EXPECT_TRUE(wrong_moment) << error.what();
-    }
-    return true;
+    const auto refusal =
+        RefusalOf({Code::kClosed, Code::kBusy, Code::kNothingPending, Code::kResetNeeded},
+                  calls_[random_() % calls_.size()]);
+    return refusal != Code::kClosed;
   }
 
  private:
@@ -96,23 +90,8 @@ class Caller {
   }
 
   void RunRollout() {
-    constexpr size_t kSteps = 5;
-    constexpr size_t kSlots = kSteps * kEnvs;
-    std::vector<double> obs((kSlots + kEnvs) * CountingEnv::kObsSize), rewards(kSlots);
-    std::vector<float> actions(kSlots), log_probs(kSlots);
-    std::vector<uint8_t> flags(3 * kSlots);
-    RolloutViews out;
-    out.obs = obs.data();
-    out.last_obs = &obs[kSlots * CountingEnv::kObsSize];
-    out.obs_dtype = DType::kFloat64;
-    out.actions = actions.data();
-    out.log_probs = log_probs.data();
-    out.rewards = rewards.data();
-    out.reward_dtype = DType::kFloat64;
-    out.terminations = flags.data();
-    out.truncations = &flags[kSlots];
-    out.autoresets = &flags[2 * kSlots];
-    EXPECT_TRUE(env_.RunRollout({&policy_, {}, kSteps, out}, Never).failures.empty());
+    RolloutArrays out(5, kEnvs);
+    EXPECT_TRUE(env_.RunRollout({&policy_, {}, 5, out.Views()}, Never).failures.empty());
   }
 
   void Send() { env_.Send(SomeIds(), SomeActions()); }
@@ -170,12 +149,6 @@ class Caller {
   std::vector<std::function<void()>> calls_;
 };
 
-void RunThreads(int count, const std::function<void(int)>& work) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
-  for (auto& thread : threads) thread.join();
-}
-
 // threads that call, threads of the pool
 class ApiThreads : public ::testing::TestWithParam<std::tuple<int, int>> {};
 INSTANTIATE_TEST_SUITE_P(All, ApiThreads,
@@ -183,19 +156,15 @@ INSTANTIATE_TEST_SUITE_P(All, ApiThreads,
 
 TEST_P(ApiThreads, CallWhatTheyLikeAndLeaveItAsGoodAsNew) {
   const auto [callers, num_threads] = GetParam();
-  Runner runner(MakeOptions(kEnvs, num_threads, AutoresetMode::kSameStep, 9));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, num_threads, AutoresetMode::kSameStep, 9));
   RunThreads(callers, [&](int i) {
     Caller caller(runner.env, static_cast<uint32_t>(i));
     for (int call = 0; call < kCalls; ++call) ASSERT_TRUE(caller.CallSomething());
   });
-  try {
-    while (true) runner.Receive();
-  } catch (const UsageError& error) {
-    ASSERT_EQ(static_cast<int>(error.code()), static_cast<int>(Code::kNothingPending));
+  while (!RefusalOf({Code::kNothingPending}, [&] { runner.Receive(); })) {
   }
 
-  Runner twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep, 9));
+  Started twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep, 9));
   for (Runner* each : {&runner, &twin}) {
     const std::vector<double> ones(2 * kEnvs, 1.0);
     each->env.SetField(each->env.AddField("gain"), each->all, ones.data());
@@ -213,8 +182,7 @@ TEST_P(ApiThreads, CallWhatTheyLikeAndLeaveItAsGoodAsNew) {
 TEST_P(ApiThreads, CallUntilOneOfThemCloses) {
   const auto [callers, num_threads] = GetParam();
   for (uint32_t round = 0; round < 10; ++round) {
-    Runner runner(MakeOptions(kEnvs, num_threads, AutoresetMode::kSameStep, 9));
-    runner.Start();
+    Started runner(MakeOptions(kEnvs, num_threads, AutoresetMode::kSameStep, 9));
     RunThreads(callers, [&](int i) {
       Caller caller(runner.env, 100 * round + static_cast<uint32_t>(i));
       if (i == 0) {

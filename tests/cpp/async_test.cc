@@ -15,8 +15,7 @@ using namespace pyfastenv::testing;  // NOLINT
 
 constexpr double kPatience = 10.0;  // seconds, then a hang becomes a failure
 
-// ---- parallel equals serial
-// ----------------------------------------------------------------------
+// ---- parallel equals serial ----
 
 /// RunSteps' trace, made of requests sent in a random order in two parts and received in pieces.
 std::vector<Results> RunRequests(AutoresetMode mode, int num_threads) {
@@ -54,22 +53,14 @@ std::vector<Results> RunRequests(AutoresetMode mode, int num_threads) {
   return trace;
 }
 
-class AsyncModesAndThreads : public ::testing::TestWithParam<std::tuple<AutoresetMode, int>> {};
+using AsyncModesAndThreads = ModesAndThreads;
 
 TEST_P(AsyncModesAndThreads, RequestsEqualSerialSteps) {
   const auto [mode, num_threads] = GetParam();
   EXPECT_TRUE(RunRequests(mode, num_threads) == RunSteps(mode, 1));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, AsyncModesAndThreads,
-                         ::testing::Combine(::testing::Values(AutoresetMode::kNextStep,
-                                                              AutoresetMode::kSameStep,
-                                                              AutoresetMode::kDisabled),
-                                            ::testing::Values(1, 3, 7)),
-                         [](const auto& info) {
-                           return ModeName(std::get<0>(info.param)) +
-                                  std::to_string(std::get<1>(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(All, AsyncModesAndThreads, kModesAndThreads, NameOf);
 
 class Async : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Threads, Async, ::testing::Values(1, 3, 7));
@@ -102,16 +93,14 @@ TEST_P(Async, FreeRunningEnvironmentsEqualSerialSteps) {
     runner.Send(again, actions);
   }
 
-  Runner serial(MakeOptions(kEnvs, 1));
-  serial.Start();
+  Started serial(MakeOptions(kEnvs, 1));
   for (size_t t = 0; t <= kSteps; ++t) {
     for (size_t i = 0; i < kEnvs; ++i) ASSERT_TRUE(histories[i][t] == serial.out.Slot(i));
     serial.Step(ActionsOf(static_cast<int>(t), serial.all));
   }
 }
 
-// ---- what Wait gives
-// -----------------------------------------------------------------------------
+// ---- what Wait gives ----
 
 TEST_P(Async, NothingSent) {
   Runner runner(MakeOptions(3, GetParam()));
@@ -127,8 +116,7 @@ TEST_P(Async, NothingSent) {
 
 // at least min, at most max, each once, and nothing lost
 TEST_P(Async, MinAndMax) {
-  Runner runner(MakeOptions(20, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(20, GetParam()));
   for (int round = 0; round < 20; ++round) {
     runner.SendAll(kBusyWork);
     std::set<int32_t> seen;
@@ -144,8 +132,7 @@ TEST_P(Async, MinAndMax) {
 
 // fewer may be asked for than have been sent, and all: min_envs 0
 TEST_P(Async, ZeroMeansAllUnderWay) {
-  Runner runner(MakeOptions(9, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(9, GetParam()));
   runner.Send({1, 3, 5}, {1, 2, 3});
   EXPECT_EQ(runner.Receive().ids.size(), 3U);
   runner.SendAll(0.5F);
@@ -154,8 +141,7 @@ TEST_P(Async, ZeroMeansAllUnderWay) {
 
 // at the timeout what has arrived is given, at least one; the rest comes later
 TEST_P(Async, TimeoutGivesAtLeastOneAndLosesNothing) {
-  Runner runner(MakeOptions(20, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(20, GetParam()));
   std::vector<float> actions(20, Nap(15));
   actions[0] = 0.5F;
   // a receiver held up for longer than all naps finds everything there: not every time
@@ -177,8 +163,7 @@ TEST_P(Async, TimeoutGivesAtLeastOneAndLosesNothing) {
 
 // a timeout long in the future changes nothing
 TEST_P(Async, ALongTimeoutIsNotWaitedFor) {
-  Runner runner(MakeOptions(4, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(4, GetParam()));
   const double seconds = QuickestOfThree([&] {
     runner.SendAll(0.5F);
     const Stopwatch watch;
@@ -190,8 +175,7 @@ TEST_P(Async, ALongTimeoutIsNotWaitedFor) {
 
 // an interrupted Wait takes nothing; the next one gets everything
 TEST_P(Async, InterruptedWaitLosesNothing) {
-  Runner runner(MakeOptions(9, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(9, GetParam()));
   runner.SendAll(Nap(60));
   const auto ready = runner.Receive(0, 0, std::nullopt, [] { return true; });
   EXPECT_TRUE(ready.interrupted);
@@ -202,8 +186,7 @@ TEST_P(Async, InterruptedWaitLosesNothing) {
 
 // actions are copied by Send: the caller's array may go
 TEST_P(Async, SendCopiesTheActions) {
-  Runner runner(MakeOptions(6, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(6, GetParam()));
   {
     std::vector<float> actions(6, 3.0F);
     runner.Send(runner.all, actions);
@@ -215,8 +198,7 @@ TEST_P(Async, SendCopiesTheActions) {
 
 // float64 actions are not rounded on their way
 TEST_P(Async, ActionsKeepTheirDType) {
-  Runner runner(MakeOptions(2, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(2, GetParam()));
   const double actions[] = {0.1, 0.2};
   runner.env.Send(runner.all, {actions, DType::kFloat64, sizeof(double)});
   runner.Receive();
@@ -247,13 +229,11 @@ TEST_P(Async, ResetsKeepTheirOptions) {
   }
 }
 
-// ---- requests that are refused
-// -------------------------------------------------------------------
+// ---- requests that are refused ----
 
 // what is under way can be neither sent nor touched; the others of the same call stay unmoved too
 TEST_P(Async, BusyEnvironmentsAreRefused) {
-  Runner runner(MakeOptions(4, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(4, GetParam()));
   const auto state = runner.State({0, 3});
   runner.Send({1, 2}, {0.5F, 0.5F});
   std::vector<double> numbers(8);
@@ -280,8 +260,7 @@ TEST_P(Async, BusyEnvironmentsAreRefused) {
 
 // results taken by Wait count as under way until they are gathered
 TEST_P(Async, UngatheredResultsAreBusy) {
-  Runner runner(MakeOptions(2, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(2, GetParam()));
   runner.SendAll(0.5F);
   auto ready = runner.env.Receive({0, 0, std::nullopt}, Never);
   ExpectUsageError(Code::kBusy, "environments 0, 1", [&] { runner.SendAll(0.5F); });
@@ -292,8 +271,7 @@ TEST_P(Async, UngatheredResultsAreBusy) {
 
 // free environments can be read while others are under way; a reset must wait for all
 TEST_P(Async, StateOfOthersBesideRequests) {
-  Runner runner(MakeOptions(6, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(6, GetParam()));
   for (int i = 0; i < 100; ++i) {
     runner.Send({0, 1, 2}, {kBusyWork, 1.0F, kBusyWork});
     ExpectUsageError(Code::kBusy, "reset", [&] { runner.Reset({3, 4}); });
@@ -302,14 +280,12 @@ TEST_P(Async, StateOfOthersBesideRequests) {
   }
 }
 
-// ---- Close
-// ---------------------------------------------------------------------------------------
+// ---- Close ----
 
 // queued work is dropped
 TEST_P(Async, CloseDropsTheQueue) {
   const double seconds = QuickestOfThree([&] {
-    Runner runner(MakeOptions(60, GetParam()));
-    runner.Start();
+    Started runner(MakeOptions(60, GetParam()));
     runner.SendAll(Nap(100));  // the closing thread may be held up for several
     const Stopwatch watch;
     runner.env.Close();
@@ -323,8 +299,7 @@ TEST_P(Async, CloseDropsTheQueue) {
 
 // a thread inside Wait is told
 TEST_P(Async, CloseWhileAnotherThreadWaits) {
-  Runner runner(MakeOptions(60, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(60, GetParam()));
   std::thread waiter([&] {
     ExpectUsageError(Code::kClosed, "closed", [&] {
       while (true) {
@@ -341,22 +316,19 @@ TEST_P(Async, CloseWhileAnotherThreadWaits) {
 // results that nobody received do not keep Close or the destructor waiting
 TEST_P(Async, CloseWithResultsNotReceived) {
   for (int i = 0; i < 50; ++i) {
-    Runner runner(MakeOptions(8, GetParam()));
-    runner.Start();
+    Started runner(MakeOptions(8, GetParam()));
     runner.SendAll(kBusyWork);
     if (i % 2 == 0) runner.Receive(1, 2);
   }
 }
 
-// ---- several threads
-// -----------------------------------------------------------------------------
+// ---- several threads ----
 
 // one thread sends, another receives
 TEST_P(Async, SendBesideWait) {
   constexpr int kEnvs = 8;
   constexpr int kTotal = 2000;
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam()));
   std::mutex mutex;
   std::deque<int32_t> free(runner.all.begin(), runner.all.end());
   std::thread sender([&] {
@@ -379,7 +351,7 @@ TEST_P(Async, SendBesideWait) {
   });
   std::vector<int> received(kEnvs);
   for (int total = 0; total < kTotal;) {
-    try {
+    const auto refusal = RefusalOf({Code::kNothingPending}, [&] {
       const auto ready = runner.Receive(1, 3, std::nullopt, GiveUpAfter(kPatience));
       ASSERT_FALSE(ready.interrupted);
       total += static_cast<int>(ready.ids.size());
@@ -388,10 +360,9 @@ TEST_P(Async, SendBesideWait) {
         ++received[static_cast<size_t>(id)];
         free.push_back(id);
       }
-    } catch (const UsageError& error) {
-      ASSERT_EQ(error.code(), Code::kNothingPending);
-      std::this_thread::yield();
-    }
+    });
+    ASSERT_FALSE(HasFailure());
+    if (refusal) std::this_thread::yield();
   }
   sender.join();
   EXPECT_EQ(std::accumulate(received.begin(), received.end(), 0), kTotal);
@@ -399,22 +370,20 @@ TEST_P(Async, SendBesideWait) {
 
 // two receivers share the results; whichever leaves first, the other is not left without a worker
 TEST_P(Async, TwoReceivers) {
-  Runner runner(MakeOptions(8, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(8, GetParam()));
   for (int round = 0; round < 40; ++round) {
     runner.SendAll(round % 4 == 0 ? Nap(1) : kBusyWork);
     std::atomic<int> total{0};
     const auto receive = [&] {
       Results out(8);
       while (total.load() < 8) {
-        try {
+        RefusalOf({Code::kNothingPending}, [&] {
           auto ready = runner.env.Receive({1, 1, std::nullopt}, GiveUpAfter(kPatience));
           ASSERT_FALSE(ready.interrupted) << "a receiver hangs";
           runner.env.Gather(ready, out.Views());
           total.fetch_add(static_cast<int>(ready.ids.size()));
-        } catch (const UsageError& error) {
-          ASSERT_EQ(error.code(), Code::kNothingPending);
-        }
+        });
+        if (HasFailure()) return;
       }
     };
     std::thread other(receive);
@@ -426,8 +395,7 @@ TEST_P(Async, TwoReceivers) {
 
 // a receiver that came while another call held worker 0 takes over when that call ends
 TEST(AsyncAlone, ASecondReceiverTakesOver) {
-  Runner runner(MakeOptions(4, 1));
-  runner.Start();
+  Started runner(MakeOptions(4, 1));
   runner.SendAll(Nap(20));
   const auto receive = [&](int count) {
     Results out(4);
@@ -445,29 +413,21 @@ TEST(AsyncAlone, ASecondReceiverTakesOver) {
 // refused, never beside one
 TEST_P(Async, SendBesideStep) {
   constexpr int kEnvs = 6;
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam()));
   std::atomic<bool> stop{false};
   std::thread stepper([&] {
     Results out(kEnvs);
     const std::vector<float> actions(kEnvs, 0.5F);
     while (!stop.load()) {
-      try {
+      const auto refusal = RefusalOf({Code::kBusy}, [&] {
         runner.env.Step({actions.data(), DType::kFloat32, sizeof(float)}, out.Views(), Never);
-      } catch (const UsageError& error) {
-        ASSERT_EQ(error.code(), Code::kBusy);
-        std::this_thread::yield();
-      }
+      });
+      if (refusal) std::this_thread::yield();
     }
   });
   int served = 0;
   for (int i = 0; i < 300; ++i) {
-    try {
-      runner.Send({i % kEnvs}, {0.5F});
-    } catch (const UsageError& error) {
-      EXPECT_EQ(error.code(), Code::kBusy);
-      continue;
-    }
+    if (RefusalOf({Code::kBusy}, [&] { runner.Send({i % kEnvs}, {0.5F}); })) continue;
     served += static_cast<int>(runner.Receive().ids.size());
   }
   stop.store(true);
@@ -478,17 +438,14 @@ TEST_P(Async, SendBesideStep) {
 // Send and Close from different threads, at every moment of each other's life
 TEST_P(Async, SendBesideClose) {
   for (int i = 0; i < 100; ++i) {
-    Runner runner(MakeOptions(6, GetParam()));
-    runner.Start();
+    Started runner(MakeOptions(6, GetParam()));
     std::thread sender([&] {
-      try {
+      RefusalOf({Code::kClosed}, [&] {
         while (true) {
           runner.SendAll(0.5F);
           runner.Receive();
         }
-      } catch (const UsageError& error) {
-        EXPECT_EQ(error.code(), Code::kClosed);
-      }
+      });
     });
     if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(10 * i));
     runner.env.Close();

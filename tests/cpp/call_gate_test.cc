@@ -61,18 +61,14 @@ TEST(CallGate, CloseWakesThenWaitsThenFinishesOnce) {
   });
   while (!inside) std::this_thread::yield();
   std::atomic<int> finished{0};
-  std::vector<std::thread> closers;
-  for (int i = 0; i < 4; ++i) {
-    closers.emplace_back([&] {
-      gate.Close([&] { leave = true; },
-                 [&] {
-                   EXPECT_TRUE(left);
-                   ++finished;
-                 });
-      EXPECT_EQ(finished, 1);
-    });
-  }
-  for (auto& closer : closers) closer.join();
+  testing::RunThreads(4, [&](int /*i*/) {
+    gate.Close([&] { leave = true; },
+               [&] {
+                 EXPECT_TRUE(left);
+                 ++finished;
+               });
+    EXPECT_EQ(finished, 1);
+  });
   caller.join();
   EXPECT_TRUE(gate.closed());
 }
@@ -80,16 +76,12 @@ TEST(CallGate, CloseWakesThenWaitsThenFinishesOnce) {
 TEST(CallGate, ExclusiveCallsRunOneAtATime) {
   CallGate gate;
   int counter = 0;  // a data race under ThreadSanitizer if they do not
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      for (int k = 0; k < 500; ++k) {
-        const CallGate::Exclusive exclusive(gate);
-        ++counter;
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
+  testing::RunThreads(4, [&](int /*i*/) {
+    for (int k = 0; k < 500; ++k) {
+      const CallGate::Exclusive exclusive(gate);
+      ++counter;
+    }
+  });
   EXPECT_EQ(counter, 2000);
 }
 
@@ -119,15 +111,11 @@ TEST(CallGate, AForkedChildIsRefusedAndMayClose) {
   });
   while (!inside) std::this_thread::yield();
   EXPECT_TRUE(testing::InForkedChild([&] {
-    bool refused = false;
-    try {
-      const CallGate::Pass pass(gate);
-    } catch (const UsageError& error) {
-      refused = error.code() == Code::kForked;
-    }
+    const auto refusal =
+        testing::RefusalOf({Code::kForked}, [&] { const CallGate::Pass pass(gate); });
     bool called = false;
     gate.Close([&] { called = true; }, [&] { called = true; });
-    return refused && !called && gate.forked() && gate.closed();
+    return refusal == Code::kForked && !called && gate.forked() && gate.closed();
   }));
   EXPECT_FALSE(gate.forked());
   leave = true;

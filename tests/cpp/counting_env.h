@@ -21,6 +21,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "core/vector_env.h"
@@ -397,6 +398,14 @@ class Runner {
   }
 };
 
+/// One that has been seeded and reset, as most tests begin.
+class Started : public Runner {
+ public:
+  explicit Started(const VectorEnvOptions& options, uint32_t seed = 7) : Runner(options) {
+    Start(seed);
+  }
+};
+
 /// The action of environment `id` in its step `t`: a small number, or now and then some work.
 inline float ActionOf(int t, int32_t id) {
   const int k = 31 * t + 17 * id;
@@ -408,6 +417,57 @@ inline std::vector<float> ActionsOf(int t, const std::vector<int32_t>& ids) {
   for (const int32_t id : ids) actions.push_back(ActionOf(t, id));
   return actions;
 }
+
+/// The results of steps begin … end - 1.
+inline std::vector<Results> Continue(Runner& runner, int begin, int end) {
+  std::vector<Results> trace;
+  for (int t = begin; t < end; ++t) {
+    runner.Step(ActionsOf(t, runner.all));
+    trace.push_back(runner.out);
+  }
+  return trace;
+}
+
+/// The arrays of a rollout. What no one wrote keeps its mark.
+struct RolloutArrays {
+  RolloutArrays(int num_steps, int num_envs, int obs_size = CountingEnv::kObsSize)
+      : num_steps(num_steps),
+        num_envs(num_envs),
+        obs(Size() * static_cast<size_t>(obs_size), kMark),
+        last_obs(static_cast<size_t>(num_envs) * static_cast<size_t>(obs_size), kMark),
+        rewards(Size(), kMark),
+        actions(Size(), static_cast<float>(kMark)),
+        log_probs(Size(), static_cast<float>(kMark)),
+        terminations(Size(), 77),
+        truncations(Size(), 77),
+        autoresets(Size(), 77) {}
+
+  size_t Size() const { return static_cast<size_t>(num_steps) * static_cast<size_t>(num_envs); }
+  size_t Slot(int t, int32_t id) const {
+    return static_cast<size_t>(t) * static_cast<size_t>(num_envs) + static_cast<size_t>(id);
+  }
+
+  RolloutViews Views() {
+    RolloutViews views;
+    views.obs = obs.data();
+    views.last_obs = last_obs.data();
+    views.obs_dtype = DType::kFloat64;
+    views.actions = actions.data();
+    views.log_probs = log_probs.data();
+    views.rewards = rewards.data();
+    views.reward_dtype = DType::kFloat64;
+    views.terminations = terminations.data();
+    views.truncations = truncations.data();
+    views.autoresets = autoresets.data();
+    return views;
+  }
+
+  static constexpr double kMark = -12345.0;
+  int num_steps, num_envs;
+  std::vector<double> obs, last_obs, rewards;
+  std::vector<float> actions, log_probs;
+  std::vector<uint8_t> terminations, truncations, autoresets;
+};
 
 constexpr int kTraceEnvs = 23;
 constexpr int kTraceSteps = 40;
@@ -442,6 +502,15 @@ inline std::string ModeName(AutoresetMode mode) {
   return "";
 }
 
+/// Every mode on 1, 3 and 7 threads.
+class ModesAndThreads : public ::testing::TestWithParam<std::tuple<AutoresetMode, int>> {};
+inline const auto kModesAndThreads = ::testing::Combine(
+    ::testing::Values(AutoresetMode::kNextStep, AutoresetMode::kSameStep, AutoresetMode::kDisabled),
+    ::testing::Values(1, 3, 7));
+inline std::string NameOf(const ::testing::TestParamInfo<std::tuple<AutoresetMode, int>>& info) {
+  return ModeName(std::get<0>(info.param)) + std::to_string(std::get<1>(info.param));
+}
+
 inline std::vector<int32_t> FailedIds(const std::vector<EnvFailure>& failures) {
   std::vector<int32_t> ids;
   for (const auto& failure : failures) ids.push_back(failure.env_id);
@@ -458,6 +527,27 @@ void ExpectUsageError(Code code, const std::string& part, F call) {
     EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code)) << error.what();
     EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
   }
+}
+
+/// Makes a call that may come at the wrong moment; says why it was refused, which must be one of
+/// `codes`.
+template <class F>
+std::optional<Code> RefusalOf(std::initializer_list<Code> codes, F call) {
+  try {
+    call();
+    return std::nullopt;
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::find(codes.begin(), codes.end(), error.code()), codes.end()) << error.what();
+    return error.code();
+  }
+}
+
+/// Runs work(0) … work(count - 1), each on a thread of its own.
+template <class F>
+void RunThreads(int count, F work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
 }
 
 /// An `interrupted` that gives up after a while: a hang becomes a failed test.

@@ -29,10 +29,8 @@ INSTANTIATE_TEST_SUITE_P(Threads, Failures, ::testing::Values(1, 3, 7));
 // row, stream, elapsed steps, flags and observation of those that raised are as before; the others'
 // results are those of a batch where nobody raised
 TEST_P(Failures, OfAStep) {
-  Runner runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kNextStep, 6));
-  Runner twin(MakeOptions(kEnvs, 1, AutoresetMode::kNextStep, 6));
-  runner.Start();
-  twin.Start();
+  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kNextStep, 6));
+  Started twin(MakeOptions(kEnvs, 1, AutoresetMode::kNextStep, 6));
   const std::vector<int32_t> throwing = {2, 7};
   for (int t = 0; t < 2; ++t) {
     runner.StepAll(0.5F);
@@ -58,8 +56,7 @@ TEST_P(Failures, OfAStep) {
 
   // they go on from where they were: one step behind the twin
   const std::vector<Results> expected = [&] {
-    Runner again(MakeOptions(kEnvs, 1, AutoresetMode::kNextStep, 6));
-    again.Start();
+    Started again(MakeOptions(kEnvs, 1, AutoresetMode::kNextStep, 6));
     std::vector<Results> trace;
     for (int t = 0; t < 12; ++t) {
       again.StepAll(0.5F);
@@ -76,8 +73,7 @@ TEST_P(Failures, OfAStep) {
 
 // numbers drawn before the exception are drawn again
 TEST_P(Failures, OfAReset) {
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam()));
   runner.StepAll(0.5F);
   const auto state = runner.State();
   const auto outcome = runner.Reset({4, 1}, kThrowingStart);
@@ -90,8 +86,7 @@ TEST_P(Failures, OfAReset) {
 }
 
 TEST_P(Failures, OfTheFirstResetLeavesItNeeded) {
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam()));
   Runner fresh(MakeOptions(kEnvs, GetParam()));
   fresh.Reset(fresh.all, kThrowingStart);
   ExpectUsageError(Code::kResetNeeded, "step: reset environments 0, 1",
@@ -99,8 +94,7 @@ TEST_P(Failures, OfTheFirstResetLeavesItNeeded) {
 }
 
 TEST_P(Failures, OfEveryEnvironment) {
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam()));
   const auto state = runner.State();
   for (int i = 0; i < 50; ++i) {
     EXPECT_EQ(FailedIds(runner.StepAll(kThrow).failures), runner.all);
@@ -111,8 +105,7 @@ TEST_P(Failures, OfEveryEnvironment) {
 }
 
 TEST_P(Failures, OfAnotherTypeThanException) {
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam()));
   const auto outcome = runner.Step(Throwing({3}, kThrowOther));
   ASSERT_EQ(FailedIds(outcome.failures), std::vector<int32_t>{3});
   EXPECT_EQ(outcome.failures[0].message, "unknown exception");
@@ -121,10 +114,8 @@ TEST_P(Failures, OfAnotherTypeThanException) {
 // received failures are no results: they are reported, free again and unchanged
 TEST_P(Failures, OfARequest) {
   // in SAME_STEP mode no step is a reset, which would ignore its action
-  Runner runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep));
-  Runner twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep));
-  runner.Start();
-  twin.Start();
+  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep));
+  Started twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep));
   for (int i = 0; i < 60; ++i) {
     const std::vector<int32_t> throwing = {i % 4, 4 + i % 5};
     const auto state = runner.State(throwing);
@@ -147,8 +138,7 @@ TEST_P(Failures, OfARequest) {
 }
 
 TEST_P(Failures, OfARequestedReset) {
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam()));
   const auto state = runner.State();
   runner.SendReset({5, 2}, kThrowingStart);
   auto failed = FailedIds(runner.Receive().failures);
@@ -159,8 +149,7 @@ TEST_P(Failures, OfARequestedReset) {
 
 // a failed request belongs to Wait, whichever other call ends meanwhile
 TEST_P(Failures, OfARequestIsNotReportedByAnotherCall) {
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam()));
   for (int i = 0; i < 20; ++i) {
     runner.Send({0, 1}, {kThrow, 0.5F});
     std::this_thread::sleep_for(std::chrono::milliseconds(2));  // a helper runs it
@@ -174,21 +163,18 @@ TEST_P(Failures, OfARequestIsNotReportedByAnotherCall) {
 
 // the step of a failing SAME_STEP environment leaves no final step behind
 TEST_P(Failures, InSameStepMode) {
-  Runner runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep, 1));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep, 1));
   runner.Step(Throwing({6}));
   EXPECT_TRUE(runner.out.finals[6].empty());
   EXPECT_EQ(runner.out.kinds[6], kFailed);
   EXPECT_EQ(runner.out.kinds[5], kResetInfo | kFinal);
 }
 
-// ---- divergence
-// ----------------------------------------------------------------------------------
+// ---- divergence ----
 
 // the episode ends without a step's info
 TEST_P(Failures, DivergedEndsTheEpisode) {
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam()));
   EXPECT_TRUE(runner.Step(Throwing({4}, kDiverge)).failures.empty());
   EXPECT_EQ(runner.out.kinds[4], kResetInfo | kDiverged);
   EXPECT_EQ(runner.out.terminations[4], 1);
@@ -206,8 +192,7 @@ TEST_P(Failures, DivergedEndsTheEpisode) {
 }
 
 TEST_P(Failures, DivergedInSameStepMode) {
-  Runner runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep));
   runner.Step(Throwing({4}, kDiverge));
   EXPECT_EQ(runner.out.kinds[4], kResetInfo | kFinal | kDiverged);
   ASSERT_FALSE(runner.out.finals[4].empty());
@@ -216,8 +201,7 @@ TEST_P(Failures, DivergedInSameStepMode) {
 }
 
 TEST_P(Failures, DivergedWithAutoresetDisabled) {
-  Runner runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kDisabled));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kDisabled));
   runner.Step(Throwing({4}, kDiverge));
   ExpectUsageError(Code::kResetNeeded, "step: reset environments 4", [&] { runner.StepAll(0.5F); });
 }

@@ -121,35 +121,18 @@ TEST_F(Late, ARolloutThatFailsAgainWhenRunAgainEndsThereAndNotTheProcess) {
   options.action_high = {1.0F};
   const Policy policy(std::move(mlp), std::move(options));
 
-  std::vector<double> observations(size_t{kSteps} * kEnvs, -1.0);
-  std::vector<double> last(kEnvs, -1.0);
-  std::vector<float> actions(size_t{kSteps} * kEnvs);
-  std::vector<float> log_probs(actions.size());
-  std::vector<double> rewards(actions.size(), -1.0);
-  std::vector<uint8_t> flags(3 * actions.size());
-  RolloutViews views;
-  views.obs = observations.data();
-  views.last_obs = last.data();
-  views.obs_dtype = DType::kFloat64;
-  views.actions = actions.data();
-  views.log_probs = log_probs.data();
-  views.rewards = rewards.data();
-  views.reward_dtype = DType::kFloat64;
-  views.terminations = flags.data();
-  views.truncations = &flags[actions.size()];
-  views.autoresets = &flags[2 * actions.size()];
-
+  RolloutArrays out(kSteps, kEnvs, 1);
   std::vector<double> start(obs);
   // the first environment's third step fails, and from then on every step of everyone
   plan.steps_until_throw = 2;
-  const auto outcome = env.RunRollout({&policy, {}, kSteps, views}, Never);
+  const auto outcome = env.RunRollout({&policy, {}, kSteps, out.Views()}, Never);
   ASSERT_EQ(outcome.failures.size(), static_cast<size_t>(kEnvs));
   for (const auto& failure : outcome.failures) {
     EXPECT_NE(failure.message.find("told to throw"), std::string::npos);
     const auto id = static_cast<size_t>(failure.env_id);
     EXPECT_EQ(env.CopyRow(failure.env_id).values[0], start[id]);  // where its segment began
-    EXPECT_EQ(last[id], start[id]);
-    for (int t = 0; t < kSteps; ++t) EXPECT_EQ(rewards[static_cast<size_t>(t) * kEnvs + id], 0.0);
+    EXPECT_EQ(out.last_obs[id], start[id]);
+    for (int t = 0; t < kSteps; ++t) EXPECT_EQ(out.rewards[out.Slot(t, failure.env_id)], 0.0);
   }
 }
 

@@ -55,6 +55,18 @@ Random Stream(uint32_t seed = 3) {
   return Random(words);
 }
 
+/// What it takes to act: a policy, its scratch and a stream to draw from.
+struct Actor {
+  Policy policy;
+  Policy::Scratch scratch;
+  Random random;
+};
+
+Actor Acting(Policy policy) {
+  Policy::Scratch scratch(policy);
+  return {std::move(policy), std::move(scratch), Stream()};
+}
+
 double NormalLogDensity(double x, double mean, double log_std) {
   const double z = (x - mean) / std::exp(log_std);
   return -0.5 * (z * z + kLogTwoPi) - log_std;
@@ -76,10 +88,8 @@ std::vector<double> Probabilities(const std::vector<float>& logits) {
 }
 
 TEST(Categorical, InvertsTheDistributionFunctionAtOneUniformNumber) {
-  const Policy policy = Constant({kLogits}, Options(Distribution::kCategorical));
+  auto [policy, scratch, random] = Acting(Constant({kLogits}, Options(Distribution::kCategorical)));
   const auto p = Probabilities(kLogits);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
   Random twin = random;
   for (int draw = 0; draw < 2000; ++draw) {
     policy.Act(0, kObs, random, scratch);
@@ -93,10 +103,8 @@ TEST(Categorical, InvertsTheDistributionFunctionAtOneUniformNumber) {
 
 TEST(Categorical, FrequenciesFollowTheLogits) {
   constexpr int kDraws = 100'000;
-  const Policy policy = Constant({kLogits}, Options(Distribution::kCategorical));
+  auto [policy, scratch, random] = Acting(Constant({kLogits}, Options(Distribution::kCategorical)));
   const auto p = Probabilities(kLogits);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
   std::vector<int> counts(p.size());
   for (int draw = 0; draw < kDraws; ++draw) {
     policy.Act(0, kObs, random, scratch);
@@ -113,9 +121,7 @@ TEST(Categorical, FrequenciesFollowTheLogits) {
 TEST(Categorical, GreedyTakesTheFirstOfTheLargestAndDrawsNothing) {
   PolicyOptions options = Options(Distribution::kCategorical);
   options.greedy = true;
-  const Policy policy = Constant({{1.0F, 5.0F, 5.0F}}, options);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
+  auto [policy, scratch, random] = Acting(Constant({{1.0F, 5.0F, 5.0F}}, options));
   policy.Act(0, kObs, random, scratch);
   EXPECT_EQ(scratch.index, 1);
   EXPECT_EQ(random.NextUint64(), Stream().NextUint64());
@@ -143,9 +149,8 @@ TEST(Categorical, RoundingDrawsNoImpossibleAction) {
 }
 
 TEST(Categorical, HugeLogitsAreFine) {
-  const Policy policy = Constant({{1e30F, 1e30F, -1e30F}}, Options(Distribution::kCategorical));
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
+  auto [policy, scratch, random] =
+      Acting(Constant({{1e30F, 1e30F, -1e30F}}, Options(Distribution::kCategorical)));
   policy.Act(0, kObs, random, scratch);
   EXPECT_NEAR(scratch.log_prob, -std::log(2.0), 1e-6);
 }
@@ -158,9 +163,7 @@ const std::vector<float> kLogStds = {-0.5F, 0.75F};
 TEST(Gaussian, TakesOneNormalNumberPerDimensionInOrder) {
   PolicyOptions options = Options(Distribution::kGaussian);
   options.log_std = kLogStds;
-  const Policy policy = Constant({kMeans}, options);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
+  auto [policy, scratch, random] = Acting(Constant({kMeans}, options));
   Random twin = random;
   for (int draw = 0; draw < 1000; ++draw) {
     policy.Act(0, kObs, random, scratch);
@@ -179,9 +182,7 @@ TEST(Gaussian, MomentsAreThoseAskedFor) {
   constexpr int kDraws = 100'000;
   PolicyOptions options = Options(Distribution::kGaussian);
   options.log_std = kLogStds;
-  const Policy policy = Constant({kMeans}, options);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
+  auto [policy, scratch, random] = Acting(Constant({kMeans}, options));
   double sum[3] = {};  // of z, z², z0 z1
   for (int draw = 0; draw < kDraws; ++draw) {
     policy.Act(0, kObs, random, scratch);
@@ -201,9 +202,7 @@ TEST(Gaussian, UnclippedActionsReachTheEnvironmentAsDrawn) {
   PolicyOptions options = Options(Distribution::kGaussian);
   options.log_std = {2.0F, 2.0F};
   options.clip_actions = false;
-  const Policy policy = Constant({kMeans}, options);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
+  auto [policy, scratch, random] = Acting(Constant({kMeans}, options));
   for (int draw = 0; draw < 50; ++draw) {
     policy.Act(0, kObs, random, scratch);
     EXPECT_EQ(scratch.env_action, scratch.action);
@@ -234,9 +233,7 @@ TEST(Gaussian, GreedyIsTheMeanAndDrawsNothing) {
     PolicyOptions options = Options(distribution);
     options.log_std = kLogStds;
     options.greedy = true;
-    const Policy policy = Constant({kMeans}, options);
-    Policy::Scratch scratch(policy);
-    Random random = Stream();
+    auto [policy, scratch, random] = Acting(Constant({kMeans}, options));
     policy.Act(0, kObs, random, scratch);
     for (size_t i = 0; i < 2; ++i) {
       const bool squash = distribution == Distribution::kTanhGaussian;
@@ -250,9 +247,7 @@ TEST(Gaussian, GreedyIsTheMeanAndDrawsNothing) {
 TEST(TanhGaussian, LogProbIsOfTheScaledAction) {
   PolicyOptions options = Options(Distribution::kTanhGaussian);
   options.log_std = kLogStds;
-  const Policy policy = Constant({kMeans}, options);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
+  auto [policy, scratch, random] = Acting(Constant({kMeans}, options));
   Random twin = random;
   for (int draw = 0; draw < 1000; ++draw) {
     policy.Act(0, kObs, random, scratch);
@@ -271,9 +266,7 @@ TEST(TanhGaussian, LogProbIsOfTheScaledAction) {
 TEST(TanhGaussian, LogProbIsFiniteWhereTanhIsOne) {
   PolicyOptions options = Options(Distribution::kTanhGaussian);
   options.log_std = {0.0F, 0.0F};
-  const Policy policy = Constant({{60.0F, -60.0F}}, options);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
+  auto [policy, scratch, random] = Acting(Constant({{60.0F, -60.0F}}, options));
   policy.Act(0, kObs, random, scratch);
   EXPECT_EQ(scratch.action, (std::vector<float>{3.0F, -1.0F}));
   // log(1 - tanh(u)²) = log 4 - 2 |u|
@@ -285,9 +278,7 @@ TEST(TanhGaussian, LogProbIsFiniteWhereTanhIsOne) {
 TEST(Deterministic, NoiseIsAddedBeforeClipping) {
   PolicyOptions options = Options(Distribution::kDeterministic);
   options.noise = 0.4F;
-  const Policy policy = Constant({kMeans}, options);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
+  auto [policy, scratch, random] = Acting(Constant({kMeans}, options));
   Random twin = random;
   int clipped = 0;
   for (int draw = 0; draw < 500; ++draw) {
@@ -308,9 +299,7 @@ TEST(Deterministic, DrawsNothingWithoutNoiseOrWhenGreedy) {
     PolicyOptions options = Options(Distribution::kDeterministic);
     options.noise = greedy ? 0.4F : 0.0F;
     options.greedy = greedy;
-    const Policy policy = Constant({kMeans}, options);
-    Policy::Scratch scratch(policy);
-    Random random = Stream();
+    auto [policy, scratch, random] = Acting(Constant({kMeans}, options));
     policy.Act(0, kObs, random, scratch);
     EXPECT_NEAR(scratch.action[0], 1.0 + 2.0 * std::tanh(0.25), 1e-6);
     EXPECT_EQ(random.NextUint64(), Stream().NextUint64());
@@ -346,10 +335,8 @@ TEST(Observations, AreReadWhereTheNetworksInputsBegin) {
   options.obs_scale = {2.0F, 1.0F};
   options.row_begin = 1;
   options.row_size = 4;
-  const Policy policy = Mirror(options);
+  auto [policy, scratch, random] = Acting(Mirror(options));
   EXPECT_EQ(policy.obs_size(), 4);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
   const double row[] = {std::nan(""), 0.5, -0.5, std::nan("")};
   policy.Act(0, row, random, scratch);
   EXPECT_EQ(scratch.action, (std::vector<float>{0.5F, -0.5F}));
@@ -395,9 +382,7 @@ TEST_P(NanIn, TheOutputsThrows) {
       PolicyOptions options = Options(GetParam());
       options.greedy = greedy;
       if (GetParam() != Distribution::kCategorical) options.log_std = {0.0F, 0.0F};
-      const Policy policy = Mirror(options);
-      Policy::Scratch scratch(policy);
-      Random random = Stream();
+      auto [policy, scratch, random] = Acting(Mirror(options));
       double obs[kObsSize] = {0.5, -2.0};
       obs[place] = kNan;
       EXPECT_THROW(policy.Act(0, obs, random, scratch), std::runtime_error);
@@ -410,9 +395,7 @@ TEST(NanInTheLogStd, Throws) {
   for (const bool greedy : {false, true}) {
     PolicyOptions options = Options(Distribution::kGaussian, 1);
     options.greedy = greedy;
-    const Policy policy = Mirror(options);  // the second output is the log-std
-    Policy::Scratch scratch(policy);
-    Random random = Stream();
+    auto [policy, scratch, random] = Acting(Mirror(options));  // the second output is the log-std
     const double obs[] = {0.5, kNan};
     EXPECT_THROW(policy.Act(0, obs, random, scratch), std::runtime_error);
   }
@@ -422,9 +405,7 @@ TEST(NanInTheLogStd, Throws) {
 TEST(Gaussian, AStdOfZeroThrows) {
   PolicyOptions options = Options(Distribution::kGaussian);
   options.log_std = {-200.0F, 0.0F};
-  const Policy policy = Constant({kMeans}, options);
-  Policy::Scratch scratch(policy);
-  Random random = Stream();
+  auto [policy, scratch, random] = Acting(Constant({kMeans}, options));
   EXPECT_THROW(policy.Act(0, kObs, random, scratch), std::runtime_error);
 }
 

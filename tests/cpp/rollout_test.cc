@@ -52,39 +52,8 @@ std::vector<int32_t> MixedPolicies() {
   return ids;
 }
 
-/// The arrays of a rollout. What no one wrote keeps its mark.
-struct Arrays {
-  Arrays(int num_steps, int num_envs)
-      : num_steps(num_steps),
-        num_envs(num_envs),
-        obs(Size() * CountingEnv::kObsSize, kMark),
-        last_obs(static_cast<size_t>(num_envs) * CountingEnv::kObsSize, kMark),
-        rewards(Size(), kMark),
-        actions(Size(), static_cast<float>(kMark)),
-        log_probs(Size(), static_cast<float>(kMark)),
-        terminations(Size(), 77),
-        truncations(Size(), 77),
-        autoresets(Size(), 77) {}
-
-  size_t Size() const { return static_cast<size_t>(num_steps) * static_cast<size_t>(num_envs); }
-  size_t Slot(int t, int32_t id) const {
-    return static_cast<size_t>(t) * static_cast<size_t>(num_envs) + static_cast<size_t>(id);
-  }
-
-  RolloutViews Views() {
-    RolloutViews views;
-    views.obs = obs.data();
-    views.last_obs = last_obs.data();
-    views.obs_dtype = DType::kFloat64;
-    views.actions = actions.data();
-    views.log_probs = log_probs.data();
-    views.rewards = rewards.data();
-    views.reward_dtype = DType::kFloat64;
-    views.terminations = terminations.data();
-    views.truncations = truncations.data();
-    views.autoresets = autoresets.data();
-    return views;
-  }
+struct Arrays : RolloutArrays {
+  using RolloutArrays::RolloutArrays;
 
   /// The action that the environment was given at step t.
   std::vector<float> EnvActions(int t, float limit = 1.5F) const {
@@ -114,12 +83,6 @@ struct Arrays {
     return row;
   }
   std::vector<double> Row(int32_t id) const { return Row(id, 0, num_steps); }
-
-  static constexpr double kMark = -12345.0;
-  int num_steps, num_envs;
-  std::vector<double> obs, last_obs, rewards;
-  std::vector<float> actions, log_probs;
-  std::vector<uint8_t> terminations, truncations, autoresets;
 };
 
 struct Result {
@@ -177,10 +140,8 @@ INSTANTIATE_TEST_SUITE_P(Modes, RolloutsIn,
                          [](const auto& info) { return ModeName(info.param); });
 
 TEST_P(RolloutsIn, AreActAndStepInTurn) {
-  Runner runner(RolloutOptions(3, GetParam()));
-  Runner twin(RolloutOptions(1, GetParam()));
-  runner.Start();
-  twin.Start();
+  Started runner(RolloutOptions(3, GetParam()));
+  Started twin(RolloutOptions(1, GetParam()));
   const Policy policy = Ordinary();
   const std::vector<int32_t> policy_ids = MixedPolicies();
   const Arrays arrays = Roll(runner, policy, kSteps, policy_ids).arrays;
@@ -242,10 +203,8 @@ std::vector<EpisodeEnd> StepAndCompare(Runner& twin, const Arrays& arrays,
 
 // several rollouts with steps in between, which carry the episodes on
 TEST_P(RolloutsIn, AreStepsFedTheRecordedActions) {
-  Runner runner(RolloutOptions(3, GetParam()));
-  Runner twin(RolloutOptions(1, GetParam()));
-  runner.Start();
-  twin.Start();
+  Started runner(RolloutOptions(3, GetParam()));
+  Started twin(RolloutOptions(1, GetParam()));
   std::vector<EpisodeEnd> running(kEnvs);
   size_t episodes = 0;
   bool terminated = false;
@@ -286,22 +245,18 @@ TEST_P(RolloutsIn, AreStepsFedTheRecordedActions) {
 TEST_P(RolloutsIn, ThreadsDoNotMatter) {
   const Policy policy = MakePolicy(kBusyWork, 4);
   const std::vector<int32_t> policy_ids = MixedPolicies();
-  Runner serial(RolloutOptions(1, GetParam()));
-  serial.Start();
+  Started serial(RolloutOptions(1, GetParam()));
   const auto expected = Roll(serial, policy, 5 * kSteps, policy_ids);
   for (const int num_threads : {3, 7}) {
-    Runner runner(RolloutOptions(num_threads, GetParam()));
-    runner.Start();
+    Started runner(RolloutOptions(num_threads, GetParam()));
     EXPECT_TRUE(SameResults(Roll(runner, policy, 5 * kSteps, policy_ids), expected));
     EXPECT_EQ(runner.State(), serial.State());
   }
 }
 
 TEST_P(RolloutsIn, TwoAreOneOfTwiceTheLength) {
-  Runner runner(RolloutOptions(3, GetParam()));
-  Runner twin(RolloutOptions(2, GetParam()));
-  runner.Start();
-  twin.Start();
+  Started runner(RolloutOptions(3, GetParam()));
+  Started twin(RolloutOptions(2, GetParam()));
   const Policy policy = Ordinary();
   const auto whole = Roll(runner, policy, 2 * kSteps);
   const auto first = Roll(twin, policy, kSteps);
@@ -318,28 +273,24 @@ TEST_P(RolloutsIn, TwoAreOneOfTwiceTheLength) {
 }
 
 TEST_P(Rollouts, RestoredStatesDrawTheSameActions) {
-  Runner runner(RolloutOptions(GetParam()));
-  runner.Start();
+  Started runner(RolloutOptions(GetParam()));
   const Policy policy = Ordinary();
   Roll(runner, policy, 7);
   const auto state = runner.State();
   const auto first = Roll(runner, policy, kSteps);
   runner.env.SetState(runner.all, state);
   EXPECT_TRUE(SameResults(Roll(runner, policy, kSteps), first));
-  Runner other(RolloutOptions(1));
-  other.Start(99);
+  Started other(RolloutOptions(1), 99);
   other.env.SetState(other.all, state);
   EXPECT_TRUE(SameResults(Roll(other, policy, kSteps), first));
 }
 
 TEST_P(Rollouts, EachFollowsItsPolicy) {
-  Runner runner(RolloutOptions(GetParam()));
-  runner.Start();
+  Started runner(RolloutOptions(GetParam()));
   const Policy policy = MakePolicy(2.0F, 0);
   const std::vector<int32_t> policy_ids = MixedPolicies();
   const auto result = Roll(runner, policy, kSteps, policy_ids);
-  Runner twin(RolloutOptions(1));
-  twin.Start();
+  Started twin(RolloutOptions(1));
   const auto ordinary = Roll(twin, policy, kSteps);
   for (const int32_t id : runner.all) {
     if (policy_ids[static_cast<size_t>(id)] == kOrdinary) {
@@ -353,10 +304,8 @@ TEST_P(Rollouts, EachFollowsItsPolicy) {
 }
 
 TEST(RolloutArrays, Float32IsRoundedFloat64) {
-  Runner runner(RolloutOptions(2));
-  Runner twin(RolloutOptions(2));
-  runner.Start();
-  twin.Start();
+  Started runner(RolloutOptions(2));
+  Started twin(RolloutOptions(2));
   const Policy policy = Ordinary();
   const auto expected = Roll(twin, policy, kSteps).arrays;
   Arrays arrays(kSteps, kEnvs);
@@ -377,8 +326,7 @@ TEST(RolloutArrays, Float32IsRoundedFloat64) {
 TEST(RolloutArrays, ObservationsAreRoundedWhereTheEnvironmentsAre) {
   VectorEnvOptions options = RolloutOptions(2);
   options.obs_dtype = DType::kFloat32;
-  Runner runner(options);
-  runner.Start();
+  Started runner(options);
   const auto result = Roll(runner, Ordinary(), kSteps);
   const auto rounded = [](double x) { return x == static_cast<double>(static_cast<float>(x)); };
   EXPECT_TRUE(std::all_of(result.arrays.obs.begin(), result.arrays.obs.end(), rounded));
@@ -394,10 +342,8 @@ TEST_P(Rollouts, OfManyEnvironmentsAndFewSteps) {
   const auto options = [](int num_threads) {
     return MakeOptions(kMany, num_threads, AutoresetMode::kSameStep, kMaxEpisodeSteps);
   };
-  Runner runner(options(GetParam()));
-  Runner twin(options(1));
-  runner.Start();
-  twin.Start();
+  Started runner(options(GetParam()));
+  Started twin(options(1));
   const Policy policy = Ordinary();
   for (const int num_steps : {1, 2, 1, 30}) {
     EXPECT_TRUE(SameResults(Roll(runner, policy, num_steps), Roll(twin, policy, num_steps)));
@@ -427,8 +373,7 @@ TEST_P(Rollouts, AFailingEnvironmentStopsBeforeTheStep) {
        {Command{kThrow, "told to throw at count 6"}, Command{kThrowOther, "unknown exception"}}) {
     const Policy policy = MakePolicy(command.action, 5);
     const auto options = MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep);
-    Runner runner(options);
-    runner.Start(12);
+    Started runner(options, 12);
     const auto start = runner.State();
     const auto result = Roll(runner, policy, 10 * kSteps, policy_ids);
     ASSERT_EQ(FailedIds(result.outcome.failures), failing);
@@ -461,8 +406,7 @@ TEST_P(Rollouts, AFailingEnvironmentStopsBeforeTheStep) {
     }
     EXPECT_EQ(runner.env.stats().steps, steps);
 
-    Runner twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep));
-    twin.Start(12);
+    Started twin(MakeOptions(kEnvs, 1, AutoresetMode::kSameStep), 12);
     const auto ordinary = Roll(twin, policy, 10 * kSteps);
     for (const int32_t id : runner.all) {
       if (policy_ids[static_cast<size_t>(id)] == kTrigger) continue;
@@ -476,8 +420,7 @@ TEST_P(Rollouts, AFailingEnvironmentStopsBeforeTheStep) {
 }
 
 TEST_P(Rollouts, FailuresInTheFirstStepLeaveNothing) {
-  Runner runner(RolloutOptions(GetParam()));
-  runner.Start();
+  Started runner(RolloutOptions(GetParam()));
   const auto state = runner.State();
   const auto result = Roll(runner, MakePolicy(kThrow, 0), kSteps, std::vector<int32_t>(kEnvs, 1));
   EXPECT_EQ(FailedIds(result.outcome.failures), runner.all);
@@ -499,8 +442,7 @@ TEST_P(Rollouts, AnInfiniteActionFailsItsEnvironment) {
   options.log_std = {0.0F};
   options.greedy = true;
   const Policy policy(std::move(mlp), options);
-  Runner runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep, 20));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep, 20));
   const auto result = Roll(runner, policy, 10 * kSteps);
   ASSERT_EQ(FailedIds(result.outcome.failures), runner.all);
   for (const auto& failure : result.outcome.failures) {
@@ -512,8 +454,7 @@ TEST_P(Rollouts, AnInfiniteActionFailsItsEnvironment) {
 }
 
 TEST_P(Rollouts, DivergenceEndsTheEpisode) {
-  Runner runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kNextStep));
-  runner.Start();
+  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kNextStep));
   const auto result = Roll(runner, MakePolicy(kDiverge, 1), kSteps, std::vector<int32_t>(kEnvs, 1));
   EXPECT_TRUE(result.outcome.failures.empty());
   // an ordinary step, the one that diverges, the reset
@@ -542,15 +483,13 @@ TEST_P(Rollouts, AreRefusedBeforeAnythingMoves) {
   runner.env.Close();
   ExpectUsageError(Code::kClosed, "closed", [&] { Roll(runner, policy, kSteps); });
 
-  Runner disabled(RolloutOptions(GetParam(), AutoresetMode::kDisabled));
-  disabled.Start();
+  Started disabled(RolloutOptions(GetParam(), AutoresetMode::kDisabled));
   ExpectUsageError(Code::kValue, "autoreset_mode='SameStep' or 'NextStep'",
                    [&] { Roll(disabled, policy, kSteps); });
 }
 
 TEST_P(Rollouts, AnInterruptedOneLeavesEverythingToBeReset) {
-  Runner runner(RolloutOptions(GetParam()));
-  runner.Start();
+  Started runner(RolloutOptions(GetParam()));
   constexpr int kLong = 2000;  // seconds of naps
   const Policy policy = MakePolicy(Nap(2), 0);
   const auto outcome =
@@ -561,8 +500,7 @@ TEST_P(Rollouts, AnInterruptedOneLeavesEverythingToBeReset) {
                    [&] { Roll(runner, Ordinary(), kSteps); });
   ExpectUsageError(Code::kResetNeeded, "interrupted", [&] { runner.StepAll(0.5F); });
   runner.Start();
-  Runner twin(RolloutOptions(1));
-  twin.Start();
+  Started twin(RolloutOptions(1));
   EXPECT_TRUE(SameResults(Roll(runner, Ordinary(), kSteps), Roll(twin, Ordinary(), kSteps)));
 }
 
@@ -570,20 +508,12 @@ TEST_P(Rollouts, OfSeveralThreadsComeOneAfterTheOther) {
   constexpr int kCallers = 4;
   constexpr int kEach = 5;
   const Policy policy = Ordinary();
-  Runner runner(RolloutOptions(GetParam()));
-  runner.Start();
-  std::vector<std::thread> callers;
+  Started runner(RolloutOptions(GetParam()));
   std::atomic<size_t> episodes{0};
-  for (int i = 0; i < kCallers; ++i) {
-    callers.emplace_back([&] {
-      for (int k = 0; k < kEach; ++k) {
-        episodes += Roll(runner, policy, 10).outcome.episodes.size();
-      }
-    });
-  }
-  for (auto& caller : callers) caller.join();
-  Runner twin(RolloutOptions(1));
-  twin.Start();
+  RunThreads(kCallers, [&](int /*i*/) {
+    for (int k = 0; k < kEach; ++k) episodes += Roll(runner, policy, 10).outcome.episodes.size();
+  });
+  Started twin(RolloutOptions(1));
   const auto whole = Roll(twin, policy, kCallers * kEach * 10);
   EXPECT_EQ(runner.State(), twin.State());
   EXPECT_EQ(episodes.load(), whole.outcome.episodes.size());
@@ -592,33 +522,24 @@ TEST_P(Rollouts, OfSeveralThreadsComeOneAfterTheOther) {
 // sends, steps and snapshots of other threads wait, or are refused, as beside step
 TEST_P(Rollouts, BesideOtherCalls) {
   const Policy policy = Ordinary();
-  Runner runner(RolloutOptions(GetParam()));
-  runner.Start();
-  const auto unless_busy = [](const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const UsageError& error) {
-      EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(Code::kBusy)) << error.what();
-    }
-  };
+  Started runner(RolloutOptions(GetParam()));
   std::thread other([&] {
     for (int i = 0; i < 30; ++i) {
-      unless_busy([&] {
+      RefusalOf({Code::kBusy}, [&] {
         runner.Send({3}, {0.5F});
         runner.Receive(1, 1);
       });
-      unless_busy([&] { runner.State(); });
+      RefusalOf({Code::kBusy}, [&] { runner.State(); });
     }
   });
-  for (int i = 0; i < 30; ++i) unless_busy([&] { Roll(runner, policy, 20); });
+  for (int i = 0; i < 30; ++i) RefusalOf({Code::kBusy}, [&] { Roll(runner, policy, 20); });
   other.join();
   EXPECT_TRUE(Roll(runner, policy, 20).outcome.failures.empty());
 }
 
 TEST_P(Rollouts, CloseWaitsForTheOneThatRuns) {
   const Policy policy = MakePolicy(Nap(1), 0);
-  Runner runner(RolloutOptions(GetParam()));
-  runner.Start();
+  Started runner(RolloutOptions(GetParam()));
   std::atomic<bool> started{false};
   VectorEnv::RolloutOutcome outcome;
   std::thread caller([&] {

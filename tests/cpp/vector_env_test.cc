@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tuple>
-
 #include "counting_env.h"
 #include "forked_child.h"
 
@@ -13,10 +11,7 @@ namespace {
 
 using namespace pyfastenv::testing;  // NOLINT
 
-// ---- parallel equals serial
-// ----------------------------------------------------------------------
-
-class ModesAndThreads : public ::testing::TestWithParam<std::tuple<AutoresetMode, int>> {};
+// ---- parallel equals serial ----
 
 // bit for bit, over both kinds of episode ends
 TEST_P(ModesAndThreads, StepEqualsSerial) {
@@ -32,15 +27,7 @@ TEST_P(ModesAndThreads, StepEqualsSerial) {
   EXPECT_TRUE(RunSteps(mode, num_threads) == serial);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ModesAndThreads,
-                         ::testing::Combine(::testing::Values(AutoresetMode::kNextStep,
-                                                              AutoresetMode::kSameStep,
-                                                              AutoresetMode::kDisabled),
-                                            ::testing::Values(1, 3, 7)),
-                         [](const auto& info) {
-                           return ModeName(std::get<0>(info.param)) +
-                                  std::to_string(std::get<1>(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(All, ModesAndThreads, kModesAndThreads, NameOf);
 
 TEST(VectorEnv, HasNoMoreThreadsThanEnvironments) {
   Runner runner(MakeOptions(2, 7));
@@ -67,8 +54,7 @@ TEST(VectorEnv, ObservationsInFloat32) {
 }
 
 TEST(VectorEnv, CopyObservationsGivesTheLatest) {
-  Runner runner(MakeOptions(4, 3));
-  runner.Start();
+  Started runner(MakeOptions(4, 3));
   runner.StepAll(0.5F);
   runner.Reset({1});
   std::vector<double> obs(runner.out.obs.size());
@@ -76,8 +62,7 @@ TEST(VectorEnv, CopyObservationsGivesTheLatest) {
   EXPECT_EQ(obs, runner.out.obs);
 }
 
-// ---- autoreset and episode ends
-// ------------------------------------------------------------------
+// ---- autoreset and episode ends ----
 
 constexpr float kPush = 0.5F;
 
@@ -92,8 +77,7 @@ void StepToTheEnd(Runner& runner) {
 
 // the step after an episode's end ignores its action, gives reward 0 and reset's info
 TEST(Autoreset, NextStepResetsOnTheStepAfter) {
-  Runner runner(MakeOptions(1, 1, AutoresetMode::kNextStep));
-  runner.Start();
+  Started runner(MakeOptions(1, 1, AutoresetMode::kNextStep));
   StepToTheEnd(runner);
   EXPECT_EQ(runner.out.kinds[0], kStepInfo);
   EXPECT_NE(runner.out.rewards[0], 0.0);
@@ -116,10 +100,8 @@ TEST(Autoreset, NextStepResetsOnTheStepAfter) {
 
 // obs and info are the new episode's, reward and flags the old one's; the last obs is kept aside
 TEST(Autoreset, SameStepKeepsTheFinalStep) {
-  Runner runner(MakeOptions(1, 1, AutoresetMode::kSameStep));
-  Runner twin(MakeOptions(1, 1, AutoresetMode::kDisabled));
-  runner.Start();
-  twin.Start();
+  Started runner(MakeOptions(1, 1, AutoresetMode::kSameStep));
+  Started twin(MakeOptions(1, 1, AutoresetMode::kDisabled));
   StepToTheEnd(runner);
   StepToTheEnd(twin);
   EXPECT_EQ(runner.out.kinds[0], kResetInfo | kFinal);
@@ -139,16 +121,14 @@ TEST(Autoreset, SameStepKeepsTheFinalStep) {
 
 // a masked reset into the arrays of a step that ended episodes hands out no final step again
 TEST(Autoreset, SameStepFinalsAreGivenOnce) {
-  Runner runner(MakeOptions(2, 1, AutoresetMode::kSameStep, 1));
-  runner.Start();
+  Started runner(MakeOptions(2, 1, AutoresetMode::kSameStep, 1));
   EXPECT_EQ(runner.StepAll(kPush).finals.size(), 2U);
   EXPECT_TRUE(runner.Reset({0}).finals.empty());
 }
 
 // an environment that has ended must be reset; the refused step moves nobody
 TEST(Autoreset, DisabledNeedsAReset) {
-  Runner runner(MakeOptions(3, 3, AutoresetMode::kDisabled));
-  runner.Start();
+  Started runner(MakeOptions(3, 3, AutoresetMode::kDisabled));
   while (runner.Ended().empty()) runner.StepAll(kPush);
   const auto ended = runner.Ended();
   const auto state = runner.State();
@@ -165,8 +145,7 @@ TEST(Autoreset, DisabledNeedsAReset) {
 // what is decided after a step counts as if the step had decided it
 TEST(Amend, AddsToReturnsAndEndsEpisodes) {
   for (const auto mode : {AutoresetMode::kNextStep, AutoresetMode::kDisabled}) {
-    Runner runner(MakeOptions(3, 2, mode));
-    runner.Start();
+    Started runner(MakeOptions(3, 2, mode));
     runner.StepAll(kPush);
     ASSERT_TRUE(runner.Ended().empty());
     const int32_t ids[] = {2, 0};
@@ -194,8 +173,7 @@ TEST(Amend, AddsToReturnsAndEndsEpisodes) {
 }
 
 TEST(Amend, EndsAnEpisodeOnce) {
-  Runner runner(MakeOptions(1, 1));
-  runner.Start();
+  Started runner(MakeOptions(1, 1));
   StepToTheEnd(runner);
   const uint8_t ended[] = {1};
   const double rewards[] = {0.0};
@@ -204,8 +182,7 @@ TEST(Amend, EndsAnEpisodeOnce) {
 }
 
 TEST(Amend, NotWhileUnderWay) {
-  Runner runner(MakeOptions(2, 1));
-  runner.Start();
+  Started runner(MakeOptions(2, 1));
   runner.Send({1}, {kPush});
   const double rewards[] = {0.0};
   const uint8_t ended[] = {0};
@@ -224,8 +201,7 @@ TEST(Episodes, StepBeforeTheFirstReset) {
 
 TEST(Episodes, TruncationAtMaxEpisodeSteps) {
   constexpr int kLimit = CountingEnv::kMinLength - 1;
-  Runner runner(MakeOptions(3, 1, AutoresetMode::kNextStep, kLimit));
-  runner.Start();
+  Started runner(MakeOptions(3, 1, AutoresetMode::kNextStep, kLimit));
   for (int episode = 0; episode < 3; ++episode) {
     for (int t = 1; t <= kLimit; ++t) {
       runner.StepAll(kPush);
@@ -239,11 +215,9 @@ TEST(Episodes, TruncationAtMaxEpisodeSteps) {
 
 // an episode may end in both ways at once
 TEST(Episodes, TerminationAndTruncationOnTheSameStep) {
-  Runner probe(MakeOptions(1, 1));
-  probe.Start();
+  Started probe(MakeOptions(1, 1));
   const int length = static_cast<int>(probe.Row(0)[3]);
-  Runner runner(MakeOptions(1, 1, AutoresetMode::kNextStep, length));
-  runner.Start();
+  Started runner(MakeOptions(1, 1, AutoresetMode::kNextStep, length));
   for (int t = 1; t < length; ++t) {
     runner.StepAll(kPush);
     ASSERT_FALSE(runner.out.ended(0));
@@ -255,8 +229,7 @@ TEST(Episodes, TerminationAndTruncationOnTheSameStep) {
 }
 
 TEST(Episodes, StatsCountStepsAndNotResets) {
-  Runner runner(MakeOptions(4, 3, AutoresetMode::kNextStep, 2));
-  runner.Start();
+  Started runner(MakeOptions(4, 3, AutoresetMode::kNextStep, 2));
   for (int t = 0; t < 9; ++t) runner.StepAll(kPush);  // step, step, reset
   const Stats stats = runner.env.stats();
   EXPECT_EQ(stats.steps, 4 * 6);
@@ -265,13 +238,11 @@ TEST(Episodes, StatsCountStepsAndNotResets) {
   EXPECT_EQ(stats.failures, 0);
 }
 
-// ---- reset
-// ---------------------------------------------------------------------------------------
+// ---- reset ----
 
 // a masked reset touches its slots and environments only, in any order of ids
 TEST(Reset, OfSomeLeavesTheOthers) {
-  Runner runner(MakeOptions(6, 3));
-  runner.Start();
+  Started runner(MakeOptions(6, 3));
   runner.StepAll(kPush);
   const Results before = runner.out;
   const auto untouched = runner.State({0, 2, 3});
@@ -286,8 +257,7 @@ TEST(Reset, OfSomeLeavesTheOthers) {
 }
 
 TEST(Reset, PassesItsOptions) {
-  Runner runner(MakeOptions(3, 3));
-  runner.Start();
+  Started runner(MakeOptions(3, 3));
   runner.Reset({0, 2}, 50.0);
   EXPECT_GT(runner.out.obs[0], 40.0);
   EXPECT_LT(runner.out.obs[CountingEnv::kObsSize], 40.0);
@@ -296,8 +266,7 @@ TEST(Reset, PassesItsOptions) {
 
 // the same seed gives the same episode; without one the stream goes on
 TEST(Reset, SeedsOnlyWhereGiven) {
-  Runner runner(MakeOptions(2, 1));
-  runner.Start(3);
+  Started runner(MakeOptions(2, 1), 3);
   const auto first = runner.out.obs;
   const double options[] = {0.0};
   runner.env.Reset(runner.all, std::vector<std::vector<uint32_t>>{{3}, {}}, options,
@@ -308,8 +277,7 @@ TEST(Reset, SeedsOnlyWhereGiven) {
 
 // bad ids are refused before anything moves, by every call that takes ids
 TEST(Reset, RefusesBadIds) {
-  Runner runner(MakeOptions(3, 3));
-  runner.Start();
+  Started runner(MakeOptions(3, 3));
   const auto state = runner.State();
   std::vector<uint8_t> states(2 * runner.env.state_bytes());
   std::vector<double> numbers(16);
@@ -346,24 +314,13 @@ TEST(Reset, RefusesBadIds) {
   ExpectUsageError(Code::kNothingPending, "nothing has been sent", [&] { runner.Receive(); });
 }
 
-// ---- state
-// ---------------------------------------------------------------------------------------
-
-std::vector<Results> Continue(Runner& runner, int begin, int end) {
-  std::vector<Results> trace;
-  for (int t = begin; t < end; ++t) {
-    runner.Step(ActionsOf(t, runner.all));
-    trace.push_back(runner.out);
-  }
-  return trace;
-}
+// ---- state ----
 
 // a run restored in its middle goes on as the uninterrupted one: in place, and elsewhere with
 // another number of threads; pending autoresets, step counts and streams included
 TEST(State, RestoredRunEqualsUninterrupted) {
   for (const int at : {1, 8, 9, 10, 17}) {  // around the ends of episodes
-    Runner runner(MakeOptions(9, 3, AutoresetMode::kNextStep, 9));
-    runner.Start();
+    Started runner(MakeOptions(9, 3, AutoresetMode::kNextStep, 9));
     Continue(runner, 0, at);
     const auto state = runner.State();
     const auto rest = Continue(runner, at, at + 25);
@@ -378,8 +335,7 @@ TEST(State, RestoredRunEqualsUninterrupted) {
 
 // a state can be given to another environment: it carries everything
 TEST(State, MovesBetweenEnvironments) {
-  Runner runner(MakeOptions(3, 1));
-  runner.Start();
+  Started runner(MakeOptions(3, 1));
   runner.Step({1.0F, 2.0F, 3.0F});
   runner.env.SetState(std::vector<int32_t>{0}, runner.State({2}));
   std::vector<double> obs(runner.out.obs.size());
@@ -393,8 +349,7 @@ TEST(State, MovesBetweenEnvironments) {
 
 // a foreign state is refused, and then no row has been written, the good ones neither
 TEST(State, RefusesAnotherFingerprint) {
-  Runner runner(MakeOptions(2, 1));
-  runner.Start();
+  Started runner(MakeOptions(2, 1));
   const auto old = runner.State();
   runner.StepAll(kPush);
   const auto now = runner.State();
@@ -417,12 +372,10 @@ TEST(State, RefusesTheStateOfAnotherLayout) {
   ExpectUsageError(Code::kValue, "row 0", [&] { with_field.env.SetState(with_field.all, state); });
 }
 
-// ---- tasks and model fields
-// ----------------------------------------------------------------------
+// ---- tasks and model fields ----
 
 TEST(Tasks, AreSetPerEnvironmentAndSurviveResets) {
-  Runner runner(MakeOptions(3, 3));
-  runner.Start();
+  Started runner(MakeOptions(3, 3));
   const double biases[] = {5.0, -5.0};
   runner.env.SetTasks(std::vector<int32_t>{2, 0}, biases);
   for (int i = 0; i < 2; ++i) {
@@ -437,10 +390,8 @@ TEST(Tasks, AreSetPerEnvironmentAndSurviveResets) {
 
 // adding a field keeps the rows, and its defaults change no result
 TEST(Fields, AddFieldKeepsTheRun) {
-  Runner plain(MakeOptions(5, 3));
-  Runner runner(MakeOptions(5, 3));
-  plain.Start();
-  runner.Start();
+  Started plain(MakeOptions(5, 3));
+  Started runner(MakeOptions(5, 3));
   Continue(plain, 0, 7);
   Continue(runner, 0, 7);
   const auto row = runner.Row(4);
@@ -453,10 +404,8 @@ TEST(Fields, AddFieldKeepsTheRun) {
 }
 
 TEST(Fields, AreSetPerEnvironment) {
-  Runner plain(MakeOptions(4, 3));
-  Runner runner(MakeOptions(4, 3));
-  plain.Start();
-  runner.Start();
+  Started plain(MakeOptions(4, 3));
+  Started runner(MakeOptions(4, 3));
   const RowField slot = runner.env.AddField("gain");
   EXPECT_EQ(slot.shape, std::vector<int>{2});
   const std::vector<double> values = {2.0, 0.0, 3.0, 0.5};
@@ -479,8 +428,7 @@ TEST(Fields, AreAddedOnce) {
 }
 
 TEST(Fields, UnknownNamesAreRefused) {
-  Runner runner(MakeOptions(3, 3));
-  runner.Start();
+  Started runner(MakeOptions(3, 3));
   const auto state = runner.State();
   EXPECT_THROW(runner.env.AddField("colour"), std::invalid_argument);
   EXPECT_EQ(runner.State(), state);
@@ -488,8 +436,7 @@ TEST(Fields, UnknownNamesAreRefused) {
 
 // a state with fields carries their values
 TEST(Fields, ArePartOfTheState) {
-  Runner runner(MakeOptions(2, 1));
-  runner.Start();
+  Started runner(MakeOptions(2, 1));
   const RowField slot = runner.env.AddField("gain");
   const double values[] = {2.0, 0.5};
   runner.env.SetField(slot, std::vector<int32_t>{0}, values);
@@ -497,24 +444,21 @@ TEST(Fields, ArePartOfTheState) {
   EXPECT_EQ(runner.env.GetField("gain"), (std::vector<double>{2.0, 0.5, 2.0, 0.5}));
 }
 
-// ---- interruption
-// --------------------------------------------------------------------------------
+// ---- interruption ----
 
 class Threads : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Counts, Threads, ::testing::Values(1, 3));
 
 // Step stops early, its environments need a reset, and then everything works as ever
 TEST_P(Threads, InterruptedStep) {
-  Runner runner(MakeOptions(40, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(40, GetParam()));
   const auto outcome = runner.Step(std::vector<float>(40, Nap(50)), [] { return true; });
   EXPECT_TRUE(outcome.interrupted);
   EXPECT_LT(runner.env.stats().steps, 40);
   ExpectUsageError(Code::kResetNeeded, "interrupted", [&] { runner.StepAll(kPush); });
 
   runner.Start();
-  Runner fresh(MakeOptions(40, GetParam()));
-  fresh.Start();
+  Started fresh(MakeOptions(40, GetParam()));
   EXPECT_TRUE(Continue(runner, 0, 20) == Continue(fresh, 0, 20));
 }
 
@@ -524,8 +468,7 @@ constexpr int kRounds = 50;
 TEST_P(Threads, ACallbackThatSaysNoChangesNothing) {
   int polls = 0;
   for (int round = 0; polls == 0 && round < kRounds; ++round) {
-    Runner runner(MakeOptions(8, GetParam()));
-    runner.Start();
+    Started runner(MakeOptions(8, GetParam()));
     const auto outcome = runner.Step(std::vector<float>(8, Nap(50)), [&] { return ++polls < 0; });
     EXPECT_FALSE(outcome.interrupted);
     EXPECT_EQ(runner.env.stats().steps, 8);
@@ -537,8 +480,7 @@ TEST_P(Threads, ACallbackThatSaysNoChangesNothing) {
 TEST_P(Threads, CallsFromTheInterruptedCallbackAreRefused) {
   int refused = 0;
   for (int round = 0; refused == 0 && round < kRounds; ++round) {
-    Runner runner(MakeOptions(8, GetParam()));
-    runner.Start();
+    Started runner(MakeOptions(8, GetParam()));
     runner.Step(std::vector<float>(8, Nap(50)), [&] {
       ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.State(); });
       ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.env.Close(); });
@@ -550,26 +492,20 @@ TEST_P(Threads, CallsFromTheInterruptedCallbackAreRefused) {
   EXPECT_GT(refused, 0);
 }
 
-// ---- several threads
-// -----------------------------------------------------------------------------
+// ---- several threads ----
 
 // two threads that step take turns: as many steps as one thread would have made
 TEST_P(Threads, TwoThreadsMayStep) {
   constexpr int kSteps = 150;
-  Runner runner(MakeOptions(6, GetParam()));
-  Runner serial(MakeOptions(6, 1));
-  runner.Start();
-  serial.Start();
-  const auto step = [&] {
+  Started runner(MakeOptions(6, GetParam()));
+  Started serial(MakeOptions(6, 1));
+  RunThreads(2, [&](int /*i*/) {
     Results out(6);
     const std::vector<float> actions(6, kPush);
     for (int t = 0; t < kSteps; ++t) {
       runner.env.Step({actions.data(), DType::kFloat32, sizeof(float)}, out.Views(), Never);
     }
-  };
-  std::thread other(step);
-  step();
-  other.join();
+  });
   for (int t = 0; t < 2 * kSteps; ++t) serial.StepAll(kPush);
   EXPECT_EQ(runner.State(), serial.State());
   EXPECT_EQ(runner.env.stats().steps, serial.env.stats().steps);
@@ -577,8 +513,7 @@ TEST_P(Threads, TwoThreadsMayStep) {
 
 // the accessors may be called while another thread steps
 TEST_P(Threads, AccessorsBesideSteps) {
-  Runner runner(MakeOptions(6, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(6, GetParam()));
   std::atomic<bool> stop{false};
   std::thread reader([&] {
     std::vector<double> obs(6 * CountingEnv::kObsSize), tasks(6);
@@ -598,10 +533,8 @@ TEST_P(Threads, AccessorsBesideSteps) {
 
 // batches of all sizes, one after another: late helpers never touch a finished batch
 TEST_P(Threads, StressBatches) {
-  Runner runner(MakeOptions(16, GetParam()));
-  Runner serial(MakeOptions(16, 1));
-  runner.Start();
-  serial.Start();
+  Started runner(MakeOptions(16, GetParam()));
+  Started serial(MakeOptions(16, 1));
   std::vector<int32_t> some;
   for (int t = 0; t < 400; ++t) {
     some.assign(runner.all.begin(), runner.all.begin() + t % 17);
@@ -613,12 +546,10 @@ TEST_P(Threads, StressBatches) {
   }
 }
 
-// ---- Close and fork
-// ------------------------------------------------------------------------------
+// ---- Close and fork ----
 
 TEST_P(Threads, UseAfterClose) {
-  Runner runner(MakeOptions(2, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(2, GetParam()));
   const auto state = runner.State();
   runner.env.Close();
   runner.env.Close();  // idempotent
@@ -651,17 +582,14 @@ TEST_P(Threads, UseAfterClose) {
 
 // Close waits for another thread's step to end
 TEST_P(Threads, CloseWaitsForAStep) {
-  Runner runner(MakeOptions(6, GetParam()));
-  runner.Start();
+  Started runner(MakeOptions(6, GetParam()));
   std::atomic<bool> begun{false};
   std::thread stepper([&] {
     begun.store(true);
-    try {
+    RefusalOf({Code::kClosed}, [&] {  // Close came first
       runner.StepAll(Nap(20));
       EXPECT_EQ(runner.env.stats().steps, 6);
-    } catch (const UsageError& error) {  // Close came first
-      EXPECT_EQ(error.code(), Code::kClosed);
-    }
+    });
   });
   while (!begun.load()) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -672,11 +600,8 @@ TEST_P(Threads, CloseWaitsForAStep) {
 // Close from several threads at once: one closes, all return when it is done
 TEST_P(Threads, ConcurrentCloses) {
   for (int i = 0; i < 100; ++i) {
-    Runner runner(MakeOptions(4, GetParam()));
-    runner.Start();
-    std::vector<std::thread> closers;
-    for (int k = 0; k < 3; ++k) closers.emplace_back([&] { runner.env.Close(); });
-    for (auto& closer : closers) closer.join();
+    Started runner(MakeOptions(4, GetParam()));
+    RunThreads(3, [&](int /*i*/) { runner.env.Close(); });
     EXPECT_TRUE(runner.env.closed());
   }
 }
@@ -690,12 +615,7 @@ TEST_P(Threads, ComesAndGoes) {
 }
 
 bool RefusedAsForked(Runner& runner) {
-  try {
-    runner.StepAll(kPush);
-  } catch (const UsageError& error) {
-    return error.code() == Code::kForked;
-  }
-  return false;
+  return RefusalOf({Code::kForked}, [&] { runner.StepAll(kPush); }) == Code::kForked;
 }
 
 // the child is told so, and can destroy the object; the parent goes on
@@ -730,12 +650,10 @@ TEST(Fork, WhileAnotherThreadWaits) {
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   // the first Receive naps as worker 0, a second one sleeps on the condition
   std::thread sleeper([&] {
-    try {
+    RefusalOf({Code::kNothingPending}, [&] {  // the first took everything
       auto ready = runner->env.Receive({1, 1, std::nullopt}, Never);
       runner->env.Gather(ready, Results(1).Views());
-    } catch (const UsageError& error) {  // the first took everything
-      EXPECT_EQ(error.code(), Code::kNothingPending);
-    }
+    });
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_TRUE(InForkedChild([&] {
