@@ -7,7 +7,9 @@ of the cases.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -16,9 +18,12 @@ from typing import Any
 import children
 
 Result = dict[str, Any]
+TOLD = 1000  # cases between two lines that tell how far it is
 
 
-def serve(judge: Callable[[int], Result], first: int, count: int, seconds: float) -> int:
+def serve(
+    judge: Callable[[int], Result], first: int, count: int, seconds: float, memory: int = 0
+) -> int:
     """In the child: cases first … first + count - 1, a line of JSON before and after each.
 
     Args:
@@ -26,8 +31,9 @@ def serve(judge: Callable[[int], Result], first: int, count: int, seconds: float
         first: The first case.
         count: How many.
         seconds: Processor time that a case may take.
+        memory: Bound of the address space [bytes]; 0: none.
     """
-    children.guard()
+    children.guard(memory)
     for number in range(first, first + count):
         print(json.dumps({"begun": number}), flush=True)
         children.expect_within(seconds)
@@ -49,7 +55,7 @@ def _batch(
         if outcome.good:
             break
         number = lines[-1].get("begun", number) if lines else number
-        results.append({"number": number, "kind": outcome.kind, "refusal": outcome.errors[-600:]})
+        results.append({"number": number, "kind": outcome.kind, "refusal": outcome.errors[-2500:]})
         number += 1
     return results
 
@@ -78,3 +84,33 @@ def run(
     with ThreadPoolExecutor(workers) as pool:
         for results in pool.map(partial(_batch, program, arguments, seconds), starts, counts):
             yield from results
+
+
+def tell(results: Iterable[Result], fine: Collection[str]) -> tuple[list[Result], list[Result]]:
+    """Prints what is not of a ``fine`` kind as it comes; returns all results, and these."""
+    start = time.monotonic()
+    done: list[Result] = []
+    failures: list[Result] = []
+    for result in results:
+        done.append(result)
+        if result["kind"] not in fine:
+            print(json.dumps(result), flush=True)
+            failures.append(result)
+        if len(done) % TOLD == 0:
+            seconds = time.monotonic() - start
+            print(f"{len(done):,} cases, {len(failures)} wrong, {seconds:.0f} s", flush=True)
+    return done, failures
+
+
+def table(results: list[Result]) -> str:
+    """Counts by what became of cases, and reasons of refusals."""
+    kinds = Counter(result["kind"] for result in results)
+    reasons = Counter(
+        result["refusal"].split(" (")[0].split(", at ")[0]
+        for result in results
+        if result["kind"] in ("refused", "differs")
+    )
+    rows = [("cases", len(results)), *sorted(kinds.items()),
+            ("steps compared", sum(result.get("steps", 0) for result in results))]  # fmt: skip
+    rows += [(f"  {reason}", count) for reason, count in reasons.most_common()]
+    return "\n".join(f"{name:<76}{count:>12,}" for name, count in rows)

@@ -12,19 +12,18 @@ shrunk and kept under build/fuzz/.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import batches
 import children
 import mujoco
 import random_models
 from batches import Result
-from closed_loop import Verdict, compare
+from closed_loop import compare
 from random_models.avoid import AVOIDED
 from shrink import shrunk, suspects
 
@@ -32,7 +31,6 @@ BUILD = Path(__file__).parents[2] / "build" / "fuzz"
 SECONDS_PER_MODEL = 60.0  # of processor time; a heap takes MuJoCo half of it
 SECONDS_OF_SHRINKING = 120.0
 MODELS_PER_CHILD = 100
-TOLD = 1000  # models between two lines that tell how far it is
 WRONG = ("silent", "differs")
 FINE = ("equal", "refused", "invalid", "MuJoCo's error")
 
@@ -68,8 +66,10 @@ def _shrink(seed: int, avoided: list[str], number: int, folder: Path) -> int:
     return 0
 
 
-def _told(verdict: Verdict) -> str:
-    return f"{verdict.kind} {verdict.refusal}\n{verdict.difference or 'no bit differs'}"
+def _tell(model: Any, seed: int) -> int:
+    verdict = compare(model, seed)
+    print(f"{verdict.kind} {verdict.refusal}\n{verdict.difference or 'no bit differs'}")
+    return int(verdict.kind in WRONG)
 
 
 def fuzz(
@@ -84,20 +84,6 @@ def fuzz(
         per_child=MODELS_PER_CHILD,
         workers=workers,
     )
-
-
-def table(results: list[Result]) -> str:
-    """Counts by what became of models, and reasons of refusals."""
-    kinds = Counter(result["kind"] for result in results)
-    reasons = Counter(
-        result["refusal"].split(" (")[0].split(", at ")[0]
-        for result in results
-        if result["kind"] in ("refused", "differs")
-    )
-    rows = [("models", len(results)), *sorted(kinds.items()),
-            ("steps compared", sum(result.get("steps", 0) for result in results))]  # fmt: skip
-    rows += [(f"  {reason}", count) for reason, count in reasons.most_common()]
-    return "\n".join(f"{name:<76}{count:>12,}" for name, count in rows)
 
 
 def main() -> int:
@@ -124,32 +110,24 @@ def main() -> int:
     if options.only is not None:
         root = random_models.draw(options.seed, options.only, options.avoid)
         print(random_models.render(root))
-        model = mujoco.MjModel.from_xml_string(random_models.render(root))
-        print(_told(verdict := compare(model, options.only)))
-        return int(verdict.kind in WRONG)
+        return _tell(mujoco.MjModel.from_xml_string(random_models.render(root)), options.only)
     if options.file is not None:
-        model = mujoco.MjModel.from_xml_path(str(options.file))
-        print(_told(verdict := compare(model, options.seed)))
-        return int(verdict.kind in WRONG)
+        return _tell(mujoco.MjModel.from_xml_path(str(options.file)), options.seed)
     return _main_run(options)
 
 
 def _main_run(options: argparse.Namespace) -> int:
-    start, results, failures = time.monotonic(), [], []
-    for result in fuzz(
-        options.seed,
-        options.models,
-        first=options.first,
-        workers=options.workers,
-        avoided=options.avoid,
-    ):
-        results.append(result)
-        if result["kind"] not in FINE:
-            print(json.dumps(result), flush=True)
-            failures.append(result)
-        if len(results) % TOLD == 0:
-            seconds = time.monotonic() - start
-            print(f"{len(results):,} models, {len(failures)} wrong, {seconds:.0f} s", flush=True)
+    start = time.monotonic()
+    results, failures = batches.tell(
+        fuzz(
+            options.seed,
+            options.models,
+            first=options.first,
+            workers=options.workers,
+            avoided=options.avoid,
+        ),
+        FINE,
+    )
     wrong = [result["number"] for result in failures if result["kind"] in WRONG]
     for number in wrong[: options.shrinks]:
         arguments = ["--seed", str(options.seed), "--shrink", str(number)]
@@ -157,7 +135,7 @@ def _main_run(options: argparse.Namespace) -> int:
         outcome = children.run(Path(__file__), arguments, 10 * SECONDS_OF_SHRINKING)
         print(f"\nmodel {number}: {outcome.output or outcome.errors}", flush=True)
     seconds = time.monotonic() - start
-    print(f"random models, seed {options.seed}, {seconds:.0f} s\n{table(results)}")
+    print(f"random models, seed {options.seed}, {seconds:.0f} s\n{batches.table(results)}")
     return 1 if failures else 0
 
 

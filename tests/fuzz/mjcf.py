@@ -6,23 +6,24 @@
 
 A model that loads makes two environments, which step, are restored and must repeat themselves bit
 for bit. Children's address spaces are bounded, so a model that asks for too much memory must end in
-an exception. What ends a child is kept under build/fuzz/.
+an exception. What ends a child, or an assertion, is kept under build/fuzz/.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
 from pathlib import Path
 
+import batches
 import children
 import numpy as np
+from batches import Result
 from mutate import mutated
 
 import pyfastenv
@@ -34,6 +35,7 @@ SECONDS_PER_FILE = 40.0  # of processor time
 FILES_PER_CHILD = 250
 MEMORY = 6 * 2**30
 STEPS = 4
+FINE = ("refused", "too large", "cannot reset", "stepped", "stopped")
 # whose model it is -> ids that take it; any model may also go to the undemanding ones
 IDS_OF = {
     "ant.xml": "Ant-v5",
@@ -127,35 +129,21 @@ def _go(envs: pyfastenv.FastVectorEnv, actions: list[np.ndarray]) -> list[list[l
     return results
 
 
-def _child(seed: int, first: int, count: int, path: Path) -> int:
-    """Files first … first + count - 1; says where it is, and prints counts as JSON."""
-    children.guard(MEMORY)
-    counts: Counter[str] = Counter()
-    number = first
+def judge(env_id: str, path: Path, seed: int) -> Result:
+    """What becomes of a file; an exception that the API does not name is wrong."""
     try:
-        for number in range(first, first + count):
-            env_id, content = draw(seed, number)
-            path.write_bytes(content)
-            path.with_suffix(".journal").write_text(f"{number} {env_id}")
-            children.expect_within(SECONDS_PER_FILE)
-            counts[drive(env_id, path, number)] += 1
+        return {"kind": drive(env_id, path, seed)}
     except Exception:
-        traceback.print_exc()
-        print(json.dumps(counts))
-        return children.FAILED
-    print(json.dumps(counts))
-    return 0
+        return {"kind": "wrong", "refusal": traceback.format_exc()}
 
 
-def _one(env_id: str, path: Path, seed: int) -> int:
-    children.guard(MEMORY)
-    children.expect_within(SECONDS_PER_FILE)
-    try:
-        print(drive(env_id, path, seed))
-    except Exception:
-        traceback.print_exc()
-        return children.FAILED
-    return 0
+def _judge_drawn(seed: int, number: int, folder: Path) -> Result:
+    env_id, content = draw(seed, number)
+    path = folder / f"{number}.xml"
+    path.write_bytes(content)
+    result = judge(env_id, path, number)
+    path.unlink()
+    return result
 
 
 # ---- in the parent -------------------------------------------------------------------------------
@@ -171,36 +159,27 @@ def is_mujocos(path: Path) -> bool:
 def fuzz(seed: int, num_files: int, *, folder: Path = BUILD) -> tuple[Counter[str], list[str]]:
     """Tries so many files. Returns counts and a description of each failure, kept in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"mjcf-{seed}-{os.getpid()}.xml"
     counts: Counter[str] = Counter()
     failures: list[str] = []
-    number = 0
-    while number < num_files:
-        count = min(FILES_PER_CHILD, num_files - number)
-        arguments = ["--seed", str(seed), "--batch", str(number), "--files", str(count)]
-        outcome = children.run(
-            Path(__file__), [*arguments, "--path", str(path)], 4 * SECONDS_PER_FILE * count
-        )
-        if outcome.kind in ("ok", "wrong"):
-            counts += Counter(json.loads(outcome.output.splitlines()[-1]))
-        if outcome.good:
-            number += count
-            continue
-        reached, env_id = path.with_suffix(".journal").read_text().split()
-        if outcome.kind not in ("ok", "wrong"):
-            counts["before an end"] += int(reached) - number
-        kept = folder / f"mjcf-{seed}-{reached}.xml"
-        kept.write_bytes(path.read_bytes())
-        whose = "MuJoCo's own" if outcome.kind != "wrong" and is_mujocos(kept) else "ours"
-        counts[f"{outcome.kind}, {whose}"] += 1
-        failures.append(
-            f"seed {seed}, file {reached}: {outcome.kind}, {whose}\n{outcome.errors[-2500:]}\n"
-            f"again: python {Path(__file__).name} --file {kept} --env-id {env_id} --seed {reached}"
-        )
-        print(failures[-1], file=sys.stderr, flush=True)
-        number = int(reached) + 1
-    path.unlink(missing_ok=True)
-    path.with_suffix(".journal").unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for result in batches.run(
+            Path(__file__), ["--seed", str(seed), "--folder", scratch], range(num_files),
+            seconds=SECONDS_PER_FILE, per_child=FILES_PER_CHILD, workers=1,
+        ):  # fmt: skip
+            kind, number = result["kind"], result["number"]
+            if kind in FINE:
+                counts[kind] += 1
+                continue
+            env_id, content = draw(seed, number)
+            kept = folder / f"mjcf-{seed}-{number}.xml"
+            kept.write_bytes(content)
+            whose = "MuJoCo's own" if kind != "wrong" and is_mujocos(kept) else "ours"
+            counts[f"{kind}, {whose}"] += 1
+            failures.append(
+                f"seed {seed}, file {number}: {kind}, {whose}\n{result['refusal']}\nagain: "
+                f"python {Path(__file__).name} --file {kept} --env-id {env_id} --seed {number}"
+            )
+            print(failures[-1], file=sys.stderr, flush=True)
     return counts, failures
 
 
@@ -217,19 +196,26 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="this file of the run")
     parser.add_argument("--file", type=Path, help="a kept file")
     parser.add_argument("--env-id", default="HalfCheetah-v5")
-    parser.add_argument("--batch", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--batch", type=int, nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.file is not None:
-        return _one(options.env_id, options.file, options.seed)
     if options.batch is not None:
-        return _child(options.seed, options.batch, options.files, options.path)
+        return batches.serve(
+            lambda number: _judge_drawn(options.seed, number, options.folder),
+            *options.batch, SECONDS_PER_FILE, MEMORY,
+        )  # fmt: skip
+    env_id, path, seed = options.env_id, options.file, options.seed
     if options.only is not None:
         env_id, content = draw(options.seed, options.only)
         BUILD.mkdir(parents=True, exist_ok=True)
-        path = BUILD / f"mjcf-{options.seed}-{options.only}.xml"
+        path, seed = BUILD / f"mjcf-{options.seed}-{options.only}.xml", options.only
         path.write_bytes(content)
-        return _one(env_id, path, options.only)
+    if path is not None:
+        children.guard(MEMORY)
+        children.expect_within(SECONDS_PER_FILE)
+        result = judge(env_id, path, seed)
+        print(result["kind"], result.get("refusal", ""))
+        return int(result["kind"] not in FINE)
     start = time.monotonic()
     counts, failures = fuzz(options.seed, options.files)
     print(f"MJCF, seed {options.seed}\n{table(counts, time.monotonic() - start)}")

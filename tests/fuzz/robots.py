@@ -13,7 +13,6 @@ import json
 import random
 import sys
 import time
-from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ STEPS = 120
 MOST_DOFS = 45  # larger ones take seconds
 SECONDS_PER_VARIANT = 60.0
 WRONG = ("silent", "differs")
+FINE = ("equal", "refused", "MuJoCo's error")
 
 
 @cache
@@ -65,35 +65,26 @@ def blame(robots: list[Path], seed: int, number: int) -> tuple[Verdict, list[str
     if verdict.kind not in WRONG:
         return verdict, changed
     fields = [name for name in changed if name in dir(model) and name != "opt"]
+    options = [name for name in changed if name not in fields and hasattr(model.opt, name)]
     kept = list(changed)
-    for name in fields:
-        before = np.array(getattr(model, name))
-        getattr(model, name)[:] = getattr(robot(path), name)
+    for name in [*fields, *options]:
+        owner, original = (model, robot(path)) if name in fields else (model.opt, robot(path).opt)
+        before = np.array(getattr(owner, name))
+        _set(owner, name, getattr(original, name))
         found = compare(model, number, steps=STEPS, gentle=gentle)
         if found.kind in WRONG:
             kept.remove(name)
             verdict = found
         else:
-            getattr(model, name)[:] = before
-    for name in set(changed) - set(fields):
-        before = np.array(getattr(model.opt, name, 0))
-        if not hasattr(model.opt, name):
-            continue
-        _set_option(model, name, getattr(robot(path).opt, name))
-        found = compare(model, number, steps=STEPS, gentle=gentle)
-        if found.kind in WRONG:
-            kept.remove(name)
-            verdict = found
-        else:
-            _set_option(model, name, before)
+            _set(owner, name, before)
     return verdict, kept
 
 
-def _set_option(model: Any, name: str, value: Any) -> None:
+def _set(owner: Any, name: str, value: Any) -> None:
     if np.ndim(value):
-        getattr(model.opt, name)[:] = value
+        getattr(owner, name)[:] = value
     else:
-        setattr(model.opt, name, type(getattr(model.opt, name))(value))
+        setattr(owner, name, type(getattr(owner, name))(value))
 
 
 def riding(folder: Path) -> list[Path]:
@@ -134,23 +125,16 @@ def main() -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    start, kinds, bad = time.monotonic(), Counter(), 0
-    reasons: Counter[str] = Counter()
-    for result in batches.run(
+    start = time.monotonic()
+    variants = batches.run(
         Path(__file__), ["--folder", str(options.folder), "--seed", str(options.seed)],
         range(options.first, options.first + options.variants), seconds=SECONDS_PER_VARIANT,
         per_child=40, workers=options.workers,
-    ):  # fmt: skip
-        kinds[result["kind"]] += 1
-        if result["kind"] == "refused":
-            reasons[result["refusal"].split(" (")[0]] += 1
-        elif result["kind"] not in ("equal", "MuJoCo's error"):
-            bad += 1
-            print(json.dumps(result), flush=True)
-    print(f"{options.variants} variants, seed {options.seed}, {time.monotonic() - start:.0f} s")
-    for name, count in [*kinds.most_common(), *((f"  {r}", n) for r, n in reasons.most_common())]:
-        print(f"{name:<76}{count:>8,}")
-    return 1 if bad else 0
+    )  # fmt: skip
+    results, failures = batches.tell(variants, FINE)
+    seconds = time.monotonic() - start
+    print(f"edited robots, seed {options.seed}, {seconds:.0f} s\n{batches.table(results)}")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":
