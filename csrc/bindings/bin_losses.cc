@@ -24,15 +24,12 @@ InputArray ReadLogits(const py::object& object, const char* name, int64_t count)
 }
 
 InputArray ReadBins(const py::object& object) {
-  InputArray bins =
-      ReadFloat32(object, "bins", {kAnySize}, [] { return std::string("(count,) float32"); });
+  InputArray bins = ReadFloat32(object, "bins", {kAnySize});
   if (bins.shape[0] < 2) {
     throw UsageError(Code::kValue, "bins: expected at least two, got " + Describe(bins.array));
   }
   return bins;
 }
-
-const float* Floats(const InputArray& array) { return static_cast<const float*>(array.data); }
 
 Bins ToBins(const InputArray& array) { return {Floats(array), static_cast<int>(array.shape[0])}; }
 
@@ -68,13 +65,10 @@ py::tuple BinCrossEntropy(const py::object& found, const py::object& target,
     throw UsageError(Code::kValue, "found: expected both ends of one or more transitions, got " +
                                        Describe(found_array.array));
   }
-  const InputArray target_array = ReadFloat32(target, "target", found_array.shape, [&] {
-    return Describe(found_array.shape) + " float32";
-  });
+  const InputArray target_array = ReadFloat32(target, "target", found_array.shape);
   const int64_t rows = both / 2;
   const auto column = [&](const py::object& object, const char* name) {
-    return ReadFloat32(object, name, {seeds, rows},
-                       [&] { return Describe({seeds, rows}) + " float32"; });
+    return ReadFloat32(object, name, {seeds, rows});
   };
   const InputArray reward_array = column(rewards, "rewards");
   const InputArray discount_array = column(discounts, "discounts");

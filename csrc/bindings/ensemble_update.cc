@@ -25,10 +25,7 @@ class PyEnsembleUpdate {
  public:
   PyEnsembleUpdate(int num_inputs, int num_targets, const std::vector<int>& hidden_sizes,
                    int num_networks, int num_seeds, int batch_size, int num_threads) {
-    if (!EnsembleUpdate::Available()) {
-      throw UsageError(Code::kValue,
-                       "EnsembleUpdate: this machine has neither AMX nor AVX512-BF16");
-    }
+    CheckAvailable("EnsembleUpdate", EnsembleUpdate::Available());
     options_ = {num_inputs, num_targets, hidden_sizes, num_networks,
                 num_seeds,  batch_size,  num_threads};
     CheckSize("num_inputs", num_inputs);
@@ -36,10 +33,7 @@ class PyEnsembleUpdate {
     CheckSize("num_networks", num_networks);
     CheckSize("num_seeds", num_seeds);
     CheckSize("batch_size", batch_size);
-    for (const int size : hidden_sizes) CheckSize("hidden_sizes", size);
-    if (hidden_sizes.empty()) {
-      throw UsageError(Code::kValue, "hidden_sizes: expected at least one layer");
-    }
+    CheckHiddenSizes(hidden_sizes);
     if (num_networks % num_seeds != 0) {
       throw UsageError(Code::kValue, "num_networks: expected as many for each of " +
                                          std::to_string(num_seeds) + " seeds, got " +
@@ -71,44 +65,32 @@ class PyEnsembleUpdate {
                        "each layer");
     }
     const AdamVectors adam{Vector(vectors[0]), Vector(vectors[1]), Vector(vectors[2])};
-    WithoutGil([&] {
-      const std::lock_guard lock(mutex_);
-      update_->RunEpoch(static_cast<const float*>(sample_array.data), n, rows, count, step, hyper,
-                        adam);
-    });
+    WithoutGil(mutex_,
+               [&] { update_->RunEpoch(Floats(sample_array), n, rows, count, step, hyper, adam); });
   }
 
   void Errors(const py::object& samples, const py::object& parameters, const py::object& errors) {
     const InputArray sample_array = ReadSamples(samples);
     const float* flat = Vector(parameters);
-    auto* out = static_cast<float*>(
-        OutputData(errors, "errors", {options_.num_networks}, ArrayType::kFloat32));
-    WithoutGil([&] {
-      const std::lock_guard lock(mutex_);
-      update_->Errors(static_cast<const float*>(sample_array.data), sample_array.shape[1], flat,
-                      out);
-    });
+    float* out = OutputFloats(errors, "errors", {options_.num_networks});
+    WithoutGil(mutex_,
+               [&] { update_->Errors(Floats(sample_array), sample_array.shape[1], flat, out); });
   }
 
  private:
   InputArray ReadSamples(const py::object& samples) const {
-    const auto expected = [this] {
-      return Describe({options_.num_seeds, -1, options_.num_inputs + options_.num_targets}) +
-             " float32";
-    };
-    InputArray array = ReadFloats(samples, "samples", expected);
-    if (array.shape.size() != 3 || array.shape[0] != options_.num_seeds || array.shape[1] < 1 ||
-        array.shape[2] != options_.num_inputs + options_.num_targets ||
-        array.dtype != DType::kFloat32) {
+    InputArray array =
+        ReadFloat32(samples, "samples",
+                    {options_.num_seeds, kAnySize, options_.num_inputs + options_.num_targets});
+    if (array.shape[1] < 1) {
       throw UsageError(Code::kValue,
-                       "samples: expected " + expected() + ", got " + Describe(array.array));
+                       "samples: expected at least one row, got " + Describe(array.array));
     }
     return array;
   }
 
   float* Vector(const py::object& array) const {
-    return static_cast<float*>(OutputData(
-        array, "vectors", {static_cast<int64_t>(update_->num_parameters())}, ArrayType::kFloat32));
+    return OutputFloats(array, "vectors", {static_cast<int64_t>(update_->num_parameters())});
   }
 
   EnsembleOptions options_;

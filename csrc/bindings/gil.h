@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <mutex>
+
 namespace pyfastenv {
 
 namespace py = pybind11;
@@ -38,6 +40,14 @@ class GilRelease {
 template <class F>
 auto WithoutGil(F f) {
   const GilRelease release;
+  return f();
+}
+
+/// The same with a lock, which may be waited for.
+template <class F>
+auto WithoutGil(std::mutex& mutex, F f) {
+  const GilRelease release;
+  const std::lock_guard lock(mutex);
   return f();
 }
 

@@ -71,7 +71,7 @@ double PhysicsLimit(const std::string& env_id, const std::string& assets_dir, py
   options.num_steps = static_cast<int>(input.shape[0]);
   options.num_envs = static_cast<int>(input.shape[1]);
   options.num_threads = std::min(num_threads, options.num_envs);
-  options.actions = static_cast<const float*>(input.data);
+  options.actions = Floats(input);
   options.seed = seed;
   const GilRelease release;
   return MeasurePhysicsLimit(options);

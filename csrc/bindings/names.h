@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/errors.h"
 #include "nn/policy.h"
@@ -47,6 +48,20 @@ inline void CheckSize(const char* name, int64_t size) {
   throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected 1 to " +
                                                  std::to_string(kMost) + ", got " +
                                                  std::to_string(size));
+}
+
+/// Refuses hidden layers that are none, or not of such a size.
+inline void CheckHiddenSizes(const std::vector<int>& sizes) {
+  for (const int size : sizes) CheckSize("hidden_sizes", size);
+  if (!sizes.empty()) return;
+  throw UsageError(UsageError::Code::kValue, "hidden_sizes: expected at least one layer");
+}
+
+/// Refuses what only a processor that multiplies bfloat16 numbers can do.
+inline void CheckAvailable(const char* what, bool available) {
+  if (available) return;
+  throw UsageError(UsageError::Code::kValue,
+                   std::string(what) + ": this machine has neither AMX nor AVX512-BF16");
 }
 
 /// Refuses an optimiser's count of steps made before.

@@ -254,13 +254,14 @@ InputArray ReadFloats(py::handle object, const char* name, const Expected& expec
 
 InputArray ReadFloat32(py::handle object, const char* name, const std::vector<int64_t>& shape,
                        const Expected& expected) {
-  InputArray input = ReadFloats(object, name, expected);
+  const auto words = [&] { return expected ? expected() : Describe(shape) + " float32"; };
+  InputArray input = ReadFloats(object, name, words);
   const auto fits = [](int64_t given, int64_t wanted) {
     return wanted == kAnySize || given == wanted;
   };
   if (input.dtype != DType::kFloat32 ||
       !std::equal(input.shape.begin(), input.shape.end(), shape.begin(), shape.end(), fits)) {
-    throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected " + expected() +
+    throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected " + words() +
                                                    ", got " + Describe(input.array));
   }
   return input;
@@ -301,7 +302,9 @@ InputArray ReadNumbers(py::handle object, const char* name) {
 
 std::string Describe(const std::vector<int64_t>& shape) {
   std::string text = "(";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  for (const int64_t size : shape) {
+    text += (text.size() == 1 ? "" : ", ") + (size == kAnySize ? "n" : std::to_string(size));
+  }
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 

@@ -49,11 +49,15 @@ struct InputArray {
 /// Reads a batch of real numbers: float32 and float64 as they are. Throws UsageError (kType) for
 /// other dtypes; `expected` says e.g. "(8, 6) float32".
 InputArray ReadFloats(py::handle object, const char* name, const Expected& expected);
-/// The same for float32 alone, of this shape, in which kAnySize stands for any. Throws UsageError
-/// (kType, kValue).
+/// The same for float32 alone, of this shape, in which kAnySize stands for any ("n" in messages).
+/// Throws UsageError (kType, kValue). `expected`: in place of the shape's own words.
 InputArray ReadFloat32(py::handle object, const char* name, const std::vector<int64_t>& shape,
-                       const Expected& expected);
+                       const Expected& expected = nullptr);
 constexpr int64_t kAnySize = -1;
+/// The numbers of a float32 array.
+inline const float* Floats(const InputArray& array) {
+  return static_cast<const float*>(array.data);
+}
 /// Reads actions of a Box: float32 and float64 as they are, float16 as float32, integers and bools
 /// as float64. gymnasium computes with the dtype it is given, so the dtype counts: NumPy's
 /// arithmetic of a float with integers is float64, that with float16 we do not have.
@@ -75,6 +79,12 @@ bool AllFinite(const InputArray& input, int64_t begin, int64_t n);
 /// exactly this type and shape. Throws UsageError (kType, kValue).
 void* OutputData(const py::object& object, const char* name, const std::vector<int64_t>& shape,
                  ArrayType type);
+
+/// The same of a float32 array.
+inline float* OutputFloats(const py::object& object, const char* name,
+                           const std::vector<int64_t>& shape) {
+  return static_cast<float*>(OutputData(object, name, shape, ArrayType::kFloat32));
+}
 
 /// "(8, 5) float64", for messages.
 std::string Describe(py::handle array);

@@ -22,8 +22,7 @@ using Code = UsageError::Code;
 // A float32 array of this shape with finite numbers.
 InputArray ReadFinite(const py::object& object, const std::string& name,
                       const std::vector<int64_t>& shape) {
-  InputArray input =
-      ReadFloat32(object, name.c_str(), shape, [&] { return Describe(shape) + " float32"; });
+  InputArray input = ReadFloat32(object, name.c_str(), shape);
   if (!AllFinite(input, 0, NumElements(shape))) {
     throw UsageError(Code::kValue, name + ": expected finite numbers, got NaN or infinity");
   }
@@ -34,8 +33,7 @@ std::vector<float> ReadVector(const py::object& object, const std::string& name,
                               const std::vector<int64_t>& shape) {
   if (object.is_none()) return {};
   const InputArray input = ReadFinite(object, name, shape);
-  const auto* values = static_cast<const float*>(input.data);
-  return {values, values + NumElements(shape)};
+  return {Floats(input), Floats(input) + NumElements(shape)};
 }
 
 Mlp ReadMlp(const py::list& weights, const py::list& biases, const std::string& activation) {
@@ -65,8 +63,7 @@ Mlp ReadMlp(const py::list& weights, const py::list& biases, const std::string& 
     const InputArray w =
         ReadFinite(weights[i], layer + ": weights", {num_networks, sizes[i], sizes[i + 1]});
     const InputArray b = ReadFinite(biases[i], layer + ": biases", {num_networks, sizes[i + 1]});
-    mlp.SetLayer(static_cast<int>(i), static_cast<const float*>(w.data),
-                 static_cast<const float*>(b.data));
+    mlp.SetLayer(static_cast<int>(i), Floats(w), Floats(b));
   }
   return mlp;
 }

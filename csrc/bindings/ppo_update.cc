@@ -76,10 +76,9 @@ class PyPpoUpdate {
     float* flat = Vector(parameters, "parameters");
     float* first = Vector(mean, "mean");
     float* second = Vector(square, "square");
-    const std::vector<PpoMetrics> all = WithoutGil([&] {
-      const std::lock_guard lock(mutex_);
-      return update_->RunEpochs(static_cast<const float*>(rows.data), row_numbers,
-                                static_cast<int>(num_epochs), n, hyper, step, flat, first, second);
+    const std::vector<PpoMetrics> all = WithoutGil(mutex_, [&] {
+      return update_->RunEpochs(Floats(rows), row_numbers, static_cast<int>(num_epochs), n, hyper,
+                                step, flat, first, second);
     });
     py::list result;
     for (const PpoMetrics& metrics : all) {
@@ -100,24 +99,18 @@ class PyPpoUpdate {
     CheckActions(rows);
     const InputArray flat = ReadParameters(parameters);
     float* written = Vector(gradient, "gradient");
-    const PpoSums means = WithoutGil([&] {
-      const std::lock_guard lock(mutex_);
-      return update_->Gradient(static_cast<const float*>(rows.data), rows.shape[0], hyper,
-                               static_cast<const float*>(flat.data), written);
+    const PpoSums means = WithoutGil(mutex_, [&] {
+      return update_->Gradient(Floats(rows), rows.shape[0], hyper, Floats(flat), written);
     });
     return ToDict(means);
   }
 
   py::object Values(const py::object& obs, const py::object& parameters) {
-    const InputArray rows = ReadFloat32(obs, "obs", {kAnySize, obs_size_}, [&] {
-      return "(n, " + std::to_string(obs_size_) + ") float32";
-    });
+    const InputArray rows = ReadFloat32(obs, "obs", {kAnySize, obs_size_});
     const InputArray flat = ReadParameters(parameters);
     const NewArray values = MakeArray({rows.shape[0]}, ArrayType::kFloat32);
-    WithoutGil([&] {
-      const std::lock_guard lock(mutex_);
-      update_->Values(static_cast<const float*>(rows.data), rows.shape[0],
-                      static_cast<const float*>(flat.data), static_cast<float*>(values.data));
+    WithoutGil(mutex_, [&] {
+      update_->Values(Floats(rows), rows.shape[0], Floats(flat), static_cast<float*>(values.data));
     });
     return values.array;
   }
@@ -128,18 +121,15 @@ class PyPpoUpdate {
   }
 
   InputArray ReadParameters(const py::object& parameters) const {
-    return ReadFloat32(parameters, "parameters", VectorShape(),
-                       [&] { return Describe(VectorShape()) + " float32"; });
+    return ReadFloat32(parameters, "parameters", VectorShape());
   }
 
   float* Vector(const py::object& array, const char* name) const {
-    return static_cast<float*>(OutputData(array, name, VectorShape(), ArrayType::kFloat32));
+    return OutputFloats(array, name, VectorShape());
   }
 
   InputArray ReadSamples(const py::object& samples) const {
-    return ReadFloat32(samples, "samples", {kAnySize, update_->num_columns()}, [&] {
-      return "(n, " + std::to_string(update_->num_columns()) + ") float32";
-    });
+    return ReadFloat32(samples, "samples", {kAnySize, update_->num_columns()});
   }
 
   static py::dict ToDict(const PpoSums& means) {
@@ -171,7 +161,7 @@ class PyPpoUpdate {
   // a discrete action is used as an index
   void CheckActions(const InputArray& rows) const {
     if (num_actions_ == 0) return;
-    const auto* action = static_cast<const float*>(rows.data) + obs_size_;
+    const auto* action = Floats(rows) + obs_size_;
     for (int64_t i = 0; i < rows.shape[0]; ++i, action += rows.shape[1]) {
       if (!(*action >= 0.0F && *action < static_cast<float>(num_actions_))) {
         throw UsageError(Code::kValue,

@@ -4,7 +4,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,18 +24,13 @@ class PySacUpdate {
  public:
   PySacUpdate(int obs_size, int action_size, const std::vector<int>& hidden_sizes, int num_seeds,
               int batch_size, int num_threads) {
-    if (!SacUpdate::Available()) {
-      throw UsageError(Code::kValue, "SacUpdate: this machine has neither AMX nor AVX512-BF16");
-    }
+    CheckAvailable("SacUpdate", SacUpdate::Available());
     options_ = {obs_size, action_size, hidden_sizes, num_seeds, batch_size, num_threads};
     CheckSize("obs_size", obs_size);
     CheckSize("action_size", action_size);
     CheckSize("num_seeds", num_seeds);
     CheckSize("batch_size", batch_size);
-    for (const int size : hidden_sizes) CheckSize("hidden_sizes", size);
-    if (hidden_sizes.empty()) {
-      throw UsageError(Code::kValue, "hidden_sizes: expected at least one layer");
-    }
+    CheckHiddenSizes(hidden_sizes);
     update_ = std::make_unique<SacUpdate>(options_);
   }
 
@@ -45,9 +39,10 @@ class PySacUpdate {
            const py::object& target, const py::object& log_temperature, const py::object& metrics) {
     const int64_t width = 2 * options_.obs_size + options_.action_size + 2;
     const InputArray row_array =
-        Read(rows, "rows", {options_.num_seeds, options_.batch_size, width});
+        ReadFloat32(rows, "rows", {kAnySize, options_.num_seeds, options_.batch_size, width});
     const InputArray noise_array =
-        Read(noise, "noise", {options_.num_seeds, 2 * options_.batch_size, options_.action_size});
+        ReadFloat32(noise, "noise",
+                    {kAnySize, options_.num_seeds, 2 * options_.batch_size, options_.action_size});
     if (noise_array.shape[0] != row_array.shape[0]) {
       throw UsageError(Code::kValue, "noise: expected as many steps as rows has");
     }
@@ -56,45 +51,30 @@ class PySacUpdate {
       throw UsageError(Code::kValue, "policy, critic: expected parameters, mean and square");
     }
     const auto vector = [](const py::object& array, const char* name, size_t size) {
-      return static_cast<float*>(
-          OutputData(array, name, {static_cast<int64_t>(size)}, ArrayType::kFloat32));
+      return OutputFloats(array, name, {static_cast<int64_t>(size)});
     };
     const size_t policy_size = update_->policy_size(hyper.learn_temperature);
     const size_t critic_size = update_->critic_size();
-    SacVectors vectors;
-    vectors.policy.parameters = vector(policy[0], "policy", policy_size);
-    vectors.policy.mean = vector(policy[1], "policy", policy_size);
-    vectors.policy.square = vector(policy[2], "policy", policy_size);
-    vectors.critic.parameters = vector(critic[0], "critic", critic_size);
-    vectors.critic.mean = vector(critic[1], "critic", critic_size);
-    vectors.critic.square = vector(critic[2], "critic", critic_size);
-    vectors.target = vector(target, "target", critic_size);
+    const auto adam = [&](const auto& arrays, const char* name, size_t size) {
+      return AdamVectors{.parameters = vector(arrays[0], name, size),
+                         .mean = vector(arrays[1], name, size),
+                         .square = vector(arrays[2], name, size)};
+    };
     const auto num_seeds = static_cast<size_t>(options_.num_seeds);
-    vectors.log_temperature = vector(log_temperature, "log_temperature", num_seeds);
-    auto* metric_data = static_cast<float*>(OutputData(
-        metrics, "metrics", {SacUpdate::kNumMetrics, options_.num_seeds}, ArrayType::kFloat32));
-    WithoutGil([&] {
-      const std::lock_guard lock(mutex_);
-      update_->Run(static_cast<const float*>(row_array.data),
-                   static_cast<const float*>(noise_array.data),
-                   static_cast<int>(row_array.shape[0]), step, hyper, vectors, metric_data);
+    const SacVectors vectors{
+        .policy = adam(policy, "policy", policy_size),
+        .critic = adam(critic, "critic", critic_size),
+        .target = vector(target, "target", critic_size),
+        .log_temperature = vector(log_temperature, "log_temperature", num_seeds)};
+    float* metric_data =
+        OutputFloats(metrics, "metrics", {SacUpdate::kNumMetrics, options_.num_seeds});
+    WithoutGil(mutex_, [&] {
+      update_->Run(Floats(row_array), Floats(noise_array), static_cast<int>(row_array.shape[0]),
+                   step, hyper, vectors, metric_data);
     });
   }
 
  private:
-  static InputArray Read(const py::object& object, const char* name,
-                         const std::vector<int64_t>& shape) {
-    const auto expected = [&] { return "(steps, " + Describe(shape).substr(1) + " float32"; };
-    InputArray array = ReadFloats(object, name, expected);
-    const bool fits =
-        array.shape.size() == 4 && std::equal(shape.begin(), shape.end(), array.shape.begin() + 1);
-    if (!fits || array.dtype != DType::kFloat32) {
-      throw UsageError(Code::kValue, std::string(name) + ": expected " + expected() + ", got " +
-                                         Describe(array.array));
-    }
-    return array;
-  }
-
   SacOptions options_;
   std::unique_ptr<SacUpdate> update_;
   std::mutex mutex_;

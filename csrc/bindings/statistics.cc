@@ -21,8 +21,8 @@ py::tuple BindColumnMoments(const py::object& samples) {
   const InputArray input = ReadMatrix(samples, "samples");
   const NewArray mean = MakeArray({input.shape[1]}, ArrayType::kFloat64);
   const NewArray m2 = MakeArray({input.shape[1]}, ArrayType::kFloat64);
-  ColumnMoments(static_cast<const float*>(input.data), input.shape[0], input.shape[1],
-                static_cast<double*>(mean.data), static_cast<double*>(m2.data));
+  ColumnMoments(Floats(input), input.shape[0], input.shape[1], static_cast<double*>(mean.data),
+                static_cast<double*>(m2.data));
   return py::make_tuple(mean.array, m2.array);
 }
 
@@ -35,8 +35,8 @@ py::object BindLinearScan(const py::object& values, const py::object& decays) {
                                                    Describe(factors.shape));
   }
   const NewArray x = MakeArray(added.shape, ArrayType::kFloat32);
-  LinearScan(static_cast<const float*>(added.data), static_cast<const float*>(factors.data),
-             added.shape[0], added.shape[1], static_cast<float*>(x.data));
+  LinearScan(Floats(added), Floats(factors), added.shape[0], added.shape[1],
+             static_cast<float*>(x.data));
   return x.array;
 }
 

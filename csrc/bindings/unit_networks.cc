@@ -22,9 +22,7 @@ class PyUnitNetworks {
  public:
   PyUnitNetworks(int num_inputs, int num_outputs, int width, int num_blocks, int num_networks,
                  int max_rows, int num_threads) {
-    if (!UnitNetworks::Available()) {
-      throw UsageError(Code::kValue, "UnitNetworks: this machine has neither AMX nor AVX512-BF16");
-    }
+    CheckAvailable("UnitNetworks", UnitNetworks::Available());
     const UnitOptions options{num_inputs,   num_outputs, width,      num_blocks,
                               num_networks, max_rows,    num_threads};
     CheckSize("num_inputs", num_inputs);
@@ -50,14 +48,12 @@ class PyUnitNetworks {
     }
     const float* parameter_data = Vector(parameters, "parameters", num_parameters());
     float* moment_data = Vector(moments, "moments", num_moments());
-    auto* output_data = static_cast<float*>(
-        OutputData(outputs, "outputs", {options.num_networks, rows, options.num_outputs},
-                   ArrayType::kFloat32));
-    return WithoutGil([&] {
-      const std::lock_guard lock(mutex_);
+    float* output_data =
+        OutputFloats(outputs, "outputs", {options.num_networks, rows, options.num_outputs});
+    return WithoutGil(mutex_, [&] {
       rows_ = rows;
-      networks_->Forward(static_cast<const float*>(input.data), static_cast<int>(rows),
-                         parameter_data, moment_data, by_batch, output_data);
+      networks_->Forward(Floats(input), static_cast<int>(rows), parameter_data, moment_data,
+                         by_batch, output_data);
       return ++count_;
     });
   }
@@ -70,14 +66,11 @@ class PyUnitNetworks {
     const float* parameter_data = Vector(parameters, "parameters", num_parameters());
     float* gradient_data =
         gradients.is_none() ? nullptr : Vector(gradients, "gradients", num_parameters());
-    auto* input_data =
-        by_inputs.is_none()
-            ? nullptr
-            : static_cast<float*>(OutputData(by_inputs, "by_inputs",
-                                             {options.num_networks, rows, options.num_inputs},
-                                             ArrayType::kFloat32));
-    WithoutGil([&] {
-      const std::lock_guard lock(mutex_);
+    float* input_data = by_inputs.is_none()
+                            ? nullptr
+                            : OutputFloats(by_inputs, "by_inputs",
+                                           {options.num_networks, rows, options.num_inputs});
+    WithoutGil(mutex_, [&] {
       if (pass != count_ || pass == 0) {
         throw UsageError(Code::kValue, "backward: expected the latest pass, " +
                                            std::to_string(count_) + ", got " +
@@ -87,30 +80,22 @@ class PyUnitNetworks {
         throw UsageError(Code::kValue, "by_outputs: expected " + std::to_string(rows_) +
                                            " rows, got " + std::to_string(rows));
       }
-      networks_->Backward(static_cast<const float*>(output.data), parameter_data, gradient_data,
-                          input_data);
+      networks_->Backward(Floats(output), parameter_data, gradient_data, input_data);
     });
   }
 
   void Project(const py::object& parameters) {
     float* parameter_data = Vector(parameters, "parameters", num_parameters());
-    WithoutGil([&] {
-      const std::lock_guard lock(mutex_);
-      networks_->Project(parameter_data);
-    });
+    WithoutGil(mutex_, [&] { networks_->Project(parameter_data); });
   }
 
  private:
   InputArray Rows(const py::object& array, const char* name, int size) const {
-    const int count = networks_->options().num_networks;
-    return ReadFloat32(array, name, {count, kAnySize, size}, [&] {
-      return "(" + std::to_string(count) + ", rows, " + std::to_string(size) + ") float32";
-    });
+    return ReadFloat32(array, name, {networks_->options().num_networks, kAnySize, size});
   }
 
   float* Vector(const py::object& array, const char* name, int64_t size) const {
-    return static_cast<float*>(
-        OutputData(array, name, {networks_->options().num_networks * size}, ArrayType::kFloat32));
+    return OutputFloats(array, name, {networks_->options().num_networks * size});
   }
 
   std::unique_ptr<UnitNetworks> networks_;

@@ -15,6 +15,7 @@
 #include "bindings/interpreter_end.h"
 #include "bindings/keywords.h"
 #include "bindings/lane_warnings.h"
+#include "bindings/names.h"
 #include "bindings/numpy_interop.h"
 #include "bindings/params.h"
 #include "bindings/results.h"
@@ -29,24 +30,22 @@ namespace {
 using Code = UsageError::Code;
 
 AutoresetMode ToAutoresetMode(const std::string& mode) {
-  if (mode == "NextStep") return AutoresetMode::kNextStep;
-  if (mode == "SameStep") return AutoresetMode::kSameStep;
-  if (mode == "Disabled") return AutoresetMode::kDisabled;
-  throw UsageError(Code::kValue,
-                   "autoreset_mode: expected NextStep, SameStep or Disabled, got '" + mode + "'");
+  return Lookup<AutoresetMode>("autoreset_mode",
+                               {{"NextStep", AutoresetMode::kNextStep},
+                                {"SameStep", AutoresetMode::kSameStep},
+                                {"Disabled", AutoresetMode::kDisabled}},
+                               mode);
 }
 
 DType ToDType(const std::string& dtype) {
-  if (dtype == "float32") return DType::kFloat32;
-  if (dtype == "float64") return DType::kFloat64;
-  throw UsageError(Code::kValue, "obs_dtype: expected float32 or float64, got '" + dtype + "'");
+  return Lookup<DType>("obs_dtype", {{"float32", DType::kFloat32}, {"float64", DType::kFloat64}},
+                       dtype);
 }
 
 Engine ToEngine(const std::string& engine) {
-  if (engine == "auto") return Engine::kAuto;
-  if (engine == "mujoco") return Engine::kMujoco;
-  if (engine == "lanes") return Engine::kLanes;
-  throw UsageError(Code::kValue, "engine: expected auto, mujoco or lanes, got '" + engine + "'");
+  return Lookup<Engine>(
+      "engine", {{"auto", Engine::kAuto}, {"mujoco", Engine::kMujoco}, {"lanes", Engine::kLanes}},
+      engine);
 }
 
 /// How a vector environment is made, as Python says it.
@@ -410,6 +409,16 @@ class PyVectorEnv {
   py::object explain_;
 };
 
+template <auto kMember>
+auto Of(const PyVectorEnv& self) {
+  return (self.env().*kMember)();
+}
+
+template <auto kMember>
+auto OfSpec(const PyVectorEnv& self) {
+  return self.env().spec().*kMember;
+}
+
 py::list TaskList(const EnvSpec& spec) {
   py::list tasks;
   for (const auto& task : spec.tasks) {
@@ -456,33 +465,24 @@ void BindVectorEnv(py::module_& m) {
       .def("stats", &PyVectorEnv::Stats)
       .def("use_buffers", &PyVectorEnv::UseBuffers, py::arg("buffers"))
       .def("close", &PyVectorEnv::Close)
-      .def_property_readonly("closed", [](const PyVectorEnv& self) { return self.env().closed(); })
-      .def_property_readonly("num_threads",
-                             [](const PyVectorEnv& self) { return self.env().num_threads(); })
-      .def_property_readonly("state_bytes",
-                             [](const PyVectorEnv& self) { return self.env().state_bytes(); })
-      .def_property_readonly("obs_low",
-                             [](const PyVectorEnv& self) { return self.env().spec().obs_low; })
-      .def_property_readonly("obs_high",
-                             [](const PyVectorEnv& self) { return self.env().spec().obs_high; })
+      .def_property_readonly("closed", &Of<&VectorEnv::closed>)
+      .def_property_readonly("num_threads", &Of<&VectorEnv::num_threads>)
+      .def_property_readonly("state_bytes", &Of<&VectorEnv::state_bytes>)
+      .def_property_readonly("obs_low", &OfSpec<&EnvSpec::obs_low>)
+      .def_property_readonly("obs_high", &OfSpec<&EnvSpec::obs_high>)
       .def_property_readonly("obs_dtype",
                              [](const PyVectorEnv& self) {
                                return self.env().options().obs_dtype == DType::kFloat32 ? "float32"
                                                                                         : "float64";
                              })
-      .def_property_readonly("num_actions",
-                             [](const PyVectorEnv& self) { return self.env().spec().num_actions; })
-      .def_property_readonly("action_low",
-                             [](const PyVectorEnv& self) { return self.env().spec().action_low; })
-      .def_property_readonly("action_high",
-                             [](const PyVectorEnv& self) { return self.env().spec().action_high; })
+      .def_property_readonly("num_actions", &OfSpec<&EnvSpec::num_actions>)
+      .def_property_readonly("action_low", &OfSpec<&EnvSpec::action_low>)
+      .def_property_readonly("action_high", &OfSpec<&EnvSpec::action_high>)
       .def_property_readonly(
           "max_episode_steps",
           [](const PyVectorEnv& self) { return self.env().options().max_episode_steps; })
-      .def_property_readonly("render_fps",
-                             [](const PyVectorEnv& self) { return self.env().spec().render_fps; })
-      .def_property_readonly("model_path",
-                             [](const PyVectorEnv& self) { return self.env().spec().model_path; })
+      .def_property_readonly("render_fps", &OfSpec<&EnvSpec::render_fps>)
+      .def_property_readonly("model_path", &OfSpec<&EnvSpec::model_path>)
       .def_property_readonly("tasks",
                              [](const PyVectorEnv& self) { return TaskList(self.env().spec()); })
       .def_property_readonly("reset_options", [](const PyVectorEnv& self) {
