@@ -68,14 +68,6 @@ std::vector<int32_t> EnvStore::Unreset(std::span<const int32_t> ids) const {
   return unreset;
 }
 
-std::vector<int32_t> EnvStore::Unreset() const {
-  std::vector<int32_t> unreset;
-  for (int32_t id = 0; id < num_envs(); ++id) {
-    if ((flags(id) & kNeedsReset) != 0) unreset.push_back(id);
-  }
-  return unreset;
-}
-
 void EnvStore::Seed(int32_t id, std::span<const uint32_t> entropy) {
   random_[static_cast<size_t>(id)] = Random(entropy);
   policy_random_[static_cast<size_t>(id)] = PolicyStream(entropy);

@@ -53,9 +53,8 @@ class EnvStore {
   void Commit(int32_t id, const Progress& progress);
   uint8_t flags(int32_t id) const { return flags_[static_cast<size_t>(id)]; }
   void MarkNeedsReset(int32_t id) { flags_[static_cast<size_t>(id)] |= kNeedsReset; }
-  /// Those that kNeedsReset, of `ids` or of all.
+  /// Those of `ids` that kNeedsReset.
   std::vector<int32_t> Unreset(std::span<const int32_t> ids) const;
-  std::vector<int32_t> Unreset() const;
 
   /// Starts both streams of an environment: its own and the one its policy draws from in rollouts,
   /// NumPy's SeedSequence(entropy) and SeedSequence(entropy, spawn_key=(1,)).

@@ -129,7 +129,7 @@ VectorEnv::Outcome VectorEnv::Step(const ActionViews& actions, const OutputViews
                                    const Interrupted& interrupted) {
   const CallGate::Exclusive exclusive(gate_);
   CheckFree({}, "step");
-  CheckReset("step", store_.Unreset());
+  CheckReset("step", store_.Unreset(all_ids_));
   const Grouping& groups = WorthWaking(num_envs()) ? groups_ : groups_alone_;
   // a group costs what its most expensive environment does, which nobody sees
   const bool ordered = groups.size() == 1 && num_envs() <= kOrderedPerThread * num_threads_ &&
@@ -188,7 +188,7 @@ VectorEnv::RolloutOutcome VectorEnv::RunRollout(const Rollout::Request& request,
                                                 const Interrupted& interrupted) {
   const CallGate::Exclusive exclusive(gate_);
   CheckFree({}, "rollout");
-  CheckReset("rollout", store_.Unreset());
+  CheckReset("rollout", store_.Unreset(all_ids_));
   if (rules_.autoreset_mode == AutoresetMode::kDisabled) {
     throw UsageError(Code::kValue,
                      "rollout: episodes must start by themselves: make the vector environment with "

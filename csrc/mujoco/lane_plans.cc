@@ -1,6 +1,5 @@
 #include "mujoco/lane_plans.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -58,22 +57,9 @@ std::shared_ptr<const LanePlans> Trusted(std::shared_ptr<const LanePlans> plans)
 }
 
 struct Memory {
-  unsigned fork_generation = ForkGeneration();
   std::mutex mutex;
   std::map<Key, std::shared_ptr<const LanePlans>> known;
 };
-
-// Never deleted: threads may outlive the module. A forked child gets another, since a thread of the
-// parent may have been in it.
-Memory& Remembered() {
-  static std::atomic<Memory*> memory{new Memory};
-  Memory* found = memory.load();
-  if (found->fork_generation != ForkGeneration()) {
-    auto fresh = std::make_unique<Memory>();
-    if (memory.compare_exchange_strong(found, fresh.get())) found = fresh.release();
-  }
-  return *found;
-}
 
 int WidestLanes() {
   try {
@@ -92,7 +78,7 @@ bool MeasuresEngines() {
 
 std::shared_ptr<const LanePlans> FindLanePlans(const mjModel& model, const mjModel& whole,
                                                const std::vector<std::string>& fields) {
-  auto& [_, mutex, known] = Remembered();
+  auto& [mutex, known] = OfThisProcess<Memory>();
   const int widest = WidestLanes();
   const Key key = KeyOf(model, widest, fields);
   {

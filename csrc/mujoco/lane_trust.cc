@@ -24,22 +24,9 @@ std::atomic<int64_t> broken_count{0};
 std::atomic<bool> disturbed{false};
 
 struct Registry {
-  unsigned fork_generation = ForkGeneration();
   std::mutex mutex;
   std::map<std::pair<size_t, size_t>, std::shared_ptr<LaneTrust>> models;  // by size and hash
 };
-
-// Never deleted: threads may outlive the module. A forked child gets another, since a thread of the
-// parent may have been in it.
-Registry& TheRegistry() {
-  static std::atomic<Registry*> registry{new Registry};
-  Registry* found = registry.load();
-  if (found->fork_generation != ForkGeneration()) {
-    auto fresh = std::make_unique<Registry>();
-    if (registry.compare_exchange_strong(found, fresh.get())) found = fresh.release();
-  }
-  return *found;
-}
 
 }  // namespace
 
@@ -71,7 +58,7 @@ void LaneTrust::Break(std::string difference) noexcept {
 std::shared_ptr<LaneTrust> FindLaneTrust(const mjModel& model) {
   const ModelImage image(model);
   const std::pair<size_t, size_t> key(image.size(), image.Hash());
-  Registry& registry = TheRegistry();
+  auto& registry = OfThisProcess<Registry>();
   const std::lock_guard lock(registry.mutex);
   auto& models = registry.models;
   if (models.size() >= kManyModels) {
@@ -87,7 +74,7 @@ std::shared_ptr<LaneTrust> FindLaneTrust(const mjModel& model) {
 int64_t CountBrokenTrust() { return broken_count.load(std::memory_order_acquire); }
 
 std::vector<std::string> TakeBrokenTrust() {
-  Registry& registry = TheRegistry();
+  auto& registry = OfThisProcess<Registry>();
   const std::lock_guard lock(registry.mutex);
   std::vector<std::string> news;
   for (const auto& [_, trust] : registry.models) {
