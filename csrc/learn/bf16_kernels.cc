@@ -168,17 +168,10 @@ void Split(const float* x, int size, uint16_t* high, uint16_t* low) {
 
 void ForwardRelu(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
                  uint16_t* y) {
-  const __m512 zero = _mm512_setzero_ps();
   Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
-    const __m512 bias_low = _mm512_loadu_ps(bias + column);
-    const __m512 bias_high = _mm512_loadu_ps(bias + column + kHalf);
+    const Pair add = Load(bias + column);
     for (int i = 0; i < kTile; ++i) {
-      const __m512 low = _mm512_add_ps(_mm512_load_ps(sums + i * kTile), bias_low);
-      const __m512 high = _mm512_add_ps(_mm512_load_ps(sums + i * kTile + kHalf), bias_high);
-      // max(0, NaN) would be 0; the second operand passes through
-      _mm512_storeu_si512(
-          y + static_cast<ptrdiff_t>(row + i) * out + column,
-          (__m512i)_mm512_cvtne2ps_pbh(_mm512_max_ps(zero, high), _mm512_max_ps(zero, low)));
+      Store(y + At(row + i, out, column), Relu(Add(Load(sums + i * kTile), add)));
     }
   });
 }
@@ -186,35 +179,28 @@ void ForwardRelu(const uint16_t* x, const uint16_t* w, const float* bias, int ro
 void ForwardLast(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
                  float* y) {
   Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
-    for (int half = 0; half < kTile; half += kHalf) {
-      const __m512 add =
-          bias == nullptr ? _mm512_setzero_ps() : _mm512_loadu_ps(bias + column + half);
-      for (int i = 0; i < kTile; ++i) {
-        _mm512_storeu_ps(y + static_cast<ptrdiff_t>(row + i) * out + column + half,
-                         _mm512_add_ps(_mm512_load_ps(sums + i * kTile + half), add));
-      }
+    const Pair add = bias == nullptr ? Zero() : Load(bias + column);
+    for (int i = 0; i < kTile; ++i) {
+      Store(y + At(row + i, out, column), Add(Load(sums + i * kTile), add));
     }
   });
 }
 
+PYFASTENV_INLINE Vec Sigmoid(Vec x) { return 1.0F / (Exp(-x) + 1.0F); }
+
 void ForwardSilu(const uint16_t* x, const uint16_t* w, const float* bias, int rows, int in, int out,
                  uint16_t* y, uint16_t* slope) {
   Product(x, w, rows, in, out, [&](int row, int column, const float* sums) {
-    const Vec bias_low = (Vec)_mm512_loadu_ps(bias + column);
-    const Vec bias_high = (Vec)_mm512_loadu_ps(bias + column + kHalf);
+    const Pair add = Load(bias + column);
     for (int i = 0; i < kTile; ++i) {
-      const Vec low = (Vec)_mm512_load_ps(sums + i * kTile) + bias_low;
-      const Vec high = (Vec)_mm512_load_ps(sums + i * kTile + kHalf) + bias_high;
-      const Vec sigmoid_low = 1.0F / (Exp(-low) + 1.0F);
-      const Vec sigmoid_high = 1.0F / (Exp(-high) + 1.0F);
-      const Vec y_low = low * sigmoid_low;
-      const Vec y_high = high * sigmoid_high;
-      const ptrdiff_t at = static_cast<ptrdiff_t>(row + i) * out + column;
-      _mm512_storeu_si512(y + at, (__m512i)_mm512_cvtne2ps_pbh((__m512)y_high, (__m512)y_low));
-      const Vec slope_low = sigmoid_low + y_low * (1.0F - sigmoid_low);
-      const Vec slope_high = sigmoid_high + y_high * (1.0F - sigmoid_high);
-      _mm512_storeu_si512(slope + at,
-                          (__m512i)_mm512_cvtne2ps_pbh((__m512)slope_high, (__m512)slope_low));
+      const Pair sum = Add(Load(sums + i * kTile), add);
+      const Vec low = (Vec)sum.low, high = (Vec)sum.high;
+      const Vec sigmoid_low = Sigmoid(low), sigmoid_high = Sigmoid(high);
+      const Vec y_low = low * sigmoid_low, y_high = high * sigmoid_high;
+      const ptrdiff_t at = At(row + i, out, column);
+      Store(y + at, Pair{(__m512)y_low, (__m512)y_high});
+      Store(slope + at, Pair{(__m512)(sigmoid_low + y_low * (1.0F - sigmoid_low)),
+                             (__m512)(sigmoid_high + y_high * (1.0F - sigmoid_high))});
     }
   });
 }
@@ -223,13 +209,8 @@ void BackwardSlope(const uint16_t* dy, const uint16_t* wt, const uint16_t* slope
                    int out, uint16_t* dx) {
   Product(dy, wt, rows, out, in, [&](int row, int column, const float* sums) {
     for (int i = 0; i < kTile; ++i) {
-      const ptrdiff_t at = static_cast<ptrdiff_t>(row + i) * in + column;
-      const auto* slopes = reinterpret_cast<const __m256i*>(slope + at);
-      const __m512 low =
-          _mm512_mul_ps(_mm512_load_ps(sums + i * kTile), Widen(_mm256_loadu_si256(slopes)));
-      const __m512 high = _mm512_mul_ps(_mm512_load_ps(sums + i * kTile + kHalf),
-                                        Widen(_mm256_loadu_si256(slopes + 1)));
-      _mm512_storeu_si512(dx + at, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+      const ptrdiff_t at = At(row + i, in, column);
+      Store(dx + at, Times(Load(sums + i * kTile), Load(slope + at)));
     }
   });
 }
@@ -310,8 +291,6 @@ PYFASTENV_INLINE Vec Softplus(Vec x) {
   return (x > 0.0F ? x : Vec{}) + LogOnePlus(Exp(-size));
 }
 
-PYFASTENV_INLINE Vec Sigmoid(Vec x) { return 1.0F / (Exp(-x) + 1.0F); }
-
 double Likelihood(const float* outputs, int stride, const float* targets, int rows, int size,
                   const float* low, const float* high, uint16_t* by_outputs, float* by_low,
                   float* by_high) {
@@ -366,9 +345,23 @@ constexpr const char* kUnit = "AVX512-BF16";
 #endif
 
 extern const Bf16Kernels PYFASTENV_NAME(kBf16);
-const Bf16Kernels PYFASTENV_NAME(kBf16) = {
-    kUnit,        Begin,         End,        Pack,        PackTwice,   PackTransposed,
-    PackSamples,  Transpose,     Split,      ForwardRelu, ForwardSilu, ForwardLast,
-    BackwardRelu, BackwardSlope, ColumnSums, Squash,      Likelihood,  Follow};
+const Bf16Kernels PYFASTENV_NAME(kBf16) = {.unit = kUnit,
+                                           .begin = Begin,
+                                           .end = End,
+                                           .pack = Pack,
+                                           .pack_twice = PackTwice,
+                                           .pack_transposed = PackTransposed,
+                                           .pack_samples = PackSamples,
+                                           .transpose = Transpose,
+                                           .split = Split,
+                                           .forward_relu = ForwardRelu,
+                                           .forward_silu = ForwardSilu,
+                                           .forward_last = ForwardLast,
+                                           .backward_relu = BackwardRelu,
+                                           .backward_slope = BackwardSlope,
+                                           .column_sums = ColumnSums,
+                                           .squash = Squash,
+                                           .likelihood = Likelihood,
+                                           .follow = Follow};
 
 }  // namespace pyfastenv

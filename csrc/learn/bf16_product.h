@@ -128,6 +128,53 @@ PYFASTENV_INLINE __m512 Widen(__m256i bits) {
   return (__m512)_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16);
 }
 
+// 32 neighbours in a row, as two vectors
+struct Pair {
+  __m512 low, high;
+};
+
+PYFASTENV_INLINE Pair Load(const float* x) {
+  return {_mm512_loadu_ps(x), _mm512_loadu_ps(x + kHalf)};
+}
+
+PYFASTENV_INLINE Pair Load(const uint16_t* x) {
+  const auto* halves = reinterpret_cast<const __m256i*>(x);
+  return {Widen(_mm256_loadu_si256(halves)), Widen(_mm256_loadu_si256(halves + 1))};
+}
+
+PYFASTENV_INLINE void Store(uint16_t* to, const Pair& x) {
+  _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(x.high, x.low));
+}
+
+PYFASTENV_INLINE void Store(float* to, const Pair& x) {
+  _mm512_storeu_ps(to, x.low);
+  _mm512_storeu_ps(to + kHalf, x.high);
+}
+
+PYFASTENV_INLINE Pair Add(const Pair& x, const Pair& y) {
+  return {_mm512_add_ps(x.low, y.low), _mm512_add_ps(x.high, y.high)};
+}
+
+PYFASTENV_INLINE Pair MultiplyAdd(const Pair& x, const Pair& y, const Pair& z) {
+  return {_mm512_fmadd_ps(x.low, y.low, z.low), _mm512_fmadd_ps(x.high, y.high, z.high)};
+}
+
+PYFASTENV_INLINE Pair Zero() { return {_mm512_setzero_ps(), _mm512_setzero_ps()}; }
+
+PYFASTENV_INLINE Pair Times(const Pair& x, const Pair& y) {
+  return {_mm512_mul_ps(x.low, y.low), _mm512_mul_ps(x.high, y.high)};
+}
+
+// max(0, NaN) would be 0; the second operand passes through
+PYFASTENV_INLINE Pair Relu(const Pair& x) {
+  const __m512 zero = _mm512_setzero_ps();
+  return {_mm512_max_ps(zero, x.low), _mm512_max_ps(zero, x.high)};
+}
+
+PYFASTENV_INLINE ptrdiff_t At(int row, int columns, int column) {
+  return static_cast<ptrdiff_t>(row) * columns + column;
+}
+
 }  // namespace
 
 }  // namespace pyfastenv

@@ -141,6 +141,6 @@ double CrossEntropy(const BinRows& given, const Bins& bins, float* memory, float
 }  // namespace
 
 extern const BinKernels PYFASTENV_NAME(kBinKernels);
-const BinKernels PYFASTENV_NAME(kBinKernels) = {Least, CrossEntropy};
+const BinKernels PYFASTENV_NAME(kBinKernels) = {.least = Least, .cross_entropy = CrossEntropy};
 
 }  // namespace pyfastenv

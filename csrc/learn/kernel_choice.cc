@@ -28,29 +28,19 @@ extern const BinKernels kBinKernelsAvx2;
 extern const BinKernels kBinKernelsAvx512;
 #endif
 
-const TrainKernels& BestTrainKernels() {
+// The best of what one source was compiled to.
 #ifdef PYFASTENV_X86_KERNELS
-  if (ThisProcessor().avx512) return kTrainAvx512;
-  if (ThisProcessor().avx2) return kTrainAvx2;
+#define PYFASTENV_BEST(name) \
+  (ThisProcessor().avx512 ? name##Avx512 : ThisProcessor().avx2 ? name##Avx2 : name##Baseline)
+#else
+#define PYFASTENV_BEST(name) name##Baseline
 #endif
-  return kTrainBaseline;
-}
 
-GaussianLossFunction BestGaussianLoss() {
-#ifdef PYFASTENV_X86_KERNELS
-  if (ThisProcessor().avx512) return kGaussianLossAvx512;
-  if (ThisProcessor().avx2) return kGaussianLossAvx2;
-#endif
-  return kGaussianLossBaseline;
-}
+const TrainKernels& BestTrainKernels() { return PYFASTENV_BEST(kTrain); }
 
-const BinKernels& BestBinKernels() {
-#ifdef PYFASTENV_X86_KERNELS
-  if (ThisProcessor().avx512) return kBinKernelsAvx512;
-  if (ThisProcessor().avx2) return kBinKernelsAvx2;
-#endif
-  return kBinKernelsBaseline;
-}
+GaussianLossFunction BestGaussianLoss() { return PYFASTENV_BEST(kGaussianLoss); }
+
+const BinKernels& BestBinKernels() { return PYFASTENV_BEST(kBinKernels); }
 
 #ifdef PYFASTENV_BF16_KERNELS
 extern const Bf16Kernels kBf16Amx;

@@ -87,18 +87,9 @@ void ForwardWith(const float* x, const float* w, const float* b, int rows, const
 
 void Forward(const float* x, const float* w, const float* b, int rows, const LayerShape& shape,
              Activation activation, float* y, float* slope) {
-  switch (activation) {
-    case Activation::kIdentity:
-      return ForwardWith<Activation::kIdentity>(x, w, b, rows, shape, y, slope);
-    case Activation::kTanh:
-      return ForwardWith<Activation::kTanh>(x, w, b, rows, shape, y, slope);
-    case Activation::kRelu:
-      return ForwardWith<Activation::kRelu>(x, w, b, rows, shape, y, slope);
-    case Activation::kElu:
-      return ForwardWith<Activation::kElu>(x, w, b, rows, shape, y, slope);
-    case Activation::kSilu:
-      return ForwardWith<Activation::kSilu>(x, w, b, rows, shape, y, slope);
-  }
+  WithConstant(activation, [&](auto constant) {
+    ForwardWith<decltype(constant)::value>(x, w, b, rows, shape, y, slope);
+  });
 }
 
 void Backward(const float* dy, const float* wt, const float* slope, int rows,
@@ -241,7 +232,11 @@ void Adam(const AdamStep& adam, const float* grad, size_t size, float* parameter
 }  // namespace
 
 extern const TrainKernels PYFASTENV_NAME(kTrain);
-const TrainKernels PYFASTENV_NAME(kTrain) = {Forward, Backward,  Accumulate,
-                                             Reduce,  Transpose, Adam};
+const TrainKernels PYFASTENV_NAME(kTrain) = {.forward = Forward,
+                                             .backward = Backward,
+                                             .accumulate = Accumulate,
+                                             .reduce = Reduce,
+                                             .transpose = Transpose,
+                                             .adam = Adam};
 
 }  // namespace pyfastenv

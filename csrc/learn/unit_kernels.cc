@@ -7,34 +7,6 @@ namespace pyfastenv {
 
 namespace {
 
-// 32 neighbours in a row, as two vectors
-struct Pair {
-  __m512 low, high;
-};
-
-PYFASTENV_INLINE Pair Load(const float* x) {
-  return {_mm512_loadu_ps(x), _mm512_loadu_ps(x + kHalf)};
-}
-
-PYFASTENV_INLINE Pair Load(const uint16_t* x) {
-  const auto* halves = reinterpret_cast<const __m256i*>(x);
-  return {Widen(_mm256_loadu_si256(halves)), Widen(_mm256_loadu_si256(halves + 1))};
-}
-
-PYFASTENV_INLINE void Store(uint16_t* to, const Pair& x) {
-  _mm512_storeu_si512(to, (__m512i)_mm512_cvtne2ps_pbh(x.high, x.low));
-}
-
-PYFASTENV_INLINE Pair Add(const Pair& x, const Pair& y) {
-  return {_mm512_add_ps(x.low, y.low), _mm512_add_ps(x.high, y.high)};
-}
-
-PYFASTENV_INLINE Pair MultiplyAdd(const Pair& x, const Pair& y, const Pair& z) {
-  return {_mm512_fmadd_ps(x.low, y.low, z.low), _mm512_fmadd_ps(x.high, y.high, z.high)};
-}
-
-PYFASTENV_INLINE Pair Zero() { return {_mm512_setzero_ps(), _mm512_setzero_ps()}; }
-
 // x where norm > 0, else 0
 PYFASTENV_INLINE Pair Where(const Pair& norm, const Pair& x) {
   const __m512 zero = _mm512_setzero_ps();
@@ -52,10 +24,6 @@ PYFASTENV_INLINE void AddTo(double* sums, __m512 x) {
 PYFASTENV_INLINE void AddTo(double* sums, const Pair& x) {
   AddTo(sums, x.low);
   AddTo(sums + kHalf, x.high);
-}
-
-PYFASTENV_INLINE ptrdiff_t At(int row, int columns, int column) {
-  return static_cast<ptrdiff_t>(row) * columns + column;
 }
 
 // Calls use(column, first row, end) for strips of a matrix: sums of few rows are exact enough in
@@ -88,13 +56,10 @@ void Forward(const uint16_t* x, const uint16_t* w, int rows, int in, int out, ui
 
 void Activate(const uint16_t* y, const float* scale, const float* shift, const uint16_t* add,
               int rows, int columns, uint16_t* result) {
-  const __m512 zero = _mm512_setzero_ps();
   for (int row = 0; row < rows; ++row) {
     for (int column = 0; column < columns; column += kTile) {
       const ptrdiff_t at = At(row, columns, column);
-      Pair x = MultiplyAdd(Load(y + at), Load(scale + column), Load(shift + column));
-      // max(0, NaN) would be 0; the second operand passes through
-      x = {_mm512_max_ps(zero, x.low), _mm512_max_ps(zero, x.high)};
+      Pair x = Relu(MultiplyAdd(Load(y + at), Load(scale + column), Load(shift + column)));
       if (add != nullptr) x = Add(x, Load(add + at));
       Store(result + at, x);
     }
@@ -163,10 +128,6 @@ PYFASTENV_INLINE float Total(const Pair& x) {
   return _mm512_reduce_add_ps(_mm512_add_ps(x.low, x.high));
 }
 
-PYFASTENV_INLINE Pair Times(const Pair& x, const Pair& y) {
-  return {_mm512_mul_ps(x.low, y.low), _mm512_mul_ps(x.high, y.high)};
-}
-
 PYFASTENV_INLINE Pair Times(const Pair& x, float y) {
   const __m512 all = _mm512_set1_ps(y);
   return Times(x, Pair{all, all});
@@ -202,8 +163,7 @@ void RmsBackward(const float* dy, const uint16_t* x, const float* weight, const 
       const Pair sum =
           MultiplyAdd(product, Pair{_mm512_set1_ps(inverse[row]), _mm512_set1_ps(inverse[row])},
                       Load(by_weight + column));
-      _mm512_storeu_ps(by_weight + column, sum.low);
-      _mm512_storeu_ps(by_weight + column + kHalf, sum.high);
+      Store(by_weight + column, sum);
       along = MultiplyAdd(product, Load(weight + column), along);
     }
     const float cube = inverse[row] * inverse[row] * inverse[row];
@@ -255,8 +215,15 @@ void SumRows(const float* x, int stride, const float* y, int y_stride, int rows,
 }  // namespace
 
 extern const UnitKernels PYFASTENV_NAME(kUnit);
-const UnitKernels PYFASTENV_NAME(kUnit) = {Forward,     Activate,    Backward, Masked,
-                                           ThroughNorm, BackwardAdd, RmsNorm,  RmsBackward,
-                                           RoundRows,   SumRows};
+const UnitKernels PYFASTENV_NAME(kUnit) = {.forward = Forward,
+                                           .activate = Activate,
+                                           .backward = Backward,
+                                           .mask = Masked,
+                                           .through_norm = ThroughNorm,
+                                           .backward_add = BackwardAdd,
+                                           .rms_norm = RmsNorm,
+                                           .rms_backward = RmsBackward,
+                                           .round = RoundRows,
+                                           .sum = SumRows};
 
 }  // namespace pyfastenv

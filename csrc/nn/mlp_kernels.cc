@@ -83,18 +83,8 @@ void DenseWith(const DenseLayer& layer, int count, const float* const* x, float*
 
 void PYFASTENV_NAME(Dense)(const DenseLayer& layer, int count, const float* const* x,
                            Activation activation, float* const* y) {
-  switch (activation) {
-    case Activation::kIdentity:
-      return DenseWith<Activation::kIdentity>(layer, count, x, y);
-    case Activation::kTanh:
-      return DenseWith<Activation::kTanh>(layer, count, x, y);
-    case Activation::kRelu:
-      return DenseWith<Activation::kRelu>(layer, count, x, y);
-    case Activation::kElu:
-      return DenseWith<Activation::kElu>(layer, count, x, y);
-    case Activation::kSilu:
-      return DenseWith<Activation::kSilu>(layer, count, x, y);
-  }
+  WithConstant(activation,
+               [&](auto constant) { DenseWith<decltype(constant)::value>(layer, count, x, y); });
 }
 
 }  // namespace pyfastenv

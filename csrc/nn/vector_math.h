@@ -105,6 +105,28 @@ struct Divide {
   }
 };
 
+template <Activation kValue>
+struct ActivationConstant {
+  static constexpr Activation value = kValue;
+};
+
+/// Calls f with the activation as a constant's type: loops that are compiled for each.
+template <class F>
+PYFASTENV_INLINE void WithConstant(Activation activation, F f) {
+  switch (activation) {
+    case Activation::kIdentity:
+      return f(ActivationConstant<Activation::kIdentity>());
+    case Activation::kTanh:
+      return f(ActivationConstant<Activation::kTanh>());
+    case Activation::kRelu:
+      return f(ActivationConstant<Activation::kRelu>());
+    case Activation::kElu:
+      return f(ActivationConstant<Activation::kElu>());
+    case Activation::kSilu:
+      return f(ActivationConstant<Activation::kSilu>());
+  }
+}
+
 /// `invert` is 1 / x.
 template <class V, class Invert>
 PYFASTENV_INLINE V Activate(Activation activation, V x, Invert invert) {

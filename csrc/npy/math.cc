@@ -14,11 +14,11 @@ double Dot(const double* a, const double* b, int n) {
 
 MathTable& Math() {
   static MathTable table = {
-      [](double x) { return std::sin(x); },
-      [](double x) { return std::cos(x); },
-      [](float x) { return std::cos(x); },
-      [](float x) { return std::sin(x); },
-      Dot,
+      .sin = [](double x) { return std::sin(x); },
+      .cos = [](double x) { return std::cos(x); },
+      .cosf = [](float x) { return std::cos(x); },
+      .sinf = [](float x) { return std::sin(x); },
+      .dot = Dot,
   };
   return table;
 }
