@@ -253,11 +253,6 @@ inline bool ReadsEverything(const TaskCode& code) {
   return code.reads.size() == 1 && **code.reads.begin() == '*';
 }
 
-/// Without `reads` the whole state is there, whatever it costs.
-inline void Load(const TaskCode& code, TaskFrame* frame) {
-  if (ReadsEverything(code)) Check(services.load_state(frame));
-}
-
 inline std::string Describe(const TaskCode& code) {
   std::ostringstream text;
   text << Declarations() << "setting\tframe_skip\t" << code.frame_skip
@@ -298,10 +293,14 @@ inline void Leave(const char* message, void** exception) {
   *exception = &info;
 }
 
+/// Calls one of a task's functions, or what takes its place; `loads`: the whole state is to be
+/// there.
 template <class F>
-int32_t Guard(void** exception, F f) noexcept {
+int32_t Call(bool loads, void** exception, TaskFrame* frame, F function) noexcept {
   try {
-    f();
+    if (loads) Check(services.load_state(frame));
+    Env env(frame);
+    function(env);
     return 0;
   } catch (const PoolFailure&) {
   } catch (const std::exception& error) {
@@ -312,48 +311,41 @@ int32_t Guard(void** exception, F f) noexcept {
   return 1;
 }
 
+inline int32_t Step(const TaskCode& code, void** exception, TaskFrame* frame) noexcept {
+  return Call(ReadsEverything(code), exception, frame, [&](Env& env) {
+    const Result result = code.step(env);
+    frame->reward = result.reward;
+    frame->terminated = result.terminated ? 1 : 0;
+  });
+}
+
 }  // namespace internal
 }  // namespace pyfastenv
 
 /// Once, at the end of a file: its TaskCode, in braces.
-#define PYFASTENV_TASK(...)                                                                  \
-  static const pyfastenv::TaskCode pyfastenv_code = __VA_ARGS__;                             \
-  _Pragma("GCC visibility push(default)") extern "C" {                                       \
-    const char* pyfastenv_describe() {                                                       \
-      static const std::string text = pyfastenv::internal::Describe(pyfastenv_code);         \
-      return text.c_str();                                                                   \
-    }                                                                                        \
-    void pyfastenv_connect(const pyfastenv::internal::Services* services) {                  \
-      pyfastenv::internal::services = *services;                                             \
-    }                                                                                        \
-    int32_t pyfastenv_reset(int32_t*, void** exception, pyfastenv::TaskFrame* frame) {       \
-      return pyfastenv::internal::Guard(exception, [=] {                                     \
-        pyfastenv::internal::Load(pyfastenv_code, frame);                                    \
-        pyfastenv::Env env(frame);                                                           \
-        pyfastenv_code.reset(env);                                                           \
-      });                                                                                    \
-    }                                                                                        \
-    int32_t pyfastenv_step(int32_t*, void** exception, pyfastenv::TaskFrame* frame) {        \
-      return pyfastenv::internal::Guard(exception, [=] {                                     \
-        pyfastenv::internal::Load(pyfastenv_code, frame);                                    \
-        pyfastenv::Env env(frame);                                                           \
-        const pyfastenv::Result result = pyfastenv_code.step(env);                           \
-        frame->reward = result.reward;                                                       \
-        frame->terminated = result.terminated ? 1 : 0;                                       \
-      });                                                                                    \
-    }                                                                                        \
-    int32_t pyfastenv_observation(int32_t*, void** exception, pyfastenv::TaskFrame* frame) { \
-      return pyfastenv::internal::Guard(exception, [=] {                                     \
-        pyfastenv::internal::Load(pyfastenv_code, frame);                                    \
-        pyfastenv::Env env(frame);                                                           \
-        pyfastenv_code.observation(env);                                                     \
-      });                                                                                    \
-    }                                                                                        \
-    int32_t pyfastenv_control(int32_t*, void** exception, pyfastenv::TaskFrame* frame) {     \
-      return pyfastenv::internal::Guard(exception, [=] {                                     \
-        pyfastenv::Env env(frame);                                                           \
-        pyfastenv_code.control(env);                                                         \
-      });                                                                                    \
-    }                                                                                        \
-  }                                                                                          \
+#define PYFASTENV_TASK(...)                                                                        \
+  static const pyfastenv::TaskCode pyfastenv_code = __VA_ARGS__;                                   \
+  _Pragma("GCC visibility push(default)") extern "C" {                                             \
+    const char* pyfastenv_describe() {                                                             \
+      static const std::string text = pyfastenv::internal::Describe(pyfastenv_code);               \
+      return text.c_str();                                                                         \
+    }                                                                                              \
+    void pyfastenv_connect(const pyfastenv::internal::Services* services) {                        \
+      pyfastenv::internal::services = *services;                                                   \
+    }                                                                                              \
+    int32_t pyfastenv_reset(int32_t*, void** exception, pyfastenv::TaskFrame* frame) {             \
+      return pyfastenv::internal::Call(pyfastenv::internal::ReadsEverything(pyfastenv_code),       \
+                                       exception, frame, pyfastenv_code.reset);                    \
+    }                                                                                              \
+    int32_t pyfastenv_step(int32_t*, void** exception, pyfastenv::TaskFrame* frame) {              \
+      return pyfastenv::internal::Step(pyfastenv_code, exception, frame);                          \
+    }                                                                                              \
+    int32_t pyfastenv_observation(int32_t*, void** exception, pyfastenv::TaskFrame* frame) {       \
+      return pyfastenv::internal::Call(pyfastenv::internal::ReadsEverything(pyfastenv_code),       \
+                                       exception, frame, pyfastenv_code.observation);              \
+    }                                                                                              \
+    int32_t pyfastenv_control(int32_t*, void** exception, pyfastenv::TaskFrame* frame) {           \
+      return pyfastenv::internal::Call(/*loads=*/false, exception, frame, pyfastenv_code.control); \
+    }                                                                                              \
+  }                                                                                                \
   _Pragma("GCC visibility pop")
