@@ -456,7 +456,9 @@ def disturb_lanes(on: bool) -> None:
     For tests: while on, results of lanes are wrong in a bit, which must be found.
     """
 
-def engine_reason(model_address: typing.SupportsInt | typing.SupportsIndex) -> str:
+def engine_reason(
+    model_address: typing.SupportsInt | typing.SupportsIndex, *, sensordata: bool = True
+) -> str:
     """
     The same, or that mj_step is faster in use; empty if lanes step the model now.
     """
@@ -467,10 +469,13 @@ def lane_width() -> int:
     """
 
 def lanes_refusal(
-    model_address: typing.SupportsInt | typing.SupportsIndex, *, unchecked: bool = False
+    model_address: typing.SupportsInt | typing.SupportsIndex,
+    *,
+    unchecked: bool = False,
+    sensordata: bool = True,
 ) -> str:
     """
-    Why a model is not stepped in lanes; empty if it is. Unchecked: without the trial against mj_step, to find where they differ.
+    Why a model, and its sensordata, is not stepped in lanes; empty if it is. Unchecked: without the trial against mj_step, to find where they differ.
     """
 
 def least_of_bins(

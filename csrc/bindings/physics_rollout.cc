@@ -202,8 +202,7 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
     if (mj_stateSize(m, mjSTATE_FULLPHYSICS) != state_size || m->nv != nv ||
         mj_stateSize(m, arguments.control_spec) != control_size || m->nsensordata != sensor_size) {
       throw UsageError(Code::kValue,
-                       "models are not compatible: expected equal sizes of state, control, nv and "
-                       "sensordata");
+                       "models are not compatible");
     }
   }
   request.state_size = static_cast<size_t>(state_size);
@@ -254,22 +253,26 @@ void BindPhysicsRollout(py::module_& m) {
            "MuJoCo raised.");
   m.def(
       "lanes_refusal",
-      [](uintptr_t address, bool unchecked) {
+      [](uintptr_t address, bool unchecked, bool sensordata) {
         PlanCache& plans = Plans();
         const auto& model = *At<const mjModel>(address);
-        return WithoutGil(
-            [&] { return unchecked ? plans.RefusalUnchecked(model) : plans.Refusal(model); });
+        return WithoutGil([&] {
+          return unchecked ? plans.RefusalUnchecked(model, sensordata)
+                           : plans.Refusal(model, sensordata);
+        });
       },
       py::arg("model_address"), py::kw_only(), py::arg("unchecked") = false,
-      "Why a model is not stepped in lanes; empty if it is. Unchecked: without the trial against "
-      "mj_step, to find where they differ.");
+      py::arg("sensordata") = true,
+      "Why a model, and its sensordata, is not stepped in lanes; empty if it is. Unchecked: "
+      "without "
+      "the trial against mj_step, to find where they differ.");
   m.def(
       "engine_reason",
-      [](uintptr_t model) {
+      [](uintptr_t model, bool sensordata) {
         PlanCache& plans = Plans();
-        return WithoutGil([&] { return plans.Reason(*At<const mjModel>(model)); });
+        return WithoutGil([&] { return plans.Reason(*At<const mjModel>(model), sensordata); });
       },
-      py::arg("model_address"),
+      py::arg("model_address"), py::kw_only(), py::arg("sensordata") = true,
       "The same, or that mj_step is faster in use; empty if lanes step the model now.");
   m.def("disturb_lanes", &DisturbLanes, py::arg("on"),
         "For tests: while on, results of lanes are wrong in a bit, which must be found.");

@@ -123,6 +123,12 @@ std::string NameOfNumber(const mjModel& m, int index) {
   return "number " + std::to_string(index) + " of the state";
 }
 
+std::string NameOfSensordata(const mjModel& m, int index) {
+  const int sensor = OwnerOf(m.sensor_adr, m.nsensor, index);
+  return "sensordata[" + std::to_string(index) + "] of " +
+         Named(m, "sensor", m.name_sensoradr, sensor);
+}
+
 std::string Describe(const mjModel& m, int width, const std::string& step,
                      const Difference& difference, const std::string& name) {
   return "lanes and mj_step differ on this machine, at " + step + " in " +

@@ -31,6 +31,9 @@ std::optional<Difference> FindDifference(const LaneStepper& lanes, int lane, Fie
 /// Name of a number of a row of mjSTATE_INTEGRATION: "qpos[3] of joint 'hip'", "time".
 std::string NameOfNumber(const mjModel& m, int index);
 
+/// Name of a number of sensordata: "sensordata[3] of sensor 'imu'".
+std::string NameOfSensordata(const mjModel& m, int index);
+
 /// The sentence. `step` says which ("step 3 of a rollout"); `width`: the plan's lanes; `name`: of
 /// the number, if it is none of a row.
 std::string Describe(const mjModel& m, int width, const std::string& step,

@@ -33,16 +33,16 @@ struct Kernels {
   size_t (*scratch_bytes)(const Tables&);
   /// `narrow_phase`: for pairs of PairKind::kOther.
   void* (*make_scratch)(const Tables&, void* memory, const NarrowPhaseCall& narrow_phase);
-  /// Rows of `width` environments into lanes, and their numbers that vary. Lanes with applied
-  /// forces, and those from `count` on, are marked for redoing.
+  /// Rows of `width` environments into lanes, and their numbers that vary (null: as they stand).
+  /// Lanes with applied forces, and those from `count` on, are marked for redoing.
   void (*load)(const Tables&, void* scratch, const double* const* rows, int count,
                const Numbers* numbers);
   /// Time, positions, velocities, activations and warm start of a lane into a row.
   void (*store)(const Tables&, const void* scratch, int lane, double* row);
   /// mj_forward, and mj_step so many times; the lanes that must be redone by MuJoCo since load.
   unsigned (*forward)(const Tables&, void* scratch);
-  /// `keep_fields`: LaneStepper::Step.
-  unsigned (*step)(const Tables&, void* scratch, int num_steps, bool keep_fields);
+  /// `keep_fields`, `sensors`: LaneStepper::Step.
+  unsigned (*step)(const Tables&, void* scratch, int num_steps, bool keep_fields, bool sensors);
   /// Counts the time of steps from now on; nullptr: no longer.
   void (*count_phases)(void* scratch, PhaseTicks* phases);
   /// LaneStepper::Refresh.
@@ -54,6 +54,8 @@ struct Kernels {
   /// The state that kept fields are of.
   void (*read_evaluated)(const Tables&, const void* scratch, int lane, double* time, double* qpos,
                          double* qvel);
+  /// All sensordata of a lane; zero, or old, where lanes do not compute a sensor.
+  void (*read_sensors)(const Tables&, const void* scratch, int lane, double* out);
   int (*count_contacts)(const void* scratch, int lane);
   ContactView (*contact)(const void* scratch, int index, int lane);
   int (*count_rows)(const void* scratch, int lane);

@@ -51,19 +51,20 @@ unsigned LaneStepper::SetNumbers(const double* const* numbers, int count) {
 unsigned LaneStepper::Load(const double* const* rows, int count, const double* const* numbers) {
   const double* all[kMaxWidth];
   for (int l = 0; l < kernels_.width; ++l) all[l] = rows[l < count ? l : 0];
-  unsigned unusual = tables_.varied != 0 ? SetNumbers(numbers, count) : 0;
-  if (!CollisionsAreMujocos()) unusual = ~0u;  // they may be replaced at any time
-  kernels_.load(tables_, scratch_, all, count, numbers_.data());
+  const bool fresh = tables_.varied != 0 && numbers != nullptr;
+  if (fresh) unusual_ = SetNumbers(numbers, count);
+  kernels_.load(tables_, scratch_, all, count, fresh ? numbers_.data() : nullptr);
   if (narrow_phase_ != nullptr) narrow_phase_->Begin();
-  return unusual;
+  return CollisionsAreMujocos() ? unusual_ : ~0u;  // they may be replaced at any time
 }
 
 unsigned LaneStepper::Step(const double* const* rows, double* const* new_rows, int count,
-                           int num_steps, bool keep_fields, const double* const* numbers) {
+                           int num_steps, bool keep_fields, const double* const* numbers,
+                           bool sensors) {
   const unsigned unusual = Load(rows, count, numbers);
   const unsigned asked = (1u << count) - 1;
   const unsigned redo =
-      (kernels_.step(tables_, scratch_, num_steps, keep_fields) | unusual) & asked;
+      (kernels_.step(tables_, scratch_, num_steps, keep_fields, sensors) | unusual) & asked;
   for (int l = 0; l < count; ++l) {
     if ((redo >> l & 1) == 0) kernels_.store(tables_, scratch_, l, new_rows[l]);
   }

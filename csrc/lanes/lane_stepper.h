@@ -36,9 +36,13 @@ class LaneStepper {
   ///
   /// `numbers`: if the plan has fields(), where each environment's own numbers of them stand, one
   /// environment after another. Those that ask for another kind of step than the model's (no
-  /// damping where it has some) are left to mj_step too.
+  /// damping where it has some) are left to mj_step too. Null, for such a plan: those of the last
+  /// Step, of as many environments.
+  ///
+  /// `sensors`: makes ReadSensors possible, for a plan that has sensors.
   unsigned Step(const double* const* rows, double* const* new_rows, int count, int num_steps,
-                bool keep_fields = true, const double* const* numbers = nullptr);
+                bool keep_fields = true, const double* const* numbers = nullptr,
+                bool sensors = false);
 
   /// Counts the time of every Step from now on by phases; nullptr: no longer.
   void CountPhases(PhaseTicks* phases) { kernels_.count_phases(scratch_, phases); }
@@ -63,6 +67,10 @@ class LaneStepper {
   /// Into mjData's time, qpos and qvel, the state that the fields kept by Step are of: the
   /// integrator has moved on from it. (Of a Runge-Kutta step: that it began with.)
   void ReadEvaluated(int lane, mjData& data) const;
+  /// sensordata after a Step with `sensors`, as mj_step leaves it: plan().sensors() says which.
+  void ReadSensors(int lane, double* out) const {
+    kernels_.read_sensors(tables_, scratch_, lane, out);
+  }
   int Size(Field field) const;
   /// Whether a field can be read only after a Step that keeps fields.
   static bool NeedsKeeping(Field field);
@@ -92,6 +100,7 @@ class LaneStepper {
   void* scratch_;
   std::vector<Numbers> numbers_;  // (width)
   std::vector<double> derived_;   // (width, Derivation::Size), if the plan has fields
+  unsigned unusual_ = 0;          // lanes whose numbers are not of the plan's kind
 };
 
 }  // namespace pyfastenv::lanes

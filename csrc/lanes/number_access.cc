@@ -10,6 +10,15 @@ Number FindNumber(const std::string& field) {
   return Number::kCount;
 }
 
+std::vector<std::string> NamesOf(uint64_t numbers) {
+  std::vector<std::string> names;
+#define PYFASTENV_LANES_NUMBER(name, count, model_field) \
+  if ((numbers >> static_cast<int>(Number::name) & 1) != 0) names.emplace_back(#model_field);
+  PYFASTENV_LANES_FIELD_NUMBERS(PYFASTENV_LANES_NUMBER)
+#undef PYFASTENV_LANES_NUMBER
+  return names;
+}
+
 int CountOf(const Tables& t, Number number) {
   switch (number) {
 #define PYFASTENV_LANES_NUMBER(name, count, ...) \

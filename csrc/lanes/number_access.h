@@ -4,6 +4,7 @@
 #include <mujoco/mujoco.h>
 
 #include <string>
+#include <vector>
 
 #include "lanes/numbers.h"
 #include "lanes/tables.h"
@@ -13,6 +14,8 @@ namespace pyfastenv::lanes {
 /// The number that a field of mjModel ("body_mass", "opt.gravity") stands under; kCount if lanes
 /// read no such field, or not one that environments may have their own of.
 Number FindNumber(const std::string& field);
+/// The fields of these bits of Number, by mjModel's names.
+std::vector<std::string> NamesOf(uint64_t numbers);
 /// How many there are of it.
 int CountOf(const Tables& t, Number number);
 

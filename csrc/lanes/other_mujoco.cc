@@ -32,14 +32,15 @@ const Kernels& BestKernels() { return kNoKernels; }
 const Kernels* KernelsOfWidth(int width) { return width == 1 ? &kNoKernels : nullptr; }
 
 PlanResult Plan::MakeUnchecked(const mjModel& /*model*/, const Kernels& /*kernels*/,
-                               const std::vector<std::string>& /*fields*/,
-                               const mjModel* /*whole*/) {
+                               const std::vector<std::string>& /*fields*/, const mjModel* /*whole*/,
+                               Sensing /*sensing*/) {
   return {nullptr, kOther};
 }
 
 PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
-                      const std::vector<std::string>& fields, const mjModel* whole) {
-  return MakeUnchecked(model, kernels, fields, whole);
+                      const std::vector<std::string>& fields, const mjModel* whole,
+                      Sensing sensing) {
+  return MakeUnchecked(model, kernels, fields, whole, sensing);
 }
 
 bool CollisionsAreMujocos() { return true; }
@@ -58,6 +59,16 @@ bool HasSensors(const mjModel& /*model*/, Sensors /*which*/) { return false; }
 bool SensesTendons(const mjModel& /*model*/, Sensors /*which*/) { return false; }
 
 std::string UnsupportedSensor(const mjModel& /*model*/, Sensors /*which*/) { return kOther; }
+
+std::string UnsupportedSensordata(const mjModel& /*model*/,
+                                  const std::vector<std::string>& /*fields*/) {
+  return kOther;
+}
+
+bool WriteSensordata(const LaneStepper& /*lanes*/, int /*lane*/, const mjModel& /*model*/,
+                     mjData& /*data*/, double* /*out*/) {
+  return false;
+}
 
 void ComputeSensors(const LaneStepper& /*lanes*/, int /*lane*/, const mjModel& /*model*/,
                     mjData& /*data*/, Sensors /*which*/) {}

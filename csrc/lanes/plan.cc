@@ -88,8 +88,9 @@ int IndexOf(std::vector<T>& table, const T& value) {
 }  // namespace
 
 PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
-                      const std::vector<std::string>& fields, const mjModel* whole) {
-  PlanResult result = MakeUnchecked(model, kernels, fields, whole);
+                      const std::vector<std::string>& fields, const mjModel* whole,
+                      Sensing sensing) {
+  PlanResult result = MakeUnchecked(model, kernels, fields, whole, sensing);
   if (result.plan == nullptr) return result;
   std::string difference = SelfCheck(model, {&result.plan, 1});
   if (difference.empty()) return result;
@@ -97,12 +98,13 @@ PlanResult Plan::Make(const mjModel& model, const Kernels& kernels,
 }
 
 PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels,
-                               const std::vector<std::string>& fields, const mjModel* whole) {
+                               const std::vector<std::string>& fields, const mjModel* whole,
+                               Sensing sensing) {
   std::string feature = UnsupportedFeature(model);
   if (feature.empty()) feature = UnsupportedField(model, fields);
   if (!feature.empty()) return {nullptr, feature.insert(0, "lanes do not do ")};
   const mjModel& to_copy = whole != nullptr ? *whole : model;
-  std::shared_ptr<const Plan> plan(new Plan(model, kernels, fields, to_copy));
+  std::shared_ptr<const Plan> plan(new Plan(model, kernels, fields, to_copy, sensing));
   const Tables& tables = plan->tables();
   std::string number = Derivation::UnusualNumber(tables, tables.numbers, /*all=*/true);
   if (!number.empty()) return {nullptr, number.insert(0, "lanes do not do ")};
@@ -110,7 +112,7 @@ PlanResult Plan::MakeUnchecked(const mjModel& model, const Kernels& kernels,
 }
 
 Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::string>& fields,
-           const mjModel& whole)
+           const mjModel& whole, Sensing sensing)
     : kernels_(kernels), derivation_(m) {
   uint64_t varied = 0;
   for (const std::string& field : fields) {
@@ -132,6 +134,7 @@ Plan::Plan(const mjModel& m, const Kernels& kernels, const std::vector<std::stri
   SetConstrainedTrees(m);
   DeriveNumbers();
   SetRowLayout(m);
+  if (sensing == Sensing::kYes) AddSensors(m);
   tables_.sine_by_series = kernels.series_agrees();
   programs_.Make(tables_, kernels_);
 }

@@ -17,6 +17,7 @@
 #include "lanes/derivation.h"
 #include "lanes/features.h"
 #include "lanes/kernels.h"
+#include "lanes/other_sensors.h"
 #include "lanes/program/programs.h"
 #include "lanes/tables.h"
 
@@ -24,6 +25,10 @@ namespace pyfastenv::lanes {
 
 class BoundingVolumes;
 struct PlanResult;
+
+/// Whether a plan computes sensordata (LaneStepper::ReadSensors), of a model without sensors that
+/// lanes cannot return (UnsupportedSensordata).
+enum class Sensing : bool { kNo, kYes };
 
 class Plan {
  public:
@@ -33,11 +38,11 @@ class Plan {
   /// `model` is.
   static PlanResult Make(const mjModel& model, const Kernels& kernels = BestKernels(),
                          const std::vector<std::string>& fields = {},
-                         const mjModel* whole = nullptr);
+                         const mjModel* whole = nullptr, Sensing sensing = Sensing::kNo);
   /// The same without the trial: to find where bits differ.
   static PlanResult MakeUnchecked(const mjModel& model, const Kernels& kernels = BestKernels(),
                                   const std::vector<std::string>& fields = {},
-                                  const mjModel* whole = nullptr);
+                                  const mjModel* whole = nullptr, Sensing sensing = Sensing::kNo);
 
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -51,10 +56,12 @@ class Plan {
   /// The model fields that each environment has its own numbers of, in the order asked for.
   const std::vector<Number>& fields() const { return fields_; }
   const Derivation& derivation() const { return derivation_; }
+  /// Sensors that a plan with sensors leaves to MuJoCo's functions.
+  const OtherSensors& other_sensors() const { return other_sensors_; }
 
  private:
   Plan(const mjModel& model, const Kernels& kernels, const std::vector<std::string>& fields,
-       const mjModel& whole);
+       const mjModel& whole, Sensing sensing);
 
   void SetNumbers(const mjModel& m);
   void SetSizes(const mjModel& m);
@@ -68,6 +75,7 @@ class Plan {
   void AddLimits(const mjModel& m);
   void AddPairs(const mjModel& m, const mjModel& whole);
   void AddContactPair(const mjModel& m, const GeomPair& geoms, const BoundingVolumes& volumes);
+  void AddSensors(const mjModel& m);
   void SetConstrainedTrees(const mjModel& m);
   void DeriveNumbers();
   void SetRowLayout(const mjModel& m);
@@ -91,6 +99,9 @@ class Plan {
   std::vector<Limit> limits_;
   std::vector<Pair> pairs_;
   std::vector<Surface> surfaces_;
+  std::vector<Sensor> sensors_;
+  std::unique_ptr<bool[]> still_;
+  OtherSensors other_sensors_;
   std::vector<int> dof_tree_;
   // rows of matrices: numbers of entries, where they begin, columns
   struct OwnedRows {

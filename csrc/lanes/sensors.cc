@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lanes/contacts.h"
+#include "mujoco/error_trap.h"
 
 namespace pyfastenv::lanes {
 
@@ -145,6 +146,54 @@ void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData
     mj_sensorVel(&m, &d);
   }
   mj_sensorAcc(&m, &d);
+}
+
+namespace {
+
+// What those sensors are computed from that lanes leave to MuJoCo.
+void ReadForOthers(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d) {
+  const SensorTable& table = lanes.plan().tables().sensors;
+  lanes.ReadEvaluated(lane, d);
+  const auto read = [&](std::initializer_list<Field> fields) {
+    for (const Field field : fields) lanes.Read(field, lane, d);
+  };
+  if (table.sites || table.places) read({Field::site_xpos, Field::site_xmat});
+  if (table.places) {
+    read({Field::xpos, Field::xquat, Field::xmat, Field::xipos, Field::ximat, Field::geom_xpos,
+          Field::geom_xmat, Field::subtree_com, Field::ten_length});
+  }
+  if (table.velocities) read({Field::cvel});
+  if (table.motions) read({Field::cinert, Field::cdof, Field::cdof_dot, Field::qacc});
+  if (table.inertia_matrix) read({Field::M});
+  mju_zero(d.xfrc_applied, static_cast<int>(6 * m.nbody));  // lanes do none
+  d.ncon = d.nefc = d.ne = d.nf = d.nl = 0;
+  d.flg_energypos = d.flg_energyvel = d.flg_subtreevel = d.flg_rnepost = 0;
+  d.energy[0] = d.energy[1] = 0;  // stay so if nothing moves
+  if (lanes.plan().other_sensors().of_contacts()) WriteContacts(lanes, lane, m, d);
+}
+
+}  // namespace
+
+bool WriteSensordata(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d, double* out) {
+  lanes.ReadSensors(lane, out);
+  const OtherSensors& others = lanes.plan().other_sensors();
+  if (others.empty()) return true;
+  ReadForOthers(lanes, lane, m, d);
+  const mjModel header = others.Of(m);
+  const bool cameras = others.of_cameras();
+  try {
+    Trapped([&] {
+      if (cameras) mj_camlight(&m, &d);
+      mj_sensorPos(&header, &d);
+      mj_sensorVel(&header, &d);
+      mj_sensorAcc(&header, &d);
+    });
+  } catch (const MujocoError&) {
+    mj_resetData(&m, &d);
+    return false;
+  }
+  others.Copy(d.sensordata, out);
+  return true;
 }
 
 }  // namespace pyfastenv::lanes

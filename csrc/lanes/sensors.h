@@ -7,6 +7,7 @@
 #include <mujoco/mujoco.h>
 
 #include <string>
+#include <vector>
 
 #include "lanes/lane_stepper.h"
 
@@ -28,5 +29,15 @@ std::string UnsupportedSensor(const mjModel& m, Sensors which);
 /// Otherwise it overwrites these, and in any case whatever else sensors are computed from. Plain C
 /// calls of the engine are among it (mujoco/error_trap.h).
 void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d, Sensors which);
+
+/// One of the model's sensors, in words, whose data a plan with sensors (Sensing) cannot give, if
+/// environments have their own numbers of `fields`; empty if it can give all.
+std::string UnsupportedSensordata(const mjModel& m, const std::vector<std::string>& fields = {});
+
+/// Writes one environment's sensordata as mj_step leaves it, after a Step with `sensors` of such a
+/// plan. `m`: the plan's model, or one that differs in numbers alone, as the environment has it.
+/// `d` is used where MuJoCo's functions have to compute sensors: all but its inputs is overwritten.
+/// Returns false if MuJoCo raised an error: then mj_step must do the step.
+bool WriteSensordata(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d, double* out);
 
 }  // namespace pyfastenv::lanes

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "lanes/numbers.h"
+#include "lanes/sensor_table.h"
 
 namespace pyfastenv::lanes {
 
@@ -243,6 +244,7 @@ enum class RecordedStage : int {
   kSearchProduct,
   kConstraintAcceleration,
   kDampedAcceleration,
+  kSensors,
   kCount
 };
 
@@ -311,6 +313,7 @@ struct Tables {
   const Limit* limit;
   const Pair* pair;
   const Surface* surface;
+  SensorTable sensors;
 
   // the sparse inertia matrix's rows
   const int* M_rownnz;  // (nv)

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <string_view>
 
+#include "lanes/number_access.h"
 #include "mujoco/version.h"
 
 #if PYFASTENV_MUJOCO < 3005000
@@ -18,14 +20,17 @@ namespace pyfastenv {
 
 namespace {
 
-// Or seen by rays, which are sensors. Of meshes, collisions ask for vertices, the graph and the
-// polygons that they make.
-constexpr bool IsOnlyDrawn(std::string_view array) {
+// Neither read by a step of a model that lanes take nor by their plans: what is drawn, seen by rays
+// (which are sensors, and read the model at hand), named in texts and keyframes, or derived for
+// others than the engine.
+constexpr bool IsRead(std::string_view array) {
   for (const std::string_view group :
-       {"tex_", "mat_", "skin_", "mesh_face", "mesh_normal", "mesh_texcoord"}) {
-    if (array.starts_with(group)) return true;
+       {"tex_", "mat_", "skin_", "light_", "key_", "text_", "tuple_", "numeric_", "oct_",
+        "mesh_face", "mesh_normal", "mesh_texcoord", "names_map", "paths"}) {
+    if (array.starts_with(group)) return false;
   }
-  return false;
+  return !(array.ends_with("_user") || array.ends_with("_rgba") || array.ends_with("_matid") ||
+           array.ends_with("_group"));
 }
 
 // Of the trees of bounding volumes, those of bodies come before those of meshes, which may be
@@ -40,26 +45,72 @@ int64_t CountBodyVolumes(const mjModel& m) {
   return end;
 }
 
-template <class Count>
-int64_t CountRead(const mjModel& m, std::string_view array, Count rows) {
-  return array.starts_with("bvh_") ? std::min<int64_t>(rows, CountBodyVolumes(m)) : int64_t{rows};
+// Which meshes belong to geoms that may touch something: of the others, megabytes mostly, physics
+// reads nothing.
+class TouchingMeshes {
+ public:
+  explicit TouchingMeshes(const mjModel& m) : touching_(static_cast<size_t>(m.nmesh)) {
+    if (m.nmesh == 0) return;
+    for (int g = 0; g < m.ngeom; ++g) {
+      if (m.geom_contype[g] != 0 || m.geom_conaffinity[g] != 0) Add(m, g);
+    }
+    for (int k = 0; k < m.npair; ++k) {
+      Add(m, m.pair_geom1[k]);
+      Add(m, m.pair_geom2[k]);
+    }
+  }
+
+  bool any() const { return any_; }
+  bool operator[](int mesh) const { return touching_[static_cast<size_t>(mesh)]; }
+
+ private:
+  void Add(const mjModel& m, int geom) {
+    const int mesh = m.geom_type[geom] == mjGEOM_MESH ? m.geom_dataid[geom] : -1;
+    if (mesh < 0 || mesh >= m.nmesh) return;
+    touching_[static_cast<size_t>(mesh)] = any_ = true;
+  }
+
+  std::vector<bool> touching_;
+  bool any_ = false;
+};
+
+// Calls visit(name, address, bytes) for the parts that are read of an array of so many rows.
+template <class Visit>
+bool VisitArray(const mjModel& m, const TouchingMeshes& meshes, std::string_view name,
+                std::string_view size_name, const void* array, int64_t rows, size_t row_bytes,
+                Visit visit) {
+  const auto part = [&](int64_t first, int64_t count) {
+    const auto* begin =
+        static_cast<const std::byte*>(array) + static_cast<size_t>(first) * row_bytes;
+    return count <= 0 || visit(name, begin, static_cast<size_t>(count) * row_bytes);
+  };
+  if (name.starts_with("bvh_")) return part(0, std::min(rows, CountBodyVolumes(m)));
+  if (!name.starts_with("mesh_")) return part(0, rows);
+  if (size_name != "nmeshvert") return !meshes.any() || part(0, rows);
+  for (int i = 0; i < m.nmesh; ++i) {
+    if (meshes[i] && !part(m.mesh_vertadr[i], m.mesh_vertnum[i])) return false;
+  }
+  return true;
 }
 
-// Calls visit(address, bytes) for the sizes first, then all else; stops when it returns false.
+// Calls visit(name, address, bytes) for the sizes first, then all else that is read; stops when it
+// returns false.
 template <class Visit>
 bool VisitAll(const mjModel* m, Visit visit) {
 #define X(name) \
-  if (!visit(&m->name, sizeof(m->name))) return false;
+  if (!visit(#name, &m->name, sizeof(m->name))) return false;
   MJMODEL_SIZES
 #undef X
-  if (!visit(&m->opt, sizeof(m->opt)) || !visit(&m->stat, sizeof(m->stat))) return false;
+  if (!visit("opt", &m->opt, sizeof(m->opt))) return false;
+  const TouchingMeshes meshes(*m);
 #undef MJ_M
 #define MJ_M(n) m->n
-#define X(type, name, rows, columns)                                        \
-  if constexpr (!IsOnlyDrawn(#name)) {                                      \
-    const size_t size = sizeof(type) * static_cast<size_t>(columns) *       \
-                        static_cast<size_t>(CountRead(*m, #name, m->rows)); \
-    if (size > 0 && !visit(m->name, size)) return false;                    \
+#define X(type, name, rows, columns)                                                 \
+  if constexpr (IsRead(#name)) {                                                     \
+    const size_t row_bytes = sizeof(type) * static_cast<size_t>(columns);            \
+    if (!VisitArray(*m, meshes, #name, #rows, m->name, m->rows, row_bytes, visit)) { \
+      return false;                                                                  \
+    }                                                                                \
   }
   MJMODEL_POINTERS
 #undef X
@@ -68,33 +119,64 @@ bool VisitAll(const mjModel* m, Visit visit) {
   return true;
 }
 
+// The bit of a field that environments may have their own of; 0 for others.
+uint64_t BitOf(std::string_view field) {
+  const lanes::Number number = lanes::FindNumber(std::string(field));
+  return number == lanes::Number::kCount ? 0 : uint64_t{1} << static_cast<int>(number);
+}
+
+// The bits of the options of those in which two differ; 0 if they differ in others too.
+uint64_t DifferingOptions(const void* mine, const void* theirs) {
+  mjOption a, b;
+  std::memcpy(&a, mine, sizeof(a));
+  std::memcpy(&b, theirs, sizeof(b));
+  uint64_t numbers = 0;
+  const auto compare = [&](const char* field, auto& x, auto& y) {
+    if (std::memcmp(&x, &y, sizeof(x)) != 0) numbers |= BitOf(field);
+    std::memcpy(&x, &y, sizeof(x));
+  };
+  compare("opt.gravity", a.gravity, b.gravity);
+  compare("opt.wind", a.wind, b.wind);
+  compare("opt.density", a.density, b.density);
+  compare("opt.viscosity", a.viscosity, b.viscosity);
+  return std::memcmp(&a, &b, sizeof(a)) == 0 ? numbers : 0;
+}
+
 }  // namespace
 
 ModelImage::ModelImage(const mjModel& model) {
   size_t total = 0;
-  VisitAll(&model, [&](const void*, size_t size) {
+  VisitAll(&model, [&](std::string_view, const void*, size_t size) {
     total += size;
     return true;
   });
   bytes_.resize(total);
   std::byte* to = bytes_.data();
-  VisitAll(&model, [&](const void* from, size_t size) {
+  VisitAll(&model, [&](std::string_view, const void* from, size_t size) {
     std::memcpy(to, from, size);
     to += size;
     return true;
   });
 }
 
-bool ModelImage::Matches(const mjModel& model) const {
+std::optional<uint64_t> ModelImage::Differences(const mjModel& model) const {
   // sizes come first: once they are equal, so is the length of all that follows, but for volumes
+  // and meshes
   const std::byte* mine = bytes_.data();
   const std::byte* const end = mine + bytes_.size();
-  return VisitAll(&model, [&](const void* theirs, size_t size) {
-    const bool same =
-        size <= static_cast<size_t>(end - mine) && std::memcmp(mine, theirs, size) == 0;
+  uint64_t numbers = 0;
+  const bool alike = VisitAll(&model, [&](std::string_view name, const void* theirs, size_t size) {
+    if (size > static_cast<size_t>(end - mine)) return false;
+    if (std::memcmp(mine, theirs, size) != 0) {
+      const uint64_t which = name == "opt" ? DifferingOptions(mine, theirs) : BitOf(name);
+      if (which == 0) return false;
+      numbers |= which;
+    }
     mine += size;
-    return same;
+    return true;
   });
+  if (!alike) return {};
+  return numbers;
 }
 
 size_t ModelImage::Hash() const {

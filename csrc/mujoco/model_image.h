@@ -3,13 +3,15 @@
 //
 // A model belongs to its user, who may change any of its arrays and options between two calls.
 // Comparing beats hashing: it cannot be fooled, and stops at the first difference. Left out is what
-// is only drawn or seen by rays, and may be megabytes: textures, materials, skins, and of meshes
-// the faces and their bounding volumes.
+// a step does not read, and may be megabytes: textures, materials, skins, keyframes, of meshes the
+// faces and their bounding volumes, and all of meshes that nothing can touch.
 #pragma once
 
 #include <mujoco/mujoco.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace pyfastenv {
@@ -18,7 +20,10 @@ class ModelImage {
  public:
   explicit ModelImage(const mjModel& model);
 
-  bool Matches(const mjModel& model) const;
+  bool Matches(const mjModel& model) const { return Differences(model) == 0u; }
+  /// In which fields that environments may have their own of (lanes/numbers.h) a model differs, as
+  /// bits of lanes::Number; nothing if it differs in anything else.
+  std::optional<uint64_t> Differences(const mjModel& model) const;
   /// Equal for models that match.
   size_t Hash() const;
   size_t size() const { return bytes_.size(); }

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "core/failure_list.h"
@@ -18,7 +22,6 @@ int FewestLanes(int width) { return width == 1 ? 1 : std::max(2, 3 * width / 8);
 // Lanes take their inputs from the call. Without controls they are what the data have, which may be
 // reset in between: left to mj_step unless it is a ctrl of zero.
 bool InputsSuitLanes(const RolloutRequest& request, const mjModel& m) {
-  if (request.sensor_size > 0) return false;
   if (request.controls != nullptr || request.control_spec == 0) return true;
   if (request.control_spec != mjSTATE_CTRL) return false;
   return std::all_of(request.data.begin(), request.data.end(), [&](const mjData* data) {
@@ -41,10 +44,10 @@ class RolloutPool::Jobs final : public BarrierBatch::Work {
       const Job& job = jobs_[static_cast<size_t>(item)];
       RolloutWorker& on = workers_[static_cast<size_t>(worker)];
       if (job.lanes.plan != nullptr) {
-        if (!stop_.raised()) on.RunLanes(job.first, job.count, job.lanes);
+        if (!stop_.raised()) on.RunLanes(job.rollouts, job.lanes);
         continue;
       }
-      for (int i = 0; i < job.count && !stop_.raised(); ++i) on.Run(job.first + i);
+      for (size_t i = 0; i < job.rollouts.size() && !stop_.raised(); ++i) on.Run(job.rollouts[i]);
     }
     return 0;
   }
@@ -69,22 +72,78 @@ RolloutPool::~RolloutPool() {
   pool_->Stop();  // its threads use all else
 }
 
+namespace {
+
+// The classes of several models, and of which each rollout is. Models that belong to none of the
+// first kMostClasses are of none (-1).
+struct Classes {
+  static constexpr size_t kMostClasses = 16;
+
+  explicit Classes(std::span<const mjModel* const> models) {
+    std::unordered_map<const mjModel*, int> known;
+    for (const mjModel* model : models) {
+      const auto [found, is_new] = known.try_emplace(model, -1);
+      if (is_new) found->second = Find(*model);
+      of_rollout.push_back(found->second);
+    }
+  }
+
+  std::vector<ModelClass> classes;
+  std::vector<int> of_rollout;
+
+ private:
+  int Find(const mjModel& model) {
+    for (size_t i = 0; i < classes.size(); ++i) {
+      const std::optional<uint64_t> differences = classes[i].image.Differences(model);
+      if (!differences) continue;
+      classes[i].numbers |= *differences;
+      return static_cast<int>(i);
+    }
+    if (classes.size() == kMostClasses) return -1;
+    classes.emplace_back(model);
+    return static_cast<int>(classes.size()) - 1;
+  }
+};
+
+}  // namespace
+
 std::vector<RolloutPool::Job> RolloutPool::Divide(const RolloutRequest& request) {
   std::vector<Job> jobs;
   const auto& models = request.models;
-  for (size_t first = 0; first < models.size();) {
-    size_t end = first + 1;
-    while (end < models.size() && models[end] == models[first]) ++end;
-    AddJobs(request, static_cast<int>(first), static_cast<int>(end - first), jobs);
-    first = end;
+  order_.resize(models.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  if (std::all_of(models.begin(), models.end(), [&](auto* m) { return m == models[0]; })) {
+    AddJobs(request, order_, 0, jobs);
+    return jobs;
+  }
+  // class by class; the last rollout's comes last, as what the data hold afterwards is its
+  const Classes found(models);
+  const int last = found.of_rollout.back();
+  const auto turn = [&](int rollout) {
+    const int of = found.of_rollout[static_cast<size_t>(rollout)];
+    return of == last ? std::numeric_limits<int>::max() : of;
+  };
+  std::stable_sort(order_.begin(), order_.end(), [&](int a, int b) { return turn(a) < turn(b); });
+  for (auto begin = order_.begin(); begin != order_.end();) {
+    const auto end =
+        std::find_if(begin, order_.end(), [&](int r) { return turn(r) != turn(*begin); });
+    const int of = found.of_rollout[static_cast<size_t>(*begin)];
+    const std::span<const int> rollouts(begin, end);
+    if (of >= 0) {
+      AddJobs(request, rollouts, found.classes[static_cast<size_t>(of)].numbers, jobs);
+    } else {
+      for (size_t i = 0; i < rollouts.size(); ++i) jobs.push_back({rollouts.subspan(i, 1), {}});
+    }
+    begin = end;
   }
   return jobs;
 }
 
-// Of neighbouring rollouts of one model.
-void RolloutPool::AddJobs(const RolloutRequest& request, int first, int count,
-                          std::vector<Job>& jobs) {
-  const mjModel& m = request.model(first);
+// Of rollouts whose models differ in these numbers at most.
+void RolloutPool::AddJobs(const RolloutRequest& request, std::span<const int> rollouts,
+                          uint64_t numbers, std::vector<Job>& jobs) {
+  const mjModel& m = request.model(rollouts[0]);
+  const auto count = static_cast<int>(rollouts.size());
   PlanInUse lanes;
   int groups = 0;
   if (InputsSuitLanes(request, m)) {
@@ -96,15 +155,16 @@ void RolloutPool::AddJobs(const RolloutRequest& request, int first, int count,
     const int rounds = (count + workers * width - 1) / (workers * width);
     groups = std::min(workers * rounds, count);
     if (count / groups >= FewestLanes(width) &&
-        !plans_.LeavesToMujoco(m, int64_t{groups} * request.num_steps)) {
-      lanes = plans_.Find(m, kernels, int64_t{count} * request.num_steps);
+        (numbers != 0 || !plans_.LeavesToMujoco(m, int64_t{groups} * request.num_steps))) {
+      lanes =
+          plans_.Find(m, kernels, int64_t{count} * request.num_steps, request.senses(), numbers);
     }
   }
   if (lanes.plan == nullptr) groups = (count + request.chunk_size - 1) / request.chunk_size;
   for (int group = 0; group < groups; ++group) {
-    const int begin = static_cast<int>(int64_t{count} * group / groups);
-    const int end = static_cast<int>(int64_t{count} * (group + 1) / groups);
-    jobs.push_back({first + begin, end - begin, lanes});
+    const auto begin = static_cast<size_t>(int64_t{count} * group / groups);
+    const auto end = static_cast<size_t>(int64_t{count} * (group + 1) / groups);
+    jobs.push_back({rollouts.subspan(begin, end - begin), lanes});
   }
 }
 

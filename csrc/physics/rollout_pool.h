@@ -47,19 +47,20 @@ class RolloutPool {
   std::pair<int64_t, int64_t> CountLaneSteps();
 
  private:
-  // neighbouring rollouts that one worker runs at a time, in lanes if there is a plan
+  // rollouts that one worker runs at a time, in lanes if there is a plan; a part of order_
   struct Job {
-    int first;
-    int count;
+    std::span<const int> rollouts;
     PlanInUse lanes;
   };
   class Jobs;
 
   std::vector<Job> Divide(const RolloutRequest& request);
-  void AddJobs(const RolloutRequest& request, int first, int count, std::vector<Job>& jobs);
+  void AddJobs(const RolloutRequest& request, std::span<const int> rollouts, uint64_t numbers,
+               std::vector<Job>& jobs);
 
   CallGate gate_{"rollout pool"};
   PlanCache& plans_;
+  std::vector<int> order_;  // of the rollouts of the call under way
   std::vector<RolloutWorker> workers_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<BarrierBatch> batch_;

@@ -37,6 +37,9 @@ struct RolloutRequest {
   double* states = nullptr;      // (rollouts, num_steps, state_size), or null
   double* sensordata = nullptr;  // (rollouts, num_steps, sensor_size), or null
 
+  /// Whether sensors have numbers, and somebody reads them.
+  bool senses() const { return sensordata != nullptr && sensor_size > 0; }
+
   /// Asked after an error of the engine, on its thread: what a callback of the user's had to say,
   /// and forgets it; empty if it was not one of theirs.
   std::function<std::string()> take_callback_error;

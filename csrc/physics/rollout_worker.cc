@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "core/thread_clock.h"
-#include "lanes/difference.h"
+#include "lanes/number_access.h"
+#include "lanes/sensors.h"
 
 namespace pyfastenv::physics {
 
@@ -59,11 +60,11 @@ void RolloutWorker::Run(int rollout) noexcept {
   }
 }
 
-void RolloutWorker::RunLanes(int first, int count, const PlanInUse& lanes) noexcept {
+void RolloutWorker::RunLanes(std::span<const int> rollouts, const PlanInUse& lanes) noexcept {
   try {
-    StartLanes(first, count, lanes);
+    StartLanes(rollouts, lanes);
   } catch (...) {  // no memory for lanes: mj_step needs none
-    for (int i = 0; i < count; ++i) Run(first + i);
+    for (const int rollout : rollouts) Run(rollout);
     return;
   }
   size_t alive = lanes_.size();  // others stand still
@@ -72,40 +73,60 @@ void RolloutWorker::RunLanes(int first, int count, const PlanInUse& lanes) noexc
     const bool shrunk = lanes_.size() < alive;
     alive = lanes_.size();
     if (turn == Turn::kMujoco ||
-        (shrunk && !turns_.choice()->PaysWith(static_cast<int>(alive), count))) {
+        (shrunk &&
+         !turns_.choice()->PaysWith(static_cast<int>(alive), static_cast<int>(rollouts.size())))) {
       return EndByMujoco(step);
     }
     StepLanes(step, turn);
   }
 }
 
-void RolloutWorker::StartLanes(int first, int count, const PlanInUse& lanes) {
+void RolloutWorker::StartLanes(std::span<const int> rollouts, const PlanInUse& lanes) {
   if (stepper_ == nullptr || &stepper_->plan() != lanes.plan.get()) {
     stepper_.reset();
     stepper_ = std::make_unique<lanes::LaneStepper>(lanes.plan);
   }
   if (turns_.choice() != lanes.choice) turns_ = EngineTurns(lanes.choice);
   trust_ = lanes.trust;
-  const mjModel& m = request_->model(first);
+  const mjModel& m = request_->model(rollouts[0]);
   const lanes::Tables& tables = lanes.plan->tables();
   compared_.resize(static_cast<size_t>(tables.row.ctrl));
+  compared_sensors_.resize(request_->senses() ? request_->sensor_size : 0);
   const auto size = static_cast<size_t>(tables.row.size);
   FindInputs(m, tables);
-  rows_.assign(2 * size * static_cast<size_t>(count), 0.0);
+  rows_.assign(2 * size * rollouts.size(), 0.0);
   lanes_.clear();
-  lanes_.reserve(static_cast<size_t>(count));
+  lanes_.reserve(rollouts.size());
+  num_numbered_ = 0;
   double* rows = rows_.data();
-  for (int i = 0; i < count; ++i) {
-    const Lane lane{first + i, rows, rows + size};
+  for (const int rollout : rollouts) {
+    const Lane lane{rollout, rows, rows + size};
     rows += 2 * size;
-    for (double* row : {lane.row, lane.next}) SetModelsInputs(m, tables.row, row);
+    for (double* row : {lane.row, lane.next}) {
+      SetModelsInputs(request_->model(rollout), tables.row, row);
+    }
     std::copy_n(request_->initial_state(lane.rollout), request_->state_size, lane.row);
     if (const double* warmstart = request_->warmstart(lane.rollout); warmstart != nullptr) {
       std::copy_n(warmstart, tables.nv, lane.row + tables.row.warmstart);
     }
     lanes_.push_back(lane);
   }
-  last_rollout_ = first + count - 1;
+  last_rollout_ = rollouts.back();
+}
+
+// Each lane's own numbers, as its model has them, for the stepper; null if it knows them, since
+// they do not change during a rollout.
+const double* const* RolloutWorker::FindNumbers() {
+  const auto& fields = stepper_->plan().fields();
+  if (fields.empty() || num_numbered_ == lanes_.size()) return nullptr;
+  numbers_.clear();
+  for (const Lane& lane : lanes_) {
+    for (const lanes::Number field : fields) {
+      numbers_.push_back(lanes::Get(request_->model(lane.rollout), field));
+    }
+  }
+  num_numbered_ = lanes_.size();
+  return numbers_.data();
 }
 
 // Both rows and controls hold components in the order of their bits.
@@ -141,7 +162,13 @@ void RolloutWorker::StepLanes(int step, Turn turn) {
     rows[l] = lanes_[l].row;
     next[l] = lanes_[l].next;
   }
-  const unsigned redo = stepper_->Step(rows.data(), next.data(), count, 1, false);
+  unsigned redo =
+      stepper_->Step(rows.data(), next.data(), count, 1, false, FindNumbers(), request_->senses());
+  if (!both) {
+    for (size_t l = 0; l < lanes_.size(); ++l) {
+      if ((redo >> l & 1) == 0 && !WriteLane(static_cast<int>(l), lanes_[l], step)) redo |= 1u << l;
+    }
+  }
   const int64_t middle = turns_.timed() ? ThreadNanoseconds() : 0;
   lane_steps_ += count;
   steps_left_ += std::popcount(redo);
@@ -149,14 +176,17 @@ void RolloutWorker::StepLanes(int step, Turn turn) {
   size_t moving = 0;
   for (size_t l = 0; l < lanes_.size(); ++l) {
     Lane lane = lanes_[l];
-    const bool left = (redo >> l & 1) != 0;
-    if (both && !left) std::copy_n(lane.next, compared_.size(), compared_.data());
+    bool left = (redo >> l & 1) != 0;
+    if (both && !left) {
+      std::copy_n(lane.next, compared_.size(), compared_.data());
+      left = request_->senses() &&
+             !lanes::WriteSensordata(*stepper_, static_cast<int>(l), request_->model(lane.rollout),
+                                     *data_, compared_sensors_.data());
+    }
     if (both || left) {
       const bool moves = StepByMujoco(lane, step);
       if (both && !left && (moves || Warned())) Compare(lane, step);
       if (!moves) continue;
-    } else if (double* state = request_->state(lane.rollout, step); state != nullptr) {
-      std::copy_n(lane.next, request_->state_size, state);
     }
     std::swap(lane.row, lane.next);
     lanes_[moving++] = lane;
@@ -166,20 +196,42 @@ void RolloutWorker::StepLanes(int step, Turn turn) {
   if (both) turns_.CountMujoco(count, ThreadNanoseconds() - middle);
 }
 
+// Writes the results of a step that lanes have done; false: mj_step must do it after all.
+bool RolloutWorker::WriteLane(int l, const Lane& lane, int step) {
+  if (double* sensors = request_->sensors(lane.rollout, step); sensors != nullptr) {
+    const mjModel& m = request_->model(lane.rollout);
+    if (!lanes::WriteSensordata(*stepper_, l, m, *data_, sensors)) return false;
+  }
+  if (double* state = request_->state(lane.rollout, step); state != nullptr) {
+    std::copy_n(lane.next, request_->state_size, state);
+  }
+  return true;
+}
+
 // Whether a rollout stands still because MuJoCo has warned, and not because it has failed.
 bool RolloutWorker::Warned() const { return DataStepper(*request_, *data_).Warned(); }
 
-// Compares what lanes have made of a row (compared_) with what mj_step has left in the data.
+// Compares what lanes have made of a row (compared_) and its sensors with what mj_step has left in
+// the data.
 void RolloutWorker::Compare(const Lane& lane, int step) {
   const mjModel& m = request_->model(lane.rollout);
   mj_getState(&m, data_, lane.next, mjSTATE_FULLPHYSICS | mjSTATE_WARMSTART);
-  const auto size = static_cast<int>(compared_.size());
-  const auto difference = lanes::FindDifference(compared_.data(), lane.next, size);
-  if (!difference) return;
+  const auto compare = [&](const std::vector<double>& ours, const double* theirs) {
+    return lanes::FindDifference(ours.data(), theirs, static_cast<int>(ours.size()));
+  };
+  if (const auto difference = compare(compared_, lane.next)) Break(m, step, *difference);
+  if (const auto difference = compare(compared_sensors_, data_->sensordata)) {
+    Break(m, step, *difference, /*sensed=*/true);
+  }
+}
+
+void RolloutWorker::Break(const mjModel& m, int step, const lanes::Difference& difference,
+                          bool sensed) {
   std::string said;
   try {
     const std::string where = "step " + std::to_string(step) + " of a rollout";
-    said = lanes::Describe(m, stepper_->width(), where, *difference);
+    const std::string name = sensed ? lanes::NameOfSensordata(m, difference.index) : "";
+    said = lanes::Describe(m, stepper_->width(), where, difference, name);
   } catch (const std::bad_alloc&) {
     said.clear();
   }

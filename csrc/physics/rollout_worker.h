@@ -6,10 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "core/engine_choice.h"
 #include "core/failure_list.h"
+#include "lanes/difference.h"
 #include "lanes/lane_stepper.h"
 #include "physics/data_stepper.h"
 #include "physics/plan_cache.h"
@@ -28,11 +31,11 @@ class RolloutWorker {
   /// Runs one rollout with mj_step. Returns early when told to stop.
   void Run(int rollout) noexcept;
 
-  /// Runs `count` neighbouring rollouts of one model, at most the plan's width, in lanes, or by
-  /// mj_step where that is faster. Now and then a step is done both ways; if a bit differs, the
-  /// model's trust is broken and mj_step goes on. Without sensors; a control that is not given is
-  /// zero.
-  void RunLanes(int first, int count, const PlanInUse& lanes) noexcept;
+  /// Runs rollouts, ascending and at most the plan's width, in lanes, or by mj_step where that is
+  /// faster. Their models differ in the plan's fields at most. Now and then a step is done both
+  /// ways; if a bit differs, the model's trust is broken and mj_step goes on. A control that is not
+  /// given is zero. The plan has sensors if the request senses().
+  void RunLanes(std::span<const int> rollouts, const PlanInUse& lanes) noexcept;
 
   /// Brings the data to where the last rollout left it, if lanes ran that.
   void FinishData() noexcept;
@@ -56,12 +59,15 @@ class RolloutWorker {
   };
 
   bool ShouldStop() { return polls_ ? stop_->Poll() : stop_->raised(); }
-  void StartLanes(int first, int count, const PlanInUse& lanes);
+  void StartLanes(std::span<const int> rollouts, const PlanInUse& lanes);
+  const double* const* FindNumbers();
   void FindInputs(const mjModel& m, const lanes::Tables& tables);
   void SetControl(const Lane& lane, int step);
   void StepLanes(int step, EngineTurns::Turn turn);
   bool StepByMujoco(const Lane& lane, int step);
+  bool WriteLane(int l, const Lane& lane, int step);
   void Compare(const Lane& lane, int step);
+  void Break(const mjModel& m, int step, const lanes::Difference& difference, bool sensed = false);
   bool Warned() const;
   void Disturb();
   void EndByMujoco(int step);
@@ -76,9 +82,12 @@ class RolloutWorker {
   EngineTurns turns_;                            // likewise
   std::shared_ptr<LaneTrust> trust_;             // likewise
   std::vector<double> compared_;                 // what lanes have made of a row
+  std::vector<double> compared_sensors_;         // and of its sensordata
   std::vector<double> rows_;                     // two per lane
   std::vector<Lane> lanes_;                      // that still move
   std::vector<Input> inputs_;                    // that controls have
+  std::vector<const double*> numbers_;           // of the plan's fields, of each lane
+  size_t num_numbered_ = 0;                      // lanes that the stepper has these of; 0: none
   // the last rollout, if lanes ran it, and its row before its last step
   int last_rollout_ = -1;
   const double* last_row_ = nullptr;

@@ -1,6 +1,7 @@
 """From the arguments of ``mujoco.rollout.rollout`` to those of one call of the core.
 
-What can be inferred is inferred as there: an axis of 1 stands for all rollouts, or all steps.
+What can be inferred is inferred as there: an axis of 1 stands for all rollouts, or all steps. What
+is refused there is refused in the same words.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Call:
         initial_warmstart: (num_rollouts or 1, nv) float64.
         control: (num_rollouts or 1, nstep or 1, ncontrol) float64.
         state: (num_rollouts, nstep, nstate) float64, written.
-        sensordata: (num_rollouts, nstep, nsensordata) float64, written.
+        sensordata: (num_rollouts, nstep, nsensordata) float64, written; None: not computed.
         copies: Arrays of the caller's that cannot be written in place, and what is to be copied
             into them.
     """
@@ -51,7 +52,7 @@ class Call:
     def __post_init__(self) -> None:
         _check_instances("data", self.data, mujoco.MjData)
         if not self.data:
-            raise ValueError("data: expected at least one MjData, got none")
+            raise ValueError("The list of data instances is empty")
 
 
 def as_list(name: str, value: Any, kind: type) -> list[Any]:
@@ -100,7 +101,10 @@ def infer_call(
     }
     outputs: dict[str, Array | None] = {}
     copies = []
-    for name, given in (("state", state), ("sensordata", sensordata)):
+    wanted = {"state": state, "sensordata": sensordata}
+    if sensordata is False:
+        del wanted["sensordata"]
+    for name, given in wanted.items():
         outputs[name] = written = _as_output(name, given)
         if written is None or not isinstance(given, np.ndarray):
             continue
@@ -111,9 +115,7 @@ def infer_call(
     if several and num_rollouts == 1:
         num_rollouts = len(models)
     if several and len(models) not in (1, num_rollouts):
-        raise ValueError(
-            f"model: expected 1 or {num_rollouts} models, one per rollout, got {len(models)}"
-        )
+        raise ValueError(f"nbatch inferred as {num_rollouts} but model is length {len(models)}")
     stepped = {"control": inputs["control"]} | outputs
     nstep = _common_size(1, 1 if nstep is None else nstep, stepped)
 
@@ -128,7 +130,7 @@ def infer_call(
     for name, array in (inputs | outputs).items():
         if array is not None and array.shape[-1] != sizes[name]:
             raise ValueError(
-                f"{name}: expected a trailing dimension of {sizes[name]}, got {array.shape[-1]}"
+                f"trailing dimension of {name} must be {sizes[name]}, got {array.shape[-1]}"
             )
     for name, array in outputs.items():
         shape = (num_rollouts, nstep, sizes[name])
@@ -148,7 +150,7 @@ def infer_call(
         initial_warmstart=inputs["initial_warmstart"],
         control=inputs["control"],
         state=outputs["state"],
-        sensordata=outputs["sensordata"],
+        sensordata=outputs.get("sensordata"),
         copies=copies,
     )
 
@@ -202,15 +204,22 @@ def trusted_call(
         initial_warmstart=_input("initial_warmstart", initial_warmstart, (num_rollouts, nv)),
         control=_input("control", control, (num_rollouts, nstep, ncontrol)),
         state=_in_place("state", state, (num_rollouts, nstep, nstate)),
-        sensordata=_in_place("sensordata", sensordata, (num_rollouts, nstep, nsensordata)),
+        sensordata=_in_place(
+            "sensordata",
+            None if sensordata is False else sensordata,
+            (num_rollouts, nstep, nsensordata),
+        ),
         copies=[],
     )
 
 
 def check_count(name: str, value: Any, *, least: int) -> int:
-    """An integer of at least ``least``; ValueError for anything else, as in mujoco.rollout."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name}: expected an integer ≥ {least}, got {value!r}")
+    """An integer of at least ``least``, 0 or 1; ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    if value < least:
+        what = "a positive integer" if least else "non-negative"
+        raise ValueError(f"{name} must be {what}, got {value}")
     return int(value)
 
 
@@ -221,9 +230,7 @@ def check_control_spec(value: Any) -> int:
     except TypeError:
         raise TypeError(f"control_spec: expected bits of mjtState, got {value!r}") from None
     if spec & ~_USER_INPUTS:
-        raise ValueError(
-            f"control_spec: expected bits of mjSTATE_USER ({_USER_INPUTS}) alone, got {spec}"
-        )
+        raise ValueError("control_spec can only contain bits in mjSTATE_USER")
     return spec
 
 
@@ -256,10 +263,10 @@ def _with_axes(name: str, value: Any, ndim: int) -> Array | None:
     if value is None:
         return None
     if not isinstance(value, (np.ndarray, float)):
-        raise ValueError(f"{name}: expected a NumPy array or a float, got {type(value).__name__}")
+        raise ValueError(f"{name} must be a numpy array or float")
     array = np.asarray(value)
     if array.ndim > ndim:
-        raise ValueError(f"{name}: expected at most {ndim} dimensions, got {array.ndim}")
+        raise ValueError(f"{name} can have at most {ndim} dimensions")
     if array.ndim < ndim:  # else the caller's array itself, if it is fit
         array = array.reshape((1,) * (ndim - array.ndim) + array.shape)
     return array
@@ -274,8 +281,7 @@ def _common_size(axis: int, size: int, arrays: dict[str, Array | None]) -> int:
             size = array.shape[axis]
         elif array.shape[axis] != 1:
             raise ValueError(
-                f"{name}: expected dimension {axis} to be 1 or {size}, as inferred so far, "
-                f"got {array.shape[axis]}"
+                f"dimension {axis} inferred as {size} but {name} has {array.shape[axis]}"
             )
     return size
 

@@ -24,8 +24,10 @@ class RolloutError(mujoco.FatalError):  # type: ignore[misc] # a class without a
         self.rollouts = tuple(rollouts)
         self.messages = tuple(messages)
         self.results = results
+        state = results[0] if results is not None else None
+        alone = state is not None and len(state) == 1  # there is no other that it might have been
         shown = [
-            f"rollout {which}: {message}"
+            message if alone else f"rollout {which}: {message}"
             for which, message in zip(self.rollouts, self.messages, strict=True)
         ]
         more = len(shown) - 4

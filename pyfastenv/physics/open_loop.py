@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import mujoco
 
@@ -71,13 +71,13 @@ class Rollout:
         nstep: int | None = None,
         initial_warmstart: Array | float | None = None,
         state: Array | None = None,
-        sensordata: Array | None = None,
+        sensordata: Array | Literal[False] | None = None,
         chunk_size: int | None = None,
     ) -> tuple[Array | None, Array | None]:
         """:func:`rollout` on these threads; ``data`` must have one for each."""
         pool = self._pool
         if pool is None:
-            raise RuntimeError("rollout: this Rollout has been closed")
+            raise RuntimeError("rollout requested after thread pool shutdown")
         prepare = trusted_call if skip_checks else infer_call
         call = prepare(
             model,
@@ -91,11 +91,21 @@ class Rollout:
             sensordata=sensordata,
         )
         num_rollouts, num_threads = len(call.models), max(1, self.nthread)
+        if self.nthread == 0 and len(call.data) > 1:
+            raise ValueError(
+                "More than one data instance passed but rollout is configured to run on main thread"
+            )
+        if len(call.data) != num_threads:
+            raise ValueError(
+                f"Length of data: {len(call.data)} not equal to nthread: {self.nthread}"
+            )
         if chunk_size is None:
             chunk_size = max(1, num_rollouts // (10 * num_threads))
         else:
             chunk_size = check_count("chunk_size", chunk_size, least=1)
-        results = (state, sensordata) if skip_checks else (call.state, call.sensordata)
+        results = (call.state, call.sensordata)
+        if skip_checks:
+            results = (state, None if sensordata is False else sensordata)
         failures = _run(pool, call, chunk_size)
         for to, source in call.copies:
             to[...] = source.reshape(to.shape)
@@ -105,10 +115,6 @@ class Rollout:
 
 
 def _run(pool: _core.RolloutPool, call: Call, chunk_size: int) -> list[tuple[int, str]]:
-    if len(call.data) != pool.num_threads:
-        raise ValueError(
-            f"data: expected one MjData per thread, {pool.num_threads}, got {len(call.data)}"
-        )
     if call.nstep == 0 or not call.models:
         return []
     nothing_sensed = call.sensordata is None or call.sensordata.size == 0
@@ -157,7 +163,7 @@ def rollout(
     nstep: int | None = None,
     initial_warmstart: Array | float | None = None,
     state: Array | None = None,
-    sensordata: Array | None = None,
+    sensordata: Array | Literal[False] | None = None,
     chunk_size: int | None = None,
     persistent_pool: bool = False,
 ) -> tuple[Array | None, Array | None]:
@@ -180,15 +186,17 @@ def rollout(
         nstep: Steps per rollout, if no array says it.
         initial_warmstart: (n or 1, nv), qacc_warmstart; zeros if None.
         state: (n, nstep, nstate), to be written; new if None.
-        sensordata: (n, nstep, nsensordata), to be written; new if None.
+        sensordata: (n, nstep, nsensordata), to be written; new if None. False: none; no sensor is
+            computed.
         chunk_size: Rollouts that a thread takes at a time, where they run by ``mj_step``. None: a
             tenth of its share.
         persistent_pool: Keep the threads for the next call with as many.
 
     Returns:
         state: (n, nstep, nstate) float64 after every step.
-        sensordata: (n, nstep, nsensordata) float64 at every step. A rollout in which MuJoCo warns
-            (bad numbers, say) repeats what the step that warned gave.
+        sensordata: (n, nstep, nsensordata) float64, as ``mj_step`` leaves it: of the state before
+            every step. A rollout in which MuJoCo warns (bad numbers, say) repeats what the step
+            that warned gave.
 
     Raises:
         ValueError: Shapes, sizes or counts that do not fit; nothing has been run.
@@ -215,23 +223,31 @@ def rollout(
     )
 
 
-def lanes_refusal(model: Any) -> str | None:
+def lanes_refusal(model: Any, *, sensordata: bool = True) -> str | None:
     """Why :func:`rollout` cannot step a model in lanes; None if it can.
 
-    Rollouts in lanes have no other inputs than ``ctrl``, and at least three share a model. After a
-    step in which lanes and ``mj_step`` were seen to differ, it says where.
+    At least three rollouts must share a model, and steps with applied forces are left to
+    ``mj_step``. After a step in which lanes and ``mj_step`` were seen to differ, it says where.
+
+    Args:
+        model: MjModel.
+        sensordata: Whether the rollouts return it, if the model has sensors.
     """
-    return _core.lanes_refusal(_address(model)) or None
+    return _core.lanes_refusal(_address(model), sensordata=sensordata) or None
 
 
-def engine(model: Any) -> tuple[str, str]:
+def engine(model: Any, *, sensordata: bool = True) -> tuple[str, str]:
     """The engine that steps a model in :func:`rollout` now, and why.
+
+    Args:
+        model: MjModel.
+        sensordata: Whether the rollouts return it, if the model has sensors.
 
     Returns:
         ``("lanes", "")``, or ``"mujoco"`` and the reason: :func:`lanes_refusal`, or that
         ``mj_step`` has been measured to be faster.
     """
-    reason = _core.engine_reason(_address(model))
+    reason = _core.engine_reason(_address(model), sensordata=sensordata)
     return ("mujoco" if reason else "lanes"), reason
 
 

@@ -212,23 +212,38 @@ def mocap_poses(model: Any, rng: np.random.Generator, steps: int, *, gentle: boo
 
 
 def element_names(model: Any) -> list[str]:
-    """The names of a state's numbers."""
+    """The names of the numbers of a state and of sensordata."""
     joints = [model.joint(i).name or str(i) for i in range(model.njnt)]
 
     def of(addresses: Any, count: int, what: str) -> list[str]:
         owners = np.searchsorted(addresses, np.arange(count), side="right") - 1
         return [f"{what}[{i}] of joint {joints[owners[i]]}" for i in range(count)]
 
+    def sensors() -> list[str]:
+        names = []
+        for i in range(model.nsensor):
+            kind = mujoco.mjtSensor(model.sensor_type[i]).name.removeprefix("mjSENS_").lower()
+            name = f"sensor {model.sensor(i).name or i}, {kind}"
+            names += [f"sensordata[{k}] of {name}" for k in range(model.sensor_dim[i])]
+        return names
+
     return [
         "time",
         *of(model.jnt_qposadr, model.nq, "qpos"),
         *of(model.jnt_dofadr, model.nv, "qvel"),
         *(f"act[{i}]" for i in range(model.na)),
+        *sensors(),
     ]
 
 
+def _rolled(rollout: Any, model: Any, states: np.ndarray, given: dict[str, Any]) -> np.ndarray:
+    """States and sensordata, if there is any, (ROLLOUTS, steps, nstate + nsensordata)."""
+    results = rollout(model, mujoco.MjData(model), states, **given)
+    return np.concatenate([array for array in results if array is not None], axis=-1)
+
+
 def first_difference(model: Any, ours: np.ndarray, other: np.ndarray) -> Difference | None:
-    """Where states, (ROLLOUTS, steps, nstate), differ first; None if no bit does."""
+    """Where results, (ROLLOUTS, steps, nstate + nsensordata), differ first; None if no bit does."""
     differs = ours.view(np.uint64) != other.view(np.uint64)
     if not differs.any():
         return None
@@ -246,27 +261,31 @@ def first_difference(model: Any, ours: np.ndarray, other: np.ndarray) -> Differe
     )
 
 
-def compare(model: Any, seed: int, *, steps: int = STEPS, gentle: bool = False) -> Verdict:
+def compare(
+    model: Any, seed: int, *, steps: int = STEPS, gentle: bool = False, sensordata: bool = True
+) -> Verdict:
     """Rolls a model out both ways.
 
     Lanes are neither watched nor left where they are slower, so that every bit of theirs is seen.
 
     Args:
-        model: MjModel without sensors.
+        model: MjModel.
         seed: Of states and controls.
         steps: How many of them.
         gentle: States and controls as people use a robot; else everything that may be wrong.
+        sensordata: Whether it is compared too.
     """
-    refusal = _core.lanes_refusal(model._address)
+    refusal = _core.lanes_refusal(model._address, sensordata=sensordata)
     wrong = refusal.startswith(DIFFER)
     if refusal and not wrong:
         return Verdict("refused", refusal)
-    _core.lanes_refusal(model._address, unchecked=True)
+    _core.lanes_refusal(model._address, unchecked=True, sensordata=sensordata)
     states, given = _inputs(model, seed, steps, gentle)
     with physics.Rollout(nthread=0) as pool:
-        ours, _ = pool.rollout(model, mujoco.MjData(model), states, **given)
+        given_ours = given if sensordata else given | {"sensordata": False}
+        ours = _rolled(pool.rollout, model, states, given_ours)
         asked, left = pool._pool.lane_steps()
-    other, _ = theirs.rollout(model, mujoco.MjData(model), states, **given)
+    other = _rolled(theirs.rollout, model, states, given)[..., : ours.shape[-1]]
     if asked == 0:
         raise RuntimeError("the model rides, but lanes were not asked for a step")
     difference = first_difference(model, ours, other)
@@ -280,7 +299,7 @@ def speed(model: Any, seed: int, *, steps: int, seconds: float) -> float:
     Call it before :func:`compare`, which takes lanes whatever they cost.
 
     Args:
-        model: MjModel without sensors.
+        model: MjModel.
         seed: Of states and controls as people use a robot.
         steps: How many.
         seconds: How long mujoco.rollout is timed, in turn with ours.

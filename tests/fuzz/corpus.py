@@ -3,9 +3,9 @@
     python tests/fuzz/corpus.py --folder build/corpus --output bench/results/corpus.json
     python tests/fuzz/corpus.py --folder build/corpus --steps 100 --every 5 --only menagerie
 
-Scenes are rolled out from their default pose and their keyframes, under random and held controls,
-without their sensors (whose data rollouts return, so that they would run by mj_step). A bit that
-differs, or a trial that finds lanes wrong, is an error.
+Scenes are rolled out from their default pose and their keyframes, under random and held controls;
+sensordata is compared too, unless lanes refuse the sensors alone. A bit that differs, or a trial
+that finds lanes wrong, is an error.
 """
 
 from __future__ import annotations
@@ -47,17 +47,14 @@ def files(folder: Path) -> list[Path]:
 
 
 def load(path: Path) -> Any:
-    """The model of a scene without its sensors.
+    """The model of a scene.
 
     Raises:
         ValueError: It is a part of others, or does not compile.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is deprecated in other people's files
-        spec = mujoco.MjSpec.from_file(str(path))
-        for sensor in spec.sensors:
-            spec.delete(sensor)
-        return spec.compile()
+        return mujoco.MjModel.from_xml_path(str(path))
 
 
 def digest(model: Any) -> str:
@@ -86,14 +83,18 @@ def survey(path: Path) -> Result:
 def judge(path: Path, steps: int, *, timed: bool) -> Result:
     """Rolls a scene out."""
     model = load(path)
-    ratio = None
+    address = model._address
+    ratio, of_sensors = None, ""
+    if not _core.lanes_refusal(address, sensordata=False):
+        of_sensors = _core.lanes_refusal(address)
     try:
-        if timed and not _core.lanes_refusal(model._address):
+        if timed and not _core.lanes_refusal(address):
             ratio = round(speed(model, 0, steps=steps, seconds=TIMED), 3)
-        verdict = compare(model, 0, steps=steps, gentle=True)
+        verdict = compare(model, 0, steps=steps, gentle=True, sensordata=not of_sensors)
     except mujoco.FatalError as error:
         return {"kind": "MuJoCo's error", "refusal": str(error)}
-    return {"dofs": model.nv, "ratio": ratio, **verdict.record()}
+    return {"dofs": model.nv, "ratio": ratio, "sensors": model.nsensor,
+            "refused sensors": of_sensors, **verdict.record()}  # fmt: skip
 
 
 # ---- in the parent -------------------------------------------------------------------------------
@@ -168,6 +169,11 @@ def _run(options: argparse.Namespace) -> int:
         if result["kind"] not in ("equal", "refused"):
             print(json.dumps(rows[-1]), flush=True)
     kinds = [row["kind"] for row in rows]
+    sensing = [row for row in rows if row["kind"] == "equal" and row["sensors"]]
+    refused = [row for row in sensing if row["refused sensors"]]
+    for row in refused:
+        print(f"{row['scene']}: {row['refused sensors']}")
+    print(f"{len(sensing)} of those that ride have sensors, {len(refused)} of them with others")
     ratios = [row["ratio"] for row in rows if row.get("ratio")]
     print(f"{len(rows)} scenes, {time.monotonic() - start:.0f} s: "
           + ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds))))  # fmt: skip

@@ -18,6 +18,7 @@ Element = ET.Element
 REFERENCES = (
     "joint", "jointinparent", "site", "tendon", "geom", "mesh", "hfield", "joint1", "joint2",
     "site1", "site2", "tendon1", "tendon2", "geom1", "geom2", "body1", "body2", "refsite",
+    "actuator", "body", "camera", "objname", "refname", "subtree1", "subtree2",
 )  # fmt: skip
 SPARED = 40  # steps behind the first difference that a smaller model may take
 

@@ -141,6 +141,15 @@ def controls(model: Any, count: int, nstep: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).uniform(-1.2, 1.2, (count, nstep, model.nu))
 
 
+def lane_steps(model: Any, *args: Any, **kwargs: Any) -> tuple[int, int]:
+    """Steps of a rollout that lanes were asked for, and those that they left to mj_step."""
+    first = model[0] if isinstance(model, (list, tuple)) else model
+    with physics.Rollout(nthread=0) as pool:
+        pool.rollout(model, mujoco.MjData(first), *args, **kwargs)
+        steps: tuple[int, int] = pool._pool.lane_steps()
+    return steps
+
+
 def assert_bits(ours: Any, expected: Any) -> None:
     """Equal arrays, zeros' signs and NaN included."""
     assert (ours.shape, ours.dtype) == (expected.shape, expected.dtype)

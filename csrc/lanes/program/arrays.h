@@ -40,6 +40,12 @@
   X(Ma)                                   \
   X(search)                               \
   X(Mv)                                   \
+  X(cfrc_ext)                             \
+  X(xipos)                                \
+  X(ximat)                                \
+  X(site_xmat)                            \
+  X(cinert)                               \
+  X(sensordata)                           \
   X(spill)
 
 namespace pyfastenv::lanes {

@@ -70,8 +70,47 @@ bool Graph::Same::operator()(const Node& x, const Node& y) const {
 
 int Graph::Insert(const Node& node) {
   const auto [found, is_new] = index_.try_emplace(node, size());
-  if (is_new) nodes_.push_back(node);
+  if (is_new) {
+    if (exact_) zeros_.push_back(ZeroOf(node));
+    nodes_.push_back(node);
+  }
   return found->second;
+}
+
+// Products and quotients of numbers so small that they vanish are taken into account.
+Graph::Zero Graph::ZeroOf(const Node& node) const {
+  const auto of = [&](int operand) { return zeros_[static_cast<size_t>(operand)]; };
+  switch (node.op) {
+    case Op::kConstant:
+      return {node.constant == 0, node.constant == 0 && std::signbit(node.constant)};
+    case Op::kMul:
+      return {of(node.a).always || of(node.b).always, node.a != node.b};
+    case Op::kDiv:
+    case Op::kTimesPositive:
+    case Op::kNeg:
+      return {of(node.a).always, true};
+    case Op::kInput:
+    case Op::kLess:
+      return {false, true};
+    default:
+      break;
+  }
+  const Zero a = of(node.a), b = node.b >= 0 ? of(node.b) : a;
+  const bool chosen = node.op == Op::kWhere || node.op == Op::kWhereNot;
+  const bool positive = node.op == Op::kUnitScale;
+  return {!positive && b.always && (chosen || a.always),
+          MakesNegativeZero(node.op, a.negative, b.negative, node.a == node.b)};
+}
+
+// As far as a zero's sign counts, whether a node is the constant that choices fill up with.
+bool Graph::IsZero(int node) const {
+  return Is(node, 0) && !(exact_ && zeros_[static_cast<size_t>(node)].negative);
+}
+
+// Whether a node may be left out of a sum with another.
+bool Graph::Vanishes(int node, int beside) const {
+  if (!exact_) return Is(node, 0);
+  return zeros_[static_cast<size_t>(node)].always && !zeros_[static_cast<size_t>(beside)].negative;
 }
 
 bool Graph::Is(int node, double value) const {
@@ -79,7 +118,7 @@ bool Graph::Is(int node, double value) const {
 }
 
 int Graph::Constant(double value) {
-  return Insert({Op::kConstant, -1, -1, value == 0 ? 0 : value});
+  return Insert({Op::kConstant, -1, -1, value == 0 && !exact_ ? 0 : value});
 }
 
 int Graph::Input(int slot) { return Insert({Op::kInput, slot}); }
@@ -88,6 +127,7 @@ int Graph::Unary(Op op, int a) {
   if (Is(a, Op::kConstant)) return Constant(Evaluate(op, (*this)[a].constant, 0));
   if (op == Op::kNeg) return Negate(a);
   if (op == Op::kAbs && Is(a, Op::kNeg)) return Unary(Op::kAbs, (*this)[a].a);
+  if (op == Op::kPlusZero && exact_ && !zeros_[static_cast<size_t>(a)].negative) return a;
   return Insert({op, a});
 }
 
@@ -117,9 +157,9 @@ int Graph::WhereLess(int a, int b, int x, int y) {
     return (*this)[a].constant < (*this)[b].constant ? x : y;
   }
   const int less = Insert({Op::kLess, a, b});
-  if (Is(x, 0)) return Insert({Op::kWhereNot, less, y});
+  if (IsZero(x)) return Insert({Op::kWhereNot, less, y});
   const int where = Insert({Op::kWhere, less, x});
-  return Is(y, 0) ? where : Insert({Op::kJoin, where, Insert({Op::kWhereNot, less, y})});
+  return IsZero(y) ? where : Insert({Op::kJoin, where, Insert({Op::kWhereNot, less, y})});
 }
 
 int Graph::Negate(int a) {
@@ -128,16 +168,16 @@ int Graph::Negate(int a) {
 }
 
 int Graph::Add(int a, int b) {
-  if (Is(a, 0)) return b;
-  if (Is(b, 0)) return a;
+  if (Vanishes(a, b)) return b;
+  if (Vanishes(b, a)) return a;
   if (Is(b, Op::kNeg)) return Subtract(a, (*this)[b].a);
   if (Is(a, Op::kNeg)) return Subtract(b, (*this)[a].a);
   return Insert({Op::kAdd, std::min(a, b), std::max(a, b)});
 }
 
 int Graph::Subtract(int a, int b) {
-  if (Is(b, 0)) return a;
-  if (Is(a, 0)) return Unary(Op::kNeg, b);
+  if (IsZero(b) || Vanishes(b, a)) return a;
+  if (!exact_ && Is(a, 0)) return Unary(Op::kNeg, b);
   if (a == b) return Constant(0);
   if (Is(b, Op::kNeg)) return Add(a, (*this)[b].a);
   return Insert({Op::kSub, a, b});
@@ -145,7 +185,7 @@ int Graph::Subtract(int a, int b) {
 
 int Graph::Multiply(int a, int b) {
   for (const auto& [x, other] : {std::pair(a, b), std::pair(b, a)}) {
-    if (Is(x, 0)) return Constant(0);
+    if (!exact_ && Is(x, 0)) return Constant(0);
     if (Is(x, 1)) return other;
     if (Is(x, -1)) return Unary(Op::kNeg, other);
     if (Is(x, Op::kNeg)) return Unary(Op::kNeg, Multiply((*this)[x].a, other));

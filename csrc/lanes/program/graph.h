@@ -3,7 +3,8 @@
 // Nodes are numbers; equal operations on equal operands are one node. Operations on the model's
 // constants are done when they are recorded, and those with an exact zero or one are left out:
 // what is left has the same numbers for all finite inputs, but a result that is zero may have the
-// other sign. Where signs matter, MakesNegativeZero follows them.
+// other sign. Where signs matter, MakesNegativeZero follows them. An exact graph leaves out only
+// what changes no bit for finite inputs, a zero's sign included.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +73,7 @@ struct Node {
 
 class Graph {
  public:
-  Graph() { Constant(0); }  // node 0
+  explicit Graph(bool exact = false) : exact_(exact) { Constant(0); }  // node 0
 
   int Constant(double value);
   int Input(int slot);
@@ -81,6 +82,7 @@ class Graph {
   /// a < b ? x : y
   int WhereLess(int a, int b, int x, int y);
 
+  bool exact() const { return exact_; }
   const Node& operator[](int node) const { return nodes_[static_cast<size_t>(node)]; }
   int size() const { return static_cast<int>(nodes_.size()); }
 
@@ -97,11 +99,22 @@ class Graph {
   int Multiply(int a, int b);
   int Divide(int a, int b);
   int Negate(int a);
+  // What an exact graph knows of a node: whether it is a zero of either sign for all inputs, and
+  // whether it may be a negative one.
+  struct Zero {
+    bool always, negative;
+  };
+
   int Insert(const Node& node);
+  Zero ZeroOf(const Node& node) const;
+  bool IsZero(int node) const;
+  bool Vanishes(int node, int beside) const;
   bool Is(int node, double value) const;
   bool Is(int node, Op op) const { return (*this)[node].op == op; }
 
+  bool exact_;
   std::vector<Node> nodes_;
+  std::vector<Zero> zeros_;  // of an exact graph's nodes
   std::unordered_map<Node, int, Hash, Same> index_;
 };
 

@@ -25,7 +25,9 @@ void Programs::Make(Tables& tables, const Kernels& kernels) {
   kernels.program_offsets(tables, offsets.data());
   int num_spills = 0;
   for (size_t i = 0; i < kCount; ++i) {
-    const Recording recording = Record(static_cast<RecordedStage>(i), tables);
+    const auto stage = static_cast<RecordedStage>(i);
+    if (stage == RecordedStage::kSensors && tables.sensors.num_data == 0) continue;
+    const Recording recording = Record(stage, tables);
     if (!recording.has_signs) return;
     const CompiledCode compiled = Compile(recording, kernels.width, offsets);
     code_[i] = Code(compiled.bytes);

@@ -14,7 +14,8 @@ using namespace PYFASTENV_VARIANT;
 // A Scratch of symbols, and the recording that operations on it make.
 class Recorder {
  public:
-  explicit Recorder(const Tables& t) : memory_(std::calloc(ScratchBytes(t), 1), std::free) {
+  Recorder(const Tables& t, bool exact)
+      : memory_(std::calloc(ScratchBytes(t), 1), std::free), recording_{Graph(exact), {}} {
     if (memory_ == nullptr) throw std::bad_alloc();
     recorded_graph = &recording_.graph;
     scratch_ = MakeScratch(t, memory_.get());
@@ -141,7 +142,8 @@ void WriteCenters(const Tables& t, Recorder& recorder) {
   }
 }
 
-void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
+// What the stages of an evaluation begin with.
+void ReadState(const Tables& t, Recorder& recorder) {
   Scratch& s = recorder.scratch();
   recorder.Read(ProgramArray::qpos, s.qpos, t.nq);
   recorder.Read(ProgramArray::qvel, s.qvel, t.nv);
@@ -153,6 +155,11 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   recorder.Read(ProgramArray::sin_half, s.sin_half, t.njnt);
   recorder.Read(ProgramArray::cos_half, s.cos_half, t.njnt);
   recorder.Read(ProgramArray::spring_turn, s.spring_turn, 3 * t.njnt);
+}
+
+void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
+  Scratch& s = recorder.scratch();
+  ReadState(t, recorder);
   SmoothDynamics(t, s);
   WriteGeoms(t, recorder);
   WriteCenters(t, recorder);
@@ -173,10 +180,56 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   }
 }
 
+// The smooth dynamics' fields once more, of which only what sensors ask for is left: with the signs
+// of their zeros, which programs elsewhere do not keep.
+void RecordSensors(const Tables& t, Recorder& recorder) {
+  Scratch& s = recorder.scratch();
+  ReadState(t, recorder);
+  recorder.Read(ProgramArray::qacc, s.qacc, t.nv);
+  recorder.Read(ProgramArray::cfrc_ext, s.cfrc_ext, 6 * t.nbody);
+  Kinematics(t, s);
+  CentersOfMass(t, s);
+  TendonLengths(t, s);
+  TendonVelocities(t, s);
+  Velocities(t, s);
+  if (t.has_gravcomp) PassiveForces(t, s);  // which actuators may make up for
+  Actuation(t, s);
+  SenseMotion(t, s);
+  for (int i = 0; i < t.sensors.count; ++i) {
+    const Sensor& sensor = t.sensors.sensor[i];
+    if (!IsOfMotion(sensor.kind)) continue;
+    recorder.Write(ProgramArray::sensordata, s.sensordata, sensor.adr, sensor.dim);
+  }
+  if (t.sensors.inertia_matrix) {
+    InertiaMatrix(t, s);
+    recorder.Write(ProgramArray::M, s.M, 0, t.nC);
+  }
+  if (t.sensors.sites || t.sensors.places) {
+    recorder.Write(ProgramArray::site_xpos, s.site_xpos, 0, 3 * t.nsite);
+    recorder.Write(ProgramArray::site_xmat, s.site_xmat, 0, 9 * t.nsite);
+  }
+  if (t.sensors.velocities) recorder.Write(ProgramArray::cvel, s.cvel, 0, 6 * t.nbody);
+  if (t.sensors.motions) {
+    recorder.Write(ProgramArray::cinert, s.cinert, 0, 10 * t.nbody);
+    recorder.Write(ProgramArray::cdof, s.cdof, 0, 6 * t.nv);
+    recorder.Write(ProgramArray::cdof_dot, s.cdof_dot, 0, 6 * t.nv);
+  }
+  if (!t.sensors.places) return;
+  recorder.Write(ProgramArray::xpos, s.xpos, 0, 3 * t.nbody);
+  recorder.Write(ProgramArray::xquat, s.xquat, 0, 4 * t.nbody);
+  recorder.Write(ProgramArray::xmat, s.xmat, 0, 9 * t.nbody);
+  recorder.Write(ProgramArray::xipos, s.xipos, 0, 3 * t.nbody);
+  recorder.Write(ProgramArray::ximat, s.ximat, 0, 9 * t.nbody);
+  recorder.Write(ProgramArray::geom_xpos, s.geom_xpos, 0, 3 * t.ngeom);
+  recorder.Write(ProgramArray::geom_xmat, s.geom_xmat, 0, 9 * t.ngeom);
+  recorder.Write(ProgramArray::subtree_com, s.subtree_com, 0, 3 * t.nbody);
+  recorder.Write(ProgramArray::ten_length, s.ten_length, 0, t.ntendon);
+}
+
 }  // namespace
 
 Recording Record(RecordedStage stage, const Tables& t) {
-  Recorder recorder(t);
+  Recorder recorder(t, /*exact=*/stage == RecordedStage::kSensors);
   Scratch& s = recorder.scratch();
   switch (stage) {
     case RecordedStage::kSmoothDynamics:
@@ -210,6 +263,9 @@ Recording Record(RecordedStage stage, const Tables& t) {
       DampedAcceleration(t, s);
       recorder.Write(ProgramArray::H_inverse_diagonal, s.H_inverse_diagonal, 0, t.nv);
       recorder.WriteExact(ProgramArray::acc, s.acc, t.nv);
+      break;
+    case RecordedStage::kSensors:
+      RecordSensors(t, recorder);
       break;
     case RecordedStage::kCount:
       break;

@@ -3,8 +3,8 @@
 //
 // Ways that depend on numbers cannot be recorded, and stages that take one do not compile here. Two
 // kinds are given up: a quaternion of no length (AnyShort), whose lanes the step leaves to MuJoCo,
-// and what shows in the sign of a zero alone (AnyShownByZeros). Numbers that decide are chosen by
-// WhereLess.
+// and, unless the graph is exact, what shows in the sign of a zero alone (ZeroWhereNone). Numbers
+// that decide are chosen by WhereLess.
 //
 // A Lane knows whether the stages' number may be a negative zero, which its node, simplified, need
 // not be any more. Recorder::WriteExact proves by it that a result has the sign of the stages'.
@@ -69,7 +69,6 @@ inline Mask operator<(Lane, double) { return {}; }
 inline Mask operator==(Lane, double) { return {}; }
 inline Mask operator&(Mask, Mask) { return {}; }
 inline bool AnyShort(Mask) { return false; }
-inline bool AnyShownByZeros(Mask) { return false; }
 inline Lane Select(Mask, Lane, Lane unusual) { return unusual; }
 
 inline Lane Sqrt(Lane a) { return Record(Op::kSqrt, a); }
@@ -80,6 +79,10 @@ inline Lane TimesPositive(Lane a, Lane b) { return Record(Op::kTimesPositive, a,
 inline Lane WhereLess(Lane a, Lane b, Lane x, Lane y) {
   return FromNode(recorded_graph->WhereLess(NodeOf(a), NodeOf(b), NodeOf(x), NodeOf(y)),
                   MayBeNegativeZero(x) || MayBeNegativeZero(y));
+}
+/// In exact graphs alone: elsewhere it changes a zero's sign at most.
+inline Lane ZeroWhereNone(Lane a, Lane x) {
+  return recorded_graph->exact() ? WhereLess(Splat(0), Abs(a), x, Splat(0)) : x;
 }
 /// `low` is not above `high` (Derivation::IsUsual).
 inline Lane Clip(Lane x, Lane low, Lane high) {

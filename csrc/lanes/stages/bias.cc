@@ -4,25 +4,6 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-namespace {
-
-// r = Σ cdof_dot qvel over a body's dofs. MuJoCo's sum of several begins at zero, of one does not:
-// that is seen in the sign of a zero.
-void Acceleration(const Scratch& s, const Body& body, Lane* r) {
-  const Lane* derivative = s.cdof_dot + 6 * body.first_dof;
-  const Lane* v = s.qvel + body.first_dof;
-  for (int i = 0; i < 6; ++i) {
-    if (body.num_dofs == 1) {
-      r[i] = derivative[i] * v[0];
-      continue;
-    }
-    r[i] = Splat(0);
-    for (int j = 0; j < body.num_dofs; ++j) r[i] = r[i] + derivative[6 * j + i] * v[j];
-  }
-}
-
-}  // namespace
-
 void BiasForces(const Tables& t, Scratch& s) {
   for (int i = 0; i < 3; ++i) {
     s.body_acc[i] = Splat(0);
@@ -32,7 +13,7 @@ void BiasForces(const Tables& t, Scratch& s) {
     const Body& body = t.body[b];
     Lane* acc = s.body_acc + 6 * b;
     Lane* force = s.body_force + 6 * b;
-    Acceleration(s, body, acc);
+    SumMotions(acc, s.cdof_dot + 6 * body.first_dof, s.qvel + body.first_dof, body.num_dofs);
     for (int i = 0; i < 6; ++i) acc[i] = s.body_acc[6 * body.parent + i] + acc[i];
     Lane momentum[6], gyroscopic[6];
     MulInertia(force, s.cinert + 10 * b, acc);

@@ -9,7 +9,7 @@ unsigned PlaneSphere(const Lane* normal, const Lane* origin, const Lane* center,
   for (int i = 0; i < 3; ++i) from_plane[i] = center[i] - origin[i];
   const Lane height = Dot3(from_plane, normal);
   touch.dist = height - radius;
-  const unsigned hit = Bits((height <= pair.reach + radius) & (touch.dist < pair.margin));
+  const unsigned hit = Bits(height <= pair.reach + radius);
   if (hit == 0) return 0;
   const Lane down = -touch.dist / 2.0 - radius;
   for (int i = 0; i < 3; ++i) {
@@ -80,7 +80,7 @@ void CollidePlaneBox(const Tables& t, Scratch& s, int index, unsigned near) {
     for (int i = 0; i < 3; ++i) {
       touch.pos[i] = (offset[i] + center[i]) + touch.normal[i] * half;
     }
-    Append(t, s, hit & Bits(touch.dist < pair.margin), index, touch);
+    Append(t, s, hit, index, touch);
     for (unsigned lanes = hit; lanes != 0; lanes &= lanes - 1) {
       const int l = __builtin_ctz(lanes);
       if (++found[l] == 4) near &= ~(1u << l);
@@ -125,7 +125,7 @@ void CollidePlaneCylinder(const Tables& t, Scratch& s, int index, unsigned near)
     for (int i = 0; i < 3; ++i) {
       touch.pos[i] = touch.pos[i] + touch.normal[i] * (dist * -0.5);
     }
-    Append(t, s, lanes & Bits(dist < pair.margin), index, touch);
+    Append(t, s, lanes, index, touch);
   };
 
   const Lane lowest = height + along + down;

@@ -10,7 +10,7 @@ unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, 
   const Lane squared = Dot3(d, d);
   const double reach = pair.reach + radius1 + radius2;
   touch.dist = Sqrt(squared) - radius1 - radius2;
-  const unsigned hit = Bits((squared <= reach * reach) & (touch.dist < pair.margin));
+  const unsigned hit = Bits(squared <= reach * reach);
   if (hit == 0) return 0;
   for (int i = 0; i < 3; ++i) touch.normal[i] = center2[i] - center1[i];
   const Lane length = Sqrt(Dot3(touch.normal, touch.normal));

@@ -98,6 +98,9 @@ void AppendSeen(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch
 }  // namespace
 
 void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch) {
+  const unsigned in_reach = hit;
+  hit &= Bits(touch.dist < t.pair[pair].margin);
+  if (t.sensors.contacts) s.redo |= in_reach & ~hit;
   s.redo |= hit & touch.undefined;
   s.contacts.touching |= hit;
   s.contacts.seen |= hit & SeenIn(t.pair[pair], touch);
@@ -131,7 +134,10 @@ void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
     }
     for (int k = 0; k < count; ++k) {
       const ContactPoint& point = points[k];
-      if (!(point.dist < pair.margin)) continue;
+      if (!(point.dist < pair.margin)) {
+        if (t.sensors.contacts) s.redo |= 1u << l;
+        continue;
+      }
       Touch touch;
       touch.dist = Splat(point.dist);
       for (int i = 0; i < 3; ++i) {

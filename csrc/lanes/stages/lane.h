@@ -105,8 +105,6 @@ inline bool AnyShort(Mask m) {
 #endif
   return Any(m);
 }
-/// Any, of a branch that changes no more than the sign of a zero, which programs do not keep.
-inline bool AnyShownByZeros(Mask m) { return Any(m); }
 /// a, but zero where it is a negative zero.
 inline Lane PlusZero(Lane a) { return a + 0.0; }
 /// a b, where b is positive; a program's proof of its zeros' signs counts on it.
@@ -118,6 +116,12 @@ inline Lane UnitScale(Lane norm) {
 }
 /// a < b ? x : y; recorded as it is.
 inline Lane WhereLess(Lane a, Lane b, Lane x, Lane y) { return Select(a < b, x, y); }
+/// x, which is a zero where `a` is, but never a negative one there: what changes no more than a
+/// zero's sign, which programs do not keep.
+inline Lane ZeroWhereNone(Lane a, Lane x) {
+  const Mask none = a == 0.0;
+  return Any(none) ? Select(none, Splat(0), x) : x;
+}
 inline Lane Max(Lane a, Lane b) { return Select(a > b, a, b); }
 inline Lane Clip(Lane x, Lane low, Lane high) {
   return Select(x < low, low, Select(x > high, high, x));

@@ -8,15 +8,10 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
-// MuJoCo leaves out what has no coefficient, which is seen in the sign of a zero.
-Lane WhereNotZero(Lane coefficient, Lane force) {
-  const Mask none = coefficient == 0.0;
-  return AnyShownByZeros(none) ? Select(none, Splat(0), force) : force;
-}
-
-// A spring that pulls back by x of it.
+// A spring that pulls back by x of it. MuJoCo leaves out what has no coefficient, which is seen in
+// the sign of a zero.
 Lane SpringForce(Lane stiffness, const Polynomial& polynomial, Lane x) {
-  if (polynomial.is_zero) return WhereNotZero(stiffness, -x * stiffness);
+  if (polynomial.is_zero) return ZeroWhereNone(stiffness, -x * stiffness);
   return -x * WithPolynomial(stiffness, polynomial, x);
 }
 
@@ -26,12 +21,12 @@ void PullBack(Lane stiffness, const Polynomial& polynomial, const Lane* x, Lane*
       polynomial.is_zero ? stiffness : WithPolynomial(stiffness, polynomial, Sqrt(Dot3(x, x)));
   for (int i = 0; i < 3; ++i) {
     const Lane pull = 0.0 + x[i] * -k;
-    force[i] = polynomial.is_zero ? WhereNotZero(stiffness, pull) : pull;
+    force[i] = polynomial.is_zero ? ZeroWhereNone(stiffness, pull) : pull;
   }
 }
 
 Lane DamperForce(Lane damping, const Polynomial& polynomial, Lane v) {
-  if (polynomial.is_zero) return WhereNotZero(damping, -v * damping);
+  if (polynomial.is_zero) return ZeroWhereNone(damping, -v * damping);
   return -v * WithPolynomial(damping, polynomial, Abs(v));
 }
 

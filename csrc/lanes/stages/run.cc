@@ -19,6 +19,8 @@ void Run(RecordedStage stage, const Tables& t, Scratch& s) {
       return ConstraintAcceleration(t, s);
     case RecordedStage::kDampedAcceleration:
       return DampedAcceleration(t, s);
+    case RecordedStage::kSensors:
+      return SenseMotion(t, s);
     case RecordedStage::kCount:
       return;
   }

@@ -117,6 +117,11 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   carver.Take(s.body_force, 6 * t.nbody);
   carver.Take(s.body_acc, 6 * t.nbody);
   carver.Take(s.actuator_moment, t.nJmom);
+  carver.Take(s.sensordata, t.sensors.num_data);
+  const int num_subtrees = t.sensors.subtree_velocities ? t.nbody : 0;
+  carver.Take(s.subtree_linvel, 3 * num_subtrees);
+  carver.Take(s.subtree_angmom, 3 * num_subtrees);
+  carver.Take(s.inertia_vel, 6 * num_subtrees);
   if (t.integrator == Integrator::kImplicitFast) carver.Take(s.qDeriv, t.nD);
   carver.Take(s.H, t.nC);
   carver.Take(s.H_inverse_diagonal, t.nv);

@@ -128,17 +128,21 @@ struct Scratch {
   PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
 #undef PYFASTENV_LANES_NUMBER
 
-  Lane *sin_half, *cos_half;     // (njnt): of hinges' half angles
-  Lane* spring_turn;             // (njnt, 3): of rotations from their springs' rest
-  Lane* limit_axis;              // (num_limits, 3): that a limited ball is turned about
-  Lane* body_force;              // (nbody, 6)
-  Lane* body_acc;                // (nbody, 6)
-  Lane* actuator_moment;         // (nJmom)
-  Lane* qDeriv;                  // (nD)
-  Lane *H, *H_inverse_diagonal;  // (nC), (nv): M with damping, factored
-  Lane* free_matrix;             // (num_free_bodies, 6, 6)
-  Lane* acc;                     // (nv): what the integrator advances the velocity with
-  Lane *Ma, *search, *Mv;        // (nv): of Newton's solver: M qacc, its direction, M search
+  Lane *sin_half, *cos_half;  // (njnt): of hinges' half angles
+  Lane* spring_turn;          // (njnt, 3): of rotations from their springs' rest
+  Lane* limit_axis;           // (num_limits, 3): that a limited ball is turned about
+  Lane* body_force;           // (nbody, 6)
+  Lane* body_acc;             // (nbody, 6)
+  Lane* actuator_moment;      // (nJmom)
+  // of sensors
+  Lane* sensordata;                       // (sensors.num_data)
+  Lane *subtree_linvel, *subtree_angmom;  // (nbody, 3), if they are sensed
+  Lane* inertia_vel;                      // (nbody, 6): of bodies' inertias in the world's frame
+  Lane* qDeriv;                           // (nD)
+  Lane *H, *H_inverse_diagonal;           // (nC), (nv): M with damping, factored
+  Lane* free_matrix;                      // (num_free_bodies, 6, 6)
+  Lane* acc;                              // (nv): what the integrator advances the velocity with
+  Lane *Ma, *search, *Mv;  // (nv): of Newton's solver: M qacc, its direction, M search
   // Runge-Kutta
   Lane* q0;       // (nq)
   Lane *X, *F;    // (4, nv): velocities and accelerations of the evaluations

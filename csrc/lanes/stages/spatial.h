@@ -102,10 +102,7 @@ inline void QuatToMatrix(Lane* r, const Lane* q) {
 template <class A>
 inline void AxisAngleToQuat(Lane* q, const A* axis, Lane angle, Lane sin_half, Lane cos_half) {
   q[0] = cos_half;
-  for (int i = 0; i < 3; ++i) q[1 + i] = axis[i] * sin_half;
-  const Mask zero = angle == 0.0;
-  if (!AnyShownByZeros(zero)) return;
-  for (int i = 0; i < 3; ++i) q[1 + i] = Select(zero, Splat(0), q[1 + i]);
+  for (int i = 0; i < 3; ++i) q[1 + i] = ZeroWhereNone(angle, axis[i] * sin_half);
 }
 
 // ---- six numbers: rotation, then translation
@@ -133,6 +130,19 @@ inline void CrossForce(Lane* r, const Lane* w, const Lane* f) {
   r[3] = -w[2] * f[4] + w[1] * f[5];
   r[4] = w[2] * f[3] - w[0] * f[5];
   r[5] = -w[1] * f[3] + w[0] * f[4];
+}
+
+/// r = Σ motion v over dofs. MuJoCo's sum of several begins at zero, of one does not: that is seen
+/// in the sign of a zero.
+inline void SumMotions(Lane* r, const Lane* motion, const Lane* v, int num_dofs) {
+  for (int i = 0; i < 6; ++i) {
+    if (num_dofs == 1) {
+      r[i] = motion[i] * v[0];
+      continue;
+    }
+    r[i] = Splat(0);
+    for (int j = 0; j < num_dofs; ++j) r[i] = r[i] + motion[6 * j + i] * v[j];
+  }
 }
 
 /// Inertia (ten numbers: six of rotation, mass times offset, mass) times motion.

@@ -85,6 +85,14 @@ void FreeBodyAccelerations(const Tables& t, Scratch& s);
 void SolveNewton(const Tables& t, Scratch& s);
 void SolvePGS(const Tables& t, Scratch& s);
 
+/// What a sensor's cutoff leaves of a number.
+inline Lane CutOff(const Sensor& sensor, Lane x) {
+  const double low = sensor.cuts_negative ? -sensor.cutoff : -__builtin_inf();
+  return Clip(x, Splat(low), Splat(sensor.cutoff));
+}
+/// mj_sensorPos, mj_sensorVel, mj_sensorAcc of the sensors in t.sensors, after an evaluation.
+void ComputeSensors(const Tables& t, Scratch& s);
+
 // ---- recorded as programs -----------------------------------------------------------------------
 
 /// The stages after Angles that depend on neither contacts nor limits.
@@ -97,6 +105,8 @@ void SearchProduct(const Tables& t, Scratch& s);
 void ConstraintAcceleration(const Tables& t, Scratch& s);
 /// acc: the acceleration that Euler and implicitfast advance damped dofs with.
 void DampedAcceleration(const Tables& t, Scratch& s);
+/// sensordata of the sensors that IsOfMotion, from the fields of the evaluation, and cfrc_ext.
+void SenseMotion(const Tables& t, Scratch& s);
 /// Lanes in which a factored matrix has pivots below mjMINVAL, for which MuJoCo takes that, and
 /// warns: masses that differ by far, forces that grow with velocity.
 unsigned ReplacedPivots(const Lane* inverse_diagonal, int n);
@@ -109,8 +119,8 @@ void Run(RecordedStage stage, const Tables& t, Scratch& s);
 /// then fields that later stages do not need are stale, and zeros of the others may have the other
 /// sign.
 void Evaluate(const Tables& t, Scratch& s, bool keep_fields);
-/// mj_step; `keep_fields` of its last evaluation.
-void Step(const Tables& t, Scratch& s, bool keep_fields);
+/// mj_step; `keep_fields` and `sensors` of its evaluation.
+void Step(const Tables& t, Scratch& s, bool keep_fields, bool sensors);
 /// Integrates as mj_step does after mj_forward and its checks: mj_Euler, mj_implicit,
 /// mj_RungeKutta.
 void Integrate(const Tables& t, Scratch& s, bool keep_fields);

@@ -121,12 +121,13 @@ void RememberState(const Tables& t, Scratch& s) {
 
 }  // namespace
 
-void Step(const Tables& t, Scratch& s, bool keep_fields) {
-  if (keep_fields) RememberState(t, s);
+void Step(const Tables& t, Scratch& s, bool keep_fields, bool sensors) {
+  if (keep_fields || sensors) RememberState(t, s);
   // mj_checkPos, mj_checkVel: MuJoCo would warn and reset
   s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv);
   const bool one_evaluation = t.integrator != Integrator::kRungeKutta4;
   Evaluate(t, s, keep_fields && one_evaluation);
+  if (sensors) ComputeSensors(t, s);
   Integrate(t, s, keep_fields);
   EndPhase(s, Phase::kIntegration);
 }
@@ -156,8 +157,8 @@ void LoadNumbers(const Tables& t, Scratch& s, const Numbers* numbers) {
 void Load(const Tables& t, void* scratch, const double* const* rows, int count,
           const Numbers* numbers) {
   Scratch& s = *static_cast<Scratch*>(scratch);
-  if (t.varied != 0) LoadNumbers(t, s, numbers);
-  if (t.WorldVaries()) PlaceWorld(t, s);
+  if (numbers != nullptr) LoadNumbers(t, s, numbers);
+  if (numbers != nullptr && t.WorldVaries()) PlaceWorld(t, s);
   const RowLayout& at = t.row;
   s.redo = kAllLanes & ~((1u << count) - 1);
   s.has_programs = t.programs != nullptr;
@@ -216,11 +217,14 @@ unsigned RunForward(const Tables& t, void* scratch) {
   return s.redo & kAllLanes;
 }
 
-unsigned RunSteps(const Tables& t, void* scratch, int num_steps, bool keep_fields) {
+unsigned RunSteps(const Tables& t, void* scratch, int num_steps, bool keep_fields, bool sensors) {
   Scratch& s = *static_cast<Scratch*>(scratch);
   if (s.phases != nullptr) s.phases->last = Ticks();
   CheckInputs(t, s);
-  for (int k = 1; k <= num_steps; ++k) Step(t, s, keep_fields && k == num_steps);
+  for (int k = 1; k <= num_steps; ++k) {
+    const bool last = k == num_steps;
+    Step(t, s, keep_fields && last, sensors && last);
+  }
   return s.redo & kAllLanes;
 }
 
@@ -244,6 +248,11 @@ void Read(const Tables& t, const void* scratch, Field field, int l, double* out)
     PYFASTENV_LANES_FIELDS(PYFASTENV_LANES_FIELD)
 #undef PYFASTENV_LANES_FIELD
   }
+}
+
+void ReadSensors(const Tables& t, const void* scratch, int l, double* out) {
+  const Scratch& s = *static_cast<const Scratch*>(scratch);
+  for (int i = 0; i < t.sensors.num_data; ++i) out[i] = At(s.sensordata[i], l);
 }
 
 void ReadEvaluated(const Tables& t, const void* scratch, int l, double* time, double* qpos,
@@ -315,6 +324,7 @@ extern const Kernels kKernels = {
     .external_forces = RunExternalForces,
     .read = Read,
     .read_evaluated = ReadEvaluated,
+    .read_sensors = ReadSensors,
     .count_contacts = CountContacts,
     .contact = ReadContact,
     .count_rows = CountRows,

@@ -16,7 +16,9 @@ struct Touch {
   unsigned undefined = 0;  // lanes in which centres coincide, so that the normal is another
 };
 
-/// Appends a touch to the contacts of the lanes in `hit`.
+/// Appends a touch to the contacts of the lanes in `hit` in which it is nearer than the margin.
+/// Others MuJoCo lists without rows: where sensors are made of contacts, their lanes are left to
+/// it.
 void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& touch);
 
 /// The third column of a frame: a plane's normal, a capsule's axis.
@@ -25,7 +27,7 @@ inline void AxisOf(const Scratch& s, int geom, Lane* axis) {
 }
 
 /// A sphere (or a capsule's end) at `center` against a plane. These functions return the lanes in
-/// which the two touch, and set no tangent.
+/// which the two are within reach, and set no tangent.
 unsigned PlaneSphere(const Lane* normal, const Lane* origin, const Lane* center, double radius,
                      const Pair& pair, Touch& touch);
 unsigned SphereSphere(const Lane* center1, double radius1, const Lane* center2, double radius2,

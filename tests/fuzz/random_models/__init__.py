@@ -15,6 +15,7 @@ from random_models.constraints import add_equalities, add_pairs, add_tendons
 from random_models.dice import Dice
 from random_models.options import add_options
 from random_models.scene import Scene
+from random_models.sensors import add_sensors
 from random_models.trees import add_floor, add_trees
 
 RUDE = 0.12  # share of models that may have what lanes refuse
@@ -33,6 +34,7 @@ def draw(seed: int, number: int, avoided: Sequence[str] = ()) -> ET.Element:
     add_pairs(scene)
     add_actuators(scene)
     add_options(scene)
+    add_sensors(scene)
     for name in avoided:
         AVOIDED[name](scene.root)
     return scene.root

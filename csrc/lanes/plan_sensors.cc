@@ -1,0 +1,223 @@
+// A plan's table of sensors.
+#include <algorithm>
+
+#include "lanes/features.h"
+#include "lanes/plan.h"
+#include "lanes/sensors.h"
+
+namespace pyfastenv::lanes {
+
+namespace {
+
+// Of a camera's frame lanes know nothing: kNone.
+SensorFrame FrameOf(const mjModel& m, int type, int id) {
+  const auto still = [&](int body) { return m.body_dofnum[m.body_weldid[body]] == 0; };
+  switch (id < 0 ? mjOBJ_UNKNOWN : type) {
+    case mjOBJ_BODY:
+      return {FrameKind::kInertia, id, still(id)};
+    case mjOBJ_XBODY:
+      return {FrameKind::kBody, id, still(id)};
+    case mjOBJ_GEOM:
+      return {FrameKind::kGeom, id, still(m.geom_bodyid[id])};
+    case mjOBJ_SITE:
+      return {FrameKind::kSite, id, still(m.site_bodyid[id])};
+    default:
+      return {FrameKind::kNone, -1, true};
+  }
+}
+
+bool IsOfFrame(SensorKind kind) {
+  return kind >= SensorKind::kMagnetometer && kind <= SensorKind::kFrameAngularAcceleration;
+}
+
+// The kind of a sensor and what `id` is of its object; false: MuJoCo's functions compute it.
+bool FindKind(const mjModel& m, int sensor, Sensor& r) {
+  const int object = m.sensor_objid[sensor];
+  const auto is = [&](SensorKind kind, int id) {
+    r.kind = kind;
+    r.id = id;
+    return true;
+  };
+  switch (m.sensor_type[sensor]) {
+    case mjSENS_JOINTPOS:
+      return is(SensorKind::kPosition, m.jnt_qposadr[object]);
+    case mjSENS_JOINTVEL:
+    case mjSENS_BALLANGVEL:
+      return is(SensorKind::kVelocity, m.jnt_dofadr[object]);
+    case mjSENS_TENDONPOS:
+      return is(SensorKind::kTendonLength, object);
+    case mjSENS_TENDONVEL:
+      return is(SensorKind::kTendonVelocity, object);
+    case mjSENS_ACTUATORPOS:
+      return is(SensorKind::kActuatorLength, m.actuator_outadr[object]);
+    case mjSENS_ACTUATORVEL:
+      return is(SensorKind::kActuatorVelocity, m.actuator_outadr[object]);
+    case mjSENS_ACTUATORFRC:
+      return is(SensorKind::kActuatorForce, m.actuator_outadr[object]);
+    case mjSENS_JOINTACTFRC:
+      return is(SensorKind::kJointForce, m.jnt_dofadr[object]);
+    case mjSENS_TENDONACTFRC:
+      return is(SensorKind::kTendonForce, object);
+    case mjSENS_BALLQUAT:
+      return is(SensorKind::kBallQuat, m.jnt_qposadr[object]);
+    case mjSENS_CLOCK:
+      return is(SensorKind::kClock, -1);
+    case mjSENS_MAGNETOMETER:
+      return is(SensorKind::kMagnetometer, -1);
+    case mjSENS_GYRO:
+      return is(SensorKind::kGyro, -1);
+    case mjSENS_VELOCIMETER:
+      return is(SensorKind::kVelocimeter, -1);
+    case mjSENS_ACCELEROMETER:
+      return is(SensorKind::kAccelerometer, -1);
+    case mjSENS_FORCE:
+      return is(SensorKind::kForce, -1);
+    case mjSENS_TORQUE:
+      return is(SensorKind::kTorque, -1);
+    case mjSENS_FRAMEPOS:
+      return is(SensorKind::kFramePosition, -1);
+    case mjSENS_FRAMEQUAT:
+      return is(SensorKind::kFrameQuat, -1);
+    case mjSENS_FRAMEXAXIS:
+    case mjSENS_FRAMEYAXIS:
+    case mjSENS_FRAMEZAXIS:
+      return is(SensorKind::kFrameAxis, m.sensor_type[sensor] - mjSENS_FRAMEXAXIS);
+    case mjSENS_FRAMELINVEL:
+      return is(SensorKind::kFrameLinearVelocity, -1);
+    case mjSENS_FRAMEANGVEL:
+      return is(SensorKind::kFrameAngularVelocity, -1);
+    case mjSENS_FRAMELINACC:
+      return is(SensorKind::kFrameLinearAcceleration, -1);
+    case mjSENS_FRAMEANGACC:
+      return is(SensorKind::kFrameAngularAcceleration, -1);
+    case mjSENS_SUBTREECOM:
+      return is(SensorKind::kSubtreeCenter, object);
+    case mjSENS_SUBTREELINVEL:
+      return is(SensorKind::kSubtreeLinearVelocity, object);
+    case mjSENS_SUBTREEANGMOM:
+      return is(SensorKind::kSubtreeAngularMomentum, object);
+    case mjSENS_JOINTLIMITPOS:
+    case mjSENS_TENDONLIMITPOS:
+      return is(SensorKind::kLimitPosition, object);
+    case mjSENS_JOINTLIMITVEL:
+    case mjSENS_TENDONLIMITVEL:
+      return is(SensorKind::kLimitVelocity, object);
+    case mjSENS_JOINTLIMITFRC:
+    case mjSENS_TENDONLIMITFRC:
+      return is(SensorKind::kLimitForce, object);
+    default:
+      return false;
+  }
+}
+
+bool IsOfTendonsLimit(int type) {
+  return type == mjSENS_TENDONLIMITPOS || type == mjSENS_TENDONLIMITVEL ||
+         type == mjSENS_TENDONLIMITFRC;
+}
+
+bool IsOfTendon(int type) {
+  return type == mjSENS_TENDONPOS || type == mjSENS_TENDONVEL || IsOfTendonsLimit(type);
+}
+
+// A sensor that lanes compute; false: MuJoCo's functions do.
+bool MakeSensor(const mjModel& m, int i, Sensor& r) {
+  r = {};
+  r.object = FrameOf(m, m.sensor_objtype[i], m.sensor_objid[i]);
+  r.reference = FrameOf(m, m.sensor_reftype[i], m.sensor_refid[i]);
+  if (!FindKind(m, i, r)) return false;
+  const bool of_camera = m.sensor_objtype[i] == mjOBJ_CAMERA || m.sensor_reftype[i] == mjOBJ_CAMERA;
+  if (IsOfFrame(r.kind) && of_camera) return false;
+  r.adr = m.sensor_adr[i];
+  r.dim = m.sensor_dim[i];
+  const int type = m.sensor_datatype[i];
+  if (type == mjDATATYPE_REAL || type == mjDATATYPE_POSITIVE) r.cutoff = m.sensor_cutoff[i];
+  r.cuts_negative = type == mjDATATYPE_REAL;
+  return true;
+}
+
+// "(sensor 'eye')"
+std::string Named(const mjModel& m, int sensor) {
+  const char* name = mj_id2name(&m, mjOBJ_SENSOR, sensor);
+  return name == nullptr ? std::string("(sensor ").append(std::to_string(sensor)).append(")")
+                         : std::string("(sensor '").append(name).append("')");
+}
+
+}  // namespace
+
+std::string UnsupportedSensordata(const mjModel& m, const std::vector<std::string>& fields) {
+  if (m.nsensor > 0 && IsOff(m, mjDSBL_SENSOR)) return "sensors that are disabled";
+  const bool own_subtrees =
+      std::find(fields.begin(), fields.end(), "body_subtreemass") != fields.end();
+  for (int i = 0; i < m.nsensor; ++i) {
+    const auto that = [&](const char* what) {
+      return std::string(what).append(" ").append(Named(m, i));
+    };
+    const int type = m.sensor_type[i];
+    if (type == mjSENS_USER || type == mjSENS_PLUGIN) return that("sensors of users and plugins");
+    if (IsOfTendon(type) && !AllTendonsFixed(m)) {
+      return that("sensors of tendons where there are spatial ones");
+    }
+    if (type == mjSENS_SUBTREEANGMOM && own_subtrees) {
+      return that("angular momenta of subtrees with per-environment body_subtreemass");
+    }
+    Sensor sensor;
+    if (m.opt.integrator == mjINT_RK4 && !MakeSensor(m, i, sensor)) {
+      return that("sensors of contacts, rays, distances, energies and cameras with RK4");
+    }
+  }
+  return {};
+}
+
+void Plan::AddSensors(const mjModel& m) {
+  SensorTable& table = tables_.sensors;
+  std::vector<int> others;
+  for (int i = 0; i < m.nsensor; ++i) {
+    Sensor sensor;
+    if (!MakeSensor(m, i, sensor)) {
+      others.push_back(i);
+      const bool touch = m.sensor_type[i] == mjSENS_TOUCH;
+      table.contacts = table.contacts || m.sensor_type[i] == mjSENS_CONTACT;
+      table.sites = table.sites || touch;
+      table.places = table.places || !touch;
+      const int stage = m.sensor_needstage[i];
+      const bool camera =
+          m.sensor_objtype[i] == mjOBJ_CAMERA || m.sensor_reftype[i] == mjOBJ_CAMERA;
+      table.velocities = table.velocities || camera || m.sensor_type[i] == mjSENS_TACTILE;
+      table.motions = table.motions || (camera && stage == mjSTAGE_ACC);
+      table.inertia_matrix = table.inertia_matrix || m.sensor_type[i] == mjSENS_E_KINETIC;
+      continue;
+    }
+    if (sensor.kind >= SensorKind::kLimitPosition) {
+      const bool of_tendon = IsOfTendonsLimit(m.sensor_type[i]);
+      const auto is_its = [&](const Limit& limit) {
+        return of_tendon ? limit.kind == LimitKind::kTendon && limit.tendon == sensor.id
+                         : limit.kind != LimitKind::kTendon && limit.joint == sensor.id;
+      };
+      const auto found = std::find_if(limits_.begin(), limits_.end(), is_its);
+      sensor.id = found == limits_.end() ? -1 : static_cast<int>(found - limits_.begin());
+    }
+    const bool force = sensor.kind == SensorKind::kForce || sensor.kind == SensorKind::kTorque;
+    table.external_forces = table.external_forces || force;
+    table.accelerations = table.accelerations || force ||
+                          sensor.kind == SensorKind::kAccelerometer ||
+                          sensor.kind == SensorKind::kFrameLinearAcceleration ||
+                          sensor.kind == SensorKind::kFrameAngularAcceleration;
+    table.subtree_velocities = table.subtree_velocities ||
+                               sensor.kind == SensorKind::kSubtreeLinearVelocity ||
+                               sensor.kind == SensorKind::kSubtreeAngularMomentum;
+    sensors_.push_back(sensor);
+  }
+  other_sensors_ = OtherSensors(m, others);
+  still_ = std::make_unique<bool[]>(static_cast<size_t>(m.nbody));
+  for (int b = 0; b < m.nbody; ++b) {
+    still_[static_cast<size_t>(b)] = m.body_dofnum[m.body_weldid[b]] == 0;
+  }
+  table.sensor = sensors_.data();
+  table.count = static_cast<int>(sensors_.size());
+  table.still = still_.get();
+  table.num_data = static_cast<int>(m.nsensordata);
+  std::copy_n(m.opt.magnetic, 3, table.magnetic);
+  table.gravity = !IsOff(m, mjDSBL_GRAVITY);
+}
+
+}  // namespace pyfastenv::lanes

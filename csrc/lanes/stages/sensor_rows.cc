@@ -1,0 +1,45 @@
+// sensordata of all sensors that lanes compute, at the end of an evaluation.
+#include "lanes/stages/blas.h"
+#include "lanes/stages/stages.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+namespace {
+
+// The first row of a limit, from either side, in a lane; -1 if it has none. Limits' rows end where
+// those of contacts begin.
+int RowOfLimit(const Tables& t, const Scratch& s, int limit, int lane) {
+  const int first = FirstInequality(t);
+  const int end = s.contacts.max_count > 0 ? s.contacts.first_row[0] : s.rows.max_count;
+  for (int r = first; r < end && (s.rows.valid[r] >> lane & 1) != 0; ++r) {
+    if (s.rows.limit[r - first][lane] / 2 == limit) return r;
+  }
+  return -1;
+}
+
+double SenseLimit(const Tables& t, const Scratch& s, const Sensor& sensor, int lane) {
+  const Rows& rows = s.rows;
+  const int r = RowOfLimit(t, s, sensor.id, lane);
+  if (r < 0) return 0;
+  if (sensor.kind == SensorKind::kLimitPosition) return At(rows.violation[r], lane);
+  if (sensor.kind == SensorKind::kLimitForce) return At(rows.force[r], lane);
+  return At(Dot(rows.J + r * t.nv, s.qvel, t.nv), lane);
+}
+
+}  // namespace
+
+void ComputeSensors(const Tables& t, Scratch& s) {
+  if (t.sensors.external_forces) ExternalForces(t, s);
+  Run(RecordedStage::kSensors, t, s);
+  for (int i = 0; i < t.sensors.count; ++i) {
+    const Sensor& sensor = t.sensors.sensor[i];
+    if (IsOfMotion(sensor.kind)) continue;
+    Lane& out = s.sensordata[sensor.adr];
+    for (int l = 0; l < kWidth; ++l) {
+      At(out, l) = sensor.kind == SensorKind::kClock ? s.time[l] : SenseLimit(t, s, sensor, l);
+    }
+    if (sensor.cutoff > 0) out = CutOff(sensor, out);
+  }
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

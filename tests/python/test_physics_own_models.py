@@ -1,0 +1,190 @@
+"""Lists of models in physics.rollout: one plan steps those that differ in numbers alone."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+from mujoco import rollout as theirs
+from physics_models import (
+    CART_POLE,
+    SENSORS,
+    assert_bits,
+    assert_same_rollouts,
+    controls,
+    from_text,
+    lane_steps,
+    make_data,
+    robot,
+    states,
+)
+
+from pyfastenv import physics
+
+N, STEPS = 16, 150
+
+
+@pytest.fixture(autouse=True)
+def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where mujoco.rollout may write its log."""
+    monkeypatch.chdir(tmp_path)
+
+
+def varied(model: Any, count: int, change: Callable[[Any, np.random.Generator], None]) -> list[Any]:
+    """Copies of a model, each changed in its own way."""
+    models = []
+    for i in range(count):
+        models.append(copy.deepcopy(model))
+        change(models[-1], np.random.default_rng(i))
+    return models
+
+
+def scale(*fields: str) -> Callable[[Any, np.random.Generator], None]:
+    def change(model: Any, rng: np.random.Generator) -> None:
+        for field in fields:
+            holder, name = (model.opt, field[4:]) if field.startswith("opt.") else (model, field)
+            value = getattr(holder, name)
+            setattr(holder, name, value * rng.uniform(0.8, 1.2, np.shape(value)))
+
+    return change
+
+
+FIELDS = {
+    "masses": ("body_mass", "body_inertia"),
+    "damping": ("dof_damping", "dof_armature", "jnt_stiffness"),
+    "friction": ("geom_friction",),
+    "motors": ("actuator_gear", "actuator_gainprm", "actuator_ctrlrange"),
+    "gravity": ("opt.gravity",),
+    "limits": ("jnt_range", "jnt_solref", "jnt_margin"),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("fields", FIELDS)
+def test_numbers_of_their_own(fields: str, threads: int) -> None:
+    models = varied(robot("Hopper"), N, scale(*FIELDS[fields]))
+    x, u = states(models[0], N), controls(models[0], N, STEPS)
+    state, _ = assert_same_rollouts(models, x, u, threads=threads)
+    asked, left = lane_steps(models, x, u)
+    assert asked == N * STEPS and left < asked / 10
+    assert not np.array_equal(state, assert_same_rollouts(models[0], x, u)[0])
+
+
+@pytest.mark.parametrize("name", ["Ant", "HalfCheetah", "Humanoid"])
+def test_models_compiled_apart(name: str) -> None:
+    """What the compiler derives (inverse weights, subtrees' masses) differs as well."""
+
+    def change(model: Any, rng: np.random.Generator) -> None:
+        scale("body_mass", "body_inertia", "dof_damping", "geom_friction")(model, rng)
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+
+    models = varied(robot(name), N, change)
+    x, u = states(models[0], N), controls(models[0], N, STEPS)
+    assert_same_rollouts(models, x, u)
+    assert lane_steps(models, x, u)[0] > 0
+
+
+def test_sensors_of_models_of_their_own() -> None:
+    text = SENSORS.replace("<sensor>", '<sensor><subtreelinvel body="cart"/><clock/>')
+    models = varied(from_text(text), N, scale("body_mass", "body_ipos", "geom_pos"))
+    x, u = states(models[0], N), controls(models[0], N, STEPS)
+    assert_same_rollouts(models, x, u)
+    assert lane_steps(models, x, u)[0] > 0
+
+
+def test_deep_copies_are_one_model() -> None:
+    """They take the plan of the model itself, whose numbers are folded in."""
+    model = robot("HalfCheetah")
+    model.opt.timestep *= 1.25  # no other test's
+    copies = [copy.deepcopy(model) for _ in range(N)]
+    x, u = states(model, N), controls(model, N, STEPS)
+    assert_same_rollouts(copies, x, u)
+    assert lane_steps(copies, x, u)[0] == N * STEPS
+    assert physics.engine(copies[3])[0] == "lanes"
+
+
+def test_a_model_that_differs_in_structure_falls_back_alone() -> None:
+    model = from_text(CART_POLE)
+    models = varied(model, N, scale("body_mass"))
+    models[5].geom_contype[0] = 1  # no number of an environment's own
+    models[N - 1] = from_text(CART_POLE.replace('range="-1 1"', 'range="-1 .5"', 1))
+    models[7].opt.timestep *= 2
+    x, u = states(model, N), controls(model, N, STEPS)
+    for _ in range(2):
+        assert_same_rollouts(models, x, u)
+    # the model of another range differs in a number alone
+    assert lane_steps(models, x, u)[0] == (N - 2) * STEPS
+
+
+def test_models_that_are_all_different() -> None:
+    """More structures than are kept apart."""
+    models = []
+    for i in range(24):
+        models.append(from_text(CART_POLE))
+        models[-1].opt.timestep = 0.001 + 1e-4 * i
+    x, u = states(models[0], 24), controls(models[0], 24, 20)
+    assert_same_rollouts(models, x, u)
+    assert_same_rollouts(models[:8] * 3, x, u, threads=2)
+
+
+def test_numbers_that_change_from_call_to_call() -> None:
+    """As an identification changes them: one plan serves all calls, and no number is stale."""
+    model = robot("Hopper")
+    x, u = states(model, N), controls(model, N, STEPS)
+    seen = []
+    for call in range(4):
+        models = varied(model, N, scale("body_mass", "dof_damping"))
+        for other in models:
+            other.body_mass *= 1 + 0.1 * call
+        seen.append(assert_same_rollouts(models, x, u)[0])
+    assert all(not np.array_equal(a, b) for a, b in itertools.pairwise(seen))
+    # in place, between two calls
+    models[3].dof_damping[3] *= 2
+    assert_same_rollouts(models, x, u)
+    models[3].geom_size[2] *= 1.1  # which no environment may have its own of
+    assert_same_rollouts(models, x, u)
+
+
+def test_numbers_that_ask_for_another_step() -> None:
+    """A model without damping beside those with it, and one that is no number: mj_step's."""
+    model = robot("Hopper")
+    models = varied(model, N, scale("dof_damping"))
+    models[2].dof_damping[:] = 0
+    models[9].dof_damping[4] = 1e200
+    x, u = states(model, N), controls(model, N, 40)
+    x[4, 2] = np.nan
+    assert_same_rollouts(models, x, u)
+
+
+def test_the_last_rollout_is_what_the_data_hold() -> None:
+    model = from_text(CART_POLE)
+    other = from_text(CART_POLE)
+    other.opt.timestep *= 2
+    x, u = states(model, 12), controls(model, 12, 200)
+    for models in ([model] * 6 + [other] * 6, [other, model] * 6, [model] * 11 + [other]):
+        assert_same_rollouts(models, x, u)  # compares the data too
+
+
+def test_wrong_models() -> None:
+    x = states(from_text(CART_POLE), 2)
+    with pytest.raises(ValueError, match="models are not compatible"):
+        physics.rollout([from_text(CART_POLE), from_text(SENSORS)],
+                        make_data(from_text(SENSORS)), x)  # fmt: skip
+    with pytest.raises(ValueError, match="nbatch inferred as 2 but model is length 3"):
+        physics.rollout([from_text(CART_POLE)] * 3, make_data(from_text(CART_POLE)), x)
+
+
+def test_rollouts_are_those_of_single_calls() -> None:
+    models = varied(robot("Ant"), 9, scale("body_mass"))
+    x, u = states(models[0], 9), controls(models[0], 9, 250)
+    together, _ = physics.rollout(models, make_data(models[0], 3), x, u)
+    for i, model in enumerate(models):
+        alone, _ = theirs.rollout(model, make_data(model), x[i], u[i])
+        assert together is not None
+        assert_bits(together[i : i + 1], alone)

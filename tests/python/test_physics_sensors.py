@@ -1,0 +1,290 @@
+"""physics.rollout's sensordata has mujoco.rollout's bits in lanes, and is not computed unread."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+from mujoco import rollout as theirs
+from physics_models import (
+    CART_POLE,
+    EVERYTHING,
+    SENSORS,
+    assert_bits,
+    assert_same_rollouts,
+    controls,
+    from_text,
+    lane_steps,
+    make_data,
+    robot,
+    states,
+)
+
+from pyfastenv import physics
+
+N, STEPS = 20, 120
+
+# a robot on a floor, beside fixed things and a mocap body
+ROBOT = """
+<mujoco>
+  <option magnetic="0.1 -0.5 0.2" {option}/>
+  <worldbody>
+    <geom name="floor" type="plane" size="5 5 1"/>
+    <geom name="wall" type="box" size=".1 1 1" pos="1 0 0"/>
+    <site name="home" pos=".1 .2 .3" euler="20 0 10"/>
+    <body name="hand" mocap="true" pos="0 0 1"><geom name="palm" size=".05" contype="0"
+      conaffinity="0"/></body>
+    <body name="torso" pos="0 0 .3">
+      <freejoint/>
+      <camera name="eye" pos="0 0 .2" resolution="4 3"/>
+      <geom name="trunk" type="capsule" fromto="-.2 0 0 .2 0 .1" size=".08"/>
+      <site name="imu" pos=".05 0 .02" euler="10 20 30"/>
+      <body name="leg" pos="-.2 0 0">
+        <joint name="hip" axis="0 1 0" damping=".5" range="-20 20"/>
+        <geom name="shin" type="capsule" fromto="0 .02 -.03 0 .05 -.2" size=".05"/>
+        <site name="sole" pos="0 .05 -.2" size=".06"/>
+      </body>
+      <body name="head" pos=".25 0 .1">
+        <joint name="neck" type="ball" range="0 30" damping=".1"/>
+        <geom name="skull" type="box" size=".05 .06 .07" mass=".3"/>
+        <site name="nose" pos=".05 0 0"/>
+      </body>
+    </body>
+  </worldbody>
+  <tendon>
+    <fixed name="string" range="-.4 .4"><joint joint="hip" coef="2"/></fixed>
+  </tendon>
+  <equality><weld body1="hand" body2="head" active="false"/></equality>
+  <actuator>
+    <position name="servo" joint="hip" kp="5" ctrlrange="-1 1"/>
+    <motor name="winch" tendon="string"/>
+  </actuator>
+  <sensor>{sensors}</sensor>
+</mujoco>
+"""
+# that lanes compute
+OF_LANES = """
+  <accelerometer site="imu"/> <velocimeter site="imu"/> <gyro site="imu" noise=".1" cutoff="1"/>
+  <accelerometer site="home" cutoff="3"/> <velocimeter site="home"/> <gyro site="home"/>
+  <magnetometer site="imu"/> <force site="sole"/> <torque site="imu"/> <force site="home"/>
+  <jointpos joint="hip"/> <jointvel joint="hip"/> <jointactuatorfrc joint="hip"/>
+  <jointlimitpos joint="hip"/> <jointlimitvel joint="hip"/> <jointlimitfrc joint="hip"/>
+  <jointlimitpos joint="neck"/> <jointlimitvel joint="neck"/> <jointlimitfrc joint="neck"/>
+  <tendonpos tendon="string"/> <tendonvel tendon="string"/> <tendonactuatorfrc tendon="string"/>
+  <tendonlimitpos tendon="string"/> <tendonlimitvel tendon="string" cutoff=".2"/>
+  <tendonlimitfrc tendon="string"/> <ballquat joint="neck"/> <ballangvel joint="neck"/>
+  <actuatorpos actuator="servo"/> <actuatorvel actuator="winch"/> <actuatorfrc actuator="servo"/>
+  <framepos objtype="body" objname="leg"/> <framepos objtype="xbody" objname="hand"/>
+  <framepos objtype="geom" objname="shin" reftype="site" refname="imu"/>
+  <framequat objtype="geom" objname="shin"/> <framequat objtype="site" objname="imu"/>
+  <framequat objtype="body" objname="head" reftype="xbody" refname="torso"/>
+  <framequat objtype="body" objname="hand" reftype="geom" refname="wall"/>
+  <framexaxis objtype="geom" objname="trunk"/> <frameyaxis objtype="site" objname="imu"/>
+  <framezaxis objtype="xbody" objname="leg" reftype="body" refname="torso"/>
+  <framelinvel objtype="geom" objname="shin"/> <framelinvel objtype="geom" objname="palm"/>
+  <framelinvel objtype="xbody" objname="leg" reftype="site" refname="imu"/>
+  <frameangvel objtype="body" objname="leg" reftype="geom" refname="skull"/>
+  <framelinacc objtype="site" objname="imu"/> <framelinacc objtype="geom" objname="wall"/>
+  <frameangacc objtype="geom" objname="shin"/> <clock/>
+  <subtreecom body="torso"/> <subtreelinvel body="torso"/> <subtreeangmom body="leg"/>
+"""
+# that MuJoCo's functions compute of lanes' fields
+OF_MUJOCO = """
+  <touch name="touch" site="sole"/> <rangefinder site="imu"/> <rangefinder camera="eye"/>
+  <camprojection site="nose" camera="eye"/> <framepos objtype="camera" objname="eye"/>
+  <framelinvel objtype="camera" objname="eye"/> <framelinacc objtype="camera" objname="eye"/>
+  <insidesite site="sole" objtype="geom" objname="floor"/>
+  <distance geom1="shin" geom2="wall" cutoff="2"/> <normal geom1="skull" geom2="floor" cutoff="2"/>
+  <fromto geom1="skull" geom2="wall" cutoff="3"/>
+  <contact name="found" geom1="floor" data="found force dist pos normal" num="3"/>
+  <contact body1="leg" data="found force torque" reduce="netforce"/>
+  <contact subtree1="torso" data="found dist" reduce="mindist" num="2"/>
+  <e_potential/> <e_kinetic/>
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where mujoco.rollout may write its log."""
+    monkeypatch.chdir(tmp_path)
+
+
+def the_robot(sensors: str, option: str = "") -> Any:
+    return from_text(ROBOT.format(sensors=sensors, option=option))
+
+
+OPTIONS = {
+    "Euler": "", "implicitfast": 'integrator="implicitfast"', "elliptic": 'cone="elliptic"',
+    "PGS": 'solver="PGS"', "RK4": 'integrator="RK4"', "weightless": 'gravity="0 0 0"',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sensors_of_lanes(option: str, threads: int) -> None:
+    model = the_robot(OF_LANES, OPTIONS[option])
+    assert physics.lanes_refusal(model) is None
+    x, u = states(model, N), controls(model, N, STEPS)
+    _, sensordata = assert_same_rollouts(model, x, u, threads=threads)
+    asked, left = lane_steps(model, x, u)
+    assert asked > 0 and left < asked / 4
+    kinds = mujoco.mjtSensor
+    for kind in (kinds.mjSENS_JOINTLIMITFRC, kinds.mjSENS_TENDONLIMITFRC, kinds.mjSENS_FORCE):
+        at = model.sensor_adr[model.sensor_type == kind]
+        assert (sensordata[..., at] != 0).any(), kind  # something happens
+
+
+@pytest.mark.parametrize("option", [name for name in OPTIONS if name != "RK4"])
+def test_sensors_of_mujocos_functions(option: str) -> None:
+    model = the_robot(OF_LANES + OF_MUJOCO, OPTIONS[option])
+    assert physics.lanes_refusal(model) is None
+    x, u = states(model, N), controls(model, N, STEPS)
+    _, sensordata = assert_same_rollouts(model, x, u)
+    assert lane_steps(model, x, u)[0] > 0
+    for name in ("touch", "found"):
+        at = model.sensor(name).adr[0]
+        assert (sensordata[..., at] > 0).any() == (option != "weightless"), name
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_instruction_sets(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = the_robot(OF_LANES + OF_MUJOCO)
+    monkeypatch.setenv("PYFASTENV_LANES", str(width))
+    try:
+        assert_same_rollouts(model, states(model, N), controls(model, N, STEPS))
+    except ValueError:
+        pytest.skip(f"no {width} lanes on this processor")
+
+
+def test_stages_and_programs_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = the_robot(OF_LANES + OF_MUJOCO)
+    model.opt.timestep *= 1.5  # which no other test has a plan of
+    monkeypatch.setenv("PYFASTENV_LANE_PROGRAMS", "0")
+    assert_same_rollouts(model, states(model, N), controls(model, N, STEPS))
+
+
+def test_planar_models_have_zeros_of_both_signs() -> None:
+    text = SENSORS.replace(
+        "<sensor>",
+        '<sensor><framequat objtype="geom" objname="tip"/><framexaxis objtype="body"'
+        ' objname="pole"/><frameangvel objtype="body" objname="pole"/><framelinacc objtype="xbody"'
+        ' objname="cart"/><subtreeangmom body="cart"/>',
+    )
+    model = from_text(text)
+    assert physics.lanes_refusal(model) is None
+    x, u = states(model, N), controls(model, N, STEPS)
+    x[::2, 1:] = 0.0
+    u[::4] = 0.0
+    _, sensordata = assert_same_rollouts(model, x, u)
+    assert ((sensordata == 0) & np.signbit(sensordata)).any()
+
+
+def test_rollouts_that_diverge_or_are_left_to_mj_step() -> None:
+    model = the_robot(OF_LANES + OF_MUJOCO)
+    x, u = states(model, N), controls(model, N, STEPS)
+    x[3, 5] = np.nan
+    x[7, 1 + model.nq] = 1e9
+    u[11, 30, 0] = np.inf
+    u[12, 30, 1] = np.nan
+    assert_same_rollouts(model, x, u)
+    spec = mujoco.mjtState.mjSTATE_XFRC_APPLIED
+    forces = np.random.default_rng(0).normal(size=(N, 20, 6 * model.nbody))
+    forces[:, ::2] = 0
+    assert_same_rollouts(model, x, forces, control_spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (from_text(EVERYTHING), "sensors of tendons where there are spatial ones|lanes do not do"),
+        (from_text(CART_POLE.replace("</mujoco>", '<sensor><user dim="1"/></sensor></mujoco>')),
+         r"sensors of users and plugins \(sensor 0\)"),
+        (the_robot('<clock/><touch name="t" site="sole"/>', OPTIONS["RK4"]),
+         r"with RK4 \(sensor 't'\)"),
+        (from_text(SENSORS.replace(
+            "<worldbody>", '<option><flag sensor="disable"/></option><worldbody>')),
+         "sensors that are disabled"),
+    ],
+    ids=["spatial", "user", "RK4", "disabled"],
+)  # fmt: skip
+def test_sensors_that_lanes_refuse(model: Any, reason: str) -> None:
+    """They run by mj_step, by name, unless nobody reads them."""
+    assert re.search(reason, physics.lanes_refusal(model) or "")
+    assert physics.engine(model)[0] == "mujoco"
+    x, u = states(model, 8), controls(model, 8, 300)
+    assert_same_rollouts(model, x, u)
+    if physics.lanes_refusal(model, sensordata=False) is not None:
+        return
+    assert lane_steps(model, x, u) == (0, 0)
+    assert lane_steps(model, x, u, sensordata=False)[0] > 0
+
+
+@pytest.mark.parametrize("skip_checks", [False, True])
+def test_sensordata_that_nobody_reads(skip_checks: bool) -> None:
+    model = the_robot(OF_LANES + OF_MUJOCO)
+    x, u = states(model, N), controls(model, N, STEPS)
+    expected = theirs.rollout(model, make_data(model), x, u)[0]
+    models = [model] * N if skip_checks else model
+    given = {"nstep": STEPS, "state": np.empty_like(expected)} if skip_checks else {}
+    state, sensordata = physics.rollout(
+        models, make_data(model), x, u, sensordata=False, skip_checks=skip_checks, **given
+    )
+    assert sensordata is None
+    assert_bits(state, expected)
+
+
+def test_edited_sensors_are_noticed() -> None:
+    model = the_robot(OF_LANES + OF_MUJOCO)
+    x, u = states(model, N), controls(model, N, STEPS)
+    seen = [assert_same_rollouts(model, x, u)[1]]
+    for change in (
+        lambda: model.site_pos.__imul__(1.5),
+        lambda: model.opt.magnetic.__imul__(2),
+        lambda: model.sensor_cutoff.__setitem__(2, 0.01),
+        lambda: model.cam_pos.__iadd__(0.1),
+        lambda: model.body_inertia.__imul__(1.1),
+    ):
+        change()
+        seen.append(assert_same_rollouts(model, x, u)[1])
+        assert not np.array_equal(seen[-1], seen[-2])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.zeros((N, STEPS, 3)), "trailing dimension of sensordata must be 2, got 3"),
+        (np.zeros((N, STEPS + 1, 2)), "dimension 1 inferred as 120 but sensordata has 121"),
+        ([1.0], "sensordata must be a numpy array or float"),
+        (np.zeros((N, STEPS, 2), "U1"), "sensordata: expected an array of numbers"),
+        (np.broadcast_to(np.zeros(2), (N, STEPS, 2)), "sensordata: expected a writeable array"),
+    ],
+    ids=["numbers", "steps", "list", "text", "read-only"],
+)
+def test_outputs_that_do_not_fit(given: Any, message: str) -> None:
+    sensors = '<sensor><jointpos joint="hinge"/><clock/></sensor></mujoco>'
+    model = from_text(CART_POLE.replace("</mujoco>", sensors))
+    x, u = states(model, N), controls(model, N, STEPS)
+    with pytest.raises(ValueError, match=message):
+        physics.rollout(model, make_data(model), x, u, sensordata=given)
+
+
+def test_outputs_of_other_kinds_are_filled() -> None:
+    model = the_robot(OF_LANES)
+    x, u = states(model, N), controls(model, N, STEPS)
+    expected = physics.rollout(model, make_data(model), x, u)[1]
+    single = np.empty_like(expected, np.float32)
+    spread = np.empty((N, STEPS, 2 * expected.shape[2]))
+    physics.rollout(model, make_data(model), x, u, sensordata=single)
+    physics.rollout(model, make_data(model), x, u, sensordata=spread[..., ::2])
+    assert np.array_equal(single, expected.astype(np.float32))
+    assert_bits(spread[..., ::2].copy(), expected)
+
+
+def test_robots_without_sensors_have_none() -> None:
+    model = robot("Hopper")
+    _, sensordata = physics.rollout(model, make_data(model), states(model, 3), nstep=2)
+    assert sensordata is not None and sensordata.shape == (3, 2, 0)
