@@ -178,6 +178,8 @@ bool WriteSensordata(const LaneStepper& lanes, int lane, const mjModel& m, mjDat
   lanes.ReadSensors(lane, out);
   const OtherSensors& others = lanes.plan().other_sensors();
   if (others.empty()) return true;
+  // which energies and velocities of subtrees mj_step takes to be known when it begins
+  const mjtBool flags[] = {d.flg_energypos, d.flg_energyvel, d.flg_subtreevel, d.flg_rnepost};
   ReadForOthers(lanes, lane, m, d);
   const mjModel header = others.Of(m);
   const bool cameras = others.of_cameras();
@@ -192,6 +194,10 @@ bool WriteSensordata(const LaneStepper& lanes, int lane, const mjModel& m, mjDat
     mj_resetData(&m, &d);
     return false;
   }
+  d.flg_energypos = flags[0];
+  d.flg_energyvel = flags[1];
+  d.flg_subtreevel = flags[2];
+  d.flg_rnepost = flags[3];
   others.Copy(d.sensordata, out);
   return true;
 }

@@ -21,12 +21,12 @@ namespace pyfastenv {
 namespace {
 
 // Neither read by a step of a model that lanes take nor by their plans: what is drawn, seen by rays
-// (which are sensors, and read the model at hand), named in texts and keyframes, or derived for
-// others than the engine.
+// or cameras (which are sensors, and read the model at hand), named in texts and keyframes, or
+// derived for others than the engine (acc0: for muscles).
 constexpr bool IsRead(std::string_view array) {
   for (const std::string_view group :
-       {"tex_", "mat_", "skin_", "light_", "key_", "text_", "tuple_", "numeric_", "oct_",
-        "mesh_face", "mesh_normal", "mesh_texcoord", "names_map", "paths"}) {
+       {"tex_", "mat_", "skin_", "light_", "key_", "text_", "tuple_", "numeric_", "oct_", "cam_",
+        "actuator_acc0", "mesh_face", "mesh_normal", "mesh_texcoord", "names_map", "paths"}) {
     if (array.starts_with(group)) return false;
   }
   return !(array.ends_with("_user") || array.ends_with("_rgba") || array.ends_with("_matid") ||
@@ -74,6 +74,14 @@ class TouchingMeshes {
   bool any_ = false;
 };
 
+// Whether rows of constraints are made of tendons' lengths and inverse weights.
+bool ConstrainsTendons(const mjModel& m) {
+  return std::any_of(m.tendon_limited, m.tendon_limited + m.ntendon, [](mjtBool x) { return x; }) ||
+         std::any_of(m.tendon_frictionloss, m.tendon_frictionloss + m.ntendon,
+                     [](mjtNum x) { return x != 0; }) ||
+         std::any_of(m.eq_type, m.eq_type + m.neq, [](int x) { return x == mjEQ_TENDON; });
+}
+
 // Calls visit(name, address, bytes) for the parts that are read of an array of so many rows.
 template <class Visit>
 bool VisitArray(const mjModel& m, const TouchingMeshes& meshes, std::string_view name,
@@ -85,6 +93,9 @@ bool VisitArray(const mjModel& m, const TouchingMeshes& meshes, std::string_view
     return count <= 0 || visit(name, begin, static_cast<size_t>(count) * row_bytes);
   };
   if (name.starts_with("bvh_")) return part(0, std::min(rows, CountBodyVolumes(m)));
+  if (name == "tendon_invweight0" || name == "tendon_length0") {
+    return part(0, ConstrainsTendons(m) ? rows : 0);
+  }
   if (!name.starts_with("mesh_")) return part(0, rows);
   if (size_name != "nmeshvert") return !meshes.any() || part(0, rows);
   for (int i = 0; i < m.nmesh; ++i) {

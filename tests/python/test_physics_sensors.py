@@ -147,7 +147,7 @@ def test_sensors_of_mujocos_functions(option: str) -> None:
     assert lane_steps(model, x, u)[0] > 0
     for name in ("touch", "found"):
         at = model.sensor(name).adr[0]
-        assert (sensordata[..., at] > 0).any() == (option != "weightless"), name
+        assert (sensordata[..., at] > 0).any(), name
 
 
 @pytest.mark.parametrize("width", [1, 2, 4])
