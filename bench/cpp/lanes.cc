@@ -1,14 +1,16 @@
 // Lanes and mj_step in turn:
 //   lane_bench [--steps=N] [--lanes=N] [--fields=body_mass,…] [--output=FILE.json] [robot…]
 //
-// 64 environments per robot take random actions, with gymnasium's terminations and resets. Every
-// environment step is done once by mj_step and once by each number of lanes, one after the other,
-// in thread CPU time; a ratio is that of one such round, and the median of the rounds' is reported,
-// so that a neighbour who takes the processor spoils single rounds only. Rows must stay equal to
-// the bit. Every fourth round is not compared but split into phases (MuJoCo's by its own timers),
-// of which the mean over rounds is reported. With --fields the widest lanes run once more, from a
-// plan in which every environment has its own numbers of these; they are the model's, so that the
-// rows stay equal.
+// A robot is one of gymnasium's (all if none is named) or an .mjb file
+// (bench/python/lane_robots.py). 64 environments per robot take random actions, with gymnasium's
+// terminations and resets; those of a file act around its first keyframe for kFileEpisodeSteps.
+// Every environment step is done once by mj_step and once by each number of lanes, one after the
+// other, in thread CPU time; a ratio is that of one such round, and the median of the rounds' is
+// reported, so that a neighbour who takes the processor spoils single rounds only. Rows must stay
+// equal to the bit. Every fourth round is not compared but split into phases (MuJoCo's by its own
+// timers), of which the mean over rounds is reported. With --fields the widest lanes run once more,
+// from a plan in which every environment has its own numbers of these; they are the model's, so
+// that the rows stay equal.
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -18,8 +20,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <list>
 #include <sstream>
 #include <thread>
 
@@ -30,6 +34,9 @@ namespace {
 
 constexpr int kEnvironments = 64;
 constexpr int kMaxEpisodeSteps = 1000;
+// Of robots from files.
+constexpr int kFileEpisodeSteps = 50, kFileFrameSkip = 4;
+constexpr double kFileAmplitude = 0.15;  // of controls' ranges
 
 double CpuNanoseconds() {
   timespec t;
@@ -81,6 +88,15 @@ void ClearTimers(mjData& d) {
   for (mjTimerStat& timer : d.timer) timer = {};
 }
 
+bool IsFile(const Robot& robot) { return std::string(robot.file).ends_with(".mjb"); }
+
+ModelPtr Load(const Robot& robot) {
+  if (!IsFile(robot)) return LoadRobot(robot);
+  ModelPtr m(mj_loadModel(robot.file, nullptr));
+  if (m == nullptr) throw std::runtime_error(std::string(robot.file) + ": no model of this MuJoCo");
+  return m;
+}
+
 struct Contender {
   std::string name;
   std::unique_ptr<LaneStepper> lanes;  // null: mj_step
@@ -95,11 +111,7 @@ struct Contender {
 class Bench {
  public:
   Bench(const Robot& robot, int only_width, const std::vector<std::string>& fields)
-      : robot_(robot),
-        m_(LoadRobot(robot)),
-        d_(MakeData(*m_)),
-        random_(*m_, 1),
-        age_(kEnvironments) {
+      : robot_(robot), m_(Load(robot)), d_(MakeData(*m_)), random_(*m_, 1), age_(kEnvironments) {
     Add("mj_step", nullptr);
     for (const int width : Widths()) {
       if (only_width != 0 && width != only_width) continue;
@@ -111,7 +123,10 @@ class Bench {
       Add(std::to_string(width) + " lanes with own fields",
           std::make_unique<LaneStepper>(MakePlan(*m_, width, fields)));
     }
-    for (int e = 0; e < kEnvironments; ++e) Reset(e);
+    for (int e = 0; e < kEnvironments; ++e) {
+      Reset(e);
+      if (IsFile(robot)) age_[static_cast<size_t>(e)] = e % kFileEpisodeSteps;
+    }
   }
 
   void Run(int steps) {
@@ -186,6 +201,11 @@ class Bench {
 
   void Reset(int e) {
     random_.Reset(*d_, 0.02);
+    if (IsFile(robot_) && m_->nkey > 0) {
+      const std::vector<double> velocity(d_->qvel, d_->qvel + m_->nv);
+      mj_resetDataKeyframe(m_.get(), d_.get(), 0);
+      mju_copy(d_->qvel, velocity.data(), static_cast<int>(m_->nv));
+    }
     age_[static_cast<size_t>(e)] = 0;
     for (Contender& c : contenders_)
       mj_getState(m_.get(), d_.get(), c.rows->row(e), mjSTATE_INTEGRATION);
@@ -193,10 +213,23 @@ class Bench {
 
   void SetControls(int e) {
     mj_setState(m_.get(), d_.get(), contenders_[0].rows->row(e), mjSTATE_INTEGRATION);
-    random_.DrawControls(*d_, 1);
+    if (IsFile(robot_)) {
+      DrawControlsAroundKeyframe();
+    } else {
+      random_.DrawControls(*d_, 1);
+    }
     mj_getState(m_.get(), d_.get(), contenders_[0].rows->row(e), mjSTATE_INTEGRATION);
     for (Contender& c : contenders_)
       std::memcpy(c.rows->row(e), contenders_[0].rows->row(e), c.rows->size() * 8);
+  }
+
+  void DrawControlsAroundKeyframe() {
+    std::uniform_real_distribution<double> draw(-kFileAmplitude, kFileAmplitude);
+    for (int i = 0; i < m_->nu; ++i) {
+      const double* range = m_->actuator_ctrlrange + 2 * i;
+      const double width = m_->actuator_ctrllimited[i] ? range[1] - range[0] : 2;
+      d_->ctrl[i] = (m_->nkey > 0 ? m_->key_ctrl[i] : 0) + width * draw(noise_);
+    }
   }
 
   void StepByMujoco(double* row) {
@@ -270,7 +303,9 @@ class Bench {
   void EndEpisode(int e) {
     const double* row = contenders_[0].rows->row(e);
     const auto& at = contenders_[1].lanes->plan().tables().row;
-    const int limit = std::string(robot_.name) == "Reacher" ? 50 : kMaxEpisodeSteps;
+    const int limit = IsFile(robot_)                          ? kFileEpisodeSteps
+                      : std::string(robot_.name) == "Reacher" ? 50
+                                                              : kMaxEpisodeSteps;
     if (++age_[static_cast<size_t>(e)] >= limit ||
         !IsHealthy(robot_.name, row + at.qpos, row + at.qvel, static_cast<int>(m_->nv))) {
       Reset(e);
@@ -281,6 +316,7 @@ class Bench {
   ModelPtr m_;
   DataPtr d_;
   Randomizer random_;
+  std::mt19937_64 noise_;
   std::vector<int> age_;
   std::vector<Contender> contenders_;
   int64_t num_rows_ = 0, num_steps_ = 0;
@@ -327,11 +363,20 @@ int Main(int argc, char** argv) {
       wanted.push_back(argument);
     }
   }
-  std::string results;
+  std::vector<Robot> robots;
   for (const Robot& robot : Robots()) {
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), robot.name) == wanted.end()) {
-      continue;
+    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), robot.name) != wanted.end()) {
+      robots.push_back(robot);
     }
+  }
+  std::list<std::string> stems;
+  for (const std::string& file : wanted) {
+    if (!file.ends_with(".mjb")) continue;
+    stems.push_back(std::filesystem::path(file).stem());
+    robots.push_back({stems.back().c_str(), file.c_str(), kFileFrameSkip});
+  }
+  std::string results;
+  for (const Robot& robot : robots) {
     Bench bench(robot, width, fields);
     bench.Run(steps);
     bench.Print();
