@@ -11,12 +11,9 @@ struct Cholesky {
   Mask (*factor)(Lane* L, int n);
   /// r = (L Lᵀ)⁻¹ v.
   void (*solve)(Lane* r, const Lane* L, const Lane* v, int n);
-  /// L Lᵀ + sign x xᵀ, in place; where x is zero nothing changes. Returns lanes that lost rank. x
-  /// is spoilt.
-  Mask (*update)(Lane* L, Lane* x, int n, Lane sign);
-  /// The update by x and then that by y, which follows one column behind: the same operations, but
-  /// the processor can overlap the two chains of divisions.
-  Mask (*update_two)(Lane* L, Lane* x, Lane x_sign, Lane* y, Lane y_sign, int n);
+  /// L Lᵀ + Σ sign[k] x_k x_kᵀ, one after another, in place; x (count, n) is spoilt. Where x is zero
+  /// nothing changes. Returns lanes that lost rank.
+  Mask (*update)(Lane* L, Lane* x, const Lane* sign, int count, int n);
 };
 
 /// The functions for matrices of n rows.

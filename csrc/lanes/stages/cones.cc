@@ -230,18 +230,23 @@ void Factor(Lane* L, int n) {
 
 }  // namespace
 
-void ConeUpdates(const Rows& rows, int cone, const Lane* residual, unsigned sliding, const Lane* J,
-                 int stride, int n, Lane* x) {
+void ConeUpdate(const Rows& rows, int cone, const Lane* residual, const Jacobian& jacobian,
+                Lane* x) {
   const ConeState s(rows, cone, residual);
   Lane L[kMaxRows * kMaxRows];
   LocalHessian(rows, s, L);
   Factor(L, s.num_rows);
-  const Mask slides = FromBits(sliding);
-  for (int c = 0; c < s.num_rows; ++c) {
-    for (int i = 0; i < n; ++i) {
+  uint64_t dofs = 0;
+  for (int r = s.first; r < s.first + s.num_rows; ++r) dofs |= jacobian.dofs[r] >> jacobian.first;
+  const Lane* J = jacobian.J + s.first * jacobian.stride;
+  for (int i = 0; i < jacobian.n; ++i) {
+    const int last = (dofs >> i & 1) != 0 ? s.num_rows : 0;
+    for (int c = 0; c < s.num_rows; ++c) {
       Lane sum = Splat(0);
-      for (int r = c; r < s.num_rows; ++r) sum = sum + J[r * stride + i] * L[r * s.num_rows + c];
-      x[c * n + i] = Select(slides, sum, Splat(0));
+      for (int r = c; r < last; ++r) {
+        sum = sum + J[r * jacobian.stride + i] * L[r * s.num_rows + c];
+      }
+      x[c * jacobian.n + i] = sum;
     }
   }
 }

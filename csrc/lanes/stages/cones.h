@@ -5,7 +5,7 @@
 // then rows resist together, by ½ Dm (N - mu T)² of the normal part N and the length T of the rest.
 #pragma once
 
-#include "lanes/stages/scratch.h"
+#include "lanes/stages/jacobian.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
@@ -46,9 +46,8 @@ ConeLine PrepareConeLine(const Rows& rows, int cone, const Lane* residual, const
 /// Adds cost less that at 0 and its derivatives, in lanes that have the cone.
 void AddConePoint(const ConeLine& cone, Lane alpha, Lane* cost, Lane* slope, Lane* curvature);
 
-/// Rows x (6, n) whose products x xᵀ, summed, are the Hessian of a cone in the lanes `sliding`;
-/// zero in others. `J`: the cone's rows of n dofs, `stride` apart.
-void ConeUpdates(const Rows& rows, int cone, const Lane* residual, unsigned sliding, const Lane* J,
-                 int stride, int n, Lane* x);
+/// Rows x (num_rows, n) whose products x xᵀ, summed, are the Hessian of a cone where it slides.
+void ConeUpdate(const Rows& rows, int cone, const Lane* residual, const Jacobian& jacobian,
+                Lane* x);
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

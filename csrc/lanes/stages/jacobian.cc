@@ -7,6 +7,46 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
 
+// Of many dofs, most are not a row's: sums leave out what is zero. They begin with zero, so that
+// this changes no bit.
+struct RowDofs {
+  RowDofs(const Jacobian& a, int row) : count(0) {
+    for (uint64_t rest = a.dofs[row] >> a.first; rest != 0; rest &= rest - 1) {
+      const int i = __builtin_ctzll(rest);
+      if (i >= a.n) break;
+      dof[count++] = i;
+    }
+  }
+
+  int count, dof[kMaxDofs];
+};
+
+void TransposedByDofs(const Jacobian& a, const Lane* force, const unsigned* active, Lane* x) {
+  for (int i = 0; i < a.n; ++i) x[i] = Splat(0);
+  const Lane* row = a.J;
+  for (int r = 0; r < a.num_rows; ++r, row += a.stride) {
+    if (active[r] == 0) continue;
+    const RowDofs dofs(a, r);
+    const Lane f = force[r];
+    for (int k = 0; k < dofs.count; ++k) x[dofs.dof[k]] = x[dofs.dof[k]] + row[dofs.dof[k]] * f;
+  }
+}
+
+void GramByDofs(const Jacobian& a, const Lane* D, const unsigned* active, Lane* H) {
+  for (int i = 0; i < a.n * a.n; ++i) H[i] = Splat(0);
+  const Lane* row = a.J;
+  for (int r = 0; r < a.num_rows; ++r, row += a.stride) {
+    if (active[r] == 0) continue;
+    const RowDofs dofs(a, r);
+    const Lane weight = Select(FromBits(active[r]), D[r], Splat(0));
+    for (int i = 0; i < dofs.count; ++i) {
+      const Lane scale = row[dofs.dof[i]] * weight;
+      Lane* h = H + dofs.dof[i] * a.n;
+      for (int k = 0; k <= i; ++k) h[dofs.dof[k]] = h[dofs.dof[k]] + row[dofs.dof[k]] * scale;
+    }
+  }
+}
+
 // N dofs, or any number if N is 0.
 template <int N>
 struct Sized {
@@ -22,55 +62,51 @@ struct Sized {
   }
 
   static void Transposed(const Jacobian& a, const Lane* force, const unsigned* active, Lane* x) {
-    const int n = N > 0 ? N : a.n;
+    if constexpr (N == 0) return TransposedByDofs(a, force, active, x);
     Lane sum[kCapacity];
 #pragma GCC unroll 16
-    for (int i = 0; i < n; ++i) sum[i] = Splat(0);
+    for (int i = 0; i < N; ++i) sum[i] = Splat(0);
     const Lane* row = a.J;
     for (int k = 0; k < a.num_rows; ++k, row += a.stride) {
       if (active[k] == 0) continue;
       const Lane f = force[k];
 #pragma GCC unroll 16
-      for (int i = 0; i < n; ++i) sum[i] = sum[i] + row[i] * f;
+      for (int i = 0; i < N; ++i) sum[i] = sum[i] + row[i] * f;
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < n; ++i) x[i] = sum[i];
+    for (int i = 0; i < N; ++i) x[i] = sum[i];
   }
 
   // One row of H: sums over the Jacobian's rows.
   template <int I>
-  static void GramRow(const Jacobian& a, const Lane* D, const unsigned* active,
-                      const uint64_t* dofs, int first, Lane* h, int i) {
-    const int length = N > 0 ? I + 1 : i + 1;
-    Lane sum[kCapacity];
+  static void GramRow(const Jacobian& a, const Lane* D, const unsigned* active, Lane* h) {
+    Lane sum[I + 1];
 #pragma GCC unroll 16
-    for (int k = 0; k < length; ++k) sum[k] = Splat(0);
+    for (int k = 0; k <= I; ++k) sum[k] = Splat(0);
     const Lane* row = a.J;
     for (int r = 0; r < a.num_rows; ++r, row += a.stride) {
-      if (active[r] == 0 || (dofs[r] >> (first + i) & 1) == 0) continue;
-      const Lane scale = row[i] * Select(FromBits(active[r]), D[r], Splat(0));
+      if (active[r] == 0 || (a.dofs[r] >> (a.first + I) & 1) == 0) continue;
+      const Lane scale = row[I] * Select(FromBits(active[r]), D[r], Splat(0));
 #pragma GCC unroll 16
-      for (int k = 0; k < length; ++k) sum[k] = sum[k] + row[k] * scale;
+      for (int k = 0; k <= I; ++k) sum[k] = sum[k] + row[k] * scale;
     }
 #pragma GCC unroll 16
-    for (int k = 0; k < length; ++k) h[k] = sum[k];
+    for (int k = 0; k <= I; ++k) h[k] = sum[k];
   }
 
   template <int I = 0>
-  static void GramRows(const Jacobian& a, const Lane* D, const unsigned* active,
-                       const uint64_t* dofs, int first, Lane* H) {
+  static void GramRows(const Jacobian& a, const Lane* D, const unsigned* active, Lane* H) {
     if constexpr (I < N) {
-      GramRow<I>(a, D, active, dofs, first, H + I * N, I);
-      GramRows<I + 1>(a, D, active, dofs, first, H);
+      GramRow<I>(a, D, active, H + I * N);
+      GramRows<I + 1>(a, D, active, H);
     }
   }
 
-  static void Gram(const Jacobian& a, const Lane* D, const unsigned* active, const uint64_t* dofs,
-                   int first, Lane* H) {
+  static void Gram(const Jacobian& a, const Lane* D, const unsigned* active, Lane* H) {
     if constexpr (N > 0) {
-      GramRows(a, D, active, dofs, first, H);
+      GramRows(a, D, active, H);
     } else {
-      for (int i = 0; i < a.n; ++i) GramRow<0>(a, D, active, dofs, first, H + i * a.n, i);
+      GramByDofs(a, D, active, H);
     }
   }
 

@@ -5,10 +5,13 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-/// Rows of n dofs, `stride` apart.
+/// Rows of n dofs, `stride` apart. `dofs`: of each row, the bits of dofs, counted from `first`,
+/// whose entries are not zero in all lanes.
 struct Jacobian {
   const Lane* J;
   int stride, num_rows, n;
+  const uint64_t* dofs;
+  int first;
 };
 
 struct JacobianProducts {
@@ -16,10 +19,8 @@ struct JacobianProducts {
   void (*multiply)(const Jacobian& a, const Lane* x, const Lane* minus, Lane* r);
   /// x = Jᵀ force, over rows that are active in some lane.
   void (*transposed)(const Jacobian& a, const Lane* force, const unsigned* active, Lane* x);
-  /// The lower triangle, by rows of n, of Jᵀ diag(D) J over active rows; `dofs`: of each row, the
-  /// bits of dofs (counted from `first`) whose entries are not zero in all lanes.
-  void (*gram)(const Jacobian& a, const Lane* D, const unsigned* active, const uint64_t* dofs,
-               int first, Lane* H);
+  /// The lower triangle, by rows of n, of Jᵀ diag(D) J over active rows.
+  void (*gram)(const Jacobian& a, const Lane* D, const unsigned* active, Lane* H);
 };
 
 /// The functions for n dofs.

@@ -15,6 +15,7 @@
 #include "lanes/stages/rows.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
+#include "lanes/stages/updates.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
@@ -60,7 +61,7 @@ struct Residuals {
 // bits of lanes. Returns lanes that start cold, and the residuals of both.
 Mask ChooseStart(const Tables& t, Scratch& s, const unsigned* constrained, Residuals& residuals) {
   const Rows& rows = s.rows;
-  const Jacobian all{rows.J, t.nv, rows.max_count, t.nv};
+  const Jacobian all{rows.J, t.nv, rows.max_count, t.nv, rows.dofs, 0};
   const JacobianProducts& products = JacobianProductsOfSize(t.nv);
   residuals = {s.solver.direction, s.solver.residual};
   products.multiply(all, s.qacc_warmstart, rows.aref, residuals.warm);
@@ -108,7 +109,9 @@ class Newton {
   }
 
  private:
-  Jacobian SolverJacobian() const { return {rows_.J + first_, t_.nv, num_rows_, n_}; }
+  Jacobian SolverJacobian() const {
+    return {rows_.J + first_, t_.nv, num_rows_, n_, rows_.dofs, first_};
+  }
 
   Lane Loss(int r) const { return LossOf(t_, s_, r); }
 
@@ -170,15 +173,14 @@ class Newton {
     for (int k = 0; k < rows_.cones.count; ++k) lanes |= w_.sliding[k] & ~done_;
     if (lanes == 0) return w_.hessian;
     for (int i = 0; i < n_ * n_; ++i) w_.cone_hessian[i] = w_.hessian[i];
+    Updates updates = UpdatesOf(w_.cone_hessian);
     for (int k = 0; k < rows_.cones.count; ++k) {
       const unsigned sliding = w_.sliding[k] & ~done_;
       if (sliding == 0) continue;
-      const Lane* J = rows_.J + rows_.cones.first_row[k] * t_.nv + first_;
-      ConeUpdates(rows_, k, w_.residual, sliding, J, t_.nv, n_, w_.cone_updates);
-      for (int r = 0; r < rows_.cones.num_rows[k]; ++r) {
-        cholesky_.update(w_.cone_hessian, w_.cone_updates + r * n_, n_, Splat(1));
-      }
+      ConeUpdate(rows_, k, w_.residual, SolverJacobian(), w_.cone_update);
+      updates.Add(w_.cone_update, rows_.cones.num_rows[k], Splat(1), sliding);
     }
+    updates.Finish();  // sums of squares: no rank is lost
     return w_.cone_hessian;
   }
 
@@ -217,7 +219,7 @@ class Newton {
   // The lower triangle of M + Jᵀ D J over active rows.
   void MakeHessian() {
     Lane* H = w_.hessian;
-    jacobian_.gram(SolverJacobian(), rows_.D, rows_.active, rows_.dofs, first_, H);
+    jacobian_.gram(SolverJacobian(), rows_.D, rows_.active, H);
     for (int i = 0; i < n_; ++i) {
       const int begin = t_.M_rowadr[first_ + i];
       for (int a = begin; a < begin + t_.M_rownnz[first_ + i]; ++a) {
@@ -333,48 +335,21 @@ class Newton {
   }
 
   // Adds rows that became active to the Hessian's factor and takes away those that ceased to be.
-  // The k-th change of every lane is made at once, though lanes' changes are in different rows.
   void UpdateHessian() {
-    int count[kWidth] = {}, max_count = 0;
+    Updates updates = UpdatesOf(w_.hessian);
     for (int r = 0; r < num_rows_; ++r) {
-      const unsigned changed = (w_.was_active[r] ^ rows_.active[r]) & rows_.valid[r];
-      for (unsigned lanes = changed & ~done_; lanes != 0; lanes &= lanes - 1) {
-        const int l = __builtin_ctz(lanes);
-        w_.changed[count[l]++][l] = r;
-        if (count[l] > max_count) max_count = count[l];
-      }
+      const unsigned changed = (w_.was_active[r] ^ rows_.active[r]) & rows_.valid[r] & ~done_;
+      if (changed == 0) continue;
+      const Lane* J = rows_.J + r * t_.nv + first_;
+      const Lane scale = Sqrt(rows_.D[r]);
+      for (int i = 0; i < n_; ++i) w_.update[i] = J[i] * scale;
+      const Lane sign = Select(FromBits(rows_.active[r]), Splat(1), Splat(-1));
+      updates.Add(w_.update, 1, sign, changed);
     }
-    for (int k = 0; k < max_count; k += 2) {
-      Lane *x = w_.update1, *y = w_.update2;
-      const Lane x_sign = MakeUpdate(k, count, x);
-      Mask low;
-      if (k + 1 < max_count) {
-        const Lane y_sign = MakeUpdate(k + 1, count, y);
-        low = cholesky_.update_two(w_.hessian, x, x_sign, y, y_sign, n_);
-      } else {
-        low = cholesky_.update(w_.hessian, x, n_, x_sign);
-      }
-      s_.redo |= Bits(low) & ~done_ & kAllLanes;  // MuJoCo would factor anew
-    }
+    s_.redo |= Bits(updates.Finish()) & ~done_ & kAllLanes;  // MuJoCo would factor anew
   }
 
-  // x = √D J of each lane's k-th changed row, zero where there is none; returns whether to add or
-  // subtract.
-  Lane MakeUpdate(int k, const int* count, Lane* x) const {
-    Lane D = Splat(0), sign = Splat(1);
-    for (int i = 0; i < n_; ++i) x[i] = Splat(0);
-    for (int l = 0; l < kWidth; ++l) {
-      if (k >= count[l]) continue;
-      const int row = w_.changed[k][l];
-      const Lane* J = rows_.J + row * t_.nv + first_;
-      At(D, l) = At(rows_.D[row], l);
-      At(sign, l) = (rows_.active[row] >> l & 1) != 0 ? 1 : -1;
-      for (int i = 0; i < n_; ++i) At(x[i], l) = At(J[i], l);
-    }
-    const Lane scale = Sqrt(D);
-    for (int i = 0; i < n_; ++i) x[i] = x[i] * scale;
-    return sign;
-  }
+  Updates UpdatesOf(Lane* factor) { return {cholesky_, factor, n_, w_.updates, w_.update_signs}; }
 
   const Tables& t_;
   Scratch& s_;

@@ -75,13 +75,14 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   carver.Take(s.bound, t.num_friction_losses);
   carver.Take(s.was_active, t.max_rows);
   carver.Take(s.exerting, t.num_friction_losses > 0 || t.elliptic ? t.max_rows : 0);
-  carver.Take(s.changed, t.max_rows);
-  Lane** const per_dof[] = {&s.gradient, &s.Mgrad, &s.update1, &s.update2};
+  Lane** const per_dof[] = {&s.gradient, &s.Mgrad, &s.update};
   for (Lane** array : per_dof) carver.Take(*array, t.nv);
+  carver.Take(s.updates, SolverScratch::kMaxUpdates * t.nv);
+  carver.Take(s.update_signs, SolverScratch::kMaxUpdates);
   carver.Take(s.hessian, t.nv * t.nv);
   if (!t.elliptic) return;
   carver.Take(s.cone_hessian, t.nv * t.nv);
-  carver.Take(s.cone_updates, 6 * t.nv);
+  carver.Take(s.cone_update, 6 * t.nv);
   carver.Take(s.cone_line, t.max_contacts);
   carver.Take(s.sliding, t.max_contacts);
 }

@@ -79,19 +79,20 @@ struct VisitOrders {
 /// The solvers' own.
 struct SolverScratch {
   // Newton
+  static constexpr int kMaxUpdates = 24;
   Lane *residual, *direction;   // (max_rows): J a - aref and J search
   Lane *quad0, *quad1, *quad2;  // (max_rows): each row's cost along the search
   Lane *loss, *bound;           // (num_friction_losses): of dry friction: force, residual for it
   unsigned* was_active;         // (max_rows): bits of lanes
   unsigned* exerting;           // (max_rows): the same, if there are dry friction or elliptic
                                 // cones: with a force
-  int (*changed)[kWidth];       // (max_rows): each lane's rows that changed, one after another
   Lane *gradient, *Mgrad;       // (nv)
-  Lane *update1, *update2;      // (nv)
+  Lane* update;                 // (nv)
+  Lane *updates, *update_signs;  // (kMaxUpdates, nv), (kMaxUpdates): of the Hessian's factor
   Lane* hessian;                // (nv, nv)
   // with elliptic cones
   Lane* cone_hessian;   // (nv, nv): with that of sliding cones
-  Lane* cone_updates;   // (6, nv)
+  Lane* cone_update;    // (6, nv)
   ConeLine* cone_line;  // (max_contacts)
   unsigned* sliding;    // (max_contacts): bits of lanes
   // PGS

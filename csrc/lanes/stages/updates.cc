@@ -1,0 +1,46 @@
+#include "lanes/stages/updates.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+void Updates::Add(const Lane* x, int count, Lane sign, unsigned lanes) {
+  for (unsigned some = lanes; some != 0; some &= some - 1) {
+    if (count_[__builtin_ctz(some)] + count <= SolverScratch::kMaxUpdates) continue;
+    Finish();
+    break;
+  }
+  while (lanes != 0) {
+    const int place = count_[__builtin_ctz(lanes)];
+    unsigned here = 0;
+    for (unsigned some = lanes; some != 0; some &= some - 1) {
+      const int l = __builtin_ctz(some);
+      if (count_[l] == place) here |= 1u << l;
+    }
+    Place(x, count, sign, here, place);
+    lanes &= ~here;
+  }
+}
+
+void Updates::Place(const Lane* x, int count, Lane sign, unsigned lanes, int place) {
+  Extend(place + count);
+  const Mask mask = FromBits(lanes);
+  Lane* to = rows_ + place * n_;
+  for (int i = 0; i < count * n_; ++i) to[i] = Select(mask, x[i], to[i]);
+  for (int k = place; k < place + count; ++k) signs_[k] = Select(mask, sign, signs_[k]);
+  for (; lanes != 0; lanes &= lanes - 1) count_[__builtin_ctz(lanes)] = place + count;
+}
+
+void Updates::Extend(int end) {
+  for (; max_count_ < end; ++max_count_) {
+    for (int i = 0; i < n_; ++i) rows_[max_count_ * n_ + i] = Splat(0);
+    signs_[max_count_] = Splat(1);
+  }
+}
+
+Mask Updates::Finish() {
+  if (max_count_ > 0) low_ = low_ | cholesky_.update(factor_, rows_, signs_, max_count_, n_);
+  for (int& count : count_) count = 0;
+  max_count_ = 0;
+  return low_;
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

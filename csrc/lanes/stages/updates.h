@@ -1,0 +1,35 @@
+// Updates of a Cholesky factor, made several at once.
+#pragma once
+
+#include "lanes/stages/cholesky.h"
+#include "lanes/stages/scratch.h"
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+/// Each lane's updates in its own order, and the k-th of every lane at once, though they are of
+/// different rows: the factor is updated as often as the busiest lane asks for.
+class Updates {
+ public:
+  /// Of a factor of n rows; `rows` (kMaxUpdates, n) and `signs` (kMaxUpdates) are where they wait.
+  Updates(const Cholesky& cholesky, Lane* factor, int n, Lane* rows, Lane* signs)
+      : cholesky_(cholesky), factor_(factor), n_(n), rows_(rows), signs_(signs) {}
+
+  /// Adds Σ sign x_k x_kᵀ, x (count <= 6, n), in `lanes`.
+  void Add(const Lane* x, int count, Lane sign, unsigned lanes);
+  /// Makes those that wait. Returns lanes that have lost rank by any of them.
+  Mask Finish();
+
+ private:
+  // Other lanes' rows are zero until they get some.
+  void Extend(int end);
+  void Place(const Lane* x, int count, Lane sign, unsigned lanes, int place);
+
+  const Cholesky& cholesky_;
+  Lane* const factor_;
+  const int n_;
+  Lane *const rows_, *const signs_;
+  int count_[kWidth] = {}, max_count_ = 0;  // that wait
+  Mask low_ = FromBits(0);
+};
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
