@@ -522,8 +522,8 @@ def test_numbers_are_checked_for_what_they_mean(env_id: str, name: str, default:
     [
         ({"autoreset_mode": "nextstep"}, ("AutoresetMode", "nextstep")),
         ({"autoreset_mode": 3}, ("AutoresetMode", "3")),
-        ({"obs_dtype": "float16"}, ("obs_dtype", "float32 or float64", "float16")),
-        ({"obs_dtype": int}, ("obs_dtype", "float32 or float64", "int64")),
+        ({"obs_dtype": "float16"}, ("obs_dtype", "one of float32, float64", "float16")),
+        ({"obs_dtype": int}, ("obs_dtype", "one of float32, float64", "int64")),
         ({"render_mode": "human"}, ("render_mode", "rgb_array", "human")),
         ({"num_envs": 0}, ("num_envs", "at least 1", "got 0")),
         ({"num_envs": -3}, ("num_envs", "at least 1", "got -3")),
