@@ -56,27 +56,34 @@ class Accelerator(Protocol[Read]):
     def __init__(self, learner: Read): ...
 
 
-class CompiledLosses:
-    """The base of accelerators by torch.compile: passes and gradients are the plain program's."""
+class Native:
+    """The base of accelerators: a part of the :class:`Accelerator` that is as most have it."""
 
-    name: ClassVar[str] = "torch.compile"
-    kind: ClassVar[Kind] = "compile"
+    kind: ClassVar[Kind] = "native"
+    functions: ClassVar[tuple[str, ...]] = ()
     targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @classmethod
-    def why_not(cls, learner: object) -> str | None:
-        """It always can try."""
+    def why_not(cls, learner: Any) -> str | None:
+        """It always can."""
         return None
 
     @classmethod
-    def vectors(cls, learner: object) -> Mapping[str, tuple[str, ...]]:
+    def vectors(cls, learner: Any) -> Mapping[str, tuple[str, ...]]:
         """No vectors: parameters may lie anywhere."""
         return {}
 
     @classmethod
-    def optimizers(cls, learner: object) -> Mapping[str, str]:
-        """No optimisers: the plain program's make the steps."""
+    def optimizers(cls, learner: Any) -> Mapping[str, str]:
+        """No optimisers: it calls the plain program's."""
         return {}
+
+
+class CompiledLosses(Native):
+    """The base of accelerators by torch.compile: passes and gradients are the plain program's."""
+
+    name: ClassVar[str] = "torch.compile"
+    kind: ClassVar[Kind] = "compile"
 
 
 class Choice(NamedTuple):

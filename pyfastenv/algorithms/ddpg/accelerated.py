@@ -12,21 +12,15 @@ from pyfastenv.nn.networks import MLP, FlatParameters, Saved
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Kind
-
-
-class Settings(Protocol):
-    """The options that the accelerator reads."""
-
-    @property
-    def tau(self) -> float: ...
+from pyfastenv.training.accelerators import Native
+from pyfastenv.training.actor_critic import ActorCriticOptions
 
 
 class Learner(Protocol):
     """The parts of :class:`pyfastenv.algorithms.ddpg.spec.DDPGLearner` that it uses."""
 
     layout: RowLayout
-    options: Settings
+    options: ActorCriticOptions
     actor: MLP
     critic: MLP
     target_actor: MLP
@@ -50,11 +44,10 @@ class Learner(Protocol):
         ...
 
 
-class WrittenOut:
+class WrittenOut(Native):
     """Gradients written out: on small networks autograd's bookkeeping takes most of the time."""
 
     name: ClassVar[str] = "written-out gradients"
-    kind: ClassVar[Kind] = "native"
     functions: ClassVar[tuple[str, ...]] = ("critic_loss", "policy_loss", "target_update")
     methods: ClassVar[tuple[str, ...]] = ("update", "learning", "mixed_precision")
     reads: ClassVar[type] = Learner
@@ -64,19 +57,9 @@ class WrittenOut:
     }
 
     @classmethod
-    def why_not(cls, learner: Learner) -> str | None:
-        """It always can."""
-        return None
-
-    @classmethod
     def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
         """The policy's and the critic's."""
         return {"flat_policy": ("actor",), "flat_critic": ("critic",)}
-
-    @classmethod
-    def optimizers(cls, learner: Learner) -> Mapping[str, str]:
-        """None: it calls them."""
-        return {}
 
     def __init__(self, learner: Learner):
         self._learner = learner

@@ -21,7 +21,7 @@ from pyfastenv.nn.networks import FlatParameters, NetworkStack
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Kind
+from pyfastenv.training.accelerators import Native
 from pyfastenv.training.actor_critic import Batch
 
 
@@ -61,11 +61,10 @@ class Learner(Protocol):
     critic_optimizer: FlatAdam
 
 
-class CompiledNetworks:
+class CompiledNetworks(Native):
     """Passes on AMX or AVX512-BF16: products of bfloat16 numbers, sums in float32."""
 
     name: ClassVar[str] = f"compiled networks in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
-    kind: ClassVar[Kind] = "native"
     functions: ClassVar[tuple[str, ...]] = (
         "policy_loss",
         "critic_loss",
@@ -97,11 +96,6 @@ class CompiledNetworks:
     def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
         """The policy's with the temperature, and the critics'."""
         return {"flat_policy": ("actor", "log_temperature"), "flat_critic": ("critic",)}
-
-    @classmethod
-    def optimizers(cls, learner: Learner) -> Mapping[str, str]:
-        """None: it calls them."""
-        return {}
 
     def __init__(self, learner: Learner):
         self._learner = learner

@@ -13,7 +13,7 @@ from pyfastenv import _core
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import Kind
+from pyfastenv.training.accelerators import Native
 
 
 class Settings(Protocol):
@@ -54,15 +54,12 @@ class Ensemble(Protocol):
     def options(self) -> Settings: ...
 
 
-class CompiledTraining:
+class CompiledTraining(Native):
     """Epochs and held-out errors on AMX or AVX512-BF16 (csrc/learn/ensemble_update.h)."""
 
     name: ClassVar[str] = f"compiled in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
-    kind: ClassVar[Kind] = "native"
-    functions: ClassVar[tuple[str, ...]] = ()
     methods: ClassVar[tuple[str, ...]] = ("_train_step",)
     reads: ClassVar[type] = Ensemble
-    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @classmethod
     def why_not(cls, learner: Ensemble) -> str | None:

@@ -14,7 +14,8 @@ from pyfastenv.nn.functional import PPO_METRICS
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.spans import span
-from pyfastenv.training.accelerators import CompiledLosses, Kind
+from pyfastenv.sampling.obs_groups import Seen
+from pyfastenv.training.accelerators import CompiledLosses, Native
 from pyfastenv.vector.cpus import available_cpus
 
 _METHODS = ("epochs", "epoch", "backward")
@@ -43,15 +44,6 @@ class Settings(Protocol):
     def normalize_advantages(self) -> bool: ...
 
 
-class Seen(Protocol):
-    """The columns of a row of observations that each network sees."""
-
-    @property
-    def policy(self) -> slice: ...
-    @property
-    def critic(self) -> slice: ...
-
-
 class Learner(Protocol):
     """The parts of :class:`pyfastenv.algorithms.ppo.PPO` that accelerators use."""
 
@@ -77,16 +69,14 @@ class Learner(Protocol):
         ...
 
 
-class CompiledEpoch:
+class CompiledEpoch(Native):
     """Whole passes over the batch in C++ (csrc/learn/ppo_update.h), float32; where several
     processes learn together, each minibatch's gradient."""
 
     name: ClassVar[str] = "epochs compiled in C++"
-    kind: ClassVar[Kind] = "native"
     functions: ClassVar[tuple[str, ...]] = ("ppo_loss",)
     methods: ClassVar[tuple[str, ...]] = (*_METHODS, "_columns", "refresh")
     reads: ClassVar[type] = Learner
-    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:

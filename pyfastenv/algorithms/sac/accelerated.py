@@ -17,10 +17,8 @@ from pyfastenv.nn.functional import squashed_gaussian, squashed_gaussian_gradien
 from pyfastenv.nn.networks import MLP, FlatParameters, Saved
 from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.sampling.buffers import RowLayout
-from pyfastenv.training.accelerators import CompiledLosses, Kind
+from pyfastenv.training.accelerators import CompiledLosses, Native
 
-_FUNCTIONS = ("critic_loss", "policy_loss", "temperature_loss", "target_update")
-_METHODS = ("update", "learning", "mixed_precision", "refresh")
 _OPTIMIZERS = {"policy_optimizer": "flat_policy", "critic_optimizer": "flat_critic"}
 
 
@@ -66,12 +64,27 @@ class Learner(Protocol):
         ...
 
 
-def _vectors(learner: Learner) -> Mapping[str, tuple[str, ...]]:
-    temperature = ("log_temperature",) if learner.learns_temperature else ()
-    return {"flat_policy": ("actor", *temperature), "flat_critic": ("critic",)}
+class _WholeStep(Native):
+    """The base of those that stand for all of a step."""
+
+    functions: ClassVar[tuple[str, ...]] = (
+        "critic_loss",
+        "policy_loss",
+        "temperature_loss",
+        "target_update",
+    )
+    methods: ClassVar[tuple[str, ...]] = ("update", "learning", "mixed_precision", "refresh")
+    reads: ClassVar[type] = Learner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {"flat_target": ("target",)}
+
+    @classmethod
+    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
+        """The policy's with the temperature, if that is learned, and the critics'."""
+        temperature = ("log_temperature",) if learner.learns_temperature else ()
+        return {"flat_policy": ("actor", *temperature), "flat_critic": ("critic",)}
 
 
-class WrittenOut:
+class WrittenOut(_WholeStep):
     """Gradients written out: autograd's bookkeeping takes longer than the arithmetic.
 
     Twin critics are one batched network; one pass of the policy serves both its uses, for it does
@@ -80,21 +93,6 @@ class WrittenOut:
     """
 
     name: ClassVar[str] = "written-out gradients"
-    kind: ClassVar[Kind] = "native"
-    functions: ClassVar[tuple[str, ...]] = _FUNCTIONS
-    methods: ClassVar[tuple[str, ...]] = _METHODS
-    reads: ClassVar[type] = Learner
-    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {"flat_target": ("target",)}
-
-    @classmethod
-    def why_not(cls, learner: Learner) -> str | None:
-        """It always can."""
-        return None
-
-    @classmethod
-    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
-        """The policy's with the temperature, if that is learned, and the critics'."""
-        return _vectors(learner)
 
     @classmethod
     def optimizers(cls, learner: Learner) -> Mapping[str, str]:
@@ -175,18 +173,13 @@ def for_twins(inputs: Tensor) -> Tensor:
     return inputs[:, None].expand(-1, 2, -1, -1).reshape(2 * num_seeds, *rest)
 
 
-class CompiledBfloat16:
+class CompiledBfloat16(_WholeStep):
     """The whole step compiled for a processor with AMX or AVX512-BF16 (csrc/learn/sac_update.h).
 
     Products of bfloat16 numbers, sums in float32: mixed precision only.
     """
 
     name: ClassVar[str] = f"compiled in bfloat16 ({_core.SacUpdate.unit() or 'not here'})"
-    kind: ClassVar[Kind] = "native"
-    functions: ClassVar[tuple[str, ...]] = _FUNCTIONS
-    methods: ClassVar[tuple[str, ...]] = _METHODS
-    reads: ClassVar[type] = Learner
-    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {"flat_target": ("target",)}
 
     @classmethod
     def why_not(cls, learner: Learner) -> str | None:
@@ -210,11 +203,6 @@ class CompiledBfloat16:
         if policy.num_steps != critics.num_steps:
             return "only where both optimisers have made as many steps"
         return None
-
-    @classmethod
-    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
-        """The policy's with the temperature, if that is learned, and the critics'."""
-        return _vectors(learner)
 
     @classmethod
     def optimizers(cls, learner: Learner) -> Mapping[str, str]:
