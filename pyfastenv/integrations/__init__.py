@@ -7,41 +7,42 @@ environments refuse a wrong one. Nothing here steps physics or learns.
 
 from __future__ import annotations
 
+from typing import Any
+
 from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 
-def require_autoreset(
-    envs: FastVectorEnv, modes: AutoresetMode | tuple[AutoresetMode, ...], consumer: str
+def require(
+    envs: FastVectorEnv, mode: AutoresetMode, consumer: str, *, takes_dicts: bool = False
 ) -> None:
-    """Refuses environments whose autoreset mode ``consumer`` would misread.
+    """Refuses environments that ``consumer`` would misread.
 
     Args:
         envs: The environments.
-        modes: The mode, or the modes, that the consumer understands.
+        mode: The autoreset mode that the consumer understands.
         consumer: Its name, e.g. ``"Stable-Baselines3"``.
+        takes_dicts: Whether it, by our adapter, takes a Dict of observations.
 
     Raises:
-        ValueError: Another mode; the message names the right ones.
+        ValueError: Another mode, or a Dict; the message names what is right.
     """
-    modes = (modes,) if isinstance(modes, AutoresetMode) else modes
-    if envs.autoreset_mode not in modes:
-        right = " or ".join(f"autoreset_mode={mode.value!r}" for mode in modes)
+    if envs.autoreset_mode != mode:
         raise ValueError(
-            f"{consumer} needs environments made with {right}, "
+            f"{consumer} needs environments made with autoreset_mode={mode.value!r}, "
             f"got autoreset_mode={envs.autoreset_mode.value!r}"
         )
-
-
-def require_flat(envs: FastVectorEnv, consumer: str) -> None:
-    """Refuses a Dict of observations, which ``consumer`` (or our adapter to it) does not take.
-
-    Raises:
-        ValueError: The observation space is a Dict.
-    """
-    if envs.obs_views is not None:
+    if envs.obs_views is not None and not takes_dicts:
         raise ValueError(
             f"{consumer} needs flat observations: make the environments with "
             f"observation_dict=False, got {envs.single_observation_space}"
         )
+
+
+def tiled_picture(envs: FastVectorEnv) -> NDArray[Any] | None:
+    """One picture of all environments; None without ``render_mode="rgb_array"``."""
+    picture = None if envs.render_mode is None else envs.render(tiled=True)
+    assert not isinstance(picture, tuple)
+    return picture

@@ -18,7 +18,7 @@ from gymnasium.vector.utils import batch_space
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from numpy.typing import ArrayLike, NDArray
 
-from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.integrations import require
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.rows import info_rows
@@ -65,7 +65,7 @@ def make_cleanrl_ppo(
         **kwargs: See :class:`pyfastenv.FastVectorEnv`; the autoreset mode is chosen here.
     """
     envs = make_vec(env_id, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **kwargs)
-    require_flat(envs, "CleanRL")
+    require(envs, AutoresetMode.SAME_STEP, "CleanRL")
     return _FinalInfos(_Normalize(RecordEpisodeStatistics(envs), gamma), old_infos)
 
 
@@ -75,8 +75,7 @@ def to_cleanrl(envs: FastVectorEnv, *, old_infos: bool = False) -> Envs:
     Raises:
         ValueError: Their autoreset mode is not SAME_STEP.
     """
-    require_autoreset(envs, AutoresetMode.SAME_STEP, "CleanRL")
-    require_flat(envs, "CleanRL")
+    require(envs, AutoresetMode.SAME_STEP, "CleanRL")
     return _FinalInfos(RecordEpisodeStatistics(envs), old_infos)
 
 

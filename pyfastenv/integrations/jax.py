@@ -20,7 +20,7 @@ from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.integrations import require
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.make import make_vec
@@ -79,8 +79,7 @@ def to_jax(envs: FastVectorEnv) -> JaxVectorEnv:
     Raises:
         ValueError: Their autoreset mode is not SAME_STEP, or their observations are a Dict.
     """
-    require_autoreset(envs, AutoresetMode.SAME_STEP, "JAX")
-    require_flat(envs, "JAX")
+    require(envs, AutoresetMode.SAME_STEP, "JAX")
     return JaxVectorEnv(envs)
 
 

@@ -24,7 +24,7 @@ from gymnasium.vector import AutoresetMode
 from minari.data_collector import EpisodeBuffer
 from numpy.typing import NDArray
 
-from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.integrations import require
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.runs.saved import load_policy
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
@@ -115,8 +115,7 @@ def episodes(
     Raises:
         ValueError: Another autoreset mode, Dict observations, or no limit on an episode's steps.
     """
-    require_autoreset(envs, AutoresetMode.SAME_STEP, "Minari")
-    require_flat(envs, "Minari")
+    require(envs, AutoresetMode.SAME_STEP, "Minari")
     if envs.max_episode_steps is None:
         raise ValueError("envs: without max_episode_steps an episode need not end")
     each = math.ceil(num_episodes / envs.num_envs)

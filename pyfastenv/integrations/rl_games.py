@@ -17,7 +17,7 @@ from rl_games.common import env_configurations, vecenv
 from rl_games.common.ivecenv import IVecEnv
 from torch import Tensor
 
-from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.integrations import require, tiled_picture
 from pyfastenv.sampling.staging import TorchVectorEnv
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.make import make_vec
@@ -89,8 +89,7 @@ def to_rl_games(
     Raises:
         ValueError: Their autoreset mode is not SAME_STEP.
     """
-    require_autoreset(envs, AutoresetMode.SAME_STEP, "rl_games")
-    require_flat(envs, "rl_games")
+    require(envs, AutoresetMode.SAME_STEP, "rl_games")
     return FastRLGamesEnv(TorchVectorEnv(envs, device), seed)
 
 
@@ -129,10 +128,7 @@ class FastRLGamesEnv(IVecEnv):
 
     def render(self, mode: str = "rgb_array") -> NDArray[Any] | None:
         """One picture of all environments; None without ``render_mode="rgb_array"``."""
-        envs = self.envs.envs
-        picture = None if envs.render_mode is None else envs.render(tiled=True)
-        assert not isinstance(picture, tuple)
-        return picture
+        return tiled_picture(self.envs.envs)
 
     def close(self) -> None:
         """Closes the environments."""

@@ -12,7 +12,7 @@ import ray
 from gymnasium.vector import AutoresetMode
 from ray.tune import register_env
 
-from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.integrations import require
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.vector_env import FastVectorEnv
@@ -58,8 +58,7 @@ def make_rllib(
         )
     kwargs = {"infos": False, "num_threads": _assigned_cpus(), **kwargs}
     envs = make_vec(env_id, num_envs, **kwargs)
-    require_autoreset(envs, AutoresetMode.NEXT_STEP, "RLlib")
-    require_flat(envs, "RLlib")
+    require(envs, AutoresetMode.NEXT_STEP, "RLlib")
     return envs
 
 

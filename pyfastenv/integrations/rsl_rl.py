@@ -17,7 +17,7 @@ from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 from torch import Tensor
 
-from pyfastenv.integrations import require_autoreset
+from pyfastenv.integrations import require
 from pyfastenv.sampling.staging import TorchVectorEnv
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.make import make_vec
@@ -68,7 +68,7 @@ def to_rsl_rl(
         ValueError: Their autoreset mode is not SAME_STEP, episodes have no limit, or actions are
             not continuous.
     """
-    require_autoreset(envs, AutoresetMode.SAME_STEP, "rsl_rl")
+    require(envs, AutoresetMode.SAME_STEP, "rsl_rl", takes_dicts=True)
     if not isinstance(envs.single_action_space, Box):
         raise ValueError(
             f"rsl_rl needs continuous actions, {envs.env_id} has {envs.single_action_space}"

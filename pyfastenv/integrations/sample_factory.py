@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sample_factory.algo.utils import make_env
 from sample_factory.envs.env_utils import register_env
 
-from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.integrations import require, tiled_picture
 from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.vector_env import FastVectorEnv
 
@@ -79,8 +79,7 @@ def to_sample_factory(envs: FastVectorEnv) -> gymnasium.Env[Any, Any]:
     Raises:
         ValueError: Their autoreset mode is not SAME_STEP.
     """
-    require_autoreset(envs, AutoresetMode.SAME_STEP, "Sample Factory")
-    require_flat(envs, "Sample Factory")
+    require(envs, AutoresetMode.SAME_STEP, "Sample Factory")
     return FastSampleFactoryEnv(envs)
 
 
@@ -118,9 +117,7 @@ class FastSampleFactoryEnv(gymnasium.Env[Any, Any]):
 
     def render(self) -> NDArray[Any] | None:
         """One picture of all environments; None without ``render_mode="rgb_array"``."""
-        picture = None if self.render_mode is None else self.envs.render(tiled=True)
-        assert not isinstance(picture, tuple)
-        return picture
+        return tiled_picture(self.envs)
 
     def close(self) -> None:
         """Closes the environments."""

@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from pyfastenv.integrations import require_autoreset
+from pyfastenv.integrations import require
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.rows import Row, info_rows
@@ -53,7 +53,7 @@ def to_sb3(envs: FastVectorEnv) -> VecEnv:
     Raises:
         ValueError: Their autoreset mode is not SAME_STEP.
     """
-    require_autoreset(envs, AutoresetMode.SAME_STEP, "Stable-Baselines3")
+    require(envs, AutoresetMode.SAME_STEP, "Stable-Baselines3", takes_dicts=True)
     return FastVecEnv(envs)
 
 

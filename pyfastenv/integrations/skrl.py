@@ -19,7 +19,7 @@ from skrl import config
 from skrl.envs.wrappers.torch import Wrapper
 from torch import Tensor
 
-from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.integrations import require, tiled_picture
 from pyfastenv.sampling.staging import TorchVectorEnv
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.make import make_vec
@@ -59,8 +59,7 @@ def to_skrl(envs: FastVectorEnv, device: str | torch.device = "cpu") -> Wrapper:
     Raises:
         ValueError: Their autoreset mode is not SAME_STEP.
     """
-    require_autoreset(envs, AutoresetMode.SAME_STEP, "skrl")
-    require_flat(envs, "skrl")
+    require(envs, AutoresetMode.SAME_STEP, "skrl")
     return FastSkrlEnv(TorchVectorEnv(envs, device))
 
 
@@ -112,10 +111,7 @@ class FastSkrlEnv(Wrapper):
 
     def render(self, *args: Any, **kwargs: Any) -> NDArray[Any] | None:
         """One picture of all environments; None without ``render_mode="rgb_array"``."""
-        envs: FastVectorEnv = self._unwrapped
-        picture = None if envs.render_mode is None else envs.render(tiled=True)
-        assert not isinstance(picture, tuple)
-        return picture
+        return tiled_picture(self._envs.envs)
 
     def close(self) -> None:
         """Closes the environments."""

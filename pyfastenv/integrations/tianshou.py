@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 from tianshou.env import BaseVectorEnv
 
-from pyfastenv.integrations import require_autoreset, require_flat
+from pyfastenv.integrations import require
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.rows import Row, info_rows
@@ -61,8 +61,7 @@ def to_tianshou(
         ValueError: Their autoreset mode is not DISABLED, or ``wait_num`` or ``timeout`` is out of
             range.
     """
-    require_autoreset(envs, AutoresetMode.DISABLED, "Tianshou")
-    require_flat(envs, "Tianshou")
+    require(envs, AutoresetMode.DISABLED, "Tianshou")
     if wait_num is not None and not 1 <= wait_num <= envs.num_envs:
         raise ValueError(f"wait_num: expected 1 to {envs.num_envs} or None, got {wait_num}")
     if timeout is not None and timeout <= 0:

@@ -17,7 +17,7 @@ from torch import Tensor
 from torchrl.data import Bounded, Categorical, Composite, OneHot, TensorSpec, Unbounded
 from torchrl.envs import EnvBase
 
-from pyfastenv.integrations import require_autoreset
+from pyfastenv.integrations import require
 from pyfastenv.sampling.staging import TorchVectorEnv
 from pyfastenv.tasks.language.task import Task
 from pyfastenv.tasks.pool.make import make_vec
@@ -64,7 +64,7 @@ def to_torchrl(
         ValueError: Their autoreset mode is not DISABLED, or they were made with ``copy=False`` for
             the CPU: TorchRL keeps a rollout's results, views would change under it.
     """
-    require_autoreset(envs, AutoresetMode.DISABLED, "TorchRL")
+    require(envs, AutoresetMode.DISABLED, "TorchRL", takes_dicts=True)
     tenvs = TorchVectorEnv(envs, device, obs_dtype=None)
     if tenvs.device.type == "cpu" and not envs._arguments.get("copy", True):
         raise ValueError("TorchRL on the CPU needs environments made with copy=True, got False")

@@ -9,11 +9,12 @@ import gymnasium
 import numpy as np
 import pytest
 from dict_tasks import Arm, Asymmetric
+from gymnasium.vector import AutoresetMode
 from parity import MODES, assert_same
 
 import pyfastenv
 from pyfastenv.errors import EnvError
-from pyfastenv.integrations import require_flat
+from pyfastenv.integrations import require
 from pyfastenv.tasks.check.check import check_task
 
 pytest.importorskip("numba")
@@ -171,9 +172,10 @@ def test_mistakes(wanted: Any, error: type[Exception], said: str) -> None:
 
 
 def test_a_trainer_that_wants_a_box_says_so() -> None:
-    require_flat(pyfastenv.make_vec(Arm, 2, observation_dict=False), "CleanRL")
+    mode = AutoresetMode.NEXT_STEP
+    require(pyfastenv.make_vec(Arm, 2, observation_dict=False), mode, "CleanRL")
     with pytest.raises(ValueError, match=r"CleanRL needs flat .*observation_dict=False, got Dict"):
-        require_flat(pyfastenv.make_vec(Arm, 2), "CleanRL")
+        require(pyfastenv.make_vec(Arm, 2), mode, "CleanRL")
 
 
 # ---- with torch ----------------------------------------------------------------------------------
