@@ -1,7 +1,7 @@
 """``pyfastenv doctor``: what this machine and this installation are, and what to mend.
 
-Each check is a function that yields findings; none of them changes anything. What a check tries and
-might crash (OpenGL) runs in a process of its own.
+Each check is a function that yields what it found, how bad that is and what to do about it; none of
+them changes anything. What a check tries and might crash (OpenGL) runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyfastenv
 from pyfastenv import _core
@@ -45,6 +45,9 @@ _OPTIONAL = {
     "pygame": ("pictures of classic control", "pip install 'pyfastenv[classic-control]'"),
 }
 
+State = Literal["ok", "note", "mend"]
+Found = Iterator[tuple[State, str, str]]  # state, what and advice of findings
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -59,7 +62,7 @@ class Finding:
     """
 
     subject: str
-    state: Literal["ok", "note", "mend"]
+    state: State
     what: str
     advice: str = ""
 
@@ -71,17 +74,18 @@ class Finding:
 
 def examine() -> Iterator[Finding]:
     """Looks at everything, one thing after the other."""
-    for check in _CHECKS:
-        yield from check()
+    for subject, check in _CHECKS.items():
+        for found in check():
+            yield Finding(subject, *found)
 
 
-def _check_platform() -> Iterator[Finding]:
+def _platform() -> Found:
     system, machine = platform.system(), platform.machine()
     what = f"{system} {machine}, Python {platform.python_version()}, {_cpu_name()}"
     if (system, machine) == ("Linux", "x86_64"):
-        yield Finding("platform", "ok", what)
+        yield "ok", what, ""
     else:
-        yield Finding("platform", "note", what, "only Linux on x86-64 is tested")
+        yield "note", what, "only Linux on x86-64 is tested"
 
 
 def _cpu_name() -> str:
@@ -90,19 +94,18 @@ def _cpu_name() -> str:
     return str(machine()["cpu"])
 
 
-def _check_versions() -> Iterator[Finding]:
+def _versions() -> Found:
     versions = [f"{name} {_version(name)}" for name in ("pyfastenv", "numpy", "gymnasium")]
-    yield Finding("versions", "ok", ", ".join(versions))
+    yield "ok", ", ".join(versions), ""
+
+
+def _mujoco() -> Found:
     built, installed = _core.MUJOCO_VERSION, _version("mujoco")
     if built == installed:
-        yield Finding("MuJoCo", "ok", f"{installed}, the one that the core was built against")
-    else:
-        yield Finding(
-            "MuJoCo",
-            "mend",
-            f"the core was built against {built}, and the installed package says {installed}",
-            f"pip install --force-reinstall mujoco=={built}",
-        )
+        yield "ok", f"{installed}, the one that the core was built against", ""
+        return
+    what = f"the core was built against {built}, and the installed package says {installed}"
+    yield "mend", what, f"pip install --force-reinstall mujoco=={built}"
 
 
 def _version(package: str) -> str:
@@ -112,115 +115,85 @@ def _version(package: str) -> str:
         return pyfastenv.__version__ if package == "pyfastenv" else "?"
 
 
-def _check_instruction_sets() -> Iterator[Finding]:
+def _instruction_sets() -> Found:
     width = _core.lane_width()
     by = {8: "AVX-512", 4: "AVX2"}.get(width, "128-bit vectors")
     matrix = f", bfloat16 by {unit}" if (unit := _core.SacUpdate.unit()) else ""
     what = f"physics of {width} environments at once ({by}){matrix}"
     limit = os.environ.get("PYFASTENV_LANES")
     if limit:
-        yield Finding(
-            "processor", "note", what, f"PYFASTENV_LANES={limit} says so; unset it for the widest"
-        )
+        yield "note", what, f"PYFASTENV_LANES={limit} says so; unset it for the widest"
     elif tuple(map(int, _core.MUJOCO_VERSION.split("."))) < _FIRST_MUJOCO_WITH_LANES:
-        yield Finding(
-            "processor", "ok", "any: there are no lanes with this MuJoCo, mj_step runs the physics"
-        )
+        yield "ok", "any: there are no lanes with this MuJoCo, mj_step runs the physics", ""
     elif width < 4 and platform.machine() in ("x86_64", "AMD64"):
-        yield Finding(
-            "processor", "note", what, "choose a machine (or a virtual CPU model) with AVX2"
-        )
+        yield "note", what, "choose a machine (or a virtual CPU model) with AVX2"
     else:
-        yield Finding("processor", "ok", what)
+        yield "ok", what, ""
 
 
-def _check_engine() -> Iterator[Finding]:
+def _engine() -> Found:
     with closing(pyfastenv.make_vec(_ROBOT, 1)) as envs:
         stats = envs.stats()
     what = f"{_ROBOT} runs by {stats['engine']}"
     if stats["engine"] == "lanes":
-        yield Finding("engine", "ok", what)
-    elif os.environ.get("PYFASTENV_ENGINE"):
-        chosen = os.environ["PYFASTENV_ENGINE"]
-        yield Finding(
-            "engine", "note", what, f"PYFASTENV_ENGINE={chosen} says so; unset it for lanes"
-        )
+        yield "ok", what, ""
+    elif chosen := os.environ.get("PYFASTENV_ENGINE"):
+        yield "note", what, f"PYFASTENV_ENGINE={chosen} says so; unset it for lanes"
     else:
-        yield Finding(
-            "engine",
-            "note",
-            f"{what}: {stats['engine_reason']}",
-            "results are the same, only slower; `pyfastenv envs` says it for every environment",
-        )
+        advice = "results are the same, only slower; `pyfastenv envs` says it for every environment"
+        yield "note", f"{what}: {stats['engine_reason']}", advice
 
 
-def _check_exactness() -> Iterator[Finding]:
+def _exactness() -> Found:
     try:
         difference = first_difference(_ROBOT, num_steps=_EXACT_STEPS)
     except ModuleNotFoundError as error:
-        yield Finding(
-            "exactness",
-            "note",
-            f"not looked at: gymnasium's robots lack something: {error}",
-            "pip install 'gymnasium[mujoco]'",
-        )
+        what = f"not looked at: gymnasium's robots lack something: {error}"
+        yield "note", what, "pip install 'gymnasium[mujoco]'"
         return
     if difference is None:
-        yield Finding("exactness", "ok", f"{_EXACT_STEPS} steps of {_ROBOT} equal gymnasium's")
-    else:
-        yield Finding(
-            "exactness",
-            "mend",
-            f"{_ROBOT} and gymnasium's differ in {difference}",
-            "report it with this output; PYFASTENV_ENGINE=mujoco tells whether lanes are at fault",
-        )
+        yield "ok", f"{_EXACT_STEPS} steps of {_ROBOT} equal gymnasium's", ""
+        return
+    advice = "report it with this output; PYFASTENV_ENGINE=mujoco tells whether lanes are at fault"
+    yield "mend", f"{_ROBOT} and gymnasium's differ in {difference}", advice
 
 
-def _check_threads() -> Iterator[Finding]:
+def _threads() -> Found:
     cpus, quota, all_of_them = available_cpus(), cgroup_quota(), os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else all_of_them
     what = f"{cpus} of {all_of_them} CPUs"
     if quota is not None and quota < allowed:
-        yield Finding(
-            "threads",
-            "note",
-            f"{what}: the cgroup's quota is {quota:g} CPUs",
-            "raise the container's limit (docker --cpus, Kubernetes' limits.cpu) for more",
-        )
+        advice = "raise the container's limit (docker --cpus, Kubernetes' limits.cpu) for more"
+        yield "note", f"{what}: the cgroup's quota is {quota:g} CPUs", advice
     elif allowed < all_of_them:
-        yield Finding(
-            "threads", "note", f"{what}: the affinity mask", "taskset or the scheduler set it"
-        )
+        yield "note", f"{what}: the affinity mask", "taskset or the scheduler set it"
     else:
-        yield Finding("threads", "ok", what)
+        yield "ok", what, ""
+
+
+def _load() -> Found:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    if load > cpus / 2:
-        yield Finding(
-            "load",
-            "note",
-            f"{load:.1f} threads are running already",
-            "measure on an idle machine, or give num_threads less than its CPUs",
-        )
+    if load > available_cpus() / 2:
+        advice = "measure on an idle machine, or give num_threads less than its CPUs"
+        yield "note", f"{load:.1f} threads are running already", advice
 
 
-def _check_opengl() -> Iterator[Finding]:
+def _opengl() -> Found:
     chosen = os.environ.get("MUJOCO_GL", "")
     name = f"MUJOCO_GL={chosen}" if chosen else "MUJOCO_GL not set"
     error = _draws({})
     if error is None:
-        yield Finding("OpenGL", "ok", f"draws ({name})")
+        yield "ok", f"draws ({name})", ""
         return
     for backend in _GL_BACKENDS:
         if backend != chosen and _draws({"MUJOCO_GL": backend}) is None:
-            yield Finding("OpenGL", "mend", f"{name}: {error}", f"export MUJOCO_GL={backend}")
+            yield "mend", f"{name}: {error}", f"export MUJOCO_GL={backend}"
             return
-    yield Finding(
-        "OpenGL",
-        "mend",
-        f"no picture can be drawn ({name}): {error}",
+    advice = (
         "install a driver, or Mesa (apt install libegl1 libegl-mesa0 libgl1-mesa-dri), and export "
-        "MUJOCO_GL=egl; only pictures and films need it",
+        "MUJOCO_GL=egl; only pictures and films need it"
     )
+    yield "mend", f"no picture can be drawn ({name}): {error}", advice
 
 
 def _draws(environment: dict[str, str]) -> str | None:
@@ -244,61 +217,50 @@ def _draws(environment: dict[str, str]) -> str | None:
     return (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
 
 
-def _check_torch() -> Iterator[Finding]:
+def _torch() -> Found:
     if importlib.util.find_spec("torch") is None:
-        yield Finding(
-            "PyTorch",
-            "note",
-            "not installed: no training, no rollouts; stepping works",
-            "pip install 'pyfastenv[train]'",
-        )
+        what = "not installed: no training, no rollouts; stepping works"
+        yield "note", what, "pip install 'pyfastenv[train]'"
         return
     import torch
 
     what = f"{torch.__version__}, {torch.get_num_threads()} threads of its own"
     if torch.cuda.is_available():
-        yield Finding("PyTorch", "ok", f"{what}, {torch.cuda.get_device_name()}")
+        yield "ok", f"{what}, {torch.cuda.get_device_name()}", ""
     elif torch.version.cuda is not None:
-        yield Finding(
-            "PyTorch",
-            "note",
-            f"{what}; built for CUDA {torch.version.cuda}, but finds no GPU",
-            "check nvidia-smi and the driver's version; a container needs --gpus",
-        )
+        advice = "check nvidia-smi and the driver's version; a container needs --gpus"
+        yield "note", f"{what}; built for CUDA {torch.version.cuda}, but finds no GPU", advice
     elif shutil.which("nvidia-smi"):
-        yield Finding(
-            "PyTorch",
-            "note",
-            f"{what}; built without CUDA, and there seems to be a GPU",
-            "install PyTorch with CUDA (pytorch.org, get started)",
-        )
+        advice = "install PyTorch with CUDA (pytorch.org, get started)"
+        yield "note", f"{what}; built without CUDA, and there seems to be a GPU", advice
     else:
-        yield Finding("PyTorch", "ok", f"{what}, no CUDA")
+        yield "ok", f"{what}, no CUDA", ""
 
 
-def _check_optional() -> Iterator[Finding]:
+def _optional() -> Found:
     for package, (purpose, advice) in _OPTIONAL.items():
         if importlib.util.find_spec(package) is None:
-            yield Finding("optional", "note", f"no {package}: {purpose}", advice)
+            yield "note", f"no {package}: {purpose}", advice
 
 
-def _check_disk() -> Iterator[Finding]:
+def _disk() -> Found:
     folder = Path.cwd()
     if not os.access(folder, os.W_OK):
-        yield Finding(
-            "disk", "note", f"{folder} cannot be written into", "trainings need --run-dir"
-        )
+        yield "note", f"{folder} cannot be written into", "trainings need --run-dir"
 
 
-_CHECKS: tuple[Callable[[], Iterator[Any]], ...] = (
-    _check_platform,
-    _check_versions,
-    _check_instruction_sets,
-    _check_engine,
-    _check_exactness,
-    _check_threads,
-    _check_opengl,
-    _check_torch,
-    _check_optional,
-    _check_disk,
-)
+# what is looked at, in this order
+_CHECKS: dict[str, Callable[[], Found]] = {
+    "platform": _platform,
+    "versions": _versions,
+    "MuJoCo": _mujoco,
+    "processor": _instruction_sets,
+    "engine": _engine,
+    "exactness": _exactness,
+    "threads": _threads,
+    "load": _load,
+    "OpenGL": _opengl,
+    "PyTorch": _torch,
+    "optional": _optional,
+    "disk": _disk,
+}

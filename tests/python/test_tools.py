@@ -411,12 +411,18 @@ def test_bench_of_an_own_task_whose_actuator_has_no_range(
 # ---- doctor --------------------------------------------------------------------------------------
 
 
-def findings(check: Any) -> dict[str, doctor.Finding]:
-    return {finding.subject: finding for finding in check()}
+def checks(*subjects: str) -> dict[str, Any]:
+    return {subject: doctor._CHECKS[subject] for subject in subjects}
+
+
+def findings(*subjects: str) -> dict[str, doctor.Finding]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doctor, "_CHECKS", checks(*(subjects or doctor._CHECKS)))
+        return {finding.subject: finding for finding in doctor.examine()}
 
 
 def test_doctor_finds_this_machine_well() -> None:
-    found = {finding.subject: finding for finding in doctor.examine()}
+    found = findings()
     assert set(found) >= {"platform", "versions", "MuJoCo", "processor", "engine", "exactness"}
     assert set(found) >= {"threads", "OpenGL", "PyTorch"}
     for subject in ("versions", "MuJoCo", "exactness"):
@@ -428,7 +434,7 @@ def test_doctor_ends_with_1_if_there_is_something_to_mend(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(_core, "MUJOCO_VERSION", "3.9.9")
-    monkeypatch.setattr(doctor, "_CHECKS", (doctor._check_versions,))
+    monkeypatch.setattr(doctor, "_CHECKS", checks("versions", "MuJoCo"))
     assert cli.main(["doctor"]) == 1
     out, err = capsys.readouterr()
     assert "MEND  MuJoCo" in out and "→ pip install --force-reinstall mujoco==3.9.9" in out
@@ -438,17 +444,17 @@ def test_doctor_ends_with_1_if_there_is_something_to_mend(
 def test_doctor_on_a_container_with_a_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "cgroup_quota", lambda: 0.5)
     monkeypatch.setattr("os.getloadavg", lambda: (100.0, 1.0, 1.0))
-    found = findings(doctor._check_threads)
+    found = findings("threads", "load")
     assert "quota is 0.5 CPUs" in found["threads"].what and "--cpus" in found["threads"].advice
     assert found["load"].what == "100.0 threads are running already"
 
 
 def test_doctor_with_an_engine_chosen_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYFASTENV_ENGINE", "mujoco")
-    found = findings(doctor._check_engine)
+    found = findings("engine")
     assert found["engine"].state == "note" and "unset it" in found["engine"].advice
     monkeypatch.setattr(doctor, "first_difference", lambda *_, **__: "the rewards of step 3")
-    assert findings(doctor._check_exactness)["exactness"].state == "mend"
+    assert findings("exactness")["exactness"].state == "mend"
 
 
 def test_doctor_without_an_optional_package(
@@ -458,7 +464,7 @@ def test_doctor_without_an_optional_package(
         raise ModuleNotFoundError("No module named 'imageio'", name="imageio")
 
     monkeypatch.setattr(doctor, "first_difference", lacks_imageio)
-    monkeypatch.setattr(doctor, "_CHECKS", (doctor._check_exactness, doctor._check_disk))
+    monkeypatch.setattr(doctor, "_CHECKS", checks("exactness", "disk"))
     assert cli.main(["doctor"]) == 0
     out, err = capsys.readouterr()
     assert "note  exactness" in out and "No module named 'imageio'" in out
@@ -475,12 +481,12 @@ def test_doctor_with_an_opengl_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -
         return None if environment.get("MUJOCO_GL") == "egl" else "no library"
 
     monkeypatch.setattr(doctor, "_draws", draws)
-    found = findings(doctor._check_opengl)["OpenGL"]
+    found = findings("OpenGL")["OpenGL"]
     assert tried == [{}, {"MUJOCO_GL": "egl"}]
     assert (found.state, found.advice) == ("mend", "export MUJOCO_GL=egl")
     assert found.what == "MUJOCO_GL=osmesa: no library"
     monkeypatch.setattr(doctor, "_draws", lambda environment: "no library")
-    assert "libegl1" in findings(doctor._check_opengl)["OpenGL"].advice
+    assert "libegl1" in findings("OpenGL")["OpenGL"].advice
 
 
 def test_doctor_draws_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,7 +496,8 @@ def test_doctor_draws_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -
 
 def test_doctor_needs_no_command_line_library() -> None:
     script = "import sys; sys.modules['tyro'] = None; from pyfastenv import cli, _core;"
-    script += "from pyfastenv.tools import doctor; doctor._CHECKS = (doctor._check_versions,);"
+    script += "from pyfastenv.tools import doctor;"
+    script += "doctor._CHECKS = {name: doctor._CHECKS[name] for name in ('versions', 'MuJoCo')};"
     script += "raise SystemExit(cli.main(['doctor']))"
     done = subprocess.run(
         [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False
