@@ -42,17 +42,23 @@ def _actions() -> np.ndarray:
     return np.random.default_rng(0).uniform(-1.0, 1.0, (NUM_ENVS, 6)).astype(np.float32)
 
 
-def _stepping(envs: Any, actions: Any = None) -> Contestant:
-    """A contestant that calls ``reset()`` and ``step(actions)``."""
-    actions = _actions() if actions is None else actions
-    envs.reset()
+def _repeating(
+    step: Callable[[], object], envs: Any, times: int = NUM_STEPS, num_envs: int = NUM_ENVS
+) -> Contestant:
+    """A contestant that calls ``step()``, which steps so many environments, so often in a run."""
 
     def run() -> int:
-        for _ in range(NUM_STEPS):
-            envs.step(actions)
-        return NUM_STEPS * NUM_ENVS
+        for _ in range(times):
+            step()
+        return times * num_envs
 
     return Contestant(run, getattr(envs, "close", lambda: None))
+
+
+def _stepping(envs: Any, actions: Any = None) -> Contestant:
+    """A contestant that calls ``reset()`` and ``step(actions)``."""
+    envs.reset()
+    return _repeating(partial(envs.step, _actions() if actions is None else actions), envs)
 
 
 # ---- the libraries -----------------------------------------------------------------------------
@@ -130,15 +136,8 @@ def dm_env() -> Contest:
     from pyfastenv.integrations.dm_env import make_dm_env
 
     def stepping(env: Any) -> Contestant:
-        action = _actions()[0]
         env.reset()
-
-        def run() -> int:
-            for _ in range(400):
-                env.step(action)
-            return 400
-
-        return Contestant(run, env.close)
+        return _repeating(partial(env.step, _actions()[0]), env, 400, 1)
 
     return {
         "serial": lambda: stepping(
@@ -159,14 +158,12 @@ def tianshou() -> Contest:
         actions = _actions()
         envs.reset()
 
-        def run() -> int:
-            for _ in range(NUM_STEPS):
-                _, _, terminated, truncated, _ = envs.step(actions)
-                if (ended := terminated | truncated).any():  # as its collectors do
-                    envs.reset(np.flatnonzero(ended))
-            return NUM_STEPS * NUM_ENVS
+        def step() -> None:
+            _, _, terminated, truncated, _ = envs.step(actions)
+            if (ended := terminated | truncated).any():  # as its collectors do
+                envs.reset(np.flatnonzero(ended))
 
-        return Contestant(run, envs.close)
+        return _repeating(step, envs)
 
     return {
         "workers": lambda: stepping(SubprocVectorEnv(makers)),
@@ -183,13 +180,11 @@ def torchrl() -> Contest:
     def stepping(env: Any) -> Contestant:
         last = env.reset()
 
-        def run() -> int:
+        def step() -> None:  # as its collectors do
             nonlocal last
-            for _ in range(NUM_STEPS):  # as its collectors do
-                _, last = env.step_and_maybe_reset(env.rand_action(last))
-            return NUM_STEPS * NUM_ENVS
+            _, last = env.step_and_maybe_reset(env.rand_action(last))
 
-        return Contestant(run, env.close)
+        return _repeating(step, env)
 
     return {
         "workers": lambda: stepping(ParallelEnv(NUM_ENVS, lambda: GymEnv(ENV_ID))),
