@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,7 +25,6 @@ sys.path.insert(0, str(BENCH))
 import awake  # noqa: E402
 import curves  # noqa: E402
 import learn  # noqa: E402
-import lines  # noqa: E402
 import named_runs  # noqa: E402
 import results_page  # noqa: E402
 import reward_parts  # noqa: E402
@@ -287,11 +285,3 @@ def test_a_return_is_the_sum_of_its_parts(tmp_path: Path, monkeypatch: Any) -> N
     assert set(parts) == {"reward_survive", "reward_forward", "reward_ctrl"}
     assert sum(parts.values()) == pytest.approx(mine["return"])
     assert mine["reward_survive"] == pytest.approx(mine["length"], abs=1.0)
-
-
-def test_lines_are_counted(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(lines, "_lines", lambda path, commit: 10 if commit else 4)
-    monkeypatch.setattr(sys, "argv", ["lines.py"])
-    monkeypatch.setattr(lines.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=0))
-    lines.main()
-    assert "| SAC | 20 | 8 |" in capsys.readouterr().out
