@@ -22,7 +22,6 @@ from settings import MANY, TASK_IDS, Row, Settings
 import pyfastenv
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure
-from pyfastenv.nn.networks import MLP
 
 SECONDS = 0.12  # of ours; mj_step takes several times as long for as many steps
 RIVALS: list[type[peers.Contestant]] = [peers.Ours, peers.OursByMujoco, peers.PhysicsLimit]
@@ -74,28 +73,17 @@ def _rollout_rates(env_id: str, num_envs: int, settings: Settings) -> dict[str, 
         for engine in ("auto", "mujoco")
     }
     envs = made["auto"]
-    torch.manual_seed(0)
-    obs_size, action_size = envs.single_observation_space.shape[0], envs.action_space.shape[1]
-    policy = MLP((obs_size, 64, 64, action_size), last_gain=0.01).spec(
-        log_std=np.full((1, action_size), -0.5, np.float32)
-    )
-    num_steps = _num_steps(envs, policy, min(settings.seconds, SECONDS))
+    policy = policies.untrained(envs)
+    num_steps = policies.steps_taking(envs, policy, min(settings.seconds, SECONDS))
     batch = pyfastenv.RolloutBatch.allocate(envs, num_steps)
 
     def roll(engine: str) -> float:
-        made[engine].reset(seed=0)
-        start = time.perf_counter()
-        pyfastenv.rollout(made[engine], policy, num_steps, out=batch)
-        return num_envs * num_steps / (time.perf_counter() - start)
+        return policies.rollout_rate(made[engine], policy, batch)
 
     def step() -> float:
         envs.reset(seed=0)
-        low, high = envs.single_action_space.low, envs.single_action_space.high
-        actions = np.clip(batch.actions.numpy(), low, high)
-        start = time.perf_counter()
-        for t in range(num_steps):
-            envs.step(actions[t])
-        return num_envs * num_steps / (time.perf_counter() - start)
+        space = envs.single_action_space
+        return peers.time_steps(envs.step, np.clip(batch.actions.numpy(), space.low, space.high))
 
     rates = measure.interleave(
         {
@@ -108,19 +96,6 @@ def _rollout_rates(env_id: str, num_envs: int, settings: Settings) -> dict[str, 
     for each in made.values():
         each.close()
     return rates
-
-
-def _num_steps(envs: pyfastenv.FastVectorEnv, policy: Any, seconds: float) -> int:
-    """As many as a rollout makes in so long."""
-    envs.reset(seed=0)
-    num_steps = 8
-    while True:
-        start = time.perf_counter()
-        pyfastenv.rollout(envs, policy, num_steps)
-        took = time.perf_counter() - start
-        if took > seconds / 4:
-            return max(8, round(num_steps * seconds / took))
-        num_steps *= 2
 
 
 def ppo(settings: Settings) -> Iterator[Row]:

@@ -17,18 +17,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import tyro
 from mbpo import LAYOUT, sac_rate, warm_and_interleave
+from sections import scaling as scaling_of_bench
+from settings import Settings
 from torch.profiler import ProfilerActivity, profile
 
-import pyfastenv
 from pyfastenv.algorithms import mbpo, sac
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.algorithms.sac.spec import METRICS, SACLearner, SACOptions
 from pyfastenv.experiments import measure, sections
-from pyfastenv.vector.cpus import available_cpus
 
 ROOT = Path(__file__).parents[2]
 PLACEMENTS: dict[str, dict[str, Any]] = {
@@ -91,26 +90,7 @@ def placements(quick: bool) -> Iterator[sections.Row]:
 
 def scaling(quick: bool) -> Iterator[sections.Row]:
     """Rates of step by number of threads."""
-    seconds = 0.25 if quick else 2.0
-    threads = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= available_cpus()]
-    for env_id in ("HalfCheetah-v5", "Humanoid-v5"):
-        for num_threads in threads:
-            envs = pyfastenv.make_vec(
-                env_id, 64 * num_threads, num_threads=num_threads, autoreset_mode="SameStep"
-            )
-            envs.reset(seed=0)
-            rng = np.random.default_rng(0)
-            space = envs.single_action_space
-            actions = rng.uniform(space.low, space.high, (envs.num_envs, *space.shape))
-            actions = actions.astype(np.float32)
-
-            def step(envs: Any = envs, actions: Any = actions) -> int:
-                envs.step(actions)
-                return int(envs.num_envs)
-
-            rate = measure.rate(step, seconds)
-            yield {"env_id": env_id, "threads": num_threads, "step_rate": rate}
-            envs.close()
+    return scaling_of_bench(Settings(quick=quick))
 
 
 def sac_updates(quick: bool) -> dict[str, Any]:

@@ -41,13 +41,6 @@ def warm_and_interleave(
     return measure.interleave(contestants, repeats)
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
 # ---- SAC ---------------------------------------------------------------------------------------
 
 
@@ -125,7 +118,8 @@ def _stable_baselines(count: int) -> Callable[[], float]:
         peer.replay_buffer.add(obs, next_obs, action, np.ones(1), np.zeros(1), [{}])
 
     def run() -> float:
-        return count / seconds(lambda: peer.train(gradient_steps=count, batch_size=256))
+        call = partial(peer.train, gradient_steps=count, batch_size=256)
+        return count / measure.seconds(call)
 
     return run
 

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import peers
+import policies
 import tyro
 
 import pyfastenv
@@ -75,25 +77,6 @@ def roll(envs: Any, policy: Any) -> int:
     return int(num_steps * envs.num_envs)
 
 
-def a_policy(envs: Any) -> Any:
-    """64 x 64, with random weights."""
-    rng = np.random.default_rng(0)
-    sizes = [envs.single_observation_space.shape[0], 64, 64, envs.single_action_space.shape[0]]
-    pairs = list(itertools.pairwise(sizes))
-    return pyfastenv.PolicySpec(
-        weights=[0.1 * rng.standard_normal((1, *pair)).astype(np.float32) for pair in pairs],
-        biases=[np.zeros((1, n), np.float32) for _, n in pairs],
-        distribution="gaussian",
-        log_std=np.full((1, sizes[-1]), -0.5, np.float32),
-    )
-
-
-def some_actions(envs: Any) -> list[np.ndarray]:
-    rng, space = np.random.default_rng(0), envs.single_action_space
-    shape = (envs.num_envs, *space.shape)
-    return [rng.uniform(space.low, space.high, shape).astype(np.float32) for _ in range(64)]
-
-
 def compare(env_id: str, engine: str, num_envs: int, args: Options) -> list[Any]:
     """A row each for ``step`` and for rollouts."""
     names = {"built-in": env_id, "own": ROBOTS[env_id]}
@@ -106,7 +89,8 @@ def compare(env_id: str, engine: str, num_envs: int, args: Options) -> list[Any]
             }
             for mode in ("NextStep", "SameStep")
         )
-    actions, policy = some_actions(steppers["own"]), a_policy(steppers["own"])
+    actions = peers.random_actions(env_id, 64, num_envs)
+    policy = policies.untrained(steppers["own"])
     kinds: dict[str, dict[str, Any]] = {
         "step": {
             who: partial(step, envs, itertools.cycle(actions)) for who, envs in steppers.items()

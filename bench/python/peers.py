@@ -33,6 +33,7 @@ __all__ = [
     "OursByMujoco",
     "PhysicsLimit",
     "random_actions",
+    "time_steps",
 ]
 
 

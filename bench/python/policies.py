@@ -1,4 +1,4 @@
-"""Trained policies as files, and the actions that they take.
+"""Policies that benchmarks run: untrained ones, and trained ones as files.
 
 bench/python/learn.py writes one per environment, of its first seed of PPO; benchmarks step through
 the states of trained policies with them, which are not those of random actions.
@@ -6,6 +6,7 @@ the states of trained policies with them, which are not those of random actions.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import peers
 import torch
 
 import pyfastenv
+from pyfastenv.experiments import measure
+from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 
@@ -50,6 +53,34 @@ def load(env_id: str, folder: Path = FOLDER) -> PolicySpec:
         obs_scale=arrays.get("obs_scale"),
         obs_clip=float(arrays["obs_clip"]),
     )
+
+
+def untrained(envs: pyfastenv.FastVectorEnv) -> PolicySpec:
+    """A Gaussian policy with two hidden layers of 64 and random weights."""
+    torch.manual_seed(0)
+    num_inputs, num_actions = envs.obs_size, envs.single_action_space.shape[0]
+    network = MLP((num_inputs, 64, 64, num_actions), last_gain=0.01)
+    return network.spec(log_std=np.full((1, num_actions), -0.5, np.float32))
+
+
+def steps_taking(envs: pyfastenv.FastVectorEnv, policy: PolicySpec, seconds: float) -> int:
+    """As many steps as a rollout makes in so long, at least 8."""
+    envs.reset(seed=0)
+    num_steps = 8
+    while True:
+        took = measure.seconds(partial(pyfastenv.rollout, envs, policy, num_steps))
+        if took > seconds / 4:
+            return max(8, round(num_steps * seconds / took))
+        num_steps *= 2
+
+
+def rollout_rate(
+    envs: pyfastenv.FastVectorEnv, policy: PolicySpec, out: pyfastenv.RolloutBatch
+) -> float:
+    """Steps per second of a rollout from a reset with a seed."""
+    envs.reset(seed=0)
+    run = partial(pyfastenv.rollout, envs, policy, out.num_steps, out=out)
+    return out.num_envs * out.num_steps / measure.seconds(run)
 
 
 def actions(env_id: str, num_steps: int, num_envs: int) -> peers.Actions:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.experiments import measure
+from pyfastenv.experiments.tables import table
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "bench" / "results"
@@ -129,51 +130,47 @@ def rate(
     return num_envs * steps * 1e6 / total
 
 
-def table(costs: Costs, steps: int) -> str:
+def rates(costs: Costs, steps: int) -> str:
     """Rates by cores; in brackets, what the pessimistic assumption leaves."""
-    head = ["environment", "environments", *(f"{cores} cores" for cores in CORES)]
-    lines = [head, ["---"] * len(head)]
-    for env_id in ENVS:
-        for num_envs in SIZES:
-            cells = [
+    head = ("environment", "environments", *(f"{cores} cores" for cores in CORES))
+    rows = [
+        (
+            env_id,
+            f"{num_envs:,}",
+            *(
                 f"{rate(env_id, num_envs, cores, costs, steps):,.0f} "
                 f"({rate(env_id, num_envs, cores, costs, steps, True):,.0f})"
                 for cores in CORES
-            ]
-            lines.append([env_id, f"{num_envs:,}", *cells])
-    return _markdown(lines)
+            ),
+        )
+        for env_id in ENVS
+        for num_envs in SIZES
+    ]
+    return table(head, rows)
 
 
 def check(costs: Costs) -> str:
     """The model of two threads beside what two threads did."""
-    lines = [["environment", "environments", "model", "measured", "ratio"], ["---"] * 5]
+    rows = []
     for env_id in ENVS:
         for num_envs in (8, 64):
-            predicted = rate(env_id, num_envs, 2, costs)
-            seen = two_threads(env_id, num_envs)
+            predicted, seen = rate(env_id, num_envs, 2, costs), two_threads(env_id, num_envs)
             ratio = f"{predicted / seen:.2f}"
-            lines.append([env_id, f"{num_envs}", f"{predicted:,.0f}", f"{seen:,.0f}", ratio])
-    return _markdown(lines)
+            rows.append((env_id, num_envs, f"{predicted:,.0f}", f"{seen:,.0f}", ratio))
+    return table(("environment", "environments", "model", "measured", "ratio"), rows)
 
 
 def parameters(costs: Costs) -> str:
-    lines = [
-        ["what", "µs"],
-        ["---"] * 2,
-        ["to wake a helper that spins", f"{costs.wake:.2f}"],
-        ["to wake a helper that sleeps", f"{costs.wake_parked:.2f}"],
-        ["processor time of a call per thread, threads taking turns", f"{costs.thread:.2f}"],
-        ["a call by one thread, Python included", f"{costs.call:.2f}"],
-        *(
-            [f"a step of a group of {LANES}, {env_id}", f"{group_us(env_id):.1f}"]
-            for env_id in ENVS
-        ),
-    ]
-    return _markdown(lines)
-
-
-def _markdown(lines: list[list[str]]) -> str:
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    each = {
+        "to wake a helper that spins": f"{costs.wake:.2f}",
+        "to wake a helper that sleeps": f"{costs.wake_parked:.2f}",
+        "processor time of a call per thread, threads taking turns": f"{costs.thread:.2f}",
+        "a call by one thread, Python included": f"{costs.call:.2f}",
+    }
+    each |= {
+        f"a step of a group of {LANES}, {env_id}": f"{group_us(env_id):.1f}" for env_id in ENVS
+    }
+    return table(("what", "µs"), each.items())
 
 
 def tables() -> dict[str, str]:
@@ -183,8 +180,8 @@ def tables() -> dict[str, str]:
         "measured": parameters(found),
         "check": check(found),
         "assumptions": "".join(f"- {line};\n" for line in ASSUMPTIONS),
-        "step": table(found, 1),
-        "rollout": table(found, 128),
+        "step": rates(found, 1),
+        "rollout": rates(found, 128),
     }
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pyfastenv.experiments.measure import machine, today
+from pyfastenv.experiments.tables import table
 from pyfastenv.runs.atomic import write_text
 from pyfastenv.runs.progress import duration
 
@@ -101,16 +102,14 @@ def follow(folder: Path) -> Iterator[dict[str, Any]]:
 def tables() -> dict[str, str]:
     """The walk, as docs/ten_minutes.md has it."""
     results = json.loads((RESULTS / "ten_minutes.json").read_text())
-    lines, clock = ["| after | took | section | step |", "|---|---|---|---|"], 0.0
+    rows, clock = [], 0.0
     for row in results["steps"]:
         clock += row["seconds"]
         failed = f" **failed with status {row['status']}**" if row["status"] else ""
-        lines.append(
-            f"| {duration(clock)} | {duration(row['seconds'])} | {row['section']} | "
-            f"{row['step']}{failed} |"
-        )
+        times = duration(clock), duration(row["seconds"])
+        rows.append((*times, row["section"], f"{row['step']}{failed}"))
     about = results["machine"]
-    walk = "\n".join(lines) + (
+    walk = table(("after", "took", "section", "step"), rows) + (
         f"\n\n*{results['date']}, commit {about['commit']}; {about['cpu']}, "
         f"{about['cpus_available']} CPUs; {about['os']}, Python {about['python']}*\n"
     )

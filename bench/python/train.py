@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import peers
+import policies
 import torch
 import tyro
 
 import pyfastenv
-from pyfastenv import _core
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure, sections
 from pyfastenv.nn.networks import MLP
 from pyfastenv.runs.evaluation import evaluate
-from pyfastenv.vector import specs
 
 Row = dict[str, Any]
 NUM_THREADS = 2
@@ -37,55 +38,28 @@ def rollouts(quick: bool) -> Iterator[Row]:
         for num_envs in (2, 8, 64, 1024):
             yield _share(env_id, num_envs, 0.2 if quick else 1.0, 3 if quick else 7)
     for num_envs in (8, 64, 1024):
-        envs = pyfastenv.make_vec(
-            "CartPole-v1", num_envs, num_threads=NUM_THREADS, autoreset_mode="SameStep"
-        )
-        envs.reset(seed=0)
-        policy = MLP((4, 128, 2)).spec(distribution="categorical")
-        num_steps = 2_000_000 // num_envs
-        batch = pyfastenv.rollout(envs, policy, num_steps)
-        rates = []
-        for _ in range(3 if quick else 7):
-            start = time.perf_counter()
-            pyfastenv.rollout(envs, policy, num_steps, out=batch)
-            rates.append(num_envs * num_steps / (time.perf_counter() - start))
-        envs.close()
+        with closing(_envs("CartPole-v1", num_envs)) as envs:
+            policy = MLP((4, 128, 2)).spec(distribution="categorical")
+            batch = pyfastenv.RolloutBatch.allocate(envs, 2_000_000 // num_envs)
+            policies.rollout_rate(envs, policy, batch)
+            rates = [policies.rollout_rate(envs, policy, batch) for _ in range(3 if quick else 7)]
         yield {"env_id": "CartPole-v1", "num_envs": num_envs, "rate": measure.summary(rates)}
 
 
+def _envs(env_id: str, num_envs: int) -> pyfastenv.FastVectorEnv:
+    return pyfastenv.make_vec(env_id, num_envs, num_threads=NUM_THREADS, autoreset_mode="SameStep")
+
+
 def _share(env_id: str, num_envs: int, seconds: float, repeats: int) -> Row:
-    envs = pyfastenv.make_vec(env_id, num_envs, num_threads=NUM_THREADS, autoreset_mode="SameStep")
-    obs_size, action_size = (
-        envs.single_observation_space.shape[0],
-        envs.single_action_space.shape[0],
-    )
-    torch.manual_seed(0)
-    policy = MLP((obs_size, 64, 64, action_size), last_gain=0.01).spec(
-        log_std=np.full((1, action_size), -0.5, np.float32)
-    )
-    envs.reset(seed=0)
-    start = time.perf_counter()
-    pyfastenv.rollout(envs, policy, max(1, 512 // num_envs))
-    per_step = (time.perf_counter() - start) / max(1, 512 // num_envs)
-    num_steps = max(8, round(seconds / per_step))
-    batch = pyfastenv.RolloutBatch.allocate(envs, num_steps)
+    limit = peers.PhysicsLimit(env_id, num_envs, NUM_THREADS)
     ours, limits = [], []
-    for _ in range(repeats):
-        envs.reset(seed=0)
-        start = time.perf_counter()
-        pyfastenv.rollout(envs, policy, num_steps, out=batch)
-        ours.append(num_envs * num_steps / (time.perf_counter() - start))
-        space = envs.single_action_space
-        actions = np.clip(batch.actions.numpy(), space.low, space.high)
-        limits.append(
-            _core.physics_limit(
-                env_id=env_id,
-                assets_dir=specs.assets_dir(),
-                actions=actions,
-                num_threads=NUM_THREADS,
-            )
-        )
-    envs.close()
+    with closing(_envs(env_id, num_envs)) as envs:
+        policy, space = policies.untrained(envs), envs.single_action_space
+        num_steps = policies.steps_taking(envs, policy, seconds)
+        batch = pyfastenv.RolloutBatch.allocate(envs, num_steps)
+        for _ in range(repeats):
+            ours.append(policies.rollout_rate(envs, policy, batch))
+            limits.append(limit.run(np.clip(batch.actions.numpy(), space.low, space.high)))
     return {
         "env_id": env_id,
         "num_envs": num_envs,
@@ -116,9 +90,7 @@ def throughput(quick: bool) -> Iterator[Row]:
 
     def theirs() -> float:
         model = _sb3_model(seed=0)
-        start = time.perf_counter()
-        model.learn(total)
-        seconds = time.perf_counter() - start
+        seconds = measure.seconds(partial(model.learn, total))
         model.get_env().close()
         return total / seconds
 

@@ -75,6 +75,13 @@ def rate(run: Callable[[], int], seconds: float) -> float:
     return steps / elapsed
 
 
+def seconds(call: Callable[[], object]) -> float:
+    """How long a call takes [s]."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
 def summary(values: Sequence[float]) -> Summary:
     """Median and quartiles."""
     q1, median, q3 = np.quantile(np.asarray(values, dtype=np.float64), (0.25, 0.5, 0.75))
