@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import peers
-
 from pyfastenv.experiments import measure
+from pyfastenv.tools.contestants import Actions, Contestant, random_actions
 
 MAX_ACTION_BYTES = 256 * 2**20  # what prerecorded actions may take
-# (env_id, num_steps, num_envs) -> actions, from a reset with peers.SEED
-Recorder = Callable[[str, int, int], peers.Actions]
+# (env_id, num_steps, num_envs) -> actions, from a reset with contestants.SEED
+Recorder = Callable[[str, int, int], Actions]
 
 
 def calibrate(
-    contestant: peers.Contestant,
+    contestant: Contestant,
     env_id: str,
     num_envs: int,
     seconds: float,
-    record: Recorder = peers.random_actions,
+    record: Recorder = random_actions,
 ) -> int:
     """Steps that take the contestant about ``seconds``; its run also warms it up."""
     num_steps = max(1, 64 // num_envs)
@@ -33,12 +32,12 @@ def calibrate(
 def contest(
     env_id: str,
     num_envs: int,
-    rivals: Sequence[type[peers.Contestant]],
+    rivals: Sequence[type[Contestant]],
     *,
     num_threads: int,
     seconds: float,
     repeats: int,
-    record: Recorder = peers.random_actions,
+    record: Recorder = random_actions,
 ) -> dict[str, Any]:
     """Measures the rivals in turn, the first of which is the one compared with the others.
 

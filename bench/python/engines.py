@@ -22,9 +22,16 @@ from settings import MANY, TASK_IDS, Row, Settings
 import pyfastenv
 from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure
+from pyfastenv.tools.contestants import (
+    Contestant,
+    Ours,
+    PhysicsLimit,
+    random_actions,
+    time_steps,
+)
 
 SECONDS = 0.12  # of ours; mj_step takes several times as long for as many steps
-RIVALS: list[type[peers.Contestant]] = [peers.Ours, peers.OursByMujoco, peers.PhysicsLimit]
+RIVALS: list[type[Contestant]] = [Ours, peers.OursByMujoco, PhysicsLimit]
 
 
 def stepping(settings: Settings) -> Iterator[Row]:
@@ -38,7 +45,7 @@ def trained(settings: Settings) -> Iterator[Row]:
 
 
 def _stepping(
-    settings: Settings, sizes: Iterable[int], record: Recorder = peers.random_actions
+    settings: Settings, sizes: Iterable[int], record: Recorder = random_actions
 ) -> Iterator[Row]:
     for env_id in TASK_IDS:
         for num_envs in sizes:
@@ -83,7 +90,7 @@ def _rollout_rates(env_id: str, num_envs: int, settings: Settings) -> dict[str, 
     def step() -> float:
         envs.reset(seed=0)
         space = envs.single_action_space
-        return peers.time_steps(envs.step, np.clip(batch.actions.numpy(), space.low, space.high))
+        return time_steps(envs.step, np.clip(batch.actions.numpy(), space.low, space.high))
 
     rates = measure.interleave(
         {

@@ -15,8 +15,10 @@ from typing import Any
 
 import peers
 
-CONTESTANTS: dict[str, type[peers.Ours] | type[peers.EnvPool]] = {
-    "pyfastenv": peers.Ours,
+from pyfastenv.tools import contestants
+
+CONTESTANTS: dict[str, type[contestants.Ours] | type[peers.EnvPool]] = {
+    "pyfastenv": contestants.Ours,
     "EnvPool": peers.EnvPool,
 }
 
@@ -38,7 +40,7 @@ def memory_mb(field: str) -> float:
 
 def probe(name: str, env_id: str, num_envs: int, num_threads: int) -> dict[str, Any]:
     """Seconds to make, reset and step once; memory before, after and at the peak [MB]."""
-    actions = peers.random_actions(env_id, 1, num_envs)[0]
+    actions = contestants.random_actions(env_id, 1, num_envs)[0]
     if name == "EnvPool":
         import envpool  # noqa: F401 - its import is not what making an environment costs
     before = memory_mb("VmRSS")

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peers
 import policies
 import tyro
 
 import pyfastenv
 from pyfastenv.experiments import measure, sections
+from pyfastenv.tools import contestants
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "own_tasks"
@@ -89,7 +89,7 @@ def compare(env_id: str, engine: str, num_envs: int, args: Options) -> list[Any]
             }
             for mode in ("NextStep", "SameStep")
         )
-    actions = peers.random_actions(env_id, 64, num_envs)
+    actions = contestants.random_actions(env_id, 64, num_envs)
     policy = policies.untrained(steppers["own"])
     kinds: dict[str, dict[str, Any]] = {
         "step": {

@@ -12,29 +12,9 @@ from pyfastenv.experiments.measure import quiet_stderr
 from pyfastenv.tools.contestants import (
     SEED,
     Actions,
-    Contestant,
-    GymnasiumAsync,
-    GymnasiumSync,
     Ours,
-    PhysicsLimit,
-    random_actions,
     time_steps,
 )
-
-__all__ = [
-    "Actions",
-    "Contestant",
-    "EnvPool",
-    "GymnasiumAsync",
-    "GymnasiumSync",
-    "MujocoBatch",
-    "Ours",
-    "OursAsync",
-    "OursByMujoco",
-    "PhysicsLimit",
-    "random_actions",
-    "time_steps",
-]
 
 
 class OursByMujoco(Ours):

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import peers
 import torch
 
 import pyfastenv
@@ -18,6 +17,7 @@ from pyfastenv.experiments import measure
 from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.tools import contestants
 
 FOLDER = Path(__file__).parents[2] / "docs/results/policies"
 
@@ -83,7 +83,7 @@ def rollout_rate(
     return out.num_envs * out.num_steps / measure.seconds(run)
 
 
-def actions(env_id: str, num_steps: int, num_envs: int) -> peers.Actions:
+def actions(env_id: str, num_steps: int, num_envs: int) -> contestants.Actions:
     """The actions of the trained policy from a reset with the seed of the contestants.
 
     Drawn as in training, so the states are those that PPO sees at its end.
@@ -93,9 +93,9 @@ def actions(env_id: str, num_steps: int, num_envs: int) -> peers.Actions:
     """
     envs = pyfastenv.make_vec(env_id, num_envs, num_threads=1)
     policy = TorchPolicy.of(load(env_id), envs.single_action_space)
-    torch.manual_seed(peers.SEED)
+    torch.manual_seed(contestants.SEED)
     tape = np.empty((num_steps, *envs.action_space.shape), np.float32)
-    obs, _ = envs.reset(seed=peers.SEED)
+    obs, _ = envs.reset(seed=contestants.SEED)
     for action in tape:
         action[:] = policy.act(obs, deterministic=False)
         obs = envs.step(action)[0]

@@ -18,6 +18,7 @@ from contest import contest
 from settings import ALL_PEERS_IDS, MANY, TASK_IDS, Contestants, Row, Settings
 
 from pyfastenv.experiments import measure
+from pyfastenv.tools import contestants
 from pyfastenv.vector.cpus import available_cpus
 
 MEMORY_SHARE = 0.5  # of the available memory that EnvPool's environments may take
@@ -34,15 +35,15 @@ def tasks(settings: Settings) -> Iterator[Row]:
     everyone: Contestants = [
         *envpool,
         peers.MujocoBatch,
-        peers.GymnasiumSync,
-        peers.GymnasiumAsync,
+        contestants.GymnasiumSync,
+        contestants.GymnasiumAsync,
     ]
     for env_id in TASK_IDS:
         for num_envs in (8, 64, *([] if settings.quick else [1024])):
             rivals = everyone if env_id in ALL_PEERS_IDS and num_envs <= 64 else envpool
             if rivals:
                 how = settings.of(num_envs, seconds=0.2)
-                yield contest(env_id, num_envs, [peers.Ours, *rivals], **how)
+                yield contest(env_id, num_envs, [contestants.Ours, *rivals], **how)
         if envpool and not settings.quick:
             yield _many_of_envpool(env_id, settings)
 
@@ -52,14 +53,14 @@ def cartpole(settings: Settings) -> Iterator[Row]:
     envpool: Contestants = [_EnvPoolCartPole] if has_envpool() else []
     for num_envs in (8, 64, 1024):
         rivals: Contestants = [*envpool, *([_SyncCartPole] if num_envs == 8 else [])]
-        yield contest("CartPole-v1", num_envs, [peers.Ours, *rivals], **settings.of(num_envs))
+        yield contest("CartPole-v1", num_envs, [contestants.Ours, *rivals], **settings.of(num_envs))
 
 
 def half_batches(settings: Settings) -> Iterator[Row]:
     """send/recv of half batches against step."""
     for env_id in ("HalfCheetah-v5", "Humanoid-v5", "CartPole-v1"):
         for num_envs in (64, 1024):
-            rivals: Contestants = [peers.OursAsync, peers.Ours]
+            rivals: Contestants = [peers.OursAsync, contestants.Ours]
             yield contest(env_id, num_envs, rivals, **settings.of(num_envs))
 
 
@@ -82,7 +83,7 @@ def scaling(settings: Settings) -> Iterator[Row]:
     for env_id in ("HalfCheetah-v5", "Humanoid-v5"):
         for n in counts:
             how = settings.of(64 * n) | {"num_threads": n}
-            yield contest(env_id, 64 * n, [peers.Ours, peers.PhysicsLimit], **how)
+            yield contest(env_id, 64 * n, [contestants.Ours, contestants.PhysicsLimit], **how)
 
 
 SECTIONS: dict[str, Callable[[Settings], Iterator[Row]]] = {
@@ -98,7 +99,7 @@ SECTIONS: dict[str, Callable[[Settings], Iterator[Row]]] = {
 }
 
 
-class _SyncCartPole(peers.GymnasiumSync):
+class _SyncCartPole(contestants.GymnasiumSync):
     share_of_steps = 0.02  # ours makes 50 times its steps
 
 
@@ -118,7 +119,7 @@ def _many_of_envpool(env_id: str, settings: Settings) -> Row:
             "skipped": f"EnvPool does not fit: {MANY:,} would need about {needed:.0f} GB, "
             f"and {MEMORY_SHARE:.0%} of the available {available:.0f} GB may be used",
         }
-    return contest(env_id, MANY, [peers.Ours, peers.EnvPool], **settings.of(MANY))
+    return contest(env_id, MANY, [contestants.Ours, peers.EnvPool], **settings.of(MANY))
 
 
 def _probe(contestant: str, env_id: str, num_envs: int, num_threads: int) -> Row:

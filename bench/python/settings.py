@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import peers
+from pyfastenv.tools import contestants
 
 Row = dict[str, Any]
-Contestants = list[type[peers.Contestant]]
+Contestants = list[type[contestants.Contestant]]
 
 STEPPING_IDS = ["HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Hopper-v5", "InvertedPendulum-v5"]
 ALL_PEERS_IDS = ["HalfCheetah-v5", "Ant-v5", "Humanoid-v5"]

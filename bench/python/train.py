@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import peers
 import policies
 import torch
 import tyro
@@ -24,6 +23,7 @@ from pyfastenv.algorithms.ppo import PPO, Config
 from pyfastenv.experiments import measure, sections
 from pyfastenv.nn.networks import MLP
 from pyfastenv.runs.evaluation import evaluate
+from pyfastenv.tools import contestants
 
 Row = dict[str, Any]
 NUM_THREADS = 2
@@ -51,7 +51,7 @@ def _envs(env_id: str, num_envs: int) -> pyfastenv.FastVectorEnv:
 
 
 def _share(env_id: str, num_envs: int, seconds: float, repeats: int) -> Row:
-    limit = peers.PhysicsLimit(env_id, num_envs, NUM_THREADS)
+    limit = contestants.PhysicsLimit(env_id, num_envs, NUM_THREADS)
     ours, limits = [], []
     with closing(_envs(env_id, num_envs)) as envs:
         policy, space = policies.untrained(envs), envs.single_action_space
