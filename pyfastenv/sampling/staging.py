@@ -294,6 +294,13 @@ class TorchVectorEnv:
         ring_slots: Sets of pinned arrays that take turns (CUDA); 2 or more.
         copies: How to copy; None chooses by ``device``.
 
+    Attributes:
+        envs, unwrapped: The environments.
+        num_envs: How many.
+        single_observation_space, single_action_space: One environment's, as ``envs`` has them
+            (NumPy's dtype).
+        observation_space, action_space: All environments', likewise.
+
     Raises:
         ValueError: Fewer than 2 slots, neither CPU nor CUDA, or not a floating dtype.
         RuntimeError: CUDA is not available.
@@ -311,7 +318,11 @@ class TorchVectorEnv:
     ):
         _check_num_slots("ring_slots", ring_slots)
         self._copies = make_copies(device) if copies is None else copies
-        self.envs = envs
+        self.envs = self.unwrapped = envs
+        self.num_envs = envs.num_envs
+        self.single_observation_space = envs.single_observation_space
+        self.single_action_space = envs.single_action_space
+        self.observation_space, self.action_space = envs.observation_space, envs.action_space
         self._views = None if flat else envs.obs_views
         own_dtype = _torch_dtype(envs.obs_dtype)
         self.obs_dtype = own_dtype if obs_dtype is None else obs_dtype
@@ -331,36 +342,6 @@ class TorchVectorEnv:
     def device(self) -> torch.device:
         """Where results are and actions must be."""
         return self._copies.device
-
-    @property
-    def unwrapped(self) -> FastVectorEnv:
-        """The environments."""
-        return self.envs
-
-    @property
-    def num_envs(self) -> int:
-        """How many environments."""
-        return self.envs.num_envs
-
-    @property
-    def single_observation_space(self) -> gymnasium.Space[Any]:
-        """One environment's observations, as ``envs`` has it (NumPy's dtype)."""
-        return self.envs.single_observation_space
-
-    @property
-    def single_action_space(self) -> gymnasium.Space[Any]:
-        """One environment's actions."""
-        return self.envs.single_action_space
-
-    @property
-    def observation_space(self) -> gymnasium.Space[Any]:
-        """All environments' observations, as ``envs`` has it (NumPy's dtype)."""
-        return self.envs.observation_space
-
-    @property
-    def action_space(self) -> gymnasium.Space[Any]:
-        """All environments' actions."""
-        return self.envs.action_space
 
     def reset(
         self,
