@@ -30,15 +30,7 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
     metadata = {"render_modes": ["rgb_array"]}
 
     def __init__(self, env_id: str, *, render_mode: str | None = None, **kwargs: Any):
-        pool = FastVectorEnv(
-            env_id,
-            1,
-            num_threads=1,
-            autoreset_mode=AutoresetMode.DISABLED,
-            max_episode_steps=0,
-            render_mode=render_mode,
-            **kwargs,
-        )
+        self._begin(FastVectorEnv, env_id, render_mode, kwargs)
         if multiprocessing.current_process().name == "Worker<AsyncVectorEnv>-0":
             warnings.warn(
                 "AsyncVectorEnv steps each environment in a process of its own, which is slow: "
@@ -47,10 +39,19 @@ class FastEnv(gymnasium.Env[NDArray[Any], Any]):
                 RuntimeWarning,
                 stacklevel=2,
             )
-        self._adopt(pool, render_mode)
 
-    def _adopt(self, pool: FastVectorEnv, render_mode: str | None) -> None:
-        self.envs = pool
+    def _begin(
+        self, pool: type[FastVectorEnv], what: Any, render_mode: str | None, kwargs: dict[str, Any]
+    ) -> None:
+        self.envs = pool(
+            what,
+            1,
+            num_threads=1,
+            autoreset_mode=AutoresetMode.DISABLED,
+            max_episode_steps=0,
+            render_mode=render_mode,
+            **kwargs,
+        )
         self.metadata = {
             key: value for key, value in self.envs.metadata.items() if key != "autoreset_mode"
         }

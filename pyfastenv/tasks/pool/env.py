@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium
-from gymnasium.vector import AutoresetMode
 
 from pyfastenv.tasks.language.find import load_task
 from pyfastenv.tasks.language.task import Task
@@ -23,16 +22,7 @@ class TaskEnv(FastEnv):
     """
 
     def __init__(self, task: str | type[Task], *, render_mode: str | None = None, **kwargs: Any):
-        pool = TaskVectorEnv(
-            task,
-            1,
-            num_threads=1,
-            autoreset_mode=AutoresetMode.DISABLED,
-            max_episode_steps=0,
-            render_mode=render_mode,
-            **kwargs,
-        )
-        self._adopt(pool, render_mode)
+        self._begin(TaskVectorEnv, task, render_mode, kwargs)
 
 
 def make_limited(
