@@ -27,6 +27,7 @@ from pyfastenv.runs.progress import duration
 from pyfastenv.runs.settings import differing
 from pyfastenv.tools import runs as run_folders
 from pyfastenv.tools.runs import Group, Run, number
+from pyfastenv.training.profiling import phases_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -182,14 +183,7 @@ def _phases(groups: Sequence[Group]) -> list[tuple[str, list[str]]]:
 
 
 def _phase_shares(group: Group) -> dict[str, float]:
-    seconds: dict[str, float] = {}
-    for run in group.runs:
-        for row in run.rows:
-            for name, value in row.items():
-                if name.startswith("time/") and name.endswith("_s") and name[5:-2] != "elapsed":
-                    phase = name[5:-2]
-                    if not phase.endswith("_per"):
-                        seconds[phase] = seconds.get(phase, 0.0) + value
+    seconds = phases_of(row for run in group.runs for row in run.rows)
     total = sum(run.elapsed_s for run in group.runs)
     return {phase: s / total for phase, s in seconds.items()} if total > 0 else {}
 

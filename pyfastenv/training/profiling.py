@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from torch import profiler
 
 from pyfastenv.nn.spans import SPANS, record_spans, span
 from pyfastenv.publish.plots import plot_memory
-from pyfastenv.runs.logger import read_metrics
+from pyfastenv.runs.logger import Row, read_metrics
 
 TRACE = "trace.json.gz"
 TABLE = "profile.txt"
@@ -231,8 +231,13 @@ def _row(name: str, time: float, total: float, iterations: int) -> str:
 
 def phases(folder: Path) -> dict[str, float]:
     """The time that a whole run's iterations spent on each phase, profiled or not [s]."""
+    return phases_of(read_metrics(folder))
+
+
+def phases_of(rows: Iterable[Row]) -> dict[str, float]:
+    """:func:`phases`, of rows of metrics."""
     seconds: dict[str, float] = {}
-    for row in read_metrics(folder):
+    for row in rows:
         for key, value in row.items():
             name = key.removeprefix("time/").removesuffix("_s")
             if key == f"time/{name}_s" and name not in ("elapsed", "steps_per"):
