@@ -778,7 +778,7 @@ def run_two(*arguments: str) -> tuple[list[int], list[str]]:
 _ONE_IS_KILLED = """
 import os, signal, sys
 from pyfastenv import cli
-from pyfastenv.algorithms import ppo
+from pyfastenv.algorithms.ppo import spec as ppo
 
 class Doomed(ppo.PPO):
     def iterate(self):
