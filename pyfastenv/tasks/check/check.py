@@ -170,25 +170,19 @@ def _against_gymnasium(env: Any, kwargs: dict[str, Any]) -> str:
 
 
 def _observations(env: Any, kwargs: dict[str, Any]) -> str:
-    envs: Any = make_vec(env, _ENVS, num_threads=1, **kwargs)
-    rng = np.random.default_rng(4)
-    envs.reset(seed=4)
-    for step in range(_STEPS):
-        obs = envs.flat_step(_actions(envs, rng))[0]
+    (envs,) = _started(env, kwargs, 4, 1)
+    for step, actions in enumerate(_random_actions(envs, 4, _STEPS)):
+        obs = envs.flat_step(actions)[0]
         for at in np.flatnonzero(~np.isfinite(obs).all(axis=0))[:1]:
             raise _Wrong(f"{_name_at(at, envs)} is NaN or infinite after {step + 1} steps")
     return "observations are finite numbers"
 
 
 def _actions_matter(env: Any, kwargs: dict[str, Any]) -> str:
-    pools: list[Any] = [make_vec(env, _ENVS, num_threads=1, **kwargs) for _ in range(2)]
-    generators = [np.random.default_rng(seed) for seed in (8, 9)]
-    for envs in pools:
-        envs.reset(seed=8)
-    for _ in range(_STEPS // 3):
+    pools = _started(env, kwargs, 8, 1, 1)
+    for both in zip(*(_random_actions(pools[0], seed) for seed in (8, 9)), strict=True):
         first, second = (
-            envs.flat_step(_actions(envs, rng))[0]
-            for envs, rng in zip(pools, generators, strict=True)
+            envs.flat_step(actions)[0] for envs, actions in zip(pools, both, strict=True)
         )
         if not np.array_equal(first, second, equal_nan=True):
             return "actions change what is observed"
@@ -210,12 +204,8 @@ def _threads(env: Any, kwargs: dict[str, Any]) -> str:
 
 def _difference_of_threads(env: Any, kwargs: dict[str, Any], *threads: int) -> str | None:
     """Where runs of the same seed and actions on so many threads first differ."""
-    pools: Any = [make_vec(env, _ENVS, num_threads=n, **kwargs) for n in threads]
-    rng = np.random.default_rng(2)
-    for envs in pools:
-        envs.reset(seed=2)
-    for step in range(_STEPS // 3):
-        actions = _actions(pools[0], rng)
+    pools = _started(env, kwargs, 2, *threads)
+    for step, actions in enumerate(_random_actions(pools[0], 2)):
         first, second = (envs.flat_step(actions) for envs in pools)
         try:
             _compare_rows(f"step {step}: ", first, second, pools[0])
@@ -225,12 +215,8 @@ def _difference_of_threads(env: Any, kwargs: dict[str, Any], *threads: int) -> s
 
 
 def _send_and_recv(env: Any, kwargs: dict[str, Any]) -> str:
-    first, second = (make_vec(env, _ENVS, num_threads=n, **kwargs) for n in (1, 3))
-    rng = np.random.default_rng(6)
-    first.reset(seed=6)
-    second.reset(seed=6)
-    for step in range(_STEPS // 3):
-        actions = _actions(first, rng)
+    first, second = _started(env, kwargs, 6, 1, 3)
+    for step, actions in enumerate(_random_actions(first, 6)):
         second.send(actions)
         obs, rewards, *_, infos = second.flat_recv()
         order = np.argsort(infos["env_id"])
@@ -242,12 +228,10 @@ def _send_and_recv(env: Any, kwargs: dict[str, Any]) -> str:
 
 def _rows_of_a_batch(env: Any, kwargs: dict[str, Any]) -> str:
     """Another number of rows may round otherwise (matrix products do), and nothing more."""
-    many, one = (make_vec(env, n, num_threads=1, **kwargs) for n in (_ENVS, 1))
-    rng = np.random.default_rng(7)
-    many.reset(seed=7)
+    (many,) = _started(env, kwargs, 7, 1)
+    one = make_vec(env, 1, num_threads=1, **kwargs)
     one.reset(seed=7 + 2)
-    for step in range(_STEPS // 10):
-        actions = _actions(many, rng)
+    for step, actions in enumerate(_random_actions(many, 7, _STEPS // 10)):
         pairs = zip(many.flat_step(actions)[:2], one.flat_step(actions[2:3])[:2], strict=True)
         for name, (ours, alone) in zip(("observation", "reward"), pairs, strict=True):
             if not np.allclose(ours[2], alone[0], rtol=1e-4, atol=1e-5, equal_nan=True):
@@ -260,15 +244,11 @@ def _rows_of_a_batch(env: Any, kwargs: dict[str, Any]) -> str:
 
 
 def _snapshots(env: Any, kwargs: dict[str, Any]) -> str:
-    first, second = (make_vec(env, _ENVS, num_threads=1, **kwargs) for _ in range(2))
-    rng = np.random.default_rng(3)
-    first.reset(seed=3)
-    second.reset(seed=4)
-    for _ in range(20):
-        first.step(_actions(first, rng))
+    (first,), (second,) = _started(env, kwargs, 3, 1), _started(env, kwargs, 4, 1)
+    for actions in _random_actions(first, 3, 20):
+        first.step(actions)
     second.set_state(first.get_state())
-    for step in range(_STEPS // 3):
-        actions = _actions(first, rng)
+    for step, actions in enumerate(_random_actions(first, 4)):
         place = f"{step} steps after set_state a snapshot differs from its original: "
         ours, theirs = first.flat_step(actions), second.flat_step(actions)
         _compare_rows(place, ours, theirs, first)
@@ -301,6 +281,19 @@ def _rate(call: Callable[[], Any]) -> float:
         call()
         count += 1
     return count / (time.perf_counter() - begin)
+
+
+def _started(env: Any, kwargs: dict[str, Any], seed: int, *threads: int) -> list[FastVectorEnv]:
+    """Pools with so many threads each, their episodes begun by one seed."""
+    pools = [make_vec(env, _ENVS, num_threads=n, **kwargs) for n in threads]
+    for envs in pools:
+        envs.reset(seed=seed)
+    return pools
+
+
+def _random_actions(envs: FastVectorEnv, seed: int, num_steps: int = _STEPS // 3) -> Iterator[Any]:
+    rng = np.random.default_rng(seed)
+    return (_actions(envs, rng) for _ in range(num_steps))
 
 
 def _actions(envs: FastVectorEnv, rng: np.random.Generator) -> Any:
