@@ -22,7 +22,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
     call_symbol,
     constant,
     new_array,
-    raise_error,
+    raise_if,
 )
 
 _MOST_AXES: int = LAYOUTS["draws"]["most_axes"]
@@ -140,8 +140,7 @@ def _lengths(context: Any, builder: Any, what: str, kind: Any, value: Any) -> li
         length = builder.extract_value(value, i) if isinstance(kind, types.BaseTuple) else value
         length = context.cast(builder, length, each, types.int64)
         negative = builder.icmp_signed("<", length, constant(0))
-        with builder.if_then(negative, likely=False):
-            raise_error(context, builder, ValueError, f"rng.{what}: size: it is negative")
+        raise_if(context, builder, negative, ValueError, f"rng.{what}: size: it is negative")
         lengths.append(length)
     return lengths
 
@@ -179,9 +178,9 @@ def _bounded(what: str, wrong: str, *, whole: bool) -> Any:
     """
     dtype = types.int64 if whole else types.float64
 
-    def fail_unless(context: Any, builder: Any, fine: Any, message: str) -> None:
-        with builder.if_then(builder.not_(fine), likely=False):
-            raise_error(context, builder, ValueError, f"rng.{what}: {message}")
+    def check(context: Any, builder: Any, result: Any, message: str) -> None:
+        refused = builder.icmp_signed("==", result, constant(0))
+        raise_if(context, builder, refused, ValueError, f"rng.{what}: {message}")
 
     @intrinsic
     def draw(typing_context: Any, frame: Any, a: Any, b: Any, size: Any, closed: Any) -> Any:
@@ -208,8 +207,7 @@ def _bounded(what: str, wrong: str, *, whole: bool) -> Any:
                     builder.store(length, builder.gep(first, [constant(i)]))
             ending = [constant(axes), first, constant(given is not None)]
             fits = call_symbol(builder, "pyfastenv_draw_shape", I64, [*pointers, *ending])
-            fits = builder.icmp_signed("!=", fits, constant(0))
-            fail_unless(context, builder, fits, "shapes that do not go together")
+            check(context, builder, fits, "shapes that do not go together")
             if isinstance(result, types.Array):
                 if given is None:
                     lengths = [builder.load(builder.gep(first, [constant(i)])) for i in range(axes)]
@@ -224,8 +222,7 @@ def _bounded(what: str, wrong: str, *, whole: bool) -> Any:
                 I64,
                 [args[0], *pointers, *ending, given_closed, builder.bitcast(target, BYTES)],
             )
-            fine = builder.icmp_signed("!=", drawn, constant(0))
-            fail_unless(context, builder, fine, wrong)
+            check(context, builder, drawn, wrong)
             return array._getvalue() if isinstance(result, types.Array) else builder.load(target)
 
         return signature(result, frame, a, b, size, closed), codegen

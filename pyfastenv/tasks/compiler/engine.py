@@ -18,7 +18,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
     call_symbol,
     check_status,
     constant,
-    raise_error,
+    raise_if,
 )
 from pyfastenv.tasks.compiler.numbers import is_contiguous, is_vector, refuse, stand_in
 from pyfastenv.tasks.compiler.physics import need_fresh, need_part
@@ -32,8 +32,7 @@ def _checked_array(function: str, kind: Any, size: int, *, written: bool) -> Non
 
 def _same_size(context: Any, builder: Any, name: str, array: Any, size: int) -> None:
     differs = builder.icmp_signed("!=", array.nitems, constant(size))
-    with builder.if_then(differs, likely=False):
-        raise_error(context, builder, TypeError, f"mujoco.{name}: expected {size} numbers")
+    raise_if(context, builder, differs, TypeError, f"mujoco.{name}: expected {size} numbers")
 
 
 def _pure(name: str, arguments: str) -> None:

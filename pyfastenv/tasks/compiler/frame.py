@@ -7,17 +7,19 @@ Owns: the types, and how arrays of the pool's are read and written. ``physics``,
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from numba.core import cgutils, errors, types
 from numba.core.datamodel import models
 from numba.core.extending import register_model
 from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.cpython import slicing
 from numba.np import arrayobj
 
 from pyfastenv import _core
-from pyfastenv.tasks.compiler.numba_internals import BYTES, constant, load, raise_error
+from pyfastenv.tasks.compiler.numba_internals import BYTES, constant, load, raise_if
 
 LAYOUTS = _core.task_struct_layouts()
 DTYPES = {
@@ -143,6 +145,17 @@ def array_type(dtype: str, ndim: int, *, readonly: bool = False) -> View:
     return View(DTYPES[dtype], ndim, "C", readonly=readonly)
 
 
+def attributes_of(kind: type) -> Callable[[Callable[[Any, str], Any]], Callable[[Any, str], Any]]:
+    """Registers a function of (type, name): the type of an attribute, None if there is none."""
+
+    def register(resolve: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+        members = {"key": kind, "generic_resolve": lambda self, owner, name: resolve(owner, name)}
+        infer_getattr(type(resolve.__name__, (AttributeTemplate,), members))
+        return resolve
+
+    return register
+
+
 def member(builder: Any, frame: Any, name: str, kind: Any = BYTES) -> Any:
     """A member of the TaskFrame."""
     return load(builder, frame, LAYOUTS["frame"][name], kind)
@@ -165,13 +178,8 @@ def _set_slice(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         stride = cgutils.unpack_tuple(builder, source.strides)[0]
         base = builder.bitcast(source.data, BYTES)
         differs = builder.icmp_signed("!=", source.nitems, count)
-        with builder.if_then(differs, likely=False):
-            raise_error(
-                context,
-                builder,
-                ValueError,
-                "the slice and what is assigned to it differ in length",
-            )
+        message = "the slice and what is assigned to it differ in length"
+        raise_if(context, builder, differs, ValueError, message)
     with cgutils.for_range(builder, count) as loop:
         if isinstance(value_type, types.Array):
             item = builder.gep(base, [builder.mul(loop.index, stride)])
@@ -198,13 +206,8 @@ def write_numbers(
         array = context.make_array(value_type)(context, builder, value)
         count = constant(size)
         differs = builder.icmp_signed("!=", array.nitems, count)
-        with builder.if_then(differs, likely=False):
-            raise_error(
-                context,
-                builder,
-                ValueError,
-                f"{what}: expected {size} numbers, as in the first run",
-            )
+        message = f"{what}: expected {size} numbers, as in the first run"
+        raise_if(context, builder, differs, ValueError, message)
         if value_type.layout == "C" and value_type.dtype == types.float64:
             cgutils.raw_memcpy(builder, target, array.data, count, 8)
             return

@@ -71,8 +71,10 @@ def new_array(context: Any, builder: Any, kind: Any, shape: list[Any]) -> Any:
     return arrayobj._empty_nd_impl(context, builder, kind, shape)
 
 
-def raise_error(context: Any, builder: Any, exception: type[Exception], message: str) -> None:
-    """Returns with an exception of the user's line, which numba's stack knows."""
+def raise_if(
+    context: Any, builder: Any, condition: Any, exception: type[Exception], message: str
+) -> None:
+    """Returns, if a condition holds, with an exception of the user's line, which numba knows."""
     frame: Any = sys._getframe()
     location = None
     while frame is not None and location is None:
@@ -81,14 +83,16 @@ def raise_error(context: Any, builder: Any, exception: type[Exception], message:
             location = owner.loc
         frame = frame.f_back
     name = None if location is None else ""
-    context.call_conv.return_user_exc(builder, exception, (message,), loc=location, func_name=name)
+    with builder.if_then(condition, likely=False):
+        context.call_conv.return_user_exc(
+            builder, exception, (message,), loc=location, func_name=name
+        )
 
 
 def check_status(context: Any, builder: Any, status: Any) -> None:
     """Returns with an error if a call back into the pool has failed; the pool knows with which."""
     failed = builder.icmp_signed("!=", status, ir.Constant(I32, 0))
-    with builder.if_then(failed, likely=False):
-        raise_error(context, builder, RuntimeError, "a call of the engine failed")
+    raise_if(context, builder, failed, RuntimeError, "a call of the engine failed")
 
 
 def object_code(result: Any) -> tuple[str, bytes, list[str]]:

@@ -63,6 +63,12 @@ def _real(kind: Any) -> bool:
     return isinstance(kind, types.Integer | types.Boolean) or kind == types.float64
 
 
+def _as_doubles(context: Any, builder: Any, values: Any, kinds: Any) -> list[Any]:
+    """Numbers, each cast from its type."""
+    given = zip(values, kinds, strict=True)
+    return [context.cast(builder, value, kind, types.float64) for value, kind in given]
+
+
 # ---- loops of NumPy's ----------------------------------------------------------------------------
 
 
@@ -235,11 +241,7 @@ def _clip_number(builder: Any, x: Any, low: Any, high: Any) -> Any:
 @intrinsic
 def _clip_one(typing_context: Any, x: Any, low: Any, high: Any) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        numbers = [
-            context.cast(builder, value, kind, types.float64)
-            for value, kind in zip(args, sig.args, strict=True)
-        ]
-        return _clip_number(builder, *numbers)
+        return _clip_number(builder, *_as_doubles(context, builder, args, sig.args))
 
     return signature(types.float64, x, low, high), codegen
 
@@ -250,10 +252,7 @@ def _clip_all(typing_context: Any, x: Any, low: Any, high: Any) -> Any:
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         given = context.make_array(sig.args[0])(context, builder, args[0])
-        low, high = (
-            context.cast(builder, value, kind, types.float64)
-            for value, kind in zip(args[1:], sig.args[1:], strict=True)
-        )
+        low, high = _as_doubles(context, builder, args[1:], sig.args[1:])
         shape = cgutils.unpack_tuple(builder, given.shape)
         result = new_array(context, builder, result_type, shape)
         with cgutils.for_range(builder, given.nitems) as loop:
@@ -392,10 +391,7 @@ def _dot(x, y):
 @intrinsic
 def _c_pow(typing_context: Any, x: Any, y: Any) -> Any:
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        numbers = [
-            context.cast(builder, value, kind, types.float64)
-            for value, kind in zip(args, sig.args, strict=True)
-        ]
+        numbers = _as_doubles(context, builder, args, sig.args)
         return call_symbol(builder, "pyfastenv_pow", F64, numbers)
 
     return signature(types.float64, x, y), codegen

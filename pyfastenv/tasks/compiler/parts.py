@@ -9,9 +9,7 @@ from numba.core.extending import intrinsic, overload_method
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import (
     AbstractTemplate,
-    AttributeTemplate,
     infer,
-    infer_getattr,
     signature,
 )
 
@@ -21,6 +19,7 @@ from pyfastenv.tasks.compiler.frame import (
     PartsType,
     SelfType,
     array_type,
+    attributes_of,
     member,
     write_numbers,
 )
@@ -35,26 +34,23 @@ from pyfastenv.tasks.compiler.numba_internals import (
     constant,
     load,
     make_view,
-    raise_error,
+    raise_if,
     store,
 )
 
 # ---- self ----------------------------------------------------------------------------------------
 
 
-@infer_getattr
-class _SelfAttributes(AttributeTemplate):
-    key = SelfType
-
-    def generic_resolve(self, kind: Any, name: str) -> Any:
-        if name == "model":
-            return ModelType(kind.model, kind.own)
-        field = kind.fields.get(name)
-        if field is None:
-            return None
-        if field.shape is not None:
-            return array_type(field.kind, len(field.shape), readonly=field.section != "memory")
-        return {"float64": types.float64, "int64": types.int64, "bool": types.boolean}[field.kind]
+@attributes_of(SelfType)
+def _type_of_self(kind: Any, name: str) -> Any:
+    if name == "model":
+        return ModelType(kind.model, kind.own)
+    field = kind.fields.get(name)
+    if field is None:
+        return None
+    if field.shape is not None:
+        return array_type(field.kind, len(field.shape), readonly=field.section != "memory")
+    return {"float64": types.float64, "int64": types.int64, "bool": types.boolean}[field.kind]
 
 
 @lower_getattr_generic(SelfType)
@@ -101,9 +97,8 @@ def _set_part(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     part = kind.parts.get(name)
     what = f"{kind.what}[{name!r}]"
     if part is None:
-        with builder.if_then(cgutils.true_bit, likely=False):
-            message = f"{what} was not written in the first run: write it always"
-            raise_error(context, builder, KeyError, message)
+        message = f"{what} was not written in the first run: write it always"
+        raise_if(context, builder, cgutils.true_bit, KeyError, message)
         return context.get_dummy_value()
     target = builder.bitcast(member(builder, args[0], kind.what), F64.as_pointer())
     target = builder.gep(target, [constant(part.offset)])

@@ -11,8 +11,6 @@ from numba.core import cgutils, errors, types
 from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import (
     AbstractTemplate,
-    AttributeTemplate,
-    infer_getattr,
     infer_global,
     signature,
 )
@@ -26,6 +24,7 @@ from pyfastenv.tasks.compiler.frame import (
     NamedType,
     OptionType,
     array_type,
+    attributes_of,
     member,
 )
 from pyfastenv.tasks.compiler.numba_internals import (
@@ -38,7 +37,7 @@ from pyfastenv.tasks.compiler.numba_internals import (
     constant,
     load,
     make_view,
-    raise_error,
+    raise_if,
     store,
 )
 from pyfastenv.tasks.frontend.vocabulary import (
@@ -122,8 +121,7 @@ def need_part(context: Any, builder: Any, frame: Any, part: str, what: str) -> N
 def _need_bit(context: Any, builder: Any, frame: Any, part: str, message: str) -> None:
     bit = builder.and_(member(builder, frame, "fresh", I64), constant(FRESH[part]))
     stale = builder.icmp_signed("==", bit, constant(0))
-    with builder.if_then(stale, likely=False):
-        raise_error(context, builder, StaleRead, message)
+    raise_if(context, builder, stale, StaleRead, message)
 
 
 def _parts_of(model: Any, name: str, sensor: int | None = None) -> tuple[str, ...]:
@@ -179,23 +177,20 @@ def need(
 # ---- data ----------------------------------------------------------------------------------------
 
 
-@infer_getattr
-class _DataAttributes(AttributeTemplate):
-    key = DataType
-
-    def generic_resolve(self, kind: Any, name: str) -> Any:
-        if name in LAYOUTS["data_numbers"]:
-            real = LAYOUTS["data_numbers"][name][1] == "float64"
-            return types.float64 if real else types.int64
-        if name == "contact":
-            return ContactsType()
-        if name in KINDS:
-            return _by_name(kind, name)
-        if name not in LAYOUTS["data"]:
-            return None
-        _check_known(kind.model, name)
-        dtype = LAYOUTS["data"][name][1]
-        return array_type(dtype, getattr(kind.sample, name).ndim, readonly=name not in STATE)
+@attributes_of(DataType)
+def _type_of_data(kind: Any, name: str) -> Any:
+    if name in LAYOUTS["data_numbers"]:
+        real = LAYOUTS["data_numbers"][name][1] == "float64"
+        return types.float64 if real else types.int64
+    if name == "contact":
+        return ContactsType()
+    if name in KINDS:
+        return _by_name(kind, name)
+    if name not in LAYOUTS["data"]:
+        return None
+    _check_known(kind.model, name)
+    dtype = LAYOUTS["data"][name][1]
+    return array_type(dtype, getattr(kind.sample, name).ndim, readonly=name not in STATE)
 
 
 @lower_getattr_generic(DataType)
@@ -240,23 +235,19 @@ def _contact(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     data = member(builder, args[0], "data")
     count = builder.sext(load(builder, data, LAYOUTS["data_numbers"]["ncon"][0], I32), I64)
     outside = builder.icmp_unsigned(">=", args[1], count)
-    with builder.if_then(outside, likely=False):
-        raise_error(context, builder, IndexError, "data.contact: index out of range")
+    raise_if(context, builder, outside, IndexError, "data.contact: index out of range")
     first = load(builder, data, LAYOUTS["data"]["contact"][0], BYTES)
     return builder.gep(first, [builder.mul(args[1], constant(LAYOUTS["contact_bytes"]))])
 
 
-@infer_getattr
-class _ContactAttributes(AttributeTemplate):
-    key = ContactType
-
-    def generic_resolve(self, kind: Any, name: str) -> Any:
-        if name not in LAYOUTS["contact"]:
-            return None
-        _, dtype, size = LAYOUTS["contact"][name]
-        if size:
-            return array_type(dtype, 1, readonly=True)
-        return types.float64 if dtype == "float64" else types.int64
+@attributes_of(ContactType)
+def _type_of_contact(kind: Any, name: str) -> Any:
+    if name not in LAYOUTS["contact"]:
+        return None
+    _, dtype, size = LAYOUTS["contact"][name]
+    if size:
+        return array_type(dtype, 1, readonly=True)
+    return types.float64 if dtype == "float64" else types.int64
 
 
 @lower_getattr_generic(ContactType)
@@ -346,22 +337,19 @@ def _dofs(model: Any, joint: int, name: str, array: Any) -> tuple[str, int, tupl
     return name, first, (_DOFS[int(model.jnt_type[joint])], *array.shape[1:])
 
 
-@infer_getattr
-class _NamedAttributes(AttributeTemplate):
-    key = NamedType
-
-    def generic_resolve(self, kind: Any, name: str) -> Any:
-        if name == "id":
-            return types.int64
-        place = _place(kind, name)
-        if place is None:
-            return None
-        in_model = isinstance(kind.owner, ModelType)
-        if not in_model:
-            _check_known(kind.owner.model, place[0])
-        dtype = LAYOUTS["model" if in_model else "data"][place[0]][1]
-        writable = place[0] in (kind.owner.own if in_model else STATE)
-        return array_type(dtype, len(place[2]), readonly=not writable)
+@attributes_of(NamedType)
+def _type_of_named(kind: Any, name: str) -> Any:
+    if name == "id":
+        return types.int64
+    place = _place(kind, name)
+    if place is None:
+        return None
+    in_model = isinstance(kind.owner, ModelType)
+    if not in_model:
+        _check_known(kind.owner.model, place[0])
+    dtype = LAYOUTS["model" if in_model else "data"][place[0]][1]
+    writable = place[0] in (kind.owner.own if in_model else STATE)
+    return array_type(dtype, len(place[2]), readonly=not writable)
 
 
 @lower_getattr_generic(NamedType)
@@ -385,20 +373,17 @@ def _named_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: st
 # ---- self.model ----------------------------------------------------------------------------------
 
 
-@infer_getattr
-class _ModelAttributes(AttributeTemplate):
-    key = ModelType
-
-    def generic_resolve(self, kind: Any, name: str) -> Any:
-        if name == "opt":
-            return OptionType(kind.model)
-        if name in KINDS:
-            return _by_name(kind, name)
-        value = getattr(kind.model, name, None)
-        if name in LAYOUTS["model"] and isinstance(value, np.ndarray):
-            dtype, readonly = LAYOUTS["model"][name][1], name not in kind.own
-            return array_type(dtype, value.ndim, readonly=readonly)
-        return types.int64 if isinstance(value, int) else None
+@attributes_of(ModelType)
+def _type_of_model(kind: Any, name: str) -> Any:
+    if name == "opt":
+        return OptionType(kind.model)
+    if name in KINDS:
+        return _by_name(kind, name)
+    value = getattr(kind.model, name, None)
+    if name in LAYOUTS["model"] and isinstance(value, np.ndarray):
+        dtype, readonly = LAYOUTS["model"][name][1], name not in kind.own
+        return array_type(dtype, value.ndim, readonly=readonly)
+    return types.int64 if isinstance(value, int) else None
 
 
 @lower_getattr_generic(ModelType)
@@ -413,15 +398,12 @@ def _model_attribute(context: Any, builder: Any, kind: Any, frame: Any, name: st
     return make_view(context, builder, array_type(dtype, value.ndim), pointer, value.shape)
 
 
-@infer_getattr
-class _OptionAttributes(AttributeTemplate):
-    key = OptionType
-
-    def generic_resolve(self, kind: Any, name: str) -> Any:
-        value = getattr(kind.model.opt, name, None)
-        if isinstance(value, np.ndarray):
-            return array_type("float64", 1, readonly=True) if name in LAYOUTS["option"] else None
-        return {float: types.float64, int: types.int64}.get(type(value))
+@attributes_of(OptionType)
+def _type_of_option(kind: Any, name: str) -> Any:
+    value = getattr(kind.model.opt, name, None)
+    if isinstance(value, np.ndarray):
+        return array_type("float64", 1, readonly=True) if name in LAYOUTS["option"] else None
+    return {float: types.float64, int: types.int64}.get(type(value))
 
 
 @lower_getattr_generic(OptionType)
