@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 
 import pytest
@@ -18,12 +18,31 @@ renderer.render()
 renderer.close()
 """
 
+# what neither the package nor its extra ``test`` brings along
+OPTIONAL = {
+    "absl", "dm_env", "h5py", "jax", "jinja2", "matplotlib", "minari", "pandas", "rich", "rsl_rl",
+    "skrl", "stable_baselines3", "tianshou", "torch",
+}  # fmt: skip
+
 
 def pytest_configure() -> None:
     """Ctrl-C works, also where the tests were started in the background, which ignores it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # lanes are tested wherever they can do a model, and not only where they are faster
     os.environ.setdefault("PYFASTENV_MEASURE", "0")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A file that imports an optional package is skipped where that is missing."""
+    report = yield
+    error = report.call.excinfo.value if report.failed else None
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and error.name in OPTIONAL:
+            report.outcome = "skipped"
+            report.longrepr = (str(report.fspath), 0, f"Skipped: {error.name} is not installed")
+        error = error.__cause__ or error.__context__
+    return report
 
 
 @pytest.fixture(autouse=True)

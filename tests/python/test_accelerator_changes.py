@@ -1,20 +1,15 @@
 """Accelerators stand aside for whatever a user has changed of the code that they replace."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
-import pathlib
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
 import ensembles
+import pytest
+import torch
 from algorithms import make, small
 from small_learners import inputs_of, learner_of, make_ddpg, make_sac, problem
 from torch import nn
@@ -34,7 +29,6 @@ from pyfastenv.training.changes import changed_attributes
 from pyfastenv.training.loop import run
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-Path = pathlib.Path
 
 
 def make_amp_sac(accelerate: str) -> SACLearner:

@@ -1,12 +1,9 @@
 """Accelerators compute the readable programs' steps; who changes a program gets the plain one."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import copy
 import json
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -14,13 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
+import torch
 from algorithms import make, small
 from small_learners import (
     LAYOUT,
@@ -45,7 +40,6 @@ from pyfastenv.training.loop import run
 from pyfastenv.training.own_losses import check_losses, own_losses
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-Path = pathlib.Path
 
 STEPS = 200
 FLOAT32 = 1e-5  # relative, of gradients and losses from the same parameters

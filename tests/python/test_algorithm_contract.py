@@ -4,8 +4,6 @@ Each test takes the small training of ``algorithms.small``. The tables below say
 with which algorithm; one that is not in a table is tried as it is.
 """
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import math
@@ -15,10 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
+import torch
 from algorithms import NAMES, kind_of, make, options_of, small
 from torch import Tensor, nn
 from trainings import (

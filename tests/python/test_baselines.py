@@ -14,21 +14,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("psutil")
-
-from pyfastenv.experiments.baselines import loaders  # noqa: E402
-from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv  # noqa: E402
-from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble, PlainSAC  # noqa: E402
-from pyfastenv.experiments.baselines.pools import ArrayPool, ListPool  # noqa: E402
-from pyfastenv.experiments.baselines.queue_workers import HORIZON, QueueWorkers  # noqa: E402
-from pyfastenv.experiments.baselines.textbook import (  # noqa: E402
+from pyfastenv.experiments.baselines import loaders
+from pyfastenv.experiments.baselines.list_mbpo import ListMBPO, PlainEnv
+from pyfastenv.experiments.baselines.plain_learners import Habits, PlainEnsemble, PlainSAC
+from pyfastenv.experiments.baselines.pools import ArrayPool, ListPool
+from pyfastenv.experiments.baselines.queue_workers import HORIZON, QueueWorkers
+from pyfastenv.experiments.baselines.textbook import (
     PLACEMENTS,
     TextbookDDPG,
     TextbookPPO,
 )
-from pyfastenv.experiments.samplers import our_envs  # noqa: E402
+from pyfastenv.experiments.samplers import our_envs
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """Replay memory against plain Python, and transitions against step()."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import copy
@@ -11,10 +9,8 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
-
-torch = pytest.importorskip("torch")
-
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 

@@ -1,21 +1,15 @@
 """Callbacks: what they are told, in which order, and how they end a run."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import json
-import pathlib
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import algorithms
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
-import algorithms
 from trainings import assert_same_run
 
 from pyfastenv.algorithms import sac
@@ -23,7 +17,6 @@ from pyfastenv.runs.logger import read_metrics
 from pyfastenv.training.callbacks import Callback, Run, StopAtReturn
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-Path = pathlib.Path
 small = partial(algorithms.small, "sac")
 
 

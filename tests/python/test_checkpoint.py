@@ -1,7 +1,5 @@
 """Checkpoints: whole or not there, whatever happens to the process or the disk."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import builtins
@@ -17,8 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 from pyfastenv.runs import atomic, checkpoint
 from pyfastenv.runs.checkpoint import CheckpointDir

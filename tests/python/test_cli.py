@@ -10,10 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("tyro")
-pytest.importorskip("matplotlib")
-
 import pyfastenv
 from pyfastenv import cli
 from pyfastenv.algorithms import mbpo, ppo, sac

@@ -1,15 +1,11 @@
 """SAC and MBPO on CUDA: graphs do what plain steps do, no step waits, trainings run and resume."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from algorithms import small
 from cuda_checks import no_synchronisation
 from trainings import through_a_file

@@ -1,16 +1,12 @@
 """DDPG's arithmetic is plain torch's, and the pool acts as the learner thinks."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 from functools import partial
 
-import pytest
-
-torch = pytest.importorskip("torch")
-
 import algorithms
+import pytest
+import torch
 from algorithms import make
 from small_learners import as_sequential
 from torch import Tensor, nn

@@ -6,8 +6,6 @@ checkpoints from CUDA to the CPU and back. A tensor on the wrong device raises. 
 own kernels, streams and graphs, which need a GPU (``pytest -m gpu``).
 """
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -15,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from algorithms import kind_of, small
 from paper_cuda import CUDA, PaperTensor, paper_cuda
 from torch import Tensor

@@ -6,10 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("numba")
-pytest.importorskip("dm_control")
-
 from distributions import assert_distributed_alike
 from dm_control_suite import NUM_STARTS, SIGNIFICANCE, compare, make, starts
 from parity import assert_same
@@ -18,6 +14,8 @@ import pyfastenv
 from pyfastenv.suites import DM_CONTROL, packages, tasks
 from pyfastenv.suites.dm_control import rewards
 from pyfastenv.tasks.language.find import load_task
+
+pytest.importorskip("dm_control")
 
 # models that MuJoCo's own compiler warns of (settotalmass)
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")

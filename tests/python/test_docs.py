@@ -23,13 +23,11 @@ os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("tyro")
-pytest.importorskip("numba")
-
 import pyfastenv
 from pyfastenv import cli, physics
 from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
+
+pytest.importorskip("torch")
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

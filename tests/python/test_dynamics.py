@@ -1,16 +1,12 @@
 """The ensemble: what it learns, its gradients against autograd, which member predicts which row,
 and several seeds against single ones."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import math
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from ensembles import LAYOUT, make, member, randomised
 from torch import Tensor
 from trainings import assert_equal, through_a_file

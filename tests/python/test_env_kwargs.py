@@ -1,21 +1,15 @@
 """An environment's own arguments: trained with, recorded, evaluated with and resumed."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import json
 import os
-import pathlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("tyro")
-pytest.importorskip("matplotlib")
-
+import torch
 from algorithms import NAMES, make, small
 
 import pyfastenv
@@ -27,7 +21,6 @@ from pyfastenv.runs.saved import evaluate_run, load_policy
 from pyfastenv.vector.specs import resolve_xml_file
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-Path = pathlib.Path
 
 KWARGS = {"healthy_z_range": (0.6, 3.0), "reset_noise_scale": 0.02}
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import pathlib
 import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-for package in ("jinja2", "matplotlib", "pandas", "psutil", "scipy", "tyro"):
-    pytest.importorskip(package)
-
-from pyfastenv import cli  # noqa: E402
-from pyfastenv.experiments import (  # noqa: E402
+from pyfastenv import cli
+from pyfastenv.experiments import (
     flow,
     pictures,
     placement,
@@ -30,11 +27,10 @@ from pyfastenv.experiments import (  # noqa: E402
     sections,
     tables,
 )
-from pyfastenv.experiments.claims import compare, verdict  # noqa: E402
-from pyfastenv.experiments.clock import Clock  # noqa: E402
-from pyfastenv.experiments.study import Measurement, Sizes, Study, rounds  # noqa: E402
+from pyfastenv.experiments.claims import compare, verdict
+from pyfastenv.experiments.clock import Clock
+from pyfastenv.experiments.study import Measurement, Sizes, Study, rounds
 
-Path = pathlib.Path
 ROOT = Path(__file__).parents[2]
 
 

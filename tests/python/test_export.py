@@ -1,20 +1,14 @@
 """Exported policies do what the policy does, in the programs that run them."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
-import pathlib
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("tyro")
-pytest.importorskip("matplotlib")
-
+import torch
 from algorithms import small
 from torch import nn
 
@@ -34,7 +28,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
-Path = pathlib.Path
 
 
 @pytest.fixture(scope="module")

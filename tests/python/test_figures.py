@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
 pytest.importorskip("pandas")
 
 BENCH = Path(__file__).parents[2] / "bench"

@@ -1,21 +1,17 @@
 """FlashSAC: its networks and losses against plain torch, norms, reward scale and noise."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import copy
 import math
-import pathlib
 from functools import partial
 from itertools import pairwise
-
-import numpy as np
-import pytest
-
-torch = pytest.importorskip("torch")
+from pathlib import Path
 
 import algorithms
+import numpy as np
+import pytest
+import torch
 from algorithms import make
 from small_learners import FLASHSAC_LAYOUT as LAYOUT
 from small_learners import inputs_of, learner_of
@@ -38,7 +34,6 @@ from pyfastenv.training.actor_critic import Batch
 from pyfastenv.training.reward_scale import RewardScale
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-Path = pathlib.Path
 small = partial(algorithms.small, "flashsac")
 SLOPE = torch.distributions.TanhTransform().log_abs_det_jacobian  # logarithm of tanh's
 

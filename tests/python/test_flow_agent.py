@@ -1,8 +1,6 @@
 """The flow that tells real transitions from predicted ones, and what it does to the model: against
 plain torch in float64."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import copy
@@ -10,9 +8,7 @@ import math
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from ensembles import member, randomised
 from small_learners import as_sequential, batch_of
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Flows against the change of variables, numerical integration and known densities."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import copy
@@ -10,9 +8,7 @@ import math
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from cuda_checks import no_synchronisation
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal

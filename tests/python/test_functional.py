@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from pyfastenv.algorithms.ppo.spec import Columns, ppo_loss  # noqa: E402
-from pyfastenv.nn.functional import (  # noqa: E402
+from pyfastenv.algorithms.ppo.spec import Columns, ppo_loss
+from pyfastenv.nn.functional import (
     PPO_METRICS,
     bounded_gaussian_gradients,
     bounded_log_var,

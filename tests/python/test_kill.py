@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
 
 HARNESS = Path(__file__).with_name("kill_harness.py")
 ALGORITHMS = ("ppo", "sac", "flashsac", "mbpo")

@@ -1,7 +1,5 @@
 """Metrics: what is on disk after a kill, and nothing twice after resuming."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import csv
@@ -12,8 +10,7 @@ import types
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 from pyfastenv.runs.errors import TrainingError
 from pyfastenv.runs.logger import LoggerStart, MetricLogger, read_metrics

@@ -1,20 +1,17 @@
 """MBPO with and without the flow: schedules, the model's rollouts, presets, NaN in the model."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import math
 import pathlib
 import re
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import pytest
-
-torch = pytest.importorskip("torch")
-
 import algorithms
+import pytest
+import torch
 from algorithms import make
 from torch import Tensor
 
@@ -28,7 +25,6 @@ from pyfastenv.training.collecting import SeedCollector
 from pyfastenv.training.loop import run
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
-Path = pathlib.Path
 small = partial(algorithms.small, "mbpo")
 KINDS: tuple[Literal["ensemble", "flow"], ...] = ("ensemble", "flow")
 kinds = pytest.mark.parametrize("dynamics", KINDS)

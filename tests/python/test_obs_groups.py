@@ -7,18 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from algorithms import make, small
+from dict_tasks import Apart, Asymmetric
+from small_learners import critic_network, policy_network
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("numba")
-
-from algorithms import make, small  # noqa: E402
-from dict_tasks import Apart, Asymmetric  # noqa: E402
-from small_learners import critic_network, policy_network  # noqa: E402
-
-import pyfastenv  # noqa: E402
-from pyfastenv.algorithms.ppo import PPO, train  # noqa: E402
-from pyfastenv.nn.torch_policy import TorchPolicy  # noqa: E402
-from pyfastenv.publish.export import export  # noqa: E402
+import pyfastenv
+from pyfastenv.algorithms.ppo import PPO, train
+from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.publish.export import export
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 

@@ -1,15 +1,12 @@
 """Adam on flat vectors against torch's."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import io
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam

@@ -14,7 +14,6 @@ from parity import MODES, assert_same, compare
 import pyfastenv
 from pyfastenv.tasks.language.randomise import scale, shift, uniform
 
-pytest.importorskip("numba")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "own_tasks"))
 
 from ant import Ant

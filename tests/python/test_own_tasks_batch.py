@@ -14,8 +14,6 @@ import pyfastenv
 from pyfastenv.errors import BusyError, EnvError, ResetNeededError
 from pyfastenv.tasks.check.check import check_task
 
-pytest.importorskip("numba")
-
 
 class Compiled(Arm):
     observation_dict = None

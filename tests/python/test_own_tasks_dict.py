@@ -17,8 +17,6 @@ from pyfastenv.errors import EnvError
 from pyfastenv.integrations import require
 from pyfastenv.tasks.check.check import check_task
 
-pytest.importorskip("numba")
-
 TASKS = [Arm, Asymmetric]
 SIZES = {"observation": 4, "achieved_goal": 2, "desired_goal": 2, "frame": 9}
 

@@ -10,8 +10,6 @@ from parity import assert_same
 import pyfastenv
 from pyfastenv.errors import TaskCodeError
 
-pytest.importorskip("numba")
-
 XML = """<mujoco><option timestep=".01"/>
   <asset><hfield name="ground" nrow="4" ncol="3" size="2 2 .3 .1"/></asset>
   <worldbody><geom type="hfield" hfield="ground" pos="0 0 -1.2"/><site name="target" pos=".5 0 0"/>

@@ -12,26 +12,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import algorithms
 import numpy as np
 import pytest
+import torch
+from algorithms import make as _make
 
-torch = pytest.importorskip("torch")
-
-import algorithms  # noqa: E402
-from algorithms import make as _make  # noqa: E402
-
-import pyfastenv  # noqa: E402
-from pyfastenv import _core  # noqa: E402
-from pyfastenv.algorithms import sac  # noqa: E402
-from pyfastenv.algorithms.mbpo import MBPO  # noqa: E402
-from pyfastenv.algorithms.ppo import PPO, Config, train  # noqa: E402
-from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch  # noqa: E402
-from pyfastenv.nn.networks import MLP, FlatParameters  # noqa: E402
-from pyfastenv.nn.normalize import RunningMoments  # noqa: E402
-from pyfastenv.runs.logger import read_metrics  # noqa: E402
-from pyfastenv.runs.seeds import env_seeds  # noqa: E402
-from pyfastenv.sampling.rollouts import RolloutBatch, rollout  # noqa: E402
-from pyfastenv.training.loop import run  # noqa: E402
+import pyfastenv
+from pyfastenv import _core
+from pyfastenv.algorithms import sac
+from pyfastenv.algorithms.mbpo import MBPO
+from pyfastenv.algorithms.ppo import PPO, Config, train
+from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
+from pyfastenv.nn.networks import MLP, FlatParameters
+from pyfastenv.nn.normalize import RunningMoments
+from pyfastenv.runs.logger import read_metrics
+from pyfastenv.runs.seeds import env_seeds
+from pyfastenv.sampling.rollouts import RolloutBatch, rollout
+from pyfastenv.training.loop import run
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 _config = partial(algorithms.small, "ppo")

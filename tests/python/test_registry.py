@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import re
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("tyro")
-pytest.importorskip("matplotlib")
-
 from pyfastenv.runs.registry import ALGORITHMS, Registry, algorithm_module, load_logger
 
-Path = pathlib.Path
+pytest.importorskip("torch")
+
 DOCUMENT = Path(__file__).parents[2] / "docs" / "add_an_algorithm.md"
 
 LOGGER = """

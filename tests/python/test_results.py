@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / "bench" / "python"
 if not (ROOT / "bench" / "results").is_dir():

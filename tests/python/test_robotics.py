@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("numba")
-pytest.importorskip("gymnasium_robotics")
 from parity import assert_same
 from robotics_suite import IDS, SHORT, compare
 
 import pyfastenv
 from pyfastenv.suites import packages, robotics_ids
 from pyfastenv.tasks.language.find import load_task
+
+pytest.importorskip("gymnasium_robotics")
 
 # Fetch once with an object and once without, one hand: the others differ in goals and rewards
 FEW = [

@@ -11,8 +11,6 @@ import pyfastenv
 from pyfastenv.suites import ROBOTS
 from pyfastenv.tasks.language.find import load_task
 
-pytest.importorskip("numba")
-
 
 @pytest.mark.parametrize("env_id", ROBOTS)
 def test_plain_python_gives_the_same_bits(env_id: str) -> None:

@@ -1,7 +1,5 @@
 """A run folder belongs to one process, and what cannot be written is said in one sentence."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import contextlib
@@ -23,12 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
 import guess
+import pytest
 from guess import Config, Guess, die, stopping, train
 from trainings import assert_same_run
 

@@ -1,23 +1,19 @@
 """SAC: its gradient step against plain torch, mixed precision, what it acts and reports."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import copy
 import math
-import pathlib
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import algorithms
 import gymnasium
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-
-import algorithms
+import torch
 from algorithms import make
 from small_learners import as_sequential, batch_of
 from torch import Tensor, nn
@@ -36,7 +32,6 @@ from pyfastenv.sampling.rollouts import rollout
 from pyfastenv.training.loop import run
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-Path = pathlib.Path
 small = partial(algorithms.small, "sac")
 
 

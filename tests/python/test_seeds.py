@@ -1,7 +1,5 @@
 """All randomness comes from the seed, no two seeds share any; presets stand under all names."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import itertools
@@ -11,10 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-
-
+import torch
 from algorithms import NAMES, kind_of, options_of, small
 
 import pyfastenv

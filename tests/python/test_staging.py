@@ -14,14 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from staging_parts import NUM_ENVS, HostDevice, make_envs, small_policy
 
 import pyfastenv
-
-torch = pytest.importorskip("torch")
-from staging_parts import NUM_ENVS, HostDevice, make_envs, small_policy  # noqa: E402
-
-from pyfastenv.sampling import staging  # noqa: E402
-from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv  # noqa: E402
+from pyfastenv.sampling import staging
+from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
 
 LAYOUT = {"obs": ((4, 3), torch.float32), "flags": ((5,), torch.bool)}
 

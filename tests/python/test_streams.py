@@ -1,15 +1,11 @@
 """Random numbers of several seeds side by side against each seed's alone."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import io
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from torch import Tensor
 
 from pyfastenv.nn.streams import SeedStreams

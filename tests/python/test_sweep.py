@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import pathlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("tyro")
-pytest.importorskip("matplotlib")
-
 from torch import nn
 
 from pyfastenv import cli
@@ -25,7 +20,6 @@ from pyfastenv.training.sweep import sweep
 from pyfastenv.training.sweep_options import parse_options
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
-Path = pathlib.Path
 
 SAC: dict[str, Any] = {
     "env_id": "Pendulum-v1",

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from dict_tasks import Arm
 
-pytest.importorskip("numba")
-
 from pyfastenv.tasks.check.check import check_task
 from pyfastenv.tasks.check.differences import first_difference, likely_cause
 

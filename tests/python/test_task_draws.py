@@ -14,8 +14,6 @@ import pytest
 
 import pyfastenv
 
-pytest.importorskip("numba")
-
 NAMES = """
 import numpy as np
 

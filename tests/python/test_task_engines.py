@@ -14,7 +14,6 @@ from parity import assert_same
 import pyfastenv
 from pyfastenv.tasks.language.randomise import scale, shift, uniform
 
-pytest.importorskip("numba")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "own_tasks"))
 from hopper import Hopper
 

@@ -16,8 +16,6 @@ import pyfastenv
 from pyfastenv import EnvError
 from pyfastenv.tasks.compiler import cache
 
-pytest.importorskip("numba")
-
 TASK = Path(__file__).with_name("fragile_task.py")
 
 

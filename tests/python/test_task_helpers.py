@@ -14,8 +14,6 @@ import pyfastenv
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks.language.helpers import draw_noise, enqueue, push
 
-pytest.importorskip("numba")
-
 
 class Shaped(Arm):
     observation_dict = None

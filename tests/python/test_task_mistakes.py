@@ -18,8 +18,6 @@ import pytest
 import pyfastenv
 from pyfastenv import cli
 
-pytest.importorskip("numba")
-
 FILE = '''
 import math
 import random

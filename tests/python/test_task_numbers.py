@@ -14,8 +14,6 @@ import pytest
 import pyfastenv
 from pyfastenv import _core
 
-pytest.importorskip("numba")
-
 HEAD = '''
 import math
 import mujoco

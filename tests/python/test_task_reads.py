@@ -19,8 +19,6 @@ import pyfastenv
 from pyfastenv import _core
 from pyfastenv.tasks.frontend import vocabulary
 
-pytest.importorskip("numba")
-
 NUM_ENVS = 11  # a group of lanes and a rest
 
 WALKER = """<mujoco><option timestep=".004"/>

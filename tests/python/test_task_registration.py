@@ -15,8 +15,6 @@ from parity import assert_same
 
 import pyfastenv
 
-pytest.importorskip("numba")
-
 XML = """<mujoco><worldbody><light pos="0 0 3"/><body>
   <joint name="slide" type="slide" axis="1 0 0"/><geom name="box" type="box" size=".1 .1 .1"/>
   </body></worldbody>

@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 from parity import random_actions
 
 import pyfastenv
-
-torch = pytest.importorskip("torch")
-
-from pyfastenv.algorithms.mbpo import termination  # noqa: E402
-from pyfastenv.algorithms.mbpo.termination import has_termination_rule, termination_rule  # noqa: E402
-from pyfastenv.vector.specs import assets_dir  # noqa: E402
+from pyfastenv.algorithms.mbpo import termination
+from pyfastenv.algorithms.mbpo.termination import has_termination_rule, termination_rule
+from pyfastenv.vector.specs import assets_dir
 
 RULE_IDS = [env_id for env_id in pyfastenv.env_ids() if has_termination_rule(env_id)]
 DISCRETE_IDS = ["Acrobot-v1", "CartPole-v0", "CartPole-v1", "MountainCar-v0"]

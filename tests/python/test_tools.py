@@ -15,12 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("tyro")
-pytest.importorskip("matplotlib")
-pytest.importorskip("jinja2")
-
 from hypothesis import given
 from hypothesis import strategies as st
 

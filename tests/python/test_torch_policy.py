@@ -1,7 +1,5 @@
 """Policies as torch modules act as the core's workers do, and say what does not fit."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import re
@@ -9,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 import pyfastenv
 from pyfastenv.nn.networks import MLP

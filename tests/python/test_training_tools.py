@@ -1,7 +1,5 @@
 """The parts that all algorithms share, driven by a small algorithm that is not one."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import dataclasses
@@ -10,22 +8,17 @@ import itertools
 import json
 import math
 import os
-import pathlib
 import signal
 import socket
 import subprocess
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("tyro")
-pytest.importorskip("rich")
-pytest.importorskip("matplotlib")
-
+import torch
 from guess import Config, Guess, Policy, batch, die, fake_rollout, stopping, train
 from trainings import assert_equal, assert_same_run, final_state, untimed_rows
 
@@ -47,9 +40,6 @@ from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.sampling import rollouts
 from pyfastenv.training import busy, distributed, profiling
 from pyfastenv.training.loop import run
-
-Path = pathlib.Path
-
 
 # ---- a stand-in for an algorithm, and one for pyfastenv.rollout ----------------------------------
 

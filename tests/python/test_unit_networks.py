@@ -1,16 +1,12 @@
 """FlashSAC's compiled networks against autograd in float64, in any number and on any threads."""
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import copy
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from torch import Tensor, nn
 
 from pyfastenv import _core

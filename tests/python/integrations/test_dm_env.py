@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import dm_env
 import gymnasium
 import numpy as np
 import pytest
-from run_example import run_example
-
-pytest.importorskip("dm_env")
-pytest.importorskip("absl.testing")
-
-import dm_env
 from absl.testing import absltest
 from dm_env import specs, test_utils
+from run_example import run_example
 
 import pyfastenv
 from pyfastenv.integrations.dm_env import make_dm_env, to_dm_env

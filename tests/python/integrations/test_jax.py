@@ -6,17 +6,13 @@ from itertools import pairwise
 from typing import Any
 
 import gymnasium
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from run_example import run_example
 
 import pyfastenv
-
-pytest.importorskip("jax")
-
-import jax
-import jax.numpy as jnp
-
 from pyfastenv.integrations.jax import JaxVectorEnv, Step, make_jax, to_jax
 
 NUM_ENVS = 5

@@ -6,17 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import minari
 import numpy as np
 import pytest
 
 import pyfastenv
-
-pytest.importorskip("minari")
-pytest.importorskip("h5py")
-pytest.importorskip("torch")
-
-import minari
-
 from pyfastenv import cli
 from pyfastenv.integrations.minari import collect, episodes
 

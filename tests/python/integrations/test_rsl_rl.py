@@ -7,17 +7,13 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from run_example import run_example
-
-import pyfastenv
-
-pytest.importorskip("rsl_rl")
-
 import torch
 from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
+from run_example import run_example
 from tensordict import TensorDict
 
+import pyfastenv
 from pyfastenv.integrations.rsl_rl import FastRslRlEnv, make_rsl_rl, to_rsl_rl
 
 NUM_ENVS = 3

@@ -8,13 +8,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from run_example import run_example
-
-import pyfastenv
-
-pytest.importorskip("stable_baselines3")
-
 import stable_baselines3
+from run_example import run_example
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
@@ -27,6 +22,7 @@ from stable_baselines3.common.vec_env import (
     VecNormalize,
 )
 
+import pyfastenv
 from pyfastenv.integrations.sb3 import make_sb3, to_sb3
 
 NUM_ENVS = 3

@@ -8,17 +8,13 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from run_example import run_example
-
-import pyfastenv
-
-pytest.importorskip("skrl")
-
 import skrl
 import torch
+from run_example import run_example
 from skrl.envs.wrappers.torch import Wrapper, wrap_env
 from skrl.utils.runner.torch import Runner
 
+import pyfastenv
 from pyfastenv.integrations.skrl import make_skrl, to_skrl
 
 NUM_ENVS = 3

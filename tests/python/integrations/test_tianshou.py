@@ -7,14 +7,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import torch
 from parity import random_actions
 from run_example import run_example
-
-import pyfastenv
-
-pytest.importorskip("tianshou")
-
-import torch
 from tianshou.algorithm import DQN, PPO
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.modelfree.reinforce import ProbabilisticActorPolicy
@@ -25,6 +20,7 @@ from tianshou.trainer import OnPolicyTrainerParams
 from tianshou.utils.net.common import Net, Recurrent
 from tianshou.utils.net.continuous import ContinuousActorProbabilistic, ContinuousCritic
 
+import pyfastenv
 from pyfastenv.integrations.tianshou import make_tianshou, to_tianshou
 
 NUM_ENVS = 4
