@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -203,63 +202,6 @@ def test_environments_that_share_a_model_file_do_not_share_fields() -> None:
     assert np.array_equal(values * 2.0, other.get_model_field("body_mass"))
 
 
-def ours() -> pyfastenv.FastVectorEnv:
-    return pyfastenv.make_vec("HalfCheetah-v5", NUM_ENVS, num_threads=2)
-
-
-BAD: list[tuple[str, Any, Any, type[Exception], str]] = [
-    ("body_mas", np.ones(8), None, ValueError, "'body_mas' .*similar ones: .*body_mass"),
-    ("mass", np.ones(8), None, ValueError, "'mass' is not a real-valued array field of mjModel"),
-    ("geom_type", np.ones(9), None, ValueError, "'geom_type' is not"),
-    ("opt.timestep", np.ones(1), None, ValueError, "'opt.timestep' is not"),
-    ("", np.ones(1), None, ValueError, "'' is not"),
-    ("body_mass", np.ones(7), None, ValueError, r"expected shape \(4, 8\) or \(8,\), got \(7,\)"),
-    ("body_mass", np.ones((3, 8)), None, ValueError, r"expected shape \(4, 8\)"),
-    ("body_mass", 1.0, None, ValueError, r"got \(\)"),
-    ("body_mass", np.ones((4, 8)), [0, 1], ValueError, r"expected shape \(2, 8\)"),
-    ("body_mass", np.full(8, np.nan), None, ValueError, "expected finite numbers"),
-    ("body_mass", np.ones(8), [4], IndexError, "expected ids from 0 to 3, got 4"),
-    ("body_mass", np.ones(8), [1, 1], ValueError, "environment 1 is given twice"),
-    ("body_mass", ["heavy"] * 8, None, TypeError, "values: expected real numbers"),
-    ("body_mass", np.ones(8, complex), None, TypeError, "values: expected real numbers"),
-]
-
-
-@pytest.mark.parametrize(("name", "values", "env_ids", "error", "message"), BAD)
-def test_bad_arguments(
-    name: str, values: Any, env_ids: Any, error: type[Exception], message: str
-) -> None:
-    envs = ours()
-    before = envs.get_model_field("body_mass")
-    with pytest.raises(error, match=message):
-        envs.set_model_field(name, values, env_ids)
-    assert np.array_equal(envs.get_model_field("body_mass"), before)
-
-
-def test_refused_calls_leave_states_loadable() -> None:
-    # a refused value must not make the field each environment's own: snapshots would not fit
-    envs = ours()
-    envs.reset(seed=0)
-    state = envs.get_state()
-    calls: list[Callable[[], None]] = [
-        lambda: envs.set_model_field("body_mass", np.ones(7)),
-        lambda: envs.set_model_field("body_mass", np.full(8, np.inf)),
-        lambda: envs.set_model_field("no_such_field", np.ones(7)),
-    ]
-    for call in calls:
-        with pytest.raises(ValueError, match=r"expected|mjModel"):
-            call()
-        envs.set_state(state)
-
-
-def test_reading_a_field_leaves_states_loadable() -> None:
-    envs = ours()
-    envs.reset(seed=0)
-    state = envs.get_state()
-    envs.get_model_field("body_mass")
-    envs.set_state(state)
-
-
 def test_masses_that_differ_by_far() -> None:
     """MuJoCo replaces pivots that rounding has made too small: lanes leave such a step to it."""
     rewards = {}
@@ -276,11 +218,3 @@ def test_masses_that_differ_by_far() -> None:
         assert any("diverged" in step[4] for step in steps)
         envs.close()
     np.testing.assert_array_equal(rewards["auto"], rewards["mujoco"])
-
-
-def test_classic_control_has_no_model() -> None:
-    envs = pyfastenv.make_vec("CartPole-v1", 2)
-    with pytest.raises(ValueError, match=r"CartPole|model"):
-        envs.set_model_field("body_mass", np.ones(2))
-    with pytest.raises(ValueError, match=r"CartPole|model"):
-        envs.get_model_field("body_mass")

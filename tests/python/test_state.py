@@ -258,26 +258,29 @@ def test_float32_observations_of_unmasked_environments() -> None:
     assert np.array_equal(obs[~mask], latest[~mask])
 
 
-FOREIGN: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
-    ("HalfCheetah-v5", {}, "Ant-v5", {}),
-    ("HalfCheetah-v5", {}, "HalfCheetah-v5", {"obs_dtype": "float32"}),
-    ("HalfCheetah-v5", {}, "HalfCheetah-v4", {}),
-    ("HalfCheetahDir-v5", {}, "HalfCheetahVel-v5", {}),
-    ("AntDir-v5", {}, "AntVel-v5", {}),
-    ("HalfCheetah-v5", {}, "HalfCheetah-v5", {"frame_skip": 3}),
-    ("HalfCheetah-v5", {}, "HalfCheetah-v5", {"ctrl_cost_weight": 0.2}),
-    ("Hopper-v5", {}, "Hopper-v5", {"healthy_z_range": (0.5, 1.0)}),
-    ("Hopper-v5", {}, "Hopper-v5", {"terminate_when_unhealthy": False}),
-    ("Pendulum-v1", {}, "Pendulum-v1", {"g": 9.0}),
-    ("InvertedPendulum-v4", {}, "InvertedPendulum-v5", {}),
+FOREIGN: list[tuple[str, str, dict[str, Any]]] = [
+    ("HalfCheetah-v5", "Ant-v5", {}),
+    ("Hopper-v5", "HalfCheetah-v5", {}),
+    ("HalfCheetahDir-v5", "HalfCheetah-v5", {}),
+    ("HalfCheetah-v5", "HalfCheetah-v5", {"obs_dtype": "float32"}),
+    ("HalfCheetah-v5", "HalfCheetah-v4", {}),
+    ("HalfCheetahDir-v5", "HalfCheetahVel-v5", {}),
+    ("AntDir-v5", "AntVel-v5", {}),
+    ("HalfCheetah-v5", "HalfCheetah-v5", {"frame_skip": 3}),
+    ("HalfCheetah-v5", "HalfCheetah-v5", {"exclude_current_positions_from_observation": False}),
+    ("HalfCheetah-v5", "HalfCheetah-v5", {"ctrl_cost_weight": 0.2}),
+    ("Hopper-v5", "Hopper-v5", {"healthy_z_range": (0.5, 1.0)}),
+    ("Hopper-v5", "Hopper-v5", {"terminate_when_unhealthy": False}),
+    ("Pendulum-v1", "Pendulum-v1", {"g": 9.0}),
+    ("InvertedPendulum-v4", "InvertedPendulum-v5", {}),
 ]
 
 
-@pytest.mark.parametrize(("env_id", "kwargs", "other_id", "other_kwargs"), FOREIGN, ids=str)
+@pytest.mark.parametrize(("env_id", "other_id", "kwargs"), FOREIGN, ids=str)
 def test_states_of_other_environments_are_refused(
-    env_id: str, kwargs: dict[str, Any], other_id: str, other_kwargs: dict[str, Any]
+    env_id: str, other_id: str, kwargs: dict[str, Any]
 ) -> None:
-    envs, other = make(env_id, **kwargs), make(other_id, **other_kwargs)
+    envs, other = make(env_id), make(other_id, **kwargs)
     envs.reset(seed=0)
     other.reset(seed=0)
     before = other.get_state()
@@ -287,45 +290,14 @@ def test_states_of_other_environments_are_refused(
 
 
 def test_states_with_other_model_fields_are_refused() -> None:
-    envs, other = make("HalfCheetah-v5"), make("HalfCheetah-v5")
+    envs, other, without = (make("HalfCheetah-v5") for _ in range(3))
     plain = envs.get_state()
     own_field(envs, "dof_damping")
     own_field(other, "dof_armature")  # of the same size
     assert envs.state_bytes == other.state_bytes > plain.shape[1]
-    for state in (plain, other.get_state()):
-        with pytest.raises(ValueError, match="state: "):
-            envs.set_state(state)
-
-
-def test_bad_states_change_nothing() -> None:
-    envs = make("HalfCheetah-v5")
-    envs.reset(seed=0)
-    state = envs.get_state()
-    damaged = state.copy()
-    damaged[3, 0] ^= 1
-    bad: list[tuple[Any, Any]] = [
-        (damaged, None),
-        (state[:3], None),
-        (state, [0, 1]),
-        (state[:, :-1].copy(), None),
-        (state[:, ::-1], None),
-        (state[0], [0]),
-        (np.zeros_like(state), None),
-        (state[:2], [1, 1]),
-    ]
-    for value, ids in bad:
-        with pytest.raises(ValueError, match=r"state: |env_ids: "):
-            envs.set_state(value, ids)
-        assert np.array_equal(envs.get_state(), state)
-    for ids in ([NUM_ENVS], [-1]):
-        with pytest.raises(IndexError):
-            envs.get_state(ids)
-        with pytest.raises(IndexError):
-            envs.set_state(state[:1], ids)
-    others: list[Any] = ["state", state.astype(np.int32), state.astype(np.float64), None]
-    for value in others:
-        with pytest.raises(TypeError, match="state: expected"):
-            envs.set_state(value)
+    for into, state in ((envs, plain), (envs, other.get_state()), (without, envs.get_state())):
+        with pytest.raises(ValueError, match=r"state: .*model fields"):
+            into.set_state(state)
 
 
 def test_states_in_any_memory_layout() -> None:
@@ -336,22 +308,6 @@ def test_states_in_any_memory_layout() -> None:
         envs.reset(seed=1)
         envs.set_state(layout)
         assert np.array_equal(envs.get_state(), state)
-
-
-def test_environments_under_way_have_no_state() -> None:
-    envs = make("HalfCheetah-v5", num_threads=2)
-    envs.reset(seed=0)
-    state = envs.get_state()
-    envs.send(np.zeros((2, 6), np.float32), [1, 3])
-    for ids in (None, [3]):
-        with pytest.raises(pyfastenv.BusyError, match=r"environments? .*3"):
-            envs.get_state(ids)
-        with pytest.raises(pyfastenv.BusyError):
-            envs.set_state(state if ids is None else state[:1], ids)
-    assert np.array_equal(envs.get_state([0, 2]), state[[0, 2]])
-    envs.set_state(state[:1], [0])
-    envs.recv()
-    envs.set_state(state)
 
 
 @pytest.mark.parametrize(

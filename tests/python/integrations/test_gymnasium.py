@@ -37,6 +37,10 @@ WRAPPERS: dict[str, tuple[Any, str]] = {
         ),
         "Hopper-v5",
     ),
+    "TransformObservation without a space": (
+        lambda e: wrappers.TransformObservation(e, lambda obs: obs + 1.0),
+        "Hopper-v5",
+    ),
     "TransformReward": (lambda e: wrappers.TransformReward(e, np.sign), "Hopper-v5"),
     "VectorizeTransformAction": (
         lambda e: wrappers.VectorizeTransformAction(
@@ -47,6 +51,12 @@ WRAPPERS: dict[str, tuple[Any, str]] = {
     "VectorizeTransformObservation": (
         lambda e: wrappers.VectorizeTransformObservation(
             e, gymnasium.wrappers.TransformObservation, func=np.tanh, observation_space=BOX
+        ),
+        "Hopper-v5",
+    ),
+    "VectorizeTransformObservation without a space": (
+        lambda e: wrappers.VectorizeTransformObservation(
+            e, gymnasium.wrappers.TransformObservation, func=np.tanh, observation_space=None
         ),
         "Hopper-v5",
     ),
@@ -108,6 +118,11 @@ def test_normalize_observation() -> None:
     ours, theirs = (wrappers.NormalizeObservation(e) for e in make_pair("Hopper-v5", "NextStep"))
     play(ours, theirs, "NextStep")
     assert_same(ours.obs_rms.mean, theirs.obs_rms.mean)
+    stacks = (
+        wrappers.NormalizeReward(wrappers.NormalizeObservation(wrappers.ClipAction(envs)))
+        for envs in make_pair("HalfCheetah-v5", "NextStep")
+    )
+    play(*stacks, "NextStep")
     with pytest.raises(ValueError, match="NEXT_STEP"):
         wrappers.NormalizeObservation(make_pair("Hopper-v5", "SameStep")[0])
 
@@ -148,6 +163,7 @@ def test_dict_info_to_list(mode: str) -> None:
         for our_info, their_info in zip(one[-1], other[-1], strict=True):
             assert set(our_info) == set(their_info)
             for key, value in their_info.items():
+                assert type(our_info[key]) is type(value)
                 np.testing.assert_equal(our_info[key], value)
 
     ours, theirs = (wrappers.DictInfoToList(envs) for envs in make_pair("Hopper-v5", mode))
@@ -195,7 +211,6 @@ def test_human_rendering() -> None:
     envs = wrappers.HumanRendering(make_pair("CartPole-v1", "NextStep", render_mode="rgb_array")[0])
     envs.reset(seed=0)
     envs.step(np.ones(NUM_ENVS, np.int64))
-    envs.close()
 
 
 @pytest.mark.parametrize("env_id", ["Hopper-v5", "CartPole-v1"])
