@@ -64,7 +64,6 @@ def test_the_most_likely_actions_are_the_cores(name: str, normalised: bool) -> N
         single = policies[number].act(obs[7].astype(np.float64))
         assert single.shape == space.shape
         np.testing.assert_allclose(single, actions[7], rtol=0, atol=2e-6)
-    envs.close()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -90,7 +89,6 @@ def test_drawn_actions_are_as_likely_as_the_core_says(name: str) -> None:
     np.testing.assert_allclose(
         greedy.draw(obs).env_actions.numpy(), greedy(obs).numpy(), rtol=0, atol=1e-6
     )
-    envs.close()
 
 
 @pytest.mark.parametrize("shape", [(), (2,), (4, 2), (1, 4, 3)])
@@ -100,7 +98,6 @@ def test_observations_of_another_shape_are_named(shape: tuple[int, ...]) -> None
     message = re.escape(f"obs: expected (3,) or (B, 3), got {shape}")
     with pytest.raises(ValueError, match=message):
         policy.act(np.zeros(shape))
-    envs.close()
 
 
 def test_a_distribution_that_does_not_fit() -> None:
@@ -108,4 +105,3 @@ def test_a_distribution_that_does_not_fit() -> None:
     for name in ("categorical", "beta"):
         with pytest.raises(ValueError, match=f"distribution: expected one of .*, got '{name}'"):
             TorchPolicy(torch.nn.Linear(3, 1), 3, envs.single_action_space, distribution=name)
-    envs.close()
