@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import math
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from cuda_checks import no_synchronisation
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
+from trainings import through_a_file
 
 from pyfastenv.nn.flows import CoupledFlow, RealNVP, donsker_varadhan_loss
 
@@ -262,15 +262,9 @@ def test_other_precisions_are_the_parameters_own() -> None:
 
 
 def test_state_dicts_and_copies() -> None:
-    flow, other = (
-        make(3, 2),
-        RealNVP(3, num_flows=2, num_couplings=3, hidden_size=9, activation="tanh"),
-    )
-    other.double()
-    file = io.BytesIO()
-    torch.save(flow.state_dict(), file)
-    file.seek(0)
-    other.load_state_dict(torch.load(file))
+    flow = make(3, 2)
+    other = RealNVP(3, num_flows=2, num_couplings=3, hidden_size=9, activation="tanh").double()
+    other.load_state_dict(through_a_file(flow.state_dict()))
     x = torch.randn(BATCH, 3, dtype=F64)
     expected = flow.log_prob(x)
     clone = copy.deepcopy(flow)
@@ -450,9 +444,11 @@ def test_bad_arguments(options: dict[str, Any], message: str) -> None:
             kind(**{"size": 3, **options})
 
 
-def test_no_pairs() -> None:
+def test_no_pairs_and_no_samples() -> None:
     with pytest.raises(ValueError, match="num_networks: expected a positive integer, got 0"):
         CoupledFlow(3, num_networks=0)
+    with pytest.raises(ValueError, match="n: expected a positive integer, got 0"):
+        RealNVP(3).sample(0)
 
 
 @pytest.mark.parametrize("shape", [(4, 2), (2, 4, 4), (3, 4, 3), (1, 4, 3), (3,), (), (1, 2, 4, 3)])
@@ -465,11 +461,6 @@ def test_other_shapes(shape: tuple[int, ...]) -> None:
             method(torch.zeros(shape))
     with pytest.raises(ValueError, match=f"^z: {message}"):
         flow.inverse(torch.zeros(shape))
-
-
-def test_no_samples() -> None:
-    with pytest.raises(ValueError, match="n: expected a positive integer, got 0"):
-        RealNVP(3).sample(0)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,12 @@ def plain(network: MLP, k: int) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+@torch.no_grad()
+def zero(module: nn.Module) -> None:
+    for parameter in module.parameters():
+        parameter.zero_()
+
+
 def linears(module: nn.Sequential) -> list[nn.Linear]:
     return [layer for layer in module if isinstance(layer, nn.Linear)]
 
@@ -198,21 +204,15 @@ def test_copies_share_nothing(how: str) -> None:
     other = copy.deepcopy(network) if how == "deepcopy" else pickle.loads(pickle.dumps(network))
     x = torch.randn(BATCH, 5, dtype=torch.float64)
     expected = network(x)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.zero_()
+    zero(network)
     assert torch.equal(other(x), expected)
-    with torch.no_grad():  # what it computes with are its parameters
-        for parameter in other.parameters():
-            parameter.zero_()
+    zero(other)  # what it computes with are its parameters
     assert not other(x).any()
 
 
 def test_state_dicts(tmp_path: pathlib.Path) -> None:
     network, other = make(num_networks=3), make(num_networks=3)
-    with torch.no_grad():
-        for parameter in other.parameters():
-            parameter.zero_()
+    zero(other)
     torch.save(network.state_dict(), tmp_path / "network.pt")
     other.load_state_dict(torch.load(tmp_path / "network.pt"))
     x = torch.randn(BATCH, 5, dtype=torch.float64)
@@ -242,7 +242,8 @@ def test_parameters_are_views_of_one_vector() -> None:
         assert parameter.untyped_storage().data_ptr() == flat.parameter.untyped_storage().data_ptr()
 
 
-def test_autograd_writes_into_the_flat_gradient() -> None:
+@pytest.mark.parametrize("max_norm", [0.01, 1e6])
+def test_autograd_writes_into_the_flat_gradient_which_is_clipped(max_norm: float) -> None:
     network, twin = make(), make()
     flat = FlatParameters([network])
     x = torch.randn(BATCH, 5, dtype=torch.float64)
@@ -250,15 +251,6 @@ def test_autograd_writes_into_the_flat_gradient() -> None:
         module(x).square().sum().backward()
     expected = torch.cat([parameter.grad.flatten() for parameter in twin.parameters()])
     assert torch.equal(flat.grad, expected)
-
-
-@pytest.mark.parametrize("max_norm", [0.01, 1e6])
-def test_clip_grad_norm(max_norm: float) -> None:
-    network, twin = make(), make()
-    flat = FlatParameters([network])
-    x = torch.randn(BATCH, 5, dtype=torch.float64)
-    for module in (network, twin):
-        module(x).square().sum().backward()
     norm = flat.clip_grad_norm(max_norm)
     assert_close(norm, nn.utils.clip_grad_norm_(twin.parameters(), max_norm))
     for ours, theirs in zip(network.parameters(), twin.parameters(), strict=True):
@@ -297,9 +289,7 @@ def test_copies_of_flat_modules_are_their_own() -> None:
     target = copy.deepcopy(network)  # a target network
     x = torch.randn(BATCH, 5, dtype=torch.float64)
     before = target(x)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.zero_()
+    zero(network)
     assert torch.equal(target(x), before)
 
 
@@ -413,8 +403,7 @@ def test_bfloat16_between_hidden_layers(activation: str, num_networks: int) -> N
         network.refresh()
         assert float((network.evaluate(x)[0] - stale).norm() / stale.norm()) > 0.1
         check()
-        for parameter in network.parameters():
-            parameter.zero_()
+        zero(network)
         assert network.layers[0][1].any()
         network.refresh_later()
         assert not network.layers[0][1].any()

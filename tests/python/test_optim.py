@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
 import torch
+from trainings import assert_equal, through_a_file
 
 from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.optim import FlatAdam
@@ -50,13 +50,11 @@ def test_a_restored_optimiser_goes_on_alike(fused: bool) -> None:
     for step in range(3):
         set_gradient(flat, step)
         optimizer.step()
-    file = io.BytesIO()
-    torch.save(optimizer.state_dict(), file)
-    file.seek(0)
+    state = through_a_file(optimizer.state_dict())
     other_flat, other = make(fused)
     set_gradient(other_flat, 99)
     other.step()
-    other.load_state_dict(torch.load(file, weights_only=True))
+    other.load_state_dict(state)
     with torch.no_grad():
         other_flat.parameter.copy_(flat.parameter)
     for each_flat, each in ((flat, optimizer), (other_flat, other)):
@@ -77,9 +75,4 @@ def test_after_a_reset_it_is_as_new() -> None:
         set_gradient(each_flat, 1)
         each.step()
     assert torch.equal(flat.parameter, new_flat.parameter)
-    assert all(
-        torch.equal(mine, theirs)
-        for mine, theirs in zip(
-            optimizer.state_dict().values(), new.state_dict().values(), strict=True
-        )
-    )
+    assert_equal(optimizer.state_dict(), new.state_dict())

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 import torch
 from torch import Tensor
+from trainings import through_a_file
 
 from pyfastenv.nn.streams import SeedStreams
 
@@ -60,12 +59,10 @@ def test_nothing_else_is_moved() -> None:
 def test_restored_streams_go_on_alike() -> None:
     streams = SeedStreams(SEEDS)
     draws(streams)
-    file = io.BytesIO()
-    torch.save(streams.state_dict(), file)
-    file.seek(0)
+    state = through_a_file(streams.state_dict())
     expected = draws(streams)
     other = SeedStreams([5] * len(SEEDS))
-    other.load_state_dict(torch.load(file, weights_only=True))
+    other.load_state_dict(state)
     assert all(map(torch.equal, draws(other), expected))
 
 
