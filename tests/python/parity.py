@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
 from gymnasium.vector import AutoresetMode
 
 import pyfastenv
@@ -141,3 +142,10 @@ def compare(
         for envs in (*pools.values(), theirs):
             envs.close()
     return episodes
+
+
+def wrong_mode(library: str, needed: str, mode: str) -> Any:
+    """Expects the sentence about environments whose autoreset mode a library cannot use."""
+    message = f"{library} needs environments made with autoreset_mode='{needed}', "
+    message += f"got autoreset_mode='{mode}'"
+    return pytest.raises(ValueError, match=f"^{message}$")

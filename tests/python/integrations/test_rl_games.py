@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from parity import wrong_mode
 from run_example import run_example
 
 import pyfastenv
@@ -239,14 +240,10 @@ def test_player(
 
 @pytest.mark.parametrize("mode", ["NextStep", "Disabled"])
 def test_wrong_autoreset_mode_is_refused(mode: str) -> None:
-    message = (
-        "^rl_games needs environments made with autoreset_mode='SameStep', "
-        f"got autoreset_mode='{mode}'$"
-    )
-    with pytest.raises(ValueError, match=message):
+    with wrong_mode("rl_games", "SameStep", mode):
         to_rl_games(pyfastenv.make_vec("CartPole-v1", autoreset_mode=mode))
     name = register_rl_games("CartPole-v1", autoreset_mode=mode)
-    with pytest.raises(ValueError, match=message):
+    with wrong_mode("rl_games", "SameStep", mode):
         vecenv.create_vec_env(name, NUM_ENVS)
 
 
