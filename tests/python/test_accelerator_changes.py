@@ -122,35 +122,20 @@ def assert_plain_by(learner: Any, name: str, why: str) -> None:
     assert_equal({"it": steps_of(learner)}, {"it": steps_of(MAKERS[name]("none"))})
 
 
+@pytest.mark.parametrize("place", ["subclass", "instance", "class"])
 @pytest.mark.parametrize(("name", "method"), CASES)
-def test_a_subclass_that_overrides_a_method_is_heard(name: str, method: str) -> None:
-    learner = accelerated(name)
-    calls: list[str] = []
-    learner.__class__ = type("Mine", (type(learner),), {})
-    assert choice_of(learner).accelerator is not None  # it overrides nothing
-    setattr(type(learner), method, watched(getattr(type(learner), method), calls))
-    assert_plain_by(learner, name, f"{method} of your own")
-    assert calls
-
-
-@pytest.mark.parametrize(("name", "method"), CASES)
-def test_a_method_put_on_the_instance_is_heard(name: str, method: str) -> None:
-    learner = accelerated(name)
-    calls: list[str] = []
-    setattr(learner, method, watched(getattr(learner, method), calls))
-    assert_plain_by(learner, name, f"{method} of your own")
-    assert calls
-
-
-@pytest.mark.parametrize(("name", "method"), CASES)
-def test_a_method_put_on_the_class_is_heard(
-    name: str, method: str, monkeypatch: pytest.MonkeyPatch
+def test_a_method_of_ones_own_is_heard(
+    name: str, method: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner = accelerated(name)
     calls: list[str] = []
-    monkeypatch.setattr(type(learner), method, watched(getattr(type(learner), method), calls))
+    if place == "subclass":
+        learner.__class__ = type("Mine", (type(learner),), {})
+        assert choice_of(learner).accelerator is not None  # it overrides nothing
+    owner = learner if place == "instance" else type(learner)
+    monkeypatch.setattr(owner, method, watched(getattr(owner, method), calls))
     assert choice_of(learner).note.count(f"{method} of your own") == 1
-    steps_of(learner)
+    assert_plain_by(learner, name, f"{method} of your own")
     assert calls
 
 
@@ -283,51 +268,40 @@ NETWORKS = {
 NETWORK_CASES = [(name, network) for name, networks in NETWORKS.items() for network in networks]
 
 
-@pytest.mark.parametrize(("name", "network"), NETWORK_CASES)
-def test_hooks_on_networks_are_called(name: str, network: str) -> None:
-    learner = accelerated(name)
-    calls: list[str] = []
-    getattr(learner, network).register_forward_hook(lambda *_: calls.append(""))
-    assert_plain_by(learner, name, f"hooks on {network}")
-    assert calls
+def hook(part: nn.Module, calls: list[str]) -> None:
+    part.register_forward_hook(lambda *_: calls.append(""))
 
 
-@pytest.mark.parametrize(("name", "network"), NETWORK_CASES)
-def test_networks_of_another_class_are_heard(name: str, network: str) -> None:
-    learner = accelerated(name)
-    calls: list[str] = []
-    part = getattr(learner, network)
-    forward = watched(type(part).forward, calls)
-    part.__class__ = type("Mine", (type(part),), {"forward": forward})
-    assert_plain_by(learner, name, f"{network} of your own")
-    assert calls
+def subclass(part: nn.Module, calls: list[str]) -> None:
+    part.__class__ = type("Mine", (type(part),), {"forward": watched(type(part).forward, calls)})
 
 
-@pytest.mark.parametrize(("name", "network"), NETWORK_CASES)
-def test_a_forward_put_on_a_network_is_heard(name: str, network: str) -> None:
-    learner = accelerated(name)
-    part = getattr(learner, network)
-    calls: list[str] = []
+def own_forward(part: nn.Module, calls: list[str]) -> None:
     part.forward = watched(part.forward, calls)
-    assert_plain_by(learner, name, f"{network} of your own")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(hook, "hooks on {}"), (subclass, "{} of your own"), (own_forward, "{} of your own")],
+)
+@pytest.mark.parametrize(("name", "network"), NETWORK_CASES)
+def test_changed_networks_are_heard(name: str, network: str, change: Any, why: str) -> None:
+    learner = accelerated(name)
+    calls: list[str] = []
+    change(getattr(learner, network), calls)
+    assert_plain_by(learner, name, why.format(network))
     assert calls
 
 
-def test_hooks_inside_flashsacs_networks_are_called() -> None:
+@pytest.mark.parametrize(
+    ("change", "why"), [(hook, "hooks on critic"), (own_forward, "critic of your own")]
+)
+def test_changed_layers_inside_flashsacs_networks_are_heard(change: Any, why: str) -> None:
     learner = accelerated("flashsac")
     calls: list[str] = []
-    inner = [part for part in learner.critic.modules() if isinstance(part, nn.ReLU)][-1]
-    inner.register_forward_hook(lambda *_: calls.append(""))
-    assert_plain_by(learner, "flashsac", "hooks on critic")
-    assert calls
-
-
-def test_a_layer_of_flashsacs_put_otherwise_is_heard() -> None:
-    learner = accelerated("flashsac")
-    calls: list[str] = []
-    layer = learner.critic.networks[0][1]
-    layer.forward = watched(layer.forward, calls)
-    assert_plain_by(learner, "flashsac", "critic of your own")
+    last = [part for part in learner.critic.modules() if isinstance(part, nn.ReLU)][-1]
+    change(last if change is hook else learner.critic.networks[0][1], calls)
+    assert_plain_by(learner, "flashsac", why)
     assert calls
 
 
