@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,3 +81,51 @@ def gl() -> None:
     if tried.returncode != 0:
         last = (tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"])[-1]
         pytest.skip(f"no OpenGL context (MUJOCO_GL={os.environ.get('MUJOCO_GL')}): {last}")
+
+
+@pytest.fixture
+def one_sentence(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[list[str], str], None]:
+    """Runs ``pyfastenv …``, which must say one sentence with these words and write nothing."""
+    from pyfastenv import cli
+
+    def run(arguments: list[str], words: str) -> None:
+        here = tmp_path_factory.mktemp("here")
+        monkeypatch.chdir(here)
+        capsys.readouterr()
+        assert cli.main(arguments) == 1
+        out, err = capsys.readouterr()
+        assert out == "" and err.startswith("pyfastenv: ") and err.count("\n") == 1
+        assert words in err
+        assert list(here.iterdir()) == []
+
+    return run
+
+
+@pytest.fixture
+def ppo_configs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The configurations that ``pyfastenv train ppo`` makes; nothing is trained."""
+    given: list[Any] = []
+    monkeypatch.setattr("pyfastenv.algorithms.ppo.spec.train", given.append)
+    return given
+
+
+@pytest.fixture
+def guessed_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaces rollouts by those that the guessing algorithm can be evaluated by."""
+    from guess import fake_rollout
+
+    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", fake_rollout)
+
+
+@pytest.fixture(scope="session")
+def whole_guess(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of the guessing algorithm, which stopped ones are compared with."""
+    from guess import fake_rollout, train
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("pyfastenv.runs.evaluation.rollout", fake_rollout)
+        return train(tmp_path_factory.mktemp("guess") / "whole").run_dir

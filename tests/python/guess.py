@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 import torch
 
 import pyfastenv
@@ -136,3 +137,9 @@ def stopping(at: int, action: Any) -> Any:
 
 def die() -> None:
     raise RuntimeError("killed")
+
+
+def train_killed(folder: Path, at: int, **options: Any) -> None:
+    """A training that dies in the iteration that reaches step ``at``."""
+    with pytest.raises(RuntimeError, match="killed"):
+        train(folder, stopping(at, die), **options)

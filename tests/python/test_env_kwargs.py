@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,6 @@ def test_every_algorithm_trains_in_them(name: str) -> None:
     made = make(small(name, env_id="Hopper-v5", env_kwargs=kwargs))
     given = made.envs.spec.kwargs
     assert {key: given[key] for key in kwargs} == kwargs and made.envs.max_episode_steps == 50
-    made.envs.close()
 
 
 def test_they_win_over_an_algorithms_own() -> None:
@@ -83,7 +82,6 @@ def test_they_win_over_an_algorithms_own() -> None:
     )
     algorithm = mbpo.MBPO(config)
     assert algorithm.envs.single_observation_space.shape == (105,)
-    algorithm.envs.close()
 
 
 def test_they_are_recorded_in_plain_numbers() -> None:
@@ -128,17 +126,9 @@ def test_a_resumed_run_has_the_same_ones(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_one_sentence(
-    given: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    given: str, message: str, one_sentence: Callable[[list[str], str], None]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["train", "ppo", "--env-id", "Hopper-v5", *given.split()]) == 1
-    out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1 and message in err
-    assert os.listdir() == []
+    one_sentence(["train", "ppo", "--env-id", "Hopper-v5", *given.split()], message)
 
 
 @pytest.mark.parametrize("value", [{"a": {1}}, {"a": object()}, {3: 4}, [("a", 1)]])
@@ -161,18 +151,17 @@ def test_what_cannot_be_recorded_is_refused(value: Any) -> None:
         ("--env.a=x=y", "x=y"),
     ],
 )
-def test_values_on_the_command_line(text: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[ppo.Config] = []
-    monkeypatch.setattr("pyfastenv.algorithms.ppo.spec.train", given.append)
+def test_values_on_the_command_line(text: str, value: Any, ppo_configs: list[ppo.Config]) -> None:
     assert cli.main(["train", "ppo", "--seed", "3", *text.split(), "--num-envs", "2"]) == 0
-    assert given[0].env_kwargs == {"a": value} and (given[0].seed, given[0].num_envs) == (3, 2)
+    (given,) = ppo_configs
+    assert given.env_kwargs == {"a": value} and (given.seed, given.num_envs) == (3, 2)
 
 
 def test_a_policy_acts_from_a_run_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = ddpg_config(tmp_path / "run")
-    ddpg.train(config)
+    options = {"env_id": "Hopper-v5", "env_kwargs": KWARGS, "normalize_obs": True}
+    ddpg.train(small("ddpg", run_dir=tmp_path / "run", **options))
     policy = pyfastenv.load_policy(tmp_path / "run")
     envs = pyfastenv.make_vec("Hopper-v5", 5, num_threads=1, autoreset_mode="SameStep", **KWARGS)
     obs, _ = envs.reset(seed=3)
@@ -192,23 +181,6 @@ def test_a_policy_acts_from_a_run_folder(
     torch.save({"weights": torch.zeros(3)}, tmp_path / "other.pt")
     with pytest.raises(CheckpointError, match=r"other.pt: not the checkpoint of a run: no 'step'"):
         pyfastenv.load_policy(tmp_path / "other.pt")
-    envs.close()
-
-
-def ddpg_config(folder: Path) -> ddpg.Config:
-    return ddpg.Config(
-        env_id="Hopper-v5",
-        env_kwargs=KWARGS,
-        run_dir=folder,
-        num_threads=1,
-        total_steps=300,
-        learning_starts=100,
-        normalize_obs=True,
-        eval_every=0,
-        eval_episodes=1,
-        quiet=True,
-        loggers=(),
-    )
 
 
 EDITED_TASK = """
@@ -246,18 +218,8 @@ def test_a_policy_outlives_its_environment(
     (tmp_path / f"edited_{name}.py").write_text(EDITED_TASK)
     model = tmp_path / "edited.xml"
     model.write_text(EDITED_MODEL.replace("DAMPING", "1"))
-    options: dict[str, Any] = {"num_envs": 2, "num_threads": 1, "eval_episodes": 1, "eval_every": 0}
-    if name == "ppo":
-        options |= {"num_steps": 32, "minibatch_size": 32, "total_steps": 200}
-    else:
-        options |= {"learning_starts": 50, "total_steps": 60, "batch_size": 16, "buffer_size": 100}
-    algorithm = algorithm_module(name)
     run = tmp_path / "run"
-    algorithm.train(
-        algorithm.Config(
-            env_id=f"edited_{name}:Edited", run_dir=run, quiet=True, loggers=(), **options
-        )
-    )
+    algorithm_module(name).train(small(name, env_id=f"edited_{name}:Edited", run_dir=run))
     before = np.asarray(evaluate_run(run, episodes=3).returns)
     model.write_text(EDITED_MODEL.replace("DAMPING", "100"))
     after = np.asarray(evaluate_run(run, episodes=3).returns)
@@ -266,10 +228,8 @@ def test_a_policy_outlives_its_environment(
 
 def test_a_policy_acts_on_dict_observations(tmp_path: Path) -> None:
     pytest.importorskip("numba")
-    options = {"num_envs": 2, "num_steps": 32, "minibatch_size": 32, "total_steps": 200}
-    quiet = {"num_threads": 1, "eval_episodes": 1, "quiet": True, "loggers": ()}
     env_id = "dict_tasks:Asymmetric"
-    ppo.train(ppo.Config(env_id=env_id, run_dir=tmp_path / "run", **options, **quiet))
+    ppo.train(small("ppo", env_id=env_id, run_dir=tmp_path / "run"))
     policy = pyfastenv.load_policy(tmp_path / "run")
     envs = pyfastenv.make_vec(env_id, 3, num_threads=1, autoreset_mode="SameStep")
     obs, _ = envs.reset(seed=3)
@@ -284,4 +244,3 @@ def test_a_policy_acts_on_dict_observations(tmp_path: Path) -> None:
     np.testing.assert_array_equal(policy.act({"policy": obs["policy"]}), actions)
     with pytest.raises(ValueError, match="obs: expected a dict of policy, got a dict of tip"):
         policy.act({"tip": obs["tip"]})
-    envs.close()

@@ -21,9 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import guess
 import pytest
-from guess import Config, Guess, die, stopping, train
+from guess import Config, Guess, die, stopping, train, train_killed
 from trainings import assert_same_run
 
 from pyfastenv import cli
@@ -36,13 +35,6 @@ from pyfastenv.runs.errors import CheckpointError, FolderInUseError, RunFolderEr
 from pyfastenv.runs.lock import FolderLock
 from pyfastenv.runs.logger import MetricLogger, read_metrics
 from pyfastenv.training.loop import run
-
-
-@pytest.fixture
-def guessed_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces rollouts by those that the guessing algorithm can be evaluated by."""
-    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", guess.fake_rollout)
-
 
 guesses = pytest.mark.usefixtures("guessed_rollouts")
 
@@ -132,7 +124,7 @@ def test_a_folder_in_use_is_refused_until_its_process_dies(tmp_path: Path) -> No
 
 
 @guesses
-def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
+def test_two_trainings_in_one_folder(tmp_path: Path, whole_guess: Path) -> None:
     """The second comes while the first iterates, of a new run and of a resumed one."""
     said: list[str] = []
 
@@ -146,22 +138,20 @@ def test_two_trainings_in_one_folder(tmp_path: Path) -> None:
                 run(Guess, second)
             said.append(str(raised.value))
 
-    train(tmp_path / "whole")
     with pytest.raises(RuntimeError, match="killed"):
         train(tmp_path / "run", stopping(168, lambda: (come_second(), die())))
     run(stopping(360, come_second), Config(resume=tmp_path / "run"))
     assert len(said) == 6 and all("\n" not in each for each in said)
-    assert_same_run(tmp_path / "whole", tmp_path / "run")
+    assert_same_run(whole_guess, tmp_path / "run")
 
 
 @guesses
-def test_a_branch_may_be_made_from_a_running_training(tmp_path: Path) -> None:
+def test_a_branch_may_be_made_from_a_running_training(tmp_path: Path, whole_guess: Path) -> None:
     def branch() -> None:
         train(tmp_path / "branch", resume=tmp_path / "run")
 
     train(tmp_path / "run", stopping(360, branch))
-    train(tmp_path / "whole")
-    assert_same_run(tmp_path / "whole", tmp_path / "branch")
+    assert_same_run(whole_guess, tmp_path / "branch")
 
 
 @guesses
@@ -216,14 +206,14 @@ def test_file_systems_without_locks_are_named(
 
 
 @guesses
-def test_what_is_started_again_by_itself_begins_goes_on_and_has_ended(tmp_path: Path) -> None:
-    cut, whole = tmp_path / "cut", tmp_path / "whole"
-    train(whole)
+def test_what_is_started_again_by_itself_begins_goes_on_and_has_ended(
+    tmp_path: Path, whole_guess: Path
+) -> None:
+    cut = tmp_path / "cut"
     for step in (72, 336):  # before the first checkpoint, and after the second
-        with pytest.raises(RuntimeError, match="killed"):
-            train(cut, stopping(step, die), auto_resume=True)
+        train_killed(cut, step, auto_resume=True)
     train(cut, auto_resume=True)
-    assert_same_run(whole, cut)
+    assert_same_run(whole_guess, cut)
     assert train(cut, auto_resume=True).global_step == 480  # nothing to do
     with pytest.raises(ValueError, match=r"learning_rate was 0\.01, is 0\.02"):
         train(cut, auto_resume=True, learning_rate=0.02)
@@ -250,19 +240,17 @@ def test_what_is_started_again_waits_for_the_one_before_it(
 
 @guesses
 def test_a_run_killed_before_its_first_checkpoint_begins_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, whole_guess: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    train(tmp_path / "whole")
-    with pytest.raises(RuntimeError, match="killed"):
-        train(tmp_path / "cut", stopping(96, die))
+    train_killed(tmp_path / "cut", 96)
     assert len(read_metrics(tmp_path / "cut")) == 3 and not (tmp_path / "cut/checkpoints").exists()
     capsys.readouterr()
     run(Guess, Config(resume=tmp_path / "cut"))
     said = f"pyfastenv: {tmp_path / 'cut'}: no checkpoint: beginning again\n"
     assert capsys.readouterr().err == said
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    assert_same_run(whole_guess, tmp_path / "cut")
     with pytest.raises(ValueError, match="seed was 1, is 2"):
-        run(Guess, Config(resume=tmp_path / "whole", seed=2))
+        run(Guess, Config(resume=whole_guess, seed=2))
 
 
 @guesses
@@ -274,8 +262,7 @@ def test_a_run_whose_checkpoints_were_deleted_is_not_begun_again(
     if ended:
         train(folder, checkpoint_every=0)
     else:
-        with pytest.raises(RuntimeError, match="killed"):
-            train(folder, stopping(168, die))
+        train_killed(folder, 168)
     shutil.rmtree(folder / "checkpoints")
     before = contents(folder)
     for options in ({"resume": folder}, {"resume": folder, "run_dir": tmp_path / "branch"}):
@@ -286,7 +273,7 @@ def test_a_run_whose_checkpoints_were_deleted_is_not_begun_again(
 
 @guesses
 def test_what_is_started_again_without_its_checkpoints_begins_again_and_loses_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, whole_guess: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "run"
     train(folder)
@@ -299,8 +286,7 @@ def test_what_is_started_again_without_its_checkpoints_begins_again_and_loses_no
         assert capsys.readouterr().err == said
         kept = {name: text for name, text in before.items() if not name.startswith("earlier-")}
         assert contents(aside) == kept
-    train(tmp_path / "whole")
-    assert_same_run(tmp_path / "whole", folder)
+    assert_same_run(whole_guess, folder)
 
 
 @guesses
@@ -313,8 +299,7 @@ def test_a_branch_killed_before_its_first_checkpoint_begins_where_it_branched_of
     options = {"resume": earlier, "auto_resume": auto_resume}
     again = options if auto_resume else {"resume": tmp_path / "branch"}
     for step, these in ((264, options), (264, again), (288, again)):
-        with pytest.raises(RuntimeError, match="killed"):
-            train(tmp_path / "branch", stopping(step, die), **these)
+        train_killed(tmp_path / "branch", step, **these)
         assert not (tmp_path / "branch/checkpoints").exists()
     capsys.readouterr()
     train(tmp_path / "branch", **again)
@@ -353,8 +338,7 @@ def test_a_run_killed_as_it_began_begins_again(tmp_path: Path) -> None:
 def test_a_run_stopped_before_its_first_evaluation_can_end_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(RuntimeError, match="killed"):
-        train(tmp_path / "run", stopping(264, die), eval_every=0)
+    train_killed(tmp_path / "run", 264, eval_every=0)
     result = run(Guess, Config(resume=tmp_path / "run", total_steps=240, quiet=False))
     assert result.global_step == 240 and result.evaluation["eval/return"] > 0.0
     out = capsys.readouterr().out
@@ -405,8 +389,7 @@ def test_temporary_files_have_names_of_their_own(
 
 @guesses
 def test_what_killed_processes_left_goes_with_the_next_run(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="killed"):
-        train(tmp_path / "run", stopping(264, die))
+    train_killed(tmp_path / "run", 264)
     left = tmp_path / "run" / ".metrics.csv.0123456789ab.tmp"
     also = tmp_path / "run" / "checkpoints" / ".step_000000000360.pt.ba9876543210.tmp"
     mine = tmp_path / "run" / ".mine.tmp"
@@ -515,11 +498,7 @@ def assert_one_sentence(done: Any, *parts: str) -> None:
 
 @pytest.mark.parametrize(("every", "room"), [(384, "72k"), (0, "40k")], ids=["saving", "logging"])
 def test_a_full_disk_stops_a_training_that_goes_on_later(
-    tmp_path: Path,
-    disk: Callable[[str], Path],
-    command: Callable[..., Done],
-    every: int,
-    room: str,
+    tmp_path: Path, disk: Callable[[str], Path], command: Callable[..., Done], every: int, room: str
 ) -> None:
     assert command(*SMALL, every, "--run-dir", tmp_path / "whole").returncode == 0
     folder = disk(f"size={room}") / "run"
@@ -561,7 +540,7 @@ def test_a_read_only_folder_is_named(
     place = disk("size=20m")
     folder = place / "run"
     assert command(*SMALL, 384, "--run-dir", folder).returncode == 0
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    before = contents(folder)
     disk("ro")
     reason = "cannot be written to (Read-only file system)"
     for arguments in (
@@ -569,7 +548,7 @@ def test_a_read_only_folder_is_named(
         (*SMALL, 384, "--run-dir", place / "new"),
     ):
         assert_one_sentence(command(*arguments), reason, "choose another folder")
-    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert before == contents(folder)
     assert command("evaluate", folder, "--episodes", 1).returncode == 0
 
 

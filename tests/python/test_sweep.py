@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ SAC: dict[str, Any] = {
 
 
 def test_seeds_stand_side_by_side_where_they_can(tmp_path: Path) -> None:
-    result = sweep("sac", {"learning_rate": [1e-3, 1e-2]}, seeds=2, folder=tmp_path, **SAC)
+    rates = {"learning_rate": [1e-3, 1e-2]}
+    result = sweep("sac", rates, seeds=2, folder=tmp_path, **SAC)
     assert len(result.cases) == 2
     for case in result.cases:
         (run,) = case.runs  # one run of two seeds
@@ -60,7 +62,7 @@ def test_seeds_stand_side_by_side_where_they_can(tmp_path: Path) -> None:
     unfinished = result.cases[0].runs[0]
     (unfinished / "result.json").unlink()
     kept = (result.cases[1].runs[0] / "result.json").stat().st_mtime_ns
-    again = sweep("sac", {"learning_rate": [1e-3, 1e-2]}, seeds=2, folder=tmp_path, **SAC)
+    again = sweep("sac", rates, seeds=2, folder=tmp_path, **SAC)
     assert again.table == result.table
     assert (result.cases[1].runs[0] / "result.json").stat().st_mtime_ns == kept
 
@@ -71,13 +73,7 @@ def test_seeds_stand_side_by_side_where_they_can(tmp_path: Path) -> None:
         (3, {}, "num_seeds was 2, is 3; choose another folder"),
     ):
         with pytest.raises(ValueError, match=message):
-            sweep(
-                "sac",
-                {"learning_rate": [1e-3, 1e-2]},
-                seeds=seeds,
-                folder=tmp_path,
-                **{**SAC, **options},
-            )
+            sweep("sac", rates, seeds=seeds, folder=tmp_path, **{**SAC, **options})
 
 
 def test_a_result_of_fewer_steps_is_none_of_a_run_that_has_gone_on(tmp_path: Path) -> None:
@@ -243,14 +239,6 @@ def test_options_are_of_the_fields_types() -> None:
     ],
 )
 def test_mistakes_are_one_sentence(
-    line: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    line: str, message: str, one_sentence: Callable[[list[str], str], None]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert cli.main(["sweep", "ppo", *line.split()]) == 1
-    out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1 and message in err
-    assert list(tmp_path.iterdir()) == []
+    one_sentence(["sweep", "ppo", *line.split()], message)
