@@ -34,26 +34,13 @@ pytestmark = [
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A short training of each kind of policy."""
     folder = tmp_path_factory.mktemp("runs")
-    quick = {"quiet": True, "eval_every": 0, "eval_episodes": 1, "loggers": ()}
     sac.train(small("sac", env_id="Reacher-v5", run_dir=folder / "sac", total_steps=80))
     # wide action bounds that are not symmetric, a normaliser
-    ddpg.train(
-        small(
-            "ddpg",
-            env_id="Humanoid-v5",
-            normalize_obs=True,
-            obs_clip=2.0,
-            activation="silu",
-            run_dir=folder / "ddpg",
-            total_steps=100,
-            **quick,
-        )
-    )
+    options = {"normalize_obs": True, "obs_clip": 2.0, "activation": "silu", "total_steps": 100}
+    ddpg.train(small("ddpg", env_id="Humanoid-v5", run_dir=folder / "ddpg", **options))
     for name, env_id in (("discrete", "CartPole-v1"), ("ppo", "Hopper-v5")):
-        options = {"num_envs": 2, "num_steps": 64, "minibatch_size": 64, "activation": "elu"}
-        ppo.train(
-            ppo.Config(env_id=env_id, total_steps=300, run_dir=folder / name, **options, **quick)
-        )
+        options = {"activation": "elu", "hidden_sizes": (64, 64), "total_steps": 300}
+        ppo.train(small("ppo", env_id=env_id, run_dir=folder / name, **options))
     own = small("sac", env_id="Reacher-v5", run_dir=folder / "own", total_steps=80)
     own.policy_factory = "small_learners:policy_network"
     sac.train(own)

@@ -16,9 +16,7 @@ from algorithms import make
 from small_learners import FLASHSAC_LAYOUT as LAYOUT
 from small_learners import inputs_of, learner_of
 from torch import Tensor, nn
-from trainings import (
-    through_a_file,
-)
+from trainings import through_a_file
 
 from pyfastenv import _core
 from pyfastenv.algorithms.flashsac import accelerated as flashsac_accelerators

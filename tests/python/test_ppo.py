@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import os
 import subprocess
@@ -17,15 +16,17 @@ import numpy as np
 import pytest
 import torch
 from algorithms import make as _make
+from trainings import through_a_file
 
 import pyfastenv
-from pyfastenv import _core
+from pyfastenv import _core, cli
 from pyfastenv.algorithms import sac
 from pyfastenv.algorithms.mbpo import MBPO
 from pyfastenv.algorithms.ppo import PPO, Config, train
 from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
-from pyfastenv.nn.networks import MLP, FlatParameters
 from pyfastenv.nn.normalize import RunningMoments
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs.errors import DivergedError
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.runs.seeds import env_seeds
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
@@ -92,23 +93,16 @@ def test_the_compiled_update_is_the_one_in_torch(
 def test_the_compiled_update_does_not_depend_on_the_number_of_threads() -> None:
     results = []
     for num_threads in (1, 3, 7):
-        ppo = _make(_config(num_threads=num_threads))
+        ppo = _make(_config(num_threads=num_threads, num_steps=128))
         for _ in range(2):
             ppo.iterate()
-        results.append(_parameters(ppo))
-    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
-
-
-def test_the_compiled_gradient_does_not_depend_on_the_number_of_threads() -> None:
-    gradients = []
-    for num_threads in (1, 3, 7):
-        ppo = _make(_config(num_threads=num_threads, num_steps=128))
         packed = ppo._pack(ppo._samples(rollout(ppo.envs, ppo.policy_spec(), 128)))
         assert isinstance(ppo.acceleration.accelerator, CompiledEpoch)
         ppo.acceleration.accelerator._backward(packed)  # 512 rows, in eight parts
-        gradients.append(ppo.flat.grad.clone())
-    assert gradients[0].any()
-    assert torch.equal(gradients[0], gradients[1]) and torch.equal(gradients[0], gradients[2])
+        results.append((_parameters(ppo), ppo.flat.grad.clone()))
+    assert results[0][1].any()
+    for parameters, gradient in results[1:]:
+        assert torch.equal(results[0][0], parameters) and torch.equal(results[0][1], gradient)
 
 
 def test_the_compiled_values_are_those_of_the_module() -> None:
@@ -122,13 +116,16 @@ def test_the_compiled_values_are_those_of_the_module() -> None:
     assert len(accelerator.values(obs[:0])) == 0
 
 
+def _update(**changes: Any) -> _core.PpoUpdate:
+    sizes = {"obs_size": 3, "policy_sizes": [3, 4, 2], "value_sizes": [3, 4, 1]}
+    shared = {"policy_begin": 0, "value_begin": 0, "activation": "tanh", "num_threads": 1}
+    return _core.PpoUpdate(**{"discrete": False, **sizes, **shared, **changes})
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_the_compiled_update_goes_on_in_a_forked_child() -> None:
-    update = _core.PpoUpdate(
-        obs_size=3, policy_sizes=[3, 4, 2], value_sizes=[3, 4, 1], policy_begin=0, value_begin=0,
-        activation="tanh", discrete=False, num_threads=4,
-    )  # fmt: skip
+    update = _update(num_threads=4)
     hyper = _core.PpoHyper()
     hyper.minibatch_size, hyper.lr = 128, 1e-3
     samples = np.random.default_rng(0).normal(size=(256, 3 + 2 + 4)).astype(np.float32)
@@ -148,10 +145,7 @@ def test_the_compiled_update_goes_on_in_a_forked_child() -> None:
 
 
 def test_the_compiled_update_refuses_what_does_not_fit() -> None:
-    update = _core.PpoUpdate(
-        obs_size=3, policy_sizes=[3, 4, 2], value_sizes=[3, 4, 1], policy_begin=0, value_begin=0,
-        activation="tanh", discrete=False, num_threads=1,
-    )  # fmt: skip
+    update = _update()
     hyper = _core.PpoHyper()
     hyper.minibatch_size = 2
     size = 3 * 4 + 4 * 2 + 4 + 2 + 3 * 4 + 4 + 4 + 1 + 2
@@ -186,18 +180,12 @@ def test_the_compiled_update_refuses_networks_it_cannot_run(
     policy_sizes: list[int], value_sizes: list[int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        _core.PpoUpdate(
-            obs_size=3, policy_sizes=policy_sizes, value_sizes=value_sizes, policy_begin=0,
-            value_begin=0, activation="tanh", discrete=False, num_threads=1,
-        )  # fmt: skip
+        _update(policy_sizes=policy_sizes, value_sizes=value_sizes)
 
 
 @pytest.mark.parametrize("action", [-1.0, 2.0, 1e30, float("nan"), float("inf")])
 def test_the_compiled_update_refuses_actions_that_do_not_exist(action: float) -> None:
-    update = _core.PpoUpdate(
-        obs_size=3, policy_sizes=[3, 2], value_sizes=[3, 1], policy_begin=0, value_begin=0,
-        activation="tanh", discrete=True, num_threads=2,
-    )  # fmt: skip
+    update = _update(policy_sizes=[3, 2], value_sizes=[3, 1], discrete=True, num_threads=2)
     hyper = _core.PpoHyper()
     hyper.minibatch_size = 4
     vectors = [np.zeros(3 * 2 + 2 + 3 + 1, np.float32) for _ in range(3)]
@@ -343,14 +331,8 @@ def test_a_longer_run_does_not_raise_the_learning_rate_again(tmp_path: Path) -> 
     rates = [row["train/learning_rate"] for row in read_metrics(tmp_path / "shorter")]
     np.testing.assert_allclose(rates, 3e-4 * (1 - np.arange(1, 5) / 6))
     # longer: by a schedule that is asked for
-    train(
-        _config(
-            resume=third,
-            run_dir=tmp_path / "longer",
-            total_steps=6 * steps,
-            anneal_steps=8 * steps,
-        )
-    )
+    longer = {"run_dir": tmp_path / "longer", "total_steps": 6 * steps, "anneal_steps": 8 * steps}
+    train(_config(resume=third, **longer))
     rates = [row["train/learning_rate"] for row in read_metrics(tmp_path / "longer")]
     np.testing.assert_allclose(rates, 3e-4 * np.array([5 / 6, 4 / 6, 3 / 6, 4 / 8, 3 / 8]))
     # without annealing there is nothing to ask for
@@ -369,12 +351,6 @@ def test_running_moments_are_those_of_all_samples(dtype: torch.dtype) -> None:
         moments.update(part)
     torch.testing.assert_close(moments.mean, samples.double().mean(0))
     torch.testing.assert_close(moments.var, samples.double().var(0, correction=0))
-
-
-def _final_state(run_dir: Path) -> dict[str, Any]:
-    newest = max((run_dir / "checkpoints").glob("*.pt"))
-    state: dict[str, Any] = torch.load(newest, weights_only=True)
-    return state
 
 
 # ---- several processes -------------------------------------------------------------------------
@@ -406,7 +382,7 @@ def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
          script, *arguments, tmp_path / "two", "2"],
         check=True, env=environment, capture_output=True,
     )  # fmt: skip
-    one, two = _final_state(tmp_path / "one"), _final_state(tmp_path / "two")
+    one, two = (checkpoint.load(checkpoint.resolve(tmp_path / name)) for name in ("one", "two"))
     assert one["step"] == two["step"] == 4 * 32 * 5
     assert len(two["ranks"]) == 2
     a, b = one["ranks"][0]["algorithm"], two["ranks"][0]["algorithm"]
@@ -450,26 +426,9 @@ def test_an_own_class_may_stand_beside_another_algorithms_options(
 
 
 def test_a_diverging_training_stops_with_advice(tmp_path: Path) -> None:
-    from pyfastenv.runs.errors import DivergedError
-
+    wild = {"learning_rate": 1e30, "max_grad_norm": 1e30, "normalize_advantages": False}
     with pytest.raises(DivergedError, match=r"step \d+.*[Tt]ry a lower learning rate"):
-        train(
-            _config(
-                run_dir=tmp_path / "run",
-                learning_rate=1e30,
-                max_grad_norm=1e30,
-                anneal=False,
-                normalize_advantages=False,
-            )
-        )
-
-
-def test_flat_parameters_are_those_of_the_modules() -> None:
-    network = MLP([3, 4, 2])
-    flat = FlatParameters([network])
-    with torch.no_grad():
-        flat.parameter.zero_()
-    assert all((p == 0).all() for p in network.parameters())
+        train(_config(run_dir=tmp_path / "run", anneal=False, **wild))
 
 
 @pytest.mark.parametrize(
@@ -482,31 +441,23 @@ def test_flat_parameters_are_those_of_the_modules() -> None:
     ],
 )
 def test_the_command_line_starts_from_the_preset(
-    arguments: list[str], expected: tuple[str, float], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], expected: tuple[str, float], ppo_configs: list[Config]
 ) -> None:
-    pytest.importorskip("tyro")
-    from pyfastenv import cli
-
-    configs: list[Config] = []
-    monkeypatch.setattr("pyfastenv.algorithms.ppo.spec.train", configs.append)
     assert cli.main(["train", "ppo", *arguments]) == 0
-    assert (configs[0].env_id, configs[0].learning_rate) == expected
+    assert (ppo_configs[0].env_id, ppo_configs[0].learning_rate) == expected
 
 
 # ---- on a GPU ----------------------------------------------------------------------------------
 
-needs_cuda = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA device"),
-]
+needs_cuda = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="PyTorch finds no CUDA device"
+)
 
 
+@pytest.mark.gpu
+@needs_cuda
 @pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param({"device": "sample-cpu"}, marks=needs_cuda),
-        pytest.param({"device": "sample-cpu", "pool_size": 2}, marks=needs_cuda),
-    ],
+    "fields", [{"device": "sample-cpu"}, {"device": "sample-cpu", "pool_size": 2}]
 )
 def test_learning_on_cuda_is_learning_on_the_cpu(fields: dict[str, Any]) -> None:
     on_cpu = _make(_config(**{**fields, "device": "cpu"}))
@@ -517,12 +468,14 @@ def test_learning_on_cuda_is_learning_on_the_cpu(fields: dict[str, Any]) -> None
     assert metrics["loss/value"] == pytest.approx(expected["loss/value"], rel=1e-2)
 
 
+@pytest.mark.gpu
+@needs_cuda
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({"device": "cuda"}, marks=needs_cuda),
-        pytest.param({"device": "cuda", "env_id": "CartPole-v1"}, marks=needs_cuda),
-        pytest.param({"device": "sample-cpu", "overlap": True}, marks=needs_cuda),
+        {"device": "cuda"},
+        {"device": "cuda", "env_id": "CartPole-v1"},
+        {"device": "sample-cpu", "overlap": True},
     ],
 )
 def test_every_placement_runs_and_resumes(fields: dict[str, Any]) -> None:
@@ -530,10 +483,6 @@ def test_every_placement_runs_and_resumes(fields: dict[str, Any]) -> None:
     for _ in range(3):
         metrics = ppo.iterate()
     assert np.isfinite(metrics["loss/policy"]) and np.isfinite(metrics["loss/value"])
-    buffer = io.BytesIO()
-    torch.save(ppo.state_dict(), buffer)
-    buffer.seek(0)
-    state = torch.load(buffer, weights_only=True, map_location="cpu")
-    other = PPO(_config(**fields), restore=state)
+    other = PPO(_config(**fields), restore=through_a_file(ppo.state_dict()))
     other.iterate()
     assert other.global_step == ppo.global_step + 128

@@ -17,9 +17,7 @@ import torch
 from algorithms import make
 from small_learners import as_sequential, batch_of
 from torch import Tensor, nn
-from trainings import (
-    assert_equal,
-)
+from trainings import assert_equal
 
 from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16, WrittenOut
 from pyfastenv.algorithms.sac.spec import METRICS, SAC, Config, SACLearner, SACOptions
