@@ -242,7 +242,6 @@ def test_engine_error_in_every_environment(xml_file: pathlib.Path) -> None:
     with pytest.raises(EnvError, match="and 2 more") as caught:
         envs.step(np.zeros((6, 6), np.float32))
     assert caught.value.env_ids == tuple(range(6))
-    envs.close()
 
 
 # ---- divergence ----------------------------------------------------------------------------------
@@ -300,8 +299,6 @@ def test_divergence_ends_the_episode(num_threads: int, mode: str) -> None:
     np.testing.assert_array_equal(envs.get_state(), twin.get_state())
     for step in range(5):
         assert_same(envs.step(actions(step)), twin.step(actions(step)))
-    envs.close()
-    twin.close()
 
 
 @pytest.mark.parametrize("num_threads", THREADS)
@@ -316,8 +313,6 @@ def test_divergence_in_recv(num_threads: int) -> None:
     expected = twin.step(actions(1))
     good = np.isin(ids, GOOD)
     assert_rows_same(results, expected, good, ids[good])
-    envs.close()
-    twin.close()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -335,15 +330,14 @@ def test_divergence_by_huge_actions(tmp_path: pathlib.Path, num_threads: int, mo
     np.testing.assert_array_equal(terminations, infos["diverged"])
     assert np.isfinite(obs).all()
     assert not rewards[BAD].any()
-    envs.close()
 
 
 # ---- scripts in a process of their own -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("num_threads", [1, 2])
-def test_ctrl_c_in_step(num_threads: int) -> None:
-    delay, lines = interrupt(
+# what is interrupted prints the processor time that it took; then what the pool says and does
+INTERRUPTED = {
+    "step": (
         """
 press()
 try:
@@ -359,15 +353,9 @@ envs.send(actions[:10], np.arange(10))
 envs.recv(10)
 print(envs.stats()["errors"])
 """,
-        num_threads,
-    )
-    assert 0 < delay < PROMPT
-    assert lines == ["reset needed", "0"]
-
-
-@pytest.mark.parametrize("num_threads", [1, 2])
-def test_ctrl_c_in_recv_loses_nothing(num_threads: int) -> None:
-    delay, lines = interrupt(
+        ["reset needed", "0"],
+    ),
+    "recv, which loses nothing": (
         """
 press()
 envs.send(actions)
@@ -378,15 +366,9 @@ except KeyboardInterrupt:
 ids = envs.recv()[4]["env_id"]
 print(sorted(ids.tolist()) == list(range(1000)))
 """,
-        num_threads,
-    )
-    assert 0 < delay < PROMPT
-    assert lines == ["True"]
-
-
-@pytest.mark.parametrize("num_threads", [1, 2])
-def test_ctrl_c_in_reset(num_threads: int) -> None:
-    delay, lines = interrupt(
+        ["True"],
+    ),
+    "reset": (
         """
 envs = pyfastenv.make_vec("Humanoid-v5", 60_000, num_threads=int(sys.argv[1]))
 press(0.05)
@@ -403,17 +385,10 @@ envs.reset(seed=0, options={"reset_mask": mask})
 envs.send(actions[:10], np.arange(10))
 print(len(envs.recv()[1]))
 """,
-        num_threads,
-    )
-    assert 0 < delay < PROMPT
-    assert lines == ["reset needed", "10"]
-
-
-@pytest.mark.parametrize("num_threads", [1, 2])
-@pytest.mark.parametrize("call", ["envs.step(actions)", "envs.send(actions); envs.recv()"])
-def test_signal_handler_that_uses_the_environment(call: str, num_threads: int) -> None:
-    delay, lines = interrupt(
-        f"""
+        ["reset needed", "10"],
+    ),
+}
+HANDLER = """
 def handler(*_):
     print(time.process_time() - sent[0])
     for inner in (envs.close, lambda: envs.step(actions), envs.get_state, envs.stats, envs.recv):
@@ -424,14 +399,22 @@ def handler(*_):
             print("busy")
 signal.signal(signal.SIGINT, handler)
 press()
-{call}  # the handler has swallowed it: the call is completed
+{}  # the handler has swallowed it: the call is completed
 envs.close()
 print(envs.closed)
-""",
-        num_threads,
-    )
+"""
+for call in ("envs.step(actions)", "envs.send(actions); envs.recv()"):
+    said = ["busy", "busy", "busy", "fine", "busy", "True"]
+    INTERRUPTED[f"a handler that uses the environment: {call}"] = HANDLER.format(call), said
+
+
+@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.parametrize("what", INTERRUPTED)
+def test_ctrl_c(what: str, num_threads: int) -> None:
+    script, expected = INTERRUPTED[what]
+    delay, lines = interrupt(script, num_threads)
     assert 0 < delay < PROMPT
-    assert lines == ["busy", "busy", "busy", "fine", "busy", "True"]
+    assert lines == expected
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])
@@ -530,22 +513,6 @@ for thread in threads:
     thread.join()
 """
     assert run_script(FORK + script, 2).split() == ["0"]
-
-
-def test_pickle_remakes_from_the_arguments() -> None:
-    envs = make(num_threads=2, autoreset_mode="SameStep", max_episode_steps=3, frame_skip=2)
-    envs.reset(seed=0)
-    copy = pickle.loads(pickle.dumps(envs))
-    fresh = make(num_threads=2, autoreset_mode="SameStep", max_episode_steps=3, frame_skip=2)
-    with pytest.raises(ResetNeededError):
-        copy.step(actions())
-    assert copy.spec == envs.spec
-    assert copy.num_threads == 2
-    assert_same(copy.reset(seed=5), fresh.reset(seed=5))
-    for step in range(5):
-        assert_same(copy.step(actions(step)), fresh.step(actions(step)))
-    for each in (envs, copy, fresh):
-        each.close()
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from physics_models import (
     robot,
     states,
 )
+from threads import run_threads
 
 from pyfastenv import physics
 from pyfastenv.vector import specs
@@ -180,6 +182,16 @@ def test_no_rollouts() -> None:
     assert sensordata is not None and sensordata.shape == (0, 3, 0)
 
 
+@contextmanager
+def callback(install: Callable[[Any], None], function: Callable[..., None]) -> Iterator[None]:
+    """MuJoCo calls this function meanwhile."""
+    install(function)
+    try:
+        yield
+    finally:
+        install(None)
+
+
 # ---- errors of the engine ------------------------------------------------------------------------
 
 
@@ -224,15 +236,12 @@ def test_a_callback() -> None:
     def push(model: Any, data: Any) -> None:
         data.qfrc_passive[1] += 0.1 * data.qpos[0]
 
-    mujoco.set_mjcb_passive(push)
-    try:
+    with callback(mujoco.set_mjcb_passive, push):
         assert physics.lanes_refusal(MODEL) == "the callback mjcb_passive is set"
         expected = theirs.rollout(MODEL, make_data(MODEL), x, u)[0]
         pushed = physics.rollout(MODEL, make_data(MODEL), x, u)[0]
         assert_bits(pushed, expected)
         assert_bits(physics.rollout(MODEL, make_data(MODEL, 2), x, u)[0], expected)
-    finally:
-        mujoco.set_mjcb_passive(None)
     assert not np.array_equal(pushed, plain)
     assert_bits(physics.rollout(MODEL, DATA, x, u)[0], plain)
 
@@ -245,12 +254,11 @@ def test_a_callback_that_raises(threads: int) -> None:
 
     x = states(MODEL, 40)
     x[1::2, 1] = 6
-    mujoco.set_mjcb_control(fail)
-    try:
-        with pytest.raises(physics.RolloutError, match="rollout 1: ") as caught:
-            physics.rollout(MODEL, make_data(MODEL, threads), x, nstep=300)
-    finally:
-        mujoco.set_mjcb_control(None)
+    with (
+        callback(mujoco.set_mjcb_control, fail),
+        pytest.raises(physics.RolloutError, match="rollout 1: ") as caught,
+    ):
+        physics.rollout(MODEL, make_data(MODEL, threads), x, nstep=300)
     assert caught.value.rollouts == tuple(range(1, 40, 2))
     said = set(caught.value.messages)
     assert "ZeroDivisionError: of the callback" in said
@@ -275,12 +283,8 @@ def test_ctrl_c_in_a_callback(threads: int) -> None:
                 signal.raise_signal(signal.SIGINT)
 
     x = states(MODEL, 400)
-    mujoco.set_mjcb_control(interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            physics.rollout(MODEL, make_data(MODEL, threads), x, nstep=1_000)
-    finally:
-        mujoco.set_mjcb_control(None)
+    with callback(mujoco.set_mjcb_control, interrupt), pytest.raises(KeyboardInterrupt):
+        physics.rollout(MODEL, make_data(MODEL, threads), x, nstep=1_000)
     assert calls < 200_000  # of 400,000
 
 
@@ -289,12 +293,8 @@ def test_a_callback_that_wants_to_end_all(kind: type[BaseException]) -> None:
     def leave(model: Any, data: Any) -> None:
         raise kind("enough")
 
-    mujoco.set_mjcb_control(leave)
-    try:
-        with pytest.raises(kind, match="enough"):
-            physics.rollout(MODEL, make_data(MODEL), states(MODEL, 3), nstep=5)
-    finally:
-        mujoco.set_mjcb_control(None)
+    with callback(mujoco.set_mjcb_control, leave), pytest.raises(kind, match="enough"):
+        physics.rollout(MODEL, make_data(MODEL), states(MODEL, 3), nstep=5)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -385,23 +385,13 @@ def test_many_python_threads(shared: bool) -> None:
     model = robot("Hopper")
     x, u = states(model, 20), controls(model, 20, 60)
     expected = theirs.rollout(model, make_data(model), x, u)[0]
-    one = physics.Rollout(nthread=2)
-    wrong: list[BaseException] = []
+    call: Callable[..., Any] = physics.Rollout(nthread=2).rollout if shared else physics.rollout
 
     def run() -> None:
-        try:
-            call: Callable[..., Any] = one.rollout if shared else physics.rollout
-            for _ in range(5):
-                assert_bits(call(model, make_data(model, 2), x, u)[0], expected)
-        except BaseException as error:
-            wrong.append(error)
+        for _ in range(5):
+            assert_bits(call(model, make_data(model, 2), x, u)[0], expected)
 
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    run_threads(*[run] * 4)
 
 
 FORK = """

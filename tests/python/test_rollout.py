@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from scripts import FORK, interrupt, run_script
+from threads import run_threads
 from torch import Tensor, nn
 from torch.distributions import (
     AffineTransform,
@@ -476,11 +476,8 @@ def test_threads_do_not_matter(
 def test_two_rollouts_are_one_of_twice_the_length(mode: str) -> None:
     with closing(make("Hopper-v5", mode)) as envs, closing(make("Hopper-v5", mode)) as twin:
         spec = make_spec(envs)
-        whole, first, second = (
-            rollout(envs, spec, 70),
-            rollout(twin, spec, 35),
-            rollout(twin, spec, 35),
-        )
+        whole = rollout(envs, spec, 70)
+        first, second = (rollout(twin, spec, 35) for _ in range(2))
         for name in set(whole.tensors()) - {"last_obs"}:
             parts = torch.cat([getattr(first, name), getattr(second, name)])
             assert torch.equal(getattr(whole, name), parts), name
@@ -812,11 +809,7 @@ def test_many_threads_at_once_are_served_one_after_the_other() -> None:
             for _ in range(10):
                 episodes.append(len(rollout(envs, spec, 7).episodes))
 
-        threads = [threading.Thread(target=work) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        run_threads(*[work] * 6)
         whole = rollout(twin, spec, 6 * 10 * 7)
         assert np.array_equal(envs.get_state(), twin.get_state())
         assert sum(episodes) == len(whole.episodes)

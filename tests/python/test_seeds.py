@@ -84,7 +84,6 @@ def test_an_evaluation_resets_with_the_tree() -> None:
     policy = PPO(small("ppo", env_id="CartPole-v1")).eval_policy()
     evaluate(envs, policy, 3, seed=7)
     assert list(envs.np_random_seed) == env_seeds(7, 3, Stream.EVALUATION_ENVS)
-    envs.close()
 
 
 def test_how_many_steps_an_evaluation_takes_at_a_time_is_nothing_to_it(
@@ -99,7 +98,6 @@ def test_how_many_steps_an_evaluation_takes_at_a_time_is_nothing_to_it(
     assert whole.returns.tolist() == parts.returns.tolist()
     with pytest.raises(ValueError, match="seed: expected one, or 1 of them, got 2"):
         evaluate(envs, policy, 5, seed=range(2))
-    envs.close()
 
 
 def test_streams_differ_in_every_key() -> None:
