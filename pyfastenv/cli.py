@@ -11,6 +11,7 @@ import ast
 import inspect
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -102,6 +103,8 @@ def _parse(
     """An algorithm's options; the defaults are the environment's preset."""
     import tyro
 
+    # no field can be called "from"
+    arguments = [re.sub("^--from(?==|$)", "--from-run", each) for each in arguments]
     env_id = _value_of("--env-id", arguments) or config_class.env_id
     config: RunConfig = tyro.cli(
         config_class,
@@ -328,17 +331,24 @@ def resume(
     algorithm_module(config.algorithm).train(config)
 
 
-def evaluate(run: Path, /, *, episodes: int = 10, seed: int = 0) -> None:
+def _checkpoint(run: Path, best: bool) -> Path:
+    from pyfastenv.runs.saved import checkpoint_of
+
+    return checkpoint_of(run, "best") if best else run
+
+
+def evaluate(run: Path, /, *, best: bool = False, episodes: int = 10, seed: int = 0) -> None:
     """Evaluate a trained policy.
 
     Args:
         run: A run folder or a checkpoint file.
+        best: The policy with the greatest return of the run's evaluations, not the newest.
         episodes: How many episodes.
         seed: Of the environments.
     """
     from pyfastenv.runs.saved import evaluate_run
 
-    metrics = evaluate_run(run, episodes, seed).metrics()
+    metrics = evaluate_run(_checkpoint(run, best), episodes, seed).metrics()
     print(
         f"return {metrics['eval/return']:,.1f} ± {metrics['eval/return_std']:,.1f} "
         f"({metrics['eval/return_min']:,.1f} to {metrics['eval/return_max']:,.1f}), "
@@ -350,6 +360,7 @@ def record(
     run: Path,
     /,
     *,
+    best: bool = False,
     output: Path | None = None,
     episodes: int = 1,
     seed: int = 0,
@@ -360,6 +371,7 @@ def record(
 
     Args:
         run: A run folder or a checkpoint file.
+        best: The policy with the greatest return of the run's evaluations, not the newest.
         output: A file ending in .mp4 or .gif; by default video.mp4 in the run folder.
         episodes: How many episodes.
         seed: Of the environment.
@@ -370,7 +382,13 @@ def record(
 
     quiet = not sys.stdout.isatty()  # what a script reads is the path alone
     path = video.record(
-        run, output, episodes=episodes, seed=seed, width=width, height=height, quiet=quiet
+        _checkpoint(run, best),
+        output,
+        episodes=episodes,
+        seed=seed,
+        width=width,
+        height=height,
+        quiet=quiet,
     )
     print(path)
 
@@ -379,7 +397,8 @@ def export(
     run: Path,
     /,
     *,
-    format: Literal["torch.export", "onnx", "c"] = "onnx",
+    best: bool = False,
+    format: Literal["torch.export", "onnx", "c"] | None = None,
     output: Path | None = None,
     policy_id: int = 0,
     int8: bool = False,
@@ -390,7 +409,9 @@ def export(
 
     Args:
         run: A run folder or a checkpoint file.
-        format: torch.export (.pt2), onnx, or one C file without dependencies.
+        best: The policy with the greatest return of the run's evaluations, not the newest.
+        format: torch.export (.pt2), onnx (.onnx), or one C file without dependencies (.c); by
+            default what the output's name says, or onnx.
         output: The file; by default policy with the format's suffix in the run folder.
         policy_id: Which policy, of a run with several seeds side by side.
         int8: Quantise to 8 bits (torchao; torch.export only), and tell the return before and after.
@@ -400,7 +421,7 @@ def export(
     from pyfastenv.publish import export as exporting
 
     result = exporting.export(
-        run,
+        _checkpoint(run, best),
         output,
         format=format,
         policy_id=policy_id,
@@ -421,6 +442,7 @@ def collect(
     dataset_id: str,
     /,
     *,
+    best: bool = False,
     episodes: int = 100,
     seed: int = 0,
     greedy: bool = True,
@@ -433,6 +455,7 @@ def collect(
     Args:
         run: A run folder or a checkpoint file.
         dataset_id: Of the dataset, which must be new: halfcheetah/ppo-v0.
+        best: The policy with the greatest return of the run's evaluations, not the newest.
         episodes: How many.
         seed: Of the environments.
         greedy: The most likely actions; --no-greedy: drawn as in the training.
@@ -446,7 +469,7 @@ def collect(
         raise ImportError(f"{error}: pip install 'minari[hdf5]'") from error
 
     dataset = minari.collect(
-        run,
+        _checkpoint(run, best),
         dataset_id,
         episodes,
         seed=seed,

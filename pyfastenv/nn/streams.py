@@ -59,9 +59,6 @@ class SeedStreams:
         return {"generators": [generator.get_state() for generator in self.generators]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict` of as many seeds on the same kind of device; without states
-        the generators stay as they are."""
-        if state["generators"] is None:
-            return
+        """Restores :meth:`state_dict` of as many seeds on the same kind of device."""
         for generator, saved in zip(self.generators, state["generators"], strict=True):
             generator.set_state(saved)

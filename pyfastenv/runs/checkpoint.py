@@ -17,6 +17,7 @@ import torch
 from pyfastenv.runs.atomic import remove_leftovers, replacing
 from pyfastenv.runs.errors import CheckpointError
 
+BEST = "best.pt"
 _NAME = re.compile(r"step_(\d+)\.pt")
 
 
@@ -26,11 +27,15 @@ class CheckpointDir:
     Args:
         folder: Made with the first checkpoint.
         keep: How many of the newest stay.
+
+    Attributes:
+        best: The file of :meth:`save_best`, which is none of :meth:`paths`.
     """
 
     def __init__(self, folder: Path, keep: int = 3):
         self.folder = folder
         self.keep = keep
+        self.best = folder / BEST
 
     def paths(self) -> list[Path]:
         """The files, by step."""
@@ -55,6 +60,15 @@ class CheckpointDir:
             CheckpointError: The disk is full, say. The previous checkpoints are as they were.
         """
         path = self.folder / f"step_{step:012d}.pt"
+        self._write(path, state)
+        self.prune(step)
+        return path
+
+    def save_best(self, state: Mapping[str, Any]) -> None:
+        """Writes ``best``; errors as :meth:`save`."""
+        self._write(self.best, state)
+
+    def _write(self, path: Path, state: Mapping[str, Any]) -> None:
         plain = _plain(state, "state")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -66,8 +80,6 @@ class CheckpointDir:
             raise CheckpointError(
                 f"{path}: cannot be written ({error.strerror or error})" + self._intact()
             ) from error
-        self.prune(step)
-        return path
 
     def discard_after(self, step: int) -> list[Path]:
         """Removes the checkpoints of later steps, the newest first; returns what is gone."""
@@ -84,7 +96,7 @@ class CheckpointDir:
         old = [path for path in self.paths() if step_of(path) < step]
         for path in old[: max(0, len(old) - self.keep + 1)]:
             path.unlink(missing_ok=True)
-        remove_leftovers(self.folder, "step_*.pt")
+        remove_leftovers(self.folder, "*.pt")
 
     def _intact(self) -> str:
         latest = self.latest()

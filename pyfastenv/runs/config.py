@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
@@ -84,6 +84,9 @@ class RunConfig:
     """How many of the newest checkpoints stay."""
     resume: Path | None = field(default=None, metadata=BOOKKEEPING)
     """A run folder, or a checkpoint file, to go on from."""
+    from_run: Path | None = field(default=None, metadata=MAY_DIFFER)
+    """A run folder, or a checkpoint file, whose networks, normalisers and optimisers this new run
+    begins with (`--from`); its options may be others."""
     auto_resume: bool = field(default=False, metadata=BOOKKEEPING)
     """Go on with the run in run_dir if there is one, else begin it: for what is started again by
     itself (torchrun, Ray, a cluster's queue). Waits if the training before it is still ending."""
@@ -104,7 +107,7 @@ class RunConfig:
     """Print nothing but warnings and errors."""
 
     def __post_init__(self) -> None:
-        for name in ("run_dir", "resume"):
+        for name in ("run_dir", "resume", "from_run"):
             if getattr(self, name) is not None:
                 setattr(self, name, Path(getattr(self, name)))
         for option in fields(self):
@@ -270,21 +273,31 @@ class RunConfig:
             raise ValueError(
                 f"resume: the run was made by {saved_algorithm}, this is {self.algorithm}"
             )
-        mine = self.to_dict()
+        if differences := self.differences(saved, may_differ):
+            raise ValueError(f"resume: the run had other options: {'; '.join(differences)}")
+
+    def differences(
+        self, saved: Mapping[str, Any], may_differ: frozenset[str] | None = None
+    ) -> list[str]:
+        """The options that were others in a run that had ``saved``, each with both values.
+
+        Options that its version did not have yet were what their defaults are; those that this one
+        no longer has differ. Arguments are those of :meth:`check_resumes`.
+        """
         if may_differ is None:
             may_differ = marked(type(self), "may_differ")
-        if unknown := sorted((mine.keys() ^ saved.keys()) - may_differ):
-            raise ValueError(
-                f"resume: another version of pyfastenv made the run: {', '.join(unknown)} is an "
-                "option of one of them only"
-            )
-        differences = [
-            f"{name} was {saved[name]!r}, is {mine[name]!r}"
-            for name in sorted(mine.keys() - may_differ)
-            if not self._same(name, mine[name], saved[name])
+        mine, was = self.to_dict(), self._defaults() | saved
+        return [
+            f"{name} was {was.get(name)!r}, is {mine.get(name)!r}"
+            for name in sorted((mine.keys() | was.keys()) - may_differ)
+            if name not in mine or not self._same(name, mine[name], was.get(name))
         ]
-        if differences:
-            raise ValueError(f"resume: the run had other options: {'; '.join(differences)}")
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        """The options' defaults as JSON has them, of those that have one."""
+        plain = {each.name: each.default for each in fields(cls) if each.default is not MISSING}
+        return {name: _to_json(value) for name, value in plain.items()}
 
     def _same(self, name: str, mine: Any, saved: Any) -> bool:
         """Whether a run goes on with an option as it was."""

@@ -115,6 +115,11 @@ def _resumed(config: RunConfig, folder: Path, origin: Path | None) -> Start:
     else:
         path = checkpoint.resolve(config.resume)
     state = load_checkpoint(path)
+    if "rng" not in state["ranks"][0]:
+        raise CheckpointError(
+            f"{path}: it has what was learned, not where the training was; begin a new run "
+            f"with it: pyfastenv train {config.algorithm} --from {path}"
+        )
     config.check_resumes(state["algorithm"], state["config"])
     return Start(folder, path, state, origin)
 

@@ -17,24 +17,13 @@ def greedy_policies(
     environments have become since.
 
     Args:
-        algorithm: Takes ``config`` and ``restore``; has ``envs`` and ``eval_policy``
+        algorithm: Takes ``config``; has ``envs``, ``eval_policy`` and ``load_learned``
             (:class:`pyfastenv.training.algorithm.Algorithm`).
         config: The options.
-        state: Its ``state_dict``.
+        state: Its ``state_dict``, or the parts of it that were learned.
     """
-    restored = algorithm(config, restore=_what_acts(state))
+    restored = algorithm(config)
+    restored.load_learned(state)
     restored.envs.close()
     policies: PolicySpec | list[TorchPolicy] = restored.eval_policy()
     return policies
-
-
-# states that other environments or another device cannot take
-_NOT_OF_THE_POLICY = ("envs", "generator", "generators", "device_generator")
-
-
-def _what_acts(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state with None for the environments' and generators' states, wherever they stand."""
-    kept = {name: None if name in _NOT_OF_THE_POLICY else part for name, part in state.items()}
-    return {
-        name: _what_acts(part) if isinstance(part, Mapping) else part for name, part in kept.items()
-    }

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -21,6 +21,7 @@ from pyfastenv.runs.errors import CheckpointError, NoSuchPolicyError
 from pyfastenv.runs.evaluation import Evaluation, evaluate, make_eval_envs
 from pyfastenv.runs.field_types import check_field_types
 from pyfastenv.runs.folder import (
+    CHECKPOINTS,
     CONFIG,
     first_checkpoint,
     has_lost_checkpoints,
@@ -160,14 +161,19 @@ def resumed_config(run: Path | str, **options: Any) -> RunConfig:
     return replace(config, resume=run, run_dir=None, auto_resume=False, **changes)
 
 
-def load_policy(run: Path | str) -> SavedPolicy:
-    """The newest policy of a run folder, or the one of a checkpoint file.
+def load_policy(run: Path | str, which: Literal["newest", "best"] = "newest") -> SavedPolicy:
+    """The policy of a run folder, or of a checkpoint file.
+
+    Args:
+        run: The run folder, or one of its checkpoints.
+        which: Of a run folder: the newest checkpoint, or that with the greatest mean return of an
+            evaluation (of seeds side by side, of all of them).
 
     Raises:
         CheckpointError: There is none, or it cannot be read.
         ValueError: Its algorithm or an option is unknown.
     """
-    path = _checkpoint_of(Path(run))
+    path = checkpoint_of(Path(run), which)
     saved = load_checkpoint(path)
     module = algorithm_module(saved["algorithm"])
     config = replace(module.Config.from_dict(saved["config"]), device="cpu")
@@ -175,8 +181,17 @@ def load_policy(run: Path | str) -> SavedPolicy:
     return SavedPolicy(path, saved["step"], config, saved["env_kwargs"], policy)
 
 
-def _checkpoint_of(run: Path) -> Path:
-    """:func:`checkpoint.resolve`, whose error says when a run's first checkpoint comes."""
+def checkpoint_of(run: Path, which: Literal["newest", "best"] = "newest") -> Path:
+    """The checkpoint file of a run; arguments and errors are those of :func:`load_policy`."""
+    if which not in ("newest", "best"):
+        raise ValueError(f"which: expected 'newest' or 'best', got {which!r}")
+    if which == "best":
+        best = run / CHECKPOINTS / checkpoint.BEST
+        if not best.is_file():
+            raise CheckpointError(
+                f"{run}: no {best.relative_to(run)}: it comes with the run's first evaluation"
+            )
+        return best
     try:
         return checkpoint.resolve(run)
     except CheckpointError as error:

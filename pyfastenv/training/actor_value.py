@@ -7,6 +7,7 @@ on the observation, or categorical.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -54,6 +55,8 @@ class ActorValue(OnPolicy[C]):
         optimizer: Adam on it.
         own_networks: Whether the user has brought any.
     """
+
+    learned = (*OnPolicy.learned, "policy", "value", "log_std", "optimizer")
 
     def __init__(self, config: C):
         super().__init__(config)
@@ -144,9 +147,9 @@ class ActorValue(OnPolicy[C]):
             "optimizer": self.optimizer.state_dict(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`."""
-        super().load_state_dict(state)
+    def load_learned(self, state: Mapping[str, Any]) -> None:
+        """Takes the parts :attr:`learned` of a :meth:`state_dict`."""
+        super().load_learned(state)
         self.policy.load_state_dict(state["policy"])
         self.value.load_state_dict(state["value"])
         self.log_std.data.copy_(state["log_std"])

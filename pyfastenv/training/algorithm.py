@@ -15,7 +15,9 @@ class Algorithm(Protocol):
         envs: The training environments.
 
     If there is an attribute ``acceleration`` (:class:`pyfastenv.training.accelerators.Choice`), the
-    run records its name and prints its note.
+    run records its name and prints its note. If there is an attribute ``learned``, the names of the
+    parts of :meth:`state_dict` that were learned (networks, normalisers, optimisers), the best
+    checkpoint has these alone, and ``load_learned(state)`` takes them (``train … --from RUN``).
     """
 
     global_step: int

@@ -164,9 +164,8 @@ class SeedCollector:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`; without states the environments stay as they are."""
-        if state["envs"] is not None:
-            self.envs.set_state(state["envs"].numpy())
+        """Restores :meth:`state_dict`."""
+        self.envs.set_state(state["envs"].numpy())
         self._acting.load_state_dict(state["acting"])
         if state["sampler"] is not None:
             self._sampler_of(1).load_state_dict(state["sampler"])

@@ -23,7 +23,13 @@ from pyfastenv.publish.plots import plot_run
 from pyfastenv.runs import folder as run_folder
 from pyfastenv.runs import seeds
 from pyfastenv.runs.atomic import write_text
-from pyfastenv.runs.checkpoint import CheckpointDir, not_finite, rng_state, set_rng_state
+from pyfastenv.runs.checkpoint import (
+    CheckpointDir,
+    not_finite,
+    resolve,
+    rng_state,
+    set_rng_state,
+)
 from pyfastenv.runs.config import RunConfig
 from pyfastenv.runs.errors import (
     CheckpointError,
@@ -44,6 +50,7 @@ from pyfastenv.training.callbacks import Callback, Callbacks, Run, StepFunction
 from pyfastenv.training.interrupt import StopRequest
 from pyfastenv.training.own_losses import check_losses, own_losses, resuming_call
 from pyfastenv.training.profiling import Profile
+from pyfastenv.training.warm_start import warm_start
 
 C = TypeVar("C", bound=RunConfig)
 
@@ -184,10 +191,15 @@ class _Session:
                 "need not end; give it one with --env.max_episode_steps"
             )
         self.own_losses = own_losses(algorithm)
+        self.from_note = ""
         if start.state is not None:
             self._restore(start.state)
         elif start.origin is not None:
             check_losses(self.own_losses, run_folder.read_facts(start.origin), start.origin)
+        if start.state is None and config.from_run is not None:
+            path = resolve(config.from_run).absolute()
+            self.config = replace(config, from_run=path)
+            self.from_note = warm_start(algorithm, config, path)
         self.infinite = self._infinite_by_design()
         if self.is_main:
             with self._writing():
@@ -220,6 +232,7 @@ class _Session:
             run_folder.adopt(start)
             self.checkpoints.discard_after(start.step)
             self.checkpoints.prune(start.step)
+        self.best_return = self._best_until(start.step or 0)
         config = self.config
         if start.branches:
             assert start.checkpoint is not None
@@ -241,6 +254,16 @@ class _Session:
             self.config.env_id, env_kwargs(self.algorithm.envs), self.config.eval_episodes
         )
 
+    def _best_until(self, step: int) -> float:
+        """The best checkpoint's return; one of a later step goes, and comes again."""
+        if not self.checkpoints.best.is_file():
+            return -math.inf
+        best = run_folder.load_checkpoint(self.checkpoints.best)
+        if best["step"] <= step:
+            return float(best["evaluation"]["eval/return"])
+        self.checkpoints.best.unlink()
+        return -math.inf
+
     def run(self) -> RunResult:
         """Trains, and closes what was opened."""
         try:
@@ -258,6 +281,7 @@ class _Session:
                 self._say("" if self.config.quiet else busy_note())
                 if self.last_checkpoint is not None:
                     self._say(f"Going on from {self.last_checkpoint}.")
+                self._say(self.from_note)
                 self._tell("on_start")
                 finished = self._train(stop, profile)
             if not finished:
@@ -376,7 +400,7 @@ class _Session:
 
     def _evaluate(self) -> dict[str, float]:
         """Evaluates in environments of its own and without a trace in torch's generators."""
-        self._checked_state()
+        state = self._checked_state()
         if self.is_main:
             rng = rng_state()
             evaluation = evaluate(
@@ -387,8 +411,18 @@ class _Session:
             )
             set_rng_state(rng)
             self.callbacks.run.evaluation = evaluation.metrics()
+            self._keep_best(state)
             self._tell("on_evaluation", self.callbacks.run.evaluation)
         return self.callbacks.run.evaluation
+
+    def _keep_best(self, state: Mapping[str, Any]) -> None:
+        """Saves what has been learned if no evaluation before had as great a return."""
+        mean = self.callbacks.run.evaluation["eval/return"]
+        if mean > self.best_return:
+            learned = {name: state[name] for name in getattr(self.algorithm, "learned", state)}
+            with self._saving():
+                self.checkpoints.save_best(self._contents([{"algorithm": learned}]))
+            self.best_return = mean
 
     def _save(self) -> None:
         parts = distributed.gather({"algorithm": self._checked_state(), "rng": rng_state()})
@@ -396,9 +430,16 @@ class _Session:
             return
         with self._writing():
             self.logger.sync()
-        step = self.algorithm.global_step
-        state = {
-            "step": step,
+        with self._saving():
+            self.last_checkpoint = self.checkpoints.save(
+                self.algorithm.global_step, self._contents(parts)
+            )
+        self._tell("on_checkpoint", self.last_checkpoint)
+
+    def _contents(self, parts: list[dict[str, Any]]) -> dict[str, Any]:
+        """A checkpoint with these parts of the processes."""
+        return {
+            "step": self.algorithm.global_step,
             "algorithm": self.config.algorithm,
             "config": self.config.to_dict(),
             "own_losses": self.own_losses,
@@ -407,11 +448,14 @@ class _Session:
             "elapsed_s": self._elapsed(),
             "ranks": parts,
         }
+
+    @contextmanager
+    def _saving(self) -> Iterator[None]:
+        """Says how the run goes on if a checkpoint cannot be written."""
         try:
-            self.last_checkpoint = self.checkpoints.save(step, state)
+            yield
         except CheckpointError as error:
             raise CheckpointError(f"{error}{self._way_on()}") from error
-        self._tell("on_checkpoint", self.last_checkpoint)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -49,6 +49,7 @@ class OffPolicy(ABC, Generic[C]):
         env_pool: Real transitions.
         streams, exploration_streams: All randomness there is but the pool's.
         parts: Names of the attributes that a checkpoint holds; a subclass appends its own.
+        learned: Those of them that were learned and do not belong to environments or streams.
 
     Raises:
         ValueError: The environment's actions are not continuous.
@@ -71,6 +72,7 @@ class OffPolicy(ABC, Generic[C]):
         self.streams = SeedStreams(config.streams(Stream.LEARNING), self.device)
         self.exploration_streams = SeedStreams(config.streams(Stream.EXPLORATION))
         self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
+        self.learned = ["learner"]
         self.global_step = 0
         self.anneal_steps = config.anneal_steps or config.total_steps
         self._learning_rates = {name: each.lr for name, each in self.learner.optimizers.items()}
@@ -198,6 +200,11 @@ class OffPolicy(ABC, Generic[C]):
         schedule = {"anneal_steps": self.anneal_steps} if self.config.anneal_to < 1.0 else {}
         metrics = {"metrics": self._metrics} if self._has_learned else {}
         return {**state, **schedule, **metrics, "global_step": self.global_step}
+
+    def load_learned(self, state: Mapping[str, Any]) -> None:
+        """Takes the parts :attr:`learned` of a :meth:`state_dict`."""
+        for name in self.learned:
+            getattr(self, name).load_state_dict(state[name])
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict`; ``anneal_steps`` of the options wins.

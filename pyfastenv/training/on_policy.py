@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -87,7 +88,10 @@ class OnPolicy(ABC, Generic[C]):
         pool: Earlier batches (the trajectory pool); the newest joins them for its update.
         episodes: Those that ended in the latest iteration.
         sampler: Steps the environments if the policy acts in torch; else workers of the pool do.
+        learned: The parts of a checkpoint that were learned and do not belong to environments.
     """
+
+    learned: ClassVar[tuple[str, ...]] = ("obs_moments", "return_moments")
 
     def __init__(self, config: C):
         self.config = config
@@ -202,6 +206,8 @@ class OnPolicy(ABC, Generic[C]):
         """Collects ``num_steps`` of every environment and learns from them."""
         began = time.perf_counter()
         with span("env"):
+            if self.config.normalize_obs and self.normalizer.moments.count == 0:
+                self.warm_up()
             batch = self._next_batch()
         sampled = time.perf_counter()
         metrics = self.learn(batch)
@@ -258,17 +264,19 @@ class OnPolicy(ABC, Generic[C]):
             "global_step": self.global_step,
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores :meth:`state_dict`; without states environments and generator stay."""
+    def load_learned(self, state: Mapping[str, Any]) -> None:
+        """Takes the parts :attr:`learned` of a :meth:`state_dict`."""
         self.normalizer.moments.load_state_dict(state["obs_moments"])
         self.return_moments.load_state_dict(state["return_moments"])
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restores :meth:`state_dict`."""
+        self.load_learned(state)
         self.running_returns = state["running_returns"].to(self.device)
-        if state["device_generator"] is not None:
-            self.device_generator.set_state(state["device_generator"])
+        self.device_generator.set_state(state["device_generator"])
         if self.sampler is not None:
             self.sampler.load_state_dict(state["sampler"])
-        if state["envs"] is not None:
-            self.envs.set_state(state["envs"].numpy())
+        self.envs.set_state(state["envs"].numpy())
         self.pool.clear()
         for saved in state["pool"]:
             self.pool.append(Samples(**{k: v.to(self.device) for k, v in saved.items()}))

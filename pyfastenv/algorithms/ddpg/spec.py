@@ -250,6 +250,7 @@ class DDPG(OffPolicy[Config]):
             enabled=config.normalize_obs,
         )
         self.parts.append("normalizer")
+        self.learned.append("normalizer")
         if restore is not None:
             self.load_state_dict(restore)
 

@@ -332,6 +332,7 @@ class FlashSAC(OffPolicy[Config]):
             num_seeds, num_envs, self.layout.action_size, config.max_noise_repeat, self.device
         )
         self.parts += ["reward_scale", "noise"]
+        self.learned.append("reward_scale")
         self._policies = self.plain_policies()
         for policy, draw_noise in zip(self._policies, self.noise.each(), strict=True):
             policy.draw_noise = draw_noise

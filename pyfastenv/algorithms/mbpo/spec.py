@@ -221,6 +221,7 @@ class MBPO(SACTraining[Config]):
         longest = config.model_pool_size(config.rollout_schedule[3])
         self.model_pool = ReplayPool(config.num_seeds, longest, layout.width, device)
         self.parts += ["model", "model_pool"]
+        self.learned.append("model")
         if config.dynamics == "flow":
             self.flow_agent = FlowAgent(
                 layout, config.streams(Stream.FLOW), FlowOptions(), self.model, self.learner
@@ -228,6 +229,7 @@ class MBPO(SACTraining[Config]):
             rows = config.flow_rollout_states * config.flow_rollout_steps
             self.flow_pool = ReplayPool(config.num_seeds, rows, layout.width, device)
             self.parts.append("flow_agent")
+            self.learned.append("flow_agent")
         if restore is not None:
             self.load_state_dict(restore)
 

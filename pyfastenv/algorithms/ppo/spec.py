@@ -225,8 +225,6 @@ class PPO(ActorValue[Config]):
             self.load_state_dict(restore)
             return
         self.reset()
-        if config.normalize_obs:
-            self.warm_up()
 
     @property
     def acceleration(self) -> Choice:
@@ -396,8 +394,7 @@ class PPO(ActorValue[Config]):
         """
         self._continue_schedule(state["anneal_steps"])
         super().load_state_dict(state)
-        if state["generator"] is not None:
-            self.generator.set_state(state["generator"])
+        self.generator.set_state(state["generator"])
 
     def _continue_schedule(self, began_with: int) -> None:
         config = self.config

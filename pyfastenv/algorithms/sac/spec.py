@@ -273,7 +273,8 @@ class SACLearner(ActorCritic):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores :meth:`state_dict`."""
         super().load_state_dict(state)
-        self.log_temperature.data.copy_(state["log_temperature"])
+        if self.learns_temperature:
+            self.log_temperature.data.copy_(state["log_temperature"])
 
 
 # ---- the training --------------------------------------------------------------------------------

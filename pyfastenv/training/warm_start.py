@@ -1,0 +1,95 @@
+"""A run that begins with what another one has learned: ``train … --from RUN``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from pyfastenv.runs.config import RunConfig
+from pyfastenv.runs.folder import load_checkpoint
+
+_RUNNING = "running"  # returns of unfinished episodes
+
+
+def warm_start(algorithm: Any, config: RunConfig, path: Path) -> str:
+    """Gives a training the networks, normalisers and optimisers of another run.
+
+    Optimisers of other parameters begin anew. So do step counter, schedules, replay memory,
+    environments and random streams.
+
+    Args:
+        algorithm: A new :class:`pyfastenv.training.algorithm.Algorithm`, with ``learned``.
+        config: Its options, which may differ from the run's.
+        path: A checkpoint file.
+
+    Returns:
+        A sentence for the log: the options that differ, and what begins anew.
+
+    Raises:
+        CheckpointError: It cannot be read.
+        ValueError: Another algorithm, or networks of other shapes; the message has the options
+            that differ.
+    """
+    saved = load_checkpoint(path)
+    if saved["algorithm"] != config.algorithm:
+        raise ValueError(
+            f"from_run: {path} was trained by {saved['algorithm']}, this is {config.algorithm}"
+        )
+    if not hasattr(algorithm, "learned"):
+        raise ValueError(f"from_run: {config.algorithm} does not say which parts it has learned")
+    differences = "; ".join(config.differences(saved["config"])) or "none"
+    mine, theirs = algorithm.state_dict(), saved["ranks"][0]["algorithm"]
+    new = [name for name in algorithm.learned if name not in theirs]
+    mine = {name: mine[name] for name in algorithm.learned}
+    theirs = {name: theirs.get(name, part) for name, part in mine.items()}
+    try:
+        found = _fitted(mine, theirs, "", new)
+    except _MisfitError as misfit:
+        raise ValueError(
+            f"from_run: {path} does not fit: {misfit}; options that differ: {differences}"
+        ) from None
+    algorithm.load_learned(found)
+    return (
+        f"Begins with what {path} had learned by step {saved['step']:,}. Options that differ: "
+        f"{differences}. Begins anew: {', '.join(new) or 'no part of it'}."
+    )
+
+
+class _MisfitError(Exception):
+    """A part of other shapes; names it."""
+
+
+def _fitted(mine: Any, theirs: Any, where: str, new: list[str]) -> Any:
+    """``theirs``, with ``mine`` for optimisers that do not fit, whose names go into ``new``.
+
+    Of a learner's optimisers all begin anew if one does: accelerators want as many steps of each.
+    """
+    both = isinstance(mine, Mapping) and isinstance(theirs, Mapping)
+    if not both or mine.keys() != theirs.keys():
+        if _shapes(mine) != _shapes(theirs):
+            raise _MisfitError(f"{where} is {_shapes(theirs)} there, {_shapes(mine)} here")
+        return theirs
+    anew = {key for key in mine if "optimizer" in key}
+    if all(_shapes(mine[key]) == _shapes(theirs[key]) for key in anew):
+        anew = set()
+    fitted = {}
+    for key, part in mine.items():
+        place = f"{where}.{key}".removeprefix(".")
+        if key in anew or key == _RUNNING:
+            new.append(place)
+            fitted[key] = part
+        else:
+            fitted[key] = _fitted(part, theirs[key], place, new)
+    return fitted
+
+
+def _shapes(state: Any) -> Any:
+    """The shapes of a state's tensors, in its containers."""
+    if isinstance(state, Tensor):
+        return tuple(state.shape)
+    if isinstance(state, Mapping):
+        return {key: _shapes(part) for key, part in state.items()}
+    return [_shapes(part) for part in state] if isinstance(state, list | tuple) else None

@@ -1,0 +1,269 @@
+"""The best checkpoint, and new runs that begin with what another has learned."""
+
+# ruff: noqa: E402
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tyro")
+pytest.importorskip("matplotlib")
+
+import guess
+from algorithms import NAMES, make, small
+from guess import Guess, train
+from trainings import assert_equal, assert_same_run, final_state, through_a_file
+
+from pyfastenv import cli, load_policy
+from pyfastenv.algorithms import ppo, sac
+from pyfastenv.runs import checkpoint
+from pyfastenv.runs import folder as run_folder
+from pyfastenv.runs.errors import CheckpointError
+from pyfastenv.runs.logger import read_metrics
+from pyfastenv.runs.registry import algorithm_module
+from pyfastenv.runs.saved import evaluate_run, resumed_config
+from pyfastenv.training.callbacks import Callback, Run
+
+pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
+every_algorithm = pytest.mark.parametrize("name", NAMES)
+
+
+class Worse(Callback):
+    """Makes the policy worse once it is half way through its training."""
+
+    def on_step(self, run: Run, metrics: dict[str, float]) -> None:
+        algorithm: Any = run.algorithm
+        if run.step > run.config.total_steps / 2:
+            actor = algorithm.policy if hasattr(algorithm, "policy") else algorithm.learner.actor
+            with torch.no_grad():
+                for parameter in actor.parameters():
+                    parameter.fill_(0.0)
+            if hasattr(actor, "refresh"):
+                actor.refresh()
+
+
+def hopping(**options: Any) -> ppo.Config:
+    steps = 4 * 32 * 40
+    given = {"total_steps": steps, "eval_every": steps // 4, "eval_episodes": 3, **options}
+    config: ppo.Config = small("ppo", learning_rate=3e-3, **given)
+    return config
+
+
+# ---- best ----------------------------------------------------------------------------------------
+
+
+def test_a_policy_that_gets_worse_leaves_its_best(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    result = ppo.train(hopping(run_dir=folder), callbacks=[Worse()])
+    returns = {
+        int(row["step"]): row["eval/return"] for row in read_metrics(folder) if "eval/return" in row
+    }
+    best = max(returns, key=lambda step: returns[step])
+    assert returns[best] > result.evaluation["eval/return"]
+    policy = load_policy(folder, "best")
+    assert policy.step == best < load_policy(folder).step == result.global_step
+    again = evaluate_run(policy.path, 3, seed=1).metrics()
+    assert again["eval/return"] == returns[best]
+
+    line = f"evaluate {folder} --best --episodes 3 --seed 1"
+    assert cli.main(line.split()) == 0
+    assert capsys.readouterr().out.startswith(f"return {returns[best]:,.1f} ")
+    assert cli.main(f"export {folder} --best --output {folder}/policy.c".split()) == 0
+    assert f"after {best:,} steps" in (folder / "policy.c").read_text()
+
+
+@every_algorithm
+def test_the_best_has_what_was_learned_alone(name: str, tmp_path: Path) -> None:
+    """And no replay memory, which may have gigabytes."""
+    config = small(name, run_dir=tmp_path / "run")
+    algorithm_module(name).train(config)
+    best = checkpoint.load(tmp_path / "run/checkpoints/best.pt")["ranks"][0]
+    assert list(best) == ["algorithm"]
+    assert not {"envs", "env_pool", "model_pool", "pool", "streams"} & best["algorithm"].keys()
+    newest, kept = load_policy(tmp_path / "run"), load_policy(tmp_path / "run", "best")
+    obs = torch.randn(5, *newest.spaces[0].shape).numpy()
+    assert (newest.act(obs) == kept.act(obs)).all()  # there was one evaluation, at the end
+    with pytest.raises(CheckpointError, match=rf"begin a new run with it: .* {name} --from "):
+        algorithm_module(name).train(replace(config, run_dir=None, resume=kept.path))
+
+
+@pytest.fixture
+def guessed_rollouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", guess.fake_rollout)
+
+
+@pytest.mark.usefixtures("guessed_rollouts")
+def test_a_resumed_run_has_the_best_of_an_uninterrupted_one(tmp_path: Path) -> None:
+    """Killed after the evaluation of a step, before its checkpoint, wherever that is."""
+    train(tmp_path / "whole", eval_every=48, checkpoint_every=96)
+    best = checkpoint.load(tmp_path / "whole/checkpoints/best.pt")
+    evaluated = [row for row in read_metrics(tmp_path / "whole") if "eval/return" in row]
+    assert best["evaluation"]["eval/return"] == max(row["eval/return"] for row in evaluated)
+    for at in (best["step"], 240, 456):
+
+        class Killed(Callback):
+            def __init__(self, at: int):
+                self.at = at
+
+            def on_evaluation(self, run: Run, metrics: dict[str, float]) -> None:
+                if run.step >= self.at:
+                    raise RuntimeError("killed")
+
+        cut = tmp_path / f"cut-{at}"
+        options = {"eval_every": 48, "checkpoint_every": 96}
+        with pytest.raises(RuntimeError, match="killed"):
+            guess.run(Guess, guess.Config(run_dir=cut, **options), [Killed(at)])
+        guess.run(Guess, guess.Config(resume=cut, **options))
+        assert_same_run(tmp_path / "whole", cut)
+        found = checkpoint.load(cut / "checkpoints/best.pt")
+        assert found["step"] == best["step"] and found["evaluation"] == best["evaluation"]
+        assert_equal(found["ranks"][0]["algorithm"], best["ranks"][0]["algorithm"])
+
+
+def test_a_run_that_was_not_evaluated_has_no_best(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    sac.train(small("sac", run_dir=folder))
+    (folder / "checkpoints/best.pt").unlink()
+    with pytest.raises(CheckpointError, match=r"no checkpoints/best\.pt: it comes with the run's"):
+        load_policy(folder, "best")
+    with pytest.raises(ValueError, match="which: expected 'newest' or 'best', got 'last'"):
+        load_policy(folder, "last")  # type: ignore[arg-type]
+
+
+# ---- from ----------------------------------------------------------------------------------------
+
+OTHER: dict[str, dict[str, Any]] = {
+    "flashsac": {"learning_rate": 1e-4, "num_envs": 3},
+    "mbpo": {"policy_learning_rate": 1e-4},
+    "ppo": {"learning_rate": 1e-4, "num_envs": 3, "num_steps": 16},
+}
+
+
+@every_algorithm
+def test_a_run_begins_with_what_another_learned(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = small(name, run_dir=tmp_path / "first")
+    algorithm_module(name).train(config)
+    other = OTHER.get(name, {"gamma": 0.9, "num_envs": 5})
+    known = {key: value for key, value in other.items() if hasattr(config, key)}
+    learned = make(config).learned
+    began: dict[str, Any] = {}
+
+    class Look(Callback):
+        def on_start(self, run: Run) -> None:
+            state = run.algorithm.state_dict()
+            began.update(through_a_file({"step": run.step, **{k: state[k] for k in learned}}))
+
+    second = replace(
+        config, **known, run_dir=tmp_path / "second", from_run=tmp_path / "first", quiet=False
+    )
+    result = algorithm_module(name).train(second, callbacks=[Look()])
+    theirs = final_state(tmp_path / "first")["algorithm"]
+    assert began.pop("step") == 0 and result.global_step >= config.total_steps
+    for part, state in began.items():
+        if part != "reward_scale":
+            assert_equal(state, theirs[part])
+        else:
+            assert_equal(state["moments"], theirs[part]["moments"])
+    said = capsys.readouterr().out
+    assert f"first/checkpoints/step_{config.total_steps:012d}.pt had learned by step" in said
+    for option, value in known.items():
+        assert f"{option} was {getattr(config, option)!r}, is {value!r}" in said
+    # which checkpoint it was is recorded
+    recorded = json.loads((tmp_path / "second/config.json").read_text())["config"]["from_run"]
+    assert recorded == str(checkpoint.resolve(tmp_path / "first").resolve())
+
+
+def test_it_is_an_option_of_the_command_line_and_a_killed_run_begins_so_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = "train ppo --env-id CartPole-v1 --total-steps 4096 --run-dir a --quiet"
+    assert cli.main(line.split()) == 0
+    line = "train ppo --env-id CartPole-v1 --total-steps 4096 --learning-rate 1e-4 --quiet"
+    assert cli.main([*line.split(), "--from", "a/checkpoints/best.pt", "--run-dir", "whole"]) == 0
+
+    def killed(run: Run, metrics: dict[str, float]) -> None:
+        raise RuntimeError("killed")
+
+    config = resumed_config(tmp_path / "whole")
+    assert str(config.from_run) == str(tmp_path / "a/checkpoints/best.pt")
+    with pytest.raises(RuntimeError, match="killed"):
+        ppo.train(replace(config, resume=None, run_dir=tmp_path / "cut"), callbacks=[killed])
+    ppo.train(resumed_config(tmp_path / "cut"))
+    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    ppo.train(small("ppo", run_dir=first))
+    for options, message in (
+        (
+            {"hidden_sizes": (8, 8)},
+            r"does not fit: policy\..*hidden_sizes was \[16, 16\], is \[8, 8\]",
+        ),
+        ({"hidden_sizes": (16,)}, r"does not fit: policy"),
+        (
+            {"env_id": "HalfCheetah-v5"},
+            r"obs_moments\.mean is \(11,\) there, \(17,\) here; .*env_id was 'Hopper-v5', is 'H",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ppo.train(small("ppo", run_dir=tmp_path / "new", from_run=first, **options))
+    with pytest.raises(ValueError, match=r"from_run: .* was trained by ppo, this is sac"):
+        sac.train(small("sac", run_dir=tmp_path / "new", from_run=first))
+    with pytest.raises(CheckpointError, match="no such run folder"):
+        ppo.train(small("ppo", run_dir=tmp_path / "new", from_run=tmp_path / "nowhere"))
+    state = {"step": 1, "algorithm": "guess", "config": {}, "ranks": [{"algorithm": {}}]}
+    path = checkpoint.CheckpointDir(tmp_path).save(1, state)
+    with pytest.raises(ValueError, match="guess does not say which parts it has learned"):
+        train(tmp_path / "new", from_run=path)
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_optimiser_of_other_parameters_begins_anew_and_a_fixed_temperature_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sac.train(small("sac", run_dir=tmp_path / "first"))
+    options = {"temperature": 0.2, "quiet": False, "run_dir": tmp_path / "second"}
+    sac.train(small("sac", from_run=tmp_path / "first", **options))
+    assert (
+        "Begins anew: learner.policy_optimizer, learner.critic_optimizer."
+        in capsys.readouterr().out
+    )
+    learner = final_state(tmp_path / "second")["algorithm"]["learner"]
+    assert learner["log_temperature"].tolist() == pytest.approx([math.log(0.2)])
+
+
+# ---- older runs ----------------------------------------------------------------------------------
+
+
+def without(folder: Path, option: str) -> None:
+    """Makes the run one of a version that had no such option."""
+    facts = json.loads((folder / run_folder.CONFIG).read_text())
+    del facts["config"][option]
+    (folder / run_folder.CONFIG).write_text(json.dumps(facts))
+    path = checkpoint.resolve(folder)
+    state = checkpoint.load(path)
+    del state["config"][option]
+    torch.save(state, path)
+
+
+def test_options_added_later_take_their_default_when_an_older_run_goes_on(tmp_path: Path) -> None:
+    config = small("sac", run_dir=tmp_path / "run")
+    sac.train(config)
+    without(tmp_path / "run", "tau")
+    with pytest.raises(ValueError, match=r"other options: tau was 0\.005, is 0\.01$"):
+        sac.train(replace(config, run_dir=None, resume=tmp_path / "run", tau=0.01))
+    result = sac.train(resumed_config(tmp_path / "run", total_steps=config.total_steps + 50))
+    assert result.global_step == config.total_steps + 50
