@@ -35,7 +35,8 @@ from pyfastenv.runs.seeds import Stream, env_seeds
 
 Format = Literal["torch.export", "onnx", "c"]
 Array = NDArray[Any]
-_SUFFIXES: dict[str, str] = {"torch.export": ".pt2", "onnx": ".onnx", "c": ".c"}
+_SUFFIXES: dict[Format, str] = {"torch.export": ".pt2", "onnx": ".onnx", "c": ".c"}
+_FORMATS = {suffix: format for format, suffix in _SUFFIXES.items()}
 _NUM_ENVS = 10
 # of actions; float32 rounding through three layers is below 1e-5 of their range
 _TOLERANCE = 1e-4
@@ -66,7 +67,7 @@ def export(
     run: Path | str,
     output: Path | None = None,
     *,
-    format: Format = "onnx",
+    format: Format | None = None,
     policy_id: int = 0,
     int8: bool = False,
     prune_fraction: float = 0.0,
@@ -78,8 +79,9 @@ def export(
     Args:
         run: The run folder or checkpoint file.
         output: The file; by default ``policy`` with the format's suffix there.
-        format: ``"torch.export"`` (.pt2), ``"onnx"`` (input ``obs``, output ``actions``), or
-            ``"c"`` (one C99 file). The first two take batches.
+        format: ``"torch.export"`` (.pt2), ``"onnx"`` (.onnx; input ``obs``, output ``actions``), or
+            ``"c"`` (one C99 file, .c). The first two take batches. None: as the output's suffix
+            says; without an output onnx.
         policy_id: Which policy, if the run trained several seeds side by side.
         int8: Quantise the layers' weights and, as they come, their inputs (torchao); torch.export.
         prune_fraction: Set this share of each layer's weights, the smallest, to 0.
@@ -93,6 +95,8 @@ def export(
         TrainingError: The file does not do what the policy does; there is no C compiler.
         ValueError: A format that cannot hold the policy; a number out of range.
     """
+    if format is None:
+        format = _format_of(output)
     if format not in _SUFFIXES:
         raise ValueError(f"format: expected one of {', '.join(_SUFFIXES)}, got {format!r}")
     if not 0.0 <= prune_fraction < 1.0:
@@ -124,6 +128,14 @@ def export(
             f"{output}: its actions differ from the policy's by up to {difference:g}"
         )
     return Exported(output, len(observations), difference, output.stat().st_size, *returns)
+
+
+def _format_of(output: Path | None) -> Format:
+    """The format that a file's name asks for."""
+    if output is None:
+        return "onnx"
+    check_output(output, tuple(_FORMATS))
+    return _FORMATS[output.suffix.lower()]
 
 
 def _title(saved: SavedPolicy) -> str:

@@ -152,6 +152,13 @@ def test_int8_tells_both_returns(runs: dict[str, Path], tmp_path: Path) -> None:
     assert 0.0 < np.abs(found - policy.act(obs)).max() < 0.1
 
 
+@pytest.mark.parametrize("name", ["policy.c", "policy.pt2"])
+def test_the_outputs_name_says_the_format(name: str, runs: dict[str, Path], tmp_path: Path) -> None:
+    assert cli.main(["export", str(runs["ppo"]), "--output", str(tmp_path / name)]) == 0
+    written = (tmp_path / name).read_bytes()
+    assert written.startswith(b"PK") if name == "policy.pt2" else b"#include <math.h>" in written
+
+
 # ---- mistakes ------------------------------------------------------------------------------------
 
 
@@ -162,12 +169,16 @@ def test_int8_tells_both_returns(runs: dict[str, Path], tmp_path: Path) -> None:
         ({"prune_fraction": 1.0}, "prune_fraction: expected 0 to less than 1, got 1.0"),
         ({"int8": True}, "int8: only with format torch.export, got onnx"),
         ({"num_observations": 0}, "num_observations: expected at least 1, got 0"),
-        ({"output": "policy.txt"}, "output: expected a name ending in .onnx, got policy.txt"),
+        (
+            {"output": "policy.txt"},
+            "output: expected a name ending in .pt2 or .onnx or .c, got policy.txt",
+        ),
+        ({"output": "p.c", "format": "onnx"}, "output: expected a name ending in .onnx, got p.c"),
     ],
 )
 def test_mistakes_are_named(options: dict[str, Any], message: str, runs: dict[str, Path]) -> None:
     if "output" in options:
-        options = {"output": Path(options["output"])}
+        options = {**options, "output": Path(options["output"])}
     with pytest.raises(ValueError, match=message):
         export(runs["sac"], **options)
 
