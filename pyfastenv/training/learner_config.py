@@ -26,7 +26,8 @@ class LearnerConfig(RunConfig):
     """The options of an algorithm that learns by gradients."""
 
     amp: bool = False
-    """Mixed precision: layers between hidden layers compute in bfloat16."""
+    """Mixed precision: products of bfloat16 numbers, of all layers in compiled steps, else of those
+    between hidden layers; parameters and optimisers stay in float32. Slows PPO down on a CPU."""
     accelerate: Literal["auto", "none", "compile", "native"] = field(
         default="auto", metadata=MAY_DIFFER
     )

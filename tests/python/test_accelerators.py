@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
+from statistics import median
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from pyfastenv import cli
 from pyfastenv.algorithms import ddpg, ppo, sac
 from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
 from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16
+from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import NetworkStack
 from pyfastenv.runs.errors import DivergedError
 from pyfastenv.runs.saved import load_policy, resumed_config
@@ -135,6 +138,39 @@ def test_compiled_bfloat16_is_near() -> None:
     if not isinstance(fast.choice.accelerator, CompiledBfloat16):
         pytest.skip("neither AMX nor AVX512-BF16")
     assert_near(follow(fast, plain, STEPS))
+
+
+def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -> None:
+    """Gradients of the same minibatch in both precisions, beside those of two minibatches."""
+    options = {"hidden_sizes": (64, 64), "batch_size": 64, "num_envs": 4, "buffer_size": 10_000}
+    trained = make(small("sac", total_steps=1_500, updates_per_step=1.0, **options))
+    while trained.global_step < trained.config.total_steps:
+        trained.iterate()
+    assert trained.learner.policy_optimizer.num_steps > 1_400
+    exact, plain, compiled = (
+        SACLearner(trained.layout, [0], replace(trained.config.options(), **ways))
+        for ways in (
+            {"accelerate": "none"},
+            {"accelerate": "none", "bfloat16": True},
+            {"accelerate": "native", "bfloat16": True},
+        )
+    )
+
+    def gradients(learner: SACLearner, rows: Tensor, noise: Tensor) -> dict[str, Tensor]:
+        learner.load_state_dict(trained.learner.state_dict())
+        before = {name: adam.mean.clone() for name, adam in learner.optimizers.items()}
+        learner.run(rows, noise, torch.zeros(len(learner.metrics), 1))
+        return {name: adam.mean - 0.9 * before[name] for name, adam in learner.optimizers.items()}
+
+    rows, noise = trained.draw(40)
+    pairs = [(rows[i : i + 1], noise[i : i + 1]) for i in range(len(rows))]
+    wanted = [gradients(exact, *pair) for pair in pairs]
+    for name in wanted[0]:
+        others = [distance(a[name], b[name]) for a, b in pairwise(wanted)]
+        for learner in (plain, compiled):
+            found = [gradients(learner, *pair)[name] for pair in pairs]
+            ours = [distance(a, b[name]) for a, b in zip(found, wanted, strict=True)]
+            assert 1e-4 < median(ours) < 0.5 * median(others)
 
 
 @pytest.mark.parametrize("make", [make_sac, make_ddpg])
@@ -399,7 +435,10 @@ def test_each_option_is_what_it_says() -> None:
     assert make(config).acceleration.name == "epochs compiled in C++"
     amp = make(small("ppo", amp=True))
     assert amp.acceleration.name == "plain PyTorch"
-    assert amp.acceleration.note.endswith("(epochs compiled in C++: only in float32)")
+    assert amp.acceleration.note == (
+        "Gradient steps in plain PyTorch (epochs compiled in C++: only in float32; many times as "
+        "fast without amp)"
+    )
     assert amp.iterate()["loss/value"] > 0.0
 
 
