@@ -81,6 +81,7 @@ def collect(
     }
     num_envs = min(num_episodes, _MOST_ENVS)
     with closing(make_vec(saved.config.env_id, num_envs, **made)) as envs:
+        envs.take_values(saved.env_values)
         policy = replace(saved.policy, greedy=greedy)
         metadata = {"algorithm_name": saved.config.algorithm, **metadata}
         buffers = list(episodes(envs, policy, num_episodes, seed=seed, policy_id=policy_id))

@@ -28,7 +28,7 @@ from pyfastenv.publish.c_source import c_source
 from pyfastenv.publish.outputs import check_output
 from pyfastenv.runs.atomic import write_text
 from pyfastenv.runs.errors import TrainingError
-from pyfastenv.runs.evaluation import evaluate, make_eval_envs
+from pyfastenv.runs.evaluation import evaluate
 from pyfastenv.runs.folder import run_of
 from pyfastenv.runs.saved import SavedPolicy, load_policy
 from pyfastenv.runs.seeds import Stream, env_seeds
@@ -146,7 +146,7 @@ def _observations(saved: SavedPolicy, policy: TorchPolicy, count: int) -> NDArra
     """The policy's observations in its own episodes, ``(count, obs_size)``."""
     if count < 1:
         raise ValueError(f"num_observations: expected at least 1, got {count}")
-    with closing(make_eval_envs(saved.config.env_id, saved.env_kwargs, _NUM_ENVS)) as envs:
+    with closing(saved.make_envs(_NUM_ENVS)) as envs:
         rows, _ = envs.flat_reset(seed=env_seeds(0, _NUM_ENVS, Stream.EVALUATION_ENVS))
         seen = [policy.of_rows(rows)]
         while len(seen) * _NUM_ENVS < count:
@@ -155,7 +155,7 @@ def _observations(saved: SavedPolicy, policy: TorchPolicy, count: int) -> NDArra
 
 
 def _return(saved: SavedPolicy, policy: TorchPolicy, episodes: int) -> float:
-    with closing(make_eval_envs(saved.config.env_id, saved.env_kwargs, episodes)) as envs:
+    with closing(saved.make_envs(episodes)) as envs:
         return float(evaluate(envs, [policy], episodes, 0).returns.mean())
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pyfastenv.publish.outputs import check_output
 from pyfastenv.runs.errors import VideoError
-from pyfastenv.runs.evaluation import make_eval_envs, player
+from pyfastenv.runs.evaluation import player
 from pyfastenv.runs.folder import VIDEO, run_of
 from pyfastenv.runs.progress import Progress, make_progress
 from pyfastenv.runs.saved import SavedPolicy, load_policy
@@ -98,7 +98,7 @@ def record(
             )
         looks = saved.env_kwargs
     kwargs = {**looks, **size}
-    with closing(make_eval_envs(saved.config.env_id, kwargs, 1, "rgb_array")) as envs:
+    with closing(saved.make_envs(1, "rgb_array", **kwargs)) as envs:
         fps = envs.metadata["render_fps"]
         every = math.ceil(fps / _FPS)
         steps = episodes * (envs.max_episode_steps or 0)
@@ -224,7 +224,7 @@ def _draw(envs: Any) -> Frame:
 
 
 def _has_camera(saved: SavedPolicy) -> bool:
-    with closing(make_eval_envs(saved.config.env_id, saved.env_kwargs, 1)) as envs:
+    with closing(saved.make_envs(1)) as envs:
         return bool(envs._core.model_path)
 
 

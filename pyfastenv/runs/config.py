@@ -52,7 +52,8 @@ class RunConfig:
     """The algorithm's name, as in ``pyfastenv train NAME``; each Config sets it."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Options that have worked, by the environment's name without namespace and version; where an
-    environment is not in it, and for the rest of the options, the defaults hold."""
+    environment is not in it, and for the rest of the options, the defaults hold. An environment
+    that the defaults have worked for has an empty one."""
     env_id: str = "HalfCheetah-v5"
     """The environment; `pyfastenv envs` lists them. Or an own task: my_tasks:Arm,
     path/to/my_tasks.py:Arm."""
@@ -132,8 +133,13 @@ class RunConfig:
         for option in fields.keys() - cls.__dataclass_fields__.keys():
             near = did_you_mean(option, cls.__dataclass_fields__)
             raise TypeError(f"{cls.algorithm} has no option {option!r}{near}")
-        name = env_id.rpartition("/")[2].partition("-v")[0]
-        return cls(env_id=env_id, **{**cls.presets.get(name, {}), **fields})
+        return cls(env_id=env_id, **{**cls.presets.get(_name_of(env_id), {}), **fields})
+
+    def preset_note(self) -> str:
+        """Says that there is no preset for the environment, or nothing."""
+        if not self.presets or _name_of(self.env_id) in self.presets:
+            return ""
+        return f"{self.algorithm} has no preset for {self.env_id}: its defaults hold."
 
     def seeds(self) -> range:
         """The seeds that are trained, side by side if there are several."""
@@ -302,6 +308,11 @@ class RunConfig:
     def _same(self, name: str, mine: Any, saved: Any) -> bool:
         """Whether a run goes on with an option as it was."""
         return bool(mine == saved)
+
+
+def _name_of(env_id: str) -> str:
+    """The environment's name without namespace and version."""
+    return env_id.rpartition("/")[2].partition("-v")[0]
 
 
 def _recordable(name: str, value: Any) -> Any:

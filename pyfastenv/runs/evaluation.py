@@ -161,7 +161,8 @@ def make_eval_envs(
 def env_kwargs(envs: FastVectorEnv) -> dict[str, Any]:
     """The arguments that environments were made with, in a form that a checkpoint can hold.
 
-    Neither tasks (``reset_task``) nor model fields (``set_model_field``) are among them.
+    Tasks (``reset_task``) and model fields (``set_model_field``), which may change, are
+    :meth:`pyfastenv.vector.vector_env.FastVectorEnv.own_values`.
     """
     given = {} if envs.spec is None else dict(envs.spec.kwargs)
     for name in ("env_id", "task", "num_envs", "autoreset_mode", "render_mode", "copy", "engine"):

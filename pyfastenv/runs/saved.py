@@ -44,6 +44,7 @@ class SavedPolicy:
         step: Environment steps it was trained for.
         config: The run's options, but for the device.
         env_kwargs: The environments' arguments.
+        env_values: What they were given one by one (``FastVectorEnv.own_values``).
         policy: What :func:`pyfastenv.rollout` takes; deterministic, on the CPU.
     """
 
@@ -51,7 +52,24 @@ class SavedPolicy:
     step: int
     config: RunConfig
     env_kwargs: dict[str, Any]
+    env_values: dict[str, Any]
     policy: Any
+
+    def make_envs(
+        self, num_envs: int, render_mode: str | None = None, **kwargs: Any
+    ) -> FastVectorEnv:
+        """New environments as those that it was trained in, at most 64, to evaluate it in.
+
+        Args:
+            num_envs: How many.
+            render_mode: ``"rgb_array"`` to draw them.
+            **kwargs: Arguments that win over the training's.
+        """
+        envs = make_eval_envs(
+            self.config.env_id, {**self.env_kwargs, **kwargs}, num_envs, render_mode
+        )
+        envs.take_values(self.env_values)
+        return envs
 
     def act(self, obs: Any, deterministic: bool = True, *, policy_id: int = 0) -> NDArray[Any]:
         """Actions for the environment, normaliser and all.
@@ -129,7 +147,7 @@ class SavedPolicy:
     @cached_property
     def _env_facts(self) -> FastVectorEnv:
         """An environment, closed: to be asked what it is like."""
-        with closing(make_eval_envs(self.config.env_id, self.env_kwargs, 1)) as envs:
+        with closing(self.make_envs(1)) as envs:
             return envs
 
 
@@ -178,7 +196,8 @@ def load_policy(run: Path | str, which: Literal["newest", "best"] = "newest") ->
     module = algorithm_module(saved["algorithm"])
     config = replace(module.Config.from_dict(saved["config"]), device="cpu")
     policy = module.load_policy(config, saved["ranks"][0]["algorithm"])
-    return SavedPolicy(path, saved["step"], config, saved["env_kwargs"], policy)
+    values = saved.get("env_values", {})  # not in checkpoints of earlier versions
+    return SavedPolicy(path, saved["step"], config, saved["env_kwargs"], values, policy)
 
 
 def checkpoint_of(run: Path, which: Literal["newest", "best"] = "newest") -> Path:
@@ -217,7 +236,7 @@ def evaluate_run(run: Path | str, episodes: int = 10, seed: int = 0) -> Evaluati
     integer("episodes", episodes, minimum=1)
     integer("seed", seed, minimum=0, below=2**63)
     saved = load_policy(run)
-    envs = make_eval_envs(saved.config.env_id, saved.env_kwargs, episodes)
+    envs = saved.make_envs(episodes)
     try:
         seeds = range(seed, seed + len(saved.config.seeds()))
         return evaluate(envs, saved.policy, episodes, seeds)

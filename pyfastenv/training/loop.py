@@ -281,6 +281,8 @@ class _Session:
                 self._say("" if self.config.quiet else busy_note())
                 if self.last_checkpoint is not None:
                     self._say(f"Going on from {self.last_checkpoint}.")
+                else:
+                    self._say(self.config.preset_note())
                 self._say(self.from_note)
                 self._tell("on_start")
                 finished = self._train(stop, profile)
@@ -403,6 +405,7 @@ class _Session:
         state = self._checked_state()
         if self.is_main:
             rng = rng_state()
+            self.eval_envs.take_values(self.algorithm.envs.own_values())
             evaluation = evaluate(
                 self.eval_envs,
                 self.algorithm.eval_policy(),
@@ -444,6 +447,7 @@ class _Session:
             "config": self.config.to_dict(),
             "own_losses": self.own_losses,
             "env_kwargs": env_kwargs(self.algorithm.envs),
+            "env_values": self.algorithm.envs.own_values(),
             "evaluation": self.callbacks.run.evaluation,
             "elapsed_s": self._elapsed(),
             "ranks": parts,

@@ -540,6 +540,25 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         values: NDArray[np.float64] = self._core.get_model_field(name)
         return values
 
+    def own_values(self) -> dict[str, NDArray[np.float64]]:
+        """What environments were given one by one: model fields set so far, and tasks.
+
+        Returns:
+            ``(num_envs, …)`` by the field's name; tasks, where there are any, under ``"task"``.
+        """
+        _, fields = self._core.row(0)
+        values = {name: self.get_model_field(name) for name, _, _ in fields}
+        return {**values, "task": self.get_task()} if self._core.tasks else values
+
+    def take_values(self, values: Mapping[str, ArrayLike]) -> None:
+        """Takes other environments' :meth:`own_values`: i has those of i modulo their number."""
+        for name, rows in values.items():
+            mine = np.asarray(rows)[np.arange(self.num_envs) % len(rows)]  # type: ignore[arg-type]
+            if name == "task":
+                self.reset_task(mine)
+            else:
+                self.set_model_field(name, mine)
+
     # ---- rendering ---------------------------------------------------------------------------
 
     def render(  # type: ignore[override]

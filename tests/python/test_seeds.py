@@ -152,6 +152,27 @@ def test_presets_are_found_under_every_name(name: str) -> None:
     assert known.issuperset(config.presets)  # the names are environments'
 
 
+def test_an_environment_without_a_preset_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of those that nobody has trained with the algorithm; the defaults hold."""
+    for name, env in (
+        *(("mbpo", env) for env in ("HalfCheetah", "Ant", "Humanoid")),
+        *(("flashsac", env) for env in ("Ant", "Humanoid")),
+    ):
+        config = algorithm_module(name).Config.preset(f"{env}-v5")
+        assert config == type(config)(env_id=f"{env}-v5")
+        said = f"{name} has no preset for {env}-v5: its defaults hold."
+        assert config.preset_note() == said
+    for name, env_id in (("ppo", "Hopper-v5"), ("ppo", "Reacher-v5"), ("ddpg", "Hopper-v5")):
+        assert algorithm_module(name).Config.preset(env_id).preset_note() == ""
+    small = {"total_steps": 60, "learning_starts": 50, "eval_episodes": 1, "loggers": ()}
+    small |= {"policy_width": 8, "critic_width": 8, "batch_size": 8, "torch_threads": 1}
+    module = algorithm_module("flashsac")
+    module.train(module.Config.preset("Reacher-v5", run_dir=tmp_path / "run", **small))
+    assert "flashsac has no preset for Reacher-v5: its defaults hold." in capsys.readouterr().out
+
+
 def test_options_win_over_presets(tmp_path: Path) -> None:
     config = algorithm_module("ppo").Config.preset("Hopper-v5", num_envs=3, run_dir=tmp_path)
     assert (config.num_envs, config.num_steps) == (3, 64)
