@@ -229,7 +229,7 @@ def trained(study: str, name: str, env_id: str, *columns: str | int) -> str:
         elif column == "best":
             cells.append(f"{mine.best()[1]:,.0f}")
         elif column == "unit":
-            units = (re.search(r"\((.+)\)", run["acceleration"]) for run in mine.runs)
+            units = (re.search(r"\((.+)\)", run["acceleration"]) for run in mine.clocked)
             cells.append(", ".join(dict.fromkeys(unit[1] for unit in units if unit)))
         elif not mine.complete:
             cells.append({"end": "–", "minutes": ""}[column])

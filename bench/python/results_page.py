@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from pyfastenv.runs.atomic import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = Path(__file__).parent / "templates"
@@ -41,6 +43,7 @@ class Group:
 
     Attributes:
         runs: Those that count.
+        clocked: Those of the processor that most of them ran on: minutes are theirs.
         complete: Whether they reached their end.
         begun: How many more there are.
     """
@@ -50,6 +53,9 @@ class Group:
         far = [run for run in now if run["done"] or run["steps"] >= 0.9 * _planned(run)]
         self.complete = bool(far) and all(run["done"] for run in far)
         self.runs = far or now
+        processors = Counter(_processor(run) for run in self.runs)
+        self.processor = processors.most_common(1)[0][0]
+        self.clocked = [run for run in self.runs if _processor(run) == self.processor]
         self.begun = len(now) - len(self.runs)
         self.name = str(runs[0]["name"])
         self.env_id = str(runs[0]["env_id"])
@@ -63,22 +69,28 @@ class Group:
         """Whether the curves say when."""
         return bool(self.steps) and all("seconds" in run["curve"] for run in self.runs)
 
-    def at(self, step: float, column: str) -> list[float]:
+    def at(
+        self, step: float, column: str, runs: Sequence[dict[str, Any]] | None = None
+    ) -> list[float]:
         """Each seed's value in a column at one of :attr:`steps`."""
-        return [run["curve"][column][run["curve"]["steps"].index(step)] for run in self.runs]
+        runs = self.runs if runs is None else runs
+        return [run["curve"][column][run["curve"]["steps"].index(step)] for run in runs]
 
     def curve(self) -> list[Point]:
         """Steps and mean returns."""
         return [(step, statistics.fmean(self.at(step, "returns"))) for step in self.steps]
 
     def minutes(self) -> list[Point]:
-        """Minutes of a seed's share and mean returns."""
+        """Minutes of a seed's share and mean returns, of the seeds :attr:`clocked`."""
         points = []
-        for step, mean in self.curve():
+        for step in self.steps:
             seconds = [
                 value / run["side_by_side"]
-                for value, run in zip(self.at(step, "seconds"), self.runs, strict=True)
+                for value, run in zip(
+                    self.at(step, "seconds", self.clocked), self.clocked, strict=True
+                )
             ]
+            mean = statistics.fmean(self.at(step, "returns", self.clocked))
             points.append((statistics.fmean(seconds) / 60, mean))
         return points
 
@@ -87,10 +99,16 @@ class Group:
         return next((mean for at, mean in reversed(self.minutes()) if at <= minutes), None)
 
     def share(self, name: str) -> float | None:
-        """Minutes of a seed's share of ``seconds`` or ``cpu_seconds``, of the whole run."""
-        if not all(name in run for run in self.runs):
+        """Minutes of a seed's share of ``seconds`` or ``cpu_seconds``, of the whole run, of the
+        seeds :attr:`clocked`."""
+        if not all(name in run for run in self.clocked):
             return None
-        return statistics.fmean(run[name] / run["side_by_side"] for run in self.runs) / 60
+        return statistics.fmean(run[name] / run["side_by_side"] for run in self.clocked) / 60
+
+    def clock(self) -> str:
+        """The processor of the minutes, and of how many seeds they are if not of all."""
+        few, all_of_them = len(self.clocked), len(self.runs)
+        return self.processor + (f", {few} of {all_of_them}" if few < all_of_them else "")
 
     def best(self) -> Point:
         """The step at which the mean over seeds is greatest, and that mean."""
@@ -117,6 +135,12 @@ class Group:
         if self.complete:
             return f"{step:,}"
         return f"{step:,} of {_planned(self.runs[0]):,}"
+
+
+def _processor(run: dict[str, Any]) -> str:
+    """``"EPYC"`` or ``"Xeon"``."""
+    words = str(run["machine"]["cpu"]).replace("(R)", "").removesuffix(" Processor").split()
+    return words[-1]
 
 
 def _planned(run: dict[str, Any]) -> int:
@@ -257,8 +281,13 @@ def _ahead(mine: Sequence[Group]) -> list[str]:
     """The group that was ahead after each of :data:`MINUTES`."""
     cells = []
     for limit in MINUTES:
-        values = [(value, g.name) for g in mine if (value := g.after(limit)) is not None]
-        cells.append(f"{shown(max(values)[0])} ({max(values)[1]})" if values else "–")
+        values = [(value, g) for g in mine if (value := g.after(limit)) is not None]
+        if not values:
+            cells.append("–")
+            continue
+        value, group = max(values, key=lambda pair: pair[0])
+        seeds = "; one seed" if len(group.clocked) == 1 else ""
+        cells.append(f"{shown(value)} ({group.name}{seeds})")
     return cells
 
 
@@ -302,9 +331,16 @@ def draw_minutes(studies: dict[str, list[dict[str, Any]]], path: Path) -> None:
     env_ids = [*first, *(env_id for env_id in drawn if env_id not in first)]
 
     def draw(axes: Axes, env_id: str) -> None:
-        for name, mine in chosen.items():
-            if env_id in mine:
-                _draw_group(axes, mine[env_id], paint[name], name)
+        shown = {name: mine[env_id] for name, mine in chosen.items() if env_id in mine}
+        lines = [_draw_group(axes, each, paint[name], name) for name, each in shown.items()]
+        axes.legend(
+            lines,
+            [group.name for group in shown.values()],
+            fontsize=6.5,
+            labelcolor="linecolor",
+            handlelength=0,
+            framealpha=0.5,
+        )
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")
@@ -353,11 +389,11 @@ def _draw_robots(
     pictures.save(figure, path)
 
 
-def _draw_group(axes: Axes, group: Group, colour: str, label: str) -> None:
+def _draw_group(axes: Axes, group: Group, colour: str, label: str) -> Line2D:
     minutes, means = zip(*group.minutes(), strict=True)
-    axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
-    if len(group.runs) > 1:
-        each = [group.at(step, "returns") for step in group.steps]
+    (line,) = axes.plot(minutes, means, color=colour, linewidth=1.8, label=label)
+    if len(group.clocked) > 1:
+        each = [group.at(step, "returns", group.clocked) for step in group.steps]
         axes.fill_between(
             minutes, list(map(min, each)), list(map(max, each)), color=colour, alpha=0.15, lw=0
         )
@@ -367,12 +403,14 @@ def _draw_group(axes: Axes, group: Group, colour: str, label: str) -> None:
         axes.axhline(value, color=colour, lw=1, ls=":", label=other["name"])
         axes.annotate(
             f"{steps:g},000 steps",
-            (0.01, value),
+            (0.99, value),
             xycoords=("axes fraction", "data"),
             fontsize=6,
             color=colour,
+            ha="right",
             va="bottom",
         )
+    return line
 
 
 # ---- everything ----------------------------------------------------------------------------------

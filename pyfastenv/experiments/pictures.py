@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GREY = "#777777"
 # beyond six colours Tol's (2021), which can be told from them
 PALETTE = (*COLOURS, "#882255", "#999999", "#44AA99", "#DDCC77", "#332288")
+_MORE = ("#661100", "#6699CC", "#117733", "#AA4499", "#000000")
 _DARK = (*COLOURS[:3], "#882255", "#332288")  # on these text is white
 
 
@@ -57,8 +58,12 @@ def save(figure: Figure, path: Path) -> Path:
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name; after the last they begin anew."""
-    return {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+    """A colour for each name, none twice.
+
+    Raises:
+        ValueError: There are not as many.
+    """
+    return dict(zip(names, (*PALETTE, *_MORE)[: len(names)], strict=True))
 
 
 def points(

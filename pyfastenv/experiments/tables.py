@@ -49,13 +49,13 @@ def quartiles(summary: Summary, spec: str = ",.0f") -> str:
 
 
 def mean_and_deviation(values: Sequence[float | None]) -> str:
-    """Mean ± standard deviation over seeds, as of a population; of a single value no deviation."""
+    """Mean ± standard deviation of the sample (n − 1); of a single value no deviation."""
     known = [value for value in values if value is not None]
     if not known:
         return "–"
     mean = statistics.fmean(known)
     digits = 1 if abs(mean) < 100 else 0
-    deviation = f" ± {statistics.pstdev(known):,.{digits}f}" if len(known) > 1 else ""
+    deviation = f" ± {statistics.stdev(known):,.{digits}f}" if len(known) > 1 else ""
     return f"{mean:,.{digits}f}{deviation}"
 
 

@@ -28,6 +28,7 @@ import reward_parts  # noqa: E402
 from studies import STUDIES, changed  # noqa: E402
 
 from pyfastenv.algorithms import sac  # noqa: E402
+from pyfastenv.experiments import pictures  # noqa: E402
 from pyfastenv.experiments.render import render  # noqa: E402
 from pyfastenv.experiments.tables import mean_and_deviation  # noqa: E402
 
@@ -184,7 +185,7 @@ def test_a_group_counts_what_came_to_its_end() -> None:
     assert group.seeds() == "2 (+ 1 begun)"
     assert group.minutes() == [(1.0, 2.0), (2.0, 9.0), (3.0, 5.0)]  # a seed's share
     assert group.best() == (2_000, 9.0)
-    assert mean_and_deviation(group.end()) == "5.0 ± 1.0"
+    assert mean_and_deviation(group.end()) == "5.0 ± 1.4"  # of the sample
     begun_only = results_page.Group([begun, run_of(5, [200.0, 300.0], done=False), old])
     assert begun_only.reached() == "1,000 of 3,000" and begun_only.curve() == [(1_000, 150.0)]
     page = results_page.study_page(STUDIES["sac"], [old])
@@ -193,13 +194,36 @@ def test_a_group_counts_what_came_to_its_end() -> None:
     assert published in page
 
 
+def test_minutes_are_of_one_processor() -> None:
+    slow = {"machine": {"cpu": "AMD EPYC", "cpus_available": 2}}
+    fast = {"machine": {"cpu": "Intel(R) Xeon(R) Processor", "cpus_available": 2}}
+    returns = [1.0, 2.0]
+    group = results_page.Group(
+        [
+            run_of(1, [10.0, 20.0], **slow, seconds=9_000.0),
+            *(run_of(seed, returns, **fast) for seed in (2, 3)),
+        ]
+    )
+    assert (group.processor, group.clock()) == ("Xeon", "Xeon, 2 of 3")
+    assert group.share("seconds") == 2.0 and group.minutes() == [(1.0, 1.0), (2.0, 2.0)]
+    assert group.end() == [20.0, 2.0, 2.0]  # of all
+    assert results_page.Group([run_of(1, returns, **slow)]).clock() == "EPYC"
+
+
+def test_no_curve_has_anothers_colour() -> None:
+    for study in STUDIES.values():
+        names = list(dict.fromkeys(case.name for case in study.cases))
+        assert len(set(pictures.colours(names).values())) == len(names)
+
+
 def test_a_table_says_what_was_ahead_when() -> None:
     quick = run_of(1, [2_000.0, 2_500.0], name="PPO", algorithm="ppo", side_by_side=20)
     slow = run_of(2, [1.0, 3_000.0, 2_900.0])
     page = results_page.summary_page({"ppo": [quick], "sac": [slow]})
     row = next(line for line in page.splitlines() if line.startswith("| Hopper-v5 |"))
     cells = [cell.strip() for cell in row.split("|")[2:-1]]
-    assert cells == ["2,000 (PPO)", "2,500 (PPO)", "3,000 (SAC)", *["2,900 (SAC)"] * 3]
+    assert cells[:2] == ["2,000 (PPO; one seed)", "2,500 (PPO; one seed)"]
+    assert cells[2:] == ["3,000 (SAC; one seed)", *["2,900 (SAC; one seed)"] * 3]
     assert "Which, and when" not in results_page.summary_page({"ppo": [quick]})
 
 
