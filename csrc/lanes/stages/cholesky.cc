@@ -157,8 +157,7 @@ struct Sized {
     return low;
   }
 
-  static constexpr Cholesky kFunctions = {
-      .factor = Factor, .solve = Solve, .update = Update};
+  static constexpr Cholesky kFunctions = {.factor = Factor, .solve = Solve, .update = Update};
 };
 
 }  // namespace

@@ -11,8 +11,8 @@ struct Cholesky {
   Mask (*factor)(Lane* L, int n);
   /// r = (L Lᵀ)⁻¹ v.
   void (*solve)(Lane* r, const Lane* L, const Lane* v, int n);
-  /// L Lᵀ + Σ sign[k] x_k x_kᵀ, one after another, in place; x (count, n) is spoilt. Where x is zero
-  /// nothing changes. Returns lanes that lost rank.
+  /// L Lᵀ + Σ sign[k] x_k x_kᵀ, one after another, in place; x (count, n) is spoilt. Where x is
+  /// zero nothing changes. Returns lanes that lost rank.
   Mask (*update)(Lane* L, Lane* x, const Lane* sign, int count, int n);
 };
 

@@ -9,6 +9,14 @@ namespace {
 
 constexpr int kMaxRows = 6;
 
+// Calls function<N>() with N = num_rows, so that its loops are unrolled: condim 3, 4 or 6.
+template <class Function>
+[[gnu::always_inline]] inline void ForRows(int num_rows, Function function) {
+  if (num_rows == 3) return function.template operator()<3>();
+  if (num_rows == 4) return function.template operator()<4>();
+  function.template operator()<6>();
+}
+
 // A cone at some residuals, in the space where it is circular.
 struct ConeState {
   ConeState(const Rows& rows, int cone, const Lane* residual);
@@ -16,7 +24,7 @@ struct ConeState {
   int first, num_rows;
   Lane mu;
   const Lane* friction;  // (num_rows - 1)
-  Lane U[kMaxRows];
+  Lane U[kMaxRows] = {};
   Lane N, T;
   Mask slack, sticks, slides;  // in lanes that have it
 
@@ -119,7 +127,7 @@ struct Zone {
 
 // A point on the line of a cone.
 struct ConePoint {
-  ConePoint(const ConeLine& c, Lane alpha);
+  ConePoint(const ConeLine& c, Lane alpha, int num_rows);
 
   Lane N, T;
   Lane X[6];              // U + alpha V
@@ -127,10 +135,11 @@ struct ConePoint {
   Lane change_of_square;  // of T² from that at 0
 };
 
-ConePoint::ConePoint(const ConeLine& c, Lane alpha)
+[[gnu::always_inline]] inline ConePoint::ConePoint(const ConeLine& c, Lane alpha, int num_rows)
     : N(alpha * c.V[0] + c.U[0]), XV(Splat(0)), change_of_square(Splat(0)) {
   Lane squared = Splat(0);
-  for (int j = 1; j < c.num_rows; ++j) {
+#pragma GCC unroll 6
+  for (int j = 1; j < num_rows; ++j) {
     const Lane step = alpha * c.V[j];
     X[j] = step + c.U[j];
     squared = squared + X[j] * X[j];
@@ -164,11 +173,15 @@ Lane Difference(const ConeLine& c, const Zone& start, const Zone& end, const Con
 }
 
 // How fast the direction of friction turns along the line: Σ (t_i V_j - V_i t_j)² with t = X / T.
-Lane TurningSquared(const ConeLine& c, const ConePoint& p) {
+[[gnu::always_inline]] inline Lane TurningSquared(const ConeLine& c, const ConePoint& p,
+                                                  int num_rows) {
   Lane sum = Splat(0), t[6];
-  for (int j = 1; j < c.num_rows; ++j) t[j] = p.X[j] / p.T;
-  for (int i = 1; i < c.num_rows; ++i) {
-    for (int j = i + 1; j < c.num_rows; ++j) {
+#pragma GCC unroll 6
+  for (int j = 1; j < num_rows; ++j) t[j] = p.X[j] / p.T;
+#pragma GCC unroll 6
+  for (int i = 1; i < num_rows; ++i) {
+#pragma GCC unroll 6
+    for (int j = i + 1; j < num_rows; ++j) {
       const Lane cross = t[i] * c.V[j] - c.V[i] * t[j];
       sum = sum + cross * cross;
     }
@@ -176,14 +189,13 @@ Lane TurningSquared(const ConeLine& c, const ConePoint& p) {
   return sum;
 }
 
-}  // namespace
-
-void AddConePoint(const ConeLine& c, Lane alpha, Lane* cost, Lane* slope, Lane* curvature) {
-  const ConePoint p(c, alpha);
+[[gnu::always_inline]] inline void AddPoint(const ConeLine& c, Lane alpha, int num_rows, Lane* cost,
+                                            Lane* slope, Lane* curvature) {
+  const ConePoint p(c, alpha, num_rows);
   const Zone start(c.mu, c.U[0], c.T), end(c.mu, p.N, p.T);
   *cost = Select(c.has_cone, *cost + Difference(c, start, end, p, alpha), *cost);
   const Lane gap = p.N - c.mu * p.T, gap_slope = c.V[0] - c.mu * (p.XV / p.T);
-  const Lane bend = (p.N / p.T - c.mu) * (c.mu * TurningSquared(c, p));
+  const Lane bend = (p.N / p.T - c.mu) * (c.mu * TurningSquared(c, p, num_rows));
   const Mask sticks = c.has_cone & end.sticks, slides = c.has_cone & end.slides;
   const Lane slope_sliding = *slope + c.Dm * gap * gap_slope;
   const Lane slope_stuck = *slope + (2.0 * alpha * c.quad2 + c.quad1);
@@ -193,16 +205,25 @@ void AddConePoint(const ConeLine& c, Lane alpha, Lane* cost, Lane* slope, Lane* 
   *curvature = Select(sticks, curvature_stuck, Select(slides, curvature_sliding, *curvature));
 }
 
+}  // namespace
+
+void AddConePoint(const ConeLine& c, Lane alpha, Lane* cost, Lane* slope, Lane* curvature) {
+  ForRows(c.num_rows, [&]<int N>() { AddPoint(c, alpha, N, cost, slope, curvature); });
+}
+
 namespace {
 
-// The lower triangle, by rows of s.num_rows, of a sliding cone's Hessian.
-void LocalHessian(const Rows& rows, const ConeState& s, Lane* H) {
-  const int n = s.num_rows;
+// The lower triangle, by rows of n = s.num_rows, of a sliding cone's Hessian.
+[[gnu::always_inline]] inline void LocalHessian(const Rows& rows, const ConeState& s, int n,
+                                                Lane* H) {
   const Lane Dm = s.Dm(rows);
   const Lane bend = s.mu * (s.N / s.T), across = s.mu * s.mu - bend;
   Lane t[kMaxRows];  // the direction of friction
+#pragma GCC unroll 6
   for (int j = 1; j < n; ++j) t[j] = s.U[j] / s.T;
+#pragma GCC unroll 6
   for (int i = 0; i < n; ++i) {
+#pragma GCC unroll 6
     for (int j = 0; j <= i; ++j) {
       Lane entry = j > 0 ? bend * t[i] * t[j] : i > 0 ? -s.mu * t[i] : Splat(1);
       if (i == j && i > 0) entry = entry + across;
@@ -213,7 +234,8 @@ void LocalHessian(const Rows& rows, const ConeState& s, Lane* H) {
 }
 
 // mju_cholFactor, which raises what is not positive enough: a sliding cone is flat in a direction.
-void Factor(Lane* L, int n) {
+[[gnu::always_inline]] inline void Factor(Lane* L, int n) {
+#pragma GCC unroll 6
   for (int j = 0; j < n; ++j) {
     Lane* row = L + j * n;
     Lane diagonal = row[j];
@@ -221,9 +243,35 @@ void Factor(Lane* L, int n) {
     const Mask low = diagonal < kMinVal;
     row[j] = Sqrt(Select(low, Splat(kMinVal), diagonal));
     const Lane inverse = 1.0 / row[j];
+#pragma GCC unroll 6
     for (int i = j + 1; i < n; ++i) {
       const Lane entry = (L[i * n + j] - Dot(L + i * n, row, j)) * inverse;
       L[i * n + j] = Select(low, Splat(0), entry);
+    }
+  }
+}
+
+[[gnu::always_inline]] inline void MakeUpdate(const Rows& rows, const ConeState& s, int num_rows,
+                                              const Jacobian& jacobian, Lane* x) {
+  Lane L[kMaxRows * kMaxRows];
+  LocalHessian(rows, s, num_rows, L);
+  Factor(L, num_rows);
+  uint64_t dofs = 0;
+  for (int r = s.first; r < s.first + num_rows; ++r) dofs |= jacobian.dofs[r] >> jacobian.first;
+  const Lane* J = jacobian.J + s.first * jacobian.stride;
+  for (int i = 0; i < jacobian.n; ++i) {
+    if ((dofs >> i & 1) == 0) {
+      for (int c = 0; c < num_rows; ++c) x[c * jacobian.n + i] = Splat(0);
+      continue;
+    }
+#pragma GCC unroll 6
+    for (int c = 0; c < num_rows; ++c) {
+      Lane sum = Splat(0);
+#pragma GCC unroll 6
+      for (int r = c; r < num_rows; ++r) {
+        sum = sum + J[r * jacobian.stride + i] * L[r * num_rows + c];
+      }
+      x[c * jacobian.n + i] = sum;
     }
   }
 }
@@ -233,22 +281,7 @@ void Factor(Lane* L, int n) {
 void ConeUpdate(const Rows& rows, int cone, const Lane* residual, const Jacobian& jacobian,
                 Lane* x) {
   const ConeState s(rows, cone, residual);
-  Lane L[kMaxRows * kMaxRows];
-  LocalHessian(rows, s, L);
-  Factor(L, s.num_rows);
-  uint64_t dofs = 0;
-  for (int r = s.first; r < s.first + s.num_rows; ++r) dofs |= jacobian.dofs[r] >> jacobian.first;
-  const Lane* J = jacobian.J + s.first * jacobian.stride;
-  for (int i = 0; i < jacobian.n; ++i) {
-    const int last = (dofs >> i & 1) != 0 ? s.num_rows : 0;
-    for (int c = 0; c < s.num_rows; ++c) {
-      Lane sum = Splat(0);
-      for (int r = c; r < last; ++r) {
-        sum = sum + J[r * jacobian.stride + i] * L[r * s.num_rows + c];
-      }
-      x[c * jacobian.n + i] = sum;
-    }
-  }
+  ForRows(s.num_rows, [&]<int N>() { MakeUpdate(rows, s, N, jacobian, x); });
 }
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

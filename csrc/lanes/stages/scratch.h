@@ -34,7 +34,7 @@ struct Contacts {
 struct Cones {
   int count;
   int* first_row;  // (max_contacts)
-  int* num_rows;   // (max_contacts)
+  int* num_rows;   // (max_contacts): 3, 4 or 6
   Lane* mu;        // (max_contacts): of the regularized cone
   Lane* friction;  // (max_contacts, kFrictions): zero in directions that a lane's contact has not
 };
@@ -80,16 +80,16 @@ struct VisitOrders {
 struct SolverScratch {
   // Newton
   static constexpr int kMaxUpdates = 24;
-  Lane *residual, *direction;   // (max_rows): J a - aref and J search
-  Lane *quad0, *quad1, *quad2;  // (max_rows): each row's cost along the search
-  Lane *loss, *bound;           // (num_friction_losses): of dry friction: force, residual for it
-  unsigned* was_active;         // (max_rows): bits of lanes
-  unsigned* exerting;           // (max_rows): the same, if there are dry friction or elliptic
-                                // cones: with a force
-  Lane *gradient, *Mgrad;       // (nv)
-  Lane* update;                 // (nv)
+  Lane *residual, *direction;    // (max_rows): J a - aref and J search
+  Lane *quad0, *quad1, *quad2;   // (max_rows): each row's cost along the search
+  Lane *loss, *bound;            // (num_friction_losses): of dry friction: force, residual for it
+  unsigned* was_active;          // (max_rows): bits of lanes
+  unsigned* exerting;            // (max_rows): the same, if there are dry friction or elliptic
+                                 // cones: with a force
+  Lane *gradient, *Mgrad;        // (nv)
+  Lane* update;                  // (nv)
   Lane *updates, *update_signs;  // (kMaxUpdates, nv), (kMaxUpdates): of the Hessian's factor
-  Lane* hessian;                // (nv, nv)
+  Lane* hessian;                 // (nv, nv)
   // with elliptic cones
   Lane* cone_hessian;   // (nv, nv): with that of sliding cones
   Lane* cone_update;    // (6, nv)

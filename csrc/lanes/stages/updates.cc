@@ -21,19 +21,19 @@ void Updates::Add(const Lane* x, int count, Lane sign, unsigned lanes) {
 }
 
 void Updates::Place(const Lane* x, int count, Lane sign, unsigned lanes, int place) {
-  Extend(place + count);
   const Mask mask = FromBits(lanes);
-  Lane* to = rows_ + place * n_;
-  for (int i = 0; i < count * n_; ++i) to[i] = Select(mask, x[i], to[i]);
-  for (int k = place; k < place + count; ++k) signs_[k] = Select(mask, sign, signs_[k]);
-  for (; lanes != 0; lanes &= lanes - 1) count_[__builtin_ctz(lanes)] = place + count;
-}
-
-void Updates::Extend(int end) {
-  for (; max_count_ < end; ++max_count_) {
-    for (int i = 0; i < n_; ++i) rows_[max_count_ * n_ + i] = Splat(0);
-    signs_[max_count_] = Splat(1);
+  for (int k = place; k < place + count; ++k, x += n_) {
+    Lane* row = rows_ + k * n_;
+    if (k == max_count_) {  // nobody's yet
+      ++max_count_;
+      for (int i = 0; i < n_; ++i) row[i] = Select(mask, x[i], Splat(0));
+      signs_[k] = Select(mask, sign, Splat(1));
+    } else {
+      for (int i = 0; i < n_; ++i) row[i] = Select(mask, x[i], row[i]);
+      signs_[k] = Select(mask, sign, signs_[k]);
+    }
   }
+  for (; lanes != 0; lanes &= lanes - 1) count_[__builtin_ctz(lanes)] = place + count;
 }
 
 Mask Updates::Finish() {

@@ -20,8 +20,7 @@ class Updates {
   Mask Finish();
 
  private:
-  // Other lanes' rows are zero until they get some.
-  void Extend(int end);
+  // From row `place` on; other lanes' rows are zero until they get some.
   void Place(const Lane* x, int count, Lane sign, unsigned lanes, int place);
 
   const Cholesky& cholesky_;
