@@ -44,7 +44,11 @@ OtherSensors::OtherSensors(const mjModel& m, const std::vector<int>& sensors)
   of_contacts_ = std::any_of(type_.begin(), type_.end(), [](int type) {
     return type == mjSENS_TOUCH || type == mjSENS_CONTACT || type == mjSENS_TACTILE;
   });
+  vanish_ = true;
   for (size_t i = 0; i < type_.size(); ++i) {
+    constexpr int kNetForce = 3;  // which has a normal even then
+    const bool net = type_[i] == mjSENS_CONTACT && intprm_[mjNSENS * i + 1] == kNetForce;
+    vanish_ = vanish_ && !net && (type_[i] == mjSENS_TOUCH || type_[i] == mjSENS_CONTACT);
     of_cameras_ = of_cameras_ || type_[i] == mjSENS_CAMPROJECTION || objtype_[i] == mjOBJ_CAMERA ||
                   reftype_[i] == mjOBJ_CAMERA;
   }
@@ -75,6 +79,10 @@ mjModel OtherSensors::Of(const mjModel& m) const {
 
 void OtherSensors::Copy(const mjtNum* from, mjtNum* to) const {
   for (size_t i = 0; i < adr_.size(); ++i) std::copy_n(from + adr_[i], dim_[i], to + adr_[i]);
+}
+
+void OtherSensors::SetZero(mjtNum* to) const {
+  for (size_t i = 0; i < adr_.size(); ++i) std::fill_n(to + adr_[i], dim_[i], 0.0);
 }
 
 }  // namespace pyfastenv::lanes

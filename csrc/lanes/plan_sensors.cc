@@ -175,16 +175,18 @@ void Plan::AddSensors(const mjModel& m) {
     Sensor sensor;
     if (!MakeSensor(m, i, sensor)) {
       others.push_back(i);
-      const bool touch = m.sensor_type[i] == mjSENS_TOUCH;
-      table.contacts = table.contacts || m.sensor_type[i] == mjSENS_CONTACT;
-      table.sites = table.sites || touch;
-      table.places = table.places || !touch;
+      const int type = m.sensor_type[i];
+      const bool contact = type == mjSENS_CONTACT;
+      const bool of_contacts = contact || type == mjSENS_TOUCH;
+      table.contacts = table.contacts || contact;
+      table.sites = table.sites || type == mjSENS_TOUCH || m.sensor_objtype[i] == mjOBJ_SITE;
+      table.places = table.places || !of_contacts;
       const int stage = m.sensor_needstage[i];
       const bool camera =
           m.sensor_objtype[i] == mjOBJ_CAMERA || m.sensor_reftype[i] == mjOBJ_CAMERA;
-      table.velocities = table.velocities || camera || m.sensor_type[i] == mjSENS_TACTILE;
+      table.velocities = table.velocities || camera || type == mjSENS_TACTILE;
       table.motions = table.motions || (camera && stage == mjSTAGE_ACC);
-      table.inertia_matrix = table.inertia_matrix || m.sensor_type[i] == mjSENS_E_KINETIC;
+      table.inertia_matrix = table.inertia_matrix || type == mjSENS_E_KINETIC;
       continue;
     }
     if (sensor.kind >= SensorKind::kLimitPosition) {

@@ -150,26 +150,47 @@ void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData
 
 namespace {
 
+// The quaternions of inertias, geoms and sites, which cameras' are seen from: mj_kinematics'.
+void TurnFrames(const mjModel& m, mjData& d) {
+  const auto turn = [&](mjtNum* to, int body, int same, const mjtNum* own) {
+    const bool inertia = same == mjSAMEFRAME_INERTIA || same == mjSAMEFRAME_INERTIAROT;
+    const mjtNum* from = (inertia ? d.xiquat : d.xquat) + ptrdiff_t{4} * body;
+    if (same == mjSAMEFRAME_NONE) return mju_mulQuat(to, from, own);
+    mju_copy4(to, from);
+  };
+  for (int b = 0; b < m.nbody; ++b) {
+    turn(d.xiquat + ptrdiff_t{4} * b, b, m.body_sameframe[b], m.body_iquat + ptrdiff_t{4} * b);
+  }
+  for (int g = 0; g < m.ngeom; ++g) {
+    const ptrdiff_t at = ptrdiff_t{4} * g;
+    turn(d.geom_xquat + at, m.geom_bodyid[g], m.geom_sameframe[g], m.geom_quat + at);
+  }
+  for (int i = 0; i < m.nsite; ++i) {
+    const ptrdiff_t at = ptrdiff_t{4} * i;
+    turn(d.site_xquat + at, m.site_bodyid[i], m.site_sameframe[i], m.site_quat + at);
+  }
+}
+
 // What those sensors are computed from that lanes leave to MuJoCo.
 void ReadForOthers(const LaneStepper& lanes, int lane, const mjModel& m, mjData& d) {
   const SensorTable& table = lanes.plan().tables().sensors;
-  lanes.ReadEvaluated(lane, d);
   const auto read = [&](std::initializer_list<Field> fields) {
     for (const Field field : fields) lanes.Read(field, lane, d);
   };
   if (table.sites || table.places) read({Field::site_xpos, Field::site_xmat});
-  if (table.places) {
-    read({Field::xpos, Field::xquat, Field::xmat, Field::xipos, Field::ximat, Field::geom_xpos,
-          Field::geom_xmat, Field::subtree_com, Field::ten_length});
-  }
+  d.ncon = d.nefc = d.ne = d.nf = d.nl = 0;
+  if (lanes.plan().other_sensors().of_contacts()) WriteContacts(lanes, lane, m, d);
+  if (!table.places) return;
+  lanes.ReadEvaluated(lane, d);
+  read({Field::xpos, Field::xquat, Field::xmat, Field::xipos, Field::ximat, Field::geom_xpos,
+        Field::geom_xmat, Field::subtree_com, Field::ten_length});
+  if (lanes.plan().other_sensors().of_cameras()) TurnFrames(m, d);
   if (table.velocities) read({Field::cvel});
   if (table.motions) read({Field::cinert, Field::cdof, Field::cdof_dot, Field::qacc});
   if (table.inertia_matrix) read({Field::M});
   mju_zero(d.xfrc_applied, static_cast<int>(6 * m.nbody));  // lanes do none
-  d.ncon = d.nefc = d.ne = d.nf = d.nl = 0;
   d.flg_energypos = d.flg_energyvel = d.flg_subtreevel = d.flg_rnepost = 0;
   d.energy[0] = d.energy[1] = 0;  // stay so if nothing moves
-  if (lanes.plan().other_sensors().of_contacts()) WriteContacts(lanes, lane, m, d);
 }
 
 }  // namespace
@@ -178,6 +199,10 @@ bool WriteSensordata(const LaneStepper& lanes, int lane, const mjModel& m, mjDat
   lanes.ReadSensors(lane, out);
   const OtherSensors& others = lanes.plan().other_sensors();
   if (others.empty()) return true;
+  if (others.vanish() && lanes.CountContacts(lane) == 0) {
+    others.SetZero(out);
+    return true;
+  }
   // which energies and velocities of subtrees mj_step takes to be known when it begins
   const mjtBool flags[] = {d.flg_energypos, d.flg_energyvel, d.flg_subtreevel, d.flg_rnepost};
   ReadForOthers(lanes, lane, m, d);

@@ -80,7 +80,11 @@ class ErrorTrap {
   }
 #if PYFASTENV_MUJOCO >= 3010000
   static void OnLog(const mjLogMessage* log) {
-    if (log->level >= mjLOG_ERROR) OnError(log->subject);
+    if (log->level < mjLOG_ERROR) return;
+    if (log->func == nullptr) OnError(log->subject);
+    char text[sizeof(message)];  // as MuJoCo's own bindings word it
+    std::snprintf(text, sizeof(text), "%s: %s", log->func, log->subject);
+    OnError(text);
   }
   static constexpr Handlers kHandlers{OnLog};
 #else

@@ -1,6 +1,7 @@
 // Straight-line programs: random expressions, compiled, against the same operations one by one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -169,6 +170,84 @@ TEST(Graph, LeavesOutExactZerosAndOnes) {
   EXPECT_EQ(graph.WhereLess(one, zero, x, y), y);
   EXPECT_EQ(graph.Binary(Op::kAdd, graph.Constant(0.1), graph.Constant(0.2)),
             graph.Constant(0.1 + 0.2));
+}
+
+// Numbers at which signs of zeros are decided, and what operations on them give one by one, beside
+// what is left of them in a graph.
+TEST(ExactGraph, KeepsTheSignsOfZeros) {
+  constexpr int kFew = 6, kSamples = 32;
+  constexpr double kNumbers[] = {0.0, -0.0, 1.0, -1.0, 0.5, 3.0};
+  std::mt19937 random(1);
+  int left_out = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    Graph graph(/*exact=*/true);
+    Block block(kSamples);
+    struct Value {
+      int node;
+      std::vector<double> truth;  // (kSamples)
+    };
+    std::vector<Value> values;
+    for (int i = 0; i < kFew; ++i) {
+      values.push_back({graph.Input(Slot{InputArray(), i}.Packed()), {}});
+      for (int k = 0; k < kSamples; ++k) {
+        const double x = kNumbers[random() % std::size(kNumbers)];
+        block.begin[i * kSamples + k] = x;
+        values.back().truth.push_back(x);
+      }
+    }
+    for (const double x : kNumbers) {
+      values.push_back({graph.Constant(x), std::vector<double>(kSamples, x)});
+    }
+    constexpr Op kOps[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kMin,
+                           Op::kMax, Op::kNeg, Op::kAbs, Op::kPlusZero};
+    int operations = 0;
+    for (; operations < 60; ++operations) {
+      const auto pick = [&] { return values[random() % values.size()]; };
+      const Value a = pick(), b = pick(), x = pick(), y = pick();
+      const size_t which = random() % (std::size(kOps) + 1);
+      Value made{0, {}};
+      for (size_t k = 0; k < kSamples; ++k) {
+        const double p = a.truth[k], q = b.truth[k];
+        const double results[] = {p + q,         p - q,         p * q,
+                                  p < q ? p : q, p > q ? p : q, -p,
+                                  std::abs(p),   p + 0.0,       p < q ? x.truth[k] : y.truth[k]};
+        made.truth.push_back(results[which]);
+      }
+      if (which == std::size(kOps)) {
+        made.node = graph.WhereLess(a.node, b.node, x.node, y.node);
+      } else {
+        made.node = kOps[which] <= Op::kMax ? graph.Binary(kOps[which], a.node, b.node)
+                                            : graph.Unary(kOps[which], a.node);
+      }
+      const auto large = [](double r) { return std::abs(r) > 1e20; };
+      if (!std::any_of(made.truth.begin(), made.truth.end(), large)) values.push_back(made);
+    }
+    left_out += operations + kFew - graph.size();
+    for (int k = 0; k < kSamples; ++k) {
+      std::vector<double> got;
+      for (int node = 0; node < graph.size(); ++node) {
+        got.push_back(Evaluate(graph, node, got, block, k));
+      }
+      for (const Value& value : values) {
+        const double mine = got[static_cast<size_t>(value.node)];
+        const double truth = value.truth[static_cast<size_t>(k)];
+        ASSERT_EQ(std::memcmp(&mine, &truth, sizeof(mine)), 0)
+            << "trial " << trial << ": expected " << truth << ", got " << mine;
+      }
+    }
+  }
+  EXPECT_GT(left_out, 0);
+}
+
+TEST(ExactGraph, LeavesOutWhatChangesNoBit) {
+  Graph graph(/*exact=*/true);
+  const int x = graph.Input(0), zero = graph.Constant(0), square = graph.Binary(Op::kMul, x, x);
+  const int vanishing = graph.Binary(Op::kMul, x, zero);
+  EXPECT_NE(vanishing, zero);
+  EXPECT_EQ(graph.Binary(Op::kAdd, square, vanishing), square);
+  EXPECT_NE(graph.Binary(Op::kAdd, x, zero), x);
+  EXPECT_EQ(graph.Binary(Op::kSub, x, zero), x);
+  EXPECT_NE(graph.Constant(-0.0), zero);
 }
 
 }  // namespace

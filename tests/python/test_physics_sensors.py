@@ -96,6 +96,8 @@ OF_LANES = """
 OF_MUJOCO = """
   <touch name="touch" site="sole"/> <rangefinder site="imu"/> <rangefinder camera="eye"/>
   <camprojection site="nose" camera="eye"/> <framepos objtype="camera" objname="eye"/>
+  <framequat objtype="camera" objname="eye" reftype="geom" refname="skull"/>
+  <framequat objtype="site" objname="imu" reftype="camera" refname="eye"/>
   <framelinvel objtype="camera" objname="eye"/> <framelinacc objtype="camera" objname="eye"/>
   <insidesite site="sole" objtype="geom" objname="floor"/>
   <distance geom1="shin" geom2="wall" cutoff="2"/> <normal geom1="skull" geom2="floor" cutoff="2"/>
