@@ -292,7 +292,7 @@ class RunConfig:
         """
         if may_differ is None:
             may_differ = marked(type(self), "may_differ")
-        mine, was = self.to_dict(), self._defaults() | saved
+        mine, was = self.to_dict(), {**self._defaults(), **saved}
         return [
             f"{name} was {was.get(name)!r}, is {mine.get(name)!r}"
             for name in sorted((mine.keys() | was.keys()) - may_differ)
