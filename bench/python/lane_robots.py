@@ -72,7 +72,8 @@ def go1_of_mjlab(spec: Any) -> None:
 
 def g1_of_mjlab(spec: Any) -> None:
     pose = {".*hip_pitch": -0.312, ".*knee": 0.669, ".*ankle_pitch": -0.363, ".*elbow": 0.6,
-            "left_shoulder_roll": 0.2, "right_shoulder_roll": -0.2, ".*shoulder_pitch": 0.2}  # fmt: skip
+            "left_shoulder_roll": 0.2, "right_shoulder_roll": -0.2,
+            ".*shoulder_pitch": 0.2}  # fmt: skip
     _mjlab(spec, 0.76, "^(left|right)_foot[1-7]_collision$", 3, pose)
 
 

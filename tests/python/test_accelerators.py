@@ -12,8 +12,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from statistics import median
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
