@@ -201,8 +201,7 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
     if (m == models[0]) continue;
     if (mj_stateSize(m, mjSTATE_FULLPHYSICS) != state_size || m->nv != nv ||
         mj_stateSize(m, arguments.control_spec) != control_size || m->nsensordata != sensor_size) {
-      throw UsageError(Code::kValue,
-                       "models are not compatible");
+      throw UsageError(Code::kValue, "models are not compatible");
     }
   }
   request.state_size = static_cast<size_t>(state_size);
