@@ -157,6 +157,9 @@ std::string UnsupportedSensordata(const mjModel& m, const std::vector<std::strin
     if (IsOfTendon(type) && !AllTendonsFixed(m)) {
       return that("sensors of tendons where there are spatial ones");
     }
+    if (type == mjSENS_E_KINETIC && (m.opt.enableflags & mjENBL_ENERGY) != 0) {
+      return that("sensors of kinetic energy where <flag energy> is enabled");
+    }
     if (type == mjSENS_SUBTREEANGMOM && own_subtrees) {
       return that("angular momenta of subtrees with per-environment body_subtreemass");
     }

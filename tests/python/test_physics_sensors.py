@@ -210,8 +210,10 @@ def test_rollouts_that_diverge_or_are_left_to_mj_step() -> None:
         (from_text(SENSORS.replace(
             "<worldbody>", '<option><flag sensor="disable"/></option><worldbody>')),
          "sensors that are disabled"),
+        (the_robot("<e_kinetic/>", '><flag energy="enable"/></option><option'),
+         r"kinetic energy where <flag energy> is enabled \(sensor 0\)"),
     ],
-    ids=["spatial", "user", "RK4", "disabled"],
+    ids=["spatial", "user", "RK4", "disabled", "energy"],
 )  # fmt: skip
 def test_sensors_that_lanes_refuse(model: Any, reason: str) -> None:
     """They run by mj_step, by name, unless nobody reads them."""
