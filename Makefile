@@ -325,10 +325,14 @@ NEEDS_integrations := wheel $(INTEGRATIONS:%=build/int/%/.installed)
 bench: $(VENV)/.test $(VENV)/.bench-train $(NEEDS_$(or $(NAME),all))  ## Against physics alone and peers; NAME=train, tasks, learners, physics, suites, scaling, cpp, nodes, integrations, …
 	$(or $(BENCH_$(or $(NAME),all)),$(error NAME: one of $(patsubst BENCH_%,%,$(filter BENCH_%,$(.VARIABLES)))))
 
-bench-lanes: build/lanes/build.ninja $(VENV)/.bench  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json)
-	$(BIN)/cmake --build build/lanes
-	$(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS)
+BENCH_LANES_ = $(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS) && \
 	$(BIN)/python bench/python/lane_phases.py
+BENCH_LANES_robots = $(BIN)/python bench/python/lane_robots.py $(CORPUS) build/robots && \
+	build/lanes/lane_bench --output=bench/results/lane_robots.json $(ARGS) build/robots/*.mjb
+NEEDS_LANES_robots := $(CORPUS)/.installed
+bench-lanes: build/lanes/build.ninja $(VENV)/.bench $(NEEDS_LANES_$(NAME))  ## Lanes and mj_step in turn, per robot (bench/results/lanes.json); NAME=robots: today's legged robots
+	$(BIN)/cmake --build build/lanes
+	$(or $(BENCH_LANES_$(NAME)),$(error NAME: robots or none))
 
 bench-gpu: $(VENV)/.test $(VENV)/.bench-train  ## Every GPU check and measurement (bench/results/gpu.json)
 	$(BIN)/python bench/python/gpu.py

@@ -21,6 +21,13 @@ constexpr char kRagDoll[] =
     "<body pos='-.7 0 .5'><joint type='ball' pos='.02 0 .3' limited='false' stiffness='.5'/>"
     "<geom type='box' size='.1 .05 .04'/></body>";
 
+// Six legs of two hinges each.
+constexpr char kMoreLegs[] =
+    "<replicate count='6' euler='0 0 60'><body pos='.2 0 0'><joint type='hinge' axis='0 1 0' "
+    "range='-50 50'/><geom type='capsule' fromto='0 0 0 .2 0 -.1' size='.03'/>"
+    "<body pos='.2 0 -.1'><joint type='hinge' axis='0 1 0' range='-50 50'/>"
+    "<geom type='capsule' fromto='0 0 0 .05 0 -.2' size='.03'/></body></body></replicate>";
+
 const Variant kConstraints[] = {
     // balls, and springs of rotations
     {"BallRoot", [](Pieces& p) { p.root = "<joint type='ball' limited='false'/>"; }},
@@ -113,6 +120,17 @@ const Variant kConstraints[] = {
                     std::to_string(.1 + .21 * i) +
                     "'><freejoint/><geom type='box' size='.1 .1 .1'/></body>";
        }
+     }},
+    // more dofs than are unrolled, and more updates of the Hessian than are made at once
+    {"ManyDofs",
+     [](Pieces& p) {
+       p.torso += kMoreLegs, p.geom = "condim='4' friction='.8 .05 .01'";
+       p.joint += " frictionloss='.1'";
+     }},
+    {"EllipticManyDofs",
+     [](Pieces& p) {
+       p.torso += kMoreLegs, p.geom = "condim='6' friction='.6 .02 .01'";
+       p.option += " cone='elliptic' impratio='10'";
      }},
     // solimp
     {"ImpedancePower", [](Pieces& p) { p.geom = "solimp='.8 .95 .02 .4 3.3'"; }},
