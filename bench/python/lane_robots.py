@@ -2,7 +2,7 @@
 
 Writes models of robots that people train today, from the packages of ``make corpus-lanes``, as .mjb
 files: legged robots on a plane with pyramidal and elliptic cones, an arm and a hand. A robot that
-its package completes in Python (mjlab's) is completed in the same way: a plane, servos, contacts.
+its package completes in Python (mjlab's) gets the same contacts and pose, and servos of our own.
 """
 
 from __future__ import annotations
@@ -71,9 +71,15 @@ def go1_of_mjlab(spec: Any) -> None:
 
 
 def g1_of_mjlab(spec: Any) -> None:
-    pose = {".*hip_pitch": -0.312, ".*knee": 0.669, ".*ankle_pitch": -0.363, ".*elbow": 0.6,
-            "left_shoulder_roll": 0.2, "right_shoulder_roll": -0.2,
-            ".*shoulder_pitch": 0.2}  # fmt: skip
+    pose = {
+        ".*hip_pitch": -0.312,
+        ".*knee": 0.669,
+        ".*ankle_pitch": -0.363,
+        ".*elbow": 0.6,
+        "left_shoulder_roll": 0.2,
+        "right_shoulder_roll": -0.2,
+        ".*shoulder_pitch": 0.2,
+    }
     _mjlab(spec, 0.76, "^(left|right)_foot[1-7]_collision$", 3, pose)
 
 
