@@ -21,6 +21,7 @@ namespace pyfastenv {
 void BindPhysicsRollout(py::module_& m);
 void BindPolicy(py::module_& m);
 void BindPpoUpdate(py::module_& m);
+void BindRenderer(py::module_& m);
 void BindStatistics(py::module_& m);
 void BindSacUpdate(py::module_& m);
 void BindFloatModes(py::module_& m);
@@ -89,6 +90,7 @@ PYBIND11_MODULE(_core, m) {
   BindPhysicsRollout(m);
   BindPolicy(m);
   BindPpoUpdate(m);
+  BindRenderer(m);
   BindStatistics(m);
   BindSacUpdate(m);
   BindEnsembleUpdate(m);

@@ -1,0 +1,153 @@
+// OpenGL's fixed-function light, of each pixel; and of large planes at their cells' corners only,
+// where MuJoCo computes it, and linear between them.
+#pragma once
+
+#include "render/kernels/picture.h"
+
+namespace pyfastenv::render::PYFASTENV_VARIANT {
+
+// Passes of drawing, each clamped to what a picture holds: all lights at once, those without
+// shadows, or one with shadows (its index).
+constexpr int kAllLights = -2, kUnshadowed = -1;
+
+/// Points of a surface: where they are, the outward normal and the direction to the eye, in the
+/// world's axes; both of length 1.
+struct Points {
+  Wide3 at, normal, to_eye;
+};
+
+/// What one light adds: colour times (ambient + diffuse), plus specular.
+WIDE Wide3 AddLight(const Shape& s, const Light& l, const Points& p, const Wide3& color,
+                    const Wide3& sum) {
+  Wide3 to = Widen(l.direction * -1.0F);
+  Wide power = 1.0F;
+  if (!l.is_directional) {
+    to = Widen(l.position) - p.at;
+    const Wide distance = Sqrt(Dot(to, to));
+    to = to * (1.0F / distance);
+    power = 1.0F / Fma(distance, Fma(distance, l.attenuation.z, l.attenuation.y), l.attenuation.x);
+    if (l.cut > -1) {
+      const Wide cone = -Dot(to, l.direction);
+      power = Pick(cone >= l.cut, power * Power(Max(cone, 0.0F), l.exponent), 0.0F);
+    }
+  }
+  const Wide facing = Dot(p.normal, to);
+  const Wide diffuse = Max(facing, 0.0F) * power;
+  Wide3 add = Fma(Widen(l.diffuse), diffuse, Widen(l.ambient) * power);
+  add = Times(add, color);
+  if (s.specular * (l.specular.x + l.specular.y + l.specular.z) > 0) {
+    const Wide3 half = to + p.to_eye;
+    const Wide shine = Dot(p.normal, half) / Sqrt(Max(Dot(half, half), 1e-12F));
+    const Wide glow = Power(Max(shine, 0.0F), s.shininess) * (power * s.specular);
+    add = Fma(Widen(l.specular), Pick(facing > 0.0F, glow, 0.0F), add);
+  }
+  return sum + add;
+}
+
+/// The light that reaches points in one pass. `factor`: of the shape's own colour.
+inline Wide3 LightOf(const Frame& f, const Shape& s, const Points& p, int pass, float factor) {
+  const Wide3 color = Widen(s.color * factor);
+  Wide3 sum{0.0F, 0.0F, 0.0F};
+  if (pass < 0) sum = color * (s.emission + f.ambient);
+  for (int k = 0; k < f.num_lights; ++k) {
+    if (pass == k || pass == kAllLights || (pass == kUnshadowed && !f.lights[k].casts_shadow)) {
+      sum = AddLight(s, f.lights[k], p, color, sum);
+    }
+  }
+  return Clamp01(sum);
+}
+
+// ---- planes of large cells ---------------------------------------------------------------------
+
+/// Light that is linear in each half of each cell: color[0] + x color[1] + y color[2].
+struct Linear {
+  Float3 color[3];
+};
+
+struct GridLight {
+  const Linear* halves = nullptr;  // (passes, cells x, cells y, 2); null: not such a plane
+  int per_pass = 0;
+};
+
+WIDE float CellEdge(const PlaneGrid& g, int axis, float size, int i) {
+  if (i == 0) return -size;
+  if (i == g.cells[axis]) return size;
+  return g.edge[axis] - size + static_cast<float>(i - 1) * g.width[axis];
+}
+
+/// Which lanes are in which half of a cell: its index in GridLight.
+WIDE WideInt HalfAt(const Shape& s, Wide x, Wide y) {
+  WideInt index = 0;
+  Wide sum = 0.0F;
+  for (int axis = 0; axis < 2; ++axis) {
+    const PlaneGrid& g = s.grid;
+    const float size = axis == 0 ? s.size.x : s.size.y;
+    const Wide v = axis == 0 ? x : y;
+    const auto last = static_cast<float>(g.cells[axis] - 1);
+    const float k = g.width[axis] > 0 ? 1 / g.width[axis] : 0;
+    const Wide i = Clamp(Floor((v + (size - g.edge[axis])) * k) + 1.0F, 0.0F, last);
+    const Mask first = i < 0.5F;
+    const Wide left = Pick(first, -size, Fma(i - 1.0F, g.width[axis], g.edge[axis] - size));
+    const Wide width = Pick(first | (i > last - 0.5F), g.edge[axis], g.width[axis]);
+    sum += (v - left) / width;
+    index = index * g.cells[axis] + Truncate(i);
+  }
+  return index * 2 + Pick(sum > 1.0F, WideInt(1), WideInt(0));
+}
+
+WIDE Linear Through(Float3 lit[3], bool is_upper, float width, float height, Float3 corner) {
+  // lit: at (high, low), (low, high) and the half's own corner, which is (high, high) or (low, low)
+  Linear l;
+  l.color[1] = (is_upper ? lit[2] - lit[1] : lit[0] - lit[2]) * (1 / width);
+  l.color[2] = (is_upper ? lit[2] - lit[0] : lit[1] - lit[2]) * (1 / height);
+  l.color[0] = lit[2] - l.color[1] * corner.x - l.color[2] * corner.y;
+  return l;
+}
+
+inline GridLight LightGrid(const Frame& f, const Shape& s, Arena& arena) {
+  const PlaneGrid& g = s.grid;
+  GridLight out;
+  const int cells = g.cells[0] * g.cells[1];
+  if (cells == 0) return out;
+  out.per_pass = cells * 2;
+  auto* halves = arena.Take<Linear>(static_cast<size_t>(out.per_pass) * (f.num_lights + 1));
+  out.halves = halves;
+  const Wide3 normal = Widen(s.pose.z);
+  const auto lit_at = [&](float x, float y, int pass) {
+    const Wide3 at = Widen(s.pose.position + s.pose.x * x + s.pose.y * y);
+    const Wide3 c = LightOf(f, s, {at, normal, Unit(at * -1.0F)}, pass, 1);
+    return Float3{c.x[0], c.y[0], c.z[0]};
+  };
+  for (int pass = kUnshadowed; pass < f.num_lights; ++pass) {
+    if (pass >= 0 && !f.lights[pass].casts_shadow) continue;
+    for (int half = 0; half < out.per_pass; ++half) {
+      const int i = half / 2 / g.cells[1], j = half / 2 % g.cells[1];
+      const bool is_upper = (half & 1) != 0;
+      const float x0 = CellEdge(g, 0, s.size.x, i), x1 = CellEdge(g, 0, s.size.x, i + 1);
+      const float y0 = CellEdge(g, 1, s.size.y, j), y1 = CellEdge(g, 1, s.size.y, j + 1);
+      const Float3 own{is_upper ? x1 : x0, is_upper ? y1 : y0, 0};
+      Float3 lit[3] = {lit_at(x1, y0, pass), lit_at(x0, y1, pass), lit_at(own.x, own.y, pass)};
+      halves[(pass + 1) * out.per_pass + half] = Through(lit, is_upper, x1 - x0, y1 - y0, own);
+    }
+  }
+  return out;
+}
+
+WIDE Wide3 LinearAt(const Linear& l, Wide x, Wide y) {
+  return Fma(Widen(l.color[2]), y, Fma(Widen(l.color[1]), x, Widen(l.color[0])));
+}
+
+/// The light on a plane's points, which are in its own axes.
+inline Wide3 GridLightOf(const GridLight& g, const Shape& s, const Wide3& at, int pass, Mask mask) {
+  const Linear* halves = g.halves + static_cast<ptrdiff_t>(pass + 1) * g.per_pass;
+  const WideInt half = HalfAt(s, at.x, at.y);
+  uint32_t left = Bits(mask);
+  Wide3 c = LinearAt(halves[half[First(left)]], at.x, at.y);
+  while ((left &= ~Bits(half == WideInt(half[First(left)]))) != 0) {
+    const int other = half[First(left)];
+    c = Pick(half == WideInt(other), LinearAt(halves[other], at.x, at.y), c);
+  }
+  return c;
+}
+
+}  // namespace pyfastenv::render::PYFASTENV_VARIANT

@@ -1,0 +1,160 @@
+// Who stands in a light's way: shapes with a formula by rays, behind circles in the light's view;
+// meshes by a map of depths from the light.
+#pragma once
+
+#include "render/kernels/raster.h"
+
+namespace pyfastenv::render::PYFASTENV_VARIANT {
+
+/// A shape as a light sees it, within a circle: in metres, or at distance 1 from a spot.
+struct Caster {
+  int shape;
+  float x, y, radius;
+};
+
+/// The shadows of one light.
+struct Shadows {
+  Caster* casters = nullptr;
+  int num_casters = 0;
+  Float3 low{kFar, kFar, 0}, high{-kFar, -kFar, 0};  // around all
+  // of meshes; null: there are none
+  float* depths = nullptr;  // in blocks of 4x4
+  int blocks = 0;           // a side
+  View view;
+};
+
+WIDE Wide3 InLight(const Light& l, const Wide3& world) {
+  const Wide3 q = world - l.position;
+  const Wide z = Dot(q, l.direction);
+  const Wide k = l.is_directional ? Wide(1.0F) : 1.0F / z;
+  return {Dot(q, l.right) * k, Dot(q, l.up) * k, z};
+}
+
+/// A circle around a shape in a light's view.
+inline Caster Around(const Light& l, const Shape& s, int index) {
+  Float3 center = s.pose.position;
+  float radius = Length(s.size);
+  if (s.form == Form::kSphere) radius = s.size.x;
+  if (s.form == Form::kCapsule) radius = s.size.x + s.size.z;
+  if (s.form == Form::kMesh) {
+    center = center + Out(s.pose, (s.low + s.high) * 0.5F);
+    radius = Length(s.high - s.low) * 0.5F;
+  }
+  const Float3 q = center - l.position;
+  const float z = Dot(q, l.direction);
+  float x = Dot(q, l.right), y = Dot(q, l.up);
+  if (!l.is_directional) {
+    if (z < 2 * radius) return {index, 0, 0, kFar};  // near the lamp: anywhere
+    x /= z, y /= z;
+    const float far = (x < 0 ? -x : x) > (y < 0 ? -y : y) ? (x < 0 ? -x : x) : (y < 0 ? -y : y);
+    radius *= (1 + far) / (z - radius);
+  }
+  return {index, x, y, radius};
+}
+
+/// Depths of meshes' far sides from the light: near sides would shade themselves.
+inline void MapMeshes(const Frame& f, const Light& l, Float3 low, Float3 high, Shadows& out,
+                      Arena& arena) {
+  const auto within = [&](float a) { return a < -l.clip ? -l.clip : a > l.clip ? l.clip : a; };
+  low = {within(low.x), within(low.y), 0}, high = {within(high.x), within(high.y), 0};
+  if (low.x >= high.x || low.y >= high.y) return;
+  const int longer = f.width > f.height ? f.width : f.height;
+  const int size = (longer < 80 ? 64 : longer > 640 ? 512 : longer * 4 / 5) / kBlock * kBlock;
+  out.blocks = size / kBlock;
+  out.view.eye = {l.position, l.right, l.up, l.direction};
+  out.view.is_orthographic = l.is_directional;
+  out.view.left = low.x, out.view.top = high.y;
+  out.view.pixel_x = (high.x - low.x) / static_cast<float>(size);
+  out.view.pixel_y = (low.y - high.y) / static_cast<float>(size);
+  out.view.near = f.view.near, out.view.far = f.view.far;
+  const auto count = static_cast<size_t>(size) * size;
+  out.depths = arena.Take<float>(count);
+  for (size_t i = 0; i < count; i += kLanes) Store(out.depths + i, kFar);
+  const Patches patches = PatchesOf(1);
+  const float pixel = out.view.pixel_x > -out.view.pixel_y ? out.view.pixel_x : -out.view.pixel_y;
+  for (int k = 0; k < out.num_casters; ++k) {
+    const Shape& s = f.shapes[out.casters[k].shape];
+    if (s.form != Form::kMesh) continue;
+    const LocalView local = ToLocal(out.view, s);
+    Projection p = Project(out.view, local, size, size);
+    p.front = -p.front;
+    Rasterize(LevelOf(s, local, pixel, out.view.near), p, patches, true,
+              [&](int x, int y, Mask mask, Wide depth, int) {
+                float* at = out.depths + static_cast<ptrdiff_t>(y * out.blocks + x) * kLanes;
+                Store(at, Pick(mask, Min(depth, Load(at)), Load(at)));
+              });
+  }
+}
+
+inline Shadows ShadowsOf(const Frame& f, const Light& l, Arena& arena) {
+  Shadows out;
+  out.casters = arena.Take<Caster>(f.num_shapes);
+  Float3 low{kFar, kFar, 0}, high{-kFar, -kFar, 0};  // around meshes
+  for (int i = 0; i < f.num_shapes; ++i) {
+    if (!f.shapes[i].casts_shadow || f.shapes[i].form == Form::kPlane) continue;
+    const Caster c = Around(l, f.shapes[i], i);
+    out.casters[out.num_casters++] = c;
+    const auto grow = [&](Float3& lowest, Float3& highest) {
+      lowest.x = c.x - c.radius < lowest.x ? c.x - c.radius : lowest.x;
+      lowest.y = c.y - c.radius < lowest.y ? c.y - c.radius : lowest.y;
+      highest.x = c.x + c.radius > highest.x ? c.x + c.radius : highest.x;
+      highest.y = c.y + c.radius > highest.y ? c.y + c.radius : highest.y;
+    };
+    grow(out.low, out.high);
+    if (f.shapes[i].form == Form::kMesh) grow(low, high);
+  }
+  if (low.x < high.x) MapMeshes(f, l, low, high, out, arena);
+  return out;
+}
+
+/// How much of the light meshes leave: of the map's four depths around each point.
+inline Wide LeftByMeshes(const Shadows& s, const Wide3& in_light) {
+  const View& v = s.view;
+  const auto size = static_cast<float>(s.blocks * kBlock);
+  const Wide x = (in_light.x - v.left) * (1 / v.pixel_x), y = (in_light.y - v.top) * (1 / v.pixel_y);
+  const Mask within = (x > 0.0F) & (y > 0.0F) & (x < size) & (y < size);
+  if (!Any(within)) return 1.0F;
+  const float texel = v.pixel_x > -v.pixel_y ? v.pixel_x : -v.pixel_y;
+  const Wide bias = v.is_orthographic ? Wide(texel) : in_light.z * texel;
+  const Wide left = Floor(x - 0.5F), top = Floor(y - 0.5F);
+  const auto lit = [&](Wide column, Wide row) {
+    const WideInt i = Truncate(Clamp(column, 0.0F, size - 1)), j = Truncate(Clamp(row, 0.0F, size - 1));
+    const WideInt at = (((j >> 2) * s.blocks + (i >> 2)) << 4) + ((j & 3) << 2) + (i & 3);
+    return Pick(in_light.z > Gather(s.depths, at) + bias, 0.0F, 1.0F);
+  };
+  const Wide fx = x - 0.5F - left, fy = y - 0.5F - top;
+  const Wide a = lit(left, top), b = lit(left, top + 1.0F);
+  const Wide above = Fma(lit(left + 1.0F, top) - a, fx, a);
+  const Wide below = Fma(lit(left + 1.0F, top + 1.0F) - b, fx, b);
+  return Pick(within, Fma(below - above, fy, above), 1.0F);
+}
+
+/// How much of a light reaches points of a shape: 0 in shadow.
+inline Wide LightLeft(const Frame& f, const Light& l, const Shadows& shadows, int self,
+                      const Wide3& world, Mask mask) {
+  const Wide3 q = InLight(l, world);
+  Mask open = mask & (q.z > f.view.near) & (Abs(q.x) < l.clip) & (Abs(q.y) < l.clip);
+  open &= (q.x > shadows.low.x) & (q.x < shadows.high.x) & (q.y > shadows.low.y) &
+          (q.y < shadows.high.y);
+  if (!Any(open)) return 1.0F;
+  Mask dark = None();
+  for (int k = 0; k < shadows.num_casters; ++k) {
+    const Caster& c = shadows.casters[k];
+    const Shape& s = f.shapes[c.shape];
+    if (c.shape == self || s.form == Form::kMesh) continue;
+    const Wide dx = q.x - c.x, dy = q.y - c.y;
+    const Mask near = open & ~dark & (dx * dx + dy * dy < c.radius * c.radius);
+    if (!Any(near)) continue;
+    const Wide3 origin = In(s.pose, world - s.pose.position);
+    const Wide3 to = l.is_directional
+                         ? Widen(In(s.pose, l.direction) * -1.0F)
+                         : Widen(In(s.pose, l.position - s.pose.position)) - origin;
+    const Wide t = CastAny(s, {origin, to});
+    dark |= near & (t > 0.0F) & (t < (l.is_directional ? kFar : 1.0F));
+  }
+  Wide left = Pick(dark, 0.0F, 1.0F);
+  if (shadows.depths != nullptr) left = Min(left, Pick(open, LeftByMeshes(shadows, q), 1.0F));
+  return left;
+}
+
+}  // namespace pyfastenv::render::PYFASTENV_VARIANT

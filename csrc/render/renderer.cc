@@ -1,0 +1,59 @@
+#include "render/renderer.h"
+
+#include <string>
+#include <utility>
+
+#include "core/errors.h"
+
+namespace pyfastenv::render {
+
+namespace {
+
+void Check(const Format& format) {
+  const auto check = [](const char* name, int side) {
+    if (side >= 1 && side <= Renderer::kMaxSide) return;
+    throw UsageError(UsageError::Code::kValue,
+                     std::string(name) + ": expected 1 to " + std::to_string(Renderer::kMaxSide) +
+                         " pixels, got " + std::to_string(side));
+  };
+  check("height", format.height);
+  check("width", format.width);
+  if (format.samples != 1 && format.samples != 4 && format.samples != 16) {
+    throw UsageError(UsageError::Code::kValue,
+                     "samples: expected 1, 4 or 16, got " + std::to_string(format.samples));
+  }
+}
+
+}  // namespace
+
+Renderer::Renderer(std::shared_ptr<const Assets> assets, const Format& format,
+                   const Kernels& kernels)
+    : assets_(std::move(assets)), format_(format), kernels_(kernels) {
+  Check(format);
+}
+
+void Renderer::Draw(const mjvScene& scene, uint8_t* rgb) {
+  arena_.Reset();
+  kernels_.draw(reader_.Read(scene, *assets_, format_, Content::kColors), arena_, rgb);
+}
+
+void Renderer::DrawDepth(const mjvScene& scene, float* depth) {
+  arena_.Reset();
+  kernels_.draw_seen(reader_.Read(scene, *assets_, format_, Content::kSegments), arena_, depth,
+                     nullptr);
+}
+
+void Renderer::Segment(const mjvScene& scene, int32_t* objects) {
+  arena_.Reset();
+  const Frame& frame = reader_.Read(scene, *assets_, format_, Content::kSegments);
+  const size_t pixels = static_cast<size_t>(format_.width) * format_.height;
+  int* shapes = arena_.Take<int>(pixels);
+  kernels_.draw_seen(frame, arena_, nullptr, shapes);
+  for (size_t i = 0; i < pixels; ++i, objects += 2) {
+    const mjvGeom* g = shapes[i] < 0 ? nullptr : &scene.geoms[frame.shapes[shapes[i]].geom];
+    objects[0] = g == nullptr ? -1 : g->objid;
+    objects[1] = g == nullptr ? -1 : g->objtype;
+  }
+}
+
+}  // namespace pyfastenv::render

@@ -1,0 +1,44 @@
+// Pictures of MuJoCo scenes on one core, without OpenGL.
+//
+// A Renderer belongs to one thread at a time: each worker has its own, and all share the model's
+// Assets. A picture depends on the scene, the format and the instruction set, not on the thread or
+// on pictures before.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "render/arena.h"
+#include "render/kernels.h"
+#include "render/scene_reader.h"
+
+namespace pyfastenv::render {
+
+class Renderer {
+ public:
+  static constexpr int kMaxSide = 8192;  // pixels
+
+  /// Throws UsageError (kValue): a side is not 1 to kMaxSide pixels or samples are not 1, 4 or 16.
+  Renderer(std::shared_ptr<const Assets> assets, const Format& format,
+           const Kernels& kernels = BestKernels());
+
+  /// Writes a picture (height, width, 3) of a scene that mjv_updateScene has filled.
+  /// These throw UsageError as SceneReader::Read does, before anything is written.
+  void Draw(const mjvScene& scene, uint8_t* rgb);
+  /// Writes the distances along the camera's view [m], (height, width); where nothing is, the far
+  /// end of what it sees. Transparent geoms count as opaque, as in Segment.
+  void DrawDepth(const mjvScene& scene, float* depth);
+  /// Writes which object each pixel shows, (height, width, 2): mjvGeom's objid and objtype, or -1.
+  void Segment(const mjvScene& scene, int32_t* objects);
+
+  const Format& format() const { return format_; }
+
+ private:
+  std::shared_ptr<const Assets> assets_;
+  Format format_;
+  const Kernels& kernels_;
+  SceneReader reader_;
+  Arena arena_;
+};
+
+}  // namespace pyfastenv::render
