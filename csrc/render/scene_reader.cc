@@ -16,7 +16,6 @@ using Code = UsageError::Code;
 constexpr float kOpaque = 0.995F;       // MuJoCo's, from which on a geom is opaque
 constexpr float kFromBehind = 0.3F;     // planes are more transparent from behind
 constexpr float kNoLightAmbient = 0.3F;  // of scenes without lights
-constexpr int kMaxGridCells = 256;      // of planes whose light is computed at corners
 constexpr float kDegrees = 3.14159265F / 180;
 
 Float3 At(const float* v) { return {v[0], v[1], v[2]}; }
@@ -77,7 +76,7 @@ PlaneGrid GridOf(const mjvGeom& g) {
     grid.width[k] = 2 * half;
     grid.cells[k] = cells + 2;
   }
-  return grid.cells[0] * grid.cells[1] > kMaxGridCells ? PlaneGrid() : grid;
+  return grid;
 }
 
 void SetTexture(const mjvGeom& g, const Assets& assets, Shape& s) {

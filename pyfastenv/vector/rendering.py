@@ -148,8 +148,12 @@ def _make(
         if render_kwargs:
             raise TypeError(f"{env_id} has no camera: {', '.join(render_kwargs)} cannot be set")
         return ClassicRenderer(env_id, env_kwargs)
-    camera = next((c for name, c in _CAMERAS.items() if env_id.startswith(name)), {})
+    camera = _camera_config(env_id)
     return MujocoRenderer(lambda: _read_model(model_path), camera, **render_kwargs)
+
+
+def _camera_config(env_id: str) -> dict[str, Any]:
+    return next((c for name, c in _CAMERAS.items() if env_id.startswith(name)), {})
 
 
 def _read_model(path: str) -> Any:
@@ -243,9 +247,10 @@ class MujocoRenderer:
         self._follower: _Follower | None = None
         if self._camera is None:
             config = default_camera_config or camera
-            self._camera = self._free_camera(config)
+            self._camera = _free_camera(mujoco, self._data, config)
             if default_camera_config is None:
-                self._follower = _Follower(mujoco, self._data, self._free_camera(config))
+                free = _free_camera(mujoco, self._data, config)
+                self._follower = _Follower(mujoco, self._data, free)
         self._floors = _Floors(mujoco, self._data) if film else None
         self._renderer = mujoco.Renderer(self._model, height, width, max_geom)
 
@@ -272,17 +277,29 @@ class MujocoRenderer:
         """Frees the OpenGL context."""
         self._renderer.close()
 
-    def _free_camera(self, config: Mapping[str, Any]) -> Any:
-        camera = self._mujoco.MjvCamera()
-        camera.type = self._mujoco.mjtCamera.mjCAMERA_FREE
-        camera.lookat[:] = np.median(self._data.geom_xpos, axis=0)
-        camera.distance = self._model.stat.extent
-        for name, value in config.items():
-            if name == "lookat":
-                camera.lookat[:] = value
-            else:
-                setattr(camera, name, value)
-        return camera
+
+
+def _free_camera(mujoco: Any, data: Any, config: Mapping[str, Any]) -> Any:
+    """gymnasium's: at the middle of a state's geoms."""
+    camera = mujoco.MjvCamera()
+    camera.type = mujoco.mjtCamera.mjCAMERA_FREE
+    camera.lookat[:] = np.median(data.geom_xpos, axis=0)
+    camera.distance = data.model.stat.extent
+    for name, value in config.items():
+        if name == "lookat":
+            camera.lookat[:] = value
+        else:
+            setattr(camera, name, value)
+    return camera
+
+
+def free_camera(model: Any, env_id: str) -> Any:
+    """The ``MjvCamera`` through which gymnasium shows an environment of this id and model."""
+    import mujoco
+
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    return _free_camera(mujoco, data, _camera_config(env_id))
 
 
 class _Floors:

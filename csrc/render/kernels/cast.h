@@ -76,18 +76,25 @@ WIDE Wide CastBox(const Shape& s, const Rays& r) {
   return Pick(in <= out, in, kFar);
 }
 
-/// Where rays enter a shape: t, which may be negative, or kFar. Meshes are not cast (raster.h).
 template <Form kForm>
-WIDE Wide Cast(const Shape& s, const Rays& r) {
-  if constexpr (kForm == Form::kPlane) return CastPlane(s, r);
+WIDE Wide CastRound(const Shape& s, const Rays& r) {
   if constexpr (kForm == Form::kSphere) return CastSphere(s, r);
   if constexpr (kForm == Form::kEllipsoid) return CastEllipsoid(s, r);
   if constexpr (kForm == Form::kCapsule) return CastCapsule(s, r);
   if constexpr (kForm == Form::kCylinder) return CastCylinder(s, r);
-  if constexpr (kForm == Form::kBox) return CastBox(s, r);
   return kFar;
 }
 
+/// Where rays enter a shape: t, which may be negative, or kFar. Meshes are not cast (raster.h).
+/// `start`: a t near by, from which round shapes are looked for: seen from afar, a thin one's
+/// square of a radius would drown in that of the distance.
+template <Form kForm>
+WIDE Wide Cast(const Shape& s, const Rays& from, float start) {
+  if constexpr (kForm == Form::kPlane) return CastPlane(s, from);
+  if constexpr (kForm == Form::kBox) return CastBox(s, from);
+  const Rays r{Fma(from.direction, start, from.origin), from.direction};
+  return CastRound<kForm>(s, r) + start;
+}
 /// Calls f with the shape's form as a constant, so that loops are compiled for each.
 template <class F>
 WIDE auto WithForm(Form form, const F& f) {
@@ -104,8 +111,8 @@ WIDE auto WithForm(Form form, const F& f) {
 }
 
 /// Not inlined: for rays that are few.
-inline Wide CastAny(const Shape& s, const Rays& r) {
-  return WithForm(s.form, [&]<Form kForm>() { return Cast<kForm>(s, r); });
+inline Wide CastAny(const Shape& s, const Rays& r, float start) {
+  return WithForm(s.form, [&]<Form kForm>() { return Cast<kForm>(s, r, start); });
 }
 
 /// The outward normal where a shape is met, in its own axes. Not of meshes.

@@ -75,7 +75,7 @@ void PrepareLight(Canvas& c, Arena& arena) {
     if (f.lights[k].casts_shadow) c.shadows[k] = ShadowsOf(f, f.lights[k], arena);
   }
   c.grids = arena.Take<GridLight>(f.num_shapes);
-  for (int i = 0; i < f.num_shapes; ++i) c.grids[i] = LightGrid(f, f.shapes[i], arena);
+  for (int i = 0; i < f.num_shapes; ++i) c.grids[i] = MakeGrid(f.shapes[i], arena);
 }
 
 Wide3 ColorOfBlock(const Canvas& c, int bx, int by) {

@@ -59,14 +59,16 @@ inline Wide3 LightOf(const Frame& f, const Shape& s, const Points& p, int pass, 
 
 // ---- planes of large cells ---------------------------------------------------------------------
 
-/// Light that is linear in each half of each cell: color[0] + x color[1] + y color[2].
+/// Light that is linear in half a cell: color[0] + x color[1] + y color[2].
 struct Linear {
+  int key;  // pass and half; -1: none
   Float3 color[3];
 };
 
+/// The halves that a picture has needed so far, each in the place that its key gives.
 struct GridLight {
-  const Linear* halves = nullptr;  // (passes, cells x, cells y, 2); null: not such a plane
-  int per_pass = 0;
+  static constexpr int kPlaces = 1024;
+  Linear* halves = nullptr;  // null: light is computed at each pixel
 };
 
 WIDE float CellEdge(const PlaneGrid& g, int axis, float size, int i) {
@@ -95,57 +97,59 @@ WIDE WideInt HalfAt(const Shape& s, Wide x, Wide y) {
   return index * 2 + Pick(sum > 1.0F, WideInt(1), WideInt(0));
 }
 
-WIDE Linear Through(Float3 lit[3], bool is_upper, float width, float height, Float3 corner) {
-  // lit: at (high, low), (low, high) and the half's own corner, which is (high, high) or (low, low)
-  Linear l;
-  l.color[1] = (is_upper ? lit[2] - lit[1] : lit[0] - lit[2]) * (1 / width);
-  l.color[2] = (is_upper ? lit[2] - lit[0] : lit[1] - lit[2]) * (1 / height);
-  l.color[0] = lit[2] - l.color[1] * corner.x - l.color[2] * corner.y;
-  return l;
+/// Computes the light at the three corners of a half.
+inline void Fill(const Frame& f, const Shape& s, int half, int pass, Linear& out) {
+  const PlaneGrid& g = s.grid;
+  const int i = half / 2 / g.cells[1], j = half / 2 % g.cells[1];
+  const bool is_upper = (half & 1) != 0;
+  const float x0 = CellEdge(g, 0, s.size.x, i), x1 = CellEdge(g, 0, s.size.x, i + 1);
+  const float y0 = CellEdge(g, 1, s.size.y, j), y1 = CellEdge(g, 1, s.size.y, j + 1);
+  Wide x = x1, y = y0;  // the corners that both halves have, and the half's own
+  x.Set(1, x0), y.Set(1, y1), x.Set(2, is_upper ? x1 : x0), y.Set(2, is_upper ? y1 : y0);
+  const Wide3 at = Widen(s.pose.position) + Widen(s.pose.x) * x + Widen(s.pose.y) * y;
+  const Wide3 lit = LightOf(f, s, {at, Widen(s.pose.z), Unit(at * -1.0F)}, pass, 1);
+  const auto corner = [&](int k) { return Float3{lit.x[k], lit.y[k], lit.z[k]}; };
+  const Float3 own = corner(2);
+  out.color[1] = (is_upper ? own - corner(1) : corner(0) - own) * (1 / (x1 - x0));
+  out.color[2] = (is_upper ? own - corner(0) : corner(1) - own) * (1 / (y1 - y0));
+  out.color[0] = own - out.color[1] * x[2] - out.color[2] * y[2];
 }
 
-inline GridLight LightGrid(const Frame& f, const Shape& s, Arena& arena) {
-  const PlaneGrid& g = s.grid;
-  GridLight out;
-  const int cells = g.cells[0] * g.cells[1];
-  if (cells == 0) return out;
-  out.per_pass = cells * 2;
-  auto* halves = arena.Take<Linear>(static_cast<size_t>(out.per_pass) * (f.num_lights + 1));
-  out.halves = halves;
-  const Wide3 normal = Widen(s.pose.z);
-  const auto lit_at = [&](float x, float y, int pass) {
-    const Wide3 at = Widen(s.pose.position + s.pose.x * x + s.pose.y * y);
-    const Wide3 c = LightOf(f, s, {at, normal, Unit(at * -1.0F)}, pass, 1);
-    return Float3{c.x[0], c.y[0], c.z[0]};
-  };
-  for (int pass = kUnshadowed; pass < f.num_lights; ++pass) {
-    if (pass >= 0 && !f.lights[pass].casts_shadow) continue;
-    for (int half = 0; half < out.per_pass; ++half) {
-      const int i = half / 2 / g.cells[1], j = half / 2 % g.cells[1];
-      const bool is_upper = (half & 1) != 0;
-      const float x0 = CellEdge(g, 0, s.size.x, i), x1 = CellEdge(g, 0, s.size.x, i + 1);
-      const float y0 = CellEdge(g, 1, s.size.y, j), y1 = CellEdge(g, 1, s.size.y, j + 1);
-      const Float3 own{is_upper ? x1 : x0, is_upper ? y1 : y0, 0};
-      Float3 lit[3] = {lit_at(x1, y0, pass), lit_at(x0, y1, pass), lit_at(own.x, own.y, pass)};
-      halves[(pass + 1) * out.per_pass + half] = Through(lit, is_upper, x1 - x0, y1 - y0, own);
-    }
+inline GridLight MakeGrid(const Shape& s, Arena& arena) {
+  if (s.grid.cells[0] == 0) return {};
+  GridLight g{arena.Take<Linear>(GridLight::kPlaces)};
+  for (int i = 0; i < GridLight::kPlaces; ++i) g.halves[i].key = -1;
+  return g;
+}
+
+WIDE const Linear& HalfOf(const GridLight& g, const Frame& f, const Shape& s, int half, int pass) {
+  const int key = half * (kMaxLights + 1) + pass + 1;
+  Linear& l = g.halves[static_cast<uint32_t>(key) * 2654435761U >> 22];
+  if (l.key != key) {
+    Fill(f, s, half, pass, l);
+    l.key = key;
   }
-  return out;
+  return l;
 }
 
 WIDE Wide3 LinearAt(const Linear& l, Wide x, Wide y) {
   return Fma(Widen(l.color[2]), y, Fma(Widen(l.color[1]), x, Widen(l.color[0])));
 }
 
-/// The light on a plane's points, which are in its own axes.
-inline Wide3 GridLightOf(const GridLight& g, const Shape& s, const Wide3& at, int pass, Mask mask) {
-  const Linear* halves = g.halves + static_cast<ptrdiff_t>(pass + 1) * g.per_pass;
+/// The light on a plane's points, which are in its own axes. Where cells are smaller than pixels,
+/// light is computed at each pixel.
+inline Wide3 GridLightOf(const GridLight& g, const Frame& f, const Shape& s, const Points& p,
+                         const Wide3& at, int pass, Mask mask) {
+  constexpr int kMost = 4;  // halves in a block
   const WideInt half = HalfAt(s, at.x, at.y);
   uint32_t left = Bits(mask);
-  Wide3 c = LinearAt(halves[half[First(left)]], at.x, at.y);
-  while ((left &= ~Bits(half == WideInt(half[First(left)]))) != 0) {
-    const int other = half[First(left)];
-    c = Pick(half == WideInt(other), LinearAt(halves[other], at.x, at.y), c);
+  Wide3 c{0.0F, 0.0F, 0.0F};
+  for (int count = 0; left != 0; ++count) {
+    if (count == kMost) return LightOf(f, s, p, pass, 1);
+    const int one = half[First(left)];
+    const Mask is = half == WideInt(one);
+    c = Pick(is, LinearAt(HalfOf(g, f, s, one, pass), at.x, at.y), c);
+    left &= ~Bits(is);
   }
   return c;
 }

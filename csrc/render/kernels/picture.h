@@ -25,11 +25,13 @@ struct Rect {
 struct LocalView {
   Float3 eye, ahead, right, up;
   bool is_orthographic = false;
+  float start = 0;  // the depth of the shape's middle
 };
 
 WIDE LocalView ToLocal(const View& v, const Shape& s) {
-  return {In(s.pose, v.eye.position - s.pose.position), In(s.pose, v.eye.z), In(s.pose, v.eye.x),
-          In(s.pose, v.eye.y), v.is_orthographic};
+  const Float3 to_eye = v.eye.position - s.pose.position;
+  return {In(s.pose, to_eye), In(s.pose, v.eye.z),  In(s.pose, v.eye.x),
+          In(s.pose, v.eye.y), v.is_orthographic, -Dot(to_eye, v.eye.z)};
 }
 
 /// A view's rays in the world's axes.

@@ -25,11 +25,14 @@ inline Wide3 Mirrored(const Canvas& c, int block, const Places& p) {
 inline Wide3 ColorOf(const Canvas& c, int index, int block, const Places& p) {
   const Frame& f = *c.frame;
   if (index < 0) {
-    return Clamp01(WithHaze(c, WithFog(f, Sky(c, p.x, p.y), 0.7F * f.view.far), p.x, p.y));
+    return Clamp01(WithHaze(c, WithFog(f, Sky(c, p.x, p.y), kSkyRadius * f.view.far), p.x, p.y));
   }
   Wide3 color = Surface(c, index, f.view, c.local[index], c.meshes[index], p, Looks::kDirect);
   if (c.mirror != nullptr && index == f.reflector) color = color + Mirrored(c, block, p);
   color = WithFog(f, Clamp01(color), p.depth);
+  if (f.shapes[index].form != Form::kPlane || f.sky == nullptr) return color;
+  const Mask behind = p.mask & IsBehindSky(f, p);
+  if (Any(behind)) color = Pick(behind, Sky(c, p.x, p.y), color);
   return index == f.haze.plane ? WithHaze(c, color, p.x, p.y) : color;
 }
 
@@ -66,7 +69,7 @@ inline void CollectSamples(const Canvas& c, int bx, int by, Seen* out) {
     WithForm(shape.form, [&]<Form kForm>() {
       for (int s = 0; s < samples.count; ++s) {
         const Wide x = c.X(f.view, bx, samples.x[s]), y = c.Y(f.view, by, samples.y[s]);
-        const Wide depth = Cast<kForm>(shape, RaysAt(c.local[i], x, y));
+        const Wide depth = Cast<kForm>(shape, RaysAt(c.local[i], x, y), c.local[i].start);
         const Mask nearer = (depth < out[s].depth) & (depth > f.view.near) & (depth < f.view.far);
         Keep(out[s], nearer, depth, i, -1);
       }

@@ -1,6 +1,5 @@
 // Meshes, triangle by triangle: sixteen are set up at once, then each is tested against the samples
-// that it may cover. Edges are tested without rounding apart from their corners' projections, and
-// two triangles that share an edge agree on it, so meshes have no cracks.
+// that it may cover.
 #pragma once
 
 #include "render/kernels/picture.h"
@@ -8,6 +7,8 @@
 namespace pyfastenv::render::PYFASTENV_VARIANT {
 
 constexpr float kCoarseCell = 1.2F;  // pixels by which a mesh's corners may be off
+
+constexpr float kSlack = 1e-4F;  // of a triangle's height, by which it is too large: no cracks
 
 /// A patch is sixteen samples: 4x4 pixels of one, 2x2 of four or one of sixteen.
 struct Patches {
@@ -75,6 +76,8 @@ inline const Triangles& LevelOf(const Shape& s, const LocalView& local, float pi
 struct Edges {
   alignas(64) float a[3][kLanes], b[3][kLanes], c[3][kLanes];
   alignas(64) float depth_a[kLanes], depth_b[kLanes], depth_c[kLanes];  // 1 / depth; or depth
+  alignas(64) float x[kLanes], y[kLanes];  // the pixel from which a and b count
+  alignas(64) float slack[kLanes];
   alignas(64) int x0[kLanes], x1[kLanes], y0[kLanes], y1[kLanes];       // patches, inclusive
 };
 
@@ -89,12 +92,7 @@ WIDE uint32_t SetUp(const Projection& p, const Patches& patches, const float* co
     z[k] = row(p.z, p.z0);
     at[k] = {row(p.u, p.u0), row(p.v, p.v0), p.is_orthographic ? Wide(1.0F) : z[k]};
   }
-  Wide3 e[3] = {Cross(at[1], at[2]), Cross(at[2], at[0]), Cross(at[0], at[1])};
-  Wide whole = Dot(at[0], e[0]) * p.front;
-  Mask open = cull ? whole > 0.0F : Abs(whole) > 0.0F;
-  Wide sign = p.front;
-  if (!cull) sign = Pick(whole > 0.0F, sign, -sign), whole = Abs(whole);
-  open &= (Max(Max(z[0], z[1]), z[2]) > p.near) & (Min(Min(z[0], z[1]), z[2]) < p.far);
+  Mask open = (Max(Max(z[0], z[1]), z[2]) > p.near) & (Min(Min(z[0], z[1]), z[2]) < p.far);
   if (!Any(open)) return 0;
   // between which samples its corners lie; if one is behind the eye, anywhere
   const Mask before = Min(Min(at[0].z, at[1].z), at[2].z) > 1e-6F;
@@ -111,9 +109,23 @@ WIDE uint32_t SetUp(const Projection& p, const Patches& patches, const float* co
     Store(last, Truncate(Max(high_column, 0.0F) * k));
   };
   const Wide w[3] = {1.0F / at[0].z, 1.0F / at[1].z, 1.0F / at[2].z};
-  bounds(at[0].x * w[0], at[1].x * w[1], at[2].x * w[2], p.width, edges.x0, edges.x1);
-  bounds(at[0].y * w[0], at[1].y * w[1], at[2].y * w[2], p.height, edges.y0, edges.y1);
+  const Wide left = at[0].x * w[0], top = at[0].y * w[0];
+  bounds(left, at[1].x * w[1], at[2].x * w[2], p.width, edges.x0, edges.x1);
+  bounds(top, at[1].y * w[1], at[2].y * w[2], p.height, edges.y0, edges.y1);
   if (!Any(open)) return 0;
+  // from here on, pixels are counted from the first corner's: small triangles stay exact
+  const Wide x = Pick(before, Floor(left), 0.0F), y = Pick(before, Floor(top), 0.0F);
+  Store(edges.x, x), Store(edges.y, y);
+  for (Wide3& corner : at) {
+    corner.x = Fma(-x, corner.z, corner.x), corner.y = Fma(-y, corner.z, corner.y);
+  }
+  Wide3 e[3] = {Cross(at[1], at[2]), Cross(at[2], at[0]), Cross(at[0], at[1])};
+  Wide whole = Dot(at[0], Cross(at[1] - at[0], at[2] - at[0])) * p.front;
+  Wide sign = p.front;
+  if (!cull) sign = Pick(whole > 0.0F, sign, -sign), whole = Abs(whole);
+  open &= whole > 0.0F;
+  if (!Any(open)) return 0;
+  Store(edges.slack, whole * w[0] * -kSlack);
   const Wide scale = 1.0F / whole;
   Wide3 depth{0.0F, 0.0F, 0.0F};
   for (int k = 0; k < 3; ++k) {
@@ -137,15 +149,15 @@ WIDE void Rasterize(const Triangles& mesh, const Projection& p, const Patches& p
     for (; open != 0; open &= open - 1) {
       const int i = First(open);
       for (int py = e.y0[i]; py <= e.y1[i]; ++py) {
-        const Wide y = patches.y + static_cast<float>(py) * side;
+        const Wide y = patches.y + (static_cast<float>(py) * side - e.y[i]);
         const Wide e0 = Fma(y, e.b[0][i], e.c[0][i]), e1 = Fma(y, e.b[1][i], e.c[1][i]);
         const Wide e2 = Fma(y, e.b[2][i], e.c[2][i]);
         const Wide q = Fma(y, e.depth_b[i], e.depth_c[i]);
         for (int px = e.x0[i]; px <= e.x1[i]; ++px) {
-          const Wide x = patches.x + static_cast<float>(px) * side;
+          const Wide x = patches.x + (static_cast<float>(px) * side - e.x[i]);
           const Wide inside = Min(Min(Fma(x, e.a[0][i], e0), Fma(x, e.a[1][i], e1)),
                                   Fma(x, e.a[2][i], e2));
-          Mask mask = inside >= 0.0F;
+          Mask mask = inside >= e.slack[i];
           if (!Any(mask)) continue;
           Wide depth = Fma(x, e.depth_a[i], q);
           if (!p.is_orthographic) depth = 1.0F / depth;

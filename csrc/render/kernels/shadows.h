@@ -149,7 +149,7 @@ inline Wide LightLeft(const Frame& f, const Light& l, const Shadows& shadows, in
     const Wide3 to = l.is_directional
                          ? Widen(In(s.pose, l.direction) * -1.0F)
                          : Widen(In(s.pose, l.position - s.pose.position)) - origin;
-    const Wide t = CastAny(s, {origin, to});
+    const Wide t = CastAny(s, {origin, to}, 0);
     dark |= near & (t > 0.0F) & (t < (l.is_directional ? kFar : 1.0F));
   }
   Wide left = Pick(dark, 0.0F, 1.0F);

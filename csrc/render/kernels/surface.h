@@ -7,6 +7,8 @@
 
 namespace pyfastenv::render::PYFASTENV_VARIANT {
 
+constexpr float kSkyRadius = 0.7F;  // of the farthest that is seen
+
 /// A picture with what is computed once for all its pixels.
 struct Canvas : Picture {
   Shadows* shadows;      // per light
@@ -171,7 +173,7 @@ inline Wide3 Surface(const Canvas& c, int index, const View& view, const LocalVi
   } else {
     const GridLight& grid = c.grids[index];
     const auto light = [&](int pass) {
-      return grid.halves != nullptr ? GridLightOf(grid, s, at, pass, p.mask)
+      return grid.halves != nullptr ? GridLightOf(grid, f, s, points, at, pass, p.mask)
                                     : LightOf(f, s, points, pass, 1);
     };
     color = light(kUnshadowed);
@@ -193,8 +195,8 @@ inline Wide3 Sky(const Canvas& c, Wide x, Wide y) {
   if (f.sky == nullptr) return {0.0F, 0.0F, 0.0F};
   Rays r = RaysAt(ToWorld(f.view), x, y);
   Wide3 d = r.direction;
-  if (f.view.is_orthographic) d = Fma(d, 0.7F * f.view.far, r.origin);
-  const float pixel = f.view.is_orthographic ? f.view.pixel_x / (0.7F * f.view.far) : f.view.pixel_x;
+  if (f.view.is_orthographic) d = Fma(d, kSkyRadius * f.view.far, r.origin);
+  const float pixel = f.view.is_orthographic ? f.view.pixel_x / (kSkyRadius * f.view.far) : f.view.pixel_x;
   const float texels = 0.5F * static_cast<float>(f.sky->levels[0].width) * pixel;
   return SampleCube(*f.sky, {d.x, d.z, -d.y}, Log2(texels + 1e-6F));
 }
@@ -209,6 +211,14 @@ inline Wide3 WithHaze(const Canvas& c, const Wide3& color, Wide x, Wide y) {
   const Wide z = 1.0F - q / Fma(q, h.radius, 1.0F);
   const Wide alpha = Pick(z < h.bend, z * (1 / h.bend), (1.0F - z) * (1 / (1 - h.bend)));
   return Mix(Clamp01(color), Widen(h.color), Pick((q > 0.0F) & (z > 0.0F), alpha, 0.0F));
+}
+
+/// Where MuJoCo's sky, a cylinder around the camera, is before a shape at such depths.
+inline Mask IsBehindSky(const Frame& f, const Places& p) {
+  const float radius = kSkyRadius * f.view.far;
+  const Rays r = RaysAt(ToWorld(f.view), p.x, p.y);
+  const Wide3 at = Fma(r.direction, p.depth, r.origin);
+  return (at.x * at.x + at.y * at.y > radius * radius) | (Abs(at.z) > radius);
 }
 
 inline Wide3 WithFog(const Frame& f, const Wide3& color, Wide depth) {

@@ -24,7 +24,7 @@ inline void Scan(const Canvas& c, const View& v, const LocalView& local, const R
         const int block = by * c.blocks_x + bx;
         const auto [mask, nearest] = may(block);
         if (!Any(mask)) continue;
-        const Wide depth = Cast<kForm>(s, RaysAt(local, c.X(v, bx, 0.5F), y));
+        const Wide depth = Cast<kForm>(s, RaysAt(local, c.X(v, bx, 0.5F), y), local.start);
         Seen& seen = target[block];
         const Mask nearer = mask & (depth < seen.depth) & (depth > nearest) & (depth < v.far);
         if (Any(nearer)) Keep(seen, nearer, depth, index, -1);
