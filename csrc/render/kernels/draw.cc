@@ -44,8 +44,7 @@ Canvas Prepare(const Frame& f, Arena& arena) {
     c.has_meshes |= is_mesh;
   }
   const auto blocks = static_cast<size_t>(c.num_blocks());
-  c.seen = arena.Take<Seen>(blocks);
-  for (size_t i = 0; i < blocks; ++i) c.seen[i] = Nothing();
+  c.seen = Middles::Make(blocks, c.has_meshes && f.samples == 1, arena);
   c.sampled = arena.Take<int>(blocks);
   for (size_t i = 0; i < blocks; ++i) c.sampled[i] = -1;
   if (c.has_meshes && f.samples > 1) c.samples = arena.Take<Seen>(blocks * f.samples);
@@ -55,7 +54,7 @@ Canvas Prepare(const Frame& f, Arena& arena) {
 void PrepareMirror(Canvas& c, Arena& arena) {
   const Frame& f = *c.frame;
   if (!Mirror(f, c.mirror_view)) return;
-  c.mirror = arena.Take<Seen>(c.num_blocks());
+  c.mirror = Middles::Make(c.num_blocks(), c.has_meshes, arena);
   c.mirrored = arena.Take<LocalView>(f.num_shapes);
   c.mirrored_meshes = arena.Take<const Triangles*>(f.num_shapes);
   for (int i = 0; i < f.num_shapes; ++i) {
@@ -88,7 +87,7 @@ Wide3 ColorOfBlock(const Canvas& c, int bx, int by) {
     color = ColorOfSamples(c, bx, by, samples);
   } else {
     if (f.num_transparent > 0) {
-      for (int s = 0; s < f.samples; ++s) samples[s] = c.seen[block];
+      for (int s = 0; s < f.samples; ++s) samples[s] = c.seen.At(block);
     }
     color = ColorOfMiddles(c, bx, by);
   }
@@ -131,7 +130,7 @@ void DrawSeen(const Frame& f, Arena& arena, float* depth, int* shape) {
   See(c);
   for (int y = 0; y < f.height; ++y) {
     for (int x = 0; x < f.width; ++x) {
-      const Seen& seen = c.seen[y / kBlock * c.blocks_x + x / kBlock];
+      const Seen seen = c.seen.At(y / kBlock * c.blocks_x + x / kBlock);
       const int lane = y % kBlock * kBlock + x % kBlock;
       const ptrdiff_t at = static_cast<ptrdiff_t>(y) * f.width + x;
       const float z = seen.depth[lane];

@@ -15,6 +15,56 @@ struct Seen {
 
 WIDE Seen Nothing() { return {kFar, -1, -1}; }
 
+WIDE void Keep(Seen& seen, Mask nearer, Wide depth, int shape, WideInt triangle) {
+  seen.depth = Pick(nearer, depth, seen.depth);
+  seen.shape = Pick(nearer, WideInt(shape), seen.shape);
+  seen.triangle = Pick(nearer, triangle, seen.triangle);
+}
+
+/// What the blocks of a picture see at their pixels' middles. Most blocks see one shape, which then
+/// is all that is kept beside the depths: memory is what large pictures wait for.
+struct Middles {
+  static constexpr int kMixed = -2;
+
+  int* only = nullptr;  // the shape that all of a block's pixels see, -1: the sky; or kMixed
+  Wide* depths = nullptr;
+  WideInt* shapes = nullptr;     // of mixed blocks
+  WideInt* triangles = nullptr;  // of those that see meshes; null: no mesh is drawn here
+
+  static Middles Make(size_t blocks, bool has_meshes, Arena& arena) {
+    Middles m{arena.Take<int>(blocks), arena.Take<Wide>(blocks), arena.Take<WideInt>(blocks)};
+    if (has_meshes) m.triangles = arena.Take<WideInt>(blocks);
+    for (size_t i = 0; i < blocks; ++i) m.only[i] = -1;
+    return m;
+  }
+  WIDE Wide Depth(int block) const { return only[block] == -1 ? Wide(kFar) : depths[block]; }
+  WIDE WideInt Shape(int block) const {
+    return only[block] == kMixed ? shapes[block] : WideInt(only[block]);
+  }
+  WIDE Seen At(int block) const {
+    return {Depth(block), Shape(block), triangles == nullptr ? WideInt(-1) : triangles[block]};
+  }
+  /// Whether some of a block's pixels see a shape.
+  WIDE bool MaySee(int block, int shape) const {
+    return only[block] == shape || only[block] == kMixed;
+  }
+  WIDE void Add(int block, Mask nearer, Wide depth, int shape) {
+    const uint32_t bits = Bits(nearer);
+    if (bits == kAllBits) {
+      depths[block] = depth, only[block] = shape;
+    } else if (bits != 0) {
+      depths[block] = Pick(nearer, depth, Depth(block));
+      if (only[block] == shape) return;
+      shapes[block] = Pick(nearer, WideInt(shape), Shape(block));
+      only[block] = kMixed;
+    }
+  }
+  WIDE void Add(int block, Mask nearer, Wide depth, int shape, int triangle) {
+    triangles[block] = Pick(nearer, WideInt(triangle), triangles[block]);
+    Add(block, nearer, depth, shape);
+  }
+};
+
 /// A rectangle of blocks, without x1 and y1.
 struct Rect {
   int x0 = 0, y0 = 0, x1 = 0, y1 = 0;
@@ -73,14 +123,14 @@ struct Picture {
   LocalView* mirrored;  // by the mirror's
   Rect* rects;
   const Triangles **meshes, **mirrored_meshes;  // of each shape that is one, as fine as needed
-  Seen* seen;      // at pixels' middles, a block each; no meshes if there are samples
-  Seen* mirror;    // what the reflector shows, or null
+  Middles seen;    // without meshes, if there are several samples a pixel
+  Middles mirror;  // what the reflector shows; `only` is null if there is none
   int* sampled;    // per block: where its samples are in `samples`, or -1
   WideInt sample_at;  // where each pixel's first sample is among its block's, in floats
   Seen* samples;   // blocks in which there are meshes, frame->samples Seen each, as Patches lie
   int num_sampled;
   bool has_meshes;
-  Seen** layers;  // of transparent meshes
+  Middles* layers;  // of each transparent mesh
   View mirror_view;
 
   int num_blocks() const { return blocks_x * blocks_y; }

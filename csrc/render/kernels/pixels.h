@@ -7,7 +7,8 @@
 namespace pyfastenv::render::PYFASTENV_VARIANT {
 
 inline Wide3 Mirrored(const Canvas& c, int block, const Places& p) {
-  const Seen& seen = c.mirror[block];
+  if (c.mirror.only[block] == -1) return {0.0F, 0.0F, 0.0F};
+  const Seen seen = c.mirror.At(block);
   Wide3 out{0.0F, 0.0F, 0.0F};
   for (uint32_t left = Bits(p.mask & (seen.shape > WideInt(-1))); left != 0;) {
     const int i = seen.shape[First(left)];
@@ -28,7 +29,7 @@ inline Wide3 ColorOf(const Canvas& c, int index, int block, const Places& p) {
     return Clamp01(WithHaze(c, WithFog(f, Sky(c, p.x, p.y), kSkyRadius * f.view.far), p.x, p.y));
   }
   Wide3 color = Surface(c, index, f.view, c.local[index], c.meshes[index], p, Looks::kDirect);
-  if (c.mirror != nullptr && index == f.reflector) color = color + Mirrored(c, block, p);
+  if (c.mirror.only != nullptr && index == f.reflector) color = color + Mirrored(c, block, p);
   color = WithFog(f, Clamp01(color), p.depth);
   if (f.shapes[index].form != Form::kPlane || f.sky == nullptr) return color;
   const Mask behind = p.mask & IsBehindSky(f, p);
@@ -38,15 +39,17 @@ inline Wide3 ColorOf(const Canvas& c, int index, int block, const Places& p) {
 
 /// Whether shapes' edges run through a block, or between it and its neighbours.
 inline bool IsEdge(const Canvas& c, int bx, int by) {
-  const Seen* at = &c.seen[by * c.blocks_x + bx];
-  const WideInt shape = at->shape[0];
-  const auto differs = [&](const Seen& s, uint32_t lanes) {
-    return (~Bits(s.shape == shape) & lanes) != 0;
+  const int block = by * c.blocks_x + bx, only = c.seen.only[block];
+  if (only == Middles::kMixed) return true;
+  const auto differs = [&](int neighbour, uint32_t lanes) {
+    const int other = c.seen.only[neighbour];
+    if (other != Middles::kMixed) return other != only;
+    return (~Bits(c.seen.shapes[neighbour] == WideInt(only)) & lanes) != 0;
   };
-  return differs(*at, kAllBits) || (bx > 0 && differs(at[-1], 0x8888)) ||
-         (bx + 1 < c.blocks_x && differs(at[1], 0x1111)) ||
-         (by > 0 && differs(at[-c.blocks_x], 0xf000)) ||
-         (by + 1 < c.blocks_y && differs(at[c.blocks_x], 0x000f));
+  return (bx > 0 && differs(block - 1, 0x8888)) ||
+         (bx + 1 < c.blocks_x && differs(block + 1, 0x1111)) ||
+         (by > 0 && differs(block - c.blocks_x, 0xf000)) ||
+         (by + 1 < c.blocks_y && differs(block + c.blocks_x, 0x000f));
 }
 
 /// A block's samples: of each pixel its first, its second, and so on.
@@ -111,13 +114,15 @@ inline Wide3 ColorOfSamples(const Canvas& c, int bx, int by, const Seen* at) {
 
 inline Wide3 ColorOfMiddles(const Canvas& c, int bx, int by) {
   const int block = by * c.blocks_x + bx;
-  const Seen& seen = c.seen[block];
+  const Seen seen = c.seen.At(block);
   const Wide x = c.X(c.frame->view, bx, 0.5F), y = c.Y(c.frame->view, by, 0.5F);
   Wide3 out{0.0F, 0.0F, 0.0F};
   for (uint32_t left = kAllBits; left != 0;) {
     const int index = seen.shape[First(left)];
     const Mask is = seen.shape == WideInt(index);
-    out = Pick(is, ColorOf(c, index, block, {x, y, seen.depth, seen.triangle, is}), out);
+    const Wide3 color = ColorOf(c, index, block, {x, y, seen.depth, seen.triangle, is});
+    if (Bits(is) == kAllBits) return color;
+    out = Pick(is, color, out);
     left &= ~Bits(is);
   }
   return out;

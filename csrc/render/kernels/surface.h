@@ -155,7 +155,7 @@ inline Wide3 Surface(const Canvas& c, int index, const View& view, const LocalVi
   const Wide3 at = Fma(rays.direction, p.depth, rays.origin);
   Points points{Fma(world.direction, p.depth, world.origin), {}, {}};
   points.to_eye = Unit(Widen(view.eye.position) - points.at);
-  OnMesh on_mesh{};
+  OnMesh on_mesh;
   if (mesh != nullptr) {
     p.triangle = Pick(p.mask, p.triangle, WideInt(p.triangle[lane]));
     on_mesh = FindOnMesh(*mesh, p.triangle, at);

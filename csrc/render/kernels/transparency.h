@@ -26,7 +26,7 @@ inline bool MakeLayer(const Canvas& c, int index, int bx, int by, const Seen* be
   Places p{c.X(f.view, bx, 0.5F), c.Y(f.view, by, 0.5F), 0.0F, -1, None()};
   Wide count = 0.0F;
   if (s.form == Form::kMesh) {
-    const Seen& seen = c.layers[index][by * c.blocks_x + bx];
+    const Seen seen = c.layers[index].At(by * c.blocks_x + bx);
     p.depth = seen.depth, p.triangle = seen.triangle;
     for (int k = 0; k < samples.count; ++k) {
       count += Pick(Before(seen.depth, behind[k].depth, f.view), 1.0F, 0.0F);
@@ -68,18 +68,17 @@ inline Wide3 WithTransparent(const Canvas& c, int bx, int by, const Seen* behind
 /// Transparent meshes, each in a picture of its own.
 inline void DrawLayers(Canvas& c, Arena& arena) {
   const Frame& f = *c.frame;
-  c.layers = arena.Take<Seen*>(f.num_shapes);
+  c.layers = arena.Take<Middles>(f.num_shapes);
   const Patches patches = PatchesOf(1);
   for (int k = 0; k < f.num_transparent; ++k) {
     const int index = f.transparent[k];
     if (f.shapes[index].form != Form::kMesh) continue;
-    Seen* layer = c.layers[index] = arena.Take<Seen>(c.num_blocks());
-    for (int i = 0; i < c.num_blocks(); ++i) layer[i] = Nothing();
+    Middles& layer = c.layers[index] = Middles::Make(c.num_blocks(), true, arena);
     const Projection p = Project(f.view, c.local[index], f.width, f.height);
     Rasterize(*c.meshes[index], p, patches, f.culls_faces,
               [&](int x, int y, Mask mask, Wide depth, int triangle) {
-                Seen& seen = layer[y * c.blocks_x + x];
-                Keep(seen, mask & (depth < seen.depth), depth, index, triangle);
+                const int block = y * c.blocks_x + x;
+                layer.Add(block, mask & (depth < layer.Depth(block)), depth, index, triangle);
               });
   }
 }

@@ -5,38 +5,33 @@
 
 namespace pyfastenv::render::PYFASTENV_VARIANT {
 
-WIDE void Keep(Seen& seen, Mask nearer, Wide depth, int shape, WideInt triangle) {
-  seen.depth = Pick(nearer, depth, seen.depth);
-  seen.shape = Pick(nearer, WideInt(shape), seen.shape);
-  seen.triangle = Pick(nearer, triangle, seen.triangle);
-}
+/// Where a shape may be drawn in a block: in which pixels, and how far away at least.
+struct May {
+  Mask mask;
+  Wide nearest;
+};
 
-/// Casts one shape at the middles of a rectangle's pixels. `may(block)`: which pixels, and how far
-/// away at least.
+/// Casts one shape at the middles of a rectangle's pixels. `may(block, allowed)`: whether it may be
+/// in a block at all.
 template <class F>
 inline void Scan(const Canvas& c, const View& v, const LocalView& local, const Rect& rect, int index,
-                 Seen* target, const F& may) {
+                 Middles& target, const F& may) {
   const Shape& s = c.frame->shapes[index];
   WithForm(s.form, [&]<Form kForm>() {
     for (int by = rect.y0; by < rect.y1; ++by) {
       const Wide y = c.Y(v, by, 0.5F);
       for (int bx = rect.x0; bx < rect.x1; ++bx) {
         const int block = by * c.blocks_x + bx;
-        const auto [mask, nearest] = may(block);
-        if (!Any(mask)) continue;
+        May allowed;
+        if (!may(block, allowed)) continue;
         const Wide depth = Cast<kForm>(s, RaysAt(local, c.X(v, bx, 0.5F), y), local.start);
-        Seen& seen = target[block];
-        const Mask nearer = mask & (depth < seen.depth) & (depth > nearest) & (depth < v.far);
-        if (Any(nearer)) Keep(seen, nearer, depth, index, -1);
+        const Mask nearer = allowed.mask & (depth < target.Depth(block)) &
+                            (depth > allowed.nearest) & (depth < v.far);
+        target.Add(block, nearer, depth, index);
       }
     }
   });
 }
-
-struct May {
-  Mask mask;
-  Wide nearest;
-};
 
 /// Where a patch's sixteen samples are kept: a block's are made when its first triangle comes.
 WIDE Seen& SamplesAt(Canvas& c, const Patches& patches, int px, int py) {
@@ -57,7 +52,12 @@ inline void DrawMesh(Canvas& c, int index) {
   const bool is_single = f.samples == 1;
   Rasterize(*c.meshes[index], p, patches, f.culls_faces,
             [&](int x, int y, Mask mask, Wide depth, int triangle) {
-              Seen& seen = is_single ? c.seen[y * c.blocks_x + x] : SamplesAt(c, patches, x, y);
+              if (is_single) {
+                const int block = y * c.blocks_x + x;
+                c.seen.Add(block, mask & (depth < c.seen.Depth(block)), depth, index, triangle);
+                return;
+              }
+              Seen& seen = SamplesAt(c, patches, x, y);
               Keep(seen, mask & (depth < seen.depth), depth, index, triangle);
             });
 }
@@ -65,7 +65,10 @@ inline void DrawMesh(Canvas& c, int index) {
 /// Everything that is opaque.
 inline void See(Canvas& c) {
   const Frame& f = *c.frame;
-  const auto anywhere = [&](int) { return May{All(), f.view.near}; };
+  const auto anywhere = [&](int, May& allowed) {
+    allowed = {All(), f.view.near};
+    return true;
+  };
   for (int i = 0; i < f.num_shapes; ++i) {
     if (f.shapes[i].is_transparent) continue;
     if (f.shapes[i].form == Form::kMesh) {
@@ -80,10 +83,11 @@ inline void See(Canvas& c) {
 inline void SeeMirrored(Canvas& c) {
   const Frame& f = *c.frame;
   const View& v = c.mirror_view;
-  for (int i = 0; i < c.num_blocks(); ++i) c.mirror[i] = Nothing();
   const Patches patches = PatchesOf(1);
-  const auto behind = [&](int block) {
-    return May{c.seen[block].shape == WideInt(f.reflector), c.seen[block].depth};
+  const auto behind = [&](int block, May& allowed) {
+    if (!c.seen.MaySee(block, f.reflector)) return false;
+    allowed = {c.seen.Shape(block) == WideInt(f.reflector), c.seen.Depth(block)};
+    return true;
   };
   for (int i = 0; i < f.num_shapes; ++i) {
     const Shape& s = f.shapes[i];
@@ -96,10 +100,10 @@ inline void SeeMirrored(Canvas& c) {
     Rasterize(*c.mirrored_meshes[i], p, patches, f.culls_faces,
               [&](int x, int y, Mask mask, Wide depth, int triangle) {
                 const int block = y * c.blocks_x + x;
-                const May may = behind(block);
-                Seen& seen = c.mirror[block];
-                mask &= may.mask & (depth > may.nearest) & (depth < seen.depth);
-                if (Any(mask)) Keep(seen, mask, depth, i, triangle);
+                May allowed;
+                if (!behind(block, allowed)) return;
+                mask &= allowed.mask & (depth > allowed.nearest) & (depth < c.mirror.Depth(block));
+                c.mirror.Add(block, mask, depth, i, triangle);
               });
   }
 }
