@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         TaskCodeError,
     )
     from pyfastenv.nn.policy_spec import PolicySpec
+    from pyfastenv.rendering.renderer import Renderer
     from pyfastenv.runs.saved import load_policy
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
@@ -72,6 +73,7 @@ _EXPORTS = {
     "Episodes": "sampling.rollouts",
     "PinnedRing": "sampling.staging",
     "PolicySpec": "nn.policy_spec",
+    "Renderer": "rendering.renderer",
     "RolloutBatch": "sampling.rollouts",
     "TorchVectorEnv": "sampling.staging",
     "rollout": "sampling.rollouts",
@@ -97,6 +99,7 @@ __all__ = [
     "NothingPendingError",
     "PinnedRing",
     "PolicySpec",
+    "Renderer",
     "ResetNeededError",
     "RolloutBatch",
     "Task",

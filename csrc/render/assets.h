@@ -1,8 +1,9 @@
-// What all pictures of a model share: textures, meshes, height fields and the model's visual options.
+// What all pictures of a model share: textures, meshes, height fields and the model's visual
+// options.
 //
-// Any number of threads may draw with one Assets: textures are made by the constructor, meshes when
-// the first picture needs them, by one thread while others wait. It reads the model until then, so
-// the model must outlive it and keep its meshes.
+// Any number of threads may draw with one Assets: textures are made by the constructor, meshes and
+// height fields when the first picture needs them, by one thread while others wait. It reads the
+// model then, so the model must outlive it and keep its meshes.
 #pragma once
 
 #include <mujoco/mujoco.h>
@@ -39,12 +40,12 @@ class Assets {
   const Texture* sky() const { return sky_; }
   /// A geom's mesh, by mjvGeom.dataid: 2 * mesh, or 2 * mesh + 1 for the convex hull.
   const Mesh& mesh(int dataid) const;
-  const Mesh& height_field(int id) const;
+  std::shared_ptr<const Mesh> height_field(int id) const;
+  /// Has the next picture read all heights from the model anew.
+  void ForgetHeights();
   /// `id` is -1 for none.
   Material material(int id) const;
   const Look& look() const { return look_; }
-  int num_meshes() const { return static_cast<int>(meshes_.size()); }
-  int num_height_fields() const { return static_cast<int>(height_fields_.size()); }
 
  private:
   struct Lazy {
@@ -57,7 +58,9 @@ class Assets {
   std::vector<std::unique_ptr<const TextureLevels>> textures_;
   std::vector<Material> materials_;
   const Texture* sky_ = nullptr;
-  mutable std::vector<Lazy> meshes_, height_fields_;
+  mutable std::vector<Lazy> meshes_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::shared_ptr<const Mesh>> height_fields_;  // with the mutex
 };
 
 }  // namespace pyfastenv::render

@@ -42,16 +42,16 @@ enum class Form { kPlane, kSphere, kEllipsoid, kCapsule, kCylinder, kBox, kMesh 
 
 enum class Mapping {
   kNone,
-  kCube,    // by the direction from the geom's middle
-  kPlanar,  // u and v are linear in x and y
-  kBox,     // each face of a box has the whole texture
+  kCube,         // by the direction from the geom's middle
+  kPlanar,       // u and v are linear in x and y
+  kBox,          // each face of a box has the whole texture
   kCoordinates,  // a mesh's own
 };
 
 /// The light on a plane that MuJoCo computes at the corners of a few large cells.
 struct PlaneGrid {
-  int cells[2] = {0, 0};  // 0: light is computed at each pixel
-  float edge[2] = {0, 0};  // width of the first and last cell
+  int cells[2] = {0, 0};    // 0: light is computed at each pixel
+  float edge[2] = {0, 0};   // width of the first and last cell
   float width[2] = {0, 0};  // of the others
 };
 
@@ -59,7 +59,7 @@ struct Shape {
   Form form = Form::kSphere;
   int geom = 0;  // in the mjvScene
   Pose pose;
-  Float3 size{};    // radii, half lengths; a plane that does not end has zeros
+  Float3 size{};         // radii, half lengths; a plane that does not end has zeros
   Float3 low{}, high{};  // of a mesh
   Float3 color{};
   float alpha = 1, specular = 0, emission = 0;
@@ -68,7 +68,8 @@ struct Shape {
   Mapping mapping = Mapping::kNone;
   const Texture* texture = nullptr;
   Float3 cube{};  // scales of a cube's coordinates
-  float u[2] = {0, 0}, v[2] = {0, 0};  // kPlanar: u[0] x + u[1], v[0] y + v[1]; else factors u[0], v[0]
+  float u[2] = {0, 0},
+        v[2] = {0, 0};  // kPlanar: u[0] x + u[1], v[0] y + v[1]; else factors u[0], v[0]
   const Triangles* levels = nullptr;  // the finest first
   int num_levels = 0;
   PlaneGrid grid;
@@ -84,7 +85,8 @@ struct Light {
   float clip = 0;        // half of its side: in metres, or at distance 1 from a spot
 };
 
-/// Where rays begin: through (x, y) at depth 1 of a perspective eye, from (x, y) of an orthographic.
+/// Where rays begin: through (x, y) at depth 1 of a perspective eye, from (x, y) of an
+/// orthographic.
 struct View {
   Pose eye;  // x right, y up, z forward
   bool is_orthographic = false;

@@ -10,9 +10,9 @@ namespace pyfastenv::render {
 
 namespace {
 
-constexpr float kSharp = 0.8F;        // cosine between a face and a corner's normal
+constexpr float kSharp = 0.8F;         // cosine between a face and a corner's normal
 constexpr float kFinest = 1.0F / 512;  // of a mesh's size, the finest grid that merges its corners
-constexpr size_t kFew = 300;          // triangles that need no coarser copy
+constexpr size_t kFew = 300;           // triangles that need no coarser copy
 constexpr size_t kFewest = 60;
 
 Float3 At(const float* values, int i) {
@@ -61,7 +61,7 @@ std::vector<Triangle> ReadMesh(const mjModel& m, int mesh, bool is_hull) {
   if (is_hull) {
     if (m.mesh_graphadr[mesh] < 0) return out;
     const int* graph = m.mesh_graph + m.mesh_graphadr[mesh];
-    const int *faces = graph + 2 + 3 * graph[0] + 3 * graph[1];
+    const int* faces = graph + 2 + 3 * graph[0] + 3 * graph[1];
     for (int f = 0; f < graph[1]; ++f, faces += 3) {
       AddFlat(out, At(vertices, faces[0]), At(vertices, faces[1]), At(vertices, faces[2]));
     }

@@ -12,9 +12,9 @@ namespace {
 void Check(const Format& format) {
   const auto check = [](const char* name, int side) {
     if (side >= 1 && side <= Renderer::kMaxSide) return;
-    throw UsageError(UsageError::Code::kValue,
-                     std::string(name) + ": expected 1 to " + std::to_string(Renderer::kMaxSide) +
-                         " pixels, got " + std::to_string(side));
+    throw UsageError(UsageError::Code::kValue, std::string(name) + ": expected 1 to " +
+                                                   std::to_string(Renderer::kMaxSide) +
+                                                   " pixels, got " + std::to_string(side));
   };
   check("height", format.height);
   check("width", format.width);

@@ -13,8 +13,8 @@ namespace {
 
 using Code = UsageError::Code;
 
-constexpr float kOpaque = 0.995F;       // MuJoCo's, from which on a geom is opaque
-constexpr float kFromBehind = 0.3F;     // planes are more transparent from behind
+constexpr float kOpaque = 0.995F;        // MuJoCo's, from which on a geom is opaque
+constexpr float kFromBehind = 0.3F;      // planes are more transparent from behind
 constexpr float kNoLightAmbient = 0.3F;  // of scenes without lights
 constexpr float kDegrees = 3.14159265F / 180;
 
@@ -30,8 +30,7 @@ void CheckFinite(std::span<const float> values, const std::string& what) {
 }
 
 bool IsPlaneFromBehind(const mjvGeom& g, Float3 head) {
-  return g.type == mjGEOM_PLANE &&
-         Dot(head - At(g.pos), Float3{g.mat[2], g.mat[5], g.mat[8]}) < 0;
+  return g.type == mjGEOM_PLANE && Dot(head - At(g.pos), Float3{g.mat[2], g.mat[5], g.mat[8]}) < 0;
 }
 
 bool IsDrawn(const mjvGeom& g) {
@@ -42,24 +41,34 @@ bool IsDrawn(const mjvGeom& g) {
     case mjGEOM_ELLIPSOID:
     case mjGEOM_CYLINDER:
     case mjGEOM_BOX:
-    case mjGEOM_LINE: return true;
+    case mjGEOM_LINE:
+      return true;
     case mjGEOM_HFIELD:
     case mjGEOM_MESH:
-    case mjGEOM_SDF: return g.dataid >= 0;
-    default: return false;
+    case mjGEOM_SDF:
+      return g.dataid >= 0;
+    default:
+      return false;
   }
 }
 
 Form FormOf(int type) {
   switch (type) {
-    case mjGEOM_PLANE: return Form::kPlane;
-    case mjGEOM_SPHERE: return Form::kSphere;
+    case mjGEOM_PLANE:
+      return Form::kPlane;
+    case mjGEOM_SPHERE:
+      return Form::kSphere;
     case mjGEOM_CAPSULE:
-    case mjGEOM_LINE: return Form::kCapsule;
-    case mjGEOM_ELLIPSOID: return Form::kEllipsoid;
-    case mjGEOM_CYLINDER: return Form::kCylinder;
-    case mjGEOM_BOX: return Form::kBox;
-    default: return Form::kMesh;
+    case mjGEOM_LINE:
+      return Form::kCapsule;
+    case mjGEOM_ELLIPSOID:
+      return Form::kEllipsoid;
+    case mjGEOM_CYLINDER:
+      return Form::kCylinder;
+    case mjGEOM_BOX:
+      return Form::kBox;
+    default:
+      return Form::kMesh;
   }
 }
 
@@ -95,9 +104,7 @@ void SetTexture(const mjvGeom& g, const Assets& assets, Shape& s) {
     if (!is_mesh) s.cube = {s.cube.x / s.size.x, s.cube.y / s.size.y, s.cube.z / s.size.z};
     return;
   }
-  const auto repeat = [&](int k) {
-    return (m.repeat[k] > 0 ? m.repeat[k] : 1.0F) * uniform(k);
-  };
+  const auto repeat = [&](int k) { return (m.repeat[k] > 0 ? m.repeat[k] : 1.0F) * uniform(k); };
   if (s.form == Form::kPlane) {
     s.mapping = Mapping::kPlanar;
     const bool ends = g.size[0] > 0 && g.size[1] > 0;
@@ -214,7 +221,7 @@ void SceneReader::ReadView(const mjvScene& scene, const Format& format) {
 }
 
 void SceneReader::ReadGeoms(const mjvScene& scene, const Assets& assets, Content content) {
-  shapes_.clear(), distances_.clear();
+  shapes_.clear(), distances_.clear(), height_fields_.clear();
   const bool has_reflections = scene.flags[mjRND_REFLECTION] != 0;
   for (int i = 0; i < scene.ngeom; ++i) {
     const mjvGeom& g = scene.geoms[i];
@@ -240,7 +247,9 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Assets& assets, Content
       s.is_unlit = true;
     }
     if (s.form == Form::kMesh) {
-      const Mesh& mesh = g.type == mjGEOM_HFIELD ? assets.height_field(g.dataid) : assets.mesh(g.dataid);
+      const bool is_ground = g.type == mjGEOM_HFIELD;
+      if (is_ground) height_fields_.push_back(assets.height_field(g.dataid));
+      const Mesh& mesh = is_ground ? *height_fields_.back() : assets.mesh(g.dataid);
       s.levels = mesh.levels().data(), s.num_levels = static_cast<int>(mesh.levels().size());
       s.low = mesh.low(), s.high = mesh.high();
     }

@@ -7,6 +7,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ class SceneReader {
   std::vector<Light> lights_;
   std::vector<float> distances_;  // per shape, of transparent ones' nearest points
   std::vector<int> transparent_;
+  std::vector<std::shared_ptr<const Mesh>> height_fields_;  // that shapes_ point into
 };
 
 }  // namespace pyfastenv::render

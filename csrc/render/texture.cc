@@ -21,8 +21,12 @@ std::array<uint8_t, 256> ToLinear(bool is_srgb) {
 /// A texel of the level below: the finer one sampled once, bilinearly, at the texel's middle, as
 /// Mesa makes them. (An average over all that it covers would be smoother than MuJoCo's pictures.)
 uint32_t Coarser(const uint32_t* face, const TextureLevel& fine, int x, int y, int w, int h) {
-  const float u = (static_cast<float>(x) + 0.5F) * static_cast<float>(fine.width) / static_cast<float>(w) - 0.5F;
-  const float v = (static_cast<float>(y) + 0.5F) * static_cast<float>(fine.height) / static_cast<float>(h) - 0.5F;
+  const float u =
+      (static_cast<float>(x) + 0.5F) * static_cast<float>(fine.width) / static_cast<float>(w) -
+      0.5F;
+  const float v =
+      (static_cast<float>(y) + 0.5F) * static_cast<float>(fine.height) / static_cast<float>(h) -
+      0.5F;
   const int x0 = static_cast<int>(u), y0 = static_cast<int>(v);
   const int x1 = std::min(x0 + 1, fine.width - 1), y1 = std::min(y0 + 1, fine.height - 1);
   const float fx = u - static_cast<float>(x0), fy = v - static_cast<float>(y0);

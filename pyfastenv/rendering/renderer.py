@@ -34,6 +34,7 @@ class Renderer:
         max_geom: Of a scene, at most.
         samples: Per pixel, for smooth edges: 1, 4 or 16; None: the next to the model's
             ``visual/quality/offsamples``.
+        kernels: The instruction set, ``"avx512"``, ``"avx2"`` or ``"baseline"``; empty: the best.
 
     Raises:
         ValueError: A size or number of samples out of range.
@@ -56,8 +57,9 @@ class Renderer:
             samples = 1 if wanted < 2 else 4 if wanted < 9 else 16
         self._model = model
         self._height, self._width = height, width
+        self._assets = _assets_of(model)
         self._renderer: _core.Renderer | None = _core.Renderer(
-            _assets_of(model), height=height, width=width, samples=samples, kernels=kernels
+            self._assets, height=height, width=width, samples=samples, kernels=kernels
         )
         self._scene = mujoco.MjvScene(model, max_geom)
         self._option = mujoco.MjvOption()
@@ -137,9 +139,8 @@ class Renderer:
             or objects, (height, width, 2) int32, their id and ``mjtObj``, -1 where there is none.
 
         Raises:
-            ValueError: ``out`` has another shape, a pose is not finite, or the scene has something
-                that is not drawn: skins, flexes, labels, arrows.
-            TypeError: ``out`` has another dtype.
+            ValueError: ``out`` has another shape or dtype, a pose is not finite, or the scene has
+                something that is not drawn: skins, flexes, labels, arrows.
             RuntimeError: The renderer is closed.
         """
         if self._renderer is None:
@@ -153,6 +154,14 @@ class Renderer:
             out = np.empty((self._height, self._width, *shape), dtype)
         draw(self._scene, out)
         return out
+
+    def refusal(self) -> str:
+        """Says why the scene is not drawn; empty if it is."""
+        return _core.render_refusal(self._scene)
+
+    def upload_height_fields(self) -> None:
+        """Takes the model's heights anew, after they were changed."""
+        self._assets.forget_heights()
 
     def close(self) -> None:
         """Frees what the renderer holds; it draws no more."""
@@ -174,12 +183,7 @@ class Renderer:
             self._content = "colors"
 
     def _camera(self, which: int | str) -> mujoco.MjvCamera:
-        model, number = self._model, which
-        if isinstance(which, str):
-            number = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, which)
-            if number == -1:
-                names = ", ".join(model.camera(i).name for i in range(model.ncam)) or "none"
-                raise ValueError(f"no camera {which!r}; this model has: {names}")
+        model, number = self._model, self._number(which) if isinstance(which, str) else which
         if not -1 <= number < model.ncam:
             raise ValueError(f"camera: expected -1 to {model.ncam - 1}, got {number}")
         camera = mujoco.MjvCamera()
@@ -188,6 +192,14 @@ class Renderer:
         else:
             camera.type, camera.fixedcamid = mujoco.mjtCamera.mjCAMERA_FIXED, number
         return camera
+
+    def _number(self, name: str) -> int:
+        model = self._model
+        number: int = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, name)
+        if number == -1:
+            names = ", ".join(model.camera(i).name for i in range(model.ncam)) or "none"
+            raise ValueError(f"no camera {name!r}; this model has: {names}")
+        return number
 
 
 def _assets_of(model: mujoco.MjModel) -> _core.RenderAssets:

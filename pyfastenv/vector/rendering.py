@@ -1,8 +1,8 @@
 """Pictures of environments, drawn from their state rows.
 
-MuJoCo environments through the ``mujoco`` package's renderer with gymnasium's camera; classic
-control through gymnasium's own drawing (pygame). Both are imported on the first frame, and both
-work in a thread of their own.
+MuJoCo environments with gymnasium's camera, through pyfastenv's own renderer or, over OpenGL, that
+of the ``mujoco`` package; classic control through gymnasium's own drawing (pygame). All are imported
+on the first frame, and work in a thread of their own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ RENDER_KWARGS = (
     "max_geom",
     "visual_options",
     "film",
+    "renderer",
 )
+_RENDERERS = ("auto", "pyfastenv", "mujoco")
 _FILM_SHADOWS = 1024  # a side of the map of shadows [pixels]; software spends its time on 4096
 
 # DEFAULT_CAMERA_CONFIG of gymnasium/envs/mujoco/<robot>_v5.py, by the id's beginning (the longer
@@ -204,6 +206,9 @@ class MujocoRenderer:
     ``film``: with coarser shadows, and under a robot that may leave with a floor that has no end
     (bodies touch MuJoCo's planes beyond the size that these are drawn in).
 
+    ``renderer``: ``"pyfastenv"``, ``"mujoco"`` (its pictures are gymnasium's bit for bit, and need
+    OpenGL), or ``"auto"``: the first, unless it does not draw what the model or a scene has.
+
     Where gymnasium points the camera at the middle of the first frame's geoms, this takes the
     default pose's: all environments, whatever their reset noise, are seen from the same place.
     """
@@ -221,14 +226,18 @@ class MujocoRenderer:
         max_geom: int = 1000,
         visual_options: Mapping[int, bool] | None = None,
         film: bool = False,
+        renderer: str = "auto",
     ):
+        if renderer not in _RENDERERS:
+            raise ValueError(f"renderer: expected one of {', '.join(_RENDERERS)}, got {renderer!r}")
         if camera_id is not None and camera_name is not None:
             raise ValueError("give camera_id or camera_name, not both")
         for name, size in (("width", width), ("height", height), ("max_geom", max_geom)):
             if size < 1:
                 raise ValueError(f"{name}: expected at least 1, got {size}")
-        opengl.load()
         import mujoco
+
+        from pyfastenv.rendering.renderer import Renderer as OwnRenderer
 
         self._mujoco = mujoco
         self._model = make_model()
@@ -252,15 +261,20 @@ class MujocoRenderer:
                 free = _free_camera(mujoco, self._data, config)
                 self._follower = _Follower(mujoco, self._data, free)
         self._floors = _Floors(mujoco, self._data) if film else None
-        self._renderer = mujoco.Renderer(self._model, height, width, max_geom)
+        self._size = height, width, max_geom
+        self._may_change = renderer == "auto"
+        self._renderer: Any
+        if renderer == "mujoco" or (self._may_change and _has_soft_bodies(self._model)):
+            self._use_opengl()
+        else:
+            self._renderer = OwnRenderer(self._model, *self._size)
 
     def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool) -> Frame:
         """Draws one environment's state; ``follow``: as a film, if the user chose no camera."""
         mujoco = self._mujoco
         set_fields(self._model, row, fields)
         if any(name == "hfield_data" for name, *_ in fields):
-            for ground in range(self._model.nhfield):
-                mujoco.mjr_uploadHField(self._model, self._renderer._mjr_context, ground)
+            self._upload_heights()
         state = mujoco.mjtState.mjSTATE_INTEGRATION
         size = mujoco.mj_stateSize(self._model, state)
         mujoco.mj_setState(self._model, self._data, row[:size], state)
@@ -270,13 +284,33 @@ class MujocoRenderer:
         follower = self._follower if follow else None
         camera = self._camera if follower is None else follower.camera()
         self._renderer.update_scene(self._data, camera, self._options)
+        if self._may_change and (reason := self._renderer.refusal()):
+            warnings.warn(f"{reason}, so MuJoCo's renderer takes over", stacklevel=2)
+            self._use_opengl()
+            self._renderer.update_scene(self._data, camera, self._options)
         frame: Frame = self._renderer.render()
         return frame
 
     def close(self) -> None:
-        """Frees the OpenGL context."""
+        """Frees what the renderer holds."""
         self._renderer.close()
 
+    def _use_opengl(self) -> None:
+        opengl.load()
+        self._may_change = False
+        self._renderer = self._mujoco.Renderer(self._model, *self._size)
+
+    def _upload_heights(self) -> None:
+        if hasattr(self._renderer, "upload_height_fields"):
+            self._renderer.upload_height_fields()
+            return
+        for ground in range(self._model.nhfield):
+            context = self._renderer._mjr_context
+            self._mujoco.mjr_uploadHField(self._model, context, ground)
+
+
+def _has_soft_bodies(model: Any) -> bool:
+    return bool(model.nskin or model.nflex)
 
 
 def _free_camera(mujoco: Any, data: Any, config: Mapping[str, Any]) -> Any:

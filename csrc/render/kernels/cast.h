@@ -99,13 +99,20 @@ WIDE Wide Cast(const Shape& s, const Rays& from, float start) {
 template <class F>
 WIDE auto WithForm(Form form, const F& f) {
   switch (form) {
-    case Form::kPlane: return f.template operator()<Form::kPlane>();
-    case Form::kSphere: return f.template operator()<Form::kSphere>();
-    case Form::kEllipsoid: return f.template operator()<Form::kEllipsoid>();
-    case Form::kCapsule: return f.template operator()<Form::kCapsule>();
-    case Form::kCylinder: return f.template operator()<Form::kCylinder>();
-    case Form::kBox: return f.template operator()<Form::kBox>();
-    case Form::kMesh: break;
+    case Form::kPlane:
+      return f.template operator()<Form::kPlane>();
+    case Form::kSphere:
+      return f.template operator()<Form::kSphere>();
+    case Form::kEllipsoid:
+      return f.template operator()<Form::kEllipsoid>();
+    case Form::kCapsule:
+      return f.template operator()<Form::kCapsule>();
+    case Form::kCylinder:
+      return f.template operator()<Form::kCylinder>();
+    case Form::kBox:
+      return f.template operator()<Form::kBox>();
+    case Form::kMesh:
+      break;
   }
   return f.template operator()<Form::kMesh>();
 }
@@ -118,7 +125,8 @@ inline Wide CastAny(const Shape& s, const Rays& r, float start) {
 /// The outward normal where a shape is met, in its own axes. Not of meshes.
 inline Wide3 NormalAt(const Shape& s, const Wide3& at) {
   switch (s.form) {
-    case Form::kSphere: return at * (1 / s.size.x);
+    case Form::kSphere:
+      return at * (1 / s.size.x);
     case Form::kCapsule: {
       const Wide z = at.z - Clamp(at.z, -s.size.z, s.size.z);
       return Wide3{at.x, at.y, z} * (1 / s.size.x);
@@ -142,7 +150,8 @@ inline Wide3 NormalAt(const Shape& s, const Wide3& at) {
       };
       return {side(is_x, at.x), side(is_y, at.y), side(~is_x & ~is_y, at.z)};
     }
-    default: return {0.0F, 0.0F, 1.0F};
+    default:
+      return {0.0F, 0.0F, 1.0F};
   }
 }
 

@@ -1,7 +1,7 @@
 // One source, compiled for each instruction set: see CMakeLists.txt. Nothing from the standard
 // library may be instantiated here: the linker could keep the copy that only newer processors run.
-#include "render/kernels/transparency.h"
 #include "render/kernels.h"
+#include "render/kernels/transparency.h"
 
 namespace pyfastenv::render::PYFASTENV_VARIANT {
 
@@ -60,9 +60,8 @@ void PrepareMirror(Canvas& c, Arena& arena) {
   for (int i = 0; i < f.num_shapes; ++i) {
     const Shape& s = f.shapes[i];
     c.mirrored[i] = ToLocal(c.mirror_view, s);
-    c.mirrored_meshes[i] = s.form == Form::kMesh
-                               ? &LevelOf(s, c.mirrored[i], f.view.pixel_x, f.view.near)
-                               : nullptr;
+    c.mirrored_meshes[i] =
+        s.form == Form::kMesh ? &LevelOf(s, c.mirrored[i], f.view.pixel_x, f.view.near) : nullptr;
   }
   SeeMirrored(c);
 }

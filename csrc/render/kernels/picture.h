@@ -80,8 +80,8 @@ struct LocalView {
 
 WIDE LocalView ToLocal(const View& v, const Shape& s) {
   const Float3 to_eye = v.eye.position - s.pose.position;
-  return {In(s.pose, to_eye), In(s.pose, v.eye.z),  In(s.pose, v.eye.x),
-          In(s.pose, v.eye.y), v.is_orthographic, -Dot(to_eye, v.eye.z)};
+  return {In(s.pose, to_eye),  In(s.pose, v.eye.z), In(s.pose, v.eye.x),
+          In(s.pose, v.eye.y), v.is_orthographic,   -Dot(to_eye, v.eye.z)};
 }
 
 /// A view's rays in the world's axes.
@@ -123,11 +123,11 @@ struct Picture {
   LocalView* mirrored;  // by the mirror's
   Rect* rects;
   const Triangles **meshes, **mirrored_meshes;  // of each shape that is one, as fine as needed
-  Middles seen;    // without meshes, if there are several samples a pixel
-  Middles mirror;  // what the reflector shows; `only` is null if there is none
-  int* sampled;    // per block: where its samples are in `samples`, or -1
+  Middles seen;       // without meshes, if there are several samples a pixel
+  Middles mirror;     // what the reflector shows; `only` is null if there is none
+  int* sampled;       // per block: where its samples are in `samples`, or -1
   WideInt sample_at;  // where each pixel's first sample is among its block's, in floats
-  Seen* samples;   // blocks in which there are meshes, frame->samples Seen each, as Patches lie
+  Seen* samples;      // blocks in which there are meshes, frame->samples Seen each, as Patches lie
   int num_sampled;
   bool has_meshes;
   Middles* layers;  // of each transparent mesh

@@ -13,9 +13,9 @@ inline Wide3 Mirrored(const Canvas& c, int block, const Places& p) {
   for (uint32_t left = Bits(p.mask & (seen.shape > WideInt(-1))); left != 0;) {
     const int i = seen.shape[First(left)];
     const Mask is = seen.shape == WideInt(i);
-    const Wide3 color = Surface(c, i, c.mirror_view, c.mirrored[i], c.mirrored_meshes[i],
-                                {p.x, p.y, seen.depth, seen.triangle, FromBits(Bits(is) & left)},
-                                Looks::kMirrored);
+    const Wide3 color =
+        Surface(c, i, c.mirror_view, c.mirrored[i], c.mirrored_meshes[i],
+                {p.x, p.y, seen.depth, seen.triangle, FromBits(Bits(is) & left)}, Looks::kMirrored);
     out = Pick(is, color, out);
     left &= ~Bits(is);
   }
@@ -104,9 +104,9 @@ inline Wide3 ColorOfSamples(const Canvas& c, int bx, int by, const Seen* at) {
     }
     const Mask seen = count > 0.0F;
     const Wide k = 1.0F / Max(count, 1.0F);
-    const Wide3 color = ColorOf(c, index, by * c.blocks_x + bx,
-                                {c.X(f.view, bx, x * k), c.Y(f.view, by, y * k), depth * k,
-                                 triangle, seen});
+    const Wide3 color =
+        ColorOf(c, index, by * c.blocks_x + bx,
+                {c.X(f.view, bx, x * k), c.Y(f.view, by, y * k), depth * k, triangle, seen});
     sum = Pick(seen, Fma(color, count, sum), sum);
   }
   return sum * (1.0F / static_cast<float>(samples.count));

@@ -12,9 +12,9 @@ constexpr float kSlack = 1e-4F;  // of a triangle's height, by which it is too l
 
 /// A patch is sixteen samples: 4x4 pixels of one, 2x2 of four or one of sixteen.
 struct Patches {
-  int shift;   // its side is 1 << shift pixels
+  int shift;    // its side is 1 << shift pixels
   int columns;  // of samples in a pixel, evenly spaced
-  Wide x, y;   // of its samples, in pixels from its corner
+  Wide x, y;    // of its samples, in pixels from its corner
 };
 
 WIDE Patches PatchesOf(int samples) {
@@ -78,7 +78,7 @@ struct Edges {
   alignas(64) float depth_a[kLanes], depth_b[kLanes], depth_c[kLanes];  // 1 / depth; or depth
   alignas(64) float x[kLanes], y[kLanes];  // the pixel from which a and b count
   alignas(64) float slack[kLanes];
-  alignas(64) int x0[kLanes], x1[kLanes], y0[kLanes], y1[kLanes];       // patches, inclusive
+  alignas(64) int x0[kLanes], x1[kLanes], y0[kLanes], y1[kLanes];  // patches, inclusive
 };
 
 /// Sets up a group; returns which triangles may cover a sample.
@@ -88,7 +88,9 @@ WIDE uint32_t SetUp(const Projection& p, const Patches& patches, const float* co
   Wide z[3];
   for (int k = 0; k < 3; ++k) {
     const Wide3 q{Load(corners + 48 * k), Load(corners + 48 * k + 16), Load(corners + 48 * k + 32)};
-    const auto row = [&](Float3 r, float r0) { return Fma(q.x, r.x, Fma(q.y, r.y, Fma(q.z, r.z, r0))); };
+    const auto row = [&](Float3 r, float r0) {
+      return Fma(q.x, r.x, Fma(q.y, r.y, Fma(q.z, r.z, r0)));
+    };
     z[k] = row(p.z, p.z0);
     at[k] = {row(p.u, p.u0), row(p.v, p.v0), p.is_orthographic ? Wide(1.0F) : z[k]};
   }
@@ -155,8 +157,8 @@ WIDE void Rasterize(const Triangles& mesh, const Projection& p, const Patches& p
         const Wide q = Fma(y, e.depth_b[i], e.depth_c[i]);
         for (int px = e.x0[i]; px <= e.x1[i]; ++px) {
           const Wide x = patches.x + (static_cast<float>(px) * side - e.x[i]);
-          const Wide inside = Min(Min(Fma(x, e.a[0][i], e0), Fma(x, e.a[1][i], e1)),
-                                  Fma(x, e.a[2][i], e2));
+          const Wide inside =
+              Min(Min(Fma(x, e.a[0][i], e0), Fma(x, e.a[1][i], e1)), Fma(x, e.a[2][i], e2));
           Mask mask = inside >= e.slack[i];
           if (!Any(mask)) continue;
           Wide depth = Fma(x, e.depth_a[i], q);

@@ -111,14 +111,16 @@ inline Shadows ShadowsOf(const Frame& f, const Light& l, Arena& arena) {
 inline Wide LeftByMeshes(const Shadows& s, const Wide3& in_light) {
   const View& v = s.view;
   const auto size = static_cast<float>(s.blocks * kBlock);
-  const Wide x = (in_light.x - v.left) * (1 / v.pixel_x), y = (in_light.y - v.top) * (1 / v.pixel_y);
+  const Wide x = (in_light.x - v.left) * (1 / v.pixel_x),
+             y = (in_light.y - v.top) * (1 / v.pixel_y);
   const Mask within = (x > 0.0F) & (y > 0.0F) & (x < size) & (y < size);
   if (!Any(within)) return 1.0F;
   const float texel = v.pixel_x > -v.pixel_y ? v.pixel_x : -v.pixel_y;
   const Wide bias = v.is_orthographic ? Wide(texel) : in_light.z * texel;
   const Wide left = Floor(x - 0.5F), top = Floor(y - 0.5F);
   const auto lit = [&](Wide column, Wide row) {
-    const WideInt i = Truncate(Clamp(column, 0.0F, size - 1)), j = Truncate(Clamp(row, 0.0F, size - 1));
+    const WideInt i = Truncate(Clamp(column, 0.0F, size - 1)),
+                  j = Truncate(Clamp(row, 0.0F, size - 1));
     const WideInt at = (((j >> 2) * s.blocks + (i >> 2)) << 4) + ((j & 3) << 2) + (i & 3);
     return Pick(in_light.z > Gather(s.depths, at) + bias, 0.0F, 1.0F);
   };
@@ -146,9 +148,8 @@ inline Wide LightLeft(const Frame& f, const Light& l, const Shadows& shadows, in
     const Mask near = open & ~dark & (dx * dx + dy * dy < c.radius * c.radius);
     if (!Any(near)) continue;
     const Wide3 origin = In(s.pose, world - s.pose.position);
-    const Wide3 to = l.is_directional
-                         ? Widen(In(s.pose, l.direction) * -1.0F)
-                         : Widen(In(s.pose, l.position - s.pose.position)) - origin;
+    const Wide3 to = l.is_directional ? Widen(In(s.pose, l.direction) * -1.0F)
+                                      : Widen(In(s.pose, l.position - s.pose.position)) - origin;
     const Wide t = CastAny(s, {origin, to}, 0);
     dark |= near & (t > 0.0F) & (t < (l.is_directional ? kFar : 1.0F));
   }

@@ -1,4 +1,5 @@
-// The colour of what is seen: a shape's light, shadows, texture and mirror image; the sky, its haze.
+// The colour of what is seen: a shape's light, shadows, texture and mirror image; the sky, its
+// haze.
 #pragma once
 
 #include "render/kernels/lighting.h"
@@ -11,8 +12,8 @@ constexpr float kSkyRadius = 0.7F;  // of the farthest that is seen
 
 /// A picture with what is computed once for all its pixels.
 struct Canvas : Picture {
-  Shadows* shadows;      // per light
-  GridLight* grids;      // per shape
+  Shadows* shadows;  // per light
+  GridLight* grids;  // per shape
 };
 
 /// Sixteen places in a view at which one shape is seen.
@@ -196,7 +197,8 @@ inline Wide3 Sky(const Canvas& c, Wide x, Wide y) {
   Rays r = RaysAt(ToWorld(f.view), x, y);
   Wide3 d = r.direction;
   if (f.view.is_orthographic) d = Fma(d, kSkyRadius * f.view.far, r.origin);
-  const float pixel = f.view.is_orthographic ? f.view.pixel_x / (kSkyRadius * f.view.far) : f.view.pixel_x;
+  const float pixel =
+      f.view.is_orthographic ? f.view.pixel_x / (kSkyRadius * f.view.far) : f.view.pixel_x;
   const float texels = 0.5F * static_cast<float>(f.sky->levels[0].width) * pixel;
   return SampleCube(*f.sky, {d.x, d.z, -d.y}, Log2(texels + 1e-6F));
 }

@@ -35,7 +35,9 @@ WIDE Wide3 Bilinear(const TextureLevel& l, WideInt face, Wide x, Wide y, bool re
   };
   wrap(x0, w), wrap(x1, w), wrap(y0, h), wrap(y1, h);
   y0 = y0 * w + face, y1 = y1 * w + face;
-  const auto at = [&](WideInt row, WideInt column) { return Unpack(Gather(l.texels, row + column)); };
+  const auto at = [&](WideInt row, WideInt column) {
+    return Unpack(Gather(l.texels, row + column));
+  };
   const Wide fx = x - left;
   return Mix(Mix(at(y0, x0), at(y0, x1), fx), Mix(at(y1, x0), at(y1, x1), fx), y - top);
 }

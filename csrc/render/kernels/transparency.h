@@ -34,9 +34,9 @@ inline bool MakeLayer(const Canvas& c, int index, int bx, int by, const Seen* be
   } else {
     Wide depth = 0.0F, x = 0.0F, y = 0.0F;
     for (int k = 0; k < samples.count; ++k) {
-      const Wide t = CastAny(s, RaysAt(c.local[index], c.X(f.view, bx, samples.x[k]),
-                                       c.Y(f.view, by, samples.y[k])),
-                             c.local[index].start);
+      const Wide t = CastAny(
+          s, RaysAt(c.local[index], c.X(f.view, bx, samples.x[k]), c.Y(f.view, by, samples.y[k])),
+          c.local[index].start);
       const Mask is = Before(t, behind[k].depth, f.view);
       count += Pick(is, 1.0F, 0.0F), depth += Pick(is, t, 0.0F);
       x += Pick(is, samples.x[k], 0.0F), y += Pick(is, samples.y[k], 0.0F);

@@ -14,8 +14,8 @@ struct May {
 /// Casts one shape at the middles of a rectangle's pixels. `may(block, allowed)`: whether it may be
 /// in a block at all.
 template <class F>
-inline void Scan(const Canvas& c, const View& v, const LocalView& local, const Rect& rect, int index,
-                 Middles& target, const F& may) {
+inline void Scan(const Canvas& c, const View& v, const LocalView& local, const Rect& rect,
+                 int index, Middles& target, const F& may) {
   const Shape& s = c.frame->shapes[index];
   WithForm(s.form, [&]<Form kForm>() {
     for (int by = rect.y0; by < rect.y1; ++by) {

@@ -36,28 +36,24 @@ typedef int NativeInt __attribute__((vector_size(kNative * sizeof(int)), may_ali
 struct WideInt {
   NativeInt v[kParts];
   WideInt() = default;
-  WIDE WideInt(int a) {
-    EACH_PART v[k] = a - NativeInt{};
-  }
+  WIDE WideInt(int a) { EACH_PART v[k] = a - NativeInt{}; }
   WIDE int operator[](int i) const { return v[i / kNative][i % kNative]; }
 };
 
 struct Wide {
   NativeFloat v[kParts];
   Wide() = default;
-  WIDE Wide(float a) {
-    EACH_PART v[k] = a - NativeFloat{};
-  }
+  WIDE Wide(float a) { EACH_PART v[k] = a - NativeFloat{}; }
   WIDE float operator[](int i) const { return v[i / kNative][i % kNative]; }
   WIDE void Set(int i, float a) { v[i / kNative][i % kNative] = a; }
 };
 
-#define WIDE_OPERATOR(type, op)             \
-  WIDE type operator op(type a, type b) {   \
-    EACH_PART a.v[k] = a.v[k] op b.v[k];    \
-    return a;                               \
-  }                                         \
-  WIDE type& operator op##=(type & a, type b) { return a = a op b; }
+#define WIDE_OPERATOR(type, op)           \
+  WIDE type operator op(type a, type b) { \
+    EACH_PART a.v[k] = a.v[k] op b.v[k];  \
+    return a;                             \
+  }                                       \
+  WIDE type& operator op## = (type & a, type b) { return a = a op b; }
 WIDE_OPERATOR(Wide, +)
 WIDE_OPERATOR(Wide, -)
 WIDE_OPERATOR(Wide, *)
@@ -87,9 +83,9 @@ WIDE WideInt operator<<(WideInt a, int n) {
 struct Mask {
   __mmask16 m;
 };
-#define WIDE_COMPARISON(op, code)                                                     \
-  WIDE Mask operator op(Wide a, Wide b) {                                             \
-    return {_mm512_cmp_ps_mask((__m512)a.v[0], (__m512)b.v[0], code)};                \
+#define WIDE_COMPARISON(op, code)                                      \
+  WIDE Mask operator op(Wide a, Wide b) {                              \
+    return {_mm512_cmp_ps_mask((__m512)a.v[0], (__m512)b.v[0], code)}; \
   }
 WIDE_COMPARISON(<, _CMP_LT_OQ)
 WIDE_COMPARISON(<=, _CMP_LE_OQ)
@@ -121,11 +117,11 @@ WIDE WideInt Pick(Mask m, WideInt a, WideInt b) {
 struct Mask {
   NativeInt v[kParts];
 };
-#define WIDE_COMPARISON(type, op)           \
-  WIDE Mask operator op(type a, type b) {   \
-    Mask m;                                 \
-    EACH_PART m.v[k] = a.v[k] op b.v[k];    \
-    return m;                               \
+#define WIDE_COMPARISON(type, op)         \
+  WIDE Mask operator op(type a, type b) { \
+    Mask m;                               \
+    EACH_PART m.v[k] = a.v[k] op b.v[k];  \
+    return m;                             \
   }
 WIDE_COMPARISON(Wide, <)
 WIDE_COMPARISON(Wide, <=)
@@ -191,10 +187,10 @@ WIDE Wide Load(const float* p) {
   return a;
 }
 WIDE void Store(float* p, Wide a) {
-  EACH_PART *reinterpret_cast<NativeFloat*>(p + k * kNative) = a.v[k];
+  EACH_PART* reinterpret_cast<NativeFloat*>(p + k * kNative) = a.v[k];
 }
 WIDE void Store(int* p, WideInt a) {
-  EACH_PART *reinterpret_cast<NativeInt*>(p + k * kNative) = a.v[k];
+  EACH_PART* reinterpret_cast<NativeInt*>(p + k * kNative) = a.v[k];
 }
 
 /// a * b + c
@@ -202,8 +198,7 @@ WIDE Wide Fma(Wide a, Wide b, Wide c) {
 #if defined(__AVX512F__)
   a.v[0] = (NativeFloat)_mm512_fmadd_ps((__m512)a.v[0], (__m512)b.v[0], (__m512)c.v[0]);
 #elif defined(__FMA__)
-  EACH_PART a.v[k] =
-      (NativeFloat)_mm256_fmadd_ps((__m256)a.v[k], (__m256)b.v[k], (__m256)c.v[k]);
+  EACH_PART a.v[k] = (NativeFloat)_mm256_fmadd_ps((__m256)a.v[k], (__m256)b.v[k], (__m256)c.v[k]);
 #else
   a = a * b + c;
 #endif
@@ -256,7 +251,8 @@ WIDE Wide ToFloat(WideInt a) {
 /// The largest whole number that is not above, of numbers that an int holds.
 WIDE Wide Floor(Wide a) {
 #if defined(__AVX512F__)
-  a.v[0] = (NativeFloat)_mm512_roundscale_ps((__m512)a.v[0], _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  a.v[0] =
+      (NativeFloat)_mm512_roundscale_ps((__m512)a.v[0], _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
   return a;
 #elif defined(__AVX2__)
   EACH_PART a.v[k] = (NativeFloat)_mm256_floor_ps((__m256)a.v[k]);

@@ -1,0 +1,308 @@
+"""pyfastenv.Renderer: MuJoCo's pictures, its interface and its mistakes, without OpenGL."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from typing import Any
+
+os.environ.setdefault("MUJOCO_GL", "egl")
+
+import mujoco
+import numpy as np
+import pytest
+
+import pyfastenv
+from pyfastenv.vector import specs
+
+SCENE = """<mujoco>
+  <visual><global offwidth="640" offheight="640"/></visual>
+  <asset>
+    <texture name="sky" type="skybox" builtin="gradient" rgb1=".3 .5 .7" rgb2="0 0 0" width="64"
+             height="384"/>
+    <texture name="grid" type="2d" builtin="checker" rgb1=".1 .2 .3" rgb2=".6 .7 .8" width="64"
+             height="64"/>
+    <material name="grid" texture="grid" texrepeat="4 4" reflectance=".2"/>
+    <mesh name="wedge" vertex="0 0 0 .5 0 0 0 .5 0 0 0 .5"/>
+    <hfield name="ground" nrow="3" ncol="3" size=".5 .5 .2 .1" elevation="0 1 0 1 0 1 0 1 0"/>
+  </asset>
+  <worldbody>
+    <light pos="0 -1 3" dir="0 .3 -1"/><light pos="2 0 2" dir="-1 0 -1" type="spot"/>
+    <geom name="floor" type="plane" size="3 3 .1" material="grid"/>
+    <geom name="ball" size=".3" pos="0 0 .6" rgba=".8 .3 .2 1"/>
+    <geom type="capsule" size=".1 .3" pos=".6 .3 .5"/>
+    <geom type="box" size=".2 .1 .3" pos="-.6 .2 .4" euler="0 0 30"/>
+    <geom type="cylinder" size=".2 .2" pos="-.2 -.6 .3"/>
+    <geom type="ellipsoid" size=".1 .2 .3" pos=".4 -.5 .4" rgba="0 1 0 .5"/>
+    <geom type="mesh" mesh="wedge" pos=".9 -.5 .2"/>
+    <geom type="hfield" hfield="ground" pos="0 1.2 .2"/>
+    <site name="mark" size=".05" pos="0 -.4 .8"/>
+    <camera name="front" pos="0 -3 1.5" xyaxes="1 0 0 0 .4 1"/>
+    <camera name="flat" pos="0 -3 1.5" xyaxes="1 0 0 0 .4 1" {projection} fovy="3"/>
+  </worldbody>
+</mujoco>"""
+SIZE = 96, 128  # height, width
+
+
+def load(xml: str) -> tuple[Any, Any]:
+    model = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    return model, data
+
+
+def parse(xml: str) -> tuple[Any, Any]:
+    """The scene in the words of this version of MuJoCo."""
+    for projection in ('projection="orthographic"', 'orthographic="true"'):
+        try:
+            return load(xml.replace("{projection}", projection))
+        except ValueError:
+            continue
+    raise AssertionError("no orthographic camera")
+
+
+@pytest.fixture(scope="module")
+def scene() -> tuple[Any, Any]:
+    return parse(SCENE)
+
+
+def draw(scene: tuple[Any, Any], camera: Any = "front", **kwargs: Any) -> np.ndarray:
+    with pyfastenv.Renderer(scene[0], *SIZE, **kwargs) as renderer:
+        renderer.update_scene(scene[1], camera)
+        frame: np.ndarray = renderer.render()
+    return frame
+
+
+def difference(a: np.ndarray, b: np.ndarray) -> float:
+    """Mean absolute difference."""
+    assert a.shape == b.shape and a.dtype == b.dtype
+    return float(np.abs(a.astype(float) - b.astype(float)).mean())
+
+
+# ---- beside MuJoCo's -----------------------------------------------------------------------------
+
+
+def robot(file: str) -> tuple[Any, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = mujoco.MjModel.from_xml_path(os.path.join(specs.assets_dir(), file))
+    data = mujoco.MjData(model)
+    mujoco.mj_step(model, data, 20)
+    return model, data
+
+
+@pytest.mark.usefixtures("gl")
+@pytest.mark.parametrize(
+    "file", ["half_cheetah.xml", "humanoid.xml", "pusher_v5.xml", "reacher.xml"]
+)
+def test_pictures_are_near_mujocos(file: str) -> None:
+    scene = robot(file)
+    camera = 0 if scene[0].ncam else -1
+    with mujoco.Renderer(scene[0], *SIZE) as theirs:
+        theirs.update_scene(scene[1], camera)
+        assert difference(draw(scene, camera), theirs.render()) < 3.0
+
+
+@pytest.mark.usefixtures("gl")
+@pytest.mark.parametrize("camera", ["front", "flat", -1])
+def test_all_that_is_drawn_is_near_mujocos(scene: tuple[Any, Any], camera: Any) -> None:
+    with mujoco.Renderer(scene[0], *SIZE) as theirs:
+        theirs.update_scene(scene[1], camera)
+        assert difference(draw(scene, camera), theirs.render()) < 3.0
+
+
+@pytest.mark.usefixtures("gl")
+def test_depth_and_segments_are_mujocos(scene: tuple[Any, Any]) -> None:
+    ours = pyfastenv.Renderer(scene[0], *SIZE)
+    with mujoco.Renderer(scene[0], *SIZE) as theirs:
+        for renderer in (ours, theirs):
+            renderer.update_scene(scene[1], "front")
+            renderer.enable_depth_rendering()
+        depth, expected = ours.render(), theirs.render()
+        near = np.abs(depth - expected) < 0.01 * expected
+        assert near.mean() > 0.97  # the rest are edges
+        for renderer in (ours, theirs):
+            renderer.enable_segmentation_rendering()
+        assert (ours.render() == theirs.render()).all(-1).mean() > 0.97
+    ours.disable_segmentation_rendering()
+    assert ours.render().dtype == np.uint8
+
+
+def test_the_groups_of_an_option_are_hidden(scene: tuple[Any, Any]) -> None:
+    option = mujoco.MjvOption()
+    option.geomgroup[0] = 0
+    renderer = pyfastenv.Renderer(scene[0], *SIZE)
+    renderer.enable_segmentation_rendering()
+    renderer.update_scene(scene[1], "front", option)
+    kinds = set(renderer.render()[..., 1].ravel())
+    assert kinds == {-1, int(mujoco.mjtObj.mjOBJ_SITE)}
+
+
+# ---- the same bits -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 7])
+def test_threads_draw_the_same_bits(scene: tuple[Any, Any], num_threads: int) -> None:
+    expected = draw(scene)
+    frames: dict[tuple[int, int], np.ndarray] = {}
+
+    def work(thread: int) -> None:
+        with pyfastenv.Renderer(scene[0], *SIZE) as renderer:
+            for i in range(5):
+                renderer.update_scene(scene[1], "front" if i % 2 == 0 else "flat")
+                frames[thread, i] = renderer.render()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(num_threads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(frames) == 5 * num_threads
+    for (_, i), frame in frames.items():
+        assert np.array_equal(frame, expected) == (i % 2 == 0)
+
+
+def test_instruction_sets_agree(scene: tuple[Any, Any]) -> None:
+    """AVX2 and AVX-512 to the bit; the baseline has no fused multiply-add."""
+    baseline = draw(scene, kernels="baseline")
+    try:
+        avx2 = draw(scene, kernels="avx2")
+        avx512 = draw(scene, kernels="avx512")
+    except ValueError:
+        pytest.skip("this processor has fewer instruction sets")
+    assert np.array_equal(avx2, avx512)
+    assert difference(baseline, avx2) < 0.05
+
+
+# ---- its interface -------------------------------------------------------------------------------
+
+
+def test_out_is_written_and_returned(scene: tuple[Any, Any]) -> None:
+    renderer = pyfastenv.Renderer(scene[0], *SIZE)
+    renderer.update_scene(scene[1], "front")
+    out = np.zeros((*SIZE, 3), np.uint8)
+    assert renderer.render(out=out) is out
+    assert np.array_equal(out, draw(scene))
+    with pytest.raises(ValueError, match=r"out: expected .*96, 128, 3"):
+        renderer.render(out=np.zeros((128, 96, 3), np.uint8))
+    with pytest.raises(ValueError, match=r"out: expected .* uint8 array, got .* float32"):
+        renderer.render(out=np.zeros((*SIZE, 3), np.float32))
+    with pytest.raises(ValueError, match="out"):
+        renderer.render(out=np.zeros((*SIZE, 6), np.uint8)[..., ::2])
+
+
+def test_geoms_that_a_user_adds_are_drawn(scene: tuple[Any, Any]) -> None:
+    renderer = pyfastenv.Renderer(scene[0], *SIZE)
+    renderer.update_scene(scene[1], "front")
+    before = renderer.render()
+    added = renderer.scene.geoms[renderer.scene.ngeom]
+    mujoco.mjv_initGeom(
+        added, mujoco.mjtGeom.mjGEOM_SPHERE, np.full(3, 0.2), np.array([0.0, -1.0, 1.0]),
+        np.eye(3).ravel(), np.array([1.0, 0.0, 0.0, 1.0], np.float32),
+    )  # fmt: skip
+    renderer.scene.ngeom += 1
+    assert difference(renderer.render(), before) > 0.5
+
+
+def test_heights_are_taken_anew_when_asked() -> None:
+    scene = parse(SCENE)
+    renderer = pyfastenv.Renderer(scene[0], *SIZE)
+    renderer.update_scene(scene[1], "front")
+    before = renderer.render()
+    scene[0].hfield_data[:] = 1.0
+    assert np.array_equal(renderer.render(), before)
+    renderer.upload_height_fields()
+    assert difference(renderer.render(), before) > 0.1
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"height": 0}, "height: expected 1 to 8192 pixels, got 0"),
+        ({"width": 10_000}, "width: expected 1 to 8192 pixels, got 10000"),
+        ({"samples": 3}, "samples: expected 1, 4 or 16, got 3"),
+        ({"max_geom": 0}, "max_geom: expected at least 1, got 0"),
+        ({"kernels": "mmx"}, "kernels: expected avx512, avx2 or baseline"),
+    ],
+)
+def test_bad_arguments(scene: tuple[Any, Any], kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pyfastenv.Renderer(scene[0], **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("camera", "message"),
+    [
+        ("back", "no camera 'back'; this model has: front, flat"),
+        (2, "camera: expected -1 to 1, got 2"),
+    ],
+)
+def test_bad_cameras(scene: tuple[Any, Any], camera: Any, message: str) -> None:
+    renderer = pyfastenv.Renderer(scene[0], *SIZE)
+    with pytest.raises(ValueError, match=message):
+        renderer.update_scene(scene[1], camera)
+
+
+def test_a_pose_that_is_not_finite_is_said() -> None:
+    model, data = parse(SCENE)
+    renderer = pyfastenv.Renderer(model, *SIZE)
+    data.geom_xpos[1] = np.nan
+    renderer.update_scene(data, "front")
+    out = np.zeros((*SIZE, 3), np.uint8)
+    with pytest.raises(ValueError, match="got NaN or infinity in the position of geom 1"):
+        renderer.render(out=out)
+    assert not out.any()
+
+
+def test_a_scene_that_was_never_updated_and_a_closed_renderer(scene: tuple[Any, Any]) -> None:
+    renderer = pyfastenv.Renderer(scene[0], *SIZE)
+    with pytest.raises(ValueError, match="the camera sees nothing; was it updated"):
+        renderer.render()
+    renderer.close()
+    with pytest.raises(RuntimeError, match=r"render\(\) after close\(\)"):
+        renderer.render()
+
+
+def test_what_is_not_drawn_is_refused(scene: tuple[Any, Any]) -> None:
+    renderer = pyfastenv.Renderer(scene[0], *SIZE)
+    option = mujoco.MjvOption()
+    option.label = mujoco.mjtLabel.mjLABEL_GEOM
+    renderer.update_scene(scene[1], "front", option)
+    assert renderer.refusal() == "labels are not drawn"
+    with pytest.raises(ValueError, match="labels are not drawn"):
+        renderer.render()
+
+
+SKIN = """<mujoco><asset><skin name="s" vertex="0 0 0 1 0 0 0 1 0" face="0 1 2">
+  <bone body="b" bindpos="0 0 0" bindquat="1 0 0 0" vertid="0 1 2" vertweight="1 1 1"/>
+</skin></asset>
+<worldbody><body name="b"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+
+
+def test_models_with_skins_are_refused() -> None:
+    model, data = load(SKIN)
+    renderer = pyfastenv.Renderer(model, *SIZE)
+    renderer.update_scene(data)
+    with pytest.raises(ValueError, match="skins and flexes are not drawn"):
+        renderer.render()
+
+
+# ---- environments --------------------------------------------------------------------------------
+
+
+def test_environments_are_drawn_without_opengl() -> None:
+    code_path = {"render_mode": "rgb_array", "width": 64, "height": 48}
+    with pyfastenv.make_vec("HalfCheetah-v5", 2, renderer="pyfastenv", **code_path) as envs:
+        envs.reset(seed=0)
+        frames = envs.render()
+    assert frames[0].shape == (48, 64, 3) and frames[0].std() > 5
+
+
+def test_the_renderer_has_a_known_name() -> None:
+    with pyfastenv.make_vec(
+        "HalfCheetah-v5", 1, render_mode="rgb_array", renderer="povray"
+    ) as envs:
+        envs.reset(seed=0)
+        with pytest.raises(ValueError, match="renderer: expected one of auto, pyfastenv, mujoco"):
+            envs.render()
