@@ -1,8 +1,8 @@
 """Pictures of environments, drawn from their state rows.
 
 MuJoCo environments with gymnasium's camera, through pyfastenv's own renderer or, over OpenGL, that
-of the ``mujoco`` package; classic control through gymnasium's own drawing (pygame). All are imported
-on the first frame, and work in a thread of their own.
+of the ``mujoco`` package; classic control through gymnasium's own drawing (pygame). All are
+imported on the first frame, and work in a thread of their own.
 """
 
 from __future__ import annotations
