@@ -90,8 +90,8 @@ WIDE WideInt HalfAt(const Shape& s, Wide x, Wide y) {
     const Wide i = Clamp(Floor((v + (size - g.edge[axis])) * k) + 1.0F, 0.0F, last);
     const Mask first = i < 0.5F;
     const Wide left = Pick(first, -size, Fma(i - 1.0F, g.width[axis], g.edge[axis] - size));
-    const Wide width = Pick(first | (i > last - 0.5F), g.edge[axis], g.width[axis]);
-    sum += (v - left) / width;
+    const float edge = g.edge[axis] > 0 ? 1 / g.edge[axis] : 0;
+    sum = Fma(v - left, Pick(first | (i > last - 0.5F), edge, k), sum);
     index = index * g.cells[axis] + Truncate(i);
   }
   return index * 2 + Pick(sum > 1.0F, WideInt(1), WideInt(0));
@@ -136,12 +136,11 @@ WIDE Wide3 LinearAt(const Linear& l, Wide x, Wide y) {
   return Fma(Widen(l.color[2]), y, Fma(Widen(l.color[1]), x, Widen(l.color[0])));
 }
 
-/// The light on a plane's points, which are in its own axes. Where cells are smaller than pixels,
-/// light is computed at each pixel.
+/// The light on a plane's points, which are in its own axes; `half`: HalfAt of them. Where cells
+/// are smaller than pixels, light is computed at each pixel.
 inline Wide3 GridLightOf(const GridLight& g, const Frame& f, const Shape& s, const Points& p,
-                         const Wide3& at, int pass, Mask mask) {
+                         const Wide3& at, WideInt half, int pass, Mask mask) {
   constexpr int kMost = 4;  // halves in a block
-  const WideInt half = HalfAt(s, at.x, at.y);
   uint32_t left = Bits(mask);
   Wide3 c{0.0F, 0.0F, 0.0F};
   for (int count = 0; left != 0; ++count) {

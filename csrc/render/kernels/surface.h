@@ -154,7 +154,8 @@ inline Wide3 Surface(const Canvas& c, int index, const View& view, const LocalVi
   p.depth = Pick(p.mask, p.depth, p.depth[lane]);
   const Rays rays = RaysAt(local, p.x, p.y), world = RaysAt(ToWorld(view), p.x, p.y);
   const Wide3 at = Fma(rays.direction, p.depth, rays.origin);
-  Points points{Fma(world.direction, p.depth, world.origin), {}, {}};
+  Points points;
+  points.at = Fma(world.direction, p.depth, world.origin);
   points.to_eye = Unit(Widen(view.eye.position) - points.at);
   OnMesh on_mesh;
   if (mesh != nullptr) {
@@ -173,8 +174,10 @@ inline Wide3 Surface(const Canvas& c, int index, const View& view, const LocalVi
     color = LightOf(f, s, points, kAllLights, looks == Looks::kMirrored ? f.reflectance : 1);
   } else {
     const GridLight& grid = c.grids[index];
+    WideInt half = 0;
+    if (grid.halves != nullptr) half = HalfAt(s, at.x, at.y);
     const auto light = [&](int pass) {
-      return grid.halves != nullptr ? GridLightOf(grid, f, s, points, at, pass, p.mask)
+      return grid.halves != nullptr ? GridLightOf(grid, f, s, points, at, half, pass, p.mask)
                                     : LightOf(f, s, points, pass, 1);
     };
     color = light(kUnshadowed);
