@@ -5,7 +5,6 @@
 #include <span>
 
 #include "core/errors.h"
-#include "mujoco/version.h"
 
 namespace pyfastenv::render {
 
@@ -88,12 +87,18 @@ PlaneGrid GridOf(const mjvGeom& g) {
   return grid;
 }
 
+/// A geom's own mapping of a texture, which MuJoCo has in some versions, or its material's.
+template <class Geom>
+Material MaterialOf(const Geom& g, const Assets& assets) {
+  if constexpr (requires { g.texrepeat; }) {
+    if (g.texid >= 0) return {g.texid, g.texuniform != 0, {g.texrepeat[0], g.texrepeat[1]}};
+  }
+  return assets.material(g.matid);
+}
+
 void SetTexture(const mjvGeom& g, const Assets& assets, Shape& s) {
   if (g.matid < 0) return;
-  Material m = assets.material(g.matid);
-  if (g.texid >= 0) {
-    m = {g.texid, g.texuniform != 0, {g.texrepeat[0], g.texrepeat[1]}};
-  }
+  const Material m = MaterialOf(g, assets);
   s.texture = assets.texture(m.texture);
   if (s.texture == nullptr) return;
   const bool is_mesh = s.form == Form::kMesh;
@@ -132,13 +137,21 @@ bool IsReflective(const mjvGeom& g, const Shape& s) {
   return g.type == mjGEOM_PLANE && !s.is_transparent && g.reflectance > 0;
 }
 
-bool IsSupported(const mjvLight& l) {
-  return l.type == mjLIGHT_DIRECTIONAL || l.type == mjLIGHT_SPOT;
+enum class Lamp { kSpot, kDirectional, kOther };  // in mjtLightType's order
+
+/// Older versions of MuJoCo have two kinds and a flag.
+template <class Source>
+Lamp LampOf(const Source& l) {
+  if constexpr (requires { l.directional; }) {
+    return l.directional != 0 ? Lamp::kDirectional : Lamp::kSpot;
+  } else {
+    return static_cast<Lamp>(std::min<int>(l.type, static_cast<int>(Lamp::kOther)));
+  }
 }
 
 Light LightOf(const mjvLight& from, Float3 head, bool shadows, const Look& look) {
   Light l;
-  l.is_directional = from.type == mjLIGHT_DIRECTIONAL;
+  l.is_directional = LampOf(from) == Lamp::kDirectional;
   l.casts_shadow = shadows && from.castshadow != 0;
   l.position = At(from.pos) - head, l.direction = Unit(At(from.dir));
   l.ambient = At(from.ambient), l.diffuse = At(from.diffuse), l.specular = At(from.specular);
@@ -275,7 +288,7 @@ void SceneReader::ReadLights(const mjvScene& scene, const Look& look) {
   lights_.clear();
   for (int i = 0; i < std::min(scene.nlight, mjMAXLIGHT); ++i) {
     const mjvLight& l = scene.lights[i];
-    if (!IsSupported(l)) continue;
+    if (LampOf(l) == Lamp::kOther) continue;  // MuJoCo's leaves them out, too
     const std::string name = "light " + std::to_string(i) + " of the scene";
     CheckFinite({l.pos, 3}, "the position of " + name);
     CheckFinite({l.dir, 3}, "the direction of " + name);

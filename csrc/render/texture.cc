@@ -18,6 +18,14 @@ std::array<uint8_t, 256> ToLinear(bool is_srgb) {
   return table;
 }
 
+/// Older versions of MuJoCo do not say.
+template <class Model>
+bool IsSrgb(const Model& m, int texture) {
+  constexpr int kSrgb = 2;  // mjCOLORSPACE_SRGB
+  if constexpr (requires { m.tex_colorspace; }) return m.tex_colorspace[texture] == kSrgb;
+  return false;
+}
+
 /// A texel of the level below: the finer one sampled once, bilinearly, at the texel's middle, as
 /// Mesa makes them. (An average over all that it covers would be smoother than MuJoCo's pictures.)
 uint32_t Coarser(const uint32_t* face, const TextureLevel& fine, int x, int y, int w, int h) {
@@ -63,7 +71,7 @@ TextureLevels::TextureLevels(const mjModel& m, int texture) {
   const int w = m.tex_width[texture], faces = is_cube ? 6 : 1;
   const int h = is_cube ? w : m.tex_height[texture];
   const bool has_faces = is_cube && m.tex_height[texture] > w;  // else one picture for all six
-  const auto linear = ToLinear(!is_cube && m.tex_colorspace[texture] == mjCOLORSPACE_SRGB);
+  const auto linear = ToLinear(!is_cube && IsSrgb(m, texture));
   std::vector<uint32_t>& first = texels_.emplace_back();
   for (int f = 0; f < faces; ++f) {
     const mjtByte* p = m.tex_data + m.tex_adr[texture];

@@ -82,8 +82,9 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             the model allows. :meth:`stats` says which one runs, and why.
         **kwargs: The environment's own arguments (gymnasium's names and defaults), and those of
             gymnasium's renderer: ``width``, ``height``, ``camera_id``, ``camera_name``,
-            ``default_camera_config``, ``max_geom``, ``visual_options``; and ``film``, True for
-            coarser shadows and, under a robot that may leave, a floor without an end.
+            ``default_camera_config``, ``max_geom``, ``visual_options``; ``film``, True for a floor
+            without an end under a robot that may leave; and ``renderer``, ``"auto"``,
+            ``"pyfastenv"`` or ``"mujoco"`` (docs/rendering.md).
     """
 
     metadata = {"render_modes": ["rgb_array"], "autoreset_mode": AutoresetMode.NEXT_STEP}
