@@ -82,8 +82,8 @@ class ErrorTrap {
   static void OnLog(const mjLogMessage* log) {
     if (log->level < mjLOG_ERROR) return;
     if (log->func == nullptr) OnError(log->subject);
-    char text[sizeof(message)];  // as MuJoCo's own bindings word it
-    std::snprintf(text, sizeof(text), "%s: %s", log->func, log->subject);
+    char text[sizeof(message)];  // as MuJoCo's own bindings word it; a subject has 1,024 bytes
+    std::snprintf(text, sizeof(text), "%s: %.1000s", log->func, log->subject);
     OnError(text);
   }
   static constexpr Handlers kHandlers{OnLog};
