@@ -230,7 +230,7 @@ def test_a_short_training_explores_for_less(
     module: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given: list[sac.Config] = []
-    monkeypatch.setattr(module, "train", given.append)
+    monkeypatch.setattr(module.spec, "train", given.append)  # type: ignore[attr-defined]
     name = str(module.Config.algorithm)  # type: ignore[attr-defined]
     assert cli.main(["train", name, "--env-id", "Hopper-v5", "--total-steps", "5000"]) == 0
     given[0].check()

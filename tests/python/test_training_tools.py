@@ -60,7 +60,7 @@ def test_a_run_leaves_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert [row["step"] for row in rows] == list(range(24, 481, 24))
     assert [row["step"] for row in rows if "eval/return" in row] == [120, 240, 360, 480]
     assert result.evaluation["eval/return"] == rows[-1]["eval/return"]
-    names = [path.name for path in sorted((tmp_path / "run" / "checkpoints").iterdir())]
+    names = [path.name for path in sorted((tmp_path / "run" / "checkpoints").glob("step_*"))]
     assert names == [f"step_{step:012d}.pt" for step in (240, 360, 480)]
     assert result.checkpoint == tmp_path / "run" / "checkpoints" / names[-1]
     stored = json.loads((tmp_path / "run" / "result.json").read_text())
@@ -74,7 +74,7 @@ def test_a_run_leaves_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_without_intervals_it_evaluates_and_saves_at_the_end(tmp_path: Path) -> None:
     train(tmp_path / "run", eval_every=0, checkpoint_every=0)
     assert [r["step"] for r in read_metrics(tmp_path / "run") if "eval/return" in r] == [480]
-    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 1
+    assert len(list((tmp_path / "run" / "checkpoints").glob("step_*"))) == 1
 
 
 def test_runs_are_named_and_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_a_run_may_branch_into_another_folder(tmp_path: Path) -> None:
     earlier = tmp_path / "run" / "checkpoints" / "step_000000000240.pt"
     train(tmp_path / "branch", resume=earlier)
     assert_same_run(tmp_path / "run", tmp_path / "branch")
-    assert len(list((tmp_path / "run" / "checkpoints").iterdir())) == 3
+    assert len(list((tmp_path / "run" / "checkpoints").glob("step_*"))) == 3
 
 
 def test_a_finished_run_stays_finished_or_becomes_longer(tmp_path: Path) -> None:
