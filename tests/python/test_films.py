@@ -309,7 +309,7 @@ def test_who_stops_a_training_stops_its_film(tmp_path: Path, how: str) -> None:
     run = tmp_path / "run"
     trained(run, length=100_000)
     code = (
-        "import sys; from pathlib import Path; from pyfastenv.training import video;"
+        "import sys; from pathlib import Path; from pyfastenv.publish import video;"
         "video.record_apart(Path(sys.argv[1]), quiet=True)"
     )
     parent = subprocess.Popen(
