@@ -72,7 +72,7 @@ def record(
 
     Raises:
         CheckpointError: There is no readable checkpoint.
-        VideoError: No OpenGL, or neither ffmpeg nor Pillow.
+        VideoError: No picture can be drawn, or there is neither ffmpeg nor Pillow.
         ValueError: A number out of range, a size where the environment has its own, or a name that
             ends in neither .mp4 nor .gif.
         FileNotFoundError: The output's folder does not exist.
@@ -174,7 +174,7 @@ def film(
         most: Stop after so many steps.
 
     Raises:
-        VideoError: No OpenGL.
+        VideoError: No picture can be drawn.
     """
     envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
     play = player(envs, policy, 0, 1)

@@ -77,12 +77,12 @@ class Renderer:
 
     @property
     def height(self) -> int:
-        """Of the pictures [pixels]."""
+        """Height of the pictures [pixels]."""
         return self._height
 
     @property
     def width(self) -> int:
-        """Of the pictures [pixels]."""
+        """Width of the pictures [pixels]."""
         return self._width
 
     def enable_depth_rendering(self) -> None:

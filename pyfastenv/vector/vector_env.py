@@ -542,7 +542,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         return values
 
     def own_values(self) -> dict[str, NDArray[np.float64]]:
-        """What environments were given one by one: model fields set so far, and tasks.
+        """The values each environment has of its own: model fields set so far, and tasks.
 
         Returns:
             ``(num_envs, …)`` by the field's name; tasks, where there are any, under ``"task"``.
