@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from pyfastenv.errors import EnvError
 from pyfastenv.publish.plots import plot_run
 from pyfastenv.runs import folder as run_folder
 from pyfastenv.runs import seeds
@@ -341,6 +342,8 @@ class _Session:
         """One iteration; what fails in it because numbers are no longer finite has diverged."""
         try:
             return self.algorithm.iterate()
+        except EnvError:  # an environment's own mistake, which it names
+            raise
         except Exception as error:
             if not (bad := self._bad_numbers(self.algorithm.state_dict())):
                 raise

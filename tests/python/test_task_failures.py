@@ -64,7 +64,7 @@ def test_an_error_of_the_engine_inside_a_step_breaks_nothing() -> None:
     twin = pyfastenv.make_vec(Fragile, 2, num_threads=1)
     envs.reset(seed=0)
     twin.reset(seed=0)
-    with pytest.raises(EnvError, match=r"environment 0: Fragile\.step: vector length"):
+    with pytest.raises(EnvError, match=r"environment 0: Fragile\.step: mj_ray: vector length"):
         envs.step(np.array([[5.0], [0.0]]))
     twin.step(np.zeros((2, 1)))
     twin.set_state(envs.get_state())
