@@ -46,9 +46,13 @@ OtherSensors::OtherSensors(const mjModel& m, const std::vector<int>& sensors)
   });
   vanish_ = true;
   for (size_t i = 0; i < type_.size(); ++i) {
-    constexpr int kNetForce = 3;  // which has a normal even then
-    const bool net = type_[i] == mjSENS_CONTACT && intprm_[mjNSENS * i + 1] == kNetForce;
-    vanish_ = vanish_ && !net && (type_[i] == mjSENS_TOUCH || type_[i] == mjSENS_CONTACT);
+    const bool contact = type_[i] == mjSENS_CONTACT;
+    constexpr int kNetForce = 3;  // in the world's frame; which has a normal even without contacts
+    constexpr int kInOwnFrame = 1 << mjCONDATA_FOUND | 1 << mjCONDATA_FORCE |
+                                1 << mjCONDATA_TORQUE | 1 << mjCONDATA_DIST;
+    const bool net = contact && intprm_[mjNSENS * i + 1] == kNetForce;
+    vanish_ = vanish_ && !net && (contact || type_[i] == mjSENS_TOUCH);
+    of_frames_ = of_frames_ || net || (contact && (intprm_[mjNSENS * i] & ~kInOwnFrame) != 0);
     of_cameras_ = of_cameras_ || type_[i] == mjSENS_CAMPROJECTION || objtype_[i] == mjOBJ_CAMERA ||
                   reftype_[i] == mjOBJ_CAMERA;
   }

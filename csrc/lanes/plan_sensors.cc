@@ -213,6 +213,7 @@ void Plan::AddSensors(const mjModel& m) {
     sensors_.push_back(sensor);
   }
   other_sensors_ = OtherSensors(m, others);
+  table.frames = other_sensors_.of_frames();
   still_ = std::make_unique<bool[]>(static_cast<size_t>(m.nbody));
   for (int b = 0; b < m.nbody; ++b) {
     still_[static_cast<size_t>(b)] = m.body_dofnum[m.body_weldid[b]] == 0;

@@ -229,7 +229,8 @@ void RecordSensors(const Tables& t, Recorder& recorder) {
 }  // namespace
 
 Recording Record(RecordedStage stage, const Tables& t) {
-  Recorder recorder(t, /*exact=*/stage == RecordedStage::kSensors);
+  const bool shown = t.sensors.frames && stage == RecordedStage::kSmoothDynamics;
+  Recorder recorder(t, /*exact=*/shown || stage == RecordedStage::kSensors);
   Scratch& s = recorder.scratch();
   switch (stage) {
     case RecordedStage::kSmoothDynamics:
