@@ -6,7 +6,9 @@ nothing fills is an error, not an empty string.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ from typing import Any
 from pyfastenv.experiments import measure
 from pyfastenv.experiments.tables import mean_and_deviation, median, number, quartiles, spread
 from pyfastenv.runs.progress import duration
+
+LONG = 120  # characters of a line of prose that is folded
 
 
 def render(template: Path, values: Mapping[str, Any]) -> str:
@@ -52,7 +56,33 @@ def render(template: Path, values: Mapping[str, Any]) -> str:
         "median": median,
     }
     text = environment.get_template(template.name).render(functions | dict(values))
-    return f"{text.rstrip()}\n"
+    return "\n".join(_folded(text.rstrip().splitlines())) + "\n"
+
+
+def _folded(lines: Iterable[str]) -> Iterator[str]:
+    """Lines of Markdown, of which those of prose are no longer than people read.
+
+    Spaces within links and code hold, and what would begin a list stays where it is.
+    """
+    fenced = False
+    for line in lines:
+        fenced ^= line.lstrip().startswith("```")
+        if len(line) < LONG or fenced or line.lstrip().startswith(("|", "#", "<")):
+            yield line
+            continue
+        held = re.sub(
+            r"`[^`]*`|\]\([^)]*\)| (?=[-+*|#>=] )", lambda m: m[0].replace(" ", "\0"), line
+        )
+        mark = re.match(r"\s*(?:[-+*] |\d+\. )?", line)
+        indent = " " * (mark.end() if mark else 0)
+        folded = textwrap.wrap(
+            held,
+            LONG - 10,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        yield from (part.replace("\0", " ") for part in folded)
 
 
 def circumstances(result: Mapping[str, Any]) -> str:
