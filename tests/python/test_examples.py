@@ -9,6 +9,7 @@ import pytest
 from run_example import EXAMPLES, run_example
 
 ARGUMENTS = {
+    "identify_arm.py": [],
     "step.py": ["20"],
     "partial_batches.py": ["10"],
     "ppo.py": ["--env-id", "Hopper-v5", "--total-steps", "4096"],
@@ -21,6 +22,7 @@ ARGUMENTS = {
     "train.py": ["4096"],
 }
 NEEDS = {
+    "identify_arm.py": ("plotly", "tabulate", "matplotlib"),  # mujoco[sysid]
     "ppo.py": ("torch",),
     "ray_sac.py": ("torch", "ray"),
     "ray_train_ppo.py": ("torch", "matplotlib", "ray", "pyarrow"),
