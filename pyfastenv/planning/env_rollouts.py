@@ -1,4 +1,4 @@
-"""What plans cost by environments: the reward that is learned is the one that is planned for."""
+"""Costs of plans by environments: the reward that is learned is the one that is planned for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plans cost by a user's own model and a cost function in NumPy."""
+"""Costs of plans by a user's own model and a cost function in NumPy."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ Array = NDArray[np.float64]
 
 
 class Rollouts(Protocol):
-    """What says how much plans cost: :class:`ModelRollouts`, :class:`EnvRollouts`."""
+    """The interface to costs of plans: :class:`ModelRollouts`, :class:`EnvRollouts`."""
 
     low: Array  # (nu,)
     high: Array
 
     def costs(self, state: Any, controls: Array) -> Array:
-        """Of controls (R, T, nu) from a state, (R,)."""
+        """Costs (R,) of controls (R, T, nu) from a state."""
 
 
 class Planner:
