@@ -35,7 +35,8 @@ class CrossEntropy(Sampler):
         noise = np.full(knots.shape, self.noise)
         for _ in range(self.iterations):
             candidates = self.draw(knots, noise, rng)
-            order = np.argsort(evaluate(candidates), kind="stable")
-            elites = candidates[order[: self.num_elites]]
+            costs = evaluate(candidates)
+            num_elites = min(self.num_elites, np.count_nonzero(np.isfinite(costs)))
+            elites = candidates[np.argsort(costs, kind="stable")[:num_elites]]
             knots, noise = elites.mean(0), np.maximum(elites.std(0), self.least_noise)
         return knots

@@ -17,11 +17,12 @@ class MPPI(Sampler):
     algorithm 2 without the control cost: weights are exp(-(cost - least) / temperature).
 
     Attributes:
-        temperature: In units of the standard deviation of the candidates' costs, so that it need
-            not follow a cost's scale. Small: only the best count; large: all alike.
+        temperature: In units of how far the candidates' median is above the least cost, so that it
+            need not follow a cost's scale, and a rollout that diverges does not count. Small: only
+            the best count; large: all alike.
     """
 
-    temperature: float = 0.1
+    temperature: float = 0.05
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -31,11 +32,13 @@ class MPPI(Sampler):
         """See :class:`pyfastenv.planning.optimizer.Optimizer`."""
         for _ in range(self.iterations):
             candidates = self.draw(knots, self.noise, rng)
-            costs = evaluate(candidates)
-            costs -= costs.min()
-            scale = self.temperature * costs[np.isfinite(costs)].std()
-            if scale > 0:  # else all that count cost the same
-                costs /= scale
-            weights = np.exp(-costs)
-            knots = np.tensordot(weights / weights.sum(), candidates, 1)
+            weights = self._weights(evaluate(candidates))
+            knots = np.tensordot(weights, candidates, 1)
         return knots
+
+    def _weights(self, costs: Array) -> Array:
+        """(R,), which sum to 1."""
+        above = costs - costs.min()
+        spread = self.temperature * np.median(above[np.isfinite(above)])
+        weights: Array = np.exp(-above / spread) if spread > 0 else 1.0 * (above == 0)
+        return weights / weights.sum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +95,17 @@ def test_optimizers_find_the_least_cost(optimizer: Any) -> None:
 @optimizers
 def test_candidates_without_a_cost_count_for_nothing(optimizer: Any) -> None:
     def evaluate(knots: Any) -> Any:
-        return np.where(knots[:, 0, 0] > 0.01, np.inf, -knots[:, 0, 0])
+        costs = 10 + knots[:, 0, 0]
+        costs[3:], costs[2] = np.inf, 1e300  # as where physics diverges
+        seen.append(knots[:3, 0, 0])
+        return costs
 
-    knots = optimizer.improve(np.zeros((1, 1)), evaluate, np.random.default_rng(0))
-    assert -1 <= knots[0, 0] <= 0.01
+    seen: list[Any] = []
+    once = replace(optimizer, iterations=1)
+    knots = once.improve(np.zeros((1, 1)), evaluate, np.random.default_rng(0))
+    assert seen[0][:2].min() <= knots[0, 0] <= max(seen[0])
+    if not isinstance(optimizer, planning.CrossEntropy):  # whose elites are these three
+        assert abs(knots[0, 0] - seen[0][:2].min()) < 1e-3
 
 
 def test_predictive_sampling_gets_no_worse() -> None:
@@ -117,7 +125,7 @@ def test_mppi_weighs_by_costs() -> None:
     mppi = planning.MPPI(num_rollouts=16, temperature=0.5)
     knots = mppi.improve(np.full((1, 1), 0.3), evaluate, np.random.default_rng(0))
     costs = seen[0][:, 0, 0] ** 2
-    weights = np.exp(-(costs - costs.min()) / (0.5 * costs.std()))
+    weights = np.exp(-(costs - costs.min()) / (0.5 * (np.median(costs) - costs.min())))
     np.testing.assert_allclose(knots[0, 0], np.average(seen[0][:, 0, 0], weights=weights))
 
 
