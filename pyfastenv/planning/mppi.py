@@ -40,5 +40,6 @@ class MPPI(Sampler):
         """(R,), which sum to 1."""
         above = costs - costs.min()
         spread = self.temperature * np.median(above[np.isfinite(above)])
-        weights: Array = np.exp(-above / spread) if spread > 0 else 1.0 * (above == 0)
-        return weights / weights.sum()
+        shares: Array = np.exp(-above / spread) if spread > 0 else 1.0 * (above == 0)
+        shares /= shares.sum()
+        return shares
