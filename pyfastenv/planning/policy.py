@@ -1,4 +1,4 @@
-"""Planners as a policy of environments, where trained policies are: evaluation, films."""
+"""Planners as a policy of environments: to be evaluated, filmed and recorded as others are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 class PlannerPolicy:
     """A policy that plans: every environment has a plan of its own, from its own snapshot.
 
-    It goes where trained policies go: :func:`pyfastenv.runs.evaluation.evaluate`, films.
+    It goes where trained policies go: ``evaluate``, films, Minari (``minari.episodes``).
 
     Args:
         planner: On :class:`EnvRollouts`; it is copied for each environment, with the seeds

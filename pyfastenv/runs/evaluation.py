@@ -6,16 +6,16 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
-from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs.seeds import Stream, env_seeds
+from pyfastenv.sampling.acting import ActingPolicy, acting_steps
 from pyfastenv.sampling.device_sampling import DeviceSampler
 from pyfastenv.sampling.rollouts import Episodes, rollout
 from pyfastenv.tasks.pool.make import make_vec
@@ -23,17 +23,6 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 
 _MAX_ENVS = 64
 _MOST_STEPS = 1_000  # at a time: most episodes may be far shorter than their limit
-
-
-@runtime_checkable
-class ActingPolicy(Protocol):
-    """A policy that acts in Python between steps, a planner say."""
-
-    def reset(self, env_ids: ArrayLike | None = None) -> None:
-        """New episodes begin in these environments; None: in all of them."""
-
-    def act(self, obs: NDArray[Any]) -> NDArray[Any]:
-        """Actions (num_envs, …) for all environments, of observations (num_envs, obs_size)."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +70,9 @@ def evaluate(
     Args:
         envs: Autoreset mode SameStep, with a limit on an episode's steps. They are reset.
         policy: What :func:`pyfastenv.rollout` takes, a list of
-            :class:`pyfastenv.nn.torch_policy.TorchPolicy`, or an :class:`ActingPolicy`. Of several
-            all are evaluated, one after another.
+            :class:`pyfastenv.nn.torch_policy.TorchPolicy`, or an
+            :class:`pyfastenv.sampling.acting.ActingPolicy`. Of several all are evaluated, one after
+            another.
         num_episodes: How many episodes count, of each policy.
         seed: Gives each environment its own (:func:`pyfastenv.runs.seeds.env_seeds`): the same
             episodes each time, and other ones than any training's. Several: one for each policy.
@@ -138,7 +128,8 @@ def player(envs: FastVectorEnv, policy: Any, number: int, num_steps: int) -> Cal
         A function that gives the episodes that ended.
     """
     if isinstance(policy, ActingPolicy):
-        return _acting_player(envs, policy)
+        step = acting_steps(envs, policy)
+        return lambda: step().episodes
     if not isinstance(policy, list):
         policy_ids = [number] * envs.num_envs
         return lambda: rollout(envs, policy, num_steps, policy_id=policy_ids).episodes
@@ -152,23 +143,6 @@ def player(envs: FastVectorEnv, policy: Any, number: int, num_steps: int) -> Cal
         return drawn.actions, drawn.log_probs, drawn.env_actions
 
     return lambda: sampler.collect(act).episodes
-
-
-def _acting_player(envs: FastVectorEnv, policy: ActingPolicy) -> Callable[[], Episodes]:
-    """Takes one step at a time, so that the policy hears of every episode's end."""
-    sampler = DeviceSampler(envs, 1, torch.device("cpu"))
-
-    def act(obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        actions = torch.from_numpy(policy.act(obs.numpy()))
-        return actions, torch.zeros(len(actions)), actions
-
-    def play() -> Episodes:
-        ended = sampler.collect(act).episodes
-        policy.reset(ended.env_ids.numpy())
-        return ended
-
-    policy.reset()
-    return play
 
 
 def make_eval_envs(
