@@ -171,6 +171,7 @@ def _draw(planned: Planned, output: Path) -> None:
     figure, axes = make_axes(f"{planned.scene}, cost of the states reached")
     times = planned.control_s * np.arange(1, len(planned.costs) + 1)
     axes.plot(times, planned.costs, color=COLOURS[0], linewidth=1.2)
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("time [s]")
     axes.set_ylabel("cost")
     save_figure(figure, output)
