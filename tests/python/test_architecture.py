@@ -18,7 +18,7 @@ if not (ROOT / "docs").is_dir() or not (ROOT / "csrc").is_dir():
 NAMED = (
     *("csrc/core", "csrc/bindings", "pyfastenv/nn", "pyfastenv/vector"),
     *("pyfastenv/algorithms", "pyfastenv/training", "pyfastenv/publish", "pyfastenv/runs"),
-    *("pyfastenv/sampling", "pyfastenv/tasks"),
+    *("pyfastenv/sampling", "pyfastenv/tasks", "pyfastenv/planning"),
 )
 # headers that know nothing of ours, which rooms below theirs may include too
 ALONE = {"mujoco/error_trap.h", "mujoco/version.h"}

@@ -24,7 +24,7 @@ os.environ.setdefault("PYOPENGL_PLATFORM", os.environ["MUJOCO_GL"])
 import pytest
 
 import pyfastenv
-from pyfastenv import cli, physics
+from pyfastenv import cli, physics, planning
 from pyfastenv.runs.registry import ALGORITHMS, algorithm_module
 
 pytest.importorskip("torch")
@@ -125,12 +125,12 @@ def test_every_public_name_is_in_the_reference() -> None:
         public = getattr(pyfastenv, name)
         inside = public.__module__ == "pyfastenv.errors"
         assert inside or re.search(rf"^::: pyfastenv\.{name}$", reference, re.MULTILINE), name
-    for name in physics.__all__:
+    for name in (*physics.__all__, *planning.__all__):
         assert re.search(rf"members: \[.*\b{name}\b", reference), name
 
 
 def test_every_public_name_says_what_it_is() -> None:
-    rooms = [(pyfastenv, pyfastenv.__all__), (physics, physics.__all__)]
+    rooms = [(room, room.__all__) for room in (pyfastenv, physics, planning)]
     for room, names in rooms:
         for name in names:
             public = getattr(room, name)

@@ -9,6 +9,8 @@ import pytest
 from run_example import EXAMPLES, run_example
 
 ARGUMENTS = {
+    "evolve_cma.py": ["2"],
+    "identify_arm.py": [],
     "step.py": ["20"],
     "partial_batches.py": ["10"],
     "ppo.py": ["--env-id", "Hopper-v5", "--total-steps", "4096"],
@@ -21,6 +23,8 @@ ARGUMENTS = {
     "train.py": ["4096"],
 }
 NEEDS = {
+    "evolve_cma.py": ("torch", "cma"),
+    "identify_arm.py": ("plotly", "tabulate", "matplotlib"),  # mujoco[sysid]
     "ppo.py": ("torch",),
     "ray_sac.py": ("torch", "ray"),
     "ray_train_ppo.py": ("torch", "matplotlib", "ray", "pyarrow"),

@@ -41,7 +41,7 @@ class SuiteModel:
         self._domain, self._make = domain, make
 
     def __call__(self) -> mujoco.MjModel:
-        file = package_file("dm_control", f"suite/{self._domain}.xml", "dm-control")
+        file = package_file("dm_control", f"suite/{self._domain}.xml", "'pyfastenv[dm-control]'")
         assets = {f"./common/{f.name}": f.read_bytes() for f in file.parent.glob("common/*.xml")}
         if self._make is None:  # importing dm_control takes a second
             xml: Any = file.read_text()

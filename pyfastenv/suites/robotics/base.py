@@ -19,7 +19,7 @@ def robotics_file(name: str) -> Path:
     Raises:
         ImportError: There is no gymnasium_robotics, or none with such a file.
     """
-    return package_file("gymnasium_robotics", f"envs/{name}", "robotics")
+    return package_file("gymnasium_robotics", f"envs/{name}", "'pyfastenv[robotics]'")
 
 
 class GoalTask(Task):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pyfastenv
-from pyfastenv import cli
+from pyfastenv import cli, planning
 from pyfastenv.integrations.minari import collect, episodes
 
 # its stored spec names the environment's class by a module that says it is old
@@ -69,6 +69,17 @@ def test_gymnasium_plays_them_again(env_id: str, limit: int) -> None:
     for i in range(2):
         theirs = gymnasium.make(env_id, max_episode_steps=limit)
         assert_plays_again(theirs, buffers[i::2], seed=3 + i)
+
+
+def test_a_planner_is_recorded() -> None:
+    """Its episodes are gymnasium's, too; it acts in float64's states and the space's actions."""
+    made = {"autoreset_mode": "SameStep", "max_episode_steps": 12}
+    envs = pyfastenv.make_vec("InvertedPendulum-v5", 2, **made)
+    simulations = planning.EnvRollouts(pyfastenv.make_vec("InvertedPendulum-v5", 64, **made))
+    planner = planning.Planner(simulations, horizon=8, num_knots=4)
+    buffers = list(episodes(envs, planning.PlannerPolicy(planner, envs), 3, seed=5))
+    theirs = gymnasium.make("InvertedPendulum-v5", max_episode_steps=12)
+    assert_plays_again(theirs, buffers[::2], seed=5)
 
 
 @pytest.fixture(scope="module")
