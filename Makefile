@@ -307,6 +307,7 @@ BENCH_train = $(BIN)/python bench/python/train.py
 BENCH_tasks = $(BIN)/python bench/python/own_tasks.py $(ARGS)
 BENCH_learners = $(BIN)/python bench/python/mbpo.py $(ARGS)
 BENCH_physics = $(BIN)/python bench/python/physics.py $(ARGS)
+BENCH_batch = $(BIN)/python bench/python/batch.py $(ARGS)
 BENCH_rendering = $(GL) $(BIN)/python bench/python/rendering.py $(ARGS)
 BENCH_ten_minutes = $(GL) $(BIN)/python bench/python/ten_minutes.py $(ARGS)
 BENCH_suites = $(GL) $(BIN)/python bench/python/suites.py ten $(ARGS) && \
@@ -323,7 +324,7 @@ NEEDS_nodes := build/nodes/.installed
 CONSUMERS_light := gymnasium sb3 sb3_ppo cleanrl dm_env
 BENCH_integrations = $(call IN_INTEGRATIONS,CONSUMERS,python ../../../bench/python/consumers.py --only $$file)
 NEEDS_integrations := wheel $(INTEGRATIONS:%=build/int/%/.installed)
-bench: $(VENV)/.test $(VENV)/.bench-train $(NEEDS_$(or $(NAME),all))  ## Against physics alone and peers; NAME=train, tasks, learners, physics, suites, scaling, cpp, nodes, integrations, …
+bench: $(VENV)/.test $(VENV)/.bench-train $(NEEDS_$(or $(NAME),all))  ## Against physics alone and peers; NAME=train, tasks, learners, physics, batch, suites, scaling, cpp, nodes, integrations, …
 	$(or $(BENCH_$(or $(NAME),all)),$(error NAME: one of $(patsubst BENCH_%,%,$(filter BENCH_%,$(.VARIABLES)))))
 
 BENCH_LANES_ = $(ASSETS) build/lanes/lane_bench --output=bench/results/lanes.json $(ARGS) && \

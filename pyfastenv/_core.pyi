@@ -7,6 +7,7 @@ import collections.abc
 import typing
 
 __all__: list[str] = [
+    "Batch",
     "DefaultFloats",
     "EnsembleHyper",
     "EnsembleUpdate",
@@ -22,8 +23,10 @@ __all__: list[str] = [
     "SacUpdate",
     "UnitNetworks",
     "VectorEnv",
+    "active_callback",
     "bin_cross_entropy",
     "column_moments",
+    "data_field_size",
     "disturb_lanes",
     "engine_reason",
     "lane_width",
@@ -31,12 +34,80 @@ __all__: list[str] = [
     "least_of_bins",
     "linear_scan",
     "load_opengl",
+    "model_field_size",
     "physics_limit",
     "registry",
     "render_refusal",
     "task_struct_layouts",
     "task_symbols",
 ]
+
+class Batch:
+    """
+    Simulations for pyfastenv.physics.Batch.
+    """
+    def __init__(self, **kwargs: typing.Any) -> None: ...
+    def bind(self, name: str, array: typing.Any) -> None:
+        """
+        Copies a field of MjData into an array after every call.
+        """
+    def forward(
+        self, ids: typing.Any, stage: typing.SupportsInt | typing.SupportsIndex
+    ) -> list[tuple[int, str]]:
+        """
+        Computes what follows from the states; returns failures as step.
+        """
+    def jac(
+        self,
+        ids: typing.Any,
+        body: typing.Any,
+        point: typing.Any,
+        jacp: typing.Any,
+        jacr: typing.Any,
+    ) -> list[tuple[int, str]]:
+        """
+        Computes Jacobians; returns failures as step.
+        """
+    def lane_steps(self) -> tuple[int, int]:
+        """
+        Steps that lanes were asked for so far, and those of them that they left to mj_step.
+        """
+    def ray(self, **kwargs: typing.Any) -> list[tuple[int, str]]:
+        """
+        Casts rays; returns failures as step.
+        """
+    def reset(
+        self,
+        ids: typing.Any,
+        keyframe: typing.Any,
+        stage: typing.SupportsInt | typing.SupportsIndex,
+    ) -> list[tuple[int, str]]:
+        """
+        Resets simulations to keyframes; returns failures as step.
+        """
+    def rollout(self, **kwargs: typing.Any) -> list[tuple[int, str]]:
+        """
+        The same with given controls and records.
+        """
+    def set_fields(self, arrays: collections.abc.Mapping[str, typing.Any]) -> None:
+        """
+        Gives every simulation its own values of these fields of MjModel, and of no others.
+        """
+    def set_models(
+        self, addresses: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+    ) -> None:
+        """
+        Runs every simulation on a model of its own; none: on the batch's.
+        """
+    def step(
+        self,
+        ids: typing.Any,
+        nstep: typing.SupportsInt | typing.SupportsIndex,
+        stage: typing.SupportsInt | typing.SupportsIndex,
+    ) -> list[tuple[int, str]]:
+        """
+        Steps simulations; returns (simulation, message) of those in which MuJoCo raised.
+        """
 
 class RolloutPool:
     """
@@ -473,6 +544,11 @@ class VectorEnv:
     @property
     def tasks(self) -> list: ...
 
+def active_callback() -> str | None:
+    """
+    Name of a callback of MuJoCo's that changes physics and is set; None if none is.
+    """
+
 def bin_cross_entropy(
     found: typing.Any,
     target: typing.Any,
@@ -488,6 +564,13 @@ def bin_cross_entropy(
 def column_moments(samples: typing.Any) -> tuple:
     """
     Mean and sum of squared deviations of each column, float64.
+    """
+
+def data_field_size(
+    model_address: typing.SupportsInt | typing.SupportsIndex, name: str
+) -> int | None:
+    """
+    Bytes of a field of MjData whose size is fixed; None for other names.
     """
 
 def disturb_lanes(on: bool) -> None:
@@ -532,6 +615,13 @@ def linear_scan(values: typing.Any, decays: typing.Any) -> typing.Any:
 def load_opengl() -> None:
     """
     Has MuJoCo look up OpenGL's functions, once per process, in the context that is current in this thread. Never returns if an earlier attempt, which was not made by this, broke off in the middle.
+    """
+
+def model_field_size(
+    model_address: typing.SupportsInt | typing.SupportsIndex, name: str
+) -> int | None:
+    """
+    Bytes of a field of MjModel that simulations may have their own of; None for other names.
     """
 
 def physics_limit(

@@ -18,6 +18,7 @@
 
 namespace pyfastenv {
 
+void BindPhysicsBatch(py::module_& m);
 void BindPhysicsRollout(py::module_& m);
 void BindPolicy(py::module_& m);
 void BindPpoUpdate(py::module_& m);
@@ -87,6 +88,7 @@ PYBIND11_MODULE(_core, m) {
   InitInterpreterEnd();
   InitNumpy();
   RegisterErrors();
+  BindPhysicsBatch(m);
   BindPhysicsRollout(m);
   BindPolicy(m);
   BindPpoUpdate(m);

@@ -12,12 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/address.h"
 #include "bindings/gil.h"
 #include "bindings/keywords.h"
 #include "bindings/lane_warnings.h"
 #include "bindings/numpy_interop.h"
+#include "bindings/plans.h"
 #include "core/errors.h"
-#include "core/fork.h"
 #include "mujoco/lane_trust.h"
 #include "mujoco/model_image.h"
 #include "physics/rollout_pool.h"
@@ -30,23 +31,6 @@ using Code = UsageError::Code;
 using physics::PlanCache;
 using physics::RolloutPool;
 using physics::RolloutRequest;
-
-// One for the process. A forked child gets another, since a thread of the parent may have been in
-// it. With the GIL.
-PlanCache& Plans() {
-  static PlanCache* plans = nullptr;  // never deleted: threads may outlive the module
-  static unsigned generation = 0;
-  if (plans == nullptr || generation != ForkGeneration()) {
-    plans = new PlanCache;
-    generation = ForkGeneration();
-  }
-  return *plans;
-}
-
-template <class T>
-T* At(uintptr_t address) {
-  return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr)
-}
 
 std::string Text(int64_t n) { return std::to_string(n); }
 

@@ -23,7 +23,7 @@ namespace {
 // Neither read by a step of a model that lanes take nor by their plans: what is drawn, seen by rays
 // or cameras (which are sensors, and read the model at hand), named in texts and keyframes, or
 // derived for others than the engine (acc0: for muscles).
-constexpr bool IsRead(std::string_view array) {
+constexpr bool MayBeRead(std::string_view array) {
   for (const std::string_view group :
        {"tex_", "mat_", "skin_", "light_", "key_", "text_", "tuple_", "numeric_", "oct_", "cam_",
         "actuator_acc0", "mesh_face", "mesh_normal", "mesh_texcoord", "names_map", "paths"}) {
@@ -117,7 +117,7 @@ bool VisitAll(const mjModel* m, Visit visit) {
 #undef MJ_M
 #define MJ_M(n) m->n
 #define X(type, name, rows, columns)                                                 \
-  if constexpr (IsRead(#name)) {                                                     \
+  if constexpr (MayBeRead(#name)) {                                                  \
     const size_t row_bytes = sizeof(type) * static_cast<size_t>(columns);            \
     if (!VisitArray(*m, meshes, #name, #rows, m->name, m->rows, row_bytes, visit)) { \
       return false;                                                                  \
@@ -194,6 +194,8 @@ size_t ModelImage::Hash() const {
   const auto* text = reinterpret_cast<const char*>(bytes_.data());
   return std::hash<std::string_view>()(std::string_view(text, bytes_.size()));
 }
+
+bool IsRead(std::string_view array) { return MayBeRead(array); }
 
 bool DataFits(const mjModel& model, const mjModel& made_for) {
   if (&model == &made_for) return true;

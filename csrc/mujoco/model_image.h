@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace pyfastenv {
@@ -31,6 +32,9 @@ class ModelImage {
  private:
   std::vector<std::byte> bytes_;
 };
+
+/// Whether physics, and plans for lanes, may depend on an array of mjModel ("geom_rgba": no).
+bool IsRead(std::string_view array);
 
 /// Whether a data made for `made_for` has room for every array that a step of `model` writes.
 bool DataFits(const mjModel& model, const mjModel& made_for);

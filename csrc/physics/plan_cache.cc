@@ -13,8 +13,6 @@ namespace pyfastenv::physics {
 
 namespace {
 
-// Making a plan takes about as long as so many steps of mj_step (bench/python/physics.py).
-constexpr int64_t kStepsThatPay = 2000;
 constexpr size_t kMaxEntries = 16;
 
 }  // namespace

@@ -49,6 +49,9 @@ struct ModelClass {
 
 class PlanCache {
  public:
+  /// Making a plan takes about as long as so many steps of mj_step (bench/python/physics.py).
+  static constexpr int64_t kStepsThatPay = 2000;
+
   /// A plan to run on `kernels`, for models that differ from this one in `numbers` (bits of
   /// lanes::Number), or null: lanes refuse the model, or its sensordata if that is read
   /// (`sensordata`), or `num_steps` more steps of it, with those of earlier calls, do not pay for

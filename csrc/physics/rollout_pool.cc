@@ -9,15 +9,12 @@
 #include <utility>
 
 #include "core/failure_list.h"
+#include "physics/lane_groups.h"
 #include "physics/stop_signal.h"
 
 namespace pyfastenv::physics {
 
 namespace {
-
-// Fewer rollouts than this are no slower with mj_step: a group costs the same however many of its
-// lanes are used, and that is 2.7 times mj_step for the most expensive robot (docs/lanes.md).
-int FewestLanes(int width) { return width == 1 ? 1 : std::max(2, 3 * width / 8); }
 
 // Lanes take their inputs from the call. Without controls they are what the data have, which may be
 // reset in between: left to mj_step unless it is a ctrl of zero.
@@ -31,32 +28,6 @@ bool InputsSuitLanes(const RolloutRequest& request, const mjModel& m) {
 }
 
 }  // namespace
-
-// The items of a batch are jobs.
-class RolloutPool::Jobs final : public BarrierBatch::Work {
- public:
-  Jobs(const std::vector<Job>& jobs, std::vector<RolloutWorker>& workers, const StopSignal& stop)
-      : jobs_(jobs), workers_(workers), stop_(stop) {}
-
-  int Chunk() const override { return 1; }
-  int Run(int worker, std::span<int32_t> items) noexcept override {
-    for (const int32_t item : items) {
-      const Job& job = jobs_[static_cast<size_t>(item)];
-      RolloutWorker& on = workers_[static_cast<size_t>(worker)];
-      if (job.lanes.plan != nullptr) {
-        if (!stop_.raised()) on.RunLanes(job.rollouts, job.lanes);
-        continue;
-      }
-      for (size_t i = 0; i < job.rollouts.size() && !stop_.raised(); ++i) on.Run(job.rollouts[i]);
-    }
-    return 0;
-  }
-
- private:
-  const std::vector<Job>& jobs_;
-  std::vector<RolloutWorker>& workers_;
-  const StopSignal& stop_;
-};
 
 RolloutPool::RolloutPool(int num_threads, PlanCache& plans)
     : plans_(plans), workers_(static_cast<size_t>(num_threads)) {
@@ -107,7 +78,7 @@ struct Classes {
 
 }  // namespace
 
-std::vector<RolloutPool::Job> RolloutPool::Divide(const RolloutRequest& request) {
+std::vector<Job> RolloutPool::Divide(const RolloutRequest& request) {
   std::vector<Job> jobs;
   const auto& models = request.models;
   order_.resize(models.size());
@@ -151,10 +122,8 @@ void RolloutPool::AddJobs(const RolloutRequest& request, std::span<const int> ro
     const lanes::Kernels& kernels = lanes::BestKernels();
     const int width = kernels.width;
     const auto share = static_cast<int64_t>(request.data.size()) * count / request.num_rollouts();
-    const int workers = std::max(1, static_cast<int>(share));
-    const int rounds = (count + workers * width - 1) / (workers * width);
-    groups = std::min(workers * rounds, count);
-    if (count / groups >= FewestLanes(width) &&
+    groups = CountLaneGroups(count, std::max(1, static_cast<int>(share)), width);
+    if (groups > 0 &&
         (numbers != 0 || !plans_.LeavesToMujoco(m, int64_t{groups} * request.num_steps))) {
       lanes =
           plans_.Find(m, kernels, int64_t{count} * request.num_steps, request.senses(), numbers);
@@ -177,12 +146,7 @@ RolloutPool::Outcome RolloutPool::Run(const RolloutRequest& request,
   for (size_t w = 0; w < workers_.size(); ++w) {
     workers_[w].Begin(request, *request.data[w], stop, failures, w == 0);
   }
-  Jobs work(jobs, workers_, stop);
-  BarrierBatch::Options options;
-  options.count = static_cast<int>(jobs.size());
-  options.helpers = static_cast<int>(std::min(workers_.size(), jobs.size())) - 1;
-  options.spin = kSpin;
-  batch_->Run(work, options, [&] { return stop.Ask(); });
+  LaneJobs<RolloutWorker>::RunAll(*batch_, jobs, workers_, stop);
   for (RolloutWorker& worker : workers_) worker.FinishData();
   return {stop.raised(), failures.TakeAll()};
 }

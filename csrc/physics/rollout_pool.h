@@ -18,6 +18,7 @@
 #include "core/call_gate.h"
 #include "core/errors.h"
 #include "core/thread_pool.h"
+#include "physics/lane_jobs.h"
 #include "physics/plan_cache.h"
 #include "physics/rollout_request.h"
 #include "physics/rollout_worker.h"
@@ -47,13 +48,6 @@ class RolloutPool {
   std::pair<int64_t, int64_t> CountLaneSteps();
 
  private:
-  // rollouts that one worker runs at a time, in lanes if there is a plan; a part of order_
-  struct Job {
-    std::span<const int> rollouts;
-    PlanInUse lanes;
-  };
-  class Jobs;
-
   std::vector<Job> Divide(const RolloutRequest& request);
   void AddJobs(const RolloutRequest& request, std::span<const int> rollouts, uint64_t numbers,
                std::vector<Job>& jobs);

@@ -1,14 +1,17 @@
-"""Physics without an environment: open-loop rollouts of a user's own MuJoCo models.
+"""Physics without an environment: rollouts and batches of a user's own MuJoCo models.
 
     from pyfastenv import physics
     states, sensordata = physics.rollout(model, data, initial_state, control)
+    batch = physics.Batch(model, nsim=1024)
 
-takes the arguments of ``mujoco.rollout.rollout`` and returns its results bit for bit.
+take the arguments of ``mujoco.rollout.rollout`` and ``mujoco.batch.Batch`` and give their results
+bit for bit.
 """
 
 from __future__ import annotations
 
-from pyfastenv.physics.errors import RolloutError
+from pyfastenv.physics.batch import Batch
+from pyfastenv.physics.errors import RolloutError, SimulationError
 from pyfastenv.physics.open_loop import (
     Rollout,
     engine,
@@ -18,8 +21,10 @@ from pyfastenv.physics.open_loop import (
 )
 
 __all__ = [
+    "Batch",
     "Rollout",
     "RolloutError",
+    "SimulationError",
     "engine",
     "lanes_refusal",
     "rollout",

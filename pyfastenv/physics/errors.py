@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import mujoco
+import numpy as np
 
 
 class RolloutError(mujoco.FatalError):  # type: ignore[misc] # a class without annotations
@@ -35,3 +36,30 @@ class RolloutError(mujoco.FatalError):  # type: ignore[misc] # a class without a
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.rollouts, self.messages, self.results)
+
+
+class SimulationError(RuntimeError):
+    """MuJoCo raised in some simulations of a batch's call.
+
+    They keep the state from before the call; the others have done all of it.
+
+    Attributes:
+        ids: (failed,) which.
+        messages: What was said in each of them.
+        results: What the call would have returned, if anything; of the failed it means nothing.
+    """
+
+    def __init__(self, failures: Sequence[tuple[int, str]], count: int, results: Any = None):
+        self.ids = np.array([sim for sim, _ in failures])
+        self.messages = tuple(message for _, message in failures)
+        self.results = results
+        self._count = count
+        shown = ", ".join(str(sim) for sim in self.ids[:5]) + (", …" if len(self.ids) > 5 else "")
+        super().__init__(
+            f"MuJoCo raised in {len(failures)} of {count} simulations ({shown}); simulation"
+            f" {self.ids[0]}: {self.messages[0]}"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        failures = list(zip(self.ids.tolist(), self.messages, strict=True))
+        return type(self), (failures, self._count, self.results)

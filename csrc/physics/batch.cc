@@ -1,0 +1,172 @@
+#include "physics/batch.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/failure_list.h"
+#include "lanes/kernels.h"
+#include "mujoco/model_features.h"
+#include "physics/lane_groups.h"
+#include "physics/stop_signal.h"
+
+namespace pyfastenv::physics {
+
+Batch::Batch(Simulations simulations, int num_threads, PlanCache& plans)
+    : plans_(plans), simulations_(std::move(simulations)) {
+  for (int worker = 0; worker < num_threads; ++worker) workers_.emplace_back(worker);
+  pool_ = std::make_unique<ThreadPool>(num_threads, [this](int worker) {
+    while (batch_->RunSome(worker)) {
+    }
+  });
+  batch_ = std::make_unique<BarrierBatch>(*pool_, num_threads);
+}
+
+Batch::~Batch() {
+  if (gate_.forked()) batch_->Abandon();
+  pool_->Stop();  // its threads use all else
+}
+
+void Batch::AddOutput(const BoundOutput& output) {
+  const CallGate::Exclusive exclusive(gate_);
+  simulations_.outputs.push_back(output);
+}
+
+void Batch::SetFields(std::vector<BoundField> fields) {
+  const CallGate::Exclusive exclusive(gate_);
+  simulations_.fields = std::move(fields);
+  numbers_ = 0;
+  for (const BoundField& own : simulations_.fields) {
+    if (!own.read) continue;
+    if (own.number == lanes::Number::kCount) {
+      numbers_.reset();
+      break;
+    }
+    *numbers_ |= uint64_t{1} << static_cast<int>(own.number);
+  }
+  ForgetModels();
+}
+
+void Batch::SetModels(std::vector<const mjModel*> models) {
+  const CallGate::Exclusive exclusive(gate_);
+  simulations_.models = std::move(models);
+  numbers_ = 0;
+  if (!simulations_.models.empty()) {
+    const ModelImage first(*simulations_.models[0]);
+    const mjModel* compared = simulations_.models[0];
+    for (const mjModel* model : simulations_.models) {
+      if (model == compared) continue;
+      compared = model;
+      const std::optional<uint64_t> differences = first.Differences(*model);
+      if (!differences) {
+        numbers_.reset();
+        break;
+      }
+      *numbers_ |= *differences;
+    }
+  }
+  ForgetModels();
+}
+
+void Batch::ForgetModels() {
+  for (BatchWorker& worker : workers_) worker.Forget();
+  lanes_ = {};
+  steps_asked_ = 0;
+}
+
+// How many of its steps lanes may do, and give what is read of them.
+int Batch::LaneSteps(const Motion& motion) const {
+  const auto in_lanes = [](const Output& output) { return output.in_lanes(); };
+  for (const Record& record : motion.records) {
+    if (record.spec == 0 && !record.in_lanes()) return 0;
+  }
+  const auto& outputs = simulations_.outputs;
+  const bool all =
+      motion.stage == mjSTAGE_NONE && std::all_of(outputs.begin(), outputs.end(), in_lanes);
+  return all ? motion.num_steps : motion.num_steps - 1;
+}
+
+PlanInUse Batch::FindLanes(const Motion& motion, size_t count) {
+  // callbacks are not the model's: they may be set at any time
+  if (simulations_.persistent || !numbers_ || ActiveCallback() != nullptr) return {};
+  const auto senses = [](const Output& output) { return output.sensordata; };
+  const bool sensed =
+      std::any_of(simulations_.outputs.begin(), simulations_.outputs.end(), senses) ||
+      std::any_of(motion.records.begin(), motion.records.end(), senses);
+  if (sensed != sensed_) {
+    sensed_ = sensed;
+    lanes_ = {};
+    steps_asked_ = 0;
+  }
+  // the plan, or that there is none, has been found
+  if (lanes_.plan != nullptr || steps_asked_ >= PlanCache::kStepsThatPay) return lanes_;
+  const int64_t steps = static_cast<int64_t>(count) * motion.num_steps;
+  steps_asked_ += steps;
+  const mjModel& m = simulations_.models.empty() ? *simulations_.model : *simulations_.models[0];
+  lanes_ = plans_.Find(m, lanes::BestKernels(), steps, sensed, *numbers_);
+  return lanes_;
+}
+
+std::vector<Job> Batch::Divide(const Motion* motion, int lane_steps, size_t count) {
+  const auto num_workers = static_cast<int>(workers_.size());
+  const auto num_items = static_cast<int>(count);
+  order_.resize(count);
+  std::iota(order_.begin(), order_.end(), 0);
+  PlanInUse lanes;
+  int groups = 0;
+  if (lane_steps > 0) {
+    groups = CountLaneGroups(num_items, num_workers, lanes::BestKernels().width);
+    if (groups > 0) lanes = FindLanes(*motion, count);
+  }
+  // a worker's share in ten parts, by mj_step
+  if (lanes.plan == nullptr) groups = std::min(num_items, 10 * num_workers);
+  std::vector<Job> jobs;
+  jobs.reserve(static_cast<size_t>(groups));
+  const std::span<const int> items(order_);
+  for (int group = 0; group < groups; ++group) {
+    const auto begin = static_cast<size_t>(int64_t{num_items} * group / groups);
+    const auto end = static_cast<size_t>(int64_t{num_items} * (group + 1) / groups);
+    jobs.push_back({items.subspan(begin, end - begin), lanes});
+  }
+  return jobs;
+}
+
+Batch::Outcome Batch::Move(std::span<const int32_t> ids, const Motion& motion,
+                           const Interrupted& interrupted) {
+  return Run(ids, &motion, nullptr, interrupted);
+}
+
+Batch::Outcome Batch::Apply(std::span<const int32_t> ids, const Operation& operation,
+                            const Interrupted& interrupted) {
+  return Run(ids, nullptr, &operation, interrupted);
+}
+
+Batch::Outcome Batch::Run(std::span<const int32_t> ids, const Motion* motion,
+                          const Operation* operation, const Interrupted& interrupted) {
+  const CallGate::Exclusive exclusive(gate_);
+  Outcome outcome;
+  outcome.statuses.assign(ids.size(), Status::kNotRun);
+  StopSignal stop(interrupted);
+  FailureList failures;
+  const int lane_steps = motion == nullptr ? 0 : LaneSteps(*motion);
+  const std::vector<Job> jobs = Divide(motion, lane_steps, ids.size());
+  const BatchWorker::Call call{simulations_,     ids,  motion,  operation, lane_steps,
+                               outcome.statuses, stop, failures};
+  for (BatchWorker& worker : workers_) worker.Begin(call);
+  LaneJobs<BatchWorker>::RunAll(*batch_, jobs, workers_, stop);
+  outcome.interrupted = stop.raised();
+  outcome.failures = failures.TakeAll();
+  return outcome;
+}
+
+std::pair<int64_t, int64_t> Batch::CountLaneSteps() {
+  const CallGate::Exclusive exclusive(gate_);
+  std::pair<int64_t, int64_t> sum{};
+  for (const BatchWorker& worker : workers_) {
+    sum.first += worker.lane_steps();
+    sum.second += worker.steps_left();
+  }
+  return sum;
+}
+
+}  // namespace pyfastenv::physics

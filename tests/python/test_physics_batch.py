@@ -1,0 +1,337 @@
+"""physics.Batch has mujoco.batch's interface, and mj_step's bits, in lanes and out of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+import sys
+import threading
+import unittest
+import warnings
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from mujoco import rollout as mujoco_rollout
+from physics_models import CART_POLE, SENSORS, STATE, assert_bits, controls, from_text, robot
+from threads import run_threads
+
+from pyfastenv import _core, physics
+from pyfastenv.physics import batch as ours
+
+# Tests of MuJoCo's own that differ here, and why.
+PRIVATE = "calls names of mujoco.batch that begin with an underscore"
+DIFFERS = {
+    "test_error_messages": PRIVATE,
+    "test_integer_arguments_checked": PRIVATE,
+    "test_mask_ids": PRIVATE,
+    "test_named_contype_and_pre_expanded_type_fields": PRIVATE,
+    "test_private_binding_does_not_convert": PRIVATE,
+    "test_rollout_checks_buffers": PRIVATE,
+}
+
+
+@pytest.fixture(autouse=True)
+def default_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the whole run is made with; MuJoCo may write its log."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYFASTENV_ENGINE", raising=False)
+    monkeypatch.delenv("PYFASTENV_MEASURE", raising=False)
+
+
+def test_mujocos_own_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """mujoco/batch_test.py with ours in the place of mujoco.batch."""
+    spec = importlib.util.find_spec("mujoco.batch_test")
+    if spec is None or spec.loader is None:
+        pytest.skip("this MuJoCo has no mujoco.batch")
+    monkeypatch.setitem(sys.modules, "mujoco.batch", ours)
+    monkeypatch.setattr(mujoco, "batch", ours, raising=False)
+    tests = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tests)
+    suite = unittest.defaultTestLoader.loadTestsFromModule(tests)
+    result = unittest.TestResult()
+    suite.run(result)
+    failed = {test.id().split(".")[-1]: said for test, said in result.failures + result.errors}
+    assert failed.keys() == DIFFERS.keys(), {n: t for n, t in failed.items() if n not in DIFFERS}
+    for said in failed.values():  # at a private name, and nothing before it
+        assert "has no attribute '_" in said.splitlines()[-1], said
+    assert result.testsRun == 54
+
+
+def test_names_are_mujocos() -> None:
+    theirs = pytest.importorskip("mujoco.batch")
+    assert theirs.DATA_FIELDS == ours.DATA_FIELDS
+    assert theirs.MODEL_FIELDS == ours.MODEL_FIELDS
+
+
+def assert_equals_mj_step(batch: Any, models: list[Any], calls: list[tuple[Any, int]]) -> None:
+    """Steps a batch, and an MjData per simulation: states and what is bound have equal bits."""
+    data = [mujoco.MjData(model) for model in models]
+    for d, model, row in zip(data, models, batch.state, strict=True):
+        mujoco.mj_setState(model, d, row, STATE.mjSTATE_INTEGRATION)
+    expected = np.empty_like(batch.state)
+    for ctrl, nstep in calls:
+        batch.ctrl = ctrl
+        batch.step(nstep=nstep)
+        for d, model, u, row in zip(data, models, ctrl, expected, strict=True):
+            d.ctrl = u
+            for _ in range(nstep):
+                mujoco.mj_step(model, d)
+            mujoco.mj_getState(model, d, row, STATE.mjSTATE_INTEGRATION)
+        assert_bits(batch.state, expected)
+        for name in batch._bound:
+            assert_bits(batch.bind(name), np.stack([getattr(d, name) for d in data]))
+
+
+def wild_calls(model: Any, nsim: int, steps: tuple[int, ...]) -> list[tuple[Any, int]]:
+    return list(zip(controls(model, len(steps), nsim), steps, strict=True))
+
+
+@pytest.mark.parametrize("nthread", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [
+        ("HalfCheetah", ()),
+        ("Hopper", ("xpos", "qacc", "cvel", "qfrc_actuator", "sensordata")),
+        ("Ant", ("cvel", "cfrc_ext")),  # one that lanes do not have: mj_step does the last substep
+    ],
+)
+def test_lanes_have_the_bits_of_mj_step(name: str, bound: tuple[str, ...], nthread: int) -> None:
+    model, nsim = robot(name), 29
+    batch = physics.Batch(model, nsim, nthread)
+    batch.qvel = np.random.default_rng(0).normal(0, 1, (nsim, model.nv))
+    for field in bound:
+        batch.bind(field)
+    calls = wild_calls(model, nsim, (70, 2, 5, 1, 1))
+    assert_equals_mj_step(batch, [model] * nsim, calls)
+    lane_steps, left = batch._core.lane_steps()
+    assert lane_steps - left > nsim * 70 * 0.9
+
+
+def test_sensors_and_applied_forces() -> None:
+    model, nsim = from_text(SENSORS), 16
+    batch = physics.Batch(model, nsim, 2)
+    batch.bind("sensordata")
+    batch.xfrc_applied[::5, -1, 2] = 3.0  # lanes leave these to mj_step
+    assert_equals_mj_step(batch, [model] * nsim, wild_calls(model, nsim, (130, 3, 1)))
+    assert batch._core.lane_steps()[1] > 0
+
+
+def test_own_fields_stay_in_lanes() -> None:
+    model, nsim = robot("HalfCheetah"), 24
+    rng = np.random.default_rng(0)
+    batch = physics.Batch(model, nsim, 2)
+    batch.bind("xpos")
+    mass = batch.expand("body_mass")
+    mass *= rng.uniform(0.7, 1.4, mass.shape)
+    batch.expand("opt.gravity")[:, 2] = rng.uniform(-12, -7, nsim)
+    batch.geom("floor").rgba = 0.5  # which no step reads
+    batch.set_const()
+    models = [batch.get_model(sim) for sim in range(nsim)]
+    for sim in (0, 7):
+        alone = mujoco.MjModel.from_xml_path(str(Path(_assets(), "half_cheetah.xml")))
+        alone.body_mass, alone.opt.gravity = mass[sim], batch.expand("opt.gravity")[sim]
+        mujoco.mj_setConst(alone, mujoco.MjData(alone))
+        assert_bits(models[sim].dof_invweight0, alone.dof_invweight0)
+    assert_equals_mj_step(batch, models, wild_calls(model, nsim, (90, 4, 1)))
+    assert batch._core.lane_steps()[0] > nsim * 80
+    # written again at any time; what lanes do not take is mj_step's
+    mass[3] *= 1.1
+    batch.expand("opt.timestep")[:] = rng.uniform(0.002, 0.01, nsim)
+    before = batch._core.lane_steps()
+    models = [batch.get_model(sim) for sim in range(nsim)]
+    assert_equals_mj_step(batch, models, wild_calls(model, nsim, (90, 4)))
+    assert batch._core.lane_steps() == before
+
+
+def _assets() -> str:
+    from pyfastenv.vector import specs
+
+    return str(specs.assets_dir())
+
+
+@pytest.mark.parametrize("bound", ["xpos", "cfrc_ext"])
+def test_rollouts_in_lanes(bound: str) -> None:
+    model, nsim, nstep = robot("Hopper"), 24, 90
+    batch = physics.Batch(model, nsim, 2)
+    batch.bind(bound)
+    u = controls(model, nsim, nstep)
+    full = int(STATE.mjSTATE_FULLPHYSICS)
+    start = batch.state[:, : mujoco.mj_stateSize(model, full)].copy()
+    out = batch.rollout(nstep, u, record=(full, "qpos", "qacc"))
+    states, _ = mujoco_rollout.rollout(model, mujoco.MjData(model), start, u)
+    assert_bits(out[full], states)
+    assert_bits(out["qpos"], np.ascontiguousarray(states[:, :, 1 : 1 + model.nq]))
+    assert_bits(batch.ctrl.copy(), u[:, -1])
+    assert batch._core.lane_steps()[0] > nsim * nstep * 0.9
+
+
+def test_lanes_are_watched() -> None:
+    """A wrong bit of lanes is found and told, and mj_step goes on from the rows."""
+    text = CART_POLE.replace("<mujoco>", '<mujoco model="batch that is watched">')
+    model, nsim = from_text(text), 8
+    batch = physics.Batch(model, nsim, 1)
+    _core.disturb_lanes(True)
+    try:
+        with pytest.warns(RuntimeWarning, match="at the end of 300 steps of a batch's call in q"):
+            assert_equals_mj_step(batch, [model] * nsim, wild_calls(model, nsim, (300, 2, 2)))
+    finally:
+        _core.disturb_lanes(False)
+
+
+def test_torch_shares_the_memory() -> None:
+    model = robot("Hopper")
+    batch = physics.Batch(model, 4, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ctrl, qpos = torch.from_numpy(batch.ctrl), torch.from_numpy(batch.qpos)
+        xpos = torch.from_dlpack(batch.xpos)  # read-only, which from_numpy warns of
+    ctrl[:] = 0.3
+    batch.step(nstep=3)
+    np.testing.assert_array_equal(batch.ctrl, 0.3)
+    assert_bits(qpos.numpy().copy(), batch.qpos.copy())
+    assert xpos.data_ptr() == batch.xpos.ctypes.data
+    assert xpos.abs().sum() > 0
+
+
+# ---- what goes wrong -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda b: b.step([0, 2, 2]), r"sorted and unique, got 2 before 2"),
+        (lambda b: b.step(np.ones(3, bool)), r"expected \(8,\) bool, got \(3,\) bool"),
+        (lambda b: b.step(nstep=0), "nstep must be a positive integer, got 0"),
+        (lambda b: b.step(stage=9), "stage: expected an mjtStage, got 9"),
+        (lambda b: b.reset(keyframe=[0, 1]), r"keyframe: expected integers in \[-1, 0\), got 0"),
+        (lambda b: b.rollout(3, np.zeros((8, 2, 1))), "could not be broadcast"),
+        (lambda b: b.rollout(3, 0.0, control_spec=2), "can only contain bits in mjSTATE_USER"),
+        (lambda b: b.rollout(3, record=(1 << 29,)), "record: 536870912 is no state"),
+        (lambda b: b.rollout(3, out={"qpos": np.zeros((8, 3, 9))}), r"out\['qpos'\]: expected"),
+        (lambda b: b.rollout(3, out={"qpos": _locked((8, 3, 2))}), r"out\['qpos'\]: .* writeable"),
+        (lambda b: b.jac(1, np.zeros((8, 2))), "could not be broadcast"),
+        (lambda b: b.ray([0, 0, 0], [0, 0, 1], geomgroup=[1]), "geomgroup: expected 6 bytes"),
+        (lambda b: b.set_models([b.model] * 7), "a model per simulation, 8, got 7"),
+        (lambda b: b.set_models(robot("Hopper")), r"models\[0\] has other sizes"),
+        (lambda b: setattr(b, "xpos", 0), "computed by every call"),
+        (lambda b: b.qpos.__setitem__(0, np.zeros(5)), "could not broadcast"),
+        (lambda b: physics.Batch(b.model, 0), "nsim must be a positive integer, got 0"),
+    ],
+)
+def test_bad_arguments_move_nothing(call: Any, said: str) -> None:
+    batch = physics.Batch(from_text(CART_POLE), 8, 2)
+    before = batch.state.copy()
+    with pytest.raises(ValueError, match=said):
+        call(batch)
+    assert_bits(batch.state, before)
+    batch.step()
+    assert (batch.time > 0).all()
+
+
+def _locked(shape: tuple[int, ...]) -> Any:
+    array = np.zeros(shape)
+    array.flags.writeable = False
+    return array
+
+
+def test_a_failure_names_its_simulations_and_keeps_the_others_results() -> None:
+    model = from_text(SENSORS)
+    batch = physics.Batch(model, 40, 2)
+    batch.expand("sensor_type")[[3, 17]] = 999
+    with pytest.raises(physics.SimulationError, match=r"2 of 40 simulations \(3, 17\)") as caught:
+        batch.rollout(4, record=("qpos", "ncon"))
+    assert caught.value.ids.tolist() == [3, 17] == np.flatnonzero(batch.status).tolist()
+    assert batch.error(3) == caught.value.messages[0] != ""
+    records = caught.value.results["qpos"]
+    assert np.isnan(records[[3, 17]]).all()
+    assert np.isfinite(np.delete(records, [3, 17], axis=0)).all()
+    assert (batch.time[[3, 17]] == 0).all()
+    assert (np.delete(batch.time, [3, 17]) > 0).all()
+    batch.step([0, 1])
+    assert batch.error(3) != ""  # of its last call
+    batch.expand("sensor_type")[:] = model.sensor_type
+    batch.step()
+    assert batch.error(3) == ""
+
+
+def test_two_threads_wait_for_each_other() -> None:
+    model = from_text(SENSORS)
+    batch = physics.Batch(model, 64, 2)
+    batch.expand("sensor_type")[0] = 999
+    said: list[Any] = []
+
+    def fails() -> None:
+        for _ in range(20):
+            with pytest.raises(physics.SimulationError) as caught:
+                batch.step(range(32), nstep=5)
+            said.append(caught.value.ids.tolist())
+
+    def runs() -> None:
+        for _ in range(20):
+            batch.step(range(32, 64), nstep=5)
+
+    run_threads(fails, runs)
+    assert said == [[0]] * 20
+    assert batch.time[0] == 0
+    np.testing.assert_allclose(batch.time[1:], 100 * model.opt.timestep)
+
+
+@pytest.mark.parametrize("text", [CART_POLE, SENSORS], ids=["lanes", "mj_step"])
+def test_ctrl_c(text: str) -> None:
+    """Every simulation has done all of the call, or nothing; then the batch goes on."""
+    model = from_text(text)
+    if text is SENSORS:
+        model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
+    batch = physics.Batch(model, 40, 2)
+    batch.step(nstep=300)
+    before, nstep = batch.state.copy(), 20_000_000
+    timer = threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        batch.step(nstep=nstep)
+    timer.join()
+    assert (batch.status == 2).all()  # none can have come so far
+    assert_bits(batch.state, before)
+    batch.step()
+    assert (batch.status == 0).all()
+    np.testing.assert_allclose(batch.time, 301 * model.opt.timestep)
+
+
+def test_a_callback_between_substeps() -> None:
+    model = from_text(CART_POLE)
+    batch, alone = physics.Batch(model, 8, 2), physics.Batch(model, 8, 2)
+
+    def push() -> None:
+        batch.ctrl = 0.1 - batch.qvel[:, :1]
+
+    batch.step(nstep=4, callback=push)
+    for k in range(4):
+        if k > 0:
+            alone.ctrl = 0.1 - alone.qvel[:, :1]
+        alone.step()
+    assert_bits(batch.state, alone.state)
+
+    calls = iter(range(2))
+    with pytest.raises(StopIteration):
+        batch.step(nstep=9, callback=lambda: next(calls))
+    np.testing.assert_allclose(batch.time, 7 * model.opt.timestep)
+    batch.step()
+
+
+def test_persistent_batches_keep_what_is_outside_the_state() -> None:
+    flag = getattr(mujoco.mjtEnableBit, "mjENBL_SLEEP", None)
+    if flag is None:
+        pytest.skip("this MuJoCo does not let bodies sleep")
+    model = from_text(CART_POLE)
+    model.opt.enableflags |= flag
+    with pytest.raises(ValueError, match="use persistent=True"):
+        physics.Batch(model, 2)
+    batch = physics.Batch(model, 2, 1, persistent=True)
+    batch.qvel[1] = 0.5
+    batch.bind("qacc")
+    batch.forward()
+    assert_bits(batch.get_data(1).qacc, batch.bind("qacc")[1].copy())
