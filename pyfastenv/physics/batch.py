@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ Array = NDArray[Any]
 _ROW = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _CONTROLS = int(mujoco.mjtState.mjSTATE_CTRL)
 _NONE, _ALL = int(mujoco.mjtStage.mjSTAGE_NONE), int(mujoco.mjtStage.mjSTAGE_ACC)
+_MOST_STEPS = 2**31 - 1  # of one call
 _PERSISTENT = ("mjENBL_SLEEP", "mjENBL_IPC")  # what keeps state outside of it
 
 
@@ -374,13 +376,13 @@ class Batch:
             SimulationError: MuJoCo raised in some simulations, which keep their states.
             KeyboardInterrupt: Ctrl-C. Each simulation has done all, or nothing: ``status``.
         """
-        selected, nstep = self._begin(ids), check_count("nstep", nstep, least=1)
+        selected, nstep = self._begin(ids), _check_steps(nstep)
         if callback is not None:
             for _ in range(nstep - 1):
                 self._report(selected, self._core.step(selected, 1, _NONE))
                 callback()
             nstep = 1
-        self._report(selected, self._core.step(selected, nstep, int(stage)))
+        self._report(selected, self._core.step(selected, nstep, _check_stage(stage)))
 
     def forward(self, ids: ArrayLike | None = None, stage: int = _ALL) -> None:
         """Computes outputs of the states, up to a stage; by default as ``mj_forward``.
@@ -393,7 +395,7 @@ class Batch:
             As ``step``.
         """
         selected = self._begin(ids)
-        self._report(selected, self._core.forward(selected, int(stage)))
+        self._report(selected, self._core.forward(selected, _check_stage(stage)))
 
     def reset(
         self, ids: ArrayLike | None = None, keyframe: ArrayLike = -1, stage: int = _ALL
@@ -413,7 +415,7 @@ class Batch:
         keys = _integers(
             "keyframe", keyframe, (self._count(selected),), max(m.nkey for m in models)
         )
-        self._report(selected, self._core.reset(selected, keys, int(stage)))
+        self._report(selected, self._core.reset(selected, keys, _check_stage(stage)))
 
     def rollout(
         self,
@@ -447,7 +449,7 @@ class Batch:
                 records are its ``results``, where the failed have NaN, or 0.
             KeyboardInterrupt: As in ``step``.
         """
-        selected, nstep = self._begin(ids), check_count("nstep", nstep, least=1)
+        selected, nstep = self._begin(ids), _check_steps(nstep)
         n, spec = self._count(selected), check_control_spec(control_spec)
         if control is not None:
             size = mujoco.mj_stateSize(self.model, spec)
@@ -587,6 +589,9 @@ class Batch:
 
     # ---- arguments and errors ------------------------------------------------------------------
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a Batch cannot be pickled or copied: make another one and set its state")
+
     def _begin(self, ids: ArrayLike | None) -> Array | None:
         _check_callback()
         return self._ids(ids)
@@ -644,6 +649,21 @@ class Batch:
         if failures:
             self._errors.update(failures)
             raise SimulationError(failures, self._count(selected), results)
+
+
+def _check_steps(nstep: int) -> int:
+    nstep = check_count("nstep", nstep, least=1)
+    if nstep > _MOST_STEPS:
+        raise ValueError(f"nstep: expected at most {_MOST_STEPS}, got {nstep}")
+    return nstep
+
+
+def _check_stage(stage: Any) -> int:
+    """The stage's number, whose range the core checks."""
+    try:
+        return operator.index(stage)
+    except TypeError:
+        raise TypeError(f"stage: expected an mjtStage, got {stage!r}") from None
 
 
 def _check_callback() -> None:

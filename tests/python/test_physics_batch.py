@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import signal
 import sys
@@ -132,7 +133,7 @@ def test_own_fields_stay_in_lanes() -> None:
     batch.set_const()
     models = [batch.get_model(sim) for sim in range(nsim)]
     for sim in (0, 7):
-        alone = mujoco.MjModel.from_xml_path(str(Path(_assets(), "half_cheetah.xml")))
+        alone = robot("HalfCheetah")
         alone.body_mass, alone.opt.gravity = mass[sim], batch.expand("opt.gravity")[sim]
         mujoco.mj_setConst(alone, mujoco.MjData(alone))
         assert_bits(models[sim].dof_invweight0, alone.dof_invweight0)
@@ -145,12 +146,6 @@ def test_own_fields_stay_in_lanes() -> None:
     models = [batch.get_model(sim) for sim in range(nsim)]
     assert_equals_mj_step(batch, models, wild_calls(model, nsim, (90, 4)))
     assert batch._core.lane_steps() == before
-
-
-def _assets() -> str:
-    from pyfastenv.vector import specs
-
-    return str(specs.assets_dir())
 
 
 @pytest.mark.parametrize("bound", ["xpos", "cfrc_ext"])
@@ -206,6 +201,7 @@ def test_torch_shares_the_memory() -> None:
         (lambda b: b.step([0, 2, 2]), r"sorted and unique, got 2 before 2"),
         (lambda b: b.step(np.ones(3, bool)), r"expected \(8,\) bool, got \(3,\) bool"),
         (lambda b: b.step(nstep=0), "nstep must be a positive integer, got 0"),
+        (lambda b: b.step(nstep=2**40), "nstep: expected at most 2147483647, got 1099511627776"),
         (lambda b: b.step(stage=9), "stage: expected an mjtStage, got 9"),
         (lambda b: b.reset(keyframe=[0, 1]), r"keyframe: expected integers in \[-1, 0\), got 0"),
         (lambda b: b.rollout(3, np.zeros((8, 2, 1))), "could not be broadcast"),
@@ -278,6 +274,14 @@ def test_two_threads_wait_for_each_other() -> None:
     assert said == [[0]] * 20
     assert batch.time[0] == 0
     np.testing.assert_allclose(batch.time[1:], 100 * model.opt.timestep)
+
+
+def test_a_batch_is_one_process_s() -> None:
+    batch = physics.Batch(from_text(CART_POLE), 4, 2)
+    with pytest.raises(TypeError, match="cannot be pickled or copied: make another one"):
+        copy.deepcopy(batch)
+    with pytest.raises(TypeError, match="stage: expected an mjtStage, got 'vel'"):
+        batch.step(stage="vel")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", [CART_POLE, SENSORS], ids=["lanes", "mj_step"])
