@@ -296,7 +296,14 @@ class MujocoRenderer:
         self._renderer.close()
 
     def _use_opengl(self) -> None:
-        opengl.load()
+        try:
+            opengl.load()
+        except Exception as error:  # each OpenGL library fails in its own way
+            reason = str(error).strip().split("\n")[0] or type(error).__name__
+            raise RuntimeError(
+                f"MuJoCo's renderer needs OpenGL ({reason}): without a display, install libegl1 "
+                "and set MUJOCO_GL=egl; renderer='pyfastenv' needs none"
+            ) from error
         self._may_change = False
         self._renderer = self._mujoco.Renderer(self._model, *self._size)
 
