@@ -534,7 +534,7 @@ def test_what_cannot_be_drawn_has_a_word(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(FilmedEnvs, "render", fail)
     frames = video.film(FilmedEnvs(), None, episodes=1, seed=0)
-    with pytest.raises(VideoError, match="^no picture can be drawn: no EGL$"):
+    with pytest.raises(VideoError, match=r"^no picture can be drawn: no EGL$"):
         video.write_film(frames, tmp_path / "film.mp4", fps=20)
     assert list(tmp_path.iterdir()) == []
 
