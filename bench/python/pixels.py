@@ -79,8 +79,10 @@ def probe(who: str, env_id: str, seconds: float) -> dict[str, float]:
     with measure.quiet_stderr():
         envs = MAKE[who](env_id)
         obs, _ = envs.reset()
-    space = envs.action_space
     num_envs = len(obs)
+    if who != "states" and (obs.dtype != np.uint8 or np.ptp(obs) == 0):
+        raise SystemExit(f"{who}: expected pictures, got {obs.dtype} without contrast")
+    space = envs.action_space
     space = (
         space if num_envs == space.shape[0] else gymnasium.vector.utils.batch_space(space, num_envs)
     )

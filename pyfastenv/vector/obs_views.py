@@ -35,7 +35,7 @@ class FlatViews(ABC):
 
     @abstractmethod
     def of(self, flat: ArrayOrTensor) -> Any:
-        """What is shown of flat rows, an array or a tensor ``(…, row size)``: views of them."""
+        """Views of flat rows, an array or a tensor ``(…, row size)``, as users see them."""
 
     @abstractmethod
     def space(self, dtype: DTypeLike) -> gymnasium.Space[Any]:

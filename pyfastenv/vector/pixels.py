@@ -25,7 +25,7 @@ _CAMERA_KEYS = ("lookat", "distance", "azimuth", "elevation", "trackbodyid")
 
 @dataclass(frozen=True, kw_only=True)
 class PixelOptions:
-    """What the pictures are; ``pixels=`` of :class:`~pyfastenv.FastVectorEnv` is a dict of it.
+    """Options of pictures as observations; :class:`~pyfastenv.FastVectorEnv` takes them as a dict.
 
     Attributes:
         height: Of the pictures [pixels], up to 8,192.
@@ -161,6 +161,17 @@ class PixelOptions:
         if self.channels == "first":
             return self.num_channels, self.height, self.width
         return self.height, self.width, self.num_channels
+
+
+def share_bounds(space: gymnasium.Space[Any]) -> None:
+    """Makes the bounds of many environments' pictures views of one number each.
+
+    gymnasium's four arrays are each as large as an observation of all environments.
+    """
+    box = space["pixels"] if isinstance(space, gymnasium.spaces.Dict) else space
+    for name in ("low", "high", "bounded_below", "bounded_above"):
+        bound = getattr(box, name)
+        setattr(box, name, np.broadcast_to(bound.flat[0], bound.shape))
 
 
 class PixelViews(FlatViews):

@@ -23,7 +23,7 @@ from pyfastenv.vector import arguments, specs
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.cpus import available_cpus
 from pyfastenv.vector.obs_views import FlatViews
-from pyfastenv.vector.pixels import PixelOptions, PixelViews
+from pyfastenv.vector.pixels import PixelOptions, PixelViews, share_bounds
 from pyfastenv.vector.rendering import (
     RENDER_KWARGS,
     RenderThread,
@@ -233,6 +233,8 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
                 dtype=self._action_dtype,
             )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        if self.pixels is not None:
+            share_bounds(self.observation_space)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     @property

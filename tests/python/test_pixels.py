@@ -11,6 +11,7 @@ import gymnasium
 import mujoco
 import numpy as np
 import pytest
+from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 import pyfastenv
@@ -240,6 +241,16 @@ def test_buffers_of_tensors_are_written_in_place() -> None:
                 if t < STEPS:
                     obs = envs.step(torch.from_numpy(actions(envs.envs)[t]))[0]
             envs.close()
+
+
+@pytest.mark.parametrize("with_state", [False, True])
+def test_bounds_of_a_space_take_no_memory(with_state: bool) -> None:
+    with closing(make(pixels={"with_state": with_state})) as envs:
+        space = envs.observation_space
+        assert space == batch_space(envs.single_observation_space, N)
+        assert space.contains(space.sample()) and pickle.loads(pickle.dumps(space)) == space
+        box: Any = space["pixels"] if with_state else space  # type: ignore[index]
+        assert box.low.strides == box.bounded_above.strides == (0, 0, 0, 0)
 
 
 def test_one_environment_and_a_pickled_pool() -> None:
