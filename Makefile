@@ -309,6 +309,7 @@ BENCH_learners = $(BIN)/python bench/python/mbpo.py $(ARGS)
 BENCH_physics = $(BIN)/python bench/python/physics.py $(ARGS)
 BENCH_batch = $(BIN)/python bench/python/batch.py $(ARGS)
 BENCH_rendering = $(GL) $(BIN)/python bench/python/rendering.py $(ARGS)
+BENCH_pixels = $(GL) $(BIN)/python bench/python/pixels.py $(ARGS)
 BENCH_ten_minutes = $(GL) $(BIN)/python bench/python/ten_minutes.py $(ARGS)
 BENCH_suites = $(GL) $(BIN)/python bench/python/suites.py ten $(ARGS) && \
 	$(GL) $(BIN)/python bench/python/suites.py rest --rounds 5 --seconds 0.2 $(ARGS)

@@ -38,6 +38,16 @@ ResultMaker::ResultMaker(const ResultShape& shape) : shape_(shape) {
   }
 }
 
+int64_t ResultMaker::ObsWidth() const {
+  return shape_.obs.frames.empty() ? shape_.obs.size : static_cast<int64_t>(shape_.obs.bytes());
+}
+
+ArrayType ResultMaker::ObsType() const {
+  return shape_.obs.frames.empty() ? ToArrayType(shape_.obs.dtype) : ArrayType::kUInt8;
+}
+
+NewArray ResultMaker::MakeObs(int count) const { return MakeArray({count, ObsWidth()}, ObsType()); }
+
 // With copy=False, results are views of the next of kRingSize sets of arrays.
 Results& ResultMaker::RingSlot() {
   if (ring_.empty()) {
@@ -49,7 +59,7 @@ Results& ResultMaker::RingSlot() {
 
 Results ResultMaker::NewResults(int count) const {
   Results results;
-  const NewArray obs = MakeArray({count, shape_.spec.obs_size}, ToArrayType(shape_.obs_dtype));
+  const NewArray obs = MakeObs(count);
   const NewArray rewards = MakeArray({count}, ArrayType::kFloat64);
   const NewArray terminations = MakeArray({count}, ArrayType::kBool);
   const NewArray truncations = MakeArray({count}, ArrayType::kBool);
@@ -149,8 +159,8 @@ void ResultMaker::AddFinals(py::dict& infos, const Results& results, const Final
   for (size_t i = 0; i < results.kinds.size(); ++i) {
     if ((results.kinds[i] & kFinal) == 0) continue;
     const FinalStep& final_step = *finals[next++];
-    NewArray obs = MakeArray({spec.obs_size}, ToArrayType(shape_.obs_dtype));
-    StoreAs(shape_.obs_dtype, final_step.obs.data(), spec.obs_size, obs.data);
+    NewArray obs = MakeArray({ObsWidth()}, ObsType());
+    std::copy(final_step.obs.begin(), final_step.obs.end(), static_cast<uint8_t*>(obs.data));
     final_obs[py::int_(i)] = obs.array;
     final_results.kinds[i] = final_step.kind;
     size_t offset = 0;
@@ -181,8 +191,7 @@ void ResultMaker::UseBuffers(const std::vector<std::array<py::object, 4>>& sets)
     results.rewards = rewards;
     results.terminations = terminations;
     results.truncations = truncations;
-    results.views.obs =
-        OutputData(obs, "obs", {count, shape_.spec.obs_size}, ToArrayType(shape_.obs_dtype));
+    results.views.obs = OutputData(obs, "obs", {count, ObsWidth()}, ObsType());
     results.views.rewards =
         static_cast<double*>(OutputData(rewards, "rewards", {count}, ArrayType::kFloat64));
     const auto flags = [&](const py::object& array, const char* name) {

@@ -14,6 +14,7 @@
 #include "core/buffers.h"
 #include "core/env_runner.h"
 #include "core/env_spec.h"
+#include "core/obs_layout.h"
 
 namespace pyfastenv {
 
@@ -30,7 +31,7 @@ struct Results {
 struct ResultShape {
   const EnvSpec& spec;
   int num_envs = 1;
-  DType obs_dtype = DType::kFloat64;
+  ObsLayout obs;
   bool copy = true;   // fresh arrays for every call; else views of a ring
   bool infos = true;  // whether infos are wanted
 };
@@ -44,6 +45,9 @@ class ResultMaker {
 
   /// Arrays for `count` results. With copy=False they are the next of a ring of kRingSize.
   Results Allocate(int count, DType action_dtype);
+  /// An array for `count` observations: (count, obs_size) of their dtype, or, with pictures,
+  /// (count, bytes) uint8 as the pool keeps them.
+  NewArray MakeObs(int count) const;
 
   /// (obs, rewards, terminations, truncations, infos). `ids`: of recv, else null.
   py::tuple Pack(const Results& results, const Finals& finals, const std::vector<int32_t>* ids);
@@ -61,6 +65,9 @@ class ResultMaker {
     py::object mask;
   };
 
+  // of one observation
+  int64_t ObsWidth() const;
+  ArrayType ObsType() const;
   Results& RingSlot();
   Results NewResults(int count) const;
   void AddInfoColumns(Results& results, DType action_dtype) const;

@@ -18,6 +18,7 @@
 #include "bindings/names.h"
 #include "bindings/numpy_interop.h"
 #include "bindings/params.h"
+#include "bindings/pixels.h"
 #include "bindings/results.h"
 #include "bindings/rollout.h"
 #include "bindings/task.h"
@@ -65,6 +66,7 @@ struct Arguments {
   // an own task in place of a registered environment, and who words its errors; or None
   py::object task;
   py::object explain;
+  py::object pixels;  // what pictures its observations are, or None
 
   explicit Arguments(const py::kwargs& given) {
     Keywords keywords("VectorEnv", given);
@@ -82,6 +84,7 @@ struct Arguments {
     keywords.Read("seeds", seeds);
     keywords.Read("task", task);
     keywords.Read("explain", explain);
+    keywords.Read("pixels", pixels);
     keywords.CheckAllRead();
     for (const auto& [name, value] :
          {std::pair("num_envs", num_envs), std::pair("num_threads", num_threads)}) {
@@ -124,6 +127,14 @@ class PyVectorEnv {
     options.identity = arguments.env_id + (task ? task->identity : "") + '(' + params.Identity() +
                        ')' + first->spec().model_path + arguments.autoreset_mode +
                        std::to_string(options.max_episode_steps);
+    if (!arguments.pixels.is_none()) {
+      const Pixels pixels = ReadPixels(arguments.pixels);
+      if (first->spec().model_path.empty()) {
+        throw UsageError(Code::kValue,
+                         "pixels: " + arguments.env_id + " has no MuJoCo model to draw");
+      }
+      AddPixels(pixels, task.get(), *first, models, options);
+    }
     const auto entropy = ReadSeeds(arguments.seeds, ReadIds(py::none(), arguments.num_envs));
     WithoutGil([&] {
       env_ =
@@ -132,7 +143,7 @@ class PyVectorEnv {
     });
     stop_at_end_.emplace([this] { env_->Close(); });
     results_ = std::make_unique<ResultMaker>(ResultShape{
-        env_->spec(), options.num_envs, options.obs_dtype, arguments.copy, arguments.infos});
+        env_->spec(), options.num_envs, env_->obs_layout(), arguments.copy, arguments.infos});
   }
 
   // ---- reset and step ----
@@ -208,8 +219,7 @@ class PyVectorEnv {
   }
 
   py::object Observations() {
-    NewArray obs = MakeArray({env_->num_envs(), env_->spec().obs_size},
-                             ToArrayType(env_->options().obs_dtype));
+    NewArray obs = results_->MakeObs(env_->num_envs());
     WithoutGil([&] { env_->CopyObservations(obs.data); });
     return std::move(obs.array);
   }
@@ -395,6 +405,23 @@ class PyVectorEnv {
   const VectorEnv& env() const { return *env_; }
 
  private:
+  // Has the pool draw what the workers step.
+  static void AddPixels(const Pixels& pixels, const TaskDescription* task, const Environment& first,
+                        ModelCache& models, VectorEnvOptions& options) {
+    PixelOptions drawn = pixels.options;
+    if (task != nullptr) {
+      drawn.own_fields = DrawnFields(*task);
+      for (FieldPlace& field : drawn.own_fields) {
+        field.offset += first.InitialLayout().cache().offset;
+      }
+    }
+    options.frames = drawn.frames;
+    options.obs_numbers = pixels.with_state;
+    options.identity += pixels.identity;
+    options.make_frames =
+        WithoutGil([&] { return PixelCamera::Maker(models.Load(first.spec().model_path), drawn); });
+  }
+
   RowField DescribeField(const std::string& name) {
     try {
       return WithoutGil([&] { return env_->DescribeField(name); });
@@ -475,6 +502,7 @@ void BindVectorEnv(py::module_& m) {
                                return self.env().options().obs_dtype == DType::kFloat32 ? "float32"
                                                                                         : "float64";
                              })
+      .def_property_readonly("obs_bytes", &Of<&VectorEnv::obs_bytes>)
       .def_property_readonly("num_actions", &OfSpec<&EnvSpec::num_actions>)
       .def_property_readonly("action_low", &OfSpec<&EnvSpec::action_low>)
       .def_property_readonly("action_high", &OfSpec<&EnvSpec::action_high>)

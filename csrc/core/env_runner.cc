@@ -12,10 +12,14 @@ std::vector<std::unique_ptr<Environment>> MakeMany(const MakeEnvironment& make, 
   std::vector<std::unique_ptr<Environment>> envs;
   for (int i = 0; i < count; ++i) {
     envs.push_back(make());
-    envs.back()->Prepare(envs.back()->InitialLayout());
-    envs.back()->Adopt();
   }
   return envs;
+}
+
+std::vector<std::unique_ptr<FrameSource>> MakeSources(const MakeFrameSource& make, int count) {
+  std::vector<std::unique_ptr<FrameSource>> sources;
+  for (int i = 0; make && i < count; ++i) sources.push_back(make());
+  return sources;
 }
 
 void Increase(std::atomic<int64_t>& counter, int64_t n) {
@@ -25,14 +29,31 @@ void Increase(std::atomic<int64_t>& counter, int64_t n) {
 
 }  // namespace
 
-EnvRunner::EnvRunner(const MakeEnvironment& make, int num_workers)
+EnvRunner::EnvRunner(const MakeEnvironment& make, const MakeFrameSource& make_frames,
+                     int num_workers)
     : envs_(MakeMany(make, num_workers)),
+      frames_(MakeSources(make_frames, num_workers)),
       spec_(envs_[0]->spec()),
       workers_(static_cast<size_t>(num_workers)) {
   for (auto& worker : workers_) {
     worker.info.resize(static_cast<size_t>(spec().info_size()));
     worker.obs.resize(static_cast<size_t>(spec().obs_size));
   }
+  const RowLayout layout = envs_[0]->InitialLayout();
+  Prepare(layout);
+  Adopt(layout);
+}
+
+void EnvRunner::Prepare(const RowLayout& layout) {
+  for (const auto& env : envs_) env->Prepare(layout);
+  for (const auto& source : frames_) source->Prepare(layout);
+  if (frames_.empty()) return;
+  for (auto& worker : workers_) worker.row.reserve(static_cast<size_t>(layout.size()));
+}
+
+void EnvRunner::Adopt(const RowLayout& layout) noexcept {
+  for (const auto& env : envs_) env->Adopt();
+  for (const auto& source : frames_) source->Adopt(layout);
 }
 
 void EnvRunner::Attach(EnvStore* store, const EpisodeRules* rules) {
@@ -41,6 +62,8 @@ void EnvRunner::Attach(EnvStore* store, const EpisodeRules* rules) {
   if (rules->autoreset_mode == AutoresetMode::kSameStep) {
     finals_.resize(static_cast<size_t>(store->num_envs()));
   }
+  if (frames_.empty()) return;
+  for (auto& worker : workers_) worker.frame.resize(store->obs_layout().frames.frame_bytes());
 }
 
 void EnvRunner::Run(int worker, const Job& job, const OutputViews& out,
@@ -99,6 +122,9 @@ void EnvRunner::RunOrThrow(int worker_index, const Job& job, const OutputViews& 
   Transition transition;
   std::unique_ptr<FinalStep> final_step;
   env.Load(store_->row(id));
+  if (!frames_.empty()) {  // with the callers' task and fields
+    worker.row.assign(store_->row(id), store_->row(id) + store_->layout().size());
+  }
   if (job.kind == Job::Kind::kReset) {
     if (job.seed != nullptr && !job.seed->empty()) {
       progress.random = Random(*job.seed);
@@ -111,18 +137,19 @@ void EnvRunner::RunOrThrow(int worker_index, const Job& job, const OutputViews& 
       if (rules_->autoreset_mode != AutoresetMode::kSameStep) return;
       final_step = std::make_unique<FinalStep>();
       final_step->env_id = id;
-      final_step->obs.resize(worker.obs.size());
-      env.Observe(final_step->obs.data());
+      final_step->obs.assign(store_->obs(id), store_->obs(id) + store_->obs_bytes());
+      Observe(worker_index, progress.elapsed);
+      StoreObs(worker, progress.elapsed, final_step->obs.data());
       final_step->info = worker.info;
       final_step->kind = last.kind;
     });
   }
-  env.Observe(worker.obs.data());
+  Observe(worker_index, progress.elapsed);
 
   env.Save(store_->row(id));
   store_->Commit(id, progress);
   store_->policy_random(id) = policy_random;
-  StoreAs(store_->obs_dtype(), worker.obs.data(), spec().obs_size, store_->obs(id));
+  StoreObs(worker, progress.elapsed, store_->obs(id));
   Count(worker_index, {.steps = transition.stepped() ? 1 : 0,
                        .episodes = transition.ended() ? 1 : 0,
                        .diverged = (transition.kind & kDiverged) != 0 ? 1 : 0});
@@ -136,6 +163,27 @@ void EnvRunner::RunOrThrow(int worker_index, const Job& job, const OutputViews& 
   out.truncations[id] = transition.truncated ? 1 : 0;
   out.kinds[id] = transition.kind;
   WriteInfo(out, id, info, transition.kind);
+}
+
+void EnvRunner::Observe(int worker_index, int elapsed) {
+  Worker& worker = workers_[static_cast<size_t>(worker_index)];
+  const Environment& env = environment(worker_index);
+  env.Observe(worker.obs.data());
+  if (!store_->obs_layout().frames.IsDue(elapsed)) return;
+  env.Save(worker.row.data());
+  frames_[static_cast<size_t>(worker_index)]->Draw(worker.row.data(), worker.frame.data());
+}
+
+void EnvRunner::StoreObs(const Worker& worker, int elapsed, uint8_t* obs) const noexcept {
+  const ObsLayout& layout = store_->obs_layout();
+  if (layout.has_numbers) StoreAs(layout.dtype, worker.obs.data(), layout.size, obs);
+  if (!layout.frames.IsDue(elapsed)) return;
+  uint8_t* frames = obs + layout.frames_offset();
+  if (elapsed == 0) {
+    layout.frames.Fill(worker.frame.data(), frames);
+  } else {
+    layout.frames.Push(worker.frame.data(), frames);
+  }
 }
 
 void EnvRunner::WriteFailed(int32_t id, const OutputViews& out) noexcept {

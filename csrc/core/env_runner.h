@@ -22,6 +22,7 @@
 #include "core/env.h"
 #include "core/env_store.h"
 #include "core/failure_list.h"
+#include "core/frame_source.h"
 #include "core/group_order.h"
 
 namespace pyfastenv {
@@ -44,7 +45,7 @@ struct Stats {
 /// Observation and info of an episode's last step, kept in SAME_STEP mode.
 struct FinalStep {
   int32_t env_id = 0;
-  std::vector<double> obs;   // (obs_size)
+  std::vector<uint8_t> obs;  // as the store keeps it
   std::vector<double> info;  // (info_size)
   uint8_t kind = kNoInfo;    // which of the info's fields are there
 };
@@ -64,11 +65,16 @@ struct Job {
 
 class EnvRunner {
  public:
-  EnvRunner(const MakeEnvironment& make, int num_workers);
+  /// `make_frames`: for observations with pictures, else null.
+  EnvRunner(const MakeEnvironment& make, const MakeFrameSource& make_frames, int num_workers);
 
   const EnvSpec& spec() const { return spec_; }
   Environment& environment(int worker) { return *envs_[static_cast<size_t>(worker)]; }
-  std::span<const std::unique_ptr<Environment>> environments() const { return envs_; }
+
+  /// Gets all workers ready for rows of this layout; as Environment::Prepare.
+  void Prepare(const RowLayout& layout);
+  /// From now on rows are of the layout last prepared for.
+  void Adopt(const RowLayout& layout) noexcept;
 
   /// To be called before the first Run.
   void Attach(EnvStore* store, const EpisodeRules* rules);
@@ -99,16 +105,23 @@ class EnvRunner {
   struct alignas(kCacheLine) Worker {
     std::vector<double> info;
     std::vector<double> obs;
+    std::vector<double> row;     // that is drawn
+    std::vector<uint8_t> frame;  // drawn of it
     // written by this worker, read by any thread
     std::atomic<int64_t> steps{0}, episodes{0}, diverged{0}, failures{0};
   };
 
   void RunOrThrow(int worker, const Job& job, const OutputViews& out);
+  // All of an observation that may throw: the worker's numbers, and its frame where one is due.
+  void Observe(int worker, int elapsed);
+  // Writes what Observe has seen over an observation, whose older frames stay.
+  void StoreObs(const Worker& worker, int elapsed, uint8_t* obs) const noexcept;
   void WriteFailed(int32_t id, const OutputViews& out) noexcept;
   void WriteInfo(const OutputViews& out, int32_t id, const double* info, uint8_t kind) const;
 
-  std::vector<std::unique_ptr<Environment>> envs_;  // one per worker
-  const EnvSpec spec_;                              // immutable: read by any thread
+  std::vector<std::unique_ptr<Environment>> envs_;    // one per worker
+  std::vector<std::unique_ptr<FrameSource>> frames_;  // likewise, or empty
+  const EnvSpec spec_;                                // immutable: read by any thread
   std::vector<Worker> workers_;
   EnvStore* store_ = nullptr;
   const EpisodeRules* rules_ = nullptr;

@@ -27,11 +27,11 @@ uint64_t Fnv1a(uint64_t hash, const void* data, size_t size) {
 
 }  // namespace
 
-EnvStore::EnvStore(int num_envs, const Environment& env, DType obs_dtype)
+EnvStore::EnvStore(int num_envs, const Environment& env, const ObsLayout& obs_layout)
     : rows_{env.InitialLayout(), {}},
       initial_row_(env.InitialRow()),
-      obs_dtype_(obs_dtype),
-      obs_bytes_(static_cast<size_t>(env.spec().obs_size) * ItemSize(obs_dtype)) {
+      obs_layout_(obs_layout),
+      obs_bytes_(obs_layout.bytes()) {
   const auto count = static_cast<size_t>(num_envs);
   rows_.values.resize(count * stride());
   random_.resize(count);
@@ -108,7 +108,7 @@ size_t EnvStore::state_bytes() const {
 uint64_t EnvStore::Fingerprint(const std::string& identity) const {
   constexpr uint64_t kStateVersion = 3;
   const uint64_t kind[] = {kStateVersion, rows_.layout.version(), obs_bytes_,
-                           static_cast<uint64_t>(obs_dtype_)};
+                           static_cast<uint64_t>(obs_dtype())};
   uint64_t hash = Fnv1a(0xcbf29ce484222325ULL, kind, sizeof(kind));
   hash = Fnv1a(hash, identity.data(), identity.size());
   return hash;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/env.h"
+#include "core/obs_layout.h"
 #include "core/untouched.h"
 #include "npy/dtype.h"
 #include "npy/random.h"
@@ -34,7 +35,7 @@ struct Progress {
 class EnvStore {
  public:
   /// Rows and observations are not written yet: Initialize does that.
-  EnvStore(int num_envs, const Environment& env, DType obs_dtype);
+  EnvStore(int num_envs, const Environment& env, const ObsLayout& obs_layout);
 
   /// Writes an environment's first row, once for every id before it is used, best by the worker
   /// that will run it (core/untouched.h).
@@ -42,7 +43,8 @@ class EnvStore {
 
   int num_envs() const { return static_cast<int>(flags_.size()); }
   size_t obs_bytes() const { return obs_bytes_; }
-  DType obs_dtype() const { return obs_dtype_; }
+  const ObsLayout& obs_layout() const { return obs_layout_; }
+  DType obs_dtype() const { return obs_layout_.dtype; }
 
   const RowLayout& layout() const { return rows_.layout; }
   double* row(int32_t id) { return rows_.values.data() + static_cast<size_t>(id) * stride(); }
@@ -88,15 +90,15 @@ class EnvStore {
 
   Rows rows_;
   std::vector<double> initial_row_;
-  DType obs_dtype_;
-  size_t obs_bytes_;
+  const ObsLayout obs_layout_;
+  const size_t obs_bytes_;
 
   std::vector<Random> random_;
   std::vector<Random> policy_random_;
   std::vector<double> episode_return_;
   std::vector<int32_t> elapsed_;
   std::vector<uint8_t> flags_;
-  UntouchedVector<uint8_t> obs_;  // latest observation, in obs_dtype
+  UntouchedVector<uint8_t> obs_;  // latest observations, of obs_layout
 };
 
 }  // namespace pyfastenv

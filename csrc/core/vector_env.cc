@@ -30,8 +30,9 @@ constexpr std::chrono::nanoseconds kMaxSpin = std::chrono::microseconds(500);
 VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& options)
     : options_(options),
       num_threads_(std::clamp(options.num_threads, 1, options.num_envs)),
-      runner_(make, num_threads_),
-      store_(options.num_envs, runner_.environment(0), options.obs_dtype),
+      runner_(make, options.make_frames, num_threads_),
+      store_(options.num_envs, runner_.environment(0),
+             {runner_.spec().obs_size, options.obs_dtype, options.frames, options.obs_numbers}),
       state_bytes_(store_.state_bytes()),
       rules_{options.autoreset_mode, options.max_episode_steps, {}},
       all_ids_(static_cast<size_t>(options.num_envs)),
@@ -189,6 +190,11 @@ VectorEnv::RolloutOutcome VectorEnv::RunRollout(const Rollout::Request& request,
   const CallGate::Exclusive exclusive(gate_);
   CheckFree({}, "rollout");
   CheckReset("rollout", store_.Unreset(all_ids_));
+  if (!obs_layout().frames.empty()) {
+    throw UsageError(Code::kValue,
+                     "rollout: the pool's policies act on states, and these environments show "
+                     "pixels: call step, or make them without pixels");
+  }
   if (rules_.autoreset_mode == AutoresetMode::kDisabled) {
     throw UsageError(Code::kValue,
                      "rollout: episodes must start by themselves: make the vector environment with "

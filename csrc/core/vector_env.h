@@ -37,8 +37,10 @@
 #include "core/env_runner.h"
 #include "core/env_store.h"
 #include "core/errors.h"
+#include "core/frame_source.h"
 #include "core/group_order.h"
 #include "core/grouping.h"
+#include "core/obs_layout.h"
 #include "core/request_queue.h"
 #include "core/rollout.h"
 #include "core/thread_pool.h"
@@ -50,6 +52,10 @@ struct VectorEnvOptions {
   int num_threads = 1;  // the calling thread included
   AutoresetMode autoreset_mode = AutoresetMode::kNextStep;
   DType obs_dtype = DType::kFloat64;
+  // pictures as observations: what draws them, and whether the numbers come with them
+  FrameStack frames = {};
+  MakeFrameSource make_frames = nullptr;
+  bool obs_numbers = true;
   int max_episode_steps = 0;  // 0: episodes are never truncated
   std::string identity;       // id and arguments: snapshots of others are refused
 };
@@ -74,6 +80,7 @@ class VectorEnv {
   const VectorEnvOptions& options() const { return options_; }
   int num_envs() const { return options_.num_envs; }
   int num_threads() const { return num_threads_; }
+  const ObsLayout& obs_layout() const { return store_.obs_layout(); }
   size_t obs_bytes() const { return store_.obs_bytes(); }
 
   /// Gives all environments their first streams.

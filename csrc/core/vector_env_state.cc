@@ -147,11 +147,11 @@ RowField VectorEnv::AddField(const std::string& name) {
   CheckFree({}, "set_model_field");
   const RowLayout layout = store_.layout().With(runner_.environment(0).DescribeField(name));
   RowField added = layout.added().back();
-  for (const auto& env : runner_.environments()) env->Prepare(layout);
+  runner_.Prepare(layout);
   EnvStore::Rows rows = store_.RoomFor(layout);
   FirstTouch([&](int32_t id) { store_.Widen(id, rows); });
   // from here on nothing can fail
-  for (const auto& env : runner_.environments()) env->Adopt();
+  runner_.Adopt(layout);
   store_.Adopt(std::move(rows));
   MakeGroupings();
   state_bytes_.store(store_.state_bytes());

@@ -29,15 +29,10 @@ int CacheSize(const TaskDescription& task) {
   return size;
 }
 
-// Drawn numbers stand behind the task's memory.
-template <class OwnField>
-std::vector<OwnField> DrawnFields(const TaskDescription& task) {
-  std::vector<OwnField> fields;
-  int offset = task.memory_size;
-  for (const FieldDraw& draw : task.draws) {
-    fields.push_back({draw.field, offset});
-    offset += FindModelField(*task.model, draw.field).size();
-  }
+// Lanes refuse heights.
+std::vector<FieldPlace> LaneFields(const TaskDescription& task) {
+  std::vector<FieldPlace> fields = DrawnFields(task);
+  if (task.own_heights) fields.pop_back();
   return fields;
 }
 
@@ -47,6 +42,18 @@ std::string LaneRefusal(const TaskDescription& task) {
 }
 
 }  // namespace
+
+// Drawn numbers stand behind the task's memory.
+std::vector<FieldPlace> DrawnFields(const TaskDescription& task) {
+  std::vector<FieldPlace> fields;
+  int offset = task.memory_size;
+  for (const FieldDraw& draw : task.draws) {
+    fields.push_back({draw.field, offset});
+    offset += FindModelField(*task.model, draw.field).size();
+  }
+  if (task.own_heights) fields.push_back({"hfield_data", offset});
+  return fields;
+}
 
 FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache& models,
                          SpecBuilder&& spec)
@@ -59,7 +66,7 @@ FunctionEnv::FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache
                  .control_every = task->control_every,
                  .refusal = LaneRefusal(*task),
                  .cache_size = CacheSize(*task),
-                 .own_fields = DrawnFields<OwnField>(*task),
+                 .own_fields = LaneFields(*task),
                  .min_nq = 0,
                  .min_nv = 0}),
       task_(std::move(task)) {

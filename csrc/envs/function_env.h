@@ -63,6 +63,10 @@ struct TaskDescription {
   std::string (*encode_exception)(const void* exception) = nullptr;
 };
 
+/// The fields of the model that each environment has for itself, in its cache; the last one may be
+/// "hfield_data".
+std::vector<FieldPlace> DrawnFields(const TaskDescription& task);
+
 class FunctionEnv final : public MujocoEnv {
  public:
   FunctionEnv(std::shared_ptr<const TaskDescription> task, ModelCache& models,

@@ -21,6 +21,12 @@ struct ModelField {
   }
 };
 
+/// A field of which every environment has its own values, and where they stand.
+struct FieldPlace {
+  std::string name;
+  int offset = 0;
+};
+
 /// Finds e.g. "body_mass", "geom_friction", "actuator_gainprm", "opt.gravity".
 /// Throws std::invalid_argument, naming similar fields, if there is none of this name.
 ModelField FindModelField(const mjModel& model, const std::string& name);

@@ -47,15 +47,17 @@ Material Assets::material(int id) const {
   return id < 0 || id >= static_cast<int>(materials_.size()) ? Material() : materials_[id];
 }
 
-const Mesh& Assets::mesh(int dataid) const {
+const Mesh* Assets::mesh(int dataid) const {
+  if (dataid < 0 || dataid >= static_cast<int>(meshes_.size())) return nullptr;
   Lazy& lazy = meshes_[dataid];
   std::call_once(lazy.once, [&] {
     lazy.mesh = std::make_unique<const Mesh>(ReadMesh(model_, dataid / 2, dataid % 2 != 0));
   });
-  return *lazy.mesh;
+  return lazy.mesh.get();
 }
 
 std::shared_ptr<const Mesh> Assets::height_field(int id) const {
+  if (id < 0 || id >= static_cast<int>(height_fields_.size())) return nullptr;
   const std::lock_guard lock(mutex_);
   std::shared_ptr<const Mesh>& mesh = height_fields_[id];
   if (mesh == nullptr) mesh = std::make_shared<const Mesh>(ReadHeightField(model_, id));

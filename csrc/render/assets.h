@@ -38,8 +38,9 @@ class Assets {
   /// Null: there is none that can be drawn.
   const Texture* texture(int id) const;
   const Texture* sky() const { return sky_; }
-  /// A geom's mesh, by mjvGeom.dataid: 2 * mesh, or 2 * mesh + 1 for the convex hull.
-  const Mesh& mesh(int dataid) const;
+  /// A geom's mesh, by mjvGeom.dataid: 2 * mesh, or 2 * mesh + 1 for the convex hull. Null: the
+  /// model has none of that number; so for height fields.
+  const Mesh* mesh(int dataid) const;
   std::shared_ptr<const Mesh> height_field(int id) const;
   /// Has the next picture read all heights from the model anew.
   void ForgetHeights();

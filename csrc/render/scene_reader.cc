@@ -32,6 +32,11 @@ bool IsPlaneFromBehind(const mjvGeom& g, Float3 head) {
   return g.type == mjGEOM_PLANE && Dot(head - At(g.pos), Float3{g.mat[2], g.mat[5], g.mat[8]}) < 0;
 }
 
+// Whether a geom is the model's mesh or height field; like MuJoCo's, one without is not seen.
+bool IsOfModel(const mjvGeom& g) {
+  return g.type == mjGEOM_HFIELD || g.type == mjGEOM_MESH || g.type == mjGEOM_SDF;
+}
+
 bool IsDrawn(const mjvGeom& g) {
   switch (g.type) {
     case mjGEOM_PLANE:
@@ -42,12 +47,8 @@ bool IsDrawn(const mjvGeom& g) {
     case mjGEOM_BOX:
     case mjGEOM_LINE:
       return true;
-    case mjGEOM_HFIELD:
-    case mjGEOM_MESH:
-    case mjGEOM_SDF:
-      return g.dataid >= 0;
     default:
-      return false;
+      return IsOfModel(g) && g.dataid >= 0;
   }
 }
 
@@ -181,7 +182,7 @@ std::string Refusal(const mjvScene& scene) {
   for (int i = 0; i < scene.ngeom; ++i) {
     const mjvGeom& g = scene.geoms[i];
     if (g.type == mjGEOM_SKIN || g.type == mjGEOM_FLEX) return "skins and flexes are not drawn";
-    if (!IsDrawn(g) && g.type != mjGEOM_NONE && g.dataid < 0) {
+    if (!IsDrawn(g) && g.type != mjGEOM_NONE && !IsOfModel(g)) {
       return "arrows, labels, triangles and boxes of lines are not drawn";
     }
     if (g.label[0] != '\0') return "labels are not drawn";
@@ -262,9 +263,14 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Assets& assets, Content
     if (s.form == Form::kMesh) {
       const bool is_ground = g.type == mjGEOM_HFIELD;
       if (is_ground) height_fields_.push_back(assets.height_field(g.dataid));
-      const Mesh& mesh = is_ground ? *height_fields_.back() : assets.mesh(g.dataid);
-      s.levels = mesh.levels().data(), s.num_levels = static_cast<int>(mesh.levels().size());
-      s.low = mesh.low(), s.high = mesh.high();
+      const Mesh* mesh = is_ground ? height_fields_.back().get() : assets.mesh(g.dataid);
+      if (mesh == nullptr) {
+        throw UsageError(Code::kValue, "scene: " + name + ": expected one of the model's " +
+                                           (is_ground ? "height fields" : "meshes") +
+                                           ", got number " + std::to_string(g.dataid));
+      }
+      s.levels = mesh->levels().data(), s.num_levels = static_cast<int>(mesh->levels().size());
+      s.low = mesh->low(), s.high = mesh->high();
     }
     const bool behind = IsPlaneFromBehind(g, head_);
     s.color = At(g.rgba), s.alpha = behind ? g.rgba[3] * kFromBehind : g.rgba[3];

@@ -32,4 +32,4 @@ class RunFolderError(TrainingError):
 
 
 class VideoError(TrainingError):
-    """There is no OpenGL to draw with, or nothing to write films with."""
+    """A picture cannot be drawn, or there is nothing to write films with."""

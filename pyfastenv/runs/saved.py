@@ -32,6 +32,7 @@ from pyfastenv.runs.folder import (
 from pyfastenv.runs.registry import algorithm_module
 from pyfastenv.sampling.obs_groups import POLICY
 from pyfastenv.vector.arguments import integer
+from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 
@@ -97,7 +98,8 @@ class SavedPolicy:
 
     def _flat(self, obs: Mapping[str, Any], policy: TorchPolicy) -> NDArray[np.float32]:
         """The policy's part of a Dict space's observations."""
-        views = {} if (facts := self._env_facts).obs_views is None else facts.obs_views.views
+        shown = self._env_facts.obs_views
+        views = shown.views if isinstance(shown, ObsViews) else {}
         needed = {POLICY} if policy.obs_size < policy.row_size else views.keys()
         if not views or not needed <= obs.keys() <= views.keys():
             known = f"a dict of {', '.join(sorted(needed))}" if views else "an array"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
+from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 POLICY, CRITIC = "policy", "critic"
@@ -27,7 +28,7 @@ class Seen(NamedTuple):
         Raises:
             ValueError: There is one of them without the other.
         """
-        views = {} if envs.obs_views is None else envs.obs_views.views
+        views = envs.obs_views.views if isinstance(envs.obs_views, ObsViews) else {}
         found = [name for name in (POLICY, CRITIC) if name in views]
         if not found:
             return cls(slice(0, envs.obs_size), slice(0, envs.obs_size))

@@ -78,6 +78,8 @@ class RolloutBatch:
             dtype: Of observations and rewards: float32, or float64 for exactly what ``step`` gives.
             pin_memory: For non-blocking copies to CUDA.
         """
+        if envs.pixels is not None:
+            raise ValueError("rollout: expected environments without pixels; call step for these")
         shape = (integer("num_steps", num_steps, minimum=1), envs.num_envs)
         obs_size = (envs.obs_size,)
 

@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from pyfastenv.errors import ClosedError, EnvError
+from pyfastenv.vector.pixels import PixelViews
 from pyfastenv.vector.vector_env import FastVectorEnv, Infos
 
 Layout = Mapping[str, tuple[Sequence[int], torch.dtype]]
@@ -288,9 +289,11 @@ class TorchVectorEnv:
     Args:
         envs: The environments; :meth:`close` closes them.
         device: The CPU or a CUDA device.
-        obs_dtype: Observations' dtype; None means the environments' own.
+        obs_dtype: Observations' dtype; None means the environments' own. Pictures stay uint8: it
+            is their state's.
         flat: Observations are flat, ``(num_envs, obs_size)``, where the environments' space is a
-            Dict, too. Else they are dicts of views of such a tensor, which is what is copied.
+            Dict or pictures, too (with pictures, in bytes). Else they are views of such a tensor,
+            which is what is copied.
         ring_slots: Sets of pinned arrays that take turns (CUDA); 2 or more.
         copies: How to copy; None chooses by ``device``.
 
@@ -323,8 +326,13 @@ class TorchVectorEnv:
         self.single_observation_space = envs.single_observation_space
         self.single_action_space = envs.single_action_space
         self.observation_space, self.action_space = envs.observation_space, envs.action_space
-        self._views = None if flat else envs.obs_views
         own_dtype = _torch_dtype(envs.obs_dtype)
+        views = envs.obs_views
+        self._shows_pixels = isinstance(views, PixelViews)
+        if isinstance(views, PixelViews):
+            own_dtype = _torch_dtype(views.numbers_dtype)
+            views = views.with_dtype(own_dtype)
+        self._views = None if flat else views
         self.obs_dtype = own_dtype if obs_dtype is None else obs_dtype
         if not self.obs_dtype.is_floating_point:
             raise ValueError(f"obs_dtype: expected a floating dtype, got {obs_dtype}")
@@ -459,13 +467,16 @@ class TorchVectorEnv:
         if received:
             arrays.append(infos["env_id"])
         tensors = self._results.publish(arrays)
-        if tensors[0].dtype != self.obs_dtype:
+        if tensors[0].dtype != self.obs_dtype and not self._shows_pixels:
             tensors[0] = tensors[0].to(self.obs_dtype)
         if received:
             infos["env_id"] = tensors.pop().long()
-        if self._views is not None:
-            return self._views.of_results((*tensors, infos))
-        return *tensors, infos
+        if self._views is None:
+            return *tensors, infos
+        obs, *others = self._views.of_results((*tensors, infos))
+        if self._shows_pixels and isinstance(obs, dict):
+            obs["state"] = obs["state"].to(self.obs_dtype)
+        return obs, *others
 
     def _check_open(self) -> None:
         if self.closed:

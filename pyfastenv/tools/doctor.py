@@ -31,7 +31,8 @@ _GL_TIMEOUT_S = 60
 _GL_BACKENDS = ("egl", "osmesa")
 _DRAW = """
 import pyfastenv
-envs = pyfastenv.make_vec("Hopper-v5", 1, render_mode="rgb_array", width=64, height=64)
+looks = dict(render_mode="rgb_array", renderer="mujoco", width=64, height=64)
+envs = pyfastenv.make_vec("Hopper-v5", 1, **looks)
 envs.reset(seed=0)
 assert envs.render()[0].std() > 0, "the picture is empty"
 """
@@ -191,7 +192,7 @@ def _opengl() -> Found:
             return
     advice = (
         "install a driver, or Mesa (apt install libegl1 libegl-mesa0 libgl1-mesa-dri), and export "
-        "MUJOCO_GL=egl; only pictures and films need it"
+        "MUJOCO_GL=egl; only renderer='mujoco', skins and flexes need it"
     )
     yield "mend", f"no picture can be drawn ({name}): {error}", advice
 

@@ -16,7 +16,12 @@ def make_training_envs(config: RunConfig, num_envs: int, **defaults: Any) -> Fas
         config: The run's options.
         num_envs: How many.
         **defaults: The environments' own arguments where ``config.env_kwargs`` has no other.
+
+    Raises:
+        ValueError: They would show pixels, from which no algorithm here learns.
     """
+    if config.env_kwargs.get("pixels") is not None:
+        raise ValueError("pixels: no algorithm here learns from pictures yet; expected None")
     return pyfastenv.make_vec(
         config.env_id,
         num_envs,

@@ -7,6 +7,7 @@ see what the policy sees, and more).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,7 +30,28 @@ class ObsView(NamedTuple):
         return slice(self.offset, self.offset + int(np.prod(self.shape)))
 
 
-class ObsViews:
+class FlatViews(ABC):
+    """How observations that the pool keeps as flat rows are shown to users."""
+
+    @abstractmethod
+    def of(self, flat: ArrayOrTensor) -> Any:
+        """Views of flat rows, an array or a tensor ``(…, row size)``, as users see them."""
+
+    @abstractmethod
+    def space(self, dtype: DTypeLike) -> gymnasium.Space[Any]:
+        """One environment's; ``dtype`` is that of its numbers."""
+
+    def of_results(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Shows the flat results of ``reset``, ``step`` or ``recv``, final observations too."""
+        obs, *others, infos = results
+        final_obs = infos.get("final_obs")
+        if final_obs is not None:
+            for i in np.flatnonzero(infos["_final_obs"]):
+                final_obs[i] = self.of(final_obs[i])
+        return self.of(obs), *others, infos
+
+
+class ObsViews(FlatViews):
     """The entries of a Dict space, by name, in the space's order (gymnasium sorts them).
 
     Args:
@@ -51,15 +73,6 @@ class ObsViews:
             for name, view in self.views.items()
             for part in (flat[..., view.place],)
         }
-
-    def of_results(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Shows the flat results of ``reset``, ``step`` or ``recv``, final observations too."""
-        obs, *others, infos = results
-        final_obs = infos.get("final_obs")
-        if final_obs is not None:
-            for i in np.flatnonzero(infos["_final_obs"]):
-                final_obs[i] = self.of(final_obs[i])
-        return self.of(obs), *others, infos
 
     def space(self, dtype: DTypeLike) -> gymnasium.spaces.Dict:
         """One environment's."""

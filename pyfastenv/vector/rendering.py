@@ -150,11 +150,12 @@ def _make(
         if render_kwargs:
             raise TypeError(f"{env_id} has no camera: {', '.join(render_kwargs)} cannot be set")
         return ClassicRenderer(env_id, env_kwargs)
-    camera = _camera_config(env_id)
+    camera = camera_config(env_id)
     return MujocoRenderer(lambda: _read_model(model_path), camera, **render_kwargs)
 
 
-def _camera_config(env_id: str) -> dict[str, Any]:
+def camera_config(env_id: str) -> dict[str, Any]:
+    """gymnasium's free camera for an environment, where it differs from any model's."""
     return next((c for name, c in _CAMERAS.items() if env_id.startswith(name)), {})
 
 
@@ -296,7 +297,14 @@ class MujocoRenderer:
         self._renderer.close()
 
     def _use_opengl(self) -> None:
-        opengl.load()
+        try:
+            opengl.load()
+        except Exception as error:  # each OpenGL library fails in its own way
+            reason = str(error).strip().split("\n")[0] or type(error).__name__
+            raise RuntimeError(
+                f"MuJoCo's renderer needs OpenGL ({reason}): without a display, install libegl1 "
+                "and set MUJOCO_GL=egl; renderer='pyfastenv' needs none"
+            ) from error
         self._may_change = False
         self._renderer = self._mujoco.Renderer(self._model, *self._size)
 
@@ -333,7 +341,7 @@ def free_camera(model: Any, env_id: str) -> Any:
 
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
-    return _free_camera(mujoco, data, _camera_config(env_id))
+    return _free_camera(mujoco, data, camera_config(env_id))
 
 
 class _Floors:

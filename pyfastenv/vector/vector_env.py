@@ -22,8 +22,16 @@ from pyfastenv.errors import EnvError
 from pyfastenv.vector import arguments, specs
 from pyfastenv.vector.arguments import integer
 from pyfastenv.vector.cpus import available_cpus
-from pyfastenv.vector.obs_views import ObsViews
-from pyfastenv.vector.rendering import RENDER_KWARGS, RenderThread, State, make_renderer, tile
+from pyfastenv.vector.obs_views import FlatViews
+from pyfastenv.vector.pixels import PixelOptions, PixelViews, share_bounds
+from pyfastenv.vector.rendering import (
+    RENDER_KWARGS,
+    RenderThread,
+    State,
+    camera_config,
+    make_renderer,
+    tile,
+)
 from pyfastenv.vector.rows import Row
 
 Infos = dict[str, Any]
@@ -80,6 +88,10 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             ``"lanes"`` steps several environments at once, one per SIMD lane (docs/lanes.md says
             which models it can do), ``"mujoco"`` calls ``mj_step``, ``"auto"`` takes lanes where
             the model allows. :meth:`stats` says which one runs, and why.
+        pixels: Observations are pictures, drawn by the threads that step: a dict of what
+            :class:`pyfastenv.vector.pixels.PixelOptions` has, such as ``{"height": 84, "width":
+            84, "camera": "track"}`` (docs/rendering.md, "Learning from pixels"). None: they are
+            numbers.
         **kwargs: The environment's own arguments (gymnasium's names and defaults), and those of
             gymnasium's renderer: ``width``, ``height``, ``camera_id``, ``camera_name``,
             ``default_camera_config``, ``max_geom``, ``visual_options``; ``film``, True for a floor
@@ -93,8 +105,9 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
     _task: dict[str, Any] | None = None
     _explain: Any = None
     _action_dtype: Any = np.float32
-    # what makes a Dict of observations; None: they are flat, one Box
-    obs_views: ObsViews | None = None
+    # what makes a Dict, or pictures, of observations; None: they are flat, one Box
+    obs_views: FlatViews | None = None
+    pixels: PixelOptions | None = None
 
     def __init__(
         self,
@@ -109,6 +122,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
         engine: str = "auto",
+        pixels: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ):
         self._arguments = {
@@ -122,6 +136,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             "max_episode_steps": max_episode_steps,
             "render_mode": render_mode,
             "engine": engine,
+            "pixels": pixels,
             **kwargs,
         }
         self.num_envs = integer("num_envs", num_envs, minimum=1)
@@ -140,6 +155,12 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             max_episode_steps = max(0, integer("max_episode_steps", max_episode_steps, minimum=-1))
 
         self.env_id = env_id = arguments.plain_id(env_id)
+        if pixels is not None:
+            self.pixels = PixelOptions.of(pixels)
+            if self.pixels.with_state and self.obs_views is not None:
+                raise ValueError(
+                    f"pixels: with_state: {env_id}'s observations are a Dict: expected False"
+                )
         self._seeds = _draw_seeds(self.num_envs)
         try:
             self._core: _core.VectorEnv = self._make_core(
@@ -157,6 +178,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
                 seeds=self._seeds,
                 task=self._task,
                 explain=self._explain,
+                pixels=self._describe_pixels(),
             )
         except TypeError as error:
             arguments.note_near_names(error, kwargs, self._arguments.keys() - kwargs.keys())
@@ -183,14 +205,23 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
     def _make_core(self, **arguments: Any) -> Any:
         return _core.VectorEnv(**arguments)
 
+    def _describe_pixels(self) -> dict[str, Any] | None:
+        if self.pixels is None:
+            return None
+        free = {} if self._task is not None else camera_config(self.env_id)
+        return self.pixels.description(free)
+
     def _make_spaces(self) -> None:
         core = self._core
         dtype: Any = np.dtype(core.obs_dtype).type
         self.single_observation_space: gymnasium.Space[Any]
+        numbers = gymnasium.spaces.Box(
+            np.array(core.obs_low, dtype), np.array(core.obs_high, dtype), dtype=dtype
+        )
+        if self.pixels is not None:
+            self.obs_views = PixelViews(self.pixels, core.obs_bytes, numbers)
         if self.obs_views is None:
-            self.single_observation_space = gymnasium.spaces.Box(
-                np.array(core.obs_low, dtype), np.array(core.obs_high, dtype), dtype=dtype
-            )
+            self.single_observation_space = numbers
         else:
             self.single_observation_space = self.obs_views.space(dtype)
         if core.num_actions > 0:
@@ -202,6 +233,8 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
                 dtype=self._action_dtype,
             )
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        if self.pixels is not None:
+            share_bounds(self.observation_space)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     @property
@@ -217,13 +250,13 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
 
     @property
     def obs_size(self) -> int:
-        """Numbers in an observation, of a Dict's entries together."""
-        return len(self._core.obs_low)
+        """Numbers in an observation, of a Dict's entries together; bytes, with pixels."""
+        return len(self._core.obs_low) if self.pixels is None else self._core.obs_bytes
 
     @property
     def obs_dtype(self) -> np.dtype[Any]:
-        """The type of those numbers."""
-        return np.dtype(self._core.obs_dtype)
+        """The type of those numbers; uint8, with pixels."""
+        return np.dtype(self._core.obs_dtype if self.pixels is None else np.uint8)
 
     # ---- reset and step ----------------------------------------------------------------------
 
@@ -245,7 +278,8 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
 
         Returns:
             Observations ``(num_envs, obs_size)`` and infos. Where the observation space is a Dict,
-            here as everywhere: a dict of ``(num_envs, *shape)``, views of one such array.
+            here as everywhere: a dict of ``(num_envs, *shape)``, views of one such array; with
+            ``pixels``, pictures ``(num_envs, height, width, channels)`` uint8.
 
         Raises:
             BusyError: Environments (masked or not) have been sent and not received.

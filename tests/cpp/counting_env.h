@@ -391,7 +391,8 @@ class Runner {
     for (const auto& final_step : finals) {
       ASSERT_NE(final_step, nullptr);
       auto& flat = results.finals[slot_of(final_step->env_id)];
-      flat = final_step->obs;
+      const auto* obs = reinterpret_cast<const double*>(final_step->obs.data());
+      flat.assign(obs, obs + CountingEnv::kObsSize);
       flat.insert(flat.end(), final_step->info.begin(), final_step->info.end());
       flat.push_back(final_step->kind);
     }

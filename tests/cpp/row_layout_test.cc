@@ -76,7 +76,7 @@ TEST(EnvStoreRows, WidenedRowsKeepEverySection) {
     void Observe(double* /*obs*/) const override {}
   };
   const WithMemory env;
-  EnvStore store(2, env, DType::kFloat64);
+  EnvStore store(2, env, ObsLayout{});
   for (const int32_t id : {0, 1}) store.Initialize(id);
   store.row(1)[4] = 9.0;
   for (const char* name : {"a", "b"}) {

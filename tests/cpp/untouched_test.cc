@@ -41,7 +41,7 @@ TEST(UntouchedVector, WritesNothingWhereAVectorWritesAll) {
 TEST(EnvStoreRows, AreLeftToTheirWorkers) {
   constexpr int kManyEnvs = 400'000;
   const CountingEnv env;
-  EnvStore store(kManyEnvs, env, DType::kFloat64);
+  EnvStore store(kManyEnvs, env, {env.spec().obs_size});
   const auto size = static_cast<size_t>(store.layout().size());
   EXPECT_LT(ShareResident(store.row(0), kManyEnvs * size * sizeof(double)), 0.25);
   EXPECT_LT(ShareResident(store.obs(0), kManyEnvs * store.obs_bytes()), 0.25);

@@ -296,7 +296,9 @@ def test_a_film_that_fails_is_reported(
     pytest.importorskip("torch")
     monkeypatch.setenv("MUJOCO_GL", "off")
     trained(tmp_path / "run", video=True, renderer="mujoco")
-    assert "no picture can be drawn" in capfd.readouterr().err
+    error = capfd.readouterr().err
+    assert "no picture can be drawn: MuJoCo's renderer needs OpenGL (MUJOCO_GL=off" in error
+    assert "renderer='pyfastenv' needs none" in error
     assert (tmp_path / "run" / "result.json").is_file()
     assert not list((tmp_path / "run").glob("*film*")) + list((tmp_path / "run").glob("video*"))
 
@@ -319,8 +321,8 @@ def test_who_stops_a_training_stops_its_film(tmp_path: Path, how: str) -> None:
         assert parent.poll() is None
         time.sleep(0.05)
     children = psutil.Process(parent.pid).children(recursive=True)
-    niceness = {child.nice() for child in children if "python" in child.name()}
-    assert films and niceness == {min(os.nice(0) + 10, 19)}
+    # who waits for a film waits no longer than its work takes
+    assert films and {child.nice() for child in children} == {os.nice(0)}
     number = getattr(signal, how.split()[0])
     (os.killpg if how == "SIGINT to all" else os.kill)(parent.pid, number)
     parent.communicate()

@@ -63,10 +63,7 @@ class MujocoEnv : public Environment {
   using Field = lanes::Field;
 
   /// A field of the model of which every environment has its own numbers.
-  struct OwnField {
-    std::string name;
-    int offset;  // in the row; Robot's, in the cache
-  };
+  using OwnField = FieldPlace;  // in the row; Robot's, in the cache
   struct Robot {
     const char* xml_file;
     int frame_skip;

@@ -62,6 +62,11 @@ class TaskVectorEnv(FastVectorEnv):
         self._layout = program.layout
         self.obs_views = program.obs_views
         self._batch = program.batch
+        if self._batch is not None and pool.get("pixels") is not None:
+            raise ValueError(
+                f"pixels: {task.__name__} has functions of the whole batch, whose observations are "
+                "made after the step: expected a task without them"
+            )
         self._task = program.description()
         self._explain = _Explainer(self, program.moved)
         self._action_dtype = np.dtype(self.task.action_dtype).type

@@ -1,0 +1,203 @@
+#include "envs/pixel_camera.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/errors.h"
+
+namespace pyfastenv {
+
+namespace {
+
+using Code = UsageError::Code;
+
+constexpr int kMostObjects = 255;  // of a segmentation, nothing included
+constexpr int kMoreGeoms = 1000;   // of a scene than the model's: tendons, skins of contacts …
+
+int SamplesOf(const mjModel& m) {
+  const int wanted = m.vis.quality.offsamples;
+  return wanted < 2 ? 1 : wanted < 9 ? 4 : 16;
+}
+
+render::Format FormatOf(const mjModel& m, const PixelOptions& options) {
+  return {options.frames.width, options.frames.height,
+          options.samples > 0 ? options.samples : SamplesOf(m)};
+}
+
+std::string CameraName(const mjModel& m, int camera) { return m.names + m.name_camadr[camera]; }
+
+int FindCamera(const mjModel& m, const std::string& name) {
+  std::string known;
+  for (int i = 0; i < m.ncam; ++i) {
+    if (CameraName(m, i) == name) return i;
+    known += (known.empty() ? "" : ", ") + CameraName(m, i);
+  }
+  throw UsageError(Code::kValue, "pixels: camera: no camera '" + name +
+                                     "'; this model has: " + (known.empty() ? "none" : known));
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+void CheckNumber(const char* what, int number, int count) {
+  if (number >= 0 && number < count) return;
+  throw UsageError(Code::kValue, "pixels: camera: expected " + std::string(what) + " from 0 to " +
+                                     std::to_string(count - 1) + ", got " + std::to_string(number));
+}
+
+/// `data`: in the default pose.
+mjvCamera FreeCamera(const mjModel& m, const mjData& data, const CameraChoice& choice) {
+  mjvCamera camera;
+  mjv_defaultCamera(&camera);
+  for (int k = 0; k < 3; ++k) {
+    std::vector<double> places;
+    for (int i = 0; i < m.ngeom; ++i) places.push_back(data.geom_xpos[3 * i + k]);
+    camera.lookat[k] = choice.lookat ? (*choice.lookat)[static_cast<size_t>(k)]
+                                     : (places.empty() ? 0.0 : Median(places));
+  }
+  camera.distance = choice.distance.value_or(m.stat.extent);
+  camera.azimuth = choice.azimuth.value_or(camera.azimuth);
+  camera.elevation = choice.elevation.value_or(camera.elevation);
+  if (choice.tracked_body) {
+    CheckNumber("a body", *choice.tracked_body, static_cast<int>(m.nbody));
+    camera.type = mjCAMERA_TRACKING;
+    camera.trackbodyid = *choice.tracked_body;
+  }
+  return camera;
+}
+
+mjvCamera CameraOf(const mjModel& m, const mjData& data, const CameraChoice& choice) {
+  if (!choice.name && !choice.number) return FreeCamera(m, data, choice);
+  mjvCamera camera;
+  mjv_defaultCamera(&camera);
+  camera.type = mjCAMERA_FIXED;
+  camera.fixedcamid = choice.name ? FindCamera(m, *choice.name) : *choice.number;
+  if (m.ncam == 0) throw UsageError(Code::kValue, "pixels: camera: this model has none");
+  CheckNumber("a camera", camera.fixedcamid, static_cast<int>(m.ncam));
+  return camera;
+}
+
+}  // namespace
+
+MakeFrameSource PixelCamera::Maker(SharedModel model, const PixelOptions& options) {
+  if (options.segmentation && model->ngeom >= kMostObjects) {
+    throw UsageError(Code::kValue, "pixels: segmentation: expected a model with fewer than " +
+                                       std::to_string(kMostObjects) + " geoms, got " +
+                                       std::to_string(model->ngeom));
+  }
+  auto assets = std::make_shared<const render::Assets>(*model);
+  auto make = [=]() -> std::unique_ptr<PixelCamera> {
+    return std::make_unique<PixelCamera>(model, options, assets);
+  };
+  auto first = std::make_shared<std::unique_ptr<PixelCamera>>(make());
+  const std::string refusal = render::Refusal((*first)->scene_);
+  if (!refusal.empty()) throw UsageError(Code::kValue, "pixels: " + refusal);
+  return [=]() -> std::unique_ptr<FrameSource> { return *first ? std::move(*first) : make(); };
+}
+
+PixelCamera::PixelCamera(SharedModel model, PixelOptions options,
+                         std::shared_ptr<const render::Assets> assets)
+    : options_(std::move(options)),
+      workspace_(std::move(model), ModelParts::kAll),
+      own_assets_(!options_.own_fields.empty() && options_.own_fields.back().name == "hfield_data"
+                      ? std::make_shared<render::Assets>(workspace_.model())
+                      : nullptr),
+      renderer_(own_assets_ ? own_assets_ : std::move(assets),
+                FormatOf(workspace_.model(), options_)) {
+  for (const FieldPlace& field : options_.own_fields) {
+    if (field.name == "hfield_data") {
+      heights_offset_ = field.offset;
+    } else {
+      own_fields_.push_back(FindModelField(workspace_.model(), field.name));
+    }
+  }
+  const mjModel& m = workspace_.model();
+  mjv_defaultOption(&visible_);
+  workspace_.Forward();
+  camera_ = CameraOf(m, workspace_.data(), options_.camera);
+  const auto pixels =
+      static_cast<size_t>(options_.frames.height) * static_cast<size_t>(options_.frames.width);
+  colors_.resize(3 * pixels);
+  if (options_.depth > 0.0) depth_.resize(pixels);
+  if (options_.segmentation) objects_.resize(2 * pixels);
+  mjv_defaultScene(&scene_);
+  const auto most = static_cast<int>(m.ngeom + m.nsite + 2 * m.nwrap + kMoreGeoms);
+  try {
+    Trapped([&] { mjv_makeScene(&m, &scene_, most); });
+    UpdateScene();
+  } catch (...) {
+    mjv_freeScene(&scene_);
+    throw;
+  }
+}
+
+PixelCamera::~PixelCamera() { mjv_freeScene(&scene_); }
+
+void PixelCamera::Prepare(const RowLayout& layout) {
+  std::vector<ModelField> fields;
+  for (const RowField& field : layout.added()) {
+    fields.push_back(FindModelField(workspace_.model(), field.name));
+  }
+  workspace_.PrepareFields(std::move(fields));
+}
+
+void PixelCamera::Adopt(const RowLayout& layout) noexcept {
+  workspace_.AdoptFields();
+  fields_offset_ = layout.fields().offset;
+}
+
+void PixelCamera::PointFields(const double* row) {
+  workspace_.SwapFields(row + fields_offset_);
+  // read only, as in SwapFields
+  auto* values = const_cast<double*>(row);
+  for (size_t i = 0; i < own_fields_.size(); ++i) {
+    workspace_.PointField(own_fields_[i], values + options_.own_fields[i].offset);
+  }
+  if (heights_offset_ < 0) return;
+  workspace_.PointHeights(reinterpret_cast<float*>(values + heights_offset_));
+  own_assets_->ForgetHeights();
+}
+
+void PixelCamera::UpdateScene() {
+  workspace_.Run([this] {
+    const mjModel* m = &workspace_.model();
+    mjData* d = &workspace_.data();
+    mj_kinematics(m, d);
+    mj_comPos(m, d);
+    mj_camlight(m, d);
+    mj_tendon(m, d);
+    mjv_updateScene(m, d, &visible_, nullptr, &camera_, mjCAT_ALL, &scene_);
+  });
+}
+
+void PixelCamera::Draw(const double* row, uint8_t* frame) {
+  PointFields(row);
+  workspace_.Load(row);
+  UpdateScene();
+  const int channels = options_.channels();
+  if (channels == 3) {
+    renderer_.Draw(scene_, frame);
+    return;
+  }
+  renderer_.Draw(scene_, colors_.data());
+  if (!depth_.empty()) renderer_.DrawDepth(scene_, depth_.data());
+  if (!objects_.empty()) renderer_.Segment(scene_, objects_.data());
+  const auto pixels = colors_.size() / 3;
+  for (size_t i = 0; i < pixels; ++i) {
+    frame = std::copy_n(&colors_[3 * i], 3, frame);
+    if (!depth_.empty()) {
+      const double share = std::min(depth_[i] / options_.depth, 1.0);
+      *frame++ = static_cast<uint8_t>(std::lround(255.0 * share));
+    }
+    if (!objects_.empty()) {
+      const bool is_geom = objects_[2 * i + 1] == mjOBJ_GEOM;
+      *frame++ = static_cast<uint8_t>(is_geom ? objects_[2 * i] + 1 : 0);
+    }
+  }
+}
+
+}  // namespace pyfastenv
