@@ -391,8 +391,14 @@ class Runner {
     for (const auto& final_step : finals) {
       ASSERT_NE(final_step, nullptr);
       auto& flat = results.finals[slot_of(final_step->env_id)];
-      const auto* obs = reinterpret_cast<const double*>(final_step->obs.data());
-      flat.assign(obs, obs + CountingEnv::kObsSize);
+      const void* obs = final_step->obs.data();
+      if (final_step->obs.size() == CountingEnv::kObsSize * sizeof(float)) {
+        const auto* values = static_cast<const float*>(obs);
+        flat.assign(values, values + CountingEnv::kObsSize);
+      } else {
+        const auto* values = static_cast<const double*>(obs);
+        flat.assign(values, values + CountingEnv::kObsSize);
+      }
       flat.insert(flat.end(), final_step->info.begin(), final_step->info.end());
       flat.push_back(final_step->kind);
     }

@@ -49,7 +49,13 @@ TEST(VectorEnv, ObservationsInFloat32) {
     std::vector<float> obs(wide.out.obs.size());
     std::memcpy(obs.data(), narrow.out.obs.data(), obs.size() * sizeof(float));
     EXPECT_EQ(obs, std::vector<float>(wide.out.obs.begin(), wide.out.obs.end()));
-    EXPECT_EQ(narrow.out.finals, wide.out.finals);  // these stay float64
+    for (size_t id = 0; id < wide.out.finals.size(); ++id) {
+      const auto &given = narrow.out.finals[id], &expected = wide.out.finals[id];
+      ASSERT_EQ(given.size(), expected.size());
+      for (size_t i = 0; i < given.size(); ++i) {
+        EXPECT_FLOAT_EQ(static_cast<float>(given[i]), static_cast<float>(expected[i])) << i;
+      }
+    }
   }
 }
 
