@@ -48,8 +48,8 @@ OtherSensors::OtherSensors(const mjModel& m, const std::vector<int>& sensors)
   for (size_t i = 0; i < type_.size(); ++i) {
     const bool contact = type_[i] == mjSENS_CONTACT;
     constexpr int kNetForce = 3;  // in the world's frame; which has a normal even without contacts
-    constexpr int kInOwnFrame = 1 << mjCONDATA_FOUND | 1 << mjCONDATA_FORCE |
-                                1 << mjCONDATA_TORQUE | 1 << mjCONDATA_DIST;
+    constexpr int kInOwnFrame =
+        1 << mjCONDATA_FOUND | 1 << mjCONDATA_FORCE | 1 << mjCONDATA_TORQUE | 1 << mjCONDATA_DIST;
     const bool net = contact && intprm_[mjNSENS * i + 1] == kNetForce;
     vanish_ = vanish_ && !net && (contact || type_[i] == mjSENS_TOUCH);
     of_frames_ = of_frames_ || net || (contact && (intprm_[mjNSENS * i] & ~kInOwnFrame) != 0);

@@ -76,8 +76,8 @@ struct SensorTable {
   bool accelerations;    // of bodies
   bool external_forces;  // on bodies: of contacts and ties
   bool subtree_velocities;
-  // what MuJoCo's functions read of the sensors that are left to them; `frames`: contacts' places or
-  // directions, in which signs of zeros show
+  // what MuJoCo's functions read of the sensors that are left to them; `frames`: contacts' places
+  // or directions, in which signs of zeros show
   bool contacts, frames, sites, places, velocities, motions, inertia_matrix;
 };
 

@@ -53,7 +53,7 @@ TEST(VectorEnv, ObservationsInFloat32) {
       const auto &given = narrow.out.finals[id], &expected = wide.out.finals[id];
       ASSERT_EQ(given.size(), expected.size());
       for (size_t i = 0; i < given.size(); ++i) {
-        EXPECT_FLOAT_EQ(static_cast<float>(given[i]), static_cast<float>(expected[i])) << i;
+        EXPECT_EQ(static_cast<float>(given[i]), static_cast<float>(expected[i])) << i;
       }
     }
   }
