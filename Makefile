@@ -84,7 +84,7 @@ FAST_TESTS = status=0; \
 	exit $$status
 CHOSEN_TESTS = $(if $(TESTS),$(1) $(FILES),$(call FAST_TESTS,$(1)))
 test: $(VENV)/.test  ## The fast tests (TESTS="test_errors.py …": these files)
-	$(call CHOSEN_TESTS,$(GL) $(BIN)/pytest -q)
+	$(call CHOSEN_TESTS,$(GL) $(BIN)/pytest -q --durations=20)
 
 test-slow: $(VENV)/.test  ## What takes minutes: a million steps per environment, kills (TESTS=test_kill.py)
 	$(GL) $(BIN)/pytest -q -s -m slow $(FILES)

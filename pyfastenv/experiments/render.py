@@ -67,7 +67,7 @@ def _folded(lines: Iterable[str]) -> Iterator[str]:
     fenced = False
     for line in lines:
         fenced ^= line.lstrip().startswith("```")
-        if len(line) < LONG or fenced or line.lstrip().startswith(("|", "#", "<")):
+        if len(line) < LONG or fenced or line.lstrip().startswith(("|", "#", "<", "![")):
             yield line
             continue
         held = re.sub(

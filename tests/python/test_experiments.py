@@ -344,7 +344,10 @@ def table_widths(text: str) -> Iterator[set[int]]:
 
 @pytest.mark.usefixtures("no_cuda", "one_torch_thread")
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("name", TINY)
+# the others' short versions run in `make experiments-quick`
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "profiling")) for name in TINY]
+)
 def test_each_leaves_a_report_and_can_make_it_again(name: str, tmp_path: Path) -> None:
     module = import_module(f"pyfastenv.experiments.{name}")
     config = replace(module.QUICK, output=tmp_path, **TINY[name])
