@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <ctime>
 #include <limits>
 
 #include "lanes/difference.h"
@@ -147,32 +146,6 @@ TEST(StartStates, TouchTheGround) {
     if (!walks) continue;
     EXPECT_GE(10 * touching[0], 7 * drawn[0]) << name;
     EXPECT_GE(2 * touching[1], drawn[1]) << name;
-  }
-}
-
-double CpuSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// The bound is three times what was measured: machines differ, and this one is shared.
-TEST(SelfCheck, TakesMilliseconds) {
-  for (const Robot& robot : Robots()) {
-    const ModelPtr m = LoadRobot(robot);
-    std::vector<std::shared_ptr<const Plan>> plans;
-    for (const int width : Widths()) {
-      if (width != 2) plans.insert(plans.begin(), MakePlan(*m, width));
-    }
-    double least = 1;
-    for (int i = 0; i < 3; ++i) {
-      const double begin = CpuSeconds();
-      EXPECT_EQ(SelfCheck(*m, plans), "") << robot.name;
-      least = std::min(least, CpuSeconds() - begin);
-    }
-    EXPECT_LT(least, 0.09) << robot.name;
-    RecordProperty(robot.name, std::to_string(1e3 * least) + " ms");
-    std::printf("%-24s %6.1f ms\n", robot.name, 1e3 * least);
   }
 }
 
