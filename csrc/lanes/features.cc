@@ -148,12 +148,8 @@ std::string Tendons(const mjModel& m) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_TENDON, i)); };
     if (m.tendon_actfrclimited[i]) return that("force limits of tendons");
     if (m.tendon_actuatorid[i] != -1) return that("damping or armature from actuators");
-    const bool acts = m.tendon_stiffness[i] != 0 || m.tendon_damping[i] != 0 ||
-                      m.tendon_armature[i] != 0 ||
-                      AnyNonZero(m.tendon_stiffnesspoly + mjNPOLY * i, mjNPOLY) ||
-                      AnyNonZero(m.tendon_dampingpoly + mjNPOLY * i, mjNPOLY);
-    if (acts && !AllTendonsFixed(m)) {
-      return that("springs, dampers or armature of tendons where there are spatial ones");
+    if (m.tendon_armature[i] != 0 && !AllTendonsFixed(m)) {
+      return that("armature of tendons where there are spatial ones");
     }
   }
   return {};
@@ -163,28 +159,30 @@ std::string Actuators(const mjModel& m) {
   for (int a = 0; a < m.nu; ++a) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_ACTUATOR, a)); };
     const int transmission = m.actuator_trntype[a];
-    if (transmission == mjTRN_TENDON) {
-      if (!AllTendonsFixed(m)) return that("actuators on tendons where there are spatial ones");
-    } else if (transmission == mjTRN_JOINT || transmission == mjTRN_JOINTINPARENT) {
+    if (transmission == mjTRN_JOINT || transmission == mjTRN_JOINTINPARENT) {
       const int type = m.jnt_type[m.actuator_trnid[2 * a]];
       if (type == mjJNT_FREE && transmission == mjTRN_JOINTINPARENT) {
         return that("actuators on free joints in the parent's frame");
       }
       if (type == mjJNT_BALL) return that("actuators on ball joints");
-    } else {
+    } else if (transmission != mjTRN_TENDON) {
       return that("actuators on other things than joints and tendons");
     }
     const int dynamics = m.actuator_dyntype[a];
     if (dynamics != mjDYN_NONE && dynamics != mjDYN_INTEGRATOR && dynamics != mjDYN_FILTER &&
-        dynamics != mjDYN_FILTEREXACT) {
-      return that("dynamics of actuators other than integrator, filter and filterexact");
+        dynamics != mjDYN_FILTEREXACT && dynamics != mjDYN_MUSCLE) {
+      return that("dynamics of actuators other than integrator, filter, filterexact and muscle");
     }
     if (m.actuator_actnum[a] > 1) return that("actuators with several activations");
-    if (m.actuator_gaintype[a] != mjGAIN_FIXED && m.actuator_gaintype[a] != mjGAIN_AFFINE) {
-      return that("actuators whose gain is neither fixed nor affine");
+    const int gain = m.actuator_gaintype[a], bias = m.actuator_biastype[a];
+    if (gain != mjGAIN_FIXED && gain != mjGAIN_AFFINE && gain != mjGAIN_MUSCLE) {
+      return that("actuators whose gain is neither fixed nor affine nor a muscle's");
     }
-    if (m.actuator_biastype[a] != mjBIAS_NONE && m.actuator_biastype[a] != mjBIAS_AFFINE) {
-      return that("actuators whose bias is not affine");
+    if (bias != mjBIAS_NONE && bias != mjBIAS_AFFINE && bias != mjBIAS_MUSCLE) {
+      return that("actuators whose bias is neither affine nor a muscle's");
+    }
+    if (gain == mjGAIN_MUSCLE && m.opt.integrator == mjINT_IMPLICITFAST) {
+      return that("muscles with implicitfast");
     }
     if (m.actuator_ctrlnum[a] != 1 || m.actuator_outnum[a] != 1) return that("vector actuators");
     if (m.actuator_damping[a] != 0 || m.actuator_armature[a] != 0) {
@@ -208,9 +206,6 @@ std::string TendonConstraints(const mjModel& m) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_TENDON, i)); };
     const bool limited = m.tendon_limited[i] && !IsOff(m, mjDSBL_LIMIT);
     const bool rubs = m.tendon_frictionloss[i] > 0 && !IsOff(m, mjDSBL_FRICTIONLOSS);
-    if ((limited || rubs) && !AllTendonsFixed(m)) {
-      return that("limits and friction loss of tendons where there are spatial ones");
-    }
     const mjtNum* limit = m.tendon_solref_lim + mjNREF * i;
     const mjtNum* friction = m.tendon_solref_fri + mjNREF * i;
     if ((limited && !KnownReference(limit)) || (rubs && !KnownReference(friction))) {
@@ -321,9 +316,6 @@ std::string Equalities(const mjModel& m) {
   for (int i = 0; i < m.neq; ++i) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_EQUALITY, i)); };
     const int type = m.eq_type[i];
-    if (type == mjEQ_TENDON && !AllTendonsFixed(m)) {
-      return that("equality constraints of tendons where there are spatial ones");
-    }
     if (type != mjEQ_JOINT && type != mjEQ_TENDON && type != mjEQ_CONNECT && type != mjEQ_WELD) {
       return that("equality constraints of flexes");
     }
@@ -357,7 +349,10 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
     const std::string what = "per-environment " + field;
     if (FindNumber(field) == Number::kCount) return what;
     const bool of_tendons = field == "wrap_prm" || field.compare(0, 7, "tendon_") == 0;
-    if (of_tendons && !AllTendonsFixed(m)) return At(what.c_str(), "there are spatial tendons");
+    const bool of_fixed = field == "wrap_prm" || field == "tendon_armature";
+    if ((of_tendons && !TendonsMatter(m)) || (of_fixed && !AllTendonsFixed(m))) {
+      return At(what.c_str(), "there are spatial tendons");
+    }
     if ((field == "site_quat" || field == "body_iquat") && WeldsSitesThatTurnWithInertia(m)) {
       return At(what.c_str(), "welded sites turn with it");
     }
@@ -388,6 +383,20 @@ bool HasMiddlePhase(const mjModel& m, int body1, int body2) {
 bool AllTendonsFixed(const mjModel& m) {
   return std::all_of(m.wrap_type, m.wrap_type + m.nwrap,
                      [](int type) { return type == mjWRAP_JOINT; });
+}
+
+bool TendonsMatter(const mjModel& m) {
+  const auto acts = [](int type) { return type == mjTRN_TENDON; };
+  const auto ties = [](int type) { return type == mjEQ_TENDON; };
+  const auto has = [](const auto* values, mjtSize count) {
+    return std::any_of(values, values + count, [](auto x) { return x != 0; });
+  };
+  return AllTendonsFixed(m) || has(m.tendon_stiffness, m.ntendon) ||
+         has(m.tendon_stiffnesspoly, mjNPOLY * m.ntendon) || has(m.tendon_damping, m.ntendon) ||
+         has(m.tendon_dampingpoly, mjNPOLY * m.ntendon) || has(m.tendon_limited, m.ntendon) ||
+         has(m.tendon_frictionloss, m.ntendon) ||
+         std::any_of(m.actuator_trntype, m.actuator_trntype + m.nu, acts) ||
+         std::any_of(m.eq_type, m.eq_type + m.neq, ties);
 }
 
 bool HasOwnCollision(const mjModel& m, const GeomPair& pair) {

@@ -17,6 +17,9 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
 
 /// Whether the model has no spatial tendons.
 bool AllTendonsFixed(const mjModel& m);
+/// Whether lanes compute tendons: all are fixed, or one of them has a force, an actuator or a
+/// constraint.
+bool TendonsMatter(const mjModel& m);
 
 /// All pairs of geoms that may touch, in the order in which MuJoCo lists contacts.
 std::vector<GeomPair> CandidatePairs(const mjModel& m);

@@ -12,7 +12,7 @@ int LastDof(const mjModel& m, int body);
 uint64_t DofsThatMove(const mjModel& m, int body);
 /// The tree that a body belongs to; none for what is fixed.
 uint64_t TreeOf(const mjModel& m, int body);
-/// The trees of a fixed tendon.
+/// The trees along a tendon.
 uint64_t TreesOfTendon(const mjModel& m, int tendon);
 
 }  // namespace pyfastenv::lanes

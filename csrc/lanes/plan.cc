@@ -25,9 +25,41 @@ Dynamics DynamicsOf(const mjModel& m, int a) {
       return Dynamics::kFilter;
     case mjDYN_FILTEREXACT:
       return Dynamics::kFilterExact;
+    case mjDYN_MUSCLE:
+      return Dynamics::kMuscle;
     default:
       return Dynamics::kNone;
   }
+}
+
+ForceLaw GainOf(const mjModel& m, int a) {
+  switch (m.actuator_gaintype[a]) {
+    case mjGAIN_AFFINE:
+      return ForceLaw::kAffine;
+    case mjGAIN_MUSCLE:
+      return ForceLaw::kMuscle;
+    default:
+      return ForceLaw::kFixed;
+  }
+}
+
+ForceLaw BiasOf(const mjModel& m, int a) {
+  switch (m.actuator_biastype[a]) {
+    case mjBIAS_AFFINE:
+      return ForceLaw::kAffine;
+    case mjBIAS_MUSCLE:
+      return ForceLaw::kMuscle;
+    default:
+      return ForceLaw::kNone;
+  }
+}
+
+Muscle MuscleOf(const mjModel& m, int a) {
+  Muscle r{};
+  std::copy_n(m.actuator_lengthrange + ptrdiff_t{2} * a, 2, r.length_range);
+  r.acc0 = m.actuator_acc0[a];
+  std::copy_n(m.actuator_dynprm + ptrdiff_t{mjNDYN} * a, Muscle::kDynamics, r.dynamics);
+  return r;
 }
 
 void SetDynamics(const mjModel& m, int a, Actuator& actuator) {
@@ -153,7 +185,8 @@ void Plan::SetSizes(const mjModel& m) {
   t.nsite = static_cast<int>(m.nsite);
   t.nC = static_cast<int>(m.nC);
   t.nD = static_cast<int>(m.nD);
-  if (AllTendonsFixed(m)) {
+  if (TendonsMatter(m)) {
+    t.has_spatial_tendons = !AllTendonsFixed(m);
     t.ntendon = static_cast<int>(m.ntendon);
     t.nJten = static_cast<int>(m.nJten);
     t.nwrap = static_cast<int>(m.nwrap);
@@ -327,8 +360,9 @@ void Plan::AddActuators(const mjModel& m) {
     }
     moment_.rownnz.push_back(static_cast<int>(moment_.colind.size()) - moment_.rowadr.back());
     SetDynamics(m, a, actuator);
-    actuator.has_affine_gain = m.actuator_gaintype[a] == mjGAIN_AFFINE;
-    actuator.has_bias = m.actuator_biastype[a] == mjBIAS_AFFINE;
+    actuator.gain = GainOf(m, a);
+    actuator.bias = BiasOf(m, a);
+    actuator.muscle = MuscleOf(m, a);
     actuator.clamp_ctrl = m.actuator_ctrllimited[a] != 0 && !IsOff(m, mjDSBL_CLAMPCTRL);
     actuator.clamp_force = m.actuator_forcelimited[a] != 0;
     actuators_.push_back(actuator);
@@ -342,8 +376,6 @@ void Plan::AddTendons(const mjModel& m) {
   const Tables& t = tables_;
   for (int i = 0; i < t.ntendon; ++i) {
     Tendon tendon{};
-    tendon.first_term = m.tendon_adr[i];
-    tendon.num_terms = m.tendon_num[i];
     tendon.spring = MakePolynomial(m.tendon_stiffnesspoly + ptrdiff_t{mjNPOLY} * i);
     tendon.damper = MakePolynomial(m.tendon_dampingpoly + ptrdiff_t{mjNPOLY} * i);
     tendon.has_spring =
@@ -352,12 +384,10 @@ void Plan::AddTendons(const mjModel& m) {
         t.Varies(Number::tendon_damping) || m.tendon_damping[i] != 0 || !tendon.damper.is_zero;
     tendon.has_armature = t.Varies(Number::tendon_armature) || m.tendon_armature[i] != 0;
     tendons_.push_back(tendon);
-    const int begin = m.ten_J_rowadr[i], end = begin + m.ten_J_rownnz[i];
-    for (int k = tendon.first_term; k < tendon.first_term + tendon.num_terms; ++k) {
-      const int joint = m.wrap_objid[k];
-      const int* entry =
-          std::find(m.ten_J_colind + begin, m.ten_J_colind + end, m.jnt_dofadr[joint]);
-      tendon_terms_.push_back({m.jnt_qposadr[joint], static_cast<int>(entry - m.ten_J_colind)});
+    if (m.wrap_type[m.tendon_adr[i]] == mjWRAP_JOINT) {
+      AddTendonTerms(m, i);
+    } else {
+      AddTendonPieces(m, i);
     }
   }
   ten_J_ = {{m.ten_J_rownnz, m.ten_J_rownnz + t.ntendon},
@@ -365,7 +395,50 @@ void Plan::AddTendons(const mjModel& m) {
             {m.ten_J_colind, m.ten_J_colind + t.nJten}};
   tables_.tendon = tendons_.data();
   tables_.tendon_term = tendon_terms_.data();
+  tables_.tendon_piece = tendon_pieces_.data();
   tables_.ten_J = ten_J_.view();
+}
+
+void Plan::AddTendonTerms(const mjModel& m, int i) {
+  Tendon& tendon = tendons_.back();
+  tendon.first_term = m.tendon_adr[i];
+  tendon.num_terms = m.tendon_num[i];
+  tendon_terms_.resize(static_cast<size_t>(tendon.first_term));
+  const int* begin = m.ten_J_colind + m.ten_J_rowadr[i];
+  const int* end = begin + m.ten_J_rownnz[i];
+  for (int k = tendon.first_term; k < tendon.first_term + tendon.num_terms; ++k) {
+    const int joint = m.wrap_objid[k];
+    const int* entry = std::find(begin, end, m.jnt_dofadr[joint]);
+    tendon_terms_.push_back({m.jnt_qposadr[joint], static_cast<int>(entry - m.ten_J_colind)});
+  }
+}
+
+void Plan::AddTendonPieces(const mjModel& m, int i) {
+  const auto point = [&](int index, const int* body_of) {
+    return TendonPoint{index, body_of[index], DofsThatMove(m, body_of[index])};
+  };
+  Tendon& tendon = tendons_.back();
+  tendon.first_piece = static_cast<int>(tendon_pieces_.size());
+  const int end = m.tendon_adr[i] + m.tendon_num[i];
+  double divisor = 1;
+  for (int k = m.tendon_adr[i]; k + 1 < end; ++k) {
+    if (m.wrap_type[k] == mjWRAP_PULLEY) divisor = m.wrap_prm[k];
+    if (m.wrap_type[k] != mjWRAP_SITE || m.wrap_type[k + 1] == mjWRAP_PULLEY) continue;
+    TendonPiece piece{};
+    piece.site1 = point(m.wrap_objid[k], m.site_bodyid);
+    piece.geom.index = -1;
+    piece.divisor = divisor;
+    if (m.wrap_type[k + 1] != mjWRAP_SITE) {
+      ++k;  // to the geom, which stands between two sites
+      piece.geom = point(m.wrap_objid[k], m.geom_bodyid);
+      piece.shape = m.wrap_type[k];
+      piece.radius = m.geom_size[3 * piece.geom.index];
+      piece.side = static_cast<int>(std::lround(m.wrap_prm[k]));
+    }
+    piece.site2 = point(m.wrap_objid[k + 1], m.site_bodyid);
+    tendon_pieces_.push_back(piece);
+  }
+  tendon.num_pieces = static_cast<int>(tendon_pieces_.size()) - tendon.first_piece;
 }
 
 void Plan::AddPairs(const mjModel& m, const mjModel& whole) {

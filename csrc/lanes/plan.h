@@ -70,6 +70,8 @@ class Plan {
   void AddJoints(const mjModel& m);
   void AddActuators(const mjModel& m);
   void AddTendons(const mjModel& m);
+  void AddTendonTerms(const mjModel& m, int tendon);
+  void AddTendonPieces(const mjModel& m, int tendon);
   void AddEqualities(const mjModel& m);
   void AddFrictionLosses(const mjModel& m);
   void AddLimits(const mjModel& m);
@@ -93,6 +95,7 @@ class Plan {
   std::vector<Actuator> actuators_;
   std::vector<Tendon> tendons_;
   std::vector<TendonTerm> tendon_terms_;
+  std::vector<TendonPiece> tendon_pieces_;
   std::vector<ForceLimit> force_limits_;
   std::vector<Equality> equalities_;
   std::vector<FrictionLoss> friction_losses_;

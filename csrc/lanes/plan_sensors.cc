@@ -154,8 +154,8 @@ std::string UnsupportedSensordata(const mjModel& m, const std::vector<std::strin
     };
     const int type = m.sensor_type[i];
     if (type == mjSENS_USER || type == mjSENS_PLUGIN) return that("sensors of users and plugins");
-    if (IsOfTendon(type) && !AllTendonsFixed(m)) {
-      return that("sensors of tendons where there are spatial ones");
+    if (IsOfTendon(type) && !TendonsMatter(m)) {
+      return that("sensors of tendons that do nothing else");
     }
     if (type == mjSENS_E_KINETIC && (m.opt.enableflags & mjENBL_ENERGY) != 0) {
       return that("sensors of kinetic energy where <flag energy> is enabled");

@@ -85,11 +85,22 @@ struct MatrixEntry {
 enum class Transmission : int { kJoint, kFreeJoint, kTendon };
 
 /// How a control becomes an activation: kFilter integrates (ctrl - act) / tau by Euler's rule,
-/// kFilterExact exactly.
-enum class Dynamics : int { kNone, kIntegrator, kFilter, kFilterExact };
+/// kFilterExact exactly; kMuscle does at a rate of its own.
+enum class Dynamics : int { kNone, kIntegrator, kFilter, kFilterExact, kMuscle };
 
-/// force = gain u + bias, each a number or affine in length and velocity; u is the control or the
-/// activation.
+/// How a gain or a bias comes from the parameters: their first, affine in length and velocity, a
+/// muscle's active or passive force.
+enum class ForceLaw : int { kNone, kFixed, kAffine, kMuscle };
+
+/// What of a muscle its parameters do not say.
+struct Muscle {
+  static constexpr int kDynamics = 3;
+
+  double length_range[2], acc0;
+  double dynamics[kDynamics];  // times of rising and falling, width of the change between them
+};
+
+/// force = gain u + bias; u is the control or the activation.
 struct Actuator {
   Transmission transmission;
   int target;  // position in qpos, or tendon
@@ -100,8 +111,8 @@ struct Actuator {
   bool act_early;  // u is the next step's activation
   bool clamp_act;
   double act_range[2];
-  bool has_affine_gain;
-  bool has_bias;
+  ForceLaw gain, bias;
+  Muscle muscle;
   bool clamp_ctrl;
   bool clamp_force;
   int force_limited_joint;  // that it drives, whose sum of forces is bounded; -1: none
@@ -254,8 +265,26 @@ struct TendonTerm {
   int entry;  // in ten_J
 };
 
+/// A point of a spatial tendon: its body, and the dofs that move it.
+struct TendonPoint {
+  int index;  // site or geom
+  int body;
+  uint64_t dofs;
+};
+
+/// A piece of a spatial tendon, from one site to the next, round a geom that is in its way.
+struct TendonPiece {
+  TendonPoint site1, site2;
+  TendonPoint geom;  // its index is -1: straight
+  int shape;         // mjtWrap
+  double radius;
+  int side;        // the site by which the path passes; -1: any way
+  double divisor;  // of the pulley before it
+};
+
 struct Tendon {
-  int first_term, num_terms;  // among wrap objects
+  int first_term, num_terms;    // of a fixed one, among wrap objects
+  int first_piece, num_pieces;  // of a spatial one
   bool has_spring, has_damper, has_armature;
   Polynomial spring, damper;
 };
@@ -277,7 +306,7 @@ struct RowLayout {
 struct Tables {
   // sizes under MuJoCo's names
   int nq, nv, na, nu, nout, nbody, nmocap, njnt, ngeom, nsite, nC, nD;
-  int ntendon, nJten, nwrap;  // 0 if there is any spatial tendon
+  int ntendon, nJten, nwrap;  // 0 if spatial tendons are there that do nothing
   int nJmom;
   int num_friction_losses, num_limits, num_force_limits, num_pairs;
   int num_equalities, num_equality_rows;
@@ -304,7 +333,8 @@ struct Tables {
   const FreeBody* free_body;
   const Actuator* actuator;       // (nu)
   const Tendon* tendon;           // (ntendon)
-  const TendonTerm* tendon_term;  // (nwrap)
+  const TendonTerm* tendon_term;  // (nwrap): unused where no joint is
+  const TendonPiece* tendon_piece;
   SparseRows ten_J;               // (ntendon)
   SparseRows moment;              // (nout)
   const ForceLimit* force_limit;
@@ -331,6 +361,7 @@ struct Tables {
 
   bool has_frame_equalities;  // connects or welds
   bool constrains_tendons;
+  bool has_spatial_tendons;
   /// Whether constraints may act on more than one tree.
   bool several_trees;
   const int* dof_tree;  // (nv)

@@ -189,7 +189,7 @@ void RecordSensors(const Tables& t, Recorder& recorder) {
   recorder.Read(ProgramArray::cfrc_ext, s.cfrc_ext, 6 * t.nbody);
   Kinematics(t, s);
   CentersOfMass(t, s);
-  TendonLengths(t, s);
+  FixedTendons(t, s);
   TendonVelocities(t, s);
   Velocities(t, s);
   if (t.has_gravcomp) PassiveForces(t, s);  // which actuators may make up for

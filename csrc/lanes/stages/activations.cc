@@ -1,4 +1,5 @@
 // Activations of actuators with dynamics: mj_fwdActuation's act_dot, mj_advance's act.
+#include "lanes/stages/muscles.h"
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -8,9 +9,15 @@ void ActivationRates(const Tables& t, Scratch& s) {
     const Actuator& actuator = t.actuator[a];
     if (actuator.dynamics == Dynamics::kNone) continue;
     const Lane ctrl = ClampedControl(actuator, s, a);
-    s.act_dot[actuator.act] = actuator.dynamics == Dynamics::kIntegrator
-                                  ? ctrl
-                                  : (ctrl - s.act[actuator.act]) / actuator.time_constant;
+    Lane& rate = s.act_dot[actuator.act];
+    const Lane act = s.act[actuator.act];
+    if (actuator.dynamics == Dynamics::kIntegrator) {
+      rate = ctrl;
+    } else if (actuator.dynamics == Dynamics::kMuscle) {
+      rate = MuscleActivationRate(actuator.muscle, ctrl, act);
+    } else {
+      rate = (ctrl - act) / actuator.time_constant;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Actuators' forces and the acceleration without constraints: mj_transmission, mj_fwdActuation,
 // mj_fwdAcceleration.
 #include "lanes/stages/blas.h"
+#include "lanes/stages/muscles.h"
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -27,19 +28,31 @@ void Transmit(const Tables& t, Scratch& s, int a) {
   for (int k = 0; k < t.moment.rownnz[a]; ++k) moment[k] = J[k] * gear;
 }
 
-// What is a constant, or affine in length and velocity.
 Lane Affine(const Scratch& s, int a, const Lane* parameters) {
   return parameters[0] + parameters[1] * s.actuator_length[a] +
          parameters[2] * s.actuator_velocity[a];
+}
+
+Lane Gain(const Actuator& actuator, const Scratch& s, int a, const Lane* parameters) {
+  if (actuator.gain == ForceLaw::kMuscle) {
+    return MuscleGain(actuator.muscle, s.actuator_length[a], s.actuator_velocity[a], parameters);
+  }
+  return actuator.gain == ForceLaw::kAffine ? Affine(s, a, parameters) : parameters[0];
+}
+
+Lane Bias(const Actuator& actuator, const Scratch& s, int a, const Lane* parameters) {
+  if (actuator.bias == ForceLaw::kMuscle) {
+    return MuscleBias(actuator.muscle, s.actuator_length[a], parameters);
+  }
+  return actuator.bias == ForceLaw::kAffine ? Affine(s, a, parameters) : Splat(0);
 }
 
 Lane Force(const Tables& t, const Scratch& s, int a) {
   const Actuator& actuator = t.actuator[a];
   const Lane* gain = s.actuator_gainprm + kGainParameters * a;
   const Lane* bias = s.actuator_biasprm + kBiasParameters * a;
-  const Lane force =
-      (actuator.has_affine_gain ? Affine(s, a, gain) : gain[0]) * ActuatorInput(t, actuator, s, a);
-  return force + (actuator.has_bias ? Affine(s, a, bias) : Splat(0));
+  const Lane force = Gain(actuator, s, a, gain) * ActuatorInput(t, actuator, s, a);
+  return force + Bias(actuator, s, a, bias);
 }
 
 }  // namespace

@@ -24,9 +24,10 @@ Lane WhereFree(Lane force, const Lane* range, Lane x) {
 void ActuatorDerivatives(const Tables& t, Scratch& s) {
   for (int a = 0; a < t.nu; ++a) {
     const Actuator& actuator = t.actuator[a];
-    if (!actuator.has_bias && !actuator.has_affine_gain) continue;
-    Lane by_velocity = actuator.has_bias ? s.actuator_biasprm[kBiasParameters * a + 2] : Splat(0);
-    if (actuator.has_affine_gain) {
+    const bool gain = actuator.gain == ForceLaw::kAffine, bias = actuator.bias == ForceLaw::kAffine;
+    if (!bias && !gain) continue;
+    Lane by_velocity = bias ? s.actuator_biasprm[kBiasParameters * a + 2] : Splat(0);
+    if (gain) {
       const Lane gain_by_velocity = s.actuator_gainprm[kGainParameters * a + 2];
       by_velocity = by_velocity + gain_by_velocity * ActuatorInput(t, actuator, s, a);
     }

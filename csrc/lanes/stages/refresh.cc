@@ -7,7 +7,8 @@ void Refresh(const Tables& t, Scratch& s) {
   Angles(t, s);
   Kinematics(t, s);
   CentersOfMass(t, s);
-  TendonLengths(t, s);
+  FixedTendons(t, s);
+  SpatialTendons(t, s);
   TendonVelocities(t, s);
   Velocities(t, s);
 }

@@ -6,7 +6,10 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 void SmoothDynamics(const Tables& t, Scratch& s) {
   Kinematics(t, s);
   CentersOfMass(t, s);
-  TendonLengths(t, s);
+  FixedTendons(t, s);
+#ifndef PYFASTENV_RECORD
+  SpatialTendons(t, s);
+#endif
   InertiaMatrix(t, s);
   TendonVelocities(t, s);
   Velocities(t, s);

@@ -19,8 +19,14 @@ void Angles(const Tables& t, Scratch& s);
 void Kinematics(const Tables& t, Scratch& s);
 /// mj_comPos: subtree_com, cinert, cdof.
 void CentersOfMass(const Tables& t, Scratch& s);
-/// mj_tendon: ten_length, ten_J.
-void TendonLengths(const Tables& t, Scratch& s);
+/// mj_tendon: ten_length, ten_J of fixed and of spatial tendons.
+void FixedTendons(const Tables& t, Scratch& s);
+void SpatialTendons(const Tables& t, Scratch& s);
+inline void ClearTendon(const Tables& t, Scratch& s, int tendon) {
+  s.ten_length[tendon] = Splat(0);
+  const int begin = t.ten_J.rowadr[tendon], end = begin + t.ten_J.rownnz[tendon];
+  for (int k = begin; k < end; ++k) s.ten_J[k] = Splat(0);
+}
 /// mj_makeM, mj_factorM: crb, M, qLD, qLDiagInv.
 void InertiaMatrix(const Tables& t, Scratch& s);
 /// mj_collision: contacts with the geometry that their geoms give.

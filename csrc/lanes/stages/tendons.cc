@@ -1,14 +1,14 @@
-// Fixed tendons: lengths, Jacobians and velocities.
+// Fixed tendons' lengths and Jacobians, and all tendons' velocities.
 #include "lanes/stages/blas.h"
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-void TendonLengths(const Tables& t, Scratch& s) {
-  for (int i = 0; i < t.nJten; ++i) s.ten_J[i] = Splat(0);
+void FixedTendons(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.ntendon; ++i) {
     const Tendon& tendon = t.tendon[i];
-    s.ten_length[i] = Splat(0);
+    if (tendon.num_terms == 0) continue;
+    ClearTendon(t, s, i);
     for (int k = tendon.first_term; k < tendon.first_term + tendon.num_terms; ++k) {
       const TendonTerm& term = t.tendon_term[k];
       s.ten_length[i] = s.ten_length[i] + s.wrap_prm[k] * s.qpos[term.qpos];

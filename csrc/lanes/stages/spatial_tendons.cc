@@ -1,0 +1,128 @@
+// Spatial tendons: straight from site to site, or round a sphere or cylinder between two. Whether a
+// path bends, and where it touches, MuJoCo's own mju_wrap says, lane by lane.
+#include "lanes/stages/passive.h"
+#include "lanes/stages/spatial.h"
+#include "lanes/stages/stages.h"
+
+// The length of the path round a shape and the points where it begins and ends; negative: none.
+extern "C" double mju_wrap(double points[6], const double x0[3], const double x1[3],
+                           const double pos[3], const double mat[9], double radius, int type,
+                           const double* side);
+
+namespace pyfastenv::lanes::PYFASTENV_VARIANT {
+
+namespace {
+
+Lane Distance(const Lane* a, const Lane* b) {
+  const Lane difference[3] = {a[0] - b[0], a[1] - b[1], a[2] - b[2]};
+  return Sqrt(Dot3(difference, difference));
+}
+
+// A straight leg of a tendon, between points that move with bodies.
+struct Leg {
+  const TendonPoint& from;
+  const Lane* start;
+  const TendonPoint& to;
+  const Lane* end;
+};
+
+// How a point that is fixed to a body moves with a dof.
+void Motion(const Tables& t, const Scratch& s, const TendonPoint& point, const Lane* pos, int dof,
+            Lane* moved) {
+  const Lane* center = s.subtree_com + 3 * t.body[point.body].root;
+  const Lane arm[3] = {pos[0] - center[0], pos[1] - center[1], pos[2] - center[2]};
+  MovePoint(moved, s.cdof + 6 * dof, arm);
+}
+
+// Adds how a leg's length changes with each dof, in some lanes.
+void AddJacobian(const Tables& t, Scratch& s, int tendon, const Leg& leg, double divisor,
+                 unsigned lanes) {
+  if (leg.from.body == leg.to.body) return;
+  Lane direction[3];
+  for (int i = 0; i < 3; ++i) direction[i] = leg.end[i] - leg.start[i];
+  Normalize3(direction);
+  const double share = 1 / divisor;
+  const int begin = t.ten_J.rowadr[tendon], end = begin + t.ten_J.rownnz[tendon];
+  for (int k = begin; k < end; ++k) {
+    const int dof = t.ten_J.colind[k];
+    const bool moves_start = (leg.from.dofs >> dof & 1) != 0;
+    const bool moves_end = (leg.to.dofs >> dof & 1) != 0;
+    if (!moves_start && !moves_end) continue;
+    Lane first[3] = {Splat(0), Splat(0), Splat(0)}, second[3] = {Splat(0), Splat(0), Splat(0)};
+    if (moves_start) Motion(t, s, leg.from, leg.start, dof, first);
+    if (moves_end) Motion(t, s, leg.to, leg.end, dof, second);
+    Lane change = Splat(0);
+    for (int i = 0; i < 3; ++i) change = change + (second[i] - first[i]) * direction[i];
+    const Lane sum = s.ten_J[k] + change * share;
+    s.ten_J[k] = lanes == kAllLanes ? sum : Select(FromBits(lanes), sum, s.ten_J[k]);
+  }
+}
+
+// Where a path meets a geom and where it leaves it, and the length between.
+struct Bend {
+  unsigned lanes;  // that have one
+  Lane start[3], end[3], length;
+};
+
+void CopyLane(const Lane* from, int count, int l, double* to) {
+  for (int i = 0; i < count; ++i) to[i] = At(from[i], l);
+}
+
+Bend FindBend(const Scratch& s, const TendonPiece& piece) {
+  Bend bend{};
+  for (int l = 0; l < kWidth; ++l) {
+    double from[3], to[3], pos[3], mat[9], side[3], points[6];
+    CopyLane(s.site_xpos + 3 * piece.site1.index, 3, l, from);
+    CopyLane(s.site_xpos + 3 * piece.site2.index, 3, l, to);
+    CopyLane(s.geom_xpos + 3 * piece.geom.index, 3, l, pos);
+    CopyLane(s.geom_xmat + 9 * piece.geom.index, 9, l, mat);
+    if (piece.side >= 0) CopyLane(s.site_xpos + 3 * piece.side, 3, l, side);
+    const double length = mju_wrap(points, from, to, pos, mat, piece.radius, piece.shape,
+                                   piece.side >= 0 ? side : nullptr);
+    if (!(length >= 0)) continue;
+    bend.lanes |= 1u << l;
+    At(bend.length, l) = length;
+    for (int i = 0; i < 3; ++i) {
+      At(bend.start[i], l) = points[i];
+      At(bend.end[i], l) = points[3 + i];
+    }
+  }
+  return bend;
+}
+
+void AddPiece(const Tables& t, Scratch& s, int tendon, const TendonPiece& piece) {
+  const Lane* start = s.site_xpos + 3 * piece.site1.index;
+  const Lane* end = s.site_xpos + 3 * piece.site2.index;
+  Lane length = Distance(start, end);
+  unsigned straight = kAllLanes;
+  if (piece.geom.index >= 0) {
+    const Bend bend = FindBend(s, piece);
+    if (bend.lanes != 0) {
+      straight = kAllLanes & ~bend.lanes;
+      const Lane round = (Distance(start, bend.start) + bend.length) + Distance(bend.end, end);
+      length = Select(FromBits(bend.lanes), round, length);
+      AddJacobian(t, s, tendon, {piece.site1, start, piece.geom, bend.start}, piece.divisor,
+                  bend.lanes);
+      AddJacobian(t, s, tendon, {piece.geom, bend.end, piece.site2, end}, piece.divisor,
+                  bend.lanes);
+    }
+  }
+  s.ten_length[tendon] = s.ten_length[tendon] + length / piece.divisor;
+  if (straight == 0) return;
+  AddJacobian(t, s, tendon, {piece.site1, start, piece.site2, end}, piece.divisor, straight);
+}
+
+}  // namespace
+
+void SpatialTendons(const Tables& t, Scratch& s) {
+  for (int i = 0; i < t.ntendon; ++i) {
+    const Tendon& tendon = t.tendon[i];
+    if (tendon.num_pieces == 0) continue;
+    ClearTendon(t, s, i);
+    for (int k = 0; k < tendon.num_pieces; ++k) {
+      AddPiece(t, s, i, t.tendon_piece[tendon.first_piece + k]);
+    }
+  }
+}
+
+}  // namespace pyfastenv::lanes::PYFASTENV_VARIANT
