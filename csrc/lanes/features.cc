@@ -165,8 +165,10 @@ std::string Actuators(const mjModel& m) {
         return that("actuators on free joints in the parent's frame");
       }
       if (type == mjJNT_BALL) return that("actuators on ball joints");
+    } else if (transmission == mjTRN_SITE) {
+      if (m.actuator_trnid[2 * a + 1] >= 0) return that("actuators between two sites");
     } else if (transmission != mjTRN_TENDON) {
-      return that("actuators on other things than joints and tendons");
+      return that("actuators on other things than joints, tendons and sites");
     }
     const int dynamics = m.actuator_dyntype[a];
     if (dynamics != mjDYN_NONE && dynamics != mjDYN_INTEGRATOR && dynamics != mjDYN_FILTER &&
@@ -180,9 +182,6 @@ std::string Actuators(const mjModel& m) {
     }
     if (bias != mjBIAS_NONE && bias != mjBIAS_AFFINE && bias != mjBIAS_MUSCLE) {
       return that("actuators whose bias is neither affine nor a muscle's");
-    }
-    if (gain == mjGAIN_MUSCLE && m.opt.integrator == mjINT_IMPLICITFAST) {
-      return that("muscles with implicitfast");
     }
     if (m.actuator_ctrlnum[a] != 1 || m.actuator_outnum[a] != 1) return that("vector actuators");
     if (m.actuator_damping[a] != 0 || m.actuator_armature[a] != 0) {

@@ -20,6 +20,8 @@ bool AllTendonsFixed(const mjModel& m);
 /// Whether lanes compute tendons: all are fixed, or one of them has a force, an actuator or a
 /// constraint.
 bool TendonsMatter(const mjModel& m);
+/// Whether spatial tendons may pull at bodies, as cfrc_ext, forces and torques show.
+inline bool SpatialTendonsPull(const mjModel& m) { return TendonsMatter(m) && !AllTendonsFixed(m); }
 
 /// All pairs of geoms that may touch, in the order in which MuJoCo lists contacts.
 std::vector<GeomPair> CandidatePairs(const mjModel& m);

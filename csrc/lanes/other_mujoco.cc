@@ -56,6 +56,8 @@ void Set(mjModel& /*header*/, Number /*number*/, const double* /*values*/) {}
 
 bool HasSensors(const mjModel& /*model*/, Sensors /*which*/) { return false; }
 
+bool LacksBodyForces(const mjModel& /*model*/) { return false; }
+
 bool SensesTendons(const mjModel& /*model*/, Sensors /*which*/) { return false; }
 
 std::string UnsupportedSensor(const mjModel& /*model*/, Sensors /*which*/) { return kOther; }

@@ -186,7 +186,7 @@ void Plan::SetSizes(const mjModel& m) {
   t.nC = static_cast<int>(m.nC);
   t.nD = static_cast<int>(m.nD);
   if (TendonsMatter(m)) {
-    t.has_spatial_tendons = !AllTendonsFixed(m);
+    t.has_spatial_tendons = SpatialTendonsPull(m);
     t.ntendon = static_cast<int>(m.ntendon);
     t.nJten = static_cast<int>(m.nJten);
     t.nwrap = static_cast<int>(m.nwrap);
@@ -346,7 +346,15 @@ void Plan::AddActuators(const mjModel& m) {
     const int target = m.actuator_trnid[2 * a];
     moment_.rowadr.push_back(static_cast<int>(moment_.colind.size()));
     actuator.force_limited_joint = -1;
-    if (m.actuator_trntype[a] == mjTRN_TENDON) {
+    if (m.actuator_trntype[a] == mjTRN_SITE) {
+      actuator.transmission = Transmission::kSite;
+      actuator.target = target;
+      tables_.has_site_actuators = true;
+      const uint64_t dofs = DofsThatMove(m, m.site_bodyid[target]);
+      for (uint64_t rest = dofs; rest != 0; rest &= rest - 1) {
+        moment_.colind.push_back(std::countr_zero(rest));
+      }
+    } else if (m.actuator_trntype[a] == mjTRN_TENDON) {
       actuator.transmission = Transmission::kTendon;
       actuator.target = target;
       const int* dofs = m.ten_J_colind + m.ten_J_rowadr[target];

@@ -157,6 +157,9 @@ std::string UnsupportedSensordata(const mjModel& m, const std::vector<std::strin
     if (IsOfTendon(type) && !TendonsMatter(m)) {
       return that("sensors of tendons that do nothing else");
     }
+    if ((type == mjSENS_FORCE || type == mjSENS_TORQUE) && SpatialTendonsPull(m)) {
+      return that("sensors of forces and torques where spatial tendons pull");
+    }
     if (type == mjSENS_E_KINETIC && (m.opt.enableflags & mjENBL_ENERGY) != 0) {
       return that("sensors of kinetic energy where <flag energy> is enabled");
     }

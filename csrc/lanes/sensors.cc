@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lanes/contacts.h"
+#include "lanes/features.h"
 #include "mujoco/error_trap.h"
 
 namespace pyfastenv::lanes {
@@ -52,7 +53,7 @@ bool IsKnown(const mjModel& m, int sensor, Sensors which) {
       return object == mjOBJ_XBODY && (reference == mjOBJ_XBODY || m.sensor_refid[sensor] < 0);
     case mjSENS_FORCE:
     case mjSENS_TORQUE:
-      return !BodiesAreHeld(m);
+      return !BodiesAreHeld(m) && !LacksBodyForces(m);
     case mjSENS_ACTUATORPOS:
     case mjSENS_ACTUATORVEL:
       return which != Sensors::kOfMotion;  // lanes know them with actuators' forces
@@ -96,6 +97,8 @@ bool HasSensors(const mjModel& m, Sensors which) {
   return false;
 }
 
+bool LacksBodyForces(const mjModel& m) { return SpatialTendonsPull(m); }
+
 bool SensesTendons(const mjModel& m, Sensors which) {
   for (int i = 0; i < m.nsensor; ++i) {
     const int type = m.sensor_type[i];
@@ -113,7 +116,7 @@ std::string UnsupportedSensor(const mjModel& m, Sensors which) {
     if (!IsAmong(m, i, which) || IsKnown(m, i, which)) continue;
     std::string what =
         "sensors of limits, energies, rays, distances, cameras, of forces between bodies that "
-        "equalities hold, and of quaternions that are not a body's (sensor ";
+        "equalities or spatial tendons hold, and of quaternions that are not a body's (sensor ";
     const char* name = mj_id2name(&m, mjOBJ_SENSOR, i);
     if (name == nullptr) return what.append(std::to_string(i)).append(")");
     return what.append("'").append(name).append("')");

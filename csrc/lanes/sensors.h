@@ -21,6 +21,8 @@ enum class Sensors { kNone, kOfMotion, kOfAcceleration, kAll };
 bool HasSensors(const mjModel& m, Sensors which);
 /// Whether any of these needs lengths or velocities of tendons.
 bool SensesTendons(const mjModel& m, Sensors which);
+/// Whether lanes' cfrc_ext lacks forces: those of spatial tendons.
+bool LacksBodyForces(const mjModel& m);
 /// One of these that cannot be had so, in words; empty if there is none.
 std::string UnsupportedSensor(const mjModel& m, Sensors which);
 

@@ -82,7 +82,7 @@ struct MatrixEntry {
   int index;  // in M
 };
 
-enum class Transmission : int { kJoint, kFreeJoint, kTendon };
+enum class Transmission : int { kJoint, kFreeJoint, kTendon, kSite };
 
 /// How a control becomes an activation: kFilter integrates (ctrl - act) / tau by Euler's rule,
 /// kFilterExact exactly; kMuscle does at a rate of its own.
@@ -103,7 +103,7 @@ struct Muscle {
 /// force = gain u + bias; u is the control or the activation.
 struct Actuator {
   Transmission transmission;
-  int target;  // position in qpos, or tendon
+  int target;  // position in qpos, tendon or site
   Dynamics dynamics;
   int act;  // its activation; -1 without dynamics
   double time_constant;
@@ -362,6 +362,9 @@ struct Tables {
   bool has_frame_equalities;  // connects or welds
   bool constrains_tendons;
   bool has_spatial_tendons;
+  bool has_site_actuators;
+  /// Whether straight-line code can do its stages.
+  bool IsStraight() const { return !has_spatial_tendons && !has_site_actuators; }
   /// Whether constraints may act on more than one tree.
   bool several_trees;
   const int* dof_tree;  // (nv)

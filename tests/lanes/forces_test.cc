@@ -100,6 +100,31 @@ constexpr char kTendonActuators[] =
     "<general tendon='idle' gaintype='affine' gainprm='3 .5 -.7' biastype='affine' "
     "biasprm='0 -2 -.3'/>";
 
+constexpr char kSpatialTendons[] =
+    "<spatial name='rope' stiffness='9' damping='.3' springlength='.1 .2' range='0 .7' "
+    "limited='true'><site site='foot1'/><site site='back'/></spatial>"
+    "<spatial name='pulley' frictionloss='.2'><site site='foot2'/><site site='back'/>"
+    "<pulley divisor='2'/><site site='back'/><site site='foot1'/></spatial>"
+    "<spatial name='bent'><site site='foot1'/><geom geom='hip' sidesite='back'/><site "
+    "site='foot2'/></spatial>";
+
+constexpr char kHip[] =
+    "<body pos='0 .9 .5'><joint name='hip' axis='0 1 0' range='-40 40'/><geom name='hip' "
+    "type='cylinder' size='.1 .2'/></body>";
+
+constexpr char kSpatialActuators[] =
+    "<motor tendon='bent' gear='3'/><position tendon='pulley' kp='9' kv='.5' gear='1.5' "
+    "forcerange='-2 2'/><muscle tendon='rope' lengthrange='.1 .5' force='40'/>"
+    "<muscle joint='knee1' lengthrange='-1 1' force='9' timeconst='.01 .03' tausmooth='.2' "
+    "ctrllimited='false'/>"
+    "<muscle joint='hip2' lengthrange='-1 1' vmax='.3' fpmax='2' scale='20' "
+    "actlimited='true' actrange='.1 .9'/>";
+
+constexpr char kThrusters[] =
+    "<motor site='back' gear='0 0 9 0 0 -.2'/><motor site='foot1' gear='1 2 3 .1 .2 .3'/>"
+    "<general site='foot2' gear='0 0 1 0 0 0' biastype='affine' biasprm='1 0 -.3'/>"
+    "<motor site='back' gear='0 0 0 0 0 0'/>";
+
 const Forces kForces[] = {
     {.name = "Servos", .actuators = kServos},
     {.name = "ImplicitFast",
@@ -175,6 +200,30 @@ const Forces kForces[] = {
      .option = "timestep='.005' integrator='implicitfast'",
      .bodies = kFreeBodies,
      .fields = {"body_mass", "body_inertia", "dof_damping"}},
+    {.name = "SpatialTendons",
+     .bodies = kHip,
+     .tendons = kSpatialTendons,
+     .actuators = kSpatialActuators},
+    {.name = "SpatialTendonsByImplicitFast",
+     .option = "timestep='.005' integrator='implicitfast'",
+     .bodies = kHip,
+     .tendons = kSpatialTendons,
+     .actuators = kSpatialActuators},
+    {.name = "SpatialTendonsByRungeKutta",
+     .option = "timestep='.002' integrator='RK4'",
+     .bodies = kHip,
+     .tendons = kSpatialTendons,
+     .actuators = kSpatialActuators},
+    {.name = "SpatialTendonsWithOwnNumbers",
+     .bodies = kHip,
+     .tendons = kSpatialTendons,
+     .actuators = kSpatialActuators,
+     .fields = {"tendon_stiffness", "tendon_damping", "tendon_lengthspring", "site_pos", "geom_pos",
+                "actuator_gainprm", "actuator_biasprm"}},
+    {.name = "Thrusters", .actuators = kThrusters},
+    {.name = "ThrustersByImplicitFast",
+     .option = "timestep='.005' integrator='implicitfast'",
+     .actuators = kThrusters},
     {.name = "TendonsWithOwnNumbers",
      .option = "timestep='.005' integrator='implicitfast'",
      .tendons = kTendons,
@@ -206,15 +255,11 @@ struct Refusal {
 void PrintTo(const Refusal& refusal, std::ostream* out) { *out << refusal.forces.name; }
 
 constexpr char kSpatial[] =
-    "<spatial name='rope' stiffness='1'><site site='foot1'/><site site='foot2'/></spatial>";
+    "<spatial name='rope' armature='1'><site site='foot1'/><site site='foot2'/></spatial>";
 
 const Refusal kRefused[] = {
-    {{.name = "SpatialSprings", .tendons = kSpatial},
-     "springs, dampers or armature of tendons where there are spatial ones (tendon 'rope')"},
-    {{.name = "SpatialActuators",
-      .tendons = "<spatial name='rope'><site site='foot1'/><site site='foot2'/></spatial>",
-      .actuators = "<motor name='pull' tendon='rope'/>"},
-     "actuators on tendons where there are spatial ones (actuator 'pull')"},
+    {{.name = "ArmatureOfSpatialTendons", .tendons = kSpatial},
+     "armature of tendons where there are spatial ones (tendon 'rope')"},
     {{.name = "FieldsOfSpatialTendons",
       .tendons = "<spatial name='rope'><site site='foot1'/><site site='foot2'/></spatial>",
       .fields = {"tendon_stiffness"}},
@@ -223,10 +268,8 @@ const Refusal kRefused[] = {
       .option = "density='1'",
       .bodies = "<body><freejoint/><geom size='.1' fluidshape='ellipsoid'/></body>"},
      "the ellipsoid fluid model"},
-    {{.name = "Muscles", .actuators = "<muscle name='calf' joint='hip1' lengthrange='0 1'/>"},
-     "dynamics of actuators other than integrator, filter and filterexact (actuator 'calf')"},
-    {{.name = "SiteActuators", .actuators = "<motor site='back' refsite='foot1' gear='1'/>"},
-     "actuators on other things than joints and tendons"},
+    {{.name = "ActuatorsBetweenSites", .actuators = "<motor site='back' refsite='foot1' gear='1'/>"},
+     "actuators between two sites"},
 };
 
 class RefusedForces : public testing::TestWithParam<Refusal> {};

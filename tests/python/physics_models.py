@@ -85,7 +85,7 @@ EVERYTHING = """
   </worldbody>
   <equality><weld body1="hand" body2="held"/><joint joint1="hinge" active="false"/></equality>
   <tendon>
-    <spatial name="rope" range="0 .9" limited="true" stiffness="3">
+    <spatial name="rope" range="0 .9" limited="true" stiffness="3" armature=".01">
       <site site="a"/><site site="b"/>
     </spatial>
   </tendon>
@@ -97,7 +97,13 @@ EVERYTHING = """
 </mujoco>
 """
 
-# what rides of that: a hand that leads a body, and an equality that can be switched on
+# what rides of that: a rope that pulls, by muscles and thrusters too; …
+ROPE = EVERYTHING.replace(' armature=".01"', "").replace(
+    "</actuator>",
+    '<muscle tendon="rope" lengthrange=".1 1" force="9"/><motor site="a" gear="1 0 2 0 0 .1"/>'
+    "</actuator>",
+)  # fmt: skip
+# … a hand that leads a body, and an equality that can be switched on
 LED = re.sub(r"(?s)<tendon>.*</tendon>|<general.*?/>|<sensor>.*</sensor>", "", EVERYTHING)
 
 # what an mjData holds after a rollout; the last step must have left it

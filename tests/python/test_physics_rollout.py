@@ -17,6 +17,7 @@ from physics_models import (
     EQUALITIES,
     EVERYTHING,
     LED,
+    ROPE,
     ROBOTS,
     SENSORS,
     STATE,
@@ -84,6 +85,14 @@ def test_models_that_lanes_refuse(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+def test_ropes_muscles_and_thrusters(threads: int) -> None:
+    model = from_text(ROPE)
+    assert physics.lanes_refusal(model) is None
+    initial, nstep = states(model, 29), enough(29)
+    assert_same_rollouts(model, initial, controls(model, 29, nstep), threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
 def test_equalities(threads: int) -> None:
     """Those that the model switches on hold in lanes too, the others do not."""
     model = from_text(EQUALITIES)
@@ -126,7 +135,7 @@ def test_no_degrees_of_freedom() -> None:
 # ---- arguments -----------------------------------------------------------------------------------
 
 N, STEPS = 12, 90
-TEXTS = {"lanes": CART_POLE, "sensors": SENSORS, "mj_step": EVERYTHING}
+TEXTS = {"lanes": CART_POLE, "sensors": SENSORS, "tendons": ROPE, "mj_step": EVERYTHING}
 
 
 @pytest.fixture(params=TEXTS)
@@ -186,7 +195,7 @@ def test_float_arguments() -> None:
 def test_control_spec(spec: int | None) -> None:
     """Each kind of input alone, and all of them."""
     bits = int(STATE.mjSTATE_USER) if spec is None else 1 << spec
-    for text in (CART_POLE, SENSORS, EVERYTHING):
+    for text in (CART_POLE, SENSORS, ROPE, EVERYTHING):
         model = from_text(text)
         size = mujoco.mj_stateSize(model, bits)
         u = np.random.default_rng(0).uniform(-1, 1, (9, 30, size))

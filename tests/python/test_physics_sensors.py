@@ -12,7 +12,7 @@ import pytest
 from mujoco import rollout as theirs
 from physics_models import (
     CART_POLE,
-    EVERYTHING,
+    ROPE,
     SENSORS,
     assert_bits,
     assert_same_rollouts,
@@ -202,7 +202,8 @@ def test_rollouts_that_diverge_or_are_left_to_mj_step() -> None:
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (from_text(EVERYTHING), "sensors of tendons where there are spatial ones|lanes do not do"),
+        (from_text(ROPE.replace("<sensor>", '<sensor><force site="a"/>')),
+         r"forces and torques where spatial tendons pull \(sensor 0\)"),
         (from_text(CART_POLE.replace("</mujoco>", '<sensor><user dim="1"/></sensor></mujoco>')),
          r"sensors of users and plugins \(sensor 0\)"),
         (the_robot('<clock/><touch name="t" site="sole"/>', OPTIONS["RK4"]),

@@ -100,6 +100,9 @@ std::unique_ptr<PreparedSteps> MujocoEnv::MakeLanes(const LanePlans& plans,
   if (refusal.empty() && tendons && plans.plans[0]->tables().ntendon != model().ntendon) {
     refusal = "lanes do not do lengths of such tendons, which the task reads";
   }
+  if (refusal.empty() && external_forces_ && lanes::LacksBodyForces(model())) {
+    refusal = "lanes do not do cfrc_ext where spatial tendons pull, and the task reads it";
+  }
   const std::string sensor = lanes::UnsupportedSensor(model(), reads_.sensors);
   if (refusal.empty() && !sensor.empty()) {
     refusal = "lanes do not do " + sensor + ", and the task reads sensordata";

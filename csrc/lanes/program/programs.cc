@@ -20,7 +20,7 @@ bool Forbidden() {
 }  // namespace
 
 void Programs::Make(Tables& tables, const Kernels& kernels) {
-  if (kernels.width < 4 || tables.has_spatial_tendons || Forbidden()) return;
+  if (kernels.width < 4 || !tables.IsStraight() || Forbidden()) return;
   std::vector<size_t> offsets(static_cast<size_t>(ProgramArray::kCount));
   kernels.program_offsets(tables, offsets.data());
   int num_spills = 0;

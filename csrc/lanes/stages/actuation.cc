@@ -2,6 +2,7 @@
 // mj_fwdAcceleration.
 #include "lanes/stages/blas.h"
 #include "lanes/stages/muscles.h"
+#include "lanes/stages/site_actuators.h"
 #include "lanes/stages/stages.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -23,6 +24,9 @@ void Transmit(const Tables& t, Scratch& s, int a) {
     for (int k = 0; k < 6; ++k) moment[k] = s.actuator_gear[kGear * a + k];
     return;
   }
+#ifndef PYFASTENV_RECORD
+  if (actuator.transmission == Transmission::kSite) return TransmitSite(t, s, a);
+#endif
   s.actuator_length[a] = s.ten_length[actuator.target] * gear;
   const Lane* J = s.ten_J + t.ten_J.rowadr[actuator.target];
   for (int k = 0; k < t.moment.rownnz[a]; ++k) moment[k] = J[k] * gear;
@@ -66,6 +70,9 @@ void Actuation(const Tables& t, Scratch& s) {
     const int* dof = t.moment.colind + adr;
     const Lane* moment = s.actuator_moment + adr;
     s.actuator_velocity[a] = DotSparse(moment, s.qvel, dof, count);
+#ifndef PYFASTENV_RECORD
+    if (actuator.transmission == Transmission::kSite) LeaveOutZeros(t, s, a);
+#endif
     Lane force = Force(t, s, a);
     const Lane* range = s.actuator_forcerange + 2 * a;
     if (actuator.clamp_force) force = Clip(force, range[0], range[1]);

@@ -33,12 +33,13 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 }
 
 /// The same with b's elements picked by `index`; the remainder is added one by one.
-inline Lane DotSparse(const Lane* a, const Lane* b, const int* index, int n) {
-  Lane r = Splat(0);
+template <class T>
+T DotSparse(const T* a, const T* b, const int* index, int n) {
+  T r{};
   int k = 0;
   if (n >= 4) {
-    Lane s0 = a[0] * b[index[0]], s1 = a[1] * b[index[1]];
-    Lane s2 = a[2] * b[index[2]], s3 = a[3] * b[index[3]];
+    T s0 = a[0] * b[index[0]], s1 = a[1] * b[index[1]];
+    T s2 = a[2] * b[index[2]], s3 = a[3] * b[index[3]];
     for (k = 4; k + 4 <= n; k += 4) {
       s0 = s0 + a[k] * b[index[k]];
       s1 = s1 + a[k + 1] * b[index[k + 1]];

@@ -1,6 +1,7 @@
 // implicitfast: derivatives of the smooth forces by velocities, and the matrix made of them:
 // mjd_smooth_vel without bias, and the first half of mj_implicit.
 #include "lanes/stages/blas.h"
+#include "lanes/stages/muscles.h"
 #include "lanes/stages/passive.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -24,11 +25,16 @@ Lane WhereFree(Lane force, const Lane* range, Lane x) {
 void ActuatorDerivatives(const Tables& t, Scratch& s) {
   for (int a = 0; a < t.nu; ++a) {
     const Actuator& actuator = t.actuator[a];
-    const bool gain = actuator.gain == ForceLaw::kAffine, bias = actuator.bias == ForceLaw::kAffine;
+    const bool gain = actuator.gain != ForceLaw::kFixed, bias = actuator.bias == ForceLaw::kAffine;
     if (!bias && !gain) continue;
     Lane by_velocity = bias ? s.actuator_biasprm[kBiasParameters * a + 2] : Splat(0);
     if (gain) {
-      const Lane gain_by_velocity = s.actuator_gainprm[kGainParameters * a + 2];
+      const Lane* parameters = s.actuator_gainprm + kGainParameters * a;
+      const Lane gain_by_velocity =
+          actuator.gain == ForceLaw::kAffine
+              ? parameters[2]
+              : MuscleGainByVelocity(actuator.muscle, s.actuator_length[a], s.actuator_velocity[a],
+                                     parameters);
       by_velocity = by_velocity + gain_by_velocity * ActuatorInput(t, actuator, s, a);
     }
     if (actuator.clamp_force) {

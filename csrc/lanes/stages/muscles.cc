@@ -42,13 +42,29 @@ Lane LengthCurve(Lane length, Lane shortest, Lane longest) {
   return WhereAtMost(shortest, length, r, zero);
 }
 
+// By the speed of lengthening: nothing, the first curve up to zero, the second up to y, `beyond`.
+Lane BySpeed(Lane velocity, Lane y, Lane shortening, Lane lengthening, Lane beyond) {
+  Lane r = WhereAtMost(velocity, y, lengthening, beyond);
+  r = WhereAtMost(velocity, Splat(0), shortening, r);
+  return WhereAtMost(velocity, Splat(-1), Splat(0), r);
+}
+
 Lane VelocityCurve(Lane velocity, Lane peak) {
   const Lane y = peak - 1.0;
   const Lane lengthening = peak - (y - velocity) * (y - velocity) / AtLeastTiny(y);
-  const Lane shortening = (velocity + 1.0) * (velocity + 1.0);
-  Lane r = WhereAtMost(velocity, y, lengthening, peak);
-  r = WhereAtMost(velocity, Splat(0), shortening, r);
-  return WhereAtMost(velocity, Splat(-1), Splat(0), r);
+  return BySpeed(velocity, y, (velocity + 1.0) * (velocity + 1.0), lengthening, peak);
+}
+
+Lane VelocityCurvesSlope(Lane velocity, Lane peak) {
+  const Lane y = peak - 1.0;
+  const Lane lengthening = (-2.0 * velocity + 2.0 * y) / AtLeastTiny(y);
+  return BySpeed(velocity, y, 2.0 * velocity + 2.0, lengthening, Splat(0));
+}
+
+// The gain of a muscle at rest.
+Lane StaticGain(const Muscle& muscle, Lane length, Lane optimum, const Lane* parameters) {
+  const Lane L = InUnits(muscle, length, optimum, parameters);
+  return -PeakForce(muscle, parameters) * LengthCurve(L, parameters[4], parameters[5]);
 }
 
 // mju_sigmoid
@@ -61,10 +77,17 @@ Lane Sigmoid(Lane x) {
 
 Lane MuscleGain(const Muscle& muscle, Lane length, Lane velocity, const Lane* parameters) {
   const Lane optimum = OptimalLength(muscle, parameters);
-  const Lane L = InUnits(muscle, length, optimum, parameters);
-  const Lane V = velocity / AtLeastTiny(optimum * parameters[6]);
-  return -PeakForce(muscle, parameters) * LengthCurve(L, parameters[4], parameters[5]) *
-         VelocityCurve(V, parameters[8]);
+  const Lane speed = AtLeastTiny(optimum * parameters[6]);
+  return StaticGain(muscle, length, optimum, parameters) *
+         VelocityCurve(velocity / speed, parameters[8]);
+}
+
+Lane MuscleGainByVelocity(const Muscle& muscle, Lane length, Lane velocity,
+                          const Lane* parameters) {
+  const Lane optimum = OptimalLength(muscle, parameters);
+  const Lane speed = AtLeastTiny(optimum * parameters[6]);
+  return StaticGain(muscle, length, optimum, parameters) *
+         VelocityCurvesSlope(velocity / speed, parameters[8]) / speed;
 }
 
 Lane MuscleBias(const Muscle& muscle, Lane length, const Lane* parameters) {

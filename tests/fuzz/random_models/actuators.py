@@ -6,15 +6,13 @@ from random_models.dice import Dice, text
 from random_models.scene import Element, Scene
 
 KINDS = {"motor": 5, "position": 4, "velocity": 3, "general": 5, "damper": 1.5, "cylinder": 1,
-         "intvelocity": 1}  # fmt: skip
+         "intvelocity": 1, "muscle": 2}  # fmt: skip
 
 
 def _general(scene: Scene, actuator: Element) -> None:
     dice = scene.dice
-    dynamics = {"none": 3, "integrator": 2, "filter": 2, "filterexact": 2}
+    dynamics = {"none": 3, "integrator": 2, "filter": 2, "filterexact": 2, "muscle": 0.5}
     gain, bias = {"fixed": 3, "affine": 2}, {"none": 2, "affine": 3}
-    if scene.rude:
-        dynamics["muscle"] = gain["muscle"] = bias["muscle"] = 0.1
     kind = dice.weighed(dynamics)
     actuator.set("dyntype", kind)
     if kind != "none":
@@ -28,6 +26,25 @@ def _general(scene: Scene, actuator: Element) -> None:
     actuator.set("gainprm", dice.numbers(3, -5, 5))
     actuator.set("biastype", dice.weighed(bias))
     actuator.set("biasprm", dice.pick(dice.numbers(3, -5, 2), "0 0 -1", "0 -5 0", "1"))
+
+
+def _set_muscle(dice: Dice, actuator: Element) -> None:
+    low = dice.number(-0.5, 0.5)
+    actuator.set("lengthrange", text(low, low + dice.number(0.05, 1.5)))
+    drawn = {
+        "timeconst": text(dice.number(0.001, 0.1), dice.number(0.001, 0.1)),
+        "tausmooth": text(dice.pick(0, 0.1, dice.number(0, 2))),
+        "range": text(dice.number(0.3, 0.9), dice.number(1, 1.6)),
+        "force": text(dice.pick(-1, 10, dice.number(0, 200))),
+        "scale": text(dice.number(1, 300)),
+        "lmin": text(dice.number(0.1, 0.9)),
+        "lmax": text(dice.uniform(1.1, 2)),
+        "vmax": text(dice.number(0.2, 3)),
+        "fpmax": text(dice.number(0.1, 2)),
+        "fvmax": text(dice.number(1, 2)),
+    }
+    for key in dice.some(list(drawn), 0.5):
+        actuator.set(key, drawn[key])
 
 
 def _set_gains(dice: Dice, actuator: Element, kind: str) -> None:
@@ -45,6 +62,8 @@ def _set_gains(dice: Dice, actuator: Element, kind: str) -> None:
         actuator.set("timeconst", text(dice.number(0.01, 1)))
         actuator.set("area", text(dice.number(0.1, 5)))
         actuator.set("bias", dice.numbers(3, -3, 1))
+    if kind == "muscle":
+        _set_muscle(dice, actuator)
     if kind == "intvelocity":
         bound = dice.number(0.1, 2)
         actuator.set("actrange", text(-bound, bound))
@@ -56,14 +75,13 @@ def _set_target(scene: Scene, actuator: Element) -> bool:
     scalars = scene.scalar_joints()
     free = [name for name, kind in scene.joints if kind == "free"]
     balls = [name for name, kind in scene.joints if kind == "ball"]
-    tendons = [name for name, fixed in scene.tendons if fixed or scene.rude]
-    if any(not fixed for _, fixed in scene.tendons) and not scene.rude:
-        tendons = []
+    tendons = [name for name, _ in scene.tendons]
     targets = [("joint", scalars, 8.0), ("jointinparent", scalars, 1.0), ("joint", free, 1.0),
-               ("tendon", tendons, 3.0)]  # fmt: skip
+               ("tendon", tendons, 3.0), ("site", scene.sites, 1.0)]  # fmt: skip
     if scene.rude:
-        targets += [("joint", balls, 0.3), ("site", scene.sites, 0.5)]
-    targets = [target for target in targets if target[1]]
+        targets += [("joint", balls, 0.3)]
+    takes_sites = actuator.tag != "muscle"
+    targets = [t for t in targets if t[1] and (takes_sites or t[0] != "site")]
     if not targets:
         return False
     chosen = dice.choices(range(len(targets)), [share for *_, share in targets])[0]
@@ -88,7 +106,7 @@ def add_actuators(scene: Scene) -> None:
             _general(scene, actuator)
         _set_gains(dice, actuator, kind)
         bound = dice.number(0.2, 3)
-        if kind == "damper":
+        if kind in ("damper", "muscle"):
             actuator.set("ctrlrange", text(0, dice.pick(1, bound)))
         elif dice.maybe(0.6):
             actuator.set("ctrlrange", text(-dice.pick(bound, 0, 1), bound))

@@ -9,9 +9,39 @@ from random_models.scene import Scene
 from random_models.shapes import friction, impedance, reference
 
 
+def _more_sites(scene: Scene) -> None:
+    """Sites on any bodies and on the world, for tendons to run through."""
+    dice = scene.dice
+    bodies = [scene.section("worldbody"), *scene.root.iter("body")]
+    for _ in range(dice.randint(1, 4)):
+        site = ET.SubElement(dice.choice(bodies), "site", name=scene.name("site"))
+        site.set("pos", text(*scene.place(0.3)))
+        scene.sites.append(site.get("name", ""))
+
+
+def _add_spatial_tendon(scene: Scene) -> None:
+    """A path over sites, at times through pulleys or round spheres and cylinders."""
+    dice = scene.dice
+    _more_sites(scene)
+    name = scene.name("tendon")
+    tendon = ET.SubElement(scene.section("tendon"), "spatial", name=name)
+    scene.tendons.append((name, False))
+    round_geoms = [geom.get("name", "") for geom in scene.root.iter("geom")
+                   if geom.get("type") in ("sphere", "cylinder") and geom.get("name")]  # fmt: skip
+    for branch in range(dice.pick(1, 1, 1, 2)):
+        if branch > 0:
+            ET.SubElement(tendon, "pulley", divisor=text(dice.pick(1, 2, dice.number(0.5, 4))))
+        sites = dice.sample(scene.sites, min(len(scene.sites), dice.randint(2, 4)))
+        for number, site in enumerate(sites):
+            if number > 0 and round_geoms and dice.maybe(0.5):
+                geom = ET.SubElement(tendon, "geom", geom=dice.choice(round_geoms))
+                if dice.maybe(0.5):
+                    geom.set("sidesite", dice.choice(scene.sites))
+            ET.SubElement(tendon, "site", site=site)
+
+
 def add_tendons(scene: Scene) -> None:
-    """Fixed tendons over hinges and slides; spatial ones over sites, which lanes do if they do
-    nothing."""
+    """Fixed tendons over hinges and slides, spatial ones over sites."""
     dice = scene.dice
     scalars = scene.scalar_joints()
     for _ in range(dice.pick(0, 0, 0, 1, 1, 2) if scalars else 0):
@@ -21,20 +51,14 @@ def add_tendons(scene: Scene) -> None:
             coefficient = text(dice.pick(1, -1, dice.number(-2, 2)))
             ET.SubElement(tendon, "joint", joint=joint, coef=coefficient)
         scene.tendons.append((name, True))
-    if len(scene.sites) > 1 and (scene.rude or not scene.tendons) and dice.maybe(0.15):
-        name = scene.name("tendon")
-        tendon = ET.SubElement(scene.section("tendon"), "spatial", name=name)
-        for site in dice.sample(scene.sites, 2):
-            ET.SubElement(tendon, "site", site=site)
-        scene.tendons.append((name, False))
-        if not scene.rude:
-            return
+    for _ in range(dice.pick(0, 0, 0, 0, 1, 1, 2) if scene.sites else 0):
+        _add_spatial_tendon(scene)
+    all_fixed = all(fixed for _, fixed in scene.tendons)
     for tendon in scene.root.iterfind("tendon/*"):
         bound = dice.number(0.05, 1)
         drawn = {
             "stiffness": text(dice.number(0, 50)),
             "damping": text(dice.number(0, 3)),
-            "armature": text(dice.number(0, 0.5)),
             "frictionloss": text(dice.number(0, 2)),
             "range": text(-bound, bound + 0.1),
             "springlength": dice.pick("0", "0.1", "0 0.3", "-0.1 0.1"),
@@ -44,6 +68,8 @@ def add_tendons(scene: Scene) -> None:
             "solreffriction": reference(dice),
             "solimpfriction": impedance(dice),
         }
+        if all_fixed or scene.rude:
+            drawn["armature"] = text(dice.number(0, 0.5))
         if scene.rude:
             drawn["actuatorfrcrange"] = "-3 4"
         for key in dice.some(list(drawn), 0.25):
@@ -53,11 +79,11 @@ def add_tendons(scene: Scene) -> None:
 def add_equalities(scene: Scene) -> None:
     dice = scene.dice
     scalars = scene.scalar_joints()
-    tendons = [name for name, fixed in scene.tendons if fixed]
+    tendons = [name for name, _ in scene.tendons]
     for _ in range(dice.pick(0, 0, 0, 0, 1, 1, 2)):
         kinds = ["connect", "weld"] * 2
         kinds += ["joint"] * 3 if scalars else []
-        kinds += ["tendon"] * 2 if tendons and len(tendons) == len(scene.tendons) else []
+        kinds += ["tendon"] * 2 if tendons else []
         kind = dice.choice(kinds)
         named = {"joint": scalars, "tendon": tendons}.get(kind)
         attributes = {}
