@@ -349,7 +349,8 @@ void Plan::AddActuators(const mjModel& m) {
     if (m.actuator_trntype[a] == mjTRN_SITE) {
       actuator.transmission = Transmission::kSite;
       actuator.target = target;
-      tables_.has_site_actuators = true;
+      tables_.uses_site_velocities |=
+          m.actuator_gaintype[a] != mjGAIN_FIXED || m.actuator_biastype[a] != mjBIAS_NONE;
       const uint64_t dofs = DofsThatMove(m, m.site_bodyid[target]);
       for (uint64_t rest = dofs; rest != 0; rest &= rest - 1) {
         moment_.colind.push_back(std::countr_zero(rest));

@@ -119,6 +119,15 @@ bool IsOfTendon(int type) {
   return type == mjSENS_TENDONPOS || type == mjSENS_TENDONVEL || IsOfTendonsLimit(type);
 }
 
+// Whether some sensor is of the velocity of an actuator at a site.
+bool SensesSiteVelocities(const mjModel& m) {
+  for (int i = 0; i < m.nsensor; ++i) {
+    const bool velocity = m.sensor_type[i] == mjSENS_ACTUATORVEL;
+    if (velocity && m.actuator_trntype[m.sensor_objid[i]] == mjTRN_SITE) return true;
+  }
+  return false;
+}
+
 // A sensor that lanes compute; false: MuJoCo's functions do.
 bool MakeSensor(const mjModel& m, int i, Sensor& r) {
   r = {};
@@ -176,6 +185,7 @@ std::string UnsupportedSensordata(const mjModel& m, const std::vector<std::strin
 
 void Plan::AddSensors(const mjModel& m) {
   SensorTable& table = tables_.sensors;
+  tables_.uses_site_velocities |= SensesSiteVelocities(m);
   std::vector<int> others;
   for (int i = 0; i < m.nsensor; ++i) {
     Sensor sensor;

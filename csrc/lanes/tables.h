@@ -250,6 +250,7 @@ using Program = void (*)(void* scratch);
 
 /// The stages that are recorded as programs, under their functions' names.
 enum class RecordedStage : int {
+  kPlaces,  // with spatial tendons
   kSmoothDynamics,
   kAccelerationProduct,
   kSearchProduct,
@@ -362,9 +363,7 @@ struct Tables {
   bool has_frame_equalities;  // connects or welds
   bool constrains_tendons;
   bool has_spatial_tendons;
-  bool has_site_actuators;
-  /// Whether straight-line code can do its stages.
-  bool IsStraight() const { return !has_spatial_tendons && !has_site_actuators; }
+  bool uses_site_velocities;  // those of actuators at sites, which programs do not compute
   /// Whether constraints may act on more than one tree.
   bool several_trees;
   const int* dof_tree;  // (nv)

@@ -20,13 +20,14 @@ bool Forbidden() {
 }  // namespace
 
 void Programs::Make(Tables& tables, const Kernels& kernels) {
-  if (kernels.width < 4 || !tables.IsStraight() || Forbidden()) return;
+  if (kernels.width < 4 || tables.uses_site_velocities || Forbidden()) return;
   std::vector<size_t> offsets(static_cast<size_t>(ProgramArray::kCount));
   kernels.program_offsets(tables, offsets.data());
   int num_spills = 0;
   for (size_t i = 0; i < kCount; ++i) {
     const auto stage = static_cast<RecordedStage>(i);
     if (stage == RecordedStage::kSensors && tables.sensors.num_data == 0) continue;
+    if (stage == RecordedStage::kPlaces && !tables.has_spatial_tendons) continue;
     const Recording recording = Record(stage, tables);
     if (!recording.has_signs) return;
     const CompiledCode compiled = Compile(recording, kernels.width, offsets);

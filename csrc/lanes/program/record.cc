@@ -54,9 +54,11 @@ class Recorder {
   Recording Take() { return std::move(recording_); }
 
  private:
-  // qfrc_smooth is the smooth dynamics' WriteExact
+  // qfrc_smooth is the smooth dynamics' WriteExact; tendons' are sums that begin with zero
   static bool MayBeNegativeZero(Slot slot) {
-    return slot.array != static_cast<int>(ProgramArray::qfrc_smooth);
+    const auto array = static_cast<ProgramArray>(slot.array);
+    return array != ProgramArray::qfrc_smooth && array != ProgramArray::ten_J &&
+           array != ProgramArray::ten_length;
   }
 
   // Numbers that vary are inputs; the others are constants.
@@ -157,9 +159,34 @@ void ReadState(const Tables& t, Recorder& recorder) {
   recorder.Read(ProgramArray::spring_turn, s.spring_turn, 3 * t.njnt);
 }
 
+// What spatial tendons are computed from: the places of their sites and geoms, and how bodies move.
+void RecordPlaces(const Tables& t, Recorder& recorder) {
+  Scratch& s = recorder.scratch();
+  ReadState(t, recorder);
+  Places(t, s);
+  for (int i = 0; i < t.nsite; ++i) {
+    if (t.site[i].body != 0) recorder.Write(ProgramArray::site_xpos, s.site_xpos, 3 * i, 3);
+  }
+  for (int g = 0; g < t.ngeom; ++g) {
+    if (t.geom[g].body == 0) continue;
+    recorder.Write(ProgramArray::geom_xpos, s.geom_xpos, 3 * g, 3);
+    recorder.Write(ProgramArray::geom_xmat, s.geom_xmat, 9 * g, 9);
+  }
+  recorder.Write(ProgramArray::subtree_com, s.subtree_com, 3, 3 * (t.nbody - 1));
+  recorder.Write(ProgramArray::cdof, s.cdof, 0, 6 * t.nv);
+}
+
+// Spatial tendons are there already; FixedTendons puts the others in.
+void ReadTendons(const Tables& t, Recorder& recorder) {
+  if (!t.has_spatial_tendons) return;
+  recorder.Read(ProgramArray::ten_length, recorder.scratch().ten_length, t.ntendon);
+  recorder.Read(ProgramArray::ten_J, recorder.scratch().ten_J, t.nJten);
+}
+
 void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   Scratch& s = recorder.scratch();
   ReadState(t, recorder);
+  ReadTendons(t, recorder);
   SmoothDynamics(t, s);
   WriteGeoms(t, recorder);
   WriteCenters(t, recorder);
@@ -187,8 +214,8 @@ void RecordSensors(const Tables& t, Recorder& recorder) {
   ReadState(t, recorder);
   recorder.Read(ProgramArray::qacc, s.qacc, t.nv);
   recorder.Read(ProgramArray::cfrc_ext, s.cfrc_ext, 6 * t.nbody);
-  Kinematics(t, s);
-  CentersOfMass(t, s);
+  ReadTendons(t, recorder);
+  Places(t, s);
   FixedTendons(t, s);
   TendonVelocities(t, s);
   Velocities(t, s);
@@ -233,6 +260,9 @@ Recording Record(RecordedStage stage, const Tables& t) {
   Recorder recorder(t, /*exact=*/shown || stage == RecordedStage::kSensors);
   Scratch& s = recorder.scratch();
   switch (stage) {
+    case RecordedStage::kPlaces:
+      RecordPlaces(t, recorder);
+      break;
     case RecordedStage::kSmoothDynamics:
       RecordSmoothDynamics(t, recorder);
       break;

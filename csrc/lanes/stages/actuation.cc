@@ -24,9 +24,7 @@ void Transmit(const Tables& t, Scratch& s, int a) {
     for (int k = 0; k < 6; ++k) moment[k] = s.actuator_gear[kGear * a + k];
     return;
   }
-#ifndef PYFASTENV_RECORD
   if (actuator.transmission == Transmission::kSite) return TransmitSite(t, s, a);
-#endif
   s.actuator_length[a] = s.ten_length[actuator.target] * gear;
   const Lane* J = s.ten_J + t.ten_J.rowadr[actuator.target];
   for (int k = 0; k < t.moment.rownnz[a]; ++k) moment[k] = J[k] * gear;

@@ -5,8 +5,7 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 void Refresh(const Tables& t, Scratch& s) {
   Angles(t, s);
-  Kinematics(t, s);
-  CentersOfMass(t, s);
+  Places(t, s);
   FixedTendons(t, s);
   SpatialTendons(t, s);
   TendonVelocities(t, s);

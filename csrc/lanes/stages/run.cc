@@ -9,6 +9,8 @@ void Run(RecordedStage stage, const Tables& t, Scratch& s) {
     return;
   }
   switch (stage) {
+    case RecordedStage::kPlaces:
+      return Places(t, s);
     case RecordedStage::kSmoothDynamics:
       return SmoothDynamics(t, s);
     case RecordedStage::kAccelerationProduct:

@@ -36,6 +36,7 @@ void TransmitSite(const Tables& t, Scratch& s, int a) {
   }
 }
 
+#ifndef PYFASTENV_RECORD
 void LeaveOutZeros(const Tables& t, Scratch& s, int a) {
   const int begin = t.moment.rowadr[a], end = begin + t.moment.rownnz[a];
   Mask some = Splat(0) != 0.0;
@@ -55,5 +56,6 @@ void LeaveOutZeros(const Tables& t, Scratch& s, int a) {
     At(s.actuator_velocity[a], l) = DotSparse(moment, qvel, index, count);
   }
 }
+#endif
 
 }  // namespace pyfastenv::lanes::PYFASTENV_VARIANT

@@ -3,9 +3,13 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-void SmoothDynamics(const Tables& t, Scratch& s) {
+void Places(const Tables& t, Scratch& s) {
   Kinematics(t, s);
   CentersOfMass(t, s);
+}
+
+void SmoothDynamics(const Tables& t, Scratch& s) {
+  Places(t, s);
   FixedTendons(t, s);
 #ifndef PYFASTENV_RECORD
   SpatialTendons(t, s);

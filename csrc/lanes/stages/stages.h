@@ -101,7 +101,10 @@ void ComputeSensors(const Tables& t, Scratch& s);
 
 // ---- recorded as programs -----------------------------------------------------------------------
 
-/// The stages after Angles that depend on neither contacts nor limits.
+/// Kinematics and CentersOfMass.
+void Places(const Tables& t, Scratch& s);
+/// The stages after Angles that depend on neither contacts nor limits. As a program it needs
+/// SpatialTendons before.
 void SmoothDynamics(const Tables& t, Scratch& s);
 /// Ma = M qacc.
 void AccelerationProduct(const Tables& t, Scratch& s);

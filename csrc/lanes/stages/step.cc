@@ -87,9 +87,13 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
 #ifndef NDEBUG
   short_quaternions = 0;
 #endif
-  if (keep_fields) {
+  if (keep_fields || !s.has_programs) {
     SmoothDynamics(t, s);
   } else {
+    if (t.has_spatial_tendons) {
+      Run(RecordedStage::kPlaces, t, s);
+      SpatialTendons(t, s);
+    }
     Run(RecordedStage::kSmoothDynamics, t, s);
   }
   assert((short_quaternions & ~s.redo) == 0);
