@@ -155,13 +155,6 @@ uint64_t DofsOf(const Tables& t, const Equality& e) {
 
 // ---- all ----------------------------------------------------------------------------------------
 
-// Lanes in which a block of the Jacobian is not zero; MuJoCo leaves out others' rows.
-unsigned LanesThatAct(const Lane* J, int count) {
-  unsigned lanes = 0;
-  for (int i = 0; i < count && lanes != kAllLanes; ++i) lanes |= Bits(J[i] != 0.0) & kAllLanes;
-  return lanes;
-}
-
 void FillRows(const Tables& t, Scratch& s, const Equality& e, const Lane* inverse_weight,
               unsigned active) {
   Rows& rows = s.rows;

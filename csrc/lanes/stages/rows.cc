@@ -26,14 +26,16 @@ uint64_t DofsOfTendon(const Tables& t, int tendon) {
   return dofs;
 }
 
-void SetTreesByJacobian(const Tables& t, Rows& rows, int r) {
-  for (int l = 0; l < kWidth; ++l) {
-    uint64_t trees = 0;
-    for (int i = 0; i < t.nv; ++i) {
-      if (At(rows.J[r * t.nv + i], l) != 0) trees |= uint64_t{1} << t.dof_tree[i];
-    }
-    rows.trees[r][l] = trees;
+uint64_t TreesByJacobian(const Tables& t, const Rows& rows, int r, int lane) {
+  uint64_t trees = 0;
+  for (int i = 0; i < t.nv; ++i) {
+    if (At(rows.J[r * t.nv + i], lane) != 0) trees |= uint64_t{1} << t.dof_tree[i];
   }
+  return trees;
+}
+
+void SetTreesByJacobian(const Tables& t, Rows& rows, int r) {
+  for (int l = 0; l < kWidth; ++l) rows.trees[r][l] = TreesByJacobian(t, rows, r, l);
 }
 
 namespace {
@@ -51,6 +53,7 @@ void FillFrictionRows(const Tables& t, Scratch& s) {
     Lane* J = rows.J + r * t.nv;
     if (of_tendon) {
       TendonRow(t, s, loss.tendon, J);
+      s.redo |= ~LanesThatAct(J, t.nv) & kAllLanes;
     } else {
       for (int i = 0; i < t.nv; ++i) J[i] = Splat(i == loss.dof);
     }
@@ -80,9 +83,10 @@ Lane BallAngle(const Scratch& s, int qpos, Lane* axis) {
   return Normalize3(axis);
 }
 
-// A row for the lanes in which a limit is near; `index`: 2 * limit + side.
-void AddLimit(const Tables& t, Rows& rows, int* near, int index, Lane dist, Lane margin) {
-  unsigned hit = Bits(dist < margin) & kAllLanes;
+// A row for those of the lanes in which a limit is near; `index`: 2 * limit + side.
+void AddLimit(const Tables& t, Rows& rows, int* near, int index, Lane dist, Lane margin,
+              unsigned lanes = kAllLanes) {
+  unsigned hit = Bits(dist < margin) & lanes;
   if (hit == 0) return;
   const Lane violation = dist - margin;
   for (; hit != 0; hit &= hit - 1) {
@@ -108,9 +112,13 @@ void FindLimits(const Tables& t, Scratch& s, int* near) {
       continue;
     }
     const Lane value = of_tendon ? s.ten_length[limit.tendon] : s.qpos[limit.qpos];
+    unsigned lanes = kAllLanes;
+    if (of_tendon) {
+      lanes = LanesThatAct(s.ten_J + t.ten_J.rowadr[limit.tendon], t.ten_J.rownnz[limit.tendon]);
+    }
     for (int side = 0; side < 2; ++side) {
       const double sign = side == 0 ? -1 : 1;
-      AddLimit(t, rows, near, 2 * k + side, sign * (range[side] - value), margin);
+      AddLimit(t, rows, near, 2 * k + side, sign * (range[side] - value), margin, lanes);
     }
   }
 }
@@ -154,7 +162,10 @@ void FillLimitRow(const Tables& t, Scratch& s, const int* near, int k) {
     const int index = rows.limit[k][l];
     const Limit& limit = t.limit[index / 2];
     AddLimitJacobian(t, s, index, l, r);
-    if (t.several_trees) rows.trees[r][l] = limit.trees;
+    if (t.several_trees) {
+      const bool of_tendon = limit.kind == LimitKind::kTendon;
+      rows.trees[r][l] = of_tendon ? TreesByJacobian(t, rows, r, l) : limit.trees;
+    }
     softness[l] = limit.softness;
     At(inverse_weight, l) = limit.kind == LimitKind::kTendon ? limit.inverse_weight
                                                              : At(s.dof_invweight0[limit.dof], l);

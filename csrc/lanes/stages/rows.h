@@ -33,10 +33,19 @@ inline unsigned LanesWithMoreThan(const int* count, int k) {
   return bits;
 }
 
+/// Lanes in which a block of the Jacobian is not zero; MuJoCo leaves out others' rows.
+inline unsigned LanesThatAct(const Lane* J, int count) {
+  unsigned lanes = 0;
+  for (int i = 0; i < count && lanes != kAllLanes; ++i) lanes |= Bits(J[i] != 0.0) & kAllLanes;
+  return lanes;
+}
+
 /// Sets a row of the Jacobian to how a tendon's length changes.
 void TendonRow(const Tables& t, const Scratch& s, int tendon, Lane* J);
 uint64_t DofsOfTendon(const Tables& t, int tendon);
-/// Bits of the trees of dofs whose entries in a row of the Jacobian are not zero, in each lane.
+/// Bits of the trees of dofs whose entries in a row of the Jacobian are not zero, in a lane, …
+uint64_t TreesByJacobian(const Tables& t, const Rows& rows, int r, int lane);
+/// … and in each.
 void SetTreesByJacobian(const Tables& t, Rows& rows, int r);
 /// The point of the first or second body (or site) of a connect or weld.
 void TiedPoint(const Scratch& s, const Equality& e, bool first, Lane* pos);
