@@ -151,6 +151,11 @@ std::string Tendons(const mjModel& m) {
     if (m.tendon_armature[i] != 0 && !AllTendonsFixed(m)) {
       return that("armature of tendons where there are spatial ones");
     }
+    for (int k = m.tendon_adr[i]; k < m.tendon_adr[i] + m.tendon_num[i]; ++k) {
+      const bool is_round = m.wrap_type[k] == mjWRAP_SPHERE || m.wrap_type[k] == mjWRAP_CYLINDER;
+      const bool known = m.wrap_prm[k] >= -1 && m.wrap_prm[k] < m.nsite - 0.5;
+      if (is_round && !known) return that("tendons whose side site is none");
+    }
   }
   return {};
 }

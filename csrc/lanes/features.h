@@ -3,6 +3,7 @@
 
 #include <mujoco/mujoco.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ bool AllTendonsFixed(const mjModel& m);
 bool TendonsMatter(const mjModel& m);
 /// Whether spatial tendons may pull at bodies, as cfrc_ext, forces and torques show.
 inline bool SpatialTendonsPull(const mjModel& m) { return TendonsMatter(m) && !AllTendonsFixed(m); }
+
+/// The site by which a tendon passes the geom that is its k-th wrap object; -1: any way.
+inline int SideSite(const mjModel& m, int k) {
+  return static_cast<int>(std::floor(m.wrap_prm[k] + 0.5));
+}
 
 /// All pairs of geoms that may touch, in the order in which MuJoCo lists contacts.
 std::vector<GeomPair> CandidatePairs(const mjModel& m);

@@ -442,7 +442,7 @@ void Plan::AddTendonPieces(const mjModel& m, int i) {
       piece.geom = point(m.wrap_objid[k], m.geom_bodyid);
       piece.shape = m.wrap_type[k];
       piece.radius = m.geom_size[3 * piece.geom.index];
-      piece.side = static_cast<int>(std::lround(m.wrap_prm[k]));
+      piece.side = SideSite(m, k);
     }
     piece.site2 = point(m.wrap_objid[k + 1], m.site_bodyid);
     tendon_pieces_.push_back(piece);

@@ -21,12 +21,11 @@ namespace pyfastenv {
 namespace {
 
 // Neither read by a step of a model that lanes take nor by their plans: what is drawn, seen by rays
-// or cameras (which are sensors, and read the model at hand), named in texts and keyframes, or
-// derived for others than the engine (acc0: for muscles).
+// or cameras (which are sensors, and read the model at hand), or named in texts and keyframes.
 constexpr bool MayBeRead(std::string_view array) {
   for (const std::string_view group :
        {"tex_", "mat_", "skin_", "light_", "key_", "text_", "tuple_", "numeric_", "oct_", "cam_",
-        "actuator_acc0", "mesh_face", "mesh_normal", "mesh_texcoord", "names_map", "paths"}) {
+        "mesh_face", "mesh_normal", "mesh_texcoord", "names_map", "paths"}) {
     if (array.starts_with(group)) return false;
   }
   return !(array.ends_with("_user") || array.ends_with("_rgba") || array.ends_with("_matid") ||
@@ -82,6 +81,13 @@ bool ConstrainsTendons(const mjModel& m) {
          std::any_of(m.eq_type, m.eq_type + m.neq, [](int x) { return x == mjEQ_TENDON; });
 }
 
+bool HasMuscles(const mjModel& m) {
+  return std::any_of(m.actuator_gaintype, m.actuator_gaintype + m.nu,
+                     [](int x) { return x == mjGAIN_MUSCLE; }) ||
+         std::any_of(m.actuator_biastype, m.actuator_biastype + m.nu,
+                     [](int x) { return x == mjBIAS_MUSCLE; });
+}
+
 // Calls visit(name, address, bytes) for the parts that are read of an array of so many rows.
 template <class Visit>
 bool VisitArray(const mjModel& m, const TouchingMeshes& meshes, std::string_view name,
@@ -96,6 +102,7 @@ bool VisitArray(const mjModel& m, const TouchingMeshes& meshes, std::string_view
   if (name == "tendon_invweight0" || name == "tendon_length0") {
     return part(0, ConstrainsTendons(m) ? rows : 0);
   }
+  if (name == "actuator_acc0") return part(0, HasMuscles(m) ? rows : 0);
   if (!name.starts_with("mesh_")) return part(0, rows);
   if (size_name != "nmeshvert") return !meshes.any() || part(0, rows);
   for (int i = 0; i < m.nmesh; ++i) {
