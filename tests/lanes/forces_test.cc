@@ -118,7 +118,7 @@ constexpr char kSpatialActuators[] =
     "<muscle joint='knee1' lengthrange='-1 1' force='9' timeconst='.01 .03' tausmooth='.2' "
     "ctrllimited='false'/>"
     "<muscle joint='hip2' lengthrange='-1 1' vmax='.3' fpmax='2' scale='20' "
-    "actlimited='true' actrange='.1 .9'/>";
+    "ctrlrange='.1 .9'/>";
 
 constexpr char kThrusters[] =
     "<motor site='back' gear='0 0 9 0 0 -.2'/><motor site='foot1' gear='1 2 3 .1 .2 .3'/>"

@@ -112,6 +112,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   }
   // mj_checkAcc, after every evaluation of Runge-Kutta's: the next ones' numbers stay finite by it
   s.redo |= BadNumbers(s.qacc, t.nv);
+  if (s.has_programs) s.redo |= VanishingForces(s.qfrc_constraint, t.nv);
   EndPhase(s, Phase::kSolver);
 }
 
