@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "lanes/sensors.h"
+
 namespace pyfastenv::lanes {
 
 namespace {
@@ -118,12 +120,14 @@ std::string ClosedLoop::Difference(const Track& track, int e, int lane, bool kee
   if (warned_[i]) return "a warning of MuJoCo's that lanes did not foresee";
   std::vector<double> ours;
   for (size_t f = 0; f < fields_[i].size(); ++f) {
-    if (!keep_fields && LaneStepper::NeedsKeeping(static_cast<Field>(f))) continue;
+    const auto field = static_cast<Field>(f);
+    if (!keep_fields && LaneStepper::NeedsKeeping(field)) continue;
+    if (field == Field::cfrc_ext && LacksBodyForces(m_)) continue;
     const std::vector<double>& theirs = fields_[i][f];
     ours.resize(theirs.size() + 1);
-    track.lanes.Read(static_cast<Field>(f), lane, ours.data());
+    track.lanes.Read(field, lane, ours.data());
     if (!SameBits(ours.data(), theirs.data(), theirs.size())) {
-      return LaneStepper::Name(static_cast<Field>(f));
+      return LaneStepper::Name(field);
     }
   }
   return SameBits(track.rows.row(e), after_.row(e), after_.size()) ? "" : "the row";
