@@ -336,8 +336,8 @@ struct Tables {
   const Tendon* tendon;           // (ntendon)
   const TendonTerm* tendon_term;  // (nwrap): unused where no joint is
   const TendonPiece* tendon_piece;
-  SparseRows ten_J;               // (ntendon)
-  SparseRows moment;              // (nout)
+  SparseRows ten_J;   // (ntendon)
+  SparseRows moment;  // (nout)
   const ForceLimit* force_limit;
   const Equality* equality;
   const FrictionLoss* friction_loss;

@@ -268,7 +268,8 @@ const Refusal kRefused[] = {
       .option = "density='1'",
       .bodies = "<body><freejoint/><geom size='.1' fluidshape='ellipsoid'/></body>"},
      "the ellipsoid fluid model"},
-    {{.name = "ActuatorsBetweenSites", .actuators = "<motor site='back' refsite='foot1' gear='1'/>"},
+    {{.name = "ActuatorsBetweenSites",
+      .actuators = "<motor site='back' refsite='foot1' gear='1'/>"},
      "actuators between two sites"},
 };
 

@@ -107,9 +107,8 @@ Lane MuscleActivationRate(const Muscle& muscle, Lane ctrl, Lane act) {
   const Lane rising = muscle.dynamics[0] * slow, falling = muscle.dynamics[1] / slow;
   const Lane change = Clip(ctrl, Splat(0), Splat(1)) - act;
   const double width = muscle.dynamics[2];
-  const Lane time = width < kMinVal
-                        ? WhereLess(Splat(0), change, rising, falling)
-                        : falling + (rising - falling) * Sigmoid(change / width + 0.5);
+  const Lane time = width < kMinVal ? WhereLess(Splat(0), change, rising, falling)
+                                    : falling + (rising - falling) * Sigmoid(change / width + 0.5);
   return change / AtLeastTiny(time);
 }
 

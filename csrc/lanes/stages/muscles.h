@@ -13,8 +13,7 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 /// The active force at full activation; muscles pull, so it is negative.
 Lane MuscleGain(const Muscle& muscle, Lane length, Lane velocity, const Lane* parameters);
 /// Its derivative by velocity: mjd_muscleGain_vel.
-Lane MuscleGainByVelocity(const Muscle& muscle, Lane length, Lane velocity,
-                          const Lane* parameters);
+Lane MuscleGainByVelocity(const Muscle& muscle, Lane length, Lane velocity, const Lane* parameters);
 /// The passive force.
 Lane MuscleBias(const Muscle& muscle, Lane length, const Lane* parameters);
 /// How fast the activation changes.

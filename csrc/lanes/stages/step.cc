@@ -51,6 +51,7 @@ unsigned ShortQuaternions(const Tables& t, const Scratch& s) {
 
 // Lanes in which the frame of a mocap body, which the caller has set, is none.
 unsigned BadMocap(const Tables& t, const Scratch& s) {
+  if (t.nmocap == 0) return 0;
   unsigned lanes = BadNumbers(s.mocap_pos, 3 * t.nmocap) | BadNumbers(s.mocap_quat, 4 * t.nmocap);
   for (int k = 0; k < t.nmocap; ++k) lanes |= LanesWhereShort(s.mocap_quat + 4 * k);
   return lanes;
@@ -83,7 +84,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   ActivationRates(t, s);
   s.redo |= ShortQuaternions(t, s);
   // fine with MuJoCo, but programs leave out what is times zero
-  s.redo |= BadNumbers(s.act, t.na) | BadNumbers(s.act_dot, t.na, 1e200);
+  if (t.na > 0) s.redo |= BadNumbers(s.act, t.na) | BadNumbers(s.act_dot, t.na, 1e200);
 #ifndef NDEBUG
   short_quaternions = 0;
 #endif
@@ -112,7 +113,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   }
   // mj_checkAcc, after every evaluation of Runge-Kutta's: the next ones' numbers stay finite by it
   s.redo |= BadNumbers(s.qacc, t.nv);
-  if (s.has_programs) s.redo |= VanishingForces(s.qfrc_constraint, t.nv);
+  if (s.has_programs && s.rows.any != 0) s.redo |= VanishingForces(s.qfrc_constraint, t.nv);
   EndPhase(s, Phase::kSolver);
 }
 
