@@ -24,7 +24,7 @@ LARGE = ("Dog", "HumanoidCMU", "Stacker", "Manipulator")  # minutes to compile a
 IDS = list(DM_CONTROL)
 SMALL_IDS = [env_id for env_id in IDS if not env_id.startswith(LARGE)]
 # whose models lanes do not do
-LEFT_TO_MJ_STEP = ("BallInCup", "Dog", "HumanoidCMU", "QuadrupedEscape")
+LEFT_TO_MJ_STEP = ("Dog", "HumanoidCMU", "QuadrupedEscape")
 IN_LANES = [env_id for env_id in IDS if not env_id.startswith(LEFT_TO_MJ_STEP)]
 
 
