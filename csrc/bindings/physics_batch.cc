@@ -138,7 +138,7 @@ class PythonBatch {
       BoundField own;
       own.field = *found;
       own.number = lanes::FindNumber(name);
-      own.read = IsRead(name);
+      own.read = IsRead(*model_, name);
       own.copied = name == "bvh_aabb";
       own.values = Bytes(array, name, static_cast<size_t>(nsim_) * found->bytes);
       fields.push_back(own);

@@ -81,6 +81,8 @@ bool ConstrainsTendons(const mjModel& m) {
          std::any_of(m.eq_type, m.eq_type + m.neq, [](int x) { return x == mjEQ_TENDON; });
 }
 
+constexpr std::string_view kOfMuscles = "actuator_acc0";
+
 bool HasMuscles(const mjModel& m) {
   return std::any_of(m.actuator_gaintype, m.actuator_gaintype + m.nu,
                      [](int x) { return x == mjGAIN_MUSCLE; }) ||
@@ -102,7 +104,7 @@ bool VisitArray(const mjModel& m, const TouchingMeshes& meshes, std::string_view
   if (name == "tendon_invweight0" || name == "tendon_length0") {
     return part(0, ConstrainsTendons(m) ? rows : 0);
   }
-  if (name == "actuator_acc0") return part(0, HasMuscles(m) ? rows : 0);
+  if (name == kOfMuscles) return part(0, HasMuscles(m) ? rows : 0);
   if (!name.starts_with("mesh_")) return part(0, rows);
   if (size_name != "nmeshvert") return !meshes.any() || part(0, rows);
   for (int i = 0; i < m.nmesh; ++i) {
@@ -202,7 +204,9 @@ size_t ModelImage::Hash() const {
   return std::hash<std::string_view>()(std::string_view(text, bytes_.size()));
 }
 
-bool IsRead(std::string_view array) { return MayBeRead(array); }
+bool IsRead(const mjModel& model, std::string_view array) {
+  return MayBeRead(array) && (array != kOfMuscles || HasMuscles(model));
+}
 
 bool DataFits(const mjModel& model, const mjModel& made_for) {
   if (&model == &made_for) return true;

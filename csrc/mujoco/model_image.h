@@ -33,8 +33,8 @@ class ModelImage {
   std::vector<std::byte> bytes_;
 };
 
-/// Whether physics, and plans for lanes, may depend on an array of mjModel ("geom_rgba": no).
-bool IsRead(std::string_view array);
+/// Whether physics, and plans for lanes, may depend on an array of the model ("geom_rgba": no).
+bool IsRead(const mjModel& model, std::string_view array);
 
 /// Whether a data made for `made_for` has room for every array that a step of `model` writes.
 bool DataFits(const mjModel& model, const mjModel& made_for);
