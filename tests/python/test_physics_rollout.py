@@ -85,17 +85,11 @@ def test_models_that_lanes_refuse(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_ropes_muscles_and_thrusters(threads: int) -> None:
-    model = from_text(ROPE)
-    assert physics.lanes_refusal(model) is None
-    initial, nstep = states(model, 29), enough(29)
-    assert_same_rollouts(model, initial, controls(model, 29, nstep), threads=threads)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_equalities(threads: int) -> None:
-    """Those that the model switches on hold in lanes too, the others do not."""
-    model = from_text(EQUALITIES)
+@pytest.mark.parametrize("text", [EQUALITIES, ROPE], ids=["equalities", "ropes"])
+def test_models_that_ride(text: str, threads: int) -> None:
+    """Equalities that the model switches on hold in lanes too, the others do not; ropes, muscles
+    and thrusters pull."""
+    model = from_text(text)
     assert physics.lanes_refusal(model) is None
     initial, nstep = states(model, 29), enough(29)
     assert_same_rollouts(model, initial, controls(model, 29, nstep), threads=threads)
