@@ -38,6 +38,13 @@ inline void MovePoint(Lane* moved, const Lane* motion, const Lane* arm) {
   for (int k = 0; k < 3; ++k) moved[k] = motion[3 + k] + moved[k];
 }
 
+/// a · b as mju_mulMatTVec has it, a sum that begins at zero: seen in the sign of a zero.
+inline Lane DotFromZero(const Lane* a, const Lane* b) {
+  Lane r = Splat(0);
+  for (int i = 0; i < 3; ++i) r = r + a[i] * b[i];
+  return r;
+}
+
 /// Adds J(point)ᵀ of a force and a torque on a body.
 inline void AddWrench(const Tables& t, const Scratch& s, int last_dof, const Lane* arm,
                       const Lane* torque, const Lane* force, Lane* qfrc) {

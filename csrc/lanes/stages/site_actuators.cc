@@ -6,17 +6,6 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
-namespace {
-
-// a · b as a sum that begins at zero.
-Lane DotFromZero(const Lane* a, const Lane* b) {
-  Lane r = Splat(0);
-  for (int i = 0; i < 3; ++i) r = r + a[i] * b[i];
-  return r;
-}
-
-}  // namespace
-
 void TransmitSite(const Tables& t, Scratch& s, int a) {
   const int site = t.actuator[a].target;
   const Lane* gear = s.actuator_gear + kGear * a;

@@ -51,9 +51,8 @@ void AddJacobian(const Tables& t, Scratch& s, int tendon, const Leg& leg, double
     Lane first[3] = {Splat(0), Splat(0), Splat(0)}, second[3] = {Splat(0), Splat(0), Splat(0)};
     if (moves_start) Motion(t, s, leg.from, leg.start, dof, first);
     if (moves_end) Motion(t, s, leg.to, leg.end, dof, second);
-    Lane change = Splat(0);
-    for (int i = 0; i < 3; ++i) change = change + (second[i] - first[i]) * direction[i];
-    const Lane sum = s.ten_J[k] + change * share;
+    for (int i = 0; i < 3; ++i) second[i] = second[i] - first[i];
+    const Lane sum = s.ten_J[k] + DotFromZero(second, direction) * share;
     s.ten_J[k] = lanes == kAllLanes ? sum : Select(FromBits(lanes), sum, s.ten_J[k]);
   }
 }
