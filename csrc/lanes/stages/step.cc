@@ -13,7 +13,12 @@ namespace {
 constexpr double kMaxVal = 1e10;     // mjMAXVAL
 constexpr double kShortest = 1e-10;  // of quaternions, well above mjMINVAL
 
+// The following look at sums and smallest values first: nearly always these tell that all is well.
+
 unsigned BadNumbers(const Lane* x, int n, double most = kMaxVal) {
+  Lane sum = Splat(0);  // not finite where a number is not
+  for (int i = 0; i < n; ++i) sum = sum + Abs(x[i]);
+  if (Bits(sum <= most) == kAllLanes) return 0;
   Mask good = Splat(0) == 0.0;
   for (int i = 0; i < n; ++i) good = good & (Abs(x[i]) <= most);
   return ~Bits(good) & kAllLanes;
@@ -22,10 +27,16 @@ unsigned BadNumbers(const Lane* x, int n, double most = kMaxVal) {
 }  // namespace
 
 unsigned ReplacedPivots(const Lane* inverse_diagonal, int n) {
-  constexpr double kMinVal = 1e-15;  // mjMINVAL
+  constexpr double kMost = 1.0 / 1e-15;  // 1 / mjMINVAL
+  Lane least = Splat(kMost), sum = Splat(0);
+  for (int i = 0; i < n; ++i) {
+    least = Min(inverse_diagonal[i], least);
+    sum = sum + inverse_diagonal[i];
+  }
+  if (Bits((least > 0.0) & (sum <= kMost)) == kAllLanes) return 0;
   Mask good = Splat(0) == 0.0;
   for (int i = 0; i < n; ++i) {
-    good = good & (inverse_diagonal[i] > 0.0) & (inverse_diagonal[i] <= 1.0 / kMinVal);
+    good = good & (inverse_diagonal[i] > 0.0) & (inverse_diagonal[i] <= kMost);
   }
   return ~Bits(good) & kAllLanes;
 }
@@ -61,6 +72,10 @@ unsigned BadMocap(const Tables& t, const Scratch& s) {
 // zero has a sign that programs do not keep.
 unsigned VanishingForces(const Lane* force, int n) {
   constexpr double kSmallest = 1e-250;
+  if (n == 0) return 0;
+  Lane least = Abs(force[0]);
+  for (int i = 1; i < n; ++i) least = Min(Abs(force[i]), least);
+  if (Bits(least < kSmallest) == 0) return 0;
   Mask vanishes = Splat(0) != 0.0;
   for (int i = 0; i < n; ++i) {
     vanishes = vanishes | ((Abs(force[i]) < kSmallest) & (force[i] != 0.0));
@@ -150,6 +165,17 @@ bool AllZero(const double* x, int n) {
   return bits == 0;
 }
 
+unsigned NegativeZeros(const Lane* x, int n) {
+  unsigned negative = 0;
+  for (int i = 0; i < n; ++i) {
+    for (unsigned zeros = Bits(x[i] == 0.0); zeros != 0; zeros &= zeros - 1) {
+      const int l = __builtin_ctz(zeros);
+      negative |= static_cast<unsigned>(__builtin_signbit(At(x[i], l)) != 0) << l;
+    }
+  }
+  return negative;
+}
+
 void LoadNumbers(const Tables& t, Scratch& s, const Numbers* numbers) {
 #define PYFASTENV_LANES_NUMBER(name, count, ...)                            \
   for (int i = 0; i < (t.Varies(Number::name) ? (count) : 0); ++i) {        \
@@ -174,13 +200,7 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
     for (int i = 0; i < t.nq; ++i) At(s.qpos[i], l) = row[at.qpos + i];
     for (int i = 0; i < t.nv; ++i) At(s.qvel[i], l) = row[at.qvel + i];
     for (int i = 0; i < t.na; ++i) At(s.act[i], l) = row[at.act + i];
-    for (int i = 0; i < t.nv; ++i) {
-      const double warmstart = row[at.warmstart + i];
-      At(s.qacc_warmstart[i], l) = warmstart;
-      // lanes make no negative zeros: what becomes of a caller's shows in zeros that are added
-      const bool negative_zero = warmstart == 0 && __builtin_signbit(warmstart) != 0;
-      if (negative_zero || !(__builtin_fabs(warmstart) <= kMaxVal)) s.redo |= 1u << l;
-    }
+    for (int i = 0; i < t.nv; ++i) At(s.qacc_warmstart[i], l) = row[at.warmstart + i];
     for (int i = 0; i < t.nu; ++i) At(s.ctrl[i], l) = row[at.ctrl + i];
     for (int i = 0; i < 3 * t.nmocap; ++i) At(s.mocap_pos[i], l) = row[at.mocap_pos + i];
     for (int i = 0; i < 4 * t.nmocap; ++i) At(s.mocap_quat[i], l) = row[at.mocap_quat + i];
@@ -192,6 +212,8 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
       s.redo |= 1u << l;
     }
   }
+  // lanes make no negative zeros: what becomes of a caller's shows in zeros that are added
+  s.redo |= BadNumbers(s.qacc_warmstart, t.nv) | NegativeZeros(s.qacc_warmstart, t.nv);
 }
 
 void Store(const Tables& t, const void* scratch, int l, double* row) {
