@@ -64,18 +64,21 @@ Lane CostOfWarmStart(const Tables& t, Scratch& s) {
 }
 
 // Lanes whose start without constraints costs less, given what constraints cost at both, and
-// Ma = M qacc_warmstart. M d = Ma - qfrc_smooth but for rounding, so that another product is needed
-// only where both cost nearly the same.
+// Ma = M qacc_warmstart. M d = Ma - qfrc_smooth but for rounding, of at most so many last places of
+// |M| |qacc|, so that another product is needed only where both cost the same within that.
 Mask ColdIsBetter(const Tables& t, Scratch& s, Lane warm, Lane cold) {
-  constexpr double kRounding = 1e-6;  // far above
-  Lane twice = Splat(0), size = Splat(0);
+  constexpr double kRounding = 1e-12;
+  Lane twice = Splat(0), trace = Splat(0), apart = Splat(0), size = Splat(0);
   for (int i = 0; i < t.nv; ++i) {
     const Lane d = s.qacc_warmstart[i] - s.qacc_smooth[i];
     twice = twice + (s.Ma[i] - s.qfrc_smooth[i]) * d;
-    size = size + (Abs(s.Ma[i]) + Abs(s.qfrc_smooth[i])) * Abs(d);
+    trace = trace + s.M[t.M_rowadr[i] + t.M_rownnz[i] - 1];  // no entry of M is larger
+    apart = apart + Abs(d);
+    size = size + (Abs(s.qacc_warmstart[i]) + Abs(s.qacc_smooth[i]));
   }
-  const Lane excess = (0.5 * twice + warm) - cold;
-  const Mask sure = Abs(excess) > kRounding * (size + warm + cold);
+  const Lane gauss = 0.5 * twice, excess = (gauss + warm) - cold;
+  const Lane rounding = kRounding * (trace * size * apart + Abs(gauss) + warm + cold);
+  const Mask sure = Abs(excess) > rounding;
   if ((s.rows.any & ~s.redo & ~Bits(sure)) == 0) return excess > 0.0;
   return CostOfWarmStart(t, s) + warm > cold;
 }
