@@ -104,7 +104,10 @@ int NarrowPhase::List(void* self, const ListedContact** contacts) {
   that.listed_.clear();
   for (const mjContact& contact : std::span(d.contact, static_cast<size_t>(d.ncon))) {
     if (contact.dist >= contact.includemargin) continue;
-    that.listed_.push_back({contact.geom[0], contact.geom[1], contact.dist});
+    ListedContact& listed = that.listed_.emplace_back();
+    listed = {contact.geom[0], contact.geom[1], contact.dist, {}, {}};
+    std::copy_n(contact.pos, 3, listed.pos);
+    std::copy_n(contact.frame, 3, listed.normal);
   }
   *contacts = that.listed_.data();
   return static_cast<int>(that.listed_.size());

@@ -194,6 +194,8 @@ constexpr int kMaxPointsOfPair = 50;  // mjMAXCONPAIR
 struct ListedContact {
   int geom1, geom2;
   double dist;
+  double pos[3];
+  double normal[3];
 };
 
 /// Where the positions of an environment go.

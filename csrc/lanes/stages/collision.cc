@@ -166,8 +166,13 @@ bool ListsTheSame(const Tables& t, const Scratch& s, int l) {
   if (call.list(call.self, &listed) != c.count[l]) return false;
   for (int k = 0; k < c.count[l]; ++k) {
     const Pair& pair = t.pair[c.pair[k][l]];
-    if (listed[k].geom1 != pair.geom1 || listed[k].geom2 != pair.geom2) return false;
-    if (listed[k].dist != At(c.dist[k], l)) return false;
+    bool same = listed[k].geom1 == pair.geom1 && listed[k].geom2 == pair.geom2 &&
+                listed[k].dist == At(c.dist[k], l);
+    for (int i = 0; i < 3; ++i) {
+      same = same && listed[k].pos[i] == At(c.pos[3 * k + i], l) &&
+             listed[k].normal[i] == At(c.frame[9 * k + i], l);
+    }
+    if (!same) return false;
   }
   return true;
 }
