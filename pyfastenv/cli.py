@@ -631,12 +631,17 @@ def bench(
     print(race(env_id, num_envs=num_envs, num_threads=num_threads, seconds=seconds))
 
 
-def doctor() -> None:
-    """Look at this installation and machine, and say what to mend."""
-    from pyfastenv.tools.doctor import examine
+def doctor(*, model: Path | None = None) -> None:
+    """Look at this installation and machine, and say what to mend.
+
+    Args:
+        model: Look at this model instead (MJCF, URDF or .mjb): how fast it steps, and how much
+            faster it would without what costs most.
+    """
+    from pyfastenv.tools.doctor import examine, examine_model
 
     mend = 0
-    for finding in examine():
+    for finding in examine() if model is None else examine_model(model):
         print(finding, flush=True)
         mend += finding.state == "mend"
     if mend:

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from pyfastenv.errors import EnvError
+from pyfastenv.physics.costs import measure_costs
 from pyfastenv.tasks.check.differences import differing, first_difference, likely_cause
 from pyfastenv.tasks.compiler.native import NativeTask
 from pyfastenv.tasks.frontend.sources import Sources
@@ -29,6 +30,7 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 
 _STEPS = 300
 _ENVS = 5
+_WORTH_SAYING = 1.25
 
 
 class Finding(NamedTuple):
@@ -110,6 +112,10 @@ def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
         yield Finding(True, "its physics runs in lanes")
     else:
         yield Finding(True, f"its physics runs by mj_step: {stats['engine_reason']}")
+    for saving in measure_costs(envs.task.model).savings:
+        if saving.ratio >= _WORTH_SAYING:
+            what = f"steps would be {saving.ratio:.1f} times as fast if {saving.what}"
+            yield Finding(True, f"{what} ({saving.advice})")
 
 
 def _said(error: Exception) -> str | None:
