@@ -103,6 +103,26 @@ RolloutViews ReadViews(const py::dict& out, const VectorEnv& env, const Policy& 
   return views;
 }
 
+// Of every info an array, (E, *shape).
+py::dict LastInfos(const std::vector<EpisodeEnd>& episodes, const EnvSpec& spec) {
+  const auto count = static_cast<int64_t>(episodes.size());
+  py::dict infos;
+  size_t offset = 0;
+  for (const InfoField& field : spec.infos) {
+    std::vector<int64_t> shape{count};
+    if (field.size > 0) shape.push_back(field.size);
+    const NewArray column = MakeArray(shape, ArrayType::kFloat64);
+    const auto width = static_cast<size_t>(field.width());
+    for (size_t i = 0; i < episodes.size(); ++i) {
+      std::copy_n(episodes[i].info.data() + offset, width,
+                  static_cast<double*>(column.data) + i * width);
+    }
+    infos[field.name.c_str()] = column.array;
+    offset += width;
+  }
+  return infos;
+}
+
 py::dict EpisodeArrays(const std::vector<EpisodeEnd>& episodes, const VectorEnv& env,
                        DType obs_dtype) {
   const auto count = static_cast<int64_t>(episodes.size());
@@ -131,6 +151,7 @@ py::dict EpisodeArrays(const std::vector<EpisodeEnd>& episodes, const VectorEnv&
   result["lengths"] = lengths.array;
   result["terminated"] = terminated.array;
   result["final_obs"] = final_obs.array;
+  result["infos"] = LastInfos(episodes, env.spec());
   return result;
 }
 

@@ -86,7 +86,7 @@ class DeviceSampler:
         """
         storage = self._storage
         storage["autoresets"].zero_()
-        ended: list[tuple[int, int, float, int, bool, Any]] = []
+        ended: list[Any] = []
         for t in range(self.num_steps):
             storage["obs"][t] = self._obs
             actions, log_probs, env_actions = act(self._obs)
@@ -116,12 +116,15 @@ class DeviceSampler:
         terminated = terminations.cpu().numpy()
         for i in np.flatnonzero(infos["_final_obs"]):
             final_obs = infos["final_obs"][i]
-            ended.append((t, i, self._returns[i], self._lengths[i], terminated[i], final_obs))
+            diverged = "diverged" in infos and infos["diverged"][i]
+            info = {} if diverged else infos["final_info"]
+            last = {name: values[i] for name, values in info.items() if name[0] != "_"}
+            ended.append((t, i, self._returns[i], self._lengths[i], terminated[i], final_obs, last))
             self._returns[i] = 0.0
             self._lengths[i] = 0
 
     def _episodes(self, ended: list[Any]) -> Episodes:
-        columns = list(zip(*ended, strict=True)) or [()] * 6
+        columns = list(zip(*ended, strict=True)) or [()] * 7
         final_obs = np.array(columns[5]).reshape(len(ended), *self._obs.shape[1:])
         return Episodes(
             steps=torch.tensor(columns[0], dtype=torch.int64),
@@ -130,7 +133,17 @@ class DeviceSampler:
             lengths=torch.tensor(np.array(columns[3], np.int64)),
             terminated=torch.tensor(np.array(columns[4], np.bool_)),
             final_obs=torch.from_numpy(final_obs).to(self._obs.dtype),
+            infos=self._last_infos(columns[6]),
         )
+
+    def _last_infos(self, last: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
+        known = max(last, key=len, default={})
+        return {
+            name: torch.from_numpy(
+                np.array([each.get(name, np.full_like(value, np.nan)) for each in last], np.float64)
+            )
+            for name, value in known.items()
+        }
 
     def state_dict(self) -> dict[str, Any]:
         """The state that the environments' own does not have."""

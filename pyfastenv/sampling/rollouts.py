@@ -33,6 +33,8 @@ class Episodes:
     lengths: Tensor  # (E,) int64
     terminated: Tensor  # (E,) bool; False: truncated
     final_obs: Tensor  # (E, obs_size)
+    # of the last step: (E, *shape) float64; NaN where physics diverged
+    infos: dict[str, Tensor] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -196,7 +198,7 @@ def rollout(
     return out
 
 
-def _episodes(arrays: dict[str, NDArray[Any]]) -> Episodes:
+def _episodes(arrays: dict[str, Any]) -> Episodes:
     def tensor(name: str, dtype: torch.dtype, *shape: int) -> Tensor:
         array = arrays.get(name)
         return torch.empty(shape, dtype=dtype) if array is None else torch.from_numpy(array)
@@ -208,4 +210,5 @@ def _episodes(arrays: dict[str, NDArray[Any]]) -> Episodes:
         lengths=tensor("lengths", torch.int64, 0),
         terminated=tensor("terminated", torch.bool, 0),
         final_obs=tensor("final_obs", torch.float32, 0, 0),
+        infos={name: torch.from_numpy(array) for name, array in arrays.get("infos", {}).items()},
     )
