@@ -347,6 +347,7 @@ def evaluate(run: Path, /, *, best: bool = False, episodes: int = 10, seed: int 
         seed: Of the environments.
     """
     from pyfastenv.runs.saved import evaluate_run
+    from pyfastenv.tools.terms import term_names, term_text
 
     metrics = evaluate_run(_checkpoint(run, best), episodes, seed).metrics()
     print(
@@ -354,6 +355,8 @@ def evaluate(run: Path, /, *, best: bool = False, episodes: int = 10, seed: int 
         f"({metrics['eval/return_min']:,.1f} to {metrics['eval/return_max']:,.1f}), "
         f"length {metrics['eval/length']:,.1f}, {episodes} episodes"
     )
+    for name in term_names(metrics, "eval"):
+        print(f"{name:24} {term_text(metrics, 'eval', name)}")
 
 
 def record(

@@ -315,7 +315,8 @@ class Rewriter(ast.NodeTransformer):
             self._refuse(node, "what step returns", "expected (reward, terminated)")
         if self._terms:
             try:
-                statements = rewards.compiled_return(node, self._terms)
+                sums = rewards.sums_name(type(self._task), self._function)
+                statements = rewards.compiled_return(node, self._terms, sums, self._self or "self")
             except TypeError as error:
                 self._refuse(node, "what step returns", str(error))
         for statement in statements:

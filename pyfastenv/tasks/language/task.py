@@ -11,7 +11,7 @@ import numpy as np
 
 from pyfastenv.tasks.language.places import place_in_class
 from pyfastenv.tasks.language.randomise import check_randomise
-from pyfastenv.tasks.language.rewards import weight_name, weights_of
+from pyfastenv.tasks.language.rewards import sums_of, weight_name, weights_of
 from pyfastenv.tasks.language.spelling import did_you_mean, misspelt
 
 # what a method may ask for, by the names of its parameters
@@ -225,6 +225,7 @@ class Task:
             for name in dir(cls)
             if isinstance(value := inspect.getattr_static(cls, name), Memory | Command)
         }
+        self._fields |= {n: Memory(1 + len(weights_of(s))) for n, s in sums_of(cls).items()}
         self.setup()
         self._check_timestep()
         self._check_spelling()

@@ -10,6 +10,7 @@ import copy
 import functools
 import inspect
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -21,6 +22,7 @@ from pyfastenv.tasks.language import randomise
 from pyfastenv.tasks.language.batch import BatchFunctions, has_batch_functions
 from pyfastenv.tasks.language.layout import Layout, Writer, info_parts, obs_parts, obs_views
 from pyfastenv.tasks.language.places import place_in_class, show_place
+from pyfastenv.tasks.language.rewards import info_name, sums_of, weights_of
 from pyfastenv.tasks.language.task import Memory, Task, arguments_of
 from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.rendering import Fields, doubles
@@ -169,10 +171,11 @@ class PlainEnv(gymnasium.Env[Any, Any]):
             returned = self._call("step", action=action, rng=self.np_random, info=info)
         finally:
             object.__delattr__(self.task, "simulate")
-        reward, terminated = self._checked_result(returned)
-        return reward, terminated, info.arrays()
+        written = info.arrays()
+        reward, terminated = self._checked_result(returned, written)
+        return reward, terminated, written
 
-    def _checked_result(self, returned: Any) -> tuple[float, bool]:
+    def _checked_result(self, returned: Any, infos: dict[str, NDArray[Any]]) -> tuple[float, bool]:
         owner = f"{type(self.task).__name__}.step"
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise TypeError(
@@ -185,20 +188,34 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         ):
             array = np.asarray(value)
             if array.ndim > 0 or array.dtype.kind not in kinds:
+                instead = "; names are for @pyfastenv.reward_terms" * isinstance(value, dict)
                 raise TypeError(
-                    f"{owner}: {name}: expected {kind}, got {value!r} ({self._returns()})"
+                    f"{owner}: {name}: expected {kind}, got {value!r} ({self._returns()}){instead}"
                 )
         if not np.isfinite(reward) and not self.diverged():
-            raise ValueError(f"{owner}: the reward is not finite: {reward} ({self._returns()})")
+            raise ValueError(f"{owner}: {self._not_finite(reward, infos)}")
         return float(reward), bool(terminated)
+
+    def _not_finite(self, reward: Any, infos: dict[str, NDArray[Any]]) -> str:
+        """Says which part of a reward is not finite, and where it stands."""
+        terms = (term for each in sums_of(type(self.task)).values() for term in weights_of(each))
+        for term in terms:
+            if not np.isfinite(number := infos.get(info_name(term), np.zeros(()))):
+                place = self._lines_of(lambda node: getattr(node, "value", None) == term)  # noqa: B023
+                return f"the reward term {term!r} is not finite: {number} ({place})"
+        return f"the reward is not finite: {reward} ({self._returns()})"
 
     def _returns(self) -> str:
         """Where step returns."""
-        step = type(self.task).step
+        return self._lines_of(lambda node: isinstance(node, ast.Return))
+
+    def _lines_of(self, wanted: Callable[[ast.AST], bool]) -> str:
+        """Where step has such code; where it begins if it has none."""
+        step = inspect.unwrap(type(self.task).step)
         lines, first = inspect.getsourcelines(step)
         tree = ast.parse(textwrap.dedent("".join(lines)))
-        at = [first - 1 + node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)]
-        return ", ".join(show_place(inspect.getfile(step), line) for line in at or [first])
+        at = {first - 1 + getattr(node, "lineno", 1) for node in ast.walk(tree) if wanted(node)}
+        return ", ".join(show_place(inspect.getfile(step), line) for line in sorted(at or {first}))
 
     def _control(self) -> None:
         if hasattr(type(self.task), "control"):
