@@ -259,7 +259,9 @@ class _Session:
             self.config.total_steps, start.step or 0, quiet=self.config.quiet
         )
         self.eval_envs = make_eval_envs(
-            self.config.env_id, env_kwargs(self.algorithm.envs), self.config.eval_episodes
+            self.config.env_id,
+            {**env_kwargs(self.algorithm.envs), **self.config.eval_env_kwargs},
+            self.config.eval_episodes,
         )
 
     def _best_until(self, step: int) -> float:
