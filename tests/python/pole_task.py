@@ -3,6 +3,7 @@
 import numpy as np
 
 import pyfastenv
+from pyfastenv.tasks.language.noise import normal
 
 XML = """<mujoco><option timestep="0.01"/><worldbody>
 <body pos="0 0 1"><joint name="slide" type="slide" axis="1 0 0"/>
@@ -56,3 +57,13 @@ class Longer(Pole):
         reward, terminated = super().step(data, action, info)
         straight = abs(data.qpos[1])
         return {"short": reward, "straight": straight}, {"short": terminated, "tilted": False}
+
+
+class Seen(Pole):
+    """A zero is observed, with noise."""
+
+    observation_noise = {"nothing": normal(0.5)}
+
+    def observation(self, data, obs):
+        obs["nothing"] = 0.0
+        super().observation(data, obs)

@@ -24,9 +24,10 @@ from pyfastenv.tasks.frontend.definitions import Function
 from pyfastenv.tasks.frontend.gathered_terms import TermsError, unfold_terms
 from pyfastenv.tasks.frontend.targets import Targets
 from pyfastenv.tasks.language import rewards
+from pyfastenv.tasks.language.fields import Memory
 from pyfastenv.tasks.language.places import show_place
 from pyfastenv.tasks.language.spelling import did_you_mean
-from pyfastenv.tasks.language.task import Memory, Task
+from pyfastenv.tasks.language.task import Task
 
 _BUILTIN_NAMES = frozenset(dir(builtins))
 
