@@ -11,6 +11,7 @@ from pole_task import Pole
 
 import pyfastenv
 from pyfastenv.errors import TaskCodeError
+from pyfastenv.tasks.compiler import cache
 
 
 class Driven(Pole):
@@ -85,6 +86,16 @@ def test_they_are_drawn_in_time_and_in_range() -> None:
     assert len(np.unique(lengths)) > 3
 
 
+def test_other_ranges_need_no_compiling() -> None:
+    pyfastenv.make_vec(Driven, 1)
+    before = sorted(cache.folder().glob("*"))
+    envs = pyfastenv.make_vec(Driven, 64, where_low=0, where_high=(1, 1, 9), where_every=2)
+    assert sorted(cache.folder().glob("*")) == before
+    places = envs.reset(seed=0)[1]["where"]
+    assert (places.max(0) > (0.8, 0.8, 7.0)).all()
+    assert (places.min(0) < (0.2, 0.2, 2.0)).all()
+
+
 def test_a_held_command_outlives_episodes_and_snapshots() -> None:
     envs = pyfastenv.make_vec(Driven, 3, autoreset_mode="SameStep", max_episode_steps=4)
     envs.set_command("speed", [0.5, 0.75], [0, 2])
@@ -144,8 +155,12 @@ def test_other_mistakes() -> None:
     envs = pyfastenv.make_vec(Driven, 4)
     with pytest.raises(ValueError, match="Driven has no command 'sped'; there are speed, where"):
         envs.set_command("sped", 1.0)
-    with pytest.raises(ValueError, match=r"values: expected \(2, 3\) or \(3,\), got \(2,\)"):
+    with pytest.raises(ValueError, match=r"values: expected .* \(2, 3\) or \(3,\), got \(2,\)"):
         envs.set_command("where", [1.0, 2.0], [0, 1])
+    with pytest.raises(ValueError, match=r"values: expected numbers of shape \(\), got 'fast'"):
+        pyfastenv.debug(Driven).unwrapped.set_command("speed", "fast")
+    with pytest.raises(IndexError, match="env_ids: expected 0 to 3, got -1"):
+        envs.set_command("speed", 1.0, [0, -1])
     with pytest.raises(ValueError, match="expected finite numbers, got NaN"):
         envs.set_command("speed", np.nan)
     with pytest.raises(ValueError, match="draw speed, where themselves; set_command holds"):

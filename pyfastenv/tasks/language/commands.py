@@ -70,6 +70,21 @@ def check_command_name(fields: Mapping[str, Any], name: str, owner: str) -> None
         raise ValueError(f"{owner} has no command {name!r}; there are {', '.join(known) or 'none'}")
 
 
+def command_values(values: Any, shape: tuple[int, ...], count: int | None = None) -> Any:
+    """Values of a command as an array ``(*shape)``, or ``(count, *shape)``.
+
+    Raises:
+        ValueError: They are of another shape, or no numbers.
+    """
+    full = shape if count is None else (count, *shape)
+    try:
+        return np.array(np.broadcast_to(np.asarray(values, np.float64), full))
+    except (TypeError, ValueError):
+        expected = f"{full}" if full == shape else f"{full} or {shape}"
+        got = np.shape(values) if np.ndim(values) else repr(values)
+        raise ValueError(f"values: expected numbers of shape {expected}, got {got}") from None
+
+
 Commands = Mapping[str, Drawn]
 
 

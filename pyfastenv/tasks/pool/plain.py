@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pyfastenv.tasks.language import randomise
 from pyfastenv.tasks.language.around import ROW, code_around
 from pyfastenv.tasks.language.batch import BatchFunctions, has_batch_functions
-from pyfastenv.tasks.language.commands import check_command_name
+from pyfastenv.tasks.language.commands import check_command_name, command_values
 from pyfastenv.tasks.language.fields import Drawn, Memory, given_name, held_name
 from pyfastenv.tasks.language.layout import Layout, Writer, info_parts, obs_parts, obs_views
 from pyfastenv.tasks.language.noise import NOISE, noise_parts, noise_size
@@ -142,7 +142,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         if isinstance(field, Drawn):
             object.__setattr__(self.task, held_name(name), float(values is not None))
         if values is not None:
-            value = np.broadcast_to(np.asarray(values, np.float64), field.size or ()).copy()
+            value = command_values(values, () if field.size is None else (field.size,))
             object.__setattr__(self.task, target, value if field.size else float(value))
 
     # ---- the methods, one by one -------------------------------------------------------------

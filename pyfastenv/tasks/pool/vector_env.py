@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv import _core
 from pyfastenv.tasks.compiler.native import NativeTask
-from pyfastenv.tasks.language.commands import check_command_name
+from pyfastenv.tasks.language.commands import check_command_name, command_values
 from pyfastenv.tasks.language.fields import Drawn, given_name, held_name
 from pyfastenv.tasks.language.find import load_task
 from pyfastenv.tasks.language.layout import Layout
@@ -129,16 +129,12 @@ class TaskVectorEnv(FastVectorEnv):
             raise ValueError(f"values: {name} is not drawn by the environments: expected numbers")
         tasks = self.get_task()
         ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
+        if unknown := [i for i in ids.tolist() if not 0 <= i < self.num_envs]:
+            raise IndexError(f"env_ids: expected 0 to {self.num_envs - 1}, got {unknown[0]}")
         if drawn:
             tasks[ids[:, None], self._columns(held_name(name))] = values is not None
         if values is not None:
-            shape = (len(ids), *self._shape(name))
-            try:
-                rows = np.broadcast_to(np.asarray(values, np.float64), shape)
-            except ValueError:
-                raise ValueError(
-                    f"values: expected {shape} or {shape[1:]}, got {np.shape(values)}"
-                ) from None
+            rows = command_values(values, self._shape(name), len(ids))
             columns = self._columns(given_name(name) if drawn else name)
             tasks[ids[:, None], columns] = rows.reshape(len(ids), -1)
         self.reset_task(tasks[ids], ids)
