@@ -53,17 +53,15 @@ class Evaluation:
             means = self.returns.view(self.num_policies, -1).mean(1)
             each = {f"eval/return_{k}": float(mean) for k, mean in enumerate(means)}
         own = {f"eval/{name}": mean for name, mean in episode_means(self.infos).items()}
-        return (
-            own
-            | each
-            | {
-                "eval/return": float(self.returns.mean()),
-                "eval/return_std": float(std),
-                "eval/return_min": float(self.returns.min()),
-                "eval/return_max": float(self.returns.max()),
-                "eval/length": float(self.lengths.double().mean()),
-            }
-        )
+        return {
+            **own,
+            **each,
+            "eval/return": float(self.returns.mean()),
+            "eval/return_std": float(std),
+            "eval/return_min": float(self.returns.min()),
+            "eval/return_max": float(self.returns.max()),
+            "eval/length": float(self.lengths.double().mean()),
+        }
 
 
 def evaluate(
