@@ -36,10 +36,16 @@ def reward_terms(**weights: float) -> Callable[[Any], Any]:
         **weights: Of each term that ``step`` may return; one that it leaves out counts nothing.
 
     Raises:
-        TypeError: No weights, or ``step`` does not ask for ``info``.
+        TypeError: No weights, ``step`` does not ask for ``info``, or a term has another one's name
+            with ``_per_step``.
     """
     if not weights:
         raise TypeError("reward_terms: expected weights, such as tracking=1.0")
+    if taken := [name for name in weights if mean_name(name) in map(sum_name, weights)]:
+        raise TypeError(
+            f"reward_terms: {taken[0]}_per_step is what the infos have of {taken[0]}: expected "
+            f"another name"
+        )
 
     def decorate(step: Any) -> Any:
         arguments = list(inspect.signature(step).parameters)[1:]
