@@ -45,7 +45,8 @@ class Gait(pyfastenv.Task):
                 touches[0] = max(touches[0], data.contact[i].geom2 == self.foot)
                 touches[1] = max(touches[1], data.contact[i].geom2 == self.foot_left)
         self.touched[:] += touches
-        info["touched"] = self.touched
+        info["touched_right"] = self.touched[0]
+        info["touched_left"] = self.touched[1]
         reward = 1.0 + (data.qpos[0] - x) / self.dt - 1e-3 * np.sum(np.square(action))
         upright = 0.8 < data.qpos[1] < 2.0 and -1.0 < data.qpos[2] < 1.0
         return reward, not upright
@@ -77,8 +78,8 @@ def explore(generations: int, seed: int = 1) -> GridArchive:
             scheduler.ask(), sizes, distribution="deterministic"
         )
         ended = evaluate_population(envs, policies, seed=0)
-        shares = ended.infos["touched"][:, 0] / ended.lengths
-        scheduler.tell(ended.returns[:, 0], shares)
+        touched = [ended.infos[f"touched_{side}"][:, 0] for side in ("right", "left")]
+        scheduler.tell(ended.returns[:, 0], np.stack(touched, 1) / ended.lengths)
         if generation % 20 == 19 or generation == generations - 1:
             best, filled = archive.stats.obj_max, archive.stats.num_elites
             print(f"generation {generation + 1}: {filled} gaits, the best returns {best:,.0f}")

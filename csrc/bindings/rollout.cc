@@ -103,22 +103,20 @@ RolloutViews ReadViews(const py::dict& out, const VectorEnv& env, const Policy& 
   return views;
 }
 
-// Of every info an array, (E, *shape).
-py::dict LastInfos(const std::vector<EpisodeEnd>& episodes, const EnvSpec& spec) {
+// The episodes' last infos that are one number each, (E,) float64 by name.
+py::dict InfoArrays(const std::vector<EpisodeEnd>& episodes, const EnvSpec& spec) {
   const auto count = static_cast<int64_t>(episodes.size());
   py::dict infos;
   size_t offset = 0;
-  for (const InfoField& field : spec.infos) {
-    std::vector<int64_t> shape{count};
-    if (field.size > 0) shape.push_back(field.size);
-    const NewArray column = MakeArray(shape, ArrayType::kFloat64);
-    const auto width = static_cast<size_t>(field.width());
-    for (size_t i = 0; i < episodes.size(); ++i) {
-      std::copy_n(episodes[i].info.data() + offset, width,
-                  static_cast<double*>(column.data) + i * width);
+  for (const InfoField& info : spec.infos) {
+    if (info.size == 0) {
+      const NewArray column = MakeArray({count}, ArrayType::kFloat64);
+      for (size_t i = 0; i < episodes.size(); ++i) {
+        static_cast<double*>(column.data)[i] = episodes[i].info[offset];
+      }
+      infos[py::str(info.name)] = column.array;
     }
-    infos[field.name.c_str()] = column.array;
-    offset += width;
+    offset += static_cast<size_t>(info.width());
   }
   return infos;
 }
@@ -151,7 +149,7 @@ py::dict EpisodeArrays(const std::vector<EpisodeEnd>& episodes, const VectorEnv&
   result["lengths"] = lengths.array;
   result["terminated"] = terminated.array;
   result["final_obs"] = final_obs.array;
-  result["infos"] = LastInfos(episodes, env.spec());
+  result["infos"] = InfoArrays(episodes, env.spec());
   return result;
 }
 

@@ -314,7 +314,7 @@ void Rollout::RunStep(Environment& env, Worker& worker, Lane& lane, int t) {
                                           episode.final_obs.resize(static_cast<size_t>(obs_size_));
                                           Observe(env, episode.final_obs.data());
                                           episode.info = worker.info;
-                                          if ((last.kind & kStepInfo) == 0) {
+                                          if (last.kind != kStepInfo) {  // it diverged
                                             std::fill(episode.info.begin(), episode.info.end(),
                                                       std::numeric_limits<double>::quiet_NaN());
                                           }

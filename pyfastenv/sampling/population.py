@@ -25,8 +25,8 @@ class Outcomes:
         returns: ``(K, n)`` float64, sums of rewards.
         lengths: ``(K, n)`` int64 [steps].
         final_obs: ``(K, n, obs_size)`` float64, flat.
-        infos: ``(K, n, *shape)`` float64, the last steps': for descriptors of behaviour, which an
-            own task writes into its ``info``; NaN where physics diverged.
+        infos: ``(K, n)`` float64, the last steps' that are numbers: for descriptors of behaviour,
+            which an own task writes into its ``info``; NaN where physics diverged.
     """
 
     returns: NDArray[np.float64]
@@ -78,13 +78,13 @@ def evaluate_population(envs: FastVectorEnv, policies: PolicySpec, seed: int) ->
         for name in ("returns", "lengths", "final_obs"):
             getattr(outcomes, name)[env_ids] = getattr(ended, name).numpy()[rows]
         for name, values in ended.infos.items():
-            shape = (envs.num_envs, *values.shape[1:])
-            outcomes.infos.setdefault(name, np.zeros(shape))[env_ids] = values.numpy()[rows]
+            column = outcomes.infos.setdefault(name, np.zeros(envs.num_envs))
+            column[env_ids] = values.numpy()[rows]
         running[env_ids] = False
     shape = (k, each)
     return Outcomes(
         outcomes.returns.reshape(shape),
         outcomes.lengths.reshape(shape),
         outcomes.final_obs.reshape(*shape, -1),
-        {name: each.reshape(*shape, *each.shape[1:]) for name, each in outcomes.infos.items()},
+        {name: each.reshape(shape) for name, each in outcomes.infos.items()},
     )

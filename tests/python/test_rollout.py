@@ -395,7 +395,11 @@ class Books:
         for i in np.flatnonzero(self.was_ended):
             final_obs = self.obs[i] if next_step else infos["final_obs"][i]
             last = infos if next_step else infos["final_info"]
-            info = {name: np.float64(v[i]).tolist() for name, v in last.items() if name[0] != "_"}
+            info = {
+                name: np.float64(v[i]).tolist()
+                for name, v in last.items()
+                if name[0] != "_" and v.ndim == 1
+            }
             ended = (t, i, self.returns[i], self.lengths[i], terminations[i], final_obs.tolist())
             self.episodes.append((*ended, info))
             self.returns[i] = self.lengths[i] = 0

@@ -18,6 +18,7 @@ from pyfastenv.tasks.check.differences import differing, first_difference, likel
 from pyfastenv.tasks.compiler.native import NativeTask
 from pyfastenv.tasks.frontend.sources import Sources
 from pyfastenv.tasks.language.batch import has_batch_functions
+from pyfastenv.tasks.language.commands import COMMAND_SETTINGS, setting_name
 from pyfastenv.tasks.language.find import find_task
 from pyfastenv.tasks.language.places import place_in_class
 from pyfastenv.tasks.language.rewards import weight_name, weights_of
@@ -140,6 +141,7 @@ def _unread_parameters(task: Any) -> str:
         return ""
     cls = type(task)
     used = {*names_read(cls), *map(weight_name, weights_of(cls.step)), *SETTINGS}
+    used |= {setting_name(n, each) for n in task.drawn_commands() for each in COMMAND_SETTINGS}
     for function in Sources(task).functions.values():
         used |= {n.attr for n in ast.walk(function.tree) if isinstance(n, ast.Attribute)}
     unread = [name for name in task._parameter_names() if name not in used]
