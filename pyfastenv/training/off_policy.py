@@ -1,4 +1,4 @@
-"""The base of DDPG, SAC, MBPO and their like: options, collecting, replay, the iteration, saving.
+"""The base of TD3, SAC, MBPO and their like: options, collecting, replay, the iteration, saving.
 
 ``num_seeds`` independent trainings run side by side along the leading axis of every tensor, each
 as it would alone.
