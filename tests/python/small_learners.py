@@ -74,6 +74,7 @@ def problem(learner: Any, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     rows = batch_of(LAYOUT, (1, len(SEEDS), 32), generator).to(torch.get_default_dtype())
     pairs = LAYOUT.obs_actions(rows)
     LAYOUT.rewards(rows).copy_((pairs[..., 0] * pairs[..., -1]).tanh())
+    LAYOUT.continues(rows).mul_(0.97)  # as n-step returns weigh values
     noise = torch.randn(1, len(SEEDS), *learner.noise_shape(32), generator=generator)
     return rows, noise
 

@@ -79,7 +79,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
     "ppo": [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}],
     "sac": [
         {},
-        {"env_id": "InvertedPendulum-v5", "num_seeds": 2},
+        {"env_id": "InvertedPendulum-v5", "num_seeds": 2, "n_step": 3},
         {"temperature": 0.2, "num_envs": 1},
         {"amp": True, "hidden_sizes": (16, 16, 16)},
         {"learning_starts": 0},
@@ -184,7 +184,7 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
     *((option, 0) for option in ("num_envs", "total_steps", "num_seeds", "num_steps")),
     *((option, 0) for option in ("batch_size", "buffer_size", "num_elites", "model_every")),
     *((option, 0) for option in ("rollout_batch", "flow_batch_size", "policy_width")),
-    *((option, 0) for option in ("max_noise_repeat", "anneal_steps")),
+    *((option, 0) for option in ("max_noise_repeat", "anneal_steps", "n_step")),
     *(("eval_every", -1), ("learning_starts", -1), ("noise", -0.1), ("obs_clip", -5.0)),
     *(("num_critics", 0), ("policy_delay", 0), ("target_noise", -0.1), ("target_noise_clip", NAN)),
     *(("updates_per_step", 0.0), ("temperature", 0.0), ("anneal_to", 0.0), ("anneal_to", 1.5)),
@@ -224,6 +224,7 @@ OFF_POLICY_SENTENCES: list[tuple[dict[str, Any], str]] = [
 SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "mbpo": [
         ({"learning_starts": 19}, "the model needs at least batch_size = 20 real"),
+        ({"n_step": 3}, "n_step: expected 1, got 3: the model's rollouts"),
         ({"num_elites": 4}, "num_elites: expected at most ensemble_size = 3, got 4"),
     ],
     "ppo": [
@@ -347,7 +348,7 @@ SIDE_BY_SIDE: dict[str, dict[str, Any]] = {
     # another state falls
     "mbpo": {"rollout_schedule": (0, 0, 4, 4), "model_learning_rate": 1e-2, "dynamics": "flow"},
     "sac": {"env_id": "InvertedPendulum-v5", "num_steps": 3, "hidden_sizes": (24, 24)},
-    "td3": {"normalize_obs": True, "updates_per_step": 0.2, "buffer_size": 200},
+    "td3": {"normalize_obs": True, "updates_per_step": 0.2, "buffer_size": 200, "n_step": 3},
 }
 
 

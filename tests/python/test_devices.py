@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is spe
     "td3, two seeds, plain": {"normalize_obs": True, "num_seeds": 2, "accelerate": "none"},
     "sac": {},
     "sac, plain": {"accelerate": "none"},
-    "sac, two seeds, amp": {"num_seeds": 2, "amp": True},
+    "sac, two seeds, amp": {"num_seeds": 2, "amp": True, "n_step": 3},
     "flashsac": {},
     "flashsac, two seeds": {"num_seeds": 2},
     "mbpo": {},

@@ -320,7 +320,7 @@ class TD3(OffPolicy[Config]):
         """Independent minibatches ``(count, K, B, width)``, observations normalised, and noise."""
         size = self.config.batch_size // distributed.world_size()
         there = int(self.env_pool.sizes[0])  # seeds step alike: as many rows each
-        rows = self.env_pool.take(self.streams.integers(there, count * size))
+        rows = self.replayed(self.streams.integers(there, count * size))
         for obs in (self.layout.obs(rows), self.layout.next_obs(rows)):
             obs.copy_(self.normalizer(obs))
         rows = rows.view(self.config.num_seeds, count, size, -1).transpose(0, 1)
