@@ -70,6 +70,7 @@ ALGORITHMS = Registry(
     mbpo="pyfastenv.algorithms.mbpo.spec",
     ppo="pyfastenv.algorithms.ppo.spec",
     sac="pyfastenv.algorithms.sac.spec",
+    td3="pyfastenv.algorithms.td3.spec",
 )
 
 LOGGERS = Registry(

@@ -175,8 +175,25 @@ class ReplayPool:
             uniform: ``(K, …, n)`` float64 in [0, 1), from
                 :class:`pyfastenv.nn.streams.SeedStreams`. The seeds must have rows.
         """
-        shape = (self.num_seeds, *(1,) * (uniform.dim() - 1))
-        return self.take((uniform * self.sizes.view(shape)).long())
+        return self.take(self.indices(uniform))
+
+    def indices(self, uniform: Tensor) -> Tensor:
+        """The numbers ``(K, …, n)`` int64 of the rows that :meth:`draw` takes."""
+        return (uniform * self._of_seeds(self.sizes, uniform.dim())).long()
+
+    def later(self, indices: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The numbers of rows that were added later, and whether they have been: ``(K, …, n)``.
+
+        Args:
+            indices: ``(K, …, n)`` int64, as of :meth:`take`.
+            count: How many rows of the same seed later.
+        """
+        newer = (self._of_seeds(self._next, indices.dim()) - 1 - indices) % self.capacity
+        return (indices + count) % self.capacity, newer >= count
+
+    def _of_seeds(self, numbers: Tensor, dims: int) -> Tensor:
+        """``(K)`` to ``(K, 1, …)`` of so many dimensions."""
+        return numbers.view(self.num_seeds, *(1,) * (dims - 1))
 
     def take(self, indices: Tensor) -> Tensor:
         """Rows ``(…, K, n, width)`` by their numbers.
@@ -184,8 +201,7 @@ class ReplayPool:
         Args:
             indices: ``(K, …, n)`` int64, below each seed's number of rows.
         """
-        shape = (self.num_seeds, *(1,) * (indices.dim() - 1))
-        indices = (indices + self._starts.view(shape)).movedim(0, -2)
+        indices = (indices + self._of_seeds(self._starts, indices.dim())).movedim(0, -2)
         return self._flat.index_select(0, indices.flatten()).view(*indices.shape, self.width)
 
     def rows(self) -> list[Tensor]:

@@ -53,7 +53,9 @@ class Batch(NamedTuple):
     actions: Tensor  # (K, B, action_size) in [-1, 1]
     rewards: Tensor  # (K, B)
     next_obs: Tensor  # (K, B, obs_size)
-    continues: Tensor  # (K, B): 0 where the episode was terminated, 1 elsewhere, at time limits too
+    # (K, B): 0 where the episode was terminated, 1 elsewhere, at time limits too; with n-step
+    # returns 1 becomes gamma ** (m - 1) after m steps
+    continues: Tensor
 
     @classmethod
     def of(cls, rows: Tensor, layout: RowLayout) -> Batch:

@@ -1,4 +1,4 @@
-"""The base of DDPG, SAC, MBPO and their like: options, collecting, replay, the iteration, saving.
+"""The base of TD3, SAC, MBPO and their like: options, collecting, replay, the iteration, saving.
 
 ``num_seeds`` independent trainings run side by side along the leading axis of every tensor, each
 as it would alone.
@@ -23,6 +23,7 @@ from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
 from pyfastenv.runs.errors import CheckpointError
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import ReplayPool
+from pyfastenv.sampling.n_step import NStep
 from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Choice
 from pyfastenv.training.actor_critic import ActorCritic
@@ -73,6 +74,11 @@ class OffPolicy(ABC, Generic[C]):
         self.exploration_streams = SeedStreams(config.streams(Stream.EXPLORATION))
         self.parts = ["learner", "env_pool", "streams", "exploration_streams", "collector"]
         self.learned = ["learner"]
+        self.n_step: NStep | None = None
+        if config.n_step > 1:
+            self.n_step = NStep(self.env_pool, self.layout, config.num_envs, config.n_step)
+            self.episode_ends = self.n_step.ends
+            self.parts.append("episode_ends")
         self.global_step = 0
         self.anneal_steps = config.anneal_steps or config.total_steps
         self._learning_rates = {name: each.lr for name, each in self.learner.optimizers.items()}
@@ -104,9 +110,15 @@ class OffPolicy(ABC, Generic[C]):
     def draw(self, count: int) -> tuple[Tensor, Tensor]:
         """Independent minibatches ``(count, K, B, width)``, and the noise of their steps."""
         size = self.config.batch_size
-        rows = self.env_pool.draw(self.streams.uniform(count, size))
+        rows = self.replayed(self.env_pool.indices(self.streams.uniform(count, size)))
         noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
         return rows, noise
+
+    def replayed(self, indices: Tensor) -> Tensor:
+        """Rows ``(…, K, n, width)`` by their numbers, each of the steps of an n-step return."""
+        if self.n_step is None:
+            return self.env_pool.take(indices)
+        return self.n_step.take(indices, self.learner.discount)
 
     def observe(self, rows: Tensor) -> None:
         """Sees new real transitions ``(K, n, width)``; the collector knows more of them."""
@@ -182,6 +194,8 @@ class OffPolicy(ABC, Generic[C]):
         """Adds real transitions ``(K, n, width)`` of n steps of each seed."""
         with span("transfer"):
             self.env_pool.add(rows.to(self.device))
+            if self.n_step is not None:
+                self.n_step.add(self.collector.ended)
             self.observe(rows)
         self.global_step += rows.shape[1] * distributed.world_size()
 

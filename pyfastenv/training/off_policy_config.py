@@ -51,6 +51,9 @@ class OffPolicyConfig(LearnerConfig):
     gamma_schedule: tuple[int, int, float] | None = None
     """Between these two environment steps the discount goes from gamma to the third number (1 minus
     the discount geometrically, François-Lavet et al. 2015, arXiv:1512.02011); None: it stays."""
+    n_step: int = field(default=1, metadata=at_least(1))
+    """Steps whose rewards a target has before the critics' value of what follows; fewer where the
+    episode ends (n-step returns, not corrected for the policy having changed since)."""
     tau: float = field(default=0.005, metadata=FRACTION)
     """How far the target networks follow with each gradient step."""
     anneal_to: float = field(default=1.0, metadata=FRACTION)

@@ -39,6 +39,7 @@ _OWN: dict[str, dict[str, Any]] = {
         "minibatch_size": 32, "update_epochs": 2, "total_steps": 4 * 32 * 6,
     },
     "sac": {"num_steps": 5},
+    "td3": {"num_steps": 5, "updates_per_step": 1.0},
 }  # fmt: skip
 
 

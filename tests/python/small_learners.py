@@ -8,13 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from pyfastenv.algorithms import flashsac
-from pyfastenv.algorithms.ddpg.spec import DDPGLearner
 from pyfastenv.algorithms.flashsac.spec import FlashSACLearner
 from pyfastenv.algorithms.sac.spec import SACLearner, SACOptions
+from pyfastenv.algorithms.td3.spec import TD3Learner, TD3Options
 from pyfastenv.nn.networks import MLP
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
-from pyfastenv.training.actor_critic import ActorCriticOptions
 from pyfastenv.vector.vector_env import make_vec
 
 LAYOUT = RowLayout(obs_size=5, action_size=2)
@@ -62,12 +61,12 @@ def make_sac(accelerate: str, **options: Any) -> SACLearner:
     return SACLearner(LAYOUT, SEEDS, SACOptions(**fields))
 
 
-def make_ddpg(accelerate: str, **options: Any) -> DDPGLearner:
+def make_td3(accelerate: str, **options: Any) -> TD3Learner:
     envs = make_vec("Reacher-v5", 1)  # of two actions
     box = ActionBox(envs.single_action_space)
     envs.close()
     fields = {"hidden_sizes": (32, 32), "accelerate": accelerate, **options}
-    return DDPGLearner(LAYOUT, box, SEEDS, ActorCriticOptions(**fields))
+    return TD3Learner(LAYOUT, box, SEEDS, TD3Options(**fields))
 
 
 def problem(learner: Any, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -75,6 +74,7 @@ def problem(learner: Any, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     rows = batch_of(LAYOUT, (1, len(SEEDS), 32), generator).to(torch.get_default_dtype())
     pairs = LAYOUT.obs_actions(rows)
     LAYOUT.rewards(rows).copy_((pairs[..., 0] * pairs[..., -1]).tanh())
+    LAYOUT.continues(rows).mul_(0.97)  # as n-step returns weigh values
     noise = torch.randn(1, len(SEEDS), *learner.noise_shape(32), generator=generator)
     return rows, noise
 

@@ -11,13 +11,12 @@ import ensembles
 import pytest
 import torch
 from algorithms import make, small
-from small_learners import inputs_of, learner_of, make_ddpg, make_sac, problem
+from small_learners import inputs_of, learner_of, make_sac, make_td3, problem
 from torch import nn
 from trainings import assert_equal
 
 from pyfastenv import _core
 from pyfastenv.algorithms import flashsac, mbpo, ppo, sac
-from pyfastenv.algorithms.ddpg.spec import DDPGLearner
 from pyfastenv.algorithms.flashsac.spec import FlashSACLearner
 from pyfastenv.algorithms.mbpo.dynamics import EnsembleDynamics
 from pyfastenv.algorithms.sac.spec import SACLearner
@@ -77,7 +76,7 @@ Make = Callable[[str], Any]
 MAKERS: dict[str, Make] = {
     "sac": make_sac,
     "sac with amp": make_amp_sac,
-    "ddpg": make_ddpg,
+    "td3": make_td3,
     "flashsac": make_flashsac,
     "ensemble": make_ensemble,
     "ppo": make_ppo,
@@ -98,7 +97,7 @@ def accelerated(name: str) -> Any:
 METHODS = {
     "sac": ("update", "learning", "mixed_precision", "refresh"),
     "sac with amp": ("update", "learning", "mixed_precision", "refresh"),
-    "ddpg": ("update", "learning", "mixed_precision"),
+    "td3": ("update", "learning", "mixed_precision"),
     "flashsac": ("update", "_improve_policy", "learning", "mixed_precision"),
     "ensemble": ("_train_step",),
     "ppo": ("epochs", "epoch", "backward", "_columns", "refresh"),
@@ -240,7 +239,7 @@ def test_a_model_says_whose_training_it_is() -> None:
     ("name", "attribute"),
     [
         *(("sac", "target_entropy"), ("sac with amp", "target_entropy")),
-        *(("ddpg", "discount"), ("flashsac", "target_entropy"), ("ppo", "obs_size")),
+        *(("td3", "discount"), ("flashsac", "target_entropy"), ("ppo", "obs_size")),
         *(("ppo", "config"), ("ensemble", "options")),
         ("ensemble", "num_outputs"),
     ],
@@ -261,7 +260,7 @@ def test_a_bound_that_only_the_accelerator_reads_is_heard() -> None:
 NETWORKS = {
     "sac": ("actor", "critic", "target"),
     "sac with amp": ("actor", "critic", "target"),
-    "ddpg": ("actor", "critic", "target_actor", "target_critic"),
+    "td3": ("actor", "critic", "target_actor", "target_critic"),
     "flashsac": ("actor", "critic", "target"),
     "ppo": ("policy", "value"),
 }
@@ -319,7 +318,7 @@ def test_flashsacs_networks_are_compared_number_by_number() -> None:
         assert "critic of your own" in note or "networks as flashsac.py makes them" in note
 
 
-@pytest.mark.parametrize("name", ["sac", "sac with amp", "ddpg", "flashsac", "ppo"])
+@pytest.mark.parametrize("name", ["sac", "sac with amp", "td3", "flashsac", "ppo"])
 def test_hooks_on_gradients_are_called(name: str) -> None:
     learner = accelerated(name)
     network = "policy" if name == "ppo" else "actor"
@@ -356,7 +355,7 @@ OPTIMIZERS = {
     "ppo": ("optimizer",),
 }
 BOTH = ("policy_optimizer", "critic_optimizer")
-ALL_OPTIMIZERS = OPTIMIZERS | dict.fromkeys(("sac", "ddpg", "flashsac"), BOTH)
+ALL_OPTIMIZERS = OPTIMIZERS | dict.fromkeys(("sac", "td3", "flashsac"), BOTH)
 
 
 @pytest.mark.parametrize(
@@ -454,4 +453,3 @@ def test_callbacks_are_heard_at_the_next_iteration() -> None:
     algorithm.learner.update = watched(algorithm.learner.update, calls)  # type: ignore[method-assign]
     algorithm.iterate()
     assert calls and algorithm.acceleration.note.endswith("(update of your own)")
-    assert isinstance(make_ddpg("native"), DDPGLearner)

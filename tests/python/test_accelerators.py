@@ -23,8 +23,8 @@ from small_learners import (
     LAYOUT,
     SEEDS,
     critic_network,
-    make_ddpg,
     make_sac,
+    make_td3,
     policy_network,
     problem,
 )
@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from trainings import assert_equal, through_a_file
 
 from pyfastenv import cli
-from pyfastenv.algorithms import ddpg, ppo, sac
+from pyfastenv.algorithms import ppo, sac, td3
 from pyfastenv.algorithms.ppo.accelerated import CompiledEpoch
 from pyfastenv.algorithms.sac.accelerated import CompiledBfloat16
 from pyfastenv.algorithms.sac.spec import SACLearner
@@ -106,7 +106,7 @@ def test_moments_that_have_faded_are_zero() -> None:
         assert (torch.tensor(least) * 0.5 > 0.0).all()
 
 
-@pytest.mark.parametrize("make", [make_sac, make_ddpg])
+@pytest.mark.parametrize("make", [make_sac, make_td3])
 def test_float32_steps_are_the_plain_ones(make: Callable[..., Any]) -> None:
     fast, plain = make("native"), make("none")
     assert fast.choice.name == "written-out gradients" and plain.choice.name == "plain PyTorch"
@@ -115,7 +115,7 @@ def test_float32_steps_are_the_plain_ones(make: Callable[..., Any]) -> None:
     assert distance(plain.flat_critic.parameter.detach(), start) > 0.1  # it has learned
 
 
-@pytest.mark.parametrize("make", [make_sac, make_ddpg])
+@pytest.mark.parametrize("make", [make_sac, make_td3])
 def test_a_thousand_steps_on_their_own_are_the_plain_ones(
     make: Callable[..., Any], float64: None
 ) -> None:
@@ -173,7 +173,7 @@ def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -
             assert 1e-4 < median(ours) < 0.5 * median(others)
 
 
-@pytest.mark.parametrize("make", [make_sac, make_ddpg])
+@pytest.mark.parametrize("make", [make_sac, make_td3])
 def test_mixed_precision_means_the_same_in_the_plain_program(make: Callable[..., Any]) -> None:
     exact, plain = make("none"), make("none", bfloat16=True)
     found = follow(plain, exact, 50)
@@ -216,13 +216,13 @@ def test_ppos_epochs_are_the_plain_ones(env_id: str) -> None:
 def configurations() -> dict[str, tuple[Any, Any]]:
     return {
         "sac": (sac, small("sac", total_steps=200, num_envs=2)),
-        "ddpg": (ddpg, small("ddpg", total_steps=200, normalize_obs=True)),
+        "td3": (td3, small("td3", total_steps=200, normalize_obs=True)),
         "ppo": (ppo, small("ppo", env_id="Pendulum-v1", num_threads=1)),
     }
 
 
 @pytest.mark.parametrize("amp", [False, True])
-@pytest.mark.parametrize("name", ["sac", "ddpg", "ppo"])
+@pytest.mark.parametrize("name", ["sac", "td3", "ppo"])
 def test_own_networks_train_in_plain_pytorch_and_come_back(
     name: str, amp: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,7 +269,7 @@ class MaskedNetwork(nn.Linear):
 
 
 @pytest.mark.parametrize("factory", [dropout_network, batch_norm_network, MaskedNetwork])
-@pytest.mark.parametrize("name", ["sac", "ddpg", "ppo"])
+@pytest.mark.parametrize("name", ["sac", "td3", "ppo"])
 def test_own_networks_learn_in_training_mode_and_act_in_evaluation_mode(
     name: str, factory: Any, tmp_path: Path
 ) -> None:
@@ -306,7 +306,7 @@ def test_a_policy_in_torch_does_not_overlap_with_learning(tmp_path: Path) -> Non
         module.train(replace(config, policy_factory=policy_network))
 
 
-@pytest.mark.parametrize("name", ["sac", "ddpg"])
+@pytest.mark.parametrize("name", ["sac", "td3"])
 def test_own_networks_resume_bit_for_bit(name: str) -> None:
     _, config = configurations()[name]
     config = replace(config, policy_factory=policy_network)
@@ -429,7 +429,7 @@ def test_each_option_is_what_it_says() -> None:
     notes = {how: make_sac(how).choice for how in ("auto", "none", "native")}
     assert notes["auto"].name == notes["native"].name == "written-out gradients"
     assert notes["none"].name == "plain PyTorch" and notes["none"].note == ""
-    compiled = make_ddpg("compile").choice
+    compiled = make_td3("compile").choice
     assert compiled.note == "Gradient steps in plain PyTorch (nothing here is of kind compile)"
     config = small("ppo")
     assert make(config).acceleration.name == "epochs compiled in C++"
@@ -525,7 +525,7 @@ class Half(nn.Linear):
         return super().forward(x.to(torch.bfloat16)).float()
 
 
-@pytest.mark.parametrize("name", ["sac", "ddpg", "ppo"])
+@pytest.mark.parametrize("name", ["sac", "td3", "ppo"])
 @pytest.mark.parametrize(
     ("factory", "message"),
     [
@@ -599,10 +599,10 @@ def test_a_file_with_networks_may_move(tmp_path: Path, monkeypatch: pytest.Monke
     assert load_policy(run_dir).step == 80
 
 
-@pytest.mark.parametrize("name", ["ddpg", "sac"])
+@pytest.mark.parametrize("name", ["td3", "sac"])
 def test_own_networks_that_diverge_are_told_of_as_such(name: str, tmp_path: Path) -> None:
     module, config = configurations()[name]
-    rate = {"policy_learning_rate": 1e30} if name == "ddpg" else {"learning_rate": 1e30}
+    rate = {"policy_learning_rate": 1e30} if name == "td3" else {"learning_rate": 1e30}
     config = replace(config, run_dir=tmp_path, loggers=(), policy_factory=policy_network, **rate)
     with pytest.raises(DivergedError, match=r"is not finite|is nan"):
         module.train(config)

@@ -65,7 +65,6 @@ def first_network(algorithm: Any) -> nn.Module:
 # ---- stopping and going on -----------------------------------------------------------------------
 
 RESUMED: dict[str, list[dict[str, Any]]] = {
-    "ddpg": [{}, {"env_id": "InvertedPendulum-v5", "normalize_obs": True, "num_seeds": 2}],
     "flashsac": [
         {},
         {"env_id": "InvertedPendulum-v5", "num_seeds": 2},
@@ -80,11 +79,15 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
     "ppo": [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}],
     "sac": [
         {},
-        {"env_id": "InvertedPendulum-v5", "num_seeds": 2},
+        {"env_id": "InvertedPendulum-v5", "num_seeds": 2, "n_step": 3},
         {"temperature": 0.2, "num_envs": 1},
         {"amp": True, "hidden_sizes": (16, 16, 16)},
         {"learning_starts": 0},
         {"updates_per_step": 0.1},  # iterations without a gradient step
+    ],
+    "td3": [
+        {"policy_delay": 3, "num_envs": 1},  # which may fall between two checkpoints
+        {"env_id": "InvertedPendulum-v5", "normalize_obs": True, "num_seeds": 2},
     ],
 }
 LEARNING_SINCE = {"flashsac": 5, "mbpo": 4}  # iterations; elsewhere 12, when pools are full
@@ -110,7 +113,6 @@ def test_a_resumed_training_goes_on_bit_for_bit(name: str, options: dict[str, An
 
 
 KILLED: dict[str, list[dict[str, Any]]] = {
-    "ddpg": [{"num_seeds": 2}],
     "flashsac": [{"num_seeds": 2, "gamma_schedule": (60, 110, 0.999)}],
     "mbpo": [{"dynamics": "ensemble"}, {"dynamics": "flow"}],
     "sac": [
@@ -118,6 +120,7 @@ KILLED: dict[str, list[dict[str, Any]]] = {
         {"anneal_to": 0.1, "anneal_steps": 200},
         {"gamma_schedule": (60, 150, 0.9)},
     ],
+    "td3": [{"num_seeds": 2}],
 }
 
 
@@ -181,8 +184,9 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
     *((option, 0) for option in ("num_envs", "total_steps", "num_seeds", "num_steps")),
     *((option, 0) for option in ("batch_size", "buffer_size", "num_elites", "model_every")),
     *((option, 0) for option in ("rollout_batch", "flow_batch_size", "policy_width")),
-    *((option, 0) for option in ("max_noise_repeat", "anneal_steps")),
+    *((option, 0) for option in ("max_noise_repeat", "anneal_steps", "n_step")),
     *(("eval_every", -1), ("learning_starts", -1), ("noise", -0.1), ("obs_clip", -5.0)),
+    *(("num_critics", 0), ("policy_delay", 0), ("target_noise", -0.1), ("target_noise_clip", NAN)),
     *(("updates_per_step", 0.0), ("temperature", 0.0), ("anneal_to", 0.0), ("anneal_to", 1.5)),
     *(("learning_rate", -1.0), ("learning_rate", NAN), ("critic_learning_rate", NAN)),
     *(("model_learning_rate", NAN), ("gamma", 1.5), ("gamma", -1.0), ("tau", 1.5), ("tau", -0.1)),
@@ -220,6 +224,7 @@ OFF_POLICY_SENTENCES: list[tuple[dict[str, Any], str]] = [
 SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "mbpo": [
         ({"learning_starts": 19}, "the model needs at least batch_size = 20 real"),
+        ({"n_step": 3}, "n_step: expected 1, got 3: the model's rollouts"),
         ({"num_elites": 4}, "num_elites: expected at most ensemble_size = 3, got 4"),
     ],
     "ppo": [
@@ -281,6 +286,11 @@ LEARNING: dict[str, tuple[int, dict[str, Any]]] = {
         "total_steps": 6_000, "learning_starts": 500, "batch_size": 128, "hidden_sizes": (64, 64),
         "learning_rate": 2e-3, "num_steps": 10, "gamma": 0.95,
     }),
+    "td3": (50, {
+        "total_steps": 6_000, "learning_starts": 500, "batch_size": 64, "hidden_sizes": (64, 64),
+        "policy_learning_rate": 2e-3, "critic_learning_rate": 2e-3, "num_steps": 10, "gamma": 0.95,
+        "tau": 0.02,
+    }),
 }  # fmt: skip
 # a model of a pendulum that swings up takes minutes: it balances one, which a random policy lets
 # fall after 6 steps
@@ -334,11 +344,11 @@ def test_an_accelerator_computes_what_the_specification_says(name: str, amp: boo
 # ---- several seeds -------------------------------------------------------------------------------
 
 SIDE_BY_SIDE: dict[str, dict[str, Any]] = {
-    "ddpg": {"normalize_obs": True, "updates_per_step": 0.2, "buffer_size": 200},
     # rollouts of different numbers of living states; more gradient steps let roundings grow until
     # another state falls
     "mbpo": {"rollout_schedule": (0, 0, 4, 4), "model_learning_rate": 1e-2, "dynamics": "flow"},
     "sac": {"env_id": "InvertedPendulum-v5", "num_steps": 3, "hidden_sizes": (24, 24)},
+    "td3": {"normalize_obs": True, "updates_per_step": 0.2, "buffer_size": 200, "n_step": 3},
 }
 
 

@@ -78,7 +78,7 @@ def command(text: str, run: Path) -> list[str]:
             "train sac --total-steps 500 --learning-starts 1000",
             "learning_starts: expected less than",
         ),
-        ("train PPO", "no algorithm 'PPO'; there are ddpg, flashsac, mbpo, ppo, sac"),
+        ("train PPO", "no algorithm 'PPO'; there are ddpg, flashsac, mbpo, ppo, sac, td3"),
         ("train ppo --env-id CartPol-v1", "CartPole-v1"),
         ("evaluate nowhere", "nowhere: no such run folder or checkpoint"),
         ("record nowhere.pt", "nowhere.pt: no such checkpoint"),

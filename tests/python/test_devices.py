@@ -1,6 +1,6 @@
 """Every learner's whole iteration on a CUDA device, on any machine (paper_cuda says how).
 
-Covered: all of ``iterate()`` of PPO (its torch path, both placements), DDPG, SAC, FlashSAC and MBPO
+Covered: all of ``iterate()`` of PPO (its torch path, both placements), TD3, SAC, FlashSAC and MBPO
 (fit, model rollouts, flow and flow agent), replay, normalisers, staging's rings and TorchVectorEnv,
 checkpoints from CUDA to the CPU and back. A tensor on the wrong device raises. Not covered: CUDA's
 own kernels, streams and graphs, which need a GPU (``pytest -m gpu``).
@@ -34,11 +34,11 @@ CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is spe
     "ppo, discrete, acting on the device": {**DISCRETE, "device": "cuda"},
     "ppo, discrete": {**DISCRETE, "value_clip": 0.2},
     "ppo, plain": {"accelerate": "none"},
-    "ddpg": {"normalize_obs": True},
-    "ddpg, two seeds, plain": {"normalize_obs": True, "num_seeds": 2, "accelerate": "none"},
+    "td3": {"normalize_obs": True},
+    "td3, two seeds, plain": {"normalize_obs": True, "num_seeds": 2, "accelerate": "none"},
     "sac": {},
     "sac, plain": {"accelerate": "none"},
-    "sac, two seeds, amp": {"num_seeds": 2, "amp": True},
+    "sac, two seeds, amp": {"num_seeds": 2, "amp": True, "n_step": 3},
     "flashsac": {},
     "flashsac, two seeds": {"num_seeds": 2},
     "mbpo": {},
@@ -49,7 +49,7 @@ CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is spe
 # few gradient steps: each operation on paper takes as long as a hundred elsewhere
 SHORT: dict[str, dict[str, Any]] = {
     "ppo": {"num_steps": 16},
-    "ddpg": {"updates_per_step": 0.1},
+    "td3": {"updates_per_step": 0.1},
     "flashsac": {"log_every": 4},
     "mbpo": {"log_every": 4},
 }

@@ -1,5 +1,5 @@
-"""Deep deterministic policy gradient; ``spec`` is all of it, in plain PyTorch."""
+"""Deep deterministic policy gradient: TD3 with other settings."""
 
-from pyfastenv.algorithms.ddpg.spec import DDPG, Config, Functions, critic_loss, policy_loss, train
+from pyfastenv.algorithms.ddpg.spec import DDPG, Config, train
 
-__all__ = ["DDPG", "Config", "Functions", "critic_loss", "policy_loss", "train"]
+__all__ = ["DDPG", "Config", "train"]

@@ -110,6 +110,11 @@ class Config(SACConfig):
                 f"num_elites: expected at most ensemble_size = {self.ensemble_size}, got "
                 f"{self.num_elites}"
             )
+        if self.n_step != 1:
+            raise ValueError(
+                f"n_step: expected 1, got {self.n_step}: the model's rollouts, most of what is "
+                "learned from, are replayed step by step"
+            )
         if self.batch_size < self.num_elites:
             raise ValueError(
                 f"batch_size: expected at least num_elites = {self.num_elites}, got "

@@ -1,0 +1,172 @@
+"""TD3's (and DDPG's) gradient steps (``spec``) in a faster way, which a test holds against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Tensor
+
+from pyfastenv.nn.networks import MLP, FlatParameters, Saved, mlp_backward, mlp_forward
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.spans import span
+from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.training.accelerators import Native
+
+
+class Settings(Protocol):
+    """The options (:class:`pyfastenv.algorithms.td3.spec.TD3Options`) that it reads."""
+
+    @property
+    def tau(self) -> float: ...
+    @property
+    def num_critics(self) -> int: ...
+    @property
+    def policy_delay(self) -> int: ...
+    @property
+    def target_noise(self) -> float: ...
+    @property
+    def target_noise_clip(self) -> float: ...
+
+
+class Learner(Protocol):
+    """The parts of :class:`pyfastenv.algorithms.td3.spec.TD3Learner` that it uses."""
+
+    layout: RowLayout
+    options: Settings
+    actor: MLP
+    critic: MLP
+    target_actor: MLP
+    target_critic: MLP
+    center: Tensor
+    half: Tensor
+    discount: Tensor
+    flat_policy: FlatParameters
+    flat_critic: FlatParameters
+    flat_target_policy: FlatParameters
+    flat_target_critic: FlatParameters
+    policy_optimizer: FlatAdam
+    critic_optimizer: FlatAdam
+
+    def average(self, flat: FlatParameters) -> None:
+        """Takes the gradients' means over torchrun's processes."""
+        ...
+
+    def refresh(self) -> None:
+        """Brings copies of the parameters up to date."""
+        ...
+
+
+class WrittenOut(Native):
+    """Gradients written out: on small networks autograd's bookkeeping takes most of the time."""
+
+    name: ClassVar[str] = "written-out gradients"
+    functions: ClassVar[tuple[str, ...]] = ("critic_loss", "policy_loss", "target_update")
+    methods: ClassVar[tuple[str, ...]] = ("update", "learning", "mixed_precision")
+    reads: ClassVar[type] = Learner
+    targets: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "flat_target_policy": ("target_actor",),
+        "flat_target_critic": ("target_critic",),
+    }
+
+    @classmethod
+    def vectors(cls, learner: Learner) -> Mapping[str, tuple[str, ...]]:
+        """The policy's and the critic's."""
+        return {"flat_policy": ("actor",), "flat_critic": ("critic",)}
+
+    def __init__(self, learner: Learner):
+        self._learner = learner
+
+    @torch.no_grad()
+    def run(self, rows: Tensor, noise: Tensor, metrics: Tensor) -> None:
+        """Gradient steps one after another."""
+        layout = self._learner.layout
+        # of all minibatches at once: what needs no network
+        actions = layout.obs_actions(rows)[..., layout.obs_size :]
+        env_actions = torch.addcmul(self._learner.center, actions, self._learner.half)
+        pairs = torch.cat((layout.obs(rows), env_actions), -1)
+        discounts = self._learner.discount * layout.continues(rows)
+        bound = self._learner.options.target_noise_clip
+        spread = noise.mul(self._learner.options.target_noise).clamp_(-bound, bound)
+        last = len(rows) - 1
+        for i in range(len(rows)):
+            wanted = metrics if i == last else None
+            self._update(rows[i], pairs[i], discounts[i], spread[i], wanted)
+
+    def _update(
+        self,
+        rows: Tensor,
+        pairs: Tensor,
+        discounts: Tensor,
+        spread: Tensor,
+        metrics: Tensor | None,
+    ) -> None:
+        learner = self._learner
+        layout, options, critic, actor = (
+            learner.layout,
+            learner.options,
+            learner.critic,
+            learner.actor,
+        )
+        size = rows.shape[1]
+        obs, next_obs = layout.obs(rows), layout.next_obs(rows)
+        # the slope of critic_loss
+        with span("forward"):
+            next_actions, next_squashed, _ = self._act(learner.target_actor, next_obs)
+            if options.target_noise > 0.0:
+                unit = next_squashed.add_(spread).clamp_(-1.0, 1.0)
+                next_actions = torch.addcmul(learner.center, unit, learner.half)
+            next_pairs = torch.cat((next_obs, next_actions), -1)
+            next_values, _ = learner.target_critic.evaluate(self._for_critics(next_pairs))
+            least = self._by_seed(next_values).amin(1)
+            targets = torch.addcmul(layout.rewards(rows), discounts, least)
+            values, critic_saved = critic.evaluate(self._for_critics(pairs))
+            errors = self._by_seed(values) - targets[:, None]  # (K, C, B)
+        critic.write_gradients(critic_saved, (errors * (2.0 / size)).view_as(values))
+        learner.average(learner.flat_critic)
+        learner.critic_optimizer.step()
+        critic.refresh()
+
+        # the slope of policy_loss
+        due = learner.critic_optimizer.num_steps % options.policy_delay == 0
+        if due or metrics is not None:
+            weights, biases = ([each[:: options.num_critics] for each in x] for x in critic.layers)
+            with span("forward"):
+                actions, squashed, policy_saved = self._act(actor, obs)
+                inputs = torch.cat((obs, actions), -1)
+                policy_values, saved = mlp_forward(inputs, weights, biases, critic.activation)
+        if due:
+            with span("backward"):
+                by_value = torch.full_like(policy_values, -1.0 / size)
+                columns = slice(layout.obs_size, None)
+                by_action = mlp_backward(
+                    by_value, saved, weights, critic.activation, None, None, input_columns=columns
+                )
+                assert by_action is not None
+                by_output = by_action * learner.half * (1.0 - squashed.square())
+            actor.write_gradients(policy_saved, by_output)
+            learner.average(learner.flat_policy)
+            learner.policy_optimizer.step()
+            tau = options.tau
+            learner.flat_target_critic.parameter.lerp_(learner.flat_critic.parameter, tau)
+            learner.flat_target_policy.parameter.lerp_(learner.flat_policy.parameter, tau)
+            learner.refresh()
+        if metrics is not None:
+            critic_loss = errors.square().mean(2).sum(1)
+            metrics.copy_(torch.stack((critic_loss, -policy_values.mean((1, 2)))))
+
+    def _act(self, policy: MLP, obs: Tensor) -> tuple[Tensor, Tensor, Saved]:
+        """Actions ``(K, B, A)``, the same in [-1, 1], and what the backward pass needs."""
+        outputs, saved = policy.evaluate(obs)
+        squashed = outputs.tanh()
+        learner = self._learner
+        return torch.addcmul(learner.center, squashed, learner.half), squashed, saved
+
+    def _for_critics(self, inputs: Tensor) -> Tensor:
+        """``(K, B, n)`` to ``(K C, B, n)``: each seed's inputs for each of its critics."""
+        return inputs.repeat_interleave(self._learner.options.num_critics, 0)
+
+    def _by_seed(self, values: Tensor) -> Tensor:
+        """``(K C, B, 1)`` to ``(K, C, B)``."""
+        return values.view(-1, self._learner.options.num_critics, values.shape[1])

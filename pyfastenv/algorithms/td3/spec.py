@@ -1,0 +1,342 @@
+"""Twin delayed deep deterministic policy gradient (TD3; Fujimoto et al. 2018, arXiv:1802.09477).
+
+The specification, in plain PyTorch. Read it top to bottom: options, the functions that say what is
+learned, the learner that steps along their gradients, the training around it. What makes it fast is
+tested against this file (:mod:`pyfastenv.algorithms.td3.accelerated`). With one critic, a policy
+that is never delayed and no noise on its targets it is DDPG (:mod:`pyfastenv.algorithms.ddpg`).
+
+Shapes: K seeds side by side, C critics of each, B transitions of a minibatch, A action components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from pyfastenv.algorithms.sac.spec import target_update
+from pyfastenv.algorithms.td3.accelerated import WrittenOut
+from pyfastenv.nn.networks import FlatParameters
+from pyfastenv.nn.optim import FlatAdam
+from pyfastenv.nn.policy_spec import Activation, PolicySpec
+from pyfastenv.nn.torch_policy import TorchPolicy
+from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
+from pyfastenv.runs.restored import greedy_policies
+from pyfastenv.runs.seeds import Stream
+from pyfastenv.sampling.buffers import RowLayout
+from pyfastenv.sampling.exploration import ActionBox
+from pyfastenv.training import distributed
+from pyfastenv.training.accelerators import Accelerator
+from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
+from pyfastenv.training.callbacks import Callback, StepFunction
+from pyfastenv.training.changes import as_written
+from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.obs_normalizer import SeedNormalizers
+from pyfastenv.training.off_policy import OffPolicy
+from pyfastenv.training.off_policy_config import OffPolicyConfig
+from pyfastenv.training.presets import presets_of
+
+# ---- options -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TD3Options(ActorCriticOptions):
+    """Settings of a learner."""
+
+    num_critics: int = 2
+    policy_delay: int = 2
+    target_noise: float = 0.2
+    target_noise_clip: float = 0.5
+
+
+@dataclass(kw_only=True)
+class Config(OffPolicyConfig):
+    """Twin delayed deep deterministic policy gradient."""
+
+    algorithm: ClassVar[str] = "td3"
+    presets = presets_of("td3")
+    processes = True
+    exploration_dtype = torch.float32
+    options_type = TD3Options
+
+    env_id: str = "Hopper-v5"
+    """The environment; `pyfastenv envs` lists them."""
+    num_steps: int = field(default=1, metadata=at_least(1))
+    """Steps of each environment between copies of the policy into the pool."""
+    learning_starts: int = 25_000
+    """Environment steps with uniformly random actions before learning begins, all at once."""
+    policy_learning_rate: float = field(default=3e-4, metadata=POSITIVE)
+    """Adam's, for the policy."""
+    critic_learning_rate: float = field(default=3e-4, metadata=POSITIVE)
+    """Adam's, for the critics."""
+    noise: float = field(default=0.1, metadata=at_least(0))
+    """Standard deviation of the exploration, in halves of the action space's width."""
+    num_critics: int = field(default=2, metadata=at_least(1))
+    """Critics, of which the least value is what a target trusts."""
+    policy_delay: int = field(default=2, metadata=at_least(1))
+    """Gradient steps of the critics for each of the policy and of the target networks."""
+    target_noise: float = field(default=0.2, metadata=at_least(0))
+    """Standard deviation of the noise on the target policy's actions, in units of noise …"""
+    target_noise_clip: float = field(default=0.5, metadata=at_least(0))
+    """… and its bound."""
+    normalize_obs: bool = False
+    """Observations are normalised by their running mean and standard deviation."""
+    obs_clip: float = field(default=10.0, metadata=at_least(0))
+    """Bound of normalised observations; 0: none."""
+    hidden_sizes: tuple[int, ...] = field(default=(256, 256), metadata=WIDTHS)
+    """Hidden layers, of policy and critics each."""
+    activation: Activation = "relu"
+    """Activation function of hidden layers."""
+
+
+# ---- what is learned -----------------------------------------------------------------------------
+
+
+class Networks(NamedTuple):
+    """The networks of K seeds. The critics see actions as the environment does."""
+
+    actor: nn.Module  # (K, B, obs_size) -> (K, B, A), actions before tanh
+    critic: nn.Module  # (K C, B, obs_size + A) -> (K C, B, 1): each seed's one after another
+    target_actor: nn.Module
+    target_critic: nn.Module
+    center: Tensor  # (A,) of the action space
+    half: Tensor  # (A,) its half width
+    options: TD3Options
+
+
+def act(networks: Networks, actor: nn.Module, obs: Tensor) -> Tensor:
+    """The policy's actions for the environment, ``(K, B, A)``."""
+    return torch.addcmul(networks.center, actor(obs).tanh(), networks.half)
+
+
+def target_actions(networks: Networks, obs: Tensor, noise: Tensor) -> Tensor:
+    """The target policy's actions with clipped noise (section 5.3), ``(K, B, A)``."""
+    options = networks.options
+    if options.target_noise == 0.0:
+        return act(networks, networks.target_actor, obs)
+    bound = options.target_noise_clip
+    spread = (options.target_noise * noise).clamp(-bound, bound)
+    actions = (networks.target_actor(obs).tanh() + spread).clamp(-1.0, 1.0)
+    return torch.addcmul(networks.center, actions, networks.half)
+
+
+def critic_values(networks: Networks, critic: nn.Module, obs: Tensor, actions: Tensor) -> Tensor:
+    """Each critic's values of the environment's actions, ``(K, C, B)``."""
+    number = networks.options.num_critics
+    pairs = torch.cat((obs, actions), -1).repeat_interleave(number, 0)
+    values: Tensor = critic(pairs)[..., 0].unflatten(0, (-1, number))
+    return values
+
+
+def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | Tensor) -> Tensor:
+    """Squared errors to the least of what the target networks expect (algorithm 1), ``(K,)``.
+
+    Args:
+        networks: Of the K seeds.
+        batch: Transitions.
+        noise: ``(K, B, A)`` standard normal; ``(K, 0)`` without target noise.
+        gamma: Discount.
+    """
+    with torch.no_grad():
+        next_actions = target_actions(networks, batch.next_obs, noise)
+        next_values = critic_values(networks, networks.target_critic, batch.next_obs, next_actions)
+        # a truncated episode would have gone on: only termination makes the future worthless
+        targets = batch.rewards + gamma * batch.continues * next_values.amin(1)
+    actions = torch.addcmul(networks.center, batch.actions, networks.half)
+    errors = critic_values(networks, networks.critic, batch.obs, actions) - targets[:, None]
+    return errors.square().mean(2).sum(1)
+
+
+def policy_loss(networks: Networks, obs: Tensor) -> Tensor:
+    """The first critic's value of the policy's actions (algorithm 1), ``(K,)``."""
+    actions = act(networks, networks.actor, obs)
+    return -critic_values(networks, networks.critic, obs, actions)[:, 0].mean(1)
+
+
+class Functions(NamedTuple):
+    """The parts of learning that a subclass may replace: ``class Mine(TD3): functions = …``."""
+
+    critic_loss: Callable[[Networks, Batch, Tensor, float | Tensor], Tensor] = critic_loss
+    policy_loss: Callable[[Networks, Tensor], Tensor] = policy_loss
+    target_update: Callable[[Tensor, Tensor, float], None] = target_update
+
+
+# ---- the learner ---------------------------------------------------------------------------------
+
+
+@as_written
+class TD3Learner(ActorCritic):
+    """A policy and critics for each of K seeds, and the targets that follow them.
+
+    Args:
+        layout: Of the rows; their observations are normalised if wanted.
+        box: The environments' actions.
+        seeds: K seeds of the initial networks.
+        options: The settings.
+        device: Where everything is.
+        functions: What is learned.
+    """
+
+    metrics = ("loss/critic", "loss/policy")
+    accelerators: ClassVar[tuple[type[Accelerator[TD3Learner]], ...]] = (WrittenOut,)
+
+    def __init__(
+        self,
+        layout: RowLayout,
+        box: ActionBox,
+        seeds: Sequence[int],
+        options: TD3Options,
+        device: torch.device | str = "cpu",
+        functions: Functions = Functions(),  # noqa: B008
+    ):
+        super().__init__(layout, seeds, options, device, functions)
+        self.center = box.center.to(self.device, torch.float32)
+        self.half = box.half.to(self.device, torch.float32)
+        size, num_actions = layout.obs_size, layout.action_size
+        self.actor, self.critic = self.make_networks(
+            seeds,
+            Recipe(options.policy_factory, size, num_actions),
+            Recipe(options.critic_factory, size + num_actions, 1, per_seed=options.num_critics),
+        )
+        distributed.broadcast([*self.actor.parameters(), *self.critic.parameters()])
+        self.target_actor, self.flat_target_policy = self.add_target(self.actor)
+        self.target_critic, self.flat_target_critic = self.add_target(self.critic)
+        self.flat_policy = FlatParameters([self.actor])
+        self.flat_critic = FlatParameters([self.critic])
+        self.policy_optimizer = FlatAdam(self.flat_policy, lr=options.policy_learning_rate)
+        self.critic_optimizer = FlatAdam(self.flat_critic, lr=options.critic_learning_rate)
+        self.networks = {
+            "actor": self.actor,
+            "critic": self.critic,
+            "target_actor": self.target_actor,
+            "target_critic": self.target_critic,
+        }
+        self._choose()
+
+    def noise_shape(self, batch_size: int) -> tuple[int, ...]:
+        """The shape of the target policy's noise; without it none is needed."""
+        return (batch_size, self.layout.action_size) if self.options.target_noise > 0.0 else (0,)
+
+    def update(self, rows: Tensor, noise: Tensor, metrics: Tensor | None = None) -> None:
+        """A gradient step of the critics, and when it is due one of the policy with the targets
+        after it (algorithm 1)."""
+        f, options = self.functions, self.options
+        batch = Batch.of(rows, self.layout)
+        networks = Networks(
+            self.actor,
+            self.critic,
+            self.target_actor,
+            self.target_critic,
+            self.center,
+            self.half,
+            options,
+        )
+        with self.mixed_precision():
+            critic = f.critic_loss(networks, batch, noise, self.discount)
+        self.flat_critic.backward(critic.sum())
+        self.average(self.flat_critic)
+        self.critic_optimizer.step()
+        due = self.critic_optimizer.num_steps % options.policy_delay == 0
+        if due or metrics is not None:
+            with self.mixed_precision():
+                policy = f.policy_loss(networks, batch.obs)
+        if due:
+            self.flat_policy.backward(policy.sum())
+            self.average(self.flat_policy)
+            self.policy_optimizer.step()
+            for target, online in (
+                (self.flat_target_critic, self.flat_critic),
+                (self.flat_target_policy, self.flat_policy),
+            ):
+                f.target_update(target.parameter.detach(), online.parameter.detach(), options.tau)
+        self.refresh()
+        if metrics is not None:
+            metrics.copy_(torch.stack((critic, policy)).detach())
+
+    def average(self, flat: FlatParameters) -> None:
+        """Takes the gradients' means over torchrun's processes."""
+        distributed.average_gradients([flat.parameter])
+
+
+# ---- the training --------------------------------------------------------------------------------
+
+
+class TD3(OffPolicy[Config]):
+    """The algorithm; :func:`train` drives it.
+
+    Args:
+        config: The options.
+        restore: A :meth:`state_dict`, to continue from it.
+
+    Raises:
+        ValueError: The environment's actions are not continuous.
+    """
+
+    functions: ClassVar[Functions] = Functions()
+    learner: TD3Learner
+
+    def __init__(self, config: Config, restore: dict[str, Any] | None = None):
+        super().__init__(config)
+        self.normalizer = SeedNormalizers(
+            config.num_seeds,
+            self.layout.obs_size,
+            clip=config.obs_clip,
+            device=self.device,
+            enabled=config.normalize_obs,
+        )
+        self.parts.append("normalizer")
+        self.learned.append("normalizer")
+        if restore is not None:
+            self.load_state_dict(restore)
+
+    def make_learner(self) -> TD3Learner:
+        """Policy and critics."""
+        config, box = self.config, self.collector.box
+        seeds = config.streams(Stream.POLICY)
+        options = config.options()
+        return TD3Learner(self.layout, box, seeds, options, self.device, self.functions)
+
+    def policies(self) -> PolicySpec | list[TorchPolicy]:
+        """The K policies, with noise."""
+        return self.learner.policies(
+            self.envs.single_action_space,
+            distribution="deterministic",
+            noise=self.config.noise,
+            **self.normalizer.spec_fields(),
+        )
+
+    def observe(self, rows: Tensor) -> None:
+        """Takes the moments of new observations."""
+        self.normalizer.update(self.collector.obs)
+
+    def step(self, metrics: dict[str, float]) -> None:
+        """Steps of every environment, and the gradient steps that belong to them."""
+        self.advance(self.config.num_steps)
+
+    def draw(self, count: int) -> tuple[Tensor, Tensor]:
+        """Independent minibatches ``(count, K, B, width)``, observations normalised, and noise."""
+        size = self.config.batch_size // distributed.world_size()
+        there = int(self.env_pool.sizes[0])  # seeds step alike: as many rows each
+        rows = self.replayed(self.streams.integers(there, count * size))
+        for obs in (self.layout.obs(rows), self.layout.next_obs(rows)):
+            obs.copy_(self.normalizer(obs))
+        rows = rows.view(self.config.num_seeds, count, size, -1).transpose(0, 1)
+        noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
+        return rows, noise
+
+
+def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
+    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
+
+    Raises:
+        ValueError: The environment's actions are not continuous.
+    """
+    return run(TD3, config, callbacks)
+
+
+def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
+    """The policies of a checkpoint, one per seed, without noise."""
+    return greedy_policies(TD3, config, state)
