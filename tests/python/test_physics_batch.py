@@ -9,6 +9,7 @@ import sys
 import threading
 import unittest
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,29 @@ def test_two_threads_wait_for_each_other() -> None:
     assert said == [[0]] * 20
     assert batch.time[0] == 0
     np.testing.assert_allclose(batch.time[1:], 100 * model.opt.timestep)
+
+
+def test_some_move_while_others_are_written() -> None:
+    """One half's steps run on another thread; the other half's controls and snapshots meanwhile."""
+    model, nsim, nstep = robot("Hopper"), 32, 40
+    batch, alone = physics.Batch(model, nsim, 2), physics.Batch(model, nsim, 2)
+    halves, u = np.arange(nsim).reshape(2, -1), controls(model, 6, nsim)
+    snapshot = batch.state[:0]
+    with ThreadPoolExecutor(1) as executor:
+        for turn, ctrl in enumerate(u):
+            moving, waiting = halves[turn % 2], halves[1 - turn % 2]
+            moved = executor.submit(batch.step, moving, nstep=nstep)
+            batch.ctrl[waiting] = ctrl[waiting]
+            snapshot = batch.state[waiting].copy()
+            moved.result()
+            alone.step(moving, nstep=nstep)
+            alone.ctrl[waiting] = ctrl[waiting]
+    assert_bits(batch.state, alone.state)
+    batch.step(nstep=nstep)
+    batch.state[waiting] = snapshot  # and from it the same again
+    batch.step(waiting, nstep=nstep)
+    alone.step(nstep=nstep)
+    assert_bits(batch.state, alone.state)
 
 
 def test_a_batch_is_one_process_s() -> None:
