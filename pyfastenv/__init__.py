@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, rollout
     from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
     from pyfastenv.tasks.compiler.native import compile_task
+    from pyfastenv.tasks.language.fields import command, memory
     from pyfastenv.tasks.language.rewards import reward_terms
-    from pyfastenv.tasks.language.task import Task, command, memory
+    from pyfastenv.tasks.language.task import Task
     from pyfastenv.tasks.pool.make import debug, make_vec
     from pyfastenv.tasks.pool.registration import register
     from pyfastenv.vector.env import FastEnv
@@ -63,8 +64,8 @@ _EXPORTS = {
     "make_vec": "tasks.pool.make",
     "load_policy": "runs.saved",
     "Task": "tasks.language.task",
-    "memory": "tasks.language.task",
-    "command": "tasks.language.task",
+    "memory": "tasks.language.fields",
+    "command": "tasks.language.fields",
     "compile_task": "tasks.compiler.native",
     "debug": "tasks.pool.make",
     "register": "tasks.pool.registration",

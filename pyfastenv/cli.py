@@ -90,8 +90,13 @@ def _dispatch(arguments: list[str]) -> None:
 def _train(name: str, arguments: list[str]) -> None:
     module = algorithm_module(name)
     arguments, env_kwargs = _env_kwargs(arguments)
+    arguments, others = _env_kwargs(arguments, "--eval-env.")
     config = _parse(module.Config, f"pyfastenv train {name}", arguments, module.__doc__ or "")
-    config = replace(config, env_kwargs={**config.env_kwargs, **env_kwargs})
+    config = replace(
+        config,
+        env_kwargs={**config.env_kwargs, **env_kwargs},
+        eval_env_kwargs={**config.eval_env_kwargs, **others},
+    )
     if _value_of("--learning-starts", arguments) is None:
         config = _shorten_exploration(config)
     module.train(config)
@@ -126,12 +131,15 @@ def _sweep(name: str, arguments: list[str]) -> None:
         about = inspect.cleandoc(sweep.__doc__ or "").partition("\n\nArgs:")[0]
         _parse(config_class, f"pyfastenv sweep {name}", ["--help"], about)
     arguments, env_kwargs = _env_kwargs(arguments)
+    arguments, others = _env_kwargs(arguments, "--eval-env.")
     arguments = [part for each in arguments for part in each.split("=", each.startswith("--"))]
     seeds, arguments = _take("--seeds", arguments)
     folder, arguments = _take("--output", arguments)
     options, grid = parse_options(config_class, arguments)
     if env_kwargs:
         options["env_kwargs"] = env_kwargs
+    if others:
+        options["eval_env_kwargs"] = others
     try:
         count = 3 if seeds is None else _whole_number(seeds)
     except ValueError as error:
@@ -168,11 +176,14 @@ def _take(option: str, arguments: Sequence[str]) -> tuple[str | None, list[str]]
 
 _ENV_HELP = (
     "Of the environment: --env.KEY VALUE sets any of its own arguments, e.g. --env.xml_file "
-    "my_walker.xml --env.reset_noise_scale 0.01 --env.healthy_z_range 0.8 2.0"
+    "my_walker.xml --env.reset_noise_scale 0.01 --env.healthy_z_range 0.8 2.0; --eval-env.KEY "
+    "VALUE sets one in evaluations alone"
 )
 
 
-def _env_kwargs(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+def _env_kwargs(
+    arguments: Sequence[str], prefix: str = "--env."
+) -> tuple[list[str], dict[str, Any]]:
     """Takes ``--env.KEY VALUE …`` out of a command line; several values are a tuple.
 
     Raises:
@@ -182,8 +193,8 @@ def _env_kwargs(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     found: dict[str, list[str]] = {}
     values = rest  # where an argument that is no option belongs
     for argument in arguments:
-        if argument.startswith("--env."):
-            key, equals, value = argument.removeprefix("--env.").partition("=")
+        if argument.startswith(prefix):
+            key, equals, value = argument.removeprefix(prefix).partition("=")
             values = found[key] = [value] if equals else []
         elif argument.startswith("--"):
             values = rest
@@ -192,7 +203,7 @@ def _env_kwargs(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
             values.append(argument)
     for key, texts in found.items():
         if not texts or not key.isidentifier():
-            raise ValueError(f"--env.{key}: expected --env.KEY VALUE")
+            raise ValueError(f"{prefix}{key}: expected {prefix}KEY VALUE")
     parsed = {key: tuple(map(_env_value, texts)) for key, texts in found.items()}
     return rest, {key: v[0] if len(v) == 1 else v for key, v in parsed.items()}
 
@@ -347,6 +358,7 @@ def evaluate(run: Path, /, *, best: bool = False, episodes: int = 10, seed: int 
         seed: Of the environments.
     """
     from pyfastenv.runs.saved import evaluate_run
+    from pyfastenv.tools.terms import term_names, term_text
 
     metrics = evaluate_run(_checkpoint(run, best), episodes, seed).metrics()
     print(
@@ -354,6 +366,8 @@ def evaluate(run: Path, /, *, best: bool = False, episodes: int = 10, seed: int 
         f"({metrics['eval/return_min']:,.1f} to {metrics['eval/return_max']:,.1f}), "
         f"length {metrics['eval/length']:,.1f}, {episodes} episodes"
     )
+    for name in term_names(metrics, "eval"):
+        print(f"{name:24} {term_text(metrics, 'eval', name)}")
 
 
 def record(
@@ -631,12 +645,17 @@ def bench(
     print(race(env_id, num_envs=num_envs, num_threads=num_threads, seconds=seconds))
 
 
-def doctor() -> None:
-    """Look at this installation and machine, and say what to mend."""
-    from pyfastenv.tools.doctor import examine
+def doctor(*, model: Path | None = None) -> None:
+    """Look at this installation and machine, and say what to mend.
+
+    Args:
+        model: Look at this model instead (MJCF, URDF or .mjb): how fast it steps, and how much
+            faster it would without what costs most.
+    """
+    from pyfastenv.tools.doctor import examine, examine_model
 
     mend = 0
-    for finding in examine():
+    for finding in examine() if model is None else examine_model(model):
         print(finding, flush=True)
         mend += finding.state == "mend"
     if mend:

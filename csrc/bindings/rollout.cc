@@ -103,6 +103,24 @@ RolloutViews ReadViews(const py::dict& out, const VectorEnv& env, const Policy& 
   return views;
 }
 
+// The episodes' last infos that are one number each, (E,) float64 by name.
+py::dict InfoArrays(const std::vector<EpisodeEnd>& episodes, const EnvSpec& spec) {
+  const auto count = static_cast<int64_t>(episodes.size());
+  py::dict infos;
+  size_t offset = 0;
+  for (const InfoField& info : spec.infos) {
+    if (info.size == 0) {
+      const NewArray column = MakeArray({count}, ArrayType::kFloat64);
+      for (size_t i = 0; i < episodes.size(); ++i) {
+        static_cast<double*>(column.data)[i] = episodes[i].info[offset];
+      }
+      infos[py::str(info.name)] = column.array;
+    }
+    offset += static_cast<size_t>(info.width());
+  }
+  return infos;
+}
+
 py::dict EpisodeArrays(const std::vector<EpisodeEnd>& episodes, const VectorEnv& env,
                        DType obs_dtype) {
   const auto count = static_cast<int64_t>(episodes.size());
@@ -131,6 +149,7 @@ py::dict EpisodeArrays(const std::vector<EpisodeEnd>& episodes, const VectorEnv&
   result["lengths"] = lengths.array;
   result["terminated"] = terminated.array;
   result["final_obs"] = final_obs.array;
+  result["infos"] = InfoArrays(episodes, env.spec());
   return result;
 }
 

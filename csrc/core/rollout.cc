@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -312,6 +313,11 @@ void Rollout::RunStep(Environment& env, Worker& worker, Lane& lane, int t) {
                                           episode.terminated = last.terminated;
                                           episode.final_obs.resize(static_cast<size_t>(obs_size_));
                                           Observe(env, episode.final_obs.data());
+                                          episode.info = worker.info;
+                                          if (last.kind != kStepInfo) {  // it diverged
+                                            std::fill(episode.info.begin(), episode.info.end(),
+                                                      std::numeric_limits<double>::quiet_NaN());
+                                          }
                                           worker.episodes.push_back(std::move(episode));
                                         });
   Observe(env, lane.obs.data());

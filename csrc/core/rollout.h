@@ -52,6 +52,7 @@ struct EpisodeEnd {
   int32_t length = 0;
   bool terminated = false;
   std::vector<double> final_obs;  // (obs_size)
+  std::vector<double> info;       // (info_size) of the last step; NaN if the physics diverged
 };
 
 /// Its items are blocks of environments.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -79,6 +80,37 @@ int NarrowPhase::Collide(void* self, int pair_index, const double* pos1, const d
   }
   std::memcpy(points, contacts, sizeof(ContactPoint) * static_cast<size_t>(count));
   return count;
+}
+
+Positions NarrowPhase::PositionsOf(void* self) {
+  mjData& d = *static_cast<NarrowPhase*>(self)->data_;
+  return {d.qpos, d.mocap_pos, d.mocap_quat};
+}
+
+int NarrowPhase::List(void* self, const ListedContact** contacts) {
+  auto& that = *static_cast<NarrowPhase*>(self);
+  const mjModel& m = *that.model_;
+  mjData& d = *that.data_;
+  try {
+    Trapped([&] {
+      mj_kinematics(&m, &d);
+      mj_collision(&m, &d);
+    });
+  } catch (const MujocoError&) {
+    mj_resetData(&m, &d);
+    that.has_cleared_buffer_ = false;
+    return -1;
+  }
+  that.listed_.clear();
+  for (const mjContact& contact : std::span(d.contact, static_cast<size_t>(d.ncon))) {
+    if (contact.dist >= contact.includemargin) continue;
+    ListedContact& listed = that.listed_.emplace_back();
+    listed = {contact.geom[0], contact.geom[1], contact.dist, {}, {}};
+    std::copy_n(contact.pos, 3, listed.pos);
+    std::copy_n(contact.frame, 3, listed.normal);
+  }
+  *contacts = that.listed_.data();
+  return static_cast<int>(that.listed_.size());
 }
 
 }  // namespace pyfastenv::lanes

@@ -1,8 +1,9 @@
-// MuJoCo's own collision functions, for pairs of geoms that lanes have no code for: boxes, meshes,
-// height fields …
+// MuJoCo's own collisions: the functions of pairs of geoms that lanes have no code for (boxes,
+// meshes, height fields …), and all of mj_collision, where a touch is so slight that MuJoCo's broad
+// and middle phases may not see it.
 //
-// They take one environment at a time and see nothing of it but the two geoms' frames, so the
-// contacts are MuJoCo's. Only lanes in which bounding spheres meet ask for them.
+// The functions take one environment at a time and see nothing of it but the two geoms' frames, so
+// the contacts are MuJoCo's. Only lanes in which bounding spheres meet ask for them.
 //
 // One per LaneStepper; not thread-safe. Keeps the model.
 #pragma once
@@ -10,6 +11,7 @@
 #include <mujoco/mujoco.h>
 
 #include <memory>
+#include <vector>
 
 #include "lanes/tables.h"
 
@@ -21,13 +23,16 @@ class NarrowPhase {
   NarrowPhase(std::shared_ptr<const mjModel> model, const Tables& tables);
 
   /// The function that the stages call. Until this object is gone.
-  NarrowPhaseCall call() { return {this, Collide}; }
+  NarrowPhaseCall call() { return {this, Collide, PositionsOf, List}; }
   /// Before every run of stages on this thread.
   void Begin() { has_cleared_buffer_ = false; }
 
  private:
   static int Collide(void* self, int pair, const double* pos1, const double* mat1,
                      const double* pos2, const double* mat2, ContactPoint* points);
+
+  static Positions PositionsOf(void* self);
+  static int List(void* self, const ListedContact** contacts);
 
   void ClearBuffer();
 
@@ -39,6 +44,7 @@ class NarrowPhase {
   std::unique_ptr<mjData, DeleteData> data_;
   std::unique_ptr<mjData, DeleteData> touching_;  // of two spheres that do
   bool has_cleared_buffer_ = false;
+  std::vector<ListedContact> listed_;
 };
 
 }  // namespace pyfastenv::lanes

@@ -84,4 +84,8 @@ int NarrowPhase::Collide(void* /*self*/, int /*pair*/, const double* /*pos1*/,
   return -1;  // as after an error of MuJoCo's: the environment is left to mj_step
 }
 
+Positions NarrowPhase::PositionsOf(void* /*self*/) { return {}; }
+
+int NarrowPhase::List(void* /*self*/, const ListedContact** /*contacts*/) { return -1; }
+
 }  // namespace pyfastenv::lanes

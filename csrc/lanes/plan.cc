@@ -454,15 +454,17 @@ void Plan::AddPairs(const mjModel& m, const mjModel& whole) {
   const std::vector<GeomPair> pairs = CandidatePairs(m);
   if (pairs.empty()) return;
   const BoundingVolumes volumes(m);
-  bool all_own = true;
-  for (const GeomPair& pair : pairs) {
-    AddContactPair(m, pair, volumes);
-    all_own = all_own && pairs_.back().kind != PairKind::kOther;
+  bool asks_mujoco = false;
+  for (const GeomPair& geoms : pairs) {
+    AddContactPair(m, geoms, volumes);
+    const Pair& pair = pairs_.back();
+    const bool all_seen = pair.sight.distance == std::numeric_limits<double>::infinity();
+    asks_mujoco = asks_mujoco || pair.kind == PairKind::kOther || !all_seen;
   }
   tables_.pair = pairs_.data();
   tables_.num_pairs = static_cast<int>(pairs_.size());
   tables_.surface = surfaces_.data();
-  if (all_own) return;
+  if (!asks_mujoco) return;
   collision_model_ = {mj_copyModel(nullptr, &whole),
                       [](const mjModel* copy) { mj_deleteModel(const_cast<mjModel*>(copy)); }};
   if (collision_model_ == nullptr) throw std::bad_alloc();

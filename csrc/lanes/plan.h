@@ -49,7 +49,7 @@ class Plan {
 
   const Tables& tables() const { return tables_; }
   const Kernels& kernels() const { return kernels_; }
-  /// For pairs that MuJoCo's collision functions do; null if there are none.
+  /// For what MuJoCo's collisions are asked about; null if they never are.
   const std::shared_ptr<const mjModel>& collision_model() const { return collision_model_; }
   /// Environments that step together.
   int width() const { return kernels_.width; }

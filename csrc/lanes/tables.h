@@ -190,12 +190,31 @@ struct ContactPoint {
 };
 constexpr int kMaxPointsOfPair = 50;  // mjMAXCONPAIR
 
-/// MuJoCo's collision function of a pair in one environment, from the geoms' frames. Returns the
-/// number of points; -1 if MuJoCo raised an error.
+/// A contact of mj_collision's that has rows.
+struct ListedContact {
+  int geom1, geom2;
+  double dist;
+  double pos[3];
+  double normal[3];
+};
+
+/// Where the positions of an environment go.
+struct Positions {
+  double *qpos, *mocap_pos, *mocap_quat;
+};
+
+/// MuJoCo's collisions in one environment.
 struct NarrowPhaseCall {
   void* self;
+  /// The collision function of a pair, from the geoms' frames. Returns the number of points; -1 if
+  /// MuJoCo raised an error.
   int (*collide)(void* self, int pair, const double* pos1, const double* mat1, const double* pos2,
                  const double* mat2, ContactPoint* points);
+  /// Where to write the positions that `list` is asked about.
+  Positions (*positions)(void* self);
+  /// All that mj_collision lists there; valid until the next call. Returns how many; -1 if MuJoCo
+  /// raised an error.
+  int (*list)(void* self, const ListedContact** contacts);
 };
 
 /// The numbers that contacts of many pairs have in common.

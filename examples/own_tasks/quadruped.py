@@ -3,6 +3,8 @@
 import numpy as np
 
 import pyfastenv
+from pyfastenv.tasks.language.helpers import land, projected_gravity, push, touching
+from pyfastenv.tasks.language.noise import normal, uniform
 
 LEG = """<body name="{n}" pos="{x} {y} 0"><joint name="{n}_hip" axis="1 0 0" range="-45 45"/>
   <geom type="capsule" fromto="0 0 0 0 0 -.2" size=".03"/>
@@ -27,17 +29,16 @@ class Quadruped(pyfastenv.Task):
     model = XML
     frame_skip = 5
     control_every = 1  # a PD controller at every substep
-    stiffness, damping, action_scale = 1.5, 0.05, 0.5
-    tracking_weight, rate_weight, push = 1.0, 0.01, 0.5
-    velocity = pyfastenv.command(2, low=-1.0, high=1.0)  # forward, sideways [m/s]
+    stiffness, damping, action_scale, shove = 1.5, 0.05, 0.5, 0.5
+    velocity = pyfastenv.command(2, low=-1.0, high=1.0, every=(3, 8), standing=0.1)  # [m/s]
+    observation_noise = {"gyro": uniform(-0.2, 0.2), "joints": normal(0.01)}
     last_action = pyfastenv.memory(8)
-    phase = pyfastenv.memory()
+    air_time = pyfastenv.memory(4)
 
     def setup(self):
-        self.floor = self.model.geom("floor").id
+        self.feet = np.array([self.model.geom(f"{leg}_foot").id for leg in LEGS])
 
     def reset(self, data, rng):
-        data.qpos[:] = self.init_qpos
         data.qpos[7:] += rng.uniform(-0.1, 0.1, 8)
         data.joint("root").qvel[:3] = 0.1 * rng.standard_normal(3)
 
@@ -45,29 +46,23 @@ class Quadruped(pyfastenv.Task):
         target = self.action_scale * action
         ctrl[:] = self.stiffness * (target - data.qpos[7:]) - self.damping * data.qvel[6:]
 
+    @pyfastenv.reward_terms(tracking=1.0, stride=0.5, rate=-0.01)
     def step(self, data, action, info, rng):
-        if rng.random() < 0.02:
-            data.qvel[rng.integers(0, 2)] += self.push * rng.standard_normal()
+        push(data.qvel[:2], rng, 0.02, self.shove)
         self.simulate(data)
-        self.phase += self.dt
-        feet = 0
-        for i in range(data.ncon):
-            if data.contact[i].geom1 == self.floor and data.contact[i].dist < 0:
-                feet += 1
         error = data.sensor("velocity").data[:2] - self.velocity
-        tracking = np.exp(-4.0 * np.sum(np.square(error)))
-        rate = np.sum(np.square(action - self.last_action))
+        terms = {
+            "tracking": np.exp(-4.0 * np.sum(np.square(error))),
+            "stride": np.sum(land(self.air_time, touching(data, self.feet), self.dt)),
+            "rate": np.sum(np.square(action - self.last_action)),
+        }
         self.last_action[:] = action
-        info["tracking"] = tracking
-        info["feet_on_ground"] = feet
-        fallen = data.body("trunk").xpos[2] < 0.2
-        return self.tracking_weight * tracking - self.rate_weight * rate, fallen
+        return terms, {"fallen": data.body("trunk").xpos[2] < 0.2}
 
     def observation(self, data, obs):
-        obs["trunk"] = data.body("trunk").xquat
+        obs["gravity"] = projected_gravity(data.qpos[3:7])
         obs["gyro"] = data.sensor("gyro").data
         obs["joints"] = data.qpos[7:]
         obs["joint_velocities"] = data.qvel[6:]
-        obs["clock"] = (np.sin(6.0 * self.phase), np.cos(6.0 * self.phase))
         obs["command"] = self.velocity
         obs["last_action"] = self.last_action

@@ -59,6 +59,8 @@ class RunConfig:
     path/to/my_tasks.py:Arm."""
     env_kwargs: dict[str, Any] = field(default_factory=dict)
     """The environment's own arguments (xml_file, reset_noise_scale, …): `--env.KEY VALUE`."""
+    eval_env_kwargs: dict[str, Any] = field(default_factory=dict, metadata=MAY_DIFFER)
+    """Those that evaluations' environments have otherwise: `--eval-env.KEY VALUE`."""
     num_envs: int = field(metadata=at_least(1))
     """How many environments are stepped at once (in each process)."""
     num_threads: int = field(default=0, metadata=at_least(0) | MAY_DIFFER)
@@ -116,8 +118,9 @@ class RunConfig:
                 setattr(self, option.name, value.item())  # as config.json can hold it
         if isinstance(self.env_id, str):
             self.env_id = absolute_place(self.env_id)  # the run folder is used from anywhere
-        if isinstance(self.env_kwargs, Mapping):
-            self.env_kwargs = {k: _recordable(k, v) for k, v in self.env_kwargs.items()}
+        for name in ("env_kwargs", "eval_env_kwargs"):
+            if isinstance(given := getattr(self, name), Mapping):
+                setattr(self, name, {k: _recordable(k, v) for k, v in given.items()})
 
     @classmethod
     def preset(cls, env_id: str, **fields: Any) -> Self:
@@ -207,17 +210,24 @@ class RunConfig:
         return torch.device("cpu") if self.device == "sample-cpu" else self.learn_device
 
     def _check_env(self) -> None:
-        for name in self.env_kwargs:
-            if name in _OF_THE_RUN:
-                raise ValueError(f"env_kwargs: {name} is the run's to set, not the environment's")
-        if self.env_kwargs or self.env_id.removeprefix("pyfastenv/") not in specs.env_ids():
-            try:  # names the nearest ids, the arguments there are, the file that is missing
-                make_vec(self.env_id, num_threads=1, **self.env_kwargs).close()
-            except TypeError as error:
-                if not any(name in str(error) for name in self.env_kwargs):
-                    raise
-                raise ValueError(f"env_kwargs: {error}") from error
+        is_known = self.env_id.removeprefix("pyfastenv/") in specs.env_ids()
+        self._check_kwargs("env_kwargs", self.env_kwargs, is_known and not self.env_kwargs)
+        others = {**self.env_kwargs, **self.eval_env_kwargs}
+        self._check_kwargs("eval_env_kwargs", others, not self.eval_env_kwargs)
         self._record_model()
+
+    def _check_kwargs(self, option: str, kwargs: Mapping[str, Any], is_known: bool) -> None:
+        for name in kwargs:
+            if name in _OF_THE_RUN:
+                raise ValueError(f"{option}: {name} is the run's to set, not the environment's")
+        if is_known:
+            return
+        try:  # names the nearest ids, the arguments there are, the file that is missing
+            make_vec(self.env_id, num_threads=1, **kwargs).close()
+        except TypeError as error:
+            if not any(name in str(error) for name in kwargs):
+                raise
+            raise ValueError(f"{option}: {error}") from error
 
     def _record_model(self) -> None:
         """Makes the path of a task's model absolute, unless it is beside the task's file."""

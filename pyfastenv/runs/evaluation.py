@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs.seeds import Stream, env_seeds
 from pyfastenv.sampling.acting import ActingPolicy, acting_steps
 from pyfastenv.sampling.device_sampling import DeviceSampler
-from pyfastenv.sampling.rollouts import Episodes, rollout
+from pyfastenv.sampling.rollouts import Episodes, episode_means, infos_of_rows, rollout
 from pyfastenv.tasks.pool.make import make_vec
 from pyfastenv.vector.vector_env import FastVectorEnv
 
@@ -33,23 +33,29 @@ class Evaluation:
         returns: ``(num_policies * num_episodes,)`` float64, sums of rewards, policy by policy.
         lengths: Likewise, int64 [steps].
         num_policies: How many policies were evaluated.
+        infos: Likewise, float64 by name: those of the last steps that are numbers.
     """
 
     returns: torch.Tensor
     lengths: torch.Tensor
     num_policies: int = 1
+    infos: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
     def metrics(self) -> dict[str, float]:
         """Mean, standard deviation (of the sample; 0 for one episode), range, mean length.
 
-        Of several policies together, and the means of each: ``"eval/return_0"`` and so on.
+        Of several policies together, and the means of each: ``"eval/return_0"`` and so on. And the
+        means of those infos that sum an episode up, ``"eval/reward_tracking"``.
         """
         std = self.returns.std() if len(self.returns) > 1 else torch.zeros(())
         each = {}
         if self.num_policies > 1:
             means = self.returns.view(self.num_policies, -1).mean(1)
             each = {f"eval/return_{k}": float(mean) for k, mean in enumerate(means)}
-        return each | {
+        own = {f"eval/{name}": mean for name, mean in episode_means(self.infos).items()}
+        return {
+            **own,
+            **each,
             "eval/return": float(self.returns.mean()),
             "eval/return_std": float(std),
             "eval/return_min": float(self.returns.min()),
@@ -96,28 +102,32 @@ def evaluate(
     if len(seeds) != num_policies:
         raise ValueError(f"seed: expected one, or {num_policies} of them, got {len(seeds)}")
     parts = [_episodes_of(envs, policy, k, num_episodes, each) for k, each in enumerate(seeds)]
-    returns, lengths = zip(*[episode for part in parts for episode in part], strict=True)
+    returns, lengths, infos = zip(*[episode for part in parts for episode in part], strict=True)
     return Evaluation(
-        torch.tensor(returns, dtype=torch.float64), torch.tensor(lengths), num_policies
+        torch.tensor(returns, dtype=torch.float64),
+        torch.tensor(lengths),
+        num_policies,
+        infos_of_rows(infos),
     )
 
 
 def _episodes_of(
     envs: FastVectorEnv, policy: Any, number: int, num_episodes: int, seed: int
-) -> list[tuple[float, int]]:
-    """Returns and lengths of one of the policies."""
+) -> list[tuple[float, int, dict[str, float]]]:
+    """Returns, lengths and last infos of one of the policies' episodes."""
     rounds = math.ceil(num_episodes / envs.num_envs)
-    episodes: list[list[tuple[float, int]]] = [[] for _ in range(envs.num_envs)]
+    episodes: list[list[tuple[float, int, dict[str, float]]]] = [[] for _ in range(envs.num_envs)]
     assert envs.max_episode_steps is not None
     num_steps = min(envs.max_episode_steps, _MOST_STEPS)
     envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
     play = player(envs, policy, number, num_steps)
     while any(len(mine) < rounds for mine in episodes):
         ended = play()
-        for env_id, total, length in zip(
-            ended.env_ids.tolist(), ended.returns.tolist(), ended.lengths.tolist(), strict=True
-        ):
-            episodes[env_id].append((total, length))
+        columns = (ended.env_ids, ended.returns, ended.lengths)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        for at, (env_id, total, length) in enumerate(rows):
+            last = {name: float(values[at]) for name, values in ended.infos.items()}
+            episodes[env_id].append((total, length, last))
     return [episodes[i][n] for n in range(rounds) for i in range(envs.num_envs)][:num_episodes]
 
 

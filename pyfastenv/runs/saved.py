@@ -59,16 +59,15 @@ class SavedPolicy:
     def make_envs(
         self, num_envs: int, render_mode: str | None = None, **kwargs: Any
     ) -> FastVectorEnv:
-        """New environments as those that it was trained in, at most 64, to evaluate it in.
+        """New environments as those that its training evaluated it in, at most 64.
 
         Args:
             num_envs: How many.
             render_mode: ``"rgb_array"`` to draw them.
             **kwargs: Arguments that win over the training's.
         """
-        envs = make_eval_envs(
-            self.config.env_id, {**self.env_kwargs, **kwargs}, num_envs, render_mode
-        )
+        kwargs = {**self.env_kwargs, **self.config.eval_env_kwargs, **kwargs}
+        envs = make_eval_envs(self.config.env_id, kwargs, num_envs, render_mode)
         envs.take_values(self.env_values)
         return envs
 

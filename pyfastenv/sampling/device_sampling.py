@@ -6,7 +6,7 @@ need the GPU. Results come through :class:`pyfastenv.TorchVectorEnv`'s pinned ri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pyfastenv.errors import EnvError
-from pyfastenv.sampling.rollouts import Episodes, RolloutBatch
+from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, infos_of_rows
 from pyfastenv.sampling.staging import TorchVectorEnv
 from pyfastenv.vector.vector_env import FastVectorEnv
 
@@ -86,7 +86,7 @@ class DeviceSampler:
         """
         storage = self._storage
         storage["autoresets"].zero_()
-        ended: list[tuple[int, int, float, int, bool, Any]] = []
+        ended: list[tuple[int, int, float, int, bool, Any, dict[str, float]]] = []
         for t in range(self.num_steps):
             storage["obs"][t] = self._obs
             actions, log_probs, env_actions = act(self._obs)
@@ -116,12 +116,14 @@ class DeviceSampler:
         terminated = terminations.cpu().numpy()
         for i in np.flatnonzero(infos["_final_obs"]):
             final_obs = infos["final_obs"][i]
-            ended.append((t, i, self._returns[i], self._lengths[i], terminated[i], final_obs))
+            diverged = "diverged" in infos and infos["diverged"][i]
+            last = {} if diverged else _numbers(infos.get("final_info", {}), i)
+            ended.append((t, i, self._returns[i], self._lengths[i], terminated[i], final_obs, last))
             self._returns[i] = 0.0
             self._lengths[i] = 0
 
     def _episodes(self, ended: list[Any]) -> Episodes:
-        columns = list(zip(*ended, strict=True)) or [()] * 6
+        columns = list(zip(*ended, strict=True)) or [()] * 7
         final_obs = np.array(columns[5]).reshape(len(ended), *self._obs.shape[1:])
         return Episodes(
             steps=torch.tensor(columns[0], dtype=torch.int64),
@@ -130,6 +132,7 @@ class DeviceSampler:
             lengths=torch.tensor(np.array(columns[3], np.int64)),
             terminated=torch.tensor(np.array(columns[4], np.bool_)),
             final_obs=torch.from_numpy(final_obs).to(self._obs.dtype),
+            infos=infos_of_rows(columns[6]),
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -145,3 +148,12 @@ class DeviceSampler:
         self._obs = state["obs"].to(self._device)
         self._returns[:] = state["returns"].numpy()
         self._lengths[:] = state["lengths"].numpy()
+
+
+def _numbers(infos: Mapping[str, Any], env_id: Any) -> dict[str, float]:
+    """An environment's infos that are one number each."""
+    return {
+        name: float(values[env_id])
+        for name, values in infos.items()
+        if not name.startswith("_") and values.ndim == 1 and infos[f"_{name}"][env_id]
+    }

@@ -24,12 +24,15 @@ class Outcomes:
     Attributes:
         returns: ``(K, n)`` float64, sums of rewards.
         lengths: ``(K, n)`` int64 [steps].
-        final_obs: ``(K, n, obs_size)`` float64, flat: for descriptors of behaviour.
+        final_obs: ``(K, n, obs_size)`` float64, flat.
+        infos: ``(K, n)`` float64, the last steps' that are numbers: for descriptors of behaviour,
+            which an own task writes into its ``info``; NaN where physics diverged.
     """
 
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
     final_obs: NDArray[np.float64]
+    infos: dict[str, NDArray[np.float64]]
 
 
 def evaluate_population(envs: FastVectorEnv, policies: PolicySpec, seed: int) -> Outcomes:
@@ -64,6 +67,7 @@ def evaluate_population(envs: FastVectorEnv, policies: PolicySpec, seed: int) ->
         np.zeros(envs.num_envs),
         np.zeros(envs.num_envs, np.int64),
         np.zeros((envs.num_envs, envs.obs_size)),
+        {},
     )
     running = np.ones(envs.num_envs, np.bool_)
     while running.any():
@@ -73,10 +77,14 @@ def evaluate_population(envs: FastVectorEnv, policies: PolicySpec, seed: int) ->
         env_ids, rows = env_ids[new], rows[new]
         for name in ("returns", "lengths", "final_obs"):
             getattr(outcomes, name)[env_ids] = getattr(ended, name).numpy()[rows]
+        for name, values in ended.infos.items():
+            column = outcomes.infos.setdefault(name, np.zeros(envs.num_envs))
+            column[env_ids] = values.numpy()[rows]
         running[env_ids] = False
     shape = (k, each)
     return Outcomes(
         outcomes.returns.reshape(shape),
         outcomes.lengths.reshape(shape),
         outcomes.final_obs.reshape(*shape, -1),
+        {name: each.reshape(shape) for name, each in outcomes.infos.items()},
     )

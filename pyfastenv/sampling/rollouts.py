@@ -6,6 +6,7 @@ runs them for many steps: no barrier, no Python, no GIL. See docs/rollout.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -20,6 +21,7 @@ from pyfastenv import _core
 from pyfastenv.errors import EnvError
 from pyfastenv.nn.policy_spec import Exportable, PolicySpec
 from pyfastenv.vector.arguments import integer
+from pyfastenv.vector.rows import info_columns
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 
@@ -33,9 +35,43 @@ class Episodes:
     lengths: Tensor  # (E,) int64
     terminated: Tensor  # (E,) bool; False: truncated
     final_obs: Tensor  # (E, obs_size)
+    # (E,) float64 by name: the last step's infos that are numbers; NaN where the physics diverged
+    infos: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.steps)
+
+
+def episode_means(infos: Mapping[str, Tensor]) -> dict[str, float]:
+    """Means over episodes of the infos that sum one up: ``episode_…`` and ``terminated_…``.
+
+    Args:
+        infos: ``(E,)`` each, of the episodes' last steps; those that are NaN are left out.
+
+    Returns:
+        By the info's name without ``episode_``.
+    """
+    means = {
+        name.removeprefix("episode_"): float(values.nanmean())
+        for name, values in infos.items()
+        if name.startswith(("episode_", "terminated_"))
+    }
+    return {name: mean for name, mean in means.items() if math.isfinite(mean)}
+
+
+def joined_infos(parts: Sequence[Episodes]) -> dict[str, Tensor]:
+    """Several rollouts' infos by name; NaN where one of them has none of a name."""
+    names = dict.fromkeys(name for part in parts for name in part.infos)
+    none = [torch.full((len(part),), math.nan, dtype=torch.float64) for part in parts]
+    return {
+        name: torch.cat([p.infos.get(name, no) for p, no in zip(parts, none, strict=True)])
+        for name in names
+    }
+
+
+def infos_of_rows(rows: Sequence[Mapping[str, float]]) -> dict[str, Tensor]:
+    """Infos ``(E,)`` by name, of one mapping per episode; NaN where one has none of a name."""
+    return {name: torch.from_numpy(column) for name, column in info_columns(rows).items()}
 
 
 @dataclass(kw_only=True)
@@ -196,7 +232,7 @@ def rollout(
     return out
 
 
-def _episodes(arrays: dict[str, NDArray[Any]]) -> Episodes:
+def _episodes(arrays: dict[str, Any]) -> Episodes:
     def tensor(name: str, dtype: torch.dtype, *shape: int) -> Tensor:
         array = arrays.get(name)
         return torch.empty(shape, dtype=dtype) if array is None else torch.from_numpy(array)
@@ -208,4 +244,5 @@ def _episodes(arrays: dict[str, NDArray[Any]]) -> Episodes:
         lengths=tensor("lengths", torch.int64, 0),
         terminated=tensor("terminated", torch.bool, 0),
         final_obs=tensor("final_obs", torch.float32, 0, 0),
+        infos={name: torch.from_numpy(column) for name, column in arrays.get("infos", {}).items()},
     )

@@ -1,5 +1,7 @@
 """``pyfastenv doctor``: what this machine and this installation are, and what to mend.
 
+Of a model (``--model``) it says what costs most.
+
 Each check is a function that yields what it found, how bad that is and what to do about it; none of
 them changes anything. What a check tries and might crash (OpenGL) runs in a process of its own.
 """
@@ -28,6 +30,7 @@ _ROBOT = "HalfCheetah-v5"
 _EXACT_STEPS = 100
 _FIRST_MUJOCO_WITH_LANES = (4, 0)
 _GL_TIMEOUT_S = 60
+_WORTH_SAYING = 1.1
 _GL_BACKENDS = ("egl", "osmesa")
 _DRAW = """
 import pyfastenv
@@ -78,6 +81,36 @@ def examine() -> Iterator[Finding]:
     for subject, check in _CHECKS.items():
         for found in check():
             yield Finding(subject, *found)
+
+
+def examine_model(file: Path) -> Iterator[Finding]:
+    """Measures how fast a model steps, and what of it costs most.
+
+    Args:
+        file: A model in MuJoCo's XML or URDF, or an .mjb file.
+
+    Raises:
+        FileNotFoundError: There is none.
+        ValueError: It is no model; the message is MuJoCo's.
+    """
+    import mujoco
+
+    from pyfastenv.physics.costs import measure_costs
+
+    if not file.is_file():
+        raise FileNotFoundError(f"{file}: no such file")
+    binary = file.suffix == ".mjb"
+    load = mujoco.MjModel.from_binary_path if binary else mujoco.MjModel.from_xml_path
+    costs = measure_costs(load(str(file)))
+    rate = f"{costs.steps_per_second:,.0f} steps/s on one thread"
+    if costs.refusal is None:
+        yield Finding("speed", "ok", f"{rate} in lanes, {costs.times_mj_step:.1f} times mj_step")
+    else:
+        yield Finding("speed", "note", f"{rate} by mj_step", costs.refusal)
+    for saving in costs.savings:
+        if saving.ratio >= _WORTH_SAYING:
+            what = f"{saving.ratio:.1f} times as fast if {saving.what}"
+            yield Finding("costs", "note", what, saving.advice)
 
 
 def _platform() -> Found:

@@ -27,6 +27,7 @@ from pyfastenv.runs.progress import duration
 from pyfastenv.runs.settings import differing
 from pyfastenv.tools import runs as run_folders
 from pyfastenv.tools.runs import Group, Run, number
+from pyfastenv.tools.terms import term_names, term_text
 from pyfastenv.training.profiling import phases_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Section:
         groups: Each with its colour.
         pictures: Addresses and alternative texts.
         summary: A row per group.
+        terms: For each named reward term and ending its name and every group's last value.
         settings: For each that differs its name and every group's value.
         phases: For each phase its name and every group's share of the time.
         films: In the groups' order.
@@ -68,6 +70,7 @@ class Section:
     groups: list[tuple[Group, str]]
     pictures: list[tuple[str, str]]
     summary: list[dict[str, str]]
+    terms: list[tuple[str, list[str]]]
     settings: list[tuple[str, list[str]]]
     phases: list[tuple[str, list[str]]]
     films: list[Film]
@@ -152,6 +155,7 @@ def _section(env_id: str, runs: list[Run], metric: str, videos: bool) -> Section
             (_picture(coloured, metric, "time/elapsed_s"), f"{env_id}: return against time"),
         ],
         summary=[_summary(group, metric) for group in groups],
+        terms=_terms(groups, metric.partition("/")[0]),
         settings=[(name, [_words(v) for v in column]) for name, column in settings.items()],
         phases=_phases(groups),
         films=[film for group in groups for run in group.runs for film in _films(run)]
@@ -171,6 +175,18 @@ def _summary(group: Group, metric: str) -> dict[str, str]:
         "rate": number(statistics.fmean(run.steps_per_s for run in group.runs)),
         "time": duration(statistics.fmean(run.elapsed_s for run in group.runs)),
     }
+
+
+def _terms(groups: Sequence[Group], kind: str) -> list[tuple[str, list[str]]]:
+    """The last values of reward terms and endings, means over seeds."""
+    known = dict.fromkeys(name for group in groups for run in group.runs for name in run.metrics)
+    last = [
+        {name: statistics.fmean(run.last(name) for run in group.runs) for name in known}
+        for group in groups
+    ]
+    return [
+        (name, [term_text(each, kind, name) for each in last]) for name in term_names(known, kind)
+    ]
 
 
 def _phases(groups: Sequence[Group]) -> list[tuple[str, list[str]]]:

@@ -79,6 +79,11 @@ class Run:
         """Environment steps per second of training, evaluations counted; NaN before the first."""
         return self.step / self.elapsed_s if self.elapsed_s else math.nan
 
+    @property
+    def metrics(self) -> list[str]:
+        """The names of everything that was logged."""
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
     def curve(self, metric: str, against: str = "step") -> tuple[Array, Array]:
         """Where a metric was logged, ``(n,)``, and what it was, ``(n,)``."""
         points = [

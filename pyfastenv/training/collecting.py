@@ -16,7 +16,7 @@ from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout, Transitions
 from pyfastenv.sampling.device_sampling import DeviceSampler, check_observations
 from pyfastenv.sampling.exploration import continuous_actions, explore
-from pyfastenv.sampling.rollouts import RolloutBatch, rollout
+from pyfastenv.sampling.rollouts import Episodes, RolloutBatch, joined_infos, rollout
 from pyfastenv.training.envs import make_training_envs
 from pyfastenv.training.loop import episode_metrics
 from pyfastenv.training.off_policy_config import OffPolicyConfig
@@ -47,7 +47,7 @@ class SeedCollector:
         self._batch: RolloutBatch | None = None
         self.obs = torch.empty(config.num_seeds, 0, obs_size)
         self.ended = torch.empty(config.num_seeds, 0, dtype=torch.bool)
-        self._ended: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._ended: list[Episodes] = []
         # of networks that the pool's workers cannot run
         self._sampler: DeviceSampler | None = None
         self._acting = SeedStreams(config.streams(Stream.ACTING), config.learn_device)
@@ -87,9 +87,8 @@ class SeedCollector:
             self._batch = batch
         else:
             batch = self._follow_in_torch(policies, num_steps)
-        episodes = batch.episodes
-        if len(episodes) > 0:
-            self._ended.append((episodes.env_ids, episodes.returns, episodes.lengths))
+        if len(batch.episodes) > 0:
+            self._ended.append(batch.episodes)
         return self._rows(Transitions.from_rollout(batch))
 
     def _follow_in_torch(self, policies: Sequence[TorchPolicy], num_steps: int) -> RolloutBatch:
@@ -125,9 +124,12 @@ class SeedCollector:
         """
         if not self._ended:
             return {}
-        env_ids, returns, lengths = map(torch.cat, zip(*self._ended, strict=True))
-        self._ended = []
-        metrics = episode_metrics(returns, lengths)
+        ended, self._ended = self._ended, []
+        env_ids, returns, lengths = (
+            torch.cat([getattr(each, name) for each in ended])
+            for name in ("env_ids", "returns", "lengths")
+        )
+        metrics = episode_metrics(returns, lengths, joined_infos(ended))
         num_seeds = self._config.num_seeds
         if num_seeds > 1:
             seeds = env_ids // self._config.num_envs

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyfastenv
 from pyfastenv.runs.config import RunConfig
+from pyfastenv.tasks.language.find import find_task
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 
@@ -28,6 +29,6 @@ def make_training_envs(config: RunConfig, num_envs: int, **defaults: Any) -> Fas
         num_threads=config.num_threads,
         engine=config.engine,
         autoreset_mode="SameStep",
-        infos=False,
+        infos=find_task(config.env_id) is not None,  # what sums an episode up is among them
         **{**defaults, **config.env_kwargs},
     )

@@ -44,6 +44,7 @@ from pyfastenv.runs.logger import MetricLogger
 from pyfastenv.runs.progress import duration, make_progress
 from pyfastenv.runs.registry import ALGORITHMS
 from pyfastenv.runs.seeds import Stream
+from pyfastenv.sampling.rollouts import episode_means
 from pyfastenv.training import distributed
 from pyfastenv.training.algorithm import Algorithm
 from pyfastenv.training.busy import busy_note
@@ -56,11 +57,17 @@ from pyfastenv.training.warm_start import warm_start
 C = TypeVar("C", bound=RunConfig)
 
 
-def episode_metrics(returns: Tensor, lengths: Tensor) -> dict[str, float]:
-    """``"train/return"`` and ``"train/length"`` of the episodes that ended, if any did."""
+def episode_metrics(
+    returns: Tensor, lengths: Tensor, infos: Mapping[str, Tensor]
+) -> dict[str, float]:
+    """``"train/return"`` and ``"train/length"`` of the episodes that ended, if any did.
+
+    And the means of those of their infos that sum an episode up: ``"train/reward_tracking"``.
+    """
     if len(returns) == 0:
         return {}
     return {
+        **{f"train/{name}": mean for name, mean in episode_means(infos).items()},
         "train/return": float(returns.mean()),
         "train/length": float(lengths.double().mean()),
     }
@@ -252,7 +259,9 @@ class _Session:
             self.config.total_steps, start.step or 0, quiet=self.config.quiet
         )
         self.eval_envs = make_eval_envs(
-            self.config.env_id, env_kwargs(self.algorithm.envs), self.config.eval_episodes
+            self.config.env_id,
+            {**env_kwargs(self.algorithm.envs), **self.config.eval_env_kwargs},
+            self.config.eval_episodes,
         )
 
     def _best_until(self, step: int) -> float:

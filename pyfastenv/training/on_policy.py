@@ -213,7 +213,8 @@ class OnPolicy(ABC, Generic[C]):
         metrics = self.learn(batch)
         self.global_step += self.steps_per_batch
         self.episodes = batch.episodes
-        metrics |= episode_metrics(batch.episodes.returns, batch.episodes.lengths)
+        ended = batch.episodes
+        metrics |= episode_metrics(ended.returns, ended.lengths, ended.infos)
         metrics["time/sample_s"] = sampled - began
         metrics["time/update_s"] = time.perf_counter() - sampled
         return metrics

@@ -6,7 +6,7 @@ That is gymnasium's ``call`` and ``get_attr``, and several trainers. Everything 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import cached_property
 from typing import Any, Protocol
@@ -20,6 +20,12 @@ from pyfastenv.vector.obs_views import row_of
 
 # arguments of FastVectorEnv that FastEnv chooses itself
 _POOL_ARGUMENTS = ("num_envs", "num_threads", "autoreset_mode", "max_episode_steps")
+
+
+def info_columns(rows: Sequence[Mapping[str, float]]) -> dict[str, NDArray[np.float64]]:
+    """Numbers ``(len(rows),)`` by name, NaN where a row has none of that name."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: np.array([float(row.get(name, np.nan)) for row in rows]) for name in names}
 
 
 def info_rows(infos: Mapping[str, Any], num_rows: int) -> list[dict[str, Any]]:

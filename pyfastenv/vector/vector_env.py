@@ -451,7 +451,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
         policy_ids: NDArray[Any] | None,
         num_steps: int,
         out: dict[str, NDArray[Any]],
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, Any]:
         """The closed loop on NumPy arrays; :func:`pyfastenv.rollout` is the one to use.
 
         Observations are flat, whatever the observation space.

@@ -121,5 +121,32 @@ TEST(Contacts, WithGapsAreRefused) {
   EXPECT_EQ(UnsupportedContacts(*m), "contacts of geoms with gaps");
 }
 
+// What lies outside of the box that the compiler has put around a geom, MuJoCo does not see: it is
+// asked where lanes are not sure, and only what it does not list is mj_step's.
+TEST(Contacts, ThatMuJoCoMayNotSee) {
+  const ModelPtr m = LoadXml(
+      "<mujoco><worldbody><geom type='plane' size='5 5 1'/><body><freejoint/>"
+      "<geom size='.1'/><geom size='.05' pos='.2 0 .1'/></body></worldbody></mujoco>");
+  m->geom_size[3] = .12;
+  m->geom_rbound[1] = .3;
+  const DataPtr d = MakeData(*m);
+  for (const int width : Widths()) {
+    LaneStepper lanes(MakePlan(*m, width));
+    RowSet rows(*m, 2);
+    for (const double height : {.119, .1001, .0999, .08}) {
+      mj_resetData(m.get(), d.get());
+      d->qpos[2] = height;
+      mj_getState(m.get(), d.get(), rows.row(0), mjSTATE_INTEGRATION);
+      mj_step(m.get(), d.get());
+      ASSERT_EQ(d->ncon, height < .1 ? 1 : 0);
+      const unsigned redo = lanes.Step(rows.from(0), rows.from(0), 1, 1, false);
+      EXPECT_EQ(redo, d->ncon == 0 ? 1u : 0u) << width << " lanes, " << height;
+      if (redo != 0) continue;
+      mj_getState(m.get(), d.get(), rows.row(1), mjSTATE_INTEGRATION);
+      EXPECT_EQ(std::memcmp(rows.row(0), rows.row(1), rows.size() * sizeof(double)), 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pyfastenv::lanes

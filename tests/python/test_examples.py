@@ -10,6 +10,7 @@ from run_example import EXAMPLES, run_example
 
 ARGUMENTS = {
     "evolve_cma.py": ["2"],
+    "evolve_ribs.py": ["2"],
     "identify_arm.py": [],
     "step.py": ["20"],
     "partial_batches.py": ["10"],
@@ -24,6 +25,7 @@ ARGUMENTS = {
 }
 NEEDS = {
     "evolve_cma.py": ("torch", "cma"),
+    "evolve_ribs.py": ("torch", "ribs"),
     "identify_arm.py": ("plotly", "tabulate", "matplotlib"),  # mujoco[sysid]
     "ppo.py": ("torch",),
     "ray_sac.py": ("torch", "ray"),

@@ -19,7 +19,7 @@ import shrink
 
 from pyfastenv.vector.specs import assets_dir
 
-MODELS = 300
+MODELS = 150
 KEPT = sorted((Path(lanes.__file__).parent / "lanes_models").glob("*.xml"))
 SMALL = (
     "<mujoco><worldbody><geom name='floor' type='plane' size='5 5 1'/><body pos='0 0 .1'>"

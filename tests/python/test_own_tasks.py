@@ -140,8 +140,12 @@ def cache_files() -> list[str]:
     return [f.name for f in cache.folder().glob("*")] if cache.folder().is_dir() else []
 
 
+class Told(Quadruped):
+    velocity = pyfastenv.command(2, low=-1.0, high=1.0)
+
+
 def test_commands_are_tasks() -> None:
-    envs = pyfastenv.make_vec(Quadruped, 3)
+    envs = pyfastenv.make_vec(Told, 3)
     tasks = envs.sample_tasks(3, seed=0)
     assert tasks.shape == (3, 2)
     envs.reset_task(tasks)

@@ -40,6 +40,8 @@ def test_outcomes_are_those_of_stepping_each_policy() -> None:
             assert found.lengths[k, n] == length
             np.testing.assert_allclose(found.returns[k, n], total, rtol=1e-3)
             np.testing.assert_allclose(found.final_obs[k, n], infos["final_obs"][0], atol=1e-2)
+            x = infos["final_info"]["x_position"][0]
+            np.testing.assert_allclose(found.infos["x_position"][k, n], x, atol=1e-2)
     assert len(set(found.lengths.ravel())) > 3
 
 

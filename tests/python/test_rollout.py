@@ -24,6 +24,7 @@ from torch.distributions import (
 import pyfastenv
 from pyfastenv import EnvError, PolicySpec, RolloutBatch, rollout
 from pyfastenv.nn.networks import MLP, from_sequential
+from pyfastenv.sampling.device_sampling import DeviceSampler
 
 ACTIVATIONS = {
     "tanh": nn.Tanh(),
@@ -393,16 +394,26 @@ class Books:
         self.lengths += ~autoresets
         for i in np.flatnonzero(self.was_ended):
             final_obs = self.obs[i] if next_step else infos["final_obs"][i]
-            self.episodes.append(
-                (t, i, self.returns[i], self.lengths[i], terminations[i], final_obs.tolist())
-            )
+            last = infos if next_step else infos["final_info"]
+            info = {
+                name: np.float64(v[i]).tolist()
+                for name, v in last.items()
+                if name[0] != "_" and v.ndim == 1
+            }
+            ended = (t, i, self.returns[i], self.lengths[i], terminations[i], final_obs.tolist())
+            self.episodes.append((*ended, info))
             self.returns[i] = self.lengths[i] = 0
         return before, rewards, terminations, truncations, autoresets
 
 
 def rows_of(episodes: pyfastenv.Episodes) -> list[tuple[Any, ...]]:
     columns = ("steps", "env_ids", "returns", "lengths", "terminated", "final_obs")
-    return list(zip(*(getattr(episodes, name).tolist() for name in columns), strict=True))
+    infos = [
+        {name: values[i].tolist() for name, values in episodes.infos.items()}
+        for i in range(len(episodes))
+    ]
+    rows = zip(*(getattr(episodes, name).tolist() for name in columns), infos, strict=True)
+    return list(rows)
 
 
 def assert_same_as_steps(books: Books, spec: PolicySpec, batch: RolloutBatch) -> None:
@@ -894,3 +905,34 @@ print(wait(pid))
 print(rollout(envs, spec, 20).num_steps)
 """
     assert run_script(FORK + script, num_threads).split() == ["0", "20"]
+
+
+# ---- the last infos ------------------------------------------------------------------------------
+
+
+def test_last_infos_of_both_samplers() -> None:
+    """Where physics diverges, there are none."""
+
+    def make() -> Any:
+        envs = pyfastenv.make_vec("Hopper-v5", 3, autoreset_mode="SameStep", max_episode_steps=4)
+        gain = np.zeros(envs.get_model_field("actuator_gainprm").shape[1:])
+        gain[:, 0] = 1e30
+        envs.set_model_field("actuator_gainprm", gain, [1])
+        envs.reset(seed=0)
+        return envs
+
+    def act(obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        actions = torch.ones(len(obs), 3)
+        return actions, torch.zeros(len(obs)), actions
+
+    strong = np.concatenate([np.zeros(11 * 3), np.full(3, 20.0)])
+    policy = PolicySpec.of_vectors(strong[None], (11, 3), distribution="deterministic")
+    inside = pyfastenv.rollout(make(), policy, 4).episodes
+    outside = DeviceSampler(make(), 4, torch.device("cpu")).collect(act).episodes
+    assert {"x_position", "reward_ctrl"} <= set(inside.infos) == set(outside.infos)
+    assert sorted(inside.env_ids.tolist()) == sorted(outside.env_ids.tolist())
+    diverged = inside.env_ids == 1
+    assert diverged.any() and (~diverged).any()
+    for name, values in inside.infos.items():
+        torch.testing.assert_close(values, outside.infos[name], rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(values.isnan(), diverged)

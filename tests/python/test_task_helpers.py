@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from dict_tasks import Arm
@@ -12,7 +13,15 @@ from parity import assert_same
 
 import pyfastenv
 from pyfastenv.errors import TaskCodeError
-from pyfastenv.tasks.language.helpers import draw_noise, enqueue, push
+from pyfastenv.tasks.language.helpers import (
+    draw_noise,
+    enqueue,
+    in_frame,
+    land,
+    projected_gravity,
+    push,
+    touching,
+)
 
 
 class Shaped(Arm):
@@ -123,6 +132,35 @@ def test_pushes_come_as_often_as_they_should() -> None:
     noise = np.zeros(20_000)
     draw_noise(noise, rng, 0.3)
     assert abs(noise.std() - 0.3) < 0.01
+
+
+def test_feet_that_stand_and_come_down() -> None:
+    xml = """<mujoco><worldbody><geom type="plane" size="1 1 1"/>
+    <body pos="0 0 .1"><freejoint/><geom name="low" size=".1"/></body>
+    <body pos="1 0 .5"><freejoint/><geom name="high" size=".1"/></body>
+    <body pos="2 0 .105"><freejoint/><geom name="near" size=".1" margin=".01"/></body>
+    </worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    geoms = np.array([model.geom(name).id for name in ("high", "low", "near")])
+    assert data.ncon == 2  # one of them with a gap
+    assert touching(data, geoms).tolist() == [0.0, 1.0, 0.0]
+    air_time = np.zeros(2)
+    contacts = [(1, 1), (1, 0), (0, 0), (1, 0), (1, 1)]
+    landed = [land(air_time, np.array(each), 0.5).tolist() for each in contacts]
+    assert landed == [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.5, 0.0], [0.0, 1.5]]
+    assert air_time.tolist() == [0.0, 0.0]
+
+
+def test_vectors_in_a_bodys_frame() -> None:
+    quat, vector = np.array([0.5, 0.1, -0.7, 0.5]), np.array([1.0, -2.0, 0.5])
+    quat /= np.linalg.norm(quat)
+    frame = np.zeros(9)
+    mujoco.mju_quat2Mat(frame, quat)
+    frame = frame.reshape(3, 3)
+    np.testing.assert_allclose(in_frame(quat, vector), frame.T @ vector, atol=1e-15)
+    np.testing.assert_allclose(projected_gravity(quat), -frame[2], atol=1e-15)
 
 
 class Reweighted(Shaped):
@@ -297,6 +335,8 @@ def terms_of(near):
 def test_mistakes_at_decoration_and_in_compiled_code() -> None:
     with pytest.raises(TypeError, match="expected weights, such as"):
         pyfastenv.reward_terms()
+    with pytest.raises(TypeError, match="near_per_step is what the infos have of near: expected"):
+        pyfastenv.reward_terms(near=1.0, near_per_step=1.0)
     with pytest.raises(TypeError, match="must ask for info"):
         pyfastenv.reward_terms(near=1.0)(lambda self, data: ({"near": 1.0}, False))
     with pytest.raises(

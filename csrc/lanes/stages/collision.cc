@@ -2,7 +2,7 @@
 //
 // All pairs are tried in the order in which MuJoCo lists contacts, which stands in the plan, so no
 // sorting is needed. MuJoCo's broad and middle phases leave out pairs that do not touch, or hardly:
-// what they may leave out is left to mj_step (BoundingVolumes).
+// where they may (BoundingVolumes), MuJoCo is asked what it lists.
 #include <math.h>
 
 #include "lanes/stages/overlap.h"
@@ -101,6 +101,7 @@ void Append(const Tables& t, Scratch& s, unsigned hit, int pair, const Touch& to
   const unsigned in_reach = hit;
   hit &= Bits(touch.dist < t.pair[pair].margin);
   if (t.sensors.contacts) s.redo |= in_reach & ~hit;
+  if (hit == 0) return;
   s.redo |= hit & touch.undefined;
   s.contacts.touching |= hit;
   s.contacts.seen |= hit & SeenIn(t.pair[pair], touch);
@@ -129,8 +130,7 @@ void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
       if (points[k].dist < nearest) nearest = points[k].dist;
     }
     if (nearest < pair.margin && !SurelySeen(t, pair, nearest, x[0], m[0], x[1], m[1])) {
-      s.redo |= 1u << l;
-      continue;
+      s.contacts.uncertain |= 1u << l;
     }
     for (int k = 0; k < count; ++k) {
       const ContactPoint& point = points[k];
@@ -150,15 +150,49 @@ void CollideOther(const Tables& t, Scratch& s, int index, unsigned near) {
   }
 }
 
+namespace {
+
+// Whether MuJoCo lists in a lane what lanes have found. It is not asked where environments have
+// numbers of their own.
+bool ListsTheSame(const Tables& t, const Scratch& s, int l) {
+  if (t.varied != 0) return false;
+  const NarrowPhaseCall& call = s.narrow_phase;
+  const Positions to = call.positions(call.self);
+  for (int i = 0; i < t.nq; ++i) to.qpos[i] = At(s.qpos[i], l);
+  for (int i = 0; i < 3 * t.nmocap; ++i) to.mocap_pos[i] = At(s.mocap_pos[i], l);
+  for (int i = 0; i < 4 * t.nmocap; ++i) to.mocap_quat[i] = At(s.mocap_quat[i], l);
+  const ListedContact* listed = nullptr;
+  const Contacts& c = s.contacts;
+  if (call.list(call.self, &listed) != c.count[l]) return false;
+  for (int k = 0; k < c.count[l]; ++k) {
+    const Pair& pair = t.pair[c.pair[k][l]];
+    bool same = listed[k].geom1 == pair.geom1 && listed[k].geom2 == pair.geom2 &&
+                listed[k].dist == At(c.dist[k], l);
+    for (int i = 0; i < 3; ++i) {
+      same = same && listed[k].pos[i] == At(c.pos[3 * k + i], l) &&
+             listed[k].normal[i] == At(c.frame[9 * k + i], l);
+    }
+    if (!same) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void Collide(const Tables& t, Scratch& s) {
   Contacts& c = s.contacts;
   for (int l = 0; l < kWidth; ++l) c.count[l] = 0;
+  c.uncertain = 0;
   for (int k = 0; k < t.num_pairs; ++k) {
     const unsigned near = Near(s, t.pair[k]);
     if (near == 0) continue;
     c.touching = c.seen = 0;
     CollidePair(t, s, k, near);
-    s.redo |= c.touching & ~c.seen;
+    c.uncertain |= c.touching & ~c.seen;
+  }
+  for (unsigned lanes = c.uncertain & ~s.redo; lanes != 0; lanes &= lanes - 1) {
+    const int l = __builtin_ctz(lanes);
+    if (!ListsTheSame(t, s, l)) s.redo |= 1u << l;
   }
   c.max_count = 0;
   for (int l = 0; l < kWidth; ++l) {

@@ -123,6 +123,7 @@ inline Lane ZeroWhereNone(Lane a, Lane x) {
   return Any(none) ? Select(none, Splat(0), x) : x;
 }
 inline Lane Max(Lane a, Lane b) { return Select(a > b, a, b); }
+inline Lane Min(Lane a, Lane b) { return Select(a < b, a, b); }
 inline Lane Clip(Lane x, Lane low, Lane high) {
   return Select(x < low, low, Select(x > high, high, x));
 }

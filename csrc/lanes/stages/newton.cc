@@ -56,6 +56,33 @@ struct Residuals {
   Lane *warm, *cold;  // (max_rows)
 };
 
+// ½ d·M d for d = qacc_warmstart - qacc_smooth, as MuJoCo rounds it.
+Lane CostOfWarmStart(const Tables& t, Scratch& s) {
+  for (int i = 0; i < t.nv; ++i) s.search[i] = s.qacc_warmstart[i] - s.qacc_smooth[i];
+  Run(RecordedStage::kSearchProduct, t, s);
+  return 0.5 * Dot(s.search, s.Mv, t.nv);
+}
+
+// Lanes whose start without constraints costs less, given what constraints cost at both, and
+// Ma = M qacc_warmstart. M d = Ma - qfrc_smooth but for rounding, of at most so many last places of
+// |M| |qacc|, so that another product is needed only where both cost the same within that.
+Mask ColdIsBetter(const Tables& t, Scratch& s, Lane warm, Lane cold) {
+  constexpr double kRounding = 1e-12;
+  Lane twice = Splat(0), trace = Splat(0), apart = Splat(0), size = Splat(0);
+  for (int i = 0; i < t.nv; ++i) {
+    const Lane d = s.qacc_warmstart[i] - s.qacc_smooth[i];
+    twice = twice + (s.Ma[i] - s.qfrc_smooth[i]) * d;
+    trace = trace + s.M[t.M_rowadr[i] + t.M_rownnz[i] - 1];  // no entry of M is larger
+    apart = apart + Abs(d);
+    size = size + (Abs(s.qacc_warmstart[i]) + Abs(s.qacc_smooth[i]));
+  }
+  const Lane gauss = 0.5 * twice, excess = (gauss + warm) - cold;
+  const Lane rounding = kRounding * (trace * size * apart + Abs(gauss) + warm + cold);
+  const Mask sure = Abs(excess) > rounding;
+  if ((s.rows.any & ~s.redo & ~Bits(sure)) == 0) return excess > 0.0;
+  return CostOfWarmStart(t, s) + warm > cold;
+}
+
 // qacc: in each lane the better of the last step's acceleration and that without constraints, and
 // this on dofs that are not constrained; Ma = M qacc on those that are. `constrained`: of each dof,
 // bits of lanes. Returns lanes that start cold, and the residuals of both.
@@ -65,18 +92,18 @@ Mask ChooseStart(const Tables& t, Scratch& s, const unsigned* constrained, Resid
   const JacobianProducts& products = JacobianProductsOfSize(t.nv);
   residuals = {s.solver.direction, s.solver.residual};
   products.multiply(all, s.qacc_warmstart, rows.aref, residuals.warm);
-  for (int i = 0; i < t.nv; ++i) s.search[i] = s.qacc_warmstart[i] - s.qacc_smooth[i];
-  Run(RecordedStage::kSearchProduct, t, s);
-  const Lane warm_cost = 0.5 * Dot(s.search, s.Mv, t.nv) + ConstraintCost(t, s, residuals.warm);
   products.multiply(all, s.qacc_smooth, rows.aref, residuals.cold);
   for (int r = 0; r < rows.max_count; ++r) s.redo |= LanesWithBadRow(rows, r, residuals.cold[r]);
-  const Mask cold =
-      (warm_cost > ConstraintCost(t, s, residuals.cold)) | FromBits(~rows.any & kAllLanes);
+  for (int i = 0; i < t.nv; ++i) s.qacc[i] = s.qacc_warmstart[i];
+  Run(RecordedStage::kAccelerationProduct, t, s);
+  const Lane warm = ConstraintCost(t, s, residuals.warm);
+  const Mask cold = ColdIsBetter(t, s, warm, ConstraintCost(t, s, residuals.cold)) |
+                    FromBits(~rows.any & kAllLanes);
   for (int i = 0; i < t.nv; ++i) {
     const Mask smooth = cold | FromBits(~constrained[i] & kAllLanes);
-    s.qacc[i] = Select(smooth, s.qacc_smooth[i], s.qacc_warmstart[i]);
+    s.qacc[i] = Select(smooth, s.qacc_smooth[i], s.qacc[i]);
   }
-  Run(RecordedStage::kAccelerationProduct, t, s);
+  if ((Bits(cold) & rows.any) != 0) Run(RecordedStage::kAccelerationProduct, t, s);
   return cold;
 }
 

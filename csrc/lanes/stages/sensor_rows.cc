@@ -17,13 +17,16 @@ int RowOfLimit(const Tables& t, const Scratch& s, int limit, int lane) {
   return -1;
 }
 
-double SenseLimit(const Tables& t, const Scratch& s, const Sensor& sensor, int lane) {
+double SenseLimit(const Tables& t, Scratch& s, const Sensor& sensor, int lane) {
   const Rows& rows = s.rows;
   const int r = RowOfLimit(t, s, sensor.id, lane);
   if (r < 0) return 0;
   if (sensor.kind == SensorKind::kLimitPosition) return At(rows.violation[r], lane);
   if (sensor.kind == SensorKind::kLimitForce) return At(rows.force[r], lane);
-  return At(Dot(rows.J + r * t.nv, s.qvel, t.nv), lane);
+  const double velocity = At(Dot(rows.J + r * t.nv, s.qvel, t.nv), lane);
+  // zeros of a rope's Jacobian may have another sign in lanes
+  if (velocity == 0 && t.limit[sensor.id].kind == LimitKind::kTendon) s.redo |= 1u << lane;
+  return velocity;
 }
 
 }  // namespace

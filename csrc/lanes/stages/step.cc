@@ -19,13 +19,14 @@ unsigned BadNumbers(const Lane* x, int n, double most = kMaxVal) {
   return ~Bits(good) & kAllLanes;
 }
 
+constexpr double kLargestInverse = 1.0 / 1e-15;  // 1 / mjMINVAL
+
 }  // namespace
 
 unsigned ReplacedPivots(const Lane* inverse_diagonal, int n) {
-  constexpr double kMinVal = 1e-15;  // mjMINVAL
   Mask good = Splat(0) == 0.0;
   for (int i = 0; i < n; ++i) {
-    good = good & (inverse_diagonal[i] > 0.0) & (inverse_diagonal[i] <= 1.0 / kMinVal);
+    good = good & (inverse_diagonal[i] > 0.0) & (inverse_diagonal[i] <= kLargestInverse);
   }
   return ~Bits(good) & kAllLanes;
 }
@@ -57,15 +58,37 @@ unsigned BadMocap(const Tables& t, const Scratch& s) {
   return lanes;
 }
 
-// Lanes in which a program's force is so small that its products may vanish, for which MuJoCo's
-// zero has a sign that programs do not keep.
+// Whether a program's force is so small that its products may vanish, for which MuJoCo's zero has a
+// sign that programs do not keep.
+Mask Vanishes(Lane force) { return (Abs(force) < 1e-250) & (force != 0.0); }
+
 unsigned VanishingForces(const Lane* force, int n) {
-  constexpr double kSmallest = 1e-250;
   Mask vanishes = Splat(0) != 0.0;
-  for (int i = 0; i < n; ++i) {
-    vanishes = vanishes | ((Abs(force[i]) < kSmallest) & (force[i] != 0.0));
-  }
+  for (int i = 0; i < n; ++i) vanishes = vanishes | Vanishes(force[i]);
   return Bits(vanishes) & kAllLanes;
+}
+
+// Lanes with accelerations that MuJoCo would warn of (mj_checkAcc, after every evaluation of
+// Runge-Kutta's: the next ones' numbers stay finite by it), with pivots that it replaces, or with
+// forces that vanish. Sums and least values tell nearly always that there are none.
+unsigned BadEvaluation(const Tables& t, const Scratch& s) {
+  Lane accelerations = Splat(0), pivots = Splat(0), least = Splat(kLargestInverse);
+  Mask vanishes = Splat(0) != 0.0;
+  const bool constrained = s.rows.any != 0;
+  for (int i = 0; i < t.nv; ++i) {
+    accelerations = accelerations + Abs(s.qacc[i]);
+    pivots = pivots + s.qLDiagInv[i];
+    least = Min(s.qLDiagInv[i], least);
+    if (!s.has_programs) continue;
+    vanishes = vanishes | Vanishes(s.qfrc_smooth[i]);
+    if (constrained) vanishes = vanishes | Vanishes(s.qfrc_constraint[i]);
+  }
+  const Mask good = (accelerations <= kMaxVal) & (pivots <= kLargestInverse) & (least > 0.0);
+  if ((Bits(good) & ~Bits(vanishes) & kAllLanes) == kAllLanes) return 0;
+  unsigned bad = BadNumbers(s.qacc, t.nv) | ReplacedPivots(s.qLDiagInv, t.nv);
+  if (s.has_programs) bad |= VanishingForces(s.qfrc_smooth, t.nv);
+  if (s.has_programs && constrained) bad |= VanishingForces(s.qfrc_constraint, t.nv);
+  return bad;
 }
 
 // What has passed since the last call belongs to this phase.
@@ -98,8 +121,6 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
     Run(RecordedStage::kSmoothDynamics, t, s);
   }
   assert((short_quaternions & ~s.redo) == 0);
-  s.redo |= ReplacedPivots(s.qLDiagInv, t.nv);
-  if (s.has_programs) s.redo |= VanishingForces(s.qfrc_smooth, t.nv);
   EndPhase(s, Phase::kSmooth);
   Collide(t, s);
   EndPhase(s, Phase::kCollision);
@@ -111,9 +132,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   } else {
     SolveNewton(t, s);
   }
-  // mj_checkAcc, after every evaluation of Runge-Kutta's: the next ones' numbers stay finite by it
-  s.redo |= BadNumbers(s.qacc, t.nv);
-  if (s.has_programs && s.rows.any != 0) s.redo |= VanishingForces(s.qfrc_constraint, t.nv);
+  s.redo |= BadEvaluation(t, s);
   EndPhase(s, Phase::kSolver);
 }
 
@@ -150,6 +169,16 @@ bool AllZero(const double* x, int n) {
   return bits == 0;
 }
 
+bool HasNegativeZero(const double* x, int n) {
+  bool found = false;
+  for (int i = 0; i < n; ++i) {
+    uint64_t x_bits;
+    __builtin_memcpy(&x_bits, x + i, sizeof(x_bits));
+    found |= x_bits == uint64_t{1} << 63;
+  }
+  return found;
+}
+
 void LoadNumbers(const Tables& t, Scratch& s, const Numbers* numbers) {
 #define PYFASTENV_LANES_NUMBER(name, count, ...)                            \
   for (int i = 0; i < (t.Varies(Number::name) ? (count) : 0); ++i) {        \
@@ -174,13 +203,7 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
     for (int i = 0; i < t.nq; ++i) At(s.qpos[i], l) = row[at.qpos + i];
     for (int i = 0; i < t.nv; ++i) At(s.qvel[i], l) = row[at.qvel + i];
     for (int i = 0; i < t.na; ++i) At(s.act[i], l) = row[at.act + i];
-    for (int i = 0; i < t.nv; ++i) {
-      const double warmstart = row[at.warmstart + i];
-      At(s.qacc_warmstart[i], l) = warmstart;
-      // lanes make no negative zeros: what becomes of a caller's shows in zeros that are added
-      const bool negative_zero = warmstart == 0 && __builtin_signbit(warmstart) != 0;
-      if (negative_zero || !(__builtin_fabs(warmstart) <= kMaxVal)) s.redo |= 1u << l;
-    }
+    for (int i = 0; i < t.nv; ++i) At(s.qacc_warmstart[i], l) = row[at.warmstart + i];
     for (int i = 0; i < t.nu; ++i) At(s.ctrl[i], l) = row[at.ctrl + i];
     for (int i = 0; i < 3 * t.nmocap; ++i) At(s.mocap_pos[i], l) = row[at.mocap_pos + i];
     for (int i = 0; i < 4 * t.nmocap; ++i) At(s.mocap_quat[i], l) = row[at.mocap_quat + i];
@@ -188,10 +211,13 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
       const unsigned active = row[at.eq_active + e] != 0 ? 1u << l : 0;
       s.equality_active[e] = (s.equality_active[e] & ~(1u << l)) | active;
     }
+    // lanes make no negative zeros: what becomes of a caller's shows in zeros that are added
+    if (HasNegativeZero(row + at.warmstart, t.nv)) s.redo |= 1u << l;
     if (!AllZero(row + at.qfrc_applied, t.nv) || !AllZero(row + at.xfrc_applied, 6 * t.nbody)) {
       s.redo |= 1u << l;
     }
   }
+  s.redo |= BadNumbers(s.qacc_warmstart, t.nv);
 }
 
 void Store(const Tables& t, const void* scratch, int l, double* row) {

@@ -5,7 +5,8 @@ import mujoco
 import numpy as np
 
 from pyfastenv.suites.robotics.base import euler_to_quaternion, quaternion_to_euler, robotics_file
-from pyfastenv.tasks.language.task import Task, memory
+from pyfastenv.tasks.language.fields import memory
+from pyfastenv.tasks.language.task import Task
 
 
 class AdroitHand(Task):

@@ -6,7 +6,7 @@ import numpy as np
 
 from pyfastenv.suites.robotics.base import GoalTask, distance, matrix_to_euler, robotics_file
 from pyfastenv.suites.starts import MOST_DRAWS
-from pyfastenv.tasks.language.task import memory
+from pyfastenv.tasks.language.fields import memory
 
 
 class Fetch(GoalTask):

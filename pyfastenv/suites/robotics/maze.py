@@ -9,7 +9,7 @@ import numpy as np
 
 from pyfastenv.suites.robotics.base import GoalTask, distance, robotics_file
 from pyfastenv.suites.starts import MOST_DRAWS
-from pyfastenv.tasks.language.task import memory
+from pyfastenv.tasks.language.fields import memory
 from pyfastenv.vector.specs import resolve_xml_file
 
 WALL, RESET, GOAL, BOTH = 1, "r", "g", "c"  # gymnasium_robotics/envs/maze/maps.py

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from pyfastenv.tasks.language.fields import memory
 from pyfastenv.tasks.language.randomise import scale
-from pyfastenv.tasks.language.task import Task, memory
+from pyfastenv.tasks.language.task import Task
 
 LEG = """<body name="{n}_hip" pos="0 {y} -.09">
   <joint name="{n}_roll" axis="1 0 0" range="-30 30"/>

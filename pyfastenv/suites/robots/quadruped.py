@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from pyfastenv.tasks.language.fields import memory
 from pyfastenv.tasks.language.randomise import scale
 from pyfastenv.tasks.language.rewards import reward_terms
-from pyfastenv.tasks.language.task import Task, memory
+from pyfastenv.tasks.language.task import Task
 
 LEG = """<body name="{n}" pos="{x} {y} 0"><geom type="sphere" size=".045" mass=".6"/>
   <joint name="{n}_roll" axis="1 0 0" range="-45 45"/>
@@ -125,7 +126,7 @@ class RoughQuadruped(Task):
             "effort": np.sum(np.square(data.actuator_force)),
             "jerk": jerk,
         }
-        return terms, upright < 0.5 or self.clearance(data, 0.0) < 0.12
+        return terms, {"tipped": upright < 0.5, "low": self.clearance(data, 0.0) < 0.12}
 
     def observation(self, data, obs):
         obs["gravity"] = data.body("trunk").xmat[6:]

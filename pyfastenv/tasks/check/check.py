@@ -13,10 +13,12 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 
 from pyfastenv.errors import EnvError
+from pyfastenv.physics.costs import measure_costs
 from pyfastenv.tasks.check.differences import differing, first_difference, likely_cause
 from pyfastenv.tasks.compiler.native import NativeTask
 from pyfastenv.tasks.frontend.sources import Sources
 from pyfastenv.tasks.language.batch import has_batch_functions
+from pyfastenv.tasks.language.commands import COMMAND_SETTINGS, setting_name
 from pyfastenv.tasks.language.find import find_task
 from pyfastenv.tasks.language.places import place_in_class
 from pyfastenv.tasks.language.rewards import weight_name, weights_of
@@ -29,6 +31,7 @@ from pyfastenv.vector.vector_env import FastVectorEnv
 
 _STEPS = 300
 _ENVS = 5
+_WORTH_SAYING = 1.25
 
 
 class Finding(NamedTuple):
@@ -110,6 +113,10 @@ def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
         yield Finding(True, "its physics runs in lanes")
     else:
         yield Finding(True, f"its physics runs by mj_step: {stats['engine_reason']}")
+    for saving in measure_costs(envs.task.model).savings:
+        if saving.ratio >= _WORTH_SAYING:
+            what = f"steps would be {saving.ratio:.1f} times as fast if {saving.what}"
+            yield Finding(True, f"{what} ({saving.advice})")
 
 
 def _said(error: Exception) -> str | None:
@@ -134,6 +141,7 @@ def _unread_parameters(task: Any) -> str:
         return ""
     cls = type(task)
     used = {*names_read(cls), *map(weight_name, weights_of(cls.step)), *SETTINGS}
+    used |= {setting_name(n, each) for n in task.drawn_commands() for each in COMMAND_SETTINGS}
     for function in Sources(task).functions.values():
         used |= {n.attr for n in ast.walk(function.tree) if isinstance(n, ast.Attribute)}
     unread = [name for name in task._parameter_names() if name not in used]

@@ -22,11 +22,12 @@ from pyfastenv.tasks.compiler.cache import MethodCode, TaskCode, provide_symbols
 from pyfastenv.tasks.compiler.frame import DataType, PartsType, RngType, SelfType, array_type
 from pyfastenv.tasks.compiler.numba_internals import OPTIONS, object_code
 from pyfastenv.tasks.compiler.numbers import FUNCTIONS, unpacker
-from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, view_of
+from pyfastenv.tasks.compiler.parts import action_view, cast_frame, finish, vector_of, view_of
 from pyfastenv.tasks.compiler.physics import READS
 from pyfastenv.tasks.frontend.definitions import Function
 from pyfastenv.tasks.frontend.sources import Sources
 from pyfastenv.tasks.frontend.vocabulary import EXTERNAL_FORCES
+from pyfastenv.tasks.language.around import ROW, code_around
 from pyfastenv.tasks.language.layout import Field, Layout
 from pyfastenv.tasks.language.places import Place, is_users, show_place
 from pyfastenv.tasks.language.task import METHODS, Task, arguments_of
@@ -101,16 +102,19 @@ def compile_task(
         "info": cast_frame(PartsType("info", layout.infos)),
         "action": action_view(*action),
         "ctrl": view_of("ctrl", array_type("float64", 1), (model.nu,)),
+        ROW: vector_of("obs", array_type("float64", 1), layout.obs_size),
     }
     provide_symbols()
     functions = _link(sources)
+    around = code_around(task, layout.obs)
     READS.clear()
     code, after_a_step = {}, set[str]()
     # what a helper reads is noted when it is first compiled: those of reset alone come last
     for hook, name in sorted(sources.hooks.items(), key=lambda item: item[0] == "reset"):
         if hook == "reset":
             after_a_step = set(READS)
-        entry = _entry(hook, functions[name], given, arguments_of(getattr(type(task), hook)))
+        arguments = arguments_of(getattr(type(task), hook))
+        entry = _entry(hook, functions[name], given, arguments, around.get(hook, ("", "")))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -139,15 +143,31 @@ def _check_external_forces(task: Task) -> None:
         )
 
 
-def _entry(hook: str, function: Any, given: Mapping[str, Any], arguments: list[str]) -> Any:
-    """``int32 f(frame)``, which unpacks the frame, calls the method and stores what it returns."""
+def _entry(
+    hook: str,
+    function: Any,
+    given: Mapping[str, Any],
+    arguments: list[str],
+    around: tuple[str, str],
+) -> Any:
+    """``int32 f(frame)``, which unpacks the frame, calls the method and stores what it returns.
+
+    ``around`` is code that runs before and after the method, and may use all that it may ask for.
+    """
     assert set(arguments) <= set(METHODS[hook])  # checked by Task
     inlined = njit(inline="always", **OPTIONS)(function)
-    space: dict[str, Any] = {f"_{name}": given[name] for name in arguments}
+    own = (ROW,) if hook == "observation" else ()
+    unpacked = (*METHODS[hook], *own) if any(around) else arguments
+    space: dict[str, Any] = {f"_{name}": given[name] for name in unpacked}
     space |= {"method": inlined, "finish": finish}
-    call = f"method({', '.join(['frame', *(f'_{name}(frame)' for name in arguments)])})"
-    body = f"reward, terminated = {call}\n    finish(frame, reward, terminated)"
-    exec(f"def entry(frame):\n    {body if hook == 'step' else call}\n    return 0\n", space)
+    before, after = around
+    lines = ["self = frame", *(f"{name} = _{name}(frame)" for name in unpacked)]
+    lines += before.splitlines()
+    call = f"method({', '.join(['self', *arguments])})"
+    lines.append(f"reward, terminated = {call}" if hook == "step" else call)
+    lines += after.splitlines()
+    lines += ["finish(frame, reward, terminated)"] if hook == "step" else []
+    exec("\n    ".join(["def entry(frame):", *lines, "return 0"]), space)
     return space["entry"]
 
 

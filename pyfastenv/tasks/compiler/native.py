@@ -28,8 +28,9 @@ import numpy as np
 from pyfastenv import _core
 from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks.compiler import cache
+from pyfastenv.tasks.language.fields import command, memory
 from pyfastenv.tasks.language.layout import Layout, Part
-from pyfastenv.tasks.language.task import Task, command, memory
+from pyfastenv.tasks.language.task import Task
 
 _FLAGS = (
     *("-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-Wall"),

@@ -163,19 +163,30 @@ def cast_frame(kind: Any) -> Any:
 
 def action_view(dtype: str | None, size: int) -> Any:
     """frame -> the action: a vector, or an integer if ``dtype`` is None."""
-    kind = types.int64 if dtype is None else array_type(dtype, 1, readonly=True)
+    if dtype is not None:
+        return vector_of("action", array_type(dtype, 1, readonly=True), size)
 
     @intrinsic
     def action(typing_context: Any, frame: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            place = member(builder, args[0], "action", BYTES)
-            if dtype is None:
-                return load(builder, place, 0, I64)
-            return make_view(context, builder, kind, place, (size,))
+            return load(builder, member(builder, args[0], "action", BYTES), 0, I64)
+
+        return signature(types.int64, frame), codegen
+
+    return action
+
+
+def vector_of(name: str, kind: Any, size: int) -> Any:
+    """frame -> a vector that it points to."""
+
+    @intrinsic
+    def vector(typing_context: Any, frame: Any) -> Any:
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return make_view(context, builder, kind, member(builder, args[0], name, BYTES), (size,))
 
         return signature(kind, frame), codegen
 
-    return action
+    return vector
 
 
 def view_of(field: str, kind: Any, shape: tuple[int, ...]) -> Any:

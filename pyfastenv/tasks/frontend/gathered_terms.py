@@ -1,7 +1,8 @@
-"""Reward terms that step gathers in a dict before it returns them, as variables for the compiler.
+"""Terms that step gathers in a dict before it returns them, as variables for the compiler.
 
 ``terms = {"near": x}; terms["effort"] = y; return terms, done`` becomes
-``term_near = x; term_effort = y; return {"near": term_near, "effort": term_effort}, done``.
+``term_near = x; term_effort = y; return {"near": term_near, "effort": term_effort}, done``; and so
+does a dict of what ends the episode.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ def unfold_terms(tree: ast.FunctionDef) -> set[str]:
         TermsError: Which terms there are depends on the run, or the dict is used otherwise.
     """
     returned = {
-        node.value.elts[0].id
+        part.id
         for node in ast.walk(tree)
-        if isinstance(node, ast.Return)
-        and isinstance(node.value, ast.Tuple)
-        and isinstance(node.value.elts[0], ast.Name)
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
+        for part in node.value.elts
+        if isinstance(part, ast.Name)
     }
     unfolder = _Unfolder(returned)
     tree.body = unfolder.statements(tree.body)
@@ -108,12 +109,15 @@ class _Unfolder(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> Any:
         pair = node.value
-        if isinstance(pair, ast.Tuple) and self._is_dict(pair.elts[0]):
-            terms = self.variables[pair.elts[0].id]  # type: ignore[attr-defined]
-            keys: list[ast.expr | None] = [ast.Constant(term) for term in terms]
-            values: list[ast.expr] = [ast.Name(name, ast.Load()) for name in terms.values()]
-            pair.elts[0] = ast.copy_location(ast.Dict(keys, values), pair.elts[0])
+        if isinstance(pair, ast.Tuple):
+            pair.elts = [self._as_dict(part) if self._is_dict(part) else part for part in pair.elts]
         return self.generic_visit(node)
+
+    def _as_dict(self, node: Any) -> ast.expr:
+        terms = self.variables[node.id]
+        keys: list[ast.expr | None] = [ast.Constant(term) for term in terms]
+        values: list[ast.expr] = [ast.Name(name, ast.Load()) for name in terms.values()]
+        return ast.copy_location(ast.Dict(keys, values), node)
 
     def visit_Name(self, node: ast.Name) -> Any:
         if self._is_dict(node):

@@ -24,9 +24,10 @@ from pyfastenv.tasks.frontend.definitions import Function
 from pyfastenv.tasks.frontend.gathered_terms import TermsError, unfold_terms
 from pyfastenv.tasks.frontend.targets import Targets
 from pyfastenv.tasks.language import rewards
+from pyfastenv.tasks.language.fields import Memory
 from pyfastenv.tasks.language.places import show_place
 from pyfastenv.tasks.language.spelling import did_you_mean
-from pyfastenv.tasks.language.task import Memory, Task
+from pyfastenv.tasks.language.task import Task
 
 _BUILTIN_NAMES = frozenset(dir(builtins))
 
@@ -315,7 +316,8 @@ class Rewriter(ast.NodeTransformer):
             self._refuse(node, "what step returns", "expected (reward, terminated)")
         if self._terms:
             try:
-                statements = rewards.compiled_return(node, self._terms)
+                sums = rewards.sums_name(type(self._task), self._function)
+                statements = rewards.compiled_return(node, self._terms, sums, self._self or "self")
             except TypeError as error:
                 self._refuse(node, "what step returns", str(error))
         for statement in statements:

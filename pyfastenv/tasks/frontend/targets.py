@@ -7,7 +7,8 @@ import ast
 import gymnasium
 
 from pyfastenv.tasks.frontend import vocabulary as words
-from pyfastenv.tasks.language.task import METHODS, Command, Task
+from pyfastenv.tasks.language.fields import Command, Drawn
+from pyfastenv.tasks.language.task import METHODS, Task
 
 Refusal = tuple[str, str]  # what is written to, and what to do instead
 
@@ -52,7 +53,8 @@ class Targets:
         if isinstance(owner, ast.Name) and owner.id == "data":
             return _of_data(f"data.{base.attr}", base.attr, is_element)
         if isinstance(owner, ast.Name) and owner.id == self._itself:
-            return self._of_self(base.attr) if is_element else None
+            drawn = isinstance(self._task._fields.get(base.attr), Drawn)
+            return self._of_self(base.attr) if is_element or drawn else None
         if self._is_model(owner):
             return self._of_model(ast.unparse(base), base.attr, is_element)
         if isinstance(owner, ast.Attribute) and self._is_model(owner.value):  # self.model.opt.…
@@ -61,9 +63,10 @@ class Targets:
 
     def _of_self(self, name: str) -> Refusal | None:
         field = self._task._fields.get(name)
-        if isinstance(field, Command):
+        if isinstance(field, Command | Drawn):
+            setter = "set_command" if isinstance(field, Drawn) else "reset_task"
             return f"self.{name}", (
-                "a command is only read, envs.reset_task sets it; what a method changes is a "
+                f"a command is only read, envs.{setter} sets it; what a method changes is a "
                 f"pyfastenv.memory, or a copy: x = self.{name}.copy()"
             )
         if field is None and name in (*self._task.params, "init_qpos", "init_qvel"):

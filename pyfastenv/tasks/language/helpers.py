@@ -1,4 +1,4 @@
-"""Helpers that many tasks call, of a few lines each: delay, pushes, noise.
+"""Helpers that many tasks call, of a few lines each: delay, pushes, noise, and a robot's own view.
 
 They are functions as a user would write them. What lasts is in memories of the task, what is drawn
 comes from the environment's own stream, so both are part of snapshots.
@@ -7,6 +7,9 @@ comes from the environment's own stream, so both are part of snapshots.
 from __future__ import annotations
 
 from typing import Any
+
+import mujoco
+import numpy as np
 
 
 def enqueue(queue: Any, values: Any) -> None:
@@ -52,6 +55,8 @@ def push(velocity: Any, rng: Any, chance: float, speed: float) -> None:
 def draw_noise(noise: Any, rng: Any, scale: float) -> None:
     """Draws Gaussian noise for the next observation: in ``reset`` and at the end of ``step``.
 
+    Where the noise is of one observation, ``observation_noise`` says so in a line.
+
     ``observation`` adds it, ``obs["gyro"] = data.sensor("gyro").data + self.noise``; it has no
     stream of its own, since it may be asked more than once about the same state.
 
@@ -62,3 +67,77 @@ def draw_noise(noise: Any, rng: Any, scale: float) -> None:
     """
     for i in range(len(noise)):
         noise[i] = scale * rng.standard_normal()
+
+
+def touching(data: Any, geoms: Any) -> Any:
+    """Finds which geoms touch something, feet the ground say; after ``simulate``.
+
+    Args:
+        data: The method's.
+        geoms: ``(n,)`` ids, of setup: ``np.array([self.model.geom(name).id for name in FEET])``.
+
+    Returns:
+        ``(n,)``: 1 for a geom in a contact without a gap, else 0.
+    """
+    found = np.zeros(len(geoms))
+    for i in range(data.ncon):
+        contact = data.contact[i]
+        for k in range(len(geoms)):
+            if contact.dist <= 0.0 and (contact.geom1 == geoms[k] or contact.geom2 == geoms[k]):
+                found[k] = 1.0
+    return found
+
+
+def land(air_time: Any, contact: Any, dt: float) -> Any:
+    """Counts the time that feet are in the air; once per step.
+
+    A reward for long strides is ``np.sum((landed - 0.2) * (landed > 0))``; ``landed > 0`` is the
+    first contact::
+
+        landed = land(self.air_time, touching(data, self.feet), self.dt)
+
+    Args:
+        air_time: A memory, ``(n,)``: seconds since a foot has left the ground, 0 where it stands.
+        contact: ``(n,)``, not 0 where a foot stands: of :func:`touching`, or of touch sensors.
+        dt: A step [s].
+
+    Returns:
+        ``(n,)``: how long a foot that has come down in this step was in the air [s], else 0.
+    """
+    landed = np.zeros(len(air_time))
+    for i in range(len(air_time)):
+        if contact[i] > 0.0:
+            landed[i] = air_time[i]
+            air_time[i] = 0.0
+        else:
+            air_time[i] += dt
+    return landed
+
+
+def in_frame(quat: Any, vector: Any) -> Any:
+    """Turns a vector of the world into the frame of a body: ``in_frame(data.qpos[3:7], …)``.
+
+    A robot's own velocity is ``in_frame(data.qpos[3:7], data.qvel[:3])``. Of a free joint the
+    angular velocity ``data.qvel[3:6]`` is in the body's frame already.
+
+    Args:
+        quat: ``(4,)`` of the body. A free joint's in ``qpos`` is always the state's own, where
+            ``xquat`` is one substep behind.
+        vector: ``(3,)``.
+
+    Returns:
+        ``(3,)``.
+    """
+    back, turned = np.zeros(4), np.zeros(3)
+    mujoco.mju_negQuat(back, quat)
+    mujoco.mju_rotVecQuat(turned, vector, back)
+    return turned
+
+
+def projected_gravity(quat: Any) -> Any:
+    """Tells where down is in the frame of a body: ``(0, 0, -1)`` where it stands upright.
+
+    Args:
+        quat: As of :func:`in_frame`.
+    """
+    return in_frame(quat, np.array([0.0, 0.0, -1.0]))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pyfastenv.tasks.language.commands import (
+    COMMAND_SETTINGS,
+    check_command,
+    setting_name,
+)
+from pyfastenv.tasks.language.fields import Command, Drawn, Memory, parts_of
 from pyfastenv.tasks.language.places import place_in_class
 from pyfastenv.tasks.language.randomise import check_randomise
-from pyfastenv.tasks.language.rewards import weight_name, weights_of
+from pyfastenv.tasks.language.rewards import sums_of, weight_name, weights_of
 from pyfastenv.tasks.language.spelling import did_you_mean, misspelt
 
 # what a method may ask for, by the names of its parameters
@@ -39,6 +44,7 @@ SETTINGS = (
     "action_dtype",
     "observation_dict",
     "randomise",
+    "observation_noise",
 )
 # every name with a meaning of its own
 _WORDS = {*METHODS, *BATCH_METHODS, *SETTINGS, "setup", "simulate", "dt", "init_qpos", "init_qvel"}
@@ -48,65 +54,6 @@ _INSTEAD = {
     "init_qpos": "reset writes data.qpos[:] = …",
     "init_qvel": "reset writes data.qvel[:] = …",
 }
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Numbers that an environment keeps from step to step; made by :func:`memory`."""
-
-    size: int | None
-
-
-@dataclass(frozen=True)
-class Command:
-    """Numbers that an environment is given by ``reset_task``; made by :func:`command`."""
-
-    size: int | None
-    low: float
-    high: float
-
-
-def memory(size: int | None = None) -> Any:
-    """Numbers of each environment's own that outlive a step; zero when an episode starts.
-
-    They are part of its snapshots. ``self.name[:] = …`` writes a vector, ``self.name = …`` a
-    number.
-
-    Args:
-        size: Of a vector; None means one number.
-    """
-    return Memory(_size("memory", size))
-
-
-def command(size: int | None = None, *, low: float, high: float) -> Any:
-    """Numbers of each environment's own that ``reset_task`` sets and methods read.
-
-    ``sample_tasks`` draws them uniformly from ``low`` to ``high``; before the first ``reset_task``
-    they are zero, or as near to it as may be.
-
-    Args:
-        size: Of a vector; None means one number.
-        low: The least, of every element.
-        high: The greatest, likewise.
-    """
-    for name, bound in (("low", low), ("high", high)):
-        if np.ndim(bound) > 0:
-            raise TypeError(
-                f"command: {name}: expected one number, for all elements alike, got {bound!r}; "
-                f"elements with bounds of their own are commands of their own, "
-                f"name = pyfastenv.command(low=…, high=…)"
-            )
-        if not isinstance(bound, int | float | np.number):
-            raise TypeError(f"command: {name}: expected a number, got {bound!r}")
-    if not low <= high:
-        raise ValueError(f"command: expected low <= high, got {low} and {high}")
-    return Command(_size("command", size), float(low), float(high))
-
-
-def _size(what: str, size: Any) -> int | None:
-    if size is None or (isinstance(size, int) and size >= 1):
-        return size
-    raise ValueError(f"{what}: expected a size of at least 1, or none for a number, got {size!r}")
 
 
 class Task:
@@ -157,6 +104,8 @@ class Task:
             one behind the other, entries may share them. All are views of the same flat row.
         randomise: Physics drawn anew by every episode: :mod:`pyfastenv.tasks.language.randomise`.
             False: none.
+        observation_noise: Noise by observations' names: :mod:`pyfastenv.tasks.language.noise`.
+            False: none.
         dt: A step's length [s].
         init_qpos: ``(nq,)``, the model's.
         init_qvel: ``(nv,)``, the model's.
@@ -173,6 +122,7 @@ class Task:
     action_dtype: Any = "float64"
     observation_dict: Any = None
     randomise: Any = None
+    observation_noise: Any = None
 
     dt: float
     init_qpos: Any
@@ -191,6 +141,12 @@ class Task:
             name = weight_name(term)
             if name not in vars(cls) and ("step" in vars(cls) or not hasattr(cls, name)):
                 setattr(cls, name, weight)
+        for command in dir(cls):
+            field = inspect.getattr_static(cls, command)
+            for setting in COMMAND_SETTINGS if isinstance(field, Drawn) else ():
+                name = setting_name(command, setting)
+                if name not in vars(cls) and (command in vars(cls) or not hasattr(cls, name)):
+                    setattr(cls, name, getattr(field, setting))
 
     def __init__(self, **arguments: Any):
         from pyfastenv.tasks.language.models import load_model
@@ -220,14 +176,21 @@ class Task:
         )
         self.dt = self.model.opt.timestep * self.frame_skip
         self.init_qpos, self.init_qvel = _initial_state(self.model)
+        declared = {name: inspect.getattr_static(cls, name) for name in dir(cls)}
         self._fields: dict[str, Memory | Command] = {
-            name: value
-            for name in dir(cls)
-            if isinstance(value := inspect.getattr_static(cls, name), Memory | Command)
+            part: each
+            for name, value in declared.items()
+            if isinstance(value, Memory | Command)
+            for part, each in parts_of(name, value).items()
         }
+        self._fields |= {n: Memory(1 + len(weights_of(s))) for n, s in sums_of(cls).items()}
         self.setup()
         self._check_timestep()
         self._check_spelling()
+        for name, command in self.drawn_commands().items():
+            given = {each: getattr(self, setting_name(name, each)) for each in COMMAND_SETTINGS}
+            for each, value in check_command(name, command.size, given, cls.__name__).items():
+                object.__setattr__(self, setting_name(name, each), value)
         self.params = self._read_params()
         for name, value in self.params.items():
             object.__setattr__(self, name, value)
@@ -259,6 +222,10 @@ class Task:
         return source
 
     # ---- what the pool asks ------------------------------------------------------------------
+
+    def drawn_commands(self) -> dict[str, Drawn]:
+        """The commands that environments draw for themselves."""
+        return {name: each for name, each in self._fields.items() if isinstance(each, Drawn)}
 
     @classmethod
     def _own_names(cls) -> list[str]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pyfastenv import _core
 from pyfastenv.errors import EnvError
 from pyfastenv.tasks.language.batch import BatchFunctions
+from pyfastenv.vector.rows import info_columns
 
 # an info of steps alone, without a meaning: its mask says which rows have stepped
 STEPPED = ("_stepped", False, "int64", 0)
@@ -100,7 +101,7 @@ class BatchedCore:
 
     def rollout(
         self, policy: _core.Policy, policy_ids: Any, num_steps: int, out: dict[str, NDArray[Any]]
-    ) -> dict[str, NDArray[Any]]:
+    ) -> dict[str, Any]:
         """As the core's, step by step: the policy in this thread, the pool, the functions.
 
         Raises:
@@ -112,7 +113,7 @@ class BatchedCore:
                 "rollout: episodes must start by themselves: make the vector environment with "
                 "autoreset_mode='SameStep' or 'NextStep'"
             )
-        ends: list[tuple[int, int, float, int, bool, NDArray[Any]]] = []
+        ends: list[tuple[int, int, float, int, bool, NDArray[Any], dict[str, float]]] = []
         obs = self._shown(self._core.observations())
         for t in range(num_steps):
             actions, log_probs, given = self._core.act(policy, policy_ids, obs)
@@ -146,7 +147,8 @@ class BatchedCore:
         for i in np.flatnonzero(ended):
             final_obs = infos["final_obs"][i] if self._same_step else obs[i]
             returns, lengths = noted["episodes"]
-            ends.append((t, i, returns[i], lengths[i], terminations[i], final_obs))
+            last = {name: values[i] for name, values in noted["infos"].items()}
+            ends.append((t, i, returns[i], lengths[i], terminations[i], final_obs, last))
         return obs, ends
 
     def _refuse_same_step(self) -> None:
@@ -193,6 +195,11 @@ class BatchedCore:
                 infos[f"_{name}"] = stepped.copy()
         if noted is not None:
             noted |= {"stepped": stepped, "episodes": self._core.episodes()}
+            noted["infos"] = {  # those that are numbers
+                name: np.where(infos[f"_{name}"], values, np.nan)
+                for name, values in infos.items()
+                if not name.startswith("_") and name not in _ALWAYS and values.ndim == 1
+            }
         ended = terminations | truncations
         if not (self._same_step and ended.any()):
             return self._shown(raw), rewards, terminations, truncations, self._wanted(infos)
@@ -261,10 +268,10 @@ def _wide(mask: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.bool_]:
     return mask.reshape(-1, *[1] * (values.ndim - 1))
 
 
-def _episodes(ends: list[Any], dtype: Any, obs_size: int) -> dict[str, NDArray[Any]]:
-    columns = list(zip(*ends, strict=True)) or [()] * 6
+def _episodes(ends: list[Any], dtype: Any, obs_size: int) -> dict[str, Any]:
+    columns = list(zip(*ends, strict=True)) or [()] * 7
     kinds = (np.int64, np.int64, np.float64, np.int64, np.bool_, dtype)
     names = ("steps", "env_ids", "returns", "lengths", "terminated", "final_obs")
-    arrays = {n: np.array(c, k) for n, c, k in zip(names, columns, kinds, strict=True)}
+    arrays = {n: np.array(c, k) for n, c, k in zip(names, columns, kinds, strict=False)}
     arrays["final_obs"] = arrays["final_obs"].reshape(len(ends), obs_size)
-    return arrays
+    return {**arrays, "infos": info_columns(columns[6])}

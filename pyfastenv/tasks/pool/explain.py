@@ -22,10 +22,11 @@ import mujoco
 import numpy as np
 
 from pyfastenv.tasks.frontend.vocabulary import StaleRead
+from pyfastenv.tasks.language.fields import Memory
 from pyfastenv.tasks.language.layout import Layout
 from pyfastenv.tasks.language.places import Place, is_users, runs_tasks, show_place
 from pyfastenv.tasks.language.spelling import did_you_mean
-from pyfastenv.tasks.language.task import METHODS, Memory, Task
+from pyfastenv.tasks.language.task import METHODS, Task
 from pyfastenv.tasks.pool.plain import PlainEnv, own_fields
 from pyfastenv.vector.rendering import doubles, set_fields
 

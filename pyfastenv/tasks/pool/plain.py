@@ -10,6 +10,7 @@ import copy
 import functools
 import inspect
 import textwrap
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -18,10 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyfastenv.tasks.language import randomise
+from pyfastenv.tasks.language.around import ROW, code_around
 from pyfastenv.tasks.language.batch import BatchFunctions, has_batch_functions
+from pyfastenv.tasks.language.commands import check_command_name, command_values
+from pyfastenv.tasks.language.fields import Drawn, Memory, given_name, held_name
 from pyfastenv.tasks.language.layout import Layout, Writer, info_parts, obs_parts, obs_views
+from pyfastenv.tasks.language.noise import NOISE, noise_parts, noise_size
 from pyfastenv.tasks.language.places import place_in_class, show_place
-from pyfastenv.tasks.language.task import Memory, Task, arguments_of
+from pyfastenv.tasks.language.rewards import info_name, sums_of, weights_of
+from pyfastenv.tasks.language.task import Task, arguments_of
 from pyfastenv.vector.obs_views import ObsViews
 from pyfastenv.vector.rendering import Fields, doubles
 
@@ -86,10 +92,10 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         self._disabled = task.model.opt.disableflags
         self.data = mujoco.MjData(task.model)
         self.action_space = action_space_of(task)
-        self._layout: Layout | None = None
         self._action: Any = None
+        self._learn(None)
         self.layout = self._first_run() if layout is None else layout
-        self._layout = self.layout
+        self._learn(self.layout)
         self.batch: BatchFunctions | None = None
         if layout is None and has_batch_functions(type(task)):
             self.batch = self._first_batch()
@@ -128,6 +134,17 @@ class PlainEnv(gymnasium.Env[Any, Any]):
             reward, terminated = self._finish(self.batch, raw, reward, terminated, infos)
         return self._shown(raw), reward, terminated, False, infos
 
+    def set_command(self, name: str, values: Any) -> None:
+        """Holds a command from the next step on; None: it is drawn again, if it is one of those."""
+        check_command_name(self.task._fields, name, type(self.task).__name__)
+        field = self.task._fields[name]
+        target = given_name(name) if isinstance(field, Drawn) else name
+        if isinstance(field, Drawn):
+            object.__setattr__(self.task, held_name(name), float(values is not None))
+        if values is not None:
+            value = command_values(values, () if field.size is None else (field.size,))
+            object.__setattr__(self.task, target, value if field.size else float(value))
+
     # ---- the methods, one by one -------------------------------------------------------------
 
     def _call(self, name: str, **available: Any) -> Any:
@@ -156,7 +173,9 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         self._forget()
         randomise.apply(self.task.randomise, self.task.model, self._bases, self.np_random)
         info = self._writer("info")
+        self._run_around("reset", 0, info)
         self._call("reset", rng=self.np_random, info=info)
+        self._run_around("reset", 1, info)
         mujoco.mj_forward(self.task.model, self.data)
         return info.arrays()
 
@@ -164,15 +183,18 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         self._action = action = self._checked(action)
         self._set_passive(False)
         info = self._writer("info")
+        self._run_around("step", 0, info)
         object.__setattr__(self.task, "simulate", self._simulate)
         try:
             returned = self._call("step", action=action, rng=self.np_random, info=info)
         finally:
             object.__delattr__(self.task, "simulate")
-        reward, terminated = self._checked_result(returned)
-        return reward, terminated, info.arrays()
+        self._run_around("step", 1, info)
+        written = info.arrays()
+        reward, terminated = self._checked_result(returned, written)
+        return reward, terminated, written
 
-    def _checked_result(self, returned: Any) -> tuple[float, bool]:
+    def _checked_result(self, returned: Any, infos: dict[str, NDArray[Any]]) -> tuple[float, bool]:
         owner = f"{type(self.task).__name__}.step"
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise TypeError(
@@ -185,20 +207,34 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         ):
             array = np.asarray(value)
             if array.ndim > 0 or array.dtype.kind not in kinds:
+                instead = "; names are for @pyfastenv.reward_terms" * isinstance(value, dict)
                 raise TypeError(
-                    f"{owner}: {name}: expected {kind}, got {value!r} ({self._returns()})"
+                    f"{owner}: {name}: expected {kind}, got {value!r} ({self._returns()}){instead}"
                 )
         if not np.isfinite(reward) and not self.diverged():
-            raise ValueError(f"{owner}: the reward is not finite: {reward} ({self._returns()})")
+            raise ValueError(f"{owner}: {self._not_finite(reward, infos)}")
         return float(reward), bool(terminated)
+
+    def _not_finite(self, reward: Any, infos: dict[str, NDArray[Any]]) -> str:
+        """Says which part of a reward is not finite, and where it stands."""
+        terms = (term for each in sums_of(type(self.task)).values() for term in weights_of(each))
+        for term in terms:
+            if not np.isfinite(number := infos.get(info_name(term), np.zeros(()))):
+                place = self._lines_of(lambda node: getattr(node, "value", None) == term)  # noqa: B023
+                return f"the reward term {term!r} is not finite: {number} ({place})"
+        return f"the reward is not finite: {reward} ({self._returns()})"
 
     def _returns(self) -> str:
         """Where step returns."""
-        step = type(self.task).step
+        return self._lines_of(lambda node: isinstance(node, ast.Return))
+
+    def _lines_of(self, wanted: Callable[[ast.AST], bool]) -> str:
+        """Where step has such code; where it begins if it has none."""
+        step = inspect.unwrap(type(self.task).step)
         lines, first = inspect.getsourcelines(step)
         tree = ast.parse(textwrap.dedent("".join(lines)))
-        at = [first - 1 + node.lineno for node in ast.walk(tree) if isinstance(node, ast.Return)]
-        return ", ".join(show_place(inspect.getfile(step), line) for line in at or [first])
+        at = {first - 1 + getattr(node, "lineno", 1) for node in ast.walk(tree) if wanted(node)}
+        return ", ".join(show_place(inspect.getfile(step), line) for line in sorted(at or {first}))
 
     def _control(self) -> None:
         if hasattr(type(self.task), "control"):
@@ -228,7 +264,25 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         self._call("observation", obs=obs)
         return obs.arrays()
 
+    def _run_around(self, hook: str, when: int, info: Any = None, row: Any = None) -> None:
+        """Runs the code before (0) or after (1) a method, for what the task declares."""
+        self._around[hook][when](self.task, self.data, self.np_random, info, row)
+
     # ---- helpers -----------------------------------------------------------------------------
+
+    def _learn(self, layout: Layout | None) -> None:
+        """Takes the layout of what the task writes; None: a first run is to find it out."""
+        self._layout = layout
+        task, obs = self.task, None if layout is None else layout.obs
+        if obs is not None:
+            noise = noise_parts(task.observation_noise, obs, type(task).__name__)
+            if size := noise_size(noise):
+                task._fields[NOISE] = Memory(size)
+                object.__setattr__(task, NOISE, np.zeros(size))
+        self._around = {
+            hook: (_function_of(before), _function_of(after))
+            for hook, (before, after) in code_around(task, obs).items()
+        }
 
     def _set_passive(self, passive: bool) -> None:
         """Has the engine leave actuators out, or not; only of tasks that are up_to_date."""
@@ -263,6 +317,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         for name, array in written.items():
             part = self.layout.obs[name]
             obs[part.offset : part.offset + part.size] = array.ravel()
+        self._run_around("observation", 1, row=obs)
         return obs
 
     def _shown(self, raw: NDArray[np.float64]) -> Any:
@@ -311,7 +366,7 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         _, _, of_step = self._step(action)
         owner = f"{_begin(type(task).step)}: {type(task).__name__}"
         layout = Layout(obs_parts(obs), info_parts(of_reset, of_step, owner))
-        self._layout = layout
+        self._learn(layout)
         self._observe()  # of the same sizes
         return layout
 
@@ -322,6 +377,15 @@ class PlainEnv(gymnasium.Env[Any, Any]):
         infos = self._filled({}, always=False)
         self._finish(batch, raw, 0.0, False, infos)
         return batch
+
+
+def _function_of(code: str) -> Callable[..., None]:
+    """Code around a method as a function."""
+    space: dict[str, Any] = {}
+    lines = [f"def around(self, data, rng, info, {ROW}):", *code.splitlines(), "return"]
+    exec("\n    ".join(lines), space)
+    around: Callable[..., None] = space["around"]
+    return around
 
 
 def _begin(method: Any) -> str:

@@ -17,11 +17,13 @@ from pyfastenv.errors import TaskCodeError
 from pyfastenv.tasks.compiler import cache
 from pyfastenv.tasks.compiler.native import NativeTask
 from pyfastenv.tasks.frontend.sources import Sources
+from pyfastenv.tasks.language.around import code_around
 from pyfastenv.tasks.language.batch import has_batch_functions
+from pyfastenv.tasks.language.fields import Command, Memory
 from pyfastenv.tasks.language.layout import Field, Layout, obs_views
 from pyfastenv.tasks.language.models import model_digest
 from pyfastenv.tasks.language.places import Place
-from pyfastenv.tasks.language.task import BATCH_METHODS, Command, Memory, Task
+from pyfastenv.tasks.language.task import BATCH_METHODS, Task
 from pyfastenv.tasks.pool.plain import PlainEnv, action_space_of
 
 _MISSING = (
@@ -169,6 +171,7 @@ class Program:
         facts = [
             self._digest,
             repr(shapes),
+            repr(code_around(self.task, self.layout.obs)),
             repr(self.layout),
             repr((self.action_space.shape, self.action_space.dtype)),
             self._model_digest,
@@ -203,6 +206,8 @@ class NativeProgram(Program):
         self.action_space = action_space_of(task)
         self.obs_views = obs_views(self.layout.obs, task.observation_dict, owner)
         self.batch = None
+        if task.observation_noise:
+            raise ValueError(f"{owner}.observation_noise: a task in C++ adds its own")
         params = {name: float(getattr(task, name)) for name in task._native.parameters}
         self._params = {**params, "init_qpos": task.init_qpos, "init_qvel": task.init_qvel}
         self._model_digest = model_digest(task.model)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import copy as copying
 import inspect
+import math
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from mujoco import mj_stateSize, mjtState
+from numpy.typing import ArrayLike, NDArray
 
 from pyfastenv import _core
 from pyfastenv.tasks.compiler.native import NativeTask
+from pyfastenv.tasks.language.commands import check_command_name, command_values
+from pyfastenv.tasks.language.fields import Drawn, given_name, held_name
 from pyfastenv.tasks.language.find import load_task
 from pyfastenv.tasks.language.layout import Layout
 from pyfastenv.tasks.language.places import Place
@@ -68,6 +73,7 @@ class TaskVectorEnv(FastVectorEnv):
                 "made after the step: expected a task without them"
             )
         self._task = program.description()
+        self._places = program.fields()
         self._explain = _Explainer(self, program.moved)
         self._action_dtype = np.dtype(self.task.action_dtype).type
         super().__init__(task.__name__, num_envs, **pool)
@@ -77,6 +83,78 @@ class TaskVectorEnv(FastVectorEnv):
         """Where each ``obs["name"]`` of the task stands in an observation."""
         shown = self._layout.obs if self._batch is None else self._batch.shown
         return {name: slice(part.offset, part.offset + part.size) for name, part in shown.items()}
+
+    # ---- commands ----------------------------------------------------------------------------
+
+    def get_command(self, name: str) -> NDArray[np.float64]:
+        """The environments' values of a command, ``(num_envs, size)`` or ``(num_envs,)``.
+
+        Of one that environments draw: those that are in force, drawn or held.
+
+        Raises:
+            ValueError: The task has no such command. BusyError: Environments have been sent.
+        """
+        check_command_name(self.task._fields, name, self.env_id)
+        field, tasks = self.task._fields[name], self.get_task()
+        if not isinstance(field, Drawn):
+            return tasks[:, self._columns(name)].reshape(-1, *self._shape(name))
+        at = mj_stateSize(self.task.model, mjtState.mjSTATE_INTEGRATION) + self._places[name].offset
+        rows = np.stack([self._core.row(i)[0] for i in range(self.num_envs)])
+        held = tasks[:, self._columns(held_name(name))] > 0.0
+        values = np.where(
+            held, tasks[:, self._columns(given_name(name))], rows[:, at : at + (field.size or 1)]
+        )
+        return values.reshape(-1, *self._shape(name))
+
+    def set_command(
+        self, name: str, values: ArrayLike | None, env_ids: ArrayLike | None = None
+    ) -> None:
+        """Holds a command at values from the next step on, episode after episode.
+
+        The observation after that step is the first to show them.
+
+        Args:
+            name: The command's.
+            values: ``(n, size)``, or ``(size,)`` for all alike; of a number ``(n,)``, or a number.
+                None: one that environments draw is drawn again, when it is due.
+            env_ids: ``(n,)`` ints; None means all.
+
+        Raises:
+            ValueError: The task has no such command, values of another shape or that are not
+                finite, or None for a command that nobody draws. IndexError: An unknown id.
+        """
+        check_command_name(self.task._fields, name, self.env_id)
+        drawn = isinstance(self.task._fields[name], Drawn)
+        if values is None and not drawn:
+            raise ValueError(f"values: {name} is not drawn by the environments: expected numbers")
+        tasks = self.get_task()
+        ids = np.arange(self.num_envs) if env_ids is None else np.asarray(env_ids)
+        if unknown := [i for i in ids.tolist() if not 0 <= i < self.num_envs]:
+            raise IndexError(f"env_ids: expected 0 to {self.num_envs - 1}, got {unknown[0]}")
+        if drawn:
+            tasks[ids[:, None], self._columns(held_name(name))] = values is not None
+        if values is not None:
+            rows = command_values(values, self._shape(name), len(ids))
+            columns = self._columns(given_name(name) if drawn else name)
+            tasks[ids[:, None], columns] = rows.reshape(len(ids), -1)
+        self.reset_task(tasks[ids], ids)
+
+    def sample_tasks(self, n: int, seed: int | None = None) -> NDArray[np.float64]:
+        """As :meth:`FastVectorEnv.sample_tasks`; not of commands that environments draw."""
+        if drawn := list(self.task.drawn_commands()):
+            raise ValueError(
+                f"{self.env_id}: its environments draw {', '.join(drawn)} themselves; set_command "
+                f"holds what you want"
+            )
+        return super().sample_tasks(n, seed)
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return self._places[name].shape or ()
+
+    def _columns(self, name: str) -> Any:
+        """Where a command stands in :meth:`get_task`."""
+        place = self._places[name]
+        return np.arange(place.offset, place.offset + math.prod(place.shape or (1,)))
 
     def _make_core(self, **arguments: Any) -> Any:
         if self._batch is None:

@@ -1,0 +1,127 @@
+"""Memories and commands declare what each environment keeps for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Numbers that an environment keeps from step to step; made by :func:`memory`."""
+
+    size: int | None
+
+
+@dataclass(frozen=True)
+class Command:
+    """Numbers that an environment is given by ``reset_task``; made by :func:`command`."""
+
+    size: int | None
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Drawn(Memory):
+    """Numbers that an environment draws for itself, again and again; made by :func:`command`."""
+
+    low: Any
+    high: Any
+    every: Any
+    standing: Any
+
+
+def memory(size: int | None = None) -> Any:
+    """Numbers of each environment's own that outlive a step; zero when an episode starts.
+
+    They are part of its snapshots. ``self.name[:] = …`` writes a vector, ``self.name = …`` a
+    number.
+
+    Args:
+        size: Of a vector; None means one number.
+    """
+    return Memory(_size("memory", size))
+
+
+def command(
+    size: int | None = None, *, low: Any, high: Any, every: Any = None, standing: float = 0.0
+) -> Any:
+    """Numbers of each environment's own that methods read, and that come from outside of them.
+
+    Without ``every``, ``reset_task`` sets them and ``sample_tasks`` draws them uniformly from
+    ``low`` to ``high``; before the first ``reset_task`` they are zero, or as near to it as may be.
+
+    With ``every``, each environment draws them from its own stream, when an episode starts
+    (before ``reset`` draws anything) and after so many seconds again, at the end of a step: its
+    reward is for the command that the policy has seen. They are in the infos, under their name.
+    ``low``, ``high``, ``every`` and ``standing`` are parameters: keyword arguments
+    ``velocity_low`` … of ``make_vec``. ``envs.set_command("velocity", values)`` holds a command
+    and ``envs.get_command("velocity")`` reads those that are in force::
+
+        velocity = pyfastenv.command(low=(-0.5, -0.3, -1), high=(1, 0.3, 1), every=(3, 8))
+
+    Args:
+        size: Of a vector; None means one number, or as many as ``low`` and ``high`` have.
+        low: The least, of every element; with ``every`` a number for each may be given.
+        high: The greatest, likewise.
+        every: Seconds between two draws; a pair: drawn from this range, too.
+        standing: Probability that a drawn command is zero, all of it.
+
+    Raises:
+        TypeError: Bounds for each element without ``every``. ValueError: A range that is empty, or
+            a probability that is none.
+    """
+    if every is not None:
+        sizes = {np.size(bound) for bound in (low, high) if np.ndim(bound) > 0}
+        size = sizes.pop() if size is None and len(sizes) == 1 else size
+        return Drawn(_size("command", size), low, high, every, standing)
+    if standing != 0.0:
+        raise ValueError("command: standing is for commands that are drawn: expected every, too")
+    for name, bound in (("low", low), ("high", high)):
+        if np.ndim(bound) > 0:
+            raise TypeError(
+                f"command: {name}: expected one number, for all elements alike, got {bound!r}; "
+                f"elements with bounds of their own are commands of their own, "
+                f"name = pyfastenv.command(low=…, high=…)"
+            )
+        if not isinstance(bound, int | float | np.number):
+            raise TypeError(f"command: {name}: expected a number, got {bound!r}")
+    if not low <= high:
+        raise ValueError(f"command: expected low <= high, got {low} and {high}")
+    return Command(_size("command", size), float(low), float(high))
+
+
+def _size(what: str, size: Any) -> int | None:
+    if size is None or (isinstance(size, int) and size >= 1):
+        return size
+    raise ValueError(f"{what}: expected a size of at least 1, or none for a number, got {size!r}")
+
+
+def parts_of(name: str, field: Memory | Command) -> dict[str, Memory | Command]:
+    """A field of a task, and what stands beside it where the environment draws it."""
+    if not isinstance(field, Drawn):
+        return {name: field}
+    return {
+        name: field,
+        until_name(name): Memory(None),
+        held_name(name): Command(None, 0.0, 1.0),
+        given_name(name): Command(field.size, 0.0, 0.0),
+    }
+
+
+def until_name(command: str) -> str:
+    """The memory of the time when a command is drawn again [s]."""
+    return f"_{command}_until"
+
+
+def held_name(command: str) -> str:
+    """The command that says whether a drawn one is held: not zero where it is."""
+    return f"_{command}_held"
+
+
+def given_name(command: str) -> str:
+    """The command that is in force then."""
+    return f"_{command}_given"

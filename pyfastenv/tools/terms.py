@@ -1,0 +1,31 @@
+"""A task's named reward terms and endings as text, from a run's metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+_PER_STEP = "_per_step"
+_REWARD, _ENDING = "reward_", "terminated_"
+
+
+def term_names(metrics: Iterable[str], kind: str) -> list[str]:
+    """The terms and endings among metrics' names, ``"reward_near"``, ``"terminated_fallen"``.
+
+    Args:
+        metrics: Names such as ``"train/reward_near"``.
+        kind: ``"train"`` or ``"eval"``.
+    """
+    names = [name.removeprefix(f"{kind}/") for name in metrics if name.startswith(f"{kind}/")]
+    terms = [name for name in names if f"{name}{_PER_STEP}" in names and name.startswith(_REWARD)]
+    return terms + [name for name in names if name.startswith(_ENDING)]
+
+
+def term_text(metrics: Mapping[str, float], kind: str, name: str) -> str:
+    """A term's sum and mean per step, or the share of the episodes that an ending has ended."""
+    value = metrics.get(f"{kind}/{name}", math.nan)
+    if not math.isfinite(value):
+        return "–"
+    if name.startswith(_ENDING):
+        return f"{value:.0%}"
+    return f"{value:,.4g} ({metrics[f'{kind}/{name}{_PER_STEP}']:.3g} per step)"

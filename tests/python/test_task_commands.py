@@ -1,0 +1,178 @@
+"""Commands that environments draw for themselves: when, what, held from outside, and shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from parity import assert_same
+from pole_task import Pole
+
+import pyfastenv
+from pyfastenv.errors import TaskCodeError
+from pyfastenv.tasks.compiler import cache
+
+
+class Driven(Pole):
+    """Two commands; its control reads one, which lanes prepare ahead of the step."""
+
+    max_episode_steps = 120
+    speed = pyfastenv.command(low=-1.0, high=2.0, every=0.3)
+    where = pyfastenv.command(low=(-0.2, 0.1, 5.0), high=(0.2, 0.4, 5.0), every=(0.1, 0.5))
+
+    def control(self, data, action, ctrl):
+        ctrl[:] = 0.1 * action + 0.01 * self.speed
+
+    def step(self, data, action, info):
+        self.simulate(data)
+        return self.speed, abs(data.qpos[0]) > 0.4
+
+    def observation(self, data, obs):
+        obs["state"] = np.concatenate((data.qpos, data.qvel))
+        obs["speed"] = self.speed
+        obs["where"] = self.where
+
+
+@pytest.mark.parametrize("engine", ["mujoco", "lanes"])
+def test_plain_python_gives_the_same_bits(engine: str) -> None:
+    kwargs: dict[str, Any] = {"where_high": (0.2, 0.4, 7), "speed_standing": 0.3}
+    envs = pyfastenv.make_vec(Driven, 2, autoreset_mode="Disabled", engine=engine, **kwargs)
+    plain = pyfastenv.debug(Driven, **kwargs)
+    (obs, infos), (plain_obs, plain_infos) = envs.reset(seed=2), plain.reset(seed=2)
+    held = np.array([0.0, 0.25, 6.0])
+    drawn = []
+    for step in range(140):
+        assert_same(obs[0], plain_obs)
+        assert_same(infos["where"][0], plain_infos["where"])
+        assert infos["speed"][0] == plain_infos["speed"]
+        if step in (30, 60):
+            for each, values in (("where", held), ("speed", 1.5)):
+                envs.set_command(each, values if step == 30 else None, [0])
+                plain.unwrapped.set_command(each, values if step == 30 else None)
+        drawn.append(envs.get_command("where"))
+        action = np.full(1, np.sin(step / 3))
+        obs, rewards, terminations, truncations, infos = envs.step(np.stack([action] * 2))
+        plain_obs, reward, terminated, truncated, plain_infos = plain.step(action)
+        assert (rewards[0], terminations[0], truncations[0]) == (reward, terminated, truncated)
+        if terminated or truncated:
+            (obs, infos), (plain_obs, plain_infos) = envs.reset(), plain.reset()
+    assert (np.array(drawn)[31:60, 0] == held).all()
+    assert len(np.unique(np.array(drawn)[31:60, 1], axis=0)) > 2
+
+
+def test_they_are_drawn_in_time_and_in_range() -> None:
+    envs = pyfastenv.make_vec(Driven, 40, max_episode_steps=0, speed_standing=0.25)
+    _, infos = envs.reset(seed=0)
+    speeds, places = [infos["speed"]], [infos["where"]]
+    for step in range(150):
+        obs, *_, infos = envs.step(np.zeros((40, 1)))
+        assert (infos["speed"] == speeds[-1]).all()  # what the reward was for
+        speeds.append(obs[:, envs.observation_groups["speed"]][:, 0])
+        places.append(obs[:, envs.observation_groups["where"]])
+        np.testing.assert_array_equal(envs.get_command("speed"), speeds[-1])
+        changes = (speeds[-1] != speeds[-2]).any()
+        assert changes == ((step + 1) % 15 == 0), step  # steps of 0.02 s
+        infos = {"speed": speeds[-1]}
+    drawn = np.array(speeds[::15])
+    assert 0.15 < (drawn == 0.0).mean() < 0.35
+    assert drawn.min() < -0.8
+    assert drawn.max() > 1.8
+    wheres = np.array(places)
+    assert ((wheres >= (-0.2, 0.1, 5.0)) & (wheres <= (0.2, 0.4, 5.0))).all()
+    lengths = np.diff(np.flatnonzero((np.diff(wheres[:, 0], axis=0) != 0).any(1)))
+    assert lengths.min() >= 5
+    assert lengths.max() <= 26
+    assert len(np.unique(lengths)) > 3
+
+
+def test_other_ranges_need_no_compiling() -> None:
+    pyfastenv.make_vec(Driven, 1)
+    before = sorted(cache.folder().glob("*"))
+    envs = pyfastenv.make_vec(Driven, 64, where_low=0, where_high=(1, 1, 9), where_every=2)
+    assert sorted(cache.folder().glob("*")) == before
+    places = envs.reset(seed=0)[1]["where"]
+    assert (places.max(0) > (0.8, 0.8, 7.0)).all()
+    assert (places.min(0) < (0.2, 0.2, 2.0)).all()
+
+
+def test_a_held_command_outlives_episodes_and_snapshots() -> None:
+    envs = pyfastenv.make_vec(Driven, 3, autoreset_mode="SameStep", max_episode_steps=4)
+    envs.set_command("speed", [0.5, 0.75], [0, 2])
+    _, infos = envs.reset(seed=0)
+    assert infos["speed"][[0, 2]].tolist() == [0.5, 0.75]
+    for _ in range(9):
+        _, rewards, *_ = envs.step(np.zeros((3, 1)))
+        assert rewards[[0, 2]].tolist() == [0.5, 0.75]
+    other = pyfastenv.make_vec(Driven, 3, autoreset_mode="SameStep", max_episode_steps=4)
+    other.reset(seed=1)
+    other.set_state(envs.get_state())
+    copy = pyfastenv.make_vec(Driven, 2, autoreset_mode="SameStep")  # as evaluations have them
+    copy.take_values(envs.own_values())
+    assert copy.reset(seed=3)[1]["speed"][0] == 0.5
+    for _ in range(9):
+        assert_same(envs.step(np.zeros((3, 1)))[0], other.step(np.zeros((3, 1)))[0])
+    envs.set_command("speed", None)
+    values = [envs.step(np.zeros((3, 1)))[1] for _ in range(9)]
+    assert len(np.unique(values)) > 4
+
+
+def test_commands_that_nobody_draws_have_the_same_calls() -> None:
+    class Told(Pole):
+        goal = pyfastenv.command(2, low=-1.0, high=1.0)
+
+        def observation(self, data, obs):
+            obs["goal"] = self.goal
+
+    envs = pyfastenv.make_vec(Told, 3)
+    envs.set_command("goal", [0.5, -0.5], [1])
+    assert envs.get_command("goal").tolist() == [[0.0, 0.0], [0.5, -0.5], [0.0, 0.0]]
+    assert envs.reset(seed=0)[0][1].tolist() == [0.5, -0.5]
+    with pytest.raises(ValueError, match="goal is not drawn by the environments: expected numbers"):
+        envs.set_command("goal", None)
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"where_high": (0.2, 0.0, 5.0)}, "Driven.where: expected low <= high, got"),
+        ({"where_low": (0.2, 0.0)}, "Driven.where_low: expected a number, or 3 of them, got"),
+        ({"speed_low": "fast"}, "Driven.speed_low: expected a number, got 'fast'"),
+        ({"speed_every": 0.0}, "Driven.speed_every: expected seconds above 0"),
+        ({"where_every": (8, 3)}, "Driven.where_every: expected seconds above 0, or the least and"),
+        ({"speed_standing": 1.5}, "Driven.speed_standing: expected a probability, got 1.5"),
+    ],
+)
+def test_ranges_that_cannot_be(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        pyfastenv.make_vec(Driven, 1, **given)
+
+
+def test_other_mistakes() -> None:
+    envs = pyfastenv.make_vec(Driven, 4)
+    with pytest.raises(ValueError, match="Driven has no command 'sped'; there are speed, where"):
+        envs.set_command("sped", 1.0)
+    with pytest.raises(ValueError, match=r"values: expected .* \(2, 3\) or \(3,\), got \(2,\)"):
+        envs.set_command("where", [1.0, 2.0], [0, 1])
+    with pytest.raises(ValueError, match=r"values: expected numbers of shape \(\), got 'fast'"):
+        pyfastenv.debug(Driven).unwrapped.set_command("speed", "fast")
+    with pytest.raises(IndexError, match="env_ids: expected 0 to 3, got -1"):
+        envs.set_command("speed", 1.0, [0, -1])
+    with pytest.raises(ValueError, match="expected finite numbers, got NaN"):
+        envs.set_command("speed", np.nan)
+    with pytest.raises(ValueError, match="draw speed, where themselves; set_command holds"):
+        envs.sample_tasks(4)
+    with pytest.raises(ValueError, match="standing is for commands that are drawn"):
+        pyfastenv.command(low=0.0, high=1.0, standing=0.1)
+
+    class Writes(Driven):
+        def reset(self, data, rng):
+            self.speed = 1.0
+
+    with pytest.raises(
+        TaskCodeError, match=r"test_task_commands.py:\d+, in reset: self.speed: a c"
+    ):
+        pyfastenv.make_vec(Writes, 1)
