@@ -139,17 +139,19 @@ test-numba: $(NUMBAS:%=build/numba-%/.installed)  ## Own tasks' compiler under e
 	done
 
 # each in an environment of its own: their pins collide
-INTEGRATIONS := light tianshou torchrl skrl rsl_rl rllib rl_games sample_factory
+INTEGRATIONS := light tianshou torchrl skrl rsl_rl rllib rl_games sample_factory mjlab
 REQUIREMENTS := tests/python/integrations/requirements
 TESTS_light := sb3 cleanrl dm_env gymnasium jax minari
 
 build/int/%/.installed: $(REQUIREMENTS)/%.txt $(VENV)/.tools
 	test -x build/int/$*/bin/python || $(PYTHON) -m venv build/int/$*
-	# RLlib pins a gymnasium of its own
-	grep -v '^$(if $(filter rllib,$*),gymnasium,no such package)==' constraints.txt > build/int/$*/constraints.txt
+	# RLlib pins a gymnasium of its own, mjlab's viewer a rich
+	grep -v '^$(or $(if $(filter rllib,$*),gymnasium),$(if $(filter mjlab,$*),rich),no such package)==' \
+	  constraints.txt > build/int/$*/constraints.txt
 	build/int/$*/bin/pip install --quiet -c build/int/$*/constraints.txt -r $< \
 	  mujoco pytest pytest-timeout imageio psutil jinja2
 	$(if $(filter sample_factory,$*),build/int/$*/bin/pip install --quiet --no-deps sample-factory==2.1.1)
+	$(if $(filter mjlab,$*),build/int/$*/bin/pip install --quiet --no-deps mjlab==1.6.0)
 	touch $@
 
 # IN_INTEGRATIONS: prefix of a variable with an environment's $$names, where these are not its name; command

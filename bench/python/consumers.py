@@ -1,9 +1,9 @@
 """Steps/s inside other people's trainers: ``python bench/python/consumers.py [--only NAME …]``.
 
-HalfCheetah-v5 x 16 as each library steps it: its own parallel environments, its own serial ones,
-and ours through the adapter. The libraries' pins collide, so each runs in an environment of its own
-(`make bench NAME=integrations`); a run measures the libraries it is told and adds them to
-consumers.json and consumers.md.
+HalfCheetah-v5 x 16 (mjlab: its Go1 x 16) as each library steps it: its own parallel environments,
+its own serial ones, and ours through the adapter. The libraries' pins collide, so each runs in an
+environment of its own (`make bench NAME=integrations`); a run measures the libraries it is told and
+adds them to consumers.json and consumers.md.
 """
 
 from __future__ import annotations
@@ -295,6 +295,27 @@ def sample_factory() -> Contest:
     }
 
 
+def mjlab() -> Contest:
+    """Its velocity task for Go1, on MuJoCo Warp's kernels for the CPU and on ours."""
+    import torch
+    from mjlab.envs import ManagerBasedRlEnv, manager_based_rl_env
+    from mjlab.sim import Simulation
+    from mjlab.tasks.registry import load_env_cfg
+
+    from pyfastenv.integrations import mjlab as ours
+
+    def task(simulation: type) -> Contestant:
+        manager_based_rl_env.Simulation = simulation
+        cfg = load_env_cfg("Mjlab-Velocity-Flat-Unitree-Go1")
+        cfg.scene.num_envs = NUM_ENVS
+        return _stepping(ManagerBasedRlEnv(cfg, device="cpu"), torch.zeros(NUM_ENVS, 12))
+
+    return {
+        "MuJoCo Warp": lambda: task(Simulation),
+        "pyfastenv": lambda: task(ours.Simulation),
+    }
+
+
 CONSUMERS: dict[str, tuple[str, Callable[[], Contest]]] = {
     "gymnasium": ("gymnasium", gymnasium_vectors),
     "sb3": ("stable-baselines3", stable_baselines),
@@ -307,6 +328,7 @@ CONSUMERS: dict[str, tuple[str, Callable[[], Contest]]] = {
     "rllib": ("ray", rllib),
     "rl_games": ("rl_games", rl_games),
     "sample_factory": ("sample-factory", sample_factory),
+    "mjlab": ("mjlab", mjlab),
 }
 
 

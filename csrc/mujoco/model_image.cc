@@ -21,11 +21,12 @@ namespace pyfastenv {
 namespace {
 
 // Neither read by a step of a model that lanes take nor by their plans: what is drawn, seen by rays
-// or cameras (which are sensors, and read the model at hand), or named in texts and keyframes.
+// or cameras (which are sensors, and read the model at hand), named in texts and keyframes, or of
+// what sleeps.
 constexpr bool MayBeRead(std::string_view array) {
   for (const std::string_view group :
        {"tex_", "mat_", "skin_", "light_", "key_", "text_", "tuple_", "numeric_", "oct_", "cam_",
-        "mesh_face", "mesh_normal", "mesh_texcoord", "names_map", "paths"}) {
+        "dof_length", "mesh_face", "mesh_normal", "mesh_texcoord", "names_map", "paths"}) {
     if (array.starts_with(group)) return false;
   }
   return !(array.ends_with("_user") || array.ends_with("_rgba") || array.ends_with("_matid") ||
@@ -81,8 +82,6 @@ bool ConstrainsTendons(const mjModel& m) {
          std::any_of(m.eq_type, m.eq_type + m.neq, [](int x) { return x == mjEQ_TENDON; });
 }
 
-constexpr std::string_view kOfMuscles = "actuator_acc0";
-
 bool HasMuscles(const mjModel& m) {
   return std::any_of(m.actuator_gaintype, m.actuator_gaintype + m.nu,
                      [](int x) { return x == mjGAIN_MUSCLE; }) ||
@@ -100,11 +99,11 @@ bool VisitArray(const mjModel& m, const TouchingMeshes& meshes, std::string_view
         static_cast<const std::byte*>(array) + static_cast<size_t>(first) * row_bytes;
     return count <= 0 || visit(name, begin, static_cast<size_t>(count) * row_bytes);
   };
+  if (!IsRead(m, name)) return true;
   if (name.starts_with("bvh_")) return part(0, std::min(rows, CountBodyVolumes(m)));
   if (name == "tendon_invweight0" || name == "tendon_length0") {
     return part(0, ConstrainsTendons(m) ? rows : 0);
   }
-  if (name == kOfMuscles) return part(0, HasMuscles(m) ? rows : 0);
   if (!name.starts_with("mesh_")) return part(0, rows);
   if (size_name != "nmeshvert") return !meshes.any() || part(0, rows);
   for (int i = 0; i < m.nmesh; ++i) {
@@ -205,7 +204,9 @@ size_t ModelImage::Hash() const {
 }
 
 bool IsRead(const mjModel& model, std::string_view array) {
-  return MayBeRead(array) && (array != kOfMuscles || HasMuscles(model));
+  if (array == "actuator_acc0") return HasMuscles(model);
+  if (array.starts_with("bvh_")) return (model.opt.disableflags & mjDSBL_MIDPHASE) == 0;
+  return MayBeRead(array);
 }
 
 bool DataFits(const mjModel& model, const mjModel& made_for) {

@@ -49,8 +49,9 @@ class Batch:
     Where the model allows it simulations step in SIMD lanes (``physics.lanes_refusal``); results
     equal ``mj_step``'s to the last bit either way, on any number of threads.
 
-    Calls of several Python threads wait for each other; each reports its own failures. Writing
-    arrays, and ``set_const``, which does, are not to be mixed with another thread's calls.
+    Calls of several Python threads wait for each other; each reports its own failures. While a call
+    runs, what belongs to its simulations is not to be written; what belongs to others may be, but
+    not by ``set_const``, and nothing is to be bound or expanded.
 
     Attributes:
         model: The batch's copy of the model. It is not to be changed: ``expand``.

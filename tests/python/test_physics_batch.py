@@ -9,6 +9,7 @@ import sys
 import threading
 import unittest
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,28 @@ def test_own_fields_stay_in_lanes() -> None:
     assert batch._core.lane_steps() == before
 
 
+def test_own_centres_of_mass_stay_in_lanes_without_bounding_volumes() -> None:
+    """``set_const`` derives volumes and lengths, which nothing reads without a middle phase."""
+    text = """<mujoco><option><flag midphase="disable"/></option><worldbody>
+      <geom type="plane" size="5 5 .1"/>
+      <body pos="0 0 .15"><freejoint/>
+        <inertial pos=".01 0 .02" mass="1" diaginertia=".01 .02 .02"/>
+        <geom size=".05" pos=".1 0 0"/><geom size=".05" pos="-.1 0 0"/>
+        <body pos=".1 0 .1"><joint name="arm" axis="0 1 0"/>
+          <inertial pos="0 .1 0" mass=".1" diaginertia=".001 .001 .001"/>
+          <geom size=".03" pos="0 .1 0" contype="0" conaffinity="0"/>
+    </body></body></worldbody><actuator><motor joint="arm"/></actuator></mujoco>"""
+    model, nsim = from_text(text), 24
+    batch = physics.Batch(model, nsim, 2)
+    batch.expand("body_ipos")[:, 1] += np.random.default_rng(0).normal(0, 0.02, (nsim, 3))
+    batch.set_const()
+    assert {"bvh_aabb", "dof_length"} <= set(batch._constants.values)
+    models = [batch.get_model(sim) for sim in range(nsim)]
+    assert_equals_mj_step(batch, models, wild_calls(model, nsim, (100, 4, 1)))
+    lane_steps, left = batch._core.lane_steps()
+    assert lane_steps > nsim * 100 and left < lane_steps / 2
+
+
 @pytest.mark.parametrize("bound", ["xpos", "cfrc_ext"])
 def test_rollouts_in_lanes(bound: str) -> None:
     model, nsim, nstep = robot("Hopper"), 24, 90
@@ -274,6 +297,29 @@ def test_two_threads_wait_for_each_other() -> None:
     assert said == [[0]] * 20
     assert batch.time[0] == 0
     np.testing.assert_allclose(batch.time[1:], 100 * model.opt.timestep)
+
+
+def test_some_move_while_others_are_written() -> None:
+    """One half's steps run on another thread; the other half's controls and snapshots meanwhile."""
+    model, nsim, nstep = robot("Hopper"), 32, 40
+    batch, alone = physics.Batch(model, nsim, 2), physics.Batch(model, nsim, 2)
+    halves, u = np.arange(nsim).reshape(2, -1), controls(model, 6, nsim)
+    snapshot = batch.state[:0]
+    with ThreadPoolExecutor(1) as executor:
+        for turn, ctrl in enumerate(u):
+            moving, waiting = halves[turn % 2], halves[1 - turn % 2]
+            moved = executor.submit(batch.step, moving, nstep=nstep)
+            batch.ctrl[waiting] = ctrl[waiting]
+            snapshot = batch.state[waiting].copy()
+            moved.result()
+            alone.step(moving, nstep=nstep)
+            alone.ctrl[waiting] = ctrl[waiting]
+    assert_bits(batch.state, alone.state)
+    batch.step(nstep=nstep)
+    batch.state[waiting] = snapshot  # and from it the same again
+    batch.step(waiting, nstep=nstep)
+    alone.step(nstep=nstep)
+    assert_bits(batch.state, alone.state)
 
 
 def test_a_batch_is_one_process_s() -> None:
