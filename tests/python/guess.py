@@ -114,7 +114,7 @@ def batch(ended: list[tuple[int, int, float, int]]) -> Any:
     columns = [torch.tensor([row[i] for row in sorted(ended)]) for i in range(4)]
     names = ("steps", "env_ids", "returns", "lengths")
     return types.SimpleNamespace(
-        episodes=types.SimpleNamespace(**dict(zip(names, columns, strict=True)))
+        episodes=types.SimpleNamespace(**dict(zip(names, columns, strict=True)), infos={})
     )
 
 
