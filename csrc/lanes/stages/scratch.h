@@ -21,7 +21,7 @@ struct Contacts {
   // of the pair at hand, bits of lanes: where it touches, and where one of its touches is so deep
   // that MuJoCo sees the pair for certain
   unsigned touching, seen;
-  unsigned uncertain;  // lanes that have pairs which MuJoCo may not see
+  unsigned uncertain;   // lanes that have pairs which MuJoCo may not see
   int (*pair)[kWidth];  // (max_contacts): of each lane, where it has a k-th contact
   Lane* dist;           // (max_contacts)
   Lane* pos;            // (max_contacts, 3)
