@@ -58,6 +58,18 @@ void NarrowPhase::ClearBuffer() {
   has_cleared_buffer_ = true;
 }
 
+template <class F>
+bool NarrowPhase::Run(const F& call) {
+  try {
+    Trapped(call);
+    return true;
+  } catch (const MujocoError&) {
+    mj_resetData(model_.get(), data_.get());  // what it had taken from the stack is free again
+    has_cleared_buffer_ = false;
+    return false;
+  }
+}
+
 int NarrowPhase::Collide(void* self, int pair_index, const double* pos1, const double* mat1,
                          const double* pos2, const double* mat2, ContactPoint* points) {
   auto& that = *static_cast<NarrowPhase*>(self);
@@ -72,12 +84,9 @@ int NarrowPhase::Collide(void* self, int pair_index, const double* pos1, const d
   const mjfCollision function = mjCOLLISIONFUNC[m.geom_type[pair.geom1]][m.geom_type[pair.geom2]];
   mjPreContact contacts[kMaxPointsOfPair];
   int count = 0;
-  try {
-    Trapped([&] { count = function(&m, &d, contacts, pair.geom1, pair.geom2, pair.reach); });
-  } catch (const MujocoError&) {
-    mj_resetData(&m, &d);  // what it had taken from the stack is free again
-    return -1;
-  }
+  const bool ran =
+      that.Run([&] { count = function(&m, &d, contacts, pair.geom1, pair.geom2, pair.reach); });
+  if (!ran) return -1;
   std::memcpy(points, contacts, sizeof(ContactPoint) * static_cast<size_t>(count));
   return count;
 }
@@ -91,16 +100,11 @@ int NarrowPhase::List(void* self, const ListedContact** contacts) {
   auto& that = *static_cast<NarrowPhase*>(self);
   const mjModel& m = *that.model_;
   mjData& d = *that.data_;
-  try {
-    Trapped([&] {
-      mj_kinematics(&m, &d);
-      mj_collision(&m, &d);
-    });
-  } catch (const MujocoError&) {
-    mj_resetData(&m, &d);
-    that.has_cleared_buffer_ = false;
-    return -1;
-  }
+  const bool ran = that.Run([&] {
+    mj_kinematics(&m, &d);
+    mj_collision(&m, &d);
+  });
+  if (!ran) return -1;
   that.listed_.clear();
   for (const mjContact& contact : std::span(d.contact, static_cast<size_t>(d.ncon))) {
     if (contact.dist >= contact.includemargin) continue;

@@ -35,6 +35,9 @@ class NarrowPhase {
   static int List(void* self, const ListedContact** contacts);
 
   void ClearBuffer();
+  /// False after an engine error in `call`; then the data is as new.
+  template <class F>
+  bool Run(const F& call);
 
   struct DeleteData {
     void operator()(mjData* data) const { mj_deleteData(data); }
