@@ -19,7 +19,11 @@ constexpr int kMaxLights = 128;
 
 struct TextureLevel {
   int width = 0, height = 0;
-  const uint32_t* texels = nullptr;  // red in the lowest byte; a cube's six faces one after another
+  // Red in the lowest byte; a cube's six faces one after another. A row has a texel more, the one
+  // that is right of its last: a cube's last again, others' first. After the last row as many
+  // follow as a kernel may read and not use.
+  const uint32_t* texels = nullptr;
+  int row() const { return width + 1; }
 };
 
 /// A texture and its smaller copies, each of half the size.
@@ -93,6 +97,7 @@ struct View {
   bool is_mirrored = false;
   float left = 0, top = 0, pixel_x = 0, pixel_y = 0;  // pixel_y < 0
   float near = 0, far = 0;
+  bool operator==(const View&) const = default;
 };
 
 /// MuJoCo's haze, a cone around an infinite plane's horizon.
@@ -109,6 +114,13 @@ struct Fog {
   float start = 0, end = 1;
 };
 
+/// The sky at the middles of pixels, kept from picture to picture: it stays while the camera does
+/// not turn. Of each block three times kLanes floats.
+struct SkyColors {
+  float* colors = nullptr;      // null: not kept
+  uint8_t* is_known = nullptr;  // of each block
+};
+
 struct Frame {
   int width = 0, height = 0, samples = 1;  // samples: 1, 4 or 16
   bool culls_faces = true;
@@ -121,6 +133,7 @@ struct Frame {
   int num_lights = 0;
   float ambient = 0;  // where no light is
   const Texture* sky = nullptr;
+  SkyColors sky_colors;
   Haze haze;
   Fog fog;
   int reflector = -1;  // the shape that mirrors the others

@@ -41,7 +41,7 @@ uint32_t Coarser(const uint32_t* face, const TextureLevel& fine, int x, int y, i
   uint32_t out = 0;
   for (unsigned shift = 0; shift < 24; shift += 8) {
     const auto at = [&](int i, int j) {
-      return static_cast<float>(face[static_cast<ptrdiff_t>(j) * fine.width + i] >> shift & 255U);
+      return static_cast<float>(face[static_cast<ptrdiff_t>(j) * fine.row() + i] >> shift & 255U);
     };
     const float top = at(x0, y0) * (1 - fx) + at(x1, y0) * fx;
     const float low = at(x0, y1) * (1 - fx) + at(x1, y1) * fx;
@@ -50,15 +50,28 @@ uint32_t Coarser(const uint32_t* face, const TextureLevel& fine, int x, int y, i
   return out;
 }
 
-std::vector<uint32_t> Coarser(const TextureLevel& fine, int faces, int w, int h) {
+/// Ends a row of w texels with the one that is right of its last.
+void EndRow(std::vector<uint32_t>& texels, int w, bool is_cube) {
+  texels.push_back(is_cube ? texels.back() : texels[texels.size() - static_cast<size_t>(w)]);
+}
+
+/// Adds what kernels may read beyond the last row: eight rows of four texels.
+void EndLevel(std::vector<uint32_t>& texels, int w) {
+  texels.resize(texels.size() + 8 * static_cast<size_t>(w + 1) + 4);
+}
+
+std::vector<uint32_t> Coarser(const TextureLevel& fine, bool is_cube, int w, int h) {
+  const int faces = is_cube ? 6 : 1;
   std::vector<uint32_t> out;
-  out.reserve(static_cast<size_t>(faces) * w * h);
+  out.reserve(static_cast<size_t>(faces) * (w + 1) * h);
   for (int f = 0; f < faces; ++f) {
-    const uint32_t* face = fine.texels + static_cast<ptrdiff_t>(f) * fine.width * fine.height;
+    const uint32_t* face = fine.texels + static_cast<ptrdiff_t>(f) * fine.row() * fine.height;
     for (int y = 0; y < h; ++y) {
       for (int x = 0; x < w; ++x) out.push_back(Coarser(face, fine, x, y, w, h));
+      EndRow(out, w, is_cube);
     }
   }
+  EndLevel(out, w);
   return out;
 }
 
@@ -76,15 +89,17 @@ TextureLevels::TextureLevels(const mjModel& m, int texture) {
   for (int f = 0; f < faces; ++f) {
     const mjtByte* p = m.tex_data + m.tex_adr[texture];
     if (has_faces) p += static_cast<ptrdiff_t>(f) * w * h * channels;
-    for (int i = 0; i < w * h; ++i, p += channels) {
+    for (int i = 1; i <= w * h; ++i, p += channels) {
       first.push_back(linear[p[0]] | uint32_t{linear[p[1]]} << 8U | uint32_t{linear[p[2]]} << 16U);
+      if (i % w == 0) EndRow(first, w, is_cube);
     }
   }
+  EndLevel(first, w);
   levels_.push_back({w, h, first.data()});
   while (levels_.back().width > 1 || levels_.back().height > 1) {
     const TextureLevel fine = levels_.back();
     const int cw = std::max(1, fine.width / 2), ch = std::max(1, fine.height / 2);
-    texels_.push_back(Coarser(fine, faces, cw, ch));
+    texels_.push_back(Coarser(fine, is_cube, cw, ch));
     levels_.push_back({cw, ch, texels_.back().data()});
   }
   view_ = {levels_.data(), static_cast<int>(levels_.size()), is_cube};

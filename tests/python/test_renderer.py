@@ -175,6 +175,64 @@ def test_instruction_sets_agree(scene: tuple[Any, Any]) -> None:
     assert difference(baseline, avx2) < 0.05
 
 
+TEXTURED = """<mujoco>
+  <asset>
+    <texture name="sky" type="skybox" builtin="gradient" rgb1=".3 .5 .7" rgb2="0 0 0" width="{sky}"
+             height="{high}" mark="random" random=".2"/>
+    <texture name="flat" type="2d" builtin="checker" rgb1=".1 .2 .3" rgb2=".6 .7 .8"
+             width="{width}" height="{height}" mark="random" random=".3"/>
+    <texture name="cube" type="cube" builtin="flat" rgb1=".9 .2 .3" width="{sky}" height="{high}"
+             mark="random" random=".4"/>
+    <material name="flat" texture="flat" texrepeat="{repeat} {repeat}"/>
+    <material name="cube" texture="cube"/>
+  </asset>
+  <worldbody>
+    <light pos="0 -1 3"/>
+    <geom type="plane" size="30 30 .1" material="flat"/>
+    <geom type="box" size=".4 .3 .3" pos="0 0 .6" euler="10 20 30" material="cube"/>
+    <camera name="near" pos="0 -3 1.5" xyaxes="1 0 0 0 .4 1"/>
+    <camera name="turned" pos="0 -3 1.5" xyaxes=".8 .6 0 -.1 .4 1"/>
+    <camera name="far" pos="0 -25 6" xyaxes="1 0 0 0 .2 1"/>
+    <camera name="aside" pos="20 0 9" xyaxes="0 1 0 -.4 0 1"/>
+  </worldbody>
+</mujoco>"""
+
+
+def textured(seed: int) -> tuple[Any, Any]:
+    """A scene whose textures have sizes of 1 to 200 texels."""
+    width, height, sky = np.random.default_rng(seed).integers(1, 200, 3) if seed else (1, 1, 1)
+    repeat = [0.3, 4, 90][seed % 3]
+    return load(TEXTURED.format(width=width, height=height, sky=sky, high=6 * sky, repeat=repeat))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_textures_of_any_size(seed: int) -> None:
+    """AVX-512 reads texels that are near one another at once."""
+    model, data = textured(seed)
+    try:
+        renderers = [pyfastenv.Renderer(model, *SIZE, kernels=k) for k in ("avx2", "avx512")]
+    except ValueError:
+        pytest.skip("this processor has fewer instruction sets")
+    baseline = pyfastenv.Renderer(model, *SIZE, kernels="baseline")
+    for camera in range(model.ncam):
+        for renderer in (*renderers, baseline):
+            renderer.update_scene(data, camera)
+        avx2, avx512 = (renderer.render() for renderer in renderers)
+        assert np.array_equal(avx2, avx512)
+        assert difference(baseline.render(), avx2) < 0.05
+
+
+def test_pictures_do_not_depend_on_those_before() -> None:
+    """The sky is kept while the camera looks in the same direction."""
+    model, data = textured(1)
+    kept = pyfastenv.Renderer(model, *SIZE)
+    for camera in [0, 0, 1, 0, 2, 3, 3, 0]:
+        new = pyfastenv.Renderer(model, *SIZE)
+        for renderer in (kept, new):
+            renderer.update_scene(data, camera)
+        assert np.array_equal(kept.render(), new.render())
+
+
 # ---- its interface -------------------------------------------------------------------------------
 
 

@@ -24,22 +24,48 @@ WIDE Wide3 Unpack(WideInt texels) {
 
 WIDE Wide3 Mix(const Wide3& a, const Wide3& b, Wide share) { return Fma(b - a, share, a); }
 
+/// Four texels around each place: from (x, y), right of it, below it and both.
+struct Taps {
+  WideInt here, right, below, both;
+};
+
+/// `y1`: the row below. `face`: where each place's face begins.
+WIDE Taps LoadTaps(const TextureLevel& l, WideInt face, WideInt x, WideInt y, WideInt y1) {
+  Taps t;
+#if defined(__AVX512F__)
+  // texels of a block are mostly near one another: then a window of 4 x 8 has them all
+  const int left = Least(x), top = Least(y), first = face[0];
+  const WideInt dx = x - left, dy = y - top;
+  const Mask is_near = (WideInt(3) > dx) & (WideInt(7) > dy);
+  if (Bits(is_near & (y1 == y + 1) & (face == WideInt(first))) == kAllBits) {
+    const uint32_t* p = l.texels + first + static_cast<ptrdiff_t>(top) * l.row() + left;
+    const Window w = LoadWindow(p, l.row());
+    const WideInt at = dy * 4 + dx;
+    return {w[at], w[at + 1], w[at + 4], w[at + 5]};
+  }
+#endif
+  LoadPairs(l.texels, y * l.row() + face + x, t.here, t.right);
+  LoadPairs(l.texels, y1 * l.row() + face + x, t.below, t.both);
+  return t;
+}
+
 /// A level at (x, y), in texels; `face`: where a cube's faces begin.
 WIDE Wide3 Bilinear(const TextureLevel& l, WideInt face, Wide x, Wide y, bool repeats) {
+  if (!repeats) x = Max(x, 0.0F);  // left of the first texel there is the first
   const Wide left = Floor(x), top = Floor(y);
-  WideInt x0 = Truncate(left), y0 = Truncate(top), x1 = x0 + 1, y1 = y0 + 1;
-  const int w = l.width, h = l.height;
+  WideInt x0 = Truncate(left), y0 = Truncate(top), y1 = y0 + 1;
   const auto wrap = [&](WideInt& i, int size) {
     i = Pick(WideInt(0) > i, WideInt(repeats ? size - 1 : 0), i);
     i = Pick(i > WideInt(size - 1), WideInt(repeats ? 0 : size - 1), i);
   };
-  wrap(x0, w), wrap(x1, w), wrap(y0, h), wrap(y1, h);
-  y0 = y0 * w + face, y1 = y1 * w + face;
-  const auto at = [&](WideInt row, WideInt column) {
-    return Unpack(Gather(l.texels, row + column));
-  };
+  wrap(x0, l.width), wrap(y0, l.height), wrap(y1, l.height);
+  const Taps t = LoadTaps(l, face, x0, y0, y1);
+  if (Bits((t.here == t.right) & (t.here == t.below) & (t.here == t.both)) == kAllBits) {
+    return Unpack(t.here);  // a field of a checker
+  }
   const Wide fx = x - left;
-  return Mix(Mix(at(y0, x0), at(y0, x1), fx), Mix(at(y1, x0), at(y1, x1), fx), y - top);
+  return Mix(Mix(Unpack(t.here), Unpack(t.right), fx), Mix(Unpack(t.below), Unpack(t.both), fx),
+             y - top);
 }
 
 /// `lod`: the logarithm to base 2 of texels per pixel. Returns colours between 0 and 1.
@@ -73,7 +99,7 @@ inline Wide3 SampleCube(const Texture& t, const Wide3& d, float lod) {
   const WideInt face = Pick(is_x, WideInt(0), Pick(is_y, WideInt(2), WideInt(4))) +
                        Pick(back, WideInt(1), WideInt(0));
   return Levels(t, lod, [&](const TextureLevel& l) {
-    return Bilinear(l, face * (l.width * l.height), Fma(s, static_cast<float>(l.width), -0.5F),
+    return Bilinear(l, face * (l.row() * l.height), Fma(s, static_cast<float>(l.width), -0.5F),
                     Fma(u, static_cast<float>(l.height), -0.5F), false);
   });
 }

@@ -1,6 +1,7 @@
 // Sixteen floats, ints or truth values, on every processor: one register of AVX-512, two of AVX2,
-// four of SSE2 or NEON. All arithmetic is IEEE's, number by number; with Fma, which is one rounding
-// on AVX2 and AVX-512 and two elsewhere, those two have the same bits.
+// four of SSE2 or NEON. All arithmetic is IEEE's, number by number, but Fma, and what the compiler
+// makes one of a product and a sum, is rounded once on AVX2 and AVX-512 and twice elsewhere. Those
+// two have the same bits: tests compare their pictures.
 #pragma once
 
 #ifdef __SSE2__
@@ -283,6 +284,65 @@ WIDE Wide Gather(const float* p, WideInt at) {
   const WideInt bits = Gather(reinterpret_cast<const uint32_t*>(p), at);
   EACH_PART a.v[k] = (NativeFloat)bits.v[k];
   return a;
+}
+
+#if defined(__SSE2__)
+WIDE WideInt FromQuarters(const __m128i* q) {
+  WideInt a;
+#if defined(__AVX512F__)
+  const __m256i low = _mm256_set_m128i(q[1], q[0]), high = _mm256_set_m128i(q[3], q[2]);
+  a.v[0] = (NativeInt)_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+#elif defined(__AVX2__)
+  EACH_PART a.v[k] = (NativeInt)_mm256_set_m128i(q[2 * k + 1], q[2 * k]);
+#else
+  EACH_PART a.v[k] = (NativeInt)q[k];
+#endif
+  return a;
+}
+#endif
+#if defined(__AVX512F__)
+WIDE int Least(WideInt a) { return _mm512_reduce_min_epi32((__m512i)a.v[0]); }
+
+/// Eight rows of four numbers; numbers of any of its places.
+struct Window {
+  __m512i low, high;
+  WIDE WideInt operator[](WideInt at) const {
+    at.v[0] = (NativeInt)_mm512_permutex2var_epi32(low, (__m512i)at.v[0], high);
+    return at;
+  }
+};
+
+WIDE Window LoadWindow(const uint32_t* p, int row) {
+  __m128i rows[8];
+  _Pragma("GCC unroll 8") for (int k = 0; k < 8; ++k) {
+    rows[k] =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + static_cast<ptrdiff_t>(k) * row));
+  }
+  return {(__m512i)FromQuarters(rows).v[0], (__m512i)FromQuarters(rows + 4).v[0]};
+}
+#endif
+
+/// p[at] and p[at + 1]. A gather instruction takes longer than two of these.
+WIDE void LoadPairs(const uint32_t* p, WideInt at, WideInt& first, WideInt& second) {
+  alignas(64) int index[kLanes];
+  Store(index, at);
+#if defined(__SSE2__)
+  __m128i low[4], high[4];
+  _Pragma("GCC unroll 4") for (int k = 0; k < 4; ++k) {
+    const auto pair = [&](int i) {
+      return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + index[4 * k + i]));
+    };
+    const __m128i a = _mm_unpacklo_epi32(pair(0), pair(1));
+    const __m128i b = _mm_unpacklo_epi32(pair(2), pair(3));
+    low[k] = _mm_unpacklo_epi64(a, b), high[k] = _mm_unpackhi_epi64(a, b);
+  }
+  first = FromQuarters(low), second = FromQuarters(high);
+#else
+  for (int i = 0; i < kLanes; ++i) {
+    first.v[i / kNative][i % kNative] = static_cast<int>(p[index[i]]);
+    second.v[i / kNative][i % kNative] = static_cast<int>(p[index[i] + 1]);
+  }
+#endif
 }
 
 using Wide3 = Vec3<Wide>;
