@@ -1,5 +1,6 @@
 #include "render/renderer.h"
 
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,21 @@ void Check(const Format& format) {
 
 }  // namespace
 
+SkyColors SkyMemory::Of(const Frame& f) {
+  constexpr size_t kMostBlocks = 16'384;  // 3 MiB, up to 512 x 512 pixels
+  const size_t blocks = static_cast<size_t>((f.width + kBlock - 1) / kBlock) *
+                        static_cast<size_t>((f.height + kBlock - 1) / kBlock);
+  if (f.sky == nullptr || blocks > kMostBlocks) return {};
+  if (colors_.colors == nullptr) {
+    colors_ = {arena_.Take<float>(blocks * 3 * kLanes), arena_.Take<uint8_t>(blocks)};
+  } else if (f.sky == sky_ && f.view == view_) {
+    return colors_;
+  }
+  std::memset(colors_.is_known, 0, blocks);
+  sky_ = f.sky, view_ = f.view;
+  return colors_;
+}
+
 Renderer::Renderer(std::shared_ptr<const Assets> assets, const Format& format,
                    const Kernels& kernels)
     : assets_(std::move(assets)), format_(format), kernels_(kernels) {
@@ -34,7 +50,9 @@ Renderer::Renderer(std::shared_ptr<const Assets> assets, const Format& format,
 
 void Renderer::Draw(const mjvScene& scene, uint8_t* rgb) {
   arena_.Reset();
-  kernels_.draw(reader_.Read(scene, *assets_, format_, Content::kColors), arena_, rgb);
+  Frame frame = reader_.Read(scene, *assets_, format_, Content::kColors);
+  frame.sky_colors = sky_.Of(frame);
+  kernels_.draw(frame, arena_, rgb);
 }
 
 void Renderer::DrawDepth(const mjvScene& scene, float* depth) {

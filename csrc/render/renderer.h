@@ -2,7 +2,7 @@
 //
 // A Renderer belongs to one thread at a time: each worker has its own, and all share the model's
 // Assets. A picture depends on the scene, the format and the instruction set, not on the thread or
-// on pictures before.
+// on pictures before: these only leave what they have in common with it.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,20 @@
 #include "render/scene_reader.h"
 
 namespace pyfastenv::render {
+
+/// The sky's colours of the last picture, which the next one has too if its camera looks in the
+/// same direction.
+class SkyMemory {
+ public:
+  /// Where a frame's are, to be read and filled. Valid until the next call.
+  SkyColors Of(const Frame& frame);
+
+ private:
+  Arena arena_;
+  SkyColors colors_;
+  const Texture* sky_ = nullptr;
+  View view_;
+};
 
 class Renderer {
  public:
@@ -39,6 +53,7 @@ class Renderer {
   const Kernels& kernels_;
   SceneReader reader_;
   Arena arena_;
+  SkyMemory sky_;
 };
 
 }  // namespace pyfastenv::render

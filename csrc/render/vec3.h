@@ -9,12 +9,14 @@ namespace pyfastenv::render {
 template <class T>
 struct Vec3 {
   T x, y, z;
+  bool operator==(const Vec3&) const = default;
 };
 using Float3 = Vec3<float>;
 
 /// A position and three axes: of a geom, a light or an eye.
 struct Pose {
   Float3 position, x, y, z;
+  bool operator==(const Pose&) const = default;
 };
 
 template <class A, class B>

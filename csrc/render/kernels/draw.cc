@@ -22,6 +22,7 @@ bool Mirror(const Frame& f, View& mirror) {
 Canvas Prepare(const Frame& f, Arena& arena) {
   Canvas c{};
   c.frame = &f;
+  c.sky_level = SkyLevel(f);
   c.blocks_x = (f.width + kBlock - 1) / kBlock, c.blocks_y = (f.height + kBlock - 1) / kBlock;
   alignas(64) int sample_at[kLanes];
   const Patches patches = PatchesOf(f.samples);
@@ -104,11 +105,12 @@ void Write(const Frame& f, int bx, int by, const Wide3& color, uint8_t* rgb) {
   const int high = f.height - y0 < kBlock ? f.height - y0 : kBlock;
   for (int y = 0; y < high; ++y) {
     uint8_t* out = rgb + (static_cast<ptrdiff_t>(y0 + y) * f.width + x0) * 3;
-    for (int x = 0; x < wide; ++x, out += 3) {
-      const uint32_t pixel = pixels[y * kBlock + x];
-      out[0] = static_cast<uint8_t>(pixel);
-      out[1] = static_cast<uint8_t>(pixel >> 8);
-      out[2] = static_cast<uint8_t>(pixel >> 16);
+    const uint32_t* p = pixels + y * kBlock;  // twelve bytes, the lowest first
+    const uint32_t row[] = {p[0] | p[1] << 24, p[1] >> 8 | p[2] << 16, p[2] >> 16 | p[3] << 8};
+    if (wide == kBlock) {
+      __builtin_memcpy(out, row, sizeof row);
+    } else {
+      __builtin_memcpy(out, row, static_cast<size_t>(wide) * 3);
     }
   }
 }

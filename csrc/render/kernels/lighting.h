@@ -16,6 +16,9 @@ struct Points {
   Wide3 at, normal, to_eye;
 };
 
+/// The direction to a view's eye.
+WIDE Wide3 ToEye(const View& v, const Wide3& at) { return Unit(Widen(v.eye.position) - at); }
+
 /// What one light adds: colour times (ambient + diffuse), plus specular.
 WIDE Wide3 AddLight(const Shape& s, const Light& l, const Points& p, const Wide3& color,
                     const Wide3& sum) {
@@ -65,11 +68,25 @@ struct Linear {
   Float3 color[3];
 };
 
-/// The halves that a picture has needed so far, each in the place that its key gives.
-struct GridLight {
-  static constexpr int kPlaces = 1024;
-  Linear* halves = nullptr;  // null: light is computed at each pixel
+/// The light at the 4 x 4 corners of 3 x 3 cells.
+struct Corners {
+  static constexpr int kCells = 3;  // a side
+  int key;                          // pass and which cells; -1: none
+  Wide3 lit;
 };
+
+/// The halves that a picture has needed so far, and the corners that they were made of, each in the
+/// place that its key gives.
+struct GridLight {
+  static constexpr int kPlaces = 1024, kCornerPlaces = 128;
+  Linear* halves = nullptr;  // null: light is computed at each pixel
+  Corners* corners = nullptr;
+};
+
+/// A key's place among 1 << bits.
+WIDE uint32_t PlaceOf(int key, int bits) {
+  return static_cast<uint32_t>(key) * 2654435761U >> (32 - bits);
+}
 
 WIDE float CellEdge(const PlaneGrid& g, int axis, float size, int i) {
   if (i == 0) return -size;
@@ -97,36 +114,63 @@ WIDE WideInt HalfAt(const Shape& s, Wide x, Wide y) {
   return index * 2 + Pick(sum > 1.0F, WideInt(1), WideInt(0));
 }
 
-/// Computes the light at the three corners of a half.
-inline void Fill(const Frame& f, const Shape& s, int half, int pass, Linear& out) {
+inline const Corners& CornersAt(const GridLight& light, const Frame& f, const Shape& s, int row,
+                                int column, int pass) {
+  constexpr int kCells = Corners::kCells;
+  const PlaneGrid& g = s.grid;
+  const int columns = (g.cells[1] + kCells - 1) / kCells;
+  const int key = (row * columns + column) * (kMaxLights + 1) + pass + 1;
+  Corners& c = light.corners[PlaceOf(key, 7)];
+  if (c.key == key) return c;
+  Wide x, y;
+  for (int k = 0; k <= kCells; ++k) {
+    const float edge_x = CellEdge(g, 0, s.size.x, row * kCells + k);
+    const float edge_y = CellEdge(g, 1, s.size.y, column * kCells + k);
+    for (int other = 0; other <= kCells; ++other) {
+      x.Set(k * (kCells + 1) + other, edge_x), y.Set(other * (kCells + 1) + k, edge_y);
+    }
+  }
+  const Wide3 at = Widen(s.pose.position) + Widen(s.pose.x) * x + Widen(s.pose.y) * y;
+  c.lit = LightOf(f, s, {at, Widen(s.pose.z), Unit(at * -1.0F)}, pass, 1);
+  c.key = key;
+  return c;
+}
+
+/// Makes a half's light of its three corners'.
+inline void Fill(const GridLight& light, const Frame& f, const Shape& s, int half, int pass,
+                 Linear& out) {
+  constexpr int kCells = Corners::kCells;
   const PlaneGrid& g = s.grid;
   const int i = half / 2 / g.cells[1], j = half / 2 % g.cells[1];
   const bool is_upper = (half & 1) != 0;
   const float x0 = CellEdge(g, 0, s.size.x, i), x1 = CellEdge(g, 0, s.size.x, i + 1);
   const float y0 = CellEdge(g, 1, s.size.y, j), y1 = CellEdge(g, 1, s.size.y, j + 1);
-  Wide x = x1, y = y0;  // the corners that both halves have, and the half's own
-  x.Set(1, x0), y.Set(1, y1), x.Set(2, is_upper ? x1 : x0), y.Set(2, is_upper ? y1 : y0);
-  const Wide3 at = Widen(s.pose.position) + Widen(s.pose.x) * x + Widen(s.pose.y) * y;
-  const Wide3 lit = LightOf(f, s, {at, Widen(s.pose.z), Unit(at * -1.0F)}, pass, 1);
-  const auto corner = [&](int k) { return Float3{lit.x[k], lit.y[k], lit.z[k]}; };
-  const Float3 own = corner(2);
-  out.color[1] = (is_upper ? own - corner(1) : corner(0) - own) * (1 / (x1 - x0));
-  out.color[2] = (is_upper ? own - corner(0) : corner(1) - own) * (1 / (y1 - y0));
-  out.color[0] = own - out.color[1] * x[2] - out.color[2] * y[2];
+  const Wide3& lit = CornersAt(light, f, s, i / kCells, j / kCells, pass).lit;
+  const auto corner = [&](int right, int up) {
+    const int k = (i % kCells + right) * (kCells + 1) + j % kCells + up;
+    return Float3{lit.x[k], lit.y[k], lit.z[k]};
+  };
+  const Float3 right = corner(1, 0), up = corner(0, 1);  // which both halves have
+  const Float3 own = is_upper ? corner(1, 1) : corner(0, 0);
+  out.color[1] = (is_upper ? own - up : right - own) * (1 / (x1 - x0));
+  out.color[2] = (is_upper ? own - right : up - own) * (1 / (y1 - y0));
+  out.color[0] = own - out.color[1] * (is_upper ? x1 : x0) - out.color[2] * (is_upper ? y1 : y0);
 }
 
 inline GridLight MakeGrid(const Shape& s, Arena& arena) {
   if (s.grid.cells[0] == 0) return {};
-  GridLight g{arena.Take<Linear>(GridLight::kPlaces)};
+  GridLight g{arena.Take<Linear>(GridLight::kPlaces),
+              arena.Take<Corners>(GridLight::kCornerPlaces)};
   for (int i = 0; i < GridLight::kPlaces; ++i) g.halves[i].key = -1;
+  for (int i = 0; i < GridLight::kCornerPlaces; ++i) g.corners[i].key = -1;
   return g;
 }
 
 WIDE const Linear& HalfOf(const GridLight& g, const Frame& f, const Shape& s, int half, int pass) {
   const int key = half * (kMaxLights + 1) + pass + 1;
-  Linear& l = g.halves[static_cast<uint32_t>(key) * 2654435761U >> 22];
+  Linear& l = g.halves[PlaceOf(key, 10)];
   if (l.key != key) {
-    Fill(f, s, half, pass, l);
+    Fill(g, f, s, half, pass, l);
     l.key = key;
   }
   return l;
@@ -136,18 +180,18 @@ WIDE Wide3 LinearAt(const Linear& l, Wide x, Wide y) {
   return Fma(Widen(l.color[2]), y, Fma(Widen(l.color[1]), x, Widen(l.color[0])));
 }
 
-/// The light on a plane's points, which are in its own axes; `half`: HalfAt of them. Where cells
-/// are smaller than pixels, light is computed at each pixel.
-inline Wide3 GridLightOf(const GridLight& g, const Frame& f, const Shape& s, const Points& p,
-                         const Wide3& at, WideInt half, int pass, Mask mask) {
+/// The light on a plane's points: `at` in the world, `x` and `y` in the plane; `half`: HalfAt of
+/// these. Where cells are smaller than pixels, light is computed at each pixel.
+inline Wide3 GridLightOf(const GridLight& g, const Frame& f, const Shape& s, const Wide3& at,
+                         Wide x, Wide y, WideInt half, int pass, Mask mask) {
   constexpr int kMost = 4;  // halves in a block
   uint32_t left = Bits(mask);
   Wide3 c{0.0F, 0.0F, 0.0F};
   for (int count = 0; left != 0; ++count) {
-    if (count == kMost) return LightOf(f, s, p, pass, 1);
+    if (count == kMost) return LightOf(f, s, {at, Widen(s.pose.z), ToEye(f.view, at)}, pass, 1);
     const int one = half[First(left)];
     const Mask is = half == WideInt(one);
-    c = Pick(is, LinearAt(HalfOf(g, f, s, one, pass), at.x, at.y), c);
+    c = Pick(is, LinearAt(HalfOf(g, f, s, one, pass), x, y), c);
     left &= ~Bits(is);
   }
   return c;

@@ -26,14 +26,14 @@ inline Wide3 Mirrored(const Canvas& c, int block, const Places& p) {
 inline Wide3 ColorOf(const Canvas& c, int index, int block, const Places& p) {
   const Frame& f = *c.frame;
   if (index < 0) {
-    return Clamp01(WithHaze(c, WithFog(f, Sky(c, p.x, p.y), kSkyRadius * f.view.far), p.x, p.y));
+    return Clamp01(WithHaze(c, WithFog(f, SkyAt(c, block, p), kSkyRadius * f.view.far), p.x, p.y));
   }
   Wide3 color = Surface(c, index, f.view, c.local[index], c.meshes[index], p, Looks::kDirect);
   if (c.mirror.only != nullptr && index == f.reflector) color = color + Mirrored(c, block, p);
   color = WithFog(f, Clamp01(color), p.depth);
   if (f.shapes[index].form != Form::kPlane || f.sky == nullptr) return color;
   const Mask behind = p.mask & IsBehindSky(f, p);
-  if (Any(behind)) color = Pick(behind, Sky(c, p.x, p.y), color);
+  if (Any(behind)) color = Pick(behind, SkyAt(c, block, p), color);
   return index == f.haze.plane ? WithHaze(c, color, p.x, p.y) : color;
 }
 
@@ -120,7 +120,7 @@ inline Wide3 ColorOfMiddles(const Canvas& c, int bx, int by) {
   for (uint32_t left = kAllBits; left != 0;) {
     const int index = seen.shape[First(left)];
     const Mask is = seen.shape == WideInt(index);
-    const Wide3 color = ColorOf(c, index, block, {x, y, seen.depth, seen.triangle, is});
+    const Wide3 color = ColorOf(c, index, block, {x, y, seen.depth, seen.triangle, is, true});
     if (Bits(is) == kAllBits) return color;
     out = Pick(is, color, out);
     left &= ~Bits(is);

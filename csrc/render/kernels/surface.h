@@ -14,6 +14,7 @@ constexpr float kSkyRadius = 0.7F;  // of the farthest that is seen
 struct Canvas : Picture {
   Shadows* shadows;  // per light
   GridLight* grids;  // per shape
+  float sky_level;   // which of the sky's smaller copies is seen
 };
 
 /// Sixteen places in a view at which one shape is seen.
@@ -21,6 +22,7 @@ struct Places {
   Wide x, y, depth;
   WideInt triangle;
   Mask mask;
+  bool are_middles = false;  // of a block's pixels
 };
 
 /// A mesh's triangles at some places: weights of their corners, and normal.
@@ -156,7 +158,6 @@ inline Wide3 Surface(const Canvas& c, int index, const View& view, const LocalVi
   const Wide3 at = Fma(rays.direction, p.depth, rays.origin);
   Points points;
   points.at = Fma(world.direction, p.depth, world.origin);
-  points.to_eye = Unit(Widen(view.eye.position) - points.at);
   OnMesh on_mesh;
   if (mesh != nullptr) {
     p.triangle = Pick(p.mask, p.triangle, WideInt(p.triangle[lane]));
@@ -167,18 +168,20 @@ inline Wide3 Surface(const Canvas& c, int index, const View& view, const LocalVi
   } else {
     points.normal = Out(s.pose, NormalAt(s, at));
   }
+  const GridLight& grid = c.grids[index];
+  const bool is_on_grid = looks == Looks::kDirect && grid.halves != nullptr;
+  if (!s.is_unlit && !is_on_grid) points.to_eye = ToEye(view, points.at);
   Wide3 color;
   if (s.is_unlit) {
     color = Widen(s.color);
   } else if (looks != Looks::kDirect) {
     color = LightOf(f, s, points, kAllLights, looks == Looks::kMirrored ? f.reflectance : 1);
   } else {
-    const GridLight& grid = c.grids[index];
     WideInt half = 0;
-    if (grid.halves != nullptr) half = HalfAt(s, at.x, at.y);
+    if (is_on_grid) half = HalfAt(s, at.x, at.y);
     const auto light = [&](int pass) {
-      return grid.halves != nullptr ? GridLightOf(grid, f, s, points, at, half, pass, p.mask)
-                                    : LightOf(f, s, points, pass, 1);
+      return is_on_grid ? GridLightOf(grid, f, s, points.at, at.x, at.y, half, pass, p.mask)
+                        : LightOf(f, s, points, pass, 1);
     };
     color = light(kUnshadowed);
     for (int k = 0; k < f.num_lights; ++k) {
@@ -193,6 +196,13 @@ inline Wide3 Surface(const Canvas& c, int index, const View& view, const LocalVi
   return color;
 }
 
+inline float SkyLevel(const Frame& f) {
+  if (f.sky == nullptr) return 0;
+  const float pixel =
+      f.view.is_orthographic ? f.view.pixel_x / (kSkyRadius * f.view.far) : f.view.pixel_x;
+  return Log2(0.5F * static_cast<float>(f.sky->levels[0].width) * pixel + 1e-6F);
+}
+
 /// The sky where no shape is.
 inline Wide3 Sky(const Canvas& c, Wide x, Wide y) {
   const Frame& f = *c.frame;
@@ -200,10 +210,19 @@ inline Wide3 Sky(const Canvas& c, Wide x, Wide y) {
   Rays r = RaysAt(ToWorld(f.view), x, y);
   Wide3 d = r.direction;
   if (f.view.is_orthographic) d = Fma(d, kSkyRadius * f.view.far, r.origin);
-  const float pixel =
-      f.view.is_orthographic ? f.view.pixel_x / (kSkyRadius * f.view.far) : f.view.pixel_x;
-  const float texels = 0.5F * static_cast<float>(f.sky->levels[0].width) * pixel;
-  return SampleCube(*f.sky, {d.x, d.z, -d.y}, Log2(texels + 1e-6F));
+  return SampleCube(*f.sky, {d.x, d.z, -d.y}, c.sky_level);
+}
+
+/// The sky in a block's places, of the last picture if it has it.
+inline Wide3 SkyAt(const Canvas& c, int block, const Places& at) {
+  const SkyColors& known = c.frame->sky_colors;
+  if (!at.are_middles || known.colors == nullptr) return Sky(c, at.x, at.y);
+  float* p = known.colors + static_cast<ptrdiff_t>(block) * 3 * kLanes;
+  if (known.is_known[block] != 0) return {Load(p), Load(p + kLanes), Load(p + 2 * kLanes)};
+  const Wide3 color = Sky(c, at.x, at.y);
+  Store(p, color.x), Store(p + kLanes, color.y), Store(p + 2 * kLanes, color.z);
+  known.is_known[block] = 1;
+  return color;
 }
 
 /// Covers the sky and the infinite plane near its horizon.
@@ -211,7 +230,11 @@ inline Wide3 WithHaze(const Canvas& c, const Wide3& color, Wide x, Wide y) {
   const Haze& h = c.frame->haze;
   if (h.plane < 0) return color;
   const Rays r = RaysAt(c.local[h.plane], x, y);
-  const Wide flat = Sqrt(r.direction.x * r.direction.x + r.direction.y * r.direction.y);
+  const Wide square = r.direction.x * r.direction.x + r.direction.y * r.direction.y;
+  const Wide low = r.direction.z * (h.scale * (1 - h.radius));
+  const Mask near_horizon = (r.direction.z < 0.0F) & (low * low < square * 1.001F);
+  if (h.radius < 1 && !Any(near_horizon)) return Clamp01(color);
+  const Wide flat = Sqrt(square);
   const Wide q = -r.direction.z * h.scale / flat;
   const Wide z = 1.0F - q / Fma(q, h.radius, 1.0F);
   const Wide alpha = Pick(z < h.bend, z * (1 / h.bend), (1.0F - z) * (1 / (1 - h.bend)));
