@@ -62,31 +62,19 @@ inline Wide3 LightOf(const Frame& f, const Shape& s, const Points& p, int pass, 
 
 // ---- planes of large cells ---------------------------------------------------------------------
 
-/// Light that is linear in half a cell: color[0] + x color[1] + y color[2].
-struct Linear {
-  int key;  // pass and half; -1: none
-  Float3 color[3];
+/// Light that is linear in the halves of 3 x 3 cells: color[half][0] + x color[half][1] + y
+/// color[half][2]. A cell's lane is that of its lowest of 4 x 4 corners.
+struct Tile {
+  static constexpr int kCells = 3, kCorners = kCells + 1;
+  int key;  // pass and which cells; -1: none
+  Wide3 color[2][3];
 };
 
-/// The light at the 4 x 4 corners of 3 x 3 cells.
-struct Corners {
-  static constexpr int kCells = 3;  // a side
-  int key;                          // pass and which cells; -1: none
-  Wide3 lit;
-};
-
-/// The halves that a picture has needed so far, and the corners that they were made of, each in the
-/// place that its key gives.
+/// The tiles that a picture has needed so far, each in the place that its key gives.
 struct GridLight {
-  static constexpr int kPlaces = 1024, kCornerPlaces = 128;
-  Linear* halves = nullptr;  // null: light is computed at each pixel
-  Corners* corners = nullptr;
+  static constexpr int kBits = 7, kPlaces = 1 << kBits;
+  Tile* tiles = nullptr;  // null: light is computed at each pixel
 };
-
-/// A key's place among 1 << bits.
-WIDE uint32_t PlaceOf(int key, int bits) {
-  return static_cast<uint32_t>(key) * 2654435761U >> (32 - bits);
-}
 
 WIDE float CellEdge(const PlaneGrid& g, int axis, float size, int i) {
   if (i == 0) return -size;
@@ -94,9 +82,15 @@ WIDE float CellEdge(const PlaneGrid& g, int axis, float size, int i) {
   return g.edge[axis] - size + static_cast<float>(i - 1) * g.width[axis];
 }
 
-/// Which lanes are in which half of a cell: its index in GridLight.
+/// Tiles along an axis.
+WIDE int TilesOf(const PlaneGrid& g, int axis) {
+  return (g.cells[axis] + Tile::kCells - 1) / Tile::kCells;
+}
+
+/// Which lanes are in which half of a cell: 32 times the tile, plus twice the cell's lane, plus 1
+/// in the upper half.
 WIDE WideInt HalfAt(const Shape& s, Wide x, Wide y) {
-  WideInt index = 0;
+  WideInt tile = 0, lane = 0;
   Wide sum = 0.0F;
   for (int axis = 0; axis < 2; ++axis) {
     const PlaneGrid& g = s.grid;
@@ -109,75 +103,66 @@ WIDE WideInt HalfAt(const Shape& s, Wide x, Wide y) {
     const Wide left = Pick(first, -size, Fma(i - 1.0F, g.width[axis], g.edge[axis] - size));
     const float edge = g.edge[axis] > 0 ? 1 / g.edge[axis] : 0;
     sum = Fma(v - left, Pick(first | (i > last - 0.5F), edge, k), sum);
-    index = index * g.cells[axis] + Truncate(i);
+    const WideInt t = Truncate((i + 0.5F) * (1.0F / Tile::kCells));
+    tile = tile * TilesOf(g, axis) + t;
+    lane = lane * Tile::kCorners + (Truncate(i) - t * Tile::kCells);
   }
-  return index * 2 + Pick(sum > 1.0F, WideInt(1), WideInt(0));
+  return tile * 32 + lane * 2 + Pick(sum > 1.0F, WideInt(1), WideInt(0));
 }
 
-inline const Corners& CornersAt(const GridLight& light, const Frame& f, const Shape& s, int row,
-                                int column, int pass) {
-  constexpr int kCells = Corners::kCells;
-  const PlaneGrid& g = s.grid;
-  const int columns = (g.cells[1] + kCells - 1) / kCells;
-  const int key = (row * columns + column) * (kMaxLights + 1) + pass + 1;
-  Corners& c = light.corners[PlaceOf(key, 7)];
-  if (c.key == key) return c;
-  Wide x, y;
-  for (int k = 0; k <= kCells; ++k) {
-    const float edge_x = CellEdge(g, 0, s.size.x, row * kCells + k);
-    const float edge_y = CellEdge(g, 1, s.size.y, column * kCells + k);
-    for (int other = 0; other <= kCells; ++other) {
-      x.Set(k * (kCells + 1) + other, edge_x), y.Set(other * (kCells + 1) + k, edge_y);
+/// Computes the light at a tile's corners, and the halves' from it.
+inline void Fill(const Frame& f, const Shape& s, int row, int column, int pass, Tile& tile) {
+  constexpr int kCorners = Tile::kCorners;
+  Wide x0, y0;
+  for (int k = 0; k < kCorners; ++k) {
+    const float edge_x = CellEdge(s.grid, 0, s.size.x, row * Tile::kCells + k);
+    const float edge_y = CellEdge(s.grid, 1, s.size.y, column * Tile::kCells + k);
+    for (int other = 0; other < kCorners; ++other) {
+      x0.Set(k * kCorners + other, edge_x), y0.Set(other * kCorners + k, edge_y);
     }
   }
-  const Wide3 at = Widen(s.pose.position) + Widen(s.pose.x) * x + Widen(s.pose.y) * y;
-  c.lit = LightOf(f, s, {at, Widen(s.pose.z), Unit(at * -1.0F)}, pass, 1);
-  c.key = key;
-  return c;
-}
-
-/// Makes a half's light of its three corners'.
-inline void Fill(const GridLight& light, const Frame& f, const Shape& s, int half, int pass,
-                 Linear& out) {
-  constexpr int kCells = Corners::kCells;
-  const PlaneGrid& g = s.grid;
-  const int i = half / 2 / g.cells[1], j = half / 2 % g.cells[1];
-  const bool is_upper = (half & 1) != 0;
-  const float x0 = CellEdge(g, 0, s.size.x, i), x1 = CellEdge(g, 0, s.size.x, i + 1);
-  const float y0 = CellEdge(g, 1, s.size.y, j), y1 = CellEdge(g, 1, s.size.y, j + 1);
-  const Wide3& lit = CornersAt(light, f, s, i / kCells, j / kCells, pass).lit;
-  const auto corner = [&](int right, int up) {
-    const int k = (i % kCells + right) * (kCells + 1) + j % kCells + up;
-    return Float3{lit.x[k], lit.y[k], lit.z[k]};
+  const Wide3 at = Widen(s.pose.position) + Widen(s.pose.x) * x0 + Widen(s.pose.y) * y0;
+  const Wide3 lit = LightOf(f, s, {at, Widen(s.pose.z), Unit(at * -1.0F)}, pass, 1);
+  const auto beside = [](const Wide3& a, int lanes) {
+    return Wide3{Shifted(a.x, lanes), Shifted(a.y, lanes), Shifted(a.z, lanes)};
   };
-  const Float3 right = corner(1, 0), up = corner(0, 1);  // which both halves have
-  const Float3 own = is_upper ? corner(1, 1) : corner(0, 0);
-  out.color[1] = (is_upper ? own - up : right - own) * (1 / (x1 - x0));
-  out.color[2] = (is_upper ? own - right : up - own) * (1 / (y1 - y0));
-  out.color[0] = own - out.color[1] * (is_upper ? x1 : x0) - out.color[2] * (is_upper ? y1 : y0);
+  const Wide x1 = Shifted(x0, kCorners), y1 = Shifted(y0, 1);
+  const Wide kx = 1.0F / (x1 - x0), ky = 1.0F / (y1 - y0);
+  const Wide3 right = beside(lit, kCorners), up = beside(lit, 1), both = beside(lit, kCorners + 1);
+  const auto fill = [](Wide3* half, const Wide3& own, const Wide3& by_x, const Wide3& by_y, Wide x,
+                       Wide y) {
+    half[0] = own - by_x * x - by_y * y, half[1] = by_x, half[2] = by_y;
+  };
+  fill(tile.color[0], lit, (right - lit) * kx, (up - lit) * ky, x0, y0);
+  fill(tile.color[1], both, (both - up) * kx, (both - right) * ky, x1, y1);
 }
 
 inline GridLight MakeGrid(const Shape& s, Arena& arena) {
   if (s.grid.cells[0] == 0) return {};
-  GridLight g{arena.Take<Linear>(GridLight::kPlaces),
-              arena.Take<Corners>(GridLight::kCornerPlaces)};
-  for (int i = 0; i < GridLight::kPlaces; ++i) g.halves[i].key = -1;
-  for (int i = 0; i < GridLight::kCornerPlaces; ++i) g.corners[i].key = -1;
+  GridLight g{arena.Take<Tile>(GridLight::kPlaces)};
+  for (int i = 0; i < GridLight::kPlaces; ++i) g.tiles[i].key = -1;
   return g;
 }
 
-WIDE const Linear& HalfOf(const GridLight& g, const Frame& f, const Shape& s, int half, int pass) {
-  const int key = half * (kMaxLights + 1) + pass + 1;
-  Linear& l = g.halves[PlaceOf(key, 10)];
-  if (l.key != key) {
-    Fill(g, f, s, half, pass, l);
-    l.key = key;
+WIDE const Tile& TileOf(const GridLight& g, const Frame& f, const Shape& s, int index, int pass) {
+  const int key = index * (kMaxLights + 1) + pass + 1;
+  Tile& tile = g.tiles[static_cast<uint32_t>(key) * 2654435761U >> (32 - GridLight::kBits)];
+  if (tile.key != key) {
+    const int columns = TilesOf(s.grid, 1);
+    Fill(f, s, index / columns, index % columns, pass, tile);
+    tile.key = key;
   }
-  return l;
+  return tile;
 }
 
-WIDE Wide3 LinearAt(const Linear& l, Wide x, Wide y) {
-  return Fma(Widen(l.color[2]), y, Fma(Widen(l.color[1]), x, Widen(l.color[0])));
+/// The light of one half, as HalfAt numbers it, at (x, y) in the plane.
+WIDE Wide3 LinearAt(const Tile& tile, int half, Wide x, Wide y) {
+  const Wide3* color = tile.color[half & 1];
+  const int lane = half >> 1 & 15;
+  const auto part = [&](int i) {
+    return Widen({color[i].x[lane], color[i].y[lane], color[i].z[lane]});
+  };
+  return Fma(part(2), y, Fma(part(1), x, part(0)));
 }
 
 /// The light on a plane's points: `at` in the world, `x` and `y` in the plane; `half`: HalfAt of
@@ -191,7 +176,7 @@ inline Wide3 GridLightOf(const GridLight& g, const Frame& f, const Shape& s, con
     if (count == kMost) return LightOf(f, s, {at, Widen(s.pose.z), ToEye(f.view, at)}, pass, 1);
     const int one = half[First(left)];
     const Mask is = half == WideInt(one);
-    c = Pick(is, LinearAt(HalfOf(g, f, s, one, pass), x, y), c);
+    c = Pick(is, LinearAt(TileOf(g, f, s, one >> 5, pass), one, x, y), c);
     left &= ~Bits(is);
   }
   return c;

@@ -169,7 +169,7 @@ inline Wide3 Surface(const Canvas& c, int index, const View& view, const LocalVi
     points.normal = Out(s.pose, NormalAt(s, at));
   }
   const GridLight& grid = c.grids[index];
-  const bool is_on_grid = looks == Looks::kDirect && grid.halves != nullptr;
+  const bool is_on_grid = looks == Looks::kDirect && grid.tiles != nullptr;
   if (!s.is_unlit && !is_on_grid) points.to_eye = ToEye(view, points.at);
   Wide3 color;
   if (s.is_unlit) {

@@ -194,6 +194,14 @@ WIDE void Store(int* p, WideInt a) {
   EACH_PART* reinterpret_cast<NativeInt*>(p + k * kNative) = a.v[k];
 }
 
+/// Lanes n and following; zeros after the last.
+WIDE Wide Shifted(Wide a, int n) {
+  alignas(64) float lanes[2 * kLanes] = {};
+  Store(lanes, a);
+  __builtin_memcpy(&a, lanes + n, sizeof a);
+  return a;
+}
+
 /// a * b + c
 WIDE Wide Fma(Wide a, Wide b, Wide c) {
 #if defined(__AVX512F__)
