@@ -1,6 +1,7 @@
 #include "physics/rollout_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -24,14 +25,23 @@ bool InputsSuitLanes(const RolloutRequest& request, const mjModel& m) {
   });
 }
 
+// Numbers of each component of a model's state, by its bit.
+std::array<int, mjNSTATE> StateSizes(const mjModel& m) {
+  std::array<int, mjNSTATE> sizes{};
+  for (int i = 0; i < mjNSTATE; ++i) sizes[static_cast<size_t>(i)] = mj_stateSize(&m, 1 << i);
+  return sizes;
+}
+
 // Writes the row that a rollout begins with.
-void SetRow(const RolloutRequest& request, int rollout, double* row) {
+void SetRow(const RolloutRequest& request, int rollout, const std::array<int, mjNSTATE>& sizes,
+            double* row) {
   const mjModel& m = request.model(rollout);
   const auto which = static_cast<size_t>(rollout);
   const double* initial = request.initial_states + which * request.initial_state_stride;
-  for (unsigned bit = 1; bit < (1u << mjNSTATE); bit <<= 1) {
+  for (size_t i = 0; i < mjNSTATE; ++i) {
+    const unsigned bit = 1u << i;
     if ((bit & mjSTATE_INTEGRATION) == 0) continue;
-    const int size = mj_stateSize(&m, static_cast<int>(bit));
+    const int size = sizes[i];
     if ((bit & mjSTATE_FULLPHYSICS) != 0) {
       mju_copy(row, initial, size);
       initial += size;
@@ -43,11 +53,11 @@ void SetRow(const RolloutRequest& request, int rollout, double* row) {
       mju_zero(row, size);
     }
     const bool of_mocap = bit == mjSTATE_MOCAP_POS || bit == mjSTATE_MOCAP_QUAT;
-    for (int i = 0; of_mocap && i < m.nbody; ++i) {
-      const int mocap = m.body_mocapid[i];
+    for (int body = 0; of_mocap && size > 0 && body < m.nbody; ++body) {
+      const int mocap = m.body_mocapid[body];
       if (mocap < 0) continue;
-      if (bit == mjSTATE_MOCAP_POS) mju_copy3(row + 3 * mocap, m.body_pos + 3 * i);
-      if (bit == mjSTATE_MOCAP_QUAT) mju_copy4(row + 4 * mocap, m.body_quat + 4 * i);
+      if (bit == mjSTATE_MOCAP_POS) mju_copy3(row + 3 * mocap, m.body_pos + 3 * body);
+      if (bit == mjSTATE_MOCAP_QUAT) mju_copy4(row + 4 * mocap, m.body_quat + 4 * body);
     }
     row += size;
   }
@@ -170,7 +180,12 @@ Outcome RolloutPool::Run(RolloutRequest request, const Interrupted& interrupted)
   motion.stops = motion.marks_failures = true;
   motion.what = "a rollout";
   motion.kept = mjSTATE_USERDATA | (motion.controls == nullptr ? motion.control_spec : 0);
-  motion.set_row = [&](int32_t rollout) { SetRow(request, rollout, simulations.row(rollout)); };
+  const auto first_sizes = StateSizes(request.model(0));
+  motion.set_row = [&](int32_t rollout) {
+    const mjModel& m = request.model(rollout);
+    SetRow(request, rollout, &m == request.models[0] ? first_sizes : StateSizes(m),
+           simulations.row(rollout));
+  };
   const Task task{simulations, {}, &motion, nullptr, motion.num_steps};
   return workers_.Run(task, jobs, count, /*leaves_data=*/true, interrupted);
 }

@@ -28,6 +28,7 @@ constexpr int kMostSteps = 64;
 
 void Worker::Begin(const Call& call) {
   call_ = &call;
+  laid_out_ = nullptr;
   last_row_ = nullptr;
   state_.resize(simulations().row_size);
   const auto& fields = simulations().fields;
@@ -273,10 +274,13 @@ void Worker::StartLanes(std::span<const int> items, const PlanInUse& lanes) {
   left_.reserve(items.size());
   numbers_.reserve(items.size() * stepper_->plan().fields().size());
   num_numbered_ = 0;
-  FindParts(m, motion().controls == nullptr ? 0 : motion().control_spec, inputs_);
-  const auto& records = motion().records;
-  recorded_.resize(records.size());
-  for (size_t i = 0; i < records.size(); ++i) FindParts(m, records[i].spec, recorded_[i]);
+  if (&m != laid_out_) {
+    laid_out_ = &m;
+    FindParts(m, motion().controls == nullptr ? 0 : motion().control_spec, inputs_);
+    const auto& records = motion().records;
+    recorded_.resize(records.size());
+    for (size_t i = 0; i < records.size(); ++i) FindParts(m, records[i].spec, recorded_[i]);
+  }
   double* rows = lane_rows_.data();
   for (const int item : items) {
     const Lane lane{item, rows, rows + all.row_size};

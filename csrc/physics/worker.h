@@ -109,6 +109,7 @@ class Worker {
   std::unique_ptr<lanes::LaneStepper> stepper_;  // of the plan that was used last
   EngineTurns turns_;                            // likewise
   std::shared_ptr<LaneTrust> trust_;             // likewise
+  const mjModel* laid_out_ = nullptr;            // of this call, whose rows have these parts:
   std::vector<Part> inputs_;                     // that controls have
   std::vector<std::vector<Part>> recorded_;      // of states, per record
   std::vector<double> lane_rows_;                // two per lane
