@@ -8,7 +8,6 @@ batch.json.
 from __future__ import annotations
 
 import importlib.util
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -104,7 +103,7 @@ def main() -> None:
         "batch",
         {"cases": lambda: (measure_case(*case, rounds) for case in cases)},
         options,
-        about={"load_average": os.getloadavg()[0], "threads": 1, "rounds": rounds},
+        about={"threads": 1, "rounds": rounds},
         flat=True,
     )
 

@@ -8,7 +8,6 @@ bench/results/physics.json.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -144,7 +143,7 @@ def main() -> None:
             "planning": lambda: planning_costs(rounds),
         },
         options,
-        about={"load_average": os.getloadavg()[0], "threads": THREADS, "rounds": rounds},
+        about={"threads": THREADS, "rounds": rounds},
         flat=True,
     )
 

@@ -158,7 +158,7 @@ def main() -> None:
         {"steps": lambda: steps(rounds, seconds), "memory": memories},
         options,
         template=_TEMPLATE,
-        about={"load_average": os.getloadavg()[0], "rounds": rounds, "seconds": seconds},
+        about={"rounds": rounds, "seconds": seconds},
     )
 
 

@@ -122,7 +122,7 @@ def main() -> None:
         {"speeds": lambda: speeds(rounds, seconds), "differences": differences},
         options,
         template=_TEMPLATE,
-        about={"load_average": os.getloadavg()[0], "rounds": rounds, "seconds": seconds},
+        about={"rounds": rounds, "seconds": seconds},
     )
 
 

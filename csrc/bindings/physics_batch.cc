@@ -193,13 +193,15 @@ class PythonBatch {
     InputArray input;
     if (!control.is_none()) {
       motion.control_spec = static_cast<unsigned>(CheckSpec("control_spec", spec, mjSTATE_USER));
-      motion.control_size = static_cast<size_t>(mj_stateSize(model_, spec));
+      motion.control_step_stride = static_cast<size_t>(mj_stateSize(model_, spec));
+      motion.control_item_stride = motion.control_step_stride * static_cast<size_t>(nstep);
       input = ReadNumbers(control, "control");
-      if (static_cast<size_t>(NumElements(input.shape)) != rows * motion.control_size) {
-        throw UsageError(Code::kValue, "control: expected shape " +
-                                           Describe({static_cast<int64_t>(selected.size()), nstep,
-                                                     static_cast<int64_t>(motion.control_size)}) +
-                                           ", got " + Describe(input.shape));
+      if (static_cast<size_t>(NumElements(input.shape)) != rows * motion.control_step_stride) {
+        throw UsageError(Code::kValue,
+                         "control: expected shape " +
+                             Describe({static_cast<int64_t>(selected.size()), nstep,
+                                       static_cast<int64_t>(motion.control_step_stride)}) +
+                             ", got " + Describe(input.shape));
       }
       motion.controls = static_cast<const double*>(input.data);
     }
@@ -395,7 +397,7 @@ class PythonBatch {
                   WithoutGil([&] { return batch_->Apply(ids, operation, PythonInterrupted); }));
   }
 
-  Failures Finish(const std::vector<int32_t>& ids, const Batch::Outcome& outcome) {
+  Failures Finish(const std::vector<int32_t>& ids, const physics::Outcome& outcome) {
     for (size_t i = 0; i < ids.size(); ++i) {
       status_[ids[i]] = static_cast<int32_t>(outcome.statuses[i]);
     }

@@ -124,9 +124,10 @@ const double* ReadInput(const py::object& object, const char* name,
   return static_cast<const double*>(input.data);
 }
 
-double* ReadOutput(const py::object& object, const char* name, const std::vector<int64_t>& shape) {
+std::byte* WriteableBytes(const py::object& object, const char* name,
+                          const std::vector<int64_t>& shape) {
   if (object.is_none()) return nullptr;
-  return static_cast<double*>(OutputData(object, name, shape, ArrayType::kFloat64));
+  return static_cast<std::byte*>(OutputData(object, name, shape, ArrayType::kFloat64));
 }
 
 // What Python callbacks raise: each leaves its exception to its thread, and the engine raises an
@@ -167,16 +168,11 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
     throw UsageError(Code::kValue, "expected at least one rollout, step and chunk_size");
   }
   std::vector<const mjModel*> models;
-  std::vector<mjData*> data;
   models.reserve(arguments.models.size());
   for (const uintptr_t address : arguments.models) models.push_back(At<const mjModel>(address));
-  for (const uintptr_t address : arguments.data) data.push_back(At<mjData>(address));
-
   RolloutRequest request;
   request.models = models;
-  request.data = data;
-  request.num_steps = arguments.num_steps;
-  request.control_spec = static_cast<unsigned>(arguments.control_spec);
+  for (const uintptr_t address : arguments.data) request.data.push_back(At<mjData>(address));
   request.chunk_size = arguments.chunk_size;
   const int64_t state_size = mj_stateSize(models[0], mjSTATE_FULLPHYSICS);
   const int64_t control_size = mj_stateSize(models[0], arguments.control_spec);
@@ -188,9 +184,6 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
       throw UsageError(Code::kValue, "models are not compatible");
     }
   }
-  request.state_size = static_cast<size_t>(state_size);
-  request.control_size = static_cast<size_t>(control_size);
-  request.sensor_size = static_cast<size_t>(sensor_size);
 
   const auto rollouts = static_cast<int64_t>(models.size());
   const int64_t steps = arguments.num_steps;
@@ -199,16 +192,29 @@ Failures Run(RolloutPool& pool, const py::KWArgs<py::object>& given) {
                                      {rollouts, state_size}, keep, {&request.initial_state_stride});
   request.warmstarts = ReadInput(arguments.initial_warmstart, "initial_warmstart", {rollouts, nv},
                                  keep, {&request.warmstart_stride});
-  request.controls = ReadInput(arguments.control, "control", {rollouts, steps, control_size}, keep,
-                               {&request.control_rollout_stride, &request.control_step_stride});
-  request.states = ReadOutput(arguments.state, "state", {rollouts, steps, state_size});
-  request.sensordata =
-      ReadOutput(arguments.sensordata, "sensordata", {rollouts, steps, sensor_size});
+  physics::Motion& motion = request.motion;
+  motion.num_steps = arguments.num_steps;
+  motion.control_spec = static_cast<unsigned>(arguments.control_spec);
+  motion.controls = ReadInput(arguments.control, "control", {rollouts, steps, control_size}, keep,
+                              {&motion.control_item_stride, &motion.control_step_stride});
+  const auto record = [&](physics::Record written, const py::object& array, const char* name,
+                          int64_t size) {
+    written.bytes = static_cast<size_t>(size) * sizeof(double);
+    written.to = WriteableBytes(array, name, {rollouts, steps, size});
+    if (written.to != nullptr && size > 0) motion.records.push_back(written);
+  };
+  physics::Record states, sensors;
+  states.spec = mjSTATE_FULLPHYSICS;
+  sensors.field = *FindDataField(*models[0], "sensordata");
+  sensors.sensordata = true;
+  record(states, arguments.state, "state", state_size);
+  record(sensors, arguments.sensordata, "sensordata", sensor_size);
 
   CallbackErrors errors;
-  request.take_callback_error = [&] { return errors.Take(); };
+  motion.take_callback_error = [&] { return errors.Take(); };
   const auto interrupted = [&] { return errors.ends_all() || PythonInterrupted(); };
-  const RolloutPool::Outcome outcome = WithoutGil([&] { return pool.Run(request, interrupted); });
+  const physics::Outcome outcome =
+      WithoutGil([&] { return pool.Run(std::move(request), interrupted); });
   if (PyErr_Occurred() != nullptr) throw py::error_already_set();
   if (errors.ends_all()) errors.Raise();
   WarnOfBrokenTrust();

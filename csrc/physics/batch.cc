@@ -2,38 +2,19 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
-#include "core/failure_list.h"
 #include "lanes/kernels.h"
 #include "mujoco/model_features.h"
-#include "physics/lane_groups.h"
-#include "physics/stop_signal.h"
 
 namespace pyfastenv::physics {
 
-Batch::Batch(Simulations simulations, int num_threads, PlanCache& plans)
-    : plans_(plans), simulations_(std::move(simulations)) {
-  for (int worker = 0; worker < num_threads; ++worker) workers_.emplace_back(worker);
-  pool_ = std::make_unique<ThreadPool>(num_threads, [this](int worker) {
-    while (batch_->RunSome(worker)) {
-    }
-  });
-  batch_ = std::make_unique<BarrierBatch>(*pool_, num_threads);
-}
-
-Batch::~Batch() {
-  if (gate_.forked()) batch_->Abandon();
-  pool_->Stop();  // its threads use all else
-}
-
 void Batch::AddOutput(const BoundOutput& output) {
-  const CallGate::Exclusive exclusive(gate_);
+  const CallGate::Exclusive exclusive(workers_.gate());
   simulations_.outputs.push_back(output);
 }
 
 void Batch::SetFields(std::vector<BoundField> fields) {
-  const CallGate::Exclusive exclusive(gate_);
+  const CallGate::Exclusive exclusive(workers_.gate());
   simulations_.fields = std::move(fields);
   numbers_ = 0;
   for (const BoundField& own : simulations_.fields) {
@@ -48,7 +29,7 @@ void Batch::SetFields(std::vector<BoundField> fields) {
 }
 
 void Batch::SetModels(std::vector<const mjModel*> models) {
-  const CallGate::Exclusive exclusive(gate_);
+  const CallGate::Exclusive exclusive(workers_.gate());
   simulations_.models = std::move(models);
   numbers_ = 0;
   if (!simulations_.models.empty()) {
@@ -69,7 +50,7 @@ void Batch::SetModels(std::vector<const mjModel*> models) {
 }
 
 void Batch::ForgetModels() {
-  for (BatchWorker& worker : workers_) worker.Forget();
+  workers_.ForgetModels();
   lanes_ = {};
   steps_asked_ = 0;
 }
@@ -108,7 +89,7 @@ PlanInUse Batch::FindLanes(const Motion& motion, size_t count) {
 }
 
 std::vector<Job> Batch::Divide(const Motion* motion, int lane_steps, size_t count) {
-  const auto num_workers = static_cast<int>(workers_.size());
+  const auto num_workers = workers_.size();
   const auto num_items = static_cast<int>(count);
   order_.resize(count);
   std::iota(order_.begin(), order_.end(), 0);
@@ -122,51 +103,27 @@ std::vector<Job> Batch::Divide(const Motion* motion, int lane_steps, size_t coun
   if (lanes.plan == nullptr) groups = std::min(num_items, 10 * num_workers);
   std::vector<Job> jobs;
   jobs.reserve(static_cast<size_t>(groups));
-  const std::span<const int> items(order_);
-  for (int group = 0; group < groups; ++group) {
-    const auto begin = static_cast<size_t>(int64_t{num_items} * group / groups);
-    const auto end = static_cast<size_t>(int64_t{num_items} * (group + 1) / groups);
-    jobs.push_back({items.subspan(begin, end - begin), lanes});
-  }
+  Split(order_, groups, lanes, jobs);
   return jobs;
 }
 
-Batch::Outcome Batch::Move(std::span<const int32_t> ids, const Motion& motion,
-                           const Interrupted& interrupted) {
+Outcome Batch::Move(std::span<const int32_t> ids, const Motion& motion,
+                    const Interrupted& interrupted) {
   return Run(ids, &motion, nullptr, interrupted);
 }
 
-Batch::Outcome Batch::Apply(std::span<const int32_t> ids, const Operation& operation,
-                            const Interrupted& interrupted) {
+Outcome Batch::Apply(std::span<const int32_t> ids, const Operation& operation,
+                     const Interrupted& interrupted) {
   return Run(ids, nullptr, &operation, interrupted);
 }
 
-Batch::Outcome Batch::Run(std::span<const int32_t> ids, const Motion* motion,
-                          const Operation* operation, const Interrupted& interrupted) {
-  const CallGate::Exclusive exclusive(gate_);
-  Outcome outcome;
-  outcome.statuses.assign(ids.size(), Status::kNotRun);
-  StopSignal stop(interrupted);
-  FailureList failures;
+Outcome Batch::Run(std::span<const int32_t> ids, const Motion* motion, const Operation* operation,
+                   const Interrupted& interrupted) {
+  const CallGate::Exclusive exclusive(workers_.gate());
   const int lane_steps = motion == nullptr ? 0 : LaneSteps(*motion);
   const std::vector<Job> jobs = Divide(motion, lane_steps, ids.size());
-  const BatchWorker::Call call{simulations_,     ids,  motion,  operation, lane_steps,
-                               outcome.statuses, stop, failures};
-  for (BatchWorker& worker : workers_) worker.Begin(call);
-  LaneJobs<BatchWorker>::RunAll(*batch_, jobs, workers_, stop);
-  outcome.interrupted = stop.raised();
-  outcome.failures = failures.TakeAll();
-  return outcome;
-}
-
-std::pair<int64_t, int64_t> Batch::CountLaneSteps() {
-  const CallGate::Exclusive exclusive(gate_);
-  std::pair<int64_t, int64_t> sum{};
-  for (const BatchWorker& worker : workers_) {
-    sum.first += worker.lane_steps();
-    sum.second += worker.steps_left();
-  }
-  return sum;
+  const Task task{simulations_, ids, motion, operation, lane_steps};
+  return workers_.Run(task, jobs, ids.size(), /*leaves_data=*/false, interrupted);
 }
 
 }  // namespace pyfastenv::physics

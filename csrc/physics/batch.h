@@ -9,39 +9,23 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "core/barrier_batch.h"
-#include "core/call_gate.h"
-#include "core/errors.h"
-#include "core/thread_pool.h"
-#include "physics/batch_worker.h"
-#include "physics/lane_jobs.h"
 #include "physics/plan_cache.h"
 #include "physics/simulations.h"
+#include "physics/workers.h"
 
 namespace pyfastenv::physics {
 
 class Batch {
  public:
-  struct Outcome {
-    bool interrupted = false;          // some simulations have not run
-    std::vector<EnvFailure> failures;  // by simulation
-    std::vector<Status> statuses;      // per item of the call
-  };
-
   /// `simulations` as Simulations says, with data for every thread, or simulation. `plans` must
   /// outlive the batch.
-  Batch(Simulations simulations, int num_threads, PlanCache& plans);
-  ~Batch();
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
-
-  int num_threads() const { return pool_->num_threads(); }
+  Batch(Simulations simulations, int num_threads, PlanCache& plans)
+      : plans_(plans), simulations_(std::move(simulations)), workers_("batch", num_threads) {}
 
   // Between calls:
   /// Copies this field out after every call, from the next one on.
@@ -56,8 +40,7 @@ class Batch {
   Outcome Apply(std::span<const int32_t> ids, const Operation& operation,
                 const Interrupted& interrupted);
 
-  /// Steps that lanes were asked for so far, and those of them that they left to mj_step.
-  std::pair<int64_t, int64_t> CountLaneSteps();
+  std::pair<int64_t, int64_t> CountLaneSteps() { return workers_.CountLaneSteps(); }
 
  private:
   Outcome Run(std::span<const int32_t> ids, const Motion* motion, const Operation* operation,
@@ -67,7 +50,6 @@ class Batch {
   std::vector<Job> Divide(const Motion* motion, int lane_steps, size_t count);
   void ForgetModels();
 
-  CallGate gate_{"batch"};
   PlanCache& plans_;
   Simulations simulations_;
   // in which numbers (bits of lanes::Number) simulations may differ; nothing: lanes cannot do it
@@ -76,9 +58,7 @@ class Batch {
   int64_t steps_asked_ = 0;  // without a plan, since the model or its fields were changed
   bool sensed_ = false;      // whether lanes_ was asked for with sensors
   std::vector<int> order_;   // 0 …, of items
-  std::vector<BatchWorker> workers_;
-  std::unique_ptr<ThreadPool> pool_;
-  std::unique_ptr<BarrierBatch> batch_;
+  Workers workers_;
 };
 
 }  // namespace pyfastenv::physics

@@ -1,16 +1,13 @@
 #include "physics/rollout_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
 #include <utility>
-
-#include "core/failure_list.h"
-#include "physics/lane_groups.h"
-#include "physics/stop_signal.h"
 
 namespace pyfastenv::physics {
 
@@ -19,31 +16,64 @@ namespace {
 // Lanes take their inputs from the call. Without controls they are what the data have, which may be
 // reset in between: left to mj_step unless it is a ctrl of zero.
 bool InputsSuitLanes(const RolloutRequest& request, const mjModel& m) {
-  if (request.controls != nullptr || request.control_spec == 0) return true;
-  if (request.control_spec != mjSTATE_CTRL) return false;
+  const Motion& motion = request.motion;
+  if (motion.controls != nullptr || motion.control_spec == 0) return true;
+  if (motion.control_spec != mjSTATE_CTRL) return false;
   return std::all_of(request.data.begin(), request.data.end(), [&](const mjData* data) {
     const auto is_zero = [](double u) { return u == 0 && !std::signbit(u); };
     return std::all_of(data->ctrl, data->ctrl + m.nu, is_zero);
   });
 }
 
-}  // namespace
+// Numbers of each component of a model's state, by its bit.
+std::array<int, mjNSTATE> StateSizes(const mjModel& m) {
+  std::array<int, mjNSTATE> sizes{};
+  for (int i = 0; i < mjNSTATE; ++i) sizes[static_cast<size_t>(i)] = mj_stateSize(&m, 1 << i);
+  return sizes;
+}
 
-RolloutPool::RolloutPool(int num_threads, PlanCache& plans)
-    : plans_(plans), workers_(static_cast<size_t>(num_threads)) {
-  pool_ = std::make_unique<ThreadPool>(num_threads, [this](int worker) {
-    while (batch_->RunSome(worker)) {
+// Writes the row that a rollout begins with.
+void SetRow(const RolloutRequest& request, int rollout, const std::array<int, mjNSTATE>& sizes,
+            double* row) {
+  const mjModel& m = request.model(rollout);
+  const auto which = static_cast<size_t>(rollout);
+  const double* initial = request.initial_states + which * request.initial_state_stride;
+  for (size_t i = 0; i < mjNSTATE; ++i) {
+    const unsigned bit = 1u << i;
+    if ((bit & mjSTATE_INTEGRATION) == 0) continue;
+    const int size = sizes[i];
+    if ((bit & mjSTATE_FULLPHYSICS) != 0) {
+      mju_copy(row, initial, size);
+      initial += size;
+    } else if (bit == mjSTATE_WARMSTART && request.warmstarts != nullptr) {
+      mju_copy(row, request.warmstarts + which * request.warmstart_stride, size);
+    } else if (bit == mjSTATE_EQ_ACTIVE) {
+      std::copy_n(m.eq_active0, size, row);
+    } else {
+      mju_zero(row, size);
     }
-  });
-  batch_ = std::make_unique<BarrierBatch>(*pool_, num_threads);
+    const bool of_mocap = bit == mjSTATE_MOCAP_POS || bit == mjSTATE_MOCAP_QUAT;
+    for (int body = 0; of_mocap && size > 0 && body < m.nbody; ++body) {
+      const int mocap = m.body_mocapid[body];
+      if (mocap < 0) continue;
+      if (bit == mjSTATE_MOCAP_POS) mju_copy3(row + 3 * mocap, m.body_pos + 3 * body);
+      if (bit == mjSTATE_MOCAP_QUAT) mju_copy4(row + 4 * mocap, m.body_quat + 4 * body);
+    }
+    row += size;
+  }
 }
 
-RolloutPool::~RolloutPool() {
-  if (gate_.forked()) batch_->Abandon();
-  pool_->Stop();  // its threads use all else
+// Numbers of the longest row.
+size_t RowSize(std::span<const mjModel* const> models) {
+  size_t most = 0;
+  const mjModel* measured = nullptr;
+  for (const mjModel* model : models) {
+    if (model == measured) continue;
+    measured = model;
+    most = std::max(most, static_cast<size_t>(mj_stateSize(model, mjSTATE_INTEGRATION)));
+  }
+  return most;
 }
-
-namespace {
 
 // The classes of several models, and of which each rollout is. Models that belong to none of the
 // first kMostClasses are of none (-1).
@@ -115,50 +145,49 @@ void RolloutPool::AddJobs(const RolloutRequest& request, std::span<const int> ro
                           uint64_t numbers, std::vector<Job>& jobs) {
   const mjModel& m = request.model(rollouts[0]);
   const auto count = static_cast<int>(rollouts.size());
+  const int num_steps = request.motion.num_steps;
   PlanInUse lanes;
   int groups = 0;
   if (InputsSuitLanes(request, m)) {
     // lanes that all workers together have for these rollouts
     const lanes::Kernels& kernels = lanes::BestKernels();
     const int width = kernels.width;
-    const auto share = static_cast<int64_t>(request.data.size()) * count / request.num_rollouts();
+    const auto share =
+        static_cast<int64_t>(request.data.size() * rollouts.size() / request.models.size());
     groups = CountLaneGroups(count, std::max(1, static_cast<int>(share)), width);
-    if (groups > 0 &&
-        (numbers != 0 || !plans_.LeavesToMujoco(m, int64_t{groups} * request.num_steps))) {
-      lanes =
-          plans_.Find(m, kernels, int64_t{count} * request.num_steps, request.senses(), numbers);
+    if (groups > 0 && (numbers != 0 || !plans_.LeavesToMujoco(m, int64_t{groups} * num_steps))) {
+      const auto& records = request.motion.records;
+      const bool senses = std::any_of(records.begin(), records.end(),
+                                      [](const Record& record) { return record.sensordata; });
+      lanes = plans_.Find(m, kernels, int64_t{count} * num_steps, senses, numbers);
     }
   }
   if (lanes.plan == nullptr) groups = (count + request.chunk_size - 1) / request.chunk_size;
-  for (int group = 0; group < groups; ++group) {
-    const auto begin = static_cast<size_t>(int64_t{count} * group / groups);
-    const auto end = static_cast<size_t>(int64_t{count} * (group + 1) / groups);
-    jobs.push_back({rollouts.subspan(begin, end - begin), lanes});
-  }
+  Split(rollouts, groups, lanes, jobs);
 }
 
-RolloutPool::Outcome RolloutPool::Run(const RolloutRequest& request,
-                                      const Interrupted& interrupted) {
-  const CallGate::Exclusive exclusive(gate_);
-  StopSignal stop(interrupted);
-  FailureList failures;
+Outcome RolloutPool::Run(RolloutRequest request, const Interrupted& interrupted) {
+  const CallGate::Exclusive exclusive(workers_.gate());
   const std::vector<Job> jobs = Divide(request);
-  for (size_t w = 0; w < workers_.size(); ++w) {
-    workers_[w].Begin(request, *request.data[w], stop, failures, w == 0);
-  }
-  LaneJobs<RolloutWorker>::RunAll(*batch_, jobs, workers_, stop);
-  for (RolloutWorker& worker : workers_) worker.FinishData();
-  return {stop.raised(), failures.TakeAll()};
-}
-
-std::pair<int64_t, int64_t> RolloutPool::CountLaneSteps() {
-  const CallGate::Exclusive exclusive(gate_);
-  std::pair<int64_t, int64_t> sum{};
-  for (const RolloutWorker& worker : workers_) {
-    sum.first += worker.lane_steps();
-    sum.second += worker.steps_left();
-  }
-  return sum;
+  const size_t count = request.models.size(), row_size = RowSize(request.models);
+  const auto rows = std::make_unique<double[]>(count * row_size);
+  Simulations simulations;
+  simulations.models.assign(request.models.begin(), request.models.end());
+  simulations.data = request.data;
+  simulations.row_size = row_size;
+  simulations.rows = rows.get();
+  Motion& motion = request.motion;
+  motion.stops = motion.marks_failures = true;
+  motion.what = "a rollout";
+  motion.kept = mjSTATE_USERDATA | (motion.controls == nullptr ? motion.control_spec : 0);
+  const auto first_sizes = StateSizes(request.model(0));
+  motion.set_row = [&](int32_t rollout) {
+    const mjModel& m = request.model(rollout);
+    SetRow(request, rollout, &m == request.models[0] ? first_sizes : StateSizes(m),
+           simulations.row(rollout));
+  };
+  const Task task{simulations, {}, &motion, nullptr, motion.num_steps};
+  return workers_.Run(task, jobs, count, /*leaves_data=*/true, interrupted);
 }
 
 }  // namespace pyfastenv::physics

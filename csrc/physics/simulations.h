@@ -1,4 +1,4 @@
-// Many simulations as rows, and what one call asks of some of them.
+// Many simulations as rows, and what one call (Task) asks of some of them.
 //
 // A simulation is a row of mjSTATE_INTEGRATION and its counts of warnings. All memory is the
 // caller's: rows, outputs and own fields are arrays with one entry per simulation, one after the
@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lanes/fields.h"
@@ -54,7 +55,8 @@ struct Simulations {
 
   size_t row_size = 0;
   double* rows = nullptr;
-  mjWarningStat* warnings = nullptr;  // (simulations, mjNWARNING), since the last reset
+  // (simulations, mjNWARNING), since the last reset; null: nobody reads them, nor rows afterwards
+  mjWarningStat* warnings = nullptr;
   std::vector<BoundOutput> outputs;
 
   double* row(int32_t sim) const { return rows + static_cast<size_t>(sim) * row_size; }
@@ -86,17 +88,27 @@ struct Record : Output {
 struct Motion {
   int num_steps = 0;                 // at least 1
   int stage = mjSTAGE_NONE;          // computed at the new state
-  const double* controls = nullptr;  // (items, steps, control_size); null: as in the rows
-  unsigned control_spec = 0;         // what a control is made of, bits of mjSTATE_USER
-  size_t control_size = 0;
+  const double* controls = nullptr;  // null: as in the rows
+  size_t control_item_stride = 0, control_step_stride = 0;
+  unsigned control_spec = 0;  // what a control is made of, bits of mjSTATE_USER
   std::vector<Record> records;
   bool stops = false;  // once MuJoCo has warned; all later records repeat
+  const char* what = "a batch's call";
+
+  // of mujoco.rollout alone
+  bool marks_failures = false;  // records of float64 are NaN from the step that raised on
+  unsigned kept = 0;            // components of the state that are the data's, not the rows'
+  /// Writes a simulation's row before it begins; empty: rows are as they are. Any worker's thread.
+  std::function<void(int32_t sim)> set_row;
+  /// Asked after an error of the engine, on its thread: what a callback of the user's had to say,
+  /// and forgets it; empty if it was not one of theirs.
+  std::function<std::string()> take_callback_error;
 
   /// Null if there are none.
   const double* control(int item, int step) const {
-    const size_t row = static_cast<size_t>(item) * static_cast<size_t>(num_steps);
     return controls == nullptr ? nullptr
-                               : controls + (row + static_cast<size_t>(step)) * control_size;
+                               : controls + static_cast<size_t>(item) * control_item_stride +
+                                     static_cast<size_t>(step) * control_step_stride;
   }
   bool every_step() const { return controls != nullptr || !records.empty(); }
 };
@@ -107,6 +119,19 @@ struct Operation {
   std::function<void(const mjModel&, mjData&, int item)> run;
   bool resets = false;  // the row is not loaded, and warnings are forgotten
   bool saves = false;   // the row, warnings and outputs afterwards
+};
+
+/// One call.
+struct Task {
+  const Simulations& simulations;
+  std::span<const int32_t> ids;  // of the call's items; empty: item i is simulation i
+  const Motion* motion;          // one of the two
+  const Operation* operation;
+  int lane_steps;  // of the motion's, that lanes may do; mj_step does the rest
+
+  int32_t id(int item) const {
+    return ids.empty() ? static_cast<int32_t>(item) : ids[static_cast<size_t>(item)];
+  }
 };
 
 }  // namespace pyfastenv::physics

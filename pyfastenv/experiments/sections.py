@@ -7,6 +7,7 @@ alone. Knows no environment.
 from __future__ import annotations
 
 import json
+import os
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
@@ -71,7 +72,8 @@ def run(
     for section in () if options.report_only else options.only or sections:
         print(f"{section}:", flush=True)
         began, rows = time.perf_counter(), list[Row]()
-        facts = {"machine": machine(), "date": today(), "quick": options.quick, **(about or {})}
+        facts: Row = {"machine": machine(), "date": today(), "load_average": os.getloadavg()[0]}
+        facts |= {"quick": options.quick, **(about or {})}
         try:
             made = sections[section]()
             for row in [made] if isinstance(made, dict) else made:

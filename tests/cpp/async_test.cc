@@ -102,18 +102,6 @@ TEST_P(Async, FreeRunningEnvironmentsEqualSerialSteps) {
 
 // ---- what Wait gives ----
 
-TEST_P(Async, NothingSent) {
-  Runner runner(MakeOptions(3, GetParam()));
-  ExpectUsageError(Code::kNothingPending, "nothing has been sent", [&] { runner.Receive(); });
-  runner.Start();
-  runner.SendAll(0.5F);
-  runner.Receive();
-  ExpectUsageError(Code::kNothingPending, "nothing has been sent",
-                   [&] { runner.Receive(1, 0, 0.0); });
-  runner.Send({}, {});
-  ExpectUsageError(Code::kNothingPending, "nothing has been sent", [&] { runner.Receive(); });
-}
-
 // at least min, at most max, each once, and nothing lost
 TEST_P(Async, MinAndMax) {
   Started runner(MakeOptions(20, GetParam()));
@@ -196,16 +184,6 @@ TEST_P(Async, SendCopiesTheActions) {
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(runner.out.terms[2 * i], 3.0);
 }
 
-// float64 actions are not rounded on their way
-TEST_P(Async, ActionsKeepTheirDType) {
-  Started runner(MakeOptions(2, GetParam()));
-  const double actions[] = {0.1, 0.2};
-  runner.env.Send(runner.all, {actions, DType::kFloat64, sizeof(double)});
-  runner.Receive();
-  EXPECT_EQ(runner.out.terms[0], 0.1);
-  EXPECT_EQ(runner.out.terms[2], 0.2);
-}
-
 // while some resets are under way, others can be stepped, with actions of any dtype
 TEST_P(Async, Int64ActionsBesideResets) {
   Runner runner(MakeOptions(4, GetParam()));
@@ -218,45 +196,7 @@ TEST_P(Async, Int64ActionsBesideResets) {
   for (const int32_t id : ready.ids) EXPECT_EQ(runner.out.terms[2 * static_cast<size_t>(id)], 2.0);
 }
 
-// every reset gets the options it was sent with
-TEST_P(Async, ResetsKeepTheirOptions) {
-  Runner runner(MakeOptions(8, GetParam()));
-  runner.Seed(7);
-  for (const int32_t id : runner.all) runner.SendReset({id}, 100.0 * id);
-  runner.Receive();
-  for (size_t i = 0; i < 8; ++i) {
-    EXPECT_NEAR(runner.out.obs[i * CountingEnv::kObsSize], 100.0 * static_cast<double>(i), 1.0);
-  }
-}
-
 // ---- requests that are refused ----
-
-// what is under way can be neither sent nor touched; the others of the same call stay unmoved too
-TEST_P(Async, BusyEnvironmentsAreRefused) {
-  Started runner(MakeOptions(4, GetParam()));
-  const auto state = runner.State({0, 3});
-  runner.Send({1, 2}, {0.5F, 0.5F});
-  std::vector<double> numbers(8);
-  std::vector<uint8_t> states(4 * runner.env.state_bytes());
-  const std::function<void()> calls[] = {
-      [&] { runner.Send({0, 1}, {1.0F, 1.0F}); },
-      [&] { runner.SendReset({0, 1}); },
-      [&] { runner.Reset({0, 1}); },
-      [&] { runner.StepAll(0.5F); },
-      [&] { (void)runner.env.GetState(runner.all, states); },
-      [&] { runner.env.SetState(runner.all, states); },
-      [&] { runner.env.SetTasks(runner.all, numbers.data()); },
-      [&] { runner.env.AddField("gain"); },
-      [&] { runner.Row(1); },
-      [&] { runner.env.RandomState(1); },
-      [&] { runner.Seed(3); },
-  };
-  for (const auto& call : calls) ExpectUsageError(Code::kBusy, "environments 1", call);
-  EXPECT_EQ(runner.State({0, 3}), state);
-  EXPECT_EQ(runner.Receive().ids.size(), 2U);
-  EXPECT_EQ(runner.out.counts, (std::vector<int64_t>{0, 1, 1, 0}));
-  runner.StepAll(0.5F);
-}
 
 // results taken by Wait count as under way until they are gathered
 TEST_P(Async, UngatheredResultsAreBusy) {

@@ -1,4 +1,4 @@
-// An environment that raises keeps what it was, and the batch survives; one that diverges ends.
+// An environment that raises keeps what it was, and the batch survives.
 #include <gtest/gtest.h>
 
 #include "counting_env.h"
@@ -168,42 +168,6 @@ TEST_P(Failures, InSameStepMode) {
   EXPECT_TRUE(runner.out.finals[6].empty());
   EXPECT_EQ(runner.out.kinds[6], kFailed);
   EXPECT_EQ(runner.out.kinds[5], kResetInfo | kFinal);
-}
-
-// ---- divergence ----
-
-// the episode ends without a step's info
-TEST_P(Failures, DivergedEndsTheEpisode) {
-  Started runner(MakeOptions(kEnvs, GetParam()));
-  EXPECT_TRUE(runner.Step(Throwing({4}, kDiverge)).failures.empty());
-  EXPECT_EQ(runner.out.kinds[4], kResetInfo | kDiverged);
-  EXPECT_EQ(runner.out.terminations[4], 1);
-  EXPECT_EQ(runner.out.rewards[4], 0.0);
-  EXPECT_EQ(runner.out.counts[4], 1);       // always there
-  EXPECT_EQ(runner.out.terms[2 * 4], 0.0);  // a step's
-  EXPECT_EQ(runner.out.kinds[3], kStepInfo);
-  const Stats stats = runner.env.stats();
-  EXPECT_EQ(stats.steps, kEnvs);
-  EXPECT_EQ(stats.diverged, 1);
-  EXPECT_EQ(stats.episodes, 1);
-  runner.StepAll(0.5F);  // NEXT_STEP: resets it
-  EXPECT_EQ(runner.out.kinds[4], kResetInfo);
-  EXPECT_EQ(runner.out.counts[4], 0);
-}
-
-TEST_P(Failures, DivergedInSameStepMode) {
-  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kSameStep));
-  runner.Step(Throwing({4}, kDiverge));
-  EXPECT_EQ(runner.out.kinds[4], kResetInfo | kFinal | kDiverged);
-  ASSERT_FALSE(runner.out.finals[4].empty());
-  EXPECT_EQ(runner.out.finals[4].back(), kResetInfo);  // only what is always there
-  EXPECT_EQ(runner.out.counts[4], 0);
-}
-
-TEST_P(Failures, DivergedWithAutoresetDisabled) {
-  Started runner(MakeOptions(kEnvs, GetParam(), AutoresetMode::kDisabled));
-  runner.Step(Throwing({4}, kDiverge));
-  ExpectUsageError(Code::kResetNeeded, "step: reset environments 4", [&] { runner.StepAll(0.5F); });
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
+#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -55,15 +55,6 @@ std::vector<int32_t> MixedPolicies() {
 struct Arrays : RolloutArrays {
   using RolloutArrays::RolloutArrays;
 
-  /// The action that the environment was given at step t.
-  std::vector<float> EnvActions(int t, float limit = 1.5F) const {
-    std::vector<float> clipped(static_cast<size_t>(num_envs));
-    for (int32_t id = 0; id < num_envs; ++id) {
-      clipped[static_cast<size_t>(id)] = std::clamp(actions[Slot(t, id)], -1.5F, limit);
-    }
-    return clipped;
-  }
-
   std::vector<double> ObsAt(int t, int32_t id) const {
     const double* from = &obs[Slot(t, id) * CountingEnv::kObsSize];
     return {from, from + CountingEnv::kObsSize};
@@ -106,14 +97,10 @@ bool SameEpisodes(const std::vector<EpisodeEnd>& a, const std::vector<EpisodeEnd
       });
 }
 
-std::vector<EpisodeEnd> EpisodesOf(const std::vector<EpisodeEnd>& episodes, int32_t id,
-                                   int first_step = 0) {
+std::vector<EpisodeEnd> EpisodesOf(const std::vector<EpisodeEnd>& episodes, int32_t id) {
   std::vector<EpisodeEnd> own;
-  for (EpisodeEnd episode : episodes) {
-    if (episode.env_id != id) continue;
-    episode.step -= first_step;
-    own.push_back(episode);
-  }
+  std::copy_if(episodes.begin(), episodes.end(), std::back_inserter(own),
+               [id](const EpisodeEnd& episode) { return episode.env_id == id; });
   return own;
 }
 
@@ -158,90 +145,6 @@ TEST_P(RolloutsIn, AreActAndStepInTurn) {
   EXPECT_EQ(twin.State(), runner.State());
 }
 
-/// The episodes that `twin` ends when it is stepped with a rollout's actions; checks everything
-/// else on the way.
-std::vector<EpisodeEnd> StepAndCompare(Runner& twin, const Arrays& arrays,
-                                       std::vector<EpisodeEnd>& running) {
-  const bool next_step = twin.env.options().autoreset_mode == AutoresetMode::kNextStep;
-  std::vector<EpisodeEnd> ended;
-  for (int t = 0; t < arrays.num_steps; ++t) {
-    const auto before = twin.out.obs;
-    const auto was_ended = twin.Ended();
-    for (const int32_t id : twin.all) {
-      const double* expected = &before[static_cast<size_t>(id) * CountingEnv::kObsSize];
-      EXPECT_EQ(arrays.ObsAt(t, id),
-                std::vector<double>(expected, expected + CountingEnv::kObsSize));
-    }
-    twin.Step(arrays.EnvActions(t));
-    for (const int32_t id : twin.all) {
-      const auto i = static_cast<size_t>(id);
-      const size_t slot = arrays.Slot(t, id);
-      const bool is_reset =
-          next_step && std::find(was_ended.begin(), was_ended.end(), id) != was_ended.end();
-      EXPECT_EQ(arrays.rewards[slot], twin.out.rewards[i]);
-      EXPECT_EQ(arrays.terminations[slot], twin.out.terminations[i]);
-      EXPECT_EQ(arrays.truncations[slot], twin.out.truncations[i]);
-      EXPECT_EQ(arrays.autoresets[slot], is_reset ? 1 : 0);
-      EpisodeEnd& episode = running[i];
-      if (is_reset) continue;
-      episode.episode_return += twin.out.rewards[i];
-      ++episode.length;
-      if (!twin.out.ended(i)) continue;
-      episode.step = t;
-      episode.env_id = id;
-      episode.terminated = twin.out.terminations[i] != 0;
-      const double* obs =
-          next_step ? &twin.out.obs[i * CountingEnv::kObsSize] : twin.out.finals[i].data();
-      episode.final_obs.assign(obs, obs + CountingEnv::kObsSize);
-      ended.push_back(episode);
-      episode = {};
-    }
-  }
-  EXPECT_TRUE(SameBits(arrays.last_obs, twin.out.obs));
-  return ended;
-}
-
-// several rollouts with steps in between, which carry the episodes on
-TEST_P(RolloutsIn, AreStepsFedTheRecordedActions) {
-  Started runner(RolloutOptions(3, GetParam()));
-  Started twin(RolloutOptions(1, GetParam()));
-  std::vector<EpisodeEnd> running(kEnvs);
-  size_t episodes = 0;
-  bool terminated = false;
-  bool truncated = false;
-  for (const int num_steps : {kSteps, 1, 2, 17}) {
-    const auto result = Roll(runner, Ordinary(), num_steps);
-    EXPECT_TRUE(result.outcome.failures.empty());
-    const auto expected = StepAndCompare(twin, result.arrays, running);
-    EXPECT_TRUE(SameEpisodes(result.outcome.episodes, expected));
-    episodes += expected.size();
-    for (const auto& episode : expected) (episode.terminated ? terminated : truncated) = true;
-    for (const int32_t id : runner.all) EXPECT_EQ(runner.Row(id), twin.Row(id));
-
-    // one step of both
-    const auto actions = ActionsOf(num_steps, runner.all);
-    Arrays step(1, kEnvs);
-    std::copy(twin.out.obs.begin(), twin.out.obs.end(), step.obs.begin());
-    std::copy(actions.begin(), actions.end(), step.actions.begin());
-    const auto was_ended = twin.Ended();
-    runner.Step(step.EnvActions(0));
-    step.last_obs = runner.out.obs;
-    step.rewards = runner.out.rewards;
-    step.terminations = runner.out.terminations;
-    step.truncations = runner.out.truncations;
-    std::fill(step.autoresets.begin(), step.autoresets.end(), 0);
-    if (GetParam() == AutoresetMode::kNextStep) {
-      for (const int32_t id : was_ended) step.autoresets[static_cast<size_t>(id)] = 1;
-    }
-    episodes += StepAndCompare(twin, step, running).size();
-    EXPECT_TRUE(runner.out == twin.out);
-  }
-  EXPECT_GT(episodes, 50U);
-  EXPECT_TRUE(terminated && truncated);
-  EXPECT_EQ(runner.env.stats().episodes, static_cast<int64_t>(episodes));
-  EXPECT_EQ(runner.env.stats().steps, twin.env.stats().steps);
-}
-
 TEST_P(RolloutsIn, ThreadsDoNotMatter) {
   const Policy policy = MakePolicy(kBusyWork, 4);
   const std::vector<int32_t> policy_ids = MixedPolicies();
@@ -252,75 +155,6 @@ TEST_P(RolloutsIn, ThreadsDoNotMatter) {
     EXPECT_TRUE(SameResults(Roll(runner, policy, 5 * kSteps, policy_ids), expected));
     EXPECT_EQ(runner.State(), serial.State());
   }
-}
-
-TEST_P(RolloutsIn, TwoAreOneOfTwiceTheLength) {
-  Started runner(RolloutOptions(3, GetParam()));
-  Started twin(RolloutOptions(2, GetParam()));
-  const Policy policy = Ordinary();
-  const auto whole = Roll(runner, policy, 2 * kSteps);
-  const auto first = Roll(twin, policy, kSteps);
-  const auto second = Roll(twin, policy, kSteps);
-  for (const int32_t id : runner.all) {
-    EXPECT_EQ(whole.arrays.Row(id, 0, kSteps), first.arrays.Row(id));
-    EXPECT_EQ(whole.arrays.Row(id, kSteps, 2 * kSteps), second.arrays.Row(id));
-    auto episodes = EpisodesOf(first.outcome.episodes, id);
-    const auto later = EpisodesOf(second.outcome.episodes, id, -kSteps);
-    episodes.insert(episodes.end(), later.begin(), later.end());
-    EXPECT_TRUE(SameEpisodes(EpisodesOf(whole.outcome.episodes, id), episodes));
-  }
-  EXPECT_EQ(runner.State(), twin.State());
-}
-
-TEST_P(Rollouts, RestoredStatesDrawTheSameActions) {
-  Started runner(RolloutOptions(GetParam()));
-  const Policy policy = Ordinary();
-  Roll(runner, policy, 7);
-  const auto state = runner.State();
-  const auto first = Roll(runner, policy, kSteps);
-  runner.env.SetState(runner.all, state);
-  EXPECT_TRUE(SameResults(Roll(runner, policy, kSteps), first));
-  Started other(RolloutOptions(1), 99);
-  other.env.SetState(other.all, state);
-  EXPECT_TRUE(SameResults(Roll(other, policy, kSteps), first));
-}
-
-TEST_P(Rollouts, EachFollowsItsPolicy) {
-  Started runner(RolloutOptions(GetParam()));
-  const Policy policy = MakePolicy(2.0F, 0);
-  const std::vector<int32_t> policy_ids = MixedPolicies();
-  const auto result = Roll(runner, policy, kSteps, policy_ids);
-  Started twin(RolloutOptions(1));
-  const auto ordinary = Roll(twin, policy, kSteps);
-  for (const int32_t id : runner.all) {
-    if (policy_ids[static_cast<size_t>(id)] == kOrdinary) {
-      EXPECT_EQ(result.arrays.Row(id), ordinary.arrays.Row(id));
-    } else {
-      for (int t = 0; t < kSteps; ++t) {
-        EXPECT_GT(result.arrays.actions[result.arrays.Slot(t, id)], 1e5F);
-      }
-    }
-  }
-}
-
-TEST(RolloutArrays, Float32IsRoundedFloat64) {
-  Started runner(RolloutOptions(2));
-  Started twin(RolloutOptions(2));
-  const Policy policy = Ordinary();
-  const auto expected = Roll(twin, policy, kSteps).arrays;
-  Arrays arrays(kSteps, kEnvs);
-  std::vector<float> obs(arrays.obs.size());
-  std::vector<float> last_obs(arrays.last_obs.size());
-  std::vector<float> rewards(arrays.rewards.size());
-  RolloutViews views = arrays.Views();
-  views.obs = obs.data();
-  views.last_obs = last_obs.data();
-  views.rewards = rewards.data();
-  views.obs_dtype = views.reward_dtype = DType::kFloat32;
-  runner.env.RunRollout({&policy, {}, kSteps, views}, Never);
-  EXPECT_EQ(obs, std::vector<float>(expected.obs.begin(), expected.obs.end()));
-  EXPECT_EQ(last_obs, std::vector<float>(expected.last_obs.begin(), expected.last_obs.end()));
-  EXPECT_EQ(rewards, std::vector<float>(expected.rewards.begin(), expected.rewards.end()));
 }
 
 TEST(RolloutArrays, ObservationsAreRoundedWhereTheEnvironmentsAre) {

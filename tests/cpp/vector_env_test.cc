@@ -1,4 +1,5 @@
-// VectorEnv's barrier calls: Step, Reset, autoreset, state, fields, tasks, Close, fork.
+// VectorEnv's barrier calls on several threads, refused, interrupted, closed and forked. What they
+// return is held against gymnasium in Python: autoreset, seeds, snapshots, tasks and fields.
 #include "core/vector_env.h"
 
 #include <gtest/gtest.h>
@@ -34,31 +35,6 @@ TEST(VectorEnv, HasNoMoreThreadsThanEnvironments) {
   EXPECT_EQ(runner.env.num_threads(), 2);
 }
 
-// float32 observations are the float64 ones, rounded
-TEST(VectorEnv, ObservationsInFloat32) {
-  VectorEnvOptions options = MakeOptions(5, 3, AutoresetMode::kSameStep);
-  Runner wide(options);
-  options.obs_dtype = DType::kFloat32;
-  Runner narrow(options);
-  EXPECT_EQ(narrow.env.obs_bytes() * 2, wide.env.obs_bytes());
-  wide.Start();
-  narrow.Start();
-  for (int t = 0; t < 20; ++t) {
-    wide.StepAll(0.1F);
-    narrow.StepAll(0.1F);
-    std::vector<float> obs(wide.out.obs.size());
-    std::memcpy(obs.data(), narrow.out.obs.data(), obs.size() * sizeof(float));
-    EXPECT_EQ(obs, std::vector<float>(wide.out.obs.begin(), wide.out.obs.end()));
-    for (size_t id = 0; id < wide.out.finals.size(); ++id) {
-      const auto &given = narrow.out.finals[id], &expected = wide.out.finals[id];
-      ASSERT_EQ(given.size(), expected.size());
-      for (size_t i = 0; i < given.size(); ++i) {
-        EXPECT_EQ(static_cast<float>(given[i]), static_cast<float>(expected[i])) << i;
-      }
-    }
-  }
-}
-
 TEST(VectorEnv, CopyObservationsGivesTheLatest) {
   Started runner(MakeOptions(4, 3));
   runner.StepAll(0.5F);
@@ -81,71 +57,11 @@ void StepToTheEnd(Runner& runner) {
   FAIL() << "the episode does not end";
 }
 
-// the step after an episode's end ignores its action, gives reward 0 and reset's info
-TEST(Autoreset, NextStepResetsOnTheStepAfter) {
-  Started runner(MakeOptions(1, 1, AutoresetMode::kNextStep));
-  StepToTheEnd(runner);
-  EXPECT_EQ(runner.out.kinds[0], kStepInfo);
-  EXPECT_NE(runner.out.rewards[0], 0.0);
-  EXPECT_EQ(runner.out.terms[0], kPush);
-
-  Runner twin(MakeOptions(1, 1));
-  twin.env.SetState(twin.all, runner.State());
-  twin.Reset({0});
-
-  runner.StepAll(kThrow);  // not even looked at
-  EXPECT_EQ(runner.out.rewards[0], 0.0);
-  EXPECT_FALSE(runner.out.ended(0));
-  EXPECT_EQ(runner.out.kinds[0], kResetInfo);
-  EXPECT_EQ(runner.out.counts[0], 0);   // an info that is always there
-  EXPECT_EQ(runner.out.terms[0], 0.0);  // one that only steps have
-  EXPECT_EQ(runner.out.obs, twin.out.obs);
-  runner.StepAll(kPush);
-  EXPECT_EQ(runner.out.counts[0], 1);
-}
-
-// obs and info are the new episode's, reward and flags the old one's; the last obs is kept aside
-TEST(Autoreset, SameStepKeepsTheFinalStep) {
-  Started runner(MakeOptions(1, 1, AutoresetMode::kSameStep));
-  Started twin(MakeOptions(1, 1, AutoresetMode::kDisabled));
-  StepToTheEnd(runner);
-  StepToTheEnd(twin);
-  EXPECT_EQ(runner.out.kinds[0], kResetInfo | kFinal);
-  EXPECT_EQ(runner.out.rewards, twin.out.rewards);
-  EXPECT_EQ(runner.out.terminations, twin.out.terminations);
-  std::vector<double> last = twin.out.obs;  // obs, info, kind
-  last.push_back(static_cast<double>(twin.out.counts[0]));
-  last.insert(last.end(), twin.out.terms.begin(), twin.out.terms.end());
-  last.push_back(kStepInfo);
-  EXPECT_EQ(runner.out.finals[0], last);
-
-  twin.Reset({0});
-  EXPECT_EQ(runner.out.obs, twin.out.obs);
-  EXPECT_EQ(runner.out.counts[0], 0);
-  EXPECT_EQ(runner.out.terms[0], 0.0);
-}
-
 // a masked reset into the arrays of a step that ended episodes hands out no final step again
 TEST(Autoreset, SameStepFinalsAreGivenOnce) {
   Started runner(MakeOptions(2, 1, AutoresetMode::kSameStep, 1));
   EXPECT_EQ(runner.StepAll(kPush).finals.size(), 2U);
   EXPECT_TRUE(runner.Reset({0}).finals.empty());
-}
-
-// an environment that has ended must be reset; the refused step moves nobody
-TEST(Autoreset, DisabledNeedsAReset) {
-  Started runner(MakeOptions(3, 3, AutoresetMode::kDisabled));
-  while (runner.Ended().empty()) runner.StepAll(kPush);
-  const auto ended = runner.Ended();
-  const auto state = runner.State();
-  ExpectUsageError(Code::kResetNeeded, "step: reset environments " + JoinIds(ended),
-                   [&] { runner.StepAll(kPush); });
-  ExpectUsageError(Code::kResetNeeded, "send: reset environments " + JoinIds(ended),
-                   [&] { runner.SendAll(kPush); });
-  EXPECT_EQ(runner.State(), state);
-  runner.Reset(ended);
-  runner.StepAll(kPush);
-  EXPECT_EQ(runner.out.counts[static_cast<size_t>(ended[0])], 1);
 }
 
 // what is decided after a step counts as if the step had decided it
@@ -205,35 +121,6 @@ TEST(Episodes, StepBeforeTheFirstReset) {
                    [&] { runner.StepAll(kPush); });
 }
 
-TEST(Episodes, TruncationAtMaxEpisodeSteps) {
-  constexpr int kLimit = CountingEnv::kMinLength - 1;
-  Started runner(MakeOptions(3, 1, AutoresetMode::kNextStep, kLimit));
-  for (int episode = 0; episode < 3; ++episode) {
-    for (int t = 1; t <= kLimit; ++t) {
-      runner.StepAll(kPush);
-      EXPECT_EQ(runner.out.truncations, std::vector<uint8_t>(3, t == kLimit ? 1 : 0));
-      EXPECT_EQ(runner.out.terminations, std::vector<uint8_t>(3, 0));
-    }
-    runner.StepAll(kPush);  // the reset
-    EXPECT_EQ(runner.out.truncations, std::vector<uint8_t>(3, 0));
-  }
-}
-
-// an episode may end in both ways at once
-TEST(Episodes, TerminationAndTruncationOnTheSameStep) {
-  Started probe(MakeOptions(1, 1));
-  const int length = static_cast<int>(probe.Row(0)[3]);
-  Started runner(MakeOptions(1, 1, AutoresetMode::kNextStep, length));
-  for (int t = 1; t < length; ++t) {
-    runner.StepAll(kPush);
-    ASSERT_FALSE(runner.out.ended(0));
-  }
-  runner.StepAll(kPush);
-  EXPECT_EQ(runner.out.terminations[0], 1);
-  EXPECT_EQ(runner.out.truncations[0], 1);
-  EXPECT_EQ(runner.env.stats().episodes, 1);
-}
-
 TEST(Episodes, StatsCountStepsAndNotResets) {
   Started runner(MakeOptions(4, 3, AutoresetMode::kNextStep, 2));
   for (int t = 0; t < 9; ++t) runner.StepAll(kPush);  // step, step, reset
@@ -246,39 +133,12 @@ TEST(Episodes, StatsCountStepsAndNotResets) {
 
 // ---- reset ----
 
-// a masked reset touches its slots and environments only, in any order of ids
-TEST(Reset, OfSomeLeavesTheOthers) {
-  Started runner(MakeOptions(6, 3));
-  runner.StepAll(kPush);
-  const Results before = runner.out;
-  const auto untouched = runner.State({0, 2, 3});
-  runner.Reset({5, 1, 4});
-  EXPECT_EQ(runner.State({0, 2, 3}), untouched);
-  for (const size_t i : {0U, 2U, 3U}) EXPECT_TRUE(runner.out.Slot(i) == before.Slot(i));
-  for (const size_t i : {5U, 1U, 4U}) {
-    EXPECT_EQ(runner.out.kinds[i], kResetInfo);
-    EXPECT_EQ(runner.out.counts[i], 0);
-  }
-  EXPECT_TRUE(runner.Reset({}).failures.empty());
-}
-
 TEST(Reset, PassesItsOptions) {
   Started runner(MakeOptions(3, 3));
   runner.Reset({0, 2}, 50.0);
   EXPECT_GT(runner.out.obs[0], 40.0);
   EXPECT_LT(runner.out.obs[CountingEnv::kObsSize], 40.0);
   EXPECT_GT(runner.out.obs[2 * CountingEnv::kObsSize], 40.0);
-}
-
-// the same seed gives the same episode; without one the stream goes on
-TEST(Reset, SeedsOnlyWhereGiven) {
-  Started runner(MakeOptions(2, 1), 3);
-  const auto first = runner.out.obs;
-  const double options[] = {0.0};
-  runner.env.Reset(runner.all, std::vector<std::vector<uint32_t>>{{3}, {}}, options,
-                   runner.out.Views(), Never);
-  EXPECT_TRUE(std::equal(first.begin(), first.begin() + 3, runner.out.obs.begin()));
-  EXPECT_NE(first[3], runner.out.obs[3]);
 }
 
 // bad ids are refused before anything moves, by every call that takes ids
@@ -320,110 +180,7 @@ TEST(Reset, RefusesBadIds) {
   ExpectUsageError(Code::kNothingPending, "nothing has been sent", [&] { runner.Receive(); });
 }
 
-// ---- state ----
-
-// a run restored in its middle goes on as the uninterrupted one: in place, and elsewhere with
-// another number of threads; pending autoresets, step counts and streams included
-TEST(State, RestoredRunEqualsUninterrupted) {
-  for (const int at : {1, 8, 9, 10, 17}) {  // around the ends of episodes
-    Started runner(MakeOptions(9, 3, AutoresetMode::kNextStep, 9));
-    Continue(runner, 0, at);
-    const auto state = runner.State();
-    const auto rest = Continue(runner, at, at + 25);
-    runner.env.SetState(runner.all, state);
-    EXPECT_TRUE(Continue(runner, at, at + 25) == rest);
-
-    Runner other(MakeOptions(9, 7, AutoresetMode::kNextStep, 9));
-    other.env.SetState(other.all, state);
-    EXPECT_TRUE(Continue(other, at, at + 25) == rest);
-  }
-}
-
-// a state can be given to another environment: it carries everything
-TEST(State, MovesBetweenEnvironments) {
-  Started runner(MakeOptions(3, 1));
-  runner.Step({1.0F, 2.0F, 3.0F});
-  runner.env.SetState(std::vector<int32_t>{0}, runner.State({2}));
-  std::vector<double> obs(runner.out.obs.size());
-  runner.env.CopyObservations(obs.data());
-  EXPECT_EQ(obs[0], obs[6]);
-  for (int t = 0; t < 30; ++t) {
-    runner.StepAll(kPush);
-    ASSERT_TRUE(runner.out.Slot(0) == runner.out.Slot(2));
-  }
-}
-
-// a foreign state is refused, and then no row has been written, the good ones neither
-TEST(State, RefusesAnotherFingerprint) {
-  Started runner(MakeOptions(2, 1));
-  const auto old = runner.State();
-  runner.StepAll(kPush);
-  const auto now = runner.State();
-  auto broken = old;
-  broken[runner.env.state_bytes()] ^= 1;  // the second environment's
-  ExpectUsageError(Code::kValue, "row 1: expected a state of such an environment",
-                   [&] { runner.env.SetState(runner.all, broken); });
-  EXPECT_EQ(runner.State(), now);
-}
-
-TEST(State, RefusesTheStateOfAnotherLayout) {
-  Runner plain(MakeOptions(2, 1));
-  Runner with_field(MakeOptions(2, 1));
-  with_field.env.AddField("gain");
-  plain.Start();
-  with_field.Start();
-  ASSERT_GT(with_field.env.state_bytes(), plain.env.state_bytes());
-  auto state = plain.State();
-  state.resize(2 * with_field.env.state_bytes());
-  ExpectUsageError(Code::kValue, "row 0", [&] { with_field.env.SetState(with_field.all, state); });
-}
-
-// ---- tasks and model fields ----
-
-TEST(Tasks, AreSetPerEnvironmentAndSurviveResets) {
-  Started runner(MakeOptions(3, 3));
-  const double biases[] = {5.0, -5.0};
-  runner.env.SetTasks(std::vector<int32_t>{2, 0}, biases);
-  for (int i = 0; i < 2; ++i) {
-    std::vector<double> tasks(3);
-    runner.env.GetTasks(runner.all, tasks.data());
-    EXPECT_EQ(tasks, (std::vector<double>{-5.0, 0.125, 5.0}));
-    runner.Reset(runner.all);
-    runner.StepAll(0.0F);
-    EXPECT_EQ(runner.out.terms, (std::vector<double>{0.0, -5.0, 0.0, 0.125, 0.0, 5.0}));
-  }
-}
-
-// adding a field keeps the rows, and its defaults change no result
-TEST(Fields, AddFieldKeepsTheRun) {
-  Started plain(MakeOptions(5, 3));
-  Started runner(MakeOptions(5, 3));
-  Continue(plain, 0, 7);
-  Continue(runner, 0, 7);
-  const auto row = runner.Row(4);
-  const RowField slot = runner.env.AddField("gain");
-  EXPECT_EQ(slot.offset, static_cast<int>(row.size()));
-  auto longer = row;
-  longer.insert(longer.end(), slot.defaults.begin(), slot.defaults.end());
-  EXPECT_EQ(runner.Row(4), longer);
-  EXPECT_TRUE(Continue(runner, 7, 30) == Continue(plain, 7, 30));
-}
-
-TEST(Fields, AreSetPerEnvironment) {
-  Started plain(MakeOptions(4, 3));
-  Started runner(MakeOptions(4, 3));
-  const RowField slot = runner.env.AddField("gain");
-  EXPECT_EQ(slot.shape, std::vector<int>{2});
-  const std::vector<double> values = {2.0, 0.0, 3.0, 0.5};
-  runner.env.SetField(slot, std::vector<int32_t>{3, 1}, values.data());
-  EXPECT_EQ(runner.env.GetField("gain"),
-            (std::vector<double>{1.0, 0.01, 3.0, 0.5, 1.0, 0.01, 2.0, 0.0}));
-  runner.StepAll(1.0F);
-  plain.StepAll(1.0F);
-  for (const size_t i : {0U, 2U}) EXPECT_TRUE(runner.out.Slot(i) == plain.out.Slot(i));
-  EXPECT_EQ(runner.out.terms[2 * 1], 3.0);
-  EXPECT_EQ(runner.out.terms[2 * 3], 2.0);
-}
+// ---- model fields ----
 
 TEST(Fields, AreAddedOnce) {
   Runner runner(MakeOptions(3, 3));
@@ -431,23 +188,6 @@ TEST(Fields, AreAddedOnce) {
   const size_t bytes = runner.env.state_bytes();
   EXPECT_EQ(runner.env.AddField("gain").offset, slot.offset);
   EXPECT_EQ(runner.env.state_bytes(), bytes);
-}
-
-TEST(Fields, UnknownNamesAreRefused) {
-  Started runner(MakeOptions(3, 3));
-  const auto state = runner.State();
-  EXPECT_THROW(runner.env.AddField("colour"), std::invalid_argument);
-  EXPECT_EQ(runner.State(), state);
-}
-
-// a state with fields carries their values
-TEST(Fields, ArePartOfTheState) {
-  Started runner(MakeOptions(2, 1));
-  const RowField slot = runner.env.AddField("gain");
-  const double values[] = {2.0, 0.5};
-  runner.env.SetField(slot, std::vector<int32_t>{0}, values);
-  runner.env.SetState(std::vector<int32_t>{1}, runner.State({0}));
-  EXPECT_EQ(runner.env.GetField("gain"), (std::vector<double>{2.0, 0.5, 2.0, 0.5}));
 }
 
 // ---- interruption ----

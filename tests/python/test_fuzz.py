@@ -23,9 +23,9 @@ FOLDER = str(Path(api.__file__).parent)
 
 
 def test_random_calls(tmp_path: Path) -> None:
-    counts, failures = api.fuzz(20, 8_000, calls_per_session=200, folder=tmp_path)
+    counts, failures = api.fuzz(20, 12_000, calls_per_session=200, folder=tmp_path)
     assert not failures, "\n".join(failures)
-    assert counts["calls"] >= 8_000
+    assert counts["calls"] >= 12_000
     assert counts["refused"] > 1_000
     assert counts["own_rows"] > 5_000
     assert counts["gymnasium_rows"] > 500

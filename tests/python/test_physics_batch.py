@@ -194,7 +194,7 @@ def test_lanes_are_watched() -> None:
     batch = physics.Batch(model, nsim, 1)
     _core.disturb_lanes(True)
     try:
-        with pytest.warns(RuntimeWarning, match="at the end of 300 steps of a batch's call in q"):
+        with pytest.warns(RuntimeWarning, match="at step 63 of a batch's call in q"):
             assert_equals_mj_step(batch, [model] * nsim, wild_calls(model, nsim, (300, 2, 2)))
     finally:
         _core.disturb_lanes(False)

@@ -6,17 +6,14 @@ of the critic's and no noise on the target policy's actions. Its defaults are fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 from pyfastenv.algorithms.td3 import spec as td3
-from pyfastenv.nn.policy_spec import PolicySpec
-from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
 from pyfastenv.runs.restored import greedy_policies
-from pyfastenv.training.callbacks import Callback, StepFunction
-from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.loop import run
 
 
 @dataclass(kw_only=True)
@@ -47,15 +44,5 @@ class DDPG(td3.TD3):
     """The algorithm; :func:`train` drives it."""
 
 
-def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
-    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
-
-    Raises:
-        ValueError: The environment's actions are not continuous.
-    """
-    return run(DDPG, config, callbacks)
-
-
-def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policies of a checkpoint, one per seed, without noise."""
-    return greedy_policies(DDPG, config, state)
+train = partial(run, DDPG)
+load_policy = partial(greedy_policies, DDPG)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -25,7 +26,6 @@ from pyfastenv.algorithms.sac.spec import METRICS, PolicyLoss, target_update, te
 from pyfastenv.nn.functional import onto_bins, squashed_gaussian
 from pyfastenv.nn.networks import FlatParameters, learning
 from pyfastenv.nn.optim import FlatAdam
-from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, project
 from pyfastenv.runs.options import POSITIVE, at_least
@@ -35,9 +35,8 @@ from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training.accelerators import Accelerator
 from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
-from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.changes import as_written
-from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.loop import run
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig
 from pyfastenv.training.presets import presets_of
@@ -378,15 +377,5 @@ class FlashSAC(OffPolicy[Config]):
         return rows, noise
 
 
-def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
-    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
-
-    Raises:
-        ValueError: The environment's actions are not continuous.
-    """
-    return run(FlashSAC, config, callbacks)
-
-
-def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policies of a checkpoint, one per seed, without randomness."""
-    return greedy_policies(FlashSAC, config, state)
+train = partial(run, FlashSAC)
+load_policy = partial(greedy_policies, FlashSAC)

@@ -11,8 +11,8 @@ alone. Read it top to bottom: Config, the step, model, flow, policy; the iterati
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -22,16 +22,13 @@ from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.algorithms.mbpo.flow import FlowAgent, FlowOptions
 from pyfastenv.algorithms.mbpo.termination import termination_rule
 from pyfastenv.algorithms.sac.spec import SACConfig, SACTraining
-from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
-from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs.options import FRACTION, POSITIVE, WIDTHS, at_least
 from pyfastenv.runs.restored import greedy_policies
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.accelerators import Choice
-from pyfastenv.training.callbacks import Callback, StepFunction
-from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.loop import run
 from pyfastenv.training.presets import presets_of
 
 _STANDARDISE_ROWS = 10_000
@@ -168,21 +165,6 @@ _COMPACT: dict[str, dict[str, Any]] = {
         "include_cfrc_ext_in_observation": False,
     },
 }
-
-
-def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
-    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
-
-    Raises:
-        ValueError: The environment's actions are not continuous, or its termination is no function
-            of the observation.
-    """
-    return run(MBPO, config, callbacks)
-
-
-def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policies of a checkpoint, one per seed, without randomness."""
-    return greedy_policies(MBPO, config, state)
 
 
 class MBPO(SACTraining[Config]):
@@ -362,3 +344,7 @@ def _padded(rows: Tensor, multiple: int) -> Tensor:
     if missing == 0:
         return rows
     return torch.cat((rows, rows.new_zeros(len(rows), missing, *rows.shape[2:])), 1)
+
+
+train = partial(run, MBPO)
+load_policy = partial(greedy_policies, MBPO)

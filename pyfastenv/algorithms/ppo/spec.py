@@ -10,8 +10,9 @@ fast computes the same steps in another way and is tested against this file (``-
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -20,9 +21,7 @@ from torch import Tensor
 from pyfastenv.algorithms.ppo.accelerated import Compiled, CompiledEpoch
 from pyfastenv.nn.functional import LOG_TWO_PI, PPO_METRICS, gae, gaussian_log_prob
 from pyfastenv.nn.networks import MLP, learning
-from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.spans import span
-from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs import seeds
 from pyfastenv.runs.options import (
     FRACTION,
@@ -37,9 +36,8 @@ from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Choice, Chooser, changed_functions
 from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
-from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.changes import as_written
-from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.loop import run
 from pyfastenv.training.on_policy import Samples
 from pyfastenv.training.presets import presets_of
 
@@ -189,16 +187,6 @@ class Functions(NamedTuple):
 
 
 # ---- the training --------------------------------------------------------------------------------
-
-
-def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
-    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised."""
-    return run(PPO, config, callbacks)
-
-
-def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policy of a checkpoint, without randomness."""
-    return greedy_policies(PPO, config, state)
 
 
 @as_written
@@ -407,3 +395,7 @@ class PPO(ActorValue[Config]):
                 f"(--anneal-steps {config.total_steps}): the rate then rises to what that "
                 "schedule has"
             )
+
+
+train = partial(run, PPO)
+load_policy = partial(greedy_policies, PPO)

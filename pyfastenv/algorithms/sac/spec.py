@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
@@ -31,9 +32,8 @@ from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.training.accelerators import Accelerator
 from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
-from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.changes import as_written
-from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.loop import run
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig
 from pyfastenv.training.presets import presets_of
@@ -316,15 +316,5 @@ class SAC(SACTraining[Config]):
         self.advance(self.config.num_steps)
 
 
-def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
-    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
-
-    Raises:
-        ValueError: The environment's actions are not continuous.
-    """
-    return run(SAC, config, callbacks)
-
-
-def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policies of a checkpoint, one per seed, without randomness."""
-    return greedy_policies(SAC, config, state)
+train = partial(run, SAC)
+load_policy = partial(greedy_policies, SAC)

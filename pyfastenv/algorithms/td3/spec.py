@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -31,9 +32,8 @@ from pyfastenv.sampling.exploration import ActionBox
 from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Accelerator
 from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
-from pyfastenv.training.callbacks import Callback, StepFunction
 from pyfastenv.training.changes import as_written
-from pyfastenv.training.loop import RunResult, run
+from pyfastenv.training.loop import run
 from pyfastenv.training.obs_normalizer import SeedNormalizers
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig
@@ -328,15 +328,5 @@ class TD3(OffPolicy[Config]):
         return rows, noise
 
 
-def train(config: Config, callbacks: Sequence[Callback | StepFunction] = ()) -> RunResult:
-    """Trains; see :func:`pyfastenv.training.loop.run` for what comes out and what is raised.
-
-    Raises:
-        ValueError: The environment's actions are not continuous.
-    """
-    return run(TD3, config, callbacks)
-
-
-def load_policy(config: Config, state: dict[str, Any]) -> PolicySpec | list[TorchPolicy]:
-    """The policies of a checkpoint, one per seed, without noise."""
-    return greedy_policies(TD3, config, state)
+train = partial(run, TD3)
+load_policy = partial(greedy_policies, TD3)
