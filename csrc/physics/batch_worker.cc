@@ -124,8 +124,8 @@ void BatchWorker::Run(int item) noexcept {
     const mjModel& m = Enter(sim);
     if (!operation.resets) Load(m, simulations().row(sim));
     Trapped([&] { operation.run(m, *data_, item); });
-    if (operation.resets) std::fill_n(simulations().warning(sim), mjNWARNING, mjWarningStat{});
-    if (operation.saves) {
+    if (operation.resets) {
+      std::fill_n(simulations().warning(sim), mjNWARNING, mjWarningStat{});
       Save(m, item);
     } else {
       call_->statuses[static_cast<size_t>(item)] = Status::kRan;
@@ -162,6 +162,7 @@ void BatchWorker::MoveFrom(const mjModel& m, int item, int step, const Lane* wat
     if (watched != nullptr && step + 1 == call_->lane_steps) Compare(m, *watched);
   }
   Trapped([&] { ComputeStages(m, *data_, motion.stage); });
+  if (watched != nullptr && !Moves()) Compare(m, *watched);
   Save(m, item);
 }
 
@@ -214,7 +215,8 @@ void BatchWorker::RunLanes(std::span<const int> items, const PlanInUse& lanes) n
     }
   }
   if (turn == Turn::kBoth) {
-    turns_.CountMujoco(watched * call_->motion->num_steps, ThreadNanoseconds() - middle);
+    turns_.CountMujoco(watched * std::max(1, call_->motion->num_steps),
+                       ThreadNanoseconds() - middle);
   }
   for (const auto& [lane, step] : left_) EndByMujoco(lane, step);
 }
@@ -389,7 +391,7 @@ bool BatchWorker::EndLane(const Lane& lane) {
     std::byte* const to = output.to + static_cast<size_t>(sim) * output.field.bytes;
     if (!ReadLane(lane, output, to)) return false;
   }
-  std::copy_n(lane.row, all.row_size, all.row(sim));
+  if (Moves()) std::copy_n(lane.row, all.row_size, all.row(sim));
   call_->statuses[static_cast<size_t>(lane.item)] = Status::kRan;
   return true;
 }
@@ -423,8 +425,8 @@ void BatchWorker::Compare(const mjModel& m, const Lane& lane) {
   const auto size = static_cast<int>(stepper_->plan().tables().row.ctrl);
   mj_getState(&m, data_, state_.data(), mjSTATE_INTEGRATION);
   std::string name;
-  std::optional<lanes::Difference> difference =
-      lanes::FindDifference(lane.row, state_.data(), size);
+  std::optional<lanes::Difference> difference;
+  if (Moves()) difference = lanes::FindDifference(lane.row, state_.data(), size);
   for (const BoundOutput& output : simulations().outputs) {
     if (difference || !GivesOutputs()) break;
     if (output.lane_field) {
@@ -441,7 +443,8 @@ void BatchWorker::Compare(const mjModel& m, const Lane& lane) {
   }
   if (!difference) return;
   const std::string where =
-      "the end of " + std::to_string(call_->lane_steps) + " steps of a batch's call";
+      Moves() ? "the end of " + std::to_string(call_->lane_steps) + " steps of a batch's call"
+              : "a batch's forward";
   trust_->Break(lanes::Describe(m, stepper_->width(), where, *difference, name));
 }
 

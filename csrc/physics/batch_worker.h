@@ -27,7 +27,7 @@ class BatchWorker {
     std::span<const int32_t> ids;
     const Motion* motion;  // one of the two
     const Operation* operation;
-    int lane_steps;              // of the motion's, that lanes may do; mj_step does the rest
+    int lane_steps;  // that lanes may do; mj_step does the motion's others. 1 of none: mj_forward
     std::span<Status> statuses;  // per item
     StopSignal& stop;
     FailureList& failures;  // by simulation
@@ -89,7 +89,9 @@ class BatchWorker {
   template <class Is>
   bool Reads(bool last, Is is) const;
   /// Whether lanes do the last step, too, and give the outputs.
-  bool GivesOutputs() const { return call_->lane_steps == call_->motion->num_steps; }
+  bool GivesOutputs() const { return call_->lane_steps >= call_->motion->num_steps; }
+  /// Whether steps are asked for, or what mj_forward computes.
+  bool Moves() const { return call_->motion->num_steps > 0; }
 
   const int worker_;
   const Call* call_ = nullptr;

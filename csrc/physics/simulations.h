@@ -84,7 +84,7 @@ struct Record : Output {
 
 /// Steps of some simulations, under their own inputs or under given ones.
 struct Motion {
-  int num_steps = 0;                 // at least 1
+  int num_steps = 0;                 // 0: states stay
   int stage = mjSTAGE_NONE;          // computed at the new state
   const double* controls = nullptr;  // (items, steps, control_size); null: as in the rows
   unsigned control_spec = 0;         // what a control is made of, bits of mjSTATE_USER
@@ -105,8 +105,7 @@ struct Motion {
 /// data. `item` counts the simulations of the call.
 struct Operation {
   std::function<void(const mjModel&, mjData&, int item)> run;
-  bool resets = false;  // the row is not loaded, and warnings are forgotten
-  bool saves = false;   // the row, warnings and outputs afterwards
+  bool resets = false;  // the row is not read but written, with outputs; warnings are forgotten
 };
 
 }  // namespace pyfastenv::physics
