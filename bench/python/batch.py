@@ -1,8 +1,8 @@
 """Simulations in batches: ``python bench/python/batch.py [--quick]``.
 
 pyfastenv.physics.Batch beside mujoco.batch, on one thread each, from the same states and under the
-same controls, in processor time. States are compared bit for bit after every round. Writes
-batch.json.
+same controls, in processor time. States and outputs are compared bit for bit after every round.
+Writes batch.json.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyfastenv.experiments import measure, sections
 from pyfastenv.vector import specs
 
 _GO1 = "mujoco/playground/assets/mujoco_playground/_src/locomotion/go1/xmls"
-# simulations, substeps of a call, outputs that are read after it
+# simulations, substeps of a call (0: forward), outputs that are read after it
 CASES = (
     ("HalfCheetah", 1000, 5, ()),
     ("HalfCheetah", 1000, 5, ("xpos", "cvel")),
@@ -30,6 +30,7 @@ CASES = (
     ("Humanoid", 1000, 5, ("xpos", "cvel")),
     ("Go1", 1000, 5, ("sensordata",)),
     ("Go1", 64, 5, ("sensordata",)),
+    ("Go1", 64, 0, ("sensordata", "xpos", "cvel")),
 )
 
 
@@ -41,6 +42,10 @@ def _file(name: str) -> Path | None:
     if package is None or package.origin is None:
         return None
     return Path(package.origin).parent / _GO1 / "scene_mjx_feetonly_flat_terrain.xml"
+
+
+def _rows(batch: Any, outputs: tuple[str, ...]) -> list[bytes]:
+    return [batch.state.tobytes(), *(batch.bind(field).tobytes() for field in outputs)]
 
 
 def measure_case(
@@ -59,27 +64,31 @@ def measure_case(
         for field in outputs:
             batch.bind(field)
     low, high = np.where(model.actuator_ctrllimited, model.actuator_ctrlrange.T, [[-1], [1]])
-    calls = max(1, 4000 // (count * nstep))
+    work = count * max(1, nstep)
+    calls = max(1, 4000 // work)
     controls = np.empty((calls, count, model.nu))
 
     def move(batch: Any) -> float:
         start = time.process_time()
         for u in controls:
             batch.ctrl = u
-            batch.step(nstep=nstep)
-        return calls * count * nstep / (time.process_time() - start)
+            if nstep > 0:
+                batch.step(nstep=nstep)
+            else:
+                batch.forward()
+        return calls * work / (time.process_time() - start)
 
     ours, theirs = batches.values()
     for r in range(60):  # into falling and running, as plans are made
         ours.ctrl = np.random.default_rng(1000 + r).uniform(low, high, (count, model.nu))
-        ours.step(nstep=nstep)
+        ours.step(nstep=nstep or 1)
     theirs.state[:] = ours.state
     rates: dict[str, list[float]] = {who: [] for who in batches}
     for r, who in measure.interleaved(list(batches), rounds + 2):
         controls[:] = np.random.default_rng(r).uniform(low, high, controls.shape)
         rates[who].append(move(batches[who]))
         ended = len({len(values) for values in rates.values()}) == 1
-        if ended and ours.state.tobytes() != theirs.state.tobytes():
+        if ended and _rows(ours, outputs) != _rows(theirs, outputs):
             raise RuntimeError(f"{name}: mujoco.batch and pyfastenv differ")
     # the first two rounds warm up
     found = measure.compared({who: values[2:] for who, values in rates.items()})

@@ -222,13 +222,9 @@ class PythonBatch {
   }
 
   Failures Forward(const py::object& ids, int stage) {
-    CheckStage(stage);
-    Operation operation;
-    operation.run = [stage](const mjModel& m, mjData& d, int) {
-      physics::ComputeStages(m, d, stage);
-    };
-    operation.saves = true;
-    return Apply(ReadIds(ids), operation);
+    Motion motion;
+    motion.stage = CheckStage(stage);
+    return Move(ReadIds(ids), motion);
   }
 
   Failures Reset(const py::object& ids, const py::object& keyframes, int stage) {
@@ -246,7 +242,7 @@ class PythonBatch {
       }
       physics::ComputeStages(m, d, stage);
     };
-    operation.resets = operation.saves = true;
+    operation.resets = true;
     return Apply(selected, operation);
   }
 

@@ -55,16 +55,20 @@ void Batch::ForgetModels() {
   steps_asked_ = 0;
 }
 
-// How many of its steps lanes may do, and give what is read of them.
+// How many of its steps lanes may do, and give what is read of them. Where none is asked for but
+// mj_forward, they do one: what mj_step computes before it moves on.
 int Batch::LaneSteps(const Motion& motion) const {
   const auto in_lanes = [](const Output& output) { return output.in_lanes(); };
   for (const Record& record : motion.records) {
     if (record.spec == 0 && !record.in_lanes()) return 0;
   }
   const auto& outputs = simulations_.outputs;
-  const bool all =
-      motion.stage == mjSTAGE_NONE && std::all_of(outputs.begin(), outputs.end(), in_lanes);
-  return all ? motion.num_steps : motion.num_steps - 1;
+  const bool all = std::all_of(outputs.begin(), outputs.end(), in_lanes);
+  if (motion.num_steps > 0) {
+    return all && motion.stage == mjSTAGE_NONE ? motion.num_steps : motion.num_steps - 1;
+  }
+  // the outputs of a Runge-Kutta step are those of its last stage
+  return all && motion.stage == mjSTAGE_ACC && FirstModel().opt.integrator != mjINT_RK4 ? 1 : 0;
 }
 
 PlanInUse Batch::FindLanes(const Motion& motion, size_t count) {
@@ -81,10 +85,9 @@ PlanInUse Batch::FindLanes(const Motion& motion, size_t count) {
   }
   // the plan, or that there is none, has been found
   if (lanes_.plan != nullptr || steps_asked_ >= PlanCache::kStepsThatPay) return lanes_;
-  const int64_t steps = static_cast<int64_t>(count) * motion.num_steps;
+  const int64_t steps = static_cast<int64_t>(count) * std::max(1, motion.num_steps);
   steps_asked_ += steps;
-  const mjModel& m = simulations_.models.empty() ? *simulations_.model : *simulations_.models[0];
-  lanes_ = plans_.Find(m, lanes::BestKernels(), steps, sensed, *numbers_);
+  lanes_ = plans_.Find(FirstModel(), lanes::BestKernels(), steps, sensed, *numbers_);
   return lanes_;
 }
 

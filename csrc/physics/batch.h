@@ -45,6 +45,9 @@ class Batch {
  private:
   Outcome Run(std::span<const int32_t> ids, const Motion* motion, const Operation* operation,
               const Interrupted& interrupted);
+  const mjModel& FirstModel() const {
+    return simulations_.models.empty() ? *simulations_.model : *simulations_.models[0];
+  }
   int LaneSteps(const Motion& motion) const;
   PlanInUse FindLanes(const Motion& motion, size_t count);
   std::vector<Job> Divide(const Motion* motion, int lane_steps, size_t count);

@@ -86,7 +86,7 @@ struct Record : Output {
 
 /// Steps of some simulations, under their own inputs or under given ones.
 struct Motion {
-  int num_steps = 0;                 // at least 1
+  int num_steps = 0;                 // 0: states stay
   int stage = mjSTAGE_NONE;          // computed at the new state
   const double* controls = nullptr;  // null: as in the rows
   size_t control_item_stride = 0, control_step_stride = 0;
@@ -117,8 +117,7 @@ struct Motion {
 /// data. `item` counts the simulations of the call.
 struct Operation {
   std::function<void(const mjModel&, mjData&, int item)> run;
-  bool resets = false;  // the row is not loaded, and warnings are forgotten
-  bool saves = false;   // the row, warnings and outputs afterwards
+  bool resets = false;  // the row is not read but written, with outputs; warnings are forgotten
 };
 
 /// One call.
@@ -127,7 +126,7 @@ struct Task {
   std::span<const int32_t> ids;  // of the call's items; empty: item i is simulation i
   const Motion* motion;          // one of the two
   const Operation* operation;
-  int lane_steps;  // of the motion's, that lanes may do; mj_step does the rest
+  int lane_steps;  // that lanes may do; mj_step does the motion's others. 1 of none: mj_forward
 
   int32_t id(int item) const {
     return ids.empty() ? static_cast<int32_t>(item) : ids[static_cast<size_t>(item)];

@@ -169,8 +169,8 @@ void Worker::Run(int item) noexcept {
     const mjModel& m = Enter(sim);
     if (!operation.resets) Load(m, simulations().row(sim));
     Trapped([&] { operation.run(m, *data_, item); });
-    if (operation.resets) std::fill_n(simulations().warning(sim), mjNWARNING, mjWarningStat{});
-    if (operation.saves) {
+    if (operation.resets) {
+      std::fill_n(simulations().warning(sim), mjNWARNING, mjWarningStat{});
       Save(m, item);
     } else {
       call_->statuses[static_cast<size_t>(item)] = Status::kRan;
@@ -229,8 +229,9 @@ void Worker::RunLanes(std::span<const int> items, const PlanInUse& lanes) noexce
   }
   const int step = StepLanes(items.size());
   if (call_->stop.raised()) return;
+  const int all_steps = std::max(motion().num_steps, call_->task.lane_steps);
   for (const Lane& lane : lanes_) {
-    if (step < motion().num_steps) {
+    if (step < all_steps) {
       left_.emplace_back(lane, step);
     } else if (!EndLane(lane)) {
       left_.emplace_back(Lane{lane.item, lane.next, lane.row}, step - 1);
@@ -442,7 +443,11 @@ bool Worker::StepByMujoco(const Lane& lane, int step, int num_steps, bool compar
       compares = lanes::WriteSensordata(*stepper_, lane.at, m, *data_, sensordata_.data());
     }
     Load(m, lane.row);
-    for (int i = 0; i < num_steps; ++i) Step(m, nullptr);
+    if (Moves()) {
+      for (int i = 0; i < num_steps; ++i) Step(m, nullptr);
+    } else {
+      Trapped([&] { ComputeStages(m, *data_, motion().stage); });
+    }
     if (compares) Compare(m, lane, end - 1);
     if (HasWarned()) {
       left_.emplace_back(lane, step);
@@ -494,7 +499,7 @@ bool Worker::EndLane(const Lane& lane) {
     std::byte* const to = output.to + static_cast<size_t>(sim) * output.field.bytes;
     if (!ReadLane(lane, output, to)) return false;
   }
-  std::copy_n(lane.row, all.row_size, all.row(sim));
+  if (Moves()) std::copy_n(lane.row, all.row_size, all.row(sim));
   call_->statuses[static_cast<size_t>(lane.item)] = Status::kRan;
   return true;
 }
@@ -504,8 +509,8 @@ void Worker::Compare(const mjModel& m, const Lane& lane, int step) {
   const auto size = static_cast<int>(stepper_->plan().tables().row.ctrl);
   mj_getState(&m, data_, state_.data(), mjSTATE_INTEGRATION);
   std::string name;
-  std::optional<lanes::Difference> difference =
-      lanes::FindDifference(lane.next, state_.data(), size);
+  std::optional<lanes::Difference> difference;
+  if (Moves()) difference = lanes::FindDifference(lane.next, state_.data(), size);
   const auto look_at = [&](const Output& output) {
     if (difference) return;
     if (output.lane_field) {
@@ -524,7 +529,8 @@ void Worker::Compare(const mjModel& m, const Lane& lane, int step) {
     if (GivesOutputs(step + 1)) look_at(output);
   }
   if (!difference) return;
-  const std::string where = "step " + std::to_string(step) + " of " + motion().what;
+  const std::string where =
+      Moves() ? "step " + std::to_string(step) + " of " + motion().what : "a batch's forward";
   trust_->Break(lanes::Describe(m, stepper_->width(), where, *difference, name));
 }
 

@@ -96,7 +96,9 @@ class Worker {
   template <class Is>
   bool Reads(int end, Is is) const;
   /// Whether the steps up to this one are all, and lanes give the outputs.
-  bool GivesOutputs(int end) const { return end == motion().num_steps; }
+  bool GivesOutputs(int end) const { return end >= motion().num_steps; }
+  /// Whether steps are asked for, or what mj_forward computes.
+  bool Moves() const { return motion().num_steps > 0; }
 
   const int worker_;
   const Call* call_ = nullptr;

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import signal
-import sys
 import threading
-import unittest
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,43 +21,12 @@ from threads import run_threads
 from pyfastenv import _core, physics
 from pyfastenv.physics import batch as ours
 
-# Tests of MuJoCo's own that differ here, and why.
-PRIVATE = "calls names of mujoco.batch that begin with an underscore"
-DIFFERS = {
-    "test_error_messages": PRIVATE,
-    "test_integer_arguments_checked": PRIVATE,
-    "test_mask_ids": PRIVATE,
-    "test_named_contype_and_pre_expanded_type_fields": PRIVATE,
-    "test_private_binding_does_not_convert": PRIVATE,
-    "test_rollout_checks_buffers": PRIVATE,
-}
-
-
 @pytest.fixture(autouse=True)
 def default_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the whole run is made with; MuJoCo may write its log."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYFASTENV_ENGINE", raising=False)
     monkeypatch.delenv("PYFASTENV_MEASURE", raising=False)
-
-
-def test_mujocos_own_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """mujoco/batch_test.py with ours in the place of mujoco.batch."""
-    spec = importlib.util.find_spec("mujoco.batch_test")
-    if spec is None or spec.loader is None:
-        pytest.skip("this MuJoCo has no mujoco.batch")
-    monkeypatch.setitem(sys.modules, "mujoco.batch", ours)
-    monkeypatch.setattr(mujoco, "batch", ours, raising=False)
-    tests = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tests)
-    suite = unittest.defaultTestLoader.loadTestsFromModule(tests)
-    result = unittest.TestResult()
-    suite.run(result)
-    failed = {test.id().split(".")[-1]: said for test, said in result.failures + result.errors}
-    assert failed.keys() == DIFFERS.keys(), {n: t for n, t in failed.items() if n not in DIFFERS}
-    for said in failed.values():  # at a private name, and nothing before it
-        assert "has no attribute '_" in said.splitlines()[-1], said
-    assert result.testsRun == 54
 
 
 def test_names_are_mujocos() -> None:
@@ -169,6 +135,39 @@ def test_own_centres_of_mass_stay_in_lanes_without_bounding_volumes() -> None:
     assert_equals_mj_step(batch, models, wild_calls(model, nsim, (100, 4, 1)))
     lane_steps, left = batch._core.lane_steps()
     assert lane_steps > nsim * 100 and left < lane_steps / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "bound", "in_lanes"),
+    [
+        (SENSORS, ("sensordata", "qacc", "cvel", "qfrc_constraint"), True),
+        (SENSORS, ("qacc", "cfrc_ext"), False),
+        (SENSORS.replace("<mujoco>", '<mujoco><option integrator="RK4"/>'), ("qacc",), False),
+    ],
+    ids=["lanes", "another output", "RK4"],
+)
+def test_forward_has_the_bits_of_mj_forward(
+    text: str, bound: tuple[str, ...], in_lanes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYFASTENV_MEASURE", "0")  # lanes, whatever is faster
+    model, nsim = from_text(text), 26
+    batch, data = physics.Batch(model, nsim, 2), mujoco.MjData(model)
+    for name in bound:
+        batch.bind(name)
+    for ctrl in controls(model, 4, nsim):
+        batch.ctrl = ctrl
+        batch.step(nstep=100)  # pays for a plan
+        before, counted = batch.state.copy(), batch._core.lane_steps()
+        ids = np.arange(1, nsim)
+        batch.forward(ids)
+        assert_bits(batch.state, before)
+        assert (batch._core.lane_steps()[0] - counted[0] == len(ids)) == in_lanes
+        for sim in ids:
+            mujoco.mj_resetData(model, data)
+            mujoco.mj_setState(model, data, before[sim], STATE.mjSTATE_INTEGRATION)
+            mujoco.mj_forward(model, data)
+            for name in bound:
+                assert_bits(batch.bind(name)[sim].copy(), getattr(data, name))
 
 
 @pytest.mark.parametrize("bound", ["xpos", "cfrc_ext"])
