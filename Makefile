@@ -164,10 +164,11 @@ test-integrations: wheel $(INTEGRATIONS:%=build/int/%/.installed)  ## The adapte
 	  ../../../tests/python/integrations/test_$$file.py)
 
 SEED ?= 1
-fuzz: $(VENV)/.test  ## A million random calls and 10,000 broken models (SEED=1)
+fuzz: $(VENV)/.test  ## A million random calls, 10,000 broken models, 2,000 batches (SEED=1)
 	status=0; \
 	$(GL) $(BIN)/python tests/fuzz/api.py --seed $(SEED) --render || status=1; \
 	$(BIN)/python tests/fuzz/mjcf.py --seed $(SEED) || status=1; \
+	$(BIN)/python tests/fuzz/simulations.py --seed $(SEED) || status=1; \
 	exit $$status
 
 N ?= 20000

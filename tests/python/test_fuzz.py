@@ -6,20 +6,25 @@ import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import api
 import children
 import mjcf
+import mujoco
 import mutate
 import numpy as np
 import pytest
 import settings
+import simulations
 from kinds import KINDS
 from session import Session
 
 import pyfastenv
 
 FOLDER = str(Path(api.__file__).parent)
+POLE = """<mujoco><worldbody><body><joint axis="0 1 0"/><geom size=".1" pos="0 0 1"/></body>
+  </worldbody></mujoco>"""
 
 
 def test_random_calls(tmp_path: Path) -> None:
@@ -36,6 +41,14 @@ def test_broken_models(tmp_path: Path) -> None:
     assert not failures, "\n".join(failures)
     assert counts["refused"] > 20
     assert counts["stepped"] > 20
+
+
+def test_random_batches() -> None:
+    """Of simulations, beside mujoco.batch's."""
+    results = list(simulations.fuzz(2, 10, workers=1))
+    wrong = [result for result in results if result["kind"] not in simulations.FINE]
+    assert not wrong, wrong
+    assert sum(result.get("steps", 0) for result in results) > 2_000, "lanes did nothing"
 
 
 # ---- what goes wrong is seen ---------------------------------------------------------------------
@@ -112,6 +125,24 @@ def test_another_exception_than_the_due_one_is_seen(
     due = error.__name__ if error else "a result"
     with pytest.raises(AssertionError, match=f"expected {due}, got KeyError"):
         run(session, ["step"], fault)
+
+
+def test_a_wrong_bit_of_a_batch_is_seen() -> None:
+    model = mujoco.MjModel.from_xml_string(POLE)
+    pair = simulations.Pair(model, np.random.default_rng(0))
+    right = pair.ours.step
+
+    def wrong(*args: Any, **kwargs: Any) -> None:
+        right(*args, **kwargs)
+        pair.ours.state[0, 1] = np.nextafter(pair.ours.state[0, 1], 9.0)
+
+    pair.ours.__dict__["step"] = wrong
+    pair.step()
+    with pytest.raises(AssertionError, match=r"step: state\[0, 1\]"):
+        pair.compare("step")
+    pair.ours = MagicMock()
+    with pytest.raises(AssertionError, match=r"bad call .* was not refused"):
+        pair.bad()
 
 
 def test_a_call_that_should_be_refused_is_seen(

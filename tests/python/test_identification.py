@@ -16,6 +16,7 @@ sysid = pytest.importorskip("mujoco.sysid")
 if not hasattr(sysid, "optimize"):
     pytest.skip("needs mujoco[sysid]", allow_module_level=True)
 
+
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr(mujoco.rollout, "rollout", mujoco.rollout.rollout)  # put back afterwards

@@ -21,6 +21,7 @@ from threads import run_threads
 from pyfastenv import _core, physics
 from pyfastenv.physics import batch as ours
 
+
 @pytest.fixture(autouse=True)
 def default_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the whole run is made with; MuJoCo may write its log."""
