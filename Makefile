@@ -73,24 +73,28 @@ clean:  ## Remove everything that was built
 
 # ---- testing -----------------------------------------------------------------------------------
 
-# Most tests compute on one thread, so two processes share their files; what measures times or
-# counts threads has the machine to itself afterwards. TESTS="test_errors.py …": these files alone
+# Most tests compute on one thread, so two processes share them: each begins with one half of the
+# files, and who is done first takes tests from the other. TESTS="test_errors.py …": these files alone
 WORKERS ?= 2
 TESTS ?=
 FILES = $(addprefix tests/python/,$(TESTS))
-FAST_TESTS = status=0; \
-	OMP_NUM_THREADS=1 $(1) -n $(WORKERS) --dist loadfile -m "not slow and not alone" || status=1; \
-	$(1) -m "alone and not slow" || status=1; \
-	exit $$status
-CHOSEN_TESTS = $(if $(TESTS),$(1) $(FILES),$(call FAST_TESTS,$(1)))
-test: $(VENV)/.test  ## The fast tests (TESTS="test_errors.py …": these files)
-	$(call CHOSEN_TESTS,$(GL) $(BIN)/pytest -q --durations=20)
+SHARED = OMP_NUM_THREADS=1 $(1) -n $(WORKERS) --dist worksteal
+CHOSEN_TESTS = $(if $(TESTS),$(1) $(FILES),$(call SHARED,$(1)))
+AROUND := tests/python/integrations \
+  $(patsubst %,tests/python/test_%.py,docs readme examples identification experiments baselines results)
+PYTEST := $(GL) $(BIN)/pytest -q --durations=20
+test: $(VENV)/.test  ## The fast tests but for test-docs (TESTS="test_errors.py …": these files)
+	$(call CHOSEN_TESTS,$(PYTEST) $(addprefix --ignore=,$(AROUND)))
+
+test-docs: $(VENV)/.test  ## Documents' code, examples, adapters, the programs behind reports and results
+	$(call SHARED,$(PYTEST)) $(AROUND)
 
 test-slow: $(VENV)/.test  ## What takes minutes: a million steps per environment, kills (TESTS=test_kill.py)
 	$(GL) $(BIN)/pytest -q -s -m slow $(FILES)
 
 test-mj-step: $(VENV)/.test  ## Failures with mj_step in lanes' stead (parity compares both anyway)
-	PYFASTENV_ENGINE=mujoco $(GL) $(BIN)/pytest -q tests/python/test_failures.py
+	PYFASTENV_ENGINE=mujoco $(GL) $(BIN)/pytest -q tests/python/test_failures.py \
+	  -k "error or divergence or ctrl_c or handler"
 
 # With another MuJoCo, in an environment of its own: it sees the packages of .venv, but its own
 # MuJoCo and an extension built against it first.
@@ -221,28 +225,26 @@ tidy: $(VENV)/.dev build/cpp/build.ninja  ## clang-tidy over the core
 CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja \
   -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python -DPYFASTENV_BUILD_PYTHON=OFF -DPYFASTENV_WERROR=ON
 CORE_TESTS := -DPYFASTENV_BUILD_TESTS=ON
-# everything again with environments that are prepared in groups
-IN_GROUPS := PYFASTENV_TEST_GROUP=4
+# everything again, beside it, with environments that are prepared in groups
+RUN_CORE_TESTS = printf '%s\n' 0 4 | $(2) xargs -P 2 -I GROUP \
+  env PYFASTENV_TEST_GROUP=GROUP $(1)/core_tests --gtest_brief=1
 
 build/cpp/build.ninja: $(VENV)/.tools CMakeLists.txt
 	$(CMAKE) -B build/cpp $(CORE_TESTS)
 
 test-cpp: build/cpp/build.ninja  ## The core's C++ tests (needs GoogleTest)
 	$(BIN)/cmake --build build/cpp
-	build/cpp/core_tests --gtest_brief=1
-	$(IN_GROUPS) build/cpp/core_tests --gtest_brief=1
+	$(call RUN_CORE_TESTS,build/cpp)
 
 tsan: $(VENV)/.tools  ## The same under ThreadSanitizer
 	$(CMAKE) -B build/tsan $(CORE_TESTS) -DPYFASTENV_SANITIZE=thread
 	$(BIN)/cmake --build build/tsan
-	TSAN_OPTIONS=halt_on_error=1 build/tsan/core_tests --gtest_brief=1
-	$(IN_GROUPS) TSAN_OPTIONS=halt_on_error=1 build/tsan/core_tests --gtest_brief=1
+	$(call RUN_CORE_TESTS,build/tsan,TSAN_OPTIONS=halt_on_error=1)
 
 asan: $(VENV)/.tools  ## The same under Address- and UndefinedBehaviorSanitizer
 	$(CMAKE) -B build/asan $(CORE_TESTS) -DPYFASTENV_SANITIZE=address,undefined
 	$(BIN)/cmake --build build/asan
-	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/asan/core_tests --gtest_brief=1
-	$(IN_GROUPS) UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/asan/core_tests --gtest_brief=1
+	$(call RUN_CORE_TESTS,build/asan,UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1)
 
 # The extension under a sanitizer, in an environment of its own: it sees the packages of .venv but
 # not the extension there. An editable install, so that Python files need no new one.

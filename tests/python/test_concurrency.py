@@ -10,8 +10,6 @@ import sys
 import pytest
 from scripts import run_script
 
-pytestmark = pytest.mark.alone
-
 # Runs `child(trial)` in forked children and prints how each ended: cheaper than interpreters.
 CHILDREN = """
 import os, signal, sys, threading, time

@@ -29,7 +29,7 @@ IDS = [
     "HalfCheetahDir-v5",
 ]
 NUM_ENVS = 11
-STEPS = 90
+STEPS = 65
 LIMIT = 31  # every environment ends a few episodes
 
 

@@ -343,7 +343,6 @@ def table_widths(text: str) -> Iterator[set[int]]:
 
 
 @pytest.mark.usefixtures("no_cuda", "one_torch_thread")
-@pytest.mark.timeout(240)
 # the others' short versions run in `make experiments-quick`
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "profiling")) for name in TINY]

@@ -26,8 +26,6 @@ import pyfastenv
 from pyfastenv.errors import EnvError, ResetNeededError
 from pyfastenv.vector import specs
 
-pytestmark = pytest.mark.alone
-
 NUM_ENVS = 4
 THREADS = [1, 4]
 BAD, GOOD = [1, 3], [0, 2]
@@ -601,7 +599,7 @@ def test_destruction_without_close_ends_the_threads(num_threads: int) -> None:
         envs.reset(seed=0)
         envs.send(actions())
         del envs
-    assert settled_threads(threads) == threads
+    assert settled_threads(threads) <= threads
 
 
 @pytest.mark.parametrize(
@@ -612,7 +610,7 @@ def test_failed_construction_leaves_nothing_behind(kwargs: dict[str, Any]) -> No
     for _ in range(3):
         with pytest.raises((TypeError, ValueError)):
             make(num_threads=4, **kwargs)
-    assert settled_threads(threads) == threads
+    assert settled_threads(threads) <= threads
 
 
 # ---- another MuJoCo ------------------------------------------------------------------------------

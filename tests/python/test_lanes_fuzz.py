@@ -1,4 +1,4 @@
-"""Random models in lanes and by mj_step (``make fuzz-lanes`` runs many); what is wrong is seen."""
+"""Random models in lanes and by mj_step (``make fuzz-lanes`` runs more); what is wrong is seen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import shrink
 
 from pyfastenv.vector.specs import assets_dir
 
-MODELS = 150
+MODELS = 50
 KEPT = sorted((Path(lanes.__file__).parent / "lanes_models").glob("*.xml"))
 SMALL = (
     "<mujoco><worldbody><geom name='floor' type='plane' size='5 5 1'/><body pos='0 0 .1'>"

@@ -18,7 +18,7 @@ import pyfastenv
 def test_equals_gymnasium(env_id: str, mode: str) -> None:
     """The longest episodes to their own limit; every mode's resets at a nearer one."""
     if mode == "NextStep":
-        assert compare(env_id, mode, 1_250, reset_every=1_103) >= 4
+        assert compare(env_id, mode, 1_250, num_envs=2, num_threads=1, reset_every=1_103) >= 2
     else:
         assert compare(env_id, mode, 350, reset_every=303, max_episode_steps=100) >= 4
 
@@ -67,7 +67,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize(("env_id", "kwargs"), VARIANTS, ids=lambda v: str(v)[:40])
 def test_equals_gymnasium_with_other_arguments(env_id: str, kwargs: dict) -> None:
-    compare(env_id, "NextStep", 400, max_episode_steps=150, **kwargs)
+    compare(env_id, "NextStep", 200, max_episode_steps=75, **kwargs)
 
 
 def integer_arguments(env_id: str) -> dict[str, object]:

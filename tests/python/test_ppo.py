@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import runpy
 import subprocess
 import sys
 from functools import partial
@@ -359,30 +360,27 @@ def test_running_moments_are_those_of_all_samples(dtype: torch.dtype) -> None:
 
 _DISTRIBUTED = """
 import sys
-from functools import partial
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
 from algorithms import small
 from pyfastenv.algorithms.ppo import train
-num_envs = int(sys.argv[3])
-train(small("ppo", num_envs=num_envs, minibatch_size=4 * 32, update_epochs=4,
-            total_steps=4 * 32 * 5, run_dir=Path(sys.argv[2])))
+train(small("ppo", num_envs=int(sys.argv[2]), minibatch_size=4 * 32, update_epochs=4,
+            total_steps=4 * 32 * 5, run_dir=Path(sys.argv[1])))
 """
 
 
-def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
+def test_two_processes_are_one_with_twice_the_envs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = tmp_path / "train.py"
     script.write_text(_DISTRIBUTED)
-    arguments = [str(Path(__file__).parent)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run(
-        [sys.executable, script, *arguments, tmp_path / "one", "4"], check=True,
-        env=environment,
-    )  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["train.py", str(tmp_path / "one"), "4"])
+    runpy.run_path(str(script))
+    here = str(Path(__file__).parent)
     subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone",
-         script, *arguments, tmp_path / "two", "2"],
-        check=True, env=environment, capture_output=True,
+         script, tmp_path / "two", "2"],
+        check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": here},
+        capture_output=True,
     )  # fmt: skip
     one, two = (checkpoint.load(checkpoint.resolve(tmp_path / name)) for name in ("one", "two"))
     assert one["step"] == two["step"] == 4 * 32 * 5

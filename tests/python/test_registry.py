@@ -44,6 +44,22 @@ lines = tiny_package.lines:Lines
 """
 
 
+# runs command lines, each of which ends with a line of its status and of what it said
+COMMANDS = """
+import contextlib, io, json, sys
+from pyfastenv import cli
+
+for line in sys.argv[1:]:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            status = cli.main(line.split())
+        except SystemExit as end:
+            status = end.code
+    print(json.dumps([status or 0, said.getvalue()]))
+"""
+
+
 def write_wheel(folder: Path) -> Path:
     """A package with the algorithm of docs/add_an_algorithm.md, and a logger."""
     (algorithm,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
@@ -70,30 +86,31 @@ def test_an_outside_package_trains_logs_and_evaluates(tmp_path: Path) -> None:
     subprocess.run([*pip, "--target", str(tmp_path / "site"), str(wheel)], check=True)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
 
-    def pyfastenv(line: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pyfastenv", *line.split()]
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == status, done.stderr
-        return done
+    def run(*command: str) -> str:
+        return subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True, check=True,
+        ).stdout  # fmt: skip
 
-    pyfastenv(
-        "train random_search --env-id Pendulum-v1 --total-steps 3200 --num-threads 1 --run-dir run "
-        "--eval-episodes 2 --loggers lines --quiet"
-    )
+    train = "train random_search --env-id Pendulum-v1 --total-steps 3200 --num-threads 1"
+    run("-m", "pyfastenv", *train.split(), "--run-dir", "run", "--eval-episodes", "2",
+        "--loggers", "lines", "--quiet")  # fmt: skip
     lines = (tmp_path / "run" / "lines.txt").read_text().splitlines()
     assert lines[0] == "Pendulum-v1" and lines[-1].startswith("3200 {")
     assert "train/best_reward" in json.loads(lines[1].partition(" ")[2])
     assert not (tmp_path / "run" / "metrics.csv").exists()
-    assert pyfastenv("evaluate run --episodes 2").stdout.startswith("return ")
-    assert "random_search" in pyfastenv("train --help").stdout
     # ours cannot be taken, and what is wrong with theirs is said
-    assert "--batch-size" in pyfastenv("train sac --help").stdout
-    wrong = pyfastenv("train broken", status=1).stderr
-    assert "algorithm 'broken' is said to be at tiny_package.nothing" in wrong
-    assert "has no Config, train, load_policy" in pyfastenv("train empty", status=1).stderr
-    assert "random_search" in pyfastenv("train nobody", status=1).stderr
+    expected = {
+        "evaluate run --episodes 2": (0, "return "),
+        "train --help": (0, "random_search"),
+        "train sac --help": (0, "--batch-size"),
+        "train broken": (1, "algorithm 'broken' is said to be at tiny_package.nothing"),
+        "train empty": (1, "has no Config, train, load_policy"),
+        "train nobody": (1, "random_search"),
+    }
+    said = [json.loads(line) for line in run("-c", COMMANDS, *expected).splitlines()]
+    for (status, words), (found, text) in zip(expected.values(), said, strict=True):
+        assert found == status and words in text
 
 
 def test_names_of_ours_come_first_and_unknown_ones_are_told_the_known() -> None:

@@ -63,7 +63,6 @@ def cpu_seconds(script: str) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-@pytest.mark.alone
 def test_importing_costs_little_beside_what_it_needs() -> None:
     needed = costs = float("inf")
     for _ in range(10):  # in turn: the least of each, whatever the machine does beside

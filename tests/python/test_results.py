@@ -33,7 +33,7 @@ from pyfastenv.experiments.render import render  # noqa: E402
 from pyfastenv.experiments.tables import mean_and_deviation  # noqa: E402
 
 SMALL = [
-    "sac", "--env-ids", "Pendulum-v1", "--seeds", "2", "--together", "2", "--total-steps", "1600",
+    "sac", "--env-ids", "Pendulum-v1", "--seeds", "2", "--together", "2", "--total-steps", "800",
     "--learning-starts", "100", "--eval-every", "200", "--eval-episodes", "1",
     "--checkpoint-every", "100", "--batch-size", "16", "--hidden-sizes", "8,8",
     "--torch-threads", "1",
@@ -46,13 +46,23 @@ def command(folder: Path, *arguments: str) -> list[str]:
     return [sys.executable, script, *SMALL, *where, *arguments]
 
 
-def trained(folder: Path) -> list[dict[str, Any]]:
-    subprocess.run(command(folder), check=True)
-    return curves.read(folder / "out", "sac")
+def run_learn(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> Any:
+    """Runs learn.py in this process; returns its exit status."""
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as ended:
+        learn.main()
+    return ended.value.code
 
 
-def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(tmp_path: Path) -> None:
-    expected = trained(tmp_path / "whole")
+@pytest.mark.usefixtures("one_torch_thread")
+def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trained(name: str) -> list[dict[str, Any]]:
+        assert run_learn(monkeypatch, command(tmp_path / name)[1:]) == 0
+        return curves.read(tmp_path / name / "out", "sac")
+
+    expected = trained("whole")
     assert [(run["seed"], run["side_by_side"], run["done"]) for run in expected] == [
         (21, 2, True),
         (22, 2, True),
@@ -71,7 +81,7 @@ def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(tmp_path: Path) ->
         assert not any(run["done"] for run in cut)
         if end == signal.SIGTERM:  # a kill may come before anything is written
             assert [run["seed"] for run in cut] == [21, 22]
-    found = trained(tmp_path / "cut")
+    found = trained("cut")
     for one, other in zip(found, expected, strict=True):
         for name in ("greedy_returns", "train_return", "steps", "config"):
             assert one[name] == other[name]
@@ -80,10 +90,11 @@ def test_a_study_that_is_killed_goes_on_and_comes_to_the_same(tmp_path: Path) ->
         for name in ("seconds", "cpu_seconds"):
             assert one["curve"][name] == sorted(one["curve"][name])
             assert 0.0 < one["curve"][name][0] <= one[name]
-    again = subprocess.run(command(tmp_path / "cut"), check=True, capture_output=True, text=True)
-    assert again.stdout == ""  # it is done
+    capsys.readouterr()
+    assert trained("cut") == found
+    assert capsys.readouterr().out == ""  # it was done
     page = (tmp_path / "cut" / "out" / "README.md").read_text()
-    assert "| 2 | 1,600 |" in page and "SAC (Pendulum-v1)" in page  # fewer than planned
+    assert "| 2 | 800 |" in page and "SAC (Pendulum-v1)" in page  # fewer than planned
     assert (tmp_path / "cut" / "out" / "minutes.png").is_file()
 
 
@@ -123,7 +134,9 @@ def test_no_two_trainings_share_a_seed() -> None:
                 training.config().check()
 
 
-def test_mistakes_are_named(tmp_path: Path) -> None:
+def test_mistakes_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for arguments, message in (
         (["ppo", "--env-ids", "Hopper"], "ppo has no Hopper; it has HalfCheetah-v5, "),
         (["ppo", "--together", "2"], "--together: PPO trains one seed after another"),
@@ -137,11 +150,8 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         (["sac", "--seed", "3"], "seed: the study's to set"),
         (["sac", "--learning-rate", "1e-3", "1e-4"], "learning_rate: expected one value"),
     ):
-        done = subprocess.run(
-            [sys.executable, str(BENCH / "learn.py"), *arguments, "--output", str(tmp_path)],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 2 and message in done.stderr
+        assert run_learn(monkeypatch, ["learn.py", *arguments, "--output", str(tmp_path)]) == 2
+        assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
@@ -227,10 +237,14 @@ def test_a_table_says_what_was_ahead_when() -> None:
     assert "Which, and when" not in results_page.summary_page({"ppo": [quick]})
 
 
-def test_processes_share_the_seeds(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("one_torch_thread")
+def test_processes_share_the_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     shared = command(tmp_path, "--together", "1", "--jobs", "2")
-    done = subprocess.run(shared, check=True, capture_output=True, text=True)
-    assert sorted(line.split(":")[0] for line in done.stdout.splitlines()) == [
+    assert run_learn(monkeypatch, shared[1:]) == 0
+    done = capfd.readouterr().out  # the other process's too
+    assert sorted(line.split(":")[0] for line in done.splitlines()) == [
         f"SAC, Pendulum-v1, seed {seed}" for seed in (21, 22)
     ]
     assert [run["done"] for run in curves.read(tmp_path / "out", "sac")] == [True, True]
