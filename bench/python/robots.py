@@ -8,6 +8,7 @@ and films it: docs/results/robots.json, docs/robots.
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +57,8 @@ def learn(env_id: str, seed: int, folder: Path) -> dict[str, Any]:
         if folder.exists()
         else ppo.Config.preset(env_id, seed=seed, run_dir=folder)
     )
-    if not (folder / "result.json").exists():
+    began = time.process_time()
+    if trains := not (folder / "result.json").exists():
         ppo.train(config)
     rows = [row for row in read_metrics(folder) if "train/return" in row]
     result = json.loads((folder / "result.json").read_text())
@@ -64,6 +66,7 @@ def learn(env_id: str, seed: int, folder: Path) -> dict[str, Any]:
         "command": f"pyfastenv train ppo --env-id {env_id} --seed {seed}",
         "steps": result["global_step"],
         "seconds": round(result["elapsed_s"]),
+        "processor_seconds": round(time.process_time() - began) if trains else None,
         "evaluation": result["evaluation"],
         "curve": [[row["step"], round(row["train/return"], 2)] for row in rows[:: len(rows) // 60]],
         "config": {k: v for k, v in config.to_dict().items() if k not in ("run_dir", "resume")},
@@ -192,7 +195,8 @@ def film(saved: SavedPolicy, seed: int, path: Path) -> None:
                     texts.insert(0, ("command", walk["command"][0]))
                 for line, (what, (x, y, turn)) in enumerate(texts):
                     text = f"{what} {x:.1f} {y:.1f} m/s, {turn:.1f} rad/s"
-                    ImageDraw.Draw(picture).text((6, 4 + 12 * line), text, "white")
+                    place, edge = (6, 4 + 12 * line), {"stroke_width": 1, "stroke_fill": "black"}
+                    ImageDraw.Draw(picture).text(place, text, "white", **edge)
                 frames.append(picture)
         duration = round(2000 / envs.metadata["render_fps"])
     path.parent.mkdir(parents=True, exist_ok=True)
