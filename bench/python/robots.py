@@ -1,12 +1,14 @@
-"""Trains, measures and films our robots: ``python bench/python/robots.py [--seed 0] …``.
+"""Trains, measures and films robots: ``python bench/python/robots.py [--seed 0] …``.
 
 Trains each one as ``pyfastenv train ppo --env-id …`` does (a run that is there already goes on),
-measures how well it follows its commands, and films it: docs/results/robots.json, docs/robots.
+Playground's with two more seeds, measures how well it follows its commands, drawn and held ones,
+and films it: docs/results/robots.json, docs/robots.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -25,13 +27,27 @@ from pyfastenv.experiments import sections
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.runs.saved import SavedPolicy, resumed_config
 from pyfastenv.runs.seeds import Stream, env_seeds
-from pyfastenv.suites import ROBOTS
+from pyfastenv.suites import PLAYGROUND, ROBOTS
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 ROOT = Path(__file__).parents[2]
 NUM_ENVS = 64
 WINDOW = 50  # steps over which velocities are averaged: a second, some strides
 FILM_STEPS, FILM_SIZE = 400, (360, 270)
+# forward, sideways [m/s], turning [rad/s]
+COMMANDS = {
+    "stand": (0.0, 0.0, 0.0),
+    "forward": (1.0, 0.0, 0.0),
+    "fast": (1.5, 0.0, 0.0),
+    "backward": (-1.0, 0.0, 0.0),
+    "left": (0.0, 0.5, 0.0),
+    "right": (0.0, -0.5, 0.0),
+    "turn left": (0.0, 0.0, 1.0),
+    "turn right": (0.0, 0.0, -1.0),
+    "curve": (0.8, 0.0, 0.8),
+    "diagonal": (0.7, 0.4, -0.5),
+}
+SETTLING, HELD_WINDOWS, HELD_ENVS = 100, 8, 8  # steps before them; windows; robots per command
 
 
 def learn(env_id: str, seed: int, folder: Path) -> dict[str, Any]:
@@ -41,7 +57,8 @@ def learn(env_id: str, seed: int, folder: Path) -> dict[str, Any]:
         if folder.exists()
         else ppo.Config.preset(env_id, seed=seed, run_dir=folder)
     )
-    if not (folder / "result.json").exists():
+    began = time.process_time()
+    if trains := not (folder / "result.json").exists():
         ppo.train(config)
     rows = [row for row in read_metrics(folder) if "train/return" in row]
     result = json.loads((folder / "result.json").read_text())
@@ -49,6 +66,7 @@ def learn(env_id: str, seed: int, folder: Path) -> dict[str, Any]:
         "command": f"pyfastenv train ppo --env-id {env_id} --seed {seed}",
         "steps": result["global_step"],
         "seconds": round(result["elapsed_s"]),
+        "processor_seconds": round(time.process_time() - began) if trains else None,
         "evaluation": result["evaluation"],
         "curve": [[row["step"], round(row["train/return"], 2)] for row in rows[:: len(rows) // 60]],
         "config": {k: v for k, v in config.to_dict().items() if k not in ("run_dir", "resume")},
@@ -74,7 +92,11 @@ class Walk:
 
     def motion(self) -> NDArray[np.float64]:
         """``(num_envs, 3)``: forward, sideways [m/s], turning [rad/s], in the robot's frame."""
-        return np.column_stack((self["velocity"][:, :2], self["gyro"][:, 2]))
+        names = ("velocity", "gyro")
+        if "true_linvel" in self.envs.observation_groups:  # beside one with noise
+            names = ("true_linvel", "true_gyro")
+        velocity, spin = (self[name] for name in names)
+        return np.column_stack((velocity[:, :2], spin[:, 2]))
 
 
 def follow(saved: SavedPolicy, seed: int) -> dict[str, Any]:
@@ -120,6 +142,37 @@ def follow(saved: SavedPolicy, seed: int) -> dict[str, Any]:
     return found
 
 
+def follow_held(saved: SavedPolicy, seed: int) -> dict[str, Any]:
+    """How commands are followed that are held, each by HELD_ENVS robots: by its name, the mean
+    motion, the absolute difference between it, averaged over a second, and the command, and falls.
+    """
+    envs = pyfastenv.make_vec(
+        saved.config.env_id, len(COMMANDS) * HELD_ENVS, autoreset_mode="SameStep"
+    )
+    with closing(envs):
+        commands = np.repeat(list(COMMANDS.values()), HELD_ENVS, 0)
+        (name,) = envs.task.drawn_commands()
+        envs.set_command(name, commands)
+        walk = Walk(saved, envs, seed)
+        fallen = np.zeros(envs.num_envs, np.bool_)
+        motions = []
+        for step in range(SETTLING + HELD_WINDOWS * WINDOW):
+            fallen |= walk.step()[2]
+            if step >= SETTLING:
+                motions.append(walk.motion())
+    windows = np.reshape(motions, (HELD_WINDOWS, WINDOW, len(COMMANDS), HELD_ENVS, 3)).mean(1)
+    errors = np.abs(windows - commands.reshape(len(COMMANDS), HELD_ENVS, 3))
+    return {
+        each: {
+            "command": COMMANDS[each],
+            "motion": windows[:, i].mean((0, 1)).tolist(),
+            "error": errors[:, i].mean((0, 1)).tolist(),
+            "falls": int(fallen.reshape(len(COMMANDS), HELD_ENVS)[i].sum()),
+        }
+        for i, each in enumerate(COMMANDS)
+    }
+
+
 def film(saved: SavedPolicy, seed: int, path: Path) -> None:
     """A moving picture of one robot, with its command and its motion of the last second."""
     width, height = FILM_SIZE
@@ -142,7 +195,8 @@ def film(saved: SavedPolicy, seed: int, path: Path) -> None:
                     texts.insert(0, ("command", walk["command"][0]))
                 for line, (what, (x, y, turn)) in enumerate(texts):
                     text = f"{what} {x:.1f} {y:.1f} m/s, {turn:.1f} rad/s"
-                    ImageDraw.Draw(picture).text((6, 4 + 12 * line), text, "white")
+                    place, edge = (6, 4 + 12 * line), {"stroke_width": 1, "stroke_fill": "black"}
+                    ImageDraw.Draw(picture).text(place, text, "white", **edge)
                 frames.append(picture)
         duration = round(2000 / envs.metadata["render_fps"])
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -156,6 +210,7 @@ class Options(sections.Options):
     """Which robots, and from where."""
 
     seed: int = 0
+    """The first one."""
     runs: Path = Path("runs/robots")
     output: Path = Path("docs/results")
     """The folder."""
@@ -166,14 +221,20 @@ def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     torch.set_num_threads(1)
 
-    def robot(env_id: str) -> sections.Row:
-        run = learn(env_id, options.seed, options.runs / env_id)
-        saved = pyfastenv.load_policy(options.runs / env_id)
-        walk = follow(saved, options.seed)
-        film(saved, options.seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
-        return run | {"walk": walk}
+    def robot(env_id: str, more: int = 0) -> sections.Row:
+        seed, folder = options.seed + more, options.runs / f"{env_id}{f'-{more}' if more else ''}"
+        run = learn(env_id, seed, folder)
+        saved = pyfastenv.load_policy(folder)
+        found = {"walk": follow(saved, seed)}
+        if env_id in PLAYGROUND:
+            found["held"] = follow_held(saved, seed)
+        if not more:
+            film(saved, seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
+        return run | found
 
-    sections.run("robots", {env_id: partial(robot, env_id) for env_id in ROBOTS}, options)
+    parts = {env_id: partial(robot, env_id) for env_id in (*ROBOTS, *PLAYGROUND)}
+    parts |= {f"{each}, {k}": partial(robot, each, k) for each in PLAYGROUND for k in (1, 2)}
+    sections.run("robots", parts, options)
 
 
 if __name__ == "__main__":

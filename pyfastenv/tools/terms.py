@@ -1,4 +1,4 @@
-"""A task's named reward terms and endings as text, from a run's metrics."""
+"""A task's named reward terms, endings and errors as text, from a run's metrics."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 
 _PER_STEP = "_per_step"
-_REWARD, _ENDING = "reward_", "terminated_"
+_REWARD, _ENDING, _ERROR = "reward_", "terminated_", "_error"
 
 
 def term_names(metrics: Iterable[str], kind: str) -> list[str]:
-    """The terms and endings among metrics' names, ``"reward_near"``, ``"terminated_fallen"``.
+    """The terms, endings and errors among metrics' names, ``"reward_near"``,
+    ``"terminated_fallen"``, ``"velocity_error"``.
 
     Args:
         metrics: Names such as ``"train/reward_near"``.
@@ -18,14 +19,19 @@ def term_names(metrics: Iterable[str], kind: str) -> list[str]:
     """
     names = [name.removeprefix(f"{kind}/") for name in metrics if name.startswith(f"{kind}/")]
     terms = [name for name in names if f"{name}{_PER_STEP}" in names and name.startswith(_REWARD)]
-    return terms + [name for name in names if name.startswith(_ENDING)]
+    endings = [name for name in names if name.startswith(_ENDING)]
+    return terms + endings + [name for name in names if name.endswith(_ERROR)]
 
 
 def term_text(metrics: Mapping[str, float], kind: str, name: str) -> str:
-    """A term's sum and mean per step, or the share of the episodes that an ending has ended."""
+    """A term's sum and mean per step, the share of the episodes that an ending has ended, or an
+    error.
+    """
     value = metrics.get(f"{kind}/{name}", math.nan)
     if not math.isfinite(value):
         return "–"
     if name.startswith(_ENDING):
         return f"{value:.0%}"
+    if name.endswith(_ERROR):
+        return f"{value:.3g}"
     return f"{value:,.4g} ({metrics[f'{kind}/{name}{_PER_STEP}']:.3g} per step)"

@@ -86,6 +86,24 @@ def test_they_are_drawn_in_time_and_in_range() -> None:
     assert len(np.unique(lengths)) > 3
 
 
+class Steered(Driven):
+    where = pyfastenv.command(
+        low=(-0.2, 0.1, 5.0), high=(0.2, 0.4, 5.0), every=0.1, standing=(0.0, 0.25, 1.0)
+    )
+
+
+def test_each_element_may_be_zero_for_itself() -> None:
+    plain = pyfastenv.debug(Steered)
+    envs = pyfastenv.make_vec(Steered, 2000, autoreset_mode="Disabled")
+    places = envs.reset(seed=0)[1]["where"]
+    assert_same(places[0], plain.reset(seed=0)[1]["where"])
+    zero = (places == 0.0).mean(0)
+    assert (zero[0], zero[2]) == (0.0, 1.0)
+    assert 0.22 < zero[1] < 0.28
+    moving = pyfastenv.make_vec(Steered, 64, where_standing=0.0).reset(seed=0)[1]["where"]
+    assert (moving[:, 1:] > 0.0).all()
+
+
 def test_other_ranges_need_no_compiling() -> None:
     pyfastenv.make_vec(Driven, 1)
     before = sorted(cache.folder().glob("*"))
@@ -144,6 +162,7 @@ def test_commands_that_nobody_draws_have_the_same_calls() -> None:
         ({"speed_every": 0.0}, "Driven.speed_every: expected seconds above 0"),
         ({"where_every": (8, 3)}, "Driven.where_every: expected seconds above 0, or the least and"),
         ({"speed_standing": 1.5}, "Driven.speed_standing: expected a probability, got 1.5"),
+        ({"speed_standing": (0.1, 0.2)}, "Driven.speed_standing: expected a number, got"),
     ],
 )
 def test_ranges_that_cannot_be(given: dict[str, Any], said: str) -> None:

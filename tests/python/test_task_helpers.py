@@ -335,6 +335,8 @@ def terms_of(near):
 def test_mistakes_at_decoration_and_in_compiled_code() -> None:
     with pytest.raises(TypeError, match="expected weights, such as"):
         pyfastenv.reward_terms()
+    with pytest.raises(TypeError, match="expected a number as the least reward, got nan"):
+        pyfastenv.reward_terms(np.nan, near=1.0)
     with pytest.raises(TypeError, match="near_per_step is what the infos have of near: expected"):
         pyfastenv.reward_terms(near=1.0, near_per_step=1.0)
     with pytest.raises(TypeError, match="must ask for info"):

@@ -56,6 +56,28 @@ def test_plain_python_gives_the_same_sums(task: type[pyfastenv.Task]) -> None:
     assert all(ends[name] > 0 for name in (*ENDINGS, "limit")), ends
 
 
+class Forgiving(Pole):
+    @pyfastenv.reward_terms(-0.5, upright=-1.0, effort=-1.0)
+    def step(self, data, action, info):
+        self.simulate(data)
+        upright = 0.2
+        if action[0] < 0.0:
+            upright = np.nan
+        return {"upright": upright, "effort": abs(action[0])}, False
+
+
+def test_a_reward_is_not_less_than_the_least_and_nan_is_not_hidden() -> None:
+    envs, plain = pyfastenv.make_vec(Forgiving, 1), pyfastenv.debug(Forgiving)
+    envs.reset(seed=0)
+    plain.reset(seed=0)
+    for action, reward in ((0.125, -0.325), (0.75, -0.5)):
+        given = envs.step(np.full((1, 1), action))
+        assert given[1][0] == plain.step(np.full(1, action))[1] == reward
+        assert given[4]["reward_effort"][0] == -action
+    with pytest.raises(EnvError, match="upright"):
+        envs.step(np.full((1, 1), -0.5))
+
+
 def last_infos(task: type[pyfastenv.Task], num_steps: int) -> list[dict[str, float]]:
     """The infos of the episodes that end, as ``step`` has them."""
     envs = pyfastenv.make_vec(task, 4, autoreset_mode="SameStep")

@@ -317,7 +317,9 @@ class Rewriter(ast.NodeTransformer):
         if self._terms:
             try:
                 sums = rewards.sums_name(type(self._task), self._function)
-                statements = rewards.compiled_return(node, self._terms, sums, self._self or "self")
+                statements = rewards.compiled_return(
+                    node, self._function, sums, self._self or "self"
+                )
             except TypeError as error:
                 self._refuse(node, "what step returns", str(error))
         for statement in statements:

@@ -19,14 +19,15 @@ def setting_name(command: str, setting: str) -> str:
 
 
 def check_command(
-    name: str, size: int | None, given: Mapping[str, Any], owner: str
+    name: str, command: Drawn, given: Mapping[str, Any], owner: str
 ) -> dict[str, Any]:
-    """The parameters of a drawn command as arrays, ``(size,)``, or of two; ``standing`` a number.
+    """The parameters of a drawn command as arrays, ``(size,)``, or of two; ``standing`` a number,
+    or ``(size,)`` where it was declared so.
 
     Raises:
         ValueError: One is not what :func:`pyfastenv.command` says.
     """
-    count = size or 1
+    count, each = command.size or 1, np.ndim(command.standing) > 0
 
     def numbers(setting: str, expected: int) -> Any:
         value = given[setting]
@@ -42,7 +43,7 @@ def check_command(
         return array
 
     low, high, every = numbers("low", count), numbers("high", count), numbers("every", 2)
-    standing = float(numbers("standing", 1)[0])
+    standing = numbers("standing", count if each else 1)
     if not (low <= high).all():
         raise ValueError(
             f"{owner}.{name}: expected low <= high, got {given['low']} and {given['high']}"
@@ -52,11 +53,13 @@ def check_command(
             f"{owner}.{setting_name(name, 'every')}: expected seconds above 0, or the least and "
             f"the most of them, got {given['every']}"
         )
-    if not 0.0 <= standing <= 1.0:
+    if not ((standing >= 0.0) & (standing <= 1.0)).all():
         raise ValueError(
-            f"{owner}.{setting_name(name, 'standing')}: expected a probability, got {standing}"
+            f"{owner}.{setting_name(name, 'standing')}: expected a probability, got "
+            f"{given['standing']}"
         )
-    return {"low": low, "high": high, "every": every, "standing": standing}
+    shown = standing if each else float(standing[0])
+    return {"low": low, "high": high, "every": every, "standing": shown}
 
 
 def check_command_name(fields: Mapping[str, Any], name: str, owner: str) -> None:
@@ -115,6 +118,7 @@ def draw_when_due(commands: Commands) -> str:
 
 def _draw(name: str, command: Drawn) -> str:
     low, high, every, standing = (f"self.{setting_name(name, s)}" for s in COMMAND_SETTINGS)
+    until = f"self.{until_name(name)} = data.time + rng.uniform({every}[0], {every}[1])\n"
     if command.size is None:
         zero = f"self.{name} = 0.0\n"
         draw = f"self.{name} = rng.uniform({low}[0], {high}[0])\n"
@@ -124,10 +128,10 @@ def _draw(name: str, command: Drawn) -> str:
             f"for i in range({command.size}):\n"
             f"    self.{name}[i] = rng.uniform({low}[i], {high}[i])\n"
         )
-    return (
-        f"self.{until_name(name)} = data.time + rng.uniform({every}[0], {every}[1])\n"
-        f"if rng.random() < {standing}:\n{_indented(zero)}else:\n{_indented(draw)}"
-    )
+    if np.ndim(command.standing) > 0:
+        still = f"    if rng.random() < {standing}[i]:\n        self.{name}[i] = 0.0\n"
+        return until + draw + still
+    return until + f"if rng.random() < {standing}:\n{_indented(zero)}else:\n{_indented(draw)}"
 
 
 def _hold(name: str, command: Drawn) -> str:

@@ -47,7 +47,7 @@ def memory(size: int | None = None) -> Any:
 
 
 def command(
-    size: int | None = None, *, low: Any, high: Any, every: Any = None, standing: float = 0.0
+    size: int | None = None, *, low: Any, high: Any, every: Any = None, standing: Any = 0.0
 ) -> Any:
     """Numbers of each environment's own that methods read, and that come from outside of them.
 
@@ -68,17 +68,18 @@ def command(
         low: The least, of every element; with ``every`` a number for each may be given.
         high: The greatest, likewise.
         every: Seconds between two draws; a pair: drawn from this range, too.
-        standing: Probability that a drawn command is zero, all of it.
+        standing: Probability that a drawn command is zero, all of it; or of each element, that it
+            is: ``standing=(0.1, 0.7, 0.5)`` draws many commands along one axis.
 
     Raises:
         TypeError: Bounds for each element without ``every``. ValueError: A range that is empty, or
             a probability that is none.
     """
     if every is not None:
-        sizes = {np.size(bound) for bound in (low, high) if np.ndim(bound) > 0}
+        sizes = {np.size(bound) for bound in (low, high, standing) if np.ndim(bound) > 0}
         size = sizes.pop() if size is None and len(sizes) == 1 else size
         return Drawn(_size("command", size), low, high, every, standing)
-    if standing != 0.0:
+    if np.any(standing):
         raise ValueError("command: standing is for commands that are drawn: expected every, too")
     for name, bound in (("low", low), ("high", high)):
         if np.ndim(bound) > 0:

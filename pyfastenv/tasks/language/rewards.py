@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 
-def reward_terms(**weights: float) -> Callable[[Any], Any]:
+def reward_terms(least: float = -math.inf, /, **weights: float) -> Callable[[Any], Any]:
     """Lets ``step`` return its reward as named terms, ``return {"name": value, …}, terminated``.
 
     The reward is the sum of weight times value, in the order in which they are written.
@@ -33,6 +34,7 @@ def reward_terms(**weights: float) -> Callable[[Any], Any]:
     ``info["terminated_name"]`` is 1 where it does.
 
     Args:
+        least: The reward is not less, though the terms add up to less: ``reward_terms(0.0, …)``.
         **weights: Of each term that ``step`` may return; one that it leaves out counts nothing.
 
     Raises:
@@ -41,6 +43,8 @@ def reward_terms(**weights: float) -> Callable[[Any], Any]:
     """
     if not weights:
         raise TypeError("reward_terms: expected weights, such as tracking=1.0")
+    if not isinstance(least, int | float) or not least < math.inf:
+        raise TypeError(f"reward_terms: expected a number as the least reward, got {least!r}")
     if taken := [name for name in weights if mean_name(name) in map(sum_name, weights)]:
         raise TypeError(
             f"reward_terms: {taken[0]}_per_step is what the infos have of {taken[0]}: expected "
@@ -73,9 +77,10 @@ def reward_terms(**weights: float) -> Callable[[Any], Any]:
             if isinstance(terminated, Mapping):
                 terminated = _any_of(terminated, info, step.__qualname__)
             reward = functools.reduce(lambda total, product: total + product, products.values())
-            return reward, terminated
+            return (least if reward < least else reward), terminated  # NaN stays what it is
 
         summed.reward_weights = {n: float(w) for n, w in weights.items()}  # type: ignore[attr-defined]
+        summed.least_reward = least  # type: ignore[attr-defined]
         return summed
 
     return decorate
@@ -108,21 +113,19 @@ def _check_conditions(names: list[Any], where: str = "") -> None:
         )
 
 
-def compiled_return(
-    node: ast.Return, weights: Mapping[str, float], sums: str, itself: str
-) -> list[ast.stmt]:
+def compiled_return(node: ast.Return, step: Any, sums: str, itself: str) -> list[ast.stmt]:
     """A return of named terms as statements without dicts, for the compiler.
 
     Args:
         node: ``return {"name": value, …}, terminated``.
-        weights: Of the terms that there may be.
+        step: The method under :func:`reward_terms`, which has the weights.
         sums: The memory that :func:`sums_name` names.
         itself: The name of ``self``.
 
     Raises:
         TypeError: It is something else; a sentence.
     """
-    pair = node.value
+    pair, weights, least = node.value, weights_of(step), step.least_reward
     terms = pair.elts[0] if isinstance(pair, ast.Tuple) and len(pair.elts) == 2 else None
     if not isinstance(terms, ast.Dict) or not terms.keys:
         shown = ", ".join(f"{name!r}: …" for name in weights)
@@ -145,8 +148,10 @@ def compiled_return(
         text.append(f"info[{sum_name(name)!r}] = reward_sums[{i}]")
         text.append(f"info[{mean_name(name)!r}] = reward_sums[{i}] / reward_sums[0]")
     text += [f"info[{ending_name(name)!r}] = 1 * ended_by_{name}" for name in conditions]
-    reward = " + ".join(f"reward_of_{name}" for name in names)
-    text.append(f"return {reward}, {' or '.join(f'ended_by_{n}' for n in conditions) or 0}")
+    text.append("reward_summed = " + " + ".join(f"reward_of_{name}" for name in names))
+    if least > -math.inf:
+        text.append(f"reward_summed = {least!r} if reward_summed < {least!r} else reward_summed")
+    text.append(f"return reward_summed, {' or '.join(f'ended_by_{n}' for n in conditions) or 0}")
     statements: list[Any] = ast.parse("\n".join(text)).body
     for part in (part for statement in statements for part in ast.walk(statement)):
         ast.copy_location(part, node)
