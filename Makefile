@@ -159,8 +159,8 @@ build/int/%/.installed: $(REQUIREMENTS)/%.txt $(VENV)/.tools
 	$(if $(filter mjlab,$*),build/int/$*/bin/pip install --quiet --no-deps mjlab==1.6.0)
 	touch $@
 
-# IN_INTEGRATIONS: prefix of a variable with an environment's $$names, where these are not its name; command
-IN_INTEGRATIONS = set -e; $(foreach name,$(INTEGRATIONS),\
+# IN_INTEGRATIONS: prefix of a variable with an environment's $$names, where these are not its name; command; one alone
+IN_INTEGRATIONS = set -e; $(foreach name,$(or $(3),$(INTEGRATIONS)),\
 	build/int/$(name)/bin/pip install --quiet --no-deps --force-reinstall "$$(ls -t dist/pyfastenv-*.whl | head -1)"; \
 	for file in $(or $($(1)_$(name)),$(name)); do (cd build/int/$(name) && OMP_NUM_THREADS=1 $(GL) bin/$(2)); done;)
 
@@ -328,8 +328,12 @@ NEEDS_cpp := build/bench/build.ninja
 BENCH_nodes = $(GL) build/nodes/bin/python -m pytest -q tests/python/test_examples.py -k ray && \
 	$(GL) build/nodes/bin/python bench/python/nodes.py $(ARGS)
 NEEDS_nodes := build/nodes/.installed
-CONSUMERS_light := gymnasium sb3 sb3_ppo cleanrl dm_env
-BENCH_integrations = $(call IN_INTEGRATIONS,CONSUMERS,python ../../../bench/python/consumers.py --only $$file)
+CONSUMERS_light := gymnasium sb3 sb3_ppo cleanrl dm_env ribs
+BENCH_integrations = $(call IN_INTEGRATIONS,CONSUMERS,python ../../../bench/python/consumers.py \
+	--output $(CURDIR)/bench/results --only $$file $(ARGS))
+BENCH_mjlab = $(call IN_INTEGRATIONS,,python ../../../bench/python/mjlab_go1.py \
+	--output $(CURDIR)/bench/results --folder $(CURDIR)/build/mjlab_go1 $(ARGS),mjlab)
+NEEDS_mjlab := wheel build/int/mjlab/.installed
 NEEDS_integrations := wheel $(INTEGRATIONS:%=build/int/%/.installed)
 bench: $(VENV)/.test $(VENV)/.bench-train $(NEEDS_$(or $(NAME),all))  ## Against physics alone and peers; NAME=train, tasks, learners, physics, batch, suites, scaling, cpp, nodes, integrations, …
 	$(or $(BENCH_$(or $(NAME),all)),$(error NAME: one of $(patsubst BENCH_%,%,$(filter BENCH_%,$(.VARIABLES)))))

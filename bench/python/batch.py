@@ -34,7 +34,8 @@ CASES = (
 )
 
 
-def _file(name: str) -> Path | None:
+def file_of(name: str) -> Path | None:
+    """A robot's model; None where its package is missing."""
     if name != "Go1":
         robots = {"HalfCheetah": "half_cheetah.xml", "Humanoid": "humanoid.xml"}
         return Path(specs.assets_dir(), robots[name])
@@ -52,7 +53,7 @@ def measure_case(
     name: str, count: int, nstep: int, outputs: tuple[str, ...], rounds: int
 ) -> dict[str, Any]:
     """Steps per second of processor time of each, and ours over theirs within the rounds."""
-    path = _file(name)
+    path = file_of(name)
     assert path is not None
     with measure.quiet_stderr():
         model = mujoco.MjModel.from_xml_path(str(path))
@@ -107,7 +108,7 @@ def main() -> None:
     """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     rounds = 4 if options.quick else 20
-    cases = [case for case in CASES if _file(case[0]) is not None]
+    cases = [case for case in CASES if file_of(case[0]) is not None]
     sections.run(
         "batch",
         {"cases": lambda: (measure_case(*case, rounds) for case in cases)},

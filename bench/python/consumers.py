@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ import numpy as np
 import tyro
 
 from pyfastenv.experiments import measure, sections
+from pyfastenv.vector.cpus import available_cpus
 
 ENV_ID = "HalfCheetah-v5"
 NUM_ENVS = 16
@@ -32,7 +34,7 @@ class Contestant(NamedTuple):
 
     run: Callable[[], int]
     """Steps them; returns how many steps that were."""
-    close: Callable[[], None]
+    close: Callable[[], object]
 
 
 Contest = dict[str, Callable[[], Contestant]]
@@ -295,23 +297,90 @@ def sample_factory() -> Contest:
     }
 
 
+@cache
+def _alone() -> gymnasium.Env[Any, Any]:
+    return gymnasium.make(ENV_ID, disable_env_checker=True)
+
+
+def _evaluated(vector: np.ndarray) -> tuple[float, float, float]:
+    """An episode of a policy, as pyribs' tutorials play it: its return, where it ends, how fast."""
+    env = _alone()
+    obs, _ = env.reset(seed=0)
+    weights, bias = vector[:-6].reshape(17, 6), vector[-6:]
+    total, truncated = 0.0, False
+    while not truncated:
+        obs, reward, _, truncated, info = env.step(np.tanh(obs @ weights + bias))
+        total += float(reward)
+    return total, info["x_position"], info["x_velocity"]
+
+
+def ribs() -> Contest:
+    """CMA-ME over linear policies, an episode of 1,000 steps each."""
+    from ribs.archives import GridArchive
+    from ribs.emitters import EvolutionStrategyEmitter
+    from ribs.schedulers import Scheduler
+
+    from pyfastenv import PolicySpec, make_vec
+    from pyfastenv.sampling.population import evaluate_population
+
+    def searching(evaluate: Callable[[np.ndarray], Any], close: Callable[[], object]) -> Contestant:
+        size = 6 * 17 + 6
+        archive = GridArchive(solution_dim=size, dims=(20, 20), ranges=((-50, 50), (-5, 5)), seed=0)
+        emitter = EvolutionStrategyEmitter(
+            archive, x0=np.zeros(size), sigma0=0.3, batch_size=NUM_ENVS, seed=0
+        )
+        scheduler = Scheduler(archive, [emitter])
+
+        def run() -> int:
+            found = np.asarray(evaluate(scheduler.ask()))
+            scheduler.tell(found[:, 0], found[:, 1:])
+            return NUM_ENVS * 1000
+
+        return Contestant(run, close)
+
+    def in_processes() -> Contestant:
+        pool = ProcessPoolExecutor(available_cpus())
+        return searching(lambda vectors: list(pool.map(_evaluated, vectors)), pool.shutdown)
+
+    def in_lanes() -> Contestant:
+        envs = make_vec(ENV_ID, NUM_ENVS, autoreset_mode="SameStep")
+
+        def evaluate(vectors: np.ndarray) -> np.ndarray:
+            policies = PolicySpec.of_vectors(vectors, (17, 6), distribution="deterministic")
+            ended = evaluate_population(envs, policies, seed=0)
+            infos = (ended.infos[name] for name in ("x_position", "x_velocity"))
+            return np.concatenate([ended.returns, *infos], axis=1)
+
+        return searching(evaluate, envs.close)
+
+    return {
+        "workers": in_processes,
+        "serial": lambda: searching(lambda vectors: [*map(_evaluated, vectors)], lambda: None),
+        "pyfastenv": in_lanes,
+    }
+
+
 def mjlab() -> Contest:
-    """Its velocity task for Go1, on MuJoCo Warp's kernels for the CPU and on ours."""
+    """Its velocity task for Go1, on MuJoCo Warp's kernels for the CPU and on batches."""
+    import mujoco.batch
     import torch
     from mjlab.envs import ManagerBasedRlEnv, manager_based_rl_env
     from mjlab.sim import Simulation
     from mjlab.tasks.registry import load_env_cfg
 
+    from pyfastenv import physics
     from pyfastenv.integrations import mjlab as ours
 
-    def task(simulation: type) -> Contestant:
+    def task(simulation: type, batch: type = physics.Batch) -> Contestant:
         manager_based_rl_env.Simulation = simulation
+        ours.Batch = batch  # whose interfaces are the same
         cfg = load_env_cfg("Mjlab-Velocity-Flat-Unitree-Go1")
         cfg.scene.num_envs = NUM_ENVS
         return _stepping(ManagerBasedRlEnv(cfg, device="cpu"), torch.zeros(NUM_ENVS, 12))
 
     return {
         "MuJoCo Warp": lambda: task(Simulation),
+        "mujoco.batch": lambda: task(ours.Simulation, mujoco.batch.Batch),
         "pyfastenv": lambda: task(ours.Simulation),
     }
 
@@ -322,6 +391,7 @@ CONSUMERS: dict[str, tuple[str, Callable[[], Contest]]] = {
     "sb3_ppo": ("stable-baselines3", stable_baselines_ppo),
     "cleanrl": ("gymnasium", cleanrl),
     "dm_env": ("dm-env", dm_env),
+    "ribs": ("ribs", ribs),
     "tianshou": ("tianshou", tianshou),
     "torchrl": ("torchrl", torchrl),
     "skrl": ("skrl", skrl),
