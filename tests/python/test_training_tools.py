@@ -722,13 +722,14 @@ import os, signal, sys
 from pyfastenv import cli
 from pyfastenv.algorithms.ppo import spec
 
-class Doomed(spec.PPO):
-    def iterate(self):
-        if os.environ["RANK"] == sys.argv[1]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().iterate()
+plain = spec.PPO.iterate
 
-spec.PPO = Doomed
+def doomed(self):
+    if os.environ["RANK"] == sys.argv[1]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(self)
+
+spec.PPO.iterate = doomed
 sys.exit(cli.main(["train", "ppo", "--env-id", "InvertedPendulum-v5", "--quiet", *sys.argv[2:]]))
 """
 
