@@ -38,5 +38,11 @@ def _value(where: str, pair: Any, sources: dict[str, str]) -> Any:
         raise ValueError(
             f"{where}: expected [value, source] with a source of {', '.join(sources)}, got {pair!r}"
         )
-    value = pair[0]
+    return _with_tuples(pair[0])
+
+
+def _with_tuples(value: Any) -> Any:
+    """The value with tuples in place of lists, as options have them."""
+    if isinstance(value, dict):
+        return {key: _with_tuples(item) for key, item in value.items()}
     return tuple(value) if isinstance(value, list) else value
