@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace pyfastenv {
@@ -118,7 +119,7 @@ void EnvRunner::RunOrThrow(int worker_index, const Job& job, const OutputViews& 
 
   // on copies, until nothing can throw any more
   Progress progress = store_->progress(id);
-  Random policy_random = store_->policy_random(id);
+  std::optional<Random> policy_random;
   Transition transition;
   std::unique_ptr<FinalStep> final_step;
   env.Load(store_->row(id));
@@ -148,7 +149,7 @@ void EnvRunner::RunOrThrow(int worker_index, const Job& job, const OutputViews& 
 
   env.Save(store_->row(id));
   store_->Commit(id, progress);
-  store_->policy_random(id) = policy_random;
+  if (policy_random) store_->policy_random(id) = *policy_random;
   StoreObs(worker, progress.elapsed, store_->obs(id));
   Count(worker_index, {.steps = transition.stepped() ? 1 : 0,
                        .episodes = transition.ended() ? 1 : 0,

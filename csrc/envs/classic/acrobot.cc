@@ -83,10 +83,10 @@ double Wrap(double x) {
   return std::remainder(x, 2 * kPi);
 }
 
-class Acrobot final : public ClassicEnv {
+class Acrobot final : public ClassicEnv<5, 6> {
  public:
   explicit Acrobot(SpecBuilder&& spec = {})
-      : ClassicEnv(spec, 5, {-1.0, -1.0, -1.0, -1.0, -kMaxVelocity1, -kMaxVelocity2},
+      : ClassicEnv(spec, {-1.0, -1.0, -1.0, -1.0, -kMaxVelocity1, -kMaxVelocity2},
                    {1.0, 1.0, 1.0, 1.0, kMaxVelocity1, kMaxVelocity2}) {
     spec->num_actions = 3;
     spec->reset_options = {{"low", -0.1}, {"high", 0.1}};

@@ -22,10 +22,10 @@ constexpr double kThetaThreshold = 12 * 2 * std::numbers::pi / 360;
 constexpr double kXThreshold = 2.4;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class CartPole final : public ClassicEnv {
+class CartPole final : public ClassicEnv<4, 4> {
  public:
   explicit CartPole(const Params& params, SpecBuilder&& spec = {})
-      : ClassicEnv(spec, 4, {-kXThreshold * 2, -kInfinity, -kThetaThreshold * 2, -kInfinity},
+      : ClassicEnv(spec, {-kXThreshold * 2, -kInfinity, -kThetaThreshold * 2, -kInfinity},
                    {kXThreshold * 2, kInfinity, kThetaThreshold * 2, kInfinity}),
         sutton_barto_reward_(params.GetBool("sutton_barto_reward", false)) {
     spec->num_actions = 2;

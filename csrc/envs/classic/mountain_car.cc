@@ -16,10 +16,10 @@ constexpr double kGoalPosition = 0.5;
 constexpr double kForce = 0.001;
 constexpr double kGravity = 0.0025;
 
-class MountainCar final : public ClassicEnv {
+class MountainCar final : public ClassicEnv<2, 2> {
  public:
   explicit MountainCar(const Params& params, SpecBuilder&& spec = {})
-      : ClassicEnv(spec, 2, {kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}),
+      : ClassicEnv(spec, {kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}),
         goal_velocity_(params.GetThreshold("goal_velocity", 0.0)) {
     spec->num_actions = 3;
     spec->reset_options = {{"low", -0.6}, {"high", -0.4}};

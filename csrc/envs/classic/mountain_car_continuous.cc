@@ -19,10 +19,10 @@ constexpr double kMaxSpeed = 0.07;
 constexpr double kGoalPosition = 0.45;
 constexpr double kPower = 0.0015;
 
-class MountainCarContinuous final : public ClassicEnv {
+class MountainCarContinuous final : public ClassicEnv<3, 2> {
  public:
   explicit MountainCarContinuous(const Params& params, SpecBuilder&& spec = {})
-      : ClassicEnv(spec, 3, {kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}),
+      : ClassicEnv(spec, {kMinPosition, -kMaxSpeed}, {kMaxPosition, kMaxSpeed}),
         goal_velocity_(params.GetThreshold("goal_velocity", 0.0)) {
     spec->action_low = {-kMaxAction};
     spec->action_high = {kMaxAction};

@@ -17,10 +17,10 @@ constexpr double kDt = 0.05;
 constexpr double kMass = 1.0;
 constexpr double kLength = 1.0;
 
-class Pendulum final : public ClassicEnv {
+class Pendulum final : public ClassicEnv<3, 3> {
  public:
   explicit Pendulum(const Params& params, SpecBuilder&& spec = {})
-      : ClassicEnv(spec, 3, {-1.0, -1.0, -kMaxSpeed}, {1.0, 1.0, kMaxSpeed}),
+      : ClassicEnv(spec, {-1.0, -1.0, -kMaxSpeed}, {1.0, 1.0, kMaxSpeed}),
         g_(params.GetWeight("g", 10.0)) {
     spec->action_low = {-kMaxTorque};
     spec->action_high = {kMaxTorque};
