@@ -102,7 +102,16 @@ METHODS = {
     "ensemble": ("_train_step",),
     "ppo": ("epochs", "epoch", "backward", "_columns", "refresh"),
 }
-CASES = [(name, method) for name, methods in METHODS.items() for method in methods]
+PLACES = ("subclass", "instance", "class")
+
+
+def in_turn(parts: dict[str, tuple[str, ...]], ways: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Each name's parts, each in one of the ways, which take turns."""
+    return [
+        (name, part, ways[(i + k) % len(ways)])
+        for k, (name, mine) in enumerate(parts.items())
+        for i, part in enumerate(mine)
+    ]
 
 
 def watched(method: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
@@ -121,8 +130,7 @@ def assert_plain_by(learner: Any, name: str, why: str) -> None:
     assert_equal({"it": steps_of(learner)}, {"it": steps_of(MAKERS[name]("none"))})
 
 
-@pytest.mark.parametrize("place", ["subclass", "instance", "class"])
-@pytest.mark.parametrize(("name", "method"), CASES)
+@pytest.mark.parametrize(("name", "method", "place"), in_turn(METHODS, PLACES))
 def test_a_method_of_ones_own_is_heard(
     name: str, method: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,7 +272,6 @@ NETWORKS = {
     "flashsac": ("actor", "critic", "target"),
     "ppo": ("policy", "value"),
 }
-NETWORK_CASES = [(name, network) for name, networks in NETWORKS.items() for network in networks]
 
 
 def hook(part: nn.Module, calls: list[str]) -> None:
@@ -280,15 +287,14 @@ def own_forward(part: nn.Module, calls: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
-    [(hook, "hooks on {}"), (subclass, "{} of your own"), (own_forward, "{} of your own")],
+    ("name", "network", "change"), in_turn(NETWORKS, (hook, subclass, own_forward))
 )
-@pytest.mark.parametrize(("name", "network"), NETWORK_CASES)
-def test_changed_networks_are_heard(name: str, network: str, change: Any, why: str) -> None:
+def test_changed_networks_are_heard(name: str, network: str, change: Any) -> None:
     learner = accelerated(name)
     calls: list[str] = []
     change(getattr(learner, network), calls)
-    assert_plain_by(learner, name, why.format(network))
+    why = f"hooks on {network}" if change is hook else f"{network} of your own"
+    assert_plain_by(learner, name, why)
     assert calls
 
 
