@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ensembles
@@ -22,10 +21,8 @@ from pyfastenv.algorithms.mbpo.dynamics import EnsembleDynamics
 from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.optim import FlatAdam
-from pyfastenv.runs.seeds import Stream
 from pyfastenv.training import accelerators
 from pyfastenv.training.changes import changed_attributes
-from pyfastenv.training.loop import run
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -196,32 +193,6 @@ def test_a_class_that_nobody_remembers_is_named() -> None:
 
 class Forgotten:
     """A class without a specification."""
-
-
-class Hearing(SACLearner):
-    """SAC whose update is a user's."""
-
-    calls = 0
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        Hearing.calls += 1
-        super().update(*args, **kwargs)
-
-
-class HeardSAC(sac.SAC):
-    def make_learner(self) -> Hearing:
-        config = self.config
-        seeds = config.streams(Stream.POLICY)
-        return Hearing(self.layout, seeds, config.options(), self.device, self.functions)
-
-
-def test_a_training_says_whose_update_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = small("sac", run_dir=tmp_path, loggers=(), eval_episodes=1, quiet=False)
-    result = run(HeardSAC, config)
-    assert Hearing.calls > 0 and result.acceleration == "plain PyTorch"
-    assert "Gradient steps in plain PyTorch (update of your own)" in capsys.readouterr().out
 
 
 def test_a_model_says_whose_training_it_is() -> None:
