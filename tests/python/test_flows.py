@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -11,7 +10,6 @@ import torch
 from cuda_checks import no_synchronisation
 from torch import Tensor, nn
 from torch.distributions import MultivariateNormal
-from trainings import through_a_file
 
 from pyfastenv.nn.flows import CoupledFlow, RealNVP, donsker_varadhan_loss
 
@@ -185,33 +183,6 @@ def test_flows_are_independent(size: int) -> None:
         assert_close(flows.inverse(x)[k : k + 1], one.inverse(x[k]), 1e-12)
         for ours, theirs in zip(flows.parameters(), one.parameters(), strict=True):
             assert_close(ours.grad[k : k + 1], theirs.grad)
-
-
-def test_other_precisions_are_the_parameters_own() -> None:
-    flow = RealNVP(3, hidden_size=8)
-    x = torch.randn(BATCH, 3)
-    single = flow.log_prob(x)
-    flow.double()
-    assert single.dtype == torch.float32 and flow.log_prob(x.double()).dtype == F64
-    torch.testing.assert_close(flow.log_prob(x.double()).float(), single)
-    flow.log_prob(x.double()).sum().backward()
-    assert all(parameter.grad.dtype == F64 for parameter in flow.parameters())
-    before = flow.log_prob(x.double())
-    perturb(flow)  # what it computes with are its parameters
-    assert (flow.log_prob(x.double()) - before).abs().max() > 1e-3
-
-
-def test_state_dicts_and_copies() -> None:
-    flow = make(3, 2)
-    other = RealNVP(3, num_flows=2, num_couplings=3, hidden_size=9, activation="tanh").double()
-    other.load_state_dict(through_a_file(flow.state_dict()))
-    x = torch.randn(BATCH, 3, dtype=F64)
-    expected = flow.log_prob(x)
-    clone = copy.deepcopy(flow)
-    perturb(flow)
-    flow.set_standardisation(torch.zeros(2, 3), torch.ones(2, 3))
-    assert torch.equal(other.log_prob(x), expected)  # the standardisation too
-    assert torch.equal(clone.log_prob(x), expected)
 
 
 def test_no_value_is_read_by_the_host() -> None:
