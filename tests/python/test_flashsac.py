@@ -22,7 +22,7 @@ from pyfastenv import _core
 from pyfastenv.algorithms.flashsac import accelerated as flashsac_accelerators
 from pyfastenv.algorithms.flashsac import spec as flashsac
 from pyfastenv.algorithms.flashsac.accelerated import CompiledNetworks
-from pyfastenv.algorithms.flashsac.spec import Config, FlashSACLearner
+from pyfastenv.algorithms.flashsac.spec import FlashSACLearner
 from pyfastenv.nn.functional import onto_bins
 from pyfastenv.nn.networks import learning
 from pyfastenv.nn.unit_networks import UnitNetwork, project
@@ -355,14 +355,6 @@ def test_bins_that_do_not_fit() -> None:
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             _core.bin_cross_entropy(*good[:i], wrong, *good[i + 1 :])
-
-
-def test_losses_of_your_own_are_not_compiled() -> None:
-    config = Config(policy_width=8, critic_width=12, num_bins=11, amp=True)
-    functions = flashsac.Functions(critic_loss=lambda *args: flashsac.critic_loss(*args))
-    learner = FlashSACLearner(LAYOUT, (0,), config.options(), functions=functions)
-    assert learner.choice.accelerator is None
-    assert "critic_loss of your own" in learner.choice.note
 
 
 # ---- rewards and noise ---------------------------------------------------------------------------
