@@ -1,10 +1,8 @@
-// VectorEnv's asynchronous calls: Send, SendReset, Wait, Gather.
+// VectorEnv's asynchronous calls on several threads. What each gives: tests/python/test_async.py.
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <mutex>
-#include <set>
-#include <tuple>
 
 #include "counting_env.h"
 
@@ -65,137 +63,6 @@ INSTANTIATE_TEST_SUITE_P(All, AsyncModesAndThreads, kModesAndThreads, NameOf);
 class Async : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Threads, Async, ::testing::Values(1, 3, 7));
 
-// environments at different paces, each sent again as soon as it is received: every one lives
-// through the episodes it would have had alone
-TEST_P(Async, FreeRunningEnvironmentsEqualSerialSteps) {
-  constexpr int kEnvs = 11;
-  constexpr int kSteps = 30;
-  Runner runner(MakeOptions(kEnvs, GetParam()));
-  runner.Seed(7);
-  runner.SendReset(runner.all);
-  std::vector<std::vector<Results>> histories(kEnvs);
-  int unfinished = kEnvs;
-  while (unfinished > 0) {
-    const auto ready = runner.Receive(std::min(3, unfinished), 5);
-    std::vector<int32_t> again;
-    std::vector<float> actions;
-    for (const int32_t id : ready.ids) {
-      const auto index = static_cast<size_t>(id);
-      histories[index].push_back(runner.out.Slot(index));
-      const int t = static_cast<int>(histories[index].size()) - 1;
-      if (t == kSteps) {
-        --unfinished;
-        continue;
-      }
-      again.push_back(id);
-      actions.push_back(ActionOf(t, id));
-    }
-    runner.Send(again, actions);
-  }
-
-  Started serial(MakeOptions(kEnvs, 1));
-  for (size_t t = 0; t <= kSteps; ++t) {
-    for (size_t i = 0; i < kEnvs; ++i) ASSERT_TRUE(histories[i][t] == serial.out.Slot(i));
-    serial.Step(ActionsOf(static_cast<int>(t), serial.all));
-  }
-}
-
-// ---- what Wait gives ----
-
-// at least min, at most max, each once, and nothing lost
-TEST_P(Async, MinAndMax) {
-  Started runner(MakeOptions(20, GetParam()));
-  for (int round = 0; round < 20; ++round) {
-    runner.SendAll(kBusyWork);
-    std::set<int32_t> seen;
-    while (seen.size() < 20) {
-      const size_t left = 20 - seen.size();
-      const auto ready = runner.Receive(4, 6);
-      EXPECT_GE(ready.ids.size(), std::min<size_t>(4, left));  // never more than is under way
-      EXPECT_LE(ready.ids.size(), 6U);
-      seen.insert(ready.ids.begin(), ready.ids.end());
-    }
-  }
-}
-
-// fewer may be asked for than have been sent, and all: min_envs 0
-TEST_P(Async, ZeroMeansAllUnderWay) {
-  Started runner(MakeOptions(9, GetParam()));
-  runner.Send({1, 3, 5}, {1, 2, 3});
-  EXPECT_EQ(runner.Receive().ids.size(), 3U);
-  runner.SendAll(0.5F);
-  EXPECT_EQ(runner.Receive(100).ids.size(), 9U);
-}
-
-// at the timeout what has arrived is given, at least one; the rest comes later
-TEST_P(Async, TimeoutGivesAtLeastOneAndLosesNothing) {
-  Started runner(MakeOptions(20, GetParam()));
-  std::vector<float> actions(20, Nap(15));
-  actions[0] = 0.5F;
-  // a receiver held up for longer than all naps finds everything there: not every time
-  int64_t rounds = 0;
-  int calls = 0;
-  do {
-    runner.Send(runner.all, actions);
-    std::set<int32_t> seen;
-    for (calls = 0; seen.size() < 20; ++calls) {
-      const auto ready = runner.Receive(0, 0, 0.001);
-      EXPECT_FALSE(ready.ids.empty());
-      seen.insert(ready.ids.begin(), ready.ids.end());
-    }
-    ++rounds;
-  } while (calls == 1 && rounds < 50);
-  EXPECT_GT(calls, 1);
-  EXPECT_EQ(runner.out.counts, std::vector<int64_t>(20, rounds));
-}
-
-// a timeout long in the future changes nothing
-TEST_P(Async, ALongTimeoutIsNotWaitedFor) {
-  Started runner(MakeOptions(4, GetParam()));
-  const double seconds = QuickestOfThree([&] {
-    runner.SendAll(0.5F);
-    const Stopwatch watch;
-    EXPECT_EQ(runner.Receive(0, 0, 1e300).ids.size(), 4U);
-    return watch.seconds();
-  });
-  EXPECT_LT(seconds, 5.0);
-}
-
-// an interrupted Wait takes nothing; the next one gets everything
-TEST_P(Async, InterruptedWaitLosesNothing) {
-  Started runner(MakeOptions(9, GetParam()));
-  runner.SendAll(Nap(60));
-  const auto ready = runner.Receive(0, 0, std::nullopt, [] { return true; });
-  EXPECT_TRUE(ready.interrupted);
-  EXPECT_TRUE(ready.ids.empty());
-  EXPECT_EQ(runner.Receive().ids.size(), 9U);
-  EXPECT_EQ(runner.out.counts, std::vector<int64_t>(9, 1));
-}
-
-// actions are copied by Send: the caller's array may go
-TEST_P(Async, SendCopiesTheActions) {
-  Started runner(MakeOptions(6, GetParam()));
-  {
-    std::vector<float> actions(6, 3.0F);
-    runner.Send(runner.all, actions);
-    std::fill(actions.begin(), actions.end(), kThrow);
-  }
-  EXPECT_TRUE(runner.Receive().failures.empty());
-  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(runner.out.terms[2 * i], 3.0);
-}
-
-// while some resets are under way, others can be stepped, with actions of any dtype
-TEST_P(Async, Int64ActionsBesideResets) {
-  Runner runner(MakeOptions(4, GetParam()));
-  runner.Seed(7);
-  runner.SendReset(runner.all);
-  const auto ready = runner.Receive(1, 2);
-  const std::vector<int64_t> actions(ready.ids.size(), 2);
-  runner.env.Send(ready.ids, {actions.data(), DType::kInt64, sizeof(int64_t)});
-  EXPECT_EQ(runner.Receive().ids.size(), 4U);
-  for (const int32_t id : ready.ids) EXPECT_EQ(runner.out.terms[2 * static_cast<size_t>(id)], 2.0);
-}
-
 // ---- requests that are refused ----
 
 // results taken by Wait count as under way until they are gathered
@@ -207,59 +74,6 @@ TEST_P(Async, UngatheredResultsAreBusy) {
   runner.env.Gather(ready, Results(2).Views());
   runner.SendAll(0.5F);
   runner.Receive();
-}
-
-// free environments can be read while others are under way; a reset must wait for all
-TEST_P(Async, StateOfOthersBesideRequests) {
-  Started runner(MakeOptions(6, GetParam()));
-  for (int i = 0; i < 100; ++i) {
-    runner.Send({0, 1, 2}, {kBusyWork, 1.0F, kBusyWork});
-    ExpectUsageError(Code::kBusy, "reset", [&] { runner.Reset({3, 4}); });
-    runner.State({5});
-    EXPECT_EQ(runner.Receive().ids.size(), 3U);
-  }
-}
-
-// ---- Close ----
-
-// queued work is dropped
-TEST_P(Async, CloseDropsTheQueue) {
-  const double seconds = QuickestOfThree([&] {
-    Started runner(MakeOptions(60, GetParam()));
-    runner.SendAll(Nap(100));  // the closing thread may be held up for several
-    const Stopwatch watch;
-    runner.env.Close();
-    const double took = watch.seconds();
-    EXPECT_LT(runner.env.stats().steps, 60);
-    ExpectUsageError(Code::kClosed, "closed", [&] { runner.Receive(); });
-    return took;
-  });
-  EXPECT_LT(seconds, 0.5);
-}
-
-// a thread inside Wait is told
-TEST_P(Async, CloseWhileAnotherThreadWaits) {
-  Started runner(MakeOptions(60, GetParam()));
-  std::thread waiter([&] {
-    ExpectUsageError(Code::kClosed, "closed", [&] {
-      while (true) {
-        runner.SendAll(Nap(10));
-        runner.Receive();
-      }
-    });
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(15));
-  runner.env.Close();
-  waiter.join();
-}
-
-// results that nobody received do not keep Close or the destructor waiting
-TEST_P(Async, CloseWithResultsNotReceived) {
-  for (int i = 0; i < 50; ++i) {
-    Started runner(MakeOptions(8, GetParam()));
-    runner.SendAll(kBusyWork);
-    if (i % 2 == 0) runner.Receive(1, 2);
-  }
 }
 
 // ---- several threads ----
@@ -347,50 +161,6 @@ TEST(AsyncAlone, ASecondReceiverTakesOver) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   receive(2);
   first.join();
-}
-
-// one thread steps everything while another sends: a request is served between two steps or
-// refused, never beside one
-TEST_P(Async, SendBesideStep) {
-  constexpr int kEnvs = 6;
-  Started runner(MakeOptions(kEnvs, GetParam()));
-  std::atomic<bool> stop{false};
-  std::thread stepper([&] {
-    Results out(kEnvs);
-    const std::vector<float> actions(kEnvs, 0.5F);
-    while (!stop.load()) {
-      const auto refusal = RefusalOf({Code::kBusy}, [&] {
-        runner.env.Step({actions.data(), DType::kFloat32, sizeof(float)}, out.Views(), Never);
-      });
-      if (refusal) std::this_thread::yield();
-    }
-  });
-  int served = 0;
-  for (int i = 0; i < 300; ++i) {
-    if (RefusalOf({Code::kBusy}, [&] { runner.Send({i % kEnvs}, {0.5F}); })) continue;
-    served += static_cast<int>(runner.Receive().ids.size());
-  }
-  stop.store(true);
-  stepper.join();
-  EXPECT_GT(served, 0);
-}
-
-// Send and Close from different threads, at every moment of each other's life
-TEST_P(Async, SendBesideClose) {
-  for (int i = 0; i < 100; ++i) {
-    Started runner(MakeOptions(6, GetParam()));
-    std::thread sender([&] {
-      RefusalOf({Code::kClosed}, [&] {
-        while (true) {
-          runner.SendAll(0.5F);
-          runner.Receive();
-        }
-      });
-    });
-    if (i % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(10 * i));
-    runner.env.Close();
-    sender.join();
-  }
 }
 
 }  // namespace

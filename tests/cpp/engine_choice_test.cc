@@ -63,11 +63,6 @@ std::shared_ptr<EngineChoice> Choice(bool measures = true) {
   return std::make_shared<EngineChoice>(measures);
 }
 
-TEST(EngineChoice, TheFirstGroupStepIsDoneBothWays) {
-  Worker worker(Choice());
-  EXPECT_EQ(worker.Step(1000, 8000), Turn::kBoth);
-}
-
 TEST(EngineChoice, LanesThatAreFasterStayAndTrialsCostLittle) {
   for (const double gain : {1.0, 1.2, 2.0, 8.0, 45.0}) {
     const auto choice = Choice();
@@ -121,20 +116,6 @@ TEST(EngineChoice, AGroupThatHasShrunkPaysAsLongAsItsLanesDo) {
   EXPECT_TRUE(Choice(/*measures=*/false)->PaysWith(1, kGroup));
 }
 
-TEST(EngineChoice, SaysWhyItIsNotLanes) {
-  const auto choice = Choice();
-  Worker(choice).Run(1000, 1800, 1000);
-  EXPECT_EQ(choice->reason(), "mj_step is faster here, 1.8 times as fast as lanes");
-}
-
-TEST(EngineChoice, FollowsSoonWhatChangesSoonAfterTheBeginning) {
-  const auto choice = Choice();
-  Worker worker(choice);
-  worker.Run(100, 800, 1000);
-  worker.Run(500, 1400, 1000);  // they have fallen
-  EXPECT_FALSE(choice->lanes());
-}
-
 TEST(EngineChoice, FollowsWhatChanges) {
   const auto choice = Choice();
   Worker worker(choice);
@@ -161,15 +142,6 @@ TEST(EngineChoice, LanesThatLeaveMuchAndAreStillFasterAreNotTriedAllTheTime) {
   worker.Forget();
   worker.Run(300'000, 20, 1000, kGroup - 1);
   EXPECT_LT(worker.spent(), 1.005 * 300'000 * (20 + 875));
-}
-
-TEST(EngineChoice, NoiseTurnsNoHead) {
-  const auto faster = Choice(), slower = Choice();
-  Worker worker(faster, 0.2), other(slower, 0.2);
-  worker.Run(500'000, 1000, 1300);
-  other.Run(500'000, 1300, 1000);
-  EXPECT_LT(worker.count(Turn::kMujoco), 25'000);
-  EXPECT_LT(other.count(Turn::kLanes), 25'000);
 }
 
 TEST(EngineChoice, AsFastAsEachOtherCostsLittleInNoise) {

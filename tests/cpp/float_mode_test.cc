@@ -1,20 +1,16 @@
-// Floating-point modes: scopes, and who computes how in the pools' threads and calls.
+// Floating-point modes: scopes and loops. Pools' calls and callbacks:
+// tests/python/test_float_modes.py.
 #include "core/float_mode.h"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cfenv>
 #include <limits>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 
-#include "core/call_gate.h"
-#include "core/errors.h"
 #include "core/parallel_for.h"
-#include "core/thread_pool.h"
 
 namespace pyfastenv {
 namespace {
@@ -72,67 +68,6 @@ TEST_F(FloatModes, AreBackAfterAScope) {
   EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 
-TEST_F(FloatModes, OfCallersAreThereForCallbacks) {
-  {
-    const CallersFloats nobodys;
-    EXPECT_EQ(Mode(), "keep nearest");
-  }
-  const FloatScope before(FloatMode::OfThisThread());
-  {
-    const Odd odd;
-    const DefaultFloats outer;
-    const DefaultFloats inner;
-    {
-      const CallersFloats callers;
-      EXPECT_EQ(Mode(), "flush up");
-    }
-    EXPECT_EQ(Mode(), "keep nearest");
-  }
-  const DefaultFloats outer;
-  {
-    const CallersFloats callers;
-    std::fesetround(FE_UPWARD);
-  }
-  EXPECT_EQ(Mode(), "keep nearest");
-}
-
-TEST_F(FloatModes, ThatACallbackSetsAreTheCallers) {
-  const FloatScope before(FloatMode::OfThisThread());
-  {
-    const DefaultFloats floats;
-    const CallersFloats callers;
-    std::fesetround(FE_UPWARD);
-  }
-  EXPECT_EQ(Mode(), "keep up");
-}
-
-TEST_F(FloatModes, OfHelpersAreTheDefault) {
-  std::mutex mutex;
-  std::set<std::string> seen;
-  std::atomic<int> runs{0};
-  const Odd odd;  // which threads inherit
-  std::thread heir([&] {
-    const std::lock_guard lock(mutex);
-    seen.insert("heir " + Mode());
-  });
-  heir.join();
-  {
-    ThreadPool pool(3, [&](int) {
-      const std::lock_guard lock(mutex);
-      seen.insert(Mode());
-      const Odd left_behind;
-      std::fesetround(FE_DOWNWARD);
-      ++runs;
-    });
-    for (int i = 1; i <= 20; ++i) {
-      const int before = runs;
-      pool.WakeAll();
-      SpinUntil([&] { return runs >= before + 2; });
-    }
-  }
-  EXPECT_EQ(seen, (std::set<std::string>{"heir flush up", "keep nearest"}));
-}
-
 TEST_F(FloatModes, OfLoopsAreTheirCallers) {
   ParallelFor loop(3);
   const auto modes = [&] {
@@ -151,19 +86,6 @@ TEST_F(FloatModes, OfLoopsAreTheirCallers) {
     EXPECT_EQ(Mode(), "flush up");
   }
   EXPECT_EQ(modes(), std::set<std::string>{"keep nearest"});
-}
-
-TEST_F(FloatModes, OfCallsAreTheDefault) {
-  CallGate gate;
-  const Odd odd;
-  {
-    const CallGate::Exclusive call(gate);
-    EXPECT_EQ(Mode(), "keep nearest");
-  }
-  EXPECT_EQ(Mode(), "flush up");
-  gate.Close([] {}, [] {});
-  EXPECT_THROW(CallGate::Pass refused(gate), UsageError);
-  EXPECT_EQ(Mode(), "flush up");
 }
 
 }  // namespace

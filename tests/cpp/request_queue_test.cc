@@ -119,15 +119,6 @@ TEST_F(Queue, FailuresComeApartFromResults) {
   EXPECT_TRUE(queue.idle());
 }
 
-TEST_F(Queue, ATimeoutGivesWhatIsThere) {
-  Push({0, 1});
-  Take(1, 2, 2);
-  queue.PutResults(Ids{1});
-  auto received = Receive({2, 0, 0.0});
-  EXPECT_EQ(received.ids, (Ids{1}));
-  queue.Release(received);
-}
-
 TEST_F(Queue, AReceiverSleepsUntilAWorkerHasTheRest) {
   Push({0, 1});
   Take(1, 2, 2);
@@ -139,18 +130,6 @@ TEST_F(Queue, AReceiverSleepsUntilAWorkerHasTheRest) {
   auto received = Receive({});
   worker.join();
   EXPECT_EQ(received.ids, (Ids{0, 1}));
-  queue.Release(received);
-}
-
-TEST_F(Queue, AReceiverHelpsWhereThereIsSomethingToRun) {
-  Push({0, 1, 2});
-  const auto help = [&](bool) {
-    const Ids taken = Take(1, 1, 1);
-    queue.PutResults(taken);
-    return !taken.empty();
-  };
-  auto received = queue.Receive({}, gate, help, Never);
-  EXPECT_EQ(received.ids, (Ids{0, 1, 2}));
   queue.Release(received);
 }
 

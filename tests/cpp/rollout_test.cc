@@ -5,9 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
-#include <thread>
 #include <vector>
 
 #include "counting_env.h"
@@ -336,61 +334,6 @@ TEST_P(Rollouts, AnInterruptedOneLeavesEverythingToBeReset) {
   runner.Start();
   Started twin(RolloutOptions(1));
   EXPECT_TRUE(SameResults(Roll(runner, Ordinary(), kSteps), Roll(twin, Ordinary(), kSteps)));
-}
-
-TEST_P(Rollouts, OfSeveralThreadsComeOneAfterTheOther) {
-  constexpr int kCallers = 4;
-  constexpr int kEach = 5;
-  const Policy policy = Ordinary();
-  Started runner(RolloutOptions(GetParam()));
-  std::atomic<size_t> episodes{0};
-  RunThreads(kCallers, [&](int /*i*/) {
-    for (int k = 0; k < kEach; ++k) episodes += Roll(runner, policy, 10).outcome.episodes.size();
-  });
-  Started twin(RolloutOptions(1));
-  const auto whole = Roll(twin, policy, kCallers * kEach * 10);
-  EXPECT_EQ(runner.State(), twin.State());
-  EXPECT_EQ(episodes.load(), whole.outcome.episodes.size());
-}
-
-// sends, steps and snapshots of other threads wait, or are refused, as beside step
-TEST_P(Rollouts, BesideOtherCalls) {
-  const Policy policy = Ordinary();
-  Started runner(RolloutOptions(GetParam()));
-  std::thread other([&] {
-    for (int i = 0; i < 30; ++i) {
-      RefusalOf({Code::kBusy}, [&] {
-        runner.Send({3}, {0.5F});
-        runner.Receive(1, 1);
-      });
-      RefusalOf({Code::kBusy}, [&] { runner.State(); });
-    }
-  });
-  for (int i = 0; i < 30; ++i) RefusalOf({Code::kBusy}, [&] { Roll(runner, policy, 20); });
-  other.join();
-  EXPECT_TRUE(Roll(runner, policy, 20).outcome.failures.empty());
-}
-
-TEST_P(Rollouts, CloseWaitsForTheOneThatRuns) {
-  const Policy policy = MakePolicy(Nap(1), 0);
-  Started runner(RolloutOptions(GetParam()));
-  std::atomic<bool> started{false};
-  VectorEnv::RolloutOutcome outcome;
-  std::thread caller([&] {
-    // many times as long as it takes until it asks whether to stop
-    const std::vector<int32_t> policy_ids(kEnvs, kTrigger);
-    const auto note = [&] {
-      started.store(true);
-      return false;
-    };
-    outcome = Roll(runner, policy, 100, policy_ids, note).outcome;
-    started.store(true);
-  });
-  while (!started.load()) std::this_thread::yield();
-  runner.env.Close();
-  caller.join();
-  EXPECT_FALSE(outcome.interrupted);
-  EXPECT_EQ(runner.env.stats().steps, 100 * kEnvs);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
-#include <thread>
 
 #include "counting_env.h"
 #include "failing_new.h"
@@ -187,21 +186,6 @@ TEST(State, AsksAgainWhenAFieldWasAddedMeanwhile) {
   states.pop_back();
   ExpectUsageError(Code::kValue, "bytes for each of 2 environments",
                    [&] { runner.env.SetState(runner.all, states); });
-}
-
-// snapshots in one thread beside fields added in another: every one is whole
-TEST(State, BesideAddField) {
-  for (int round = 0; round < 50; ++round) {
-    Started runner(MakeOptions(4, 1));
-    std::thread adder([&] { runner.env.AddField("gain"); });
-    for (int i = 0; i < 20; ++i) {
-      std::vector<uint8_t> states;
-      do {
-        states.assign(4 * runner.env.state_bytes(), 0);
-      } while (!runner.env.GetState(runner.all, states));
-    }
-    adder.join();
-  }
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
-// Compared with PyTorch in tests/python/test_sac.py; here: threads, seeds side by side, learning.
+// Compared with PyTorch in tests/python/test_sac.py; here: threads, several steps a call.
 #include "learn/sac_update.h"
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <random>
 #include <vector>
 
@@ -111,16 +110,6 @@ TEST(SacUpdate, StepsInOneCallAreStepsInSeveral) {
   apart.Steps(data, 1, 3);
   EXPECT_EQ(together.policy, apart.policy);
   EXPECT_EQ(together.target, apart.target);
-}
-
-TEST(SacUpdate, CriticsLearnAConstant) {
-  if (!SacUpdate::Available()) GTEST_SKIP() << "neither AMX nor AVX512-BF16 here";
-  Training run(Options(2, 2), 3);
-  const float before = run.Steps(1)[0];
-  const std::vector<float> after = run.Steps(600);
-  EXPECT_LT(after[0], 0.2F * before);
-  EXPECT_NEAR(after[8], 1.0F, 0.2F);  // the mean value of seed 0
-  for (const float x : after) EXPECT_TRUE(std::isfinite(x));
 }
 
 }  // namespace

@@ -57,14 +57,6 @@ void ExpectARunAfterEveryWake(int num_threads, int wakes, microseconds pause) {
   EXPECT_EQ(runs.begun(0), 0);  // worker 0 is the caller
 }
 
-TEST(ThreadPool, CountsTheCallingThread) {
-  ThreadPool alone(1, [](int) { FAIL() << "there is no helper"; });
-  EXPECT_EQ(alone.num_threads(), 1);
-  alone.WakeAll();
-  ThreadPool many(4, [](int) {});
-  EXPECT_EQ(many.num_threads(), 4);
-}
-
 TEST(ThreadPool, EveryWakeOfSpinningHelpersIsFollowedByARun) {
   ExpectARunAfterEveryWake(3, 1000, microseconds(0));
 }
@@ -162,14 +154,6 @@ TEST(ThreadPool, WorkMayWakeThePoolWhileItStops) {
   pool->WakeAll();  // nobody is there
   pool->Stop();
   EXPECT_EQ(begun.load(), runs);
-}
-
-TEST(ThreadPool, ComesAndGoesWhateverItsHelpersDo) {
-  for (int i = 0; i < 200; ++i) {
-    ThreadPool pool(1 + i % 4, [](int) {});
-    if (i % 2 == 0) pool.WakeAll();
-    if (i % 20 == 0) std::this_thread::sleep_for(microseconds(100));
-  }
 }
 
 // Wake may be called from any thread

@@ -1,11 +1,11 @@
-// VectorEnv's barrier calls on several threads, refused, interrupted, closed and forked. What they
-// return is held against gymnasium in Python: autoreset, seeds, snapshots, tasks and fields.
+// VectorEnv's barrier calls on several threads, interrupted and closed. What they return is held
+// against gymnasium in Python: autoreset, seeds, snapshots, tasks and fields; so are refusals,
+// calls after Close and forks (test_errors.py, test_failures.py).
 #include "core/vector_env.h"
 
 #include <gtest/gtest.h>
 
 #include "counting_env.h"
-#include "forked_child.h"
 
 namespace pyfastenv {
 namespace {
@@ -131,55 +131,6 @@ TEST(Episodes, StatsCountStepsAndNotResets) {
   EXPECT_EQ(stats.failures, 0);
 }
 
-// ---- reset ----
-
-TEST(Reset, PassesItsOptions) {
-  Started runner(MakeOptions(3, 3));
-  runner.Reset({0, 2}, 50.0);
-  EXPECT_GT(runner.out.obs[0], 40.0);
-  EXPECT_LT(runner.out.obs[CountingEnv::kObsSize], 40.0);
-  EXPECT_GT(runner.out.obs[2 * CountingEnv::kObsSize], 40.0);
-}
-
-// bad ids are refused before anything moves, by every call that takes ids
-TEST(Reset, RefusesBadIds) {
-  Started runner(MakeOptions(3, 3));
-  const auto state = runner.State();
-  std::vector<uint8_t> states(2 * runner.env.state_bytes());
-  std::vector<double> numbers(16);
-  const RowField slot{"gain", {1}, {0.0}};
-  const auto calls = [&](const std::vector<int32_t>& ids) {
-    return std::vector<std::function<void()>>{
-        [&runner, ids] { runner.Reset(ids); },
-        [&runner, ids] { runner.Send(ids, std::vector<float>(ids.size())); },
-        [&runner, ids] { runner.SendReset(ids); },
-        [&, ids] { (void)runner.env.GetState(ids, states); },
-        [&, ids] { runner.env.SetState(ids, states); },
-        [&, ids] { runner.env.SetTasks(ids, numbers.data()); },
-        [&, ids] { runner.env.GetTasks(ids, numbers.data()); },
-        [&, ids] { runner.env.SetField(slot, ids, numbers.data()); },
-    };
-  };
-  // Runner::Reset writes to the ids' slots before the call, so unknown ids go to VectorEnv itself
-  const double options[] = {0.0};
-  for (const int32_t bad : {-1, 3}) {
-    ExpectUsageError(Code::kIndex, "expected ids from 0 to 2, got " + std::to_string(bad), [&] {
-      runner.env.Reset(std::vector<int32_t>{0, bad}, {}, options, runner.out.Views(), Never);
-    });
-    const auto all_calls = calls({0, bad});
-    for (size_t i = 1; i < all_calls.size(); ++i) {
-      ExpectUsageError(Code::kIndex, "expected ids from 0 to 2", all_calls[i]);
-    }
-    ExpectUsageError(Code::kIndex, "", [&] { runner.Row(bad); });
-    ExpectUsageError(Code::kIndex, "", [&] { runner.env.RandomState(bad); });
-  }
-  for (const auto& call : calls({1, 1})) {
-    ExpectUsageError(Code::kValue, "environment 1 is given twice", call);
-  }
-  EXPECT_EQ(runner.State(), state);
-  ExpectUsageError(Code::kNothingPending, "nothing has been sent", [&] { runner.Receive(); });
-}
-
 // ---- model fields ----
 
 TEST(Fields, AreAddedOnce) {
@@ -195,19 +146,6 @@ TEST(Fields, AreAddedOnce) {
 class Threads : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Counts, Threads, ::testing::Values(1, 3));
 
-// Step stops early, its environments need a reset, and then everything works as ever
-TEST_P(Threads, InterruptedStep) {
-  Started runner(MakeOptions(40, GetParam()));
-  const auto outcome = runner.Step(std::vector<float>(40, Nap(50)), [] { return true; });
-  EXPECT_TRUE(outcome.interrupted);
-  EXPECT_LT(runner.env.stats().steps, 40);
-  ExpectUsageError(Code::kResetNeeded, "interrupted", [&] { runner.StepAll(kPush); });
-
-  runner.Start();
-  Started fresh(MakeOptions(40, GetParam()));
-  EXPECT_TRUE(Continue(runner, 0, 20) == Continue(fresh, 0, 20));
-}
-
 // a caller that the machine holds up finds everything done, and asks nobody: not every time
 constexpr int kRounds = 50;
 
@@ -220,22 +158,6 @@ TEST_P(Threads, ACallbackThatSaysNoChangesNothing) {
     EXPECT_EQ(runner.env.stats().steps, 8);
   }
   EXPECT_GT(polls, 0);
-}
-
-// a signal handler that calls back into the same environment is refused, not deadlocked
-TEST_P(Threads, CallsFromTheInterruptedCallbackAreRefused) {
-  int refused = 0;
-  for (int round = 0; refused == 0 && round < kRounds; ++round) {
-    Started runner(MakeOptions(8, GetParam()));
-    runner.Step(std::vector<float>(8, Nap(50)), [&] {
-      ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.State(); });
-      ExpectUsageError(Code::kBusy, "signal handler", [&] { runner.env.Close(); });
-      ++refused;
-      return false;
-    });
-    EXPECT_FALSE(runner.env.closed());
-  }
-  EXPECT_GT(refused, 0);
 }
 
 // ---- several threads ----
@@ -257,26 +179,6 @@ TEST_P(Threads, TwoThreadsMayStep) {
   EXPECT_EQ(runner.env.stats().steps, serial.env.stats().steps);
 }
 
-// the accessors may be called while another thread steps
-TEST_P(Threads, AccessorsBesideSteps) {
-  Started runner(MakeOptions(6, GetParam()));
-  std::atomic<bool> stop{false};
-  std::thread reader([&] {
-    std::vector<double> obs(6 * CountingEnv::kObsSize), tasks(6);
-    while (!stop.load()) {
-      runner.State();
-      runner.Row(1);
-      runner.env.CopyObservations(obs.data());
-      runner.env.GetTasks(runner.all, tasks.data());
-      runner.env.RandomState(2);
-      runner.env.stats();
-    }
-  });
-  for (int t = 0; t < 200; ++t) runner.StepAll(kPush);
-  stop.store(true);
-  reader.join();
-}
-
 // batches of all sizes, one after another: late helpers never touch a finished batch
 TEST_P(Threads, StressBatches) {
   Started runner(MakeOptions(16, GetParam()));
@@ -292,39 +194,7 @@ TEST_P(Threads, StressBatches) {
   }
 }
 
-// ---- Close and fork ----
-
-TEST_P(Threads, UseAfterClose) {
-  Started runner(MakeOptions(2, GetParam()));
-  const auto state = runner.State();
-  runner.env.Close();
-  runner.env.Close();  // idempotent
-  EXPECT_TRUE(runner.env.closed());
-  std::vector<double> numbers(16);
-  const std::function<void()> calls[] = {
-      [&] { runner.StepAll(kPush); },
-      [&] { runner.Reset({0}); },
-      [&] { runner.SendAll(kPush); },
-      [&] { runner.SendReset({0}); },
-      [&] { runner.Receive(); },
-      [&] {
-        VectorEnv::Received nothing;
-        runner.env.Gather(nothing, runner.out.Views());
-      },
-      [&] { runner.State(); },
-      [&] { runner.env.SetState(runner.all, state); },
-      [&] { runner.env.CopyObservations(numbers.data()); },
-      [&] { runner.env.GetTasks(runner.all, numbers.data()); },
-      [&] { runner.env.SetTasks(runner.all, numbers.data()); },
-      [&] { runner.env.AddField("gain"); },
-      [&] { runner.Row(0); },
-      [&] { runner.env.RandomState(0); },
-      [&] { runner.Seed(1); },
-  };
-  for (const auto& call : calls) ExpectUsageError(Code::kClosed, "closed", call);
-  EXPECT_EQ(runner.env.spec().obs_size, CountingEnv::kObsSize);  // these need no threads
-  EXPECT_EQ(runner.env.stats().failures, 0);
-}
+// ---- Close ----
 
 // Close waits for another thread's step to end
 TEST_P(Threads, CloseWaitsForAStep) {
@@ -343,72 +213,12 @@ TEST_P(Threads, CloseWaitsForAStep) {
   stepper.join();
 }
 
-// Close from several threads at once: one closes, all return when it is done
-TEST_P(Threads, ConcurrentCloses) {
-  for (int i = 0; i < 100; ++i) {
-    Started runner(MakeOptions(4, GetParam()));
-    RunThreads(3, [&](int /*i*/) { runner.env.Close(); });
-    EXPECT_TRUE(runner.env.closed());
-  }
-}
-
 TEST_P(Threads, ComesAndGoes) {
   for (int i = 0; i < 100; ++i) {
     Runner runner(MakeOptions(4, GetParam()));
     if (i % 3 > 0) runner.Start();
     if (i % 3 > 1) runner.SendAll(kPush);
   }
-}
-
-bool RefusedAsForked(Runner& runner) {
-  return RefusalOf({Code::kForked}, [&] { runner.StepAll(kPush); }) == Code::kForked;
-}
-
-// the child is told so, and can destroy the object; the parent goes on
-TEST_P(Threads, ForkedChildIsRefused) {
-#ifdef PYFASTENV_TSAN
-  GTEST_SKIP() << "ThreadSanitizer does not follow a threaded process through fork()";
-#endif
-  auto runner = std::make_unique<Runner>(MakeOptions(4, GetParam()));
-  runner->Start();
-  EXPECT_TRUE(InForkedChild([&] {
-    const bool refused = RefusedAsForked(*runner);
-    runner->env.Close();
-    runner.reset();
-    Runner fresh(MakeOptions(4, GetParam()));  // a new one works
-    fresh.Start();
-    fresh.StepAll(kPush);
-    return refused && fresh.out.counts[0] == 1;
-  }));
-  runner->StepAll(kPush);
-  EXPECT_EQ(runner->out.counts[0], 1);
-}
-
-// the same while another thread of the parent sleeps inside Wait, holding what it holds
-TEST(Fork, WhileAnotherThreadWaits) {
-#ifdef PYFASTENV_TSAN
-  GTEST_SKIP() << "ThreadSanitizer does not follow a threaded process through fork()";
-#endif
-  auto runner = std::make_unique<Runner>(MakeOptions(3, 3));
-  runner->Start();
-  runner->SendAll(Nap(300));
-  std::thread waiter([&] { runner->Receive(); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  // the first Receive naps as worker 0, a second one sleeps on the condition
-  std::thread sleeper([&] {
-    RefusalOf({Code::kNothingPending}, [&] {  // the first took everything
-      auto ready = runner->env.Receive({1, 1, std::nullopt}, Never);
-      runner->env.Gather(ready, Results(1).Views());
-    });
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_TRUE(InForkedChild([&] {
-    const bool refused = RefusedAsForked(*runner);
-    runner.reset();
-    return refused;
-  }));
-  waiter.join();
-  sleeper.join();
 }
 
 }  // namespace

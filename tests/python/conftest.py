@@ -1,5 +1,6 @@
 """Fixtures and settings of all tests."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -52,6 +53,13 @@ def _same_random_numbers() -> None:
     """PyTorch's do not depend on the tests before."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _freed_memory_is_given_back() -> Iterator[None]:
+    """glibc keeps what was freed: a process of many modules would grow to gigabytes."""
+    yield
+    getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0)(0)
 
 
 @pytest.fixture

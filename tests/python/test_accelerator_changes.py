@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ensembles
@@ -22,10 +21,8 @@ from pyfastenv.algorithms.mbpo.dynamics import EnsembleDynamics
 from pyfastenv.algorithms.sac.spec import SACLearner
 from pyfastenv.nn.networks import MLP
 from pyfastenv.nn.optim import FlatAdam
-from pyfastenv.runs.seeds import Stream
 from pyfastenv.training import accelerators
 from pyfastenv.training.changes import changed_attributes
-from pyfastenv.training.loop import run
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -102,7 +99,16 @@ METHODS = {
     "ensemble": ("_train_step",),
     "ppo": ("epochs", "epoch", "backward", "_columns", "refresh"),
 }
-CASES = [(name, method) for name, methods in METHODS.items() for method in methods]
+PLACES = ("subclass", "instance", "class")
+
+
+def in_turn(parts: dict[str, tuple[str, ...]], ways: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Each name's parts, each in one of the ways, which take turns."""
+    return [
+        (name, part, ways[(i + k) % len(ways)])
+        for k, (name, mine) in enumerate(parts.items())
+        for i, part in enumerate(mine)
+    ]
 
 
 def watched(method: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
@@ -121,8 +127,7 @@ def assert_plain_by(learner: Any, name: str, why: str) -> None:
     assert_equal({"it": steps_of(learner)}, {"it": steps_of(MAKERS[name]("none"))})
 
 
-@pytest.mark.parametrize("place", ["subclass", "instance", "class"])
-@pytest.mark.parametrize(("name", "method"), CASES)
+@pytest.mark.parametrize(("name", "method", "place"), in_turn(METHODS, PLACES))
 def test_a_method_of_ones_own_is_heard(
     name: str, method: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,32 +195,6 @@ class Forgotten:
     """A class without a specification."""
 
 
-class Hearing(SACLearner):
-    """SAC whose update is a user's."""
-
-    calls = 0
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        Hearing.calls += 1
-        super().update(*args, **kwargs)
-
-
-class HeardSAC(sac.SAC):
-    def make_learner(self) -> Hearing:
-        config = self.config
-        seeds = config.streams(Stream.POLICY)
-        return Hearing(self.layout, seeds, config.options(), self.device, self.functions)
-
-
-def test_a_training_says_whose_update_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = small("sac", run_dir=tmp_path, loggers=(), eval_episodes=1, quiet=False)
-    result = run(HeardSAC, config)
-    assert Hearing.calls > 0 and result.acceleration == "plain PyTorch"
-    assert "Gradient steps in plain PyTorch (update of your own)" in capsys.readouterr().out
-
-
 def test_a_model_says_whose_training_it_is() -> None:
     if not _core.EnsembleUpdate.available():
         pytest.skip("neither AMX nor AVX512-BF16")
@@ -264,7 +243,6 @@ NETWORKS = {
     "flashsac": ("actor", "critic", "target"),
     "ppo": ("policy", "value"),
 }
-NETWORK_CASES = [(name, network) for name, networks in NETWORKS.items() for network in networks]
 
 
 def hook(part: nn.Module, calls: list[str]) -> None:
@@ -280,15 +258,14 @@ def own_forward(part: nn.Module, calls: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
-    [(hook, "hooks on {}"), (subclass, "{} of your own"), (own_forward, "{} of your own")],
+    ("name", "network", "change"), in_turn(NETWORKS, (hook, subclass, own_forward))
 )
-@pytest.mark.parametrize(("name", "network"), NETWORK_CASES)
-def test_changed_networks_are_heard(name: str, network: str, change: Any, why: str) -> None:
+def test_changed_networks_are_heard(name: str, network: str, change: Any) -> None:
     learner = accelerated(name)
     calls: list[str] = []
     change(getattr(learner, network), calls)
-    assert_plain_by(learner, name, why.format(network))
+    why = f"hooks on {network}" if change is hook else f"{network} of your own"
+    assert_plain_by(learner, name, why)
     assert calls
 
 

@@ -29,7 +29,6 @@ from small_learners import (
     problem,
 )
 from torch import Tensor, nn
-from trainings import assert_equal, through_a_file
 
 from pyfastenv import cli
 from pyfastenv.algorithms import ppo, sac, td3
@@ -44,7 +43,7 @@ from pyfastenv.training.own_losses import check_losses, own_losses
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
-STEPS = 200
+STEPS = 40
 FLOAT32 = 1e-5  # relative, of gradients and losses from the same parameters
 # of products of bfloat16 numbers, which have 8 bits: the mean over the steps
 BFLOAT16 = 0.05
@@ -107,21 +106,12 @@ def test_moments_that_have_faded_are_zero() -> None:
 
 
 @pytest.mark.parametrize("make", [make_sac, make_td3])
-def test_float32_steps_are_the_plain_ones(make: Callable[..., Any]) -> None:
-    fast, plain = make("native"), make("none")
-    assert fast.choice.name == "written-out gradients" and plain.choice.name == "plain PyTorch"
-    start = plain.flat_critic.parameter.detach().clone()
-    assert max(map(max, follow(fast, plain, STEPS).values())) < FLOAT32
-    assert distance(plain.flat_critic.parameter.detach(), start) > 0.1  # it has learned
-
-
-@pytest.mark.parametrize("make", [make_sac, make_td3])
 def test_steps_on_their_own_are_the_plain_ones(make: Callable[..., Any], float64: None) -> None:
     """In float64, where rounding does not grow to what one could see."""
     fast, plain = make("native"), make("none")
     generator = torch.Generator().manual_seed(0)
     metrics = torch.zeros(2, len(plain.metrics), len(SEEDS))
-    for _ in range(300):
+    for _ in range(80):
         rows, noise = problem(plain, generator)
         for learner, mine in zip((fast, plain), metrics, strict=True):
             learner.run(rows, noise, mine)
@@ -135,16 +125,16 @@ def test_compiled_bfloat16_is_near() -> None:
     fast, plain = make_sac("native", bfloat16=True), make_sac("none")
     if not isinstance(fast.choice.accelerator, CompiledBfloat16):
         pytest.skip("neither AMX nor AVX512-BF16")
-    assert_near(follow(fast, plain, STEPS))
+    assert_near(follow(fast, plain, 2 * STEPS))
 
 
 def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -> None:
     """Gradients of the same minibatch in both precisions, beside those of two minibatches."""
     options = {"hidden_sizes": (64, 64), "batch_size": 64, "num_envs": 4, "buffer_size": 10_000}
-    trained = make(small("sac", total_steps=1_500, updates_per_step=1.0, **options))
+    trained = make(small("sac", total_steps=500, updates_per_step=1.0, **options))
     while trained.global_step < trained.config.total_steps:
         trained.iterate()
-    assert trained.learner.policy_optimizer.num_steps > 1_400
+    assert trained.learner.policy_optimizer.num_steps > 400
     exact, plain, compiled = (
         SACLearner(trained.layout, [0], replace(trained.config.options(), **ways))
         for ways in (
@@ -160,7 +150,7 @@ def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -
         learner.run(rows, noise, torch.zeros(len(learner.metrics), 1))
         return {name: adam.mean - 0.9 * before[name] for name, adam in learner.optimizers.items()}
 
-    rows, noise = trained.draw(40)
+    rows, noise = trained.draw(20)
     pairs = [(rows[i : i + 1], noise[i : i + 1]) for i in range(len(rows))]
     wanted = [gradients(exact, *pair) for pair in pairs]
     for name in wanted[0]:
@@ -174,10 +164,10 @@ def test_on_a_trained_learner_bfloat16_is_less_than_the_noise_of_minibatches() -
 @pytest.mark.parametrize("make", [make_sac, make_td3])
 def test_mixed_precision_means_the_same_in_the_plain_program(make: Callable[..., Any]) -> None:
     exact, plain = make("none"), make("none", bfloat16=True)
-    found = follow(plain, exact, 50)
+    found = follow(plain, exact, 20)
     assert_near(found)
     assert min(found["critic gradient"]) > 1e-5  # it is not float32
-    assert_near(follow(make("native", bfloat16=True), plain, 50))
+    assert_near(follow(make("native", bfloat16=True), plain, STEPS))
 
 
 @pytest.mark.parametrize("env_id", ["Hopper-v5", "CartPole-v1", "dict_tasks:Apart"])
@@ -219,8 +209,7 @@ def configurations() -> dict[str, tuple[Any, Any]]:
     }
 
 
-@pytest.mark.parametrize("amp", [False, True])
-@pytest.mark.parametrize("name", ["sac", "td3", "ppo"])
+@pytest.mark.parametrize(("name", "amp"), [("sac", True), ("td3", False), ("ppo", True)])
 def test_own_networks_train_in_plain_pytorch_and_come_back(
     name: str, amp: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -266,8 +255,14 @@ class MaskedNetwork(nn.Linear):
         return super().forward(hidden @ self.mask.softmax(-1).T)
 
 
-@pytest.mark.parametrize("factory", [dropout_network, batch_norm_network, MaskedNetwork])
-@pytest.mark.parametrize("name", ["sac", "td3", "ppo"])
+@pytest.mark.parametrize(
+    ("name", "factory"),
+    [
+        ("sac", dropout_network),
+        ("td3", MaskedNetwork),
+        *(("ppo", network) for network in (batch_norm_network, MaskedNetwork)),
+    ],
+)
 def test_own_networks_learn_in_training_mode_and_act_in_evaluation_mode(
     name: str, factory: Any, tmp_path: Path
 ) -> None:
@@ -302,25 +297,6 @@ def test_a_policy_in_torch_does_not_overlap_with_learning(tmp_path: Path) -> Non
     module.train(replace(config, critic_factory=critic_network, run_dir=tmp_path / "critic"))
     with pytest.raises(ValueError, match="overlap: a network that acts in torch"):
         module.train(replace(config, policy_factory=policy_network))
-
-
-@pytest.mark.parametrize("name", ["sac", "td3"])
-def test_own_networks_resume_bit_for_bit(name: str) -> None:
-    _, config = configurations()[name]
-    config = replace(config, policy_factory=policy_network)
-    kind = kind_of(name)
-    algorithm = kind(config)
-    for _ in range(4):
-        algorithm.iterate()
-    state = through_a_file(algorithm.state_dict())
-    resumed = kind(config, restore=state)
-    for _ in range(2):
-        one, other = (
-            {k: v for k, v in each.iterate().items() if k.startswith("loss/")}
-            for each in (algorithm, resumed)
-        )
-        assert one == other
-    assert_equal(algorithm.learner.state_dict(), resumed.learner.state_dict())
 
 
 def test_who_changes_a_loss_gets_the_plain_program() -> None:

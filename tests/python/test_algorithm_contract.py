@@ -73,12 +73,11 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
     "mbpo": [
         {"dynamics": "ensemble", "num_seeds": 2},
         {"dynamics": "flow", "num_seeds": 2},
-        {"dynamics": "ensemble", "amp": True, "model_hidden_sizes": (16, 16, 16)},
         {"dynamics": "flow", "amp": True, "model_hidden_sizes": (16, 16, 16)},
     ],
     "ppo": [{}, {"pool_size": 3}, {"env_id": "CartPole-v1"}],
     "sac": [
-        {},
+        {"policy_factory": "small_learners:policy_network"},
         {"env_id": "InvertedPendulum-v5", "num_seeds": 2, "n_step": 3},
         {"temperature": 0.2, "num_envs": 1},
         {"amp": True, "hidden_sizes": (16, 16, 16)},
@@ -88,6 +87,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
     "td3": [
         {"policy_delay": 3, "num_envs": 1},  # which may fall between two checkpoints
         {"env_id": "InvertedPendulum-v5", "normalize_obs": True, "num_seeds": 2},
+        {"policy_factory": "small_learners:policy_network"},
     ],
 }
 LEARNING_SINCE = {"flashsac": 5, "mbpo": 4}  # iterations; elsewhere 12, when pools are full
@@ -99,22 +99,22 @@ def test_a_resumed_training_goes_on_bit_for_bit(name: str, options: dict[str, An
     learning = LEARNING_SINCE.get(name, 12)
     algorithm = make(small(name, **options))
     states, metrics = [through_a_file(algorithm.state_dict())], []
-    for _ in range(learning + 3):
+    for _ in range(learning + 2):
         metrics.append(untimed(algorithm.iterate()))
         states.append(through_a_file(algorithm.state_dict()))
         assert all(map(math.isfinite, metrics[-1].values()))
-    for begin in (0, 1, learning):  # new; explored; learning
+    for begin, count in ((0, 1), (1, 2), (learning, 2)):  # new; explored; learning
         torch.manual_seed(99)
         resumed = kind_of(name)(small(name, **{**options, "num_threads": 3}), restore=states[begin])
         assert_equal(states[begin], through_a_file(resumed.state_dict()))
-        for expected in metrics[begin : begin + 3]:
+        for expected in metrics[begin : begin + count]:
             assert untimed(resumed.iterate()) == expected
-        assert_equal(states[begin + 3], through_a_file(resumed.state_dict()))
+        assert_equal(states[begin + count], through_a_file(resumed.state_dict()))
 
 
 KILLED: dict[str, list[dict[str, Any]]] = {
-    "flashsac": [{"num_seeds": 2, "gamma_schedule": (60, 110, 0.999)}],
-    "mbpo": [{"dynamics": "ensemble"}, {"dynamics": "flow"}],
+    "flashsac": [{"num_seeds": 2, "gamma_schedule": (60, 85, 0.999), "total_steps": 88}],
+    "mbpo": [{"dynamics": "flow", "total_steps": 120}],
     "sac": [
         {"num_seeds": 2},
         {"anneal_to": 0.1, "anneal_steps": 200},
@@ -272,29 +272,29 @@ def test_discrete_actions_are_taken_or_refused(name: str, tmp_path: Path) -> Non
 
 # iterations between evaluations, options
 LEARNING: dict[str, tuple[int, dict[str, Any]]] = {
-    "ddpg": (16, {"total_steps": 12_000}),
-    "flashsac": (15, {
-        "num_envs": 4, "total_steps": 8_000, "learning_starts": 500, "updates_per_step": 0.5,
-        "batch_size": 64, "policy_width": 16, "critic_width": 32, "num_blocks": 1,
-        "learning_rate": 4e-3, "gamma": 0.95, "tau": 0.02,
-    }),
+    "ddpg": (8, {"total_steps": 12_000}),
     "ppo": (5, {
         "num_envs": 16, "num_steps": 128, "total_steps": 300_000, "minibatch_size": 128,
         "learning_rate": 1e-3, "gamma": 0.9,
     }),
-    "sac": (50, {
-        "total_steps": 6_000, "learning_starts": 500, "batch_size": 128, "hidden_sizes": (64, 64),
-        "learning_rate": 2e-3, "num_steps": 10, "gamma": 0.95,
+    "sac": (20, {
+        "total_steps": 6_000, "learning_starts": 500, "batch_size": 64, "hidden_sizes": (32, 32),
+        "learning_rate": 3e-3, "num_steps": 10, "gamma": 0.95,
     }),
-    "td3": (50, {
+    "td3": (20, {
         "total_steps": 6_000, "learning_starts": 500, "batch_size": 64, "hidden_sizes": (64, 64),
         "policy_learning_rate": 2e-3, "critic_learning_rate": 2e-3, "num_steps": 10, "gamma": 0.95,
         "tau": 0.02,
     }),
 }  # fmt: skip
-# a model of a pendulum that swings up takes minutes: it balances one, which a random policy lets
-# fall after 6 steps
+# a model of a pendulum that swings up takes minutes, large networks half of one: they balance one,
+# which a random policy lets fall after 6 steps
 BALANCING: dict[str, tuple[int, dict[str, Any]]] = {
+    "flashsac": (20, {
+        "env_id": "InvertedPendulum-v5", "num_envs": 4, "total_steps": 4_000,
+        "learning_starts": 200, "batch_size": 64, "buffer_size": 4_000, "policy_width": 16,
+        "critic_width": 32, "num_blocks": 1, "learning_rate": 4e-3, "gamma": 0.95, "tau": 0.02,
+    }),
     "mbpo": (5, {
         "total_steps": 800, "learning_starts": 200, "batch_size": 128, "updates_per_step": 8.0,
         "hidden_sizes": (64, 64), "learning_rate": 1e-3, "target_entropy": -0.05,
@@ -315,7 +315,8 @@ def test_it_learns(name: str) -> None:
     iterations, options = LEARNING.get(name, (50, {}))
     config = algorithm_module(name).Config(env_id="Pendulum-v1", num_threads=1, **options)
     algorithm = make(config)
-    assert_learns(algorithm, iterations, first=-900.0, last=-300.0)  # the best there is: -150
+    # a policy that has learned nothing stays below -900; the best there is: -150
+    assert_learns(algorithm, iterations, first=-900.0, last=-600.0)
 
 
 # ---- accelerators --------------------------------------------------------------------------------
@@ -372,8 +373,8 @@ def of_seed(together: list[Tensor], alone: list[Tensor], k: int) -> list[Tensor]
 @several_seeds
 def test_seeds_side_by_side_are_runs_of_their_own(name: str) -> None:
     options = SIDE_BY_SIDE.get(name, {})
-    together = make(small(name, seed=11, num_seeds=3, **options))
-    singles = [make(small(name, seed=11 + k, **options)) for k in range(3)]
+    together = make(small(name, seed=11, num_seeds=2, **options))
+    singles = [make(small(name, seed=11 + k, **options)) for k in range(2)]
     for algorithm in (together, *singles):
         if hasattr(algorithm, "model"):  # few steps, another number of them in each fit
             fit = {"batch_size": 256, "min_improvement": 0.05}
@@ -398,7 +399,7 @@ def test_seeds_side_by_side_are_runs_of_their_own(name: str) -> None:
             mine = together.learner.log_temperature[k : k + 1]
             torch.testing.assert_close(mine, single.learner.log_temperature, **near)
     pools = together.env_pool.rows()
-    assert not torch.equal(pools[0], pools[1]) and not torch.equal(pools[1], pools[2])
+    assert not torch.equal(pools[0], pools[1])
 
 
 @several_seeds

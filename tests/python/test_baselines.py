@@ -83,33 +83,6 @@ def test_workers_give_what_step_gives(block):
     envs.close()
 
 
-def test_timeouts():
-    with QueueWorkers("ours", 2, 1) as workers:
-        workers.reset(0, np.ones(2))
-        with pytest.raises(RuntimeError, match="nothing has been sent"):
-            workers.receive(None)
-        time.sleep(0.3)  # a worker that is stopped while it writes would hold the queue's lock
-        os.kill(workers.pids[1], signal.SIGSTOP)  # a slow worker
-        for i in range(2):
-            workers.send(i, np.zeros((1, 6), np.float32))
-        assert list(workers.receive(0.01)) == [0]
-        os.kill(workers.pids[1], signal.SIGCONT)
-        assert list(workers.receive(None)) == [1]  # nothing is lost
-
-
-def test_workers_end():
-    workers = QueueWorkers("ours", 2, 1)
-    pids = workers.pids
-
-    def interrupted():
-        with workers:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert wait_until_gone(pids)
-
-
 def test_dead_and_failing_workers_are_reported():
     failure = pytest.raises(RuntimeError, match=r"worker 0 failed:\n(.*\n)*ValueError")
     with QueueWorkers("ours", 1, 1) as workers, failure:
@@ -305,16 +278,6 @@ def test_the_textbooks_ppo_learns():
     assert run.copy_s < 0.01 * run.seconds[-1]
 
 
-@pytest.mark.parametrize(("copy_every", "pool_size"), [(3, 1), (1, 2), (3, 2)])
-def test_every_episode_is_learned_from_however_seldom_the_policy_is_copied(copy_every, pool_size):
-    trainer = TextbookPPO((8,), copy_every=copy_every, pool_size=pool_size)
-    before = [p.clone() for p in trainer.actor.parameters()]
-    run = trainer.train(4)
-    assert run.updates == 4
-    assert len(trainer.pool) == min(pool_size, 4)
-    assert not torch.equal(before[0], next(trainer.actor.parameters()))
-
-
 def test_a_fixed_start_is_the_same_each_time_and_an_honest_one_is_not():
     fixed, honest = (TextbookPPO((8,), fixed_start=start) for start in (True, False))
     np.testing.assert_array_equal(fixed.reset(), fixed.reset())
@@ -347,8 +310,3 @@ def test_loaders_give_batches_that_differ(name):
         first, second = next(batches), next(batches)
     assert [tuple(x.shape) for x in first] == [(1_024, 17), (1_024, 6), (1_024,)]
     assert not torch.equal(first[0], second[0])
-
-
-def test_workers_of_loaders_play_differently():
-    first, second = (next(loaders.play(worker)) for worker in (0, 1))
-    assert not torch.equal(first[1], second[1])

@@ -219,34 +219,28 @@ def test_a_full_disk_leaves_the_previous_checkpoint(
     assert checkpoint.load(folder.save(2, state(2)))["step"] == 2  # with room again
 
 
-@pytest.mark.parametrize("function", ["fsync", "replace"])
-def test_so_does_a_disk_that_fails_at_the_end(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, function: str
+@pytest.mark.parametrize(
+    ("function", "error", "seen"),
+    [
+        ("fsync", OSError(errno.EIO, os.strerror(errno.EIO)), CheckpointError),
+        ("replace", OSError(errno.EIO, os.strerror(errno.EIO)), CheckpointError),
+        ("fsync", KeyboardInterrupt("Input/output error"), KeyboardInterrupt),
+    ],
+)
+def test_so_does_a_disk_that_fails_at_the_end_and_ctrl_c(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, function: str, error: Any, seen: Any
 ) -> None:
     folder = CheckpointDir(tmp_path)
     good = folder.save(1, state(1))
 
     def fail(*_: Any) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
+        raise error
 
     with monkeypatch.context() as patched:
         patched.setattr(os, function, fail)
-        with pytest.raises(CheckpointError, match="Input/output error"):
+        with pytest.raises(seen, match="Input/output error"):
             folder.save(2, state(2))
     assert leftovers(tmp_path) == [] and folder.paths() == [good]
-
-
-def test_ctrl_c_leaves_nothing_behind(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            CheckpointDir(tmp_path).save(2, state(2))
-    assert list(tmp_path.iterdir()) == []
 
 
 # ---- kill -9 -------------------------------------------------------------------------------------

@@ -62,22 +62,10 @@ def command(text: str, run: Path) -> list[str]:
         ("plot RUN --output x", "output: expected a name ending in"),
         ("plot RUN --output RUN/new/x.png", "output: there is no folder"),
         ("train ppo --total-steps 0", "total_steps: expected at least 1, got 0"),
-        ("train sac --total-steps -5", "total_steps: expected at least 1, got -5"),
-        ("train mbpo --log-every 0", "log_every: expected at least 1, got 0"),
         ("train ppo --total-steps 1e400", "total_steps: expected less than"),
         ("train ppo --seed 1e30", "seed: expected less than 2**63"),
-        ("train ppo --seed -1", "seed: expected at least 0, got -1"),
-        ("train ppo --num-envs 0", "num_envs: expected at least 1, got 0"),
         ("train ppo --num-envs 1e12", "num_envs: expected less than"),
         ("train ppo --hidden-sizes 64 0", "hidden_sizes: expected widths >= 1, got (64, 0)"),
-        ("train ppo --learning-rate nan", "learning_rate: expected more than 0, got nan"),
-        ("train ppo --gamma 1.5", "gamma: expected 0 to 1, got 1.5"),
-        ("train ppo --device gpu", "device: expected cpu, cuda or sample-cpu, got 'gpu'"),
-        ("train sac --env-id CartPole-v1", "env_id: sac needs continuous actions"),
-        (
-            "train sac --total-steps 500 --learning-starts 1000",
-            "learning_starts: expected less than",
-        ),
         ("train PPO", "no algorithm 'PPO'; there are ddpg, flashsac, mbpo, ppo, sac, td3"),
         ("train ppo --env-id CartPol-v1", "CartPole-v1"),
         ("evaluate nowhere", "nowhere: no such run folder or checkpoint"),
@@ -139,26 +127,16 @@ def test_command_lines_that_do_not_parse(
     assert message in err and "Traceback" not in err
 
 
-def test_version() -> None:
-    for arguments in (["--version"], ["version"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "pyfastenv", *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout == f"{pyfastenv.__version__}\n" and done.stderr == ""
-
-
-def test_a_mistake_ends_the_process_with_1(run: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pyfastenv", "evaluate", str(run), "--seed", "-3"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr == "pyfastenv: seed: expected at least 0, got -3\n"
+def test_the_process_prints_its_version_or_ends_with_1(run: Path) -> None:
+    mistake = "pyfastenv: seed: expected at least 0, got -3\n"
+    for arguments, outcome in (
+        (["--version"], (0, f"{pyfastenv.__version__}\n", "")),
+        (["version"], (0, f"{pyfastenv.__version__}\n", "")),
+        (["evaluate", str(run), "--seed", "-3"], (1, "", mistake)),
+    ):
+        command = [sys.executable, "-m", "pyfastenv", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == outcome
 
 
 _WITHOUT_PACKAGES = """
@@ -287,10 +265,10 @@ def test_options_of_a_wrong_type_are_named(options: dict[str, object], message: 
 def test_other_options_of_a_wrong_type() -> None:
     with pytest.raises(TypeError, match=r"rollout_schedule: expected tuple\[int, int, int, int\]"):
         mbpo.Config(rollout_schedule=(20, 150, 1)).check()  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="dynamics: expected 'ensemble' or 'flow', got 1"):
-        mbpo.Config(dynamics=1).check()  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="dynamics: expected 'ensemble' or 'flow', got 'Flow'"):
-        mbpo.Config(dynamics="Flow").check()  # type: ignore[arg-type]
+    for given, error in ((1, TypeError), ("Flow", ValueError)):
+        message = f"dynamics: expected 'ensemble' or 'flow', got {given!r}"
+        with pytest.raises(error, match=message):
+            mbpo.Config(dynamics=given).check()  # type: ignore[arg-type]
 
 
 def test_options_that_numpy_and_json_give() -> None:

@@ -38,7 +38,7 @@ def run_children(child, count):
 def test_random_calls_of_many_threads() -> None:
     script = pathlib.Path(__file__).with_name("api_threads.py")
     done = subprocess.run(
-        [sys.executable, script, "--seconds", "5"],
+        [sys.executable, script, "--seconds", "2"],
         capture_output=True,
         text=True,
         check=False,
@@ -111,7 +111,7 @@ def child(trial):
         threading.Thread(target=work, args=(envs,), daemon=True).start()
     time.sleep(0.02)
 
-run_children(child, 20)
+run_children(child, 8)
 """
     assert run_script(CHILDREN + script) == "[0]\n"
 
@@ -186,6 +186,6 @@ def child(trial):
         for state in results:  # one layout or the other, whole
             sizes[state.shape[1]].set_state(state)
 
-run_children(child, 15)
+run_children(child, 6)
 """
     assert run_script(CHILDREN + script) == "[0]\n"

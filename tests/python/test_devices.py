@@ -39,18 +39,16 @@ CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is spe
     "sac": {},
     "sac, plain": {"accelerate": "none"},
     "sac, two seeds, amp": {"num_seeds": 2, "amp": True, "n_step": 3},
-    "flashsac": {},
     "flashsac, two seeds": {"num_seeds": 2},
-    "mbpo": {},
     "mbpo, flow, two seeds": {"dynamics": "flow", "num_seeds": 2},
 }
 
 
 # few gradient steps: each operation on paper takes as long as a hundred elsewhere
 SHORT: dict[str, dict[str, Any]] = {
-    "ppo": {"num_steps": 16},
+    "ppo": {"num_steps": 8, "update_epochs": 1},
     "td3": {"updates_per_step": 0.1},
-    "flashsac": {"log_every": 4},
+    "flashsac": {"log_every": 2, "num_blocks": 1},
     "mbpo": {"log_every": 4},
 }
 

@@ -242,15 +242,6 @@ def test_the_compiled_training_is_the_one_in_torch(last_batch: int) -> None:
     assert rounded._holdout_errors(samples).flatten().tolist() == pytest.approx(held, rel=0.01)
 
 
-def test_a_fit_goes_on_from_where_the_networks_are() -> None:
-    model = make(max_epochs=1, num_elites=3)
-    streams = SeedStreams([0])
-    errors = [
-        model.fit(system(0, 500)[None], streams).holdout_errors.mean().item() for _ in range(15)
-    ]
-    assert errors[-1] < 0.3 * errors[0]
-
-
 def test_moments_go_on_without_their_bias() -> None:
     model = make(max_epochs=2, batch_size=64)  # 80 rows to train on: two steps of an epoch
     adam, steps = model.optimizer, []
@@ -327,19 +318,6 @@ def test_two_seeds_are_two_fits(bfloat16: bool) -> None:
 
 
 # ---- predicting ----------------------------------------------------------------------------------
-
-
-def test_each_row_is_evaluated_on_the_next_elite() -> None:
-    model = make((0, 1), ensemble_size=4, num_elites=3)
-    with torch.no_grad():
-        for parameter in model.network.parameters():
-            parameter.zero_()
-        # member m of seed k predicts the reward 10 k + m
-        model.network.bias_list[-1][:, 0] = torch.tensor([0.0, 1, 2, 3, 10, 11, 12, 13])
-    model.elites = torch.tensor([[3, 0, 1], [2, 1, 3]])
-    model.refresh()
-    result = model.predict(torch.zeros(2, 6, 3), torch.zeros(2, 6, NUM_OUTPUTS))
-    assert result.rewards.tolist() == [[3, 0, 1, 3, 0, 1], [12, 11, 13, 12, 11, 13]]
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 512])
@@ -426,26 +404,6 @@ def test_no_more_than_enough_is_held_out() -> None:
 
 
 # ---- saving --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("bfloat16", [False, True])
-def test_a_restored_model_goes_on_alike(bfloat16: bool) -> None:
-    options = {"bfloat16": bfloat16, "hidden_sizes": (16, 16, 16)}
-    rows = torch.stack((system(0, 100), system(1, 100)))
-    model, streams = make((1, 2), **options), SeedStreams([1, 2])
-    model.fit(rows, streams)
-    state = through_a_file({"model": model.state_dict(), "streams": streams.state_dict()})
-    other, other_streams = randomised(make((7, 8), **options)), SeedStreams([7, 8])
-    other.load_state_dict(state["model"])
-    other_streams.load_state_dict(state["streams"])
-    pairs, noise = LAYOUT.obs_actions(rows).contiguous(), torch.ones(2, 100, NUM_OUTPUTS)
-    for _ in range(2):
-        for ours, theirs in zip(
-            model.predict(pairs, noise), other.predict(pairs, noise), strict=True
-        ):
-            assert torch.equal(ours, theirs)
-        reports = [model.fit(rows, streams), other.fit(rows, other_streams)]
-        assert torch.equal(reports[0].holdout_errors, reports[1].holdout_errors)
 
 
 def test_initial_weights_are_truncated_normals_of_the_seed() -> None:

@@ -17,7 +17,7 @@ from mujoco import rollout as theirs
 
 from pyfastenv import physics
 
-ROLLOUTS, STEPS = 16, 60
+ROLLOUTS, STEPS = 9, 50  # lanes and a rest
 
 BODIES = """
   <default><geom solref="0.01 1" margin="0.003" gap="0.001"/></default>

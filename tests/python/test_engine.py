@@ -100,28 +100,6 @@ def test_groups_of_any_size_are_the_same(env_id: str, num_envs: int) -> None:
     assert lanes.stats()["lane_steps"] == lanes.stats()["steps"]
 
 
-@pytest.mark.parametrize("env_id", ["Hopper-v5", "Humanoid-v5"])
-def test_received_results_are_the_same(env_id: str) -> None:
-    lanes, mujoco = both(env_id, num_threads=2)
-    rng = np.random.default_rng(0)
-    for envs in (lanes, mujoco):
-        envs.reset(seed=1)
-    for _ in range(30):
-        actions = draw_actions(lanes, rng)
-        expected = mujoco.step(actions)
-        order = rng.permutation(NUM_ENVS)
-        lanes.send(actions[order], order)
-        received = 0
-        while received < NUM_ENVS:
-            obs, rewards, _, _, infos = lanes.recv(min_envs=3)
-            ids = infos["env_id"]
-            received += len(ids)
-            assert bits(obs) == bits(expected[0][ids])
-            assert bits(rewards) == bits(expected[1][ids])
-    assert lanes.get_state().tobytes() == mujoco.get_state().tobytes()
-    assert lanes.stats()["lane_steps"] == lanes.stats()["steps"]
-
-
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
 @pytest.mark.parametrize("env_id", ["Walker2d-v5", "Ant-v5", "Reacher-v5"])
 def test_rollouts_are_the_same(env_id: str, mode: str, poison: None) -> None:
@@ -148,25 +126,6 @@ def test_rollouts_are_the_same(env_id: str, mode: str, poison: None) -> None:
         if envs.stats()["engine"] == "lanes":
             assert envs.stats()["lane_steps"] == envs.stats()["steps"]
     assert results[0] == results[1]
-
-
-def test_snapshots_move_between_engines() -> None:
-    lanes, mujoco = both("HalfCheetah-v5")
-    for envs in (lanes, mujoco):
-        envs.reset(seed=3)
-    list(steps_of(lanes, 10, seed=None))
-    mujoco.set_state(lanes.get_state())
-    assert bits(list(steps_of(lanes, 10, seed=None))) == bits(list(steps_of(mujoco, 10, seed=None)))
-    lanes.set_state(mujoco.get_state())
-    assert bits(list(steps_of(mujoco, 5, seed=None))) == bits(list(steps_of(lanes, 5, seed=None)))
-
-
-def test_tasks_are_the_same() -> None:
-    lanes, mujoco = both("AntGoal-v5")
-    for envs in (lanes, mujoco):
-        envs.reset(seed=3)
-        envs.reset_task(envs.sample_tasks(NUM_ENVS, seed=5))
-    assert bits(list(steps_of(lanes, 10, seed=None))) == bits(list(steps_of(mujoco, 10, seed=None)))
 
 
 @pytest.mark.parametrize("mode", MODES)

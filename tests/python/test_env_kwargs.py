@@ -208,7 +208,7 @@ EDITED_MODEL = """
 """
 
 
-@pytest.mark.parametrize("name", ["ppo", "ddpg", "sac", "flashsac"])
+@pytest.mark.parametrize("name", ["ppo", "flashsac"])
 def test_a_policy_outlives_its_environment(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

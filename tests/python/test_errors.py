@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import pathlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -45,13 +45,16 @@ class Pair:
         np.testing.assert_array_equal(self.envs.get_state(), self.twin.get_state())
 
     @contextmanager
-    def refused(self, error: type[Exception], *words: str) -> Iterator[None]:
+    def refused(self, error: Any, *words: str) -> Iterator[None]:
         """The block raises `error`, whose message has all `words`; nothing has moved."""
         before = self.envs.get_state()
         with pytest.raises(error) as caught:
             yield
         assert_says(caught.value, *words)
+        assert len(str(caught.value)) < 500, "the message repeats the data"
         np.testing.assert_array_equal(self.envs.get_state(), before)
+        assert self.envs.np_random_seed == self.twin.np_random_seed
+        assert self.envs.state_bytes == self.twin.state_bytes
         self.go_on()
 
     def close(self) -> None:
@@ -66,118 +69,87 @@ def assert_says(error: BaseException, *words: str) -> None:
     assert "incompatible constructor arguments" not in str(error), "pybind11's message, not ours"
 
 
-def make_pair(env_id: str, num_threads: int) -> Iterator[Pair]:
-    pair = Pair(env_id, num_threads)
-    yield pair
-    pair.close()
+CHEETAH, POLE, META = "HalfCheetah-v5", "CartPole-v1", "HalfCheetahDir-v5"
 
 
 @pytest.fixture(params=THREADS, ids=lambda n: f"{n}-threads")
 def cheetah(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    yield from make_pair("HalfCheetah-v5", request.param)
-
-
-@pytest.fixture(params=THREADS, ids=lambda n: f"{n}-threads")
-def cart_pole(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    yield from make_pair("CartPole-v1", request.param)
+    with closing(Pair(CHEETAH, request.param)) as pair:
+        yield pair
 
 
 @pytest.fixture(params=THREADS, ids=lambda n: f"{n}-threads")
 def meta(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    yield from make_pair("HalfCheetahDir-v5", request.param)
+    with closing(Pair(META, request.param)) as pair:
+        yield pair
 
 
-def drive(envs: pyfastenv.FastVectorEnv, how: str, actions: Any) -> None:
-    envs.step(actions) if how == "step" else envs.send(actions)
+# ---- calls that are refused ----------------------------------------------------------------------
+
+Call = Callable[[pyfastenv.FastVectorEnv], Any]
 
 
-STEP_AND_SEND = pytest.mark.parametrize("how", ["step", "send"])
+class Case(NamedTuple):
+    """A call that is refused of an environment that has been reset and stepped."""
+
+    env_id: str
+    call: Call
+    error: Any
+    words: tuple[str, ...]
 
 
-# ---- actions -------------------------------------------------------------------------------------
+def step_and_send(actions: Any) -> list[Call]:
+    return [lambda envs: envs.step(actions), lambda envs: envs.send(actions)]
 
 
-@STEP_AND_SEND
-@pytest.mark.parametrize("shape", [(4,), (4, 5), (4, 7), (3, 6), (5, 6), (6,), (4, 6, 1), (0, 6)])
-def test_actions_of_wrong_shape(cheetah: Pair, how: str, shape: tuple[int, ...]) -> None:
-    with cheetah.refused(ValueError, "actions", "expected (4, 6) float32", f"got {shape}"):
-        drive(cheetah.envs, how, np.zeros(shape, np.float32))
+def both_resets(**kwargs: Any) -> list[Call]:
+    return [lambda envs: envs.reset(**kwargs), lambda envs: envs.async_reset(**kwargs)]
 
 
-@STEP_AND_SEND
-@pytest.mark.parametrize("shape", [(3,), (5,), (4, 1)])
-def test_discrete_actions_of_wrong_shape(cart_pole: Pair, how: str, shape: tuple[int, ...]) -> None:
-    with cart_pole.refused(ValueError, "actions", "expected (4,) int64", f"got {shape}"):
-        drive(cart_pole.envs, how, np.zeros(shape, np.int64))
+BOX, DISCRETE = "expected (4, 6) float32", "expected (4,) int64"
 
 
-@STEP_AND_SEND
-@pytest.mark.parametrize("dtype", ["complex128", "S1", "U1", "O", "M8[s]"])
-def test_actions_of_wrong_dtype(cheetah: Pair, how: str, dtype: str) -> None:
-    actions = np.zeros((4, 6), dtype)
-    with cheetah.refused(
-        TypeError, "actions", "expected (4, 6) float32", f"got (4, 6) {actions.dtype}"
-    ):
-        drive(cheetah.envs, how, actions)
-
-
-@STEP_AND_SEND
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bool", "complex64", "U1", "O"])
-def test_discrete_actions_of_wrong_dtype(cart_pole: Pair, how: str, dtype: str) -> None:
-    with cart_pole.refused(TypeError):
-        drive(cart_pole.envs, how, np.zeros(4, dtype))
-
-
-@pytest.mark.parametrize("actions", [None, "up", {}, [[0.0] * 6] * 3 + [[0.0]], object(), 0, 0.5])
-def test_actions_that_are_no_array(cheetah: Pair, actions: Any) -> None:
-    with cheetah.refused(TypeError, "actions", "expected"):
-        cheetah.envs.step(actions)
-
-
-@STEP_AND_SEND
-@pytest.mark.parametrize("actions", [0, np.int64(1), np.array(1)])
-def test_a_number_is_no_batch_of_discrete_actions(cart_pole: Pair, how: str, actions: Any) -> None:
-    # gymnasium's iterate() raises TypeError, too
-    with cart_pole.refused(TypeError, "actions", "expected (4,) int64", "got () int64"):
-        drive(cart_pole.envs, how, actions)
-
-
-@STEP_AND_SEND
-def test_the_message_has_the_dtype_that_was_given(cheetah: Pair, how: str) -> None:
-    with cheetah.refused(ValueError, "got (4, 5) int8"):
-        drive(cheetah.envs, how, np.zeros((4, 5), np.int8))
-
-
-@STEP_AND_SEND
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_actions_that_are_not_finite(cheetah: Pair, how: str, bad: float, dtype: Any) -> None:
-    actions = cheetah.actions().astype(dtype)
+def not_finite(bad: float, dtype: Any) -> np.ndarray:
+    actions = np.full((4, 6), 0.3, dtype)
     actions[1, 5] = actions[3, 0] = bad
-    with cheetah.refused(ValueError, "actions", "finite", "environments 1, 3"):
-        drive(cheetah.envs, how, actions)
+    return actions
 
 
-def test_send_names_the_environment_of_a_bad_row(cheetah: Pair) -> None:
-    actions = cheetah.actions()[:2]
-    actions[1, 2] = np.nan
-    with cheetah.refused(ValueError, "environments 3"):
-        cheetah.envs.send(actions, [0, 3])
+def of_actions() -> Iterator[Case]:
+    for shape in [(4,), (4, 5), (4, 7), (3, 6), (5, 6), (6,), (4, 6, 1), (0, 6)]:
+        for call in step_and_send(np.zeros(shape, np.float32)):
+            yield Case(CHEETAH, call, ValueError, ("actions", BOX, f"got {shape}"))
+    for shape in [(3,), (5,), (4, 1)]:
+        for call in step_and_send(np.zeros(shape, np.int64)):
+            yield Case(POLE, call, ValueError, ("actions", DISCRETE, f"got {shape}"))
+    for dtype in ("complex128", "S1", "U1", "O", "M8[s]"):
+        actions = np.zeros((4, 6), dtype)
+        for call in step_and_send(actions):
+            yield Case(CHEETAH, call, TypeError, ("actions", BOX, f"got (4, 6) {actions.dtype}"))
+    for dtype in ("float32", "float64", "bool", "complex64", "U1", "O"):
+        for call in step_and_send(np.zeros(4, dtype)):
+            yield Case(POLE, call, TypeError, ())
+    for given in (None, "up", {}, [[0.0] * 6] * 3 + [[0.0]], object(), 0, 0.5):
+        yield Case(CHEETAH, step_and_send(given)[0], TypeError, ("actions", "expected"))
+    for given in (0, np.int64(1), np.array(1)):  # gymnasium's iterate() raises TypeError, too
+        for call in step_and_send(given):
+            yield Case(POLE, call, TypeError, ("actions", DISCRETE, "got () int64"))
+    for call in step_and_send(np.zeros((4, 5), np.int8)):
+        yield Case(CHEETAH, call, ValueError, ("got (4, 5) int8",))
+    for bad in (np.nan, np.inf, -np.inf):
+        for dtype in (np.float32, np.float64):
+            for call in step_and_send(not_finite(bad, dtype)):
+                yield Case(CHEETAH, call, ValueError, ("actions", "finite", "environments 1, 3"))
+    rows = not_finite(np.nan, np.float32)[:2]
+    yield Case(CHEETAH, lambda e: e.send(rows, [0, 3]), ValueError, ("environments 3",))
+    for number in (-1, 2, 2**40):
+        for call in step_and_send(np.array([0, 1, number, 0])):
+            yield Case(POLE, call, ValueError, ("actions", "expected 0 to 1", "environments 2"))
+    few = np.zeros((2, 6), np.float32)
+    words = ("expected (3, 6) float32", "got (2, 6) float32")
+    yield Case(CHEETAH, lambda e: e.send(few, [0, 1, 2]), ValueError, words)
+    yield Case(CHEETAH, lambda e: e.recv(), NothingPendingError, ("nothing has been sent",))
 
-
-@STEP_AND_SEND
-@pytest.mark.parametrize("bad", [-1, 2, 2**40])
-def test_discrete_actions_out_of_range(cart_pole: Pair, how: str, bad: int) -> None:
-    with cart_pole.refused(ValueError, "actions", "expected 0 to 1", "environments 2"):
-        drive(cart_pole.envs, how, np.array([0, 1, bad, 0]))
-
-
-def test_send_of_fewer_actions_than_ids(cheetah: Pair) -> None:
-    with cheetah.refused(ValueError, "expected (3, 6) float32", "got (2, 6) float32"):
-        cheetah.envs.send(np.zeros((2, 6), np.float32), [0, 1, 2])
-
-
-# ---- environment ids -----------------------------------------------------------------------------
 
 BAD_IDS = [
     ([4], IndexError, ("expected ids from 0 to 3", "got 4")),
@@ -193,24 +165,189 @@ BAD_IDS = [
 ]
 
 
-def calls_with_ids(pair: Pair, ids: Any) -> list[Callable[[], Any]]:
-    envs = pair.envs
-    count = np.size(ids)
-    state = np.repeat(envs.get_state([0]), count, axis=0)
-    return [
-        lambda: envs.send(pair.actions()[:1].repeat(count, axis=0), ids),
-        lambda: envs.get_state(ids),
-        lambda: envs.set_state(state, ids),
-        lambda: envs.reset_task(np.ones((count, 1)), ids),
-        lambda: envs.set_model_field("body_mass", np.ones(8), ids),
+def of_ids() -> Iterator[Case]:
+    def calls(ids: Any, count: int) -> list[Call]:
+        return [
+            lambda e: e.send(np.zeros((count, 6), np.float32), ids),
+            lambda e: e.async_reset(env_ids=ids),
+            lambda e: e.get_state(ids),
+            lambda e: e.set_state(np.repeat(e.get_state([0]), count, axis=0), ids),
+            lambda e: e.reset_task(np.ones((count, 1)), ids),
+            lambda e: e.set_model_field("body_mass", np.ones(8), ids),
+        ]
+
+    for ids, error, words in BAD_IDS:
+        for call in calls(ids, np.size(ids)):
+            yield Case(META, call, error, ("env_ids", *words))
+
+
+def of_resets() -> Iterator[Case]:
+    for seed, error, words in [
+        (-1, gymnasium.error.Error, ("seed", ">= 0", "-1")),
+        ([0, 1, -2, 3], gymnasium.error.Error, ("seed", ">= 0", "-2")),
+        (1.5, TypeError, ("seed", "1.5")),
+        ([0, 1, 2, 3.5], TypeError, ("seed", "3.5")),
+        ("seed", TypeError, ("seed: expected",)),
+        ([0, 1, 2], ValueError, ("seed", "expected 4", "got 3")),
+        ([], ValueError, ("seed", "expected 4", "got 0")),
+    ]:
+        for call in both_resets(seed=seed):
+            yield Case(CHEETAH, call, error, words)
+    masks: list[tuple[Any, Any, tuple[str, ...]]] = [
+        ([True, False, True, False], TypeError, ("bool array", "got list")),
+        (np.ones(4, np.int64), TypeError, ("bool array", "got int64")),
+        (np.ones(3, bool), ValueError, ("(4,)", "got (3,)")),
+        (np.ones((4, 1), bool), ValueError, ("(4,)", "got (4, 1)")),
+        (np.zeros(4, bool), ValueError, ("at least one True",)),
     ]
+    for mask, error, words in masks:
+        call = both_resets(seed=9, options={"reset_mask": mask})[0]
+        yield Case(CHEETAH, call, error, ("reset_mask", *words))
+    with_mask = both_resets(options={"reset_mask": np.ones(4, bool)})[1]
+    yield Case(CHEETAH, with_mask, ValueError, ("reset_mask",))
+    for options in (np.ones(4, bool), [("low", 0.0)], "low", 3):
+        for call in both_resets(options=options):
+            words = ("options: expected a dict or None", type(options).__name__)
+            yield Case(POLE, call, TypeError, words)
+    bounds: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({"low": 1.0, "high": -1.0}, ("low (1.0) is above high (-1.0)",)),
+        ({"low": "down"}, ("options['low']", "'down'")),
+        ({"low": -1e308, "high": 1e308}, ("narrower",)),  # NumPy: OverflowError
+        *(
+            ({name: bad}, (f"options['{name}']", "finite", str(bad)))
+            for name in ("low", "high")
+            for bad in (np.nan, np.inf, -np.inf)
+        ),
+    ]
+    for options, words in bounds:
+        for call in both_resets(seed=9, options=options):
+            yield Case(POLE, call, ValueError, words)
 
 
-@pytest.mark.parametrize(("ids", "error", "words"), BAD_IDS, ids=lambda value: str(value)[:30])
-@pytest.mark.parametrize("call", range(5), ids=["send", "get", "set", "task", "field"])
-def test_bad_ids(meta: Pair, call: int, ids: Any, error: type[Exception], words: Any) -> None:
-    with meta.refused(error, "env_ids", *words):
-        calls_with_ids(meta, ids)[call]()
+def setting_state(spoil: Callable[[np.ndarray], Any]) -> Call:
+    return lambda envs: envs.set_state(spoil(envs.get_state()))
+
+
+def of_states() -> Iterator[Case]:
+    wrong: list[Callable[[np.ndarray], Any]] = [
+        *(lambda s: s[:3], lambda s: s[:, :-1], lambda s: s[0], np.ndarray.tolist),
+        *(lambda s, t=t: s.astype(t) for t in (np.int8, np.int32, np.float64, bool)),
+        *(lambda _: "state", lambda _: None),
+    ]
+    for spoil in wrong:
+        words = ("state: expected", "uint8", "got")
+        yield Case(CHEETAH, setting_state(spoil), (ValueError, TypeError), words)
+    words = ("state: expected (2, ", " uint8")
+    yield Case(CHEETAH, lambda e: e.set_state(e.get_state(), [0, 1]), ValueError, words)
+
+    def zeros(state: np.ndarray) -> np.ndarray:
+        state[3] = 0  # a good start does not move the first three
+        return state
+
+    def one_bit(state: np.ndarray) -> np.ndarray:
+        state[3, 0] ^= 1
+        return state
+
+    def noise(state: np.ndarray) -> np.ndarray:
+        return np.random.default_rng(0).integers(0, 256, state.shape, np.uint8)
+
+    garbage: list[tuple[Callable[[np.ndarray], Any], str]] = [
+        *((noise, "row 0"), (lambda s: s[:, ::-1], "row 0"), (zeros, "row 3"), (one_bit, "row 3")),
+    ]
+    for spoil, row in garbage:
+        yield Case(CHEETAH, setting_state(spoil), ValueError, ("state", row))
+
+
+def of_fields_and_tasks() -> Iterator[Case]:
+    nan_in_the_second = np.ones((2, 8))
+    nan_in_the_second[1, 4] = np.nan
+    fields: list[tuple[str, Any, Any, Any, tuple[str, ...]]] = [
+        ("body_mas", 1.0, None, ValueError, ("'body_mas'", "body_mass")),
+        ("opt.gravitation", [0, 0, 0], None, ValueError, ("'opt.gravitation'", "opt.gravity")),
+        ("nonsense", 1.0, None, ValueError, ("'nonsense' is not a real-valued array field of",)),
+        ("mass", 1.0, None, ValueError, ("'mass' is not",)),
+        ("geom_type", np.ones(9), None, ValueError, ("'geom_type' is not",)),
+        ("opt.timestep", np.ones(1), None, ValueError, ("'opt.timestep' is not",)),
+        ("", np.ones(1), None, ValueError, ("'' is not",)),
+        ("qpos", np.zeros(9), None, ValueError, ("'qpos'", "qpos_spring")),
+        ("body_parentid", np.zeros(8), None, ValueError, ("'body_parentid'",)),
+        ("tendon_stiffness", 1.0, None, ValueError, ("tendon_stiffness",)),
+        ("body_mass", np.ones(7), None, ValueError, ("body_mass", "(4, 8)", "(8,)", "got (7,)")),
+        ("body_mass", np.ones((3, 8)), None, ValueError, ("body_mass", "(4, 8)", "got (3, 8)")),
+        ("body_mass", 1.0, None, ValueError, ("body_mass", "(4, 8)", "got ()")),
+        ("body_mass", "heavy", None, TypeError, ("values", "real numbers")),
+        ("body_mass", np.ones(8, complex), None, TypeError, ("values", "real numbers")),
+        ("body_mass", np.full((4, 8), np.nan), None, ValueError, ("finite",)),
+        ("body_mass", np.full(8, np.inf), None, ValueError, ("finite",)),
+        ("body_mass", np.ones((4, 8)), [0, 3], ValueError, ("(2, 8)", "got (4, 8)")),
+        ("body_mass", nan_in_the_second, [0, 3], ValueError, ("environments 3",)),
+    ]
+    for name, values, ids, error, words in fields:
+        yield Case(CHEETAH, lambda e, a=(name, values, ids): e.set_model_field(*a), error, words)
+    asking: list[tuple[str, Call, str]] = [
+        (CHEETAH, lambda e: e.get_model_field("body_mas"), "body_mass"),
+        (POLE, lambda e: e.set_model_field("body_mass", 1.0), "body_mass"),
+        (POLE, lambda e: e.get_model_field("body_mass"), "body_mass"),
+        (CHEETAH, lambda e: e.reset_task(np.ones((4, 1))), "this environment has no tasks"),
+        (CHEETAH, lambda e: e.sample_tasks(4), "HalfCheetah-v5 has no tasks"),
+        (META, lambda e: e.sample_tasks(0), "n: expected at least 1, got 0"),
+    ]
+    for env_id, call, said in asking:
+        yield Case(env_id, call, ValueError, (said,))
+    words = ("n: expected an integer, got 1.5",)
+    yield Case(META, lambda e: e.sample_tasks(1.5), TypeError, words)  # type: ignore[arg-type]
+    tasks: list[tuple[Any, Any, Any, tuple[str, ...]]] = [
+        (np.ones(4), None, ValueError, ("tasks", "(4, 1)", "got (4,)")),
+        (np.ones((3, 1)), None, ValueError, ("tasks", "(4, 1)", "got (3, 1)")),
+        (np.ones((4, 2)), None, ValueError, ("tasks", "(4, 1)", "got (4, 2)")),
+        ([{"direction": 1}] * 3, None, ValueError, ("tasks", "(4, 1)", "got (3, 1)")),
+        ([{"velocity": 1}] * 4, None, (KeyError, ValueError), ("direction",)),
+        (np.array([["left"]] * 4), None, TypeError, ("tasks", "real numbers")),
+        ([[1.0], [1.0], [np.nan], [np.inf]], None, ValueError, ("finite", "environments 2, 3")),
+        ([[1.0], [np.nan]], [0, 3], ValueError, ("environments 3",)),
+        ([1.0, 1.0], [0, 3], ValueError, ("(2, 1)", "got (2,)")),
+    ]
+    for given, ids, error, words in tasks:
+        yield Case(META, lambda e, a=(given, ids): e.reset_task(*a), error, words)
+
+
+CASES = [*of_actions(), *of_ids(), *of_resets(), *of_states(), *of_fields_and_tasks()]
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Iterator[dict[tuple[str, int], Pair]]:
+    """Pairs that a refused call has left as they were, for the next one."""
+    made: dict[tuple[str, int], Pair] = {}
+    yield made
+    for pair in made.values():
+        pair.close()
+
+
+@pytest.mark.parametrize("num_threads", THREADS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.env_id} {case.words[-1:]}")
+def test_a_wrong_call_is_refused_and_moves_nothing(
+    case: Case, num_threads: int, pairs: dict[tuple[str, int], Pair]
+) -> None:
+    key = case.env_id, num_threads
+    pair = pairs.pop(key, None) or Pair(*key)
+    with pair.refused(case.error, *case.words):
+        case.call(pair.envs)
+    pairs[key] = pair
+
+
+def test_reset_bounds_of_a_pendulum() -> None:
+    pendulum = make("Pendulum-v1")
+    for bad, words in ((-1.0, ">= 0, got -1.0"), (1e308, "narrower"), (np.nan, "finite")):
+        with pytest.raises(ValueError, match=words):
+            pendulum.reset(options={"y_init": bad})
+
+
+def test_one_bad_value_for_all_blames_no_environment() -> None:
+    values = np.ones(8)
+    values[4] = np.nan
+    with pytest.raises(ValueError, match="finite") as caught:
+        make().set_model_field("body_mass", values)
+    assert "environments 4" not in str(caught.value)
 
 
 # ---- busy environments and order of calls --------------------------------------------------------
@@ -224,15 +361,6 @@ def test_recv_with_nothing_sent(num_threads: int) -> None:
     with pytest.raises(gymnasium.error.NoAsyncCallError):
         envs.recv(timeout=0.0)
     envs.close()
-
-
-def test_recv_after_everything_was_received(cheetah: Pair) -> None:
-    actions = cheetah.actions()
-    cheetah.envs.send(actions)
-    cheetah.envs.recv()
-    cheetah.twin.step(actions)
-    with cheetah.refused(NothingPendingError, "nothing has been sent"):
-        cheetah.envs.recv()
 
 
 @pytest.mark.parametrize(
@@ -572,221 +700,6 @@ def test_broken_binary_model_file(tmp_path: pathlib.Path) -> None:
 def test_model_too_small_for_the_task(env_id: str) -> None:
     with pytest.raises(ValueError, match=r"nq >= \d+ .*got nq = 2|no body named"):
         make(env_id, xml_file="inverted_pendulum.xml")
-
-
-# ---- reset ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("how", ["reset", "async_reset"])
-@pytest.mark.parametrize(
-    ("seed", "error", "words"),
-    [
-        (-1, gymnasium.error.Error, ("seed", ">= 0", "-1")),
-        ([0, 1, -2, 3], gymnasium.error.Error, ("seed", ">= 0", "-2")),
-        (1.5, TypeError, ("seed", "1.5")),
-        ([0, 1, 2, 3.5], TypeError, ("seed", "3.5")),
-        ("seed", TypeError, ("seed: expected",)),
-        ([0, 1, 2], ValueError, ("seed", "expected 4", "got 3")),
-        ([], ValueError, ("seed", "expected 4", "got 0")),
-    ],
-)
-def test_bad_seeds(
-    cheetah: Pair, how: str, seed: Any, error: type[Exception], words: tuple[str, ...]
-) -> None:
-    with cheetah.refused(error, *words):
-        getattr(cheetah.envs, how)(seed=seed)
-    assert cheetah.envs.np_random_seed == (3, 4, 5, 6)
-
-
-@pytest.mark.parametrize(
-    ("mask", "error", "words"),
-    [
-        ([True, False, True, False], TypeError, ("bool array", "got list")),
-        (np.ones(4, np.int64), TypeError, ("bool array", "got int64")),
-        (np.ones(3, bool), ValueError, ("(4,)", "got (3,)")),
-        (np.ones((4, 1), bool), ValueError, ("(4,)", "got (4, 1)")),
-        (np.zeros(4, bool), ValueError, ("at least one True",)),
-    ],
-)
-def test_bad_reset_mask(
-    cheetah: Pair, mask: Any, error: type[Exception], words: tuple[str, ...]
-) -> None:
-    with cheetah.refused(error, "reset_mask", *words):
-        cheetah.envs.reset(seed=9, options={"reset_mask": mask})
-    assert cheetah.envs.np_random_seed == (3, 4, 5, 6)
-
-
-def test_async_reset_takes_no_mask(cheetah: Pair) -> None:
-    with cheetah.refused(ValueError, "reset_mask"):
-        cheetah.envs.async_reset(options={"reset_mask": np.ones(4, bool)})
-
-
-@pytest.mark.parametrize("how", ["reset", "async_reset"])
-@pytest.mark.parametrize("options", [np.ones(4, bool), [("low", 0.0)], "low", 3])
-def test_options_that_are_no_dict(cart_pole: Pair, how: str, options: Any) -> None:
-    with cart_pole.refused(TypeError, "options: expected a dict or None", type(options).__name__):
-        getattr(cart_pole.envs, how)(options=options)
-
-
-def test_bad_reset_bounds(cart_pole: Pair) -> None:
-    with cart_pole.refused(ValueError, "low (1.0) is above high (-1.0)"):
-        cart_pole.envs.reset(seed=9, options={"low": 1.0, "high": -1.0})
-    with cart_pole.refused(ValueError, "options['low']", "'down'"):
-        cart_pole.envs.reset(seed=9, options={"low": "down"})
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("name", ["low", "high"])
-def test_reset_bounds_are_finite(cart_pole: Pair, name: str, bad: float) -> None:
-    with cart_pole.refused(ValueError, f"options['{name}']", "finite", str(bad)):
-        cart_pole.envs.reset(seed=9, options={name: bad})
-    with cart_pole.refused(ValueError, f"options['{name}']", "finite", str(bad)):
-        cart_pole.envs.async_reset(seed=9, options={name: bad})
-
-
-def test_reset_bounds_span_a_finite_interval(cart_pole: Pair) -> None:
-    with cart_pole.refused(ValueError, "narrower"):  # NumPy: OverflowError
-        cart_pole.envs.reset(seed=9, options={"low": -1e308, "high": 1e308})
-    pendulum = make("Pendulum-v1")
-    for bad, words in ((-1.0, ">= 0, got -1.0"), (1e308, "narrower"), (np.nan, "finite")):
-        with pytest.raises(ValueError, match=words):
-            pendulum.reset(options={"y_init": bad})
-
-
-# ---- snapshots -----------------------------------------------------------------------------------
-
-
-def test_set_state_of_wrong_shape_or_dtype(cheetah: Pair) -> None:
-    state = cheetah.envs.get_state()
-    wrong = [state[:3], state[:, :-1], state[0]]
-    wrong += [state.astype(dtype) for dtype in (np.int8, np.int32, np.float64, bool)]
-    for bad in wrong:
-        with pytest.raises((ValueError, TypeError)) as caught:
-            cheetah.envs.set_state(bad)
-        assert_says(caught.value, "state", "expected", str(state.shape), "uint8", "got")
-    with cheetah.refused(ValueError, "state", f"expected (2, {state.shape[1]}) uint8"):
-        cheetah.envs.set_state(state, [0, 1])
-    for other in (state.tolist(), "state", None):
-        with pytest.raises(TypeError, match="state: expected") as caught:
-            cheetah.envs.set_state(other)
-        assert len(str(caught.value)) < 500, "the message repeats the data"
-    cheetah.go_on()
-
-
-def test_set_state_of_garbage(cheetah: Pair) -> None:
-    state = cheetah.envs.get_state()
-    garbage = np.random.default_rng(0).integers(0, 256, state.shape, np.uint8)
-    for bad in (garbage, state[:, ::-1]):
-        with cheetah.refused(ValueError, "state", "row 0"):
-            cheetah.envs.set_state(bad)
-    zeros, one_bit = cheetah.envs.get_state(), cheetah.envs.get_state()
-    cheetah.go_on()
-    zeros[3], one_bit[3, 0] = 0, one_bit[3, 0] ^ 1  # a good start does not move the first three
-    for bad in (zeros, one_bit):
-        with cheetah.refused(ValueError, "state", "row 3"):
-            cheetah.envs.set_state(bad)
-
-
-# ---- model fields and tasks ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "error", "words"),
-    [
-        ("body_mas", 1.0, ValueError, ("'body_mas'", "body_mass")),
-        ("opt.gravitation", [0, 0, 0], ValueError, ("'opt.gravitation'", "opt.gravity")),
-        ("nonsense", 1.0, ValueError, ("'nonsense' is not a real-valued array field of mjModel",)),
-        ("mass", 1.0, ValueError, ("'mass' is not",)),
-        ("geom_type", np.ones(9), ValueError, ("'geom_type' is not",)),
-        ("opt.timestep", np.ones(1), ValueError, ("'opt.timestep' is not",)),
-        ("", np.ones(1), ValueError, ("'' is not",)),
-        ("qpos", np.zeros(9), ValueError, ("'qpos'", "qpos_spring")),
-        ("body_parentid", np.zeros(8), ValueError, ("'body_parentid'",)),
-        ("tendon_stiffness", 1.0, ValueError, ("tendon_stiffness",)),
-        ("body_mass", np.ones(7), ValueError, ("body_mass", "(4, 8)", "(8,)", "got (7,)")),
-        ("body_mass", np.ones((3, 8)), ValueError, ("body_mass", "(4, 8)", "got (3, 8)")),
-        ("body_mass", 1.0, ValueError, ("body_mass", "(4, 8)", "got ()")),
-        ("body_mass", "heavy", TypeError, ("values", "real numbers")),
-        ("body_mass", np.ones(8, complex), TypeError, ("values", "real numbers")),
-        ("body_mass", np.full((4, 8), np.nan), ValueError, ("finite",)),
-        ("body_mass", np.full(8, np.inf), ValueError, ("finite",)),
-    ],
-)
-def test_bad_model_field(
-    cheetah: Pair, name: str, values: Any, error: type[Exception], words: tuple[str, ...]
-) -> None:
-    with cheetah.refused(error, *words):
-        cheetah.envs.set_model_field(name, values)
-    assert cheetah.envs.state_bytes == cheetah.twin.state_bytes
-
-
-def test_bad_model_field_names_the_environments(cheetah: Pair) -> None:
-    values = np.ones((2, 8))
-    with cheetah.refused(ValueError, "(2, 8)", "got (4, 8)"):
-        cheetah.envs.set_model_field("body_mass", np.ones((4, 8)), [0, 3])
-    values[1, 4] = np.nan
-    with cheetah.refused(ValueError, "environments 3"):
-        cheetah.envs.set_model_field("body_mass", values, [0, 3])
-    # one value for all: no environment is to blame
-    with pytest.raises(ValueError, match="finite") as caught:
-        cheetah.envs.set_model_field("body_mass", values[1])
-    assert "environments 4" not in str(caught.value)
-
-
-def test_get_model_field_of_an_unknown_name(cheetah: Pair) -> None:
-    with cheetah.refused(ValueError, "'body_mas'", "body_mass"):
-        cheetah.envs.get_model_field("body_mas")
-
-
-def test_reading_a_model_field_does_not_change_the_snapshots(cheetah: Pair) -> None:
-    before = cheetah.envs.get_state()
-    cheetah.envs.get_model_field("body_mass")
-    np.testing.assert_array_equal(cheetah.envs.get_state(), before)
-
-
-def test_model_fields_of_an_environment_without_mujoco(cart_pole: Pair) -> None:
-    with cart_pole.refused(ValueError, "body_mass"):
-        cart_pole.envs.set_model_field("body_mass", 1.0)
-    with cart_pole.refused(ValueError, "body_mass"):
-        cart_pole.envs.get_model_field("body_mass")
-
-
-def test_tasks_of_an_environment_without_tasks(cheetah: Pair) -> None:
-    with cheetah.refused(ValueError, "this environment has no tasks"):
-        cheetah.envs.reset_task(np.ones((4, 1)))
-    with pytest.raises(ValueError, match="HalfCheetah-v5 has no tasks"):
-        cheetah.envs.sample_tasks(4)
-
-
-@pytest.mark.parametrize(
-    ("tasks", "error", "words"),
-    [
-        (np.ones(4), ValueError, ("tasks", "(4, 1)", "got (4,)")),
-        (np.ones((3, 1)), ValueError, ("tasks", "(4, 1)", "got (3, 1)")),
-        (np.ones((4, 2)), ValueError, ("tasks", "(4, 1)", "got (4, 2)")),
-        ([{"direction": 1}] * 3, ValueError, ("tasks", "(4, 1)", "got (3, 1)")),
-        ([{"velocity": 1}] * 4, (KeyError, ValueError), ("direction",)),
-        (np.array([["left"]] * 4), TypeError, ("tasks", "real numbers")),
-        ([[1.0], [1.0], [np.nan], [np.inf]], ValueError, ("tasks", "finite", "environments 2, 3")),
-    ],
-)
-def test_bad_tasks(meta: Pair, tasks: Any, error: Any, words: tuple[str, ...]) -> None:
-    with meta.refused(error, *words):
-        meta.envs.reset_task(tasks)
-
-
-def test_bad_tasks_name_the_environments(meta: Pair) -> None:
-    with meta.refused(ValueError, "environments 3"):
-        meta.envs.reset_task([[1.0], [np.nan]], [0, 3])
-    with meta.refused(ValueError, "(2, 1)", "got (2,)"):
-        meta.envs.reset_task([1.0, 1.0], [0, 3])
-
-
-def test_bad_arguments_of_sample_tasks(meta: Pair) -> None:
-    with meta.refused(ValueError, "n: expected at least 1, got 0"):
-        meta.envs.sample_tasks(0)
-    with meta.refused(TypeError, "n: expected an integer, got 1.5"):
-        meta.envs.sample_tasks(1.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("env_id", [4, -1])

@@ -25,7 +25,6 @@ from pyfastenv.experiments import (
     registry,
     sampling,
     sections,
-    tables,
 )
 from pyfastenv.experiments.claims import compare, verdict
 from pyfastenv.experiments.clock import Clock
@@ -203,14 +202,6 @@ def test_a_clock_tells_mine_from_others() -> None:
     assert clock.row().keys() == {"seconds", "cpus", "others", "steal"}
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0, "0"), (0.01234, "0.0123"), (12.34, "12.3"), (123.4, "123"), (12345.0, "12,345")],
-)
-def test_numbers_have_three_digits(value: float, text: str) -> None:
-    assert tables.number(value) == text
-
-
 # ---- the command line ----------------------------------------------------------------------------
 
 
@@ -299,19 +290,6 @@ def test_parts_are_scaled_to_the_documents_sizes() -> None:
         "updates of the flow": 1.0,
         "agent that improves the model": pytest.approx(200.0),
     }
-
-
-def test_first_solved() -> None:
-    assert placement.first_solved([200.0] * 99) is None
-    assert placement.first_solved([200.0] * 100) == 99
-    assert placement.first_solved([0.0] * 3 + [200.0] * 100) == 99 + 1  # 97.5 % of 100
-
-
-def test_remedies_for_lengths() -> None:
-    assert [profiling.length_of(kind, 300, 2_048) for kind in profiling.ALLOCATOR] == [
-        2_048, 300, 2_048, 512, 300,
-    ]  # fmt: skip
-    assert profiling.length_of("buckets", 512, 2_048) == 512
 
 
 def test_the_documents_code_fails_as_printed_and_runs_mended() -> None:

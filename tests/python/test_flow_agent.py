@@ -12,7 +12,7 @@ import torch
 from ensembles import member, randomised
 from small_learners import as_sequential, batch_of
 from torch import Tensor
-from trainings import assert_equal, through_a_file
+from trainings import assert_equal
 
 from pyfastenv.algorithms.mbpo.dynamics import DynamicsOptions, EnsembleDynamics
 from pyfastenv.algorithms.mbpo.flow import FlowAgent, FlowOptions
@@ -119,15 +119,6 @@ def test_the_flows_step_is_the_formula() -> None:
             clipped = gradients[name][mine] * (0.5 / norms[k])
             assert parameter.grad is not None
             torch.testing.assert_close(parameter.grad[mine].double(), clipped, rtol=1e-3, atol=1e-5)
-
-
-def test_small_gradients_of_the_flow_are_not_clipped() -> None:
-    grads = []
-    for max_norm in (1e3, 1e6):
-        agent = make(max_grad_norm=max_norm)
-        agent.update_flow(real(1, 30), predicted(1, 30))
-        grads.append(torch.cat([p.grad.flatten() for p in agent.flow.parameters()]))
-    assert torch.equal(*grads) and grads[0].any()
 
 
 # ---- the model as a policy -----------------------------------------------------------------------
@@ -286,95 +277,4 @@ def test_improving_changes_the_elites_and_nothing_of_the_policy() -> None:
         assert torch.equal(getattr(model, name), before["model"][name])
 
 
-def test_improving_raises_the_critics_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, noise = real(2, 100, 7), SeedStreams([2, 3]).normal(100, 3)
-    pairs = LAYOUT.obs_actions(rows)
-    gains = []
-    for agent_coef in (1e3, 0.0):  # hardly anything but the value counts, or the likelihood
-        agent = make((0, 1), learning_rate=3e-3, agent_coef=agent_coef)
-        agent.standardise_by(real(2, 500))
-        with torch.no_grad():
-            agent.log_temperature.fill_(-20.0)
-        monkeypatch.setattr(agent, "_update_critic", lambda rows, *_: rows[..., 0])
-        both = []
-        for _ in range(2):
-            with torch.no_grad():
-                mean, log_var = agent._moments(pairs)
-                outcome = mean + (0.5 * log_var).exp() * noise
-                values = agent._values(agent.critic(agent._inputs(pairs, outcome))).amin(1)
-                errors = (mean - agent._outcomes(rows)).square() * (-log_var).exp() + log_var
-            both.append(torch.stack((values.mean(1), -errors.mean((1, 2)))))
-            agent.improve_model(rows.expand(100, -1, -1, -1), SeedStreams([0, 1]))
-        gains.append(both[1] - both[0])
-    assert (gains[0][0] > 0.02).all()  # of the value
-    assert (gains[1][1] > 0.02).all()  # of the likelihood
-
-
-def test_the_model_it_improves_is_the_one_that_predicts() -> None:
-    agent = make((0, 1))
-    rows, noise, _ = steps_of(agent)
-    pairs = LAYOUT.obs_actions(rows).contiguous()
-    with torch.no_grad():
-        mean, log_var = agent._moments(pairs)
-    outcome = mean + (0.5 * log_var).exp() * noise
-    prediction = agent.dynamics.predict(pairs, noise)
-    assert_near(outcome[..., 0], prediction.rewards)
-    assert_near(outcome[..., 1:] + pairs[..., :2], prediction.next_obs)
-
-
 # ---- several seeds, saving -----------------------------------------------------------------------
-
-
-def live(agent: FlowAgent, seeds: list[int], streams: SeedStreams) -> Tensor:
-    """Some of everything, with each seed's own data."""
-
-    def data(make: Any, n: int, seed: int) -> Tensor:
-        return torch.cat([make(1, n, seed + 10 * s) for s in seeds])
-
-    agent.standardise_by(data(real, 100, 0))
-    losses = [agent.update_flow(data(real, 20, i), data(predicted, 20, i)) for i in range(3)]
-    batches = torch.stack([data(real, 10, i) for i in range(3)])
-    return torch.stack((*losses, agent.improve_model(batches, streams)))
-
-
-def test_two_seeds_are_two_agents() -> None:
-    together, streams = make((5, 6), new=True), SeedStreams([5, 6])
-    both = [live(together, [5, 6], streams) for _ in range(2)]
-    numbers = streams.normal(3)
-    for k, seed in enumerate((5, 6)):
-        alone, single = make((seed,), new=True), SeedStreams([seed])
-        for expected in both:
-            result = live(alone, [seed], single)
-            torch.testing.assert_close(result[:, 0], expected[:, k], rtol=1e-4, atol=1e-4)
-        assert torch.equal(single.normal(3)[0], numbers[k])
-        for one, two, per_seed in (
-            (alone.dynamics.network, together.dynamics.network, MEMBERS),
-            (alone.critic, together.critic, 2),
-            (alone.flow, together.flow, 2),
-        ):
-            for a, b in zip(one.parameters(), two.parameters(), strict=True):
-                mine = b[k * per_seed : (k + 1) * per_seed]
-                torch.testing.assert_close(a, mine, rtol=1e-3, atol=1e-4)
-
-
-def test_a_restored_agent_goes_on_alike() -> None:
-    agent, streams = make((1, 2)), SeedStreams([1, 2])
-    live(agent, [1, 2], streams)
-    state = through_a_file(
-        {
-            "agent": agent.state_dict(),
-            "model": agent.dynamics.state_dict(),
-            "learner": agent.learner.state_dict(),
-            "streams": streams.state_dict(),
-        }
-    )
-    other, other_streams = make((8, 9)), SeedStreams([8, 9])
-    live(other, [3, 4], other_streams)
-    other.load_state_dict(state["agent"])
-    other.dynamics.load_state_dict(state["model"])
-    other.learner.load_state_dict(state["learner"])
-    other_streams.load_state_dict(state["streams"])
-    assert_equal(state["agent"], through_a_file(other.state_dict()))
-    assert torch.equal(live(agent, [1, 2], streams), live(other, [1, 2], other_streams))
-    assert_equal(through_a_file(agent.state_dict()), through_a_file(other.state_dict()))
-    assert_equal(agent.dynamics.state_dict(), other.dynamics.state_dict())

@@ -29,8 +29,8 @@ def killed(folder: Path, num_kills: int, *algorithms: str) -> list[dict[str, Any
 
 
 def test_some_kills_change_nothing(tmp_path: Path) -> None:
-    counts = killed(tmp_path, 2, "ppo", "sac")
-    assert [(each["algorithm"], each["kills"]) for each in counts] == [("ppo", 2), ("sac", 2)]
+    (counts,) = killed(tmp_path, 2, "sac")
+    assert counts["kills"] == 2
 
 
 @pytest.mark.slow

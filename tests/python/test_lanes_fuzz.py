@@ -19,7 +19,7 @@ import shrink
 
 from pyfastenv.vector.specs import assets_dir
 
-MODELS = 50
+MODELS = 20
 KEPT = sorted((Path(lanes.__file__).parent / "lanes_models").glob("*.xml"))
 SMALL = (
     "<mujoco><worldbody><geom name='floor' type='plane' size='5 5 1'/><body pos='0 0 .1'>"
@@ -54,7 +54,7 @@ def test_models_that_once_differed(path: Path) -> None:
 def test_edited_robots(robot: str) -> None:
     kinds: Counter[str] = Counter()
     original = corpus.load(Path(assets_dir()) / robot)
-    for number in range(8):
+    for number in range(5):
         model = original.__copy__()
         changed = random_edits.edit(model, np.random.default_rng(number))
         verdict = closed_loop.compare(model, number, steps=120)
@@ -125,14 +125,14 @@ def _compiles(fails: Any, *given: Any) -> int | None:
 
 
 def test_models_are_many_and_repeatable() -> None:
-    texts = [random_models.render(random_models.draw(5, number)) for number in range(100)]
-    assert len(set(texts)) == 100
-    assert texts == [random_models.render(random_models.draw(5, i)) for i in range(100)]
+    texts = [random_models.render(random_models.draw(5, number)) for number in range(30)]
+    assert len(set(texts)) == 30
+    assert texts == [random_models.render(random_models.draw(5, i)) for i in range(30)]
 
 
 def test_models_have_what_they_should() -> None:
     """Every feature is in a few percent of the models at least."""
-    texts = [random_models.render(random_models.draw(6, number)) for number in range(400)]
+    texts = [random_models.render(random_models.draw(6, number)) for number in range(200)]
     for feature in (
         'type="free"', 'type="ball"', 'type="slide"', 'type="hinge"', 'type="mesh"',
         'type="hfield"', 'type="capsule"', 'type="box"', 'type="ellipsoid"', 'type="cylinder"',
@@ -141,18 +141,18 @@ def test_models_have_what_they_should() -> None:
         'cone="elliptic"', 'solver="PGS"', 'integrator="RK4"', 'integrator="implicitfast"',
         "<damper", "<intvelocity", "<cylinder", "dyntype=", "forcerange", "density=", "impratio",
     ):  # fmt: skip
-        assert sum(feature in text for text in texts) >= 8, feature
+        assert sum(feature in text for text in texts) >= 4, feature
 
 
 def test_most_models_compile() -> None:
     good = 0
-    for number in range(100):
+    for number in range(40):
         try:
             mujoco.MjModel.from_xml_string(random_models.render(random_models.draw(7, number)))
         except ValueError:
             continue
         good += 1
-    assert good >= 95
+    assert good >= 38
 
 
 def test_edits_change_what_they_name() -> None:

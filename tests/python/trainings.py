@@ -66,12 +66,6 @@ def assert_same_run(a: Path, b: Path) -> None:
     assert untimed_rows(a) == untimed_rows(b)
 
 
-def assert_goes_on_alike(algorithm: Any, resumed: Any, iterations: int) -> None:
-    """The same metrics, to the last bit, in the next iterations."""
-    for _ in range(iterations):
-        assert untimed(algorithm.iterate()) == untimed(resumed.iterate())
-
-
 def assert_learns(algorithm: Any, iterations: int, *, first: float, last: float) -> None:
     """Trains until its evaluations, every so many iterations, exceed ``last``; begins below
     ``first``."""

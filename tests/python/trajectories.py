@@ -91,7 +91,8 @@ def send_through(
         most = max_envs if least is not None and rng.random() < 0.5 else None
         result = envs.recv(least, timeout, max_envs=most)
         ids = result[4]["env_id"]
-        assert 0 < len(ids) == len(set(ids)) and not free[ids].any()
+        assert 0 < len(ids) == len(set(ids)) <= (most or num_envs) and not free[ids].any()
+        assert timeout is not None or len(ids) >= min(least or 0, num_envs - free.sum())
         free[ids] = True
         for k, i in enumerate(ids):
             row = row_of(result, k)
