@@ -36,6 +36,7 @@ float Softmax(const float* logits, const Rows& rows, float* probs) {
   float most = logits[0];
   for (int i = 1; i < rows.count; ++i) most = most < logits[i] ? logits[i] : most;
   for (int i = 0; i < rows.count; ++i) probs[i] = logits[i] - most;
+  for (int i = rows.count; i < rows.size; ++i) probs[i] = 0.0F;  // NaN, if a row before had one
   Vec sums = {};
   for (int i = 0; i < rows.size; i += kLanes) {
     const Vec value = Exp(LoadLoose(probs + i));
