@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 from forks import forking, two_processes
-from guess import Config, Guess, Policy, batch, die, stopping, train, train_killed
+from guess import Config, Guess, Policy, batch, die, stopping, train
 from trainings import assert_equal, assert_same_run, final_state, untimed_rows
 
 import pyfastenv
@@ -96,13 +96,6 @@ def test_neither_evaluations_nor_checkpoints_nor_profiles_change_the_training(
     assert_equal(final_state(tmp_path / "often"), final_state(tmp_path / "never"))
 
 
-def test_another_seed_is_another_training(tmp_path: Path) -> None:
-    train(tmp_path / "a", seed=1)
-    train(tmp_path / "b", seed=2)
-    with pytest.raises(AssertionError):
-        assert_equal(final_state(tmp_path / "a"), final_state(tmp_path / "b"))
-
-
 # ---- stopping and going on -----------------------------------------------------------------------
 
 
@@ -140,15 +133,6 @@ def test_a_signal_in_the_last_iteration_comes_too_late(tmp_path: Path) -> None:
     assert result.global_step == 480
 
 
-def test_after_a_death_rows_beyond_the_checkpoint_are_made_anew(
-    tmp_path: Path, whole_guess: Path
-) -> None:
-    train_killed(tmp_path / "cut", 336)
-    assert read_metrics(tmp_path / "cut")[-1]["step"] == 312  # the checkpoint is of 240
-    run(Guess, Config(resume=tmp_path / "cut"))
-    assert_same_run(tmp_path / "cut", whole_guess)
-
-
 def test_going_on_from_an_earlier_checkpoint_drops_the_later_ones(tmp_path: Path) -> None:
     train(tmp_path / "run")
     earlier = tmp_path / "run" / "checkpoints" / "step_000000000240.pt"
@@ -178,14 +162,6 @@ def test_what_need_not_end_is_refused_before_a_step(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"CartPole-v1 has no time limit.*--env.max_episode_steps"):
         train(tmp_path / "run", Endless)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_run_may_branch_into_another_folder(tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    earlier = tmp_path / "run" / "checkpoints" / "step_000000000240.pt"
-    train(tmp_path / "branch", resume=earlier)
-    assert_same_run(tmp_path / "run", tmp_path / "branch")
-    assert len(list((tmp_path / "run" / "checkpoints").glob("step_*"))) == 3
 
 
 def test_a_finished_run_stays_finished_or_becomes_longer(tmp_path: Path) -> None:
