@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,6 @@ from pyfastenv.experiments import measure
 from pyfastenv.experiments.render import render
 
 HERE = Path(__file__)
-STEPS = 500
-SECONDS_PER_SCENE = 240.0  # of processor time: the largest takes 20 ms a step
 TIMED = 1.0  # seconds of mujoco.rollout: a clock of 10 ms is exact to a percent
 KNOWN = HERE.parents[2] / "bench" / "results" / "corpus.json"
 
@@ -80,15 +79,17 @@ def survey(path: Path) -> Result:
             "seconds": round(time.process_time() - start, 2)}  # fmt: skip
 
 
-def judge(path: Path, steps: int, *, timed: bool) -> Result:
-    """Rolls a scene out."""
-    model = load(path)
+def judge(options: argparse.Namespace, number: int) -> Result:
+    """Rolls a scene out; of a survey: whether the file is one."""
+    if options.survey:
+        return survey(files(options.folder)[number])
+    model, steps = load(options.folder / scenes(options)[number]), options.steps
     address = model._address
     ratio, of_sensors = None, ""
     if not _core.lanes_refusal(address, sensordata=False):
         of_sensors = _core.lanes_refusal(address)
     try:
-        if timed and not _core.lanes_refusal(address):
+        if options.timed and not _core.lanes_refusal(address):
             ratio = round(speed(model, 0, steps=steps, seconds=TIMED), 3)
         verdict = compare(model, 0, steps=steps, gentle=True, sensordata=not of_sensors)
     except mujoco.FatalError as error:
@@ -105,12 +106,9 @@ def scenes(options: argparse.Namespace) -> list[str]:
     index = KNOWN if options.known else options.folder / "scenes.json"
     if not index.exists():
         found = files(options.folder)
-        results = batches.run(
-            HERE, ["--folder", str(options.folder), "--survey"], range(len(found)),
-            seconds=SECONDS_PER_SCENE, per_child=20, workers=options.workers,
-        )  # fmt: skip
+        survey = ["--folder", str(options.folder), "--workers", str(options.workers), "--survey"]
         first: dict[str, str] = {}
-        for path, result in zip(found, results, strict=True):
+        for path, result in zip(found, PROGRAM.results(survey, range(len(found))), strict=True):
             if result["kind"] == "scene":
                 first.setdefault(result["digest"], str(path.relative_to(options.folder)))
         index.write_text(json.dumps(sorted(first.values()), indent=1) + "\n")
@@ -120,32 +118,30 @@ def scenes(options: argparse.Namespace) -> list[str]:
     return [path for path in paths if options.only in path][:: options.every]
 
 
+PROGRAM = batches.Program(
+    HERE,
+    batches.arguments(__doc__),
+    judge,
+    fine=("equal", "refused"),
+    seconds=240.0,  # the largest takes 20 ms a step
+    per_child=5,
+)
+_also = PROGRAM.parser.add_argument
+_also("--folder", type=lambda text: Path(text).resolve(), required=True, help="of the packages")
+_also("--steps", type=int, default=500)
+_also("--every", type=int, default=1, help="each n-th scene")
+_also("--only", default="", help="scenes whose path has this")
+_also("--timed", action="store_true", help="measure how fast each is, too")
+_also("--known", action="store_true", help="scenes measured last; find no others")
+_also("--survey-only", action="store_true", help="find the scenes alone")
+_also("--output", type=Path, help="JSON; a table beside it")
+_also("--survey", action="store_true", help=argparse.SUPPRESS)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--folder", type=Path, required=True, help="where the packages are")
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--every", type=int, default=1, help="each n-th scene")
-    parser.add_argument("--only", default="", help="scenes whose path has this")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--timed", action="store_true", help="measure how fast each is, too")
-    parser.add_argument("--known", action="store_true", help="scenes measured last; find no others")
-    parser.add_argument("--survey-only", action="store_true", help="find the scenes alone")
-    parser.add_argument("--output", type=Path, help="JSON; a table beside it")
-    parser.add_argument("--survey", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--batch", type=int, nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    options.folder = options.folder.resolve()
+    options = PROGRAM.parser.parse_args()
     if options.batch is not None:
-        if options.survey:
-            found = files(options.folder)
-            return batches.serve(lambda i: survey(found[i]), *options.batch, SECONDS_PER_SCENE)
-        chosen = scenes(options)
-        return batches.serve(
-            lambda i: judge(
-                options.folder / chosen[i], options.steps, timed=options.timed
-            ),
-            *options.batch, SECONDS_PER_SCENE,
-        )  # fmt: skip
+        return PROGRAM.serve(options)
     if options.survey_only:
         print(f"{len(scenes(options))} scenes")
         return 0
@@ -159,27 +155,21 @@ def _text(result: Result) -> str:
 
 
 def _run(options: argparse.Namespace) -> int:
-    chosen, start = scenes(options), time.monotonic()
-    arguments = ["--folder", str(options.folder), "--steps", str(options.steps),
-                 "--every", str(options.every), "--only", options.only]  # fmt: skip
-    arguments += ["--timed"] * options.timed + ["--known"] * options.known
+    chosen = scenes(options)
     rows: list[Result] = []
-    for result in batches.run(
-        HERE, arguments, range(len(chosen)), seconds=SECONDS_PER_SCENE, per_child=5,
-        workers=options.workers,
-    ):  # fmt: skip
-        rows.append({"scene": chosen[result["number"]], **result})
-        if result["kind"] not in ("equal", "refused"):
-            print(json.dumps(rows[-1]), flush=True)
-    kinds = [row["kind"] for row in rows]
+
+    def named() -> Iterator[Result]:
+        for result in PROGRAM.results(sys.argv[1:], range(len(chosen))):
+            rows.append({"scene": chosen[result["number"]], **result})
+            yield rows[-1]
+
+    failures = PROGRAM.report("scenes", named())
     sensing = [row for row in rows if row["kind"] == "equal" and row["sensors"]]
     refused = [row for row in sensing if row["refused sensors"]]
     for row in refused:
         print(f"{row['scene']}: {row['refused sensors']}")
     print(f"{len(sensing)} of those that ride have sensors, {len(refused)} of them with others")
     ratios = [row["ratio"] for row in rows if row.get("ratio")]
-    print(f"{len(rows)} scenes, {time.monotonic() - start:.0f} s: "
-          + ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds))))  # fmt: skip
     if ratios:
         print(
             f"mujoco.rollout's time ÷ ours: median {np.median(ratios):.2f}, least {min(ratios):.2f}"
@@ -191,7 +181,7 @@ def _run(options: argparse.Namespace) -> int:
         }  # fmt: skip
         options.output.write_text(_text(result) + "\n")
         options.output.with_suffix(".md").write_text(page(result))
-    return 0 if set(kinds) <= {"equal", "refused"} else 1
+    return int(bool(failures))
 
 
 def outcome(row: dict[str, Any]) -> str:

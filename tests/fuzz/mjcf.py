@@ -15,9 +15,8 @@ import argparse
 import random
 import sys
 import tempfile
-import time
 import traceback
-from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import batches
@@ -31,11 +30,7 @@ from pyfastenv.vector.specs import assets_dir
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "fuzz"
-SECONDS_PER_FILE = 40.0  # of processor time
-FILES_PER_CHILD = 250
-MEMORY = 6 * 2**30
 STEPS = 4
-FINE = ("refused", "too large", "cannot reset", "stepped", "stopped")
 # whose model it is -> ids that take it; any model may also go to the undemanding ones
 IDS_OF = {
     "ant.xml": "Ant-v5",
@@ -137,13 +132,25 @@ def judge(env_id: str, path: Path, seed: int) -> Result:
         return {"kind": "wrong", "refusal": traceback.format_exc()}
 
 
-def _judge_drawn(seed: int, number: int, folder: Path) -> Result:
-    env_id, content = draw(seed, number)
-    path = folder / f"{number}.xml"
-    path.write_bytes(content)
-    result = judge(env_id, path, number)
-    path.unlink()
-    return result
+def _judge_drawn(options: argparse.Namespace, number: int) -> Result:
+    env_id, content = draw(options.seed, number)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{number}.xml"
+        path.write_bytes(content)
+        return judge(env_id, path, number)
+
+
+PROGRAM = batches.Program(
+    Path(__file__),
+    batches.drawing(__doc__, "files", 10_000),
+    _judge_drawn,
+    fine=("refused", "too large", "cannot reset", "stepped", "stopped"),
+    seconds=40.0,
+    per_child=250,
+    memory=6 * 2**30,
+)
+PROGRAM.parser.add_argument("--file", type=Path, help="a kept file; --seed is of its actions")
+PROGRAM.parser.add_argument("--env-id", default="HalfCheetah-v5")
 
 
 # ---- in the parent -------------------------------------------------------------------------------
@@ -152,74 +159,49 @@ def _judge_drawn(seed: int, number: int, folder: Path) -> Result:
 def is_mujocos(path: Path) -> bool:
     """Whether the mujoco package alone ends badly on the same file."""
     bare = HERE / "mujoco_crashes" / "bare.py"
-    outcome = children.run(bare, [str(path)], 4 * SECONDS_PER_FILE)
+    outcome = children.run(bare, [str(path)], 4 * PROGRAM.seconds)
     return outcome.kind == "hang" or outcome.kind.startswith("SIG")
 
 
-def fuzz(seed: int, num_files: int, *, folder: Path = BUILD) -> tuple[Counter[str], list[str]]:
-    """Tries so many files. Returns counts and a description of each failure, kept in ``folder``."""
+def fuzz(given: Sequence[str], folder: Path = BUILD) -> Iterator[Result]:
+    """Results under these arguments; the file of each failure is kept in ``folder``."""
+    seed = PROGRAM.parser.parse_args(given).seed
+    for result in PROGRAM.results(given):
+        if result["kind"] not in PROGRAM.fine:
+            kept, env_id = _keep(seed, result["number"], folder)
+            whose = "ours"
+            if result["kind"] != "wrong" and is_mujocos(kept):
+                whose = "MuJoCo's own"
+            again = f"python {Path(__file__).name} --file {kept} --env-id {env_id}"
+            result["kind"] += f", {whose}"
+            result["again"] = f"{again} --seed {result['number']}"
+        yield result
+
+
+def _keep(seed: int, number: int, folder: Path) -> tuple[Path, str]:
+    """Writes the n-th file of a run; returns its path and the environment that gets it."""
+    env_id, content = draw(seed, number)
     folder.mkdir(parents=True, exist_ok=True)
-    counts: Counter[str] = Counter()
-    failures: list[str] = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for result in batches.run(
-            Path(__file__), ["--seed", str(seed), "--folder", scratch], range(num_files),
-            seconds=SECONDS_PER_FILE, per_child=FILES_PER_CHILD, workers=1,
-        ):  # fmt: skip
-            kind, number = result["kind"], result["number"]
-            if kind in FINE:
-                counts[kind] += 1
-                continue
-            env_id, content = draw(seed, number)
-            kept = folder / f"mjcf-{seed}-{number}.xml"
-            kept.write_bytes(content)
-            whose = "MuJoCo's own" if kind != "wrong" and is_mujocos(kept) else "ours"
-            counts[f"{kind}, {whose}"] += 1
-            failures.append(
-                f"seed {seed}, file {number}: {kind}, {whose}\n{result['refusal']}\nagain: "
-                f"python {Path(__file__).name} --file {kept} --env-id {env_id} --seed {number}"
-            )
-            print(failures[-1], file=sys.stderr, flush=True)
-    return counts, failures
-
-
-def table(counts: Counter[str], seconds: float) -> str:
-    """The closing table."""
-    rows = [("files", sum(counts.values())), *sorted(counts.items()), ("seconds", round(seconds))]
-    return "\n".join(f"{name:<36}{number:>12,}" for name, number in rows)
+    path = folder / f"mjcf-{seed}-{number}.xml"
+    path.write_bytes(content)
+    return path, env_id
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--only", type=int, help="this file of the run")
-    parser.add_argument("--file", type=Path, help="a kept file")
-    parser.add_argument("--env-id", default="HalfCheetah-v5")
-    parser.add_argument("--batch", type=int, nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = PROGRAM.parser.parse_args()
     if options.batch is not None:
-        return batches.serve(
-            lambda number: _judge_drawn(options.seed, number, options.folder),
-            *options.batch, SECONDS_PER_FILE, MEMORY,
-        )  # fmt: skip
+        return PROGRAM.serve(options)
     env_id, path, seed = options.env_id, options.file, options.seed
     if options.only is not None:
-        env_id, content = draw(options.seed, options.only)
-        BUILD.mkdir(parents=True, exist_ok=True)
-        path, seed = BUILD / f"mjcf-{options.seed}-{options.only}.xml", options.only
-        path.write_bytes(content)
+        path, env_id = _keep(seed, options.only, BUILD)
+        seed = options.only
     if path is not None:
-        children.guard(MEMORY)
-        children.expect_within(SECONDS_PER_FILE)
+        children.guard(PROGRAM.memory)
+        children.expect_within(PROGRAM.seconds)
         result = judge(env_id, path, seed)
         print(result["kind"], result.get("refusal", ""))
-        return int(result["kind"] not in FINE)
-    start = time.monotonic()
-    counts, failures = fuzz(options.seed, options.files)
-    print(f"MJCF, seed {options.seed}\n{table(counts, time.monotonic() - start)}")
-    return 1 if failures else 0
+        return int(result["kind"] not in PROGRAM.fine)
+    return int(bool(PROGRAM.report(f"MJCF, seed {seed}", fuzz(sys.argv[1:]))))
 
 
 if __name__ == "__main__":

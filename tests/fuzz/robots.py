@@ -12,7 +12,6 @@ import argparse
 import json
 import random
 import sys
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,7 @@ from pyfastenv import _core
 
 STEPS = 120
 MOST_DOFS = 45  # larger ones take seconds
-SECONDS_PER_VARIANT = 60.0
 WRONG = ("silent", "differs")
-FINE = ("equal", "refused", "MuJoCo's error")
 
 
 @cache
@@ -40,16 +37,16 @@ def robot(path: Path) -> Any:
     return load(path)
 
 
-def variant(robots: list[Path], seed: int, number: int) -> tuple[Path, Any, list[str]]:
+def variant(options: argparse.Namespace, number: int) -> tuple[Path, Any, list[str]]:
     """The n-th edited robot of a run: whose it is, the model, and what has changed."""
-    path = random.Random(f"{seed} {number}").choice(robots)
+    path = random.Random(f"{options.seed} {number}").choice(riding(options.folder.resolve()))
     model = mujoco.MjModel.__copy__(robot(path))
-    changed = edit(model, np.random.default_rng((seed, number)))
+    changed = edit(model, np.random.default_rng((options.seed, number)))
     return path, model, changed
 
 
-def judge(robots: list[Path], seed: int, number: int) -> Result:
-    path, model, changed = variant(robots, seed, number)
+def judge(options: argparse.Namespace, number: int) -> Result:
+    path, model, changed = variant(options, number)
     named = {"scene": path.stem, "path": str(path), "changed": changed}
     try:
         return {**named, **compare(model, number, steps=STEPS, gentle=number % 3 > 0).record()}
@@ -57,9 +54,8 @@ def judge(robots: list[Path], seed: int, number: int) -> Result:
         return {**named, "kind": "MuJoCo's error", "refusal": str(error)}
 
 
-def blame(robots: list[Path], seed: int, number: int) -> tuple[Verdict, list[str]]:
+def blame(path: Path, model: Any, changed: list[str], number: int) -> tuple[Verdict, list[str]]:
     """Finds the fewest changes that make bits differ: each is undone if they differ without it."""
-    path, model, changed = variant(robots, seed, number)
     gentle = number % 3 > 0
     verdict = compare(model, number, steps=STEPS, gentle=gentle)
     if verdict.kind not in WRONG:
@@ -87,6 +83,7 @@ def _set(owner: Any, name: str, value: Any) -> None:
         setattr(owner, name, type(getattr(owner, name))(value))
 
 
+@cache
 def riding(folder: Path) -> list[Path]:
     """Scenes that lanes take as they are; found once and remembered beside the packages."""
     index = folder / "riding.json"
@@ -100,42 +97,23 @@ def riding(folder: Path) -> list[Path]:
     return [folder / scene for scene in json.loads(index.read_text())]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--folder", type=Path, required=True, help="of the corpus")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--variants", type=int, default=600)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", type=int, help="this variant of the run")
-    parser.add_argument("--batch", type=int, nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    options.folder = options.folder.resolve()
-    robots = riding(options.folder)
-    if options.batch is not None:
-        return batches.serve(
-            lambda number: judge(robots, options.seed, number), *options.batch, SECONDS_PER_VARIANT
-        )
-    if options.only is not None:
-        path, *_ = variant(robots, options.seed, options.only)
-        verdict, changed = blame(robots, options.seed, options.only)
-        print(path, *changed, f"\n{verdict.kind} {verdict.refusal}\n{verdict.difference}")
-        return int(verdict.kind in WRONG)
-    return _run(options)
+def _show(options: argparse.Namespace) -> str:
+    path, model, changed = variant(options, options.only)
+    verdict, changed = blame(path, model, changed, options.only)
+    print(path, *changed, f"\n{verdict.kind} {verdict.refusal}\n{verdict.difference}")
+    return verdict.kind
 
 
-def _run(options: argparse.Namespace) -> int:
-    start = time.monotonic()
-    variants = batches.run(
-        Path(__file__), ["--folder", str(options.folder), "--seed", str(options.seed)],
-        range(options.first, options.first + options.variants), seconds=SECONDS_PER_VARIANT,
-        per_child=40, workers=options.workers,
-    )  # fmt: skip
-    results, failures = batches.tell(variants, FINE)
-    seconds = time.monotonic() - start
-    print(f"edited robots, seed {options.seed}, {seconds:.0f} s\n{batches.table(results)}")
-    return 1 if failures else 0
-
+PROGRAM = batches.Program(
+    Path(__file__),
+    batches.drawing(__doc__, "variants", 600),
+    judge,
+    fine=("equal", "refused", "MuJoCo's error"),
+    seconds=60.0,
+    per_child=40,
+)
+PROGRAM.parser.add_argument("--folder", type=Path, required=True, help="of the corpus")
 
 if __name__ == "__main__":
-    sys.exit(main())
+    riding(PROGRAM.parser.parse_args().folder.resolve())  # before children look for them
+    sys.exit(PROGRAM.main("edited robots", _show))

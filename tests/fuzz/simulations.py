@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,6 @@ from batches import Result
 from pyfastenv import physics
 
 CALLS = 16
-SECONDS_PER_BATCH = 60.0  # of processor time
-FINE = ("equal", "invalid", "refused")
 OUTPUTS = ("xpos", "cvel", "subtree_com", "qacc", "qfrc_actuator", "qfrc_constraint", "sensordata",
            "cfrc_ext")  # fmt: skip
 FIELDS = ("body_mass", "dof_damping", "geom_friction", "actuator_gainprm", "opt.gravity")
@@ -225,64 +222,41 @@ def _assert_bits(ours: Any, theirs: Any, what: str) -> None:
 # ---- many ----------------------------------------------------------------------------------------
 
 
-def judge(seed: int, number: int, *, show: bool = False) -> Result:
+def judge(options: argparse.Namespace, number: int, *, show: bool = False) -> Result:
     """Judges the n-th batch of a run."""
     try:
         model = mujoco.MjModel.from_xml_string(
-            random_models.render(random_models.draw(seed, number))
+            random_models.render(random_models.draw(options.seed, number))
         )
     except ValueError as error:
         return {"kind": "invalid", "refusal": str(error).replace("\n", " ")}
     try:
-        pair = Pair(model, np.random.default_rng((seed, number)), show)
+        pair = Pair(model, np.random.default_rng((options.seed, number)), show)
     except ValueError as error:  # keeps something outside the state
         return {"kind": "refused", "refusal": str(error)}
     try:
         pair.run()
     except AssertionError as error:
         return {"kind": "differs", "refusal": str(error), "calls": pair.made.total()}
+    # not public: mujoco.batch, whose interface Batch has, counts nothing
     lane_steps, left = pair.ours._core.lane_steps()
     return {"kind": "equal", "calls": pair.made.total(), "steps": lane_steps - left}
 
 
-def fuzz(seed: int, count: int, *, workers: int = 2) -> Iterator[Result]:
-    """Judges so many batches, ``workers`` at a time."""
-    return batches.run(
-        Path(__file__),
-        ["--seed", str(seed)],
-        range(count),
-        seconds=SECONDS_PER_BATCH,
-        per_child=50,
-        workers=workers,
-    )
+def _show(options: argparse.Namespace) -> str:
+    result = judge(options, options.only, show=True)
+    print(result)
+    return str(result["kind"])
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--batches", type=int, default=2000)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only", type=int, help="this batch of the run")
-    parser.add_argument("--batch", type=int, nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.batch is not None:
-        return batches.serve(
-            lambda number: judge(options.seed, number), *options.batch, SECONDS_PER_BATCH
-        )
-    if options.only is not None:
-        print(judge(options.seed, options.only, show=True))
-        return 0
-    start = time.monotonic()
-    results, failures = batches.tell(
-        fuzz(options.seed, options.batches, workers=options.workers), FINE
-    )
-    calls = sum(result.get("calls", 0) for result in results)
-    seconds = time.monotonic() - start
-    print(
-        f"batches, seed {options.seed}, {calls:,} calls, {seconds:.0f} s\n{batches.table(results)}"
-    )
-    return 1 if failures else 0
-
+PROGRAM = batches.Program(
+    Path(__file__),
+    batches.drawing(__doc__, "batches", 2000),
+    judge,
+    fine=("equal", "invalid", "refused"),
+    seconds=60.0,
+    per_child=50,
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(PROGRAM.main("batches", _show))

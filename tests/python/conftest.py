@@ -82,6 +82,12 @@ def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spec, "DynamicsOptions", short)
 
 
+@pytest.fixture
+def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where MuJoCo may write its log."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="session")
 def gl() -> None:
     """Skips where no OpenGL context can be made (found out elsewhere: a failure may crash)."""

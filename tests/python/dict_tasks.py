@@ -22,7 +22,8 @@ class Arm(pyfastenv.Task):
 
     def step(self, data, action, info):
         self.simulate(data)
-        distance = np.linalg.norm(data.site("tip").xpos[:2] - self.goal)
+        tip = data.site("tip").xpos
+        distance = np.hypot(tip[0] - self.goal[0], tip[1] - self.goal[1])
         info["is_success"] = 1.0 * (distance < self.near)
         return -distance, abs(data.qpos[1]) > 1.2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,16 +35,18 @@ def test_random_calls(tmp_path: Path) -> None:
 
 
 def test_broken_models(tmp_path: Path) -> None:
-    counts, failures = mjcf.fuzz(20, 60, folder=tmp_path)
-    assert not failures, "\n".join(failures)
+    results = list(mjcf.fuzz(["--seed", "20", "--files", "60", "--workers", "1"], tmp_path))
+    counts = Counter(result["kind"] for result in results)
+    assert counts.keys() <= set(mjcf.PROGRAM.fine), results
     assert counts["refused"] > 8
     assert counts["stepped"] > 8
 
 
 def test_random_batches() -> None:
     """Of simulations, beside mujoco.batch's."""
-    results = list(simulations.fuzz(2, 6, workers=1))
-    wrong = [result for result in results if result["kind"] not in simulations.FINE]
+    program = simulations.PROGRAM
+    results = list(program.results(["--seed", "2", "--batches", "6", "--workers", "1"]))
+    wrong = [result for result in results if result["kind"] not in program.fine]
     assert not wrong, wrong
     assert sum(result.get("steps", 0) for result in results) > 1_000, "lanes did nothing"
 
@@ -133,6 +136,16 @@ def test_a_wrong_bit_of_a_batch_is_seen() -> None:
     pair.ours = MagicMock()
     with pytest.raises(AssertionError, match=r"bad call .* was not refused"):
         pair.bad()
+
+
+@pytest.mark.parametrize("said", ["", "state differs"])
+def test_one_batch_ends_in_its_verdict(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(pair: simulations.Pair) -> None:
+        assert not said, said
+
+    monkeypatch.setattr(simulations.Pair, "run", run)
+    monkeypatch.setattr("sys.argv", ["simulations.py", "--only", "0"])
+    assert simulations.PROGRAM.main("batches", simulations._show) == bool(said)
 
 
 def test_a_call_that_should_be_refused_is_seen(

@@ -31,9 +31,10 @@ SMALL = (
 
 
 def test_random_models() -> None:
-    results = list(lanes.fuzz(20, MODELS, workers=1))
+    given = ["--seed", "20", "--models", str(MODELS), "--workers", "1"]
+    results = list(lanes.fuzz(given))
     kinds = Counter(result["kind"] for result in results)
-    wrong = [result for result in results if result["kind"] not in lanes.FINE]
+    wrong = [result for result in results if result["kind"] not in lanes.PROGRAM.fine]
     assert not wrong, f"{wrong[:3]}\nmore: python tests/fuzz/lanes.py --seed 20 --shrink NUMBER"
     assert kinds.total() == MODELS
     assert kinds["equal"] > 0.75 * MODELS

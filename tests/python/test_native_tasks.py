@@ -28,13 +28,6 @@ SOURCE = Path(__file__).with_name("native_tasks") / "arm.cc"
 class PythonArm(Arm):
     observation_dict = None
 
-    def step(self, data, action, info):
-        self.simulate(data)
-        tip = data.site("tip").xpos
-        distance = np.hypot(tip[0] - self.goal[0], tip[1] - self.goal[1])
-        info["is_success"] = 1.0 * (distance < self.near)
-        return -distance, abs(data.qpos[1]) > 1.2
-
     def observation(self, data, obs):
         obs["observation"] = np.concatenate((data.qpos, data.qvel))
         obs["achieved_goal"] = data.site("tip").xpos[:2]

@@ -198,10 +198,15 @@ def test_bad_arguments(sizes: tuple[int, ...], activation: str, message: str) ->
         MLP(sizes, activation=activation)
 
 
-@pytest.mark.parametrize("how", ["deepcopy", "pickle"])
-def test_copies_share_nothing(how: str) -> None:
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize(
+    "way", [copy.deepcopy, lambda network: pickle.loads(pickle.dumps(network))]
+)
+def test_copies_share_nothing(way: Any, flat: bool) -> None:
     network = make()
-    other = copy.deepcopy(network) if how == "deepcopy" else pickle.loads(pickle.dumps(network))
+    if flat:  # as one of which a target network is made
+        FlatParameters([network])
+    other = way(network)
     x = torch.randn(BATCH, 5, dtype=torch.float64)
     expected = network(x)
     zero(network)
@@ -281,16 +286,6 @@ def test_state_dicts_are_loaded_into_the_vector() -> None:
     network.load_state_dict(other.state_dict())
     expected = torch.cat([parameter.flatten() for parameter in other.parameters()])
     assert torch.equal(flat.parameter.detach(), expected.detach())
-
-
-def test_copies_of_flat_modules_are_their_own() -> None:
-    network = make()
-    FlatParameters([network])
-    target = copy.deepcopy(network)  # a target network
-    x = torch.randn(BATCH, 5, dtype=torch.float64)
-    before = target(x)
-    zero(network)
-    assert torch.equal(target(x), before)
 
 
 # ---- several seeds -------------------------------------------------------------------------------

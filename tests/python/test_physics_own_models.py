@@ -5,35 +5,27 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
-from mujoco import rollout as theirs
 from physics_models import (
     CART_POLE,
     SENSORS,
-    assert_bits,
     assert_same_rollouts,
     controls,
     from_text,
     lane_steps,
-    make_data,
     robot,
     states,
 )
 
 from pyfastenv import physics
 
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
+
 N, STEPS = 16, 150
-
-
-@pytest.fixture(autouse=True)
-def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where mujoco.rollout may write its log."""
-    monkeypatch.chdir(tmp_path)
 
 
 def varied(model: Any, count: int, change: Callable[[Any, np.random.Generator], None]) -> list[Any]:
@@ -169,22 +161,3 @@ def test_the_last_rollout_is_what_the_data_hold() -> None:
     x, u = states(model, 12), controls(model, 12, 200)
     for models in ([model] * 6 + [other] * 6, [other, model] * 6, [model] * 11 + [other]):
         assert_same_rollouts(models, x, u)  # compares the data too
-
-
-def test_wrong_models() -> None:
-    x = states(from_text(CART_POLE), 2)
-    with pytest.raises(ValueError, match="models are not compatible"):
-        physics.rollout([from_text(CART_POLE), from_text(SENSORS)],
-                        make_data(from_text(SENSORS)), x)  # fmt: skip
-    with pytest.raises(ValueError, match="nbatch inferred as 2 but model is length 3"):
-        physics.rollout([from_text(CART_POLE)] * 3, make_data(from_text(CART_POLE)), x)
-
-
-def test_rollouts_are_those_of_single_calls() -> None:
-    models = varied(robot("Ant"), 9, scale("body_mass"))
-    x, u = states(models[0], 9), controls(models[0], 9, 250)
-    together, _ = physics.rollout(models, make_data(models[0], 3), x, u)
-    for i, model in enumerate(models):
-        alone, _ = theirs.rollout(model, make_data(model), x[i], u[i])
-        assert together is not None
-        assert_bits(together[i : i + 1], alone)

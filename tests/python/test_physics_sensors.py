@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -25,6 +24,8 @@ from physics_models import (
 )
 
 from pyfastenv import physics
+
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 N, STEPS = 20, 120
 
@@ -107,12 +108,6 @@ OF_MUJOCO = """
   <contact subtree1="torso" data="found dist" reduce="mindist" num="2"/>
   <e_potential/> <e_kinetic/>
 """
-
-
-@pytest.fixture(autouse=True)
-def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where mujoco.rollout may write its log."""
-    monkeypatch.chdir(tmp_path)
 
 
 def the_robot(sensors: str, option: str = "") -> Any:

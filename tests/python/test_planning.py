@@ -262,6 +262,7 @@ def test_planners_are_policies() -> None:
     assert len(list(film(envs, policy, 1, 0, every=20))) == 3
 
 
+NOTHING = np.zeros((2, 4, 2))
 MISTAKES: list[tuple[Any, str]] = [
     (lambda: planning.PredictiveSampling(num_rollouts=1), "num_rollouts: expected at least 2"),
     (lambda: planning.PredictiveSampling(noise=0.0), "noise: expected a number above 0, got 0"),
@@ -269,56 +270,30 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: planning.CrossEntropy(num_elites=65), "num_elites: expected less than 65"),
     (lambda: planning.Planner(rollouts(), horizon=0), "horizon: expected at least 1"),
     (lambda: planning.Planner(rollouts(), horizon=5, num_knots=1), "num_knots: expected at least"),
-    (
-        lambda: planning.Planner(rollouts(), horizon=5, spline="quintic"),  # type: ignore[arg-type]
-        "spline: expected zero, linear, cubic, got 'quintic'",
-    ),
-    (
-        lambda: planning.Planner(rollouts(), horizon=5, start=[2.0, 0.0]),
-        r"start: expected \(2,\) from \[-2.0, -1.0\] to \[1.0, 1.0\], got \[2.0, 0.0\]",
-    ),
-    (
-        lambda: planning.ModelRollouts(from_text("<mujoco/>"), effort),
-        "model: expected actuators, it has none",
-    ),
-    (
-        lambda: planning.ModelRollouts(
-            from_text(CART_POLE.replace(' ctrlrange="-1 1" gear="10"', "")), effort
-        ),
-        "model: actuator 0 has no ctrlrange: give control_range",
-    ),
-    (
-        lambda: planning.ModelRollouts(from_text(CART_POLE), effort, control_range=[[1, -1]] * 2),
-        "control_range: expected \\(2, 2\\), low below high",
-    ),
-    (lambda: rollouts().costs(np.zeros(4), np.zeros((2, 3, 2))), r"state: expected \(5,\)"),
-    (
-        lambda: rollouts().costs(np.array([0, 0, np.nan, 0, 0]), np.zeros((2, 3, 2))),
-        "state: number 2 is not finite",
-    ),
-    (
-        lambda: planning.ModelRollouts(from_text(CART_POLE), lambda *_: np.zeros(3)).costs(
-            np.zeros(5), np.zeros((2, 4, 2))
-        ),
-        r"cost: expected \(2, 4\) or \(2,\), got \(3,\)",
-    ),
-    (
-        lambda: planning.EnvRollouts(pyfastenv.make_vec("CartPole-v1", 2)),
-        "envs: expected a Box of limited actions, got Discrete",
-    ),
-    (
-        lambda: planning.EnvRollouts(
-            pyfastenv.make_vec("Pendulum-v1", 2, autoreset_mode="Disabled")
-        ),
-        "envs: expected autoreset_mode SameStep or NextStep, got Disabled",
-    ),
-    (
-        lambda: planning.EnvRollouts(pyfastenv.make_vec("Pendulum-v1", 2)).costs(
-            np.zeros(8, np.uint8), np.zeros((3, 4, 1))
-        ),
-        "envs: expected 3, one per candidate",
-    ),
-]
+    (lambda: planning.Planner(rollouts(), horizon=5, spline="quintic"),  # type: ignore[arg-type]
+     "spline: expected zero, linear, cubic, got 'quintic'"),
+    (lambda: planning.Planner(rollouts(), horizon=5, start=[2.0, 0.0]),
+     r"start: expected \(2,\) from \[-2.0, -1.0\] to \[1.0, 1.0\], got \[2.0, 0.0\]"),
+    (lambda: planning.ModelRollouts(from_text("<mujoco/>"), effort),
+     "model: expected actuators, it has none"),
+    (lambda: planning.ModelRollouts(
+        from_text(CART_POLE.replace(' ctrlrange="-1 1" gear="10"', "")), effort),
+     "model: actuator 0 has no ctrlrange: give control_range"),
+    (lambda: planning.ModelRollouts(from_text(CART_POLE), effort, control_range=[[1, -1]] * 2),
+     "control_range: expected \\(2, 2\\), low below high"),
+    (lambda: rollouts().costs(np.zeros(4), NOTHING), r"state: expected \(5,\)"),
+    (lambda: rollouts().costs(np.array([0, 0, np.nan, 0, 0]), NOTHING),
+     "state: number 2 is not finite"),
+    (lambda: planning.ModelRollouts(from_text(CART_POLE), lambda *_: np.zeros(3)).costs(
+        np.zeros(5), NOTHING), r"cost: expected \(2, 4\) or \(2,\), got \(3,\)"),
+    (lambda: planning.EnvRollouts(pyfastenv.make_vec("CartPole-v1", 2)),
+     "envs: expected a Box of limited actions, got Discrete"),
+    (lambda: planning.EnvRollouts(
+        pyfastenv.make_vec("Pendulum-v1", 2, autoreset_mode="Disabled")),
+     "envs: expected autoreset_mode SameStep or NextStep, got Disabled"),
+    (lambda: planning.EnvRollouts(pyfastenv.make_vec("Pendulum-v1", 2)).costs(
+        np.zeros(8, np.uint8), np.zeros((3, 4, 1))), "envs: expected 3, one per candidate"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("mistake", "message"), MISTAKES, ids=[m[:25] for _, m in MISTAKES])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import runpy
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from algorithms import make as _make
+from forks import fork, forking, status_of, two_processes
 from trainings import through_a_file
 
 import pyfastenv
@@ -124,8 +123,8 @@ def _update(**changes: Any) -> _core.PpoUpdate:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_the_compiled_update_goes_on_in_a_forked_child() -> None:
+@forking
+def test_the_compiled_update_goes_on_in_a_forked_child(tmp_path: Path) -> None:
     update = _update(num_threads=4)
     hyper = _core.PpoHyper()
     hyper.minibatch_size, hyper.lr = 128, 1e-3
@@ -139,10 +138,7 @@ def test_the_compiled_update_goes_on_in_a_forked_child() -> None:
         return vectors[0].tobytes()
 
     expected = run()
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if run() == expected else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert status_of(fork(lambda: int(run() != expected), tmp_path / "errors")) == 0
 
 
 def test_the_compiled_update_refuses_what_does_not_fit() -> None:
@@ -358,30 +354,16 @@ def test_running_moments_are_those_of_all_samples(dtype: torch.dtype) -> None:
 
 # ---- several processes -------------------------------------------------------------------------
 
-_DISTRIBUTED = """
-import sys
-from pathlib import Path
-from algorithms import small
-from pyfastenv.algorithms.ppo import train
-train(small("ppo", num_envs=int(sys.argv[2]), minibatch_size=4 * 32, update_epochs=4,
-            total_steps=4 * 32 * 5, run_dir=Path(sys.argv[1])))
-"""
 
+@forking
+def test_two_processes_are_one_with_twice_the_envs(tmp_path: Path) -> None:
+    def train_with(num_envs: int, name: str) -> None:
+        shared = {"minibatch_size": 4 * 32, "update_epochs": 4, "total_steps": 4 * 32 * 5}
+        train(_config(num_envs=num_envs, run_dir=tmp_path / name, **shared))
 
-def test_two_processes_are_one_with_twice_the_envs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(_DISTRIBUTED)
-    monkeypatch.setattr(sys, "argv", ["train.py", str(tmp_path / "one"), "4"])
-    runpy.run_path(str(script))
-    here = str(Path(__file__).parent)
-    subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone",
-         script, tmp_path / "two", "2"],
-        check=True, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": here},
-        capture_output=True,
-    )  # fmt: skip
+    train_with(4, "one")
+    statuses, errors = two_processes(lambda rank: train_with(2, "two"), tmp_path)
+    assert statuses == [0, 0], errors
     one, two = (checkpoint.load(checkpoint.resolve(tmp_path / name)) for name in ("one", "two"))
     assert one["step"] == two["step"] == 4 * 32 * 5
     assert len(two["ranks"]) == 2

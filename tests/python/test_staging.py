@@ -379,25 +379,16 @@ def test_failing_environments_results_are_tensors(
     ("actions", "error", "message"),
     [
         (np.zeros((NUM_ENVS, 6)), TypeError, "actions: expected a tensor, got ndarray"),
-        (
-            torch.zeros(NUM_ENVS, 6, dtype=torch.int64),
-            TypeError,
-            "actions: expected torch.float32 or torch.float64, got torch.int64",
-        ),
+        (torch.zeros(NUM_ENVS, 6, dtype=torch.int64), TypeError,
+         "actions: expected torch.float32 or torch.float64, got torch.int64"),
         (torch.zeros(NUM_ENVS, 1), ValueError, r"actions: expected shape \(5, 6\), got \(5, 1\)"),
-        (
-            torch.zeros(6, NUM_ENVS).T,
-            ValueError,
-            r"actions: expected a contiguous tensor, got strides \(1, 5\)",
-        ),
-        (
-            torch.zeros(NUM_ENVS, 6, device="meta"),
-            ValueError,
-            "actions: expected a tensor on .*, got meta",
-        ),
+        (torch.zeros(6, NUM_ENVS).T, ValueError,
+         r"actions: expected a contiguous tensor, got strides \(1, 5\)"),
+        (torch.zeros(NUM_ENVS, 6, device="meta"), ValueError,
+         "actions: expected a tensor on .*, got meta"),
         (torch.full((NUM_ENVS, 6), torch.nan), ValueError, "expected finite numbers"),
     ],
-)
+)  # fmt: skip
 def test_bad_actions_move_nothing(
     actions: Any, error: type[Exception], message: str, kwargs: dict[str, Any]
 ) -> None:
@@ -491,20 +482,16 @@ def learn(collector: Collector, source: Source, num_updates: int) -> list[tuple[
 
 
 @devices
-def test_without_overlap_every_batch_is_of_the_present_policy(kwargs: dict[str, Any]) -> None:
+@pytest.mark.parametrize("late", [0, 1])  # updates; 1 with overlap
+def test_batches_are_of_the_present_policy_or_one_update_late(
+    late: int, kwargs: dict[str, Any]
+) -> None:
     source = Source()
-    with Collector(source, source_ring(**kwargs)) as collector:
-        assert learn(collector, source, 5) == [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]
-    assert source.threads == {threading.get_ident()}
-    assert source.count == 5
-
-
-@devices
-def test_with_overlap_batches_are_one_update_late(kwargs: dict[str, Any]) -> None:
-    source = Source()
-    with Collector(source, source_ring(**kwargs), overlap=True) as collector:
-        assert learn(collector, source, 5) == [(0, 0), (1, 0), (2, 1), (3, 2), (4, 3)]
-    assert threading.get_ident() not in source.threads
+    with Collector(source, source_ring(**kwargs), overlap=late > 0) as collector:
+        assert learn(collector, source, 5) == [(i, max(0, i - late)) for i in range(5)]
+        assert late or source.count == 5
+    assert len(source.threads) == 1
+    assert (threading.get_ident() in source.threads) == (late == 0)
 
 
 def test_with_overlap_the_next_batch_is_collected_while_the_learner_works() -> None:

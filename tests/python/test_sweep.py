@@ -23,18 +23,10 @@ from pyfastenv.training.sweep_options import parse_options
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 SAC: dict[str, Any] = {
-    "env_id": "Pendulum-v1",
-    "num_threads": 1,
-    "torch_threads": 1,
-    "total_steps": 80,
-    "learning_starts": 40,
-    "eval_every": 40,
-    "eval_episodes": 1,
-    "batch_size": 8,
-    "hidden_sizes": (8,),
-    "loggers": (),
-    "quiet": True,
-}
+    "env_id": "Pendulum-v1", "num_threads": 1, "torch_threads": 1, "total_steps": 80,
+    "learning_starts": 40, "eval_every": 40, "eval_episodes": 1, "batch_size": 8,
+    "hidden_sizes": (8,), "loggers": (), "quiet": True,
+}  # fmt: skip
 
 
 def test_seeds_stand_side_by_side_where_they_can(tmp_path: Path) -> None:

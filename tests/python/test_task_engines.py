@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 from parity import assert_same
+from plain_python import beside_plain
 
 import pyfastenv
 from pyfastenv.tasks.language.randomise import scale, shift, uniform
@@ -299,13 +300,7 @@ def test_other_steps_than_those_prepared_are_left_to_mj_step(task: Any, most: fl
 
 @pytest.mark.parametrize("task", [Servo, LateMemory])
 def test_controls_between_substeps_are_those_of_plain_python(task: Any) -> None:
-    lanes, plain = pool(task, "lanes", max_episode_steps=0), pyfastenv.debug(task)
-    np.testing.assert_array_equal(lanes.reset(seed=3)[0][0], plain.reset(seed=3)[0])
-    rng = np.random.default_rng(0)
-    for _ in range(25):
-        actions = rng.uniform(-1, 1, (NUM_ENVS, 1))
-        obs = lanes.step(actions)[0]
-        np.testing.assert_array_equal(obs[0], plain.step(actions[0])[0])
+    assert all(beside_plain(task, 25, num_envs=NUM_ENVS, pool={"engine": "lanes"}))
 
 
 def test_touch_is_felt() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from dict_tasks import Arm
 from parity import assert_same
+from plain_python import beside_plain
 
 import pyfastenv
 from pyfastenv.errors import TaskCodeError
@@ -22,6 +23,8 @@ from pyfastenv.tasks.language.helpers import (
     push,
     touching,
 )
+
+SEED = 4  # of which episodes end
 
 
 class Shaped(Arm):
@@ -58,38 +61,18 @@ class Shaped(Arm):
         obs["late"] = self.late
 
 
-def both(**kwargs: Any) -> tuple[pyfastenv.FastVectorEnv, Any]:
-    return (
-        pyfastenv.make_vec(Shaped, 2, autoreset_mode="Disabled", **kwargs),
-        pyfastenv.debug(Shaped, **kwargs),
-    )
-
-
 @pytest.mark.parametrize("kwargs", [{}, {"effort_weight": -3, "alive_weight": 0.25}])
 def test_plain_python_gives_the_same_bits(kwargs: dict[str, float]) -> None:
-    envs, plain = both(**kwargs)
-    rng = np.random.default_rng(0)
-    assert_same(envs.reset(seed=5)[0][0], plain.reset(seed=5)[0])
-    ended = 0
-    for _ in range(200):
-        action = rng.uniform(-1.0, 1.0, 2)
-        obs, rewards, terminations, truncations, infos = envs.step(np.array([action, action]))
-        plain_obs, reward, terminated, truncated, plain_infos = plain.step(action)
-        assert_same(obs[0], plain_obs)
-        assert rewards[0] == reward
-        for name, value in plain_infos.items():
-            assert infos[name][0] == value, name
+    weight, ended = kwargs.get("effort_weight", -0.1), 0
+    for _, action, (_, *step), _ in beside_plain(Shaped, 200, num_envs=2, seed=SEED, **kwargs):
+        if action is None:
+            continue
+        rewards, terminations, _, infos = step
         parts = [infos[f"reward_{name}"][0] for name in ("near", "effort", "alive")]
         np.testing.assert_allclose(sum(parts), rewards[0], rtol=1e-12)
-        weight = kwargs.get("effort_weight", -0.1)
         assert parts[1] == weight * np.sum(np.square(action))
-        assert parts[2] == (0.0 if terminated else kwargs.get("alive_weight", 1.0))
-        assert (terminations[0], truncations[0]) == (terminated, truncated)
-        if terminated or truncated:
-            ended += terminated
-            assert_same(envs.reset()[0][0], plain.reset()[0])
-        elif terminations[1] or truncations[1]:
-            envs.reset(options={"reset_mask": np.array([False, True])})
+        assert parts[2] == (0.0 if terminations[0] else kwargs.get("alive_weight", 1.0))
+        ended += terminations[0]
     assert ended > 0
 
 
@@ -223,28 +206,11 @@ class Gathered(Shaped):
 
 
 def test_terms_may_be_gathered_in_a_dict() -> None:
-    envs = pyfastenv.make_vec(Gathered, 2, autoreset_mode="Disabled")
-    plain = pyfastenv.debug(Gathered)
-    others = pyfastenv.make_vec(Shaped, 2, autoreset_mode="Disabled")
-    others.reset(seed=5)
-    assert_same(envs.reset(seed=5)[0][0], plain.reset(seed=5)[0])
-    rng = np.random.default_rng(0)
     ended = 0
-    for step in range(200):
-        action = rng.uniform(-1.0, 1.0, 2)
-        obs, rewards, terminations, truncations, infos = envs.step(np.array([action, action]))
-        plain_obs, reward, terminated, _, plain_infos = plain.step(action)
-        expected = others.step(np.array([action, action]))
-        assert_same(obs[0], plain_obs)
-        assert (rewards[0], terminations[0]) == (reward, terminated)
-        assert_same(obs, expected[0])
-        assert_same(rewards, expected[1])
-        for name in ("reward_near", "reward_effort", "reward_alive"):
-            assert infos[name][0] == plain_infos[name] == expected[4][name][0]
-        if terminations.any() or truncations.any():
-            ended += terminated
-            for each in (envs, plain, others):
-                each.reset(seed=step)
+    pairs = (beside_plain(task, 200, num_envs=2, seed=SEED) for task in (Gathered, Shaped))
+    for gathered, shaped in zip(*pairs, strict=True):
+        assert_same(gathered.results, shaped.results)
+        ended += gathered.action is not None and gathered.results[2][0]
     assert ended > 0
 
 

@@ -10,6 +10,7 @@ import pole_task
 import pytest
 from algorithms import small
 from parity import assert_same
+from plain_python import beside_plain
 from pole_task import Pole
 
 import pyfastenv
@@ -49,13 +50,9 @@ def noise_of(envs: Any, obs: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("engine", ["mujoco", "lanes"])
 def test_plain_python_gives_the_same_bits(engine: str) -> None:
-    envs = pyfastenv.make_vec(Noisy, 2, engine=engine)
-    plain = pyfastenv.debug(Noisy)
-    assert_same(envs.reset(seed=4)[0][0], plain.reset(seed=4)[0])
-    for step in range(40):
-        action = np.full(1, np.sin(step / 3))
-        assert_same(envs.step(np.stack([action] * 2))[0][0], plain.step(action)[0])
-        assert_same(envs.latest_obs()[0], envs.latest_obs()[0])
+    for envs, _, results, _ in beside_plain(Noisy, 40, num_envs=2, pool={"engine": engine}):
+        for _ in range(2):  # looking draws nothing
+            assert_same(envs.latest_obs(), results[0])
 
 
 def test_it_is_of_the_distributions_asked_for() -> None:

@@ -36,6 +36,8 @@ WILD: dict[str, dict[str, Any]] = {
     "Humanoid": {"reset_noise_scale": 1.0},
     "Walker2d": {"reset_noise_scale": 1.0},
 }
+HIDDEN = [f"include_{name}_in_observation"
+          for name in ("cinert", "cvel", "qfrc_actuator", "cfrc_ext")]  # fmt: skip
 # every argument that a rule reads, one that it must not stumble over, and columns that move
 OTHER: list[tuple[str, dict[str, Any]]] = [
     ("Ant-v5", {"healthy_z_range": (0.5, 0.8), **POSITIONS}),
@@ -46,16 +48,7 @@ OTHER: list[tuple[str, dict[str, Any]]] = [
     ("Hopper-v5", {"healthy_z_range": np.array([1.1, 1.4]), **POSITIONS}),
     ("Hopper-v4", {"healthy_angle_range": (-0.05, 0.1), **POSITIONS}),
     ("Humanoid-v5", {"healthy_z_range": (1.35, 1.5), **POSITIONS}),
-    (
-        "Humanoid-v5",
-        {
-            "healthy_z_range": (1.3, 1.45),
-            "include_cinert_in_observation": False,
-            "include_cvel_in_observation": False,
-            "include_qfrc_actuator_in_observation": False,
-            "include_cfrc_ext_in_observation": False,
-        },
-    ),
+    ("Humanoid-v5", {"healthy_z_range": (1.3, 1.45), **dict.fromkeys(HIDDEN, False)}),
     ("Humanoid-v4", {"healthy_z_range": (1.3, np.float32(1.5)), **POSITIONS}),
     ("HumanoidStandup-v5", POSITIONS),
     ("HalfCheetah-v5", POSITIONS),

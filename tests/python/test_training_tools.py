@@ -9,8 +9,6 @@ import json
 import math
 import os
 import signal
-import socket
-import subprocess
 import sys
 import types
 from pathlib import Path
@@ -19,11 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from guess import Config, Guess, Policy, batch, die, stopping, train, train_killed
+from forks import forking, two_processes
+from guess import Config, Guess, Policy, batch, die, stopping, train
 from trainings import assert_equal, assert_same_run, final_state, untimed_rows
 
 import pyfastenv
 from pyfastenv import cli
+from pyfastenv.algorithms import ppo
 from pyfastenv.nn.spans import span
 from pyfastenv.publish import plots, video
 from pyfastenv.runs import checkpoint, registry, saved
@@ -91,16 +91,9 @@ def test_runs_are_named_and_kept_apart(tmp_path: Path, monkeypatch: pytest.Monke
 def test_neither_evaluations_nor_checkpoints_nor_profiles_change_the_training(
     tmp_path: Path,
 ) -> None:
-    train(tmp_path / "often", eval_every=24, checkpoint_every=24, profile=True)
-    train(tmp_path / "never", eval_every=0, checkpoint_every=0)
+    train(tmp_path / "often", total_steps=240, eval_every=24, checkpoint_every=24, profile=True)
+    train(tmp_path / "never", total_steps=240, eval_every=0, checkpoint_every=0)
     assert_equal(final_state(tmp_path / "often"), final_state(tmp_path / "never"))
-
-
-def test_another_seed_is_another_training(tmp_path: Path) -> None:
-    train(tmp_path / "a", seed=1)
-    train(tmp_path / "b", seed=2)
-    with pytest.raises(AssertionError):
-        assert_equal(final_state(tmp_path / "a"), final_state(tmp_path / "b"))
 
 
 # ---- stopping and going on -----------------------------------------------------------------------
@@ -140,15 +133,6 @@ def test_a_signal_in_the_last_iteration_comes_too_late(tmp_path: Path) -> None:
     assert result.global_step == 480
 
 
-def test_after_a_death_rows_beyond_the_checkpoint_are_made_anew(
-    tmp_path: Path, whole_guess: Path
-) -> None:
-    train_killed(tmp_path / "cut", 336)
-    assert read_metrics(tmp_path / "cut")[-1]["step"] == 312  # the checkpoint is of 240
-    run(Guess, Config(resume=tmp_path / "cut"))
-    assert_same_run(tmp_path / "cut", whole_guess)
-
-
 def test_going_on_from_an_earlier_checkpoint_drops_the_later_ones(tmp_path: Path) -> None:
     train(tmp_path / "run")
     earlier = tmp_path / "run" / "checkpoints" / "step_000000000240.pt"
@@ -178,14 +162,6 @@ def test_what_need_not_end_is_refused_before_a_step(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"CartPole-v1 has no time limit.*--env.max_episode_steps"):
         train(tmp_path / "run", Endless)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_run_may_branch_into_another_folder(tmp_path: Path) -> None:
-    train(tmp_path / "run")
-    earlier = tmp_path / "run" / "checkpoints" / "step_000000000240.pt"
-    train(tmp_path / "branch", resume=earlier)
-    assert_same_run(tmp_path / "run", tmp_path / "branch")
-    assert len(list((tmp_path / "run" / "checkpoints").glob("step_*"))) == 3
 
 
 def test_a_finished_run_stays_finished_or_becomes_longer(tmp_path: Path) -> None:
@@ -516,16 +492,17 @@ class FilmedEnvs:
         return batch([(0, 0, 1.0, 3)] if self.steps % 3 == 0 else [])
 
 
-def test_films_have_whole_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"episodes": 2}, [0, 1, 2, 3, 4, 5]),  # whole ones
+        ({"episodes": 9, "every": 4, "most": 10}, [0, 4, 8]),
+    ],
+)
+def test_films(options: dict[str, int], shown: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", FilmedEnvs.rollout)
-    frames = list(video.film(FilmedEnvs(), None, episodes=2, seed=0))
-    assert [int(frame[0, 0, 0]) for frame in frames] == [0, 1, 2, 3, 4, 5]
-
-
-def test_films_may_have_fewer_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyfastenv.runs.evaluation.rollout", FilmedEnvs.rollout)
-    frames = video.film(FilmedEnvs(), None, episodes=9, seed=0, every=4, most=10)
-    assert [int(frame[0, 0, 0]) for frame in frames] == [0, 4, 8]
+    frames = video.film(FilmedEnvs(), None, seed=0, **options)
+    assert [int(frame[0, 0, 0]) for frame in frames] == shown
 
 
 def test_what_cannot_be_drawn_has_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -625,128 +602,91 @@ def test_one_process_needs_nobody() -> None:
     assert network.weight.grad is None
 
 
-_TWO_PROCESSES = """
-import os, signal, sys
-from pathlib import Path
-import torch
-import guess
-from pyfastenv.runs import evaluation
-from pyfastenv.training import distributed
-from pyfastenv.training.loop import run
-evaluation.rollout = guess.fake_rollout
+class Part(Guess):
+    """One process's part of a training; one of them alone is told to stop."""
 
-distributed.init()
-rank = distributed.rank()
-assert distributed.world_size() == 2
-network = torch.nn.Linear(2, 1)
-network.weight.grad = torch.full((1, 2), float(rank))
-if rank == 0:
-    network.bias.grad = torch.ones(1)
-distributed.average_gradients(network.parameters())
-assert network.weight.grad.tolist() == [[0.5, 0.5]] and network.bias.grad.tolist() == [0.5]
-assert distributed.mean(torch.tensor([rank, 4.0])).tolist() == [0.5, 4.0]
-assert distributed.gather(rank) == ([0, 1] if rank == 0 else None)
-assert distributed.broadcast_object(rank) == 0
-distributed.broadcast([network.weight])
-assert torch.equal(distributed.mean(network.weight.detach()), network.weight)
-assert distributed.any_of(rank == 1) and not distributed.any_of(False)
+    stop_at = 0
 
-samples = 1e4 + torch.randn(50, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-mine = samples[:10] if rank == 0 else samples[10:]
-count, mean, m2 = distributed.merge_moments(
-    torch.tensor(len(mine)), mean=mine.mean(0), m2=(mine - mine.mean(0)).square().sum(0)
-)
-assert count == 50
-torch.testing.assert_close(mean, samples.mean(0))
-torch.testing.assert_close(m2 / 50, samples.var(0, correction=0))
-
-class Part(guess.Guess):
-    def __init__(self, config):
+    def __init__(self, config: Config):
         super().__init__(config)
         self.obs, _ = self.envs.reset(seed=config.seed + 100 * distributed.rank())
-        self.stop_at = stop_at
-    def iterate(self):
+
+    def iterate(self) -> dict[str, float]:
         metrics = super().iterate()
         distributed.average_gradients(self.network.parameters())
         if distributed.rank() == 1 and self.global_step == self.stop_at:
-            os.kill(os.getpid(), signal.SIGINT)  # only one of them
+            os.kill(os.getpid(), signal.SIGINT)
         return metrics
 
-folder = Path(sys.argv[1])
-mine = [lambda run, metrics: None] if rank == 0 else []  # one process alone has a callback
-for name, stop_at in (("whole", 0), ("cut", 168)):
-    try:
-        run(Part, guess.Config(run_dir=folder / name), mine)
-        assert name == "whole"
-    except SystemExit as stopped:
-        assert name == "cut" and stopped.code == 130
-stop_at = 0
-run(Part, guess.Config(resume=folder / "cut"))
-distributed.shut_down()
-"""
+
+def check_what_they_exchange(rank: int) -> None:
+    assert distributed.rank() == rank and distributed.world_size() == 2
+    network = torch.nn.Linear(2, 1)
+    network.weight.grad = torch.full((1, 2), float(rank))
+    if rank == 0:
+        network.bias.grad = torch.ones(1)
+    distributed.average_gradients(network.parameters())
+    assert network.weight.grad.tolist() == [[0.5, 0.5]] and network.bias.grad.tolist() == [0.5]
+    assert distributed.mean(torch.tensor([rank, 4.0])).tolist() == [0.5, 4.0]
+    assert distributed.gather(rank) == ([0, 1] if rank == 0 else None)
+    assert distributed.broadcast_object(rank) == 0
+    with torch.no_grad():
+        network.weight.fill_(rank)
+    distributed.broadcast([network.weight])
+    assert not network.weight.any()
+    assert distributed.any_of(rank == 1) and not distributed.any_of(False)
+    generator = torch.Generator().manual_seed(0)
+    samples = 1e4 + torch.randn(50, 3, generator=generator, dtype=torch.float64)
+    mine = samples[:10] if rank == 0 else samples[10:]
+    count, mean, m2 = distributed.merge_moments(
+        torch.tensor(len(mine)), mean=mine.mean(0), m2=(mine - mine.mean(0)).square().sum(0)
+    )
+    assert count == 50
+    torch.testing.assert_close(mean, samples.mean(0))
+    torch.testing.assert_close(m2 / 50, samples.var(0, correction=0))
 
 
-def run_two(*arguments: str) -> tuple[list[int], list[str]]:
-    """Two processes of one training; their statuses, and what they wrote to stderr."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(sys.path),  # they run this file too
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "WORLD_SIZE": "2",
-        "OMP_NUM_THREADS": "1",
-    }
-    processes = [
-        subprocess.Popen(
-            [sys.executable, *arguments],
-            env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        errors = [process.communicate()[1] for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-    return [process.returncode for process in processes], errors
-
-
-_ONE_IS_KILLED = """
-import os, signal, sys
-from pyfastenv import cli
-from pyfastenv.algorithms.ppo import spec
-
-plain = spec.PPO.iterate
-
-def doomed(self):
-    if os.environ["RANK"] == sys.argv[1]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return plain(self)
-
-spec.PPO.iterate = doomed
-sys.exit(cli.main(["train", "ppo", "--env-id", "InvertedPendulum-v5", "--quiet", *sys.argv[2:]]))
-"""
-
-
+@forking
 @pytest.mark.parametrize("lost", [0, 1])
 def test_who_has_lost_another_process_says_so(lost: int, tmp_path: Path) -> None:
-    run_dir = str(tmp_path / "run")
-    statuses, errors = run_two("-c", _ONE_IS_KILLED, str(lost), "--run-dir", run_dir)
+    plain = ppo.PPO.iterate
+
+    def train_until_killed(rank: int) -> int:
+        def doomed(algorithm: Any) -> Any:
+            if rank == lost:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return plain(algorithm)
+
+        ppo.PPO.iterate = doomed  # type: ignore[method-assign]  # in this fork alone
+        options = ["--env-id", "InvertedPendulum-v5", "--num-envs", "2", "--num-steps", "32"]
+        options += ["--minibatch-size", "32", "--quiet", "--run-dir", str(tmp_path / "run")]
+        return cli.main(["train", "ppo", *options])
+
+    statuses, errors = two_processes(train_until_killed, tmp_path)
     left = 1 - lost
-    assert statuses[lost] == -signal.SIGKILL and statuses[left] == 1
+    assert statuses[lost] == -signal.SIGKILL and statuses[left] == 1, errors
     said = [line for line in errors[left].splitlines() if line.startswith("pyfastenv: ")]
     assert said == [errors[left].strip()]
     assert f"process {left} of 2: another process of this training is gone" in said[0]
 
 
+@forking
 def test_two_processes(tmp_path: Path) -> None:
-    statuses, errors = run_two("-c", _TWO_PROCESSES, str(tmp_path))
+    def run_twice(rank: int) -> None:
+        distributed.init()
+        check_what_they_exchange(rank)
+        # one process alone has a callback
+        callbacks: list[Any] = [lambda run, metrics: None] if rank == 0 else []
+        run(Part, Config(run_dir=tmp_path / "whole"), callbacks)
+        Part.stop_at = 168
+        with pytest.raises(SystemExit) as stopped:
+            run(Part, Config(run_dir=tmp_path / "cut"), callbacks)
+        assert stopped.value.code == 130
+        Part.stop_at = 0
+        run(Part, Config(resume=tmp_path / "cut"))
+        distributed.shut_down()
+
+    statuses, errors = two_processes(run_twice, tmp_path)
     assert statuses == [0, 0], "\n".join(errors)
     states = [
         checkpoint.load(checkpoint.resolve(tmp_path / name))["ranks"] for name in ("whole", "cut")

@@ -75,9 +75,8 @@ def _set_target(scene: Scene, actuator: Element) -> bool:
     scalars = scene.scalar_joints()
     free = [name for name, kind in scene.joints if kind == "free"]
     balls = [name for name, kind in scene.joints if kind == "ball"]
-    tendons = [name for name, _ in scene.tendons]
     targets = [("joint", scalars, 8.0), ("jointinparent", scalars, 1.0), ("joint", free, 1.0),
-               ("tendon", tendons, 3.0), ("site", scene.sites, 1.0)]  # fmt: skip
+               ("tendon", scene.tendons, 3.0), ("site", scene.sites, 1.0)]  # fmt: skip
     if scene.rude:
         targets += [("joint", balls, 0.3)]
     takes_sites = actuator.tag != "muscle"

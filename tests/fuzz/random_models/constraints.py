@@ -25,7 +25,7 @@ def _add_spatial_tendon(scene: Scene) -> None:
     _more_sites(scene)
     name = scene.name("tendon")
     tendon = ET.SubElement(scene.section("tendon"), "spatial", name=name)
-    scene.tendons.append((name, False))
+    scene.tendons.append(name)
     round_geoms = [geom.get("name", "") for geom in scene.root.iter("geom")
                    if geom.get("type") in ("sphere", "cylinder") and geom.get("name")]  # fmt: skip
     for branch in range(dice.pick(1, 1, 1, 2)):
@@ -50,10 +50,10 @@ def add_tendons(scene: Scene) -> None:
         for joint in dice.sample(scalars, min(len(scalars), dice.randint(1, 3))):
             coefficient = text(dice.pick(1, -1, dice.number(-2, 2)))
             ET.SubElement(tendon, "joint", joint=joint, coef=coefficient)
-        scene.tendons.append((name, True))
+        scene.tendons.append(name)
     for _ in range(dice.pick(0, 0, 0, 0, 1, 1, 2) if scene.sites else 0):
         _add_spatial_tendon(scene)
-    all_fixed = all(fixed for _, fixed in scene.tendons)
+    all_fixed = scene.root.find("tendon/spatial") is None
     for tendon in scene.root.iterfind("tendon/*"):
         bound = dice.number(0.05, 1)
         drawn = {
@@ -79,13 +79,12 @@ def add_tendons(scene: Scene) -> None:
 def add_equalities(scene: Scene) -> None:
     dice = scene.dice
     scalars = scene.scalar_joints()
-    tendons = [name for name, _ in scene.tendons]
     for _ in range(dice.pick(0, 0, 0, 0, 1, 1, 2)):
         kinds = ["connect", "weld"] * 2
         kinds += ["joint"] * 3 if scalars else []
-        kinds += ["tendon"] * 2 if tendons else []
+        kinds += ["tendon"] * 2 if scene.tendons else []
         kind = dice.choice(kinds)
-        named = {"joint": scalars, "tendon": tendons}.get(kind)
+        named = {"joint": scalars, "tendon": scene.tendons}.get(kind)
         attributes = {}
         if named is not None:
             pair = dice.sample(named, min(len(named), dice.randint(1, 2)))

@@ -19,7 +19,6 @@ class Scene:
     rude: May have what lanes refuse by name.
     aligned: Places and turns are on a grid, so that faces, axes and centres coincide.
     joints: Names and types.
-    tendons: Names, and whether they are fixed ones.
     geoms: Names and bodies.
     """
 
@@ -31,7 +30,7 @@ class Scene:
     bodies: list[str] = field(default_factory=list)
     sites: list[str] = field(default_factory=list)
     geoms: list[tuple[str, str]] = field(default_factory=list)
-    tendons: list[tuple[str, bool]] = field(default_factory=list)
+    tendons: list[str] = field(default_factory=list)
     dofs: int = 0
     moving: set[str] = field(default_factory=set)  # bodies that do
     rolls: bool = False  # some contact may have condim 4 or 6
