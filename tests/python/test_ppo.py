@@ -315,18 +315,6 @@ def test_the_learning_rate_falls_to_zero() -> None:
     assert {constant.iterate()["train/learning_rate"] for _ in range(3)} == {3e-4}
 
 
-def test_the_entropy_bonus_falls_to_zero() -> None:
-    ppo = _make(_config(entropy_coef=0.5, entropy_steps=4 * 4 * 32))
-    weights = []
-    for _ in range(5):
-        ppo.iterate()
-        weights.append(ppo.entropy_coef)
-    assert weights == [0.25, 0.125, 0.0, 0.0, 0.0]  # half of it went into the moments
-    assert isinstance(ppo.acceleration.accelerator, CompiledEpoch)
-    assert ppo.acceleration.accelerator._hyper().entropy_coef == 0.0
-    assert {_make(_config(entropy_coef=0.5)).entropy_coef} == {0.5}
-
-
 def test_the_steps_that_the_moments_take_are_counted() -> None:
     for normalize_obs, steps in ((True, 2 * 4 * 32), (False, 4 * 32)):
         ppo = _make(_config(normalize_obs=normalize_obs))

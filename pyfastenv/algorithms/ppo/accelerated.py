@@ -35,6 +35,8 @@ class Settings(Protocol):
     @property
     def value_clip(self) -> float: ...
     @property
+    def entropy_coef(self) -> float: ...
+    @property
     def value_coef(self) -> float: ...
     @property
     def max_grad_norm(self) -> float: ...
@@ -55,8 +57,6 @@ class Learner(Protocol):
     flat: FlatParameters
     optimizer: FlatAdam
 
-    @property
-    def entropy_coef(self) -> float: ...
     @property
     def config(self) -> Settings: ...
     @property
@@ -144,7 +144,7 @@ class CompiledEpoch(Native):
         hyper.eps = adam.eps
         hyper.clip = config.clip
         hyper.value_clip = config.value_clip
-        hyper.entropy_coef = self._learner.entropy_coef
+        hyper.entropy_coef = config.entropy_coef
         hyper.value_coef = config.value_coef
         hyper.max_grad_norm = config.max_grad_norm
         hyper.normalize_advantages = config.normalize_advantages

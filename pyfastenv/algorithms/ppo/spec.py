@@ -69,8 +69,6 @@ class Config(ActorValueConfig):
     """How far a value may move from its old one; 0: as far as it likes."""
     entropy_coef: float = 0.0
     """Weight of the entropy bonus."""
-    entropy_steps: int | None = field(default=None, metadata=at_least(1))
-    """Environment steps in which that weight falls linearly to 0; None: it stays."""
     value_coef: float = field(default=0.5, metadata=at_least(0.0))
     """Weight of the value loss."""
     max_grad_norm: float = field(default=0.5, metadata=POSITIVE_OR_INFINITE)
@@ -225,13 +223,6 @@ class PPO(ActorValue[Config]):
         left = 1.0 - self.global_step / self.anneal_steps if self.config.anneal else 1.0
         self.optimizer.lr = self.config.learning_rate * max(left, 0.0)
 
-    @property
-    def entropy_coef(self) -> float:
-        """Weight of the entropy bonus now."""
-        config = self.config
-        left = 1.0 - self.global_step / config.entropy_steps if config.entropy_steps else 1.0
-        return config.entropy_coef * max(left, 0.0)
-
     # ---- advantages --------------------------------------------------------------------------
 
     def learn(self, batch: RolloutBatch) -> dict[str, float]:
@@ -352,7 +343,7 @@ class PPO(ActorValue[Config]):
             columns,
             clip=config.clip,
             value_clip=config.value_clip,
-            entropy_coef=self.entropy_coef,
+            entropy_coef=config.entropy_coef,
             value_coef=config.value_coef,
         )
         self.flat.backward(result.loss)
