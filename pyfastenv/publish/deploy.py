@@ -169,7 +169,7 @@ def _source(name: str, part: Any, played: Any, model: Any) -> dict[str, Any]:
 
 
 def _fit(wanted: _Array, numbers: _Array) -> dict[str, list[Any]] | None:
-    """Of which columns of ``numbers``, scaled and shifted, ``wanted`` ``(T, n)`` is made."""
+    """Finds the columns of ``numbers`` that ``wanted`` ``(T, n)`` is, scaled and shifted."""
     moves = np.flatnonzero(np.ptp(numbers, 0) > 1e-9)
     if len(moves) == 0 or (np.ptp(wanted, 0) == 0.0).any():
         return None
