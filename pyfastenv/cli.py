@@ -418,6 +418,7 @@ def export(
     int8: bool = False,
     prune: float = 0.0,
     episodes: int = 10,
+    deploy: Path | None = None,
 ) -> None:
     """Write a trained policy for other programs, and check what was written by running it.
 
@@ -431,7 +432,18 @@ def export(
         int8: Quantise to 8 bits (torchao; torch.export only), and tell the return before and after.
         prune: Set this share of the weights, the smallest, to 0, and tell the return likewise.
         episodes: Of these evaluations.
+        deploy: Write this folder instead: ONNX, C, the model, what joins them as JSON, and a
+            program that runs the policy in plain MuJoCo. Of own tasks.
     """
+    if deploy is not None:
+        if (format, output, int8, prune) != (None, None, False, 0.0):
+            raise ValueError("--deploy writes a folder: expected no other file, int8 or prune")
+        from pyfastenv.publish.deploy import deploy as write_folder
+
+        for exported in write_folder(_checkpoint(run, best), deploy, policy_id=policy_id):
+            print(f"{exported.path}: its actions differ by at most {exported.difference:.2g}")
+        print(f"{deploy / 'run.py'}: python run.py --help")
+        return
     from pyfastenv.publish import export as exporting
 
     result = exporting.export(
@@ -679,13 +691,29 @@ def check(task: str, /) -> None:
         raise TrainingError(f"{task}: {failed} to mend")
 
 
+def new_task(
+    kind: Literal["velocity"], /, *, model: Path, output: Path = Path("my_robot.py")
+) -> None:
+    """Write a task to edit, in plain Python, for a robot's model.
+
+    Args:
+        kind: velocity: a robot on legs that follows commanded velocities.
+        model: MJCF: a free joint, then joints with a position servo each; named geoms of feet.
+        output: The new file; the class has its name.
+    """
+    from pyfastenv.tools.new_task import new_velocity_task
+
+    task = new_velocity_task(model, output)
+    print(f"{task}; next: pyfastenv check {task}; how to train it stands in its first lines")
+
+
 def version() -> None:
     """Print the version."""
     print(pyfastenv.__version__)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
-    command.__name__: command
+    command.__name__.replace("_", "-"): command
     for command in (
         train,
         sweep,
@@ -703,6 +731,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
         doctor,
         experiment,
         check,
+        new_task,
         envs,
         version,
     )

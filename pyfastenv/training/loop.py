@@ -84,6 +84,7 @@ class RunResult:
         seed: The seed.
         global_step: Environment steps.
         elapsed_s: Time, without that between an interruption and resuming [s].
+        processor_s: Processor time in it, of all of this process's threads [s].
         evaluation: The last evaluation's metrics: ``"eval/return"`` and so on.
         checkpoint: The last checkpoint.
         stopped: Why a callback stopped it; None: it reached its end.
@@ -96,6 +97,7 @@ class RunResult:
     seed: int
     global_step: int
     elapsed_s: float
+    processor_s: float
     evaluation: dict[str, float]
     checkpoint: Path | None
     stopped: str | None = None
@@ -192,7 +194,7 @@ class _Session:
         )
         self.last_checkpoint = start.checkpoint
         self.callbacks = Callbacks(callbacks, Run(algorithm, config, start.folder))
-        self.elapsed_before = 0.0
+        self.elapsed_before, self.processor_before = 0.0, 0.0
         if algorithm.envs.max_episode_steps is None:
             raise ValueError(
                 f"env_id: {config.env_id} has no time limit here, so an episode of an evaluation "
@@ -212,7 +214,7 @@ class _Session:
         if self.is_main:
             with self._writing():
                 self._open(start)
-        self.started = time.monotonic()
+        self.started, self.processor_started = time.monotonic(), time.process_time()
 
     # ---- beginning and end -------------------------------------------------------------------
 
@@ -233,6 +235,7 @@ class _Session:
         set_rng_state(part["rng"])
         self.callbacks.run.evaluation = state["evaluation"]
         self.elapsed_before = state["elapsed_s"]
+        self.processor_before = state.get("processor_s", math.nan)  # an old one is silent
 
     def _open(self, start: Start) -> None:
         """Makes the run folder ready: what is later than the checkpoint goes."""
@@ -335,7 +338,7 @@ class _Session:
                 called_off = self._called_off()
             if self.is_main:
                 with self._writing():
-                    self.logger.log(step, metrics | {"time/elapsed_s": self._elapsed()})
+                    self.logger.log(step, metrics | self._times("time/"))
                 self.progress.update(step, metrics)
             stopping = distributed.any_of(stop.signal is not None)
             if stopping or called_off or self._is_due(self.config.checkpoint_every, before):
@@ -461,7 +464,7 @@ class _Session:
             "env_kwargs": env_kwargs(self.algorithm.envs),
             "env_values": self.algorithm.envs.own_values(),
             "evaluation": self.callbacks.run.evaluation,
-            "elapsed_s": self._elapsed(),
+            **self._times(),
             "ranks": parts,
         }
 
@@ -486,8 +489,11 @@ class _Session:
 
     # ---- words -------------------------------------------------------------------------------
 
-    def _elapsed(self) -> float:
-        return self.elapsed_before + time.monotonic() - self.started
+    def _times(self, prefix: str = "") -> dict[str, float]:
+        """The run's ``elapsed_s`` and ``processor_s`` until now."""
+        processor = self.processor_before + time.process_time() - self.processor_started
+        elapsed = self.elapsed_before + time.monotonic() - self.started
+        return {f"{prefix}elapsed_s": elapsed, f"{prefix}processor_s": processor}
 
     def _say(self, text: str) -> None:
         if self.is_main and text:
@@ -521,7 +527,7 @@ class _Session:
             env_id=self.config.env_id,
             seed=self.config.seed,
             global_step=self.algorithm.global_step,
-            elapsed_s=self._elapsed(),
+            **self._times(),
             evaluation=self.callbacks.run.evaluation,
             checkpoint=self.last_checkpoint,
             stopped=self.callbacks.run.stopped,

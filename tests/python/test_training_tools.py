@@ -169,7 +169,10 @@ def test_a_finished_run_stays_finished_or_becomes_longer(tmp_path: Path) -> None
     short = train(tmp_path / "short", total_steps=240)
     again = run(Guess, Config(resume=tmp_path / "short", total_steps=240))
     assert again.evaluation == short.evaluation
-    assert again.elapsed_s >= checkpoint.load(again.checkpoint)["elapsed_s"]
+    before = checkpoint.load(again.checkpoint)
+    assert again.elapsed_s >= before["elapsed_s"]
+    assert again.processor_s >= before["processor_s"] > 0.0
+    assert json.loads((tmp_path / "short" / "result.json").read_text())["processor_s"] > 0.0
     run(Guess, Config(resume=tmp_path / "short", total_steps=480))
     assert_same_run(tmp_path / "short", tmp_path / "long")
 

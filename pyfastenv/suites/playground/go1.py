@@ -104,7 +104,10 @@ class Go1JoystickFlatTerrain(Task):
         self.kick_at = self.kick_wait
 
     def push(self, data, rng):
-        """Applies the force of a kick that is under way, in a direction of its own."""
+        """Applies the force of a kick that is under way, in a direction of its own.
+
+        Playground counts whole steps: its kicks may begin a step later.
+        """
         since = data.time - self.kick_at
         if since > self.kick_for:
             self.kick_at = data.time + self.kick_wait
