@@ -722,14 +722,13 @@ import os, signal, sys
 from pyfastenv import cli
 from pyfastenv.algorithms.ppo import spec
 
-plain = spec.PPO.iterate
+class Doomed(spec.PPO):
+    def iterate(self):
+        if os.environ["RANK"] == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().iterate()
 
-def doomed(self):
-    if os.environ["RANK"] == sys.argv[1]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return plain(self)
-
-spec.PPO.iterate = doomed
+spec.PPO = Doomed  # which train asks for when it is called
 sys.exit(cli.main(["train", "ppo", "--env-id", "InvertedPendulum-v5", "--quiet", *sys.argv[2:]]))
 """
 
