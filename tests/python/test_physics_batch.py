@@ -6,7 +6,9 @@ import copy
 import signal
 import threading
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -350,13 +352,14 @@ def test_ctrl_c(text: str, kind: str) -> None:
     batch = physics.Batch(model, 40, 2)
     batch.step(nstep=300)
     before = batch.state.copy()
+    calls: dict[str, Callable[[], Any]] = {
+        "step": partial(batch.step, nstep=20_000_000),
+        "rollout": partial(batch.rollout, 400_000, record=(mujoco.mjtState.mjSTATE_TIME,)),
+    }
     timer = threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        if kind == "step":
-            batch.step(nstep=20_000_000)
-        else:
-            batch.rollout(400_000, record=(mujoco.mjtState.mjSTATE_TIME,))
+        calls[kind]()
     timer.join()
     assert (batch.status == 2).all()  # none can have come so far
     assert_bits(batch.state, before)
