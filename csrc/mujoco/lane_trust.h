@@ -49,6 +49,6 @@ std::vector<std::string> TakeBrokenTrust();
 /// For tests of those who watch: while on, every result of lanes that these compare or use is wrong
 /// in a bit.
 void DisturbLanes(bool on);
-bool LanesAreDisturbed();
+void DisturbIfAsked(double& result);
 
 }  // namespace pyfastenv

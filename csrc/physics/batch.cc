@@ -33,18 +33,10 @@ void Batch::SetModels(std::vector<const mjModel*> models) {
   simulations_.models = std::move(models);
   numbers_ = 0;
   if (!simulations_.models.empty()) {
-    const ModelImage first(*simulations_.models[0]);
-    const mjModel* compared = simulations_.models[0];
-    for (const mjModel* model : simulations_.models) {
-      if (model == compared) continue;
-      compared = model;
-      const std::optional<uint64_t> differences = first.Differences(*model);
-      if (!differences) {
-        numbers_.reset();
-        break;
-      }
-      *numbers_ |= *differences;
-    }
+    ModelClass alike(*simulations_.models[0]);
+    const auto takes = [&](const mjModel* model) { return alike.Take(*model); };
+    const bool all = std::all_of(simulations_.models.begin(), simulations_.models.end(), takes);
+    numbers_ = all ? std::optional(alike.numbers) : std::nullopt;
   }
   ForgetModels();
 }

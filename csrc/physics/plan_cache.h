@@ -40,9 +40,15 @@ struct PlanInUse {
 /// Models that one plan may step: they differ from the first in these numbers (bits of
 /// lanes::Number) at most.
 struct ModelClass {
-  explicit ModelClass(const mjModel& first_model) : first(&first_model), image(first_model) {}
+  explicit ModelClass(const mjModel& first) : image(first) {}
 
-  const mjModel* first;
+  /// Whether the model is one of them.
+  bool Take(const mjModel& model) {
+    const std::optional<uint64_t> differences = image.Differences(model);
+    numbers |= differences.value_or(0);
+    return differences.has_value();
+  }
+
   ModelImage image;  // of the first
   uint64_t numbers = 0;
 };

@@ -1,7 +1,6 @@
 #include "physics/rollout_pool.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -25,54 +24,31 @@ bool InputsSuitLanes(const RolloutRequest& request, const mjModel& m) {
   });
 }
 
-// Numbers of each component of a model's state, by its bit.
-std::array<int, mjNSTATE> StateSizes(const mjModel& m) {
-  std::array<int, mjNSTATE> sizes{};
-  for (int i = 0; i < mjNSTATE; ++i) sizes[static_cast<size_t>(i)] = mj_stateSize(&m, 1 << i);
-  return sizes;
-}
-
 // Writes the row that a rollout begins with.
-void SetRow(const RolloutRequest& request, int rollout, const std::array<int, mjNSTATE>& sizes,
-            double* row) {
+void SetRow(const RolloutRequest& request, int rollout, const StateLayout& layout, double* row) {
   const mjModel& m = request.model(rollout);
   const auto which = static_cast<size_t>(rollout);
   const double* initial = request.initial_states + which * request.initial_state_stride;
-  for (size_t i = 0; i < mjNSTATE; ++i) {
-    const unsigned bit = 1u << i;
-    if ((bit & mjSTATE_INTEGRATION) == 0) continue;
-    const int size = sizes[i];
-    if ((bit & mjSTATE_FULLPHYSICS) != 0) {
-      mju_copy(row, initial, size);
+  for (const auto& [bits, begin, size] : layout.parts()) {
+    double* const part = row + begin;
+    if ((bits & mjSTATE_FULLPHYSICS) != 0) {
+      std::copy_n(initial, size, part);
       initial += size;
-    } else if (bit == mjSTATE_WARMSTART && request.warmstarts != nullptr) {
-      mju_copy(row, request.warmstarts + which * request.warmstart_stride, size);
-    } else if (bit == mjSTATE_EQ_ACTIVE) {
-      std::copy_n(m.eq_active0, size, row);
+    } else if (bits == mjSTATE_WARMSTART && request.warmstarts != nullptr) {
+      std::copy_n(request.warmstarts + which * request.warmstart_stride, size, part);
+    } else if (bits == mjSTATE_EQ_ACTIVE) {
+      std::copy_n(m.eq_active0, size, part);
     } else {
-      mju_zero(row, size);
+      std::fill_n(part, size, 0.0);
     }
-    const bool of_mocap = bit == mjSTATE_MOCAP_POS || bit == mjSTATE_MOCAP_QUAT;
-    for (int body = 0; of_mocap && size > 0 && body < m.nbody; ++body) {
+    const bool of_mocap = bits == mjSTATE_MOCAP_POS || bits == mjSTATE_MOCAP_QUAT;
+    for (int body = 0; of_mocap && body < m.nbody; ++body) {
       const int mocap = m.body_mocapid[body];
       if (mocap < 0) continue;
-      if (bit == mjSTATE_MOCAP_POS) mju_copy3(row + 3 * mocap, m.body_pos + 3 * body);
-      if (bit == mjSTATE_MOCAP_QUAT) mju_copy4(row + 4 * mocap, m.body_quat + 4 * body);
+      if (bits == mjSTATE_MOCAP_POS) mju_copy3(part + 3 * mocap, m.body_pos + 3 * body);
+      if (bits == mjSTATE_MOCAP_QUAT) mju_copy4(part + 4 * mocap, m.body_quat + 4 * body);
     }
-    row += size;
   }
-}
-
-// Numbers of the longest row.
-size_t RowSize(std::span<const mjModel* const> models) {
-  size_t most = 0;
-  const mjModel* measured = nullptr;
-  for (const mjModel* model : models) {
-    if (model == measured) continue;
-    measured = model;
-    most = std::max(most, static_cast<size_t>(mj_stateSize(model, mjSTATE_INTEGRATION)));
-  }
-  return most;
 }
 
 // The classes of several models, and of which each rollout is. Models that belong to none of the
@@ -95,10 +71,7 @@ struct Classes {
  private:
   int Find(const mjModel& model) {
     for (size_t i = 0; i < classes.size(); ++i) {
-      const std::optional<uint64_t> differences = classes[i].image.Differences(model);
-      if (!differences) continue;
-      classes[i].numbers |= *differences;
-      return static_cast<int>(i);
+      if (classes[i].Take(model)) return static_cast<int>(i);
     }
     if (classes.size() == kMostClasses) return -1;
     classes.emplace_back(model);
@@ -169,22 +142,16 @@ void RolloutPool::AddJobs(const RolloutRequest& request, std::span<const int> ro
 Outcome RolloutPool::Run(RolloutRequest request, const Interrupted& interrupted) {
   const CallGate::Exclusive exclusive(workers_.gate());
   const std::vector<Job> jobs = Divide(request);
-  const size_t count = request.models.size(), row_size = RowSize(request.models);
-  const auto rows = std::make_unique<double[]>(count * row_size);
+  const size_t count = request.models.size();
   Simulations simulations;
   simulations.models.assign(request.models.begin(), request.models.end());
   simulations.data = request.data;
-  simulations.row_size = row_size;
-  simulations.rows = rows.get();
   Motion& motion = request.motion;
   motion.stops = motion.marks_failures = true;
   motion.what = "a rollout";
   motion.kept = mjSTATE_USERDATA | (motion.controls == nullptr ? motion.control_spec : 0);
-  const auto first_sizes = StateSizes(request.model(0));
-  motion.set_row = [&](int32_t rollout) {
-    const mjModel& m = request.model(rollout);
-    SetRow(request, rollout, &m == request.models[0] ? first_sizes : StateSizes(m),
-           simulations.row(rollout));
+  motion.set_row = [&](int32_t rollout, const StateLayout& layout, double* row) {
+    SetRow(request, rollout, layout, row);
   };
   const Task task{simulations, {}, &motion, nullptr, motion.num_steps};
   return workers_.Run(task, jobs, count, /*leaves_data=*/true, interrupted);

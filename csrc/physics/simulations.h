@@ -18,6 +18,7 @@
 #include "lanes/fields.h"
 #include "lanes/numbers.h"
 #include "mujoco/batch_fields.h"
+#include "physics/state_layout.h"
 
 namespace pyfastenv::physics {
 
@@ -98,8 +99,9 @@ struct Motion {
   // of mujoco.rollout alone
   bool marks_failures = false;  // records of float64 are NaN from the step that raised on
   unsigned kept = 0;            // components of the state that are the data's, not the rows'
-  /// Writes a simulation's row before it begins; empty: rows are as they are. Any worker's thread.
-  std::function<void(int32_t sim)> set_row;
+  /// Writes the row that a simulation begins with, of its model's layout; empty: its own. Then
+  /// there are no rows, and what comes of them is not kept. Any worker's thread.
+  std::function<void(int32_t sim, const StateLayout& layout, double* row)> set_row;
   /// Asked after an error of the engine, on its thread: what a callback of the user's had to say,
   /// and forgets it; empty if it was not one of theirs.
   std::function<std::string()> take_callback_error;

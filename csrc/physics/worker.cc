@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -25,200 +23,6 @@ namespace {
 constexpr int kMostSteps = 64;
 
 }  // namespace
-
-void Worker::Begin(const Call& call) {
-  call_ = &call;
-  laid_out_ = nullptr;
-  last_row_ = nullptr;
-  state_.resize(simulations().row_size);
-  const auto& fields = simulations().fields;
-  if (header_ != nullptr || fields.empty()) return;
-  copies_.assign(fields.size(), {});
-  header_ = std::make_unique<mjModel>(*simulations().model);
-  for (size_t i = 0; i < fields.size(); ++i) {
-    if (!fields[i].copied) continue;
-    // bodies' volumes, and those of meshes behind them
-    const auto* volumes = reinterpret_cast<const std::byte*>(header_->bvh_aabb);
-    copies_[i].assign(volumes,
-                      volumes + 6 * sizeof(mjtNum) * static_cast<size_t>(header_->nbvhstatic));
-    *fields[i].field.array(*header_) = copies_[i].data();
-  }
-}
-
-// As it was given, without own fields.
-const mjModel& Worker::ModelOf(int32_t sim) const {
-  const Simulations& all = simulations();
-  return all.models.empty() ? *all.model : *all.models[static_cast<size_t>(sim)];
-}
-
-// The model of a simulation, with its own fields.
-const mjModel& Worker::Enter(int32_t sim) {
-  const Simulations& all = simulations();
-  const auto which = static_cast<size_t>(sim);
-  data_ = all.data[all.persistent ? which : static_cast<size_t>(worker_)];
-  if (all.fields.empty()) return ModelOf(sim);
-  for (size_t i = 0; i < all.fields.size(); ++i) {
-    const BoundField& own = all.fields[i];
-    std::byte* const values = own.values + which * own.field.bytes;
-    if (own.copied) {
-      std::memcpy(copies_[i].data(), values, own.field.bytes);
-    } else if (own.field.array != nullptr) {
-      *own.field.array(*header_) = values;
-    } else {
-      std::memcpy(own.field.value(*header_), values, own.field.bytes);
-    }
-  }
-  return *header_;
-}
-
-// Sets the data to a row, with no warnings.
-void Worker::Load(const mjModel& m, const double* row) {
-  std::memset(data_->warning, 0, sizeof(data_->warning));
-  const bool persistent = simulations().persistent;
-  const unsigned kept = call_->task.motion == nullptr ? 0 : motion().kept;
-  if (!persistent && kept == 0) {
-    Trapped([&] { mj_setState(&m, data_, row, mjSTATE_INTEGRATION); });
-    return;
-  }
-  double* const state = state_.data();
-  Trapped([&] {
-    if (persistent) mj_getState(&m, data_, state, mjSTATE_INTEGRATION);
-    int offset = 0;
-    for (int bit = 1; bit < (1 << mjNSTATE); bit <<= 1) {
-      if ((bit & mjSTATE_INTEGRATION) == 0) continue;
-      const int size = mj_stateSize(&m, bit);
-      const size_t bytes = sizeof(double) * static_cast<size_t>(size);
-      // what has not been changed stays: setting it would wake what sleeps
-      const bool same = persistent && std::memcmp(state + offset, row + offset, bytes) == 0;
-      if (!same && (static_cast<unsigned>(bit) & kept) == 0) {
-        mj_setState(&m, data_, row + offset, bit);
-      }
-      offset += size;
-    }
-  });
-}
-
-// One mj_step under these inputs (null: as they stand).
-void Worker::Step(const mjModel& m, const double* control) {
-  try {
-    Trapped([&] {
-      if (control != nullptr) {
-        mj_setState(&m, data_, control, static_cast<int>(motion().control_spec));
-      }
-      mj_step(&m, data_);
-    });
-  } catch (const MujocoError&) {
-    const std::string said =
-        motion().take_callback_error ? motion().take_callback_error() : std::string();
-    if (said.empty()) throw;
-    throw MujocoError(said);
-  }
-}
-
-void Worker::Save(const mjModel& m, int item) {
-  call_->statuses[static_cast<size_t>(item)] = Status::kRan;
-  const Simulations& all = simulations();
-  if (all.warnings == nullptr) return;  // of a rollout only the records count
-  const int32_t sim = id(item);
-  double* const row = all.row(sim);
-  Trapped([&] { mj_getState(&m, data_, row, mjSTATE_INTEGRATION); });
-  for (const BoundOutput& output : all.outputs) {
-    std::memcpy(output.to + static_cast<size_t>(sim) * output.field.bytes,
-                output.field.find(*data_), output.field.bytes);
-  }
-  mjWarningStat* const warnings = all.warning(sim);
-  for (int i = 0; i < mjNWARNING; ++i) {
-    if (data_->warning[i].number == 0) continue;
-    warnings[i].number += data_->warning[i].number;
-    warnings[i].lastinfo = data_->warning[i].lastinfo;
-  }
-}
-
-void Worker::Fail(int item) noexcept {
-  call_->failures.AddCurrentException(id(item));
-  call_->statuses[static_cast<size_t>(item)] = Status::kFailed;
-  if (call_->task.motion != nullptr && motion().marks_failures) {
-    for (const Record& record : motion().records) {
-      auto* const from = reinterpret_cast<double*>(record.At(item, motion().num_steps, step_));
-      const auto steps = static_cast<size_t>(motion().num_steps - step_);
-      std::fill_n(from, steps * (record.bytes / sizeof(double)),
-                  std::numeric_limits<double>::quiet_NaN());
-    }
-  }
-  ResetData(item);
-}
-
-void Worker::ResetData(int item) noexcept {
-  try {
-    Trapped([&] { mj_resetData(&ModelOf(id(item)), data_); });
-  } catch (...) {
-    return;  // the next simulation will say what is wrong
-  }
-}
-
-void Worker::Run(int item) noexcept {
-  if (ShouldStop()) return;
-  const int32_t sim = id(item);
-  if (call_->task.motion != nullptr) {
-    last_row_ = nullptr;
-    if (motion().set_row) motion().set_row(sim);
-    return EndByMujoco(item, simulations().row(sim), 0);
-  }
-  const Operation& operation = *call_->task.operation;
-  try {
-    const mjModel& m = Enter(sim);
-    if (!operation.resets) Load(m, simulations().row(sim));
-    Trapped([&] { operation.run(m, *data_, item); });
-    if (operation.resets) {
-      std::fill_n(simulations().warning(sim), mjNWARNING, mjWarningStat{});
-      Save(m, item);
-    } else {
-      call_->statuses[static_cast<size_t>(item)] = Status::kRan;
-    }
-  } catch (...) {
-    Fail(item);
-  }
-}
-
-// Runs a motion from this step on, at which the state is `row`.
-void Worker::EndByMujoco(int item, const double* row, int step) noexcept {
-  step_ = step;
-  try {
-    const mjModel& m = Enter(id(item));
-    Load(m, row);
-    MoveFrom(m, item, step);
-  } catch (...) {
-    Fail(item);
-  }
-}
-
-void Worker::MoveFrom(const mjModel& m, int item, int step) {
-  for (step_ = step; step_ < motion().num_steps; ++step_) {
-    if (ShouldStop()) return;
-    if (!motion().stops || !HasWarned()) Step(m, motion().control(item, step_));
-    RecordStep(m, item, step_);
-  }
-  Trapped([&] { ComputeStages(m, *data_, motion().stage); });
-  Save(m, item);
-}
-
-bool Worker::HasWarned() const {
-  return std::any_of(std::begin(data_->warning), std::end(data_->warning),
-                     [](const mjWarningStat& warning) { return warning.number != 0; });
-}
-
-void Worker::RecordStep(const mjModel& m, int item, int step) {
-  for (const Record& record : motion().records) {
-    std::byte* const to = record.At(item, motion().num_steps, step);
-    if (record.spec == 0) {
-      std::memcpy(to, record.field.find(*data_), record.bytes);
-    } else {
-      Trapped([&] {
-        mj_getState(&m, data_, reinterpret_cast<mjtNum*>(to), static_cast<int>(record.spec));
-      });
-    }
-  }
-}
 
 void Worker::RunLanes(std::span<const int> items, const PlanInUse& lanes) noexcept {
   try {
@@ -246,17 +50,6 @@ void Worker::RunLanes(std::span<const int> items, const PlanInUse& lanes) noexce
   }
 }
 
-void Worker::FinishData() noexcept {
-  if (last_row_ == nullptr) return;
-  try {
-    const mjModel& m = Enter(id(last_item_));
-    Load(m, last_row_);
-    for (int i = 0; i < last_steps_; ++i) Step(m, nullptr);
-  } catch (...) {
-    ResetData(last_item_);
-  }
-}
-
 void Worker::StartLanes(std::span<const int> items, const PlanInUse& lanes) {
   if (stepper_ == nullptr || &stepper_->plan() != lanes.plan.get()) {
     stepper_.reset();
@@ -268,50 +61,29 @@ void Worker::StartLanes(std::span<const int> items, const PlanInUse& lanes) {
   const mjModel& m = ModelOf(id(items[0]));
   data_ = all.data[static_cast<size_t>(worker_)];
   sensordata_.resize(static_cast<size_t>(m.nsensordata));
-  lane_rows_.resize(2 * all.row_size * items.size());
+  LayOut(m);
+  layout_.Select(motion().controls == nullptr ? 0 : motion().control_spec, inputs_);
+  const auto& records = motion().records;
+  recorded_.resize(records.size());
+  for (size_t i = 0; i < records.size(); ++i) layout_.Select(records[i].spec, recorded_[i]);
+  const size_t row_size = layout_.size();
+  lane_rows_.resize(2 * row_size * items.size());
   lanes_.clear();
   lanes_.reserve(items.size());
   left_.clear();
   left_.reserve(items.size());
   numbers_.reserve(items.size() * stepper_->plan().fields().size());
   num_numbered_ = 0;
-  if (&m != laid_out_) {
-    laid_out_ = &m;
-    FindParts(m, motion().controls == nullptr ? 0 : motion().control_spec, inputs_);
-    const auto& records = motion().records;
-    recorded_.resize(records.size());
-    for (size_t i = 0; i < records.size(); ++i) FindParts(m, records[i].spec, recorded_[i]);
-  }
   double* rows = lane_rows_.data();
   for (const int item : items) {
-    const Lane lane{item, rows, rows + all.row_size};
-    rows += 2 * all.row_size;
-    if (motion().set_row) motion().set_row(id(item));
-    for (double* row : {lane.row, lane.next}) std::copy_n(all.row(id(item)), all.row_size, row);
+    const Lane lane{item, rows, rows + row_size};
+    rows += 2 * row_size;
+    const double* const first = FirstRow(id(item));
+    for (double* row : {lane.row, lane.next}) std::copy_n(first, row_size, row);
     lanes_.push_back(lane);
   }
   last_item_ = items.back();
   last_row_ = nullptr;
-}
-
-// Where components of the state stand in a row: in the order of their bits, neighbours together.
-void Worker::FindParts(const mjModel& m, unsigned spec, std::vector<Part>& parts) {
-  parts.clear();
-  size_t row = 0;
-  for (unsigned bit = 1; spec != 0 && bit < (1u << mjNSTATE); bit <<= 1) {
-    if ((bit & mjSTATE_INTEGRATION) == 0) continue;
-    const auto size = static_cast<size_t>(mj_stateSize(&m, static_cast<int>(bit)));
-    if ((bit & spec) == 0) {
-      row += size;
-      continue;
-    }
-    if (!parts.empty() && parts.back().row + parts.back().size == row) {
-      parts.back().size += size;
-    } else {
-      parts.push_back({row, size});
-    }
-    row += size;
-  }
 }
 
 // Each lane's own numbers for the stepper; null if it knows them.
@@ -339,8 +111,8 @@ const double* const* Worker::FindNumbers() {
 
 void Worker::SetControl(const Lane& lane, int step) {
   const double* control = motion().control(lane.item, step);
-  for (const Part& input : inputs_) {
-    for (double* row : {lane.row, lane.next}) std::copy_n(control, input.size, row + input.row);
+  for (const StateLayout::Part& input : inputs_) {
+    for (double* row : {lane.row, lane.next}) std::copy_n(control, input.size, row + input.begin);
     control += input.size;
   }
 }
@@ -404,10 +176,8 @@ void Worker::StepGroup(int step, int num_steps, Turn turn) {
   }
   unsigned redo =
       stepper_->Step(rows.data(), next.data(), count, num_steps, keeps, FindNumbers(), senses);
-  if (LanesAreDisturbed()) {
-    const auto velocity = static_cast<size_t>(stepper_->plan().tables().row.qvel);
-    for (const Lane& lane : lanes_) lane.next[velocity] = std::nextafter(lane.next[velocity], 1e9);
-  }
+  const auto velocity = static_cast<size_t>(stepper_->plan().tables().row.qvel);
+  for (const Lane& lane : lanes_) DisturbIfAsked(lane.next[velocity]);
   for (int l = 0; l < count && !both; ++l) {
     if ((redo >> l & 1) == 0 && !RecordLane(lanes_[static_cast<size_t>(l)], step)) redo |= 1u << l;
   }
@@ -443,11 +213,8 @@ bool Worker::StepByMujoco(const Lane& lane, int step, int num_steps, bool compar
       compares = lanes::WriteSensordata(*stepper_, lane.at, m, *data_, sensordata_.data());
     }
     Load(m, lane.row);
-    if (Moves()) {
-      for (int i = 0; i < num_steps; ++i) Step(m, nullptr);
-    } else {
-      Trapped([&] { ComputeStages(m, *data_, motion().stage); });
-    }
+    for (int i = 0; i < num_steps && Moves(); ++i) Step(m, nullptr);
+    if (!Moves()) Trapped([&] { ComputeStages(m, *data_, motion().stage); });
     if (compares) Compare(m, lane, end - 1);
     if (HasWarned()) {
       left_.emplace_back(lane, step);
@@ -472,9 +239,9 @@ bool Worker::RecordLane(const Lane& lane, int step) {
     const Record& record = motion().records[i];
     std::byte* to = record.At(lane.item, motion().num_steps, step);
     if (record.spec == 0 && !ReadLane(lane, record, to)) return false;
-    for (const Part& part : recorded_[i]) {
+    for (const StateLayout::Part& part : recorded_[i]) {
       const size_t bytes = sizeof(double) * part.size;
-      std::memcpy(to, lane.next + part.row, bytes);
+      std::memcpy(to, lane.next + part.begin, bytes);
       to += bytes;
     }
   }
@@ -499,7 +266,7 @@ bool Worker::EndLane(const Lane& lane) {
     std::byte* const to = output.to + static_cast<size_t>(sim) * output.field.bytes;
     if (!ReadLane(lane, output, to)) return false;
   }
-  if (Moves()) std::copy_n(lane.row, all.row_size, all.row(sim));
+  if (Moves() && !motion().set_row) std::copy_n(lane.row, all.row_size, all.row(sim));
   call_->statuses[static_cast<size_t>(lane.item)] = Status::kRan;
   return true;
 }

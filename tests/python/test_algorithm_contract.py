@@ -7,6 +7,7 @@ with which algorithm; one that is not in a table is tried as it is.
 from __future__ import annotations
 
 import math
+import pydoc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +61,16 @@ def first_network(algorithm: Any) -> nn.Module:
     own = not hasattr(algorithm, "learner")
     network: nn.Module = algorithm.policy if own else algorithm.learner.actor
     return network
+
+
+@every_algorithm
+def test_help_names_the_algorithm(name: str) -> None:
+    module = algorithm_module(name)
+    for function in (module.train, module.load_policy):
+        text = pydoc.plain(pydoc.render_doc(function))
+        assert f"function {function.__name__} in module {module.__name__}" in text
+        assert "(config: 'Config'" in text
+        assert make(small(name)).__class__.__name__ in text
 
 
 # ---- stopping and going on -----------------------------------------------------------------------

@@ -6,7 +6,9 @@ import copy
 import signal
 import threading
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -322,6 +324,16 @@ def test_some_move_while_others_are_written() -> None:
     assert_bits(batch.state, alone.state)
 
 
+def test_a_model_that_changes_afterwards_is_not_the_batch_s() -> None:
+    model = robot("Hopper")
+    batch, alone = physics.Batch(model, 16, 1), physics.Batch(copy.copy(model), 16, 1)
+    for _ in range(3):
+        batch.step(nstep=100)
+        alone.step(nstep=100)
+        model.body_mass[1:] *= 2
+    assert_bits(batch.state, alone.state)
+
+
 def test_a_batch_is_one_process_s() -> None:
     batch = physics.Batch(from_text(CART_POLE), 4, 2)
     with pytest.raises(TypeError, match="cannot be pickled or copied: make another one"):
@@ -330,19 +342,24 @@ def test_a_batch_is_one_process_s() -> None:
         batch.step(stage="vel")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", ["step", "rollout"])
 @pytest.mark.parametrize("text", [CART_POLE, SENSORS], ids=["lanes", "mj_step"])
-def test_ctrl_c(text: str) -> None:
+def test_ctrl_c(text: str, kind: str) -> None:
     """Every simulation has done all of the call, or nothing; then the batch goes on."""
     model = from_text(text)
     if text is SENSORS:
         model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
     batch = physics.Batch(model, 40, 2)
     batch.step(nstep=300)
-    before, nstep = batch.state.copy(), 20_000_000
+    before = batch.state.copy()
+    calls: dict[str, Callable[[], Any]] = {
+        "step": partial(batch.step, nstep=20_000_000),
+        "rollout": partial(batch.rollout, 400_000, record=(mujoco.mjtState.mjSTATE_TIME,)),
+    }
     timer = threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        batch.step(nstep=nstep)
+        calls[kind]()
     timer.join()
     assert (batch.status == 2).all()  # none can have come so far
     assert_bits(batch.state, before)

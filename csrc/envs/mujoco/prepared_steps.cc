@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -27,11 +26,6 @@ bool NeedsKeeping(const LaneReads& reads) {
     return lanes::LaneStepper::NeedsKeeping(field) &&
            !(reads.refreshed && lanes::IsRefreshed(field));
   });
-}
-
-// Makes a result of lanes wrong, if a test wants that.
-void Disturb(double* row, const lanes::RowLayout& at) {
-  if (LanesAreDisturbed()) row[at.qvel] = std::nextafter(row[at.qvel], 1e9);
 }
 
 LaneReads WithoutMissingSensors(LaneReads reads, const mjModel& model) {
@@ -127,7 +121,7 @@ int PreparedSteps::Run(const Control& control) {
     Step& step = steps_[i];
     step.stepper = (redo >> i & 1) != 0 ? nullptr : &stepper;
     step.lane = static_cast<int>(i);
-    Disturb(step.after.data(), layout_);
+    DisturbIfAsked(step.after[static_cast<size_t>(layout_.qvel)]);
   }
   return std::popcount(redo);
 }
@@ -220,7 +214,7 @@ std::string PreparedSteps::Locate(const Step& step, const mjModel& model,
     double* to = ours.data();
     const bool keep_fields = keeps_fields_ && substep + 1 == frame_skip_;
     if (stepper.Step(&from, &to, 1, 1, keep_fields, numbers.data()) != 0) break;
-    Disturb(to, layout_);
+    DisturbIfAsked(to[layout_.qvel]);
     mj_setState(&model, data.get(), reference.data(), mjSTATE_INTEGRATION);
     Trapped([&] { mj_step(&model, data.get()); });
     mj_getState(&model, data.get(), reference.data(), mjSTATE_INTEGRATION);

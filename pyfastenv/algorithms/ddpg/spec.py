@@ -7,13 +7,11 @@ of the critic's and no noise on the target policy's actions. Its defaults are fo
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
 from pyfastenv.algorithms.td3 import spec as td3
 from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
-from pyfastenv.runs.restored import greedy_policies
-from pyfastenv.training.loop import run
+from pyfastenv.training.entry_points import entry_points
 
 
 @dataclass(kw_only=True)
@@ -44,5 +42,4 @@ class DDPG(td3.TD3):
     """The algorithm; :func:`train` drives it."""
 
 
-train = partial(run, DDPG)
-load_policy = partial(greedy_policies, DDPG)
+train, load_policy = entry_points(lambda: DDPG)

@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -29,14 +28,13 @@ from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.nn.unit_networks import BoundedLogStd, UnitNetwork, project
 from pyfastenv.runs.options import POSITIVE, at_least
-from pyfastenv.runs.restored import greedy_policies
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import RepeatedNoise
 from pyfastenv.training.accelerators import Accelerator
 from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
 from pyfastenv.training.changes import as_written
-from pyfastenv.training.loop import run
+from pyfastenv.training.entry_points import entry_points
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig
 from pyfastenv.training.presets import presets_of
@@ -377,5 +375,4 @@ class FlashSAC(OffPolicy[Config]):
         return rows, noise
 
 
-train = partial(run, FlashSAC)
-load_policy = partial(greedy_policies, FlashSAC)
+train, load_policy = entry_points(lambda: FlashSAC)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -24,11 +23,10 @@ from pyfastenv.algorithms.mbpo.termination import termination_rule
 from pyfastenv.algorithms.sac.spec import SACConfig, SACTraining
 from pyfastenv.nn.spans import span
 from pyfastenv.runs.options import FRACTION, POSITIVE, WIDTHS, at_least
-from pyfastenv.runs.restored import greedy_policies
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import ReplayPool
 from pyfastenv.training.accelerators import Choice
-from pyfastenv.training.loop import run
+from pyfastenv.training.entry_points import entry_points
 from pyfastenv.training.presets import presets_of
 
 _STANDARDISE_ROWS = 10_000
@@ -346,5 +344,4 @@ def _padded(rows: Tensor, multiple: int) -> Tensor:
     return torch.cat((rows, rows.new_zeros(len(rows), missing, *rows.shape[2:])), 1)
 
 
-train = partial(run, MBPO)
-load_policy = partial(greedy_policies, MBPO)
+train, load_policy = entry_points(lambda: MBPO)

