@@ -49,7 +49,7 @@ mjtSize EnoughMemory(const mjModel& m, int contacts) {
   constexpr mjtSize kOther = 1 << 20;
   const mjtSize rows = MostRows(m, contacts);
   const mjtSize by_dofs = 8 * rows * (m.nv + 8);
-  const mjtSize by_rows = m.opt.solver == mjSOL_NEWTON ? 0 : 2 * rows * rows;
+  const mjtSize by_rows = SolvesDual(m) ? 2 * rows * rows : 0;
   return kOther + mjtSize{sizeof(mjtNum)} * (by_dofs + by_rows);
 }
 
@@ -91,12 +91,15 @@ std::string Options(const mjModel& m) {
   constexpr int kKnownOff =
       mjDSBL_CONSTRAINT | mjDSBL_CONTACT | mjDSBL_LIMIT | mjDSBL_GRAVITY | mjDSBL_MIDPHASE |
       mjDSBL_FILTERPARENT | mjDSBL_REFSAFE | mjDSBL_EQUALITY | mjDSBL_FRICTIONLOSS | mjDSBL_SENSOR |
-      mjDSBL_NATIVECCD | mjDSBL_MULTICCD | mjDSBL_CLAMPCTRL | mjDSBL_EULERDAMP;
+      mjDSBL_NATIVECCD | mjDSBL_MULTICCD | mjDSBL_CLAMPCTRL | mjDSBL_EULERDAMP | mjDSBL_SPRING |
+      mjDSBL_DAMPER | mjDSBL_WARMSTART | mjDSBL_ACTUATION | mjDSBL_AUTORESET;
   if ((opt.disableflags & ~kKnownOff) != 0) return "this set of disabled features";
-  if ((opt.enableflags & ~mjENBL_ENERGY) != 0) {
+  constexpr int kInverse = mjENBL_FWDINV | mjENBL_INVDISCRETE;  // beside the step
+  const int extra = opt.enableflags & ~mjENBL_ENERGY;
+  // MuJoCo does not do both with every integrator
+  if ((extra & ~kInverse) != 0 || extra == kInverse) {
     return "enabled extra features (override, sleep, …)";
   }
-  if (opt.disableactuator != 0) return "disabled actuator groups";
   if (opt.integrator == mjINT_IMPLICIT) return "the integrator implicit";
   if (opt.integrator != mjINT_EULER && opt.integrator != mjINT_RK4 &&
       opt.integrator != mjINT_IMPLICITFAST) {
@@ -105,7 +108,6 @@ std::string Options(const mjModel& m) {
   if (opt.solver == mjSOL_CG) return "the solver CG";
   if (opt.solver != mjSOL_PGS && opt.solver != mjSOL_NEWTON) return "this solver";
   if (opt.cone != mjCONE_PYRAMIDAL && opt.cone != mjCONE_ELLIPTIC) return "this friction cone";
-  if (opt.noslip_iterations > 0) return "noslip iterations";
   if (!(opt.impratio < 1e100)) return "an impratio whose square may be infinite";
   const bool fluid = opt.density > 0 || opt.viscosity > 0;
   for (int g = 0; fluid && g < m.ngeom; ++g) {
@@ -134,10 +136,6 @@ std::string Joints(const mjModel& m) {
     } else if (type != mjJNT_BALL && type != mjJNT_SLIDE && type != mjJNT_HINGE) {
       return that("joints of this type");
     }
-    if (m.jnt_actuatorid[j] != -1) return that("damping or armature from actuators");
-    if (m.jnt_actgravcomp[j] && (type == mjJNT_FREE || type == mjJNT_BALL)) {
-      return that("gravity compensation by actuators of free and ball joints");
-    }
     if (m.jnt_limited[j] && type == mjJNT_FREE) return that("limits of free joints");
   }
   return {};
@@ -146,9 +144,8 @@ std::string Joints(const mjModel& m) {
 std::string Tendons(const mjModel& m) {
   for (int i = 0; i < m.ntendon; ++i) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_TENDON, i)); };
-    if (m.tendon_actfrclimited[i]) return that("force limits of tendons");
-    if (m.tendon_actuatorid[i] != -1) return that("damping or armature from actuators");
-    if (m.tendon_armature[i] != 0 && !AllTendonsFixed(m)) {
+    if ((m.tendon_armature[i] != 0 || FromActuators(m, mjOBJ_TENDON, i).armature != 0) &&
+        !AllTendonsFixed(m)) {
       return that("armature of tendons where there are spatial ones");
     }
     for (int k = m.tendon_adr[i]; k < m.tendon_adr[i] + m.tendon_num[i]; ++k) {
@@ -164,18 +161,20 @@ std::string Actuators(const mjModel& m) {
   for (int a = 0; a < m.nu; ++a) {
     const auto that = [&](const char* what) { return At(what, Named(m, mjOBJ_ACTUATOR, a)); };
     const int transmission = m.actuator_trntype[a];
-    if (transmission == mjTRN_JOINT || transmission == mjTRN_JOINTINPARENT) {
-      const int type = m.jnt_type[m.actuator_trnid[2 * a]];
-      if (type == mjJNT_FREE && transmission == mjTRN_JOINTINPARENT) {
-        return that("actuators on free joints in the parent's frame");
-      }
-      if (type == mjJNT_BALL) return that("actuators on ball joints");
-    } else if (transmission == mjTRN_SITE) {
+    if (transmission == mjTRN_SITE) {
       if (m.actuator_trnid[2 * a + 1] >= 0) return that("actuators between two sites");
-    } else if (transmission != mjTRN_TENDON) {
+    } else if (transmission != mjTRN_JOINT && transmission != mjTRN_JOINTINPARENT &&
+               transmission != mjTRN_TENDON) {
       return that("actuators on other things than joints, tendons and sites");
     }
     const int dynamics = m.actuator_dyntype[a];
+    const bool ball = (transmission == mjTRN_JOINT || transmission == mjTRN_JOINTINPARENT) &&
+                      m.jnt_type[m.actuator_trnid[2 * a]] == mjJNT_BALL;
+    // MuJoCo takes their setpoint for an angle, of whose turns it chooses the nearest
+    if (ball && m.actuator_gaintype[a] == mjGAIN_FIXED && m.actuator_biastype[a] == mjBIAS_AFFINE &&
+        (dynamics == mjDYN_NONE || dynamics == mjDYN_INTEGRATOR)) {
+      return that("servos on ball joints");
+    }
     if (dynamics != mjDYN_NONE && dynamics != mjDYN_INTEGRATOR && dynamics != mjDYN_FILTER &&
         dynamics != mjDYN_FILTEREXACT && dynamics != mjDYN_MUSCLE) {
       return that("dynamics of actuators other than integrator, filter, filterexact and muscle");
@@ -189,9 +188,6 @@ std::string Actuators(const mjModel& m) {
       return that("actuators whose bias is neither affine nor a muscle's");
     }
     if (m.actuator_ctrlnum[a] != 1 || m.actuator_outnum[a] != 1) return that("vector actuators");
-    if (m.actuator_damping[a] != 0 || m.actuator_armature[a] != 0) {
-      return that("damping or armature of actuators");
-    }
   }
   return {};
 }
@@ -251,8 +247,8 @@ std::string Contacts(const mjModel& m) {
     }
     const ContactSource contact = SourceOfContact(m, pair);
     const bool elliptic = contact.condim > 1 && m.opt.cone == mjCONE_ELLIPTIC;
-    if (elliptic && m.opt.solver != mjSOL_NEWTON) {
-      return that("elliptic friction cones with another solver than Newton");
+    if (elliptic && SolvesDual(m)) {
+      return that("elliptic friction cones with PGS or noslip iterations");
     }
     mjtNum solref[mjNREF], solimp[mjNIMP];
     CombineSolver(contact, m.geom_solref, m.geom_solimp, solref, solimp);
@@ -336,6 +332,12 @@ std::string Equalities(const mjModel& m) {
   return {};
 }
 
+bool ActuatorsBringMore(const mjModel& m) {
+  const auto brings = [](int actuator) { return actuator != -1; };
+  return std::any_of(m.jnt_actuatorid, m.jnt_actuatorid + m.njnt, brings) ||
+         std::any_of(m.tendon_actuatorid, m.tendon_actuatorid + m.ntendon, brings);
+}
+
 }  // namespace
 
 std::string UnsupportedFeature(const mjModel& m) {
@@ -353,6 +355,9 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
     const std::string what = "per-environment " + field;
     if (FindNumber(field) == Number::kCount) return what;
     const bool of_tendons = field == "wrap_prm" || field.compare(0, 7, "tendon_") == 0;
+    if (field == "actuator_gear" && ActuatorsBringMore(m)) {
+      return At(what.c_str(), "actuators have damping or armature");
+    }
     const bool of_fixed = field == "wrap_prm" || field == "tendon_armature";
     if ((of_tendons && !TendonsMatter(m)) || (of_fixed && !AllTendonsFixed(m))) {
       return At(what.c_str(), "there are spatial tendons");
@@ -372,10 +377,28 @@ std::string UnsupportedField(const mjModel& m, const std::vector<std::string>& f
   return {};
 }
 
+OfActuators FromActuators(const mjModel& m, mjtObj type, int id) {
+  OfActuators r{};
+  for (int a = 0; a < m.nu; ++a) {
+    const int acts_on = m.actuator_trntype[a];
+    const bool drives = type == mjOBJ_TENDON
+                            ? acts_on == mjTRN_TENDON
+                            : acts_on == mjTRN_JOINT || acts_on == mjTRN_JOINTINPARENT;
+    if (!drives || m.actuator_trnid[2 * a] != id) continue;
+    const double squared = m.actuator_gear[6 * a] * m.actuator_gear[6 * a];
+    r.damping += m.actuator_damping[a] * squared;
+    r.armature += m.actuator_armature[a] * squared;
+    for (int k = 0; k < mjNPOLY; ++k) {
+      r.dampingpoly[k] += m.actuator_dampingpoly[mjNPOLY * a + k] * squared;
+    }
+  }
+  return r;
+}
+
 int MaxContacts(const mjModel& m) {
   // a lying Humanoid has about 20; PGS's matrices grow with the square
   constexpr int kMany = 100, kSome = 40;
-  if (m.opt.solver == mjSOL_NEWTON && m.narena >= EnoughMemory(m, kMany)) return kMany;
+  if (!SolvesDual(m) && m.narena >= EnoughMemory(m, kMany)) return kMany;
   return m.narena >= EnoughMemory(m, kSome) ? kSome : 0;
 }
 

@@ -45,6 +45,18 @@ bool HasOwnCollision(const mjModel& m, const GeomPair& pair);
 /// Whether MuJoCo's collision functions of those pairs of shapes are still its own.
 bool CollisionsAreMujocos();
 
+/// What a joint's dofs or a tendon have of the actuators that drive it.
+struct OfActuators {
+  double damping, armature;
+  double dampingpoly[mjNPOLY];
+};
+OfActuators FromActuators(const mjModel& m, mjtObj type, int id);
+
+/// Whether MuJoCo solves for forces, by a matrix of all rows by all rows.
+inline bool SolvesDual(const mjModel& m) {
+  return m.opt.solver == mjSOL_PGS || m.opt.noslip_iterations > 0;
+}
+
 /// Whether one of mjtDisableBit is set.
 inline bool IsOff(const mjModel& m, int flag) { return (m.opt.disableflags & flag) != 0; }
 

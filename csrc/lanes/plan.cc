@@ -69,14 +69,17 @@ void SetDynamics(const mjModel& m, int a, Actuator& actuator) {
   actuator.share = 1 - std::exp(-m.opt.timestep / actuator.time_constant);
   actuator.act_early = m.actuator_actearly[a] != 0;
   actuator.clamp_act = m.actuator_actlimited[a] != 0;
+  const int group = m.actuator_group[a];
+  actuator.disabled =
+      group >= 0 && group <= 30 && (static_cast<unsigned>(m.opt.disableactuator) >> group & 1) != 0;
   std::copy_n(m.actuator_actrange + ptrdiff_t{2} * a, 2, actuator.act_range);
 }
 
-Polynomial MakePolynomial(const mjtNum* coefficients) {
+Polynomial MakePolynomial(const mjtNum* coefficients, const OfActuators& more = {}) {
   static_assert(Polynomial::kCount == mjNPOLY);
   Polynomial r{};
-  std::copy_n(coefficients, mjNPOLY, r.coefficient);
-  r.is_zero = std::all_of(coefficients, coefficients + mjNPOLY, [](mjtNum x) { return x == 0; });
+  for (int k = 0; k < mjNPOLY; ++k) r.coefficient[k] = coefficients[k] + more.dampingpoly[k];
+  r.is_zero = std::all_of(r.coefficient, r.coefficient + mjNPOLY, [](double x) { return x == 0; });
   return r;
 }
 
@@ -196,22 +199,28 @@ void Plan::SetSizes(const mjModel& m) {
                std::any_of(m.opt.wind, m.opt.wind + 3, [](mjtNum x) { return x != 0; });
   const bool weightless = (m.opt.gravity[0] == 0 && m.opt.gravity[1] == 0 && m.opt.gravity[2] == 0);
   t.has_gravcomp = m.flg_gravcomp && !weightless && !IsOff(m, mjDSBL_GRAVITY);
+  t.passive = !IsOff(m, mjDSBL_SPRING) || !IsOff(m, mjDSBL_DAMPER);
+  t.actuation = !IsOff(m, mjDSBL_ACTUATION);
+  t.starts_warm = !IsOff(m, mjDSBL_WARMSTART);
   t.integrator = m.opt.integrator == mjINT_RK4            ? Integrator::kRungeKutta4
                  : m.opt.integrator == mjINT_IMPLICITFAST ? Integrator::kImplicitFast
                                                           : Integrator::kEuler;
   const bool damped =
       t.Varies(Number::dof_damping) ||
+      std::any_of(m.jnt_actuatorid, m.jnt_actuatorid + m.njnt, [](int a) { return a != -1; }) ||
       std::any_of(m.dof_damping, m.dof_damping + m.nv, [](mjtNum x) { return x > 0; }) ||
       std::any_of(m.dof_dampingpoly, m.dof_dampingpoly + mjNPOLY * m.nv,
                   [](mjtNum x) { return x != 0; });
-  t.implicit_damping =
-      t.integrator == Integrator::kImplicitFast || (damped && !IsOff(m, mjDSBL_EULERDAMP));
+  t.implicit_damping = t.integrator == Integrator::kImplicitFast ||
+                       (damped && !IsOff(m, mjDSBL_EULERDAMP) && !IsOff(m, mjDSBL_DAMPER));
   t.timestep = m.opt.timestep;
   t.solver = m.opt.solver == mjSOL_PGS ? Solver::kPGS : Solver::kNewton;  // UnsupportedFeature
   t.iterations = m.opt.iterations;
   t.ls_iterations = m.opt.ls_iterations;
   t.tolerance = m.opt.tolerance;
   t.ls_tolerance = m.opt.ls_tolerance;
+  t.noslip_iterations = m.opt.noslip_iterations;
+  t.noslip_tolerance = m.opt.noslip_tolerance;
   t.elliptic = m.opt.cone == mjCONE_ELLIPTIC;
   t.impratio = m.opt.impratio;
 }
@@ -318,20 +327,23 @@ void Plan::AddJoints(const mjModel& m) {
     joint.dof = m.jnt_dofadr[j];
     joint.spring = MakePolynomial(m.jnt_stiffnesspoly + ptrdiff_t{mjNPOLY} * j);
     joint.has_spring =
-        tables_.Varies(Number::jnt_stiffness) || m.jnt_stiffness[j] != 0 || !joint.spring.is_zero;
+        !IsOff(m, mjDSBL_SPRING) &&
+        (tables_.Varies(Number::jnt_stiffness) || m.jnt_stiffness[j] != 0 || !joint.spring.is_zero);
     joint.act_gravcomp = tables_.has_gravcomp && m.jnt_actgravcomp[j];
     joints_.push_back(joint);
     if (m.jnt_actfrclimited[j]) force_limits_.push_back({joint.dof, j});
   }
   for (int i = 0; i < m.nv; ++i) {
-    const Polynomial damper = MakePolynomial(m.dof_dampingpoly + ptrdiff_t{mjNPOLY} * i);
+    const OfActuators more = FromActuators(m, mjOBJ_JOINT, m.dof_jntid[i]);
+    const Polynomial damper = MakePolynomial(m.dof_dampingpoly + ptrdiff_t{mjNPOLY} * i, more);
     const bool has_damper =
-        tables_.Varies(Number::dof_damping) || m.dof_damping[i] != 0 || !damper.is_zero;
+        !IsOff(m, mjDSBL_DAMPER) && (tables_.Varies(Number::dof_damping) ||
+                                     m.dof_damping[i] + more.damping != 0 || !damper.is_zero);
     const Joint& joint = joints_[static_cast<size_t>(m.dof_jntid[i])];
     const bool turns =
         joint.kind == JointKind::kBall || (joint.kind == JointKind::kFree && i >= joint.dof + 3);
     dofs_.push_back({m.dof_bodyid[i], m.dof_parentid[i], m.dof_simplenum[i] != 0, turns, has_damper,
-                     m.dof_jntid[i], damper});
+                     m.dof_jntid[i], damper, more.damping, more.armature});
   }
   tables_.joint = joints_.data();
   tables_.dof = dofs_.data();
@@ -361,11 +373,17 @@ void Plan::AddActuators(const mjModel& m) {
       const int* dofs = m.ten_J_colind + m.ten_J_rowadr[target];
       moment_.colind.insert(moment_.colind.end(), dofs, dofs + m.ten_J_rownnz[target]);
     } else {
-      const bool free = m.jnt_type[target] == mjJNT_FREE;
-      actuator.transmission = free ? Transmission::kFreeJoint : Transmission::kJoint;
+      const bool free = m.jnt_type[target] == mjJNT_FREE, ball = m.jnt_type[target] == mjJNT_BALL;
+      actuator.transmission = free   ? Transmission::kFreeJoint
+                              : ball ? Transmission::kBall
+                                     : Transmission::kJoint;
       actuator.target = m.jnt_qposadr[target];
+      actuator.ball = target;
+      actuator.in_parent = m.actuator_trntype[a] == mjTRN_JOINTINPARENT;
+      joints_[static_cast<size_t>(target)].driven = ball;
       if (m.jnt_actfrclimited[target]) actuator.force_limited_joint = target;
-      for (int k = 0; k < (free ? 6 : 1); ++k) moment_.colind.push_back(m.jnt_dofadr[target] + k);
+      const int dofs = free ? 6 : ball ? 3 : 1;
+      for (int k = 0; k < dofs; ++k) moment_.colind.push_back(m.jnt_dofadr[target] + k);
     }
     moment_.rownnz.push_back(static_cast<int>(moment_.colind.size()) - moment_.rowadr.back());
     SetDynamics(m, a, actuator);
@@ -386,12 +404,20 @@ void Plan::AddTendons(const mjModel& m) {
   for (int i = 0; i < t.ntendon; ++i) {
     Tendon tendon{};
     tendon.spring = MakePolynomial(m.tendon_stiffnesspoly + ptrdiff_t{mjNPOLY} * i);
-    tendon.damper = MakePolynomial(m.tendon_dampingpoly + ptrdiff_t{mjNPOLY} * i);
+    const OfActuators more = FromActuators(m, mjOBJ_TENDON, i);
+    tendon.more_damping = more.damping;
+    tendon.more_armature = more.armature;
+    tendon.damper = MakePolynomial(m.tendon_dampingpoly + ptrdiff_t{mjNPOLY} * i, more);
     tendon.has_spring =
-        t.Varies(Number::tendon_stiffness) || m.tendon_stiffness[i] != 0 || !tendon.spring.is_zero;
-    tendon.has_damper =
-        t.Varies(Number::tendon_damping) || m.tendon_damping[i] != 0 || !tendon.damper.is_zero;
-    tendon.has_armature = t.Varies(Number::tendon_armature) || m.tendon_armature[i] != 0;
+        !IsOff(m, mjDSBL_SPRING) && (t.Varies(Number::tendon_stiffness) ||
+                                     m.tendon_stiffness[i] != 0 || !tendon.spring.is_zero);
+    tendon.has_damper = !IsOff(m, mjDSBL_DAMPER) &&
+                        (t.Varies(Number::tendon_damping) ||
+                         m.tendon_damping[i] + more.damping != 0 || !tendon.damper.is_zero);
+    tendon.has_armature =
+        t.Varies(Number::tendon_armature) || m.tendon_armature[i] + more.armature != 0;
+    tendon.limits_force = m.tendon_actfrclimited[i] != 0;
+    std::copy_n(m.tendon_actfrcrange + ptrdiff_t{2} * i, 2, tendon.force_range);
     tendons_.push_back(tendon);
     if (m.wrap_type[m.tendon_adr[i]] == mjWRAP_JOINT) {
       AddTendonTerms(m, i);

@@ -175,10 +175,6 @@ std::string UnsupportedSensordata(const mjModel& m, const std::vector<std::strin
     if (type == mjSENS_SUBTREEANGMOM && own_subtrees) {
       return that("angular momenta of subtrees with per-environment body_subtreemass");
     }
-    Sensor sensor;
-    if (m.opt.integrator == mjINT_RK4 && !MakeSensor(m, i, sensor)) {
-      return that("sensors of contacts, rays, distances, energies and cameras with RK4");
-    }
   }
   return {};
 }
@@ -226,6 +222,7 @@ void Plan::AddSensors(const mjModel& m) {
     sensors_.push_back(sensor);
   }
   other_sensors_ = OtherSensors(m, others);
+  table.others = !others.empty();
   table.frames = other_sensors_.of_frames();
   still_ = std::make_unique<bool[]>(static_cast<size_t>(m.nbody));
   for (int b = 0; b < m.nbody; ++b) {

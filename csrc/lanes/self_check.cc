@@ -41,7 +41,7 @@ int64_t CountNarrowPhases(const mjData& d, const Tables& tables) {
 int64_t WorkOf(const mjModel& m, const mjData& d, const Tables& tables) {
   int64_t iterations = 0;
   for (int i = 0; i < std::clamp(d.nisland, 1, mjNISLAND); ++i) iterations += d.solver_niter[i];
-  const int64_t row = m.opt.solver == mjSOL_PGS ? d.nefc : m.nv + 8;
+  const int64_t row = SolvesDual(m) ? d.nefc : m.nv + 8;
   const int64_t evaluation = 300 * m.nv + 100 * m.ngeom + iterations * d.nefc * row +
                              10'000 * CountNarrowPhases(d, tables);
   return m.opt.integrator == mjINT_RK4 ? 4 * evaluation : evaluation;

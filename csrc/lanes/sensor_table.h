@@ -76,6 +76,7 @@ struct SensorTable {
   bool accelerations;    // of bodies
   bool external_forces;  // on bodies: of contacts and ties
   bool subtree_velocities;
+  bool others;  // that are left to MuJoCo's functions
   // what MuJoCo's functions read of the sensors that are left to them; `frames`: contacts' places
   // or directions, in which signs of zeros show
   bool contacts, frames, sites, places, velocities, motions, inertia_matrix;

@@ -53,6 +53,7 @@ struct Joint {
   int dof;
   bool has_spring;
   bool act_gravcomp;  // gravity compensation counts as its actuators' force
+  bool driven;        // a ball that actuators turn
   Polynomial spring;
 };
 /// Whether a quaternion of qpos is turned by three dofs: a ball's, or a free joint's last.
@@ -68,6 +69,7 @@ struct Dof {
   bool has_damper;
   int joint;
   Polynomial damper;
+  double more_damping, more_armature;  // its actuators'
 };
 
 /// A free body that moves as one with all that hangs on it, and its first dof.
@@ -82,7 +84,7 @@ struct MatrixEntry {
   int index;  // in M
 };
 
-enum class Transmission : int { kJoint, kFreeJoint, kTendon, kSite };
+enum class Transmission : int { kJoint, kBall, kFreeJoint, kTendon, kSite };
 
 /// How a control becomes an activation: kFilter integrates (ctrl - act) / tau by Euler's rule,
 /// kFilterExact exactly; kMuscle does at a rate of its own.
@@ -103,7 +105,9 @@ struct Muscle {
 /// force = gain u + bias; u is the control or the activation.
 struct Actuator {
   Transmission transmission;
-  int target;  // position in qpos, tendon or site
+  int target;      // position in qpos, tendon or site
+  int ball;        // the joint, if that is one
+  bool in_parent;  // the frame of the gear that turns a ball or a free joint
   Dynamics dynamics;
   int act;  // its activation; -1 without dynamics
   double time_constant;
@@ -115,6 +119,7 @@ struct Actuator {
   Muscle muscle;
   bool clamp_ctrl;
   bool clamp_force;
+  bool disabled;            // it has no force, and its activation stands still
   int force_limited_joint;  // that it drives, whose sum of forces is bounded; -1: none
 };
 
@@ -306,7 +311,10 @@ struct Tendon {
   int first_term, num_terms;    // of a fixed one, among wrap objects
   int first_piece, num_pieces;  // of a spatial one
   bool has_spring, has_damper, has_armature;
+  bool limits_force;  // of all its actuators together
+  double force_range[2];
   Polynomial spring, damper;
+  double more_damping, more_armature;  // its actuators'
 };
 
 /// Rows of which only some entries can differ from zero.
@@ -395,6 +403,9 @@ struct Tables {
   int max_rows;
 
   bool has_fluid, has_wind, has_gravcomp;
+  bool passive;      // there are springs, dampers and what comes with them
+  bool actuation;    // actuators act
+  bool starts_warm;  // the solver begins at the last step's acceleration if that costs less
   Integrator integrator;
   bool implicit_damping;  // Euler with damped dofs, implicitfast
   double timestep;
@@ -403,6 +414,8 @@ struct Tables {
   int ls_iterations;
   double tolerance;
   double ls_tolerance;
+  int noslip_iterations;
+  double noslip_tolerance;
   bool elliptic;  // friction cones
   double impratio;
 

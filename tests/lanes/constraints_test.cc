@@ -216,6 +216,26 @@ const Variant kConstraints[] = {
            "<geom type='capsule' size='.1 .3' euler='0 90 0'/></body>"
            "<body pos='3 .1 1'><freejoint/><geom size='.1' contype='0' conaffinity='0'/></body>";
      }},
+    {"NoSlip",
+     [](Pieces& p) {
+       p.option += " noslip_iterations='20'", p.joint += " frictionloss='.2'";
+       p.torso += "<geom type='sphere' size='.1' pos='.3 0 .05' condim='1'/>";
+       p.knee += " frictionloss='.3'";
+       p.rest = "<equality><joint joint1='hip1' joint2='hip2'/></equality>";
+     }},
+    {"NoSlipPGS",
+     [](Pieces& p) {
+       p.geom = "condim='6' friction='.8 .05 .01'";
+       p.option += " solver='PGS' noslip_iterations='3' noslip_tolerance='0'";
+     }},
+    {"TreesNoSlip",
+     [](Pieces& p) {
+       p.geom = "condim='4' friction='.8 .05 .01'", p.option += " noslip_iterations='5'";
+       p.world =
+           "<body pos='.3 0 .1'><freejoint/><geom size='.1' condim='3'/></body>"
+           "<body pos='.3 0 .3'><freejoint/><geom size='.1'/></body>"
+           "<body pos='.9 0 .1'><freejoint/><geom type='box' size='.1 .05 .05'/></body>";
+     }},
     {"EqualityOff",
      [](Pieces& p) {
        p.rest = "<equality><joint joint1='hip1' joint2='hip2'/></equality>";

@@ -12,6 +12,7 @@ namespace {
 struct Forces {
   const char* name;
   const char* option = "timestep='.005'";
+  const char* flag = "";
   const char* joint = "damping='.5'";  // defaults
   const char* bodies = "";             // beside the creature
   const char* tendons = "";
@@ -31,8 +32,8 @@ std::string Xml(const Forces& f) {
            "fromto='.01 .02 -.01 .03 0 -.25' size='.04'/><site name='foot" +
            n + "' pos='.03 0 -.25'/></body></body>";
   };
-  return std::string("<mujoco><option ") + f.option +
-         "/><default><joint armature='.02' limited='true' " + f.joint +
+  return std::string("<mujoco><option ") + f.option + "><flag " + f.flag +
+         "/></option><default><joint armature='.02' limited='true' " + f.joint +
          "/><general ctrllimited='true' ctrlrange='-1 1'/></default><worldbody>"
          "<geom type='plane' size='5 5 1'/><body name='torso' pos='0 0 .45'><freejoint/>"
          "<geom type='capsule' fromto='-.2 0 0 .2 0 0' size='.08'/><site name='back' pos='.1 0 "
@@ -93,6 +94,39 @@ constexpr char kActivations[] =
     "<general tendon='idle' dyntype='integrator' gainprm='3' biastype='affine' "
     "biasprm='0 -2 -.3' actearly='true' actlimited='true' actrange='-.2 .1'/>"
     "<motor joint='tail' gear='5'/>";
+
+// one of them has a force though it is disabled: that to which it is clamped
+constexpr char kGroups[] =
+    "<motor joint='hip1' gear='9'/><position joint='knee1' kp='9' kv='1' group='1' "
+    "forcerange='.1 2'/><intvelocity joint='hip2' kp='20' kv='.5' actrange='-.5 .3' group='1'/>"
+    "<general tendon='legs' dyntype='filterexact' dynprm='.03' gainprm='3' group='30'/>"
+    "<general joint='knee2' dyntype='filter' dynprm='.02' gainprm='9' actlimited='true' "
+    "actrange='.1 .5' group='2'/>";
+
+constexpr char kLimitedTendons[] =
+    "<fixed name='legs' damping='.7' actuatorfrcrange='-1 .5'><joint joint='hip1' coef='.8'/>"
+    "<joint joint='knee1' coef='-.4'/></fixed>"
+    "<fixed name='backwards' actuatorfrcrange='-1.5 3'><joint joint='knee2' coef='.8'/></fixed>"
+    "<fixed name='idle' actuatorfrcrange='0 2'><joint joint='hip2' coef='1'/></fixed>";
+
+constexpr char kRotations[] =
+    "<body pos='.6 0 .5' gravcomp='1'><freejoint name='drone'/><geom type='box' size='.1 .1 .03'/>"
+    "<body pos='.1 0 0'><joint axis='0 1 0' range='-20 20'/><geom size='.03'/></body></body>"
+    "<body pos='0 .9 .5' gravcomp='.9'><joint name='ball' type='ball' range='0 70' "
+    "actuatorgravcomp='true'/><geom type='capsule' fromto='0 0 0 .3 .1 0' size='.05'/></body>";
+
+constexpr char kTwisters[] =
+    "<motor joint='ball' gear='1 2 -.3'/><velocity jointinparent='drone' kv='.3' "
+    "gear='1 2 3 .1 .2 -.3'/>"
+    "<general joint='ball' gaintype='affine' gainprm='3 .5 -.1' gear='.3 1 .2'/>"
+    "<general jointinparent='ball' gaintype='affine' gainprm='1 .2' biastype='affine' "
+    "biasprm='.1 -2 -.2' gear='.3 .1 2' forcerange='-.5 .4'/>";
+
+constexpr char kHeavyMotors[] =
+    "<motor joint='hip1' gear='3' damping='.01 .02 .001' armature='.002'/>"
+    "<motor joint='hip1' damping='.1'/><motor joint='knee2' gear='-2' armature='.01'/>"
+    "<position tendon='legs' kp='3' gear='1.5' damping='.2 .1' armature='.02'/>"
+    "<motor tendon='idle' damping='.1'/>";
 
 constexpr char kTendonActuators[] =
     "<motor tendon='legs' gear='3'/><position tendon='backwards' kp='9' kv='.5' gear='1.5' "
@@ -224,6 +258,54 @@ const Forces kForces[] = {
     {.name = "ThrustersByImplicitFast",
      .option = "timestep='.005' integrator='implicitfast'",
      .actuators = kThrusters},
+    {.name = "TendonForceLimits", .tendons = kLimitedTendons, .actuators = kTendonActuators},
+    {.name = "TendonForceLimitsByImplicitFast",
+     .option = "timestep='.005' integrator='implicitfast'",
+     .tendons = kLimitedTendons,
+     .actuators = kTendonActuators},
+    {.name = "ActuatorsOfRotations", .bodies = kRotations, .actuators = kTwisters},
+    {.name = "ActuatorsOfRotationsByImplicitFast",
+     .option = "timestep='.005' integrator='implicitfast'",
+     .bodies = kRotations,
+     .actuators = kTwisters},
+    {.name = "DampingOfActuators", .joint = "", .tendons = kTendons, .actuators = kHeavyMotors},
+    {.name = "DampingOfActuatorsByImplicitFast",
+     .option = "timestep='.005' integrator='implicitfast'",
+     .tendons = kTendons,
+     .actuators = kHeavyMotors,
+     .fields = {"dof_damping", "dof_armature", "tendon_damping", "tendon_armature"}},
+    {.name = "SpringsOff",
+     .flag = "spring='disable'",
+     .joint = "stiffness='3' damping='.5'",
+     .tendons = kTendons},
+    {.name = "DampersOffByImplicitFast",
+     .option = "timestep='.005' integrator='implicitfast'",
+     .flag = "damper='disable'",
+     .joint = "stiffness='3' damping='.5'",
+     .tendons = kTendons,
+     .actuators = kServos},
+    {.name = "PassiveForcesOff",
+     .option = "timestep='.005' density='100' viscosity='.1'",
+     .flag = "spring='disable' damper='disable'",
+     .joint = "damping='.5' actuatorgravcomp='true'",
+     .bodies = kFloating},
+    {.name = "PassiveForcesOffByImplicitFast",
+     .option = "timestep='.005' integrator='implicitfast' density='100' viscosity='.1'",
+     .flag = "spring='disable' damper='disable'",
+     .bodies = kFloating},
+    {.name = "ActuationOffByImplicitFast",
+     .option = "timestep='.005' integrator='implicitfast'",
+     .flag = "actuation='disable'",
+     .tendons = kTendons,
+     .actuators = kActivations},
+    {.name = "ActuatorGroupsOffByImplicitFast",
+     .option = "timestep='.005' integrator='implicitfast' actuatorgroupdisable='0 30'",
+     .tendons = kTendons,
+     .actuators = kGroups},
+    {.name = "ActuatorGroupsOffByRungeKutta",
+     .option = "timestep='.002' integrator='RK4' actuatorgroupdisable='1 2'",
+     .tendons = kTendons,
+     .actuators = kGroups},
     {.name = "TendonsWithOwnNumbers",
      .option = "timestep='.005' integrator='implicitfast'",
      .tendons = kTendons,
@@ -264,6 +346,14 @@ const Refusal kRefused[] = {
       .tendons = "<spatial name='rope'><site site='foot1'/><site site='foot2'/></spatial>",
       .fields = {"tendon_stiffness"}},
      "per-environment tendon_stiffness (there are spatial tendons)"},
+    {{.name = "ServosOfBalls",
+      .bodies = kRotations,
+      .actuators = "<position name='turn' joint='ball' kp='1'/>"},
+     "servos on ball joints (actuator 'turn')"},
+    {{.name = "GearsOfActuatorsWithDamping",
+      .actuators = "<motor joint='hip1' gear='3' damping='.1'/>",
+      .fields = {"actuator_gear"}},
+     "per-environment actuator_gear (actuators have damping or armature)"},
     {{.name = "EllipsoidsInFluid",
       .option = "density='1'",
       .bodies = "<body><freejoint/><geom size='.1' fluidshape='ellipsoid'/></body>"},

@@ -135,7 +135,7 @@ def test_sensors_of_lanes(option: str, threads: int) -> None:
         assert (sensordata[..., at] != 0).any(), kind  # something happens
 
 
-@pytest.mark.parametrize("option", [name for name in OPTIONS if name != "RK4"])
+@pytest.mark.parametrize("option", OPTIONS)
 def test_sensors_of_mujocos_functions(option: str) -> None:
     model = the_robot(OF_LANES + OF_MUJOCO, OPTIONS[option])
     assert physics.lanes_refusal(model) is None
@@ -201,15 +201,13 @@ def test_rollouts_that_diverge_or_are_left_to_mj_step() -> None:
          r"forces and torques where spatial tendons pull \(sensor 0\)"),
         (from_text(CART_POLE.replace("</mujoco>", '<sensor><user dim="1"/></sensor></mujoco>')),
          r"sensors of users and plugins \(sensor 0\)"),
-        (the_robot('<clock/><touch name="t" site="sole"/>', OPTIONS["RK4"]),
-         r"with RK4 \(sensor 't'\)"),
         (from_text(SENSORS.replace(
             "<worldbody>", '<option><flag sensor="disable"/></option><worldbody>')),
          "sensors that are disabled"),
         (the_robot("<e_kinetic/>", '><flag energy="enable"/></option><option'),
          r"kinetic energy where <flag energy> is enabled \(sensor 0\)"),
     ],
-    ids=["spatial", "user", "RK4", "disabled", "energy"],
+    ids=["spatial", "user", "disabled", "energy"],
 )  # fmt: skip
 def test_sensors_that_lanes_refuse(model: Any, reason: str) -> None:
     """They run by mj_step, by name, unless nobody reads them."""

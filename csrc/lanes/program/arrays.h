@@ -14,6 +14,7 @@
   X(sin_half)                             \
   X(cos_half)                             \
   X(spring_turn)                          \
+  X(ball_turn)                            \
   X(xpos)                                 \
   X(xquat)                                \
   X(xmat)                                 \

@@ -157,6 +157,7 @@ void ReadState(const Tables& t, Recorder& recorder) {
   recorder.Read(ProgramArray::sin_half, s.sin_half, t.njnt);
   recorder.Read(ProgramArray::cos_half, s.cos_half, t.njnt);
   recorder.Read(ProgramArray::spring_turn, s.spring_turn, 3 * t.njnt);
+  recorder.Read(ProgramArray::ball_turn, s.ball_turn, 3 * t.njnt);
 }
 
 // What spatial tendons are computed from: the places of their sites and geoms, and how bodies move.

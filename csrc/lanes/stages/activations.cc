@@ -5,6 +5,7 @@
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 void ActivationRates(const Tables& t, Scratch& s) {
+  if (!t.actuation) return;
   for (int a = 0; a < t.nu; ++a) {
     const Actuator& actuator = t.actuator[a];
     if (actuator.dynamics == Dynamics::kNone) continue;
@@ -22,10 +23,12 @@ void ActivationRates(const Tables& t, Scratch& s) {
 }
 
 void AdvanceActivations(const Tables& t, Scratch& s, const Lane* rates) {
+  if (!t.actuation) return;
   for (int a = 0; a < t.nu; ++a) {
     const Actuator& actuator = t.actuator[a];
     if (actuator.dynamics == Dynamics::kNone) continue;
-    s.act[actuator.act] = NextActivation(t, actuator, s, rates[actuator.act]);
+    const Lane rate = actuator.disabled ? Splat(0) : rates[actuator.act];
+    s.act[actuator.act] = NextActivation(t, actuator, s, rate);
   }
 }
 

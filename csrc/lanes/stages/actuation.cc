@@ -3,11 +3,24 @@
 #include "lanes/stages/blas.h"
 #include "lanes/stages/muscles.h"
 #include "lanes/stages/site_actuators.h"
+#include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
+#include "lanes/stages/tendon_forces.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 namespace {
+
+// The axis that an actuator turns a rotation about, whose quaternion is at `qpos`.
+void TurnedGear(const Actuator& actuator, const Scratch& s, int qpos, const Lane* gear,
+                Lane* axis) {
+  Lane back[4];
+  for (int i = 0; i < 4; ++i) back[i] = s.qpos[qpos + i];
+  Normalize4(back);
+  for (int i = 1; i < 4; ++i) back[i] = -back[i];
+  if (actuator.in_parent) return RotateByQuat(axis, gear, back);
+  for (int i = 0; i < 3; ++i) axis[i] = gear[i];
+}
 
 // Length and moments.
 void Transmit(const Tables& t, Scratch& s, int a) {
@@ -21,7 +34,13 @@ void Transmit(const Tables& t, Scratch& s, int a) {
   }
   if (actuator.transmission == Transmission::kFreeJoint) {
     s.actuator_length[a] = Splat(0);
-    for (int k = 0; k < 6; ++k) moment[k] = s.actuator_gear[kGear * a + k];
+    for (int k = 0; k < 3; ++k) moment[k] = s.actuator_gear[kGear * a + k];
+    TurnedGear(actuator, s, actuator.target + 3, s.actuator_gear + kGear * a + 3, moment + 3);
+    return;
+  }
+  if (actuator.transmission == Transmission::kBall) {
+    TurnedGear(actuator, s, actuator.target, s.actuator_gear + kGear * a, moment);
+    s.actuator_length[a] = Dot3(s.ball_turn + 3 * actuator.ball, moment);
     return;
   }
   if (actuator.transmission == Transmission::kSite) return TransmitSite(t, s, a);
@@ -57,6 +76,21 @@ Lane Force(const Tables& t, const Scratch& s, int a) {
   return force + Bias(actuator, s, a, bias);
 }
 
+// Scales the forces of the actuators of each tendon down to the bounds on their sum.
+void LimitTendonForces(const Tables& t, Scratch& s) {
+  for (int i = 0; i < t.ntendon; ++i) {
+    const Tendon& tendon = t.tendon[i];
+    if (!tendon.limits_force) continue;
+    const Lane sum = SumOfTendonForces(t, s, i);
+    const Lane low = Splat(tendon.force_range[0]), high = Splat(tendon.force_range[1]);
+    const Lane bounded = WhereLess(sum, low, low / sum, WhereLess(high, sum, high / sum, Splat(1)));
+    const Lane scale = WhereLess(Splat(0), Abs(sum), bounded, Splat(1));
+    for (int a = 0; a < t.nu; ++a) {
+      if (PullsAt(t.actuator[a], i)) s.actuator_force[a] = s.actuator_force[a] * scale;
+    }
+  }
+}
+
 }  // namespace
 
 void Actuation(const Tables& t, Scratch& s) {
@@ -67,21 +101,31 @@ void Actuation(const Tables& t, Scratch& s) {
     const int adr = t.moment.rowadr[a], count = t.moment.rownnz[a];
     const int* dof = t.moment.colind + adr;
     const Lane* moment = s.actuator_moment + adr;
+    if (!t.actuation) {
+      s.actuator_velocity[a] = s.actuator_force[a] = Splat(0);
+      continue;
+    }
     s.actuator_velocity[a] = DotSparse(moment, s.qvel, dof, count);
 #ifndef PYFASTENV_RECORD
     if (actuator.transmission == Transmission::kSite) LeaveOutZeros(t, s, a);
 #endif
-    Lane force = Force(t, s, a);
+    s.actuator_force[a] = actuator.disabled ? Splat(0) : Force(t, s, a);
+  }
+  if (!t.actuation) return;
+  LimitTendonForces(t, s);
+  for (int a = 0; a < t.nu; ++a) {
+    Lane& force = s.actuator_force[a];
     const Lane* range = s.actuator_forcerange + 2 * a;
-    if (actuator.clamp_force) force = Clip(force, range[0], range[1]);
-    s.actuator_force[a] = force;
-    for (int k = 0; k < count; ++k) {
-      s.qfrc_actuator[dof[k]] = s.qfrc_actuator[dof[k]] + moment[k] * force;
+    if (t.actuator[a].clamp_force) force = Clip(force, range[0], range[1]);
+    const int adr = t.moment.rowadr[a];
+    for (int k = adr; k < adr + t.moment.rownnz[a]; ++k) {
+      const int dof = t.moment.colind[k];
+      s.qfrc_actuator[dof] = s.qfrc_actuator[dof] + s.actuator_moment[k] * force;
     }
   }
-  for (int j = 0; j < t.njnt && t.nu > 0; ++j) {
-    const int dof = t.joint[j].dof;
-    if (t.joint[j].act_gravcomp) s.qfrc_actuator[dof] = s.qfrc_actuator[dof] + s.qfrc_gravcomp[dof];
+  for (int i = 0; i < t.nv && t.nu > 0; ++i) {
+    const Joint& joint = t.joint[t.dof[i].joint];
+    if (joint.act_gravcomp) s.qfrc_actuator[i] = s.qfrc_actuator[i] + s.qfrc_gravcomp[i];
   }
   for (int k = 0; k < t.num_force_limits; ++k) {
     const ForceLimit& limit = t.force_limit[k];

@@ -12,7 +12,7 @@ void DampedInertia(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) {
     Lane& diagonal = s.H[t.M_rowadr[i] + t.M_rownnz[i] - 1];
     diagonal =
-        diagonal + t.timestep * DamperDerivative(s.dof_damping[i], t.dof[i].damper, s.qvel[i]);
+        diagonal + t.timestep * DamperDerivative(DofDamping(t, s, i), t.dof[i].damper, s.qvel[i]);
   }
 }
 

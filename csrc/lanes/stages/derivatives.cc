@@ -3,6 +3,7 @@
 #include "lanes/stages/blas.h"
 #include "lanes/stages/muscles.h"
 #include "lanes/stages/passive.h"
+#include "lanes/stages/tendon_forces.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
@@ -21,12 +22,22 @@ Lane WhereFree(Lane force, const Lane* range, Lane x) {
   return WhereLess(range[0], force, WhereLess(force, range[1], x, Splat(0)), Splat(0));
 }
 
+// x where the sum of a tendon's actuator forces is within its bounds and no nearer than rounding:
+// tendonActFrcClamped in the machine code.
+Lane WhereTendonFree(const Tables& t, const Scratch& s, int tendon, Lane x) {
+  constexpr double kRounding = 1e-10;
+  const double* range = t.tendon[tendon].force_range;
+  const Lane bounds[2] = {Splat(range[0] + __builtin_fabs(range[0]) * kRounding),
+                          Splat(range[1] + __builtin_fabs(range[1]) * -kRounding)};
+  return WhereFree(SumOfTendonForces(t, s, tendon), bounds, x);
+}
+
 // mjd_actuator_vel
 void ActuatorDerivatives(const Tables& t, Scratch& s) {
   for (int a = 0; a < t.nu; ++a) {
     const Actuator& actuator = t.actuator[a];
     const bool gain = actuator.gain != ForceLaw::kFixed, bias = actuator.bias == ForceLaw::kAffine;
-    if (!bias && !gain) continue;
+    if ((!bias && !gain) || actuator.disabled) continue;
     Lane by_velocity = bias ? s.actuator_biasprm[kBiasParameters * a + 2] : Splat(0);
     if (gain) {
       const Lane* parameters = s.actuator_gainprm + kGainParameters * a;
@@ -39,6 +50,9 @@ void ActuatorDerivatives(const Tables& t, Scratch& s) {
     }
     if (actuator.clamp_force) {
       by_velocity = WhereFree(s.actuator_force[a], s.actuator_forcerange + 2 * a, by_velocity);
+    }
+    if (actuator.transmission == Transmission::kTendon && t.tendon[actuator.target].limits_force) {
+      by_velocity = WhereTendonFree(t, s, actuator.target, by_velocity);
     }
     if (actuator.force_limited_joint >= 0) {
       const int j = actuator.force_limited_joint;
@@ -86,17 +100,19 @@ void FluidDerivative(const Tables& t, Scratch& s, int b) {
 
 // mjd_passive_vel
 void PassiveDerivatives(const Tables& t, Scratch& s) {
+  if (!t.passive) return;
   for (int b = 1; b < t.nbody; ++b) {
     if (t.body[b].in_fluid) FluidDerivative(t, s, b);
   }
   for (int i = 0; i < t.nv; ++i) {
+    if (!t.dof[i].has_damper) continue;
     Lane& diagonal = s.qDeriv[t.D.rowadr[i] + t.D_diag[i]];
-    diagonal = diagonal - DamperDerivative(s.dof_damping[i], t.dof[i].damper, s.qvel[i]);
+    diagonal = diagonal - DamperDerivative(DofDamping(t, s, i), t.dof[i].damper, s.qvel[i]);
   }
   for (int i = 0; i < t.ntendon; ++i) {
     const Tendon& tendon = t.tendon[i];
     if (!tendon.has_damper) continue;
-    const Lane damping = DamperDerivative(s.tendon_damping[i], tendon.damper, s.ten_velocity[i]);
+    const Lane damping = DamperDerivative(TendonDamping(t, s, i), tendon.damper, s.ten_velocity[i]);
     AddOuterProduct(t, s, t.ten_J, s.ten_J, i, -damping);
   }
 }
@@ -105,7 +121,7 @@ void PassiveDerivatives(const Tables& t, Scratch& s) {
 
 void ImplicitMatrix(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nD; ++i) s.qDeriv[i] = Splat(0);
-  ActuatorDerivatives(t, s);
+  if (t.actuation) ActuatorDerivatives(t, s);
   PassiveDerivatives(t, s);
   for (int i = 0; i < t.nC; ++i) s.H[i] = s.M[i] + s.qDeriv[t.mapD2M[i]] * -t.timestep;
 }

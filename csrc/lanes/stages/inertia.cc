@@ -22,10 +22,11 @@ void TendonArmatures(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.ntendon; ++i) {
     if (!t.tendon[i].has_armature) continue;
     const int adr = t.ten_J.rowadr[i];
+    const Lane armature = s.tendon_armature[i] + t.tendon[i].more_armature;
     for (int k = 0; k < t.ten_J.rownnz[i]; ++k) {
       const int dof = t.ten_J.colind[adr + k];
       const SparseRows M{t.M_rownnz, t.M_rowadr, t.M_colind};
-      AddScaledRow(M, dof, s.M, t.ten_J, i, s.ten_J, s.tendon_armature[i] * s.ten_J[adr + k]);
+      AddScaledRow(M, dof, s.M, t.ten_J, i, s.ten_J, armature * s.ten_J[adr + k]);
     }
   }
 }
@@ -45,7 +46,8 @@ void InertiaMatrix(const Tables& t, Scratch& s) {
     MulInertia(force, s.crb + 10 * dof.body, s.cdof + 6 * i);
     Lane* entry = diagonal;
     for (int j = i; j >= 0; j = t.dof[j].parent) {
-      *entry-- = (j == i ? s.dof_armature[i] : Splat(0)) + Dot6(s.cdof + 6 * j, force);
+      *entry-- =
+          (j == i ? s.dof_armature[i] + dof.more_armature : Splat(0)) + Dot6(s.cdof + 6 * j, force);
     }
   }
   TendonArmatures(t, s);

@@ -57,7 +57,7 @@ void DofDampers(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) {
     const Dof& dof = t.dof[i];
     s.qfrc_damper[i] =
-        dof.has_damper ? DamperForce(s.dof_damping[i], dof.damper, s.qvel[i]) : Splat(0);
+        dof.has_damper ? DamperForce(DofDamping(t, s, i), dof.damper, s.qvel[i]) : Splat(0);
   }
 }
 
@@ -72,8 +72,12 @@ void TendonSpringsAndDampers(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.ntendon; ++i) {
     const Tendon& tendon = t.tendon[i];
     if (!tendon.has_spring && !tendon.has_damper) continue;
-    const Lane spring = SpringForce(s.tendon_stiffness[i], tendon.spring, Stretch(s, i));
-    const Lane damper = DamperForce(s.tendon_damping[i], tendon.damper, s.ten_velocity[i]);
+    const Lane spring = tendon.has_spring
+                            ? SpringForce(s.tendon_stiffness[i], tendon.spring, Stretch(s, i))
+                            : Splat(0);
+    const Lane damper = tendon.has_damper
+                            ? DamperForce(TendonDamping(t, s, i), tendon.damper, s.ten_velocity[i])
+                            : Splat(0);
     const Mask none = (spring == 0.0) & (damper == 0.0);  // adds no zeros
     for (int k = t.ten_J.rowadr[i]; k < t.ten_J.rowadr[i] + t.ten_J.rownnz[i]; ++k) {
       const int dof = t.ten_J.colind[k];
@@ -107,6 +111,10 @@ void PassiveForces(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) s.qfrc_fluid[i] = s.qfrc_gravcomp[i] = Splat(0);
   JointSprings(t, s);
   DofDampers(t, s);
+  if (!t.passive) {
+    for (int i = 0; i < t.nv; ++i) s.qfrc_passive[i] = Splat(0);
+    return;
+  }
   TendonSpringsAndDampers(t, s);
   GravityCompensation(t, s);
   FluidForces(t, s);

@@ -32,6 +32,13 @@ inline Lane DamperDerivative(Lane damping, const Polynomial& polynomial, Lane v)
   return polynomial.is_zero ? damping : WithPolynomialsDerivative(damping, polynomial, Abs(v));
 }
 
+inline Lane DofDamping(const Tables& t, const Scratch& s, int i) {
+  return s.dof_damping[i] + t.dof[i].more_damping;
+}
+inline Lane TendonDamping(const Tables& t, const Scratch& s, int i) {
+  return s.tendon_damping[i] + t.tendon[i].more_damping;
+}
+
 /// The velocity of a point per unit of a dof's; `arm` is the point less the root's centre.
 inline void MovePoint(Lane* moved, const Lane* motion, const Lane* arm) {
   Cross(moved, motion, arm);

@@ -53,7 +53,7 @@ void CarveRows(const Tables& t, Carver& carver, Rows& r) {
 void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
   s.capacity = (t.max_rows + 3) / 4 * 4;
   carver.Take(s.residual, t.max_rows);
-  if (t.solver == Solver::kPGS) {
+  if (t.solver == Solver::kPGS || t.noslip_iterations > 0) {
     carver.Take(s.Y, t.max_rows * t.nv);
     carver.Take(s.Y_dofs, t.max_rows);
     carver.Take(s.A, t.max_rows * (t.max_rows + 1) / 2);
@@ -62,6 +62,9 @@ void CarveSolver(const Tables& t, Carver& carver, SolverScratch& s) {
     carver.Take(s.vectors, kWidth * SolverScratch::kVectors * s.capacity);
     carver.Take(s.lane_rows, kWidth * t.max_rows);
     carver.Take(s.island_rows, kWidth * s.capacity);
+    carver.Take(s.slip, kWidth * s.capacity);
+  }
+  if (t.solver == Solver::kPGS) {
     carver.Take(s.own_order, kWidth * s.capacity);
     constexpr int kRows = VisitOrders::kMaxRows;
     carver.Take(s.orders.table, kRows * (kRows + 1) / 2 * VisitOrders::kMaxSweeps);
@@ -114,6 +117,7 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
   carver.Take(s.sin_half, t.njnt);
   carver.Take(s.cos_half, t.njnt);
   carver.Take(s.spring_turn, 3 * t.njnt);
+  carver.Take(s.ball_turn, 3 * t.njnt);
   carver.Take(s.limit_axis, 3 * t.num_limits);
   carver.Take(s.body_force, 6 * t.nbody);
   carver.Take(s.body_acc, 6 * t.nbody);
@@ -138,6 +142,7 @@ void Carve(const Tables& t, Carver& carver, Scratch& s) {
     carver.Take(s.dx, t.nv);
     carver.Take(s.dv, t.nv);
     carver.Take(s.act0, t.na);
+    carver.Take(s.start_warm, t.nv);
     carver.Take(s.act_F, 4 * t.na);
     carver.Take(s.dact, t.na);
   }

@@ -67,6 +67,7 @@ struct Rows {
 };
 
 struct ConeLine;
+enum class Slip : unsigned char;
 
 /// The orders in which the sweeps of PGS visit so many rows, made when first needed.
 struct VisitOrders {
@@ -96,17 +97,18 @@ struct SolverScratch {
   Lane* cone_update;    // (6, nv)
   ConeLine* cone_line;  // (max_contacts)
   unsigned* sliding;    // (max_contacts): bits of lanes
-  // PGS
+  // the dual problem
   Lane* Y;           // (max_rows, nv)
   uint64_t* Y_dofs;  // (max_rows): bits of dofs where a row of Y is not zero in all lanes
   Lane* A;           // (max_rows (max_rows + 1) / 2): lower triangle of J M⁻¹ Jᵀ + R
   Lane* b;           // (max_rows)
-  static constexpr int kVectors = 9;
+  static constexpr int kVectors = 10;
   int capacity;         // max_rows rounded up to 4
   double* dense;        // (kWidth, capacity, capacity): A of each lane
   double* vectors;      // (kWidth, kVectors, capacity): the sweeps' own
   int* lane_rows;       // (kWidth, max_rows): each lane's rows among all
   int* island_rows;     // (kWidth, capacity): each lane's rows by islands
+  Slip* slip;           // (kWidth, capacity)
   uint16_t* own_order;  // (kWidth, capacity): of a lane whose order is not in the table
   VisitOrders orders;
 };
@@ -132,6 +134,7 @@ struct Scratch {
 
   Lane *sin_half, *cos_half;  // (njnt): of hinges' half angles
   Lane* spring_turn;          // (njnt, 3): of rotations from their springs' rest
+  Lane* ball_turn;            // (njnt, 3): of balls with actuators
   Lane* limit_axis;           // (num_limits, 3): that a limited ball is turned about
   Lane* body_force;           // (nbody, 6)
   Lane* body_acc;             // (nbody, 6)
@@ -146,12 +149,13 @@ struct Scratch {
   Lane* acc;                              // (nv): what the integrator advances the velocity with
   Lane *Ma, *search, *Mv;  // (nv): of Newton's solver: M qacc, its direction, M search
   // Runge-Kutta
-  Lane* q0;       // (nq)
-  Lane *X, *F;    // (4, nv): velocities and accelerations of the evaluations
-  Lane *dx, *dv;  // (nv)
-  Lane* act0;     // (na)
-  Lane* act_F;    // (4, na): act_dot of the evaluations
-  Lane* dact;     // (na)
+  Lane* q0;          // (nq)
+  Lane *X, *F;       // (4, nv): velocities and accelerations of the evaluations
+  Lane *dx, *dv;     // (nv)
+  Lane* act0;        // (na)
+  Lane* start_warm;  // (nv): the warm start
+  Lane* act_F;       // (4, na): act_dot of the evaluations
+  Lane* dact;        // (na)
 
   unsigned* equality_active;  // (num_equalities): bits of lanes
   Contacts contacts;

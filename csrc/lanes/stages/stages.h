@@ -13,7 +13,7 @@ namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
 /// The world body's frame and its geoms' and sites', which no step changes.
 void PlaceWorld(const Tables& t, Scratch& s);
-/// sin_half, cos_half, spring_turn.
+/// sin_half, cos_half, spring_turn, ball_turn.
 void Angles(const Tables& t, Scratch& s);
 /// mj_kinematics after Angles: frames of bodies, joints, inertias, geoms and sites.
 void Kinematics(const Tables& t, Scratch& s);
@@ -90,6 +90,8 @@ void FreeBodyAccelerations(const Tables& t, Scratch& s);
 /// mj_fwdConstraint: forces of rows, qfrc_constraint, qacc.
 void SolveNewton(const Tables& t, Scratch& s);
 void SolvePGS(const Tables& t, Scratch& s);
+/// mj_solNoSlip behind Newton: the same once more.
+void RemoveSlip(const Tables& t, Scratch& s);
 
 /// What a sensor's cutoff leaves of a number.
 inline Lane CutOff(const Sensor& sensor, Lane x) {

@@ -126,11 +126,13 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
   EndPhase(s, Phase::kCollision);
   MakeRows(t, s);
   ReferenceAcceleration(t, s);
+  for (int i = 0; i < (t.starts_warm ? 0 : t.nv); ++i) s.qacc_warmstart[i] = s.qacc_smooth[i];
   EndPhase(s, Phase::kRows);
   if (t.solver == Solver::kPGS) {
     SolvePGS(t, s);
   } else {
     SolveNewton(t, s);
+    if (t.noslip_iterations > 0) RemoveSlip(t, s);
   }
   s.redo |= BadEvaluation(t, s);
   EndPhase(s, Phase::kSolver);
@@ -144,6 +146,36 @@ void RememberState(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) s.evaluated_qvel[i] = s.qvel[i];
 }
 
+void Swap(Lane* a, Lane* b, int n) {
+  for (int i = 0; i < n; ++i) {
+    const Lane old = a[i];
+    a[i] = b[i];
+    b[i] = old;
+  }
+}
+
+// The state that Runge-Kutta has begun with and the one that it has made.
+void SwapStates(const Tables& t, Scratch& s) {
+  for (int l = 0; l < kWidth; ++l) {
+    const double old = s.time[l];
+    s.time[l] = s.evaluated_time[l];
+    s.evaluated_time[l] = old;
+  }
+  Swap(s.qpos, s.q0, t.nq);
+  Swap(s.qvel, s.X, t.nv);
+  Swap(s.act, s.act0, t.na);
+  Swap(s.qacc_warmstart, s.start_warm, t.nv);
+}
+
+// Makes the first evaluation of Runge-Kutta again, whose fields sensors are computed from by
+// MuJoCo's functions after the step.
+void SenseFirstEvaluation(const Tables& t, Scratch& s) {
+  SwapStates(t, s);
+  Evaluate(t, s, /*keep_fields=*/false);
+  ComputeSensors(t, s);
+  SwapStates(t, s);
+}
+
 }  // namespace
 
 void Step(const Tables& t, Scratch& s, bool keep_fields, bool sensors) {
@@ -152,8 +184,11 @@ void Step(const Tables& t, Scratch& s, bool keep_fields, bool sensors) {
   s.redo |= BadNumbers(s.qpos, t.nq) | BadNumbers(s.qvel, t.nv);
   const bool one_evaluation = t.integrator != Integrator::kRungeKutta4;
   Evaluate(t, s, keep_fields && one_evaluation);
-  if (sensors) ComputeSensors(t, s);
+  const bool again = sensors && t.sensors.others && !one_evaluation;
+  for (int i = 0; i < (again ? t.nv : 0); ++i) s.start_warm[i] = s.qacc_warmstart[i];
+  if (sensors && !again) ComputeSensors(t, s);
   Integrate(t, s, keep_fields);
+  if (again) SenseFirstEvaluation(t, s);
   EndPhase(s, Phase::kIntegration);
 }
 

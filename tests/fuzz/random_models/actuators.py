@@ -76,9 +76,10 @@ def _set_target(scene: Scene, actuator: Element) -> bool:
     free = [name for name, kind in scene.joints if kind == "free"]
     balls = [name for name, kind in scene.joints if kind == "ball"]
     targets = [("joint", scalars, 8.0), ("jointinparent", scalars, 1.0), ("joint", free, 1.0),
-               ("tendon", scene.tendons, 3.0), ("site", scene.sites, 1.0)]  # fmt: skip
-    if scene.rude:
-        targets += [("joint", balls, 0.3)]
+               ("jointinparent", free, 0.3), ("tendon", scene.tendons, 3.0),
+               ("site", scene.sites, 1.0)]  # fmt: skip
+    if scene.rude or actuator.tag not in ("position", "velocity", "intvelocity"):
+        targets += [("joint", balls, 0.7), ("jointinparent", balls, 0.5)]
     takes_sites = actuator.tag != "muscle"
     targets = [t for t in targets if t[1] and (takes_sites or t[0] != "site")]
     if not targets:
@@ -112,5 +113,9 @@ def add_actuators(scene: Scene) -> None:
         if dice.maybe(0.25):
             force = dice.number(0.1, 20)
             actuator.set("forcerange", text(-dice.pick(force, 0, 1), force))
-        if scene.rude and dice.maybe(0.03):
-            actuator.set(dice.pick("damping", "armature"), "0.1")
+        if dice.maybe(0.3):
+            actuator.set("group", dice.pick("1", "2"))
+        if actuator.get("site") is None:
+            drawn = {"damping": dice.pick("0.1", "0 0.2 0.1"), "armature": "0.05"}
+            for key in dice.some(list(drawn), 0.05):
+                actuator.set(key, drawn[key])

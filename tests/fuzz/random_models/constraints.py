@@ -70,8 +70,7 @@ def add_tendons(scene: Scene) -> None:
         }
         if all_fixed or scene.rude:
             drawn["armature"] = text(dice.number(0, 0.5))
-        if scene.rude:
-            drawn["actuatorfrcrange"] = "-3 4"
+        drawn["actuatorfrcrange"] = dice.pick("-3 4", "-0.1 0.1", "-1 0")
         for key in dice.some(list(drawn), 0.25):
             tendon.set(key, drawn[key])
 

@@ -10,10 +10,11 @@ from random_models.shapes import add_surface
 
 OFF = (
     "constraint", "contact", "limit", "gravity", "midphase", "filterparent", "refsafe", "equality",
-    "frictionloss", "sensor", "nativeccd", "multiccd", "clampctrl", "eulerdamp",
+    "frictionloss", "sensor", "nativeccd", "multiccd", "clampctrl", "eulerdamp", "spring", "damper",
+    "warmstart", "actuation", "autoreset",
 )  # fmt: skip
-RUDELY_OFF = ("spring", "damper", "warmstart", "actuation", "island", "autoreset")
-RUDELY_ON = ("override", "fwdinv", "invdiscrete", "sleep", "diagexact")
+ON = ("energy", "fwdinv", "invdiscrete")
+RUDELY_ON = ("override", "sleep", "diagexact")
 
 
 def add_options(scene: Scene) -> None:
@@ -51,10 +52,13 @@ def add_options(scene: Scene) -> None:
     if dice.maybe(0.05):
         option.set("ccd_iterations", text(dice.pick(5, 20)))
         option.set("ccd_tolerance", dice.pick("1e-3", "1e-8"))
-    if scene.rude:
-        rare = {"noslip_iterations": "3", "jacobian": "sparse", "actuatorgroupdisable": "0"}
-        for key in dice.some(list(rare), 0.02):
-            option.set(key, rare[key])
+    if dice.maybe(0.1):
+        option.set("actuatorgroupdisable", dice.pick("0", "1", "1 2"))
+    if (option.get("cone") != "elliptic" or scene.rude) and dice.maybe(0.06):
+        option.set("noslip_iterations", text(dice.randint(1, 20)))
+        option.set("noslip_tolerance", dice.pick("0", "1e-6", "1e-3"))
+    if scene.rude and dice.maybe(0.02):
+        option.set("jacobian", "sparse")
     _add_flags(scene, option)
     if dice.maybe(0.25):
         add_surface(scene, ET.SubElement(scene.section("default"), "geom"), 0.2)
@@ -65,10 +69,9 @@ def add_options(scene: Scene) -> None:
 def _add_flags(scene: Scene, option: ET.Element) -> None:
     dice = scene.dice
     flags = dict.fromkeys(dice.some(OFF, 0.03), "disable")
-    if dice.maybe(0.03):
-        flags["energy"] = "enable"
+    flags |= dict.fromkeys(dice.some(ON, 0.03), "enable")
     if scene.rude:
-        flags |= dict.fromkeys(dice.some(RUDELY_OFF, 0.02), "disable")
+        flags |= dict.fromkeys(dice.some(["island"], 0.02), "disable")
         flags |= dict.fromkeys(dice.some(RUDELY_ON, 0.02), "enable")
         if flags.get("override") == "enable":
             option.set("o_margin", text(dice.number(0, 0.05)))

@@ -53,10 +53,10 @@ def _add_joint(scene: Scene, body: Element, kind: str) -> None:
         "solreffriction": reference(dice, rude=scene.rude),
         "solimpfriction": impedance(dice),
     }
+    drawn["actuatorgravcomp"] = "true"
     if scalar:
         bound = dice.number(0.5, 10)
         drawn["actuatorfrcrange"] = text(-dice.pick(bound, dice.number(0.1, 5), 0), bound)
-        drawn["actuatorgravcomp"] = "true"
         drawn["ref"] = text(dice.number(-0.3, 0.3))
     for key in dice.some(list(drawn), 0.1):
         joint.set(key, drawn[key])
