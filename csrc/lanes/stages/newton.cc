@@ -199,7 +199,9 @@ class Newton {
     unsigned lanes = 0;
     for (int k = 0; k < rows_.cones.count; ++k) lanes |= w_.sliding[k] & ~done_;
     if (lanes == 0) return w_.hessian;
-    for (int i = 0; i < n_ * n_; ++i) w_.cone_hessian[i] = w_.hessian[i];
+    for (int i = 0; i < n_; ++i) {  // the lower triangle: nobody reads more
+      for (int k = 0; k <= i; ++k) w_.cone_hessian[i * n_ + k] = w_.hessian[i * n_ + k];
+    }
     Updates updates = UpdatesOf(w_.cone_hessian);
     for (int k = 0; k < rows_.cones.count; ++k) {
       const unsigned sliding = w_.sliding[k] & ~done_;
