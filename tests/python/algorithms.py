@@ -24,7 +24,8 @@ _OWN: dict[str, dict[str, Any]] = {
         "updates_per_step": 1.0,
     },
     "drqv2": {
-        "env_id": "InvertedPendulum-v5", "channels": 4, "strides": (2, 2, 1), "feature_size": 8,
+        "env_id": "InvertedPendulum-v5", "channels": 4, "strides": (2, 2), "feature_size": 8,
+        "total_steps": 160, "updates_per_step": 0.2,
         "shift": 1,
         "env_kwargs": {"pixels": {
             "height": 16, "width": 16, "frame_stack": 2,
