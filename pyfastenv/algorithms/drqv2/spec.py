@@ -89,11 +89,11 @@ class Config(OffPolicyConfig):
     shift: int = field(default=4, metadata=at_least(0))
     """Pixels that pictures are shifted by at most, in each direction."""
     channels: int = field(default=32, metadata=at_least(1))
-    """Of each of the encoder's layers."""
+    """Channels of each layer of the encoder."""
     strides: tuple[int, ...] = field(default=(2, 1, 1, 1), metadata=WIDTHS)
-    """Of the encoder's layers, convolutions by 3 × 3."""
+    """Strides of the encoder's layers, which are convolutions by 3 × 3."""
     feature_size: int = field(default=50, metadata=at_least(1))
-    """What policy and critics each make of the encoder's outputs first."""
+    """Features that policy and critics each compute from the encoder's outputs first."""
     hidden_sizes: tuple[int, ...] = field(default=(1024, 1024), metadata=WIDTHS)
     """Hidden layers behind that, of policy and critics each."""
 
