@@ -13,7 +13,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
@@ -94,8 +94,8 @@ def _train(name: str, arguments: list[str]) -> None:
     config = _parse(module.Config, f"pyfastenv train {name}", arguments, module.__doc__ or "")
     config = replace(
         config,
-        env_kwargs={**config.env_kwargs, **env_kwargs},
-        eval_env_kwargs={**config.eval_env_kwargs, **others},
+        env_kwargs=_merged(config.env_kwargs, env_kwargs),
+        eval_env_kwargs=_merged(config.eval_env_kwargs, others),
     )
     if _value_of("--learning-starts", arguments) is None:
         config = _shorten_exploration(config)
@@ -176,7 +176,8 @@ def _take(option: str, arguments: Sequence[str]) -> tuple[str | None, list[str]]
 
 _ENV_HELP = (
     "Of the environment: --env.KEY VALUE sets any of its own arguments, e.g. --env.xml_file "
-    "my_walker.xml --env.reset_noise_scale 0.01 --env.healthy_z_range 0.8 2.0; --eval-env.KEY "
+    "my_walker.xml --env.reset_noise_scale 0.01 --env.healthy_z_range 0.8 2.0 "
+    "--env.pixels.height 84; --eval-env.KEY "
     "VALUE sets one in evaluations alone"
 )
 
@@ -184,7 +185,8 @@ _ENV_HELP = (
 def _env_kwargs(
     arguments: Sequence[str], prefix: str = "--env."
 ) -> tuple[list[str], dict[str, Any]]:
-    """Takes ``--env.KEY VALUE …`` out of a command line; several values are a tuple.
+    """Takes ``--env.KEY VALUE …`` out of a command line; several values are a tuple, and what
+    ``--env.KEY.OTHER`` sets is a dict's.
 
     Raises:
         ValueError: A key without a value.
@@ -202,10 +204,25 @@ def _env_kwargs(
         else:
             values.append(argument)
     for key, texts in found.items():
-        if not texts or not key.isidentifier():
+        if not texts or not all(part.isidentifier() for part in key.split(".")):
             raise ValueError(f"{prefix}{key}: expected {prefix}KEY VALUE")
-    parsed = {key: tuple(map(_env_value, texts)) for key, texts in found.items()}
-    return rest, {key: v[0] if len(v) == 1 else v for key, v in parsed.items()}
+    kwargs: dict[str, Any] = {}
+    for key, texts in found.items():
+        several = tuple(map(_env_value, texts))
+        given: Any = several[0] if len(several) == 1 else several
+        for part in reversed(key.split(".")):
+            given = {part: given}
+        kwargs = _merged(kwargs, given)
+    return rest, kwargs
+
+
+def _merged(kwargs: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments, ``others`` winning; of dicts in both, those of their keys."""
+    both = {key: (kwargs.get(key), value) for key, value in others.items()}
+    return {**kwargs} | {
+        key: _merged(old, new) if isinstance(old, Mapping) and isinstance(new, Mapping) else new
+        for key, (old, new) in both.items()
+    }
 
 
 def _env_value(text: str) -> Any:

@@ -237,3 +237,21 @@ def bounded_gaussian_gradients(
         min_log_var=(by_log_var - by_below).sum(1),
         loss=(weighted * error + log_var).mean((1, 2)),
     )
+
+
+def random_shift(pictures: Tensor, offsets: Tensor, pad: int) -> Tensor:
+    """Pictures moved by whole pixels; what comes in at an edge is the edge's (Yarats et al. 2021,
+    arXiv:2107.09645, section 3.1; their bilinear interpolation is at whole pixels too).
+
+    Args:
+        pictures: ``(N, channels, height, width)``.
+        offsets: ``(N, 2)`` int64 from 0 to ``2 * pad``, rows and columns; ``pad`` moves nothing.
+        pad: Pixels by which a picture moves at most, in each direction.
+    """
+    top, bottom = pictures[:, :, :1], pictures[:, :, -1:]
+    wide = torch.cat((*[top] * pad, pictures, *[bottom] * pad), 2)
+    wide = torch.cat((*[wide[..., :1]] * pad, wide, *[wide[..., -1:]] * pad), 3)
+    height, width = pictures.shape[2:]
+    windows = wide.unfold(2, height, 1).unfold(3, width, 1)  # (N, C, 2 pad + 1, 2 pad + 1, H, W)
+    each = torch.arange(len(pictures), device=pictures.device)
+    return windows.movedim(1, 3)[each, offsets[:, 0], offsets[:, 1]]

@@ -54,6 +54,8 @@ class RunConfig:
     """Options that have worked, by the environment's name without namespace and version; where an
     environment is not in it, and for the rest of the options, the defaults hold. An environment
     that the defaults have worked for has an empty one."""
+    learns_from_pixels: ClassVar[bool] = False
+    """Whether observations are to be pictures (``env_kwargs``' ``pixels``)."""
     env_id: str = "HalfCheetah-v5"
     """The environment; `pyfastenv envs` lists them. Or an own task: my_tasks:Arm,
     path/to/my_tasks.py:Arm."""

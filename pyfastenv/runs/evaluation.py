@@ -118,7 +118,8 @@ def _episodes_of(
     rounds = math.ceil(num_episodes / envs.num_envs)
     episodes: list[list[tuple[float, int, dict[str, float]]]] = [[] for _ in range(envs.num_envs)]
     assert envs.max_episode_steps is not None
-    num_steps = min(envs.max_episode_steps, _MOST_STEPS)
+    most = _MOST_STEPS if envs.pixels is None else 1  # whose observations are kept meanwhile
+    num_steps = min(envs.max_episode_steps, most)
     envs.reset(seed=env_seeds(seed, envs.num_envs, Stream.EVALUATION_ENVS))
     play = player(envs, policy, number, num_steps)
     while any(len(mine) < rounds for mine in episodes):

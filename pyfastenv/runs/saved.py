@@ -76,8 +76,9 @@ class SavedPolicy:
 
         Args:
             obs: ``(obs_size,)``, or ``(B, obs_size)`` for B of them, what the policy sees; not
-                normalised. Of a Dict space: a dict, which needs ``"policy"`` alone where that is
-                all that the policy sees; or the same flat.
+                normalised; of pixels: pictures as environments show them. Of a Dict space: a dict,
+                which needs ``"policy"`` alone where that is all that the policy sees; or the same
+                flat.
             deterministic: The most likely action; False: drawn as in the training, by torch's
                 default generator.
             policy_id: Which of the policies, if the run trained several seeds side by side.
@@ -91,9 +92,18 @@ class SavedPolicy:
             NoSuchPolicyError: No such policy.
         """
         policy = self.as_torch(policy_id)
+        if self.config.learns_from_pixels:
+            obs = self._flat_pictures(obs)
         return policy.act(
             self._flat(obs, policy) if isinstance(obs, Mapping) else obs, deterministic
         )
+
+    def _flat_pictures(self, obs: Any) -> NDArray[Any]:
+        given, (space, _) = np.asarray(obs), self.spaces
+        if given.ndim not in (3, 4) or given.shape[-3:] != space.shape:
+            expected = ", ".join(map(str, space.shape or ()))
+            raise ValueError(f"obs: expected ({expected}) or (B, {expected}), got {given.shape}")
+        return given.reshape(*given.shape[:-3], -1)
 
     def _flat(self, obs: Mapping[str, Any], policy: TorchPolicy) -> NDArray[np.float32]:
         """The policy's part of a Dict space's observations."""

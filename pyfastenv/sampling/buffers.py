@@ -177,9 +177,17 @@ class ReplayPool:
         """
         return self.take(self.indices(uniform))
 
-    def indices(self, uniform: Tensor) -> Tensor:
-        """The numbers ``(K, …, n)`` int64 of the rows that :meth:`draw` takes."""
-        return (uniform * self._of_seeds(self.sizes, uniform.dim())).long()
+    def indices(self, uniform: Tensor, newest: Tensor | None = None) -> Tensor:
+        """The numbers ``(K, …, n)`` int64 of the rows that :meth:`draw` takes.
+
+        Args:
+            uniform: As there.
+            newest: ``(K,)`` int64: of so many of each seed's latest rows; None: of all.
+        """
+        if newest is None:
+            return (uniform * self._of_seeds(self.sizes, uniform.dim())).long()
+        age = (uniform * self._of_seeds(newest.to(self.device), uniform.dim())).long()
+        return (self._of_seeds(self._next, uniform.dim()) - 1 - age) % self.capacity
 
     def later(self, indices: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The numbers of rows that were added later, and whether they have been: ``(K, …, n)``.

@@ -47,7 +47,7 @@ class DeviceSampler:
         envs: Autoreset mode SameStep; they go on from where they are.
         num_steps: T.
         device: Where the policy is, and the batches.
-        dtype: Of observations and rewards.
+        dtype: Of observations and rewards; pixels stay uint8.
     """
 
     def __init__(
@@ -61,7 +61,9 @@ class DeviceSampler:
         self._envs = TorchVectorEnv(envs, device, flat=True, obs_dtype=dtype)
         self.num_steps = num_steps
         self._device = device
-        self._storage = RolloutBatch.allocate(envs, num_steps, dtype=dtype).tensors()
+        pixels = None if envs.pixels is None else torch.uint8
+        batch = RolloutBatch.allocate(envs, num_steps, dtype=dtype, obs_dtype=pixels)
+        self._storage = batch.tensors()
         self._storage = {name: tensor.to(device) for name, tensor in self._storage.items()}
         self._obs = torch.from_numpy(envs.latest_obs()).to(self._storage["last_obs"])
         self._returns = np.zeros(envs.num_envs)

@@ -104,6 +104,7 @@ class RolloutBatch:
         num_steps: int,
         *,
         dtype: torch.dtype = torch.float32,
+        obs_dtype: torch.dtype | None = None,
         pin_memory: bool = False,
     ) -> RolloutBatch:
         """Tensors to give to :func:`rollout` again and again.
@@ -112,9 +113,11 @@ class RolloutBatch:
             envs: For ``num_envs`` and the spaces.
             num_steps: T.
             dtype: Of observations and rewards: float32, or float64 for exactly what ``step`` gives.
+            obs_dtype: Of observations, if it is another; of pixels uint8.
             pin_memory: For non-blocking copies to CUDA.
         """
-        if envs.pixels is not None:
+        obs_dtype = obs_dtype or dtype
+        if envs.pixels is not None and obs_dtype != torch.uint8:
             raise ValueError("rollout: expected environments without pixels; call step for these")
         shape = (integer("num_steps", num_steps, minimum=1), envs.num_envs)
         obs_size = (envs.obs_size,)
@@ -127,14 +130,14 @@ class RolloutBatch:
         else:
             actions = empty(*shape, dtype=torch.int64)
         return cls(
-            obs=empty(*shape, *obs_size, dtype=dtype),
+            obs=empty(*shape, *obs_size, dtype=obs_dtype),
             actions=actions,
             log_probs=empty(*shape, dtype=torch.float32),
             rewards=empty(*shape, dtype=dtype),
             terminations=empty(*shape, dtype=torch.bool),
             truncations=empty(*shape, dtype=torch.bool),
             autoresets=empty(*shape, dtype=torch.bool),
-            last_obs=empty(envs.num_envs, *obs_size, dtype=dtype),
+            last_obs=empty(envs.num_envs, *obs_size, dtype=obs_dtype),
         )
 
     @classmethod

@@ -96,9 +96,9 @@ class SeedCollector:
 
         @torch.no_grad()
         def act(obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            parts = obs.view(len(policies), -1, self.layout.obs_size).float()
+            parts = obs.view(len(policies), -1, self.envs.obs_size).float()
             drawn = [
-                policy.draw(part, generator)
+                policy.draw(policy.of_rows(part), generator)
                 for policy, part, generator in zip(
                     policies, parts, self._acting.generators, strict=True
                 )

@@ -19,10 +19,18 @@ def make_training_envs(config: RunConfig, num_envs: int, **defaults: Any) -> Fas
         **defaults: The environments' own arguments where ``config.env_kwargs`` has no other.
 
     Raises:
-        ValueError: They would show pixels, from which no algorithm here learns.
+        ValueError: They would show pixels to an algorithm that learns from numbers, or the reverse.
     """
-    if config.env_kwargs.get("pixels") is not None:
-        raise ValueError("pixels: no algorithm here learns from pictures yet; expected None")
+    if (pixels := config.env_kwargs.get("pixels")) is None and config.learns_from_pixels:
+        raise ValueError(
+            f"pixels: {config.algorithm} learns from pictures; expected their size, "
+            "--env.pixels.height 84 --env.pixels.width 84 say, got None"
+        )
+    if pixels is not None and not config.learns_from_pixels:
+        raise ValueError(
+            f"pixels: {config.algorithm} learns from numbers; expected None (drqv2 learns from "
+            f"pictures), got {pixels!r}"
+        )
     return pyfastenv.make_vec(
         config.env_id,
         num_envs,

@@ -58,12 +58,13 @@ class OffPolicy(ABC, Generic[C]):
 
     PHASES: ClassVar[tuple[str, ...]] = ("sample", "update")
     """The phases whose time is reported: ``"time/<phase>_s"``."""
+    collector_type: ClassVar[type[SeedCollector]] = SeedCollector
     learner: ActorCritic
 
     def __init__(self, config: C, **env_defaults: Any):
         self.config = config
         self.device = config.learn_device
-        self.collector = SeedCollector(config, **env_defaults)
+        self.collector = self.collector_type(config, **env_defaults)
         self.envs = self.collector.envs
         self.layout = self.collector.layout
         self.learner = self.make_learner()
@@ -110,9 +111,14 @@ class OffPolicy(ABC, Generic[C]):
     def draw(self, count: int) -> tuple[Tensor, Tensor]:
         """Independent minibatches ``(count, K, B, width)``, and the noise of their steps."""
         size = self.config.batch_size
-        rows = self.replayed(self.env_pool.indices(self.streams.uniform(count, size)))
+        uniform = self.streams.uniform(count, size)
+        rows = self.replayed(self.env_pool.indices(uniform, self.newest()))
         noise = self.streams.normal(count, *self.learner.noise_shape(size)).movedim(1, 0)
         return rows, noise
+
+    def newest(self) -> Tensor | None:
+        """How many of each seed's latest transitions are replayed, ``(K,)``; None: all."""
+        return None
 
     def replayed(self, indices: Tensor) -> Tensor:
         """Rows ``(…, K, n, width)`` by their numbers, each of the steps of an n-step return."""

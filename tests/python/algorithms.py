@@ -23,6 +23,15 @@ _OWN: dict[str, dict[str, Any]] = {
         "num_envs": 3, "num_steps": 10, "total_steps": 360, "buffer_size": 100,
         "updates_per_step": 1.0,
     },
+    "drqv2": {
+        "env_id": "InvertedPendulum-v5", "channels": 4, "strides": (2, 2), "feature_size": 8,
+        "total_steps": 160, "updates_per_step": 0.2,
+        "shift": 1,
+        "env_kwargs": {"pixels": {
+            "height": 16, "width": 16, "frame_stack": 2,
+            "camera": {"lookat": (0.0, 0.0, 0.3), "distance": 1.3, "azimuth": 90, "elevation": 0},
+        }},
+    },
     "flashsac": {
         "log_every": 10, "total_steps": 120, "policy_width": 8, "critic_width": 8, "num_bins": 21,
     },

@@ -41,6 +41,14 @@ REPLAYING = [n for n in NAMES if issubclass(algorithm_module(n).Config, OffPolic
 every_replaying_algorithm = pytest.mark.parametrize("name", REPLAYING)
 several_seeds = pytest.mark.parametrize("name", [n for n in NAMES if "num_seeds" in options_of(n)])
 TAKES_DISCRETE_ACTIONS = {"ppo"}
+# classic control shows no pixels, and nothing is read off these: tests/python/test_drqv2.py
+FROM_PIXELS = {n for n in NAMES if algorithm_module(n).Config.learns_from_pixels}
+every_algorithm_of_numbers = pytest.mark.parametrize(
+    "name", [n for n in NAMES if n not in FROM_PIXELS]
+)
+every_replaying_algorithm_of_numbers = pytest.mark.parametrize(
+    "name", [n for n in REPLAYING if n not in FROM_PIXELS]
+)
 
 
 def each(table: dict[str, list[dict[str, Any]]]) -> Any:
@@ -76,6 +84,7 @@ def test_help_names_the_algorithm(name: str) -> None:
 # ---- stopping and going on -----------------------------------------------------------------------
 
 RESUMED: dict[str, list[dict[str, Any]]] = {
+    "drqv2": [{"num_seeds": 2}, {"amp": True, "num_envs": 1}],
     "flashsac": [
         {},
         {"env_id": "InvertedPendulum-v5", "num_seeds": 2},
@@ -267,7 +276,7 @@ def test_options_that_do_not_go_together_are_named(
     assert not (tmp_path / "run").exists()
 
 
-@every_algorithm
+@every_algorithm_of_numbers
 def test_discrete_actions_are_taken_or_refused(name: str, tmp_path: Path) -> None:
     config = small(name, env_id="CartPole-v1", run_dir=tmp_path / "run")
     if name in TAKES_DISCRETE_ACTIONS:
@@ -315,7 +324,7 @@ BALANCING: dict[str, tuple[int, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@every_algorithm
+@every_algorithm_of_numbers
 def test_it_learns(name: str) -> None:
     if name in BALANCING:
         iterations, options = BALANCING[name]
@@ -461,7 +470,7 @@ def few_updates(name: str) -> dict[str, Any]:
     return {key: value for key, value in wanted.items() if key in options_of(name)}
 
 
-@every_replaying_algorithm
+@every_replaying_algorithm_of_numbers
 def test_time_limits_are_no_terminations(name: str) -> None:
     # each of 2 environments: 210 steps explored, 210 with the policy, a time limit in each part
     options = {"env_id": "Pendulum-v1", "learning_starts": 420, "total_steps": 840}
@@ -481,7 +490,7 @@ def test_time_limits_are_no_terminations(name: str) -> None:
     torch.testing.assert_close(batch.next_obs, expected, rtol=0.0, atol=1e-4)
 
 
-@every_replaying_algorithm
+@every_replaying_algorithm_of_numbers
 def test_terminations_are(name: str) -> None:
     options = {"env_id": "InvertedPendulum-v5", "num_seeds": 2, "learning_starts": 100}
     algorithm = trained(name, 160, total_steps=400, **options, **few_updates(name))
@@ -494,7 +503,7 @@ def test_terminations_are(name: str) -> None:
     assert (layout.obs(rows)[..., 1].abs() <= 0.2).all()
 
 
-@every_replaying_algorithm
+@every_replaying_algorithm_of_numbers
 def test_exploration_is_uniform_over_the_action_space(name: str) -> None:
     options = {"env_id": "Pendulum-v1", "learning_starts": 4_000, "total_steps": 5_000}
     algorithm = make(small(name, num_envs=20, buffer_size=4_000, **options))

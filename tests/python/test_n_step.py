@@ -13,10 +13,11 @@ pytestmark = pytest.mark.usefixtures("one_torch_thread")
 NUM_ENVS, CAPACITY = 3, 100  # of each seed: the ring does not end with a step of all environments
 
 
-@pytest.mark.parametrize(("name", "n_step"), [("td3", 2), ("sac", 5)])
+@pytest.mark.parametrize(("name", "n_step"), [("td3", 2), ("sac", 5), ("drqv2", 3)])
 def test_rows_are_those_of_a_slow_program(name: str, n_step: int) -> None:
     # a random policy lets it fall after 6 steps, some time limits come before
-    options = {"env_id": "InvertedPendulum-v5", "env_kwargs": {"max_episode_steps": 7}}
+    env_kwargs = {**small(name).env_kwargs, "max_episode_steps": 7}
+    options = {"env_id": "InvertedPendulum-v5", "env_kwargs": env_kwargs}
     algorithm = make(
         small(name, **options, num_seeds=2, num_envs=NUM_ENVS, buffer_size=CAPACITY, n_step=n_step)
     )

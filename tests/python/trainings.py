@@ -70,7 +70,7 @@ def assert_learns(algorithm: Any, iterations: int, *, first: float, last: float)
     """Trains until its evaluations, every so many iterations, exceed ``last``; begins below
     ``first``."""
     config = algorithm.config
-    envs = make_eval_envs(config.env_id, {"num_threads": 1}, 20)
+    envs = make_eval_envs(config.env_id, {**config.env_kwargs, "num_threads": 1}, 20)
 
     def score() -> float:
         return evaluate(envs, algorithm.eval_policy(), 20, seed=12_345).metrics()["eval/return"]
