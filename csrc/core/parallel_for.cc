@@ -10,7 +10,7 @@ void ParallelFor::Run(int count, const Body& body) {
   mode_ = FloatMode::OfThisThread();
   finished_.store(0, std::memory_order_relaxed);
   unclaimed_.store(count, std::memory_order_release);
-  pool_.Wake(count - 1);
+  pool_.WakeEach(count - 1);
   Work(0);
   SpinUntil([&] { return finished_.load(std::memory_order_acquire) == count; });
 }

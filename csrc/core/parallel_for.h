@@ -2,7 +2,8 @@
 //
 // Run() returns when every index has been run; who runs which is not determined, so a result that
 // does not depend on the number of threads must not depend on that either. So all threads compute
-// in the caller's mode of floating-point numbers. One call at a time.
+// in the caller's mode of floating-point numbers. One call at a time. Indices may wait for each
+// other where there are no more of them than threads.
 #pragma once
 
 #include <atomic>

@@ -40,6 +40,11 @@ void ThreadPool::Wake(int helpers) {
   if (helpers > 0) Signal(1, helpers);
 }
 
+void ThreadPool::WakeEach(int helpers) {
+  helpers = std::min(helpers, num_helpers_);
+  for (int worker = 1; worker <= helpers; ++worker) Signal(worker, 0);
+}
+
 void ThreadPool::Signal(int worker, int meant_for) {
   Helper& to = helper(worker);
   // written even if it is large enough: a helper that takes it before us has seen an earlier signal

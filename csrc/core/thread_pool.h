@@ -9,6 +9,10 @@
 // helper spins for set_spin(), by default long enough to catch the next call of a busy loop, and
 // then parks in the kernel, where it costs nothing. Wake may be called from any thread.
 //
+// A helper that is late from an earlier Wake may be in `work` before it has seen the next one, and
+// wakes the others only after it. Where `work` waits for other helpers they would wait for each
+// other for ever: WakeEach has the caller wake them all.
+//
 // Helpers compute in the default mode of floating-point numbers (float_mode.h); the calling thread
 // sees to itself.
 #pragma once
@@ -62,6 +66,8 @@ class ThreadPool {
   /// `helpers` may be more than there are.
   void Wake(int helpers);
   void WakeAll() { Wake(num_helpers_); }
+  /// As Wake, for work in which helpers wait for each other.
+  void WakeEach(int helpers);
 
   /// How long idle helpers spin before they park; about what is left for others of a job in hand.
   void set_spin(std::chrono::nanoseconds spin) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/spin_barrier.h"
 #include "forked_child.h"
 
 namespace pyfastenv {
@@ -35,6 +36,24 @@ TEST(ParallelFor, AWorkerRunsOneIndexAtATime) {
     parallel.Run(30, [&](int worker, int) { ++of_worker[static_cast<size_t>(worker)]; });
   }
   EXPECT_EQ(of_worker[0] + of_worker[1] + of_worker[2], 200 * 30);
+}
+
+// a helper that is late from the call before takes an index of the next one before it is woken
+TEST(ParallelFor, IndicesMayWaitForEachOther) {
+  for (const int num_threads : {3, 4, 7}) {
+    ParallelFor parallel(num_threads);
+    SpinBarrier barrier;
+    barrier.set_num_threads(num_threads);
+    int finished = 0;  // by index 0
+    for (int call = 0; call < 2000; ++call) {
+      parallel.Run(2, [](int, int) {});
+      parallel.Run(num_threads, [&](int, int index) {
+        barrier.Wait();
+        if (index == 0) ++finished;
+      });
+    }
+    EXPECT_EQ(finished, 2000);
+  }
 }
 
 // the threads of a new one may stand where the child has the lost ones of the old one
