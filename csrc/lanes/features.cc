@@ -171,10 +171,7 @@ std::string Actuators(const mjModel& m) {
     const bool ball = (transmission == mjTRN_JOINT || transmission == mjTRN_JOINTINPARENT) &&
                       m.jnt_type[m.actuator_trnid[2 * a]] == mjJNT_BALL;
     // MuJoCo takes their setpoint for an angle, of whose turns it chooses the nearest
-    if (ball && m.actuator_gaintype[a] == mjGAIN_FIXED && m.actuator_biastype[a] == mjBIAS_AFFINE &&
-        (dynamics == mjDYN_NONE || dynamics == mjDYN_INTEGRATOR)) {
-      return that("servos on ball joints");
-    }
+    if (ball && m.actuator_biastype[a] == mjBIAS_AFFINE) return that("servos on ball joints");
     if (dynamics != mjDYN_NONE && dynamics != mjDYN_INTEGRATOR && dynamics != mjDYN_FILTER &&
         dynamics != mjDYN_FILTEREXACT && dynamics != mjDYN_MUSCLE) {
       return that("dynamics of actuators other than integrator, filter, filterexact and muscle");
