@@ -23,7 +23,6 @@ MOVED = {
     "training.export": "publish.export",
     "training.logger": "runs.logger",
     "training.registry": "runs.registry",
-    "training.restored": "runs.restored",
     "training.saved": "runs.saved",
     "training.seeds": "runs.seeds",
 }

@@ -222,7 +222,7 @@ PIXELS = {"height": 16, "width": 16}
     ("env_kwargs", "message"),
     [
         ({}, "pixels: drqv2 learns from pictures; expected their size, .*got None"),
-        ({"pixels": {"height": 12, "width": 40}}, "pixels: expected pictures of which .*height 12"),
+        ({"pixels": {"height": 4, "width": 40}}, "pixels: expected pictures of which .*height 4"),
         ({"pixels": {**PIXELS, "channels": "first"}}, "channels: drqv2 expected 'last', got 'firs"),
         ({"pixels": {**PIXELS, "with_state": True}}, "with_state: drqv2 expected False, got True"),
         ({"pixels": {**PIXELS, "render_every": 2}}, "render_every: drqv2 expected 1, got 2"),

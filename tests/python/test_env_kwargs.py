@@ -67,7 +67,7 @@ def test_a_model_of_ones_own_from_the_command_line_to_the_evaluation(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_algorithm_trains_in_them(name: str) -> None:
-    kwargs = {**KWARGS, "max_episode_steps": 50}
+    kwargs = {**small(name).env_kwargs, **KWARGS, "max_episode_steps": 50}
     made = make(small(name, env_id="Hopper-v5", env_kwargs=kwargs))
     given = made.envs.spec.kwargs
     assert {key: given[key] for key in kwargs} == kwargs and made.envs.max_episode_steps == 50

@@ -314,7 +314,7 @@ def test_pools_policies_do_not_see_pixels() -> None:
     from pyfastenv.training.envs import make_training_envs
 
     config = Config(env_id=CHEETAH, env_kwargs={"pixels": SMALL})
-    with pytest.raises(ValueError, match="no algorithm here learns from pictures"):
+    with pytest.raises(ValueError, match="drqv2 learns from pictures"):
         make_training_envs(config, 1)
 
 

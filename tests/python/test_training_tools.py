@@ -264,6 +264,7 @@ class ScriptedEnvs:
 
     autoreset_mode = pyfastenv.vector.vector_env.AutoresetMode.SAME_STEP
     max_episode_steps: int | None = 10
+    pixels = None
 
     def __init__(self, lengths: list[list[int]]):
         self.num_envs = len(lengths)

@@ -29,11 +29,10 @@ from pyfastenv.nn.optim import FlatAdam
 from pyfastenv.nn.policy_spec import PolicySpec
 from pyfastenv.nn.torch_policy import TorchPolicy, policies_of
 from pyfastenv.runs.options import POSITIVE, WIDTHS, at_least
-from pyfastenv.runs.restored import greedy_policies
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.frames import FramePool
 from pyfastenv.training.actor_critic import ActorCritic, Batch, Recipe
-from pyfastenv.training.loop import run
+from pyfastenv.training.entry_points import entry_points
 from pyfastenv.training.off_policy import OffPolicy
 from pyfastenv.training.off_policy_config import OffPolicyConfig
 from pyfastenv.training.pixel_collecting import PixelCollector
@@ -414,5 +413,4 @@ class DrQv2(OffPolicy[Config]):
         return self.collector.frames.intact
 
 
-train = partial(run, DrQv2)
-load_policy = partial(greedy_policies, DrQv2)
+train, load_policy = entry_points(lambda: DrQv2)
