@@ -119,8 +119,8 @@ constexpr char kTwisters[] =
     "<motor joint='ball' gear='1 2 -.3'/><velocity jointinparent='drone' kv='.3' "
     "gear='1 2 3 .1 .2 -.3'/>"
     "<general joint='ball' gaintype='affine' gainprm='3 .5 -.1' gear='.3 1 .2'/>"
-    "<general jointinparent='ball' gaintype='affine' gainprm='1 .2' biastype='affine' "
-    "biasprm='.1 -2 -.2' gear='.3 .1 2' forcerange='-.5 .4'/>";
+    "<general jointinparent='ball' gaintype='affine' gainprm='1 .2 -.2' gear='.3 .1 2' "
+    "forcerange='-.5 .4'/>";
 
 constexpr char kHeavyMotors[] =
     "<motor joint='hip1' gear='3' damping='.01 .02 .001' armature='.002'/>"
