@@ -68,6 +68,7 @@ struct Shape {
   Float3 color{};
   float alpha = 1, specular = 0, emission = 0;
   int shininess = 0;
+  float glow_from = 0;  // square of the cosine from which a highlight is bright enough to be seen
   bool is_transparent = false, is_unlit = false, casts_shadow = false;
   Mapping mapping = Mapping::kNone;
   const Texture* texture = nullptr;

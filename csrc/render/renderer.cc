@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/errors.h"
+#include "core/float_mode.h"
 
 namespace pyfastenv::render {
 
@@ -52,6 +53,7 @@ void Renderer::Draw(const mjvScene& scene, uint8_t* rgb) {
   arena_.Reset();
   Frame frame = reader_.Read(scene, *assets_, format_, Content::kColors);
   frame.sky_colors = sky_.Of(frame);
+  const FloatScope scope(FloatMode::Default().Flushing());  // glows fade into slow denormals
   kernels_.draw(frame, arena_, rgb);
 }
 

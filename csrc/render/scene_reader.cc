@@ -15,6 +15,8 @@ using Code = UsageError::Code;
 constexpr float kOpaque = 0.995F;        // MuJoCo's, from which on a geom is opaque
 constexpr float kFromBehind = 0.3F;      // planes are more transparent from behind
 constexpr float kNoLightAmbient = 0.3F;  // of scenes without lights
+constexpr float kDimmestGlow =
+    1.0F / 2048;  // of a highlight's brightest, an eighth of a colour's step
 constexpr float kDegrees = 3.14159265F / 180;
 
 Float3 At(const float* v) { return {v[0], v[1], v[2]}; }
@@ -277,6 +279,7 @@ void SceneReader::ReadGeoms(const mjvScene& scene, const Assets& assets, Content
     s.is_transparent = !is_segment && (g.rgba[3] < kOpaque || behind);
     s.specular = g.specular, s.emission = g.emission;
     s.shininess = static_cast<int>(std::lround(128 * g.shininess));
+    if (s.shininess > 0) s.glow_from = std::pow(kDimmestGlow, 2.0F / s.shininess);
     s.casts_shadow = g.type != mjGEOM_LINE && g.category != mjCAT_DECOR;
     if (!is_segment) SetTexture(g, assets, s);
     if (s.form == Form::kPlane) s.grid = GridOf(g);

@@ -42,6 +42,7 @@ WIDE Wide CastCapsule(const Shape& s, const Rays& r) {
   const Wide c = o.x * o.x + o.y * o.y - radius * radius;
   const Wide discriminant = b * b - a * c;
   const Mask meets = discriminant > 0.0F;
+  if (!Any(meets)) return kFar;
   const Wide t = (-b - Sqrt(Max(discriminant, 0.0F))) / a;
   const Wide z = Fma(t, d.z, o.z);
   const Mask wall = Abs(z) <= half;
@@ -58,6 +59,7 @@ WIDE Wide CastCylinder(const Shape& s, const Rays& r) {
   const Wide a = d.x * d.x + d.y * d.y + 1e-12F, b = o.x * d.x + o.y * d.y;
   const Wide discriminant = b * b - a * (o.x * o.x + o.y * o.y - radius * radius);
   const Mask meets = discriminant > 0.0F;
+  if (!Any(meets)) return kFar;
   const Wide t = (-b - Sqrt(Max(discriminant, 0.0F))) / a;
   const Wide z = Fma(t, d.z, o.z);
   const Wide end = (Pick(z > 0.0F, half, -half) - o.z) / d.z;

@@ -22,7 +22,7 @@ bool Mirror(const Frame& f, View& mirror) {
 Canvas Prepare(const Frame& f, Arena& arena) {
   Canvas c{};
   c.frame = &f;
-  c.sky_level = SkyLevel(f);
+  c.sky_level = SkyLevel(f), c.clear_depth = ClearDepth(f);
   c.blocks_x = (f.width + kBlock - 1) / kBlock, c.blocks_y = (f.height + kBlock - 1) / kBlock;
   alignas(64) int sample_at[kLanes];
   const Patches patches = PatchesOf(f.samples);
@@ -98,19 +98,23 @@ Wide3 ColorOfBlock(const Canvas& c, int bx, int by) {
 void Write(const Frame& f, int bx, int by, const Wide3& color, uint8_t* rgb) {
   const auto byte = [](Wide a) { return Truncate(Fma(Clamp(a, 0.0F, 1.0F), 255.0F, 0.5F)); };
   const WideInt packed = byte(color.x) | (byte(color.y) << 8) | (byte(color.z) << 16);
-  alignas(64) uint32_t pixels[kLanes];
-  Store(reinterpret_cast<int*>(pixels), packed);
+  alignas(64) uint64_t pairs[kLanes / 2];  // of pixels, the left one in the lower half
+  Store(reinterpret_cast<int*>(pairs), packed);
   const int x0 = bx * kBlock, y0 = by * kBlock;
   const int wide = f.width - x0 < kBlock ? f.width - x0 : kBlock;
   const int high = f.height - y0 < kBlock ? f.height - y0 : kBlock;
+  const auto six_bytes = [](uint64_t pair) { return (pair & 0xffffff) | (pair >> 32 << 24); };
   for (int y = 0; y < high; ++y) {
     uint8_t* out = rgb + (static_cast<ptrdiff_t>(y0 + y) * f.width + x0) * 3;
-    const uint32_t* p = pixels + y * kBlock;  // twelve bytes, the lowest first
-    const uint32_t row[] = {p[0] | p[1] << 24, p[1] >> 8 | p[2] << 16, p[2] >> 16 | p[3] << 8};
+    const uint64_t left = six_bytes(pairs[2 * y]), right = six_bytes(pairs[2 * y + 1]);
+    const uint64_t first = left | right << 48;
+    const auto last = static_cast<uint32_t>(right >> 16);
     if (wide == kBlock) {
-      __builtin_memcpy(out, row, sizeof row);
+      __builtin_memcpy(out, &first, sizeof first);
+      __builtin_memcpy(out + sizeof first, &last, sizeof last);
     } else {
-      __builtin_memcpy(out, row, static_cast<size_t>(wide) * 3);
+      __builtin_memcpy(out, &first, static_cast<size_t>(wide < 3 ? wide * 3 : 8));
+      if (wide == 3) out[8] = static_cast<uint8_t>(last);
     }
   }
 }

@@ -28,7 +28,11 @@ WIDE Wide3 AddLight(const Shape& s, const Light& l, const Points& p, const Wide3
     to = Widen(l.position) - p.at;
     const Wide distance = Sqrt(Dot(to, to));
     to = to * (1.0F / distance);
-    power = 1.0F / Fma(distance, Fma(distance, l.attenuation.z, l.attenuation.y), l.attenuation.x);
+    power = 1.0F / l.attenuation.x;
+    if (l.attenuation.y != 0 || l.attenuation.z != 0) {
+      const Wide far = Fma(distance, l.attenuation.z, l.attenuation.y);
+      power = 1.0F / Fma(distance, far, l.attenuation.x);
+    }
     if (l.cut > -1) {
       const Wide cone = -Dot(to, l.direction);
       power = Pick(cone >= l.cut, power * Power(Max(cone, 0.0F), l.exponent), 0.0F);
@@ -40,9 +44,14 @@ WIDE Wide3 AddLight(const Shape& s, const Light& l, const Points& p, const Wide3
   add = Times(add, color);
   if (s.specular * (l.specular.x + l.specular.y + l.specular.z) > 0) {
     const Wide3 half = to + p.to_eye;
-    const Wide shine = Dot(p.normal, half) / Sqrt(Max(Dot(half, half), 1e-12F));
-    const Wide glow = Power(Max(shine, 0.0F), s.shininess) * (power * s.specular);
-    add = Fma(Widen(l.specular), Pick(facing > 0.0F, glow, 0.0F), add);
+    const Wide cosine = Max(Dot(p.normal, half), 0.0F);  // times half's length
+    const Wide above = cosine * cosine, below = Max(Dot(half, half), 1e-12F);
+    const Mask glows = (facing > 0.0F) & (above >= below * s.glow_from);
+    if (Any(glows)) {
+      Wide glow = Power(above / below, s.shininess / 2) * (power * s.specular);
+      if (s.shininess % 2 != 0) glow *= cosine / Sqrt(below);
+      add = Fma(Widen(l.specular), Pick(glows, glow, 0.0F), add);
+    }
   }
   return sum + add;
 }
@@ -70,16 +79,25 @@ struct Tile {
   Wide3 color[2][3];
 };
 
+/// The halves of cells that points lie in, as HalfAt numbers them.
+struct Halves {
+  static constexpr int kMost = 4;
+  int count = 0;  // more than kMost: cells are smaller than pixels, and light is computed at each
+  int which[kMost];
+  Mask in[kMost];
+};
+
 /// The tiles that a picture has needed so far, each in the place that its key gives.
 struct GridLight {
   static constexpr int kBits = 7, kPlaces = 1 << kBits;
   Tile* tiles = nullptr;  // null: light is computed at each pixel
 };
 
-WIDE float CellEdge(const PlaneGrid& g, int axis, float size, int i) {
-  if (i == 0) return -size;
-  if (i == g.cells[axis]) return size;
-  return g.edge[axis] - size + static_cast<float>(i - 1) * g.width[axis];
+/// Where cells begin along an axis.
+WIDE Wide CellEdge(const PlaneGrid& g, int axis, float size, Wide i) {
+  const Wide inner = (g.edge[axis] - size) + (i - 1.0F) * g.width[axis];
+  const Wide low = Pick(i < 0.5F, -size, inner);
+  return Pick(i > static_cast<float>(g.cells[axis]) - 0.5F, size, low);
 }
 
 /// Tiles along an axis.
@@ -110,25 +128,30 @@ WIDE WideInt HalfAt(const Shape& s, Wide x, Wide y) {
   return tile * 32 + lane * 2 + Pick(sum > 1.0F, WideInt(1), WideInt(0));
 }
 
+WIDE Halves HalvesOf(WideInt half, Mask mask) {
+  Halves h;
+  for (uint32_t left = Bits(mask); left != 0; ++h.count) {
+    if (h.count == Halves::kMost) return ++h.count, h;
+    const int one = h.which[h.count] = half[First(left)];
+    const Mask is = h.in[h.count] = half == WideInt(one);
+    left &= ~Bits(is);
+  }
+  return h;
+}
+
 /// Computes the light at a tile's corners, and the halves' from it.
 inline void Fill(const Frame& f, const Shape& s, int row, int column, int pass, Tile& tile) {
   constexpr int kCorners = Tile::kCorners;
-  Wide x0, y0;
-  for (int k = 0; k < kCorners; ++k) {
-    const float edge_x = CellEdge(s.grid, 0, s.size.x, row * Tile::kCells + k);
-    const float edge_y = CellEdge(s.grid, 1, s.size.y, column * Tile::kCells + k);
-    for (int other = 0; other < kCorners; ++other) {
-      x0.Set(k * kCorners + other, edge_x), y0.Set(other * kCorners + k, edge_y);
-    }
-  }
+  const Wide lane = Iota(), across = Floor(lane * (1.0F / kCorners));
+  const auto corner = [](int tile, Wide k) { return k + static_cast<float>(tile * Tile::kCells); };
+  const Wide x0 = CellEdge(s.grid, 0, s.size.x, corner(row, across));
+  const Wide y0 = CellEdge(s.grid, 1, s.size.y, corner(column, lane - across * kCorners));
   const Wide3 at = Widen(s.pose.position) + Widen(s.pose.x) * x0 + Widen(s.pose.y) * y0;
   const Wide3 lit = LightOf(f, s, {at, Widen(s.pose.z), Unit(at * -1.0F)}, pass, 1);
-  const auto beside = [](const Wide3& a, int lanes) {
-    return Wide3{Shifted(a.x, lanes), Shifted(a.y, lanes), Shifted(a.z, lanes)};
-  };
-  const Wide x1 = Shifted(x0, kCorners), y1 = Shifted(y0, 1);
+  const Wide x1 = Shifted<kCorners>(x0), y1 = Shifted<1>(y0);
   const Wide kx = 1.0F / (x1 - x0), ky = 1.0F / (y1 - y0);
-  const Wide3 right = beside(lit, kCorners), up = beside(lit, 1), both = beside(lit, kCorners + 1);
+  const Wide3 right = Shifted<kCorners>(lit), up = Shifted<1>(lit);
+  const Wide3 both = Shifted<kCorners + 1>(lit);
   const auto fill = [](Wide3* half, const Wide3& own, const Wide3& by_x, const Wide3& by_y, Wide x,
                        Wide y) {
     half[0] = own - by_x * x - by_y * y, half[1] = by_x, half[2] = by_y;
@@ -165,19 +188,16 @@ WIDE Wide3 LinearAt(const Tile& tile, int half, Wide x, Wide y) {
   return Fma(part(2), y, Fma(part(1), x, part(0)));
 }
 
-/// The light on a plane's points: `at` in the world, `x` and `y` in the plane; `half`: HalfAt of
-/// these. Where cells are smaller than pixels, light is computed at each pixel.
+/// The light on a plane's points: `at` in the world, `x` and `y` in the plane, `halves` theirs.
 inline Wide3 GridLightOf(const GridLight& g, const Frame& f, const Shape& s, const Wide3& at,
-                         Wide x, Wide y, WideInt half, int pass, Mask mask) {
-  constexpr int kMost = 4;  // halves in a block
-  uint32_t left = Bits(mask);
+                         Wide x, Wide y, const Halves& halves, int pass) {
+  if (halves.count > Halves::kMost) {
+    return LightOf(f, s, {at, Widen(s.pose.z), ToEye(f.view, at)}, pass, 1);
+  }
   Wide3 c{0.0F, 0.0F, 0.0F};
-  for (int count = 0; left != 0; ++count) {
-    if (count == kMost) return LightOf(f, s, {at, Widen(s.pose.z), ToEye(f.view, at)}, pass, 1);
-    const int one = half[First(left)];
-    const Mask is = half == WideInt(one);
-    c = Pick(is, LinearAt(TileOf(g, f, s, one >> 5, pass), one, x, y), c);
-    left &= ~Bits(is);
+  for (int i = 0; i < halves.count; ++i) {
+    const int one = halves.which[i];
+    c = Pick(halves.in[i], LinearAt(TileOf(g, f, s, one >> 5, pass), one, x, y), c);
   }
   return c;
 }

@@ -32,6 +32,7 @@ inline Wide3 ColorOf(const Canvas& c, int index, int block, const Places& p) {
   if (c.mirror.only != nullptr && index == f.reflector) color = color + Mirrored(c, block, p);
   color = WithFog(f, Clamp01(color), p.depth);
   if (f.shapes[index].form != Form::kPlane || f.sky == nullptr) return color;
+  if (!Any(p.mask & (p.depth > c.clear_depth))) return color;
   const Mask behind = p.mask & IsBehindSky(f, p);
   if (Any(behind)) color = Pick(behind, SkyAt(c, block, p), color);
   return index == f.haze.plane ? WithHaze(c, color, p.x, p.y) : color;
@@ -66,13 +67,16 @@ inline void CollectSamples(const Canvas& c, int bx, int by, Seen* out) {
       out[s] = {Gather(floats, at), Gather(ints, at + kLanes), Gather(ints, at + 2 * kLanes)};
     }
   }
+  Wide x[kMaxSamples], y[kMaxSamples];
+  for (int s = 0; s < samples.count; ++s) {
+    x[s] = c.X(f.view, bx, samples.x[s]), y[s] = c.Y(f.view, by, samples.y[s]);
+  }
   for (int i = 0; i < f.num_shapes; ++i) {
     const Shape& shape = f.shapes[i];
     if (!c.rects[i].Has(bx, by) || shape.is_transparent || shape.form == Form::kMesh) continue;
     WithForm(shape.form, [&]<Form kForm>() {
       for (int s = 0; s < samples.count; ++s) {
-        const Wide x = c.X(f.view, bx, samples.x[s]), y = c.Y(f.view, by, samples.y[s]);
-        const Wide depth = Cast<kForm>(shape, RaysAt(c.local[i], x, y), c.local[i].start);
+        const Wide depth = Cast<kForm>(shape, RaysAt(c.local[i], x[s], y[s]), c.local[i].start);
         const Mask nearer = (depth < out[s].depth) & (depth > f.view.near) & (depth < f.view.far);
         Keep(out[s], nearer, depth, i, -1);
       }
@@ -97,9 +101,8 @@ inline Wide3 ColorOfSamples(const Canvas& c, int bx, int by, const Seen* at) {
     for (int s = first; s < samples.count; ++s) {
       const Mask is = at[s].shape == WideInt(index);
       left[s] &= ~Bits(is);
-      const Wide one = Pick(is, 1.0F, 0.0F);
-      count += one, depth = Fma(one, Pick(is, at[s].depth, 0.0F), depth);
-      x = Fma(one, samples.x[s], x), y = Fma(one, samples.y[s], y);
+      count = Pick(is, count + 1.0F, count), depth = Pick(is, depth + at[s].depth, depth);
+      x = Pick(is, x + samples.x[s], x), y = Pick(is, y + samples.y[s], y);
       triangle = Pick(is, at[s].triangle, triangle);
     }
     const Mask seen = count > 0.0F;
@@ -116,12 +119,14 @@ inline Wide3 ColorOfMiddles(const Canvas& c, int bx, int by) {
   const int block = by * c.blocks_x + bx;
   const Seen seen = c.seen.At(block);
   const Wide x = c.X(c.frame->view, bx, 0.5F), y = c.Y(c.frame->view, by, 0.5F);
+  if (const int only = c.seen.only[block]; only != Middles::kMixed) {
+    return ColorOf(c, only, block, {x, y, seen.depth, seen.triangle, All(), true});
+  }
   Wide3 out{0.0F, 0.0F, 0.0F};
   for (uint32_t left = kAllBits; left != 0;) {
     const int index = seen.shape[First(left)];
     const Mask is = seen.shape == WideInt(index);
     const Wide3 color = ColorOf(c, index, block, {x, y, seen.depth, seen.triangle, is, true});
-    if (Bits(is) == kAllBits) return color;
     out = Pick(is, color, out);
     left &= ~Bits(is);
   }

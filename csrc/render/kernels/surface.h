@@ -12,9 +12,10 @@ constexpr float kSkyRadius = 0.7F;  // of the farthest that is seen
 
 /// A picture with what is computed once for all its pixels.
 struct Canvas : Picture {
-  Shadows* shadows;  // per light
-  GridLight* grids;  // per shape
-  float sky_level;   // which of the sky's smaller copies is seen
+  Shadows* shadows;   // per light
+  GridLight* grids;   // per shape
+  float sky_level;    // which of the sky's smaller copies is seen
+  float clear_depth;  // as far as no plane is in haze or behind the sky
 };
 
 /// Sixteen places in a view at which one shape is seen.
@@ -177,10 +178,10 @@ inline Wide3 Surface(const Canvas& c, int index, const View& view, const LocalVi
   } else if (looks != Looks::kDirect) {
     color = LightOf(f, s, points, kAllLights, looks == Looks::kMirrored ? f.reflectance : 1);
   } else {
-    WideInt half = 0;
-    if (is_on_grid) half = HalfAt(s, at.x, at.y);
+    Halves halves;
+    if (is_on_grid) halves = HalvesOf(HalfAt(s, at.x, at.y), p.mask);
     const auto light = [&](int pass) {
-      return is_on_grid ? GridLightOf(grid, f, s, points.at, at.x, at.y, half, pass, p.mask)
+      return is_on_grid ? GridLightOf(grid, f, s, points.at, at.x, at.y, halves, pass)
                         : LightOf(f, s, points, pass, 1);
     };
     color = light(kUnshadowed);
@@ -201,6 +202,17 @@ inline float SkyLevel(const Frame& f) {
   const float pixel =
       f.view.is_orthographic ? f.view.pixel_x / (kSkyRadius * f.view.far) : f.view.pixel_x;
   return Log2(0.5F * static_cast<float>(f.sky->levels[0].width) * pixel + 1e-6F);
+}
+
+inline float ClearDepth(const Frame& f) {
+  const View& v = f.view;
+  if (v.is_orthographic) return 0;
+  const auto longest = [](float from, float to) { return from * from > to * to ? from : to; };
+  const float x = longest(v.left, v.left + v.pixel_x * static_cast<float>(f.width));
+  const float y = longest(v.top, v.top + v.pixel_y * static_cast<float>(f.height));
+  const float hazy = f.haze.plane < 0 ? 0 : f.haze.radius < 1 ? f.haze.radius : 1;
+  // a ray's direction is as long as a corner's at most; see WithHaze and IsBehindSky
+  return 0.999F * kSkyRadius * v.far * (1 - hazy) / __builtin_sqrtf(1 + x * x + y * y);
 }
 
 /// The sky where no shape is.

@@ -194,11 +194,22 @@ WIDE void Store(int* p, WideInt a) {
   EACH_PART* reinterpret_cast<NativeInt*>(p + k * kNative) = a.v[k];
 }
 
+/// 0, 1, 2 ...
+WIDE Wide Iota() {
+  Wide a;
+  for (int i = 0; i < kLanes; ++i) a.Set(i, static_cast<float>(i));
+  return a;
+}
 /// Lanes n and following; zeros after the last.
-WIDE Wide Shifted(Wide a, int n) {
+template <int n>
+WIDE Wide Shifted(Wide a) {
+#if defined(__AVX512F__)
+  a.v[0] = (NativeFloat)_mm512_alignr_epi32(_mm512_setzero_si512(), (__m512i)a.v[0], n);
+#else
   alignas(64) float lanes[2 * kLanes] = {};
   Store(lanes, a);
   __builtin_memcpy(&a, lanes + n, sizeof a);
+#endif
   return a;
 }
 
@@ -355,6 +366,10 @@ WIDE void LoadPairs(const uint32_t* p, WideInt at, WideInt& first, WideInt& seco
 
 using Wide3 = Vec3<Wide>;
 WIDE Wide3 Widen(Float3 a) { return {a.x, a.y, a.z}; }
+template <int n>
+WIDE Wide3 Shifted(const Wide3& a) {
+  return {Shifted<n>(a.x), Shifted<n>(a.y), Shifted<n>(a.z)};
+}
 WIDE Wide3 Pick(Mask m, const Wide3& a, const Wide3& b) {
   return {Pick(m, a.x, b.x), Pick(m, a.y, b.y), Pick(m, a.z, b.z)};
 }
