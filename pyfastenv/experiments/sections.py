@@ -61,13 +61,16 @@ def run(
         The results, as the file has them.
 
     Raises:
-        ValueError: There is no such section.
+        ValueError: There is no such section, or others would stay that another machine has
+            measured.
         SystemExit: A section has failed.
     """
     if unknown := set(options.only) - set(sections):
         raise ValueError(f"only: expected some of {', '.join(sections)}, got {', '.join(unknown)}")
     path = options.output / f"{name}.json"
     results: Row = json.loads(path.read_text()) if path.exists() else {}
+    if flat and not options.report_only:
+        _check_that_facts_stay_true(path, results, {*sections} - {*(options.only or sections)})
     failed = []
     for section in () if options.report_only else options.only or sections:
         print(f"{section}:", flush=True)
@@ -96,6 +99,16 @@ def run(
     if failed:
         raise SystemExit(f"{name}: {', '.join(failed)} failed")
     return results
+
+
+def _check_that_facts_stay_true(path: Path, results: Row, others: set[str]) -> None:
+    """Of a flat file whose other sections stay as they are."""
+    then, now = (about.get("cpu") for about in (results.get("machine", {}), machine()))
+    if then != now and (kept := sorted(others & set(results))):
+        raise ValueError(
+            f"{path}: {', '.join(kept)} were measured on {then}, and this is {now}: measure all "
+            "sections, or choose another --output"
+        )
 
 
 def told(value: Any) -> str:

@@ -191,7 +191,9 @@ def _fit(wanted: _Array, numbers: _Array) -> dict[str, list[Any]] | None:
 
 
 def _owner(model: Any, source: str, index: int) -> str:
-    """The name of what a number belongs to."""
+    """The name of what a number belongs to; none of a command's."""
+    if source == "command":
+        return ""
     sites, bodies = np.arange(model.nsite), np.arange(model.nbody)
     begins, owners = {
         "sensordata": (model.sensor_adr, model.sensor),
@@ -202,8 +204,6 @@ def _owner(model: Any, source: str, index: int) -> str:
         "xmat": (9 * bodies, model.body),
         "xpos": (3 * bodies, model.body),
     }.get(source, (np.arange(model.nu), model.actuator))
-    if source == "command":
-        return ""
     return str(owners(int(np.searchsorted(begins, index, "right")) - 1).name)
 
 

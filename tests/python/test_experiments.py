@@ -265,6 +265,12 @@ def test_a_benchmark_keeps_its_sections_one_by_one(
         sections.run("turns", parts, replace(options, only=("slow",)))
     flat = sections.run("flat", {"rows": fast}, replace(options, only=()), flat=True)
     assert [row["rate"] for row in flat["rows"]] == [1.5, 2.5] and "machine" in flat
+    flat["machine"]["cpu"] = "another"
+    path.write_text(json.dumps(flat))  # facts of one machine, for both sections
+    with pytest.raises(ValueError, match=r"rows were measured on another, and this is .*: measure"):
+        sections.run(
+            "turns", {"rows": fast, "more": fast}, replace(options, only=("more",)), flat=True
+        )
 
 
 # ---- the experiments -----------------------------------------------------------------------------
