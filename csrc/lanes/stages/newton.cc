@@ -130,8 +130,8 @@ class Newton {
   // The same where all residuals are known.
   void Iterations() {
     Begin();
-    for (int iteration = 0; done_ != kAllLanes && iteration < t_.iterations; ++iteration) {
-      if (!Iterate()) break;
+    for (int iteration = 1; done_ != kAllLanes && iteration <= t_.iterations; ++iteration) {
+      if (!Iterate(iteration == t_.iterations)) break;
     }
   }
 
@@ -258,13 +258,14 @@ class Newton {
     }
   }
 
-  // Returns false if no lane is left that moves.
-  bool Iterate() {
+  // Returns false if no lane is left that moves. `last`: nobody asks for another direction.
+  bool Iterate(bool last) {
     const LineResult step = Search();
     done_ |= Bits(step.alpha == 0.0);
     if (done_ == kAllLanes) return false;
     Move(Select(FromBits(done_), Splat(0), step.alpha));
     UpdateForces();
+    if (last) return false;
     UpdateGradient();
     const Lane improvement = scale_ * step.improvement;
     done_ |= Bits(((improvement > 0.0) & (improvement < t_.tolerance)) |
