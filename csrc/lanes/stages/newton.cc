@@ -324,7 +324,7 @@ class Newton {
                               rows_.cones,
                               w_.cone_line};
     if (rows_.cones.count > 0) {
-      start = EvaluateLine(line, Splat(0));
+      start = EvaluateLine(line, Splat(0), ~done_);
       return line;
     }
     const FrictionPoint friction = EvaluateFriction(line, Splat(0));
@@ -340,7 +340,7 @@ class Newton {
     const Lane slope_tolerance = (t_.tolerance * t_.ls_tolerance) * length / scale_;
     LinePoint start;
     const LineProblem line = PrepareLine(slope_tolerance, start);
-    const LinePoint first = EvaluateLine(line, 0.0 - start.slope / start.curvature);
+    const LinePoint first = EvaluateLine(line, 0.0 - start.slope / start.curvature, ~done_);
     LineResult result = {first.alpha, -first.cost};
     const Mask settled =
         (Abs(first.slope) < slope_tolerance) & ((first.alpha == 0.0) | (first.cost < 0.0));
