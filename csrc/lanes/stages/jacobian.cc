@@ -53,10 +53,9 @@ struct Sized {
   static constexpr int kCapacity = N > 0 ? N : kMaxDofs;
 
   static void Multiply(const Jacobian& a, const Lane* x, const Lane* minus, Lane* r) {
-    const int n = N > 0 ? N : a.n;
     const Lane* row = a.J;
     for (int k = 0; k < a.num_rows; ++k, row += a.stride) {
-      const Lane product = Dot(row, x, n);
+      const Lane product = N > 0 ? Dot(row, x, N) : RowProduct(row, a.dofs[k] >> a.first, x, a.n);
       r[k] = minus != nullptr ? product - minus[k] : product;
     }
   }
@@ -115,6 +114,12 @@ struct Sized {
 };
 
 }  // namespace
+
+Lane RowProduct(const Lane* row, uint64_t dofs, const Lane* x, int n) {
+  if ((dofs & (dofs - 1)) != 0 || dofs == 0) return Dot(row, x, n);
+  const int i = __builtin_ctzll(dofs);
+  return row[i] * x[i] + 0.0;  // a sum in which others are zero
+}
 
 const JacobianProducts& JacobianProductsOfSize(int n) { return FunctionsOfSize<Sized>(n); }
 

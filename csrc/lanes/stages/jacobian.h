@@ -23,6 +23,10 @@ struct JacobianProducts {
   void (*gram)(const Jacobian& a, const Lane* D, const unsigned* active, Lane* H);
 };
 
+/// A row times x, of n dofs, in the order of mju_dot; `dofs`: its bits, as Jacobian has them. Rows
+/// of dry friction and of limits act on a single one.
+Lane RowProduct(const Lane* row, uint64_t dofs, const Lane* x, int n);
+
 /// The functions for n dofs.
 const JacobianProducts& JacobianProductsOfSize(int n);
 
