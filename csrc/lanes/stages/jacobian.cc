@@ -1,6 +1,5 @@
 #include "lanes/stages/jacobian.h"
 
-#include "lanes/stages/blas.h"
 #include "lanes/stages/sized.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -114,12 +113,6 @@ struct Sized {
 };
 
 }  // namespace
-
-Lane RowProduct(const Lane* row, uint64_t dofs, const Lane* x, int n) {
-  if ((dofs & (dofs - 1)) != 0 || dofs == 0) return Dot(row, x, n);
-  const int i = __builtin_ctzll(dofs);
-  return row[i] * x[i] + 0.0;  // a sum in which others are zero
-}
 
 const JacobianProducts& JacobianProductsOfSize(int n) { return FunctionsOfSize<Sized>(n); }
 

@@ -1,6 +1,7 @@
 // Products with the rows' Jacobian for the Newton solver.
 #pragma once
 
+#include "lanes/stages/blas.h"
 #include "lanes/stages/scratch.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -25,7 +26,11 @@ struct JacobianProducts {
 
 /// A row times x, of n dofs, in the order of mju_dot; `dofs`: its bits, as Jacobian has them. Rows
 /// of dry friction and of limits act on a single one.
-Lane RowProduct(const Lane* row, uint64_t dofs, const Lane* x, int n);
+inline Lane RowProduct(const Lane* row, uint64_t dofs, const Lane* x, int n) {
+  if ((dofs & (dofs - 1)) != 0 || dofs == 0) return Dot(row, x, n);
+  const int i = __builtin_ctzll(dofs);
+  return row[i] * x[i] + 0.0;  // a sum in which others are zero
+}
 
 /// The functions for n dofs.
 const JacobianProducts& JacobianProductsOfSize(int n);
