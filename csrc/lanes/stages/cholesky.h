@@ -5,15 +5,21 @@
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
 
+/// A number of each half of the lanes.
+struct HalfCounts {
+  int first, second;
+};
+
 struct Cholesky {
   /// L Lᵀ = the matrix whose lower triangle L holds, in place. Returns lanes in which it is not
   /// positive enough; MuJoCo would lower its rank.
   Mask (*factor)(Lane* L, int n);
   /// r = (L Lᵀ)⁻¹ v.
   void (*solve)(Lane* r, const Lane* L, const Lane* v, int n);
-  /// L Lᵀ + Σ sign[k] x_k x_kᵀ, one after another, in place; x (count, n) is spoilt. Where x is
-  /// zero nothing changes. Returns lanes that lost rank.
-  Mask (*update)(Lane* L, Lane* x, const Lane* sign, int count, int n);
+  /// L Lᵀ + Σ sign[k] x_k x_kᵀ, one after another, in place; x (rows of n) is spoilt. Where x is
+  /// zero nothing changes, as it is in each half of the lanes behind its `count`. Returns lanes
+  /// that lost rank.
+  Mask (*update)(Lane* L, Lane* x, const Lane* sign, HalfCounts count, int n);
 };
 
 /// The functions for matrices of n rows.

@@ -149,20 +149,23 @@ struct ConePoint {
   T = Sqrt(squared);
 }
 
-// The cost from one zone to another, less that at 0; terms that would cancel are left out.
+// The cost from one zone to another, less that at 0; terms that would cancel are left out. Here as
+// below, what asks for divisions is left out where none of `lanes` needs it.
 Lane Difference(const ConeLine& c, const Zone& start, const Zone& end, const ConePoint& p,
-                Lane alpha) {
+                Lane alpha, unsigned lanes) {
   const Lane gap_start = c.U[0] - c.mu * c.T, gap = p.N - c.mu * p.T;
   const Lane edge_start = c.mu * c.U[0] + c.T, edge = c.mu * p.N + p.T;
   const Lane stuck = alpha * alpha * c.quad2 + alpha * c.quad1;
   const Lane stuck_too = alpha * (alpha * c.quad2 + c.quad1);
-  const Lane T_change = p.change_of_square / (p.T + c.T);
-  const Lane gap_change = alpha * c.V[0] - c.mu * T_change;
   const Lane half_Dm = 0.5 * c.Dm;
   Lane r = Splat(0);
   const auto from_to = [&](Mask from, Mask to, Lane cost) { r = Select(from & to, cost, r); };
   from_to(start.sticks, end.sticks, stuck);
-  from_to(start.slides, end.slides, half_Dm * gap_change * (2.0 * gap_start + gap_change));
+  if ((Bits(start.slides & end.slides) & lanes) != 0) {
+    const Lane T_change = p.change_of_square / (p.T + c.T);
+    const Lane gap_change = alpha * c.V[0] - c.mu * T_change;
+    from_to(start.slides, end.slides, half_Dm * gap_change * (2.0 * gap_start + gap_change));
+  }
   from_to(start.slides, end.sticks, stuck_too + half_Dm * edge_start * edge_start);
   from_to(start.sticks, end.slides, stuck_too - half_Dm * edge * edge);
   from_to(start.slack, end.sticks, stuck + c.quad0);
@@ -189,26 +192,31 @@ Lane Difference(const ConeLine& c, const Zone& start, const Zone& end, const Con
   return sum;
 }
 
-[[gnu::always_inline]] inline void AddPoint(const ConeLine& c, Lane alpha, int num_rows, Lane* cost,
-                                            Lane* slope, Lane* curvature) {
+[[gnu::always_inline]] inline void AddPoint(const ConeLine& c, Lane alpha, unsigned lanes,
+                                            int num_rows, Lane* cost, Lane* slope,
+                                            Lane* curvature) {
   const ConePoint p(c, alpha, num_rows);
   const Zone start(c.mu, c.U[0], c.T), end(c.mu, p.N, p.T);
-  *cost = Select(c.has_cone, *cost + Difference(c, start, end, p, alpha), *cost);
-  const Lane gap = p.N - c.mu * p.T, gap_slope = c.V[0] - c.mu * (p.XV / p.T);
-  const Lane bend = (p.N / p.T - c.mu) * (c.mu * TurningSquared(c, p, num_rows));
+  *cost = Select(c.has_cone, *cost + Difference(c, start, end, p, alpha, lanes), *cost);
   const Mask sticks = c.has_cone & end.sticks, slides = c.has_cone & end.slides;
-  const Lane slope_sliding = *slope + c.Dm * gap * gap_slope;
   const Lane slope_stuck = *slope + (2.0 * alpha * c.quad2 + c.quad1);
-  const Lane curvature_sliding = *curvature + c.Dm * (gap_slope * gap_slope - bend);
   const Lane curvature_stuck = *curvature + 2.0 * c.quad2;
-  *slope = Select(sticks, slope_stuck, Select(slides, slope_sliding, *slope));
-  *curvature = Select(sticks, curvature_stuck, Select(slides, curvature_sliding, *curvature));
+  if ((Bits(slides) & lanes) != 0) {
+    const Lane gap = p.N - c.mu * p.T, gap_slope = c.V[0] - c.mu * (p.XV / p.T);
+    const Lane bend = (p.N / p.T - c.mu) * (c.mu * TurningSquared(c, p, num_rows));
+    *slope = Select(slides, *slope + c.Dm * gap * gap_slope, *slope);
+    const Lane curved = *curvature + c.Dm * (gap_slope * gap_slope - bend);
+    *curvature = Select(slides, curved, *curvature);
+  }
+  *slope = Select(sticks, slope_stuck, *slope);
+  *curvature = Select(sticks, curvature_stuck, *curvature);
 }
 
 }  // namespace
 
-void AddConePoint(const ConeLine& c, Lane alpha, Lane* cost, Lane* slope, Lane* curvature) {
-  ForRows(c.num_rows, [&]<int N>() { AddPoint(c, alpha, N, cost, slope, curvature); });
+void AddConePoint(const ConeLine& c, Lane alpha, unsigned lanes, Lane* cost, Lane* slope,
+                  Lane* curvature) {
+  ForRows(c.num_rows, [&]<int N>() { AddPoint(c, alpha, lanes, N, cost, slope, curvature); });
 }
 
 namespace {

@@ -43,8 +43,9 @@ struct ConeLine {
   Lane quad0, quad1, quad2;  // where it sticks
 };
 ConeLine PrepareConeLine(const Rows& rows, int cone, const Lane* residual, const Lane* direction);
-/// Adds cost less that at 0 and its derivatives, in lanes that have the cone.
-void AddConePoint(const ConeLine& cone, Lane alpha, Lane* cost, Lane* slope, Lane* curvature);
+/// Adds cost less that at 0 and its derivatives, in those of `lanes` that have the cone.
+void AddConePoint(const ConeLine& cone, Lane alpha, unsigned lanes, Lane* cost, Lane* slope,
+                  Lane* curvature);
 
 /// Rows x (num_rows, n) whose products x xᵀ, summed, are the Hessian of a cone where it slides.
 void ConeUpdate(const Rows& rows, int cone, const Lane* residual, const Jacobian& jacobian,

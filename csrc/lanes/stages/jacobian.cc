@@ -1,6 +1,5 @@
 #include "lanes/stages/jacobian.h"
 
-#include "lanes/stages/blas.h"
 #include "lanes/stages/sized.h"
 
 namespace pyfastenv::lanes::PYFASTENV_VARIANT {
@@ -53,10 +52,9 @@ struct Sized {
   static constexpr int kCapacity = N > 0 ? N : kMaxDofs;
 
   static void Multiply(const Jacobian& a, const Lane* x, const Lane* minus, Lane* r) {
-    const int n = N > 0 ? N : a.n;
     const Lane* row = a.J;
     for (int k = 0; k < a.num_rows; ++k, row += a.stride) {
-      const Lane product = Dot(row, x, n);
+      const Lane product = N > 0 ? Dot(row, x, N) : RowProduct(row, a.dofs[k] >> a.first, x, a.n);
       r[k] = minus != nullptr ? product - minus[k] : product;
     }
   }

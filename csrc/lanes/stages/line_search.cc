@@ -34,10 +34,10 @@ class LineSearch {
     open_ &= ~lanes;
   }
 
-  // Evaluations are counted in `lanes` alone.
+  // In `lanes` alone, where evaluations are counted.
   LinePoint Evaluate(unsigned lanes, Lane alpha) {
     evaluations_ = Select(FromBits(lanes), evaluations_ + 1.0, evaluations_);
-    return EvaluateLine(p_, alpha);
+    return EvaluateLine(p_, alpha, lanes);
   }
   LinePoint Newton(unsigned lanes, const LinePoint& p) {
     return Evaluate(lanes, p.alpha - p.slope / p.curvature);
@@ -154,7 +154,7 @@ FrictionPoint EvaluateFriction(const LineProblem& p, Lane alpha) {
   return sum;
 }
 
-LinePoint EvaluateLine(const LineProblem& p, Lane alpha) {
+LinePoint EvaluateLine(const LineProblem& p, Lane alpha, unsigned lanes) {
   const Lane zero = Splat(0);
   FrictionPoint other = EvaluateFriction(p, alpha);
   Lane& cost = other.cost;
@@ -170,7 +170,7 @@ LinePoint EvaluateLine(const LineProblem& p, Lane alpha) {
     Lane cost0 = Select(p.residual[r] < 0.0, p.quad0[r], zero);
     if (cone >= 0) {
       const ConeLine& line = p.cone_line[cone];
-      AddConePoint(line, alpha, &cost, &other.slope, &other.curvature);
+      AddConePoint(line, alpha, lanes, &cost, &other.slope, &other.curvature);
       active = active & !line.has_cone;
       cost0 = Select(line.has_cone, zero, cost0);
     }

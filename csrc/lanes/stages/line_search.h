@@ -30,7 +30,8 @@ struct FrictionPoint {
   Lane cost, slope, curvature;
 };
 FrictionPoint EvaluateFriction(const LineProblem& problem, Lane alpha);
-LinePoint EvaluateLine(const LineProblem& problem, Lane alpha);
+/// Other lanes than `lanes` may get any point.
+LinePoint EvaluateLine(const LineProblem& problem, Lane alpha, unsigned lanes);
 
 struct LineResult {
   Lane alpha;

@@ -130,8 +130,8 @@ class Newton {
   // The same where all residuals are known.
   void Iterations() {
     Begin();
-    for (int iteration = 0; done_ != kAllLanes && iteration < t_.iterations; ++iteration) {
-      if (!Iterate()) break;
+    for (int iteration = 1; done_ != kAllLanes && iteration <= t_.iterations; ++iteration) {
+      if (!Iterate(iteration == t_.iterations)) break;
     }
   }
 
@@ -258,13 +258,14 @@ class Newton {
     }
   }
 
-  // Returns false if no lane is left that moves.
-  bool Iterate() {
+  // Returns false if no lane is left that moves. `last`: nobody asks for another direction.
+  bool Iterate(bool last) {
     const LineResult step = Search();
     done_ |= Bits(step.alpha == 0.0);
     if (done_ == kAllLanes) return false;
     Move(Select(FromBits(done_), Splat(0), step.alpha));
     UpdateForces();
+    if (last) return false;
     UpdateGradient();
     const Lane improvement = scale_ * step.improvement;
     done_ |= Bits(((improvement > 0.0) & (improvement < t_.tolerance)) |
@@ -323,7 +324,7 @@ class Newton {
                               rows_.cones,
                               w_.cone_line};
     if (rows_.cones.count > 0) {
-      start = EvaluateLine(line, Splat(0));
+      start = EvaluateLine(line, Splat(0), ~done_);
       return line;
     }
     const FrictionPoint friction = EvaluateFriction(line, Splat(0));
@@ -339,7 +340,7 @@ class Newton {
     const Lane slope_tolerance = (t_.tolerance * t_.ls_tolerance) * length / scale_;
     LinePoint start;
     const LineProblem line = PrepareLine(slope_tolerance, start);
-    const LinePoint first = EvaluateLine(line, 0.0 - start.slope / start.curvature);
+    const LinePoint first = EvaluateLine(line, 0.0 - start.slope / start.curvature, ~done_);
     LineResult result = {first.alpha, -first.cost};
     const Mask settled =
         (Abs(first.slope) < slope_tolerance) & ((first.alpha == 0.0) | (first.cost < 0.0));

@@ -6,7 +6,7 @@
 // different constraints.
 #include "lanes/stages/rows.h"
 
-#include "lanes/stages/blas.h"
+#include "lanes/stages/jacobian.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
 #include "lanes/stages/turns.h"
@@ -48,8 +48,11 @@ void FillFrictionRows(const Tables& t, Scratch& s) {
     const FrictionLoss& loss = t.friction_loss[k];
     const int r = t.num_equality_rows + k;
     const bool of_tendon = loss.tendon >= 0;
+    const uint64_t dofs = of_tendon ? DofsOfTendon(t, loss.tendon) : uint64_t{1} << loss.dof;
+    // a dof's row is the same in every step, and nobody else writes there
+    if (!of_tendon && t.varied == 0 && rows.dofs[r] == dofs) continue;
     rows.valid[r] = kAllLanes;
-    rows.dofs[r] = of_tendon ? DofsOfTendon(t, loss.tendon) : uint64_t{1} << loss.dof;
+    rows.dofs[r] = dofs;
     Lane* J = rows.J + r * t.nv;
     if (of_tendon) {
       TendonRow(t, s, loss.tendon, J);
@@ -203,7 +206,7 @@ void ReferenceAcceleration(const Tables& t, Scratch& s) {
   for (int r = 0; r < rows.max_count; ++r) {
     const Mask valid = FromBits(rows.valid[r]);
     Lane* J = rows.J + r * t.nv;
-    const Lane velocity = Dot(J, s.qvel, t.nv);
+    const Lane velocity = RowProduct(J, rows.dofs[r], s.qvel, t.nv);
     const Lane aref =
         -rows.damping[r] * velocity - rows.stiffness[r] * rows.impedance[r] * rows.violation[r];
     rows.aref[r] = Select(valid, aref, Splat(0));

@@ -37,8 +37,13 @@ void Updates::Place(const Lane* x, int count, Lane sign, unsigned lanes, int pla
 }
 
 Mask Updates::Finish() {
-  if (max_count_ > 0) low_ = low_ | cholesky_.update(factor_, rows_, signs_, max_count_, n_);
-  for (int& count : count_) count = 0;
+  HalfCounts counts = {0, 0};
+  for (int l = 0; l < kWidth; ++l) {
+    int& most = 2 * l < kWidth ? counts.first : counts.second;
+    if (count_[l] > most) most = count_[l];
+    count_[l] = 0;
+  }
+  if (max_count_ > 0) low_ = low_ | cholesky_.update(factor_, rows_, signs_, counts, n_);
   max_count_ = 0;
   return low_;
 }
