@@ -424,6 +424,45 @@ def record(
     print(path)
 
 
+def play(
+    run: str,
+    /,
+    *,
+    best: bool = False,
+    policy_id: int = 0,
+    num_envs: int = 8,
+    actions: Literal["random", "zero"] = "random",
+    seed: int = 0,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+) -> None:
+    """Show a trained policy live in a browser: push it, command it, slow it down.
+
+    Args:
+        run: A run folder or a checkpoint file; or an environment, whose actions are random or 0:
+            an id, my_tasks:Quadruped or path/to/my_tasks.py:Quadruped.
+        best: The policy with the greatest return of the run's evaluations, not the newest.
+        policy_id: Which policy, of a run with several seeds side by side.
+        num_envs: How many environments, of which one is shown; at most 64.
+        actions: Of an environment without a run.
+        seed: Of the environments.
+        host: The address to listen at; another one than this machine's own lets others play, too.
+        port: Likewise; 0: any that is free.
+    """
+    from pyfastenv.publish.play.server import play as play_until_interrupted
+
+    play_until_interrupted(
+        run,
+        num_envs=num_envs,
+        seed=seed,
+        best=best,
+        policy_id=policy_id,
+        actions=actions,
+        host=host,
+        port=port,
+    )
+
+
 def export(
     run: Path,
     /,
@@ -737,6 +776,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
         resume,
         evaluate,
         record,
+        play,
         export,
         collect,
         profile,

@@ -167,8 +167,11 @@ class TaskVectorEnv(FastVectorEnv):
         row, fields = super()._state(env_id)
         return row, [*fields, *own_fields(self.task)]
 
+    def new_model(self) -> Any:
+        return copying.copy(self.task.model)
+
     def _make_renderer(self) -> RenderThread:
-        return make_model_renderer(copying.copy(self.task.model), self._render_kwargs)
+        return make_model_renderer(self.new_model(), self._render_kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, (self._arguments, self.spec)
