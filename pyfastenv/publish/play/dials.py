@@ -83,4 +83,4 @@ class DialControls:
 
 
 def _within(value: float, low: float, high: float) -> float:
-    return float(np.clip(value, low, high))
+    return round(float(np.clip(value, low, high)), 3)

@@ -60,7 +60,7 @@ class Page:
         player = self._player
         self._pause = self._gui.add_button("Pause")
         self._on_click(self._pause, lambda _: player.pause(not player.paused))
-        others = self._gui.add_button_group("or", (_STEP, _RESET))
+        others = self._gui.add_button_group("Episode", (_STEP, _RESET))
         self._on_click(others, lambda name: self._one_step() if name == _STEP else player.reset())
         speeds = self._gui.add_button_group("Speed", _SPEEDS, hint="times real time")
         self._on_click(speeds, lambda speed: setattr(player.pace, "speed", float(speed)))

@@ -14,15 +14,15 @@ _RIGHT = ' style="text-align: right; font-variant-numeric: tabular-nums; padding
 def status(player: Player, title: str) -> str:
     """What is played, how fast, and how the episode goes."""
     total, steps = player.episode
+    ended = player.ended
     lines = [
         f"<b>{html.escape(title)}</b>",
         _speed(player),
         f"{steps * player.pace.period:,.2f} s, {steps:,} steps, return {total:,.2f}",
+        "&nbsp;"  # what is below stays in its place
+        if ended is None
+        else f"Before: {ended.length:,} steps, return {ended.total:,.2f}, {html.escape(ended.why)}",
     ]
-    if (ended := player.ended) is not None:
-        lines.append(
-            f"Before: {ended.length:,} steps, return {ended.total:,.2f}, {html.escape(ended.why)}"
-        )
     return _BOX.format("<br>".join(lines))
 
 
@@ -50,6 +50,6 @@ def _speed(player: Player) -> str:
 
 def _row(cells: tuple[str | float, ...]) -> str:
     name, *values = cells
-    texts = [v if isinstance(v, str) else f"{v:,.4g}" for v in values]
+    texts = [v if isinstance(v, str) else f"{v or 0.0:,.4g}" for v in values]  # no -0
     right = "".join(f"<td{_RIGHT}>{html.escape(text)}</td>" for text in texts)
     return f"<tr><td>{html.escape(str(name))}</td>{right}</tr>"

@@ -121,7 +121,7 @@ def test_clients_ask_and_all_see_it() -> None:
         it.set(other, "Pause", True)
         until(lambda: player.paused)
         steps = player.steps
-        it.set(other, "or", "one step")
+        it.set(other, "Episode", "one step")
         until(lambda: player.steps == steps + 1)
         assert player.reward == 1.5
         before = player.envs._core.row(0)[0]
@@ -133,7 +133,7 @@ def test_clients_ask_and_all_see_it() -> None:
         until(lambda: player.pace.speed == 0.25)
         one.close()
         until(lambda: len(it.server.get_clients()) == 1)
-        it.set(other, "or", "new episode")
+        it.set(other, "Episode", "new episode")
         it.set(other, "Go on", True)
         until(lambda: not player.paused and player.steps > steps + 3)
         other.close()
