@@ -365,7 +365,15 @@ def _checkpoint(run: Path, best: bool) -> Path:
     return checkpoint_of(run, "best") if best else run
 
 
-def evaluate(run: Path, /, *, best: bool = False, episodes: int = 10, seed: int = 0) -> None:
+def evaluate(
+    run: Path,
+    /,
+    *,
+    best: bool = False,
+    episodes: int = 10,
+    seed: int = 0,
+    commands: Literal["grid"] | None = None,
+) -> None:
     """Evaluate a trained policy.
 
     Args:
@@ -373,7 +381,14 @@ def evaluate(run: Path, /, *, best: bool = False, episodes: int = 10, seed: int 
         best: The policy with the greatest return of the run's evaluations, not the newest.
         episodes: How many episodes.
         seed: Of the environments.
+        commands: grid: hold each of a grid of the task's commands for so many episodes, and print
+            how well it is followed.
     """
+    if commands is not None:
+        from pyfastenv.tools.command_grid import command_table, evaluate_commands
+
+        print(command_table(evaluate_commands(_checkpoint(run, best), episodes, seed)))
+        return
     from pyfastenv.runs.saved import evaluate_run
     from pyfastenv.tools.terms import term_names, term_text
 
@@ -397,6 +412,8 @@ def record(
     seed: int = 0,
     width: int | None = None,
     height: int | None = None,
+    steps: int | None = None,
+    command: tuple[float, ...] | None = None,
 ) -> None:
     """Film a trained policy, at most 25 pictures a second.
 
@@ -408,10 +425,11 @@ def record(
         seed: Of the environment.
         width: Of the picture, in pixels; by default 320. Classic control has a size of its own.
         height: Of the picture, in pixels; by default 240.
+        steps: Stop after so many; by default, film whole episodes.
+        command: Hold the task's command at these numbers, 1 0 0 say; by default, as it is drawn.
     """
     from pyfastenv.publish import video
 
-    quiet = not sys.stdout.isatty()  # what a script reads is the path alone
     path = video.record(
         _checkpoint(run, best),
         output,
@@ -419,7 +437,10 @@ def record(
         seed=seed,
         width=width,
         height=height,
-        quiet=quiet,
+        steps=steps,
+        command=command,
+        quiet=False,
+        progress_to=sys.stderr,  # what a script reads is the path alone
     )
     print(path)
 

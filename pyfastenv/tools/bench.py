@@ -9,6 +9,7 @@ import gymnasium
 
 import pyfastenv
 from pyfastenv.experiments import measure
+from pyfastenv.tools.columns import aligned
 from pyfastenv.tools.contestants import (
     Contestant,
     GymnasiumAsync,
@@ -63,12 +64,7 @@ class Race:
 
     def __str__(self) -> str:
         head = ("", "environments", "steps/s", "quartiles", "pyfastenv is")
-        lines = [head, *map(_cells, self.rates)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = [
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
-            for line in lines
-        ]
+        table = aligned([head, *map(_cells, self.rates)])
         absent = [f"{name}: not here ({reason})" for name, reason in self.absent.items()]
         threads = f"{self.num_threads} thread{'s' if self.num_threads > 1 else ''}"
         return "\n".join([f"{self.env_id}, {threads}, physics by {self.engine}", *table, *absent])

@@ -14,9 +14,6 @@ from pyfastenv.publish.play.mirror import Mirror
 from pyfastenv.publish.play.pace import Pace
 from pyfastenv.publish.play.pushes import pushed
 from pyfastenv.runs.seeds import Stream, env_seeds
-from pyfastenv.tasks.language.commands import setting_name
-from pyfastenv.tasks.language.fields import Command, Drawn
-from pyfastenv.tasks.language.task import Task
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 if TYPE_CHECKING:
@@ -156,20 +153,11 @@ class Player:
     @property
     def dials(self) -> list[Dial]:
         """The commands that the task has."""
-        task = getattr(self.envs, "task", None)
-        if not isinstance(task, Task):
-            return []
-        found = []
-        for name, field in task._fields.items():
-            if isinstance(field, Command | Drawn) and not name.startswith("_"):
-                drawn, size = isinstance(field, Drawn), field.size or 1
-                bounds = [
-                    getattr(task, setting_name(name, side)) if drawn else getattr(field, side)
-                    for side in ("low", "high")
-                ]
-                low, high = (np.array(np.broadcast_to(bound, (size,))) for bound in bounds)
-                found.append(Dial(name, low, high, drawn))
-        return found
+        ranges = getattr(self.envs, "command_ranges", {})
+        return [
+            Dial(name, low, high, name in self._own.task.drawn_commands())
+            for name, (low, high) in ranges.items()
+        ]
 
     def command(self, name: str) -> NDArray[np.float64]:
         """The values in force, ``(size,)``, drawn or held."""
@@ -182,10 +170,7 @@ class Player:
 
     def hold(self, name: str, values: ArrayLike | None) -> None:
         """Holds a command at values ``(size,)``; None lets environments draw it again."""
-        rows = (
-            None if values is None else np.reshape(values, np.shape(self._own.get_command(name)[0]))
-        )
-        self._own.set_command(name, rows, [self.shown])
+        self._own.set_command(name, values, [self.shown])
         (self._held.discard if values is None else self._held.add)((self.shown, name))
 
     # ---- what it says ------------------------------------------------------------------------
