@@ -88,7 +88,7 @@ def grid(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def command_table(held: list[HeldCommand]) -> str:
-    """A line for each command: errors that the task tells of episodes, falls, mean return."""
+    """A line for each command: the task's own errors of an episode, falls, mean return."""
     metrics = [each.evaluation.metrics() for each in held]
     errors = [n for n in metrics[0] if n.startswith("eval/") and n.endswith(_ERROR)]
     head = ("command", *(n.removeprefix("eval/") for n in errors), "falls", "return")

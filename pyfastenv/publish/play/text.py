@@ -1,4 +1,4 @@
-"""What a page says of a player, as HTML."""
+"""The words and numbers on a player's page, as HTML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RIGHT = ' style="text-align: right; font-variant-numeric: tabular-nums; padding
 
 
 def status(player: Player, title: str) -> str:
-    """What is played, how fast, and how the episode goes."""
+    """Lines on what is played, how fast, and how the episode goes."""
     total, steps = player.episode
     ended = player.ended
     lines = [
