@@ -123,9 +123,9 @@ def test_what_ignores_ctrl_c_says_how_it_is_stopped(
 ) -> None:
     """As in the background of a script."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end = stopping(168, lambda: os.kill(os.getpid(), signal.SIGTERM))
     try:
         with pytest.raises(SystemExit) as raised:
-            end = stopping(168, lambda: os.kill(os.getpid(), signal.SIGTERM))
             train(tmp_path / "run", end, quiet=False)
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:

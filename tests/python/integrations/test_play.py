@@ -18,14 +18,17 @@ import numpy as np
 import pytest
 
 pytest.importorskip("mjviser", reason="needs viser and mjviser (make test-play)")
+import mjviser
 import msgspec
 import viser
+from pole_task import Pole
 from test_task_commands import Driven
 from websockets.sync.client import ClientConnection, connect
 
 import pyfastenv
 from pyfastenv.publish.play.player import Player
 from pyfastenv.publish.play.server import make_page, serve, serving
+from pyfastenv.tasks.language.randomise import uniform
 
 CAMERA = {
     "type": "ViewerCameraMessage",
@@ -150,6 +153,32 @@ def test_what_has_no_commands_is_shown_too(env: str) -> None:
         until(lambda: it.player.steps > 5)
         labels = {each.label for each in it.server.gui._gui_input_handle_from_uuid.values()}
         assert ("Towards" in labels) == (env == "Ant-v5") and "Hold" not in labels
+
+
+def test_geoms_are_sent_anew_where_they_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[float] = []
+    rebuild = mjviser.ViserMujocoScene.rebuild_visual_handles
+
+    def count(scene: Any) -> None:
+        sent.append(scene.mj_model.geom_size[0, 0])
+        rebuild(scene)
+
+    monkeypatch.setattr(mjviser.ViserMujocoScene, "rebuild_visual_handles", count)
+    options: dict[str, Any] = {"randomise": {"geom_size": uniform(0.1, 0.5)}}
+    envs = pyfastenv.make_vec(Pole, 2, autoreset_mode="SameStep", **options)
+    with closing(envs), serving("127.0.0.1", 0) as server:
+        player = Player(envs, lambda obs: np.zeros((2, 1)))
+        page, _ = make_page(server, player, "")
+        player.step()
+        page.show()
+        assert sent == []
+        player.select(1)
+        for _ in range(2):
+            page.show()
+        assert sent == [player.reflect().model.geom_size[0, 0]]
+        player.reset()
+        page.show()
+        assert len(set(sent)) == 2
 
 
 def test_a_port_that_is_taken_is_named(one_sentence: Callable[[list[str], str], None]) -> None:
