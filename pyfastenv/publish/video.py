@@ -195,7 +195,7 @@ def film(
         if ended == episodes:
             return
         if step % every == 0:
-            yield _draw(envs)
+            yield draw(envs, 0)
         ended += int((play().env_ids == 0).sum())
 
 
@@ -223,9 +223,14 @@ def _shown(frames: Iterator[Frame], progress: Progress, every: int) -> Iterator[
         progress.update(number * every, {})
 
 
-def _draw(envs: Any) -> Frame:
+def draw(envs: Any, env_id: int) -> Frame:
+    """Draws one of the environments.
+
+    Raises:
+        VideoError: No picture can be drawn.
+    """
     try:
-        frame: Frame = envs.render(follow=True)[0]
+        frame: Frame = envs.render([env_id], follow=True)[0]
     except Exception as error:  # each OpenGL library, and pygame, fails in its own way
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise VideoError(f"no picture can be drawn: {reason}") from error

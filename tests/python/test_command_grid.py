@@ -49,11 +49,11 @@ def test_a_film_holds_a_command_and_ends_in_time(
 ) -> None:
     seen = []
 
-    def draw(envs: object) -> np.ndarray:
+    def draw(envs: object, env_id: int) -> np.ndarray:
         seen.append(envs.get_command("speed")[0].tolist())  # type: ignore[attr-defined]
         return np.zeros((16, 16, 3), np.uint8)
 
-    monkeypatch.setattr(video, "_draw", draw)
+    monkeypatch.setattr(video, "draw", draw)
     film = run / "film.gif"
     options = ["--steps", "12", "--command", "-0.25", "0.5", "--output", str(film)]
     assert cli.main(["record", str(run), *options]) == 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyfastenv.publish.play.player import Player
+from pyfastenv.publish.video import draw
 from pyfastenv.vector.rendering import free_camera
 
 _LOOKS = ("geom_", "site_", "mat_", "hfield_", "mesh_")  # fields of what has been sent already
@@ -69,7 +70,10 @@ class PictureView:
         """Adds nothing: there is no camera."""
 
     def show(self) -> None:
-        """Draws the present state."""
-        frames = self._player.envs.render([self._player.shown])
-        assert frames is not None
-        self._server.scene.set_background_image(frames[0])
+        """Draws the present state.
+
+        Raises:
+            VideoError: No picture can be drawn.
+        """
+        picture = draw(self._player.envs, self._player.shown)
+        self._server.scene.set_background_image(picture)

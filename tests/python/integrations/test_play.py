@@ -189,6 +189,13 @@ def test_a_port_that_is_taken_is_named(one_sentence: Callable[[list[str], str], 
     one_sentence(["play", "Hopper-v5", "--host", "192.0.2.1"], "192.0.2.1, port 8080: ")
 
 
+def test_what_cannot_be_drawn_is_said(
+    one_sentence: Callable[[list[str], str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    one_sentence(["play", "Acrobot-v1", "--port", "0"], "no picture can be drawn: ")
+
+
 def test_ctrl_c_ends_it_with_one_line() -> None:
     command = [sys.executable, "-m", "pyfastenv", "play", "CartPole-v1", "--port", "0"]
     with subprocess.Popen(
