@@ -9,11 +9,9 @@ import numpy as np
 
 from pyfastenv.publish.play.player import Player
 from pyfastenv.publish.video import draw
-from pyfastenv.vector.rendering import free_camera
 
 _LOOKS = ("geom_", "site_", "mat_", "hfield_", "mesh_")  # fields of what has been sent already
-_NEARER = 0.75  # the page's view is wider than MuJoCo's
-_EXTENTS = 2.2  # at least, of the model's
+_FAR = 4.0  # how many radii of what moves the camera is away
 
 
 class SceneView:
@@ -33,14 +31,8 @@ class SceneView:
     def add_controls(self, tabs: Any, refresh: Any) -> None:
         """Adds the camera's, and those of contacts, forces and groups."""
         self._scene.set_refresh_handler(refresh)
-        camera = free_camera(self._model, self._player.envs.env_id)
-        distance = max(_NEARER * camera.distance, _EXTENTS * self._model.stat.extent)
         with tabs.add_tab("Camera"):
-            self._scene.create_scene_gui(
-                camera_distance=distance,
-                camera_azimuth=camera.azimuth,
-                camera_elevation=20.0,
-            )
+            self._scene.create_scene_gui(_FAR * _radius(self._player.reflect().data))
         with tabs.add_tab("Forces"):
             self._scene.create_overlay_gui()
         with tabs.add_tab("Groups"):
@@ -58,6 +50,17 @@ class SceneView:
         _, fields = self._player.envs._state(self._player.shown)
         names = [name for name, *_ in fields if name.startswith(_LOOKS)]
         return {name: np.asarray(getattr(self._model, name)).tobytes() for name in names}
+
+
+def _radius(data: Any) -> float:
+    """The radius of a sphere around all geoms that can move [m]."""
+    model = data.model
+    moves = model.body_weldid[model.geom_bodyid] > 0
+    if not moves.any():
+        return float(model.stat.extent)
+    places = data.geom_xpos[moves]
+    away = np.linalg.norm(places - np.median(places, axis=0), axis=1)
+    return float((away + model.geom_rbound[moves]).max())
 
 
 class PictureView:
