@@ -126,6 +126,8 @@ parity: $(VENV)/.test  ## NAME=suites: dm_control, gymnasium-robotics; playgroun
 
 # numba, from the oldest to the newest that the extra `tasks` allows, each in an environment of its
 # own that sees the packages of .venv and the extension there
+SEE_PACKAGES = echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
+  > "$$($(1)/bin/python -c '$(PURELIB)')/packages.pth"
 NUMBAS := 0.65 0.66 0.67 0.68
 NUMBA_TESTS := test_task_numbers.py test_task_mistakes.py test_task_failures.py test_own_tasks.py \
   test_own_tasks_dict.py test_own_tasks_batch.py test_task_helpers.py
@@ -133,8 +135,7 @@ build/numba-%/.installed: $(VENV)/.test
 	$(BIN)/python -m venv build/numba-$*
 	build/numba-$*/bin/python -m pip install --quiet --disable-pip-version-check \
 	  "numba==$*.*" "$$(grep ^numpy== constraints.txt)"
-	echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" \
-	  > "$$(build/numba-$*/bin/python -c '$(PURELIB)')/packages.pth"
+	$(call SEE_PACKAGES,build/numba-$*)
 	touch $@
 
 test-numba: $(NUMBAS:%=build/numba-%/.installed)  ## Own tasks' compiler under each version of numba that is supported
@@ -142,6 +143,17 @@ test-numba: $(NUMBAS:%=build/numba-%/.installed)  ## Own tasks' compiler under e
 	  PYFASTENV_CACHE=build/numba-$$version/cache $(GL) build/numba-$$version/bin/python -m pytest -q \
 	    $(addprefix tests/python/,$(or $(TESTS),$(NUMBA_TESTS))); \
 	done
+
+# likewise: viser pins a rich
+build/play/.installed: $(VENV)/.test
+	$(BIN)/python -m venv build/play
+	build/play/bin/python -m pip install --quiet --disable-pip-version-check \
+	  $$(grep -E '^(mujoco|numpy)==' constraints.txt) viser mjviser playwright
+	$(call SEE_PACKAGES,build/play)
+	touch $@
+
+test-play: build/play/.installed  ## `pyfastenv play` with viser, in headless Chromium where it is installed
+	$(GL) build/play/bin/python -m pytest -q tests/python/integrations/test_play.py
 
 # each in an environment of its own: their pins collide
 INTEGRATIONS := light tianshou torchrl skrl rsl_rl rllib rl_games sample_factory mjlab

@@ -365,7 +365,15 @@ def _checkpoint(run: Path, best: bool) -> Path:
     return checkpoint_of(run, "best") if best else run
 
 
-def evaluate(run: Path, /, *, best: bool = False, episodes: int = 10, seed: int = 0) -> None:
+def evaluate(
+    run: Path,
+    /,
+    *,
+    best: bool = False,
+    episodes: int = 10,
+    seed: int = 0,
+    commands: Literal["grid"] | None = None,
+) -> None:
     """Evaluate a trained policy.
 
     Args:
@@ -373,7 +381,14 @@ def evaluate(run: Path, /, *, best: bool = False, episodes: int = 10, seed: int 
         best: The policy with the greatest return of the run's evaluations, not the newest.
         episodes: How many episodes.
         seed: Of the environments.
+        commands: grid: hold each of a grid of the task's commands for so many episodes, and print
+            how well it is followed.
     """
+    if commands is not None:
+        from pyfastenv.tools.command_grid import command_table, evaluate_commands
+
+        print(command_table(evaluate_commands(_checkpoint(run, best), episodes, seed)))
+        return
     from pyfastenv.runs.saved import evaluate_run
     from pyfastenv.tools.terms import term_names, term_text
 
@@ -397,6 +412,8 @@ def record(
     seed: int = 0,
     width: int | None = None,
     height: int | None = None,
+    steps: int | None = None,
+    command: tuple[float, ...] | None = None,
 ) -> None:
     """Film a trained policy, at most 25 pictures a second.
 
@@ -408,10 +425,11 @@ def record(
         seed: Of the environment.
         width: Of the picture, in pixels; by default 320. Classic control has a size of its own.
         height: Of the picture, in pixels; by default 240.
+        steps: Stop after so many; by default, film whole episodes.
+        command: Hold the task's command at these numbers, 1 0 0 say; by default, as it is drawn.
     """
     from pyfastenv.publish import video
 
-    quiet = not sys.stdout.isatty()  # what a script reads is the path alone
     path = video.record(
         _checkpoint(run, best),
         output,
@@ -419,9 +437,51 @@ def record(
         seed=seed,
         width=width,
         height=height,
-        quiet=quiet,
+        steps=steps,
+        command=command,
+        quiet=False,
+        progress_to=sys.stderr,  # what a script reads is the path alone
     )
     print(path)
+
+
+def play(
+    run: str,
+    /,
+    *,
+    best: bool = False,
+    policy_id: int = 0,
+    num_envs: int = 8,
+    actions: Literal["random", "zero"] = "random",
+    seed: int = 0,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+) -> None:
+    """Show a trained policy live in a browser: push it, command it, slow it down.
+
+    Args:
+        run: A run folder or a checkpoint file; or an environment, whose actions are random or 0:
+            an id, my_tasks:Quadruped or path/to/my_tasks.py:Quadruped.
+        best: The policy with the greatest return of the run's evaluations, not the newest.
+        policy_id: Which policy, of a run with several seeds side by side.
+        num_envs: How many environments, of which one is shown; at most 64.
+        actions: Of an environment without a run.
+        seed: Of the environments.
+        host: The address to listen at; another one than this machine's own lets others play, too.
+        port: Likewise; 0: any that is free.
+    """
+    from pyfastenv.publish.play.server import play as play_until_interrupted
+
+    play_until_interrupted(
+        run,
+        num_envs=num_envs,
+        seed=seed,
+        best=best,
+        policy_id=policy_id,
+        actions=actions,
+        host=host,
+        port=port,
+    )
 
 
 def export(
@@ -737,6 +797,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
         resume,
         evaluate,
         record,
+        play,
         export,
         collect,
         profile,

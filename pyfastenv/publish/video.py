@@ -13,11 +13,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +48,11 @@ def record(
     seed: int = 0,
     width: int | None = None,
     height: int | None = None,
+    steps: int | None = None,
     seconds: float | None = None,
+    command: Sequence[float] | None = None,
     quiet: bool = True,
+    progress_to: TextIO | None = None,
 ) -> Path:
     """Films the policy of a run folder or checkpoint file, at most 25 pictures a second.
 
@@ -65,8 +68,11 @@ def record(
         width: Of the picture [pixels]; by default 320, or the run's own (``--env.width``). Classic
             control has a size of its own.
         height: Likewise, by default 240.
-        seconds: Stop after so much of the environment's time; None: film whole episodes.
+        steps: Stop after so many; None: film whole episodes.
+        seconds: Likewise, of the environment's time.
+        command: Hold the task's command at these numbers.
         quiet: Do not show how far it is.
+        progress_to: Show it there, in lines; None: on stdout, as suits it.
 
     Returns:
         The file written.
@@ -74,8 +80,8 @@ def record(
     Raises:
         CheckpointError: There is no readable checkpoint.
         VideoError: No picture can be drawn, or there is neither ffmpeg nor Pillow.
-        ValueError: A number out of range, a size where the environment has its own, or a name that
-            ends in neither .mp4 nor .gif.
+        ValueError: A number out of range, a size where the environment has its own, a command that
+            the task does not have, or a name that ends in neither .mp4 nor .gif.
         FileNotFoundError: The output's folder does not exist.
     """
     integer("episodes", episodes, minimum=1)
@@ -86,6 +92,7 @@ def record(
         for name, value in sizes.items()
         if value is not None
     }
+    most = sys.maxsize if steps is None else integer("steps", steps, minimum=1)
     if output is not None:
         check_output(output, (".mp4", ".gif"))
     saved = load_policy(run)
@@ -100,14 +107,17 @@ def record(
         looks = saved.env_kwargs
     kwargs = {**looks, **size}
     with closing(saved.make_envs(1, "rgb_array", **kwargs)) as envs:
+        if command is not None:
+            _hold(envs, command)
         fps = envs.metadata["render_fps"]
         every = math.ceil(fps / _FPS)
-        steps = episodes * (envs.max_episode_steps or 0)
-        most = sys.maxsize if seconds is None else math.ceil(seconds * fps)
+        if seconds is not None:
+            most = min(most, math.ceil(seconds * fps))
         frames = film(envs, saved.policy, episodes, seed, every=every, most=most)
-        steps = min(steps, most)
-        with closing(make_progress(steps, 0, quiet=quiet or not steps)) as progress:
-            progress.say(f"Filming up to {steps:,} steps …")
+        expected = min(episodes * (envs.max_episode_steps or 0), most)
+        quiet = quiet or not expected
+        with closing(make_progress(expected, 0, quiet=quiet, lines_to=progress_to)) as progress:
+            progress.say(f"Filming up to {expected:,} steps …")
             return write_film(_shown(frames, progress, every), output, fps=fps / every)
 
 
@@ -185,7 +195,7 @@ def film(
         if ended == episodes:
             return
         if step % every == 0:
-            yield _draw(envs)
+            yield draw(envs, 0)
         ended += int((play().env_ids == 0).sum())
 
 
@@ -213,13 +223,29 @@ def _shown(frames: Iterator[Frame], progress: Progress, every: int) -> Iterator[
         progress.update(number * every, {})
 
 
-def _draw(envs: Any) -> Frame:
+def draw(envs: Any, env_id: int) -> Frame:
+    """Draws one of the environments.
+
+    Raises:
+        VideoError: No picture can be drawn.
+    """
     try:
-        frame: Frame = envs.render(follow=True)[0]
+        frame: Frame = envs.render([env_id], follow=True)[0]
     except Exception as error:  # each OpenGL library, and pygame, fails in its own way
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise VideoError(f"no picture can be drawn: {reason}") from error
     return frame
+
+
+def _hold(envs: Any, command: Sequence[float]) -> None:
+    ranges = getattr(envs, "command_ranges", {})
+    if len(ranges) != 1:
+        known = ", ".join(ranges) or "none"
+        raise ValueError(f"command: expected a task with one, {envs.env_id} has {known}")
+    ((name, (low, _)),) = ranges.items()
+    if len(command) != len(low) or not np.isfinite(command).all():
+        raise ValueError(f"command: expected {len(low)} finite numbers, got {tuple(command)}")
+    envs.set_command(name, command)
 
 
 def _has_camera(saved: SavedPolicy) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 
 class Progress(Protocol):
@@ -16,19 +16,22 @@ class Progress(Protocol):
     def close(self) -> None: ...
 
 
-def make_progress(total_steps: int, start_step: int, *, quiet: bool) -> Progress:
+def make_progress(
+    total_steps: int, start_step: int, *, quiet: bool, lines_to: TextIO | None = None
+) -> Progress:
     """The progress display that suits stdout.
 
     Args:
         total_steps: Where the run ends.
         start_step: Where it begins (a resumed run's checkpoint).
         quiet: Show nothing.
+        lines_to: Where lines go if stdout is no terminal; None: there all the same.
     """
     if quiet:
         return SilentProgress()
     if sys.stdout.isatty():
         return BarProgress(total_steps, start_step)
-    return LineProgress(total_steps, start_step)
+    return LineProgress(total_steps, start_step, file=lines_to)
 
 
 class SilentProgress:
@@ -54,9 +57,10 @@ class LineProgress:
         *,
         interval: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
+        file: TextIO | None = None,
     ):
         self._total_steps, self._start_step = total_steps, start_step
-        self._interval, self._clock = interval, clock
+        self._interval, self._clock, self._file = interval, clock, file
         self._started = self._printed = clock()
         self._summary = Summary()
 
@@ -78,7 +82,7 @@ class LineProgress:
         self.say("  ".join(filter(None, parts)))
 
     def say(self, text: str) -> None:
-        print(text, flush=True)
+        print(text, file=self._file, flush=True)
 
     def close(self) -> None:
         pass

@@ -9,6 +9,8 @@ import gymnasium
 
 import pyfastenv
 from pyfastenv.experiments import measure
+from pyfastenv.tasks.language.find import find_task
+from pyfastenv.tools.columns import aligned
 from pyfastenv.tools.contestants import (
     Contestant,
     GymnasiumAsync,
@@ -17,7 +19,7 @@ from pyfastenv.tools.contestants import (
     PhysicsLimit,
     random_actions,
 )
-from pyfastenv.vector.arguments import integer
+from pyfastenv.vector.arguments import integer, plain_id
 from pyfastenv.vector.cpus import available_cpus
 
 _ROUNDS = 5
@@ -63,12 +65,7 @@ class Race:
 
     def __str__(self) -> str:
         head = ("", "environments", "steps/s", "quartiles", "pyfastenv is")
-        lines = [head, *map(_cells, self.rates)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = [
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
-            for line in lines
-        ]
+        table = aligned([head, *map(_cells, self.rates)])
         absent = [f"{name}: not here ({reason})" for name, reason in self.absent.items()]
         threads = f"{self.num_threads} thread{'s' if self.num_threads > 1 else ''}"
         return "\n".join([f"{self.env_id}, {threads}, physics by {self.engine}", *table, *absent])
@@ -103,6 +100,8 @@ def race(env_id: str, *, num_envs: int = 64, num_threads: int = 0, seconds: floa
     num_threads = integer("num_threads", num_threads, minimum=0) or available_cpus()
     if not 0.0 < seconds <= _MOST_SECONDS:
         raise ValueError(f"seconds: expected more than 0, at most 3600, got {seconds}")
+    if find_task(env_id) is None:
+        env_id = plain_id(env_id)  # gymnasium takes pyfastenv/… for ours
     with closing(pyfastenv.make_vec(env_id, 1)) as envs:  # a wrong id is said here
         stats = envs.stats()
     sizes: dict[type[Contestant], int] = {

@@ -40,6 +40,13 @@ class StopRequest:
         """The status that a shell expects: 130 after SIGINT, 143 after SIGTERM."""
         return 128 + (self.signal or signal.SIGINT)
 
+    @property
+    def note(self) -> str:
+        """How to stop what does not hear Ctrl-C, since a script has begun it in the background."""
+        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+            return ""
+        return f"In the background, SIGINT is ignored; to stop and save: kill {os.getpid()}"
+
     def _receive(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
         self._restore()

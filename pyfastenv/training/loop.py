@@ -297,6 +297,7 @@ class _Session:
                 else:
                     self._say(self.config.preset_note())
                 self._say(self.from_note)
+                self._say(stop.note)
                 self._tell("on_start")
                 finished = self._train(stop, profile)
             if not finished:

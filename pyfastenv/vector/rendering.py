@@ -151,7 +151,7 @@ def _make(
             raise TypeError(f"{env_id} has no camera: {', '.join(render_kwargs)} cannot be set")
         return ClassicRenderer(env_id, env_kwargs)
     camera = camera_config(env_id)
-    return MujocoRenderer(lambda: _read_model(model_path), camera, **render_kwargs)
+    return MujocoRenderer(lambda: read_model(model_path), camera, **render_kwargs)
 
 
 def camera_config(env_id: str) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def camera_config(env_id: str) -> dict[str, Any]:
     return next((c for name, c in _CAMERAS.items() if env_id.startswith(name)), {})
 
 
-def _read_model(path: str) -> Any:
+def read_model(path: str) -> Any:
     import mujoco
 
     if path.endswith(".mjb"):
@@ -182,6 +182,17 @@ def set_fields(model: Any, row: NDArray[np.float64], fields: Fields) -> None:
         target = np.asarray(getattr(owner, last))
         values = row[offset : offset + doubles(target)].view(target.dtype)[: target.size]
         setattr(owner, last, values.reshape(target.shape))
+
+
+def load_state(model: Any, data: Any, row: NDArray[np.float64], fields: Fields) -> None:
+    """Brings a ``mujoco.MjModel`` and its ``MjData`` to an environment's state, forward too."""
+    import mujoco
+
+    set_fields(model, row, fields)
+    state = mujoco.mjtState.mjSTATE_INTEGRATION
+    size = mujoco.mj_stateSize(model, state)
+    mujoco.mj_setState(model, data, row[:size], state)
+    mujoco.mj_forward(model, data)
 
 
 def doubles(array: NDArray[Any]) -> int:
@@ -272,14 +283,9 @@ class MujocoRenderer:
 
     def draw(self, row: NDArray[np.float64], fields: Fields, follow: bool) -> Frame:
         """Draws one environment's state; ``follow``: as a film, if the user chose no camera."""
-        mujoco = self._mujoco
-        set_fields(self._model, row, fields)
+        load_state(self._model, self._data, row, fields)
         if any(name == "hfield_data" for name, *_ in fields):
             self._upload_heights()
-        state = mujoco.mjtState.mjSTATE_INTEGRATION
-        size = mujoco.mj_stateSize(self._model, state)
-        mujoco.mj_setState(self._model, self._data, row[:size], state)
-        mujoco.mj_forward(self._model, self._data)
         if self._floors is not None:
             self._floors.move()
         follower = self._follower if follow else None
@@ -357,7 +363,7 @@ class _Floors:
 
     def __init__(self, mujoco: Any, data: Any):
         self._data, model = data, data.model
-        self._base = _leaving_base(mujoco, data)
+        self._base = leaving_base(data)
         planes = model.geom_type == int(mujoco.mjtGeom.mjGEOM_PLANE)
         touches = (model.geom_contype != 0) | (model.geom_conaffinity != 0)
         ends = (model.geom_size[:, :2] > 0.0).all(1)
@@ -405,7 +411,7 @@ class _Follower:
 
     def __init__(self, mujoco: Any, data: Any, free: Any):
         self._data, self._camera = data, free
-        self._base = _leaving_base(mujoco, data)
+        self._base = leaving_base(data)
         if self._base is None:
             return
         model, kinds = data.model, mujoco.mjtCamLight
@@ -424,12 +430,14 @@ class _Follower:
         return self._camera
 
 
-def _leaving_base(mujoco: Any, data: Any) -> int | None:
+def leaving_base(data: Any) -> int | None:
     """The robot's first body, if a free joint or a slide without limits carries it.
 
     The robot is the kinematic tree that actuators move most, then the one with most degrees of
     freedom.
     """
+    import mujoco
+
     model = data.model
     if model.nv == 0:
         return None

@@ -30,6 +30,7 @@ from pyfastenv.vector.rendering import (
     State,
     camera_config,
     make_renderer,
+    read_model,
     tile,
 )
 from pyfastenv.vector.rows import Row
@@ -626,6 +627,16 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
             renderer = self._renderer
         frames = renderer.draw(states, follow=follow)
         return tile(frames) if tiled else frames
+
+    def new_model(self) -> Any:
+        """A ``mujoco.MjModel`` as the environments have it, but for values of their own.
+
+        Raises:
+            ValueError: It is classic control, which has none.
+        """
+        if not self._core.model_path:
+            raise ValueError(f"{self.env_id} has no model of MuJoCo")
+        return read_model(self._core.model_path)
 
     def _state(self, env_id: int) -> State:
         state: State = self._core.row(env_id)

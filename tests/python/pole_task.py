@@ -67,3 +67,14 @@ class Seen(Pole):
     def observation(self, data, obs):
         obs["nothing"] = 0.0
         super().observation(data, obs)
+
+
+class Told(Pole):
+    """With a command, of which an episode's error is its first number."""
+
+    speed = pyfastenv.command(low=(-1.0, 0.5), high=(2.0, 0.5), every=0.1)
+
+    def step(self, data, action, info):
+        self.simulate(data)
+        info["episode_speed_error"] = np.abs(self.speed[0])
+        return self.speed[1], data.time > 0.4 and self.speed[0] == 2.0

@@ -26,6 +26,8 @@ from trainings import (
     untimed,
 )
 
+from pyfastenv.publish.play.player import Player
+from pyfastenv.publish.play.source import open_source
 from pyfastenv.runs import saved
 from pyfastenv.runs.errors import CheckpointError, DivergedError
 from pyfastenv.runs.registry import algorithm_module
@@ -169,6 +171,10 @@ def test_a_killed_run_ends_as_if_nothing_had_happened_and_leaves_its_policy(
     policy = saved.load_policy(tmp_path / "whole")
     obs = torch.randn(7, *policy.spaces[0].shape).numpy()
     assert policy.act(obs).shape == (7, *policy.spaces[1].shape)
+    source = open_source(str(tmp_path / "whole"), num_envs=2)
+    player = Player(source.envs, source.act)
+    player.step()
+    assert player.episode == (player.reward, 1)
 
 
 @every_algorithm

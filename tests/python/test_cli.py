@@ -46,6 +46,8 @@ def command(text: str, run: Path) -> list[str]:
         ),
         ("record RUN --seed -1", "seed: expected at least 0, got -1"),
         ("record RUN --episodes 0", "episodes: expected at least 1, got 0"),
+        ("record RUN --command 1", "command: expected a task with one, CartPole-v1 has none"),
+        ("evaluate RUN --commands grid", "commands: CartPole-v1 has none"),
         ("record RUN --width 0", "width: expected at least 16, got 0"),
         ("record RUN --height 1e5", "height: expected less than 8193, got 100000"),
         ("record RUN --width 100", "width: CartPole-v1 is drawn in a size of its own"),

@@ -532,7 +532,7 @@ def test_a_file_is_named_by_its_path(cart: Path, monkeypatch: pytest.MonkeyPatch
         ("mine/cart.py:TABLE", "its tasks: mine/cart.py:Cart"),
         ("mine/json.py:Cart", "Python takes the name 'json' for"),
         ("Cart", "expected a pyfastenv.Task or where one stands (my_tasks:Arm, "
-         "path/to/my_tasks.py:Arm), got 'Cart'"),
+         "path/to/my_tasks.py:Arm) or a task's id, got 'Cart'"),
     ],
 )  # fmt: skip
 def test_a_wrong_place_says_where_it_was_looked_for(

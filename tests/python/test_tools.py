@@ -322,7 +322,7 @@ def test_a_browser_without_a_network_shows_a_report(folder: Path, tmp_path: Path
 
 
 def test_bench_measures_everybody() -> None:
-    found = bench.race("Hopper-v5", num_envs=4, num_threads=1, seconds=0.3)
+    found = bench.race("pyfastenv/Hopper-v5", num_envs=4, num_threads=1, seconds=0.3)
     names = [rate.name for rate in found.rates]
     assert names == ["pyfastenv", "physics limit", "gymnasium sync", "gymnasium async"]
     assert all(rate.steps_per_s["median"] > 0 for rate in found.rates)

@@ -118,6 +118,23 @@ def test_a_signal_saves_and_resuming_changes_nothing(
     assert_same_run(tmp_path / "cut", whole_guess)
 
 
+def test_what_ignores_ctrl_c_says_how_it_is_stopped(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As in the background of a script."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end = stopping(168, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    try:
+        with pytest.raises(SystemExit) as raised:
+            train(tmp_path / "run", end, quiet=False)
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert raised.value.code == 143
+    out = capfd.readouterr().out
+    assert f"SIGINT is ignored; to stop and save: kill {os.getpid()}\n" in out
+
+
 def test_the_second_signal_interrupts(tmp_path: Path) -> None:
     def twice() -> None:
         os.kill(os.getpid(), signal.SIGINT)

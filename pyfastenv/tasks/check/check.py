@@ -59,7 +59,7 @@ def check_task(env: str | type[Task], **kwargs: Any) -> Iterator[Finding]:
     if found is None:
         raise ValueError(
             f"check: expected a pyfastenv.Task or where one stands (my_tasks:Arm, "
-            f"path/to/my_tasks.py:Arm), got {env!r}"
+            f"path/to/my_tasks.py:Arm) or a task's id, got {env!r}"
         )
     begin = time.perf_counter()
     try:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from pyfastenv import _core
 from pyfastenv.tasks.compiler.native import NativeTask
 from pyfastenv.tasks.language.commands import check_command_name, command_values
-from pyfastenv.tasks.language.fields import Drawn, given_name, held_name
+from pyfastenv.tasks.language.fields import Command, Drawn, given_name, held_name
 from pyfastenv.tasks.language.find import load_task
 from pyfastenv.tasks.language.layout import Layout
 from pyfastenv.tasks.language.places import Place
@@ -85,6 +85,24 @@ class TaskVectorEnv(FastVectorEnv):
         return {name: slice(part.offset, part.offset + part.size) for name, part in shown.items()}
 
     # ---- commands ----------------------------------------------------------------------------
+
+    @property
+    def command_ranges(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """The least and the greatest that a command is drawn or sampled from, by its name.
+
+        Each is ``(size,)``, or ``(1,)`` of a number.
+        """
+        found = {}
+        for name, field in self.task._fields.items():
+            if not isinstance(field, Command | Drawn) or name.startswith("_"):
+                continue
+            owner, prefix = (self.task, f"{name}_") if isinstance(field, Drawn) else (field, "")
+            low, high = (
+                np.array(np.broadcast_to(getattr(owner, prefix + side), (field.size or 1,)))
+                for side in ("low", "high")
+            )
+            found[name] = (low, high)
+        return found
 
     def get_command(self, name: str) -> NDArray[np.float64]:
         """The environments' values of a command, ``(num_envs, size)`` or ``(num_envs,)``.
@@ -167,8 +185,11 @@ class TaskVectorEnv(FastVectorEnv):
         row, fields = super()._state(env_id)
         return row, [*fields, *own_fields(self.task)]
 
+    def new_model(self) -> Any:
+        return copying.copy(self.task.model)
+
     def _make_renderer(self) -> RenderThread:
-        return make_model_renderer(copying.copy(self.task.model), self._render_kwargs)
+        return make_model_renderer(self.new_model(), self._render_kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _remake, (self._arguments, self.spec)
