@@ -163,8 +163,7 @@ class OffPolicy(ABC, Generic[C]):
     def advance(self, num_steps: int) -> None:
         """Steps of every environment, and the gradient steps that belong to them."""
         before = self.global_step
-        self._anneal()
-        self.learner.discount.fill_(self.config.discount(before))
+        self.schedule()
         with self.timed("sample"):
             with span("transfer"):
                 policies = self.policies()
@@ -172,13 +171,18 @@ class OffPolicy(ABC, Generic[C]):
                 rows = self.collector.follow(policies, num_steps)
             self._remember(rows)
         rate = self.config.updates_per_step
+        self.improve(int(rate * self.global_step) - int(rate * before))
+
+    def improve(self, num_updates: int) -> None:
+        """Gradient steps; an iteration ends when the policy is no longer finite."""
         with self.timed("update"):
-            self.learn(int(rate * self.global_step) - int(rate * before))
+            self.learn(num_updates)
             # waits for the device, which the copy of the policy into the pool would do anyway
             self._diverged = not self.learner.is_finite()
 
-    def _anneal(self) -> None:
-        """Sets the learning rates of this step."""
+    def schedule(self) -> None:
+        """Sets the discount and the learning rates of this step."""
+        self.learner.discount.fill_(self.config.discount(self.global_step))
         lowest = self.config.anneal_to
         if lowest == 1.0:
             return
