@@ -112,6 +112,7 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
         {"policy_delay": 3, "num_envs": 1},  # which may fall between two checkpoints
         {"env_id": "InvertedPendulum-v5", "normalize_obs": True, "num_seeds": 2},
         {"policy_factory": "small_learners:policy_network"},
+        {"env_id": "dict_tasks:GoalArm", "her_goals": 4},
     ],
     "td3_bc": [{"num_seeds": 2, "n_step": 3}, {"alpha": 0.0, "anneal_to": 0.1}],
 }
@@ -219,7 +220,13 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
         ("target_noise", -0.1),
         ("target_noise_clip", NAN),
     ),
-    *(("updates_per_step", 0.0), ("temperature", 0.0), ("anneal_to", 0.0), ("anneal_to", 1.5)),
+    *(
+        ("her_goals", -1),
+        ("updates_per_step", 0.0),
+        ("temperature", 0.0),
+        ("anneal_to", 0.0),
+        ("anneal_to", 1.5),
+    ),
     *(("learning_rate", -1.0), ("learning_rate", NAN), ("critic_learning_rate", NAN)),
     *(("model_learning_rate", NAN), ("gamma", 1.5), ("gamma", -1.0), ("tau", 1.5), ("tau", -0.1)),
     *(("real_ratio", 1.01), ("rollout_schedule", (20, 10, 1, 2))),
@@ -257,6 +264,7 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "mbpo": [
         ({"learning_starts": 19}, "the model needs at least batch_size = 20 real"),
         ({"n_step": 3}, "n_step: expected 1, got 3: the model's rollouts"),
+        ({"her_goals": 1}, "her_goals: expected 0, got 1: the model's rollouts"),
         ({"num_elites": 4}, "num_elites: expected at most ensemble_size = 3, got 4"),
     ],
     "ppo": [
@@ -385,6 +393,7 @@ SIDE_BY_SIDE: dict[str, dict[str, Any]] = {
     # another state falls
     "mbpo": {"rollout_schedule": (0, 0, 4, 4), "model_learning_rate": 1e-2, "dynamics": "flow"},
     "sac": {"env_id": "InvertedPendulum-v5", "num_steps": 3, "hidden_sizes": (24, 24)},
+    "ddpg": {"env_id": "dict_tasks:GoalArm", "her_goals": 2, "updates_per_step": 0.2},
     "td3": {"normalize_obs": True, "updates_per_step": 0.2, "buffer_size": 200, "n_step": 3},
 }
 

@@ -51,6 +51,7 @@ class Config(td3.Config):
     options_type = Options
     COLLECTING: ClassVar[tuple[str, ...]] = (
         *("num_envs", "num_steps", "noise", "learning_starts", "buffer_size", "updates_per_step"),
+        "her_goals",
     )
     """TD3's options that only matter where environments are stepped; their defaults stay."""
 
