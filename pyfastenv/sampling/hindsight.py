@@ -1,4 +1,4 @@
-"""Hindsight: replayed steps get goals that their episodes came to, when they are drawn."""
+"""Hindsight: replayed steps get goals that their episodes reached later, when they are drawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GOALS = ("achieved_goal", "desired_goal")
 
 
 class Hindsight:
-    """How long each replayed row's episode went on, and rows with goals that it came to.
+    """How long each replayed row's episode went on, and rows with goals that it reached.
 
     The strategy "future" of hindsight experience replay (Andrychowicz et al. 2017,
     arXiv:1707.01495): the goal is what was achieved after this step of the episode or after a later

@@ -56,7 +56,7 @@ class OffPolicyConfig(LearnerConfig):
     episode ends (n-step returns, not corrected for the policy having changed since)."""
     her_goals: int = field(default=0, metadata=at_least(0))
     """Hindsight experience replay (Andrychowicz et al. 2017, arXiv:1707.01495): for each replayed
-    step as it was so many with a goal that its episode came to afterwards; 0: none."""
+    step as it was so many with a goal that its episode reached afterwards; 0: none."""
     tau: float = field(default=0.005, metadata=FRACTION)
     """How far the target networks follow with each gradient step."""
     anneal_to: float = field(default=1.0, metadata=FRACTION)

@@ -147,7 +147,7 @@ KILLED: dict[str, list[dict[str, Any]]] = {
         {"gamma_schedule": (60, 150, 0.9)},
     ],
     "td3": [{"num_seeds": 2}],
-    "td3_bc": [{"num_seeds": 2}, {"alpha": 0.0}],
+    "td3_bc": [{"num_seeds": 2}],
 }
 
 

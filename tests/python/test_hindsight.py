@@ -1,4 +1,4 @@
-"""Hindsight's goals are what an episode came to later, and rewards those of the goals."""
+"""Hindsight's goals are what an episode reached later, and rewards those of the goals."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_goals_are_those_of_a_slow_program(name: str) -> None:
     collected = []
     algorithm.observe = lambda rows: collected.append((rows.clone(), algorithm.collector.ended))
     shares, come_to = [], set()
-    for until in (60, 90, 120, 180):  # explored; following; the ring is full; it has turned
+    for until in (60, 90, 180):  # explored; following; the ring has turned
         while algorithm.global_step < until:
             algorithm.iterate()
         rows, ended = (torch.cat(parts, 1) for parts in zip(*collected, strict=True))
         total = rows.shape[1]
         size = min(total, CAPACITY)
-        numbers = torch.arange(size).repeat(2, 12)
+        numbers = torch.arange(size).repeat(2, 8)
         drawn = Batch.of(algorithm.replayed(numbers), algorithm.layout)
         plain = Batch.of(rows, algorithm.layout)
         newest = {i % CAPACITY: i for i in range(total - size, total)}
