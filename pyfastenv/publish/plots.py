@@ -39,6 +39,8 @@ def plot_run(folder: Path, output: Path | None = None) -> Path:
     """
     algorithm, config = read_config(folder)
     figure, axes = make_axes(f"{config['env_id']}, {algorithm}, seed {config['seed']}")
+    if "dataset" in config:
+        axes.set_xlabel("gradient steps, from datasets")
     rows = read_metrics(folder)
     training = _draw_training(axes, rows, COLOURS[0])
     evaluations = _draw_evaluations(axes, rows, COLOURS[1])

@@ -72,6 +72,7 @@ ALGORITHMS = Registry(
     ppo="pyfastenv.algorithms.ppo.spec",
     sac="pyfastenv.algorithms.sac.spec",
     td3="pyfastenv.algorithms.td3.spec",
+    td3_bc="pyfastenv.algorithms.td3_bc.spec",
 )
 
 LOGGERS = Registry(

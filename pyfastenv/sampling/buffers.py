@@ -189,15 +189,22 @@ class ReplayPool:
         age = (uniform * self._of_seeds(newest.to(self.device), uniform.dim())).long()
         return (self._of_seeds(self._next, uniform.dim()) - 1 - age) % self.capacity
 
-    def later(self, indices: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    def later(self, indices: Tensor, count: int | Tensor) -> tuple[Tensor, Tensor]:
         """The numbers of rows that were added later, and whether they have been: ``(K, …, n)``.
 
         Args:
             indices: ``(K, …, n)`` int64, as of :meth:`take`.
             count: How many rows of the same seed later.
         """
-        newer = (self._of_seeds(self._next, indices.dim()) - 1 - indices) % self.capacity
-        return (indices + count) % self.capacity, newer >= count
+        return (indices + count) % self.capacity, self.ages(indices) >= count
+
+    def ages(self, indices: Tensor) -> Tensor:
+        """How many rows of the same seed were added after those with these numbers, likewise."""
+        return (self._of_seeds(self._next, indices.dim()) - 1 - indices) % self.capacity
+
+    def replace(self, seed: int, ages: Tensor, rows: Tensor) -> None:
+        """Writes rows ``(n, width)`` of a seed in the place of those of these :meth:`ages`."""
+        self._rows[seed, (self._next[seed] - 1 - ages) % self.capacity] = rows
 
     def _of_seeds(self, numbers: Tensor, dims: int) -> Tensor:
         """``(K)`` to ``(K, 1, …)`` of so many dimensions."""

@@ -23,6 +23,7 @@ from pyfastenv.nn.torch_policy import TorchPolicy, as_greedy
 from pyfastenv.runs.errors import CheckpointError
 from pyfastenv.runs.seeds import Stream
 from pyfastenv.sampling.buffers import ReplayPool
+from pyfastenv.sampling.hindsight import Hindsight
 from pyfastenv.sampling.n_step import NStep
 from pyfastenv.training import distributed
 from pyfastenv.training.accelerators import Choice
@@ -80,6 +81,12 @@ class OffPolicy(ABC, Generic[C]):
             self.n_step = NStep(self.env_pool, self.layout, config.num_envs, config.n_step)
             self.episode_ends = self.n_step.ends
             self.parts.append("episode_ends")
+        self.hindsight: Hindsight | None = None
+        if config.her_goals > 0:
+            self.hindsight = Hindsight(
+                self.env_pool, self.layout, self.envs, config.num_envs, config.her_goals
+            )
+            self.parts.append("hindsight")
         self.global_step = 0
         self.anneal_steps = config.anneal_steps or config.total_steps
         self._learning_rates = {name: each.lr for name, each in self.learner.optimizers.items()}
@@ -121,10 +128,13 @@ class OffPolicy(ABC, Generic[C]):
         return None
 
     def replayed(self, indices: Tensor) -> Tensor:
-        """Rows ``(…, K, n, width)`` by their numbers, each of the steps of an n-step return."""
-        if self.n_step is None:
-            return self.env_pool.take(indices)
-        return self.n_step.take(indices, self.learner.discount)
+        """Rows ``(…, K, n, width)`` by their numbers, each of the steps of an n-step return, or
+        with a goal of hindsight's."""
+        if self.hindsight is not None:
+            return self.hindsight.take(indices, self.streams.uniform(2, *indices.shape[1:]))
+        if self.n_step is not None:
+            return self.n_step.take(indices, self.learner.discount)
+        return self.env_pool.take(indices)
 
     def observe(self, rows: Tensor) -> None:
         """Sees new real transitions ``(K, n, width)``; the collector knows more of them."""
@@ -163,8 +173,7 @@ class OffPolicy(ABC, Generic[C]):
     def advance(self, num_steps: int) -> None:
         """Steps of every environment, and the gradient steps that belong to them."""
         before = self.global_step
-        self._anneal()
-        self.learner.discount.fill_(self.config.discount(before))
+        self.schedule()
         with self.timed("sample"):
             with span("transfer"):
                 policies = self.policies()
@@ -172,13 +181,18 @@ class OffPolicy(ABC, Generic[C]):
                 rows = self.collector.follow(policies, num_steps)
             self._remember(rows)
         rate = self.config.updates_per_step
+        self.improve(int(rate * self.global_step) - int(rate * before))
+
+    def improve(self, num_updates: int) -> None:
+        """Gradient steps; an iteration ends when the policy is no longer finite."""
         with self.timed("update"):
-            self.learn(int(rate * self.global_step) - int(rate * before))
+            self.learn(num_updates)
             # waits for the device, which the copy of the policy into the pool would do anyway
             self._diverged = not self.learner.is_finite()
 
-    def _anneal(self) -> None:
-        """Sets the learning rates of this step."""
+    def schedule(self) -> None:
+        """Sets the discount and the learning rates of this step."""
+        self.learner.discount.fill_(self.config.discount(self.global_step))
         lowest = self.config.anneal_to
         if lowest == 1.0:
             return
@@ -202,6 +216,8 @@ class OffPolicy(ABC, Generic[C]):
             self.env_pool.add(rows.to(self.device))
             if self.n_step is not None:
                 self.n_step.add(self.collector.ended)
+            if self.hindsight is not None:
+                self.hindsight.add(self.collector.ended)
             self.observe(rows)
         self.global_step += rows.shape[1] * distributed.world_size()
 

@@ -54,6 +54,9 @@ class OffPolicyConfig(LearnerConfig):
     n_step: int = field(default=1, metadata=at_least(1))
     """Steps whose rewards a target has before the critics' value of what follows; fewer where the
     episode ends (n-step returns, not corrected for the policy having changed since)."""
+    her_goals: int = field(default=0, metadata=at_least(0))
+    """Hindsight experience replay (Andrychowicz et al. 2017, arXiv:1707.01495): for each replayed
+    step as it was so many with a goal that its episode reached afterwards; 0: none."""
     tau: float = field(default=0.005, metadata=FRACTION)
     """How far the target networks follow with each gradient step."""
     anneal_to: float = field(default=1.0, metadata=FRACTION)
@@ -80,6 +83,11 @@ class OffPolicyConfig(LearnerConfig):
             raise ValueError(
                 f"learning_starts: expected less than total_steps = {self.total_steps}, got "
                 f"{self.learning_starts}: nothing would be learned"
+            )
+        if self.her_goals > 0 and self.n_step > 1:
+            raise ValueError(
+                f"n_step: expected 1 with her_goals, got {self.n_step}: the rewards on the way are "
+                "those of another goal"
             )
         self._check_shared_out("batch_size")
         if distributed.world_size() > 1 and not (self.processes and self.num_seeds == 1):

@@ -83,6 +83,14 @@ def short_fits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Datasets are opened without Minari: an environment's id is the name of one."""
+    from recorded import dataset_of
+
+    monkeypatch.setattr("pyfastenv.sampling.datasets.open_dataset", dataset_of)
+
+
+@pytest.fixture
 def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where MuJoCo may write its log."""
     monkeypatch.chdir(tmp_path)

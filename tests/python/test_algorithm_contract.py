@@ -36,7 +36,7 @@ from pyfastenv.training.actor_critic import Batch
 from pyfastenv.training.loop import run
 from pyfastenv.training.off_policy import OffPolicyConfig
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
+pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits", "recorded")
 
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 REPLAYING = [n for n in NAMES if issubclass(algorithm_module(n).Config, OffPolicyConfig)]
@@ -48,8 +48,12 @@ FROM_PIXELS = {n for n in NAMES if algorithm_module(n).Config.learns_from_pixels
 every_algorithm_of_numbers = pytest.mark.parametrize(
     "name", [n for n in NAMES if n not in FROM_PIXELS]
 )
-every_replaying_algorithm_of_numbers = pytest.mark.parametrize(
-    "name", [n for n in REPLAYING if n not in FROM_PIXELS]
+OFFLINE = {n for n in NAMES if "dataset" in options_of(n)}  # no step in an environment
+every_exploring_algorithm = pytest.mark.parametrize(
+    "name", [n for n in REPLAYING if n not in OFFLINE]
+)
+every_exploring_algorithm_of_numbers = pytest.mark.parametrize(
+    "name", [n for n in REPLAYING if n not in FROM_PIXELS | OFFLINE]
 )
 
 
@@ -110,7 +114,9 @@ RESUMED: dict[str, list[dict[str, Any]]] = {
         {"policy_delay": 3, "num_envs": 1},  # which may fall between two checkpoints
         {"env_id": "InvertedPendulum-v5", "normalize_obs": True, "num_seeds": 2},
         {"policy_factory": "small_learners:policy_network"},
+        {"env_id": "dict_tasks:GoalArm", "her_goals": 4},
     ],
+    "td3_bc": [{"num_seeds": 2, "n_step": 3}, {"alpha": 0.0, "anneal_to": 0.1}],
 }
 LEARNING_SINCE = {"flashsac": 5, "mbpo": 4}  # iterations; elsewhere 12, when pools are full
 
@@ -143,6 +149,7 @@ KILLED: dict[str, list[dict[str, Any]]] = {
         {"gamma_schedule": (60, 150, 0.9)},
     ],
     "td3": [{"num_seeds": 2}],
+    "td3_bc": [{"num_seeds": 2}],
 }
 
 
@@ -212,8 +219,20 @@ IMPOSSIBLE: list[tuple[str, Any]] = [
     *((option, 0) for option in ("rollout_batch", "flow_batch_size", "policy_width")),
     *((option, 0) for option in ("max_noise_repeat", "anneal_steps", "n_step")),
     *(("eval_every", -1), ("learning_starts", -1), ("noise", -0.1), ("obs_clip", -5.0)),
-    *(("num_critics", 0), ("policy_delay", 0), ("target_noise", -0.1), ("target_noise_clip", NAN)),
-    *(("updates_per_step", 0.0), ("temperature", 0.0), ("anneal_to", 0.0), ("anneal_to", 1.5)),
+    *(
+        ("alpha", NAN),
+        ("num_critics", 0),
+        ("policy_delay", 0),
+        ("target_noise", -0.1),
+        ("target_noise_clip", NAN),
+    ),
+    *(
+        ("her_goals", -1),
+        ("updates_per_step", 0.0),
+        ("temperature", 0.0),
+        ("anneal_to", 0.0),
+        ("anneal_to", 1.5),
+    ),
     *(("learning_rate", -1.0), ("learning_rate", NAN), ("critic_learning_rate", NAN)),
     *(("model_learning_rate", NAN), ("gamma", 1.5), ("gamma", -1.0), ("tau", 1.5), ("tau", -0.1)),
     *(("real_ratio", 1.01), ("rollout_schedule", (20, 10, 1, 2))),
@@ -251,6 +270,7 @@ SENTENCES: dict[str, list[tuple[dict[str, Any], str]]] = {
     "mbpo": [
         ({"learning_starts": 19}, "the model needs at least batch_size = 20 real"),
         ({"n_step": 3}, "n_step: expected 1, got 3: the model's rollouts"),
+        ({"her_goals": 1}, "her_goals: expected 0, got 1: the model's rollouts"),
         ({"num_elites": 4}, "num_elites: expected at most ensemble_size = 3, got 4"),
     ],
     "ppo": [
@@ -311,6 +331,10 @@ LEARNING: dict[str, tuple[int, dict[str, Any]]] = {
         "total_steps": 6_000, "learning_starts": 500, "batch_size": 64, "hidden_sizes": (64, 64),
         "policy_learning_rate": 2e-3, "critic_learning_rate": 2e-3, "num_steps": 10, "gamma": 0.95,
         "tau": 0.02,
+    }),
+    "td3_bc": (10, {
+        "dataset": ("Pendulum-v1",), "total_steps": 2_000, "batch_size": 64, "log_every": 20,
+        "hidden_sizes": (64, 64), "policy_learning_rate": 2e-3, "gamma": 0.95,
     }),
 }  # fmt: skip
 # a model of a pendulum that swings up takes minutes, large networks half of one: they balance one,
@@ -375,6 +399,7 @@ SIDE_BY_SIDE: dict[str, dict[str, Any]] = {
     # another state falls
     "mbpo": {"rollout_schedule": (0, 0, 4, 4), "model_learning_rate": 1e-2, "dynamics": "flow"},
     "sac": {"env_id": "InvertedPendulum-v5", "num_steps": 3, "hidden_sizes": (24, 24)},
+    "ddpg": {"env_id": "dict_tasks:GoalArm", "her_goals": 2, "updates_per_step": 0.2},
     "td3": {"normalize_obs": True, "updates_per_step": 0.2, "buffer_size": 200, "n_step": 3},
 }
 
@@ -415,7 +440,7 @@ def test_seeds_side_by_side_are_runs_of_their_own(name: str) -> None:
             mine = getattr(together, stream).state_dict()["generators"][k]
             assert torch.equal(mine, getattr(single, stream).state_dict()["generators"][0])
         for pool in ("env_pool", "model_pool"):
-            if hasattr(single, pool):
+            if hasattr(single, pool) and name not in OFFLINE:
                 rows, alone = getattr(together, pool).rows()[k], getattr(single, pool).rows()[0]
                 torch.testing.assert_close(rows, alone, **near)
         for (part, mine), (_, its) in zip(networks_of(together), networks_of(single), strict=True):
@@ -424,6 +449,8 @@ def test_seeds_side_by_side_are_runs_of_their_own(name: str) -> None:
         if hasattr(single.learner, "log_temperature"):
             mine = together.learner.log_temperature[k : k + 1]
             torch.testing.assert_close(mine, single.learner.log_temperature, **near)
+    if name in OFFLINE:
+        return
     pools = together.env_pool.rows()
     assert not torch.equal(pools[0], pools[1])
 
@@ -453,7 +480,7 @@ def test_seeds_are_not_shared_out_over_processes(
 # ---- learning from replayed transitions ----------------------------------------------------------
 
 
-@every_replaying_algorithm
+@every_exploring_algorithm
 def test_updates_per_step_counts_steps_of_a_seeds_environments(name: str) -> None:
     algorithm = make(small(name, num_seeds=2, updates_per_step=0.25))
     metrics = algorithm.iterate()
@@ -476,7 +503,7 @@ def few_updates(name: str) -> dict[str, Any]:
     return {key: value for key, value in wanted.items() if key in options_of(name)}
 
 
-@every_replaying_algorithm_of_numbers
+@every_exploring_algorithm_of_numbers
 def test_time_limits_are_no_terminations(name: str) -> None:
     # each of 2 environments: 210 steps explored, 210 with the policy, a time limit in each part
     options = {"env_id": "Pendulum-v1", "learning_starts": 420, "total_steps": 840}
@@ -496,7 +523,7 @@ def test_time_limits_are_no_terminations(name: str) -> None:
     torch.testing.assert_close(batch.next_obs, expected, rtol=0.0, atol=1e-4)
 
 
-@every_replaying_algorithm_of_numbers
+@every_exploring_algorithm_of_numbers
 def test_terminations_are(name: str) -> None:
     options = {"env_id": "InvertedPendulum-v5", "num_seeds": 2, "learning_starts": 100}
     algorithm = trained(name, 160, total_steps=400, **options, **few_updates(name))
@@ -509,7 +536,7 @@ def test_terminations_are(name: str) -> None:
     assert (layout.obs(rows)[..., 1].abs() <= 0.2).all()
 
 
-@every_replaying_algorithm_of_numbers
+@every_exploring_algorithm_of_numbers
 def test_exploration_is_uniform_over_the_action_space(name: str) -> None:
     options = {"env_id": "Pendulum-v1", "learning_starts": 4_000, "total_steps": 5_000}
     algorithm = make(small(name, num_envs=20, buffer_size=4_000, **options))
@@ -543,7 +570,7 @@ def test_learning_rates_fall_along_a_cosine(name: str) -> None:
         assert kind_of(name)(longer, restore=state).anneal_steps == expected
 
 
-@every_replaying_algorithm
+@every_exploring_algorithm
 def test_a_checkpoint_that_does_not_fit_says_so(name: str) -> None:
     state = trained(name, 60).state_dict()
     with pytest.raises(ValueError, match=r"at most 50 rows, got"):

@@ -68,7 +68,10 @@ def command(text: str, run: Path) -> list[str]:
         ("train ppo --seed 1e30", "seed: expected less than 2**63"),
         ("train ppo --num-envs 1e12", "num_envs: expected less than"),
         ("train ppo --hidden-sizes 64 0", "hidden_sizes: expected widths >= 1, got (64, 0)"),
-        ("train PPO", "no algorithm 'PPO'; there are ddpg, drqv2, flashsac, mbpo, ppo, sac, td3"),
+        (
+            "train PPO",
+            "no algorithm 'PPO'; there are ddpg, drqv2, flashsac, mbpo, ppo, sac, td3, td3_bc",
+        ),
         ("train ppo --env-id CartPol-v1", "CartPole-v1"),
         ("evaluate nowhere", "nowhere: no such run folder or checkpoint"),
         ("record nowhere.pt", "nowhere.pt: no such checkpoint"),

@@ -24,7 +24,7 @@ from pyfastenv.runs import checkpoint
 from pyfastenv.runs.checkpoint import CheckpointDir
 from pyfastenv.sampling.staging import Collector, PinnedRing, TorchVectorEnv
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits")
+pytestmark = pytest.mark.usefixtures("one_torch_thread", "short_fits", "recorded")
 
 DISCRETE = {"env_id": "CartPole-v1"}
 CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is special
@@ -36,6 +36,8 @@ CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is spe
     "ppo, plain": {"accelerate": "none"},
     "td3": {"normalize_obs": True},
     "td3, two seeds, plain": {"normalize_obs": True, "num_seeds": 2, "accelerate": "none"},
+    "td3, hindsight": {"env_id": "dict_tasks:GoalArm", "her_goals": 4, "total_steps": 80},
+    "td3_bc, two seeds": {"num_seeds": 2, "n_step": 3},
     "sac": {},
     "sac, plain": {"accelerate": "none"},
     "sac, two seeds, amp": {"num_seeds": 2, "amp": True, "n_step": 3},
@@ -48,6 +50,7 @@ CASES: dict[str, dict[str, Any]] = {  # by the algorithm's name, and what is spe
 SHORT: dict[str, dict[str, Any]] = {
     "ppo": {"num_steps": 8, "update_epochs": 1},
     "td3": {"updates_per_step": 0.1},
+    "td3_bc": {"total_steps": 4},
     "flashsac": {"log_every": 2, "num_blocks": 1},
     "mbpo": {"log_every": 4},
 }

@@ -1,4 +1,4 @@
-"""TD3's and DDPG's arithmetic is plain torch's, and the pool acts as the learner thinks."""
+"""The arithmetic of TD3 and its variants is plain torch's; the pool acts as the learner thinks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from pyfastenv.sampling.rollouts import rollout
 
-pytestmark = pytest.mark.usefixtures("one_torch_thread")
+pytestmark = pytest.mark.usefixtures("one_torch_thread", "recorded")
 small = partial(algorithms.small, "ddpg", total_steps=20_000)
 SETTINGS: dict[str, dict[str, Any]] = {
     "ddpg": {},
     "td3": {"policy_delay": 3, "target_noise": 0.4, "target_noise_clip": 0.3},
+    "td3_bc": {"policy_delay": 3, "target_noise": 0.4, "target_noise_clip": 0.3, "alpha": 1.5},
 }
 
 
@@ -41,7 +42,7 @@ def test_gradient_steps_are_those_of_plain_torch(
     algorithm = make(config)
     learner, layout, n = algorithm.learner, algorithm.layout, 16
     assert (learner.choice.accelerator is None) == (accelerate == "none")
-    number = {"ddpg": 1, "td3": 2}[name]
+    number = 1 if name == "ddpg" else 2
 
     def networks_of(k: int) -> dict[str, list[nn.Sequential]]:
         each = {"actor": range(k, k + 1), "critic": range(k * number, (k + 1) * number)}
@@ -73,7 +74,7 @@ def test_gradient_steps_are_those_of_plain_torch(
         for k, (each, (policy_adam, critic_adam)) in enumerate(zip(networks, adams, strict=True)):
             with torch.no_grad():
                 next_actions = each["target_actor"][0](next_obs[k]).tanh()
-                if name == "td3":
+                if name != "ddpg":
                     next_actions += (0.4 * noise[k].double()).clamp(-0.3, 0.3)
                     next_actions = next_actions.clamp(-1.0, 1.0)
                 next_values = judge(each["target_critic"], next_obs[k], next_actions)
@@ -86,7 +87,12 @@ def test_gradient_steps_are_those_of_plain_torch(
             critic_loss.backward()
             critic_adam.step()
             first = each["critic"][:1]
-            policy_loss = -judge(first, obs[k], each["actor"][0](obs[k]).tanh())[0].mean()
+            acted = each["actor"][0](obs[k]).tanh()
+            (values,) = judge(first, obs[k], acted)
+            policy_loss = -values.mean()
+            if name == "td3_bc":
+                policy_loss = 1.5 * policy_loss / values.abs().mean().detach()
+                policy_loss = policy_loss + nn.functional.mse_loss(acted, actions[k])
             if name == "ddpg" or step % 3 == 0:
                 policy_adam.zero_grad()
                 policy_loss.backward()

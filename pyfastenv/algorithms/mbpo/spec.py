@@ -105,11 +105,12 @@ class Config(SACConfig):
                 f"num_elites: expected at most ensemble_size = {self.ensemble_size}, got "
                 f"{self.num_elites}"
             )
-        if self.n_step != 1:
-            raise ValueError(
-                f"n_step: expected 1, got {self.n_step}: the model's rollouts, most of what is "
-                "learned from, are replayed step by step"
-            )
+        for name, none in (("n_step", 1), ("her_goals", 0)):
+            if getattr(self, name) != none:
+                raise ValueError(
+                    f"{name}: expected {none}, got {getattr(self, name)}: the model's rollouts, "
+                    "most of what is learned from, are replayed step by step as they are"
+                )
         if self.batch_size < self.num_elites:
             raise ValueError(
                 f"batch_size: expected at least num_elites = {self.num_elites}, got "

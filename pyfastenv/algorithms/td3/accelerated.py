@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -56,6 +56,14 @@ class Learner(Protocol):
     def refresh(self) -> None:
         """Brings copies of the parameters up to date."""
         ...
+
+
+class PolicySlope(NamedTuple):
+    """A policy's loss, and its slopes by what the policy's actions lead to."""
+
+    loss: Tensor  # (K,)
+    by_value: Tensor  # (K, B, 1): by the critic's value
+    by_unit: Tensor | None  # (K, B, A): by the actions in [-1, 1], beside what the critic says
 
 
 class WrittenOut(Native):
@@ -136,15 +144,24 @@ class WrittenOut(Native):
                 actions, squashed, policy_saved = self._act(actor, obs)
                 inputs = torch.cat((obs, actions), -1)
                 policy_values, saved = mlp_forward(inputs, weights, biases, critic.activation)
+            slope = self._policy_slope(policy_values, squashed, rows)
         if due:
             with span("backward"):
-                by_value = torch.full_like(policy_values, -1.0 / size)
                 columns = slice(layout.obs_size, None)
                 by_action = mlp_backward(
-                    by_value, saved, weights, critic.activation, None, None, input_columns=columns
+                    slope.by_value,
+                    saved,
+                    weights,
+                    critic.activation,
+                    None,
+                    None,
+                    input_columns=columns,
                 )
                 assert by_action is not None
-                by_output = by_action * learner.half * (1.0 - squashed.square())
+                by_unit = by_action * learner.half
+                if slope.by_unit is not None:
+                    by_unit += slope.by_unit
+                by_output = by_unit * (1.0 - squashed.square())
             actor.write_gradients(policy_saved, by_output)
             learner.average(learner.flat_policy)
             learner.policy_optimizer.step()
@@ -154,7 +171,18 @@ class WrittenOut(Native):
             learner.refresh()
         if metrics is not None:
             critic_loss = errors.square().mean(2).sum(1)
-            metrics.copy_(torch.stack((critic_loss, -policy_values.mean((1, 2)))))
+            metrics.copy_(torch.stack((critic_loss, slope.loss)))
+
+    def _policy_slope(self, values: Tensor, unit: Tensor, rows: Tensor) -> PolicySlope:
+        """That of policy_loss.
+
+        Args:
+            values: ``(K, B, 1)`` the first critic's of the policy's actions.
+            unit: ``(K, B, A)`` these actions in [-1, 1].
+            rows: ``(K, B, width)`` the minibatch.
+        """
+        by_value = torch.full_like(values, -1.0 / values.shape[1])
+        return PolicySlope(-values.mean((1, 2)), by_value, None)
 
     def _act(self, policy: MLP, obs: Tensor) -> tuple[Tensor, Tensor, Saved]:
         """Actions ``(K, B, A)``, the same in [-1, 1], and what the backward pass needs."""

@@ -148,17 +148,17 @@ def critic_loss(networks: Networks, batch: Batch, noise: Tensor, gamma: float | 
     return errors.square().mean(2).sum(1)
 
 
-def policy_loss(networks: Networks, obs: Tensor) -> Tensor:
+def policy_loss(networks: Networks, batch: Batch) -> Tensor:
     """The first critic's value of the policy's actions (algorithm 1), ``(K,)``."""
-    actions = act(networks, networks.actor, obs)
-    return -critic_values(networks, networks.critic, obs, actions)[:, 0].mean(1)
+    actions = act(networks, networks.actor, batch.obs)
+    return -critic_values(networks, networks.critic, batch.obs, actions)[:, 0].mean(1)
 
 
 class Functions(NamedTuple):
     """The parts of learning that a subclass may replace: ``class Mine(TD3): functions = …``."""
 
     critic_loss: Callable[[Networks, Batch, Tensor, float | Tensor], Tensor] = critic_loss
-    policy_loss: Callable[[Networks, Tensor], Tensor] = policy_loss
+    policy_loss: Callable[[Networks, Batch], Tensor] = policy_loss
     target_update: Callable[[Tensor, Tensor, float], None] = target_update
 
 
@@ -179,7 +179,7 @@ class TD3Learner(ActorCritic):
     """
 
     metrics = ("loss/critic", "loss/policy")
-    accelerators: ClassVar[tuple[type[Accelerator[TD3Learner]], ...]] = (WrittenOut,)
+    accelerators: ClassVar[tuple[type[Accelerator[Any]], ...]] = (WrittenOut,)
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class TD3Learner(ActorCritic):
         seeds: Sequence[int],
         options: TD3Options,
         device: torch.device | str = "cpu",
-        functions: Functions = Functions(),  # noqa: B008
+        functions: Any = Functions(),  # noqa: B008
     ):
         super().__init__(layout, seeds, options, device, functions)
         self.center = box.center.to(self.device, torch.float32)
@@ -222,16 +222,7 @@ class TD3Learner(ActorCritic):
         """A gradient step of the critics, and when it is due one of the policy with the targets
         after it (algorithm 1)."""
         f, options = self.functions, self.options
-        batch = Batch.of(rows, self.layout)
-        networks = Networks(
-            self.actor,
-            self.critic,
-            self.target_actor,
-            self.target_critic,
-            self.center,
-            self.half,
-            options,
-        )
+        batch, networks = Batch.of(rows, self.layout), self.as_networks()
         with self.mixed_precision():
             critic = f.critic_loss(networks, batch, noise, self.discount)
         self.flat_critic.backward(critic.sum())
@@ -240,7 +231,7 @@ class TD3Learner(ActorCritic):
         due = self.critic_optimizer.num_steps % options.policy_delay == 0
         if due or metrics is not None:
             with self.mixed_precision():
-                policy = f.policy_loss(networks, batch.obs)
+                policy = f.policy_loss(networks, batch)
         if due:
             self.flat_policy.backward(policy.sum())
             self.average(self.flat_policy)
@@ -253,6 +244,18 @@ class TD3Learner(ActorCritic):
         self.refresh()
         if metrics is not None:
             metrics.copy_(torch.stack((critic, policy)).detach())
+
+    def as_networks(self) -> Networks:
+        """The networks as the functions above take them."""
+        return Networks(
+            self.actor,
+            self.critic,
+            self.target_actor,
+            self.target_critic,
+            self.center,
+            self.half,
+            self.options,
+        )
 
     def average(self, flat: FlatParameters) -> None:
         """Takes the gradients' means over torchrun's processes."""
@@ -273,7 +276,8 @@ class TD3(OffPolicy[Config]):
         ValueError: The environment's actions are not continuous.
     """
 
-    functions: ClassVar[Functions] = Functions()
+    functions: ClassVar[Any] = Functions()
+    learner_type: ClassVar[type[TD3Learner]] = TD3Learner
     learner: TD3Learner
 
     def __init__(self, config: Config, restore: dict[str, Any] | None = None):
@@ -295,7 +299,7 @@ class TD3(OffPolicy[Config]):
         config, box = self.config, self.collector.box
         seeds = config.streams(Stream.POLICY)
         options = config.options()
-        return TD3Learner(self.layout, box, seeds, options, self.device, self.functions)
+        return self.learner_type(self.layout, box, seeds, options, self.device, self.functions)
 
     def policies(self) -> PolicySpec | list[TorchPolicy]:
         """The K policies, with noise."""

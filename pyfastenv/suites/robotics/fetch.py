@@ -103,6 +103,11 @@ class Fetch(GoalTask):
         info["is_success"] = np.float32(gap < self.distance_threshold)
         return -gap if self.dense else -np.float64(gap > self.distance_threshold), False
 
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        """A step's reward for any goal, of whole batches: gymnasium-robotics' method."""
+        gap = np.linalg.norm(achieved_goal - desired_goal, axis=-1)
+        return -gap if self.dense else -(gap > self.distance_threshold).astype(np.float64)
+
     # ---- what is seen ----------------------------------------------------------------------------
 
     def achieved(self, data):

@@ -13,6 +13,7 @@ import pytest
 import pyfastenv
 from pyfastenv import cli, planning
 from pyfastenv.integrations.minari import collect, episodes
+from pyfastenv.sampling.datasets import read_datasets
 
 # its stored spec names the environment's class by a module that says it is old
 pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass.*")
@@ -108,6 +109,26 @@ def test_collect(run: Path, capsys: pytest.CaptureFixture[str], datasets: Path) 
         assert_plays_again(env, [episode], seed=i)
     assert cli.main(["collect", str(run), "hopper/ppo-v0"]) == 1
     assert "already exists" in capsys.readouterr().err
+    assert_is_learned_from(dataset, datasets, capsys)
+
+
+def assert_is_learned_from(
+    dataset: minari.MinariDataset, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its id and by its folder; another one's name is a sentence."""
+    envs = pyfastenv.make_vec("Hopper-v5", 1)
+    read = read_datasets(["hopper/ppo-v0", str(folder / "hopper/ppo-v0")], envs)
+    steps = [each.transitions for each in (read, read_datasets(["hopper/ppo-v0"], envs))]
+    assert len(steps[0].rewards) == 2 * len(steps[1].rewards) == 2 * dataset.total_steps
+    rewards = [episode.rewards for episode in dataset.iterate_episodes()]
+    np.testing.assert_array_equal(steps[1].rewards, np.concatenate(rewards))
+    options = "train td3_bc --env-id Hopper-v5 --hidden-sizes 8 --total-steps 20 --quiet"
+    command = f"{options} --run-dir {folder}/run --dataset"
+    assert cli.main([*command.split(), "hopper/ppo-v0"]) == 0
+    assert cli.main(["evaluate", str(folder / "run"), "--episodes", "1"]) == 0
+    capsys.readouterr()
+    assert cli.main([*options.split(), "--dataset", "hopper/none-v0"]) == 1
+    assert "dataset: hopper/none-v0 cannot be opened" in capsys.readouterr().err
 
 
 def test_mistakes(run: Path) -> None:
