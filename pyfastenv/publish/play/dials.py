@@ -41,17 +41,23 @@ class DialControls:
                     initial_value=_within(values[i], low, high),
                 )
                 self._sliders[i].on_update(lambda event, i=i: self._moved(event, i))
+        self._mine = self._values()  # what somebody has moved shows another value
 
     def show(self) -> None:
-        """Shows what is in force, but on sliders that somebody holds."""
-        if self._shown != self._player.shown:
+        """Shows what is in force, but on sliders that somebody has moved."""
+        other = self._shown != self._player.shown
+        if other:
             self._shown = self._player.shown
             self._held.value = self._player.holds(self._dial.name) or not self._dial.drawn
         elif self._held.value:
             return
         values = self._player.command(self._dial.name)
         for i, slider in self._sliders.items():
-            slider.value = _within(values[i], slider.min, slider.max)
+            if other or slider.value == self._mine[i]:
+                slider.value = self._mine[i] = _within(values[i], slider.min, slider.max)
+
+    def _values(self) -> dict[int, float]:
+        return {i: slider.value for i, slider in self._sliders.items()}
 
     # ---- in viser's threads; whatever this program sets itself comes back without a client -----
 
@@ -62,24 +68,23 @@ class DialControls:
     def _moved(self, event: Any, i: int) -> None:
         if event.client_id is None:
             return
-        value, was_held = float(event.target.value), self._held.value
+        value = float(event.target.value)
         self._held.value = True
-        self._ask(lambda: self._take(i, value, was_held))
+        self._ask(lambda: self._take(i, value))
 
     # ---- in the thread that plays ----------------------------------------------------------------
 
-    def _take(self, i: int, value: float, was_held: bool) -> None:
+    def _take(self, i: int, value: float) -> None:
         values = self._player.command(self._dial.name)
         values[i] = value
         self._player.hold(self._dial.name, values)
-        if not was_held:  # what was drawn may have been shown meanwhile
-            self._sliders[i].value = value
 
     def _hold(self) -> None:
         self._player.hold(self._dial.name, self._player.command(self._dial.name))
 
     def _release(self) -> None:
         self._player.hold(self._dial.name, None)
+        self._mine = self._values()
 
 
 def _within(value: float, low: float, high: float) -> float:
