@@ -139,7 +139,8 @@ TEST(SensorsOfTheAcceleration, LeaveTheOthersAlone) {
 TEST(SensorsOfContacts, AreCountedInLanes) {
   const auto asks_mujoco = [](const std::string& sensor) {
     std::string xml = kXml;
-    xml.replace(xml.find("<sensor>"), std::string::npos, "<sensor>" + sensor + "</sensor></mujoco>");
+    xml.replace(xml.find("<sensor>"), std::string::npos,
+                "<sensor>" + sensor + "</sensor></mujoco>");
     const ModelPtr model = LoadXml(xml);
     const auto made = Plan::MakeUnchecked(*model, BestKernels(), {}, nullptr, Sensing::kYes);
     return !made.plan->other_sensors().empty();
