@@ -10,6 +10,7 @@ import copy
 import importlib.util
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -63,7 +64,9 @@ def shapes(rounds: int) -> Iterator[sections.Row]:
     for case, these, those in (
         ("with sensors / without", made(128, 50), made(128, 50, sensed=False)),
         ("own models / one", made(64, 50, own=True), made(64, 50)),
+        ("own models / one, 16 x 20", made(16, 20, own=True), made(16, 20)),
         ("16 x 20 / 1,000 x 50", made(16, 20), made(1000, 50)),
+        ("1 x 1 / 16 x 20", made(1, 1), made(16, 20)),
     ):
         found = measure.compared(measure.interleave({"these": these, "those": those}, rounds))
         rates, share = found["summary"], found["ratios"]["those"]
@@ -111,9 +114,9 @@ def main() -> None:
     """The program."""
     options = tyro.cli(sections.Options, description=__doc__)
     rounds = 3 if options.quick else 7
-    kinds: dict[str, Callable[[int], Iterator[sections.Row]]] = {"shapes": shapes}
-    if importlib.util.find_spec("judo") is not None:
-        kinds["judo"] = judo
+    kinds: dict[str, Callable[[int], Iterator[sections.Row]]] = {"shapes": shapes, "judo": judo}
+    if importlib.util.find_spec("judo") is None and not options.only:
+        options = replace(options, only=("shapes",))  # what is known of judo stays
     made = {name: partial(section, rounds) for name, section in kinds.items()}
     sections.run("callers", made, options, about={"rounds": rounds})
 

@@ -61,6 +61,7 @@ struct Arguments {
   std::optional<int> max_episode_steps;  // none: gymnasium's
   bool copy = true;
   bool infos = true;
+  bool amended = false;  // returns are made of what `amend` is told
   std::string engine;
   py::list seeds;  // one int per environment
   // an own task in place of a registered environment, and who words its errors; or None
@@ -80,6 +81,7 @@ struct Arguments {
     keywords.Read("max_episode_steps", max_episode_steps);
     keywords.Read("copy", copy);
     keywords.Read("infos", infos);
+    keywords.Read("amended", amended);
     keywords.Read("engine", engine);
     keywords.Read("seeds", seeds);
     keywords.Read("task", task);
@@ -121,6 +123,7 @@ class PyVectorEnv {
     options.autoreset_mode = ToAutoresetMode(arguments.autoreset_mode);
     options.obs_dtype =
         arguments.obs_dtype.empty() ? first->spec().obs_dtype : ToDType(arguments.obs_dtype);
+    options.amended = arguments.amended;
     options.max_episode_steps = arguments.max_episode_steps.value_or(
         task ? task->max_episode_steps : entry->max_episode_steps);
     // what snapshots must agree on: the environment and its arguments, the model's path resolved

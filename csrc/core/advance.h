@@ -15,6 +15,7 @@ struct EpisodeRules {
   AutoresetMode autoreset_mode = AutoresetMode::kNextStep;
   int max_episode_steps = 0;          // 0: episodes are never truncated
   std::vector<double> reset_options;  // of the resets that autoreset does
+  bool amended = false;               // steps' rewards are told by VectorEnv::Amend
 };
 
 struct Transition {
@@ -47,7 +48,7 @@ Transition Advance(Environment& env, const EpisodeRules& rules, const Action& ac
   }
   const StepResult result = env.Step(action, progress.random, info);
   ++progress.elapsed;
-  progress.episode_return += result.reward;
+  if (!rules.amended || result.diverged) progress.episode_return += result.reward;
   transition.reward = result.reward;
   transition.terminated = result.terminated;
   transition.truncated = rules.max_episode_steps > 0 && progress.elapsed >= rules.max_episode_steps;

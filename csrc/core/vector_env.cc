@@ -34,7 +34,7 @@ VectorEnv::VectorEnv(const MakeEnvironment& make, const VectorEnvOptions& option
       store_(options.num_envs, runner_.environment(0),
              {runner_.spec().obs_size, options.obs_dtype, options.frames, options.obs_numbers}),
       state_bytes_(store_.state_bytes()),
-      rules_{options.autoreset_mode, options.max_episode_steps, {}},
+      rules_{options.autoreset_mode, options.max_episode_steps, {}, options.amended},
       all_ids_(static_cast<size_t>(options.num_envs)),
       cost_order_(options.num_envs),
       group_order_(options.num_envs),

@@ -57,6 +57,7 @@ struct VectorEnvOptions {
   MakeFrameSource make_frames = nullptr;
   bool obs_numbers = true;
   int max_episode_steps = 0;  // 0: episodes are never truncated
+  bool amended = false;       // returns are made of what Amend adds, not of steps' rewards
   std::string identity;       // id and arguments: snapshots of others are refused
 };
 

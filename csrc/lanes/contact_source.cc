@@ -51,19 +51,19 @@ ContactSource SourceOfContact(const mjModel& m, const GeomPair& pair) {
 }
 
 void CombineFriction(const ContactSource& source, const double* geom_friction, double* friction) {
-  if (source.explicit_pair >= 0) {
-    std::copy_n(source.friction, kFrictions, friction);
-  } else {
-    constexpr int kKind[kFrictions] = {0, 0, 1, 2, 2};  // sliding, spinning, rolling
-    const double* friction1 = geom_friction + ptrdiff_t{3} * source.geom1;
-    const double* friction2 =
-        source.geom2 < 0 ? friction1 : geom_friction + ptrdiff_t{3} * source.geom2;
-    for (int i = 0; i < kFrictions; ++i) {
-      friction[i] = std::max(friction1[kKind[i]], friction2[kKind[i]]);
-    }
-  }
   // MuJoCo keeps friction above mjMINMU when it makes a contact
-  for (int i = 0; i < kFrictions; ++i) friction[i] = std::max(mjMINMU, friction[i]);
+  const auto kept = [](double x) { return std::max(mjMINMU, x); };
+  if (source.explicit_pair >= 0) {
+    for (int i = 0; i < kFrictions; ++i) friction[i] = kept(source.friction[i]);
+    return;
+  }
+  const double* friction1 = geom_friction + ptrdiff_t{3} * source.geom1;
+  const double* friction2 =
+      source.geom2 < 0 ? friction1 : geom_friction + ptrdiff_t{3} * source.geom2;
+  const auto larger = [&](int kind) { return kept(std::max(friction1[kind], friction2[kind])); };
+  friction[0] = friction[1] = larger(0);  // sliding
+  friction[2] = larger(1);                // spinning
+  friction[3] = friction[4] = larger(2);  // rolling
 }
 
 void CombineSolver(const ContactSource& source, const double* geom_solref,

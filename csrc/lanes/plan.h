@@ -104,6 +104,7 @@ class Plan {
   std::vector<Surface> surfaces_;
   std::vector<Sensor> sensors_;
   std::unique_ptr<bool[]> still_;
+  std::vector<unsigned char> counted_;
   OtherSensors other_sensors_;
   std::vector<int> dof_tree_;
   // rows of matrices: numbers of entries, where they begin, columns

@@ -30,6 +30,34 @@ bool IsOfFrame(SensorKind kind) {
   return kind >= SensorKind::kMagnetometer && kind <= SensorKind::kFrameAngularAcceleration;
 }
 
+// Whether a sensor of contacts does nothing but count them, between geoms that are known
+// beforehand: none in a site's volume. (Their net force has one number, of all together.)
+bool CountsContacts(const mjModel& m, int sensor) {
+  const int* parameters = m.sensor_intprm + ptrdiff_t{mjNSENS} * sensor;
+  constexpr int kNetForce = 3;
+  return parameters[0] == 1 << mjCONDATA_FOUND && m.sensor_objtype[sensor] != mjOBJ_SITE &&
+         m.sensor_reftype[sensor] != mjOBJ_SITE &&
+         (parameters[1] != kNetForce || m.sensor_dim[sensor] == 1);
+}
+
+// Whether a geom is what a sensor of contacts asks for: itself, of a body, of a subtree, or any.
+bool IsOf(const mjModel& m, int geom, int type, int id) {
+  int body = m.geom_bodyid[geom];
+  switch (type) {
+    case mjOBJ_UNKNOWN:
+      return true;
+    case mjOBJ_GEOM:
+      return geom == id;
+    case mjOBJ_BODY:
+      return body == id;
+    case mjOBJ_XBODY:
+      while (body > id) body = m.body_parentid[body];
+      return body == id;
+    default:
+      return false;
+  }
+}
+
 // The kind of a sensor and what `id` is of its object; false: MuJoCo's functions compute it.
 bool FindKind(const mjModel& m, int sensor, Sensor& r) {
   const int object = m.sensor_objid[sensor];
@@ -105,6 +133,8 @@ bool FindKind(const mjModel& m, int sensor, Sensor& r) {
     case mjSENS_JOINTLIMITFRC:
     case mjSENS_TENDONLIMITFRC:
       return is(SensorKind::kLimitForce, object);
+    case mjSENS_CONTACT:
+      return CountsContacts(m, sensor) && is(SensorKind::kContactCount, -1);
     default:
       return false;
   }
@@ -126,6 +156,15 @@ bool SensesSiteVelocities(const mjModel& m) {
     if (velocity && m.actuator_trntype[m.sensor_objid[i]] == mjTRN_SITE) return true;
   }
   return false;
+}
+
+// Whether a sensor counts the contacts of a pair.
+bool CountsPair(const mjModel& m, int sensor, const Pair& pair) {
+  const auto of = [&](int geom, int geom_of_reference) {
+    return IsOf(m, geom, m.sensor_objtype[sensor], m.sensor_objid[sensor]) &&
+           IsOf(m, geom_of_reference, m.sensor_reftype[sensor], m.sensor_refid[sensor]);
+  };
+  return of(pair.geom1, pair.geom2) || of(pair.geom2, pair.geom1);
 }
 
 // A sensor that lanes compute; false: MuJoCo's functions do.
@@ -185,12 +224,11 @@ void Plan::AddSensors(const mjModel& m) {
   std::vector<int> others;
   for (int i = 0; i < m.nsensor; ++i) {
     Sensor sensor;
+    const int type = m.sensor_type[i];
+    table.contacts = table.contacts || type == mjSENS_CONTACT;
     if (!MakeSensor(m, i, sensor)) {
       others.push_back(i);
-      const int type = m.sensor_type[i];
-      const bool contact = type == mjSENS_CONTACT;
-      const bool of_contacts = contact || type == mjSENS_TOUCH;
-      table.contacts = table.contacts || contact;
+      const bool of_contacts = type == mjSENS_CONTACT || type == mjSENS_TOUCH;
       table.sites = table.sites || type == mjSENS_TOUCH || m.sensor_objtype[i] == mjOBJ_SITE;
       table.places = table.places || !of_contacts;
       const int stage = m.sensor_needstage[i];
@@ -201,8 +239,11 @@ void Plan::AddSensors(const mjModel& m) {
       table.inertia_matrix = table.inertia_matrix || type == mjSENS_E_KINETIC;
       continue;
     }
-    if (sensor.kind >= SensorKind::kLimitPosition) {
-      const bool of_tendon = IsOfTendonsLimit(m.sensor_type[i]);
+    if (sensor.kind == SensorKind::kContactCount) {
+      sensor.id = static_cast<int>(counted_.size());
+      for (const Pair& pair : pairs_) counted_.push_back(CountsPair(m, i, pair));
+    } else if (sensor.kind >= SensorKind::kLimitPosition) {
+      const bool of_tendon = IsOfTendonsLimit(type);
       const auto is_its = [&](const Limit& limit) {
         return of_tendon ? limit.kind == LimitKind::kTendon && limit.tendon == sensor.id
                          : limit.kind != LimitKind::kTendon && limit.joint == sensor.id;
@@ -231,6 +272,7 @@ void Plan::AddSensors(const mjModel& m) {
   table.sensor = sensors_.data();
   table.count = static_cast<int>(sensors_.size());
   table.still = still_.get();
+  table.counted = counted_.data();
   table.num_data = static_cast<int>(m.nsensordata);
   std::copy_n(m.opt.magnetic, 3, table.magnetic);
   table.gravity = !IsOff(m, mjDSBL_GRAVITY);

@@ -41,6 +41,8 @@ enum class SensorKind : int {
   kLimitPosition,
   kLimitVelocity,
   kLimitForce,
+  // of contacts; `id`: where the pairs of geoms begin whose it counts
+  kContactCount,
 };
 
 /// Whether a sensor is made of motion and forces alone, which stand in lanes, and not of rows.
@@ -69,7 +71,9 @@ struct Sensor {
 struct SensorTable {
   const Sensor* sensor;
   int count;
-  const bool* still;     // (nbody): whether no dof moves a body
+  const bool* still;  // (nbody): whether no dof moves a body
+  // (num_pairs) of each kContactCount: whether it counts a pair's contacts
+  const unsigned char* counted;
   int num_data;          // of the model's sensordata; 0: nobody reads it
   double magnetic[3];    // flux
   bool gravity;          // is on

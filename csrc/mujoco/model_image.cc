@@ -82,6 +82,9 @@ bool ConstrainsTendons(const mjModel& m) {
          std::any_of(m.eq_type, m.eq_type + m.neq, [](int x) { return x == mjEQ_TENDON; });
 }
 
+// In which MuJoCo descends into bodies' trees of bounding volumes.
+bool HasMiddlePhase(const mjModel& m) { return (m.opt.disableflags & mjDSBL_MIDPHASE) == 0; }
+
 bool HasMuscles(const mjModel& m) {
   return std::any_of(m.actuator_gaintype, m.actuator_gaintype + m.nu,
                      [](int x) { return x == mjGAIN_MUSCLE; }) ||
@@ -89,27 +92,40 @@ bool HasMuscles(const mjModel& m) {
                      [](int x) { return x == mjBIAS_MUSCLE; });
 }
 
+// Of which arrays a step reads more or less, as the rest of the model has it.
+enum class Use { kNever, kAlways, kByMuscles, kOfBodies, kByTendons, kOfMeshes, kOfVertices };
+
+constexpr Use UseOf(std::string_view array, std::string_view rows) {
+  if (!MayBeRead(array)) return Use::kNever;
+  if (array == "actuator_acc0") return Use::kByMuscles;
+  if (array.starts_with("bvh_")) return Use::kOfBodies;
+  if (array == "tendon_invweight0" || array == "tendon_length0") return Use::kByTendons;
+  if (!array.starts_with("mesh_")) return Use::kAlways;
+  return rows == "nmeshvert" ? Use::kOfVertices : Use::kOfMeshes;
+}
+
 // Calls visit(name, address, bytes) for the parts that are read of an array of so many rows.
-template <class Visit>
+template <Use use, class Visit>
 bool VisitArray(const mjModel& m, const TouchingMeshes& meshes, std::string_view name,
-                std::string_view size_name, const void* array, int64_t rows, size_t row_bytes,
-                Visit visit) {
+                const void* array, int64_t rows, size_t row_bytes, Visit visit) {
   const auto part = [&](int64_t first, int64_t count) {
     const auto* begin =
         static_cast<const std::byte*>(array) + static_cast<size_t>(first) * row_bytes;
     return count <= 0 || visit(name, begin, static_cast<size_t>(count) * row_bytes);
   };
-  if (!IsRead(m, name)) return true;
-  if (name.starts_with("bvh_")) return part(0, std::min(rows, CountBodyVolumes(m)));
-  if (name == "tendon_invweight0" || name == "tendon_length0") {
-    return part(0, ConstrainsTendons(m) ? rows : 0);
+  if constexpr (use == Use::kOfVertices) {
+    for (int i = 0; i < m.nmesh; ++i) {
+      if (meshes[i] && !part(m.mesh_vertadr[i], m.mesh_vertnum[i])) return false;
+    }
+    return true;
   }
-  if (!name.starts_with("mesh_")) return part(0, rows);
-  if (size_name != "nmeshvert") return !meshes.any() || part(0, rows);
-  for (int i = 0; i < m.nmesh; ++i) {
-    if (meshes[i] && !part(m.mesh_vertadr[i], m.mesh_vertnum[i])) return false;
+  if constexpr (use == Use::kByMuscles) rows = HasMuscles(m) ? rows : 0;
+  if constexpr (use == Use::kOfBodies) {
+    rows = HasMiddlePhase(m) ? std::min(rows, CountBodyVolumes(m)) : 0;
   }
-  return true;
+  if constexpr (use == Use::kByTendons) rows = ConstrainsTendons(m) ? rows : 0;
+  if constexpr (use == Use::kOfMeshes) rows = meshes.any() ? rows : 0;
+  return part(0, rows);
 }
 
 // Calls visit(name, address, bytes) for the sizes first, then all else that is read; stops when it
@@ -124,12 +140,12 @@ bool VisitAll(const mjModel* m, Visit visit) {
   const TouchingMeshes meshes(*m);
 #undef MJ_M
 #define MJ_M(n) m->n
-#define X(type, name, rows, columns)                                                 \
-  if constexpr (MayBeRead(#name)) {                                                  \
-    const size_t row_bytes = sizeof(type) * static_cast<size_t>(columns);            \
-    if (!VisitArray(*m, meshes, #name, #rows, m->name, m->rows, row_bytes, visit)) { \
-      return false;                                                                  \
-    }                                                                                \
+#define X(type, name, rows, columns)                                               \
+  if constexpr (constexpr Use use = UseOf(#name, #rows); use != Use::kNever) {     \
+    const size_t row_bytes = sizeof(type) * static_cast<size_t>(columns);          \
+    if (!VisitArray<use>(*m, meshes, #name, m->name, m->rows, row_bytes, visit)) { \
+      return false;                                                                \
+    }                                                                              \
   }
   MJMODEL_POINTERS
 #undef X
@@ -204,9 +220,10 @@ size_t ModelImage::Hash() const {
 }
 
 bool IsRead(const mjModel& model, std::string_view array) {
-  if (array == "actuator_acc0") return HasMuscles(model);
-  if (array.starts_with("bvh_")) return (model.opt.disableflags & mjDSBL_MIDPHASE) == 0;
-  return MayBeRead(array);
+  const Use use = UseOf(array, "");
+  if (use == Use::kByMuscles) return HasMuscles(model);
+  if (use == Use::kOfBodies) return HasMiddlePhase(model);
+  return use != Use::kNever;
 }
 
 bool DataFits(const mjModel& model, const mjModel& made_for) {

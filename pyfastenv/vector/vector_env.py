@@ -175,6 +175,7 @@ class FastVectorEnv(VectorEnv[Any, NDArray[Any], NDArray[Any]]):
                 max_episode_steps=max_episode_steps,
                 copy=bool(copy),
                 infos=bool(infos),
+                amended=False,
                 engine=arguments.engine(engine),
                 seeds=self._seeds,
                 task=self._task,

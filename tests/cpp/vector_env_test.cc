@@ -94,6 +94,24 @@ TEST(Amend, AddsToReturnsAndEndsEpisodes) {
   }
 }
 
+TEST(Amend, MakesUpReturnsWhereStepsRewardsDoNotCount) {
+  VectorEnvOptions options = MakeOptions(1, 1);
+  options.amended = true;
+  Started runner(options);
+  double sum = 0.0;
+  for (const double reward : {0.1, 1e16}) {
+    runner.StepAll(kPush);
+    ASSERT_NE(runner.out.rewards[0], 0.0);
+    const uint8_t ended[] = {0};
+    runner.env.Amend(runner.all, {&reward, 1}, ended);
+    sum += reward;
+  }
+  double returns = 0.0;
+  int32_t length = 0;
+  runner.env.GetEpisodes(&returns, &length);
+  EXPECT_EQ(returns, sum);
+}
+
 TEST(Amend, EndsAnEpisodeOnce) {
   Started runner(MakeOptions(1, 1));
   StepToTheEnd(runner);

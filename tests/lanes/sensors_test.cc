@@ -136,6 +136,21 @@ TEST(SensorsOfTheAcceleration, LeaveTheOthersAlone) {
   EXPECT_TRUE(HasSensors(*m, Sensors::kOfAcceleration));
 }
 
+TEST(SensorsOfContacts, AreCountedInLanes) {
+  const auto asks_mujoco = [](const std::string& sensor) {
+    std::string xml = kXml;
+    xml.replace(xml.find("<sensor>"), std::string::npos,
+                "<sensor>" + sensor + "</sensor></mujoco>");
+    const ModelPtr model = LoadXml(xml);
+    const auto made = Plan::MakeUnchecked(*model, BestKernels(), {}, nullptr, Sensing::kYes);
+    return !made.plan->other_sensors().empty();
+  };
+  EXPECT_FALSE(asks_mujoco(R"(<contact geom1="shin" data="found" num="3"/>)"));
+  EXPECT_FALSE(asks_mujoco(R"(<contact subtree1="torso" data="found" reduce="netforce"/>)"));
+  EXPECT_TRUE(asks_mujoco(R"(<contact geom1="shin" data="found dist"/>)"));
+  EXPECT_TRUE(asks_mujoco(R"(<contact site="sole" data="found"/>)"));
+}
+
 TEST(UnknownSensors, AreRefused) {
   const auto refusal = [](const std::string& sensor, const char* options = "",
                           Sensors which = Sensors::kAll) {

@@ -50,14 +50,9 @@ class Batched(Arm):
 
 
 class Tame(Batched):
-    """A policy may do anything."""
+    """A policy may do anything, and the compiled reward is another one."""
 
-    def step(self, data, action, info):
-        self.simulate(data)
-        tip = data.site("tip").xpos
-        distance = np.hypot(tip[0] - self.goal[0], tip[1] - self.goal[1])
-        info["is_success"] = 1.0 * (distance < self.near)
-        return 0.0, False
+    step = Arm.step
 
 
 class Features(Batched):

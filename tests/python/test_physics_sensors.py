@@ -92,6 +92,11 @@ OF_LANES = """
   <framelinacc objtype="site" objname="imu"/> <framelinacc objtype="geom" objname="wall"/>
   <frameangacc objtype="geom" objname="shin"/> <clock/>
   <subtreecom body="torso"/> <subtreelinvel body="torso"/> <subtreeangmom body="leg"/>
+  <contact name="steps" geom1="floor" body2="leg" data="found"/>
+  <contact name="falls" subtree1="torso" subtree2="world" data="found" num="3"/>
+  <contact body1="leg" data="found" reduce="mindist" num="2" cutoff="1.5"/>
+  <contact geom2="floor" data="found" reduce="netforce"/>
+  <contact data="found" num="2"/> <contact geom1="skull" geom2="shin" data="found"/>
 """
 # that MuJoCo's functions compute of lanes' fields
 OF_MUJOCO = """
@@ -133,6 +138,9 @@ def test_sensors_of_lanes(option: str, threads: int) -> None:
     for kind in (kinds.mjSENS_JOINTLIMITFRC, kinds.mjSENS_TENDONLIMITFRC, kinds.mjSENS_FORCE):
         at = model.sensor_adr[model.sensor_type == kind]
         assert (sensordata[..., at] != 0).any(), kind  # something happens
+    for name in ("steps", "falls"):
+        counts = sensordata[..., model.sensor(name).adr[0]]
+        assert counts.min() == 0 < counts.max(), name
 
 
 @pytest.mark.parametrize("option", OPTIONS)

@@ -29,6 +29,23 @@ double SenseLimit(const Tables& t, Scratch& s, const Sensor& sensor, int lane) {
   return velocity;
 }
 
+int CountContacts(const Tables& t, const Scratch& s, const Sensor& sensor, int lane) {
+  const unsigned char* counts = t.sensors.counted + sensor.id;
+  int count = 0;
+  for (int k = 0; k < s.contacts.count[lane]; ++k) count += counts[s.contacts.pair[k][lane]];
+  return count;
+}
+
+// Every contact that has a place in the sensor's numbers says how many there are.
+void SenseContacts(const Tables& t, Scratch& s, const Sensor& sensor) {
+  Lane* out = s.sensordata + sensor.adr;
+  for (int l = 0; l < kWidth; ++l) {
+    const int count = CountContacts(t, s, sensor, l);
+    for (int i = 0; i < sensor.dim; ++i) At(out[i], l) = i < count ? count : 0;
+  }
+  for (int i = 0; i < sensor.dim && sensor.cutoff > 0; ++i) out[i] = CutOff(sensor, out[i]);
+}
+
 }  // namespace
 
 void ComputeSensors(const Tables& t, Scratch& s) {
@@ -37,6 +54,10 @@ void ComputeSensors(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.sensors.count; ++i) {
     const Sensor& sensor = t.sensors.sensor[i];
     if (IsOfMotion(sensor.kind)) continue;
+    if (sensor.kind == SensorKind::kContactCount) {
+      SenseContacts(t, s, sensor);
+      continue;
+    }
     Lane& out = s.sensordata[sensor.adr];
     for (int l = 0; l < kWidth; ++l) {
       At(out, l) = sensor.kind == SensorKind::kClock ? s.time[l] : SenseLimit(t, s, sensor, l);

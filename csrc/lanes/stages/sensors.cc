@@ -322,6 +322,7 @@ void Sense(const Tables& t, const Scratch& s, const Sensor& sensor, Lane* out) {
     case SensorKind::kLimitPosition:
     case SensorKind::kLimitVelocity:
     case SensorKind::kLimitForce:
+    case SensorKind::kContactCount:
       return;  // not of numbers that stand in lanes: ComputeSensors
   }
 }

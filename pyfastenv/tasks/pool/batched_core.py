@@ -46,7 +46,7 @@ class BatchedCore:
         self.obs_dtype = arguments["obs_dtype"] or "float64"
         self.obs_low = np.full(functions.obs_size, -np.inf)
         self.obs_high = np.full(functions.obs_size, np.inf)
-        own = {"obs_dtype": "", "copy": True, "infos": True}
+        own = {"obs_dtype": "", "copy": True, "infos": True, "amended": True}
         if self._same_step:
             own |= {"autoreset_mode": "Disabled"}
         self._core = _core.VectorEnv(**{**arguments, **own})
@@ -188,7 +188,7 @@ class BatchedCore:
             now, ends, added = self._functions.finish(raw[rows], given, *before, columns)
             rewards[rows] = now
             terminations[rows] = ends
-            self._core.amend(ids[rows], now - before[0], ends.astype(np.float64))
+            self._core.amend(ids[rows], now, ends.astype(np.float64))
             for name, values in added.items():
                 infos[name] = np.zeros((len(raw), *values.shape[1:]), values.dtype)
                 infos[name][rows] = values
