@@ -71,7 +71,7 @@ class ApolloJoystickFlatTerrain(Walker, joints=32):
         told, dt = self.velocity, self.dt
         linvel, angvel = data.sensor("local_linvel").data, data.sensor("gyro").data
         up, forces = data.sensor("upvector").data, data.actuator_force
-        follows = t.closeness(t.squares(told[:2] - linvel[:2]), self.tracking_sigma)
+        follows = t.closeness(t.distance(told[:2], linvel), self.tracking_sigma)
         turns = t.closeness(np.square(told[2] - angvel[2]), self.tracking_sigma)
         path_error = t.off_path(self.heights(data), self.phase, self.max_foot_height)
         fallen = up[2] < 0.0
@@ -80,21 +80,21 @@ class ApolloJoystickFlatTerrain(Walker, joints=32):
             "lin_vel_z": dt * np.square(linvel[2]),
             "ang_vel_xy": dt * t.squares(angvel[:2]),
             "orientation": dt * t.squares(up[:2]),
-            "torques": dt * np.sum(np.abs(forces)),
-            "action_rate": dt * t.squares(action - self.last_action),
+            "torques": dt * t.sizes(forces),
+            "action_rate": dt * t.distance(action, self.last_action),
             "energy": dt * t.power(data.qvel[6:], forces / self.most_torque),
             "feet_phase": dt * t.closeness(path_error, 0.01),
             "alive": dt * (1.0 - fallen),
             "termination": dt * fallen,
             "pose": dt * self.pose_cost(data),
-            "collision": dt * (np.sum(self.touching(data)) > 0.0),
+            "collision": dt * (t.sizes(self.touching(data)) > 0.0),
         }
         return terms, {"fallen": fallen}
 
     def pose_cost(self, data):
         """Hips may roll where the robot walks sideways; all joints are alike where it stands."""
         sideways = abs(self.velocity[1]) > 0.3
-        stands = np.sqrt(t.squares(self.velocity)) < 0.01
+        stands = t.length(self.velocity) < 0.01
         cost = 0.0
         for i in range(len(self.pose)):
             weight = 1.0 if stands else self.pose_weights[i]

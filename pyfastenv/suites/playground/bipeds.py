@@ -12,6 +12,7 @@ from pyfastenv.suites.playground import terms as t
 from pyfastenv.suites.playground.legged import TORSO
 from pyfastenv.suites.playground.walkers import STATE, Walker
 from pyfastenv.tasks.language.fields import command
+from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms
 
 PRIVILEGED = (
@@ -37,39 +38,38 @@ def step(self, data, action, info, rng):
     told, dt = self.velocity, self.dt
     linvel, angvel = data.sensor("local_linvel").data, data.sensor("gyro").data
     angles, forces = data.qpos[7:], data.actuator_force
-    off = np.abs(angles - self.pose)
-    command_size = np.sqrt(t.squares(told))
-    over_ground = np.sqrt(t.squares(data.sensor("global_linvel").data[:2]))
+    command_size = t.length(told)
+    over_ground = t.length(data.sensor("global_linvel").data[:2])
     heights = self.heights(data)
     path_error = t.off_path(heights, self.phase, self.max_foot_height)
-    air_time = np.minimum((self.air_time - 0.2) * self.landed, 0.3)
+    flight = t.flight(self.air_time, self.landed, 0.2, 0.3)
     fallen, tangled = self.upright(data) < 0.0, self.is_tangled(data)
     terms = {
-        "tracking_lin_vel": dt * t.closeness(t.squares(told[:2] - linvel[:2]), self.tracking_sigma),
+        "tracking_lin_vel": dt * t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),
         "tracking_ang_vel": dt * t.closeness(np.square(told[2] - angvel[2]), self.tracking_sigma),
         "lin_vel_z": dt * self.rising(data),
         "ang_vel_xy": dt * self.rolling(data),
         "orientation": dt * self.tilt(data),
         "base_height": dt * np.square(data.qpos[2] - self.base_height_target),
-        "torques": dt * np.sum(np.abs(forces)),
-        "action_rate": dt * t.squares(action - self.last_action),
+        "torques": dt * t.sizes(forces),
+        "action_rate": dt * t.distance(action, self.last_action),
         "energy": dt * t.power(data.qvel[6:], forces),
         "dof_acc": dt * t.squares(data.qacc[6:]),
         "dof_vel": dt * t.squares(data.qvel[6:]),
-        "feet_slip": dt * over_ground * np.sum(self.contact),
+        "feet_slip": dt * over_ground * t.sizes(self.contact),
         "feet_clearance": dt * t.clearance(self.ground_speeds(data), heights, self.max_foot_height),
         "feet_height": dt * t.swing_error(self.swing_peak, self.landed, self.max_foot_height),
-        "feet_air_time": dt * (command_size > self.least_walk) * np.sum(air_time),
+        "feet_air_time": dt * (command_size > self.least_walk) * flight,
         "feet_phase": dt * self.is_walking(data, command_size) * t.closeness(path_error, 0.01),
-        "stand_still": dt * (command_size < self.most_stand) * np.sum(off),
+        "stand_still": dt * (command_size < self.most_stand) * t.apart(angles, self.pose),
         "alive": dt * 1.0,
         "termination": dt * (fallen or tangled),
         "collision": dt * self.collides(data),
         "contact_force": dt * self.overload(data),
-        "joint_deviation_hip": dt * self.hips_off(off),
-        "joint_deviation_knee": dt * np.sum(off * self.is_knee),
+        "joint_deviation_hip": dt * self.hips_off(t.deviation(angles, self.pose, self.is_hip)),
+        "joint_deviation_knee": dt * t.deviation(angles, self.pose, self.is_knee),
         "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
-        "pose": dt * np.sum(np.square(off) * self.pose_weights),
+        "pose": dt * t.weighted(angles, self.pose, self.pose_weights),
         "feet_distance": dt * self.feet_too_near(data),
     }
     return terms, {"fallen": fallen, "tangled": tangled}
@@ -146,7 +146,7 @@ class Biped(Walker):
         return 1.0
 
     def hips_off(self, off):
-        return np.sum(off * self.is_hip) * (abs(self.velocity[1]) > 0.1)
+        return off * (abs(self.velocity[1]) > 0.1)
 
 
 class BerkeleyHumanoidJoystickFlatTerrain(Biped, joints=12, feet=2):
@@ -159,6 +159,12 @@ class BerkeleyHumanoidJoystickFlatTerrain(Biped, joints=12, feet=2):
     knees = ("LL_KFE", "LR_KFE")
     pose_weights = (1.0, 1.0, 0.01, 0.01, 1.0, 1.0) * 2
     tracking_sigma, max_foot_height = 0.5, 0.1
+    observation_noise = {
+        **Walker.observation_noise,
+        "joints": uniform(
+            (-0.03, -0.03, -0.03, -0.05, -0.08, -0.03) * 2, (0.03, 0.03, 0.03, 0.05, 0.08, 0.03) * 2
+        ),
+    }
     velocity = command(low=-1.0, high=1.0, size=3, every=10.02, standing=0.1)
     step = walks(
         0.0,
@@ -308,10 +314,10 @@ class G1JoystickFlatTerrain(Biped, joints=29, feet=2):
         return t.squares(data.sensor("global_angvel_torso").data[:2])
 
     def is_tangled(self, data):
-        return np.sum(self.touching(data)[:3]) > 0.0
+        return t.sizes(self.touching(data)[:3]) > 0.0
 
     def collides(self, data):
-        return 1.0 * (np.sum(self.touching(data)[3:]) > 0.0)
+        return 1.0 * (t.sizes(self.touching(data)[3:]) > 0.0)
 
     def overload(self, data):
         left, right = (
@@ -322,14 +328,14 @@ class G1JoystickFlatTerrain(Biped, joints=29, feet=2):
         return max(abs(left) - most, 0.0) + max(abs(right) - most, 0.0)
 
     def is_walking(self, data, command_size):
-        speed = np.sqrt(t.squares(data.sensor("global_linvel").data[:2]))
+        speed = t.length(data.sensor("global_linvel").data[:2])
         turn = abs(data.sensor("global_angvel").data[2])
         return 1.0 * (speed > 0.1 or turn > 0.1 or command_size > 0.01)
 
     def hips_off(self, off):
         # Playground multiplies a column of errors by a row of weights, 1 1 1 1 or, to the left,
         # 0 1 0 1, and adds up the matrix
-        return np.sum(off * self.is_hip) * (2.0 if self.velocity[1] > 0.1 else 4.0)
+        return off * (2.0 if self.velocity[1] > 0.1 else 4.0)
 
 
 class G1JoystickRoughTerrain(G1JoystickFlatTerrain):

@@ -94,7 +94,7 @@ class H1(Gaited, joints=19, feet=2):
 
     def pose_cost(self, data):
         """Squared distance from the default pose."""
-        return np.sum(np.square(data.qpos[7:] - self.pose) * self.pose_weights)
+        return t.weighted(data.qpos[7:], self.pose, self.pose_weights)
 
     def has_fallen(self, data):
         """Whether the torso leans or a joint is beyond its servo's range."""
@@ -131,8 +131,7 @@ class H1InplaceGaitTracking(H1):
     errors, velocities = memory(57), memory(57)
 
     def control(self, action, ctrl):
-        wanted = self.pose + self.action_scale * action
-        ctrl[:] = np.clip(wanted, self.least_target, self.most_target)
+        self.aim(ctrl, self.pose, action)
 
     def step(self, data, action, info):
         self.begin(action)
@@ -178,8 +177,7 @@ class H1JoystickGaitTracking(H1):
     errors, velocities, target = memory(19), memory(19), memory(19)
 
     def control(self, action, ctrl):
-        wanted = self.target + self.action_scale * action
-        ctrl[:] = np.clip(wanted, self.least_target, self.most_target)
+        self.aim(ctrl, self.target, action)
 
     @reward_terms(
         0.0,
@@ -203,15 +201,14 @@ class H1JoystickGaitTracking(H1):
         dt, told, linvel = self.dt, self.heard(), data.sensor("local_linvel").data
         turn_miss = np.square(told[2] - data.sensor("gyro").data[2])
         terms = {
-            "tracking_lin_vel": dt
-            * t.closeness(t.squares(told[:2] - linvel[:2]), self.tracking_sigma),
+            "tracking_lin_vel": dt * t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),
             "tracking_ang_vel": dt * t.closeness(turn_miss, self.tracking_sigma),
             "feet_phase": dt * self.feet_phase(data),
             "feet_air_time": dt * 0.0,  # by Playground's contacts no foot is ever in the air
             "ang_vel_xy": dt * t.squares(data.sensor("global_angvel").data[:2]),
             "lin_vel_z": dt * (self.gait > 0.0) * np.square(data.sensor("global_linvel").data[2]),
             "pose": dt * self.pose_cost(data),
-            "foot_slip": dt * np.sum(self.ground_speeds(data) * self.seen),
+            "foot_slip": dt * t.slip(self.ground_speeds(data), self.seen),
             "action_rate": dt * t.jerk(action, self.last_action, self.action_before),
         }
         return terms, {"fallen": self.has_fallen(data)}
@@ -260,15 +257,14 @@ class SpotJoystickGaitTracking(Gaited, Spot, joints=12, feet=4):
     phase, next_phase, errors = memory(4), memory(4), memory(36)
 
     def control(self, action, ctrl):
-        wanted = self.pose + self.action_scale * action
-        ctrl[:] = np.clip(wanted, self.least_target, self.most_target)
+        self.aim(ctrl, self.pose, action)
 
     def step(self, data, action, info):
         self.begin(action)
         self.simulate(data)
         self.stride(data)
         told, dt, linvel = self.velocity, self.dt, data.sensor("local_linvel").data
-        miss = t.squares(told[:2] - linvel[:2])
+        miss = t.distance(told[:2], linvel)
         turn_miss = np.square(told[2] - data.sensor("gyro").data[2])
         splay, rises = 0.0, np.square(data.sensor("global_linvel").data[2])
         for i in range(4):

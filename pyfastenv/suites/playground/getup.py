@@ -31,7 +31,7 @@ class Getup(Legged):
         if rng.random() < self.drop:
             turn = rng.standard_normal(4)
             data.qpos[:2], data.qpos[2] = 0.0, self.drop_height
-            data.qpos[3:7] = turn / (np.sqrt(t.squares(turn)) + 1e-6)
+            data.qpos[3:7] = turn / (t.length(turn) + 1e-6)
             data.qpos[7:] = rng.uniform(self.least_start, self.most_start)
         data.qvel[:6] = rng.uniform(-self.speed, self.speed, 6)
         data.ctrl[:] = data.qpos[7:]
@@ -47,9 +47,9 @@ class Getup(Legged):
         """1 where an axis points up, 1/e⁸ where it points down."""
         return np.exp(-2.0 * (np.square(up[0]) + np.square(up[1]) + np.square(up[2] - 1.0)))
 
-    def likeness(self, off):
-        """1 where numbers are 0, less with the sum of their squares."""
-        return np.exp(-0.5 * t.squares(off))
+    def likeness(self, error):
+        """1 where a squared error is 0, less where it is more."""
+        return np.exp(-0.5 * error)
 
 
 class Go1Getup(Getup, Go1):
@@ -94,17 +94,16 @@ class Go1Getup(Getup, Go1):
         height = min(data.site("imu").xpos[2], self.wanted_height)
         is_up = self.is_up(up)
         stands = is_up and self.wanted_height - height < 0.005
-        too_fast = np.maximum(np.abs(data.qvel[6:]) - 2.0 * np.pi, 0.0)
         terms = {
             "orientation": dt * self.uprightness(up),
             "torso_height": dt * (np.exp(height) - 1.0),
-            "posture": dt * is_up * self.likeness(angles - self.pose),
-            "stand_still": dt * stands * self.likeness(action),
+            "posture": dt * is_up * self.likeness(t.distance(angles, self.pose)),
+            "stand_still": dt * stands * self.likeness(t.squares(action)),
             "action_rate": dt * t.jerk(action, self.last_action, self.action_before),
             "torques": dt * t.effort(data.actuator_force),
             "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
             "dof_acc": dt * t.squares(data.qacc[6:]),
-            "dof_vel": dt * t.squares(too_fast),
+            "dof_vel": dt * t.excess(data.qvel[6:], 2.0 * np.pi),
         }
         return terms, False
 
@@ -143,8 +142,7 @@ class SpotGetup(Getup, Spot):
         self.stand_height = self.home[2]
 
     def control(self, data, action, ctrl):
-        wanted = data.qpos[7:] + self.action_scale * action
-        ctrl[:] = np.clip(wanted, self.least_target, self.most_target)
+        self.aim(ctrl, data.qpos[7:], action)
 
     @reward_terms(
         0.0,
@@ -164,8 +162,8 @@ class SpotGetup(Getup, Spot):
         terms = {
             "orientation": dt * self.uprightness(up),
             "torso_height": dt * (1.0 - low),
-            "posture": dt * is_up * self.likeness(data.qpos[7:] - self.pose),
-            "stand_still": dt * (is_up and low < 0.005) * self.likeness(action),
+            "posture": dt * is_up * self.likeness(t.distance(data.qpos[7:], self.pose)),
+            "stand_still": dt * (is_up and low < 0.005) * self.likeness(t.squares(action)),
             "action_rate": dt * t.jerk(action, self.last_action, self.action_before),
             "torques": dt * t.effort(data.actuator_force),
         }

@@ -95,8 +95,8 @@ class Go1JoystickFlatTerrain(Go1):
         told, dt = self.velocity, self.dt
         linvel, turn = data.sensor("local_linvel").data, data.sensor("gyro").data[2]
         up, angles, forces = data.sensor("upvector").data, data.qpos[7:], data.actuator_force
-        miss, turn_miss = t.squares(told[:2] - linvel[:2]), np.square(told[2] - turn)
-        moves = np.sqrt(t.squares(told)) > 0.01
+        miss, turn_miss = t.distance(told[:2], linvel), np.square(told[2] - turn)
+        moves = t.length(told) > 0.01
         speeds = self.ground_speeds(data)
         fallen = up[2] < 0.0
         self.misses[0] += 1.0
@@ -110,18 +110,18 @@ class Go1JoystickFlatTerrain(Go1):
             "lin_vel_z": dt * np.square(data.sensor("global_linvel").data[2]),
             "ang_vel_xy": dt * t.squares(data.sensor("global_angvel").data[:2]),
             "orientation": dt * t.squares(up[:2]),
-            "stand_still": dt * (not moves) * np.sum(np.abs(angles - self.pose)),
+            "stand_still": dt * (not moves) * t.apart(angles, self.pose),
             "termination": dt * fallen,
-            "pose": dt * np.exp(-np.sum(np.square(angles - self.pose) * self.pose_weights)),
+            "pose": dt * np.exp(-t.weighted(angles, self.pose, self.pose_weights)),
             "torques": dt * t.effort(forces),
-            "action_rate": dt * t.squares(action - self.last_action),
+            "action_rate": dt * t.distance(action, self.last_action),
             "energy": dt * t.power(data.qvel[6:], forces),
-            "feet_slip": dt * moves * np.sum(speeds * self.contact),
+            "feet_slip": dt * moves * t.slip(speeds, self.contact),
             "feet_clearance": dt * t.clearance(speeds, self.heights(data), self.max_foot_height),
             "feet_height": dt
             * moves
             * t.swing_error(self.swing_peak, self.landed, self.max_foot_height),
-            "feet_air_time": dt * moves * np.sum((self.air_time - 0.1) * self.landed),
+            "feet_air_time": dt * moves * t.flight(self.air_time, self.landed, 0.1, np.inf),
             "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
         }
         return terms, {"fallen": fallen}

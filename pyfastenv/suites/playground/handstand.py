@@ -82,18 +82,18 @@ class Go1Handstand(Go1):
         low = max(self.wanted_height - turned.xpos[2], 0.0)
         fallen, touches = (
             data.sensor("upvector").data[2] < -0.25,
-            np.sum(self.touching(data)) > 0.0,
+            t.sizes(self.touching(data)) > 0.0,
         )
         terms = {
             "height": dt * np.exp(-low),
             "orientation": dt * np.square(0.5 * nose + 0.5),
-            "contact": dt * (np.sum(self.standing(data)) > 0.0),
-            "action_rate": dt * t.squares(action - self.last_action),
+            "contact": dt * (t.sizes(self.standing(data)) > 0.0),
+            "action_rate": dt * t.distance(action, self.last_action),
             "torques": dt * t.squares(forces),
             "termination": dt * (fallen or touches),
             "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
             "dof_acc": dt * t.squares(data.qacc[6:]),
-            "pose": dt * np.sum(np.square(angles - self.pose) * self.pose_weights),
+            "pose": dt * t.weighted(angles, self.pose, self.pose_weights),
             "stay_still": dt * (t.squares(data.qvel[:2]) + np.square(data.qvel[5])),
             "energy": dt * t.power(data.qvel[6:], forces),
         }

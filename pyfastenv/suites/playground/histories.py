@@ -37,13 +37,14 @@ class Remembering(Legged):
         self.see(data)
 
     def control(self, action, ctrl):
-        wanted = self.pose + self.action_scale * action
-        ctrl[:] = np.clip(wanted, self.least_target, self.most_target)
+        self.aim(ctrl, self.pose, action)
 
     def see(self, data):
         """Puts a frame in front of the others."""
         frame = self.frame(data)
-        t.push_front(self.frames, np.minimum(np.maximum(frame, -100.0), 100.0))
+        for i in range(len(frame)):
+            frame[i] = min(max(frame[i], -100.0), 100.0)
+        t.push_front(self.frames, frame)
 
     def falls(self, data):
         """Whether the robot has fallen, or a joint is beyond what its servo can be told."""
@@ -106,24 +107,23 @@ class BarkourJoystick(Remembering, joints=12, feet=4):
         self.feel(data)
         self.see(data)
         told, dt, linvel = self.velocity, self.dt, data.sensor("local_linvel").data
-        over_ground = np.sqrt(t.squares(told[:2]))
+        over_ground = t.length(told[:2])
         stands = over_ground > 0.0 and told[1] / over_ground < 0.1
-        turn_miss, off = np.square(told[2] - data.sensor("gyro").data[2]), data.qpos[7:] - self.pose
+        turn_miss = np.square(told[2] - data.sensor("gyro").data[2])
         fallen = self.falls(data)
         terms = {
-            "tracking_lin_vel": dt
-            * t.closeness(t.squares(told[:2] - linvel[:2]), self.tracking_sigma),
+            "tracking_lin_vel": dt * t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),
             "tracking_ang_vel": dt * t.closeness(turn_miss, self.tracking_sigma),
             "lin_vel_z": dt * np.square(data.sensor("global_linvel").data[2]),
             "ang_vel_xy": dt * t.squares(data.sensor("global_angvel").data[:2]),
             "orientation": dt * t.squares(data.sensor("upvector").data[:2]),
             "torques": dt * t.effort(data.qfrc_actuator),
-            "action_rate": dt * t.squares(action - self.last_action),
-            "stand_still": dt * stands * np.sum(np.abs(off)),
+            "action_rate": dt * t.distance(action, self.last_action),
+            "stand_still": dt * stands * t.apart(data.qpos[7:], self.pose),
             "termination": dt * (self.early() and fallen),
             "feet_air_time": dt
             * (over_ground > 0.05)
-            * np.sum((self.air_time - 0.1) * self.landed),
+            * t.flight(self.air_time, self.landed, 0.1, np.inf),
         }
         return terms, {"fallen": fallen}
 
@@ -171,21 +171,22 @@ class Op3Joystick(Remembering, joints=20, feet=2):
         self.see(data)
         told, dt, forces = self.velocity, self.dt, data.actuator_force
         linvel, turn = data.sensor("local_linvel").data, data.sensor("gyro").data[2]
-        speeds, off = self.ground_speeds(data), np.square(self.heights(data) - self.max_foot_height)
+        speeds, off, heights = self.ground_speeds(data), 0.0, self.heights(data)
+        for i in range(2):
+            off += np.square(heights[i] - self.max_foot_height) * np.sqrt(np.sqrt(speeds[i]))
         fallen = self.falls(data)
         terms = {
-            "tracking_lin_vel": dt
-            * t.closeness(t.squares(told[:2] - linvel[:2]), self.tracking_sigma),
+            "tracking_lin_vel": dt * t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),
             "tracking_ang_vel": dt * t.closeness(np.square(told[2] - turn), self.tracking_sigma),
             "lin_vel_z": dt * np.square(data.sensor("global_linvel").data[2]),
             "ang_vel_xy": dt * t.squares(data.sensor("global_angvel").data[:2]),
             "orientation": dt * t.squares(data.sensor("upvector").data[:2]),
             "torques": dt * t.effort(forces),
             "action_rate": dt * t.jerk(action, self.last_action, self.action_before),
-            "zero_cmd": dt * (np.sqrt(t.squares(told)) < 0.1) * t.squares(action),
+            "zero_cmd": dt * (t.length(told) < 0.1) * t.squares(action),
             "termination": dt * (self.early() and fallen),
-            "feet_slip": dt * np.sum(speeds * self.standing(data)),
-            "feet_clearance": dt * np.sum(off * np.sqrt(np.sqrt(speeds))),
+            "feet_slip": dt * t.slip(speeds, self.standing(data)),
+            "feet_clearance": dt * off,
             "energy": dt * t.power(data.qvel[6:], forces),
         }
         return terms, {"fallen": fallen}

@@ -137,6 +137,12 @@ class Legged(Task):
     def control(self, action, ctrl):
         ctrl[:] = self.pose + self.action_scale * action
 
+    def aim(self, ctrl, start, action):
+        """Moves the servos' targets from ``start`` by an action, as far as they can be told."""
+        for i in range(len(ctrl)):
+            target = start[i] + self.action_scale * action[i]
+            ctrl[i] = min(max(target, self.least_target[i]), self.most_target[i])
+
     def is_bent_too_far(self, data):
         """Whether some joint is beyond what its servo can be told."""
         return t.beyond(data.qpos[7:], self.least_target, self.most_target) > 0.0

@@ -45,7 +45,7 @@ class SpotFlatTerrainJoystick(Spot):
         "upvector": uniform(-0.03, 0.03),
         "joints": uniform(-0.05, 0.05),
         "errors": uniform(-0.05, 0.05),
-        "feet_places": uniform(-0.01, 0.01),
+        "feet_places": uniform((-0.01, -0.005, -0.02) * 4, (0.01, 0.005, 0.02) * 4),
     }
     velocity = command(low=(-1.0, -0.8, -1.0), high=(1.0, 0.8, 1.0), every=4.02, standing=0.1)
     tracking_sigma, max_foot_height = 0.25, 0.12
@@ -61,8 +61,7 @@ class SpotFlatTerrainJoystick(Spot):
         self.errors[:12] = data.qpos[7:]
 
     def control(self, action, ctrl):
-        wanted = self.pose + self.action_scale * action
-        ctrl[:] = np.clip(wanted, self.least_target, self.most_target)
+        self.aim(ctrl, self.pose, action)
 
     @reward_terms(
         0.0,
@@ -92,25 +91,24 @@ class SpotFlatTerrainJoystick(Spot):
         told, dt = self.velocity, self.dt
         linvel, turn = data.sensor("local_linvel").data, data.sensor("gyro").data[2]
         up, forces, height = data.sensor("upvector").data, data.actuator_force, self.max_foot_height
-        moves = np.sqrt(t.squares(told)) >= 0.01
-        speeds, off = self.ground_speeds(data), data.qpos[7:] - self.pose
+        moves = t.length(told) >= 0.01
+        speeds, off = self.ground_speeds(data), t.distance(data.qpos[7:], self.pose)
         fallen = up[2] < 0.85
         terms = {
-            "tracking_lin_vel": dt
-            * t.closeness(t.squares(told[:2] - linvel[:2]), self.tracking_sigma),
+            "tracking_lin_vel": dt * t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),
             "tracking_ang_vel": dt * t.closeness(np.square(told[2] - turn), self.tracking_sigma),
             "lin_vel_z": dt * np.square(data.sensor("global_linvel").data[2]),
             "ang_vel_xy": dt * t.squares(data.sensor("global_angvel").data[:2]),
             "orientation": dt * t.squares(up[:2]),
-            "posture": dt * np.exp(-10.0 * (not moves) * t.squares(off)),
+            "posture": dt * np.exp(-10.0 * (not moves) * off),
             "termination": dt * fallen,
             "torques": dt * t.effort(forces),
             "action_rate": dt * t.jerk(action, self.last_action, self.action_before),
             "energy": dt * t.power(data.qvel[6:], forces),
-            "feet_slip": dt * np.sum(speeds * self.contact),
+            "feet_slip": dt * t.slip(speeds, self.contact),
             "feet_clearance": dt * t.clearance(speeds, self.heights(data), height),
             "feet_height": dt * moves * t.swing_error(self.swing_peak, self.landed, height),
-            "feet_air_time": dt * moves * np.sum((self.air_time - 0.1) * self.landed),
+            "feet_air_time": dt * moves * t.flight(self.air_time, self.landed, 0.1, np.inf),
         }
         return terms, {"fallen": fallen}
 

@@ -1,6 +1,7 @@
 """Terms of Playground's rewards, each a function of numbers; ``(n,)`` arrays where not said.
 
 Formulas: MuJoCo Playground 0.2, the reward functions of _src/locomotion and _src/gait.py.
+They are loops, which compile faster than expressions of arrays and make no arrays.
 """
 
 import numpy as np
@@ -8,7 +9,55 @@ import numpy as np
 
 def squares(values):
     """Sum of squares."""
-    return np.sum(np.square(values))
+    total = 0.0
+    for i in range(len(values)):
+        total += np.square(values[i])
+    return total
+
+
+def length(values):
+    """Euclidean norm."""
+    return np.sqrt(squares(values))
+
+
+def sizes(values):
+    """Sum of absolute values."""
+    total = 0.0
+    for i in range(len(values)):
+        total += abs(values[i])
+    return total
+
+
+def distance(values, others):
+    """Sum of squared differences; of the first of ``others``, as many as there are ``values``."""
+    total = 0.0
+    for i in range(len(values)):
+        total += np.square(values[i] - others[i])
+    return total
+
+
+def apart(values, others):
+    """Sum of absolute differences."""
+    total = 0.0
+    for i in range(len(values)):
+        total += abs(values[i] - others[i])
+    return total
+
+
+def weighted(values, others, weights):
+    """Sum of squared differences, each with a weight."""
+    total = 0.0
+    for i in range(len(values)):
+        total += np.square(values[i] - others[i]) * weights[i]
+    return total
+
+
+def deviation(values, others, weights):
+    """Sum of absolute differences, each with a weight."""
+    total = 0.0
+    for i in range(len(values)):
+        total += abs(values[i] - others[i]) * weights[i]
+    return total
 
 
 def closeness(error, width):
@@ -18,22 +67,52 @@ def closeness(error, width):
 
 def effort(forces):
     """Euclidean norm of the actuators' forces, and the sum of their sizes."""
-    return np.sqrt(squares(forces)) + np.sum(np.abs(forces))
+    return length(forces) + sizes(forces)
 
 
 def power(velocities, forces):
     """Sum of the joints' powers, braking counted like driving [W]."""
-    return np.sum(np.abs(velocities * forces))
+    total = 0.0
+    for i in range(len(forces)):
+        total += abs(velocities[i] * forces[i])
+    return total
 
 
 def jerk(action, last, before):
     """First and second differences of three actions, squared."""
-    return squares(action - last) + squares(action - 2.0 * last + before)
+    total = distance(action, last)
+    for i in range(len(action)):
+        total += np.square(action[i] - 2.0 * last[i] + before[i])
+    return total
 
 
 def beyond(angles, lowest, highest):
     """How far joints are out of their limits, summed [rad]."""
-    return np.sum(np.maximum(lowest - angles, 0.0) + np.maximum(angles - highest, 0.0))
+    total = 0.0
+    for i in range(len(angles)):
+        total += max(lowest[i] - angles[i], 0.0) + max(angles[i] - highest[i], 0.0)
+    return total
+
+
+def excess(velocities, most):
+    """Squares of what velocities are above ``most``, in either direction, summed."""
+    total = 0.0
+    for i in range(len(velocities)):
+        total += np.square(max(abs(velocities[i]) - most, 0.0))
+    return total
+
+
+def slip(speeds, contact):
+    """Sum of the squared speeds of feet that stand.
+
+    Args:
+        speeds: ``(n,)`` squared.
+        contact: ``(n,)``, 1 for a foot that stands, else 0.
+    """
+    total = 0.0
+    for i in range(len(speeds)):
+        total += speeds[i] * contact[i]
+    return total
 
 
 def clearance(speeds, heights, wanted):
@@ -44,7 +123,10 @@ def clearance(speeds, heights, wanted):
         heights: ``(n,)`` [m].
         wanted: [m].
     """
-    return np.sum(np.abs(heights - wanted) * np.sqrt(np.sqrt(speeds)))
+    total = 0.0
+    for i in range(len(speeds)):
+        total += abs(heights[i] - wanted) * np.sqrt(np.sqrt(speeds[i]))
+    return total
 
 
 def swing_error(peaks, landed, wanted):
@@ -55,7 +137,24 @@ def swing_error(peaks, landed, wanted):
         landed: ``(n,)``, 1 for a foot that has come down in this step, else 0.
         wanted: [m].
     """
-    return np.sum(np.square(peaks / wanted - 1.0) * landed)
+    total = 0.0
+    for i in range(len(peaks)):
+        total += np.square(peaks[i] / wanted - 1.0) * landed[i]
+    return total
+
+
+def flight(air_time, landed, least, most):
+    """How much longer than ``least`` feet that have come down were in the air; ``most`` counts.
+
+    Args:
+        air_time: ``(n,)`` [s].
+        landed: As of :func:`swing_error`.
+        least, most: [s].
+    """
+    total = 0.0
+    for i in range(len(air_time)):
+        total += min((air_time[i] - least) * landed[i], most)
+    return total
 
 
 def foot_path(phase, height):

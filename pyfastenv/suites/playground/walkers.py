@@ -60,7 +60,7 @@ class Walker(Legged):
         for i in range(len(self.phase)):
             ahead = self.phase[i] + self.phase_dt + np.pi
             self.next_phase[i] = np.fmod(ahead, 2.0 * np.pi) - np.pi
-        if self.clock_stops and np.sqrt(t.squares(self.velocity)) <= 0.01:
+        if self.clock_stops and t.length(self.velocity) <= 0.01:
             self.next_phase[:] = np.pi
 
     def observation(self, data, obs):
