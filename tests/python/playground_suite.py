@@ -22,8 +22,9 @@ import mujoco
 import numpy as np
 
 import pyfastenv
-from pyfastenv.suites import PLAYGROUND
+from pyfastenv.suites import PLAYGROUND, tasks
 from pyfastenv.suites.playground.base import playground_file
+from pyfastenv.tasks.language.find import load_task
 
 FULL = mujoco.mjtState.mjSTATE_INTEGRATION
 EPISODE = 40  # steps at most, that there are many commands
@@ -55,7 +56,7 @@ class Theirs:
         name = env_id.removesuffix("-v1")
         config = registry.get_default_config(name)
         _silence(config)
-        scene = playground_file(pyfastenv.debug(env_id).unwrapped.task.scene)
+        scene = playground_file(_task(env_id).scene)
         assets = next(folder for folder in scene.parents if folder.name == "assets")
         if not (assets / "mujoco_menagerie").exists():
             assets = next(f for f in assets.parents if (f / "mujoco_menagerie").exists())
@@ -201,8 +202,8 @@ def _silence(config: Any) -> None:
 def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, Any]:
     """Steps both from our states, in episodes of so many steps at most.
 
-    Every third robot is thrown, which ends an episode, or bends joints beyond their limits. Terms
-    of weight 0 have weight 1 in every other episode.
+    Every third robot is thrown, which ends an episode, or bends joints beyond their limits, and
+    every third is lifted. Terms of weight 0 have weight 1 in every other episode.
 
     Returns:
         The greatest distance of any control, of any observation, of the reward and of each term,
@@ -241,6 +242,7 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
             theirs.reset(command, drawn)
             left, size = episode, rng.uniform(0.1, 2.0)
             ours.data.qvel[3:6] += (rng.random() < 0.3) * rng.uniform(-20.0, 20.0, 3)
+            ours.data.qpos[2] += (rng.random() < 0.3) * rng.uniform(0.0, 0.1)
         action = rng.uniform(-size, size, ours.action_space.shape).astype(np.float32)
         row = np.empty(mujoco.mj_stateSize(ours.task.model, FULL))
         mujoco.mj_getState(ours.task.model, ours.data, row, FULL)
@@ -266,13 +268,15 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
 def _ours(env_id: str) -> Any:
     """Our environment, without what draws in a step, and often told to stand."""
     own: dict[str, Any] = {"observation_noise": False, "observation_dict": False}
-    task = pyfastenv.debug(env_id, **own).unwrapped.task
-    own |= {name: (0.0, 0.0) for name in ("push_speed",) if name in task.params}
-    own |= {name: 0.0 for name in ("kick", "kick_least") if name in task.params}
-    if "velocity_standing" in task.params:
-        each = np.ndim(task.velocity_standing) > 0
-        own["velocity_standing"] = (0.7, 0.7, 0.7) if each else 0.3
+    own |= {"push_speed": (0.0, 0.0), "kick": 0.0, "kick_least": 0.0}
+    standing = getattr(_task(env_id), "velocity_standing", None)
+    if standing is not None:
+        own["velocity_standing"] = (0.7, 0.7, 0.7) if np.ndim(standing) > 0 else 0.3
     return pyfastenv.debug(env_id, **own).unwrapped
+
+
+def _task(env_id: str) -> Any:
+    return load_task(tasks()[env_id]["task"])
 
 
 def main() -> None:

@@ -119,33 +119,43 @@ class Biped(Walker):
     # ---- where robots differ -----------------------------------------------------------------
 
     def upright(self, data):
+        """The height of the trunk's upright axis; the robot falls below 0."""
         return data.sensor("upvector").data[2]
 
     def tilt(self, data):
+        """Squared error of the trunk's upright axis."""
         return t.squares(data.sensor("upvector").data[:2])
 
     def rising(self, data):
+        """Squared vertical speed [m²/s²]."""
         return np.square(data.sensor("global_linvel").data[2])
 
     def rolling(self, data):
+        """Squared speed of turning about level axes [rad²/s²]."""
         return t.squares(data.sensor("global_angvel").data[:2])
 
     def is_tangled(self, data):
+        """Whether limbs touch so that the episode ends."""
         return False
 
     def collides(self, data):
+        """1 where limbs touch that cost, else 0."""
         return 0.0
 
     def overload(self, data):
+        """The feet's forces beyond ``max_contact_force`` [N]."""
         return 0.0
 
     def feet_too_near(self, data):
+        """How much nearer than wanted the feet are to each other [m]."""
         return 0.0
 
     def is_walking(self, data, command_size):
+        """1 where feet are rewarded for following the clock, else 0."""
         return 1.0
 
     def hips_off(self, off):
+        """Cost of the hips' deviation, ``off`` [rad]."""
         return off * (abs(self.velocity[1]) > 0.1)
 
 
@@ -207,7 +217,7 @@ class T1JoystickFlatTerrain(Biped, joints=23, feet=2):
         *(0.01, 1.0, 1.0, 0.01, 1.0, 1.0) * 2,  # legs
     )
     action_scale, gait, push_speed, base_height_target = 1.0, (1.25, 1.75), (0.1, 1.0), 0.665
-    clock_stops = True
+    ccd_iterations, clock_stops = 10, True
     velocity = command(low=(-1.0, -0.8, -1.0), high=(1.0, 0.8, 1.0), every=10.02, standing=0.1)
     step = walks(
         0.0,
@@ -226,11 +236,6 @@ class T1JoystickFlatTerrain(Biped, joints=23, feet=2):
         feet_distance=-1.0,
         collision=-1.0,
     )
-
-    def model(self):
-        model = super().model()
-        model.opt.ccd_iterations = 10
-        return model
 
     def rising(self, data):
         return np.square(data.sensor("local_linvel").data[2])
@@ -320,12 +325,9 @@ class G1JoystickFlatTerrain(Biped, joints=29, feet=2):
         return 1.0 * (t.sizes(self.touching(data)[3:]) > 0.0)
 
     def overload(self, data):
-        left, right = (
-            data.sensor("left_foot_force").data[2],
-            data.sensor("right_foot_force").data[2],
-        )
-        most = self.max_contact_force
-        return max(abs(left) - most, 0.0) + max(abs(right) - most, 0.0)
+        left = abs(data.sensor("left_foot_force").data[2]) - self.max_contact_force
+        right = abs(data.sensor("right_foot_force").data[2]) - self.max_contact_force
+        return max(left, 0.0) + max(right, 0.0)
 
     def is_walking(self, data, command_size):
         speed = t.length(data.sensor("global_linvel").data[:2])

@@ -32,13 +32,8 @@ class Go1(Legged, joints=12, feet=4):
 
     trunk = "trunk"
     soles, stands = FEET, tuple((foot,) for foot in FEET)
-    stiffness, damping = 35.0, 0.5
+    ccd_iterations, stiffness, damping = 20, 35.0, 0.5
     place, heading, speed = 0.5, 3.14, 0.5
-
-    def model(self):
-        model = super().model()
-        model.opt.ccd_iterations = 20
-        return model
 
 
 class Go1JoystickFlatTerrain(Go1):

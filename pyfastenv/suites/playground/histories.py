@@ -135,15 +135,10 @@ class Op3Joystick(Remembering, joints=20, feet=2):
     trunk, soles = "body_link", ("left_foot", "right_foot")
     stands = tuple(tuple(f"{side}_foot{i}" for i in (1, 2)) for side in "lr")
     stiffness, damping, least_upright, least_height = 21.1, 1.084, 0.85, 0.21
-    max_foot_height = 0.07
+    ccd_iterations, max_foot_height = 10, 0.07
     velocity = command(low=(-0.6, -0.8, -0.7), high=(1.5, 0.8, 0.7), every=10.02, standing=0.1)
 
     frames = memory(3 * 49)
-
-    def model(self):
-        model = super().model()
-        model.opt.ccd_iterations = 10
-        return model
 
     def frame(self, data):
         gyro, up = data.sensor("gyro").data, data.sensor("upvector").data

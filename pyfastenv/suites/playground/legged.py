@@ -25,6 +25,7 @@ class Legged(Task):
     Attributes:
         scene: The model's file, for :func:`playground_file`.
         timestep: Of the physics [s].
+        ccd_iterations: At most, of collisions of convex shapes; 0: the model's.
         keyframe: At which episodes start; its joints are the default pose.
         trunk: The body that is kicked.
         sensors: Those that are read, beside the feet's; the others go, since they cost time.
@@ -48,7 +49,7 @@ class Legged(Task):
     """
 
     scene, keyframe, trunk = "", "home", ""
-    frame_skip, timestep = 5, 0.004
+    frame_skip, timestep, ccd_iterations = 5, 0.004, 0
     sensors = TORSO
     soles: tuple[str, ...] = ()
     stands: tuple[tuple[str, ...], ...] = ()
@@ -81,6 +82,7 @@ class Legged(Task):
                 spec.delete(sensor)
         model = spec.compile()
         model.opt.timestep = self.timestep
+        model.opt.ccd_iterations = self.ccd_iterations or model.opt.ccd_iterations
         if self.damping > 0.0:
             model.dof_damping[6:] = self.damping
         if self.stiffness > 0.0:
