@@ -238,6 +238,8 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
             command = infos["velocity"].copy() if has_command else None
             if has_command:
                 ours.set_command("velocity", command)
+            if hasattr(ours.task, "heard"):  # without what is too small
+                command = ours.task.heard()
             drawn = {n: np.copy(getattr(ours.task, n)) for n in DRAWN if hasattr(ours.task, n)}
             theirs.reset(command, drawn)
             left, size = episode, rng.uniform(0.1, 2.0)

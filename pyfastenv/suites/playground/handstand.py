@@ -6,7 +6,7 @@ Formulas: MuJoCo Playground 0.2, _src/locomotion/go1/handstand.py and base.py.
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.go1 import NOISE, Go1
+from pyfastenv.suites.playground.go1 import BODY, NOISE, TRUTH, Go1
 from pyfastenv.tasks.language.fields import memory
 from pyfastenv.tasks.language.noise import uniform
 from pyfastenv.tasks.language.rewards import reward_terms
@@ -16,11 +16,6 @@ LIMBS = tuple(
     for side in "lr"
     for part in ("calf1", "calf2", "thigh1", "thigh2", "thigh3", "hip")
 )
-STATE = ("linvel", "gyro", "gravity", "joints", "joint_velocities", "last_action")
-PRIVILEGED = (
-    "true_gyro", "accelerometer", "true_linvel", "angvel", "angles", "true_joint_velocities",
-    "torques", "height",
-)  # fmt: skip
 
 
 class Go1Handstand(Go1):
@@ -36,8 +31,8 @@ class Go1Handstand(Go1):
     max_episode_steps = 500
     scene = "locomotion/go1/xmls/scene_mjx_flat_terrain.xml"
     collisions = LIMBS
-    holds, action_scale, soft_limit = True, 0.3, 0.9
-    observation_dict = {"policy": STATE, "critic": (*STATE, *PRIVILEGED)}
+    action_scale, soft_limit = 0.3, 0.9
+    observation_dict = {"policy": ("linvel", *BODY), "critic": ("linvel", *BODY, *TRUTH)}
     observation_noise = {**NOISE, "joints": uniform(-0.01, 0.01)}
     crouch, wanted_height, nose_up = 0.0, 0.55, -1.0
     pose_weights = (0.0,) * 6 + (1.0,) * 6
@@ -101,19 +96,8 @@ class Go1Handstand(Go1):
 
     def observation(self, data, obs):
         obs["linvel"] = data.sensor("local_linvel").data
-        obs["gyro"] = data.sensor("gyro").data
-        obs["gravity"] = -data.site("imu").xmat[6:]
-        obs["joints"] = data.qpos[7:] - self.pose
-        obs["joint_velocities"] = data.qvel[6:]
-        obs["last_action"] = self.last_action
-        obs["true_gyro"] = data.sensor("gyro").data
-        obs["accelerometer"] = data.sensor("accelerometer").data
-        obs["true_linvel"] = data.sensor("local_linvel").data
-        obs["angvel"] = data.sensor("global_angvel").data
-        obs["angles"] = data.qpos[7:]
-        obs["true_joint_velocities"] = data.qvel[6:]
-        obs["torques"] = data.actuator_force
-        obs["height"] = data.site("imu").xpos[2]
+        self.show_body(data, obs)
+        self.show_truth(data, obs)
 
 
 class Go1Footstand(Go1Handstand):
