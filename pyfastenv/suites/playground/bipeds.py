@@ -93,7 +93,8 @@ class Biped(Walker):
 
     observation_dict = {"policy": STATE, "critic": (*STATE, *PRIVILEGED)}
     base_height_target, max_contact_force, least_walk, most_stand = 0.5, 500.0, 0.1, 0.1
-    hips, knees = (), ()
+    hips: tuple[str, ...] = ()
+    knees: tuple[str, ...] = ()
 
     def setup(self):
         super().setup()

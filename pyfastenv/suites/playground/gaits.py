@@ -80,7 +80,7 @@ class H1(Gaited, joints=19, feet=2):
     )
     soles = ("left_foot", "right_foot")
     stands = tuple(tuple(f"{side}_foot{i}" for i in (1, 2, 3)) for side in ("left", "right"))
-    phases = ((0.0, np.pi), (0.0, 0.0))  # walk, jump
+    phases: tuple[tuple[float, ...], ...] = ((0.0, np.pi), (0.0, 0.0))  # walk, jump
     # legs' hips and ankles, waist, arms; what bends a leg forward is free
     pose_weights = (*(5.0, 5.0, 0.0, 0.0, 5.0) * 2, 2.0, *(1.0,) * 8)
     observation_noise = {

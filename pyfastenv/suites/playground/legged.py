@@ -50,7 +50,7 @@ class Legged(Task):
 
     scene, keyframe, trunk = "", "home", ""
     frame_skip, timestep, ccd_iterations = 5, 0.004, 0
-    sensors = TORSO
+    sensors: tuple[str, ...] = TORSO
     soles: tuple[str, ...] = ()
     stands: tuple[tuple[str, ...], ...] = ()
     collisions: tuple[tuple[str, str], ...] = ()
