@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -52,6 +53,8 @@ class Options(sections.Options):
     """Duration of one rate's measurement [s]."""
     threads: int = 2
     num_envs: int = 64
+    processor_time: bool = False
+    """Rates per second of processor time, of all threads."""
     ids: tuple[str, ...] = ()
     """Only these."""
 
@@ -105,7 +108,8 @@ def compare(env_id: str, args: Options) -> sections.Row:
         return count
 
     runs = {name: partial(run, step, cycle(each), n) for name, (step, each, n) in steps.items()}
-    rates = measure.race(runs, args.seconds, args.rounds)
+    clock = time.process_time if args.processor_time else time.perf_counter
+    rates = measure.race(runs, args.seconds, args.rounds, clock)
     medians = {name: statistics.median(values) for name, values in rates.items()}
     stats = ours.stats()
     pool.close()
@@ -137,6 +141,7 @@ def main() -> None:
             "num_envs": options.num_envs,
             "rounds": options.rounds,
             "seconds_per_round": options.seconds,
+            "second": "second of processor time" if options.processor_time else "s",
         },
         flat=True,
     )

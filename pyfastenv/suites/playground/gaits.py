@@ -59,7 +59,7 @@ class Gaited(Legged):
         return t.closeness(error, self.path_width)
 
     def show_gait(self, obs):
-        """What an observation has of the gait."""
+        """Writes the gait into an observation."""
         obs["phase"] = np.concatenate((np.cos(self.phase), np.sin(self.phase)))
         obs["gait_freq"] = self.gait_freq
         obs["gait"] = self.gait
@@ -108,7 +108,7 @@ class H1(Gaited, joints=19, feet=2):
         self.seen[1] = 1.0 * (up[2] > 0.0 or ahead[0] > 0.0 or ahead[1] > 0.0)
 
     def show_robot(self, data, obs):
-        """What an observation has of the robot."""
+        """Writes the robot into an observation."""
         obs["gyro"] = data.sensor("gyro").data
         obs["upvector"] = data.sensor("upvector").data
         obs["joints"] = data.qpos[7:] - self.pose
@@ -116,7 +116,7 @@ class H1(Gaited, joints=19, feet=2):
         obs["last_action"] = self.last_action
 
     def show_past(self, data, obs):
-        """What an observation has of earlier steps, and of the feet."""
+        """Writes earlier steps and the feet into an observation."""
         obs["velocities"] = self.velocities
         obs["errors"] = self.errors
         contacts = self.standing(data)

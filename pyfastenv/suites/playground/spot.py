@@ -113,7 +113,7 @@ class SpotFlatTerrainJoystick(Spot):
         return terms, {"fallen": fallen}
 
     def feet_places(self, data):
-        """Of the feet, in the trunk's frame [m]."""
+        """Places of the feet in the trunk's frame, one behind the other [m]."""
         found = np.zeros(12)
         for i in range(4):
             at = self.places_at[i]
