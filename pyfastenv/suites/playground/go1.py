@@ -41,7 +41,7 @@ class Go1(Legged, joints=12, feet=4):
     place, heading, speed, holds = 0.5, 3.14, 0.5, True
 
     def show_body(self, data, obs):
-        """What all policies see of the robot."""
+        """Writes what all policies see of the robot."""
         obs["gyro"] = data.sensor("gyro").data
         obs["gravity"] = -data.site("imu").xmat[6:]
         obs["joints"] = data.qpos[7:] - self.pose
@@ -49,7 +49,7 @@ class Go1(Legged, joints=12, feet=4):
         obs["last_action"] = self.last_action
 
     def show_truth(self, data, obs):
-        """What critics see besides, where the robot does not walk."""
+        """Writes what critics see besides, where the robot does not walk."""
         obs["true_gyro"] = data.sensor("gyro").data
         obs["accelerometer"] = data.sensor("accelerometer").data
         obs["true_linvel"] = data.sensor("local_linvel").data

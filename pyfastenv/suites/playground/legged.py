@@ -1,4 +1,4 @@
-"""What Playground's robots on legs share: model, start, feet, kicks and pushes.
+"""The base of Playground's robots on legs: model, start, feet, kicks and pushes.
 
 Formulas: MuJoCo Playground 0.2, _src/locomotion, base.py and joystick.py of each robot.
 """
