@@ -23,10 +23,9 @@ class Getup(Legged):
         drop: Probability that an episode starts with a fall; otherwise the robot stands.
         drop_height: From where it falls, turned anyhow [m].
         settle_steps: Of the physics, with servos that hold the start's joints.
-        wanted_height: Of the trunk [m].
     """
 
-    drop, drop_height, settle_steps, wanted_height = 0.6, 0.5, 125, 0.275
+    drop, drop_height, settle_steps = 0.6, 0.5, 125
 
     def reset(self, data, rng):
         data.qpos[:] = self.home
@@ -43,9 +42,13 @@ class Getup(Legged):
 
 
 class Go1Getup(Getup, Go1):
-    """Unitree's Go1 gets up; an action moves the servos' targets from where the joints are."""
+    """Unitree's Go1 gets up; an action moves the servos' targets from where the joints are.
 
-    max_episode_steps = 300
+    Attributes:
+        wanted_height: Of the trunk [m].
+    """
+
+    max_episode_steps, wanted_height = 300, 0.275
     scene = "locomotion/go1/xmls/scene_mjx_fullcollisions_flat_terrain.xml"
     stands, sensors = (), TORSO
     observation_dict = {"policy": BODY, "critic": (*BODY, *TRUTH)}
