@@ -26,7 +26,7 @@ from pyfastenv.experiments import sections
 from pyfastenv.runs.logger import read_metrics
 from pyfastenv.runs.saved import SavedPolicy, resumed_config
 from pyfastenv.runs.seeds import Stream, env_seeds
-from pyfastenv.suites import PLAYGROUND, ROBOTS
+from pyfastenv.suites import ROBOTS
 from pyfastenv.vector.vector_env import FastVectorEnv
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +46,7 @@ COMMANDS = {
     "curve": (0.8, 0.0, 0.8),
     "diagonal": (0.7, 0.4, -0.5),
 }
+GO1 = "Go1JoystickFlatTerrain-v1"
 KICK = 3.0  # as Playground's, where they are enabled [m/s]
 # a second training, from the first one's policy: kicks, more turning on the spot, and a bonus that
 # lowers the noise of actions, by which the first one's policy turns
@@ -246,9 +247,9 @@ def main() -> None:
         run = learn(env_id, seed, folder)
         saved = pyfastenv.load_policy(folder)
         found = {"walk": follow(saved, seed)}
-        if env_id in PLAYGROUND:
+        if env_id == GO1:
             found["held"] = follow_held(saved, seed)
-        if not more and env_id not in PLAYGROUND:
+        elif not more:
             film(saved, seed, ROOT / "docs" / "robots" / f"{env_id}.webp")
         return run | found
 
@@ -262,9 +263,9 @@ def main() -> None:
         held = follow_held(saved, options.seed)
         return run | kicked | {"walk": follow(saved, options.seed), "held": held}
 
-    parts = {env_id: partial(robot, env_id) for env_id in (*ROBOTS, *PLAYGROUND)}
-    parts |= {f"{each}, {k}": partial(robot, each, k) for each in PLAYGROUND for k in (1, 2)}
-    parts |= {f"{each}, steady": partial(steady, each) for each in PLAYGROUND}
+    parts = {env_id: partial(robot, env_id) for env_id in (*ROBOTS, GO1)}
+    parts |= {f"{GO1}, {k}": partial(robot, GO1, k) for k in (1, 2)}
+    parts |= {f"{GO1}, steady": partial(steady, GO1)}
     sections.run("robots", parts, options)
 
 

@@ -1,9 +1,10 @@
 """Suites beside EnvPool's environments of the same ids and dm_control itself: steps/s, in turn.
 
 ``ten`` are ten tasks of dm_control's, beside EnvPool and dm_control; ``rest`` are all others of
-dm_control's and gymnasium-robotics' that EnvPool has too. Writes bench/results/suites_ten.json
-(machine, settings, every raw rate) and suites_ten.md, or suites_rest: for every id each one's rate,
-the ratios of ours to theirs, and their geometric mean over the ids. EnvPool has a MuJoCo of its
+dm_control's and gymnasium-robotics' that EnvPool has too; ``playground`` are MuJoCo Playground's.
+Writes bench/results/suites_ten.json (machine, settings, every raw rate) and suites_ten.md, or
+suites_rest, suites_playground: for every id each one's rate, the ratios of ours to theirs, and
+their geometric mean over the ids. EnvPool has a MuJoCo of its
 own; dm_control runs one environment, as it does.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import statistics
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +25,7 @@ import tyro
 
 import pyfastenv
 from pyfastenv.experiments import measure, sections
-from pyfastenv.suites import DM_CONTROL, robotics_ids
+from pyfastenv.suites import DM_CONTROL, PLAYGROUND, robotics_ids
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -45,12 +47,14 @@ TEN = [
 class Options(sections.Options):
     """Which ids, and how."""
 
-    which: tyro.conf.Positional[Literal["ten", "rest"]]
+    which: tyro.conf.Positional[Literal["ten", "rest", "playground"]]
     rounds: int = 10
     seconds: float = 0.5
     """Duration of one rate's measurement [s]."""
     threads: int = 2
     num_envs: int = 64
+    processor_time: bool = False
+    """Rates per second of processor time, of all threads."""
     ids: tuple[str, ...] = ()
     """Only these."""
 
@@ -66,6 +70,8 @@ def ids_of(options: Options) -> list[str]:
 
     if options.which == "ten":
         return TEN
+    if options.which == "playground":
+        return list(PLAYGROUND)
     theirs = set(envpool.list_all_envs())
     ours = (*DM_CONTROL, *robotics_ids())
     return [env_id for env_id in ours if env_id in theirs and env_id not in TEN]
@@ -102,7 +108,8 @@ def compare(env_id: str, args: Options) -> sections.Row:
         return count
 
     runs = {name: partial(run, step, cycle(each), n) for name, (step, each, n) in steps.items()}
-    rates = measure.race(runs, args.seconds, args.rounds)
+    clock = time.process_time if args.processor_time else time.perf_counter
+    rates = measure.race(runs, args.seconds, args.rounds, clock)
     medians = {name: statistics.median(values) for name, values in rates.items()}
     stats = ours.stats()
     pool.close()
@@ -134,6 +141,7 @@ def main() -> None:
             "num_envs": options.num_envs,
             "rounds": options.rounds,
             "seconds_per_round": options.seconds,
+            "second": "second of processor time" if options.processor_time else "s",
         },
         flat=True,
     )

@@ -59,18 +59,30 @@ def interleave(
 
 
 def race(
-    runs: Mapping[str, Callable[[], int]], seconds: float, rounds: int
+    runs: Mapping[str, Callable[[], int]],
+    seconds: float,
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """:func:`rate` of each call for so long [s], in turn, after a quarter of it that warms up."""
     for run in runs.values():
-        rate(run, seconds / 4)
-    return interleave({name: partial(rate, run, seconds) for name, run in runs.items()}, rounds)
+        rate(run, seconds / 4, clock)
+    timed = {name: partial(rate, run, seconds, clock) for name, run in runs.items()}
+    return interleave(timed, rounds)
 
 
-def rate(run: Callable[[], int], seconds: float) -> float:
-    """Steps per second of a call that returns how many it made, again and again for so long [s]."""
-    steps, start = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - start) < seconds:
+def rate(
+    run: Callable[[], int], seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Steps per second of a call that returns how many it made, again and again for so long [s].
+
+    Args:
+        run: The call.
+        seconds: How long, by the clock.
+        clock: ``time.process_time`` counts processor time, of all threads.
+    """
+    steps, start = 0, clock()
+    while (elapsed := clock() - start) < seconds:
         steps += run()
     return steps / elapsed
 

@@ -103,8 +103,29 @@ ROBOTS = {
 }
 
 
-# MuJoCo Playground's, by EnvPool's ids; the class stands in its robot's file
-PLAYGROUND = {"Go1JoystickFlatTerrain-v1": "go1"}
+# MuJoCo Playground's, by EnvPool's ids: the file in which the class stands, and where its episodes
+# are truncated
+PLAYGROUND = {
+    "Go1JoystickFlatTerrain-v1": ("go1", 1000),
+    "Go1JoystickRoughTerrain-v1": ("go1", 1000),
+    "BerkeleyHumanoidJoystickFlatTerrain-v1": ("bipeds", 1000),
+    "BerkeleyHumanoidJoystickRoughTerrain-v1": ("bipeds", 1000),
+    "G1JoystickFlatTerrain-v1": ("bipeds", 1000),
+    "G1JoystickRoughTerrain-v1": ("bipeds", 1000),
+    "T1JoystickFlatTerrain-v1": ("bipeds", 1000),
+    "T1JoystickRoughTerrain-v1": ("bipeds", 1000),
+    "ApolloJoystickFlatTerrain-v1": ("apollo", 1000),
+    "Go1Getup-v1": ("getup", 300),
+    "Go1Handstand-v1": ("handstand", 500),
+    "Go1Footstand-v1": ("handstand", 500),
+    "H1InplaceGaitTracking-v1": ("gaits", 1000),
+    "H1JoystickGaitTracking-v1": ("gaits", 1000),
+    "SpotFlatTerrainJoystick-v1": ("spot", 1000),
+    "SpotGetup-v1": ("getup", 300),
+    "SpotJoystickGaitTracking-v1": ("gaits", 1000),
+    "BarkourJoystick-v1": ("histories", 1000),
+    "Op3Joystick-v1": ("histories", 1000),
+}
 
 
 def tasks() -> dict[str, dict[str, Any]]:
@@ -120,8 +141,8 @@ def tasks() -> dict[str, dict[str, Any]]:
         for env_id, (domain, _) in DM_CONTROL.items()
     }
     places |= {
-        env_id: (f"pyfastenv.suites.playground.{robot}:{env_id.partition('-')[0]}", 1000)
-        for env_id, robot in PLAYGROUND.items()
+        env_id: (f"pyfastenv.suites.playground.{file}:{env_id.partition('-')[0]}", limit)
+        for env_id, (file, limit) in PLAYGROUND.items()
     }
     own = {
         env_id: {"task": place, "max_episode_steps": limit}

@@ -1,27 +1,38 @@
-"""MuJoCo Playground's own step beside ours, from the same states, under the same actions.
+"""MuJoCo Playground's own steps beside ours, from the same states, under the same actions.
 
 ``python tests/python/playground_suite.py`` (``make parity NAME=playground``) compares observations,
-rewards and every term for 1,000 steps, and writes down how far they are apart. Playground's class
-computes its own in float32; mj_step, from our state on Playground's model, stands in for MJX.
+rewards and every term of every id for 1,000 steps, and writes down how far they are apart.
+Playground's class computes its own in float32; mj_step, from our state on Playground's model and
+under our controls, stands in for MJX.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import counts
 import mujoco
 import numpy as np
 
 import pyfastenv
-from pyfastenv.suites import PLAYGROUND
+from pyfastenv.suites import PLAYGROUND, tasks
 from pyfastenv.suites.playground.base import playground_file
+from pyfastenv.tasks.language.find import load_task
 
 FULL = mujoco.mjtState.mjSTATE_INTEGRATION
 EPISODE = 40  # steps at most, that there are many commands
+SHOWN = (
+    "qpos", "qvel", "qacc", "ctrl", "time", "xpos", "site_xpos", "sensordata", "actuator_force",
+    "qfrc_actuator", "xfrc_applied",
+)  # fmt: skip
+DRAWN = ("phase", "phase_dt", "gait_freq", "gait", "foot_height")  # by an episode, in both
 
 
 class Record(SimpleNamespace):
@@ -32,35 +43,99 @@ class Record(SimpleNamespace):
 
 
 class Theirs:
-    """Playground's Go1, without noise and without MJX."""
+    """Playground's environment of an id, without noise, pushes and kicks, and without MJX."""
 
-    def __init__(self) -> None:
+    def __init__(self, env_id: str) -> None:
         import jax
+        from mujoco_playground import registry
         from mujoco_playground._src import mjx_env
-        from mujoco_playground._src.locomotion.go1 import base, joystick
 
-        self._jax = jax
-        assets = playground_file("locomotion/go1/xmls/go1_mjx.xml").parents[5]
+        _register_records()
+        self._jax, self._stepping = jax, mjx_env
+        self._steps: dict[Any, Any] = {}  # compiled, by the terms' weights
+        name = env_id.removesuffix("-v1")
+        config = registry.get_default_config(name)
+        _silence(config)
+        scene = playground_file(_task(env_id).scene)
+        assets = next(folder for folder in scene.parents if folder.name == "assets")
+        if not (assets / "mujoco_menagerie").exists():
+            assets = next(f for f in assets.parents if (f / "mujoco_menagerie").exists())
         mjx_env.MENAGERIE_PATH = type(mjx_env.ROOT_PATH)(assets / "mujoco_menagerie")
-        config = joystick.default_config()
-        config.noise_config.level = 0.0
-        put_model, base.mjx.put_model = base.mjx.put_model, lambda model, **_: model
-        try:
-            self._env = joystick.Joystick(config=config)
-        finally:
-            base.mjx.put_model = put_model
-        self.data = mujoco.MjData(self._env.mj_model)
-        self._stepping = mjx_env
+        with self._without_mjx():
+            self._env = registry.load(name, config=config)
+        self.model = self._env.mj_model
+        self.data = mujoco.MjData(self.model)
+        self.scales = config.reward_config.scales  # of terms, by name; read in every step
 
-    def reset(self) -> None:
-        """What their reset leaves behind, a command aside."""
-        zeros = self._jax.numpy.zeros
-        info = {name: zeros(12) for name in ("last_act", "last_last_act")}
-        info |= {name: zeros(4) for name in ("feet_air_time", "swing_peak")}
-        info |= {"last_contact": zeros(4, dtype=bool), "rng": self._jax.random.PRNGKey(0)}
-        info |= {"steps_until_next_cmd": 10**6, "steps_until_next_pert": 10**6}
-        info |= {"steps_since_last_pert": 0}
-        self._state = Record(data=None, info=info, metrics={})
+    @contextmanager
+    def _without_mjx(self) -> Iterator[None]:
+        from mujoco import mjx
+
+        put = {"impl": SimpleNamespace(value="")}
+
+        def model(given: Any, **_: Any) -> Any:
+            return SimpleNamespace(
+                **{n: getattr(given, n) for n in ("nq", "nv", "nu", "nbody")}, **put
+            )
+
+        with (
+            mock.patch.object(mjx, "put_model", model),
+            mock.patch.object(mjx, "forward", lambda model, data: data),
+            mock.patch.object(self._stepping, "make_data", self._start),
+            mock.patch.object(self._stepping, "step", self._settle),
+        ):
+            yield
+
+    def _start(self, model: Any, **given: Any) -> Record:
+        mujoco.mj_resetData(self.model, self.data)
+        for name in ("qpos", "qvel", "ctrl"):
+            if name in given:
+                getattr(self.data, name)[:] = given[name]
+        mujoco.mj_forward(self.model, self.data)
+        return self._shown()
+
+    def _shown(self) -> Record:
+        numpy = self._jax.numpy
+        found = {name: numpy.array(getattr(self.data, name)) for name in SHOWN}
+        turned = numpy.array(self.data.site_xmat).reshape(-1, 3, 3)
+        return Record(**found, site_xmat=turned)
+
+    def _settle(self, model: Any, data: Any, targets: Any, num_substeps: int) -> Record:
+        """The physics of their resets."""
+        mujoco.mj_step(self.model, self.data, int(num_substeps))
+        return self._shown()
+
+    def _compiled(self) -> Any:
+        """Their step with these weights, of a state, what the physics makes of it and an action."""
+
+        def step(state: Any, after: Record, action: Any) -> tuple[Any, Any]:
+            kept = []
+
+            def physics(model: Any, data: Any, targets: Any, num_substeps: int) -> Record:
+                kept.append(targets)
+                return after
+
+            with self._without_mjx(), mock.patch.object(self._stepping, "step", physics):
+                return self._env.step(state, action), kept[0]
+
+        weights = tuple(self.scales.values())
+        return self._steps.setdefault(weights, self._jax.jit(step))
+
+    def reset(self, command: Any, drawn: dict[str, Any]) -> None:
+        """Their reset, with what we have drawn."""
+        numpy = self._jax.numpy
+        self._env.sample_command = lambda *_: numpy.array(command)
+        with self._without_mjx():
+            self._state = self._env.reset(self._jax.random.PRNGKey(0))
+        info = self._state.info
+        if command is not None:
+            info["command"] = numpy.array(command)
+        for name in ("steps_until_next_cmd", "steps_until_next_pert"):
+            if name in info:
+                info[name] = 10**6
+        for name, value in drawn.items():
+            if name in info:
+                info[name] = numpy.array(value).reshape(np.shape(info[name]))
 
     def kick(self, num_steps: int, wait: int, duration: int, speed: float) -> list[float]:
         """The strength of their kicks' force at each step [N]; wait and duration in steps."""
@@ -69,90 +144,141 @@ class Theirs:
         info |= {"steps_until_next_pert": wait, "steps_since_last_pert": 0, "pert_steps": 0}
         info |= {"pert_duration": duration, "pert_duration_seconds": duration * dt}
         state, forces = Record(data=Record(xfrc_applied=None), info=info), []
-        cond, jax.lax.cond = (
-            jax.lax.cond,
-            lambda is_due, kick, rest, state: kick(state) if is_due else rest(state),
-        )
-        try:
+
+        def cond(is_due: Any, kick: Any, rest: Any, state: Any) -> Any:
+            return kick(state) if is_due else rest(state)
+
+        with mock.patch.object(jax.lax, "cond", cond):
             for _ in range(num_steps):
                 state = self._env._maybe_apply_perturbation(state)
                 force = state.data.xfrc_applied[self._env._torso_body_id, :3]
                 forces.append(float(np.linalg.norm(force)))
-        finally:
-            jax.lax.cond = cond
         return forces
 
-    def step(self, state: Any, command: Any, action: Any) -> Record:
-        """Theirs from our state: obs, reward, done, and metrics."""
-        numpy = self._jax.numpy
+    def step(self, row: Any, ctrl: Any, action: Any) -> Any:
+        """Theirs from our state: obs, reward, done, and metrics.
 
-        def physics(model: Any, data: Any, targets: Any, num_substeps: int) -> Record:
-            mujoco.mj_setState(self._env.mj_model, self.data, state, FULL)
-            self.data.ctrl[:] = targets
-            mujoco.mj_step(self._env.mj_model, self.data, num_substeps)
-            names = ("qpos", "qvel", "sensordata", "site_xpos", "actuator_force", "xfrc_applied")
-            shown = {name: numpy.array(getattr(self.data, name)) for name in names}
-            return Record(**shown, site_xmat=numpy.array(self.data.site_xmat).reshape(-1, 3, 3))
-
-        self._state.info["command"] = numpy.array(command)
-        own, self._stepping.step = self._stepping.step, physics
-        try:
-            self._state = self._env.step(self._state, numpy.array(action))
-        finally:
-            self._stepping.step = own
+        Args:
+            row: Our mjSTATE_INTEGRATION before the step.
+            ctrl: ``(nu,)`` our controls of this step, which stand in for their targets' float32.
+            action: ``(nu,)`` float32.
+        """
+        mujoco.mj_setState(self.model, self.data, row, FULL)
+        before = self._state.replace(data=self._shown())
+        self.data.ctrl[:] = ctrl
+        mujoco.mj_step(self.model, self.data, self._env.n_substeps)
+        self._state, self.targets = self._compiled()(before, self._shown(), action)
         return self._state
+
+
+@functools.cache
+def _register_records() -> None:
+    """Lets JAX look into records."""
+    import jax
+
+    jax.tree_util.register_pytree_node(
+        Record,
+        lambda record: (tuple(vars(record).values()), tuple(vars(record))),
+        lambda names, values: Record(**dict(zip(names, values, strict=True))),
+    )
+
+
+def _silence(config: Any) -> None:
+    """Turns off what draws in a step."""
+    noise = config.get("noise_config", config.get("obs_noise"))
+    if isinstance(noise, float):
+        config.obs_noise = 0.0
+    elif "level" in noise:
+        noise.level = 0.0
+    else:
+        for name, scale in noise.scales.items():
+            noise.scales[name] = [0.0] * len(scale) if isinstance(scale, list | tuple) else 0.0
+    if "push_config" in config:
+        config.push_config.enable = False
+    if "velocity_kick" in config:
+        config.velocity_kick = [0.0, 0.0]
 
 
 def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, Any]:
     """Steps both from our states, in episodes of so many steps at most.
 
-    Every third robot is thrown, which ends an episode, or bends joints beyond their limits.
+    Every third robot is thrown, which ends an episode, or bends joints beyond their limits, and
+    every third is lifted. Terms of weight 0 have weight 1 in every other episode.
 
     Returns:
-        The greatest distance of any observation, of the reward and of each term, relative to what
-        is above 1; how often robots fell; ``idle``: terms that were zero all the time.
+        The greatest distance of any control, of any observation, of the reward and of each term,
+        relative to what is above 1; how often episodes ended; ``idle``: terms that were zero all
+        the time.
 
     Raises:
-        AssertionError: They differ in what has ended an episode.
+        AssertionError: They differ in what has ended an episode, or in a bit of the physics.
     """
-    theirs = Theirs()
-    own: dict[str, Any] = {"observation_noise": False, "observation_dict": False}
-    ours: Any = pyfastenv.debug(env_id, **own, velocity_standing=(0.7, 0.7, 0.7)).unwrapped
+    theirs, ours = Theirs(env_id), _ours(env_id)
+    has_command = "velocity_standing" in ours.task.params
     rng = np.random.default_rng(0)
     gaps: dict[str, float] = {}
-    falls, idle, left = 0, {name for name in vars(ours.task) if name.endswith("_weight")}, 0
+    falls, idle, left = 0, set(theirs.scales), 0
 
     def note(name: str, mine: Any, other: Any) -> None:
         mine, other = np.asarray(mine, np.float64), np.asarray(other, np.float64)
-        assert mine.shape == other.shape, name
+        assert mine.shape == other.shape, (name, mine.shape, other.shape)
         gap = np.abs(mine - other) / np.maximum(1.0, np.abs(other))
         gaps[name] = max(gaps.get(name, 0.0), float(gap.max()))
 
-    for _ in range(num_steps):
+    unweighted = [n for n, scale in theirs.scales.items() if scale == 0.0]
+    for i in range(num_steps):
         if left == 0:
-            ours.set_command("velocity", None)
+            for name in unweighted:  # in every other episode they count
+                weight = 1.0 - theirs.scales[name]
+                theirs.scales[name] = weight
+                object.__setattr__(ours.task, f"{name}_weight", weight)
+            if has_command:
+                ours.set_command("velocity", None)
             _, infos = ours.reset(seed=int(rng.integers(2**31)))
-            theirs.reset()
-            command, left, size = infos["velocity"].copy(), episode, rng.uniform(0.1, 2.0)
-            ours.set_command("velocity", command)
+            command = infos["velocity"].copy() if has_command else None
+            if has_command:
+                ours.set_command("velocity", command)
+            if hasattr(ours.task, "heard"):  # without what is too small
+                command = ours.task.heard()
+            drawn = {n: np.copy(getattr(ours.task, n)) for n in DRAWN if hasattr(ours.task, n)}
+            theirs.reset(command, drawn)
+            left, size = episode, rng.uniform(0.1, 2.0)
             ours.data.qvel[3:6] += (rng.random() < 0.3) * rng.uniform(-20.0, 20.0, 3)
-        action = rng.uniform(-size, size, 12).astype(np.float32)
-        state = np.empty(mujoco.mj_stateSize(ours.task.model, FULL))
-        mujoco.mj_getState(ours.task.model, ours.data, state, FULL)
+            ours.data.qpos[2] += (rng.random() < 0.3) * rng.uniform(0.0, 0.1)
+        action = rng.uniform(-size, size, ours.action_space.shape).astype(np.float32)
+        row = np.empty(mujoco.mj_stateSize(ours.task.model, FULL))
+        mujoco.mj_getState(ours.task.model, ours.data, row, FULL)
         obs, reward, terminated, _, infos = ours.step(action)
-        result = theirs.step(state, command, action)
-        assert terminated == bool(result.done)
-        note("observation", obs, result.obs["privileged_state"])
-        assert result.obs["state"].shape == (48,)
-        note("reward", reward, result.reward)
+        result = theirs.step(row, ours.data.ctrl, action)
+        assert np.array_equal(ours.data.qpos, theirs.data.qpos), f"step {i}: other physics"
+        assert terminated == bool(result.done), f"step {i}"
+        note("controls", ours.data.ctrl, theirs.targets)
+        seen = result.obs
+        note("observation", obs, seen["privileged_state"] if isinstance(seen, dict) else seen)
+        most = 1e4  # where Playground cuts a reward off, which unusual weights reach
+        note("reward", min(reward, most), min(result.reward, most))
         for name, value in result.metrics.items():
             if name.startswith("reward/"):
                 name = name.removeprefix("reward/")
                 note(name, infos[f"reward_{name}"] / ours.task.dt, value)
-                idle -= {f"{name}_weight"} if value != 0.0 else set()
+                idle -= {name} if value != 0.0 else set()
         falls += terminated
         left = 0 if terminated else left - 1
     return {"falls": falls, "gaps": gaps, "idle": sorted(idle)}
+
+
+def _ours(env_id: str) -> Any:
+    """Our environment, without what draws in a step, and often told to stand."""
+    own: dict[str, Any] = {"observation_noise": False, "observation_dict": False}
+    own |= {"push_speed": (0.0, 0.0), "kick": 0.0, "kick_least": 0.0}
+    standing = getattr(_task(env_id), "velocity_standing", None)
+    if standing is not None:
+        own["velocity_standing"] = (0.7, 0.7, 0.7) if np.ndim(standing) > 0 else 0.3
+    return pyfastenv.debug(env_id, **own).unwrapped
+
+
+def _task(env_id: str) -> Any:
+    return load_task(tasks()[env_id]["task"])
 
 
 def main() -> None:
@@ -160,8 +286,9 @@ def main() -> None:
     results = Path(__file__).parents[2] / "bench" / "results" / "playground_parity.json"
     parser.add_argument("--output", type=Path, default=results)
     parser.add_argument("--steps", type=int, default=1_000)
+    parser.add_argument("ids", nargs="*", default=list(PLAYGROUND))
     options = parser.parse_args()
-    for env_id in PLAYGROUND:
+    for env_id in options.ids:
         row = {"steps": options.steps, **compare(env_id, options.steps)}
         counts.add(options.output, env_id, row, PLAYGROUND, "playground_parity")
         print(f"{env_id}: {row}", flush=True)

@@ -25,7 +25,7 @@ class Noisy(Pole):
     max_episode_steps = 0
     observation_noise = {
         "angle": normal(0.1),
-        "both": uniform(-0.5, 1.5),
+        "both": uniform((-0.5, 1.0), (1.5, 4.0)),  # of each element
         "alike": uniform(-1.0, 1.0, together=True),
     }
     speed = pyfastenv.command(low=0.0, high=1.0, every=0.1)  # which draws beside them
@@ -61,9 +61,10 @@ def test_it_is_of_the_distributions_asked_for() -> None:
     noise = noise_of(envs, np.array(obs))  # (61, 64, …)
     assert abs(noise["angle"].std() - 0.1) < 0.005
     assert abs(noise["angle"].mean()) < 0.01
-    assert noise["both"].min() > -0.5 - 1e-9
-    assert noise["both"].max() < 1.5 + 1e-9
-    assert abs(noise["both"].mean() - 0.5) < 0.03
+    for i, (low, high) in enumerate(((-0.5, 1.5), (1.0, 4.0))):
+        assert noise["both"][..., i].min() > low - 1e-9
+        assert noise["both"][..., i].max() < high + 1e-9
+        assert abs(noise["both"][..., i].mean() - (low + high) / 2) < 0.05
     assert abs(np.corrcoef(noise["both"].reshape(-1, 2).T)[0, 1]) < 0.05
     np.testing.assert_allclose(noise["alike"][..., 0], noise["alike"][..., 1], atol=1e-9)
     for values in noise.values():  # anew at every step, in every environment
@@ -104,6 +105,11 @@ def test_evaluations_may_do_without(tmp_path: Path) -> None:
     ("noise", "error", "said"),
     [
         ({"angel": normal(0.1)}, ValueError, r"no obs\['angel'\]; .*; did you mean 'angle'"),
+        (
+            {"both": uniform([0.0], [1.0])},
+            ValueError,
+            "expected bounds for the 2 elements of 'both'",
+        ),
         ({"angle": 0.1}, TypeError, "expected a dict such as {'gyro': normal"),
         ({"angle": scale(0.9, 1.1)}, TypeError, ".*of normal and uniform, got"),
     ],
@@ -116,3 +122,9 @@ def test_mistakes(noise: Any, error: type[Exception], said: str) -> None:
 def test_a_deviation_below_zero() -> None:
     with pytest.raises(ValueError, match="normal: expected a standard deviation from 0 on, got -1"):
         normal(-1)
+
+
+@pytest.mark.parametrize("bounds", [((0.0, 1.0), 1.0), ((0.0, 1.0), (1.0, 0.0)), (1.0, 0.0)])
+def test_bounds_that_are_none(bounds: Any) -> None:
+    with pytest.raises(ValueError, match="uniform: expected low <= high"):
+        uniform(*bounds)

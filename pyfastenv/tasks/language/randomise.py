@@ -21,8 +21,8 @@ class Draw(NamedTuple):
     """How a field's numbers are drawn from the model's own."""
 
     kind: str  # "scale", "shift" or "uniform"; "own": the model's, until methods write others
-    low: float
-    high: float
+    low: Any  # of observation_noise also a tuple, a number for each element
+    high: Any
     together: bool
 
 

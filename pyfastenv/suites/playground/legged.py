@@ -1,0 +1,233 @@
+"""The base of Playground's robots on legs: model, start, feet, kicks and pushes.
+
+Formulas: MuJoCo Playground 0.2, _src/locomotion, base.py and joystick.py of each robot.
+"""
+
+import gymnasium
+import mujoco
+import numpy as np
+
+from pyfastenv.suites.playground import terms as t
+from pyfastenv.suites.playground.base import playground_file
+from pyfastenv.tasks.language.fields import memory
+from pyfastenv.tasks.language.task import Task
+
+TORSO = ("gyro", "local_linvel", "accelerometer", "upvector", "global_linvel", "global_angvel")
+
+
+class Legged(Task):
+    """A robot of Playground's that has a trunk and legs, and position servos in all joints.
+
+    What a subclass says: ``joints`` and ``feet``, how many; the other class attributes. What an
+    observation shows of actions and feet is what was before its step, as in Playground: so a step
+    begins with ``remember`` and has ``feel`` after the physics.
+
+    Attributes:
+        scene: The model's file, for :func:`playground_file`.
+        timestep: Of the physics [s].
+        ccd_iterations: At most, of collisions of convex shapes; 0: the model's.
+        keyframe: At which episodes start; its joints are the default pose.
+        trunk: The body that is kicked.
+        sensors: Those that are read, beside the feet's; the others go, since they cost time.
+        soles: Sites under the feet.
+        stands: For each foot the geoms on which it stands.
+        collisions: Pairs of geoms whose touch is looked at, too.
+        stiffness: Of the position servos [Nm/rad]; 0: the model's.
+        damping: Of the joints [Nm s/rad]; 0: the model's.
+        action_scale: How far an action of 1 moves a servo's target from the default pose [rad].
+        soft_limit: Share of joints' ranges beyond which they cost, about the range's middle.
+        place: Greatest distance of the start from the origin, along each axis [m].
+        heading: Greatest angle of the start's heading [rad].
+        speed: Greatest velocities of the trunk at the start [m/s, rad/s].
+        holds: Whether servos hold the start's pose before the first step.
+        bend: The least and the most that the start's joint angles are multiplied with.
+        kick: Greatest speed of kicks [m/s], forces of half a sine on the trunk; 0: none.
+        kick_least: The least [m/s].
+        kick_every, kick_duration: The least and the most [s].
+        push_speed: The least and the most of what pushes add to the trunk's velocity [m/s].
+        push_every: The least and the most [s]; an episode has one of its own.
+    """
+
+    scene, keyframe, trunk = "", "home", ""
+    frame_skip, timestep, ccd_iterations = 5, 0.004, 0
+    sensors: tuple[str, ...] = TORSO
+    soles: tuple[str, ...] = ()
+    stands: tuple[tuple[str, ...], ...] = ()
+    collisions: tuple[tuple[str, str], ...] = ()
+    stiffness, damping, action_scale, soft_limit = 0.0, 0.0, 0.5, 0.95
+    place, heading, speed, bend, holds = 0.0, 0.0, 0.0, (1.0, 1.0), False
+    kick, kick_least, kick_every, kick_duration = 0.0, 0.0, (1.0, 3.0), (0.05, 0.2)
+    push_speed, push_every = (0.0, 0.0), (5.0, 10.0)
+
+    kick_wait, kick_for, kick_speed = memory(), memory(), memory()
+    kick_at, kick_direction, kick_force = memory(), memory(2), memory(2)
+    push_steps, push_in = memory(), memory()
+
+    def __init_subclass__(cls, joints=0, feet=0, **arguments):
+        for name in ("action", "last_action", "action_before") if joints else ():
+            setattr(cls, name, memory(joints))
+        for name in ("contact", "last_contact", "landed", "air_time", "swing_peak") if feet else ():
+            setattr(cls, name, memory(feet))
+        if joints:
+            cls.action_space = gymnasium.spaces.Box(-1.0, 1.0, (joints,), np.float64)
+        super().__init_subclass__(**arguments)
+
+    def model(self):
+        """Playground's, with these gains."""
+        spec = mujoco.MjSpec.from_file(str(playground_file(self.scene)))
+        self.prepare(spec)
+        read = {*self.sensors, *(f"{sole}_global_linvel" for sole in self.soles)}
+        for sensor in list(spec.sensors):
+            if sensor.name not in read:
+                spec.delete(sensor)
+        model = spec.compile()
+        model.opt.timestep = self.timestep
+        model.opt.ccd_iterations = self.ccd_iterations or model.opt.ccd_iterations
+        if self.damping > 0.0:
+            model.dof_damping[6:] = self.damping
+        if self.stiffness > 0.0:
+            model.actuator_gainprm[:, 0] = self.stiffness
+            model.actuator_biasprm[:, 1] = -self.stiffness
+        return model
+
+    def prepare(self, spec):
+        """Changes the model before it is compiled."""
+
+    def setup(self):
+        model = self.model
+        key = model.key(self.keyframe)
+        self.home, self.pose = key.qpos.copy(), key.qpos[7:].copy()
+        low, high = model.jnt_range[1:].T
+        middle, reach = 0.5 * (low + high), 0.5 * self.soft_limit * (high - low)
+        self.lowest, self.highest = middle - reach, middle + reach
+        self.least_target, self.most_target = model.actuator_ctrlrange.T.copy()
+        self.trunk_id = model.body(self.trunk).id
+        self.mass = model.body_subtreemass[self.trunk_id]
+        self.sole_ids = np.array([model.site(name).id for name in self.soles])
+        sensors = {model.sensor(i).name: model.sensor_adr[i] for i in range(model.nsensor)}
+        ground = model.geom("floor").id
+        feet = [(foot, name) for foot, names in enumerate(self.stands) for name in names]
+        self.foot_of = np.array([foot for foot, _ in feet], np.int64)
+        self.foot_geoms = np.array([model.geom(name).id for _, name in feet], np.int64)
+        self.grounds = np.full(len(feet), ground)
+        pairs = [[model.geom(name).id for name in pair] for pair in self.collisions]
+        self.limbs, self.hit = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+        speeds = [f"{sole}_global_linvel" for sole in self.soles]
+        self.feet_at = np.array([sensors[name] for name in speeds if name in sensors], np.int64)
+
+    def reset(self, data, rng):
+        data.qpos[:] = self.home
+        data.qpos[:2] += rng.uniform(-self.place, self.place, 2)
+        turn = rng.uniform(-self.heading, self.heading)
+        data.qpos[3], data.qpos[6] = np.cos(0.5 * turn), np.sin(0.5 * turn)
+        if self.bend[0] < self.bend[1]:
+            data.qpos[7:] *= rng.uniform(self.bend[0], self.bend[1], len(self.pose))
+        data.qvel[:6] = rng.uniform(-self.speed, self.speed, 6)
+        if self.holds:
+            data.ctrl[:] = data.qpos[7:]
+        self.plan_blows(rng)
+
+    def plan_blows(self, rng):
+        """Draws when kicks and pushes come, and how strong kicks are."""
+        self.kick_wait = rng.uniform(self.kick_every[0], self.kick_every[1])
+        self.kick_for = rng.uniform(self.kick_duration[0], self.kick_duration[1])
+        self.kick_speed = rng.uniform(self.kick_least, self.kick)
+        self.kick_at = self.kick_wait
+        self.push_steps = np.rint(rng.uniform(self.push_every[0], self.push_every[1]) / self.dt)
+        self.push_in = self.push_steps
+
+    def control(self, action, ctrl):
+        ctrl[:] = self.pose + self.action_scale * action
+
+    def aim(self, ctrl, start, action):
+        """Moves the servos' targets from ``start`` by an action, as far as they can be told."""
+        for i in range(len(ctrl)):
+            target = start[i] + self.action_scale * action[i]
+            ctrl[i] = min(max(target, self.least_target[i]), self.most_target[i])
+
+    def is_bent_too_far(self, data):
+        """Whether some joint is beyond what its servo can be told."""
+        return t.beyond(data.qpos[7:], self.least_target, self.most_target) > 0.0
+
+    def suffer_kicks(self, data, rng):
+        """Applies the force of a kick that is under way, in a direction of its own.
+
+        Playground counts whole steps: its kicks may begin a step later.
+        """
+        since = data.time - self.kick_at
+        if since > self.kick_for:
+            self.kick_at = data.time + self.kick_wait
+            self.kick_force[:] = 0.0
+            data.xfrc_applied[self.trunk_id, :2] = 0.0
+        elif since >= 0.0:
+            if self.kick_force[0] == 0.0:
+                angle = rng.uniform(0.0, 2.0 * np.pi)
+                self.kick_direction[:] = np.cos(angle), np.sin(angle)
+            strength = 0.5 * np.sin(np.pi * since / self.kick_for) * self.kick_speed
+            self.kick_force[:] = strength * self.mass / self.kick_for * self.kick_direction
+            data.xfrc_applied[self.trunk_id, :2] = self.kick_force
+
+    def suffer_pushes(self, data, rng):
+        """Adds to the trunk's velocity, in a direction of its own, where a push is due."""
+        self.push_in -= 1.0
+        if self.push_in <= 0.0:
+            self.push_in = self.push_steps
+            angle = rng.uniform(0.0, 2.0 * np.pi)
+            speed = rng.uniform(self.push_speed[0], self.push_speed[1])
+            data.qvel[0] += speed * np.cos(angle)
+            data.qvel[1] += speed * np.sin(angle)
+
+    def remember(self, action):
+        """Begins a step: what was new is old."""
+        for i in range(len(action)):
+            self.action_before[i], self.last_action[i] = self.last_action[i], self.action[i]
+            self.action[i] = action[i]
+
+    def remember_feet(self):
+        """Begins a step: a foot that stood has not been in the air since."""
+        for i in range(len(self.contact)):
+            self.last_contact[i] = self.contact[i]
+            if self.contact[i] > 0.0:
+                self.air_time[i], self.swing_peak[i] = 0.0, 0.0
+
+    def feel(self, data):
+        """After the physics: which feet stand, which have come down, for how long they flew."""
+        self.contact[:] = self.standing(data)
+        for i in range(len(self.contact)):
+            self.landed[i] = self.contact[i] * (self.air_time[i] > 0.0)
+            self.air_time[i] += self.dt
+            self.swing_peak[i] = max(self.swing_peak[i], data.site_xpos[self.sole_ids[i], 2])
+
+    def standing(self, data):
+        """1 for a foot that stands on the ground, else 0."""
+        found, touching = np.zeros(len(self.contact)), t.meet(data, self.foot_geoms, self.grounds)
+        for k in range(len(touching)):
+            found[self.foot_of[k]] = max(found[self.foot_of[k]], touching[k])
+        return found
+
+    def touching(self, data):
+        """1 for each pair of ``collisions`` that touches, else 0."""
+        return t.meet(data, self.limbs, self.hit)
+
+    def heights(self, data):
+        """The feet's [m]."""
+        found = np.zeros(len(self.sole_ids))
+        for i in range(len(found)):
+            found[i] = data.site_xpos[self.sole_ids[i], 2]
+        return found
+
+    def ground_speeds(self, data):
+        """The feet's squared speeds along the ground [m²/s²]."""
+        found = np.zeros(len(self.feet_at))
+        for i in range(len(found)):
+            at = self.feet_at[i]
+            found[i] = np.square(data.sensordata[at]) + np.square(data.sensordata[at + 1])
+        return found
+
+    def feet_velocities(self, data):
+        """The feet's velocities in the world, one behind the other [m/s]."""
+        found = np.zeros(3 * len(self.feet_at))
+        for i in range(len(self.feet_at)):
+            at = self.feet_at[i]
+            found[3 * i : 3 * i + 3] = data.sensordata[at : at + 3]
+        return found
