@@ -94,7 +94,7 @@ def accelerated(name: str) -> Any:
 METHODS = {
     "sac": ("update", "learning", "mixed_precision", "refresh"),
     "sac with amp": ("update", "learning", "mixed_precision", "refresh"),
-    "td3": ("update", "learning", "mixed_precision"),
+    "td3": ("update", "as_networks", "learning", "mixed_precision"),
     "flashsac": ("update", "_improve_policy", "learning", "mixed_precision"),
     "ensemble": ("_train_step",),
     "ppo": ("epochs", "epoch", "backward", "_columns", "refresh"),

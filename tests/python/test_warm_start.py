@@ -145,6 +145,7 @@ OTHER: dict[str, dict[str, Any]] = {
     "flashsac": {"learning_rate": 1e-4, "num_envs": 3},
     "mbpo": {"policy_learning_rate": 1e-4},
     "ppo": {"learning_rate": 1e-4, "num_envs": 3, "num_steps": 16},
+    "td3_bc": {"gamma": 0.9, "alpha": 1.0},
 }
 
 

@@ -71,7 +71,7 @@ class WrittenOut(Native):
 
     name: ClassVar[str] = "written-out gradients"
     functions: ClassVar[tuple[str, ...]] = ("critic_loss", "policy_loss", "target_update")
-    methods: ClassVar[tuple[str, ...]] = ("update", "learning", "mixed_precision")
+    methods: ClassVar[tuple[str, ...]] = ("update", "as_networks", "learning", "mixed_precision")
     reads: ClassVar[type] = Learner
     targets: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "flat_target_policy": ("target_actor",),
