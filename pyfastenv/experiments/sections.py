@@ -102,7 +102,7 @@ def run(
 
 
 def _check_that_facts_stay_true(path: Path, results: Row, others: set[str]) -> None:
-    """Of a flat file whose other sections stay as they are."""
+    """Checks that a flat file, whose other sections stay, is of this machine."""
     then, now = (about.get("cpu") for about in (results.get("machine", {}), machine()))
     if then != now and (kept := sorted(others & set(results))):
         raise ValueError(

@@ -503,8 +503,8 @@ class FilmedEnvs:
         assert seed == evaluation_seeds(0, 1)
         self.steps = 0
 
-    def render(self, *, follow: bool) -> Any:
-        assert follow
+    def render(self, env_ids: list[int], *, follow: bool) -> Any:
+        assert follow and env_ids == [0]
         return (np.full((2, 2, 3), self.steps, np.uint8),)
 
     def rollout(self, policy: Any, num_steps: int, *, policy_id: Any = None) -> Any:
@@ -527,7 +527,7 @@ def test_films(options: dict[str, int], shown: list[int], monkeypatch: pytest.Mo
 
 
 def test_what_cannot_be_drawn_has_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Any, **__: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("no EGL\nat all")
 
     monkeypatch.setattr(FilmedEnvs, "render", fail)
