@@ -115,6 +115,22 @@ def ratio(section: str, env_id: str, num_envs: int, rival: str) -> float:
     return float(contest(section, env_id, num_envs).ratios[rival].median)
 
 
+def pictures(robot: str) -> str:
+    """Pictures per second, of 84 and of 480 pixels, and MuJoCo's renderer's."""
+    found = (one(bench.rendering.speeds.rows, robot=robot, size=size) for size in (84, 480))
+    return " | ".join(
+        f"{row.frames_per_s[who].median:,.{digits}f}"
+        for row in found
+        for who, digits in (("avx512", 0), ("mujoco", 1))
+    )
+
+
+def seen(robot: str, who: str) -> str:
+    """Steps per second with pictures as observations."""
+    row = one(bench.pixels.steps.rows, robot=f"{robot}-v5")
+    return f"{row.steps_per_s[who].median:,.0f}"
+
+
 def by_mujoco(env_id: str, *sizes: int) -> str:
     """The share of the physics limit that ``engine="mujoco"`` reaches in the same rounds."""
     rates = [contest("stepping", env_id, num_envs).rates for num_envs in sizes]
