@@ -63,8 +63,20 @@ def test_rides_lanes_with_the_bits_of_plain_python(env_id: str) -> None:
     assert stats["lane_steps"] >= stats["steps"] - 5  # of which mj_step does those lanes give up
 
 
+GRASPING = [
+    i for i, (file, _) in PLAYGROUND.items() if file in ("panda", "robotiq", "aloha", "hands")
+]
+
+
 # Apollo's many meshes take seconds to load
-@pytest.mark.parametrize("env_id", [i for i in FAMILIES if i[:6] != "Apollo" and i not in COMPILED])
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        i
+        for i in {**dict.fromkeys(FAMILIES), **dict.fromkeys(GRASPING)}
+        if i[:6] != "Apollo" and i not in COMPILED
+    ],
+)
 def test_it_starts_and_moves_in_plain_python(env_id: str) -> None:
     env = pyfastenv.debug(env_id)
     obs, _ = env.reset(seed=0)
