@@ -4,6 +4,7 @@ Formulas: MuJoCo Playground 0.2, the base.py of each robot in _src/locomotion an
 """
 
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import mujoco
@@ -49,14 +50,14 @@ class Robot(Task):
         keyframe: At which episodes start.
         sensors: Those that are read; the others go, since they cost time.
         collisions: Pairs of geoms whose touch is looked at.
-        action_scale: How far an action of 1 moves a servo's target.
+        action_scale: How far an action of 1 moves a servo's target; one for each, or for all.
     """
 
     scene, keyframe = "", "home"
     timestep, ccd_iterations = 0.005, 0
     sensors: tuple[str, ...] = ()
     collisions: tuple[tuple[str, str], ...] = ()
-    action_scale = 1.0
+    action_scale: Any = 1.0
 
     def __init_subclass__(cls, actions=0, **arguments):
         for name in ("action", "last_action", "action_before") if actions else ():

@@ -34,7 +34,7 @@ class Hand(Robot):
 
     timestep, frame_skip = 0.01, 5
     goal_place = (-100.0, -100.0, -100.0)  # out of sight
-    sensors = ("cube_linvel", "cube_angvel")
+    sensors: tuple[str, ...] = ("cube_linvel", "cube_angvel")
     tips: tuple[str, ...] = ()
     start, scatter, bend, least_height = (0.1, 0.0, 0.05), 0.01, 0.1, -0.05
 

@@ -47,7 +47,7 @@ class Legged(Robot):
 
     trunk, imu = "", "imu"
     frame_skip, timestep = 5, 0.004
-    sensors = TORSO
+    sensors: tuple[str, ...] = TORSO
     soles: tuple[str, ...] = ()
     stands: tuple[tuple[str, ...], ...] = ()
     stiffness, damping, action_scale, soft_limit = 0.0, 0.0, 0.5, 0.95
