@@ -217,7 +217,7 @@ class PandaRobotiqPushCube(Robot, actions=7):
                         found[:] = -found
             normal += found
         size = t.length(normal)
-        return t.length(normal[:2]) / size if size > 0.0 else 0.0
+        return t.length(normal[:2]) / size if size > 1e-6 else 0.0  # opposite ones cancel
 
     def look(self, data, rng):
         """Writes what is seen now."""
