@@ -362,6 +362,7 @@ def arrange(ours: Any, rng: Any) -> dict[str, Any]:
             data.qpos[18] -= rng.uniform(0.0, 0.15)
         elif kind < 0.5:
             data.mocap_quat[0] = data.qpos[-4:]
+            getattr(ours.task, "next_goal", np.zeros(4))[:] = data.qpos[-4:]
     else:
         data.qvel[3:6] += (kind < 0.3) * rng.uniform(-20.0, 20.0, 3)
         data.qpos[2] += (rng.random() < 0.3) * rng.uniform(0.0, 0.1)

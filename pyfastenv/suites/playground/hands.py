@@ -208,12 +208,13 @@ class LeapCubeReorient(Hand, actions=16):
         ),
     }  # fmt: skip
 
-    targets, goal_turning, goal, wrong = memory(16), memory(3), memory(4), memory(23)
+    targets, goal_turning, wrong = memory(16), memory(3), memory(23)
+    goal, next_goal = memory(4), memory(4)
 
     def reset(self, data, rng):
         super().reset(data, rng)
-        data.mocap_quat[0] = t.any_turn(rng)
-        self.goal[:] = data.mocap_quat[0]
+        self.goal[:] = t.any_turn(rng)
+        self.next_goal[:], data.mocap_quat[0] = self.goal, self.goal
         self.targets[:] = data.ctrl
         self.err(rng)
 
@@ -240,7 +241,7 @@ class LeapCubeReorient(Hand, actions=16):
         success=100.0,
     )
     def step(self, data, action, info, rng):
-        self.goal[:] = data.mocap_quat[0]
+        self.goal[:] = self.next_goal
         self.remember(action)
         self.simulate(data)
         self.targets[:] = data.ctrl
@@ -253,7 +254,7 @@ class LeapCubeReorient(Hand, actions=16):
             self.goal_turning[i] = drawn if success else 0.8 * self.goal_turning[i]
         turned = self.goal.copy()
         mujoco.mju_quatIntegrate(turned, self.goal_turning, 2.0 * dt)
-        data.mocap_quat[0] = turned
+        self.next_goal[:], data.mocap_quat[0] = turned, turned
         off = t.gap(data.site("grasp_site").xpos, cube.xpos)
         terms = {
             "orientation": dt * tolerance(angle, (0.0, 0.2), np.pi, LINEAR),
