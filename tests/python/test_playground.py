@@ -197,6 +197,14 @@ def test_robotiqs_actions_and_observations_come_late() -> None:
         assert_same(obs[16:23], angles[step - 3] if step >= 3 else np.zeros(7))
 
 
+@pytest.mark.parametrize("delay", [(3, 3), (-1, 2), (0, 31)])
+def test_delays_that_no_history_has_are_refused(delay: tuple[int, int]) -> None:
+    with pytest.raises(
+        ValueError, match=r"obs_delay: expected a least from 0 on and a greater end"
+    ):
+        pyfastenv.make_vec("PandaRobotiqPushCube-v1", 2, obs_delay=delay)
+
+
 def test_the_gripper_pushes_as_the_scenes_sensors_say() -> None:
     task: Any = pyfastenv.debug("PandaRobotiqPushCube-v1").unwrapped.task
     model = mujoco.MjModel.from_xml_path(str(playground_file(task.scene)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from pyfastenv.suites.dm_control.rewards import LINEAR, tolerance
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.base import Robot
+from pyfastenv.suites.playground.arms import Arms
 from pyfastenv.tasks.language.fields import memory
 from pyfastenv.tasks.language.rewards import reward_terms
 
@@ -21,33 +21,12 @@ FINGERS = tuple(
 )
 
 
-class Aloha(Robot):
-    """Two arms on a table; an action moves the servos' targets on."""
+class Aloha(Arms):
+    """Two arms on a table, which no finger is to touch."""
 
     collisions = tuple(("table", finger) for finger in FINGERS)
 
     targets = memory(14)
-
-    def setup(self):
-        super().setup()
-        self.held = self.model.key(self.keyframe).ctrl.copy()
-
-    def reset(self, data, rng):
-        data.qpos[:], data.ctrl[:] = self.home, self.held
-        self.place(data, rng)
-        self.targets[:] = data.ctrl
-
-    def control(self, action, ctrl):
-        self.aim(ctrl, self.targets, action)
-
-    def move(self, data):
-        """The physics of a step."""
-        self.simulate(data)
-        self.targets[:] = data.ctrl
-
-    def is_clear(self, data):
-        """1 where no finger touches the table, else 0."""
-        return 1.0 - (t.sizes(self.touching(data)) > 0.0)
 
 
 class AlohaHandOver(Aloha, actions=14):

@@ -88,7 +88,8 @@ class Robot(Task):
 
     def setup(self):
         model = self.model
-        self.home = model.key(self.keyframe).qpos.copy()
+        key = model.key(self.keyframe)
+        self.home, self.held = key.qpos.copy(), key.ctrl.copy()
         self.least_target, self.most_target = model.actuator_ctrlrange.T.copy()
         pairs = [[model.geom(name).id for name in pair] for pair in self.collisions]
         self.limbs, self.hit = np.array(pairs, np.int64).reshape(-1, 2).T.copy()

@@ -40,7 +40,6 @@ class Hand(Robot):
 
     def setup(self):
         super().setup()
-        self.held = self.model.key(self.keyframe).ctrl.copy()
         self.pose = self.home[:-7].copy()
         self.least_start, self.most_start = self.model.jnt_range[:-1].T.copy()
         self.tip_ids = np.array([self.model.site(name).id for name in self.tips])

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyfastenv.suites.playground import panda_arm
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.base import Robot
+from pyfastenv.suites.playground.arms import Arms
 from pyfastenv.tasks.language.fields import memory
 from pyfastenv.tasks.language.rewards import reward_terms
 
@@ -17,8 +17,8 @@ HAND = ("left_finger_pad", "right_finger_pad", "hand_capsule")
 SCENES = "manipulation/franka_emika_panda/xmls"
 
 
-class Panda(Robot):
-    """A Panda and a thing; an action moves the servos' targets on.
+class Panda(Arms):
+    """A Panda and a thing.
 
     Attributes:
         thing: The body that is to be brought to the target, which a mocap body shows.
@@ -32,21 +32,11 @@ class Panda(Robot):
 
     def setup(self):
         super().setup()
-        self.held = self.model.key(self.keyframe).ctrl.copy()
         self.thing_id = self.model.body(self.thing).id
-
-    def reset(self, data, rng):
-        data.qpos[:], data.ctrl[:] = self.home, self.held
-        self.place(data, rng)
-        self.targets[:] = data.ctrl
-
-    def control(self, action, ctrl):
-        self.aim(ctrl, self.targets, action)
 
     def move(self, data):
         """The physics of a step; notes whether the gripper has reached the thing."""
-        self.simulate(data)
-        self.targets[:] = data.ctrl
+        super().move(data)
         if t.gap(data.xpos[self.thing_id], data.site("gripper").xpos) < self.reached:
             self.has_reached = 1.0
 
@@ -54,10 +44,6 @@ class Panda(Robot):
         """Rewards for a gripper near the thing, and for arms near their pose."""
         gripper = t.nearness(t.gap(data.xpos[self.thing_id], data.site("gripper").xpos))
         return gripper, 1.0 - np.tanh(t.gap(self.home[:7], data.qpos))
-
-    def is_clear(self, data):
-        """1 where none of the first three pairs of ``collisions`` touches, else 0."""
-        return 1.0 - (t.sizes(self.touching(data)[:3]) > 0.0)
 
     def is_lost(self, data):
         """Whether the thing has gone too far away."""
@@ -183,7 +169,6 @@ class PandaPickCubeCartesian(PandaPickCube, actions=3):
 
     max_episode_steps, frame_skip, action_scale = 200, 10, 0.005
     scene, keyframe = f"{SCENES}/mjx_single_cube_camera.xml", "low_home"
-    collisions = (*PandaPickCube.collisions, ("box", "hand_capsule"))
     reach_y, picked, least_success = 0.05, 0.05, 0.05
     gripper_box_weight, box_target_weight, no_floor_collision_weight = 4.0, 8.0, 0.25
     robot_target_qpos_weight, action_rate_weight, unsolved_weight = 0.0, -0.0005, -0.01
@@ -194,6 +179,7 @@ class PandaPickCubeCartesian(PandaPickCube, actions=3):
     def setup(self):
         super().setup()
         key, data = self.model.key("picked"), mujoco.MjData(self.model)
+        self.box, self.palm = (np.array([self.model.geom(n).id]) for n in ("box", "hand_capsule"))
         self.guide, self.guide_held = key.qpos.copy(), key.ctrl.copy()
         data.qpos[:7] = self.held[:7]
         mujoco.mj_kinematics(self.model, data)
@@ -251,7 +237,7 @@ class PandaPickCubeCartesian(PandaPickCube, actions=3):
         info["reward_unsolved"] = missed
         info["reward_lifted"] = lifted
         info["reward_success"] = done
-        info["no_box_collision"] = 1.0 - self.touching(data)[3]
+        info["no_box_collision"] = 1.0 - t.meet(data, self.box, self.palm)[0]
         total = gripper + brought + clear + pose + rate + missed + lifted + done
         gain = max(total - self.best, 0.0) * (self.steps > 0.0)
         self.best = max(total, self.best)

@@ -34,7 +34,8 @@ class PandaRobotiqPushCube(Robot, actions=7):
         noise: 1: the observation is noisy, with the errors that follow; 0: it is not.
         box_error, joint_error, speed_error, gripper_error: Greatest [m, rad, rad/s, m].
         box_turn, gripper_turn: Greatest, about a random axis [rad].
-        place: Greatest distances of the box from its place at the start, forward and aside [m].
+        place: Greatest distance of the box from its place at the start, aside; forward 0.4 of it
+            [m].
         box_far, turn_far: Greatest distances of targets: the start's, then of each that is met [m,
             rad].
         hold_steps: For how long a target is to be met.
@@ -65,7 +66,13 @@ class PandaRobotiqPushCube(Robot, actions=7):
 
     def setup(self):
         super().setup()
-        self.held = self.model.key(self.keyframe).ctrl.copy()
+        for name, latest in (("action_delay", 5), ("obs_delay", LATEST - 1)):
+            least, end = getattr(self, name)
+            if not 0 <= least < end <= latest + 1:
+                raise ValueError(
+                    f"PandaRobotiqPushCube.{name}: expected a least from 0 on and a greater end up "
+                    f"to {latest + 1}, got {least} and {end}"
+                )
         self.pushers = np.array([self.model.geom(name).id for name in PUSHERS])
         self.box_geom = self.model.geom("box").id
 
