@@ -125,6 +125,16 @@ PLAYGROUND = {
     "SpotJoystickGaitTracking-v1": ("gaits", 1000),
     "BarkourJoystick-v1": ("histories", 1000),
     "Op3Joystick-v1": ("histories", 1000),
+    "PandaPickCube-v1": ("panda", 150),
+    "PandaPickCubeOrientation-v1": ("panda", 150),
+    "PandaPickCubeCartesian-v1": ("panda", 200),
+    "PandaOpenCabinet-v1": ("panda", 150),
+    "PandaRobotiqPushCube-v1": ("robotiq", 3000),
+    "AlohaHandOver-v1": ("aloha", 250),
+    "AlohaSinglePegInsertion-v1": ("aloha", 1000),
+    "LeapCubeRotateZAxis-v1": ("hands", 500),
+    "LeapCubeReorient-v1": ("hands", 1000),
+    "AeroCubeRotateZAxis-v1": ("hands", 500),
 }
 
 

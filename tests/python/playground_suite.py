@@ -30,8 +30,9 @@ FULL = mujoco.mjtState.mjSTATE_INTEGRATION
 EPISODE = 40  # steps at most, that there are many commands
 SHOWN = (
     "qpos", "qvel", "qacc", "ctrl", "time", "xpos", "site_xpos", "sensordata", "actuator_force",
-    "qfrc_actuator", "xfrc_applied",
+    "qfrc_actuator", "xfrc_applied", "xquat", "mocap_pos", "mocap_quat",
 )  # fmt: skip
+DELAYS = {"action_delay": (1, 2), "obs_delay": (6, 7)}
 DRAWN = ("phase", "phase_dt", "gait_freq", "gait", "foot_height")  # by an episode, in both
 
 
@@ -52,6 +53,11 @@ class Theirs:
 
         _register_records()
         self._jax, self._stepping = jax, mjx_env
+        clip = jax.numpy.clip
+        # by the name that Playground 0.2 has for max, and JAX no more
+        self._clip = lambda *given, a_max=None, **named: (
+            clip(*given, **named) if a_max is None else clip(*given, max=a_max, **named)
+        )
         self._steps: dict[Any, Any] = {}  # compiled, by the terms' weights
         name = env_id.removesuffix("-v1")
         config = registry.get_default_config(name)
@@ -64,8 +70,12 @@ class Theirs:
         with self._without_mjx():
             self._env = registry.load(name, config=config)
         self.model = self._env.mj_model
+        for geom, body in enumerate(self.model.geom_bodyid):  # MJX has no masks of bodies
+            self.model.body_conaffinity[body] |= self.model.geom_conaffinity[geom]
         self.data = mujoco.MjData(self.model)
-        self.scales = config.reward_config.scales  # of terms, by name; read in every step
+        rewards = config.reward_config
+        # of terms, by name; read in every step
+        self.scales = rewards.get("scales", rewards.get("reward_scales"))
 
     @contextmanager
     def _without_mjx(self) -> Iterator[None]:
@@ -75,12 +85,14 @@ class Theirs:
 
         def model(given: Any, **_: Any) -> Any:
             return SimpleNamespace(
-                **{n: getattr(given, n) for n in ("nq", "nv", "nu", "nbody")}, **put
+                **{n: getattr(given, n) for n in ("nq", "nv", "nu", "nbody", "geom_size")}, **put
             )
 
         with (
             mock.patch.object(mjx, "put_model", model),
             mock.patch.object(mjx, "forward", lambda model, data: data),
+            mock.patch.object(self._jax.random, "bernoulli", return_value=False),
+            mock.patch.object(self._jax.numpy, "clip", self._clip),
             mock.patch.object(self._stepping, "make_data", self._start),
             mock.patch.object(self._stepping, "step", self._settle),
         ):
@@ -88,7 +100,7 @@ class Theirs:
 
     def _start(self, model: Any, **given: Any) -> Record:
         mujoco.mj_resetData(self.model, self.data)
-        for name in ("qpos", "qvel", "ctrl"):
+        for name in ("qpos", "qvel", "ctrl", "mocap_pos", "mocap_quat"):
             if name in given:
                 getattr(self.data, name)[:] = given[name]
         mujoco.mj_forward(self.model, self.data)
@@ -97,8 +109,9 @@ class Theirs:
     def _shown(self) -> Record:
         numpy = self._jax.numpy
         found = {name: numpy.array(getattr(self.data, name)) for name in SHOWN}
-        turned = numpy.array(self.data.site_xmat).reshape(-1, 3, 3)
-        return Record(**found, site_xmat=turned)
+        for name in ("xmat", "site_xmat"):
+            found[name] = numpy.array(getattr(self.data, name)).reshape(-1, 3, 3)
+        return Record(**found)
 
     def _settle(self, model: Any, data: Any, targets: Any, num_substeps: int) -> Record:
         """The physics of their resets."""
@@ -155,6 +168,26 @@ class Theirs:
                 forces.append(float(np.linalg.norm(force)))
         return forces
 
+    def note(self, known: dict[str, Any]) -> None:
+        """Writes numbers of an episode's start into their state."""
+        for name, value in known.items():
+            old = self._state.info[name]
+            self._state.info[name] = self._jax.numpy.asarray(value, np.result_type(old))
+
+    def unit(self, name: str, task: Any) -> float:
+        """What our info of a term is where theirs is 1: their metrics have weights, or none."""
+        package = type(self._env).__module__
+        weight = float(getattr(task, f"{name}_weight"))
+        if "franka_emika_panda." in package:
+            return 1.0 if name == "lifted" else weight
+        if name == "success":
+            return weight * (float(task.dt) if "robotiq" in package else 1.0)
+        if "aloha.handover" in package:
+            return 1.0
+        whole = 1.0 if "aloha" in package else float(task.dt)
+        is_share = "aloha" in package or "robotiq" in package
+        return whole / sum(self.scales.values()) if is_share else whole
+
     def step(self, row: Any, ctrl: Any, action: Any) -> Any:
         """Theirs from our state: obs, reward, done, and metrics.
 
@@ -185,9 +218,17 @@ def _register_records() -> None:
 
 def _silence(config: Any) -> None:
     """Turns off what draws in a step."""
-    noise = config.get("noise_config", config.get("obs_noise"))
+    noise = config.get("noise_config", config.get("obs_noise", {}))
     if isinstance(noise, float):
         config.obs_noise = 0.0
+    elif "noise_scales" in noise:  # Robotiq's, with delays that are drawn
+        noise.noise_scales.update(dict.fromkeys(noise.noise_scales, 0.0))
+        noise.action_max_delay, noise.obs_max_delay = (
+            DELAYS["action_delay"][1],
+            DELAYS["obs_delay"][1],
+        )
+    elif "scales" not in noise:
+        pass
     elif "level" in noise:
         noise.level = 0.0
     else:
@@ -202,8 +243,7 @@ def _silence(config: Any) -> None:
 def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, Any]:
     """Steps both from our states, in episodes of so many steps at most.
 
-    Every third robot is thrown, which ends an episode, or bends joints beyond their limits, and
-    every third is lifted. Terms of weight 0 have weight 1 in every other episode.
+    Terms of weight 0 have weight 1 in every other episode.
 
     Returns:
         The greatest distance of any control, of any observation, of the reward and of each term,
@@ -243,8 +283,7 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
             drawn = {n: np.copy(getattr(ours.task, n)) for n in DRAWN if hasattr(ours.task, n)}
             theirs.reset(command, drawn)
             left, size = episode, rng.uniform(0.1, 2.0)
-            ours.data.qvel[3:6] += (rng.random() < 0.3) * rng.uniform(-20.0, 20.0, 3)
-            ours.data.qpos[2] += (rng.random() < 0.3) * rng.uniform(0.0, 0.1)
+            theirs.note(arrange(ours, rng))
         action = rng.uniform(-size, size, ours.action_space.shape).astype(np.float32)
         row = np.empty(mujoco.mj_stateSize(ours.task.model, FULL))
         mujoco.mj_getState(ours.task.model, ours.data, row, FULL)
@@ -258,20 +297,85 @@ def compare(env_id: str, num_steps: int, episode: int = EPISODE) -> dict[str, An
         most = 1e4  # where Playground cuts a reward off, which unusual weights reach
         note("reward", min(reward, most), min(result.reward, most))
         for name, value in result.metrics.items():
-            if name.startswith("reward/"):
-                name = name.removeprefix("reward/")
-                note(name, infos[f"reward_{name}"] / ours.task.dt, value)
+            name, unit = name.removeprefix("reward/"), 1.0
+            mine = infos.get(name)
+            if f"reward_{name}" in infos:
+                mine, unit = infos[f"reward_{name}"], theirs.unit(name, ours.task)
+            if mine is not None and unit != 0.0:
+                note(name, mine / unit, value)
                 idle -= {name} if value != 0.0 else set()
         falls += terminated
-        left = 0 if terminated else left - 1
+        left = 0 if terminated or infos.get("reward_success", 0.0) > 0.0 else left - 1
     return {"falls": falls, "gaps": gaps, "idle": sorted(idle)}
+
+
+def arrange(ours: Any, rng: Any) -> dict[str, Any]:
+    """Changes starts, that what random actions do not bring about is compared too.
+
+    Every third robot on legs is thrown, every third lifted. Things are put into grippers, at their
+    targets, and where they have fallen.
+
+    Returns:
+        Numbers of the changed start by their names in Playground's states.
+    """
+    data, kind = ours.data, rng.random()
+    file = type(ours.task).__module__.rsplit(".", 1)[1]
+    known: dict[str, Any] = {}
+    if data.mocap_pos.size and hasattr(ours.task, "targets"):
+        known["target_pos"] = data.mocap_pos[0].copy()
+    if file == "panda":
+        if hasattr(ours.task, "best"):  # the tips' own place
+            del known["target_pos"]
+        elif rng.random() < 0.3:
+            ours.task.has_reached = known["reached_box"] = 1.0
+        if data.qpos.size > 10:
+            place = data.qpos[9:12]
+            if kind < 0.3:
+                place[:] = data.site("gripper").xpos
+            elif kind < 0.5:
+                place[:] = data.mocap_pos[0] + rng.uniform(-0.06, 0.06, 3)
+            elif kind < 0.6:
+                data.qvel[9:12] = rng.uniform(-20.0, 20.0, 3)
+    elif file == "robotiq":
+        if kind < 0.3:
+            data.qpos[-7:-4], data.qpos[-4:] = data.mocap_pos[0], data.mocap_quat[0]
+            ours.task.held_for = known["success_step_count"] = 25
+        elif kind < 0.7:
+            data.qpos[-7:-4] = data.site("gripper").xpos + rng.uniform(-0.12, 0.12, 3)
+    elif file == "aloha":
+        hands = [data.site(f"{side}/gripper").xpos for side in ("left", "right")]
+        if "target_pos" in known:
+            spots = [*hands, (0.0, 0.0, 0.24), known["target_pos"], (0.0, 0.0, 0.2)]
+            if kind < 0.8:
+                data.qpos[16:19] = spots[int(kind / 0.16)] + rng.uniform(-0.05, 0.05, 3)
+        else:
+            if kind < 0.5:
+                data.qpos[16:19], data.qpos[23:26] = hands
+            elif kind < 0.9:
+                data.qpos[16:19] = data.qpos[23:26] = (-0.05, 0.0, 0.15)
+                data.qpos[23] += 0.048 + rng.uniform(0.0, 0.08)
+            if rng.random() < 0.2:
+                data.qvel[16:19] = rng.uniform(-30.0, 30.0, 3)
+    elif file == "hands":
+        known.pop("target_pos", None)
+        if kind < 0.2:
+            data.qpos[18] -= rng.uniform(0.0, 0.15)
+        elif kind < 0.5:
+            data.mocap_quat[0] = data.qpos[-4:]
+            getattr(ours.task, "next_goal", np.zeros(4))[:] = data.qpos[-4:]
+    else:
+        data.qvel[3:6] += (kind < 0.3) * rng.uniform(-20.0, 20.0, 3)
+        data.qpos[2] += (rng.random() < 0.3) * rng.uniform(0.0, 0.1)
+    return known
 
 
 def _ours(env_id: str) -> Any:
     """Our environment, without what draws in a step, and often told to stand."""
-    own: dict[str, Any] = {"observation_noise": False, "observation_dict": False}
-    own |= {"push_speed": (0.0, 0.0), "kick": 0.0, "kick_least": 0.0}
-    standing = getattr(_task(env_id), "velocity_standing", None)
+    task = _task(env_id)
+    quiet: dict[str, Any] = {"push_speed": (0.0, 0.0), "kick": 0.0, "kick_least": 0.0, "noise": 0.0}
+    own = {name: value for name, value in (quiet | DELAYS).items() if hasattr(task, name)}
+    own |= {"observation_noise": False, "observation_dict": False}
+    standing = getattr(task, "velocity_standing", None)
     if standing is not None:
         own["velocity_standing"] = (0.7, 0.7, 0.7) if np.ndim(standing) > 0 else 0.3
     return pyfastenv.debug(env_id, **own).unwrapped

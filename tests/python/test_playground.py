@@ -11,7 +11,7 @@ from parity import assert_same
 
 import pyfastenv
 from pyfastenv.suites import PLAYGROUND, packages, tasks
-from pyfastenv.suites.playground import terms
+from pyfastenv.suites.playground import panda_arm, robotiq, terms
 from pyfastenv.suites.playground.base import playground_file
 from pyfastenv.suites.playground.bipeds import T1JoystickFlatTerrain
 from pyfastenv.tasks.language.find import load_task
@@ -63,8 +63,12 @@ def test_rides_lanes_with_the_bits_of_plain_python(env_id: str) -> None:
     assert stats["lane_steps"] >= stats["steps"] - 5  # of which mj_step does those lanes give up
 
 
+GRASPING = list(PLAYGROUND)[19:]
 # Apollo's many meshes take seconds to load
-@pytest.mark.parametrize("env_id", [i for i in FAMILIES if i[:6] != "Apollo" and i not in COMPILED])
+STARTED = [i for i in dict.fromkeys([*FAMILIES, *GRASPING]) if i[:6] != "Apollo"]
+
+
+@pytest.mark.parametrize("env_id", [i for i in STARTED if i not in COMPILED])
 def test_it_starts_and_moves_in_plain_python(env_id: str) -> None:
     env = pyfastenv.debug(env_id)
     obs, _ = env.reset(seed=0)
@@ -163,9 +167,69 @@ def test_a_kick_is_playgrounds() -> None:
     assert max(theirs) > 1.0
 
 
+def test_pandas_joints_bring_its_finger_tips_to_a_place() -> None:
+    env: Any = pyfastenv.debug("PandaPickCubeCartesian-v1").unwrapped
+    model, data, rng = env.task.model, mujoco.MjData(env.task.model), np.random.default_rng(0)
+    for _ in range(200):
+        joints, found = env.task.held[:7] + rng.uniform(-0.4, 0.4, 7), np.zeros(8)
+        data.qpos[:7] = joints
+        mujoco.mj_kinematics(model, data)
+        axes = data.body("hand").xmat.reshape(3, 3).copy()
+        tips = data.body("hand").xpos + (panda_arm.TIP - 0.107) * axes[:, 2]
+        assert panda_arm.reach(found, tips, axes, joints)
+        np.testing.assert_allclose(np.cos(found[:7] - joints), 1.0, atol=1e-9)
+    unreached = np.full(8, 7.0)
+    assert not panda_arm.reach(unreached, np.array((0.0, 0.0, 3.0)), np.eye(3), joints)
+    assert (unreached == 7.0).all()
+
+
+def test_robotiqs_actions_and_observations_come_late() -> None:
+    late: dict[str, Any] = {"noise": 0.0, "action_delay": (2, 3), "obs_delay": (3, 4)}
+    plain: Any = pyfastenv.debug("PandaRobotiqPushCube-v1", **late)
+    plain.reset(seed=0)
+    env, rng, sent, angles = plain.unwrapped, np.random.default_rng(0), [], []
+    for step in range(8):
+        sent.append(rng.uniform(-0.1, 0.1, 7))
+        obs = plain.step(sent[-1])[0]
+        angles.append(env.data.qpos[:7].copy())
+        given = sent[step - 2] if step >= 2 else np.zeros(7)
+        np.testing.assert_allclose(env.data.ctrl[:7], 0.1 * given, atol=1e-15)
+        assert_same(obs[16:23], angles[step - 3] if step >= 3 else np.zeros(7))
+
+
+@pytest.mark.parametrize("delay", [(3, 3), (-1, 2), (0, 31)])
+def test_delays_that_no_history_has_are_refused(delay: tuple[int, int]) -> None:
+    with pytest.raises(
+        ValueError, match=r"obs_delay: expected a least from 0 on and a greater end"
+    ):
+        pyfastenv.make_vec("PandaRobotiqPushCube-v1", 2, obs_delay=delay)
+
+
+def test_the_gripper_pushes_as_the_scenes_sensors_say() -> None:
+    task: Any = pyfastenv.debug("PandaRobotiqPushCube-v1").unwrapped.task
+    model = mujoco.MjModel.from_xml_path(str(playground_file(task.scene)))
+    data, rng, pushed = mujoco.MjData(model), np.random.default_rng(0), 0
+    for _ in range(60):
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+        mujoco.mj_kinematics(model, data)
+        data.qpos[-7:-4] = data.site("gripper").xpos + rng.uniform(-0.12, 0.12, 3)
+        mujoco.mj_forward(model, data)
+        names = [f"{name}_box_normal" for name in robotiq.PUSHERS]
+        normal = np.sum([data.sensor(name).data for name in names], axis=0)
+        size = np.linalg.norm(normal)
+        wanted = np.linalg.norm(normal[:2]) / size if size > 0.0 else 0.0
+        assert task.pushes_aside(data) == pytest.approx(wanted, abs=1e-12)
+        pushed += size > 0.0
+    assert 10 < pushed < 60
+
+
 @pytest.mark.parametrize(
     ("env_id", "package"),
-    [(GO1, "large"), ("H1InplaceGaitTracking-v1", "playground_humanoid")],
+    [
+        (GO1, "large"),
+        ("PandaPickCube-v1", "large"),
+        ("H1InplaceGaitTracking-v1", "playground_humanoid"),
+    ],
 )
 def test_without_the_package_it_says_what_to_install(
     env_id: str, package: str, monkeypatch: pytest.MonkeyPatch

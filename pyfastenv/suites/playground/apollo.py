@@ -44,7 +44,6 @@ class ApolloJoystickFlatTerrain(Walker, joints=32):
 
     def setup(self):
         super().setup()
-        self.held = self.model.key(self.keyframe).ctrl.copy()
         self.most_torque = self.model.jnt_actfrcrange[1:, 1].copy()
 
     def control(self, action, ctrl):

@@ -104,13 +104,7 @@ class Biped(Walker):
 
     def observation(self, data, obs):
         super().observation(data, obs)
-        obs["true_gyro"] = data.sensor("gyro").data
-        obs["accelerometer"] = data.sensor("accelerometer").data
-        obs["true_gravity"] = -data.site_xmat[self.imu_id, 6:]
-        obs["true_linvel"] = data.sensor("local_linvel").data
-        obs["angvel"] = data.sensor("global_angvel").data
-        obs["true_joints"] = data.qpos[7:] - self.pose
-        obs["true_joint_velocities"] = data.qvel[6:]
+        self.show_truth(data, obs)
         obs["root_height"] = data.qpos[2]
         obs["torques"] = data.actuator_force
         obs["contacts"] = self.standing(data)

@@ -30,9 +30,8 @@ class Getup(Legged):
     def reset(self, data, rng):
         data.qpos[:] = self.home
         if rng.random() < self.drop:
-            turn = rng.standard_normal(4)
             data.qpos[:2], data.qpos[2] = 0.0, self.drop_height
-            data.qpos[3:7] = turn / (t.length(turn) + 1e-6)
+            data.qpos[3:7] = t.any_turn(rng)
             data.qpos[7:] = rng.uniform(self.least_start, self.most_start)
         data.qvel[:6] = rng.uniform(-self.speed, self.speed, 6)
         data.ctrl[:] = data.qpos[7:]
@@ -96,7 +95,7 @@ class Go1Getup(Getup, Go1):
 
     def observation(self, data, obs):
         self.show_body(data, obs)
-        self.show_truth(data, obs)
+        self.show_fallen(data, obs)
 
 
 class SpotGetup(Getup, Spot):

@@ -97,7 +97,7 @@ class Go1Handstand(Go1):
     def observation(self, data, obs):
         obs["linvel"] = data.sensor("local_linvel").data
         self.show_body(data, obs)
-        self.show_truth(data, obs)
+        self.show_fallen(data, obs)
 
 
 class Go1Footstand(Go1Handstand):

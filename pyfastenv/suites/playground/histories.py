@@ -68,6 +68,7 @@ class BarkourJoystick(Remembering, joints=12, feet=4):
     """Google's Barkour walks as it is told, and is kicked."""
 
     scene, trunk = "mujoco_menagerie/google_barkour_vb/scene_mjx.xml", "torso"
+    imu = "imu_frame"
     soles, stands = FEET, tuple((foot,) for foot in FEET)
     stiffness, damping, least_height = 35.0, 0.5239, 0.18
     kick, kick_least, kick_duration = 1.0, 0.1, (0.02, 0.2)
@@ -106,17 +107,16 @@ class BarkourJoystick(Remembering, joints=12, feet=4):
         self.simulate(data)
         self.feel(data)
         self.see(data)
-        told, dt, linvel = self.velocity, self.dt, data.sensor("local_linvel").data
+        told, dt, fallen = self.velocity, self.dt, self.falls(data)
+        follows, turns, rises, rolls, leans = self.motion(data)
         over_ground = t.length(told[:2])
         stands = over_ground > 0.0 and told[1] / over_ground < 0.1
-        turn_miss = np.square(told[2] - data.sensor("gyro").data[2])
-        fallen = self.falls(data)
         terms = {
-            "tracking_lin_vel": dt * t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),
-            "tracking_ang_vel": dt * t.closeness(turn_miss, self.tracking_sigma),
-            "lin_vel_z": dt * np.square(data.sensor("global_linvel").data[2]),
-            "ang_vel_xy": dt * t.squares(data.sensor("global_angvel").data[:2]),
-            "orientation": dt * t.squares(data.sensor("upvector").data[:2]),
+            "tracking_lin_vel": dt * follows,
+            "tracking_ang_vel": dt * turns,
+            "lin_vel_z": dt * rises,
+            "ang_vel_xy": dt * rolls,
+            "orientation": dt * leans,
             "torques": dt * t.effort(data.qfrc_actuator),
             "action_rate": dt * t.distance(action, self.last_action),
             "stand_still": dt * stands * t.apart(data.qpos[7:], self.pose),
@@ -164,21 +164,20 @@ class Op3Joystick(Remembering, joints=20, feet=2):
         self.remember(action)
         self.simulate(data)
         self.see(data)
-        told, dt, forces = self.velocity, self.dt, data.actuator_force
-        linvel, turn = data.sensor("local_linvel").data, data.sensor("gyro").data[2]
+        dt, forces, fallen = self.dt, data.actuator_force, self.falls(data)
+        follows, turns, rises, rolls, leans = self.motion(data)
         speeds, off, heights = self.ground_speeds(data), 0.0, self.heights(data)
         for i in range(2):
             off += np.square(heights[i] - self.max_foot_height) * np.sqrt(np.sqrt(speeds[i]))
-        fallen = self.falls(data)
         terms = {
-            "tracking_lin_vel": dt * t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),
-            "tracking_ang_vel": dt * t.closeness(np.square(told[2] - turn), self.tracking_sigma),
-            "lin_vel_z": dt * np.square(data.sensor("global_linvel").data[2]),
-            "ang_vel_xy": dt * t.squares(data.sensor("global_angvel").data[:2]),
-            "orientation": dt * t.squares(data.sensor("upvector").data[:2]),
+            "tracking_lin_vel": dt * follows,
+            "tracking_ang_vel": dt * turns,
+            "lin_vel_z": dt * rises,
+            "ang_vel_xy": dt * rolls,
+            "orientation": dt * leans,
             "torques": dt * t.effort(forces),
             "action_rate": dt * t.jerk(action, self.last_action, self.action_before),
-            "zero_cmd": dt * (t.length(told) < 0.1) * t.squares(action),
+            "zero_cmd": dt * (t.length(self.velocity) < 0.1) * t.squares(action),
             "termination": dt * (self.early() and fallen),
             "feet_slip": dt * t.slip(speeds, self.standing(data)),
             "feet_clearance": dt * off,

@@ -3,19 +3,16 @@
 Formulas: MuJoCo Playground 0.2, _src/locomotion, base.py and joystick.py of each robot.
 """
 
-import gymnasium
-import mujoco
 import numpy as np
 
 from pyfastenv.suites.playground import terms as t
-from pyfastenv.suites.playground.base import playground_file
+from pyfastenv.suites.playground.base import Robot
 from pyfastenv.tasks.language.fields import memory
-from pyfastenv.tasks.language.task import Task
 
 TORSO = ("gyro", "local_linvel", "accelerometer", "upvector", "global_linvel", "global_angvel")
 
 
-class Legged(Task):
+class Legged(Robot):
     """A robot of Playground's that has a trunk and legs, and position servos in all joints.
 
     What a subclass says: ``joints`` and ``feet``, how many; the other class attributes. What an
@@ -27,7 +24,7 @@ class Legged(Task):
         timestep: Of the physics [s].
         ccd_iterations: At most, of collisions of convex shapes; 0: the model's.
         keyframe: At which episodes start; its joints are the default pose.
-        trunk: The body that is kicked.
+        trunk, imu: The body that is kicked; the site of its sensors.
         sensors: Those that are read, beside the feet's; the others go, since they cost time.
         soles: Sites under the feet.
         stands: For each foot the geoms on which it stands.
@@ -48,12 +45,11 @@ class Legged(Task):
         push_every: The least and the most [s]; an episode has one of its own.
     """
 
-    scene, keyframe, trunk = "", "home", ""
-    frame_skip, timestep, ccd_iterations = 5, 0.004, 0
+    trunk, imu = "", "imu"
+    frame_skip, timestep = 5, 0.004
     sensors: tuple[str, ...] = TORSO
     soles: tuple[str, ...] = ()
     stands: tuple[tuple[str, ...], ...] = ()
-    collisions: tuple[tuple[str, str], ...] = ()
     stiffness, damping, action_scale, soft_limit = 0.0, 0.0, 0.5, 0.95
     place, heading, speed, bend, holds = 0.0, 0.0, 0.0, (1.0, 1.0), False
     kick, kick_least, kick_every, kick_duration = 0.0, 0.0, (1.0, 3.0), (0.05, 0.2)
@@ -64,25 +60,13 @@ class Legged(Task):
     push_steps, push_in = memory(), memory()
 
     def __init_subclass__(cls, joints=0, feet=0, **arguments):
-        for name in ("action", "last_action", "action_before") if joints else ():
-            setattr(cls, name, memory(joints))
         for name in ("contact", "last_contact", "landed", "air_time", "swing_peak") if feet else ():
             setattr(cls, name, memory(feet))
-        if joints:
-            cls.action_space = gymnasium.spaces.Box(-1.0, 1.0, (joints,), np.float64)
-        super().__init_subclass__(**arguments)
+        super().__init_subclass__(actions=joints, **arguments)
 
     def model(self):
         """Playground's, with these gains."""
-        spec = mujoco.MjSpec.from_file(str(playground_file(self.scene)))
-        self.prepare(spec)
-        read = {*self.sensors, *(f"{sole}_global_linvel" for sole in self.soles)}
-        for sensor in list(spec.sensors):
-            if sensor.name not in read:
-                spec.delete(sensor)
-        model = spec.compile()
-        model.opt.timestep = self.timestep
-        model.opt.ccd_iterations = self.ccd_iterations or model.opt.ccd_iterations
+        model = super().model()
         if self.damping > 0.0:
             model.dof_damping[6:] = self.damping
         if self.stiffness > 0.0:
@@ -90,18 +74,16 @@ class Legged(Task):
             model.actuator_biasprm[:, 1] = -self.stiffness
         return model
 
-    def prepare(self, spec):
-        """Changes the model before it is compiled."""
+    def read_sensors(self):
+        return (*self.sensors, *(f"{sole}_global_linvel" for sole in self.soles))
 
     def setup(self):
-        model = self.model
-        key = model.key(self.keyframe)
-        self.home, self.pose = key.qpos.copy(), key.qpos[7:].copy()
+        super().setup()
+        model, self.pose = self.model, self.home[7:].copy()
         low, high = model.jnt_range[1:].T
         middle, reach = 0.5 * (low + high), 0.5 * self.soft_limit * (high - low)
         self.lowest, self.highest = middle - reach, middle + reach
-        self.least_target, self.most_target = model.actuator_ctrlrange.T.copy()
-        self.trunk_id = model.body(self.trunk).id
+        self.trunk_id, self.imu_id = model.body(self.trunk).id, model.site(self.imu).id
         self.mass = model.body_subtreemass[self.trunk_id]
         self.sole_ids = np.array([model.site(name).id for name in self.soles])
         sensors = {model.sensor(i).name: model.sensor_adr[i] for i in range(model.nsensor)}
@@ -110,8 +92,6 @@ class Legged(Task):
         self.foot_of = np.array([foot for foot, _ in feet], np.int64)
         self.foot_geoms = np.array([model.geom(name).id for _, name in feet], np.int64)
         self.grounds = np.full(len(feet), ground)
-        pairs = [[model.geom(name).id for name in pair] for pair in self.collisions]
-        self.limbs, self.hit = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
         speeds = [f"{sole}_global_linvel" for sole in self.soles]
         self.feet_at = np.array([sensors[name] for name in speeds if name in sensors], np.int64)
 
@@ -138,12 +118,6 @@ class Legged(Task):
 
     def control(self, action, ctrl):
         ctrl[:] = self.pose + self.action_scale * action
-
-    def aim(self, ctrl, start, action):
-        """Moves the servos' targets from ``start`` by an action, as far as they can be told."""
-        for i in range(len(ctrl)):
-            target = start[i] + self.action_scale * action[i]
-            ctrl[i] = min(max(target, self.least_target[i]), self.most_target[i])
 
     def is_bent_too_far(self, data):
         """Whether some joint is beyond what its servo can be told."""
@@ -177,12 +151,6 @@ class Legged(Task):
             data.qvel[0] += speed * np.cos(angle)
             data.qvel[1] += speed * np.sin(angle)
 
-    def remember(self, action):
-        """Begins a step: what was new is old."""
-        for i in range(len(action)):
-            self.action_before[i], self.last_action[i] = self.last_action[i], self.action[i]
-            self.action[i] = action[i]
-
     def remember_feet(self):
         """Begins a step: a foot that stood has not been in the air since."""
         for i in range(len(self.contact)):
@@ -198,16 +166,39 @@ class Legged(Task):
             self.air_time[i] += self.dt
             self.swing_peak[i] = max(self.swing_peak[i], data.site_xpos[self.sole_ids[i], 2])
 
+    def motion(self, data):
+        """How a robot under a joystick moves, as rewards and costs.
+
+        Returns:
+            How near its velocity and its turning are to the command; the squares of its rising
+            [m²/s²], of its rolling [rad²/s²] and of its upright axis' level part.
+        """
+        told, linvel = self.velocity, data.sensor("local_linvel").data
+        turn_miss = np.square(told[2] - data.sensor("gyro").data[2])
+        return (
+            t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),
+            t.closeness(turn_miss, self.tracking_sigma),
+            np.square(data.sensor("global_linvel").data[2]),
+            t.squares(data.sensor("global_angvel").data[:2]),
+            t.squares(data.sensor("upvector").data[:2]),
+        )
+
+    def show_truth(self, data, obs):
+        """Writes what critics of robots under joysticks see besides."""
+        obs["true_gyro"] = data.sensor("gyro").data
+        obs["accelerometer"] = data.sensor("accelerometer").data
+        obs["true_gravity"] = -data.site_xmat[self.imu_id, 6:]
+        obs["true_linvel"] = data.sensor("local_linvel").data
+        obs["angvel"] = data.sensor("global_angvel").data
+        obs["true_joints"] = data.qpos[7:] - self.pose
+        obs["true_joint_velocities"] = data.qvel[6:]
+
     def standing(self, data):
         """1 for a foot that stands on the ground, else 0."""
         found, touching = np.zeros(len(self.contact)), t.meet(data, self.foot_geoms, self.grounds)
         for k in range(len(touching)):
             found[self.foot_of[k]] = max(found[self.foot_of[k]], touching[k])
         return found
-
-    def touching(self, data):
-        """1 for each pair of ``collisions`` that touches, else 0."""
-        return t.meet(data, self.limbs, self.hit)
 
     def heights(self, data):
         """The feet's [m]."""

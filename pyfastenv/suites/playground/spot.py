@@ -88,18 +88,17 @@ class SpotFlatTerrainJoystick(Spot):
         self.simulate(data)
         self.feel(data)
         t.push_front(self.errors, data.qpos[7:] - data.ctrl)
-        told, dt = self.velocity, self.dt
-        linvel, turn = data.sensor("local_linvel").data, data.sensor("gyro").data[2]
-        up, forces, height = data.sensor("upvector").data, data.actuator_force, self.max_foot_height
-        moves = t.length(told) >= 0.01
+        dt, forces, height = self.dt, data.actuator_force, self.max_foot_height
+        follows, turns, rises, rolls, leans = self.motion(data)
+        moves = t.length(self.velocity) >= 0.01
         speeds, off = self.ground_speeds(data), t.distance(data.qpos[7:], self.pose)
-        fallen = up[2] < 0.85
+        fallen = data.sensor("upvector").data[2] < 0.85
         terms = {
-            "tracking_lin_vel": dt * t.closeness(t.distance(told[:2], linvel), self.tracking_sigma),
-            "tracking_ang_vel": dt * t.closeness(np.square(told[2] - turn), self.tracking_sigma),
-            "lin_vel_z": dt * np.square(data.sensor("global_linvel").data[2]),
-            "ang_vel_xy": dt * t.squares(data.sensor("global_angvel").data[:2]),
-            "orientation": dt * t.squares(up[:2]),
+            "tracking_lin_vel": dt * follows,
+            "tracking_ang_vel": dt * turns,
+            "lin_vel_z": dt * rises,
+            "ang_vel_xy": dt * rolls,
+            "orientation": dt * leans,
             "posture": dt * np.exp(-10.0 * (not moves) * off),
             "termination": dt * fallen,
             "torques": dt * t.effort(forces),

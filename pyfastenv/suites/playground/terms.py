@@ -1,9 +1,11 @@
 """Terms of Playground's rewards, each a function of numbers; ``(n,)`` arrays where not said.
 
-Formulas: MuJoCo Playground 0.2, the reward functions of _src/locomotion and _src/gait.py.
+Formulas: MuJoCo Playground 0.2, the reward functions of _src/locomotion, _src/manipulation and
+_src/gait.py.
 They are loops, which compile faster than expressions of arrays and make no arrays.
 """
 
+import mujoco
 import numpy as np
 
 
@@ -213,3 +215,43 @@ def meet(data, geoms, others):
             if is_pair and contact.dist <= 0.0:
                 found[k] = 1.0
     return found
+
+
+def gap(values, others):
+    """Euclidean distance; of the first of ``others``, as many as there are ``values``."""
+    return np.sqrt(distance(values, others))
+
+
+def nearness(distance):
+    """1 where a distance is 0, nearly 0 from half a metre on."""
+    return 1.0 - np.tanh(5.0 * distance)
+
+
+def is_far(place):
+    """Whether a place is more than 1 m away along some axis."""
+    return abs(place[0]) > 1.0 or abs(place[1]) > 1.0 or abs(place[2]) > 1.0
+
+
+def any_turn(rng):
+    """Draws a quaternion: all turns are alike."""
+    turn = rng.standard_normal(4)
+    return turn / length(turn)
+
+
+def any_axis(rng):
+    """Draws a direction as Playground's noise does, more often near the vertical."""
+    around, down = 2.0 * np.pi * rng.standard_normal(), np.pi * rng.standard_normal()
+    return np.array((np.sin(down) * np.cos(around), np.sin(down) * np.sin(around), np.cos(down)))
+
+
+def turn_from(quat, other):
+    """The quaternion that turns ``other`` into ``quat``."""
+    back, turn = np.zeros(4), np.zeros(4)
+    mujoco.mju_negQuat(back, other)
+    mujoco.mju_mulQuat(turn, quat, back)
+    return turn
+
+
+def angle_of(turn):
+    """The angle of a quaternion, from 0 to pi [rad]."""
+    return 2.0 * np.arcsin(min(length(turn[1:]), 1.0))

@@ -36,13 +36,9 @@ class Walker(Legged):
         "joint_velocities": uniform(-1.5, 1.5),
     }
     tracking_sigma, max_foot_height = 0.25, 0.12
-    push_speed, gait, clock_stops, imu = (0.1, 2.0), (1.25, 1.5), False, "imu"
+    push_speed, gait, clock_stops = (0.1, 2.0), (1.25, 1.5), False
 
     phase, next_phase, phase_dt = memory(2), memory(2), memory()
-
-    def setup(self):
-        super().setup()
-        self.imu_id = self.model.site(self.imu).id
 
     def reset(self, data, rng):
         super().reset(data, rng)
