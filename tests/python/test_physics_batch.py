@@ -86,9 +86,10 @@ def test_sensors_and_applied_forces() -> None:
     model, nsim = from_text(SENSORS), 16
     batch = physics.Batch(model, nsim, 2)
     batch.bind("sensordata")
-    batch.xfrc_applied[::5, -1, 2] = 3.0  # lanes leave these to mj_step
+    batch.xfrc_applied[::5, -1, 2] = 3.0
     assert_equals_mj_step(batch, [model] * nsim, wild_calls(model, nsim, (130, 3, 1)))
-    assert batch._core.lane_steps()[1] > 0
+    asked, left = batch._core.lane_steps()
+    assert left < asked / 10
 
 
 def test_own_fields_stay_in_lanes() -> None:
