@@ -80,12 +80,12 @@ void Randomizer::Push(mjData& d) {
   mju_zero(d.qfrc_applied, static_cast<int>(m_.nv));
   mju_zero(d.xfrc_applied, static_cast<int>(6 * m_.nbody));
   if (Uniform() < 0) return;
-  const double weight = 10 * m_.body_subtreemass[0];
+  const double weight = m_.body_subtreemass[0];
   if (Uniform() < 0) {
     for (int i = 0; i < m_.nv; ++i) d.qfrc_applied[i] = 0.1 * weight * Uniform();
   }
   for (int i = 0; i < 6 * m_.nbody; ++i) {
-    if (Uniform() < -0.8) d.xfrc_applied[i] = weight * Uniform();
+    if (Uniform() < -0.8) d.xfrc_applied[i] = (i % 6 < 3 ? weight : 0.1 * weight) * Uniform();
   }
 }
 
