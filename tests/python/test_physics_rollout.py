@@ -193,7 +193,15 @@ def test_control_spec(spec: int | None) -> None:
         assert_same_rollouts(model, states(model, 9), control_spec=bits, nstep=30, threads=2)
 
 
-INPUTS = ("CTRL", "QFRC_APPLIED", "XFRC_APPLIED", "EQ_ACTIVE", "MOCAP_POS", "MOCAP_QUAT", "USERDATA")
+INPUTS = (
+    "CTRL",
+    "QFRC_APPLIED",
+    "XFRC_APPLIED",
+    "EQ_ACTIVE",
+    "MOCAP_POS",
+    "MOCAP_QUAT",
+    "USERDATA",
+)
 
 
 @pytest.mark.parametrize("name", INPUTS)
