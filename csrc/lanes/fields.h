@@ -15,6 +15,8 @@
   X(ctrl, nu, 1)                  \
   X(mocap_pos, nmocap, 3)         \
   X(mocap_quat, nmocap, 4)        \
+  X(qfrc_applied, nv, 1)          \
+  X(xfrc_applied, nbody, 6)       \
   /* of the position */           \
   X(xpos, nbody, 3)               \
   X(xquat, nbody, 4)              \

@@ -34,7 +34,7 @@ struct Kernels {
   /// `narrow_phase`: for pairs of PairKind::kOther.
   void* (*make_scratch)(const Tables&, void* memory, const NarrowPhaseCall& narrow_phase);
   /// Rows of `width` environments into lanes, and their numbers that vary (null: as they stand).
-  /// Lanes with applied forces, and those from `count` on, are marked for redoing.
+  /// Lanes from `count` on are marked for redoing.
   void (*load)(const Tables&, void* scratch, const double* const* rows, int count,
                const Numbers* numbers);
   /// Time, positions, velocities, activations and warm start of a lane into a row.

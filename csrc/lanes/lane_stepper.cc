@@ -109,6 +109,8 @@ bool LaneStepper::NeedsKeeping(Field field) {
     case Field::act_dot:
     case Field::qacc_warmstart:
     case Field::ctrl:
+    case Field::qfrc_applied:
+    case Field::xfrc_applied:
     case Field::qfrc_smooth:
     case Field::qacc_smooth:
     case Field::qfrc_constraint:

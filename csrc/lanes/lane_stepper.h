@@ -22,13 +22,14 @@ class LaneStepper {
   const Plan& plan() const { return *plan_; }
   int width() const { return plan_->width(); }
 
-  /// Steps `count` (1 to width()) environments `num_steps` times under the controls in their rows.
+  /// Steps `count` (1 to width()) environments `num_steps` times under the controls and applied
+  /// forces in their rows.
   ///
   /// `rows` are states as mj_getState(mjSTATE_INTEGRATION) gives them, `new_rows` where they go
   /// afterwards (the same row or another; only time, qpos, qvel, act and the warm start are
   /// written). Returns a bit per environment that lanes could not step: its new row is untouched,
   /// and mj_step must do it from `rows`. That happens with numbers that make MuJoCo warn or reset,
-  /// applied forces, more contacts than MaxContacts, and a solver that loses rank.
+  /// more contacts than MaxContacts, and a solver that loses rank.
   ///
   /// Unless `keep_fields`, all substeps run straight-line code where there is some; then what can
   /// be read afterwards (NeedsKeeping) are the state, qfrc_smooth, qacc_smooth, qfrc_constraint,

@@ -136,7 +136,7 @@ void ComputeSensors(const LaneStepper& lanes, int lane, const mjModel& m, mjData
   lanes.ReadEvaluated(lane, d);
   for (const Field field : kForces) lanes.Read(field, lane, d);
   // what else is there is another environment's
-  mju_zero(d.xfrc_applied, static_cast<int>(6 * m.nbody));  // lanes do none
+  lanes.Read(Field::xfrc_applied, lane, d);
   d.ncon = d.nefc = d.ne = 0;
   d.flg_subtreevel = d.flg_rnepost = 0;
   for (int i = 0; i < m.nsensor; ++i) {
@@ -191,7 +191,7 @@ void ReadForOthers(const LaneStepper& lanes, int lane, const mjModel& m, mjData&
   if (table.velocities) read({Field::cvel});
   if (table.motions) read({Field::cinert, Field::cdof, Field::cdof_dot, Field::qacc});
   if (table.inertia_matrix) read({Field::M});
-  mju_zero(d.xfrc_applied, static_cast<int>(6 * m.nbody));  // lanes do none
+  lanes.Read(Field::xfrc_applied, lane, d);
   d.flg_energypos = d.flg_energyvel = d.flg_subtreevel = d.flg_rnepost = 0;
   d.energy[0] = d.energy[1] = 0;  // stay so if nothing moves
 }

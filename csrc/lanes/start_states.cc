@@ -107,8 +107,13 @@ void StartStates::DrawControls(int i, int step, double* row) {
       ctrl[a] = bound * Uniform(1.2);
     }
   }
-  double* mocap = row + lanes_.plan().tables().row.mocap_pos;
-  for (int k = 0; k < 3 * m_.nmocap; ++k) mocap[k] += Uniform(0.01);
+  const RowLayout& at = lanes_.plan().tables().row;
+  for (int k = 0; k < 3 * m_.nmocap; ++k) row[at.mocap_pos + k] += Uniform(0.01);
+  if (kind != Kind::kTouching || step % 4 != 2) return;
+  const double weight = 2 * m_.body_subtreemass[0];
+  row[at.qfrc_applied + Choose(static_cast<int>(m_.nv))] = Uniform(0.1 * weight);
+  double* wrench = row + at.xfrc_applied + 6 * Choose(static_cast<int>(m_.nbody));
+  for (int k = 0; k < 6; ++k) wrench[k] = Uniform(k < 3 ? weight : 0.1 * weight);
 }
 
 double StartStates::TinyOrZero() {

@@ -55,7 +55,20 @@ int Batch::LaneSteps(const Motion& motion) const {
     if (record.spec == 0 && !record.in_lanes()) return 0;
   }
   const auto& outputs = simulations_.outputs;
-  const bool all = std::all_of(outputs.begin(), outputs.end(), in_lanes);
+  bool all = std::all_of(outputs.begin(), outputs.end(), in_lanes);
+  if (FirstModel().opt.integrator == mjINT_RK4) {
+    // sensors are those of a step's first evaluation, which lanes may make again for them; fields
+    // are those of its last
+    const auto senses = [](const Output& output) { return output.sensordata; };
+    const auto is_field = [](const Output& output) { return output.lane_field.has_value(); };
+    const auto& records = motion.records;
+    const bool senses_each = std::any_of(records.begin(), records.end(), senses);
+    const bool reads_each = std::any_of(records.begin(), records.end(), is_field);
+    if (senses_each && reads_each) return 0;
+    const bool senses_last = senses_each || std::any_of(outputs.begin(), outputs.end(), senses);
+    const bool reads_last = reads_each || std::any_of(outputs.begin(), outputs.end(), is_field);
+    all = all && !(senses_last && reads_last);
+  }
   if (motion.num_steps > 0) {
     return all && motion.stage == mjSTAGE_NONE ? motion.num_steps : motion.num_steps - 1;
   }

@@ -226,8 +226,8 @@ def rollout(
 def lanes_refusal(model: Any, *, sensordata: bool = True) -> str | None:
     """Why :func:`rollout` cannot step a model in lanes; None if it can.
 
-    At least three rollouts must share a model, and steps with applied forces are left to
-    ``mj_step``. After a step in which lanes and ``mj_step`` were seen to differ, it says where.
+    At least three rollouts must share a model. After a step in which lanes and ``mj_step`` were
+    seen to differ, it says where.
 
     Args:
         model: MjModel.

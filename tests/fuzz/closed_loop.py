@@ -1,17 +1,21 @@
 """Rollouts of one model by ``pyfastenv.physics`` and by ``mujoco.rollout``, and where they differ.
 
 States begin at rest, near rest, fast, settled, far beyond limits, with turns that are no units;
-controls are none, held, random, saturated or at their bounds. Everything is a function of a seed.
+controls are none, held, random, saturated or at their bounds. Some calls apply forces to dofs and
+bodies, some have a model of each rollout's own. Everything is a function of a seed.
 """
 
 from __future__ import annotations
 
+import copy
 import time
+import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import mujoco
 import numpy as np
+import random_edits
 from mujoco import rollout as theirs
 
 from pyfastenv import _core, physics
@@ -208,6 +212,33 @@ def mocap_poses(model: Any, rng: np.random.Generator, steps: int, *, gentle: boo
     return poses
 
 
+def pushes(model: Any, rng: np.random.Generator, steps: int) -> np.ndarray:
+    """(ROLLOUTS, steps, nv + 6 nbody): forces on dofs and bodies, of half of the rollouts."""
+    weight = 10 * float(model.body_subtreemass[0])
+    scale = np.repeat([0.1 * weight, weight], [model.nv, 6 * model.nbody])
+    drawn = rng.normal(0, 1, (ROLLOUTS, steps, len(scale))) * scale
+    drawn = np.where(rng.random(drawn.shape) < 0.2, drawn, 0.0)
+    drawn[::4] = drawn[::4, _held(steps, 50)]
+    drawn[1::2] = 0.0
+    result: np.ndarray = drawn
+    return result
+
+
+# fields that rollouts may have their own of, bounding volumes staying as they are
+OWN = ("geom_size", "geom_margin", "geom_pos", "geom_quat", "geom_friction", "body_ipos",
+       "body_iquat", "body_mass", "dof_damping")  # fmt: skip
+
+
+def own_models(model: Any, rng: np.random.Generator) -> list[Any]:
+    """A model of each rollout's own, which differ in some fields."""
+    fields = [name for name in OWN if rng.random() < 0.4]
+    models = [copy.copy(model) for _ in range(ROLLOUTS)]
+    for each in models:
+        for name in fields:
+            random_edits.draw(each, name, rng)
+    return models
+
+
 # ---- comparison ----------------------------------------------------------------------------------
 
 
@@ -236,9 +267,11 @@ def element_names(model: Any) -> list[str]:
     ]
 
 
-def _rolled(rollout: Any, model: Any, states: np.ndarray, given: dict[str, Any]) -> np.ndarray:
+def _rolled(
+    rollout: Any, models: list[Any], states: np.ndarray, given: dict[str, Any]
+) -> np.ndarray:
     """States and sensordata, if there is any, (ROLLOUTS, steps, nstate + nsensordata)."""
-    results = rollout(model, mujoco.MjData(model), states, **given)
+    results = rollout(models, mujoco.MjData(models[0]), states, **given)
     return np.concatenate([array for array in results if array is not None], axis=-1)
 
 
@@ -281,16 +314,22 @@ def compare(
         return Verdict("refused", refusal)
     _core.lanes_refusal(model._address, unchecked=True, sensordata=sensordata)
     states, given = _inputs(model, seed, steps, gentle)
-    with physics.Rollout(nthread=0) as pool:
+    rng = np.random.default_rng((seed, 2))
+    own = not gentle and rng.random() < 0.25
+    models = own_models(model, rng) if own else [model]
+    with physics.Rollout(nthread=0) as pool, warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
         given_ours = given if sensordata else given | {"sensordata": False}
-        ours = _rolled(pool.rollout, model, states, given_ours)
+        ours = _rolled(pool.rollout, models, states, given_ours)
         asked, left = pool._pool.lane_steps()
-    other = _rolled(theirs.rollout, model, states, given)[..., : ours.shape[-1]]
-    if asked == 0:
+    other = _rolled(theirs.rollout, models, states, given)[..., : ours.shape[-1]]
+    if asked == 0 and not own:
         raise RuntimeError("the model rides, but lanes were not asked for a step")
+    if own and said:  # watched, unlike a model alone
+        return Verdict("differs", str(said[0].message), ROLLOUTS * steps)
     difference = first_difference(model, ours, other)
     kind = "differs" if wrong else "silent" if difference else "equal"
-    return Verdict(kind, refusal, ROLLOUTS * steps, left / asked, difference)
+    return Verdict(kind, refusal, ROLLOUTS * steps, left / max(1, asked), difference)
 
 
 def speed(model: Any, seed: int, *, steps: int, seconds: float) -> float:
@@ -322,12 +361,18 @@ def _inputs(model: Any, seed: int, steps: int, gentle: bool) -> tuple[np.ndarray
     rng = np.random.default_rng(seed)
     states, warm = (gentle_states if gentle else initial_states)(model, rng)
     acts = (gentle_controls if gentle else controls)(model, rng, steps)
-    given: dict[str, Any] = {"control": acts} if model.nu else {"nstep": steps}
+    state, spec, parts = mujoco.mjtState, 0, []
+    if model.nu:
+        spec, parts = state.mjSTATE_CTRL, [acts]
+    if not gentle and np.random.default_rng((seed, 1)).random() < 0.25:
+        spec |= state.mjSTATE_QFRC_APPLIED | state.mjSTATE_XFRC_APPLIED
+        parts.append(pushes(model, rng, steps))
     if model.nmocap:
-        state = mujoco.mjtState
-        poses = mocap_poses(model, rng, steps, gentle=gentle)
-        given = {
-            "control": np.concatenate([acts, poses], axis=-1),
-            "control_spec": state.mjSTATE_CTRL | state.mjSTATE_MOCAP_POS | state.mjSTATE_MOCAP_QUAT,
-        }
-    return states, {"initial_warmstart": warm, **given}
+        spec |= state.mjSTATE_MOCAP_POS | state.mjSTATE_MOCAP_QUAT
+        parts.append(mocap_poses(model, rng, steps, gentle=gentle))
+    inputs = (
+        {"control": np.concatenate(parts, axis=-1), "control_spec": spec}
+        if parts
+        else {"nstep": steps}
+    )
+    return states, {"initial_warmstart": warm, **inputs}

@@ -131,15 +131,23 @@ def _options(model: Any, rng: Rng) -> list[str]:
     return changed
 
 
+def draw(model: Any, name: str, rng: Rng) -> None:
+    """Draws a field anew."""
+    if name == "geom_size":
+        return _resize(model, rng)
+    field = getattr(model, name)
+    if field.size:
+        field[:] = FIELDS[name](field, rng)
+
+
 def edit(model: Any, rng: Rng) -> list[str]:
     """Draws options and fields anew; returns the names of those that have changed."""
     changed = _options(model, rng)
     if rng.random() < 0.15:
-        _resize(model, rng)
+        draw(model, "geom_size", rng)
         changed.append("geom_size")
-    for name, draw in FIELDS.items():
-        field = getattr(model, name)
-        if field.size and rng.random() < 0.1:
-            field[:] = draw(field, rng)
+    for name in FIELDS:
+        if getattr(model, name).size and rng.random() < 0.1:
+            draw(model, name, rng)
             changed.append(name)
     return changed

@@ -70,8 +70,8 @@ class Pair:
 
     def write(self) -> None:
         ids = self._ids(None)
-        for name in ("ctrl", "qvel", "qfrc_applied"):
-            if self.rng.random() < (0.2 if name == "qfrc_applied" else 0.7):
+        for name in ("ctrl", "qvel", "qfrc_applied", "xfrc_applied"):
+            if self.rng.random() < (0.2 if name.endswith("applied") else 0.7):
                 noise = self.rng.normal(0, 1, getattr(self.ours, name)[ids].shape)
                 self._both(lambda b, to=name, of=noise: getattr(b, to).__setitem__(ids, of))
 

@@ -70,6 +70,7 @@ void ClosedLoop::StepByMujoco(int64_t step) {
   for (int e = 0; e < kEnvironments; ++e) {
     mj_setState(&m_, d_.get(), before_.row(e), mjSTATE_INTEGRATION);
     random_.DrawControls(*d_, (step + e) % 4 == 0 ? 3 : 1.2);
+    if ((step + e) % 8 == 0) random_.Push(*d_);
     mj_getState(&m_, d_.get(), before_.row(e), mjSTATE_INTEGRATION);
     for (mjWarningStat& warning : d_->warning) warning.number = 0;
     const mjModel own = numbers_.Of(e);

@@ -24,10 +24,11 @@ struct Track {
   std::string first;           // difference, in words
 };
 
-/// Steps 16 environments by mj_step and by all widths, with wild resets, and controls up to three
-/// times beyond their bounds. After every environment step the rows and everything else that mjData
-/// holds are compared bit for bit; in every other step fields are not kept, and only what stays is
-/// compared. Of `fields` every environment has its own numbers, drawn anew with each reset.
+/// Steps 16 environments by mj_step and by all widths, with wild resets, controls up to three
+/// times beyond their bounds, and pushes. After every environment step the rows and everything else
+/// that mjData holds are compared bit for bit; in every other step fields are not kept, and only
+/// what stays is compared. Of `fields` every environment has its own numbers, drawn anew with each
+/// reset.
 class ClosedLoop {
  public:
   ClosedLoop(const mjModel& m, int frame_skip, const std::vector<std::string>& fields = {});

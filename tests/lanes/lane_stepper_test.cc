@@ -79,12 +79,27 @@ TEST_P(LaneStepperTest, LeavesBadControlsToMujoco) {
   ExpectOnlyThatLaneIsLeft(width() / 2);
 }
 
-TEST_P(LaneStepperTest, LeavesAppliedForcesToMujoco) {
-  rows_.row(0)[at().qfrc_applied + 2] = 1e-9;
+TEST_P(LaneStepperTest, LeavesBadAppliedForcesToMujoco) {
+  rows_.row(0)[at().qfrc_applied + 2] = std::numeric_limits<double>::quiet_NaN();
+  ExpectOnlyThatLaneIsLeft(0);
+  rows_.row(0)[at().qfrc_applied + 2] = -0.0;  // shows in zeros that are added
   ExpectOnlyThatLaneIsLeft(0);
   rows_.row(0)[at().qfrc_applied + 2] = 0;
-  rows_.row(0)[at().xfrc_applied + 20] = -1;
+  rows_.row(0)[at().xfrc_applied + 20] = 2e10;
   ExpectOnlyThatLaneIsLeft(0);
+}
+
+TEST_P(LaneStepperTest, AppliedForcesEndWithTheirRows) {
+  const int pushed = width() - 1;
+  rows_.row(pushed)[at().xfrc_applied + 20] = -1;
+  EXPECT_EQ(lanes_.Step(rows_.from(0), results_.from(0), width(), 10), 0u);
+  EXPECT_NE(Result(pushed), Expected(pushed));
+  rows_.row(pushed)[at().xfrc_applied + 20] = 0;
+  EXPECT_EQ(lanes_.Step(rows_.from(0), results_.from(0), width(), 10), 0u);
+  for (int e = 0; e < width(); ++e) {
+    const std::vector<double> now(results_.row(e), results_.row(e) + at().ctrl);
+    EXPECT_EQ(now, std::vector<double>(expected_.row(e), expected_.row(e) + at().ctrl));
+  }
 }
 
 TEST_P(LaneStepperTest, LeavesDivergenceToMujoco) {

@@ -76,4 +76,17 @@ void Randomizer::DrawControls(mjData& d, double amplitude) {
   for (int i = 0; i < 4 * m_.nmocap; ++i) d.mocap_quat[i] += 0.01 * Uniform();
 }
 
+void Randomizer::Push(mjData& d) {
+  mju_zero(d.qfrc_applied, static_cast<int>(m_.nv));
+  mju_zero(d.xfrc_applied, static_cast<int>(6 * m_.nbody));
+  if (Uniform() < 0) return;
+  const double weight = m_.body_subtreemass[0];
+  if (Uniform() < 0) {
+    for (int i = 0; i < m_.nv; ++i) d.qfrc_applied[i] = 0.1 * weight * Uniform();
+  }
+  for (int i = 0; i < 6 * m_.nbody; ++i) {
+    if (Uniform() < -0.8) d.xfrc_applied[i] = (i % 6 < 3 ? weight : 0.1 * weight) * Uniform();
+  }
+}
+
 }  // namespace pyfastenv::lanes

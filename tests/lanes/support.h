@@ -57,6 +57,8 @@ class Randomizer {
   void Reset(mjData& d, double scale);
   /// Controls uniform in ± `amplitude` times their bounds.
   void DrawControls(mjData& d, double amplitude);
+  /// Forces on some dofs and bodies, or none.
+  void Push(mjData& d);
 
  private:
   double Uniform() { return std::uniform_real_distribution<double>(-1, 1)(random_); }

@@ -193,9 +193,20 @@ def test_control_spec(spec: int | None) -> None:
         assert_same_rollouts(model, states(model, 9), control_spec=bits, nstep=30, threads=2)
 
 
-@pytest.mark.parametrize("name", ["CTRL", "EQ_ACTIVE", "MOCAP_POS", "MOCAP_QUAT", "XFRC_APPLIED"])
+INPUTS = (
+    "CTRL",
+    "QFRC_APPLIED",
+    "XFRC_APPLIED",
+    "EQ_ACTIVE",
+    "MOCAP_POS",
+    "MOCAP_QUAT",
+    "USERDATA",
+)
+
+
+@pytest.mark.parametrize("name", INPUTS)
 def test_control_spec_in_lanes(name: str) -> None:
-    """What controls say nothing of is the model's; applied forces are left to mj_step."""
+    """What controls say nothing of is the model's."""
     model, count = from_text(LED), 16
     nstep = enough(count)
     assert physics.lanes_refusal(model) is None
@@ -213,7 +224,7 @@ def test_control_spec_in_lanes(name: str) -> None:
     )
     assert_bits(states_, expected)
     assert asked > 0
-    assert (left == asked) == (name == "XFRC_APPLIED")
+    assert left < asked / 10
     assert_same_rollouts(model, states(model, count), u, control_spec=bits)
 
 

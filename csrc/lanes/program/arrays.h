@@ -33,6 +33,9 @@
   X(H)                                    \
   X(H_inverse_diagonal)                   \
   X(free_matrix)                          \
+  X(qfrc_passive)                         \
+  X(qfrc_bias)                            \
+  X(qfrc_actuator)                        \
   X(qfrc_smooth)                          \
   X(qacc_smooth)                          \
   X(qfrc_constraint)                      \

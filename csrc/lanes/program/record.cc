@@ -127,21 +127,21 @@ void WriteTiedBodies(const Tables& t, Recorder& recorder) {
   }
 }
 
-// Contacts' Jacobians are about the centers of mass of their bodies' trees; so are those of ties.
+// Jacobians of contacts, ties and applied forces are about the centers of mass of bodies' trees.
 void WriteCenters(const Tables& t, Recorder& recorder) {
+  const Scratch& s = recorder.scratch();
   for (int b = 1; b < t.nbody; ++b) {
-    bool may_touch = false;
-    for (int k = 0; k < t.num_pairs; ++k) {
-      const Pair& pair = t.pair[k];
-      may_touch = may_touch || t.body[pair.body1].root == b || t.body[pair.body2].root == b;
-    }
-    for (int k = 0; k < t.num_equalities; ++k) {
-      const Equality& e = t.equality[k];
-      may_touch = may_touch || t.body[e.body1].root == b || t.body[e.body2].root == b;
-    }
-    if (may_touch)
-      recorder.Write(ProgramArray::subtree_com, recorder.scratch().subtree_com, 3 * b, 3);
+    if (t.body[b].root == b) recorder.Write(ProgramArray::subtree_com, s.subtree_com, 3 * b, 3);
   }
+}
+
+// What AddAppliedForces asks for.
+void WriteForces(const Tables& t, Recorder& recorder) {
+  const Scratch& s = recorder.scratch();
+  recorder.Write(ProgramArray::xipos, s.xipos, 3, 3 * (t.nbody - 1));
+  recorder.Write(ProgramArray::qfrc_passive, s.qfrc_passive, 0, t.nv);
+  recorder.Write(ProgramArray::qfrc_bias, s.qfrc_bias, 0, t.nv);
+  recorder.Write(ProgramArray::qfrc_actuator, s.qfrc_actuator, 0, t.nv);
 }
 
 // What the stages of an evaluation begin with.
@@ -191,6 +191,7 @@ void RecordSmoothDynamics(const Tables& t, Recorder& recorder) {
   SmoothDynamics(t, s);
   WriteGeoms(t, recorder);
   WriteCenters(t, recorder);
+  WriteForces(t, recorder);
   WriteTiedBodies(t, recorder);
   if (t.constrains_tendons) {
     recorder.Write(ProgramArray::ten_length, s.ten_length, 0, t.ntendon);

@@ -136,7 +136,7 @@ void Actuation(const Tables& t, Scratch& s) {
 
 void SmoothAcceleration(const Tables& t, Scratch& s) {
   for (int i = 0; i < t.nv; ++i) {
-    // the zero is qfrc_applied and xfrc_applied: rows that have such forces take no lanes
+    // the zero is qfrc_applied; AddAppliedForces
     s.qfrc_smooth[i] = PlusZero(s.qfrc_passive[i] - s.qfrc_bias[i]) + s.qfrc_actuator[i];
     s.qacc_smooth[i] = s.qfrc_smooth[i];
   }

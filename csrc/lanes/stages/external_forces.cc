@@ -1,4 +1,5 @@
-// Forces on bodies of contacts, connects and welds: mj_rnePostConstraint's cfrc_ext.
+// Forces on bodies, applied ones and those of contacts, connects and welds: mj_rnePostConstraint's
+// cfrc_ext.
 #include "lanes/stages/rows.h"
 #include "lanes/stages/spatial.h"
 #include "lanes/stages/stages.h"
@@ -52,6 +53,20 @@ void AddTie(const Tables& t, Scratch& s, const Equality& e, bool first) {
   }
 }
 
+// Adds what the caller applies to a body.
+void AddApplied(const Tables& t, Scratch& s, int body) {
+  const Lane *force = s.xfrc_applied + 6 * body, *torque = force + 3;
+  const Lane* com = s.subtree_com + 3 * t.body[body].root;
+  Lane arm[3], moment[3];
+  for (int i = 0; i < 3; ++i) arm[i] = com[i] - s.xipos[3 * body + i];
+  Cross(moment, arm, force);
+  Lane* sum = s.cfrc_ext + 6 * body;
+  for (int i = 0; i < 3; ++i) {
+    sum[i] = sum[i] + (torque[i] - moment[i]);
+    sum[3 + i] = sum[3 + i] + force[i];
+  }
+}
+
 // Adds a contact's wrench (torque about the contact point, force), times `sign`, to the lanes'
 // first or second bodies, about the centers of mass of their trees.
 void AddWrench(const Tables& t, Scratch& s, int k, int Pair::* body_of, double sign,
@@ -80,6 +95,7 @@ void AddWrench(const Tables& t, Scratch& s, int k, int Pair::* body_of, double s
 void ExternalForces(const Tables& t, Scratch& s) {
   const Contacts& c = s.contacts;
   for (int i = 0; i < 6 * t.nbody; ++i) s.cfrc_ext[i] = Splat(0);
+  for (int b = 1; b < (s.applied != 0 ? t.nbody : 0); ++b) AddApplied(t, s, b);
   for (int k = 0; k < c.max_count; ++k) {
     const Lane* frame = c.frame + 9 * k;
     Lane local[6], wrench[6];

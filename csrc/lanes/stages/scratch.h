@@ -171,6 +171,8 @@ struct Scratch {
 
   /// Whether the model has programs.
   bool has_programs;
+  /// Lanes with qfrc_applied or xfrc_applied, which are zero without.
+  unsigned applied;
   /// Lanes whose step MuJoCo itself must do; their numbers mean nothing.
   unsigned redo;
   /// Where time is counted; null: nowhere.

@@ -79,8 +79,10 @@ inline Lane ActuatorInput(const Tables& t, const Actuator& actuator, const Scrat
 }
 /// mj_transmission and mj_fwdActuation: actuator_*, moments, qfrc_actuator.
 void Actuation(const Tables& t, Scratch& s);
-/// mj_fwdAcceleration: qfrc_smooth, qacc_smooth.
+/// mj_fwdAcceleration without applied forces: qfrc_smooth, qacc_smooth.
 void SmoothAcceleration(const Tables& t, Scratch& s);
+/// The same with applied forces: what SmoothAcceleration leaves out.
+void AddAppliedForces(const Tables& t, Scratch& s);
 /// The first half of mj_implicit: qDeriv, and H before it is factored.
 void ImplicitMatrix(const Tables& t, Scratch& s);
 /// mjd_freeMhat of free bodies without joints on them: free_matrix; their rows of H become M's.

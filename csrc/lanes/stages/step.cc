@@ -121,6 +121,7 @@ void Evaluate(const Tables& t, Scratch& s, bool keep_fields) {
     Run(RecordedStage::kSmoothDynamics, t, s);
   }
   assert((short_quaternions & ~s.redo) == 0);
+  if (s.applied != 0) AddAppliedForces(t, s);
   EndPhase(s, Phase::kSmooth);
   Collide(t, s);
   EndPhase(s, Phase::kCollision);
@@ -194,12 +195,13 @@ void Step(const Tables& t, Scratch& s, bool keep_fields, bool sensors) {
 
 namespace {
 
+// Positive ones.
 bool AllZero(const double* x, int n) {
-  uint64_t bits = 0;  // without the sign
+  uint64_t bits = 0;
   for (int i = 0; i < n; ++i) {
     uint64_t x_bits;
     __builtin_memcpy(&x_bits, x + i, sizeof(x_bits));
-    bits |= x_bits << 1;
+    bits |= x_bits;
   }
   return bits == 0;
 }
@@ -222,6 +224,24 @@ void LoadNumbers(const Tables& t, Scratch& s, const Numbers* numbers) {
   PYFASTENV_LANES_NUMBERS(PYFASTENV_LANES_NUMBER)
   PYFASTENV_LANES_DERIVED(PYFASTENV_LANES_NUMBER)
 #undef PYFASTENV_LANES_NUMBER
+}
+
+void LoadAppliedForces(const Tables& t, Scratch& s, const double* const* rows) {
+  const RowLayout& at = t.row;
+  const unsigned before = s.applied;
+  s.applied = 0;
+  for (int l = 0; l < kWidth; ++l) {
+    const double *forces = rows[l] + at.qfrc_applied, *wrenches = rows[l] + at.xfrc_applied;
+    if (AllZero(forces, t.nv) && AllZero(wrenches, 6 * t.nbody)) continue;
+    s.applied |= 1u << l;
+    if (HasNegativeZero(forces, t.nv)) s.redo |= 1u << l;
+  }
+  if ((before | s.applied) == 0) return;
+  for (int l = 0; l < kWidth; ++l) {
+    for (int i = 0; i < t.nv; ++i) At(s.qfrc_applied[i], l) = rows[l][at.qfrc_applied + i];
+    for (int i = 0; i < 6 * t.nbody; ++i) At(s.xfrc_applied[i], l) = rows[l][at.xfrc_applied + i];
+  }
+  s.redo |= BadNumbers(s.qfrc_applied, t.nv) | BadNumbers(s.xfrc_applied, 6 * t.nbody);
 }
 
 void Load(const Tables& t, void* scratch, const double* const* rows, int count,
@@ -248,10 +268,8 @@ void Load(const Tables& t, void* scratch, const double* const* rows, int count,
     }
     // lanes make no negative zeros: what becomes of a caller's shows in zeros that are added
     if (HasNegativeZero(row + at.warmstart, t.nv)) s.redo |= 1u << l;
-    if (!AllZero(row + at.qfrc_applied, t.nv) || !AllZero(row + at.xfrc_applied, 6 * t.nbody)) {
-      s.redo |= 1u << l;
-    }
   }
+  LoadAppliedForces(t, s, rows);
   s.redo |= BadNumbers(s.qacc_warmstart, t.nv);
 }
 
